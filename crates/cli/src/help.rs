@@ -21,7 +21,7 @@ const GROUPS: [(&str, &[&str]); 7] = [
             "status", "stop", "restart", "serve", "logs", "service", "node",
         ],
     ),
-    ("Several teams", &["space", "migrate"]),
+    ("Several teams", &["space", "migrate", "database"]),
     (
         "Set-up",
         &[

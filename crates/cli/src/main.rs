@@ -13,6 +13,7 @@ mod clock;
 mod completions;
 mod compose;
 mod config;
+mod database;
 mod devices;
 mod doctor;
 mod dollars;
@@ -118,6 +119,7 @@ enum Verb {
     Service(service::ServiceOptions),
     Space(space::SpaceOptions),
     Migrate(migrate::MigrateOptions),
+    Database(database::DatabaseVerbOptions),
     Node(node::NodeOptions),
     Config(config::ConfigOptions),
     Doctor(doctor::DoctorOptions),
@@ -180,6 +182,7 @@ fn main() -> ExitCode {
             Verb::Service(options) => service::run(options).await,
             Verb::Space(options) => space::run(options).await,
             Verb::Migrate(options) => migrate::run(options).await,
+            Verb::Database(options) => database::run(options).await,
             Verb::Node(options) => node::run(options).await,
             Verb::Config(options) => config::run(options),
             Verb::Doctor(options) => doctor::run(options).await,

@@ -76,7 +76,7 @@ async fn list(options: &NodeListOptions) -> anyhow::Result<Exit> {
         print("No node has served this database lately.\n")?;
         return Ok(Exit::Complete);
     }
-    let header = ["node", "address", "state", "spaces", "heartbeat"];
+    let header = ["node", "address", "state", "spaces", "heartbeat", "mounts"];
     let mut rows = vec![header.map(str::to_owned)];
     rows.extend(nodes.iter().map(|node| {
         let heartbeat = match node.expires_in > 0.0 {
@@ -89,10 +89,16 @@ async fn list(options: &NodeListOptions) -> anyhow::Result<Exit> {
             state_of(node).to_owned(),
             node.spaces.to_string(),
             heartbeat,
+            escape_line(&list_mounts(node)),
         ]
     }));
     print(&format_table(&rows))?;
     Ok(Exit::Complete)
+}
+
+fn list_mounts(node: &ListedNode) -> String {
+    let labels = node.mounts.iter().map(|mount| mount.label.as_str());
+    labels.collect::<Vec<_>>().join(" ")
 }
 
 fn state_of(node: &ListedNode) -> &'static str {
@@ -114,6 +120,7 @@ fn to_json(node: &ListedNode) -> Value {
         "draining": node.is_draining,
         "spaces": node.spaces,
         "format": node.format,
+        "mounts": node.mounts.iter().map(|mount| json!({"label": mount.label, "path": mount.path})).collect::<Value>(),
         "expiresInMs": (node.expires_in * 1_000.0) as i64,
     })
 }

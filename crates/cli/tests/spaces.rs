@@ -161,7 +161,8 @@ fn spaces_are_made_listed_and_removed_and_tokens_are_shown_once() {
     ];
     assert_eq!(
         run_json(home, &limits)["limits"],
-        json!({"connections": null, "turns": 4, "inputs_per_s": null, "stored_bytes": 1_000_000_000, "record_bytes_per_s": null})
+        json!({"connections": null, "turns": 4, "inputs_per_s": null, "stored_bytes": 1_000_000_000, "record_bytes_per_s": null,
+            "log_days": null, "loaded_bytes": null})
     );
     run(home, &["space", "limits", "team-a", "--turns", "default"]);
     let limits = run(home, &["space", "limits", "team-a"]);
@@ -311,4 +312,62 @@ fn sessions_of_an_earlier_release_go_to_a_database_and_back() {
             ("second", &idle)
         ]
     );
+}
+
+#[test]
+fn a_space_names_a_mount_and_the_doctor_looks_at_the_database() {
+    let Some(server) = TestServer::start() else {
+        return; // the line that says so is written
+    };
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let url = server.make_database().url;
+    let (data, files) = (data_directory(home), home.join("files"));
+    fs::create_dir_all(&data).unwrap();
+    fs::create_dir_all(&files).unwrap();
+    let settings = format!(
+        "journal = \"postgres\"\npostgres = \"{url}\"\n[[mounts]]\nlabel = \"docs\"\npath = {files:?}\n"
+    );
+    fs::write(data.join("greenroom.toml"), settings).unwrap();
+
+    let look = || {
+        let output = greenroom(home).args(["doctor", "--json"]).output().unwrap();
+        let findings: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
+        move |check: &str| -> Vec<String> {
+            let found = findings.iter().filter(|it| it["check"] == check);
+            let found = found.map(|it| format!("{}: {}", it["level"], it["message"]));
+            found.collect()
+        }
+    };
+    let before = look();
+    assert!(before("tables")[0].contains("none yet"));
+    let made = run(home, &["database", "prepare"]);
+    assert!(made.contains("The tables are there"), "{made}");
+    run(home, &["space", "create", "team-a"]);
+    let shown = run(home, &["space", "mount", "team-a"]);
+    assert!(shown.contains("names no mount"), "{shown}");
+    let named = run_json(home, &["space", "mount", "team-a", "src"]);
+    assert_eq!(
+        named,
+        json!({"name": "team-a", "mount": "src", "nodes": []})
+    );
+    let wrong = refused(home, &["space", "mount", "team-a", "S R C"]);
+    assert!(wrong.contains("no label of a mount"), "{wrong}");
+    let after = look();
+    for check in [
+        "database",
+        "database clock",
+        "commits",
+        "timeouts",
+        "tables",
+    ] {
+        assert!(after(check)[0].starts_with("\"ok\""), "{:?}", after(check));
+    }
+    let mounts = after("mount");
+    assert!(mounts[0].starts_with("\"ok\"") && mounts[0].contains("`docs`"));
+    assert!(mounts[1].starts_with("\"warn\"") && mounts[1].contains("team-a"));
+    let none = run(home, &["space", "mount", "team-a", "--none"]);
+    assert!(none.contains("names no mount"), "{none}");
+    server.stop();
+    assert!(look()("database")[0].starts_with("\"fail\""));
 }

@@ -24,6 +24,7 @@ use crate::config_checks::{
 use crate::entities::{Entities, NoEntities};
 use crate::journal::Failover;
 use crate::limits::LimitsTable;
+use crate::mounts::MountEntry;
 use crate::resource_grants::GrantEntry;
 use crate::settings_problem::SettingsProblem;
 use crate::shared_parts::SharedParts;
@@ -77,6 +78,9 @@ pub struct Config {
     /// What spaces with these settings have in common.
     #[serde(skip)]
     pub shared: SharedParts,
+    /// Sessions work nowhere: the mount that their space names is not offered here.
+    #[serde(skip)]
+    pub without_workspaces: bool,
     pub listen: SocketAddr,
     /// A certificate (PEM, with those that vouch for it behind it) and its key: other machines are answered over TLS alone.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -158,6 +162,9 @@ pub struct Config {
     /// Further spaces that are served beside that of the data directory, each with a token of its own.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub spaces: Vec<SpaceEntry>,
+    /// Directories that this node offers to spaces of the database, under labels.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub mounts: Vec<MountEntry>,
 }
 
 impl Default for Config {
@@ -174,6 +181,7 @@ impl Default for Config {
             first_models: Vec::new(),
             environment_models: Vec::new(),
             shared: SharedParts::default(),
+            without_workspaces: false,
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, DEFAULT_PORT)),
             tls_cert: None,
             tls_key: None,
@@ -208,6 +216,7 @@ impl Default for Config {
             mcp: Vec::new(),
             models: Vec::new(),
             spaces: Vec::new(),
+            mounts: Vec::new(),
         }
     }
 }
@@ -254,6 +263,8 @@ impl From<FailoverChoice> for Failover {
 pub enum TokenChoice {
     /// Made on first start and stored in the data directory, mode 0600.
     InDataDir,
+    /// Made anew with each start and stored nowhere: for spaces whose people have accounts.
+    Unstored,
     File(PathBuf),
     /// No token: on loopback only.
     None,
@@ -398,6 +409,9 @@ impl Config {
         })?;
         SpaceEntry::check_all(&file.spaces).map_err(|error| {
             SettingsProblem::of_entry(text, "spaces", error.index, error.key, error.message)
+        })?;
+        MountEntry::check_all(&file.mounts).map_err(|error| {
+            SettingsProblem::of_entry(text, "mounts", error.index, error.key, error.message)
         })?;
         McpEntry::check_all(&file.mcp).map_err(|error| {
             SettingsProblem::of_entry(text, "mcp", error.index, error.key, error.message)

@@ -83,6 +83,9 @@ pub(super) fn check_postgres(file: &Config) -> Result<(), String> {
             }
         }
     }
+    if !file.mounts.is_empty() && file.journal != JournalChoice::Postgres {
+        return Err("mounts: they are used with journal = \"postgres\" alone".to_owned());
+    }
     if let Some(blobs) = &file.blobs {
         if file.journal != JournalChoice::Postgres {
             return Err("blobs: it is used with journal = \"postgres\" alone".to_owned());

@@ -36,6 +36,7 @@ pub(crate) fn load_or_create_token(
     match choice {
         TokenChoice::None => Ok(None),
         TokenChoice::File(path) => read_token(path).map(Some),
+        TokenChoice::Unstored => make_token(data).map(Some),
         TokenChoice::InDataDir => {
             let path = data.join(TOKEN_FILE);
             if path.exists() {
@@ -45,12 +46,7 @@ pub(crate) fn load_or_create_token(
                 })?;
                 return read_token(&path).map(Some);
             }
-            let mut bytes = [0u8; 32];
-            getrandom::fill(&mut bytes).map_err(|error| ServeError::Token {
-                path: path.clone(),
-                message: format!("the system gives no random bytes: {error}"),
-            })?;
-            let token = URL_SAFE_NO_PAD.encode(bytes);
+            let token = make_token(&path)?;
             private_file::write(&path, format!("{token}\n").as_bytes()).map_err(|error| {
                 ServeError::Token {
                     path,
@@ -60,6 +56,15 @@ pub(crate) fn load_or_create_token(
             Ok(Some(token))
         }
     }
+}
+
+fn make_token(path: &Path) -> Result<String, ServeError> {
+    let mut bytes = [0u8; 32];
+    getrandom::fill(&mut bytes).map_err(|error| ServeError::Token {
+        path: path.to_owned(),
+        message: format!("the system gives no random bytes: {error}"),
+    })?;
+    Ok(URL_SAFE_NO_PAD.encode(bytes))
 }
 
 fn read_token(path: &Path) -> Result<String, ServeError> {

@@ -74,6 +74,10 @@ impl Delivery {
 
     pub(crate) fn remove(&mut self, peer: PeerId) {
         self.connections.remove(&peer);
+        if self.connections.is_empty() {
+            // With its room: there may be thousands of kernels at rest.
+            *self = Self::default();
+        }
     }
 
     pub(crate) fn link(&self, peer: PeerId) -> Option<&Link> {

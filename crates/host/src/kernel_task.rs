@@ -11,8 +11,11 @@
 mod act;
 mod commit;
 
-use std::collections::BTreeMap;
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 use std::sync::Arc;
+use std::time::Duration;
 
 use agent_api::AgentEvent;
 use kernel::{Input, Kernel, Output, RunId, Timer};
@@ -32,6 +35,9 @@ use crate::limits::ServerLimits;
 use crate::stream_batcher::{DueEvents, RunState, StreamBatcher};
 use crate::telemetry::MetricCounter;
 
+/// How long a kernel that shares its threads with others takes inputs before it commits: what came meanwhile goes with the next batch.
+const STEPS_TIME_MAX: Duration = Duration::from_millis(2);
+
 /// The output of a step, and since when what caused it has waited.
 struct Stepped {
     output: Output,
@@ -43,6 +49,39 @@ struct Stepped {
     is_telemetry: bool,
 }
 
+/// A timer that is set; those of one moment come in the order in which they were set.
+struct SetTimer {
+    at: Instant,
+    number: u64,
+    timer: Timer,
+}
+
+impl SetTimer {
+    fn place(&self) -> (Instant, u64) {
+        (self.at, self.number)
+    }
+}
+
+impl PartialEq for SetTimer {
+    fn eq(&self, other: &Self) -> bool {
+        self.place() == other.place()
+    }
+}
+
+impl Eq for SetTimer {}
+
+impl PartialOrd for SetTimer {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for SetTimer {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.place().cmp(&other.place())
+    }
+}
+
 /// Drives one kernel.
 pub(crate) struct KernelTask {
     kernel: Kernel,
@@ -51,13 +90,15 @@ pub(crate) struct KernelTask {
     queue: mpsc::Receiver<QueuedInput>,
     delivery: Delivery,
     effects: Effects,
-    timers: BTreeMap<(Instant, u64), Timer>,
+    timers: BinaryHeap<Reverse<SetTimer>>,
     timers_set: u64,
     /// Pieces of streams that wait, before they are stepped.
     streams: Arc<StreamBatcher>,
     /// What was stepped and goes with the next commit.
     stepped: Vec<Stepped>,
     batch_max: usize,
+    /// It is one task of many: it steps for so long, and others have their turn.
+    steps_max: Option<Duration>,
     on_log_level: Option<LogLevelHook>,
     /// Where effects run: not on the kernel's thread.
     effects_runtime: Handle,
@@ -76,6 +117,7 @@ impl KernelTask {
         on_log_level: Option<LogLevelHook>,
     ) -> Self {
         let streams = Arc::clone(&effects.streams);
+        let steps_max = (!journal.is_local()).then_some(STEPS_TIME_MAX);
         Self {
             kernel,
             clock,
@@ -83,11 +125,12 @@ impl KernelTask {
             queue,
             delivery: Delivery::default(),
             effects,
-            timers: BTreeMap::new(),
+            timers: BinaryHeap::new(),
             timers_set: 0,
             streams,
             stepped: Vec::new(),
             batch_max: limits.batch_inputs_max,
+            steps_max,
             on_log_level,
             effects_runtime: Handle::current(),
             tenure: None,
@@ -135,7 +178,7 @@ impl KernelTask {
     /// Takes whatever has arrived, up to the bound, and commits it. What arrives meanwhile goes with the next commit, so an
     /// idle host answers at once and a busy one batches by itself (G-47). Returns whether there is more.
     async fn run_once(&mut self, stop: &CancellationToken) -> bool {
-        let timer = self.timers.first_key_value().map(|((at, _), _)| *at);
+        let timer = self.timers.peek().map(|Reverse(set)| set.at);
         let due = [timer, self.streams.next_due()].into_iter().flatten().min();
         tokio::select! {
             biased;
@@ -151,16 +194,15 @@ impl KernelTask {
             }
         }
         let now = Instant::now();
-        while let Some(entry) = self.timers.first_entry()
-            && entry.key().0 <= now
-        {
-            let timer = entry.remove();
+        while let Some(timer) = self.take_timer(now) {
             self.step(Input::Woke(timer), now);
         }
         for due in self.streams.take_due(now) {
             self.step_events(due);
         }
-        while self.stepped.len() < self.batch_max {
+        while self.stepped.len() < self.batch_max
+            && self.steps_max.is_none_or(|most| now.elapsed() < most)
+        {
             let Ok(item) = self.queue.try_recv() else {
                 break; // nothing more has arrived yet
             };
@@ -169,6 +211,12 @@ impl KernelTask {
         // Boxed: most kernels wait for something to come, and a commit takes more room than that.
         Box::pin(self.commit()).await;
         !self.is_lost()
+    }
+
+    /// The next timer that is due.
+    fn take_timer(&mut self, now: Instant) -> Option<Timer> {
+        let first = self.timers.peek_mut()?;
+        (first.0.at <= now).then(|| PeekMut::pop(first).0.timer)
     }
 
     fn is_lost(&self) -> bool {

@@ -35,6 +35,7 @@ pub mod migrate;
 mod model_facts_file;
 pub mod model_server;
 mod models;
+mod mounts;
 pub mod net;
 mod news;
 mod node;
@@ -63,14 +64,15 @@ mod terminals;
 pub use agents::model_data;
 pub use budget::{BudgetLimits, BudgetSettings};
 pub use config::{
-    Api, CONFIG_FILE, ClusterSettings, Config, ConfigError, DEFAULT_PORT, JournalChoice,
-    LogLevelHook, Model, TokenChoice,
+    Api, CONFIG_FILE, ClusterSettings, Config, ConfigError, DEFAULT_PORT, FailoverChoice,
+    JournalChoice, LogLevelHook, Model, TokenChoice,
 };
 pub use credentials::EndpointRecord;
 pub use document_reader::{DOCUMENT_LINE, DOCUMENT_TEXT_BYTES_MAX, DocumentReader, ReadDocument};
 pub use limits::{LimitsTable, ServerLimits};
 pub use model_facts_file::{MODEL_FACTS_FILE, ModelFactsFile, ModelFactsFileError};
 pub use models::is_key_file_open;
+pub use mounts::{MountEntry, is_mount_label};
 pub use resource_grants::GrantEntry;
 pub use server::{ServeError, ServerReady, VERSION, serve};
 pub use settings_template::settings_template;

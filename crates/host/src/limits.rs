@@ -70,6 +70,8 @@ kernel::limits_table! {
         space_stored_bytes_max: u64 = 0, ..;
         /// Bytes a second that a space of the database may record, twice that at once; what is more waits. 0 for any number.
         space_record_bytes_per_s: u64 = 2 << 20, ..;
+        /// For how many days a space of the database keeps actions for clients that come back, beside `retention_actions`; 0 for any.
+        space_log_days: u64 = 0, ..=36_500;
         /// While the channels of a space of the database take more bytes in memory, they leave it soon; 0 for any number.
         space_loaded_bytes_max: u64 = 64 * MIB as u64, ..;
         /// While the database takes longer to record something of a space, no turn begins in it; 0 for any time.

@@ -5,12 +5,12 @@
 //! Must not know: what the kernel makes of it.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use agent_api::{AgentInfo, HostNews};
 use kernel::{Input, SessionChange, SessionNews};
 use serde_json::Value;
-use tokio::sync::Notify;
+use tokio::runtime::Handle;
 use wire::ChannelUri;
 
 use crate::kernel_queue::{KernelQueue, QueuedInput};
@@ -35,11 +35,19 @@ pub(crate) struct AgentNews {
     waiting: Arc<WaitingNews>,
 }
 
-/// The words of all agents that wait to be heard, the oldest first.
+/// The words of all agents that wait to be heard, the oldest first. A task hands them on while there are any: spaces at rest have none.
 #[derive(Default)]
 pub(crate) struct WaitingNews {
-    words: Mutex<VecDeque<NewsItem>>,
-    arrived: Notify,
+    words: Mutex<NewsQueue>,
+    /// Who hears them, and where the task runs. The roster has the agents, and those have this: only while it is there.
+    listener: Option<(Weak<AgentRoster>, KernelQueue, Handle)>,
+}
+
+#[derive(Default)]
+struct NewsQueue {
+    items: VecDeque<NewsItem>,
+    /// A task hands them on.
+    is_served: bool,
 }
 
 enum NewsItem {
@@ -62,32 +70,29 @@ impl NewsItem {
 
 /// Starts every agent, and hands on what they say for as long as the kernel listens.
 pub(crate) fn start_agents(roster: &Arc<AgentRoster>, arrivals: KernelQueue) {
-    let waiting = Arc::new(WaitingNews::default());
+    let waiting = Arc::new(WaitingNews {
+        words: Mutex::default(),
+        listener: Some((Arc::downgrade(roster), arrivals, Handle::current())),
+    });
     for agent in roster.agents() {
         agent.start(Arc::new(AgentNews {
             provider: agent.info().provider,
             waiting: Arc::clone(&waiting),
         }));
     }
-    let roster = Arc::clone(roster);
-    tokio::spawn(async move {
-        tokio::select! {
-            () = forward(&waiting, &roster, &arrivals) => {}
-            () = arrivals.closed() => {}
-        }
-    });
 }
 
-/// Hands words on one by one. Returns when the kernel is gone.
-async fn forward(waiting: &WaitingNews, roster: &AgentRoster, arrivals: &KernelQueue) {
-    loop {
-        let Some(word) = waiting.take() else {
-            waiting.arrived.notified().await;
-            continue;
+/// Hands words on one by one, until there are none or the kernel is gone.
+async fn forward(waiting: Arc<WaitingNews>) {
+    let Some((roster, arrivals, _)) = &waiting.listener else {
+        return; // nobody is to hear them
+    };
+    while let Some(word) = waiting.take_or_end() {
+        let Some(roster) = roster.upgrade() else {
+            return; // as below
         };
-        // Boxed: every space has such a task, and most of the time it waits for a word.
-        if Box::pin(send_word(word, roster, arrivals)).await == KernelState::Gone {
-            return; // the host goes down
+        if send_word(word, &roster, arrivals).await == KernelState::Gone {
+            return; // the host goes down; the task counts as there, so that no other is started
         }
     }
 }
@@ -119,12 +124,13 @@ async fn send_word(word: NewsItem, roster: &AgentRoster, arrivals: &KernelQueue)
 }
 
 impl WaitingNews {
-    fn lock(&self) -> MutexGuard<'_, VecDeque<NewsItem>> {
+    fn lock(&self) -> MutexGuard<'_, NewsQueue> {
         self.words.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn put(&self, word: NewsItem) {
-        let mut words = self.lock();
+    fn put(self: &Arc<Self>, word: NewsItem) {
+        let mut queue = self.lock();
+        let words = &mut queue.items;
         let same = words.iter().position(|other| other.is_about_same(&word));
         match same.and_then(|index| words.get_mut(index)) {
             Some(older) => *older = word,
@@ -138,12 +144,24 @@ impl WaitingNews {
                 words.push_back(word);
             }
         }
-        drop(words);
-        self.arrived.notify_one();
+        if queue.is_served {
+            return; // the task that is at it takes this one, too
+        }
+        if let Some((_, _, runtime)) = &self.listener {
+            queue.is_served = true;
+            runtime.spawn(forward(Arc::clone(self)));
+        }
     }
 
-    fn take(&self) -> Option<NewsItem> {
-        self.lock().pop_front()
+    /// The next word. Where there is none the task that asks is over: whoever says something next starts another.
+    fn take_or_end(&self) -> Option<NewsItem> {
+        let mut queue = self.lock();
+        let word = queue.items.pop_front();
+        if word.is_none() {
+            queue.is_served = false;
+            queue.items.shrink_to_fit();
+        }
+        word
     }
 }
 
@@ -211,7 +229,7 @@ mod tests {
     }
 
     fn changes(waiting: &WaitingNews) -> Vec<(String, SessionChange)> {
-        let words = std::iter::from_fn(|| waiting.take());
+        let words = std::iter::from_fn(|| waiting.take_or_end());
         let words = words.map(|word| match word {
             NewsItem::Session(news) => (news.session.to_string(), news.change),
             NewsItem::Agent(info) => panic!("{info:?}"),

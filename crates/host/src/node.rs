@@ -17,11 +17,11 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::accounts::Accounts;
-use crate::cluster::{ClusterNode, PeerDoor, Relays};
+use crate::cluster::{ClusterNode, PeerService, Relays};
 use crate::config::Config;
 use crate::credentials::{EndpointFile, EndpointRecord};
 use crate::devices::Devices;
-use crate::net::{self, SpaceDoor, SpaceDoors};
+use crate::net::{self, SpaceHandle, SpaceHandles};
 use crate::server::{ServeError, ServerReady, VERSION};
 use crate::space_entry::FIRST_SPACE;
 use crate::space_host::{PreparedSpace, SpaceHost};
@@ -151,20 +151,20 @@ impl Node {
         }
     }
 
-    fn doors(&self) -> SpaceDoors {
-        let door = |(name, space): (&str, &SpaceHost)| {
+    fn handles(&self) -> SpaceHandles {
+        let handle = |(name, space): (&str, &SpaceHost)| {
             let admission = Arc::clone(&space.admission);
-            SpaceDoor::new(name, admission, space.supervisor.queue())
+            SpaceHandle::new(name, admission, space.supervisor.queue())
         };
-        let first = door((FIRST_SPACE, &self.first));
+        let first = handle((FIRST_SPACE, &self.first));
         if let Some(cluster) = &self.cluster {
             for (name, space) in self.named_spaces() {
                 let name = self.config.name_in_database(name);
-                cluster.add_door(&name, door((&name, space)));
+                cluster.add_handle(&name, handle((&name, space)));
             }
         }
-        let doors = SpaceDoors::new(first, self.named_spaces().skip(1).map(door).collect());
-        doors.with_accounts(self.accounts.clone())
+        let handles = SpaceHandles::new(first, self.named_spaces().skip(1).map(handle).collect());
+        handles.with_accounts(self.accounts.clone())
     }
 
     /// Tells local clients where each space is.
@@ -196,15 +196,15 @@ impl Node {
         };
         let room = Arc::clone(&self.first.admission.room);
         let relays = Arc::new(cluster.relays());
-        let (mut peers, mut door) = (None, None);
+        let (mut peers, mut service) = (None, None);
         if let Some((listener, opened)) = cluster.open_to_peers(&relays, &room) {
-            door = Some(Arc::clone(&opened));
+            service = Some(Arc::clone(&opened));
             peers = Some(tokio::spawn(opened.serve(listener, stop.clone())));
         }
         let orders = Arc::clone(cluster).follow_orders(move || room.set_draining());
         PeerTasks {
             relays: Some(relays),
-            door,
+            service,
             peers,
             orders: Some(tokio::spawn(orders)),
         }
@@ -241,11 +241,11 @@ impl Node {
         self.set_ready(true);
         let stop = CancellationToken::new();
         let peers = self.join_peers(&stop);
-        let doors = Arc::new(self.doors().with_relays(peers.relays.clone()));
-        if let Some(door) = &peers.door {
-            door.serve_clients(Arc::clone(&doors));
+        let handles = Arc::new(self.handles().with_relays(peers.relays.clone()));
+        if let Some(service) = &peers.service {
+            service.serve_clients(Arc::clone(&handles));
         }
-        let serving = net::serve_spaces(listener, Arc::clone(&doors), stop.clone());
+        let serving = net::serve_spaces(listener, Arc::clone(&handles), stop.clone());
         let mut listening = tokio::spawn(serving);
         let devices = self.named_spaces();
         let devices = devices.map(|(_, space)| Arc::clone(&space.admission.devices));
@@ -256,7 +256,7 @@ impl Node {
             token: self.first.admission.token.clone(),
             version: VERSION,
         });
-        if let Err(failure) = self.serve_until(shutdown, &doors).await {
+        if let Err(failure) = self.serve_until(shutdown, &handles).await {
             self.set_ready(false);
             listening.abort();
             saving.abort();
@@ -295,7 +295,7 @@ const DRAIN_GRACE_S: u64 = 20;
 struct PeerTasks {
     relays: Option<Arc<Relays>>,
     /// What answers other nodes.
-    door: Option<Arc<PeerDoor>>,
+    service: Option<Arc<PeerService>>,
     peers: Option<JoinHandle<()>>,
     orders: Option<JoinHandle<()>>,
 }

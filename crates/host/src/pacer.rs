@@ -53,7 +53,12 @@ impl Pacer {
     }
 
     pub(crate) fn remove_peer(&self, peer: PeerId) {
-        self.lock().links.remove(&peer);
+        let mut state = self.lock();
+        state.links.remove(&peer);
+        if state.links.is_empty() {
+            // With its room: there may be thousands of kernels at rest.
+            state.links = HashMap::new();
+        }
     }
 
     pub(crate) fn start_run(&self, run: RunId) {

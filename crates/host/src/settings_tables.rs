@@ -259,3 +259,17 @@ pub(crate) const SPACE_SETTINGS: &[Setting] = &[
         Some("[\"/srv/team-a\"]"),
     ),
 ];
+
+/// The keys of a `[[mounts]]` table.
+pub(crate) const MOUNT_SETTINGS: &[Setting] = &[
+    (
+        "label",
+        "What spaces call it: small letters, digits and `-`.",
+        Some("\"src\""),
+    ),
+    (
+        "path",
+        "The directory, at the same path on every node that offers the label.",
+        Some("\"/srv/src\""),
+    ),
+];

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use crate::config::Config;
 use crate::limits::ServerLimits;
 use crate::settings_tables::{
-    AGENT_SETTINGS, MCP_SETTINGS, MODEL_SETTINGS, SPACE_SETTINGS, Setting,
+    AGENT_SETTINGS, MCP_SETTINGS, MODEL_SETTINGS, MOUNT_SETTINGS, SPACE_SETTINGS, Setting,
 };
 
 const SETTINGS: &[Setting] = &[
@@ -189,6 +189,13 @@ const SPACES_HEAD: &str = "
 #[[spaces]]
 ";
 
+const MOUNTS_HEAD: &str = "
+# Directories that this node offers to spaces of the database, each with a [[mounts]] line of its own. A space that names a label
+# (`greenroom space mount`) works there, and its turns run on nodes that offer it.
+#
+#[[mounts]]
+";
+
 const LIMITS_HEAD: &str = "
 # Bounds and periods: sizes in bytes, times in milliseconds or seconds as the name says.
 [limits]
@@ -221,6 +228,7 @@ pub fn settings_template() -> String {
         (AGENTS_HEAD, AGENT_SETTINGS),
         (MCP_HEAD, MCP_SETTINGS),
         (SPACES_HEAD, SPACE_SETTINGS),
+        (MOUNTS_HEAD, MOUNT_SETTINGS),
     ] {
         text.push_str(head);
         for (key, words, example) in settings {
@@ -294,7 +302,9 @@ mod tests {
     #[test]
     fn every_setting_is_in_the_file() {
         let template = settings_template();
-        let tables = ["limits", "models", "agents", "mcp", "spaces", "budget"];
+        let tables = [
+            "limits", "models", "agents", "mcp", "spaces", "mounts", "budget",
+        ];
         let keys = keys_of("no_such_key = 1\n");
         assert!(keys.len() > 5);
         for key in keys.iter().filter(|key| !tables.contains(&key.as_str())) {
@@ -303,7 +313,7 @@ mod tests {
                 "{key} is missing"
             );
         }
-        for table in ["models", "agents", "mcp", "spaces"] {
+        for table in ["models", "agents", "mcp", "spaces", "mounts"] {
             let (_, part) = template.split_once(&format!("\n#[[{table}]]")).unwrap();
             let part = part.split("\n\n").next().unwrap();
             for key in keys_of(&format!("[[{table}]]\nno_such_key = 1\n")) {
@@ -348,6 +358,7 @@ mod tests {
         assert_eq!(all.listen, Config::default().listen);
         assert_eq!(all.models.len(), 1);
         assert_eq!(all.spaces.len(), 1);
+        assert_eq!(all.mounts.len(), 1);
         assert_eq!(all.offered_agents().unwrap()[0].config.id, "claude");
         assert_eq!(all.budget.day.seconds, Some(1_800));
     }

@@ -13,6 +13,8 @@ use compositor::lower::CapabilityMap;
 use kernel::Kernel;
 use wire::state::RootState;
 
+use crate::limits::ServerLimits;
+
 /// A handle: clones share it.
 #[derive(Clone, Default)]
 pub struct SharedParts(Arc<Mutex<KnownParts>>);
@@ -23,6 +25,7 @@ struct KnownParts {
     script: Option<(PathBuf, Arc<Script>)>,
     capabilities: Option<(PathBuf, Arc<CapabilityMap>)>,
     models: SharedModels,
+    limits: (Vec<Arc<kernel::Limits>>, Vec<Arc<ServerLimits>>),
     /// Of kernels that run.
     roots: Vec<Arc<RootState>>,
 }
@@ -41,6 +44,23 @@ fn get_or_load<T, E>(
     let value = Arc::new(load(path)?);
     *known = Some((path.to_owned(), Arc::clone(&value)));
     Ok(value)
+}
+
+/// More kinds are not worth a comparison.
+const KINDS_MAX: usize = 16;
+
+/// The one that is equal; it is known from now on if there was none.
+fn keep_once<T: PartialEq>(known: &mut Vec<Arc<T>>, value: T) -> Arc<T> {
+    // What nobody has any more but this list.
+    known.retain(|one| Arc::strong_count(one) > 1);
+    if let Some(same) = known.iter().find(|one| ***one == value) {
+        return Arc::clone(same);
+    }
+    let value = Arc::new(value);
+    if known.len() < KINDS_MAX {
+        known.push(Arc::clone(&value));
+    }
+    value
 }
 
 impl SharedParts {
@@ -68,6 +88,15 @@ impl SharedParts {
     /// One entry of each model, with its connections and its key.
     pub(crate) fn models(&self) -> SharedModels {
         self.lock().models.clone()
+    }
+
+    /// Limits that some space has already are kept once.
+    pub(crate) fn kernel_limits(&self, limits: kernel::Limits) -> Arc<kernel::Limits> {
+        keep_once(&mut self.lock().limits.0, limits)
+    }
+
+    pub(crate) fn server_limits(&self, limits: ServerLimits) -> Arc<ServerLimits> {
+        keep_once(&mut self.lock().limits.1, limits)
     }
 
     /// Kernels whose roots are the same have one of it.
@@ -98,5 +127,23 @@ mod tests {
         assert!(get(&parts, "c", None).is_err());
         let other_again = get(&parts, "b", None).unwrap();
         assert!(Arc::ptr_eq(&other, &other_again), "what failed is not kept");
+    }
+
+    #[test]
+    fn equal_limits_are_kept_once() {
+        let parts = SharedParts::default();
+        let with = |turns| ServerLimits {
+            space_turns_max: turns,
+            ..ServerLimits::default()
+        };
+        let [one, same, other] = [1, 1, 2].map(|turns| parts.server_limits(with(turns)));
+        assert!(Arc::ptr_eq(&one, &same) && !Arc::ptr_eq(&one, &other));
+        drop((one, same, other));
+        assert_eq!(parts.server_limits(with(3)).space_turns_max, 3);
+        assert_eq!(
+            parts.lock().limits.1.len(),
+            1,
+            "what nobody has is forgotten"
+        );
     }
 }

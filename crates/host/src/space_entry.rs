@@ -119,6 +119,9 @@ impl Config {
 
     /// The directories that sessions work in, as they are named: those of the settings, else where the host was started and the home.
     pub(crate) fn root_names(&self) -> Vec<PathBuf> {
+        if self.without_workspaces {
+            return Vec::new();
+        }
         if !self.workspaces.is_empty() {
             return self.workspaces.clone();
         }

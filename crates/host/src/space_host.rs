@@ -51,8 +51,8 @@ pub(crate) struct SpaceHost {
     pub data: PathBuf,
     pub admission: Arc<Admission>,
     pub supervisor: Supervisor,
-    /// Telemetry is sent until it is dropped.
-    _telling: DropGuard,
+    /// Telemetry is sent until it is dropped; none: its node does that for all of its spaces.
+    _telling: Option<DropGuard>,
     /// Held until everything else here is dropped.
     lock: Option<DirectoryLock>,
 }
@@ -67,6 +67,7 @@ impl SpaceHost {
         let parts = Parts::prepare(config, (name, cluster)).await?;
         let mut space = PreparedSpace::over(config, parts)?;
         space.admission = space.admission.of_space(name);
+        space.read_limits().await;
         Ok(space)
     }
 
@@ -129,6 +130,14 @@ impl PreparedSpace {
         })
     }
 
+    /// What an operator allows the space in memory counts from its start on.
+    pub(crate) async fn read_limits(&mut self) {
+        if let Some(bounds) = &self.parts.bounds {
+            let limits = &mut self.config.limits.server;
+            limits.space_loaded_bytes_max = bounds.loaded_bytes().await;
+        }
+    }
+
     /// What the kernel is told is kept once if another space is told the same.
     pub(crate) fn share_facts(&mut self, known: &mut Vec<Arc<HostFacts>>) {
         match known.iter().find(|known| **known == self.parts.facts) {
@@ -137,8 +146,29 @@ impl PreparedSpace {
         }
     }
 
-    /// Starts its kernel.
+    /// Starts its kernel, and tells what happens in it.
     pub(crate) fn start(self) -> Result<SpaceHost, ServeError> {
+        self.start_with(|config, admission, supervisor| {
+            let telling = CancellationToken::new();
+            tokio::spawn(send_while_running(
+                Arc::clone(admission),
+                supervisor.queue(),
+                (config.otlp_endpoint.clone(), config.spaces.is_empty()),
+                telling.clone(),
+            ));
+            Some(telling.drop_guard())
+        })
+    }
+
+    /// Starts its kernel; what happens in it is told by its node, for all spaces together.
+    pub(crate) fn start_untold(self) -> Result<SpaceHost, ServeError> {
+        self.start_with(|_, _, _| None)
+    }
+
+    fn start_with(
+        self,
+        tell: impl FnOnce(&Config, &Arc<Admission>, &Supervisor) -> Option<DropGuard>,
+    ) -> Result<SpaceHost, ServeError> {
         let Self {
             config,
             mut parts,
@@ -149,18 +179,11 @@ impl PreparedSpace {
         let lock = parts.lock.take();
         let admission = Arc::new(admission);
         let supervisor = start_kernel(&config, parts, (bodies, clock), &admission)?;
-        let telling = CancellationToken::new();
-        tokio::spawn(send_while_running(
-            Arc::clone(&admission),
-            supervisor.queue(),
-            (config.otlp_endpoint.clone(), config.spaces.is_empty()),
-            telling.clone(),
-        ));
         Ok(SpaceHost {
+            _telling: tell(&config, &admission, &supervisor),
             data: config.data,
             admission,
             supervisor,
-            _telling: telling.drop_guard(),
             lock,
         })
     }
@@ -185,6 +208,7 @@ fn create_admission(
     if config.journal == JournalChoice::Sqlite {
         page = page.with_prompts(config.data.clone(), &config.restricted_sections);
     }
+    let limits = config.shared.server_limits(limits);
     let admission = Admission::new(limits, token, hosts, origins);
     let mut admission = admission.with_devices(Arc::new(devices)).with_page(page);
     if let (Some(cert), Some(key)) = (&config.tls_cert, &config.tls_key) {
@@ -206,6 +230,7 @@ fn start_kernel(
     if config.journal == JournalChoice::Postgres && limits.loaded_bytes_max == 0 {
         limits.loaded_bytes_max = config.limits.server.space_loaded_bytes_max;
     }
+    let limits = config.shared.kernel_limits(limits);
     let (mut kernel, boot_output) = Kernel::boot(boot, parts.facts, limits, clock.now())?;
     config.shared.share_root(&mut kernel);
     let (queue, inbox) = mpsc::channel(config.limits.server.inputs_max);

@@ -95,13 +95,15 @@ pub enum Answer {
     FileChanges(Vec<FileChangesRecord>),
 }
 
-/// Sessions without a turn.
+/// Sessions without a turn, and what else a sweep asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EmptySessions {
     /// The oldest first.
     pub due: Vec<ChannelUri>,
     /// When the next of the others was created, or its creator last seen, whichever is later. None if there is no other.
     pub next_since: Option<Timestamp>,
+    /// Where the log begins that is kept by its age, where a journal keeps it by that: what lies before may go.
+    pub log_from: Option<Seq>,
 }
 
 /// A message as it lies in the journal.

@@ -37,10 +37,10 @@ impl Kernel {
     pub fn boot(
         boot: Boot,
         facts: impl Into<Arc<HostFacts>>,
-        limits: Limits,
+        limits: impl Into<Arc<Limits>>,
         now: Timestamp,
     ) -> Result<(Self, Output), DamagedRoot> {
-        let facts = facts.into();
+        let (facts, limits) = (facts.into(), limits.into());
         let stored = boot.root.map(|json| read_root(&json)).transpose()?;
         let agents = facts.published_agents();
         let is_new = stored

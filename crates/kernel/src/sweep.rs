@@ -24,8 +24,8 @@ pub(crate) fn sweep(step: &mut Step) {
     }
     trim(step);
     let written = step.begin_sweep();
-    if let Some(buckets) = step.upkeep_mut().next_buckets(written) {
-        let before = step.seconds_ago(step.limits().blob_grace_s);
+    let before = step.seconds_ago(step.limits().blob_grace_s);
+    for buckets in step.upkeep_mut().next_buckets(written) {
         step.effect(Effect::Collect { buckets, before });
     }
     if written {
@@ -81,6 +81,9 @@ pub(crate) fn finish(step: &mut Step, answer: Option<&Result<Answer, ReadFailed>
     };
     let most = usize::try_from(EMPTY_STEP).unwrap_or(usize::MAX);
     debug_assert!(empty.due.len() <= most, "no more than was asked for");
+    if let Some(from) = empty.log_from {
+        step.upkeep_mut().set_log_from(from);
+    }
     for session in &empty.due {
         step.start_task(BackgroundTask::DisposeIfEmpty(session.clone()));
     }
@@ -121,23 +124,28 @@ mod tests {
         /// When something was read, and when something was written.
         reads: Vec<i64>,
         writes: Vec<i64>,
+        /// Parts of the blob store.
+        collected: Vec<u8>,
+        /// Through which action the log was trimmed.
+        trimmed: Vec<u64>,
     }
 
     impl IdleHost {
         fn boot() -> Self {
-            let (kernel, output) = Kernel::boot(
-                Boot::default(),
-                HostFacts::default(),
-                Limits::default(),
-                Timestamp(0),
-            )
-            .unwrap();
+            Self::boot_from(Boot::default())
+        }
+
+        fn boot_from(boot: Boot) -> Self {
+            let (kernel, output) =
+                Kernel::boot(boot, HostFacts::default(), Limits::default(), Timestamp(0)).unwrap();
             let mut host = Self {
                 kernel,
                 timers: BTreeMap::new(),
                 empty: EmptySessions::default(),
                 reads: Vec::new(),
                 writes: Vec::new(),
+                collected: Vec::new(),
+                trimmed: Vec::new(),
             };
             host.act(output, Timestamp(0));
             host
@@ -148,6 +156,11 @@ mod tests {
                 self.writes.push(now.0);
             }
             self.kernel.committed();
+            let trims = output.records.iter().filter_map(|record| match record {
+                Record::Trim { through } => Some(through.0),
+                _ => None,
+            });
+            self.trimmed.extend(trims);
             for effect in output.effects {
                 match effect {
                     Effect::WakeAt { timer, at } => {
@@ -159,7 +172,7 @@ mod tests {
                         let output = self.kernel.step(Input::Read { ticket, answer }, now);
                         self.act(output, now);
                     }
-                    Effect::Collect { .. } => {}
+                    Effect::Collect { buckets, .. } => self.collected.extend(buckets),
                     other => panic!("a host that nobody uses does nothing else: {other:?}"),
                 }
             }
@@ -183,7 +196,11 @@ mod tests {
         host.run_until(10 * MINUTE_MS);
         assert!(!host.reads.is_empty(), "what was left is looked at");
         let (reads, writes) = (host.reads.len(), host.writes.len());
-        assert!(reads <= 10 && writes <= 2, "{reads} reads, {writes} writes");
+        // One sweep while what came last is fresh, and one for what that has left.
+        assert!(reads <= 2 && writes <= 2, "{reads} reads, {writes} writes");
+        let last = host.reads.last().copied();
+        assert!(last <= Some(MINUTE_MS), "nothing is asked later: {last:?}");
+        assert_eq!(host.collected.len(), 256, "all parts, each once");
         host.run_until(50 * MINUTE_MS);
         assert_eq!((host.reads.len(), host.writes.len()), (reads, writes));
         // What was put just before is old enough after an hour, what was disposed of after a week.
@@ -192,6 +209,27 @@ mod tests {
         assert_eq!(host.reads.iter().filter(a_day_to_a_week).count(), 0);
         assert_eq!(host.writes.iter().filter(a_day_to_a_week).count(), 0);
         assert!(host.timers.is_empty(), "nothing is left to wake it");
+    }
+
+    #[test]
+    fn actions_that_are_too_old_go_and_newer_ones_stay() {
+        let boot = Boot {
+            seq: Seq(25_000),
+            ..Boot::default()
+        };
+        let mut host = IdleHost::boot_from(boot);
+        host.empty.log_from = Some(Seq(20_001));
+        host.run_until(10 * MINUTE_MS);
+        assert_eq!(host.trimmed, [10_000, 20_000], "in steps");
+        assert_eq!(host.kernel.log().floor(), Seq(20_000));
+        // Nothing is forgotten that was not recorded, whatever the journal says.
+        let mut host = IdleHost::boot_from(Boot {
+            seq: Seq(5),
+            ..Boot::default()
+        });
+        host.empty.log_from = Some(Seq(90_000));
+        host.run_until(10 * MINUTE_MS);
+        assert_eq!(host.kernel.log().floor(), host.kernel.log().seq());
     }
 
     #[test]

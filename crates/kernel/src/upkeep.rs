@@ -10,8 +10,9 @@ use std::ops::RangeInclusive;
 use wire::Timestamp;
 
 use crate::limits::Limits;
+use crate::record::Seq;
 
-/// Parts of the blob store that are looked through in one sweep: it is never done in one go.
+/// Parts of the blob store that are looked through in one sweep while more is written: it is not done in one go then.
 const BUCKETS_STEP: u16 = 32;
 /// The parts there are: one for each first byte of a digest.
 const BUCKETS: u16 = 256;
@@ -40,6 +41,8 @@ pub(crate) struct Upkeep {
     next_bucket: u8,
     /// Parts to be looked through until all of them were since something was last written.
     buckets_left: u16,
+    /// What lies before this in the log is too old to be kept, as the journal said.
+    log_from: Seq,
     /// When connected clients were last recorded as seen.
     clients_seen: Timestamp,
     /// How renders ended, counted.
@@ -60,6 +63,7 @@ impl Default for Upkeep {
             is_sweeping: false,
             next_bucket: 0,
             buckets_left: 0,
+            log_from: Seq(0),
             clients_seen: Timestamp(0),
             renders: BTreeMap::new(),
         }
@@ -121,6 +125,15 @@ impl Upkeep {
         self.empty_due = Some(at);
     }
 
+    /// Actions before this one may go.
+    pub(crate) fn set_log_from(&mut self, from: Seq) {
+        self.log_from = self.log_from.max(from);
+    }
+
+    pub(crate) fn log_from(&self) -> Seq {
+        self.log_from
+    }
+
     /// Whether a timer must be set for what is in memory: not if there is one.
     pub(crate) fn arm_idle(&mut self, holds_something: bool) -> bool {
         let must = holds_something && !self.is_idle_armed;
@@ -177,22 +190,27 @@ impl Upkeep {
         Some(at)
     }
 
-    /// The part of the blob store to be collected next, if any is left.
-    pub(crate) fn next_buckets(&mut self, written: bool) -> Option<RangeInclusive<u8>> {
-        if written {
-            self.buckets_left = BUCKETS;
-        }
-        let step = BUCKETS_STEP.min(self.buckets_left);
-        let last = step.checked_sub(1)?;
-        let first = self.next_bucket;
-        debug_assert!(
-            u16::from(first) + step <= BUCKETS,
-            "the steps divide the parts evenly, so that none of them goes over the end"
-        );
-        let last = first.saturating_add(u8::try_from(last).unwrap_or(u8::MAX));
-        self.next_bucket = last.wrapping_add(1);
+    /// The parts of the blob store to be collected next, if any are left. Nothing was written since the last sweep: all that are left,
+    /// so that whoever does nothing is left alone soon.
+    pub(crate) fn next_buckets(&mut self, written: bool) -> Vec<RangeInclusive<u8>> {
+        let step = match written {
+            true => {
+                self.buckets_left = BUCKETS;
+                BUCKETS_STEP
+            }
+            false => self.buckets_left,
+        };
         self.buckets_left -= step;
-        Some(first..=last)
+        let first = u16::from(self.next_bucket);
+        let end = first + step;
+        self.next_bucket = u8::try_from(end % BUCKETS).unwrap_or(0);
+        // Those over the end go on at the beginning.
+        let ranges = [(first, end.min(BUCKETS)), (0, end.saturating_sub(BUCKETS))];
+        let ranges = ranges.into_iter().filter_map(|(first, end)| {
+            let last = end.checked_sub(1).filter(|last| *last >= first)?;
+            Some(u8::try_from(first).ok()?..=u8::try_from(last).ok()?)
+        });
+        ranges.collect()
     }
 
     pub(crate) fn clients_seen(&self) -> Timestamp {
@@ -219,12 +237,13 @@ mod tests {
     #[test]
     fn every_part_of_the_store_is_looked_through_once_after_a_write() {
         let mut upkeep = Upkeep::default();
-        assert_eq!(upkeep.next_buckets(false), None);
-        let mut looked = 0;
-        let mut written = true;
-        while let Some(buckets) = upkeep.next_buckets(std::mem::take(&mut written)) {
-            looked += buckets.count();
+        assert_eq!(upkeep.next_buckets(false), []);
+        // An eighth while more is written, then the rest, wherever the last one ended.
+        for first in [0, 32] {
+            assert_eq!(upkeep.next_buckets(true), [first..=first + 31]);
         }
-        assert_eq!(looked, 256);
+        assert_eq!(upkeep.next_buckets(false), [64..=255, 0..=31]);
+        assert_eq!(upkeep.next_buckets(false), []);
+        assert_eq!(upkeep.next_buckets(true), [32..=63]);
     }
 }

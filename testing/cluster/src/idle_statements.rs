@@ -11,7 +11,8 @@ use crate::run::{DATABASE, NODES};
 const SLACK: u64 = 2 * NODES as u64;
 /// What is still to be written after the last client has gone is written by then; what goes on for longer is counted.
 const SETTLE_MAX: Duration = Duration::from_secs(240);
-/// A kernel sweeps once, `sweep_ms` (30 s) after the last thing it wrote: a shorter silence is not its last.
+/// A kernel sweeps twice after the last thing it wrote, `sweep_ms` (30 s) apart: a shorter silence is not its last. There is nothing to
+/// wait for but time: that nothing is asked in a while is what is counted.
 const SETTLE_LOOK: Duration = Duration::from_secs(40);
 
 /// What was asked in some time.

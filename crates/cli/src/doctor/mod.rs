@@ -2,6 +2,7 @@
 //!
 //! Promises: changes nothing. Every line says `ok`, `warn` or `fail` and, unless it is `ok`, what to do next.
 
+mod database;
 mod directory;
 mod network;
 mod settings;
@@ -101,6 +102,9 @@ pub(crate) async fn run(options: DoctorOptions) -> anyhow::Result<Exit> {
         findings.extend(directory::check(&data));
         let (checked, config) = settings::check(&data).await;
         findings.extend(checked);
+        if let Some(config) = &config {
+            findings.extend(database::check(config).await);
+        }
         listen = config.map(|config| config.listen);
         findings.push(settings::check_rules(&data));
         findings.extend(settings::check_service(&data));

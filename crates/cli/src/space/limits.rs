@@ -18,7 +18,7 @@ use crate::terminal::escape_line;
   greenroom space limits team-a --turns default
 
 What is not set is as the settings of the nodes say: space_connections_max, space_turns_max, space_inputs_per_s, \
-space_stored_bytes_max and space_record_bytes_per_s in [limits]. Nodes know a change within half a minute. A client too many is \
+space_stored_bytes_max, space_record_bytes_per_s, space_log_days and space_loaded_bytes_max in [limits]. Nodes know a change within half a minute. A client too many is \
 refused with 429; a turn too many, or one in a space that is full, ends as an error that can be resumed; messages that come too \
 fast, and records above what may be written a second, wait.")]
 pub(super) struct SpaceLimitsOptions {
@@ -39,6 +39,12 @@ pub(super) struct SpaceLimitsOptions {
     /// What may be recorded a second: 500KB, 2MiB
     #[arg(long, value_name = "BYTES", value_parser = parse_size)]
     records: Option<LimitSetting>,
+    /// For how many days actions are kept for clients that come back; older ones get a snapshot
+    #[arg(long, value_name = "DAYS", value_parser = parse_count)]
+    log_days: Option<LimitSetting>,
+    /// What its channels may take in memory: 64MiB; counts when the space is loaded next
+    #[arg(long, value_name = "BYTES", value_parser = parse_size)]
+    loaded: Option<LimitSetting>,
     #[command(flatten)]
     database: DatabaseOptions,
 }
@@ -107,6 +113,8 @@ pub(super) async fn run(options: &SpaceLimitsOptions) -> anyhow::Result<Exit> {
         (SpaceLimitKey::InputsPerSecond, options.inputs),
         (SpaceLimitKey::StoredBytes, options.stored),
         (SpaceLimitKey::RecordBytesPerSecond, options.records),
+        (SpaceLimitKey::LogDays, options.log_days),
+        (SpaceLimitKey::LoadedBytes, options.loaded),
     ] {
         match setting {
             Some(LimitSetting::Default) => admin.set_space_limit(name, key, None).await?,
@@ -129,12 +137,15 @@ pub(super) async fn run(options: &SpaceLimitsOptions) -> anyhow::Result<Exit> {
             None => "as the settings of the nodes say".to_owned(),
             Some(0) => "any number".to_owned(),
             Some(most) => match key {
-                SpaceLimitKey::StoredBytes | SpaceLimitKey::RecordBytesPerSecond => {
+                SpaceLimitKey::StoredBytes
+                | SpaceLimitKey::RecordBytesPerSecond
+                | SpaceLimitKey::LoadedBytes => {
                     format!("{most} bytes ({})", format_bytes(most))
                 }
                 SpaceLimitKey::Connections
                 | SpaceLimitKey::Turns
                 | SpaceLimitKey::InputsPerSecond => most.to_string(),
+                SpaceLimitKey::LogDays => format!("{most} days"),
             },
         };
         [key.name().to_owned(), most]

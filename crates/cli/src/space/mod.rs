@@ -8,6 +8,7 @@ pub(crate) mod database;
 mod limits;
 mod list;
 mod make;
+mod mount;
 mod move_space;
 mod token;
 
@@ -35,6 +36,7 @@ const PATIENCE_MS: u64 = 3_000;
   greenroom space move team-a b
   greenroom space copy team-a team-b
   greenroom space limits team-a --turns 4
+  greenroom space mount team-a src
   greenroom space top
 
 A space is one team's host: its own sessions, its own order, its own people. Spaces need a database: `postgres` in greenroom.toml, \
@@ -54,6 +56,7 @@ enum SpaceVerb {
     Move(move_space::SpaceMoveOptions),
     Copy(copy::SpaceCopyOptions),
     Limits(limits::SpaceLimitsOptions),
+    Mount(mount::SpaceMountOptions),
     Top(list::TopOptions),
 }
 
@@ -118,6 +121,7 @@ pub(crate) async fn run(options: SpaceOptions) -> anyhow::Result<Exit> {
         SpaceVerb::Move(options) => move_space::run(&options).await,
         SpaceVerb::Copy(options) => copy::run(&options).await,
         SpaceVerb::Limits(options) => limits::run(&options).await,
+        SpaceVerb::Mount(options) => mount::run(&options).await,
         SpaceVerb::Top(options) => list::top(&options).await,
     }
 }

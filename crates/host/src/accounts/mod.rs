@@ -21,6 +21,7 @@ pub(crate) use check::{Accounts, GrantedToken, TokenRefusal};
 pub use remove::RemovedSpace;
 pub(crate) use space_bounds::{BoundedSlot, SpaceBounds};
 pub use space_limits::{SpaceLimitKey, SpaceLimits};
+pub(crate) use tables::make_account_tables;
 pub use token::AccountToken;
 
 use crate::journal::JournalError;

@@ -10,7 +10,7 @@ use crate::journal::postgres::connection::PooledConnection;
 
 /// Every table with rows of a space, in the order in which they go. That of spaces itself comes after them, so that a removal
 /// that was interrupted is found again.
-pub(super) const TABLES: [&str; 28] = [
+pub(super) const TABLES: [&str; 29] = [
     "move_order",
     "action",
     "blob",
@@ -22,6 +22,7 @@ pub(super) const TABLES: [&str; 28] = [
     "floor",
     "frozen",
     "head",
+    "log_day",
     "lowered",
     "message",
     "model_call",

@@ -48,6 +48,8 @@ pub(crate) struct SpaceBounds {
     counters: Arc<SpaceCounters>,
     /// A database that takes longer for a batch has enough to do.
     slow: Option<Duration>,
+    /// The label that the space names and this node does not offer: no turn runs here.
+    missing_mount: Option<String>,
 }
 
 /// Why a turn does not begin.
@@ -62,6 +64,12 @@ fn over_limit(message: String) -> TurnRefusal {
         error_type: "spaceLimit",
         message,
     }
+}
+
+/// What the journal of a space goes by.
+fn set_of_journal(counters: &SpaceCounters, limits: SpaceLimits) {
+    counters.rate.set(limits.record_bytes_per_s);
+    counters.log_days.store(limits.log_days, Ordering::Relaxed);
 }
 
 /// One of what there may be so many of; free again when dropped.
@@ -86,7 +94,7 @@ impl SpaceBounds {
         defaults: SpaceLimits,
         counters: Arc<SpaceCounters>,
     ) -> Self {
-        counters.rate.set(defaults.record_bytes_per_s);
+        set_of_journal(&counters, defaults);
         let known = KnownSpace {
             limits: defaults,
             read_at: None,
@@ -102,12 +110,19 @@ impl SpaceBounds {
             known: Mutex::new(known),
             counters,
             slow: None,
+            missing_mount: None,
         }
     }
 
     /// The same, where no turn begins while the database takes longer for a batch; 0 is any time.
     pub(crate) fn with_append_slow_ms(mut self, slow_ms: u64) -> Self {
         self.slow = (slow_ms > 0).then_some(Duration::from_millis(slow_ms));
+        self
+    }
+
+    /// The same on a node that does not offer the mount that the space names.
+    pub(crate) fn without_mount(mut self, label: Option<String>) -> Self {
+        self.missing_mount = label;
         self
     }
 
@@ -130,7 +145,7 @@ impl SpaceBounds {
         }
         match self.read_limits().await {
             Ok(limits) => {
-                self.counters.rate.set(limits.record_bytes_per_s);
+                set_of_journal(&self.counters, limits);
                 self.lock().limits = limits;
             }
             Err(error) => {
@@ -146,6 +161,11 @@ impl SpaceBounds {
         self.defaults.overridden(&rows)
     }
 
+    /// What its channels may take in memory; 0 is any number.
+    pub(crate) async fn loaded_bytes(&self) -> u64 {
+        self.limits().await.loaded_bytes
+    }
+
     /// A place for one more client, or why there is none.
     pub(crate) async fn connect(&self) -> Result<BoundedSlot, String> {
         let most = self.limits().await.connections;
@@ -158,6 +178,7 @@ impl SpaceBounds {
 
     /// A place for one more turn, or why there is none.
     pub(crate) async fn begin_turn(&self) -> Result<BoundedSlot, TurnRefusal> {
+        self.check_mount()?;
         self.check_pace()?;
         let most = self.limits().await.turns;
         let slot = take(&self.counters.turns, most).ok_or_else(|| {
@@ -167,6 +188,19 @@ impl SpaceBounds {
         })?;
         self.check_stored().await.map_err(over_limit)?;
         Ok(slot)
+    }
+
+    fn check_mount(&self) -> Result<(), TurnRefusal> {
+        match &self.missing_mount {
+            None => Ok(()),
+            Some(label) => Err(TurnRefusal {
+                error_type: "workspace_unavailable",
+                message: format!(
+                    "the space works in the mount `{label}`, and no node that offers it is there: its sessions can be read, and \
+                     turns go on when one is"
+                ),
+            }),
+        }
     }
 
     /// Turns that run would be the first to suffer if more were begun on a database that is slow already.

@@ -21,6 +21,10 @@ pub struct SpaceLimits {
     pub stored_bytes: u64,
     /// What is recorded a second, in bytes; what is more waits.
     pub record_bytes_per_s: u64,
+    /// For how many days actions are kept for clients that come back.
+    pub log_days: u64,
+    /// What its channels may take in memory, in bytes; read when it is loaded.
+    pub loaded_bytes: u64,
 }
 
 /// One of them.
@@ -31,15 +35,19 @@ pub enum SpaceLimitKey {
     InputsPerSecond,
     StoredBytes,
     RecordBytesPerSecond,
+    LogDays,
+    LoadedBytes,
 }
 
 impl SpaceLimitKey {
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 7] = [
         Self::Connections,
         Self::Turns,
         Self::InputsPerSecond,
         Self::StoredBytes,
         Self::RecordBytesPerSecond,
+        Self::LogDays,
+        Self::LoadedBytes,
     ];
 
     pub fn name(self) -> &'static str {
@@ -49,6 +57,8 @@ impl SpaceLimitKey {
             Self::InputsPerSecond => "inputs_per_s",
             Self::StoredBytes => "stored_bytes",
             Self::RecordBytesPerSecond => "record_bytes_per_s",
+            Self::LogDays => "log_days",
+            Self::LoadedBytes => "loaded_bytes",
         }
     }
 
@@ -65,6 +75,8 @@ impl From<&ServerLimits> for SpaceLimits {
             inputs_per_s: limits.space_inputs_per_s,
             stored_bytes: limits.space_stored_bytes_max,
             record_bytes_per_s: limits.space_record_bytes_per_s,
+            log_days: limits.space_log_days,
+            loaded_bytes: limits.space_loaded_bytes_max,
         }
     }
 }
@@ -77,6 +89,8 @@ impl SpaceLimits {
             SpaceLimitKey::InputsPerSecond => self.inputs_per_s,
             SpaceLimitKey::StoredBytes => self.stored_bytes,
             SpaceLimitKey::RecordBytesPerSecond => self.record_bytes_per_s,
+            SpaceLimitKey::LogDays => self.log_days,
+            SpaceLimitKey::LoadedBytes => self.loaded_bytes,
         }
     }
 
@@ -87,6 +101,8 @@ impl SpaceLimits {
             SpaceLimitKey::InputsPerSecond => self.inputs_per_s = value,
             SpaceLimitKey::StoredBytes => self.stored_bytes = value,
             SpaceLimitKey::RecordBytesPerSecond => self.record_bytes_per_s = value,
+            SpaceLimitKey::LogDays => self.log_days = value,
+            SpaceLimitKey::LoadedBytes => self.loaded_bytes = value,
         }
     }
 

@@ -1,9 +1,18 @@
 //! The tables of accounts, made where they are missing.
 
 use super::AccountError;
+use crate::journal::JournalError;
 use crate::journal::postgres::connection::PooledConnection;
 
 const SCHEMA: &str = include_str!("schema.sql");
+
+/// Makes them where a database is prepared.
+pub(crate) async fn make_account_tables(
+    connection: &mut PooledConnection,
+) -> Result<(), JournalError> {
+    let made = make_tables(connection).await;
+    made.map_err(|error| JournalError::Unwritable(error.to_string()))
+}
 
 /// Makes the tables if there are none. Another process may do so at the same time.
 pub(super) async fn make_tables(connection: &mut PooledConnection) -> Result<(), AccountError> {

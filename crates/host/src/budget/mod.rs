@@ -33,7 +33,7 @@ pub(crate) struct Budget {
     limits: BudgetSettings,
     place: LedgerPlace,
     /// Opened when something is limited first.
-    ledger: Mutex<Option<Ledger>>,
+    ledger: Mutex<Option<Box<Ledger>>>,
     clock: Clock,
 }
 
@@ -72,10 +72,10 @@ impl Budget {
         let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
         let open = match ledger.take() {
             Some(open) => open,
-            None => match &self.place {
+            None => Box::new(match &self.place {
                 LedgerPlace::Directory(data) => Ledger::open(data, self.clock.now())?,
                 LedgerPlace::Memory => Ledger::in_memory()?,
-            },
+            }),
         };
         work(ledger.insert(open))
     }

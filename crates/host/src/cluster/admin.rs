@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 pub use crate::journal::ListedNode;
 use crate::journal::{JournalError, PostgresNode, PostgresSettings};
+use crate::mounts::is_mount_label;
 
 /// Why an operator's wish is not done.
 #[derive(Debug, thiserror::Error)]
@@ -15,6 +16,22 @@ pub enum ClusterAdminError {
     NoNode(String),
     #[error("there is no space `{0}`; `greenroom space list` shows those that are")]
     NoSpace(String),
+    #[error(
+        "the space `{space}` works in the mount `{label}`, which the node {node} does not offer; `greenroom node list` shows who does"
+    )]
+    NoMount {
+        space: String,
+        label: String,
+        node: String,
+    },
+    #[error(
+        "`{0}` is no label of a mount: it takes small letters, digits and `-`, at most 64 of them"
+    )]
+    BadLabel(String),
+    #[error(
+        "the space `{0}` is of a node's own settings, which say where it works: set `workspaces` there"
+    )]
+    OwnSpace(String),
     #[error(transparent)]
     Database(#[from] JournalError),
 }
@@ -45,12 +62,43 @@ impl ClusterAdmin {
 
     /// Has a node serve a space.
     pub async fn move_space(&self, space: &str, node: &str) -> Result<(), ClusterAdminError> {
-        if self.database.place_of(space).await?.is_none() {
-            return Err(ClusterAdminError::NoSpace(space.to_owned()));
+        if let Some(label) = self.mount_of(space).await? {
+            let nodes = self.nodes().await?;
+            let is_it = |it: &&ListedNode| it.name == node && it.expires_in > 0.0;
+            let offers = |it: &ListedNode| it.mounts.iter().any(|mount| mount.label == label);
+            if nodes.iter().find(is_it).is_some_and(|it| !offers(it)) {
+                return Err(ClusterAdminError::NoMount {
+                    space: space.to_owned(),
+                    label,
+                    node: node.to_owned(),
+                });
+            }
         }
         match self.database.order_move(space, node).await? {
             true => Ok(()),
             false => Err(ClusterAdminError::NoNode(node.to_owned())),
+        }
+    }
+
+    /// The label that a space names, if it names one.
+    pub async fn mount_of(&self, space: &str) -> Result<Option<String>, ClusterAdminError> {
+        let mount = self.database.mount_of(space).await?;
+        mount.ok_or_else(|| ClusterAdminError::NoSpace(space.to_owned()))
+    }
+
+    /// Has a space work in the mount of a label, or where the settings of its node say. Whoever serves it drops it.
+    pub async fn name_mount(
+        &self,
+        space: &str,
+        label: Option<&str>,
+    ) -> Result<(), ClusterAdminError> {
+        if let Some(label) = label.filter(|label| !is_mount_label(label)) {
+            return Err(ClusterAdminError::BadLabel(label.to_owned()));
+        }
+        self.mount_of(space).await?;
+        match self.database.name_mount(space, label).await? {
+            true => Ok(()),
+            false => Err(ClusterAdminError::OwnSpace(space.to_owned())),
         }
     }
 

@@ -28,6 +28,8 @@ const LEAVING_MAX: usize = 8;
 const ORDERS_EVERY: Duration = Duration::from_millis(500);
 /// Between two looks at spaces whose turns are to end.
 const TURNS_EVERY: Duration = Duration::from_millis(100);
+/// Between two looks for spaces that this node is to serve because it offers what they name.
+const CLAIMS_EVERY: Duration = Duration::from_secs(10);
 /// Between two looks for leases of spaces that failed while the node drains: it does not load them anew.
 const ORPHANS_EVERY: Duration = Duration::from_secs(1);
 
@@ -117,10 +119,15 @@ impl ClusterNode {
         let mut due = interval(ORDERS_EVERY);
         due.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let stop = self.shared().stop.clone();
+        let mut claimed_at: Option<Instant> = None;
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,
                 _at = due.tick() => {}
+            }
+            if claimed_at.is_none_or(|at| at.elapsed() >= CLAIMS_EVERY) {
+                self.claim_mounted().await;
+                claimed_at = Some(Instant::now());
             }
             let NodeOrders { is_draining, moves } =
                 match self.database().read_orders(self.id()).await {
@@ -145,6 +152,18 @@ impl ClusterNode {
                     });
                 }
             }
+        }
+    }
+
+    /// Has spaces served here that work in what this node offers, and that a node without it serves for reading.
+    async fn claim_mounted(&self) {
+        let mounts = self.shared().config.mounts.iter();
+        let labels: Vec<String> = mounts.map(|mount| mount.label.clone()).collect();
+        if labels.is_empty() {
+            return; // no space can be meant for it
+        }
+        if let Err(error) = self.database().claim_mounted(self.id(), &labels).await {
+            tracing::debug!(%error, "spaces that work in what this node offers were not looked for");
         }
     }
 

@@ -12,7 +12,7 @@ use rustix::time::{ClockId, clock_gettime};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::lease_table::BootInstant;
+use super::lease_table::{BootInstant, NodeId, SpaceId};
 use super::node_machine::NodeStanding;
 
 /// `CLOCK_BOOTTIME`.
@@ -93,11 +93,22 @@ pub(crate) struct Tenure {
     lost: CancellationToken,
     /// Turns or terminals run: the space is not idle though nobody is connected.
     busy: Arc<AtomicBool>,
+    /// For log lines.
+    pub(crate) served: ServedSpace,
+}
+
+/// What log lines about a space have: numbers, and never a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ServedSpace {
+    pub node: NodeId,
+    pub space: SpaceId,
+    pub epoch: i64,
 }
 
 impl Tenure {
-    pub(crate) fn new(trust: Arc<NodeTrust>) -> Self {
+    pub(crate) fn new(trust: Arc<NodeTrust>, served: ServedSpace) -> Self {
         Self {
+            served,
             trust,
             lost: CancellationToken::new(),
             busy: Arc::default(),
@@ -157,7 +168,12 @@ impl Tenure {
 impl Tenure {
     /// That of a space on a node whose heartbeats are not answered.
     pub(crate) fn of_silent_node() -> Self {
-        Self::new(Arc::new(NodeTrust::new(BootInstant(0))))
+        let served = ServedSpace {
+            node: 1,
+            space: 1,
+            epoch: 1,
+        };
+        Self::new(Arc::new(NodeTrust::new(BootInstant(0))), served)
     }
 
     /// The node's heartbeats are answered again.

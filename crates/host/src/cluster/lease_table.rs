@@ -69,6 +69,8 @@ pub(crate) struct FoundLease {
     pub holder: Option<NodeId>,
     /// Where the holder is, if it is alive.
     pub alive: Option<PeerNode>,
+    /// Where no holder lives: the node that is to serve it because it offers the mount that the space names, and whoever asks does not.
+    pub offering: Option<PeerNode>,
 }
 
 /// A node as others reach it.

@@ -23,6 +23,7 @@ mod node_home;
 mod node_machine;
 #[cfg(test)]
 mod node_machine_tests;
+mod node_messages;
 mod node_metrics;
 mod node_spaces;
 mod peer_dial;
@@ -33,12 +34,13 @@ mod relay;
 mod relay_stream;
 mod runtime_pulse;
 mod space_directory;
+mod space_telemetry;
 #[cfg(test)]
 mod takeover_tests;
 
 pub use admin::{ClusterAdmin, ClusterAdminError, ListedNode};
 pub(crate) use forwarded_body::ForwardedBody;
-pub(crate) use heartbeat::Tenure;
+pub(crate) use heartbeat::{ServedSpace, Tenure};
 pub(crate) use lease::{LeaseStep, RenewedLease, SpaceLease};
 pub use lease_table::PeerNode;
 pub(crate) use lease_table::{
@@ -50,7 +52,7 @@ pub(crate) use node_machine::LEASE_TIMES;
 pub(crate) use node_spaces::{HeldJournal, SpacePlace, SpaceUnavailable};
 pub(crate) use peer_dial::OwnerSocket;
 pub use peer_identity::{NodeFingerprint, PeerIdentity, PeerIdentityError};
-pub(crate) use peer_listener::PeerDoor;
+pub(crate) use peer_listener::PeerService;
 pub(crate) use relay::{Reached, RelayRefusal, Relays};
 pub(crate) use relay_stream::{RelayCut, pass_on};
 pub(crate) use space_directory::RelayedClient;

@@ -26,13 +26,15 @@ use super::node_machine::{LEASE_TIMES, NodeInput, NodeMachine, SpaceFinding};
 use super::node_metrics::NodeCounters;
 use super::node_spaces::{HeldJournal, SpacePlace, SpaceUnavailable};
 use super::peer_identity::PeerIdentity;
-use super::peer_listener::PeerDoor;
+use super::peer_listener::PeerService;
 use super::relay::Relays;
 use super::runtime_pulse::{RuntimePulse, keep_pulse};
 use super::space_directory::SpaceDirectory;
+use super::space_telemetry::tell_telemetry;
 use crate::config::{ClusterSettings, Config};
 use crate::journal::{DirectoryLock, JournalError, NodeRegistration, PostgresNode, SpaceFacts};
-use crate::net::{NodeRoom, SpaceDoor};
+use crate::mounts::MountEntry;
+use crate::net::{NodeRoom, SpaceHandle};
 use crate::server::ServeError;
 use crate::space_host::PreparedSpace;
 use crate::startup::make_private_directory;
@@ -80,7 +82,7 @@ pub(super) struct ClusterShared {
     pub pulse: RuntimePulse,
     inputs: mpsc::Sender<DriverInput>,
     /// The ways into the spaces that are here, by name.
-    pub doors: Mutex<BTreeMap<String, SpaceDoor>>,
+    pub handles: Mutex<BTreeMap<String, SpaceHandle>>,
     /// What kernels are told of the host, kept once for all that are told the same.
     facts: Mutex<Vec<Arc<HostFacts>>>,
     room: OnceLock<Arc<NodeRoom>>,
@@ -130,13 +132,14 @@ impl ClusterNode {
         let cluster = config.cluster.clone().unwrap_or_default();
         let identity = PeerIdentity::make();
         let identity = identity.map_err(|error| ServeError::Spaces(error.to_string()))?;
+        check_mounts(&config.mounts, &home, &database).await?;
         let (peers, address) = listen_for_peers(&cluster).await?;
         let registration = NodeRegistration {
             name: cluster.name.unwrap_or_else(|| home.clone()),
             home,
             address,
             fingerprint: identity.fingerprint().as_bytes().to_vec(),
-            mounts: Vec::new(),
+            mounts: config.mounts.iter().map(MountEntry::to_column).collect(),
         };
         let sent = boot_now();
         let id = database.register(&registration).await?;
@@ -159,7 +162,7 @@ impl ClusterNode {
             runtime: Handle::current(),
             pulse: RuntimePulse::new(sent),
             inputs,
-            doors: Mutex::default(),
+            handles: Mutex::default(),
             facts: Mutex::default(),
             room: OnceLock::new(),
             _lock: directory,
@@ -170,6 +173,7 @@ impl ClusterNode {
             .map_err(|error| ServeError::Spaces(format!("no thread for heartbeats: {error}")))?;
         tokio::spawn(keep_pulse(Arc::clone(&shared)));
         tokio::spawn(report_loads(Arc::clone(&shared)));
+        tokio::spawn(tell_telemetry(Arc::clone(&shared)));
         Ok(Arc::new(Self { shared }))
     }
 
@@ -188,7 +192,7 @@ impl ClusterNode {
         self: &Arc<Self>,
         relays: &Arc<Relays>,
         room: &Arc<NodeRoom>,
-    ) -> Option<(TcpListener, Arc<PeerDoor>)> {
+    ) -> Option<(TcpListener, Arc<PeerService>)> {
         let listener = lock(&self.shared.peers).take()?;
         let directory: Arc<dyn SpaceDirectory> = Arc::clone(self) as _;
         let (node, relays, room) = (Arc::downgrade(self), Arc::clone(relays), Arc::clone(room));
@@ -199,8 +203,8 @@ impl ClusterNode {
             })
         };
         let identity = Arc::clone(&self.shared.identity);
-        let door = PeerDoor::new(identity, directory, describe);
-        Some((listener, Arc::new(door)))
+        let handle = PeerService::new(identity, directory, describe);
+        Some((listener, Arc::new(handle)))
     }
 
     pub(crate) fn database(&self) -> &Arc<PostgresNode> {
@@ -219,15 +223,15 @@ impl ClusterNode {
     }
 
     /// The way into a space that the node holds for as long as it runs.
-    pub(crate) fn add_door(&self, name: &str, door: SpaceDoor) {
-        lock(&self.shared.doors).insert(name.to_owned(), door);
+    pub(crate) fn add_handle(&self, name: &str, handle: SpaceHandle) {
+        lock(&self.shared.handles).insert(name.to_owned(), handle);
     }
 
     /// Where a space is; it is taken and loaded here if nobody serves it, or where it is to be taken if this node drains. No
     /// statement is made for one that is here.
     pub(crate) async fn space(&self, name: &str) -> Result<SpacePlace, SpaceUnavailable> {
-        if let Some(door) = self.door(name)? {
-            return Ok(SpacePlace::Here(door));
+        if let Some(handle) = self.handle(name)? {
+            return Ok(SpacePlace::Here(handle));
         }
         let failed = |error: JournalError| SpaceUnavailable::Failed(error.to_string());
         let found = self
@@ -250,8 +254,8 @@ impl ClusterNode {
             return Err(SpaceUnavailable::Nobody);
         };
         match finding {
-            Ok(SpaceFinding::Here) => match self.door(name)? {
-                Some(door) => Ok(SpacePlace::Here(door)),
+            Ok(SpaceFinding::Here) => match self.handle(name)? {
+                Some(handle) => Ok(SpacePlace::Here(handle)),
                 None => Err(SpaceUnavailable::Nobody), // it ended in this moment
             },
             Ok(SpaceFinding::At(node)) => Ok(SpacePlace::At(node)),
@@ -274,11 +278,11 @@ impl ClusterNode {
     }
 
     /// The way into a space that is here; nobody is let in while the node may not speak for it.
-    fn door(&self, name: &str) -> Result<Option<SpaceDoor>, SpaceUnavailable> {
-        let door = lock(&self.shared.doors).get(name).cloned();
-        match door {
-            Some(door) if !door.admission.may_speak() => Err(SpaceUnavailable::Nobody),
-            door => Ok(door),
+    fn handle(&self, name: &str) -> Result<Option<SpaceHandle>, SpaceUnavailable> {
+        let handle = lock(&self.shared.handles).get(name).cloned();
+        match handle {
+            Some(handle) if !handle.admission.may_speak() => Err(SpaceUnavailable::Nobody),
+            handle => Ok(handle),
         }
     }
 
@@ -369,7 +373,7 @@ impl ClusterNode {
 
     /// What served a space that the node holds has ended: it can be held again.
     pub(crate) async fn let_go(&self, name: &str) -> Result<(), JournalError> {
-        lock(&self.shared.doors).remove(name);
+        lock(&self.shared.handles).remove(name);
         if let Some(SpaceFacts { id, .. }) = self.shared.database.find_space(name).await? {
             let input = DriverInput::Machine(NodeInput::Ended(id));
             self.shared.tell(input).await;
@@ -380,7 +384,7 @@ impl ClusterNode {
     /// The spaces that are here.
     #[cfg(test)]
     pub(crate) fn names(&self) -> Vec<String> {
-        lock(&self.shared.doors).keys().cloned().collect()
+        lock(&self.shared.handles).keys().cloned().collect()
     }
 
     pub(crate) fn id(&self) -> NodeId {
@@ -453,6 +457,32 @@ fn not_found_out(name: &str) -> JournalError {
     JournalError::Locked(format!(
         "it was not found out in time who serves the space `{name}`: the database is slow or away"
     ))
+}
+
+/// What this node offers is there, and no other that lives offers another directory under the same label.
+async fn check_mounts(
+    mounts: &[MountEntry],
+    home: &str,
+    database: &PostgresNode,
+) -> Result<(), ServeError> {
+    for mount in mounts {
+        let wrong = |message: String| ServeError::Workspace {
+            path: mount.path.clone(),
+            message,
+        };
+        let found = tokio::fs::metadata(&mount.path).await;
+        if !found.map_err(|error| wrong(error.to_string()))?.is_dir() {
+            return Err(wrong("it is not a directory".to_owned()));
+        }
+    }
+    let Some((node, other)) = database.find_other_path(home, mounts).await? else {
+        return Ok(());
+    };
+    Err(ServeError::Spaces(format!(
+        "[[mounts]]: the node {node} offers `{}` at {}; a mount is at the same path on every node, or has another label",
+        other.label,
+        other.path.display()
+    )))
 }
 
 /// Listens where peers connect, and says what they connect to; nowhere, if the settings name no address.

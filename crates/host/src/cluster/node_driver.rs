@@ -15,13 +15,13 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
-use super::heartbeat::{Tenure, boot_now};
+use super::heartbeat::{ServedSpace, Tenure, boot_now};
 use super::lease_table::{BootInstant, LeaseAnswer, LeaseAsk, SpaceId, TakenLease};
 use super::node::{ClusterShared, lock};
 use super::node_machine::{NodeCommand, NodeInput, NodeMachine, SpaceFinding};
 use super::node_spaces::{HeldJournal, SpaceControl, serve_space};
 use crate::journal::SpaceJournal;
-use crate::net::SpaceDoor;
+use crate::net::SpaceHandle;
 
 /// Before it is looked again whether spaces still stand still.
 const STALLED_AGAIN: Duration = Duration::from_millis(200);
@@ -43,7 +43,7 @@ pub(super) enum DriverInput {
     Started {
         space: SpaceId,
         name: String,
-        door: SpaceDoor,
+        handle: SpaceHandle,
     },
     /// Which spaces are here?
     List(oneshot::Sender<Vec<LoadedSpace>>),
@@ -150,11 +150,15 @@ impl NodeDriver {
                 self.add_waiter(space, waiter);
                 self.step(NodeInput::Wanted(space));
             }
-            DriverInput::Started { space, name, door } => {
+            DriverInput::Started {
+                space,
+                name,
+                handle,
+            } => {
                 if let Some(driven) = self.spaces.get_mut(&space) {
                     driven.name = Some(name.clone());
                 }
-                lock(&self.node.doors).insert(name, door);
+                lock(&self.node.handles).insert(name, handle);
                 self.step(NodeInput::Loaded(space));
                 let mut leaving = self.leaving.iter();
                 if leaving.any(|(wanted, _)| wanted.is_none_or(|wanted| wanted == space)) {
@@ -187,15 +191,15 @@ impl NodeDriver {
     }
 
     fn list_loaded(&self) -> Vec<LoadedSpace> {
-        let doors = lock(&self.node.doors);
+        let handles = lock(&self.node.handles);
         let loaded = self.spaces.iter().map(|(space, driven)| {
             let name = driven.name.clone();
-            let door = name.as_ref().and_then(|name| doors.get(name));
+            let handle = name.as_ref().and_then(|name| handles.get(name));
             LoadedSpace {
                 id: *space,
                 is_held: driven.is_held,
                 is_busy: driven.control.tenure.is_busy(),
-                users: door.map_or(0, SpaceDoor::users),
+                users: handle.map_or(0, SpaceHandle::users),
                 name,
             }
         });
@@ -243,8 +247,13 @@ impl NodeDriver {
     }
 
     fn load(&mut self, space: SpaceId, lease: TakenLease) {
+        let served = ServedSpace {
+            node: self.node.id,
+            space,
+            epoch: lease.epoch,
+        };
         let control = SpaceControl {
-            tenure: Tenure::new(Arc::clone(&self.node.trust)),
+            tenure: Tenure::new(Arc::clone(&self.node.trust), served),
             unload: CancellationToken::new(),
         };
         let holder = self.holders.remove(&space);
@@ -269,7 +278,7 @@ impl NodeDriver {
         };
         driven.control.tenure.lose();
         if let Some(name) = &driven.name {
-            lock(&self.node.doors).remove(name);
+            lock(&self.node.handles).remove(name);
         }
     }
 
@@ -285,7 +294,7 @@ impl NodeDriver {
             name: Some(name), ..
         }) = self.spaces.remove(&space)
         {
-            lock(&self.node.doors).remove(&name);
+            lock(&self.node.handles).remove(&name);
         }
         self.tell_left();
     }
@@ -295,7 +304,7 @@ impl NodeDriver {
             name: Some(name), ..
         }) = self.spaces.get(&space)
         {
-            lock(&self.node.doors).remove(name);
+            lock(&self.node.handles).remove(name);
         }
         self.step(NodeInput::Unwanted(space));
     }
@@ -316,7 +325,7 @@ impl NodeDriver {
         }
     }
 
-    /// Ends what nobody used for long. Who has a door is a user; while one is looked for, none is handed out.
+    /// Ends what nobody used for long. Who has a handle is a user; while one is looked for, none is handed out.
     fn unload_idle(&mut self, limit: Duration) {
         let now = Instant::now();
         let mut idle = Vec::new();
@@ -324,14 +333,14 @@ impl NodeDriver {
             let Some(name) = driven.name.as_ref().filter(|_| !driven.is_held) else {
                 continue; // it is being started, or stays
             };
-            let mut doors = lock(&self.node.doors);
-            let is_used = doors.get(name).is_some_and(SpaceDoor::is_used);
+            let mut handles = lock(&self.node.handles);
+            let is_used = handles.get(name).is_some_and(SpaceHandle::is_used);
             if is_used || driven.control.tenure.is_busy() {
                 driven.idle_since = None;
                 continue;
             }
             if now.duration_since(*driven.idle_since.get_or_insert(now)) >= limit {
-                doors.remove(name);
+                handles.remove(name);
                 idle.push(*space);
             }
         }

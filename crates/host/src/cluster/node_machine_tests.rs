@@ -69,7 +69,11 @@ impl TestMachine {
             fingerprint: Vec::new(),
         });
         let holder = alive.as_ref().map(|node| node.id);
-        let found = LeaseAnswer::Found(Some(FoundLease { holder, alive }));
+        let found = LeaseAnswer::Found(Some(FoundLease {
+            holder,
+            alive,
+            offering: None,
+        }));
         self.answer(LeaseAsk::Find { space: SPACE }, found)
     }
 
@@ -153,6 +157,7 @@ fn work_of_a_dead_node_that_could_not_be_taken_is_looked_for_again() {
         let found = LeaseAnswer::Found(Some(FoundLease {
             holder: Some(9),
             alive: None,
+            offering: None,
         }));
         let again = node.answer(LeaseAsk::Find { space: SPACE }, found);
         assert_eq!(again, [NodeCommand::Ask(take.clone())]);

@@ -62,7 +62,7 @@ impl ClusterNode {
         let shared = self.shared();
         let (relayed, unreachable) = relays.counts();
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        let loaded = lock(&shared.doors).len() as u64;
+        let loaded = lock(&shared.handles).len() as u64;
         [
             (
                 "greenroom_node_connections",

@@ -17,9 +17,10 @@ use super::node_driver::DriverInput;
 use super::node_machine::NodeInput;
 use crate::accounts::{SpaceBounds, SpaceLimits};
 use crate::blobs::Blobs;
-use crate::config::Config;
-use crate::journal::{DirectoryLock, JournalHandle, PostgresJournal, PostgresNode, SpaceJournal};
-use crate::net::SpaceDoor;
+use crate::config::{Config, TokenChoice};
+use crate::journal::{JournalHandle, PostgresJournal, PostgresNode, SpaceFacts, SpaceJournal};
+use crate::mounts::SpaceMount;
+use crate::net::SpaceHandle;
 use crate::server::ServeError;
 use crate::space_entry::{SpaceEntry, is_space_name};
 use crate::space_host::{PreparedSpace, SpaceHost};
@@ -32,8 +33,8 @@ const SPACES_DIRECTORY: &str = "spaces";
 /// Where a space is served.
 #[derive(Clone)]
 pub(crate) enum SpacePlace {
-    /// Here; it stays loaded while the door is held.
-    Here(SpaceDoor),
+    /// Here; it stays loaded while the handle is held.
+    Here(SpaceHandle),
     /// By another node.
     At(PeerNode),
 }
@@ -85,8 +86,15 @@ pub(super) async fn serve_space(
                 "a space is served here"
             );
             node.counters.note_taken();
-            let door = SpaceDoor::new(&name, Arc::clone(&host.admission), host.supervisor.queue());
-            node.tell(DriverInput::Started { space, name, door }).await;
+            let handle =
+                SpaceHandle::new(&name, Arc::clone(&host.admission), host.supervisor.queue());
+            let handle = handle.on_demand();
+            node.tell(DriverInput::Started {
+                space,
+                name,
+                handle,
+            })
+            .await;
             end_space(&node, space, host, &control).await
         }
         Err(error) => {
@@ -122,29 +130,32 @@ async fn start_over(
 ) -> Result<(String, Box<SpaceHost>), ServeError> {
     let facts = node.database.name_space(space).await?;
     let removed = || ServeError::Spaces("the space was removed".to_owned());
-    let name = facts.ok_or_else(removed)?.name;
+    let SpaceFacts { name, mount, .. } = facts.ok_or_else(removed)?;
     if !is_space_name(&name) {
         let text = format!("{name:?} is no name for a space");
         return Err(ServeError::Spaces(text));
     }
-    let config = node.config.of_space(&SpaceEntry {
+    let mount = SpaceMount::find(mount, &node.config.mounts);
+    let mut config = node.config.of_space(&SpaceEntry {
         data: node.config.data.join(SPACES_DIRECTORY).join(&name),
         name: name.clone(),
-        workspaces: Vec::new(),
+        workspaces: mount.workspaces(),
     });
+    config.without_workspaces = mount.missing().is_some();
+    config.token = TokenChoice::Unstored;
     let boot = journal.boot().await?;
     let served = (Arc::clone(&node.database), journal.clone(), tenure.clone());
-    let prepare_name = name.clone();
+    let named = (name.clone(), mount);
     let room = node.preparing.acquire().await;
     // Files are read and written for it: others have something to do meanwhile.
-    let prepared =
-        tokio::task::spawn_blocking(move || prepare_space(&config, prepare_name, boot, served));
+    let prepared = tokio::task::spawn_blocking(move || prepare_space(&config, named, boot, served));
     let prepared = prepared.await;
     drop(room);
     let died = |error| ServeError::Spaces(format!("a space was not prepared: {error}"));
     let mut prepared = prepared.map_err(died)??;
     node.share(&mut prepared);
-    let mut host = Box::new(prepared.start()?);
+    prepared.read_limits().await;
+    let mut host = Box::new(prepared.start_untold()?);
     host.supervisor.wait_until_booted().await?;
     host.admission.set_ready(true);
     Ok((name, host))
@@ -153,7 +164,7 @@ async fn start_over(
 /// Everything of a space but its kernel. Blocks.
 fn prepare_space(
     config: &Config,
-    name: String,
+    (name, mount): (String, SpaceMount),
     boot: Boot,
     (database, journal, tenure): (Arc<PostgresNode>, PostgresJournal, Tenure),
 ) -> Result<PreparedSpace, ServeError> {
@@ -161,17 +172,18 @@ fn prepare_space(
         path: config.data.clone(),
         message: error.to_string(),
     })?;
-    let lock = DirectoryLock::take(&config.data)?;
+    // It lies in the node's data directory, which is locked, and the node has each space once.
     let blobs: Arc<dyn Blobs> = Arc::new(journal.blobs());
     let handle = JournalHandle::over(Arc::new(journal.clone()));
     let stores = (OpenedJournal::Elsewhere(handle, boot), blobs);
-    let mut parts = Parts::assemble(config, stores, Some(lock))?;
+    let mut parts = Parts::assemble(config, stores, None)?;
     parts.tenure = Some(tenure);
     parts.address_secret = Some(database.address_secret(&name));
     let limits = &config.limits.server;
     let defaults = SpaceLimits::from(limits);
     let bounds = SpaceBounds::new(database, name, defaults, journal.counters());
-    parts.bounds = Some(Arc::new(bounds.with_append_slow_ms(limits.append_slow_ms)));
+    let bounds = bounds.with_append_slow_ms(limits.append_slow_ms);
+    parts.bounds = Some(Arc::new(bounds.without_mount(mount.missing())));
     PreparedSpace::over(config, parts)
 }
 

@@ -34,7 +34,7 @@ use super::peer_trust::PeerTrust;
 use super::space_directory::{RelayedClient, SpaceDirectory};
 use super::{NodeFingerprint, PeerIdentity, SpacePlace};
 use crate::net::{
-    Access, AnswerBody, ConnectionSlot, Handshakes, SpaceDoor, SpaceDoors, answer_forwarded,
+    Access, AnswerBody, ConnectionSlot, Handshakes, SpaceHandle, SpaceHandles, answer_forwarded,
     carry_in_clear, run_connection,
 };
 
@@ -47,17 +47,17 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 const STOP_WAIT: Duration = Duration::from_secs(5);
 
 /// What answers peers.
-pub(crate) struct PeerDoor {
+pub(crate) struct PeerService {
     identity: Arc<PeerIdentity>,
     directory: Arc<dyn SpaceDirectory>,
     trust: PeerTrust,
     /// What an operator's collector reads.
     describe_metrics: Box<dyn Fn() -> String + Send + Sync>,
     /// What answers requests of clients that other nodes pass on, once clients are served.
-    doors: OnceLock<Arc<SpaceDoors>>,
+    handles: OnceLock<Arc<SpaceHandles>>,
 }
 
-impl PeerDoor {
+impl PeerService {
     pub(crate) fn new(
         identity: Arc<PeerIdentity>,
         directory: Arc<dyn SpaceDirectory>,
@@ -68,14 +68,14 @@ impl PeerDoor {
             trust: PeerTrust::new(Arc::clone(&directory)),
             directory,
             describe_metrics: Box::new(describe_metrics),
-            doors: OnceLock::new(),
+            handles: OnceLock::new(),
         }
     }
 
     /// Requests of clients that other nodes pass on are answered from now on.
-    pub(crate) fn serve_clients(&self, doors: Arc<SpaceDoors>) {
+    pub(crate) fn serve_clients(&self, handles: Arc<SpaceHandles>) {
         // The first stays: there is one listener.
-        let _was_set = self.doors.set(doors);
+        let _was_set = self.handles.set(handles);
     }
 
     /// Serves until `stop`; then no peer is let in, and those that are there have ended when this returns.
@@ -90,11 +90,11 @@ impl PeerDoor {
             };
             match accepted {
                 Ok((socket, _)) => {
-                    let (door, stop) = (Arc::clone(&self), stop.clone());
+                    let (service, stop) = (Arc::clone(&self), stop.clone());
                     let handshake = handshakes.begin();
                     tasks.spawn(async move {
                         let eviction = handshake.eviction();
-                        let opening = timeout(HANDSHAKE_WAIT, door.admit(socket));
+                        let opening = timeout(HANDSHAKE_WAIT, service.admit(socket));
                         let opened = tokio::select! {
                             opened = opening => opened.ok().flatten(),
                             () = eviction.cancelled() => None,
@@ -102,7 +102,7 @@ impl PeerDoor {
                         };
                         drop(handshake);
                         if let Some(stream) = opened {
-                            door.answer(stream, &stop).await;
+                            service.answer(stream, &stop).await;
                         }
                     });
                 }
@@ -145,7 +145,7 @@ impl PeerDoor {
     /// Answers requests until one makes a client's connection of it, and serves that.
     async fn answer(self: Arc<Self>, stream: TlsStream<TcpStream>, stop: &CancellationToken) {
         let answers = PeerAnswers {
-            door: Arc::clone(&self),
+            service: Arc::clone(&self),
             accepted: Arc::default(),
         };
         let accepted = Arc::clone(&answers.accepted);
@@ -204,12 +204,12 @@ impl PeerDoor {
             let words = "the request does not say what is asked, and by whom\n";
             return respond(StatusCode::BAD_REQUEST, words.to_owned());
         };
-        let Some(doors) = self.doors.get() else {
+        let Some(handles) = self.handles.get() else {
             let words = "this node serves no clients yet\n";
             return respond(StatusCode::SERVICE_UNAVAILABLE, words.to_owned());
         };
         *request.uri_mut() = target;
-        answer_forwarded(request, Arc::clone(doors), client).await
+        answer_forwarded(request, Arc::clone(handles), client).await
     }
 
     async fn accept_client(
@@ -228,8 +228,8 @@ impl PeerDoor {
         let client = about.and_then(|about| serde_json::from_slice::<RelayedClient>(&about).ok());
         let client = client.ok_or(bad)?;
         let access = client.access().ok_or(bad)?;
-        let door = match self.directory.locate(&client.space).await {
-            Ok(SpacePlace::Here(door)) => door,
+        let handle = match self.directory.locate(&client.space).await {
+            Ok(SpacePlace::Here(handle)) => handle,
             Ok(SpacePlace::At(_)) | Err(_) => {
                 let words = "this node does not own the space\n";
                 return Err((StatusCode::MISDIRECTED_REQUEST, words));
@@ -239,17 +239,21 @@ impl PeerDoor {
             StatusCode::SERVICE_UNAVAILABLE,
             "the node has too many connections\n",
         );
-        let place = door.admission.place_in_space().await;
+        let place = handle.admission.place_in_space().await;
         let crowded = "the space has as many connections as it may\n";
         let place = place.map_err(|_| (StatusCode::TOO_MANY_REQUESTS, crowded))?;
-        let slot = door.admission.try_admit().ok_or(full)?.in_space(place);
-        Ok(AcceptedRelay { door, access, slot })
+        let slot = handle.admission.try_admit().ok_or(full)?.in_space(place);
+        Ok(AcceptedRelay {
+            handle,
+            access,
+            slot,
+        })
     }
 }
 
 /// A client of another node that is served here.
 struct AcceptedRelay {
-    door: SpaceDoor,
+    handle: SpaceHandle,
     access: Access,
     slot: ConnectionSlot,
 }
@@ -262,8 +266,8 @@ impl AcceptedRelay {
         stop: &CancellationToken,
     ) -> io::Result<()> {
         let socket = carry_in_clear(stream)?;
-        // The door is held to the end: a space stays loaded while somebody has a way in.
-        let (admission, queue) = (&self.door.admission, self.door.queue.clone());
+        // The handle is held to the end: a space stays loaded while somebody has a way in.
+        let (admission, queue) = (&self.handle.admission, self.handle.queue.clone());
         let early = early.to_vec();
         run_connection(socket, early, admission, &self.access, queue, stop).await;
         drop(self.slot);
@@ -287,7 +291,7 @@ fn switch_protocols() -> Response<AnswerBody> {
 
 /// What hyper calls for each request of a peer.
 struct PeerAnswers {
-    door: Arc<PeerDoor>,
+    service: Arc<PeerService>,
     accepted: Arc<Mutex<Option<AcceptedRelay>>>,
 }
 
@@ -297,9 +301,9 @@ impl Service<Request<Incoming>> for PeerAnswers {
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
-        let (door, place) = (Arc::clone(&self.door), Arc::clone(&self.accepted));
+        let (service, place) = (Arc::clone(&self.service), Arc::clone(&self.accepted));
         Box::pin(async move {
-            let (response, accepted) = door.answer_request(request).await;
+            let (response, accepted) = service.answer_request(request).await;
             *place.lock().unwrap_or_else(PoisonError::into_inner) = accepted;
             Ok(response)
         })

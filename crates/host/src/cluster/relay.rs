@@ -18,7 +18,7 @@ use super::forwarded_body::ForwardedBody;
 use super::peer_dial::{DialError, OwnerSocket, dial};
 use super::space_directory::{RelayedClient, SpaceDirectory};
 use super::{PeerIdentity, PeerNode, SpacePlace, SpaceUnavailable};
-use crate::net::SpaceDoor;
+use crate::net::SpaceHandle;
 
 const LOOKUPS_AGAIN_MAX: u32 = 3;
 /// Before each: long enough for a row to change, short enough for a client that waits.
@@ -26,7 +26,7 @@ const LOOKUP_PAUSE: Duration = Duration::from_millis(50);
 
 /// Where a client is served.
 pub(crate) enum Reached {
-    Here(SpaceDoor),
+    Here(SpaceHandle),
     There(Box<OwnerSocket>),
 }
 
@@ -69,9 +69,9 @@ impl Relays {
     }
 
     /// The way into a space that this node serves, or takes now.
-    pub(crate) async fn find_here(&self, space: &str) -> Result<SpaceDoor, RelayRefusal> {
+    pub(crate) async fn find_here(&self, space: &str) -> Result<SpaceHandle, RelayRefusal> {
         match self.directory.locate(space).await {
-            Ok(SpacePlace::Here(door)) => Ok(door),
+            Ok(SpacePlace::Here(handle)) => Ok(handle),
             Ok(SpacePlace::At(_)) => Err(RelayRefusal::Elsewhere),
             Err(SpaceUnavailable::Missing) => Err(RelayRefusal::NoSpace),
             Err(SpaceUnavailable::Nobody | SpaceUnavailable::Failed(_)) => {
@@ -127,7 +127,7 @@ impl Relays {
                 tokio::time::sleep(LOOKUP_PAUSE * attempt).await;
             }
             let node = match self.directory.locate(&client.space).await {
-                Ok(SpacePlace::Here(door)) => return Ok(Reached::Here(door)),
+                Ok(SpacePlace::Here(handle)) => return Ok(Reached::Here(handle)),
                 Ok(SpacePlace::At(node)) => node,
                 Err(SpaceUnavailable::Missing) => return Err(RelayRefusal::NoSpace),
                 Err(error @ (SpaceUnavailable::Nobody | SpaceUnavailable::Failed(_))) => {

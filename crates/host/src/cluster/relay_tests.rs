@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use super::heartbeat::boot_now;
 use super::living_nodes::LivingNodes;
 use super::peer_dial::{DialError, dial};
-use super::peer_listener::PeerDoor;
+use super::peer_listener::PeerService;
 use super::relay::{Reached, RelayRefusal, Relays};
 use super::relay_stream::{RelayCut, pass_on};
 use super::space_directory::{NodeGone, RelayedClient, SpaceDirectory};
@@ -30,7 +30,7 @@ use super::{NodeFingerprint, NodeId, PeerIdentity, PeerNode, SpacePlace, SpaceUn
 use crate::ServerLimits;
 use crate::kernel_queue::QueuedInput;
 use crate::net::ws::frame::{FrameDecoder, WsEvent, close};
-use crate::net::{Admission, Link, SpaceDoor};
+use crate::net::{Admission, Link, SpaceHandle};
 
 /// A table of spaces and nodes.
 #[derive(Default)]
@@ -80,11 +80,11 @@ impl TestNode {
             fingerprint: identity.fingerprint().as_bytes().to_vec(),
         };
         let shared: Arc<dyn SpaceDirectory> = directory.clone();
-        let door = PeerDoor::new(Arc::clone(&identity), Arc::clone(&shared), || {
+        let handle = PeerService::new(Arc::clone(&identity), Arc::clone(&shared), || {
             "some_total 1\n".to_owned()
         });
         let stop = CancellationToken::new();
-        let serving = tokio::spawn(Arc::new(door).serve(listener, stop.clone()));
+        let serving = tokio::spawn(Arc::new(handle).serve(listener, stop.clone()));
         Self {
             relays: Relays::new(Arc::clone(&identity), shared),
             identity,
@@ -105,8 +105,8 @@ impl TestNode {
         let admission = Arc::new(Admission::new(limits, None, Vec::new(), Vec::new()));
         admission.set_ready(true);
         let (queue, inbox) = mpsc::channel(64);
-        let door = SpaceDoor::new(space, Arc::clone(&admission), queue);
-        self.put(space, SpacePlace::Here(door));
+        let handle = SpaceHandle::new(space, Arc::clone(&admission), queue);
+        self.put(space, SpacePlace::Here(handle));
         TestSpace { inbox, admission }
     }
 

@@ -6,6 +6,8 @@ mod drains;
 mod failover;
 mod free_work;
 mod held_spaces;
+mod mounts;
+mod roles;
 mod served_nodes;
 mod space_top;
 mod support;
@@ -18,7 +20,7 @@ use serde_json::{Value, json};
 use self::cutting_proxy::CuttingProxy;
 use self::support::{
     NODE_VARIABLE, TestCluster, ask, config, connect, create_session, has_session, hear, join,
-    poll, send, serve_door, session, wait_until_here,
+    poll, send, serve_handle, session, wait_until_here,
 };
 use super::{SpacePlace, SpaceUnavailable};
 
@@ -36,8 +38,8 @@ async fn node_in_a_process_of_its_own() {
         &text("url"),
     ))
     .await;
-    let (door, _) = wait_until_here(&node, &text("space")).await;
-    let mut address = serve_door(&door).await;
+    let (handle, _) = wait_until_here(&node, &text("space")).await;
+    let mut address = serve_handle(&handle).await;
     address["id"] = json!(node.id());
     let (ready, staged) = (text("ready"), format!("{}.new", text("ready")));
     std::fs::write(&staged, address.to_string()).unwrap();
@@ -51,10 +53,10 @@ async fn a_space_is_loaded_where_it_is_wanted_and_named_elsewhere() {
         return; // the line that says so is written
     };
     let (a, b) = (cluster.node("a").await, cluster.node("b").await);
-    let Ok(SpacePlace::Here(door)) = a.space("team").await else {
+    let Ok(SpacePlace::Here(handle)) = a.space("team").await else {
         panic!("nobody else wants it");
     };
-    let mut socket = connect(&serve_door(&door).await, "ann").await;
+    let mut socket = connect(&serve_handle(&handle).await, "ann").await;
     create_session(&mut socket, 1).await;
     let Ok(SpacePlace::At(owner)) = b.space("team").await else {
         panic!("the other node has it");
@@ -74,8 +76,8 @@ async fn a_space_is_loaded_where_it_is_wanted_and_named_elsewhere() {
     a.give_back("team").await.unwrap();
     assert_eq!(cluster.holder("team"), None);
     assert_eq!(hear(&mut socket, 99).await, Err(1012));
-    let (door, _) = wait_until_here(&b, "team").await;
-    let mut socket = connect(&serve_door(&door).await, "ann").await;
+    let (handle, _) = wait_until_here(&b, "team").await;
+    let mut socket = connect(&serve_handle(&handle).await, "ann").await;
     assert!(has_session(&mut socket, 1).await);
     assert!(!has_session(&mut socket, 2).await);
     assert!(matches!(a.space("team").await, Ok(SpacePlace::At(owner)) if owner.id == b.id()));
@@ -100,7 +102,7 @@ async fn an_idle_space_costs_nothing_and_is_given_back() {
     let idle = cluster
         .node_with("a", |config| config.limits.server.space_idle_s = 1)
         .await;
-    let (door, _) = wait_until_here(&idle, "one").await;
+    let (handle, _) = wait_until_here(&idle, "one").await;
     wait_until_here(&idle, "two").await;
     poll("the space without a user is given back", async || {
         cluster.holder("two").is_none()
@@ -109,9 +111,9 @@ async fn an_idle_space_costs_nothing_and_is_given_back() {
     assert_eq!(
         cluster.holder("one"),
         Some(idle.id()),
-        "somebody has its door"
+        "somebody has its handle"
     );
-    drop(door);
+    drop(handle);
     poll("so is the other", async || cluster.holder("one").is_none()).await;
     assert_eq!(idle.names(), Vec::<String>::new());
     drop(idle);
@@ -171,8 +173,8 @@ async fn a_killed_node_is_followed_by_another_or_by_itself() {
     })
     .await;
     eprintln!("taken over {took:?} after the kill");
-    let (door, _) = wait_until_here(&b, "team").await;
-    let mut socket = connect(&serve_door(&door).await, "ann").await;
+    let (handle, _) = wait_until_here(&b, "team").await;
+    let mut socket = connect(&serve_handle(&handle).await, "ann").await;
     assert!(has_session(&mut socket, 1).await && has_session(&mut socket, 2).await);
     create_session(&mut socket, 3).await;
 }
@@ -190,9 +192,9 @@ async fn a_node_that_was_stopped_past_its_lease_writes_nothing_and_says_nothing(
     // Waiting in its socket: something to write, and something to answer without writing.
     send(&mut old, 50, "createSession", session(2)).await;
     send(&mut old, 51, "ping", json!({"channel": "ahp-root://"})).await;
-    let (door, took) = wait_until_here(&b, "team").await;
+    let (handle, took) = wait_until_here(&b, "team").await;
     eprintln!("taken over {took:?} after the stop");
-    let mut socket = connect(&serve_door(&door).await, "bob").await;
+    let mut socket = connect(&serve_handle(&handle).await, "bob").await;
     create_session(&mut socket, 3).await;
     let written = "SELECT epoch || ' ' || batch FROM greenroom.lease";
     let before = cluster.ask(written);
@@ -219,8 +221,8 @@ async fn a_database_that_stays_away_silences_a_node_until_it_is_back() {
         return; // the line that says so is written
     };
     let (a, b) = (cluster.node("a").await, cluster.node("b").await);
-    let (door, _) = wait_until_here(&a, "team").await;
-    let mut socket = connect(&serve_door(&door).await, "ann").await;
+    let (handle, _) = wait_until_here(&a, "team").await;
+    let mut socket = connect(&serve_handle(&handle).await, "ann").await;
     create_session(&mut socket, 1).await;
     let epoch =
         "SELECT epoch FROM greenroom.lease JOIN greenroom.space ON id = space WHERE name = 'team'";
@@ -238,8 +240,8 @@ async fn a_database_that_stays_away_silences_a_node_until_it_is_back() {
     ));
     tokio::task::block_in_place(|| cluster.server.start_again());
     // Nobody has judged anybody: all were away.
-    let (door, _) = wait_until_here(&a, "team").await;
-    let mut socket = connect(&serve_door(&door).await, "ann").await;
+    let (handle, _) = wait_until_here(&a, "team").await;
+    let mut socket = connect(&serve_handle(&handle).await, "ann").await;
     create_session(&mut socket, 2).await;
     assert!(has_session(&mut socket, 1).await);
     assert_eq!(cluster.ask(epoch), before, "it went on under its lease");
@@ -289,8 +291,8 @@ async fn a_space_whose_batch_is_there_though_it_was_refused_is_loaded_anew() {
             config.limits.server.journal_patience_ms = 1_500;
         })
         .await;
-    let (door, _) = wait_until_here(&node, "team").await;
-    let mut socket = connect(&serve_door(&door).await, "ann").await;
+    let (handle, _) = wait_until_here(&node, "team").await;
+    let mut socket = connect(&serve_handle(&handle).await, "ann").await;
     create_session(&mut socket, 1).await;
     let made = session(2);
     proxy.cut_after_commit_of(made["channel"].as_str().unwrap());
@@ -301,9 +303,9 @@ async fn a_space_whose_batch_is_there_though_it_was_refused_is_loaded_anew() {
     proxy.open();
     // The journal has what its kernel took back: that one ends, and another begins with what is there.
     assert_eq!(hear(&mut socket, 99).await, Err(1012));
-    drop(door);
-    let (door, _) = wait_until_here(&node, "team").await;
-    let mut socket = connect(&serve_door(&door).await, "ann").await;
+    drop(handle);
+    let (handle, _) = wait_until_here(&node, "team").await;
+    let mut socket = connect(&serve_handle(&handle).await, "ann").await;
     assert!(has_session(&mut socket, 1).await);
     assert!(has_session(&mut socket, 2).await, "the journal says so");
     create_session(&mut socket, 3).await;

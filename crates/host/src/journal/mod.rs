@@ -22,8 +22,8 @@ pub use local::LocalJournal;
 pub use lock::DirectoryLock;
 pub use memory::Memory;
 pub use postgres::{
-    Failover, ListedNode, NodeRegistration, PgBlobs, PostgresJournal, PostgresNode,
-    PostgresSettings,
+    DatabaseFacts, Failover, ListedNode, NodeRegistration, PgBlobs, PostgresJournal, PostgresNode,
+    PostgresSettings, SessionSetting, TableFacts,
 };
 pub(crate) use postgres::{MoveOrder, NodeOrders, SpaceActivity, SpaceCounters, SpaceFacts};
 pub(crate) use sqlite::make_private_file;

@@ -1,8 +1,10 @@
 //! What follows a commit: frames go to connections, effects start.
 
+use std::cmp::Reverse;
+
 use kernel::{CloseReason, Effect};
 
-use super::{KernelTask, Stepped};
+use super::{KernelTask, SetTimer, Stepped};
 use crate::telemetry::MetricCounter;
 
 impl KernelTask {
@@ -124,8 +126,13 @@ impl KernelTask {
 
     fn set_timer(&mut self, timer: kernel::Timer, at: wire::Timestamp) {
         self.timers_set += 1;
-        let due = (self.clock.instant_of(at), self.timers_set);
-        self.timers.insert(due, timer);
+        // No room for more than there are: kernels at rest have one or none, and there may be thousands.
+        self.timers.reserve_exact(1);
+        self.timers.push(Reverse(SetTimer {
+            at: self.clock.instant_of(at),
+            number: self.timers_set,
+            timer,
+        }));
     }
 
     fn close(&self, peer: kernel::PeerId, why: CloseReason) {

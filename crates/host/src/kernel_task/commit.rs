@@ -4,7 +4,7 @@ use kernel::{Batch, Output};
 use tokio::time::Instant;
 
 use super::{KernelTask, Stepped};
-use crate::cluster::Tenure;
+use crate::cluster::{ServedSpace, Tenure};
 use crate::journal::{JournalError, RefusedBatch};
 use crate::telemetry::MetricCounter;
 
@@ -52,6 +52,7 @@ impl KernelTask {
             Err(JournalError::Lost(reason)) if self.tenure.is_some() => {
                 // Final: nothing of it is said, and nothing more is done.
                 tracing::warn!(
+                    served = ?self.served(),
                     reason,
                     "a batch was refused; the space is not served here any more"
                 );
@@ -59,7 +60,7 @@ impl KernelTask {
             }
             Err(error) => {
                 self.count(MetricCounter::CommitFailures, 1);
-                tracing::error!(%error, "the journal cannot be written; changes are refused and it is tried again");
+                tracing::error!(served = ?self.served(), %error, "the journal cannot be written; changes are refused and it is tried again");
                 let output = self.kernel.rolled_back(outputs, &error.to_string());
                 vec![Stepped {
                     output,
@@ -70,6 +71,11 @@ impl KernelTask {
             }
         };
         self.speak(stepped).await;
+    }
+
+    /// Which space it is, where a node has many.
+    fn served(&self) -> Option<ServedSpace> {
+        self.tenure.as_ref().map(|tenure| tenure.served)
     }
 
     /// Sends and acts, unless the space is another node's; while this one may not speak, it waits.
@@ -108,7 +114,7 @@ impl KernelTask {
             let Some((step, record)) = find_step(&counts, index) else {
                 return Err(JournalError::Unwritable(reason)); // no record of ours: something else is wrong
             };
-            tracing::error!(%reason, "a record cannot be written; its step is refused, the others go on");
+            tracing::error!(served = ?self.served(), %reason, "a record cannot be written; its step is refused, the others go on");
             self.kernel.step_failed(outputs, step, record, &reason);
         }
     }

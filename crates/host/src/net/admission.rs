@@ -21,7 +21,8 @@ use crate::telemetry::Telemetry;
 
 /// What decides about every connection.
 pub struct Admission {
-    pub(crate) limits: ServerLimits,
+    /// Those of all spaces that have the same.
+    pub(crate) limits: Arc<ServerLimits>,
     pub(crate) token: Option<String>,
     pub(crate) devices: Arc<Devices>,
     /// What the page is served beside the protocol; a host on standard output has no page.
@@ -73,11 +74,12 @@ impl NodeRoom {
 impl Admission {
     /// Admits no connection until [`Admission::set_ready`]. Without a token everyone who reaches the address is admitted.
     pub fn new(
-        limits: ServerLimits,
+        limits: impl Into<Arc<ServerLimits>>,
         token: Option<String>,
         allowed_hosts: Vec<String>,
         allowed_origins: Vec<String>,
     ) -> Self {
+        let limits = limits.into();
         let room = NodeRoom {
             read_buffers: Arc::default(),
             inbound: InboundRoom::new(limits.inbound_bytes_max),

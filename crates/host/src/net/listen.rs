@@ -16,11 +16,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::admission::Admission;
 use super::connection;
-use super::doors::{SpaceDoor, SpaceDoors};
 use super::handshakes::Handshakes;
 use super::http::{self, UpgradedVisitor, UpgradedWay, Visitor};
 use super::outbox::CLOSE_WAIT_MS;
 use super::socket::BareSocket;
+use super::space_handles::{SpaceHandle, SpaceHandles};
 use super::tls::{self, Speech, TlsIdentity};
 use super::ws::frame::close;
 use crate::cluster::{RelayCut, pass_on};
@@ -41,19 +41,19 @@ pub async fn serve(
     queue: KernelQueue,
     stop: CancellationToken,
 ) {
-    let door = SpaceDoor::new("", admission, queue);
-    let doors = SpaceDoors::new(door, Vec::new());
-    serve_spaces(listener, Arc::new(doors), stop).await;
+    let handle = SpaceHandle::new("", admission, queue);
+    let handles = SpaceHandles::new(handle, Vec::new());
+    serve_spaces(listener, Arc::new(handles), stop).await;
 }
 
 /// The same for several spaces: a connection's token names the one it is for.
 pub(crate) async fn serve_spaces(
     listener: TcpListener,
-    doors: Arc<SpaceDoors>,
+    handles: Arc<SpaceHandles>,
     stop: CancellationToken,
 ) {
     let mut tasks = JoinSet::new();
-    let handshakes = Handshakes::new(doors.limits().handshakes_max);
+    let handshakes = Handshakes::new(handles.limits().handshakes_max);
     let mut pause_ms = ACCEPT_PAUSE_MS;
     loop {
         tokio::select! {
@@ -62,8 +62,8 @@ pub(crate) async fn serve_spaces(
             accepted = listener.accept() => match accepted {
                 Ok((socket, address)) => {
                     pause_ms = ACCEPT_PAUSE_MS;
-                    let visitor = Visitor::new(Arc::clone(&doors), address, handshakes.begin());
-                    tasks.spawn(serve_socket(socket, visitor, Arc::clone(&doors), stop.clone()));
+                    let visitor = Visitor::new(Arc::clone(&handles), address, handshakes.begin());
+                    tasks.spawn(serve_socket(socket, visitor, Arc::clone(&handles), stop.clone()));
                 }
                 Err(error) if is_of_one_connection(&error) => {}
                 Err(error) => {
@@ -93,13 +93,13 @@ pub(crate) async fn serve_spaces(
 async fn serve_socket(
     socket: TcpStream,
     visitor: Visitor,
-    doors: Arc<SpaceDoors>,
+    handles: Arc<SpaceHandles>,
     stop: CancellationToken,
 ) {
     // Frames leave in batches of our own making: nothing is gained by waiting for more.
     // Without the option it is only slower.
     let _ = socket.set_nodelay(true);
-    let first = doors.first().admission;
+    let first = handles.first().admission;
     let Some(tls) = &first.tls else {
         return serve_plain(socket, visitor, &stop).await;
     };
@@ -161,10 +161,10 @@ async fn serve_plain<S: BareSocket>(socket: S, visitor: Visitor, stop: &Cancella
     {
         let UpgradedVisitor { slot, access, way } = visitor;
         match way {
-            UpgradedWay::Here(door) => {
+            UpgradedWay::Here(handle) => {
                 // Held to the end: a space stays loaded while somebody has a way in.
-                let queue = door.queue.clone();
-                connection::run(socket, early, &door.admission, &access, queue, stop).await;
+                let queue = handle.queue.clone();
+                connection::run(socket, early, &handle.admission, &access, queue, stop).await;
             }
             UpgradedWay::There(owner) => {
                 let cut = RelayCut::new(stop);

@@ -15,7 +15,7 @@ use super::Node;
 use crate::cluster::{ClusterNode, Tenure};
 use crate::config::Config;
 use crate::journal::JournalError;
-use crate::net::{SpaceDoor, SpaceDoors};
+use crate::net::{SpaceHandle, SpaceHandles};
 use crate::server::ServeError;
 use crate::space_entry::FIRST_SPACE;
 use crate::space_host::{PreparedSpace, SpaceHost};
@@ -37,7 +37,7 @@ impl Node {
     pub(super) async fn serve_until(
         &mut self,
         shutdown: impl Future<Output = ()>,
-        doors: &SpaceDoors,
+        handles: &SpaceHandles,
     ) -> Result<(), ServeError> {
         let mut shutdown = pin!(shutdown);
         loop {
@@ -49,7 +49,7 @@ impl Node {
                 NodeEnd::Whole(failure) => return Err(failure),
                 NodeEnd::Space(index) => tokio::select! {
                     () = &mut shutdown => return Ok(()),
-                    reloaded = self.reload(index, doors) => reloaded?,
+                    reloaded = self.reload(index, handles) => reloaded?,
                 },
             }
         }
@@ -89,7 +89,7 @@ impl Node {
     }
 
     /// Loads a space anew, in its place.
-    async fn reload(&mut self, index: usize, doors: &SpaceDoors) -> Result<(), ServeError> {
+    async fn reload(&mut self, index: usize, handles: &SpaceHandles) -> Result<(), ServeError> {
         let (name, config) = match index.checked_sub(1) {
             None => (FIRST_SPACE.to_owned(), self.config.clone()),
             Some(other) => match self.config.spaces.get(other) {
@@ -115,10 +115,10 @@ impl Node {
         host.admission.set_ready(true);
         let (admission, queue) = (Arc::clone(&host.admission), host.supervisor.queue());
         if let Some(cluster) = &cluster {
-            let door = SpaceDoor::new(&name_in_database, Arc::clone(&admission), queue.clone());
-            cluster.add_door(&name_in_database, door);
+            let handle = SpaceHandle::new(&name_in_database, Arc::clone(&admission), queue.clone());
+            cluster.add_handle(&name_in_database, handle);
         }
-        doors.replace(&SpaceDoor::new(&name, admission, queue));
+        handles.replace(&SpaceHandle::new(&name, admission, queue));
         *old = host;
         tracing::info!("a space of this node is served again");
         Ok(())

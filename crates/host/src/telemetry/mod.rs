@@ -22,7 +22,9 @@ use serde_json::Value;
 pub(crate) use collector::{Collector, check_endpoint};
 pub use layer::TelemetryLayer;
 pub(crate) use metrics::{HostMetrics, MetricCounter};
-pub(crate) use sender::{export_log_while_running, send_while_running};
+pub(crate) use sender::{
+    TELEMETRY_EVERY, export_log_while_running, open_collector, send_while_running,
+};
 pub(crate) use spans::{SpanOutcome, outcome_of_call};
 
 use crate::clock::Clock;

@@ -12,7 +12,7 @@ use crate::kernel_queue::{KernelQueue, QueuedInput};
 use crate::net::Admission;
 
 /// At least every 10 s while something changes (G-58).
-const INTERVAL: Duration = Duration::from_secs(5);
+pub(crate) const TELEMETRY_EVERY: Duration = Duration::from_secs(5);
 
 /// Sends until told to stop. What cannot be sent at once is not waited for: the next batch comes soon.
 pub(crate) async fn send_while_running(
@@ -21,14 +21,12 @@ pub(crate) async fn send_while_running(
     (endpoint, with_log): (Option<String>, bool),
     stop: CancellationToken,
 ) {
-    // Boxed, here and below: every space has such a task, and most of the time it waits.
     let collector = match &endpoint {
-        Some(endpoint) => Box::pin(open_collector(endpoint)).await.map(Box::new),
+        Some(endpoint) => open_collector(endpoint).await,
         None => None,
     };
-    drop(endpoint);
     let telemetry = Arc::clone(&admission.telemetry);
-    let mut ticks = tokio::time::interval(INTERVAL);
+    let mut ticks = tokio::time::interval(TELEMETRY_EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
@@ -39,7 +37,7 @@ pub(crate) async fn send_while_running(
             continue; // nothing happened
         };
         if let Some(collector) = &collector {
-            Box::pin(collector.send(&batch)).await;
+            collector.send(&batch).await;
         }
         // A kernel that has no room has better things to do.
         let input = QueuedInput::from(Input::Telemetry(Box::new(batch)));
@@ -47,7 +45,7 @@ pub(crate) async fn send_while_running(
     }
 }
 
-async fn open_collector(endpoint: &str) -> Option<Collector> {
+pub(crate) async fn open_collector(endpoint: &str) -> Option<Collector> {
     let collector = Collector::new(endpoint).await;
     collector.unwrap_or_else(|why| {
         tracing::error!(
@@ -63,7 +61,7 @@ pub(crate) async fn export_log_while_running(endpoint: String, stop: Cancellatio
     let Some(collector) = open_collector(&endpoint).await else {
         return; // the log says why
     };
-    let mut ticks = tokio::time::interval(INTERVAL);
+    let mut ticks = tokio::time::interval(TELEMETRY_EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {

@@ -467,9 +467,9 @@ impl Channels {
         chats
     }
 
-    /// Whether nothing but the root is in memory.
+    /// Whether nothing but the root is in memory, and no snapshot of it.
     pub(crate) fn is_only_root(&self) -> bool {
-        self.in_memory.is_empty()
+        self.in_memory.is_empty() && self.root_snapshot.is_none()
     }
 
     /// The states of all stored channels that are in memory, by URI, and what only the host knows of it: for checkers.

@@ -27,11 +27,12 @@ impl Channels {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use wire::{Action, ActionKind};
+    use wire::{Action, ActionKind, ChannelUri, Timestamp};
 
     use super::*;
     use crate::channels::Enablement;
     use crate::limits::Limits;
+    use crate::record::Seq;
 
     fn channels(agents: usize) -> Channels {
         let agents = vec![json!({"provider": "p"}); agents];
@@ -55,5 +56,17 @@ mod tests {
         drop((one, same, other));
         channels(3).share_root(&mut known);
         assert_eq!(known.len(), 1, "what nobody has is forgotten");
+    }
+
+    /// Whoever looked at nothing else leaves it behind: it must be a reason to look for what nobody uses.
+    #[test]
+    fn a_snapshot_of_the_root_does_not_stay_in_memory() {
+        let mut channels = channels(1);
+        assert!(channels.is_only_root());
+        let root = ChannelUri::parse("ahp-root://").unwrap();
+        let shown = channels.snapshot(&root, None, 0, Seq(3), Timestamp(0));
+        assert!(shown.is_some() && !channels.is_only_root());
+        channels.unload_idle(Timestamp(0), 60_000, |_| true);
+        assert!(channels.is_only_root());
     }
 }

@@ -71,6 +71,8 @@ impl Peers {
     /// Keeps a record of a client for the next batch: it says when the client was last seen, or that it is known before it was
     /// served anything. A crash before that costs the client an `initialize` (G-20).
     pub(crate) fn defer_record(&mut self, client_id: &str, record: Record) {
+        // No room for more than there are: there may be thousands of kernels at rest.
+        self.deferred.reserve_exact(1);
         self.deferred.push((client_id.to_owned(), record));
         debug_assert!(
             self.deferred.len() <= 2 * DEFERRED_MAX,

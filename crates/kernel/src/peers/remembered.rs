@@ -38,6 +38,6 @@ impl RememberedClients {
     }
 
     pub(super) fn clear(&mut self) {
-        self.clients.clear();
+        self.clients = VecDeque::new(); // with its room: there may be thousands of kernels at rest
     }
 }

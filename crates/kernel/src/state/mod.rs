@@ -36,7 +36,7 @@ pub(crate) const TRIM_STEP: u64 = 10_000;
 
 /// Everything the host decides, and nothing it touches.
 pub struct Kernel {
-    limits: Limits,
+    limits: Arc<Limits>,
     facts: Arc<HostFacts>,
     now: Timestamp,
     log: Log,
@@ -87,7 +87,7 @@ impl<'k> Step<'k> {
 impl Kernel {
     pub(crate) fn new(
         facts: Arc<HostFacts>,
-        limits: Limits,
+        limits: Arc<Limits>,
         now: Timestamp,
         log: Log,
         root: RootState,
@@ -147,12 +147,19 @@ impl Kernel {
     /// Whether enough actions are older than what is kept: trimming looks at every channel, so not for a few.
     pub(crate) fn is_log_long(&self) -> bool {
         let enough = TRIM_STEP.min(self.limits.retention_actions / 10).max(1);
-        self.oldest_kept() >= self.log.floor().0.saturating_add(enough)
+        let floor = self.log.floor().0;
+        self.oldest_kept() >= floor.saturating_add(enough) || self.too_old() > floor
+    }
+
+    /// The last action that is too old to be kept, by what the journal said of days.
+    fn too_old(&self) -> u64 {
+        let last = self.upkeep.log_from().0.saturating_sub(1);
+        last.min(self.log.seq().0)
     }
 
     pub(crate) fn oldest_kept(&self) -> u64 {
         let kept = self.limits.retention_actions;
-        self.log.seq().0.saturating_sub(kept)
+        self.log.seq().0.saturating_sub(kept).max(self.too_old())
     }
 
     /// A very long time ago is the beginning of time, not the future.

@@ -11,6 +11,8 @@ const NONE: SpaceLimits = SpaceLimits {
     inputs_per_s: 0,
     stored_bytes: 0,
     record_bytes_per_s: 0,
+    log_days: 0,
+    loaded_bytes: 0,
 };
 
 async fn bounds(settings: &PostgresSettings, space: &str) -> SpaceBounds {
@@ -33,10 +35,12 @@ async fn limits_of_a_space_count_over_those_of_the_settings() {
         (SpaceLimitKey::Turns, 1),
         (SpaceLimitKey::InputsPerSecond, 1_000),
         (SpaceLimitKey::StoredBytes, 10),
+        (SpaceLimitKey::LoadedBytes, 77),
     ] {
         admin.set_space_limit("red", key, Some(most)).await.unwrap();
     }
     let red = bounds(&settings, "red").await;
+    assert_eq!(red.loaded_bytes().await, 77);
     let places = [red.connect().await.unwrap(), red.connect().await.unwrap()];
     let refused = red.connect().await.err().unwrap();
     assert!(refused.contains("2 connections"), "{refused}");
@@ -65,6 +69,7 @@ async fn limits_of_a_space_count_over_those_of_the_settings() {
             .all(Result::is_ok)
     );
     assert_eq!(blue.delay_of_input(), Duration::ZERO);
+    assert_eq!(blue.loaded_bytes().await, 0);
 
     let database = settings.url.rsplit_once("dbname=").unwrap().1;
     let sql = "INSERT INTO greenroom.blob SELECT id, 'x'::bytea, 11, 0, 0 FROM greenroom.space";
@@ -81,7 +86,7 @@ async fn limits_of_a_space_count_over_those_of_the_settings() {
     // Taken back, and gone with the space.
     let key = SpaceLimitKey::StoredBytes;
     admin.set_space_limit("red", key, None).await.unwrap();
-    assert_eq!(admin.space_limits("red").await.unwrap().len(), 3);
+    assert_eq!(admin.space_limits("red").await.unwrap().len(), 4);
     let unknown = admin.set_space_limit("green", key, Some(1)).await;
     assert!(matches!(unknown, Err(AccountError::UnknownSpace(_))));
     admin.remove_space("red").await.unwrap();

@@ -126,6 +126,7 @@ impl TableModel {
                 FoundLease {
                     holder: lease.node,
                     alive: alive.map(peer),
+                    offering: None, // no space of the model names a mount
                 }
             })),
             LeaseAsk::Take { space, seen } => {

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::cutting_proxy::CuttingProxy;
 use super::support::{
     TestCluster, ask, connect, create_session, has_session, hear, open_chat, poll, run_turn, send,
-    serve_door, session, wait_until_here,
+    serve_handle, session, wait_until_here,
 };
 use crate::cluster::{SpacePlace, SpaceUnavailable};
 
@@ -24,13 +24,13 @@ async fn a_node_that_alone_cannot_reach_the_database_falls_silent_and_another_ta
         .node_with("a", |config| config.postgres = Some(url))
         .await;
     let b = cluster.node("b").await;
-    let (door, _) = wait_until_here(&a, "team").await;
-    let mut old = connect(&serve_door(&door).await, "ann").await;
+    let (handle, _) = wait_until_here(&a, "team").await;
+    let mut old = connect(&serve_handle(&handle).await, "ann").await;
     create_session(&mut old, 1).await;
     proxy.silence();
     // On its way when others take the space: it arrives when the network is back.
     send(&mut old, 50, "createSession", session(2)).await;
-    let (door, took) = wait_until_here(&b, "team").await;
+    let (handle, took) = wait_until_here(&b, "team").await;
     eprintln!("taken over {took:?} after the node was cut off");
     // Before anybody could take it, the node had fallen silent.
     assert!(matches!(
@@ -45,7 +45,7 @@ async fn a_node_that_alone_cannot_reach_the_database_falls_silent_and_another_ta
         },
         "nothing was recorded: {heard:?}"
     );
-    let mut socket = connect(&serve_door(&door).await, "bob").await;
+    let mut socket = connect(&serve_handle(&handle).await, "bob").await;
     create_session(&mut socket, 3).await;
     proxy.open();
     poll(
@@ -76,8 +76,8 @@ async fn while_the_database_is_slow_turns_are_refused_and_the_rest_goes_on() {
             config.limits.server.append_slow_ms = 500;
         })
         .await;
-    let (door, _) = wait_until_here(&node, "team").await;
-    let mut socket = connect(&serve_door(&door).await, "ann").await;
+    let (handle, _) = wait_until_here(&node, "team").await;
+    let mut socket = connect(&serve_handle(&handle).await, "ann").await;
     create_session(&mut socket, 1).await;
     let chat = open_chat(&mut socket, 1).await;
     cluster.run(SLOW);
@@ -109,8 +109,8 @@ async fn a_space_whose_batches_take_long_keeps_no_other_from_its_turns() {
         .await;
     let mut clients = Vec::new();
     for space in ["slow", "quick"] {
-        let (door, _) = wait_until_here(&node, space).await;
-        let mut socket = connect(&serve_door(&door).await, "ann").await;
+        let (handle, _) = wait_until_here(&node, space).await;
+        let mut socket = connect(&serve_handle(&handle).await, "ann").await;
         create_session(&mut socket, 1).await;
         let chat = open_chat(&mut socket, 1).await;
         clients.push((socket, chat));
@@ -193,8 +193,8 @@ async fn on_a_full_disk_of_the_database_changes_are_refused_and_reading_goes_on(
         ));
     }
     let node = cluster.node("a").await;
-    let (door, _) = wait_until_here(&node, "team").await;
-    let mut socket = connect(&serve_door(&door).await, "ann").await;
+    let (handle, _) = wait_until_here(&node, "team").await;
+    let mut socket = connect(&serve_handle(&handle).await, "ann").await;
     create_session(&mut socket, 1).await;
     cluster.run("CREATE TABLE public.filler (bytes text) TABLESPACE small");
     // Until nothing fits any more, whatever has room left in a page of its own.

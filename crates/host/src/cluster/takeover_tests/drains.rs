@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::served_nodes::ServedNode;
 use super::support::{
-    TestCluster, connect, create_session, has_session, hear, poll, serve_door, wait_until_here,
+    TestCluster, connect, create_session, has_session, hear, poll, serve_handle, wait_until_here,
 };
 use crate::accounts::{AccountAdmin, NewToken};
 use crate::cluster::{ClusterAdmin, ClusterNode, SpacePlace};
@@ -26,8 +26,8 @@ async fn who_is_told_to_connect_again_finds_the_space_free() {
         return; // the line that says so is written
     };
     let a = cluster.node("a").await;
-    let (door, _) = wait_until_here(&a, "team").await;
-    let mut socket = connect(&serve_door(&door).await, "ann").await;
+    let (handle, _) = wait_until_here(&a, "team").await;
+    let mut socket = connect(&serve_handle(&handle).await, "ann").await;
     create_session(&mut socket, 1).await;
     make_orphan(&cluster, &a, "orphan").await;
     let node = Arc::clone(&a);
@@ -44,10 +44,10 @@ async fn a_lease_that_nobody_uses_does_not_wait_for_turns_of_other_spaces() {
         return; // the line that says so is written
     };
     let a = cluster.node("a").await;
-    let (door, _) = wait_until_here(&a, "team").await;
+    let (handle, _) = wait_until_here(&a, "team").await;
     make_orphan(&cluster, &a, "orphan").await;
     // As if a turn ran in it.
-    let tenure = door.admission.tenure.clone().unwrap();
+    let tenure = handle.admission.tenure.clone().unwrap();
     tenure.set_busy(true);
     let node = Arc::clone(&a);
     let draining = tokio::spawn(async move { node.drain_spaces().await });

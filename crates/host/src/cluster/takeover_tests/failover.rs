@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use super::support::{
-    TestCluster, ask, connect, create_session, has_session, hear, open_chat, poll, serve_door,
+    TestCluster, ask, connect, create_session, has_session, hear, open_chat, poll, serve_handle,
     wait_until_here,
 };
 use crate::config::FailoverChoice;
@@ -84,8 +84,8 @@ async fn a_standby_that_has_everything_goes_on_as_after_a_restart() {
             config.cluster.as_mut().unwrap().failover = FailoverChoice::Lossless;
         })
         .await;
-    let (door, _) = wait_until_here(&node, "team").await;
-    let mut socket = connect(&serve_door(&door).await, "ann").await;
+    let (handle, _) = wait_until_here(&node, "team").await;
+    let mut socket = connect(&serve_handle(&handle).await, "ann").await;
     create_session(&mut socket, 1).await;
     let lease = "SELECT epoch || ' ' || seq FROM greenroom.lease JOIN greenroom.space ON id = space WHERE name = 'team'";
     let before = cluster.ask(lease);
@@ -97,8 +97,8 @@ async fn a_standby_that_has_everything_goes_on_as_after_a_restart() {
     ask_standby("SELECT pg_reload_conf()");
     assert_eq!(ask_standby(lease), before, "everything is there");
     // On a slow machine the node has fallen silent meanwhile, as it does when a restart takes long.
-    let (door, _) = wait_until_here(&node, "team").await;
-    let mut socket = connect(&serve_door(&door).await, "ann").await;
+    let (handle, _) = wait_until_here(&node, "team").await;
+    let mut socket = connect(&serve_handle(&handle).await, "ann").await;
     create_session(&mut socket, 2).await;
     assert!(has_session(&mut socket, 1).await && has_session(&mut socket, 2).await);
     let seq: u64 = ask_standby("SELECT max(seq) FROM greenroom.lease")
@@ -126,9 +126,9 @@ async fn a_standby_that_lacks_commits_gives_no_seq_a_second_time() {
         cluster.node_with("a", patient).await,
         cluster.node_with("b", patient).await,
     );
-    let (door, _) = wait_until_here(&a, "team").await;
+    let (handle, _) = wait_until_here(&a, "team").await;
     wait_until_here(&b, "other").await;
-    let mut socket = connect(&serve_door(&door).await, "ann").await;
+    let mut socket = connect(&serve_handle(&handle).await, "ann").await;
     create_session(&mut socket, 1).await;
     let chat = open_chat(&mut socket, 1).await;
     let database = database_of(&cluster);
@@ -155,12 +155,12 @@ async fn a_standby_that_lacks_commits_gives_no_seq_a_second_time() {
     // Whatever the node believed is not what the database has: its clients come again.
     let closed = hear(&mut socket, 9_999).await;
     assert!(matches!(closed, Err(1012 | 1013 | 0)), "{closed:?}");
-    drop(door);
-    let (door, _) = wait_until_here(&a, "team").await;
-    let mut socket = connect(&serve_door(&door).await, "bob").await;
+    drop(handle);
+    let (handle, _) = wait_until_here(&a, "team").await;
+    let mut socket = connect(&serve_handle(&handle).await, "bob").await;
     let back = json!({"channel": "ahp-root://", "clientId": "ann", "lastSeenServerSeq": heard,
         "subscriptions": [chat]});
-    let mut returned = super::support::connect_only(&serve_door(&door).await).await;
+    let mut returned = super::support::connect_only(&serve_handle(&handle).await).await;
     let answer = ask(&mut returned, 60, "reconnect", back).await.unwrap();
     assert_eq!(answer["result"]["type"], "snapshot", "{answer}");
     assert!(has_session(&mut socket, 1).await);

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::support::{TestCluster, connect, create_session, poll, serve_door, wait_until_here};
+use super::support::{TestCluster, connect, create_session, poll, serve_handle, wait_until_here};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn work_in_a_space_that_nobody_has_is_taken_up_without_a_client() {
@@ -10,10 +10,10 @@ async fn work_in_a_space_that_nobody_has_is_taken_up_without_a_client() {
         return; // the line that says so is written
     };
     let a = cluster.node("a").await;
-    let (door, _) = wait_until_here(&a, "team").await;
-    let mut socket = connect(&serve_door(&door).await, "ann").await;
+    let (handle, _) = wait_until_here(&a, "team").await;
+    let mut socket = connect(&serve_handle(&handle).await, "ann").await;
     create_session(&mut socket, 1).await;
-    drop((socket, door));
+    drop((socket, handle));
     let has_work = "UPDATE greenroom.channel SET duty = 2 WHERE uri LIKE 'scripted:%'";
     a.give_back("team").await.unwrap();
     cluster.run(has_work);

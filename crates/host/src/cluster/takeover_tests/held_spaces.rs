@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::cutting_proxy::CuttingProxy;
 use super::support::{
-    TestCluster, connect, create_session, hear, poll, serve_door, wait_until_here,
+    TestCluster, connect, create_session, hear, poll, serve_handle, wait_until_here,
 };
 use crate::cluster::ClusterAdmin;
 use crate::journal::JournalError;
@@ -16,10 +16,10 @@ async fn a_node_gets_a_space_of_its_own_back_and_nobody_takes_it_again() {
     };
     let (a, b) = (cluster.node("a").await, cluster.node("b").await);
     // Taken over while its node was away.
-    let (door, _) = wait_until_here(&b, "own").await;
-    let mut socket = connect(&serve_door(&door).await, "ann").await;
+    let (handle, _) = wait_until_here(&b, "own").await;
+    let mut socket = connect(&serve_handle(&handle).await, "ann").await;
     create_session(&mut socket, 1).await;
-    drop(door);
+    drop(handle);
     let orders = tokio::spawn(std::sync::Arc::clone(&b).follow_orders(|| {}));
     let held = a.hold("own").await.unwrap();
     assert_eq!(cluster.holder("own"), Some(a.id()));

@@ -1,6 +1,6 @@
 //! What operators see of the spaces that nodes serve.
 
-use super::support::{TestCluster, connect, create_session, poll, serve_door, wait_until_here};
+use super::support::{TestCluster, connect, create_session, poll, serve_handle, wait_until_here};
 use crate::accounts::{AccountAdmin, SpaceLoad};
 
 async fn load_of(admin: &AccountAdmin, space: &str) -> SpaceLoad {
@@ -15,9 +15,9 @@ async fn what_a_space_does_is_written_down_where_operators_look() {
     };
     let admin = AccountAdmin::connect(&cluster.settings).await.unwrap();
     let node = cluster.node("a").await;
-    let (door, _) = wait_until_here(&node, "team").await;
+    let (handle, _) = wait_until_here(&node, "team").await;
     wait_until_here(&node, "quiet").await;
-    let mut socket = connect(&serve_door(&door).await, "ann").await;
+    let mut socket = connect(&serve_handle(&handle).await, "ann").await;
     let mut sessions = 0;
     poll("records and bytes are counted", async || {
         sessions += 1;

@@ -21,7 +21,7 @@ use crate::cluster::{ClusterNode, SpacePlace};
 use crate::config::{Config, JournalChoice};
 use crate::journal::postgres::test_server::{TestServer, query_sql, run_sql};
 use crate::journal::{PostgresNode, PostgresSettings};
-use crate::net::{self, SpaceDoor};
+use crate::net::{self, SpaceHandle};
 
 /// For what is certain to happen, on a machine that does much else.
 const LONG: Duration = Duration::from_secs(60);
@@ -223,23 +223,23 @@ pub(super) async fn poll(what: &str, mut is_so: impl AsyncFnMut() -> bool) -> Du
     began.elapsed()
 }
 
-pub(super) async fn wait_until_here(node: &ClusterNode, space: &str) -> (SpaceDoor, Duration) {
-    let mut door = None;
+pub(super) async fn wait_until_here(node: &ClusterNode, space: &str) -> (SpaceHandle, Duration) {
+    let mut handle = None;
     let took = poll("the space is here", async || {
         if let Ok(SpacePlace::Here(here)) = node.space(space).await {
-            door = Some(here);
+            handle = Some(here);
         }
-        door.is_some()
+        handle.is_some()
     })
     .await;
-    (door.unwrap(), took)
+    (handle.unwrap(), took)
 }
 
 /// Serves a space on a socket of its own; its address and its token.
-pub(super) async fn serve_door(door: &SpaceDoor) -> Value {
+pub(super) async fn serve_handle(handle: &SpaceHandle) -> Value {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("ws://{}/", listener.local_addr().unwrap());
-    let (admission, queue) = (Arc::clone(&door.admission), door.queue.clone());
+    let (admission, queue) = (Arc::clone(&handle.admission), handle.queue.clone());
     let token = admission.token.clone();
     tokio::spawn(net::serve(
         listener,

@@ -373,6 +373,7 @@ impl JournalTables {
         EmptySessions {
             due: due.map(|summary| summary.uri.clone()).collect(),
             next_since: others.into_iter().map(since).min(),
+            log_from: None, // its length alone bounds it
         }
     }
 }

@@ -230,7 +230,7 @@ impl StatementError {
 }
 
 /// The server's words, which an error shows only through its source.
-fn describe(error: &Error) -> String {
+pub(super) fn describe(error: &Error) -> String {
     match error.as_db_error() {
         Some(refusal) => format!("{} ({})", refusal.message(), refusal.code().code()),
         None => match std::error::Error::source(error) {

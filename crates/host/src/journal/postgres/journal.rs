@@ -16,8 +16,10 @@ use tokio::time::Instant;
 use tokio_postgres::types::ToSql;
 use wire::Digest;
 
+use super::awaited_outcome::AwaitedOutcome;
 use super::connection::StatementError;
 use super::leases::{end_blocker, is_lock_timeout};
+use super::log_days::NotedDay;
 use super::space_loads::{SpaceCounters, add_time};
 use super::writer::{QueuedWrite, WriteOutcome, size_of};
 use super::{PgBlobs, PostgresNode};
@@ -47,8 +49,9 @@ pub(super) struct SharedJournal {
     pub(super) holder: i64,
     pub(super) lease: Mutex<SpaceLease>,
     notes: std::sync::Mutex<VecDeque<Record>>,
-    counters: Arc<SpaceCounters>,
+    pub(super) counters: Arc<SpaceCounters>,
     failure: watch::Sender<Option<String>>,
+    noted_day: NotedDay,
 }
 
 impl PostgresJournal {
@@ -99,6 +102,7 @@ impl PostgresJournal {
             lease: Mutex::new(SpaceLease::taken(lease.epoch, lease.batch)),
             notes: std::sync::Mutex::default(),
             failure: watch::Sender::new(None),
+            noted_day: NotedDay::default(),
         };
         Self {
             shared: Arc::new(shared),
@@ -158,14 +162,8 @@ fn make_holder() -> Result<i64, JournalError> {
 #[async_trait]
 impl SpaceJournal for PostgresJournal {
     fn commit(&self, batch: Batch) -> Commit<'_> {
-        Commit::Waiting(Box::pin(async move {
-            let shared = Arc::clone(&self.shared);
-            let written = self.run(async move { shared.append_with_notes(batch).await });
-            written.await.unwrap_or_else(|error| {
-                let batch = Batch::default(); // it went down with its task
-                Err(RefusedBatch { error, batch })
-            })
-        }))
+        // In the task of whoever commits: a task for each batch would be woken once more for each.
+        Commit::Waiting(Box::pin(self.shared.append_with_notes(batch)))
     }
 
     async fn append(&self, batch: Batch) -> Result<(), JournalError> {
@@ -215,11 +213,6 @@ impl SpaceJournal for PostgresJournal {
     }
 
     async fn close(&self) {
-        if !lock(&self.shared.notes).is_empty()
-            && let Err(error) = self.append(Batch::default()).await
-        {
-            tracing::debug!(%error, "the last inspection records could not be written and are lost");
-        }
         let shared = Arc::clone(&self.shared);
         let closed = self.run(async move { shared.close().await }).await;
         if let Err(error) = closed {
@@ -254,6 +247,7 @@ impl SharedJournal {
                     if (own..batch.records.len()).contains(&index) =>
                 {
                     tracing::warn!(
+                        space = self.space,
                         reason,
                         "a record for inspectors cannot be written and is lost"
                     );
@@ -279,11 +273,13 @@ impl SharedJournal {
         self.check_usable(&mut lease, until).await?;
         while let LeaseStep::Write { epoch, number } = lease.next() {
             let (done, outcome) = oneshot::channel();
+            let day = self.noted_day.due(batch);
             let request = QueuedWrite {
                 space: self.space,
                 epoch,
                 number,
                 batch: Arc::clone(batch),
+                begins_day: day.is_some(),
                 queued_at: Instant::now(),
                 pace: self.counters.pace.clone(),
                 append: None,
@@ -291,13 +287,16 @@ impl SharedJournal {
             };
             let writer = self.node.writer_of(self.space, batch);
             let gone = || WriteOutcome::Failed("the node's writer is gone".to_owned());
+            let awaited = AwaitedOutcome::of(&mut lease);
             let outcome = match writer.send(request).await {
                 Ok(()) => outcome.await.unwrap_or_else(|_| gone()),
                 Err(_) => gone(),
             };
+            awaited.has_come();
             match outcome {
                 WriteOutcome::Written => {
                     lease.written();
+                    self.noted_day.note(day);
                     self.note_commit(batch, began);
                     return Ok(());
                 }
@@ -307,11 +306,19 @@ impl SharedJournal {
                 }
                 WriteOutcome::Failed(reason) => return Err(JournalError::Unwritable(reason)),
                 WriteOutcome::Unknown(why) => {
-                    tracing::info!(why, "the outcome of a batch is not known and is looked up");
+                    let (node, space) = (self.holder, self.space);
+                    tracing::info!(
+                        node,
+                        space,
+                        epoch,
+                        why,
+                        "the outcome of a batch is not known and is looked up"
+                    );
                     lease.note_unknown();
                     let unknown = &self.node.counters.unknown;
                     unknown.fetch_add(1, Ordering::Relaxed);
-                    match self.renew(&mut lease, until).await? {
+                    // Boxed: it is seldom, and takes more room than all the rest.
+                    match Box::pin(self.renew(&mut lease, until)).await? {
                         RenewedLease::Written => {
                             self.note_commit(batch, began);
                             return Ok(());
@@ -352,7 +359,7 @@ impl SharedJournal {
             LeaseStep::Write { .. } => Ok(()),
             LeaseStep::Lost => Err(lost()),
             LeaseStep::Closed => Err(closed()),
-            LeaseStep::Renew(_) => match self.renew(lease, until).await? {
+            LeaseStep::Renew(_) => match Box::pin(self.renew(lease, until)).await? {
                 RenewedLease::NotWritten => Ok(()),
                 RenewedLease::Written | RenewedLease::Lost => Err(self.lose(lease)),
             },
@@ -427,6 +434,15 @@ impl SharedJournal {
             if let Err(error) = renewed {
                 tracing::debug!(%error, "the outcome of the last batch is not known");
             }
+        }
+        let has_notes = !lock(&self.notes).is_empty();
+        if has_notes && matches!(lease.next(), LeaseStep::Write { .. }) {
+            drop(lease);
+            if let Err(refused) = self.append_with_notes(Batch::default()).await {
+                let error = refused.error;
+                tracing::debug!(%error, "the last inspection records could not be written and are lost");
+            }
+            lease = self.lease.lock().await;
         }
         let Some(epoch) = lease.close() else {
             return; // there is nothing to give back

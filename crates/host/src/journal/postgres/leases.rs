@@ -11,6 +11,7 @@ use tokio::time::{Instant, timeout};
 use tokio_postgres::Row;
 
 use super::connection::{PooledConnection, StatementError};
+use super::mounts::{belongs_elsewhere, offering};
 use super::{FORMAT, PostgresJournal, PostgresNode};
 use crate::cluster::{
     FoundLease, HeartbeatRow, LEASE_TIMES, LeaseAnswer, LeaseAsk, NodeId, PeerNode, SpaceId,
@@ -39,15 +40,19 @@ const HEARTBEAT: &str = "WITH beat AS (UPDATE greenroom.node SET expires = clock
          AND EXISTS (SELECT 1 FROM greenroom.lease l WHERE l.node = o.id)),
          ARRAY(SELECT o.id FROM greenroom.node o WHERE o.expires > clock_timestamp()) FROM beat";
 
-const FIND: &str = "SELECT l.node, o.id, o.name, o.address, o.fingerprint FROM greenroom.lease l
-     LEFT JOIN greenroom.node o ON o.id = l.node AND o.expires > clock_timestamp() WHERE l.space = $1";
+const FIND: &str = concat!(
+    "SELECT l.node, o.id, o.name, o.address, o.fingerprint, b.id, b.name, b.address, b.fingerprint FROM greenroom.lease l
+     LEFT JOIN greenroom.node o ON o.id = l.node AND o.expires > clock_timestamp()
+     LEFT JOIN LATERAL (", offering!("$2"), ") AS b ON o.id IS NULL WHERE l.space = $1"
+);
 
 /// One statement, so that a process that stops leaves no transaction open. The old holder learns it with its next heartbeat.
 ///
 /// The holder's row is locked before it is judged. A statement sees the tables as they were when it began, also after it has waited
 /// for a batch that holds the lease: without the lock a heartbeat that came meanwhile would not count, and a node that speaks would
 /// be judged. `holder` is asked before the lease is locked, as everybody locks nodes before leases.
-const TAKE: &str = "WITH holder AS MATERIALIZED (SELECT o.expires FROM greenroom.node o WHERE o.id = $5 AND o.id <> $2 FOR NO KEY UPDATE),
+const TAKE: &str = concat!(
+    "WITH holder AS MATERIALIZED (SELECT o.expires FROM greenroom.node o WHERE o.id = $5 AND o.id <> $2 FOR NO KEY UPDATE),
      got AS (UPDATE greenroom.lease l SET node = $2, epoch = l.epoch + 1
          WHERE NOT EXISTS (SELECT 1 FROM holder h WHERE h.expires > clock_timestamp())
              AND l.space = $1 AND l.node IS NOT DISTINCT FROM $5 AND l.format <= $4 AND EXISTS (SELECT 1 FROM greenroom.node me
@@ -56,21 +61,26 @@ const TAKE: &str = "WITH holder AS MATERIALIZED (SELECT o.expires FROM greenroom
              AND NOT EXISTS (SELECT 1 FROM greenroom.move_order m JOIN greenroom.node t ON t.id = m.target
                  WHERE m.space = l.space AND m.target <> $2 AND m.asked_at > clock_timestamp() - interval '60 s'
                      AND t.expires > clock_timestamp() AND NOT t.draining)
+             AND (l.node = $2 OR NOT ", belongs_elsewhere!("$2"), ")
          RETURNING l.epoch, l.batch),
      told AS (UPDATE greenroom.node SET taken = taken + 1 WHERE id = $5 AND id <> $2 AND EXISTS (SELECT 1 FROM got))
-     SELECT epoch, batch FROM got";
+     SELECT epoch, batch FROM got"
+);
 
 const LIST_OWNED: &str = "SELECT space FROM greenroom.lease WHERE node = $1";
 
 /// Spaces of nodes that are gone, and those that nobody has: after a leap, or since their node was started again. What is of a
 /// node's own settings is left to that node.
-const LIST_WORK: &str = "SELECT l.space, l.node FROM greenroom.lease l
+const LIST_WORK: &str = concat!(
+    "SELECT l.space, l.node FROM greenroom.lease l
      JOIN greenroom.space s ON s.id = l.space AND s.removed_at IS NULL
      LEFT JOIN greenroom.node o ON o.id = l.node
      WHERE l.format <= $3 AND ((o.expires < clock_timestamp() AND o.id <> $1) OR (l.node IS NULL AND s.name NOT LIKE 'node-%'
              AND NOT EXISTS (SELECT 1 FROM greenroom.node n WHERE l.space = ANY (n.held) AND n.expires > clock_timestamp())))
          AND EXISTS (SELECT 1 FROM greenroom.channel c WHERE c.space = l.space AND c.duty <> 0 AND c.disposed_at IS NULL)
-     ORDER BY l.space LIMIT $2";
+         AND NOT ", belongs_elsewhere!("$1"), "
+     ORDER BY l.space LIMIT $2"
+);
 
 /// Ends whoever has locked the lease of a space, or the row of its holder: the rows name their transactions.
 const END_BLOCKER: &str = "SELECT pg_terminate_backend(a.pid) FROM pg_stat_activity a JOIN (
@@ -103,6 +113,8 @@ pub struct NodeRegistration {
 pub(crate) struct SpaceFacts {
     pub id: SpaceId,
     pub name: String,
+    /// The label of the directory that it works in, on nodes that offer one.
+    pub mount: Option<String>,
 }
 
 fn ttl_seconds() -> f64 {
@@ -174,20 +186,23 @@ impl PostgresNode {
         freed.map(drop).map_err(unwritten)
     }
 
-    /// A node that takes spaces, other than this one and always the same for a space, as long as it lives.
+    /// A node that takes spaces, other than this one and always the same for a space, as long as it lives; one that offers what the
+    /// space names, if there is one.
     pub(crate) async fn find_taker(
         &self,
         node: NodeId,
         space: SpaceId,
     ) -> Result<Option<PeerNode>, JournalError> {
-        let sql = "SELECT id, id, name, address, fingerprint FROM greenroom.node
-             WHERE id <> $1 AND NOT draining AND expires > clock_timestamp() AND address <> '' AND format >= $3
-             ORDER BY md5(id::text || ' ' || $2::bigint::text) LIMIT 1";
+        let sql = "SELECT n.id, n.name, n.address, n.fingerprint FROM greenroom.node n
+             WHERE n.id <> $1 AND NOT n.draining AND n.expires > clock_timestamp() AND n.address <> '' AND n.format >= $3
+             ORDER BY NOT EXISTS (SELECT 1 FROM greenroom.space s, unnest(n.mounts) AS offered
+                     WHERE s.id = $2 AND split_part(offered, '=', 1) = s.mount),
+                 md5(n.id::text || ' ' || $2::bigint::text) LIMIT 1";
         let mut connection = self.lease_connection().await?;
         let found = connection.query(sql, &[&node, &space, &FORMAT]).await;
         let found = found.map_err(unwritten)?;
-        let taker = found.first().map(found_lease).transpose();
-        Ok(taker.map_err(damaged)?.and_then(|found| found.alive))
+        let taker = found.first().map(|row| peer_node(row, 0)).transpose();
+        Ok(taker.map_err(damaged)?.flatten())
     }
 
     /// Whether the node takes spaces.
@@ -284,7 +299,7 @@ impl PostgresNode {
             .map_err(StatementError::Lost)?;
         Ok(match ask {
             LeaseAsk::Find { space } => {
-                let rows = connection.query(FIND, &[space]).await?;
+                let rows = connection.query(FIND, &[space, &node]).await?;
                 LeaseAnswer::Found(rows.first().map(found_lease).transpose()?)
             }
             LeaseAsk::ListWork { limit } => {
@@ -307,12 +322,12 @@ impl PostgresNode {
 
     /// The space of a name, unless it was removed.
     pub(crate) async fn find_space(&self, name: &str) -> Result<Option<SpaceFacts>, JournalError> {
-        let sql = "WITH found AS (SELECT id, name FROM greenroom.space WHERE name = $1 AND removed_at IS NULL),
+        let sql = "WITH found AS (SELECT id, name, mount FROM greenroom.space WHERE name = $1 AND removed_at IS NULL),
              leased AS (INSERT INTO greenroom.lease (space, epoch, batch, seq, log_floor, format)
                  SELECT id, 0, 0, 0, 0, $2 FROM found
                  WHERE NOT EXISTS (SELECT 1 FROM greenroom.lease WHERE lease.space = found.id)
                  ON CONFLICT (space) DO NOTHING)
-             SELECT id, name FROM found";
+             SELECT id, name, mount FROM found";
         let mut connection = self.lease_connection().await?;
         let rows = connection
             .query(sql, &[&name, &FORMAT])
@@ -323,7 +338,8 @@ impl PostgresNode {
 
     /// The same by its number.
     pub(crate) async fn name_space(&self, id: SpaceId) -> Result<Option<SpaceFacts>, JournalError> {
-        let sql = "SELECT id, name FROM greenroom.space WHERE id = $1 AND removed_at IS NULL";
+        let sql =
+            "SELECT id, name, mount FROM greenroom.space WHERE id = $1 AND removed_at IS NULL";
         let mut connection = self.lease_connection().await?;
         let rows = connection.query(sql, &[&id]).await.map_err(unwritten)?;
         rows.first().map(space_facts).transpose()
@@ -368,24 +384,32 @@ pub(super) fn is_lock_timeout(error: &StatementError) -> bool {
 }
 
 fn found_lease(row: &Row) -> Result<FoundLease, tokio_postgres::Error> {
-    let alive: Option<i64> = row.try_get(1)?;
-    let alive = match alive {
-        None => None,
-        Some(id) => Some(PeerNode {
-            id,
-            name: row.try_get(2)?,
-            address: row.try_get(3)?,
-            fingerprint: row.try_get(4)?,
-        }),
+    Ok(FoundLease {
+        holder: row.try_get(0)?,
+        alive: peer_node(row, 1)?,
+        offering: peer_node(row, 5)?,
+    })
+}
+
+/// The node whose columns begin at a place, if there is one.
+fn peer_node(row: &Row, first: usize) -> Result<Option<PeerNode>, tokio_postgres::Error> {
+    let id: Option<i64> = row.try_get(first)?;
+    let Some(id) = id else {
+        return Ok(None);
     };
-    let holder = row.try_get(0)?;
-    Ok(FoundLease { holder, alive })
+    Ok(Some(PeerNode {
+        id,
+        name: row.try_get(first + 1)?,
+        address: row.try_get(first + 2)?,
+        fingerprint: row.try_get(first + 3)?,
+    }))
 }
 
 fn space_facts(row: &Row) -> Result<SpaceFacts, JournalError> {
     Ok(SpaceFacts {
         id: row.try_get(0).map_err(damaged)?,
         name: row.try_get(1).map_err(damaged)?,
+        mount: row.try_get(2).map_err(damaged)?,
     })
 }
 

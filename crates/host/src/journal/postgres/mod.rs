@@ -6,19 +6,24 @@
 //! Must not know: what the bytes it stores mean.
 
 mod append_pace;
+mod awaited_outcome;
 mod blobs;
 mod byte_rate;
 mod collect;
 pub(crate) mod connection;
+mod examination;
 mod inspection;
 mod journal;
 mod leap;
 mod leases;
+mod log_days;
+mod mounts;
 mod object_rows;
 mod orders;
 mod read;
 mod reads;
 mod records;
+mod roles;
 mod space_loads;
 mod sweep;
 #[cfg(test)]
@@ -41,6 +46,7 @@ use tokio_postgres::config::Host;
 
 pub use self::blobs::PgBlobs;
 use self::connection::{ConnectionPool, PooledConnection, StatementError};
+pub use self::examination::{DatabaseFacts, SessionSetting, TableFacts};
 pub use self::journal::PostgresJournal;
 pub use self::leases::NodeRegistration;
 pub(crate) use self::leases::SpaceFacts;
@@ -53,6 +59,7 @@ pub use self::timeline::Failover;
 use self::timeline::TimelineWatch;
 use self::writer::{MERGED_BYTES_MAX, QueuedWrite, size_of, write_batches};
 use super::JournalError;
+use crate::accounts::make_account_tables;
 use crate::blobs::ObjectBodies;
 
 /// The newest format of the tables that this program knows.
@@ -117,16 +124,7 @@ pub struct PostgresNode {
 impl PostgresNode {
     /// Connects, and makes the tables if there are none.
     pub async fn connect(settings: &PostgresSettings) -> Result<Arc<Self>, JournalError> {
-        let unusable = |reason: String| JournalError::Unreadable(format!("PostgreSQL: {reason}"));
-        let mut config: Config = settings
-            .url
-            .parse()
-            .map_err(|error: tokio_postgres::Error| unusable(error.to_string()))?;
-        if let Some(host) = config.get_hosts().iter().find(|host| !is_near(host)) {
-            return Err(unusable(format!(
-                "{host:?} is another machine: it is reached through a tunnel that ends on this one, not in the clear"
-            )));
-        }
+        let mut config = parse_near(&settings.url)?;
         config.options(SESSION).application_name("greenroom");
         let mut lease_config = config.clone();
         lease_config.options(format!("{SESSION} {LEASE_SESSION}"));
@@ -160,6 +158,15 @@ impl PostgresNode {
         drop(connection);
         node.address_secret = secret;
         Ok(Arc::new(node))
+    }
+
+    /// Makes what tables are missing, and gives their rows to the role of nodes: for whoever owns the tables.
+    pub async fn prepare(settings: &PostgresSettings) -> Result<(), JournalError> {
+        let node = Self::connect(settings).await?;
+        let mut connection = node.table_connection().await?;
+        make_account_tables(&mut connection).await?;
+        let granted = roles::grant_rows(&mut connection).await;
+        granted.map_err(|error| roles::explain_refusal(&error))
     }
 
     /// Takes a space that no node serves, making it if there is none of this name, and reads what its kernel begins with: for
@@ -230,6 +237,20 @@ impl PostgresNode {
     }
 }
 
+/// The address of a database on this machine.
+fn parse_near(url: &str) -> Result<Config, JournalError> {
+    let unusable = |reason: String| JournalError::Unreadable(format!("PostgreSQL: {reason}"));
+    let config: Config = url
+        .parse()
+        .map_err(|error: tokio_postgres::Error| unusable(error.to_string()))?;
+    match config.get_hosts().iter().find(|host| !is_near(host)) {
+        None => Ok(config),
+        Some(host) => Err(unusable(format!(
+            "{host:?} is another machine: it is reached through a tunnel that ends on this one, not in the clear"
+        ))),
+    }
+}
+
 /// On this machine, where nobody listens in.
 fn is_near(host: &Host) -> bool {
     match host {
@@ -243,7 +264,7 @@ fn is_near(host: &Host) -> bool {
 
 /// What later versions added to tables of the same format: older ones do not miss it. Except `object`: a node from before it
 /// does not find the objects that others put.
-const ADDED: [(&str, &str); 6] = [
+const ADDED: [(&str, &str); 8] = [
     (
         "SELECT 1 FROM information_schema.columns
          WHERE table_schema = 'greenroom' AND table_name = 'node' AND column_name = 'held'",
@@ -275,6 +296,15 @@ const ADDED: [(&str, &str); 6] = [
         "ALTER TABLE greenroom.blob_grave ADD COLUMN IF NOT EXISTS object text NOT NULL DEFAULT '',
              DROP CONSTRAINT blob_grave_pkey, ADD PRIMARY KEY (space, digest, object)",
     ),
+    (
+        "SELECT 1 FROM information_schema.columns
+         WHERE table_schema = 'greenroom' AND table_name = 'space' AND column_name = 'mount'",
+        "ALTER TABLE greenroom.space ADD COLUMN IF NOT EXISTS mount text",
+    ),
+    (
+        "SELECT 1 FROM information_schema.tables WHERE table_schema = 'greenroom' AND table_name = 'log_day'",
+        "CREATE TABLE IF NOT EXISTS greenroom.log_day (space bigint, day int, first_seq bigint NOT NULL, PRIMARY KEY (space, day))",
+    ),
 ];
 
 async fn add_what_is_new(connection: &mut PooledConnection) -> Result<(), JournalError> {
@@ -282,7 +312,8 @@ async fn add_what_is_new(connection: &mut PooledConnection) -> Result<(), Journa
     for (find, add) in ADDED {
         let found = connection.query(find, &[]).await.map_err(unusable)?;
         if found.is_empty() {
-            connection.run(add).await.map_err(unusable)?;
+            let added = connection.run(add).await;
+            added.map_err(|error| roles::explain_refusal(&error))?;
         }
     }
     Ok(())
@@ -325,8 +356,10 @@ async fn migrate(connection: &mut PooledConnection) -> Result<(), JournalError> 
             // Leave the transaction that failed; another node may have been faster.
             connection.run("ROLLBACK").await.map_err(unusable)?;
             if !exists(connection).await? {
-                return Err(unusable(error));
+                return Err(roles::explain_refusal(&error));
             }
+        } else {
+            roles::grant_rows(connection).await.map_err(unusable)?;
         }
     }
     add_what_is_new(connection).await?;

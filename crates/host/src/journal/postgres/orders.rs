@@ -12,12 +12,13 @@ use super::PostgresNode;
 use super::connection::StatementError;
 use crate::cluster::{NodeId, SpaceId};
 use crate::journal::JournalError;
+use crate::mounts::MountEntry;
 
 const LIST_NODES: &str = "SELECT n.id, n.name, n.address, n.fingerprint, n.format, n.draining,
          extract(epoch FROM n.expires - clock_timestamp())::float8,
          (SELECT count(*) FROM greenroom.lease l WHERE l.node = n.id),
          (SELECT count(*) FROM greenroom.lease l JOIN greenroom.space s ON s.id = l.space
-             WHERE l.node = n.id AND s.name NOT IN ('default', 'node-' || n.name) AND l.space <> ALL (n.held))
+             WHERE l.node = n.id AND s.name NOT IN ('default', 'node-' || n.name) AND l.space <> ALL (n.held)), n.mounts
      FROM greenroom.node n ORDER BY n.name, n.id";
 
 const LIVING: &str = "SELECT fingerprint FROM greenroom.node WHERE expires > clock_timestamp()";
@@ -74,6 +75,7 @@ pub struct ListedNode {
     pub spaces: i64,
     /// Those that are not the node's own.
     pub movable_spaces: i64,
+    pub mounts: Vec<MountEntry>,
 }
 
 /// What operators want of a node.
@@ -232,6 +234,7 @@ impl PostgresNode {
 }
 
 fn listed_node(row: &Row) -> Result<ListedNode, JournalError> {
+    let mounts: Vec<String> = row.try_get(9).map_err(damaged)?;
     Ok(ListedNode {
         id: row.try_get(0).map_err(damaged)?,
         name: row.try_get(1).map_err(damaged)?,
@@ -242,5 +245,9 @@ fn listed_node(row: &Row) -> Result<ListedNode, JournalError> {
         expires_in: row.try_get(6).map_err(damaged)?,
         spaces: row.try_get(7).map_err(damaged)?,
         movable_spaces: row.try_get(8).map_err(damaged)?,
+        mounts: mounts
+            .iter()
+            .filter_map(|it| MountEntry::from_column(it))
+            .collect(),
     })
 }

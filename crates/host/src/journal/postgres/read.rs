@@ -41,6 +41,8 @@ pub(super) struct SpaceReader<'c> {
     pub conn: &'c mut PooledConnection,
     pub space: i64,
     pub log_floor: i64,
+    /// For how many days actions are kept; zero: their number alone bounds them.
+    pub log_days: u64,
 }
 
 impl SpaceReader<'_> {

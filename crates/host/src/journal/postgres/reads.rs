@@ -3,6 +3,8 @@
 //! Promises: a space that another node serves is not read; what a lost connection interrupted is asked again.
 //! Must not know: what is asked.
 
+use std::sync::atomic::Ordering;
+
 use kernel::{Answer, Boot, Query};
 use tokio::time::Instant;
 
@@ -18,6 +20,7 @@ impl SharedJournal {
             conn: &mut connection,
             space: self.space,
             log_floor,
+            log_days: self.log_days(),
         };
         let boot = reader.boot(seq).await;
         finish_read(&mut connection).await;
@@ -32,6 +35,7 @@ impl SharedJournal {
                 conn: &mut connection,
                 space: self.space,
                 log_floor,
+                log_days: self.log_days(),
             };
             let answer = reader.answer(query).await;
             finish_read(&mut connection).await;
@@ -41,6 +45,10 @@ impl SharedJournal {
                 answer => return answer.map_err(|error| JournalError::Unreadable(error.0)),
             }
         }
+    }
+
+    fn log_days(&self) -> u64 {
+        self.counters.log_days.load(Ordering::Relaxed)
     }
 
     /// A snapshot of the space, if it is still ours in it: with the floor of its log, and its seq.

@@ -15,6 +15,7 @@ CREATE TABLE node (
     address text NOT NULL,
     fingerprint bytea NOT NULL,
     format int NOT NULL,
+    -- Directories that it offers to spaces, as `label=path`.
     mounts text[] NOT NULL,
     expires timestamptz NOT NULL,
     steady_since timestamptz NOT NULL,
@@ -29,7 +30,9 @@ CREATE TABLE node (
 CREATE TABLE space (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name text UNIQUE NOT NULL,
-    removed_at timestamptz
+    removed_at timestamptz,
+    -- The label of the directory that it works in, on nodes that offer one.
+    mount text
 );
 
 -- The row that every batch changes: who may write, and how far it came.
@@ -43,6 +46,10 @@ CREATE TABLE lease (
     format int NOT NULL DEFAULT 1
 ) WITH (fillfactor = 40);
 CREATE INDEX lease_node ON lease (node);
+
+-- The first action of each day on which something was recorded, by the clock of the database: what a space keeps of its log in
+-- days is found by it.
+CREATE TABLE log_day (space bigint, day int, first_seq bigint NOT NULL, PRIMARY KEY (space, day));
 
 -- An operator wants a space to be served by a node. While it is there, no other takes the space.
 CREATE TABLE move_order (

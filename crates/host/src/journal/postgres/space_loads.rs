@@ -70,6 +70,8 @@ pub(crate) struct SpaceCounters {
     pub(crate) connections: Arc<AtomicU64>,
     pub(crate) turns: Arc<AtomicU64>,
     pub(crate) rate: ByteRate,
+    /// For how many days its actions are kept; zero: their number alone bounds them.
+    pub(crate) log_days: AtomicU64,
     pub(super) pace: AppendPace,
 }
 

@@ -10,11 +10,11 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
 use wire::Digest;
 
-use super::test_server::TestServer;
+use super::test_server::{TestServer, query_sql};
 use super::*;
 use crate::blobs::{Blobs, Found};
-use crate::journal::SpaceJournal;
 use crate::journal::contract::{chat, session};
+use crate::journal::{Commit, SpaceJournal};
 
 fn action(seq: u64) -> Record {
     Record::Action {
@@ -72,6 +72,38 @@ async fn a_space_that_records_too_much_waits_and_loses_nothing() {
     let counted = node.space_activities();
     let of_red = counted.iter().max_by_key(|it| it.records).unwrap();
     assert_eq!((of_red.records, of_red.bytes), (3, 24));
+}
+
+/// What was sent is written or not; either way nobody is kept from the space.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kernel_that_is_ended_while_it_commits_leaves_a_lease_that_is_given_back() {
+    let Some(server) = TestServer::start() else {
+        return; // the line that says so is written
+    };
+    let settings = server.make_database();
+    let node = PostgresNode::connect(&settings).await.unwrap();
+    for round in 0..20 {
+        let (journal, boot) = node.open_space("team").await.unwrap();
+        let seq = boot.seq.0 + 1;
+        let Commit::Waiting(mut commit) = journal.commit(batch(seq)) else {
+            panic!("it is elsewhere");
+        };
+        let begun = futures_util::poll!(&mut commit);
+        assert!(begun.is_pending(), "round {round}");
+        if round % 2 == 0 {
+            tokio::task::yield_now().await;
+        }
+        drop(commit);
+        journal.note(chat(1, "a"));
+        journal.close().await;
+        let database = settings.url.rsplit_once("dbname=").unwrap().1;
+        let free = "SELECT count(*) FROM greenroom.lease WHERE node IS NULL";
+        assert_eq!(query_sql(server.socket(), database, free), "1", "{round}");
+    }
+    let (journal, boot) = node.open_space("team").await.unwrap();
+    let seqs = seqs(&journal).await;
+    assert!(seqs.is_sorted_by(|a, b| a < b), "{seqs:?}");
+    journal.append(batch(boot.seq.0 + 1)).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -17,6 +17,7 @@ use super::append_pace::{AppendPace, PacedAppend};
 use super::connection::{
     BoundStatement, ConnectionPool, PooledConnection, StatementError, int, values,
 };
+use super::log_days;
 use super::records;
 use super::space_loads::{JournalCounters, add_time};
 
@@ -58,6 +59,8 @@ pub(super) struct QueuedWrite {
     /// The number of the batch: one is written once.
     pub number: i64,
     pub batch: Arc<Batch>,
+    /// It may be the first of a day.
+    pub begins_day: bool,
     pub queued_at: Instant,
     /// That of its space.
     pub pace: AppendPace,
@@ -157,6 +160,9 @@ fn answer(request: QueuedWrite, outcome: WriteOutcome) {
 }
 
 fn is_plain(request: &QueuedWrite) -> bool {
+    if request.begins_day {
+        return false;
+    }
     let mut records = request.batch.records.iter();
     records.all(|record| matches!(record, Record::Action { .. }))
 }
@@ -315,6 +321,7 @@ fn flight_of(
         epoch,
         number,
         batch,
+        begins_day,
         ..
     } = request;
     let fence = values![*space, *epoch, *number, int(batch.seq.0)];
@@ -332,31 +339,37 @@ fn flight_of(
     }
     if !rows.seqs.is_empty() {
         // Before what may depend on them.
-        let grouped = values![*space, rows.channels, rows.seqs, rows.bytes];
+        let bytes: Vec<Vec<u8>> = rows.bytes.iter().map(|bytes| bytes.to_vec()).collect();
+        let grouped = values![*space, rows.channels, rows.seqs, bytes];
         statements.insert(1, BoundStatement::new(ACTIONS, grouped));
         places.insert(1, None);
+    }
+    if *begins_day {
+        let noted = log_days::statements(*space, batch);
+        places.extend(noted.iter().map(|_| None));
+        statements.extend(noted);
     }
     (statements, places)
 }
 
 /// Actions, column by column.
 #[derive(Default)]
-struct ActionRows {
+struct ActionRows<'b> {
     spaces: Vec<i64>,
     channels: Vec<i64>,
     seqs: Vec<i64>,
-    bytes: Vec<Vec<u8>>,
+    bytes: Vec<&'b [u8]>,
 }
 
-impl ActionRows {
-    fn add(&mut self, space: i64, batch: &Batch) {
+impl<'b> ActionRows<'b> {
+    fn add(&mut self, space: i64, batch: &'b Batch) {
         for record in &batch.records {
             self.add_record(space, record);
         }
     }
 
     /// Returns whether it is an action.
-    fn add_record(&mut self, space: i64, record: &Record) -> bool {
+    fn add_record(&mut self, space: i64, record: &'b Record) -> bool {
         let Record::Action {
             seq,
             channel,
@@ -368,7 +381,7 @@ impl ActionRows {
         self.spaces.push(space);
         self.channels.push(int(channel.0));
         self.seqs.push(int(seq.0));
-        self.bytes.push(envelope.to_vec());
+        self.bytes.push(envelope);
         true
     }
 }

@@ -20,7 +20,7 @@ use super::token;
 use super::visitor::{Visitor, refuse_silent};
 use crate::accounts::Accounts;
 use crate::net::access::Access;
-use crate::net::{Admission, SpaceDoor};
+use crate::net::{Admission, SpaceHandle};
 use crate::page::{
     AddressFault, AddressParts, ContentAddresses, PageServices, ServedAs, served_as,
 };
@@ -55,11 +55,11 @@ async fn give(
         let refusal = HttpResponse::new(405, "content is read with GET or HEAD\n");
         return Err(refusal.with(ALLOW, HeaderValue::from_static("GET, HEAD")));
     }
-    let (door, signed) = open_door(name, query, visitor).await?;
-    refuse_silent(&door)?;
-    check_signer(&signed.device, &door, visitor).await?;
+    let (handle, signed) = open_handle(name, query, visitor).await?;
+    refuse_silent(&handle)?;
+    check_signer(&signed.device, &handle, visitor).await?;
     let (digest, claimed) = (signed.digest, signed.content_type);
-    let page = find_page(&door.admission)?;
+    let page = find_page(&handle.admission)?;
     visitor.admit()?;
     let etag = format!("\"{digest}\"");
     if headers.joined(IF_NONE_MATCH).contains(&etag) {
@@ -108,20 +108,20 @@ async fn give(
 }
 
 /// The space that an address leads to, and what it says.
-async fn open_door(
+async fn open_handle(
     name: &str,
     query: &str,
     visitor: &Visitor,
-) -> Result<(SpaceDoor, SignedContent), HttpResponse> {
-    let check = |door: &SpaceDoor| check_address(name, query, &door.admission);
+) -> Result<(SpaceHandle, SignedContent), HttpResponse> {
+    let check = |handle: &SpaceHandle| check_address(name, query, &handle.admission);
     let space = find_space(name, query, visitor).await?;
-    let (Some(space), Some(relays)) = (space, visitor.doors.relays()) else {
-        return visitor.doors.open(check);
+    let (Some(space), Some(relays)) = (space, visitor.handles.relays()) else {
+        return visitor.handles.open(check);
     };
-    let door = relays.find_here(&space).await;
-    let door = door.map_err(token::refuse_relay)?;
-    let signed = check(&door)?;
-    Ok((door, signed))
+    let handle = relays.find_here(&space).await;
+    let handle = handle.map_err(token::refuse_relay)?;
+    let signed = check(&handle)?;
+    Ok((handle, signed))
 }
 
 /// The space of the account that an address was signed for; `None`: it was for a device of a data directory. An address that no
@@ -134,7 +134,7 @@ pub(super) async fn find_space(
     let signature = one_value(query, "sig").unwrap_or_default();
     let device = signature.split_once('.').map(|(device, _)| device);
     let id = device.and_then(Accounts::signed_for);
-    let Some((id, accounts)) = id.zip(visitor.doors.accounts()) else {
+    let Some((id, accounts)) = id.zip(visitor.handles.accounts()) else {
         return Ok(None);
     };
     let space = accounts.space_of(id).await.map_err(|error| {
@@ -144,7 +144,7 @@ pub(super) async fn find_space(
     let Some(space) = space else {
         return Err(signed_out());
     };
-    let first = visitor.doors.first();
+    let first = visitor.handles.first();
     let now = find_page(&first.admission)?.bodies.now();
     let addresses = accounts.addresses_of(&space);
     check_signature(&addresses, (name, query), now)?;
@@ -223,10 +223,14 @@ fn check_signature(
 }
 
 /// An address counts as long as the one it was made for.
-async fn check_signer(name: &str, door: &SpaceDoor, visitor: &Visitor) -> Result<(), HttpResponse> {
-    let token = Accounts::signed_for(name).zip(visitor.doors.accounts());
+async fn check_signer(
+    name: &str,
+    handle: &SpaceHandle,
+    visitor: &Visitor,
+) -> Result<(), HttpResponse> {
+    let token = Accounts::signed_for(name).zip(visitor.handles.accounts());
     let is_known = match token {
-        None => Access::is_known(&door.admission, name),
+        None => Access::is_known(&handle.admission, name),
         Some((id, accounts)) => accounts.still_counts(id).await.map_err(|error| {
             tracing::warn!(%error, "it is not known whether an address still counts");
             HttpResponse::new(503, "accounts cannot be read at the moment; try again\n")

@@ -48,11 +48,11 @@ where
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let (visitor, stall) = {
-        let stall = Duration::from_millis(visitor.doors.limits().http_stall_ms);
+        let stall = Duration::from_millis(visitor.handles.limits().http_stall_ms);
         (Arc::new(visitor), stall)
     };
     let socket = TokioIo::new(StallGuard::new(socket, stall));
-    let head_time = Duration::from_millis(visitor.doors.limits().handshake_timeout_ms);
+    let head_time = Duration::from_millis(visitor.handles.limits().handshake_timeout_ms);
     let mut http = Builder::new()
         .max_headers(HEADERS_MAX)
         .max_header_size(HEAD_BYTES_MAX)

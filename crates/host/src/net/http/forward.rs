@@ -22,8 +22,8 @@ pub(super) async fn find_owner(
     headers: &Headers<'_>,
     visitor: &Visitor,
 ) -> Result<Option<PeerNode>, HttpResponse> {
-    let doors = &visitor.doors;
-    let (Some(relays), Some(accounts)) = (doors.relays(), doors.accounts()) else {
+    let handles = &visitor.handles;
+    let (Some(relays), Some(accounts)) = (handles.relays(), handles.accounts()) else {
         return Ok(None); // there are no others
     };
     let (path, query) = (parts.uri.path(), parts.uri.query().unwrap_or(""));
@@ -53,7 +53,7 @@ pub(super) async fn pass_on(
     owner: &PeerNode,
     (visitor, goes_on): (&Visitor, bool),
 ) -> Result<Response<AnswerBody>, HttpResponse> {
-    let Some(relays) = visitor.doors.relays() else {
+    let Some(relays) = visitor.handles.relays() else {
         return Err(HttpResponse::elsewhere());
     };
     let answered = relays.forward(owner, parts, body, visitor.address).await;

@@ -1,4 +1,4 @@
-//! HTTP at the door: from an accepted socket to answers, or to a WebSocket (ADR 0079).
+//! HTTP of clients: from an accepted socket to answers, or to a WebSocket (ADR 0079).
 //!
 //! Promises: every request is checked in the order Host, Origin, token; without a token only probes, the proof and the
 //! page's own files are answered; what opens a WebSocket leaves nothing of HTTP behind on its socket.

@@ -24,7 +24,7 @@ use super::{content, forward, page, spaces, token, upgrade};
 use crate::cluster::PeerNode;
 use crate::devices::DeviceScope;
 use crate::net::access::Access;
-use crate::net::{Admission, SpaceDoors};
+use crate::net::{Admission, SpaceHandles};
 
 /// Answers a request, or opens a WebSocket.
 pub(super) async fn answer(request: Request<Incoming>, visitor: &Visitor) -> Response<AnswerBody> {
@@ -58,10 +58,10 @@ enum Routed {
 /// Answers a request that another node passes on.
 pub(crate) async fn answer_forwarded(
     request: Request<Incoming>,
-    doors: Arc<SpaceDoors>,
+    handles: Arc<SpaceHandles>,
     client: SocketAddr,
 ) -> Response<AnswerBody> {
-    answer(request, &Visitor::forwarded(doors, client)).await
+    answer(request, &Visitor::forwarded(handles, client)).await
 }
 
 async fn route(
@@ -71,7 +71,7 @@ async fn route(
     visitor: &Visitor,
 ) -> Result<Routed, HttpResponse> {
     // The names that the listener answers to are the same for all of its spaces.
-    let first = visitor.doors.first().admission;
+    let first = visitor.handles.first().admission;
     // Where it was passed on, the other node has checked what it answers to.
     if !visitor.is_forwarded() {
         gate::check(headers, &first)?;
@@ -136,14 +136,14 @@ async fn route_with_token(
     let (path, query) = (parts.uri.path(), parts.uri.query().unwrap_or(""));
     let is_upgrade = upgrade::is_asked_for(headers);
     let (way, access) = token::identify(headers, query, visitor, is_upgrade).await?;
-    if let UpgradedWay::Here(door) = &way {
-        refuse_silent(door)?;
+    if let UpgradedWay::Here(handle) = &way {
+        refuse_silent(handle)?;
     }
     if parts.method != Method::GET {
         return Err(refuse_method());
     }
-    let door = match way {
-        UpgradedWay::Here(door) => door,
+    let handle = match way {
+        UpgradedWay::Here(handle) => handle,
         way @ UpgradedWay::There(_) => {
             return open_websocket(parts, headers, body, (access, way), visitor).await;
         }
@@ -151,11 +151,11 @@ async fn route_with_token(
     match path {
         "/status" => {
             visitor.admit()?;
-            return Ok(Routed::Answer(describe_status(&door.admission)));
+            return Ok(Routed::Answer(describe_status(&handle.admission)));
         }
         "/spaces" => {
             visitor.admit()?;
-            return spaces::answer(&door, &access, visitor)
+            return spaces::answer(&handle, &access, visitor)
                 .await
                 .map(Routed::Answer);
         }
@@ -165,13 +165,13 @@ async fn route_with_token(
                 let text = "metrics are for owners of the space\n";
                 return Err(HttpResponse::new(403, text));
             }
-            return Ok(Routed::Answer(describe_metrics(&door.admission)));
+            return Ok(Routed::Answer(describe_metrics(&handle.admission)));
         }
         "/" | "/ahp" => {}
         _ if is_upgrade => {}
         _ => return Err(HttpResponse::new(404, "there is nothing at this address\n")),
     }
-    let way = UpgradedWay::Here(door);
+    let way = UpgradedWay::Here(handle);
     open_websocket(parts, headers, body, (access, way), visitor).await
 }
 
@@ -194,11 +194,11 @@ async fn open_websocket(
         ));
     }
     let mut place = None;
-    if let UpgradedWay::Here(door) = &way {
-        if !door.admission.is_ready() {
+    if let UpgradedWay::Here(handle) = &way {
+        if !handle.admission.is_ready() {
             return Err(HttpResponse::not_ready());
         }
-        let found = door.admission.place_in_space().await;
+        let found = handle.admission.place_in_space().await;
         place = found.map_err(|why| HttpResponse::text(429, format!("{why}\n")))?;
     }
     visitor.upgrade(access, way, place)?;
@@ -216,7 +216,7 @@ fn refuse_method() -> HttpResponse {
 fn answer_probe(method: &Method, path: &str, visitor: &Visitor) -> Result<Routed, HttpResponse> {
     match (
         *method == Method::GET,
-        path == "/healthz" || visitor.doors.is_ready(),
+        path == "/healthz" || visitor.handles.is_ready(),
     ) {
         (false, _) => Err(refuse_method()),
         (true, true) => Ok(Routed::Answer(HttpResponse::new(200, "ok\n"))),
@@ -234,10 +234,10 @@ fn answer_proof(method: &Method, query: &str, visitor: &Visitor) -> Result<Route
         return Err(HttpResponse::too_slow());
     }
     let space = one_value(query, "space");
-    let door = visitor.doors.named(space.as_deref());
+    let handle = visitor.handles.named(space.as_deref());
     let unknown = || HttpResponse::new(404, "this host has no space of that name\n");
-    let door = door.ok_or_else(unknown)?;
-    let proof = token::prove(query, door.admission.token.as_deref())?;
+    let handle = handle.ok_or_else(unknown)?;
+    let proof = token::prove(query, handle.admission.token.as_deref())?;
     let answer = HttpResponse::with_body(200, "text/plain; charset=utf-8", Bytes::from(proof));
     Ok(Routed::Answer(answer.staying_open()))
 }

@@ -7,17 +7,17 @@ use serde_json::{Value, json};
 
 use super::answer::HttpResponse;
 use super::visitor::Visitor;
-use crate::net::SpaceDoor;
+use crate::net::SpaceHandle;
 use crate::net::access::Access;
 
 pub(super) async fn answer(
-    door: &SpaceDoor,
+    handle: &SpaceHandle,
     access: &Access,
     visitor: &Visitor,
 ) -> Result<HttpResponse, HttpResponse> {
-    let (Access::Account(granted), Some(accounts)) = (access, visitor.doors.accounts()) else {
+    let (Access::Account(granted), Some(accounts)) = (access, visitor.handles.accounts()) else {
         // The token of a data directory is for its space alone, and nobody's in particular.
-        let space = json!({"name": &*door.name, "role": access.role().name(), "current": true});
+        let space = json!({"name": &*handle.name, "role": access.role().name(), "current": true});
         return Ok(list(&Value::Null, &json!([space])));
     };
     let spaces = accounts.spaces_of(granted.principal).await;

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::*;
 use crate::limits::ServerLimits;
 use crate::net::handshakes::Handshakes;
-use crate::net::{Admission, SpaceDoor, SpaceDoors};
+use crate::net::{Admission, SpaceHandle, SpaceHandles};
 
 const UPGRADE: &str = "Upgrade: websocket\r\nConnection: keep-alive, Upgrade\r\n\
     Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n";
@@ -40,9 +40,9 @@ fn talk(bytes: &[u8], admission: &Arc<Admission>) -> String {
         let (near, mut far) = tokio::io::duplex(256 * 1_024);
         let address = ([127, 0, 0, 1], 9).into();
         let (queue, _inbox) = tokio::sync::mpsc::channel(1);
-        let door = SpaceDoor::new("", Arc::clone(admission), queue);
-        let doors = Arc::new(SpaceDoors::new(door, Vec::new()));
-        let visitor = Visitor::new(doors, address, Handshakes::new(1).begin());
+        let handle = SpaceHandle::new("", Arc::clone(admission), queue);
+        let handles = Arc::new(SpaceHandles::new(handle, Vec::new()));
+        let visitor = Visitor::new(handles, address, Handshakes::new(1).begin());
         let stop = CancellationToken::new();
         let served = serve(near, visitor, &stop);
         let asked = async {

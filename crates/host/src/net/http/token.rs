@@ -18,7 +18,7 @@ use super::visitor::{UpgradedWay, Visitor};
 use crate::accounts::{AccountToken, Accounts, GrantedToken, TokenRefusal};
 use crate::cluster::{Reached, RelayRefusal, RelayedClient};
 use crate::net::access::Access;
-use crate::net::{Admission, SpaceDoor};
+use crate::net::{Admission, SpaceHandle};
 
 /// A page puts its token into a subprotocol: browsers let it choose those, but no header and, for good, no query (G-25).
 const PROTOCOL_PREFIX: &[u8] = b"tkn.";
@@ -38,15 +38,15 @@ pub(super) async fn identify(
 ) -> Result<(UpgradedWay, Access), HttpResponse> {
     let presented = presented_tokens(headers, query);
     let is_of_account = presented.iter().any(|it| AccountToken::is_claimed(it));
-    if let Some(accounts) = visitor.doors.accounts().filter(|_| is_of_account) {
+    if let Some(accounts) = visitor.handles.accounts().filter(|_| is_of_account) {
         let granted = check_account(accounts, &presented).await?;
         let way = find_way(&granted, visitor, opens_websocket).await?;
         return Ok((way, Access::Account(granted)));
     }
     let address = visitor.address.ip();
-    let check = |door: &SpaceDoor| check(&presented, &door.admission, address);
-    let (door, access) = visitor.doors.open(check)?;
-    Ok((UpgradedWay::Here(door), access))
+    let check = |handle: &SpaceHandle| check(&presented, &handle.admission, address);
+    let (handle, access) = visitor.handles.open(check)?;
+    Ok((UpgradedWay::Here(handle), access))
 }
 
 /// The same for routes where a token must not be in an address: browsers keep those.
@@ -54,13 +54,13 @@ pub(super) async fn identify_by_header(
     headers: &Headers<'_>,
     query: &str,
     visitor: &Visitor,
-) -> Result<(SpaceDoor, Access), HttpResponse> {
+) -> Result<(SpaceHandle, Access), HttpResponse> {
     if values_of(query, "tkn").next().is_some() {
         let text = "a token is sent here in Authorization: Bearer ..., not in the address\n";
         return Err(HttpResponse::new(401, text));
     }
     match identify(headers, query, visitor, false).await? {
-        (UpgradedWay::Here(door), access) => Ok((door, access)),
+        (UpgradedWay::Here(handle), access) => Ok((handle, access)),
         (UpgradedWay::There(_), _) => Err(HttpResponse::elsewhere()),
     }
 }
@@ -72,15 +72,15 @@ async fn find_way(
     opens_websocket: bool,
 ) -> Result<UpgradedWay, HttpResponse> {
     let space = &granted.space_name;
-    let Some(relays) = visitor.doors.relays() else {
-        let door = visitor.doors.named(Some(space));
-        return door
+    let Some(relays) = visitor.handles.relays() else {
+        let handle = visitor.handles.named(Some(space));
+        return handle
             .map(UpgradedWay::Here)
             .ok_or_else(HttpResponse::elsewhere);
     };
     if !opens_websocket {
-        let door = relays.find_here(space).await.map_err(refuse_relay)?;
-        return Ok(UpgradedWay::Here(door));
+        let handle = relays.find_here(space).await.map_err(refuse_relay)?;
+        return Ok(UpgradedWay::Here(handle));
     }
     let client = RelayedClient {
         space: space.clone(),
@@ -90,7 +90,7 @@ async fn find_way(
         address: visitor.address,
     };
     match relays.reach(&client).await.map_err(refuse_relay)? {
-        Reached::Here(door) => Ok(UpgradedWay::Here(door)),
+        Reached::Here(handle) => Ok(UpgradedWay::Here(handle)),
         Reached::There(owner) => Ok(UpgradedWay::There(owner)),
     }
 }

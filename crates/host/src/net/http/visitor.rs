@@ -16,13 +16,13 @@ use crate::accounts::BoundedSlot;
 use crate::cluster::OwnerSocket;
 use crate::net::access::Access;
 use crate::net::admission::{ConnectionSlot, HttpSlot};
-use crate::net::doors::{SpaceDoor, SpaceDoors};
 use crate::net::handshakes::{Handshake, Handshakes};
+use crate::net::space_handles::{SpaceHandle, SpaceHandles};
 
 /// One socket.
 pub(crate) struct Visitor {
     /// The spaces that it may ask for.
-    pub(super) doors: Arc<SpaceDoors>,
+    pub(super) handles: Arc<SpaceHandles>,
     pub(super) address: SocketAddr,
     /// Until when it must have shown a secret.
     pub(super) deadline: Instant,
@@ -54,16 +54,20 @@ pub(crate) struct UpgradedVisitor {
 /// Who serves it.
 pub(crate) enum UpgradedWay {
     /// This node: the space that its token named.
-    Here(SpaceDoor),
+    Here(SpaceHandle),
     /// The node at the other end.
     There(Box<OwnerSocket>),
 }
 
 impl Visitor {
-    pub(crate) fn new(doors: Arc<SpaceDoors>, address: SocketAddr, handshake: Handshake) -> Self {
-        let time = Duration::from_millis(doors.limits().handshake_timeout_ms);
+    pub(crate) fn new(
+        handles: Arc<SpaceHandles>,
+        address: SocketAddr,
+        handshake: Handshake,
+    ) -> Self {
+        let time = Duration::from_millis(handles.limits().handshake_timeout_ms);
         Self {
-            doors,
+            handles,
             address,
             deadline: Instant::now() + time,
             is_forwarded: false,
@@ -75,11 +79,11 @@ impl Visitor {
     }
 
     /// Somebody whose one request another node passes on.
-    pub(super) fn forwarded(doors: Arc<SpaceDoors>, address: SocketAddr) -> Self {
+    pub(super) fn forwarded(handles: Arc<SpaceHandles>, address: SocketAddr) -> Self {
         let handshake = Handshakes::new(1).begin();
         Self {
             is_forwarded: true,
-            ..Self::new(doors, address, handshake)
+            ..Self::new(handles, address, handshake)
         }
     }
 
@@ -129,7 +133,7 @@ impl Visitor {
     pub(super) fn admit(&self) -> Result<(), HttpResponse> {
         let mut state = self.lock();
         if matches!(state.standing, VisitorStanding::Unknown(_)) {
-            let slot = self.doors.first().admission.try_admit_http();
+            let slot = self.handles.first().admission.try_admit_http();
             let slot = slot.ok_or_else(HttpResponse::full)?;
             state.standing = VisitorStanding::Admitted(slot);
         }
@@ -145,8 +149,8 @@ impl Visitor {
     ) -> Result<(), HttpResponse> {
         let mut state = self.lock();
         let admission = match &way {
-            UpgradedWay::Here(door) => Arc::clone(&door.admission),
-            UpgradedWay::There(_) => self.doors.first().admission,
+            UpgradedWay::Here(handle) => Arc::clone(&handle.admission),
+            UpgradedWay::There(_) => self.handles.first().admission,
         };
         let slot = match &state.standing {
             // Its own slot is the one that it gets.
@@ -170,8 +174,8 @@ impl Visitor {
 }
 
 /// A node that may not speak for a space says nothing of it.
-pub(super) fn refuse_silent(door: &SpaceDoor) -> Result<(), HttpResponse> {
-    match door.admission.may_speak() {
+pub(super) fn refuse_silent(handle: &SpaceHandle) -> Result<(), HttpResponse> {
+    match handle.admission.may_speak() {
         true => Ok(()),
         false => Err(HttpResponse::not_ready()),
     }

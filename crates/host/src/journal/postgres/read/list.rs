@@ -65,7 +65,12 @@ impl SpaceReader<'_> {
             .await?;
         let next: Option<i64> = rows.first().map_or(Ok(None), |row| row.try_get(0))?;
         let next_since = next.map(Timestamp);
-        Ok(EmptySessions { due, next_since })
+        let log_from = self.log_from().await?;
+        Ok(EmptySessions {
+            due,
+            next_since,
+            log_from,
+        })
     }
 
     pub(super) async fn client(

@@ -77,6 +77,7 @@ pub(super) fn empty_sessions(
     Ok(EmptySessions {
         due,
         next_since: next_since.map(Timestamp),
+        log_from: None, // its length alone bounds it
     })
 }
 

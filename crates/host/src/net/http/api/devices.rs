@@ -37,9 +37,9 @@ pub(super) async fn pair(
     body: Incoming,
 ) -> Result<HttpResponse, HttpResponse> {
     let given: PairRequest = body::read_json(request, body, BODY_BYTES_MAX).await?;
-    let doors = request.visitor.doors.iter();
-    let stores: Vec<Arc<Devices>> = doors
-        .map(|door| Arc::clone(&door.admission.devices))
+    let handles = request.visitor.handles.iter();
+    let stores: Vec<Arc<Devices>> = handles
+        .map(|handle| Arc::clone(&handle.admission.devices))
         .collect();
     let peer = request.visitor.address;
     let paired = on_disk(move || {

@@ -53,11 +53,11 @@ pub(super) async fn answer(
     }
     let visitor = request.visitor;
     let identify = token::identify_by_header(request.headers, request.query, visitor);
-    let (door, access) = identify.await?;
-    refuse_silent(&door)?;
+    let (handle, access) = identify.await?;
+    refuse_silent(&handle)?;
     visitor.admit()?;
     let request = &ApiRequest {
-        admission: &door.admission,
+        admission: &handle.admission,
         ..*request
     };
     match (request.method.as_str(), request.path) {

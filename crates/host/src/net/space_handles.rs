@@ -14,15 +14,17 @@ use crate::limits::ServerLimits;
 
 /// The way into one space.
 #[derive(Clone)]
-pub(crate) struct SpaceDoor {
+pub(crate) struct SpaceHandle {
     pub(crate) name: Arc<str>,
     pub(crate) admission: Arc<Admission>,
     pub(crate) queue: KernelQueue,
     /// Shared by all clones: a space stays loaded while somebody has one.
     users: Arc<()>,
+    /// It is loaded when it is wanted, and given back when nobody wants it.
+    is_on_demand: bool,
 }
 
-impl SpaceDoor {
+impl SpaceHandle {
     pub(crate) fn new(name: &str, admission: Arc<Admission>, queue: KernelQueue) -> Self {
         let name = Arc::from(name);
         Self {
@@ -30,10 +32,21 @@ impl SpaceDoor {
             admission,
             queue,
             users: Arc::default(),
+            is_on_demand: false,
         }
     }
 
-    /// Whether anybody has a clone of this door.
+    /// The same for a space that is loaded when it is wanted.
+    pub(crate) fn on_demand(mut self) -> Self {
+        self.is_on_demand = true;
+        self
+    }
+
+    pub(crate) fn is_on_demand(&self) -> bool {
+        self.is_on_demand
+    }
+
+    /// Whether anybody has a clone of this handle.
     pub(crate) fn is_used(&self) -> bool {
         self.users() > 0
     }
@@ -46,25 +59,28 @@ impl SpaceDoor {
 
 /// All of them. What belongs to the listener and not to a space (names it answers to, limits, the certificate) is the same in
 /// each, and is asked of the first.
-pub(crate) struct SpaceDoors {
-    first: RwLock<SpaceDoor>,
-    others: Vec<RwLock<SpaceDoor>>,
-    limits: ServerLimits,
+pub(crate) struct SpaceHandles {
+    first: RwLock<SpaceHandle>,
+    others: Vec<RwLock<SpaceHandle>>,
+    limits: Arc<ServerLimits>,
     /// The way to other nodes on the same database.
     relays: Option<Arc<Relays>>,
     /// Whose tokens name spaces, beside those of data directories.
     accounts: Option<Arc<Accounts>>,
 }
 
-/// The door that is there now.
-fn current(door: &RwLock<SpaceDoor>) -> SpaceDoor {
-    door.read().unwrap_or_else(PoisonError::into_inner).clone()
+/// The handle that is there now.
+fn current(handle: &RwLock<SpaceHandle>) -> SpaceHandle {
+    handle
+        .read()
+        .unwrap_or_else(PoisonError::into_inner)
+        .clone()
 }
 
-impl SpaceDoors {
-    pub(crate) fn new(first: SpaceDoor, others: Vec<SpaceDoor>) -> Self {
+impl SpaceHandles {
+    pub(crate) fn new(first: SpaceHandle, others: Vec<SpaceHandle>) -> Self {
         Self {
-            limits: first.admission.limits.clone(),
+            limits: Arc::clone(&first.admission.limits),
             first: RwLock::new(first),
             others: others.into_iter().map(RwLock::new).collect(),
             relays: None,
@@ -90,7 +106,7 @@ impl SpaceDoors {
         self.accounts.as_ref()
     }
 
-    pub(crate) fn first(&self) -> SpaceDoor {
+    pub(crate) fn first(&self) -> SpaceHandle {
         current(&self.first)
     }
 
@@ -98,45 +114,45 @@ impl SpaceDoors {
         &self.limits
     }
 
-    fn places(&self) -> impl Iterator<Item = &RwLock<SpaceDoor>> {
+    fn places(&self) -> impl Iterator<Item = &RwLock<SpaceHandle>> {
         std::iter::once(&self.first).chain(&self.others)
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = SpaceDoor> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = SpaceHandle> {
         self.places().map(current)
     }
 
-    /// The space of the same name is behind this door from now on.
-    pub(crate) fn replace(&self, door: &SpaceDoor) {
+    /// The space of the same name is behind this handle from now on.
+    pub(crate) fn replace(&self, handle: &SpaceHandle) {
         for place in self.places() {
             let mut place = place.write().unwrap_or_else(PoisonError::into_inner);
-            if place.name == door.name {
-                *place = door.clone();
+            if place.name == handle.name {
+                *place = handle.clone();
             }
         }
     }
 
-    /// The door of the space with a name; of the first without one.
-    pub(crate) fn named(&self, name: Option<&str>) -> Option<SpaceDoor> {
+    /// The handle of the space with a name; of the first without one.
+    pub(crate) fn named(&self, name: Option<&str>) -> Option<SpaceHandle> {
         match name {
             None => Some(self.first()),
-            Some(name) => self.iter().find(|door| &*door.name == name),
+            Some(name) => self.iter().find(|handle| &*handle.name == name),
         }
     }
 
-    /// The first door that opens, with what is behind it; otherwise why the first does not.
+    /// The first handle that opens, with what is behind it; otherwise why the first does not.
     pub(crate) fn open<T, E>(
         &self,
-        mut open: impl FnMut(&SpaceDoor) -> Result<T, E>,
-    ) -> Result<(SpaceDoor, T), E> {
+        mut open: impl FnMut(&SpaceHandle) -> Result<T, E>,
+    ) -> Result<(SpaceHandle, T), E> {
         let first = self.first();
         let refusal = match open(&first) {
             Ok(opened) => return Ok((first, opened)),
             Err(refusal) => refusal,
         };
-        for door in self.iter().skip(1) {
-            if let Ok(opened) = open(&door) {
-                return Ok((door, opened));
+        for handle in self.iter().skip(1) {
+            if let Ok(opened) = open(&handle) {
+                return Ok((handle, opened));
             }
         }
         Err(refusal)
@@ -145,6 +161,6 @@ impl SpaceDoors {
     /// Whether every space is served, and new ones are taken.
     pub(crate) fn is_ready(&self) -> bool {
         !self.first().admission.room.is_draining()
-            && self.iter().all(|door| door.admission.is_ready())
+            && self.iter().all(|handle| handle.admission.is_ready())
     }
 }
