@@ -163,11 +163,9 @@ impl SessionInbox {
     /// A question was refused, because too many are open.
     pub(super) fn note_refusal(&self) {
         let mut state = self.lock();
-        let is_news = state.phase == InboxPhase::Prompting && !state.has_told_refusal;
-        if is_news {
+        if state.phase == InboxPhase::Prompting && !state.has_told_refusal {
             state.has_told_refusal = true;
             state.push(InboxItem::QuestionsRefused, 0);
-            drop(state);
             self.changed.notify_waiters();
         }
     }

@@ -152,10 +152,7 @@ impl Mapper {
             self.calls.remove(&words.id);
         }
         if !self.calls.contains_key(&words.id) {
-            let Some(number) = self.next_call() else {
-                self.tell_limit(steps);
-                return None;
-            };
+            let number = self.next_call_or_tell(steps)?;
             let call = MappedCall::begin(number, &words, &self.servers, &self.heard, steps);
             self.calls.insert(words.id.clone(), call);
         }

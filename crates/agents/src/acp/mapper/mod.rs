@@ -138,15 +138,17 @@ impl Mapper {
         Some(self.next_number())
     }
 
-    /// Says once that a turn has as many calls as it can have.
-    fn tell_limit(&mut self, steps: &mut Vec<MapperStep>) {
-        if !std::mem::replace(&mut self.has_told_limit, true) {
+    /// The same, said once if there is none.
+    fn next_call_or_tell(&mut self, steps: &mut Vec<MapperStep>) -> Option<u64> {
+        let number = self.next_call();
+        if number.is_none() && !std::mem::replace(&mut self.has_told_limit, true) {
             let text = format!(
                 "This turn has {CALLS_MAX} calls, which is the most there can be: others are not shown, and those that ask are refused. \
                  Stop the turn if it goes on."
             );
             steps.push(MapperStep::Send(AgentEvent::Notice { text }));
         }
+        number
     }
 
     fn next_number(&mut self) -> u64 {
