@@ -113,8 +113,8 @@ async fn what_is_over_a_limit_is_refused_over_the_socket() {
     let sql = "INSERT INTO greenroom.blob SELECT id, 'x'::bytea, 2, 0, 0 FROM greenroom.space";
     run_sql(server.socket(), database, sql);
     let node = start_node(&settings).await;
-    let ann = issue(&admin, &wish("default", "ann", Role::Member)).await;
-    let bob = issue(&admin, &wish("default", "bob", Role::Member)).await;
+    let ann = issue(&admin, &new_token("default", "ann", Role::Member)).await;
+    let bob = issue(&admin, &new_token("default", "bob", Role::Member)).await;
     let mut client = node.open(&ann).await.unwrap();
     assert_eq!(node.refusal(&bob).await, 429);
 

@@ -288,7 +288,7 @@ async fn every_request_action_and_route_is_allowed_or_refused_by_role() {
     let settings = server.make_database();
     let node = start_node(&settings).await;
     let admin = AccountAdmin::connect(&settings).await.unwrap();
-    let olga = issue(&admin, &wish("default", "olga", Role::Owner)).await;
+    let olga = issue(&admin, &new_token("default", "olga", Role::Owner)).await;
     let mut making = node.open(&olga).await.unwrap();
     let directory = node.directory.path().display().to_string();
     let mut covered = BTreeSet::new();
@@ -303,7 +303,7 @@ async fn every_request_action_and_route_is_allowed_or_refused_by_role() {
         let directory = format!("{directory}/{number}");
         std::fs::create_dir(&directory).unwrap();
         std::fs::write(format!("{directory}/there"), "x").unwrap();
-        let token = issue(&admin, &wish("default", role.name(), role)).await;
+        let token = issue(&admin, &new_token("default", role.name(), role)).await;
         let fixture = RoleFixture {
             chat: made["result"]["snapshot"]["state"]["defaultChat"].clone(),
             session,
@@ -349,7 +349,7 @@ async fn connections_begin_by_role_and_principal() {
         (Role::Member, false),
         (Role::Owner, true),
     ] {
-        let token = issue(&admin, &wish("default", role.name(), role)).await;
+        let token = issue(&admin, &new_token("default", role.name(), role)).await;
         let mut client = node.dial(&token).await;
         let begun = client.ask("initialize", begin(token.id())).await;
         assert_eq!(
@@ -366,10 +366,10 @@ async fn connections_begin_by_role_and_principal() {
     }
 
     // Another token of the same person takes the connection over, one of another person or of a lesser role does not.
-    let ann = issue(&admin, &wish("default", "ann", Role::Member)).await;
-    let ann_again = issue(&admin, &wish("default", "ann", Role::Member)).await;
-    let ann_reads = issue(&admin, &wish("default", "ann", Role::Viewer)).await;
-    let olga = issue(&admin, &wish("default", "olga", Role::Owner)).await;
+    let ann = issue(&admin, &new_token("default", "ann", Role::Member)).await;
+    let ann_again = issue(&admin, &new_token("default", "ann", Role::Member)).await;
+    let ann_reads = issue(&admin, &new_token("default", "ann", Role::Viewer)).await;
+    let olga = issue(&admin, &new_token("default", "olga", Role::Owner)).await;
     let mut first = node.dial(&ann).await;
     assert!(first.ask("initialize", begin("laptop")).await["error"].is_null());
     for other in [&olga, &ann_reads] {
