@@ -184,7 +184,7 @@ mod tests {
             assert!(host.arrivals.recv().await.is_some());
             let handed = &host.effects.handed_tokens.0;
             assert_eq!(handed.len(), 1);
-            let mut ends = handed.values().flatten();
+            let ends = handed.values().flatten();
             while !ends.clone().all(AbortHandle::is_finished) {
                 tokio::task::yield_now().await;
             }
