@@ -98,7 +98,7 @@ fn contents(request: &ModelRequest) -> Vec<Value> {
             ModelMessage::Assistant {
                 items: Some(items), ..
             } => {
-                let mut parts: Vec<Value> = items.iter().cloned().collect();
+                let mut parts = items.to_vec();
                 sign(&mut parts, request.blank_reasoning);
                 push_blocks(&mut contents, "model", "parts", parts);
             }
