@@ -62,6 +62,11 @@ fn the_first_connection_is_begun_before_the_page_is_there() {
 }
 
 #[test]
+fn what_the_host_renders_is_remembered_if_it_is_whole() {
+    run_all("markup_tests.js", 1);
+}
+
+#[test]
 fn lists_drafts_and_windows_hold_what_they_should() {
     run_all("list_tests.js", 14);
 }

@@ -6,7 +6,7 @@
 // Must not know: who draws it.
 
 /** @typedef {{ markdown: string, open?: boolean } | { code: string, lang?: string } | { diff: { before: string | null, after: string | null, path: string, context?: number } }} MarkupItem */
-/** @typedef {{ tree?: unknown[], stable?: number, blocks?: number, runs?: import('../ui/highlight.js').Run[], language?: string, rows?: unknown[], binary?: boolean, path?: string, added?: number, removed?: number, error?: string }} MarkupAnswer */
+/** @typedef {{ tree?: unknown[], stable?: number, blocks?: number, runs?: import('../ui/highlight.js').Run[], language?: string, rows?: unknown[], binary?: boolean, path?: string, added?: number, removed?: number, cut?: boolean, error?: string }} MarkupAnswer */
 
 /** What one request may hold; the host takes 64 items and 256 KiB. */
 const ITEMS_MAX = 64;
@@ -85,7 +85,8 @@ export class Markup {
       const answers = await this.post(batch.map(({ item }) => item));
       batch.forEach(({ key, answer }, index) => {
         const found = answers[index];
-        if (found && !found.error) this.remember(key, found);
+        // What there was no time to colour is asked for again when it is drawn again.
+        if (found && !found.error && !found.cut) this.remember(key, found);
         answer(found ?? null);
       });
     } catch {

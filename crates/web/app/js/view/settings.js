@@ -37,8 +37,9 @@ function choice(label, key, options, hint) {
 /** @param {string} label @param {string} key @param {string} [hint] */
 function onOff(label, key, hint) {
   const id = `setting-${key}`;
-  const field = h('input.switch', { id, type: 'checkbox', role: 'switch', checked: /** @type {any} */ (device.settings())[key] === true, on: { change: () => device.change({ [key]: field.checked }) } });
-  return h('div.setting.across', null, h('div.grow', null, h('label.label', { for: id }, label), hint && h('p.hint', null, hint)), field);
+  const field = h('input.switch', { id, type: 'checkbox', role: 'switch', 'aria-label': label, checked: /** @type {any} */ (device.settings())[key] === true, on: { change: () => device.change({ [key]: field.checked }) } });
+  // All of it is hit by a finger that means the switch.
+  return h('div.setting.across', null, h('label.grow', { for: id }, h('span.label', null, label), hint && h('span.hint', null, hint)), field);
 }
 
 const appearance = () => section('Appearance',
