@@ -66,13 +66,7 @@ pub enum Call {
 
 /// Reads a request. Unknown or not served: -32601 (G-23); params that do not fit: -32602.
 pub fn decode_call(method: &str, params: Value) -> Result<Call, RpcError> {
-    let Some(known) = Method::from_name(method) else {
-        let name: String = method.chars().take(METHOD_CHARS_MAX).collect();
-        return Err(RpcError::new(
-            code::METHOD_NOT_FOUND,
-            format!("unknown method `{name}`"),
-        ));
-    };
+    let known = Method::from_name(method).ok_or_else(|| unknown_method(method))?;
     match known {
         Method::Ping => Ok(Call::Ping), // H-010: at any time, whatever it carries
         Method::Initialize => {
@@ -138,6 +132,11 @@ pub fn decode_call(method: &str, params: Value) -> Result<Call, RpcError> {
             Err(RpcError::new(code::METHOD_NOT_FOUND, message))
         }
     }
+}
+
+fn unknown_method(method: &str) -> RpcError {
+    let name: String = method.chars().take(METHOD_CHARS_MAX).collect();
+    RpcError::new(code::METHOD_NOT_FOUND, format!("unknown method `{name}`"))
 }
 
 /// How much of an unknown method's name an error repeats.
