@@ -294,7 +294,7 @@ mod tests {
             ),
             (
                 with("key_env", json!("GREENROOM_TOKEN")),
-                "no key of a model",
+                "not the key of a model",
             ),
             (
                 with("key_file", json!(data.path().join("token"))),

@@ -200,6 +200,10 @@ impl Upkeep {
             }
             false => self.buckets_left,
         };
+        debug_assert!(
+            step <= self.buckets_left,
+            "no more parts are taken than are left"
+        );
         self.buckets_left -= step;
         let first = u16::from(self.next_bucket);
         let end = first + step;

@@ -137,8 +137,12 @@ impl NativeHarness {
         self.directory.path().join("data")
     }
 
+    /// Writes a file of the session's working directory, and the directories that it lies in.
     pub fn write(&self, path: &str, text: &str) {
-        std::fs::write(self.work().join(path), text).expect("the file can be written");
+        let path = self.work().join(path);
+        let directory = path.parent().expect("a file is in a directory");
+        std::fs::create_dir_all(directory).expect("the directory can be made");
+        std::fs::write(path, text).expect("the file can be written");
     }
 
     pub fn read(&self, path: &str) -> String {

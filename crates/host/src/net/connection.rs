@@ -53,7 +53,7 @@ pub(crate) async fn run<S: BareSocket>(
     let peer = registration.peer();
     tracing::info!(client = peer.0, "a client connected");
     let socket = Arc::new(socket);
-    outbox.attach(socket.clone(), limits.fragment_bytes);
+    let attached = outbox.attach(socket.clone(), limits.fragment_bytes);
     let close_frame = {
         let halves = run_halves(&*socket, early, admission, &outbox, &mut registration, stop);
         let mut halves = pin!(halves);
@@ -68,7 +68,7 @@ pub(crate) async fn run<S: BareSocket>(
             }
         }
     };
-    outbox.detach();
+    drop(attached);
     drop(counted);
     tracing::info!(
         client = peer.0,

@@ -126,7 +126,7 @@ fn close_frame(code: u16) -> Vec<u8> {
 #[tokio::test]
 async fn a_small_frame_is_written_at_once_if_the_writer_sleeps() {
     let (outbox, socket) = (Outbox::new(100, 10_000), NarrowSocket::taking([]));
-    outbox.attach(socket.clone(), FRAGMENT_BYTES);
+    let _attached = outbox.attach(socket.clone(), FRAGMENT_BYTES);
     push(&outbox, "the writer does not sleep yet", 0);
     assert_eq!(socket.written(), [0; 0]);
     let mut context = Context::from_waker(Waker::noop());
@@ -143,7 +143,7 @@ async fn a_small_frame_is_written_at_once_if_the_writer_sleeps() {
 #[tokio::test(start_paused = true)]
 async fn nothing_is_written_before_what_waits_nor_before_its_time() {
     let (outbox, socket) = (Outbox::new(100, 100_000), NarrowSocket::taking([]));
-    outbox.attach(socket.clone(), FRAGMENT_BYTES);
+    let _attached = outbox.attach(socket.clone(), FRAGMENT_BYTES);
     let_writer_sleep(&outbox);
     push(&outbox, "held", 50);
     assert_eq!(socket.written(), [0; 0]);
@@ -163,7 +163,7 @@ async fn nothing_is_written_before_what_waits_nor_before_its_time() {
 async fn what_is_large_or_has_to_be_cut_is_left_to_the_writer() {
     for (bytes, fragment_bytes) in [(4_097, FRAGMENT_BYTES), (100, 50)] {
         let (outbox, socket) = (Outbox::new(100, 100_000), NarrowSocket::taking([]));
-        outbox.attach(socket.clone(), fragment_bytes);
+        let _attached = outbox.attach(socket.clone(), fragment_bytes);
         let_writer_sleep(&outbox);
         push(&outbox, &"x".repeat(bytes), 0);
         assert_eq!(socket.written(), [0; 0], "{bytes} bytes");
@@ -173,9 +173,9 @@ async fn what_is_large_or_has_to_be_cut_is_left_to_the_writer() {
 #[tokio::test]
 async fn after_it_is_detached_only_the_writer_writes() {
     let (outbox, socket) = (Outbox::new(100, 100_000), NarrowSocket::taking([]));
-    outbox.attach(socket.clone(), FRAGMENT_BYTES);
+    let attached = outbox.attach(socket.clone(), FRAGMENT_BYTES);
     let_writer_sleep(&outbox);
-    outbox.detach();
+    drop(attached);
     push(&outbox, "a", 0);
     assert_eq!(socket.written(), [0; 0]);
     assert_eq!(Arc::strong_count(&socket), 1);
@@ -187,7 +187,7 @@ async fn the_writer_goes_on_where_the_socket_took_no_more() {
     for taken in 1..first.len() {
         let takes = [Ok(taken), Ok(1), Err(io::ErrorKind::WouldBlock.into())];
         let (outbox, socket) = (Outbox::new(100, 10_000), NarrowSocket::taking(takes));
-        outbox.attach(socket.clone(), FRAGMENT_BYTES);
+        let _attached = outbox.attach(socket.clone(), FRAGMENT_BYTES);
         let_writer_sleep(&outbox);
         push(&outbox, "the first message", 0);
         assert_eq!(socket.written(), first[..taken]);
@@ -208,7 +208,7 @@ async fn a_connection_that_is_cut_finishes_the_frame_that_has_begun() {
     for taken in 1..first.len() {
         let takes = [Ok(taken)];
         let (outbox, socket) = (Outbox::new(100, 10_000), NarrowSocket::taking(takes));
-        outbox.attach(socket.clone(), FRAGMENT_BYTES);
+        let _attached = outbox.attach(socket.clone(), FRAGMENT_BYTES);
         let_writer_sleep(&outbox);
         push(&outbox, "the first message", 0);
         push(&outbox, "never sent", 0);
@@ -227,7 +227,7 @@ async fn a_socket_that_fails_is_found_out_by_the_writer() {
         Outbox::new(100, 10_000),
         NarrowSocket::taking([blocked(), broken()]),
     );
-    outbox.attach(socket.clone(), FRAGMENT_BYTES);
+    let _attached = outbox.attach(socket.clone(), FRAGMENT_BYTES);
     let_writer_sleep(&outbox);
     push(&outbox, "a", 0);
     assert_eq!(socket.written(), [0; 0]);

@@ -61,6 +61,16 @@ pub(crate) enum WrittenBy {
     Pusher,
 }
 
+/// A socket that pushers may write to. When it is dropped, also because the connection's task was aborted, only the writer has the
+/// socket.
+pub(crate) struct AttachedSocket<'a>(&'a Outbox);
+
+impl Drop for AttachedSocket<'_> {
+    fn drop(&mut self) {
+        self.0.lock().socket = None;
+    }
+}
+
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum MayRead {
     Yes,
@@ -160,16 +170,16 @@ impl Outbox {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on a pusher may write to this socket what need not be cut into fragments.
-    pub(crate) fn attach(&self, socket: Arc<dyn BareSocket>, fragment_bytes: usize) {
+    /// Until the guard is dropped a pusher may write to this socket what need not be cut into fragments.
+    pub(crate) fn attach(
+        &self,
+        socket: Arc<dyn BareSocket>,
+        fragment_bytes: usize,
+    ) -> AttachedSocket<'_> {
         if fragment_bytes >= DIRECT_BYTES_MAX {
             self.lock().socket = Some(socket);
         }
-    }
-
-    /// From now on only the writer writes; nobody but the caller has the socket any more.
-    pub(crate) fn detach(&self) {
-        self.lock().socket = None;
+        AttachedSocket(self)
     }
 
     /// Items in order, under one lock and with at most one wake.

@@ -162,10 +162,7 @@ async fn open_in(
     let anew = notes
         .as_ref()
         .and_then(|notes| reason_to_begin_anew(turn, notes, place, &is_known));
-    let system_prompt = match words {
-        Some(words) => render(turn, words).await?,
-        None => None,
-    };
+    let system_prompt = render(turn, words).await?;
     let opening = Opening {
         core: Arc::clone(core),
         process: Arc::clone(&process),
@@ -314,8 +311,11 @@ async fn plugin_words(turn: &AcpTurn<'_>, process: &AgentProcess) -> Option<Stri
 /// rewrite sections may say something else every time.
 async fn render(
     turn: &AcpTurn<'_>,
-    words: String,
+    words: Option<String>,
 ) -> Result<Option<(String, String)>, TurnStopped> {
+    let Some(words) = words else {
+        return Ok(None); // the agent takes none
+    };
     let sections = sections::catalogue().into_iter().map(|section| {
         let text = match section.id == PLUGIN_SECTION {
             true => words.clone(),

@@ -15,7 +15,9 @@ mod tests;
 use serde_json::Value;
 
 use super::ProviderErrorKind::Interrupted;
-use super::answer_stream::{AnswerStream, END_MARK, ReadAnswer, broken_off, error_from_body, invalid};
+use super::answer_stream::{
+    AnswerStream, END_MARK, ReadAnswer, broken_off, error_from_body, invalid,
+};
 use super::error_body::ErrorBody;
 use super::{ModelEvent, ProviderError, StopReason, Usage};
 use added::Additions;

@@ -53,7 +53,12 @@ async fn a_node_works_with_rows_alone() {
         role: kernel::Role::Owner,
         seconds: None,
     };
-    let token = accounts.issue_token(&new_token).await.unwrap().token.reveal();
+    let token = accounts
+        .issue_token(&new_token)
+        .await
+        .unwrap()
+        .token
+        .reveal();
     let mut socket = connect(&a.address_for(&token), "ann").await;
     create_session(&mut socket, 1).await;
     let chat = open_chat(&mut socket, 1).await;
