@@ -118,6 +118,6 @@ fn a_client_leaves_the_sessions_that_it_did_not_ask_for_again() {
     let session = fixture.session.clone();
     fixture.step(|step| step.add_active_client(&session, "ann"));
     let left = |channels: &[ChannelUri]| sessions_left_behind(&fixture.kernel, "ann", channels);
-    assert_eq!(left(&[fixture.chat.clone()]), [session.clone()]);
+    assert_eq!(left(std::slice::from_ref(&fixture.chat)), [session.clone()]);
     assert_eq!(left(&[session]), [] as [ChannelUri; 0]);
 }
