@@ -91,7 +91,8 @@ impl ScenarioClient {
 
     /// What it sent arrives, and the host takes it as far as it goes at once; nothing comes back yet.
     pub fn reaches_host(&self) {
-        let peer = self.with(|client| client.link).unwrap();
+        let peer = self.with(|client| client.link);
+        let peer = peer.expect("it is connected");
         let mut world = self.world.borrow_mut();
         while world.carry_to_host(peer) {}
         while world.batch(64) {}

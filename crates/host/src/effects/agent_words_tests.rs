@@ -170,16 +170,48 @@ async fn an_agent_without_history_reads_it_when_it_wants_to() {
     assert_eq!(event, agent_api::AgentEvent::Notice { text });
 }
 
-#[tokio::test(start_paused = true)]
-async fn tokens_settings_and_idle_chats_reach_the_agent() {
-    let (mut host, recorder) = host();
-    let token = |token: &str, expires_in_s: Option<u64>| ClientToken {
+fn token(token: &str, expires_in_s: Option<u64>) -> ClientToken {
+    ClientToken {
         provider: PROVIDER.to_owned(),
         principal: None,
         resource: "https://r".to_owned(),
         token: TokenText(token.to_owned()),
         expires_in_s,
-    };
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_tokens_that_a_principal_brought_go_with_them() {
+    let (mut host, recorder) = host();
+    for (principal, resource, ends) in [
+        ("ann", "https://r", Some(30)),
+        ("ann", "https://other", None),
+        ("bob", "https://r", None),
+    ] {
+        host.effects.authenticate(ClientToken {
+            principal: Some(principal.to_owned()),
+            resource: resource.to_owned(),
+            ..token("theirs", ends)
+        });
+    }
+    recorder.heard();
+    host.effects.forget_tokens("ann");
+    let mut heard = recorder.heard();
+    heard.sort();
+    assert_eq!(
+        heard,
+        [
+            "token of ann https://other \"\"",
+            "token of ann https://r \"\""
+        ]
+    );
+    pass_s(40).await;
+    assert_eq!(recorder.heard(), [""; 0], "nothing of hers ends again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn tokens_settings_and_idle_chats_reach_the_agent() {
+    let (mut host, recorder) = host();
     host.effects.authenticate(token("one", Some(60)));
     host.effects.authenticate(token("two", Some(90)));
     assert_eq!(
@@ -206,31 +238,6 @@ async fn tokens_settings_and_idle_chats_reach_the_agent() {
     assert_eq!(recorder.heard(), ["token of ann https://r \"\""]);
     pass_s(30).await;
     assert_eq!(recorder.heard(), ["token https://r \"\""]);
-    // All that a principal brought goes with them, with an end or without.
-    for (principal, resource, ends) in [
-        ("ann", "https://r", Some(30)),
-        ("ann", "https://other", None),
-        ("bob", "https://r", None),
-    ] {
-        host.effects.authenticate(ClientToken {
-            principal: Some(principal.to_owned()),
-            resource: resource.to_owned(),
-            ..token("theirs", ends)
-        });
-    }
-    recorder.heard();
-    host.effects.forget_tokens("ann");
-    let mut heard = recorder.heard();
-    heard.sort();
-    assert_eq!(
-        heard,
-        [
-            "token of ann https://other \"\"",
-            "token of ann https://r \"\""
-        ]
-    );
-    pass_s(40).await;
-    assert_eq!(recorder.heard(), [""; 0], "nothing of hers ends again");
     host.effects.authenticate(token("three", Some(60)));
     host.effects.authenticate(token("", None));
     recorder.heard();
