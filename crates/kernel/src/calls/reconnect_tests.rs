@@ -118,6 +118,7 @@ fn a_client_leaves_the_sessions_that_it_did_not_ask_for_again() {
     let session = fixture.session.clone();
     fixture.step(|step| step.add_active_client(&session, "ann"));
     let left = |channels: &[ChannelUri]| sessions_left_behind(&fixture.kernel, "ann", channels);
-    assert_eq!(left(std::slice::from_ref(&fixture.chat)), [session.clone()]);
+    let chat = std::slice::from_ref(&fixture.chat);
+    assert_eq!(left(chat), std::slice::from_ref(&session));
     assert_eq!(left(&[session]), [] as [ChannelUri; 0]);
 }
