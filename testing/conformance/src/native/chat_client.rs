@@ -253,7 +253,7 @@ impl ChatClient {
         open(&chat["activeTurn"]).expect("one is open")
     }
 
-    /// Answers the only question that is open by one of its options; it is awaited first, and returned.
+    /// Answers the only question that is open by one of its options; it is awaited first, and returned when its answer was heard.
     pub async fn chooses(&mut self, option: &str) -> Value {
         let request = self.questioned().await;
         let question = request["questions"][0]["id"].as_str().expect("an id");
@@ -262,6 +262,13 @@ impl ChatClient {
             "type": "chat/inputCompleted", "requestId": request["id"], "response": "accept",
             "answers": {question: {"state": "submitted", "value": value}},
         }))
+        .await;
+        let is_open =
+            |part: &Value| part["request"]["id"] == request["id"] && part["response"].is_null();
+        self.until("the answer is heard", |chat| {
+            let asked = parts_of(&chat["activeTurn"], "inputRequest");
+            !asked.iter().any(is_open)
+        })
         .await;
         request
     }
