@@ -26,6 +26,8 @@ mod fixture;
 mod input_line;
 mod inspect;
 mod inspect_calls;
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+mod kernel_panic;
 mod key_alone;
 mod kill;
 mod mcp_kill;

@@ -11,17 +11,22 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 use wire::ChannelUri;
 
-const SESSION: &str = "scripted:/killed";
+pub const SESSION: &str = "scripted:/killed";
 
 /// A host process that dies with the test.
-struct Host {
-    child: Child,
-    target: Target,
+pub struct Host {
+    pub child: Child,
+    pub target: Target,
 }
 
 impl Host {
-    fn start(data: &Path) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_greenroom"))
+    pub fn start(data: &Path) -> Self {
+        Self::start_as(Command::new(env!("CARGO_BIN_EXE_greenroom")), data)
+    }
+
+    /// The same with variables or streams of its own.
+    pub fn start_as(mut command: Command, data: &Path) -> Self {
+        let mut child = command
             .args([
                 "serve",
                 "--listen",
@@ -64,16 +69,16 @@ impl Drop for Host {
 }
 
 /// What one client saw: every envelope by its seq, and what it made of them.
-struct Watcher {
+pub struct Watcher {
     name: &'static str,
-    connection: Connection,
+    pub connection: Connection,
     events: Events,
-    mirror: Mirror,
-    seen: BTreeMap<u64, Envelope>,
+    pub mirror: Mirror,
+    pub seen: BTreeMap<u64, Envelope>,
 }
 
 impl Watcher {
-    async fn connect(host: &Host, name: &'static str) -> Self {
+    pub async fn connect(host: &Host, name: &'static str) -> Self {
         let (connection, events) = Connection::connect(&host.target).await.unwrap();
         Self {
             name,
@@ -84,7 +89,32 @@ impl Watcher {
         }
     }
 
-    async fn open(&mut self, chat: &ChannelUri) {
+    /// Creates the session and watches its chat.
+    pub async fn create_session(host: &Host, name: &'static str) -> (Self, ChannelUri) {
+        let mut watcher = Self::connect(host, name).await;
+        watcher.connection.initialize(name, &[]).await.unwrap();
+        let created = json!({"channel": SESSION});
+        let created = watcher.connection.request("createSession", created).await;
+        created.unwrap();
+        let session = ChannelUri::parse(SESSION).unwrap();
+        let snapshot = watcher.connection.subscribe(&session).await;
+        let snapshot = snapshot.unwrap().unwrap();
+        let chat = ChannelUri::parse(snapshot.state["defaultChat"].as_str().unwrap()).unwrap();
+        let snapshot = watcher.connection.subscribe(&chat).await;
+        watcher
+            .mirror
+            .take_snapshot(snapshot.unwrap().unwrap())
+            .unwrap();
+        let left = json!({"channel": SESSION});
+        watcher
+            .connection
+            .notify("unsubscribe", left)
+            .await
+            .unwrap();
+        (watcher, chat)
+    }
+
+    pub async fn open(&mut self, chat: &ChannelUri) {
         self.connection.initialize(self.name, &[]).await.unwrap();
         let snapshot = self.connection.subscribe(chat).await.unwrap().unwrap();
         self.mirror.take_snapshot(snapshot).unwrap();
@@ -99,7 +129,7 @@ impl Watcher {
     }
 
     /// Takes action envelopes until there are `count` of them or the connection ends.
-    async fn watch(&mut self, count: usize) {
+    pub async fn watch(&mut self, count: usize) {
         let mut taken = 0;
         while taken < count {
             match timeout(Duration::from_secs(20), self.events.next())
@@ -119,7 +149,7 @@ impl Watcher {
     }
 
     /// Comes back on a new connection and takes what it missed.
-    async fn come_back(&mut self, host: &Host, chat: &ChannelUri) {
+    pub async fn come_back(&mut self, host: &Host, chat: &ChannelUri) {
         self.watch(usize::MAX).await; // what was still on its way when the host died
         let (connection, events) = Connection::connect(&host.target).await.unwrap();
         let last = self.mirror.last_seen();
@@ -139,7 +169,7 @@ impl Watcher {
     }
 }
 
-fn start(turn: &str, text: &str) -> Value {
+pub fn start(turn: &str, text: &str) -> Value {
     json!({"type": "chat/turnStarted", "turnId": turn, "startedAt": "2026-11-15T08:00:00Z",
         "message": {"text": text, "origin": {"kind": "user"}}})
 }
@@ -150,21 +180,7 @@ async fn after_a_kill_at_any_moment_every_client_continues_from_what_it_saw() {
     let script = json!({"scenes": [{"steps": [{"stream": {"chunks": 100_000, "size": 24, "every_ms": 1}}]}]});
     std::fs::write(data.path().join("script.json"), script.to_string()).unwrap();
     let host = Host::start(data.path());
-    let mut ann = Watcher::connect(&host, "ann").await;
-    ann.connection.initialize("ann", &[]).await.unwrap();
-    ann.connection
-        .request("createSession", json!({"channel": SESSION}))
-        .await
-        .unwrap();
-    let session = ChannelUri::parse(SESSION).unwrap();
-    let snapshot = ann.connection.subscribe(&session).await.unwrap().unwrap();
-    let chat = ChannelUri::parse(snapshot.state["defaultChat"].as_str().unwrap()).unwrap();
-    let snapshot = ann.connection.subscribe(&chat).await.unwrap().unwrap();
-    ann.mirror.take_snapshot(snapshot).unwrap();
-    ann.connection
-        .notify("unsubscribe", json!({"channel": SESSION}))
-        .await
-        .unwrap();
+    let (mut ann, chat) = Watcher::create_session(&host, "ann").await;
     let mut bob = Watcher::connect(&host, "bob").await;
     bob.open(&chat).await;
 
