@@ -153,23 +153,22 @@ fn render_whole(text: &str) -> Vec<MarkdownBlock> {
     without_room(markdown::parse(text).unwrap())
 }
 
-/// A definition is at work somewhere in a text if a link to nowhere would be one with it.
-fn may_define(text: &str) -> bool {
-    text.contains("]:")
+/// A text without link definitions: those hold for what comes after them alone. None is thrown away for it, so that a run may have
+/// any number of cases: proptest gives up after a thousand that were.
+fn text_without_definitions() -> impl Strategy<Value = String> {
+    text().prop_map(|text| text.replace("]:", "] :"))
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(4_000))]
 
     #[test]
-    fn block_by_block_is_the_same_as_the_whole(text in text(), at in prop::collection::vec(any::<prop::sample::Index>(), 0..12)) {
-        prop_assume!(!may_define(&text));
+    fn block_by_block_is_the_same_as_the_whole(text in text_without_definitions(), at in prop::collection::vec(any::<prop::sample::Index>(), 0..12)) {
         prop_assert_eq!(render_in_pieces(&cut(&text, &at)), render_whole(&text), "{:?}", text);
     }
 
     #[test]
-    fn definitions_that_come_first_hold_for_all(text in text(), at in prop::collection::vec(any::<prop::sample::Index>(), 0..12), title in text()) {
-        prop_assume!(!may_define(&text) && !may_define(&title));
+    fn definitions_that_come_first_hold_for_all(text in text_without_definitions(), at in prop::collection::vec(any::<prop::sample::Index>(), 0..12), title in text_without_definitions()) {
         let text = format!("[a]: https://e.x\n{title}\n\n[a]\n\n{text}\n\nsee [a] and [word][A]\n");
         prop_assert_eq!(render_in_pieces(&cut(&text, &at)), render_whole(&text), "{:?}", text);
     }
