@@ -115,9 +115,8 @@ fn decode(step: &mut Step, peer: PeerId, received: Received) -> Option<Message> 
                 let sent = match &kind {
                     // What is too large is let go at once: its sender recognises it by what is left.
                     Err(ActionError::OverBound(_)) => SentAction::abridged(&action),
-                    Ok(_) | Err(_) => {
-                        SentAction::new(action, received.bodies, received.hold).said_as(as_sent)
-                    }
+                    Ok(_) | Err(_) => SentAction::new(action, received.bodies, received.hold)
+                        .with_sent_form(as_sent),
                 };
                 Some(Message::Dispatch(Box::new(ClientDispatch {
                     channel: dispatch.channel,

@@ -13,11 +13,11 @@ use wire::{ActionKind, ChannelUri};
 use crate::io::{Effect, McpServerRequest};
 use crate::state::Step;
 
-/// What an agent's entry says the plugin by that declares the server. Not a field of the protocol.
+/// The field of an agent's entry that names the plugin which declares the server. Not a field of the protocol.
 pub(crate) const CONTAINER: &str = "container";
 
 /// Fields of a server that its agent says.
-const SAID_BY_AGENT: [&str; 2] = ["state", "_meta"];
+const AGENT_FIELDS: [&str; 2] = ["state", "_meta"];
 
 /// Takes over what is known of servers into plugins that are published anew.
 pub(crate) fn keep_states(session: &SessionState, found: &mut [Value]) {
@@ -26,7 +26,7 @@ pub(crate) fn keep_states(session: &SessionState, found: &mut [Value]) {
     for container in found {
         for server in servers_in_mut(container) {
             if let Some(known) = known.iter().find(|known| known["id"] == server["id"]) {
-                take_said(server, known);
+                copy_agent_fields(server, known);
             }
         }
     }
@@ -69,7 +69,7 @@ pub(crate) fn publish(step: &mut Step, session: &ChannelUri, said: &[Value]) {
         let mut after = before.clone();
         for server in servers_in_mut(&mut after) {
             if let Some(said) = said.iter().find(|said| said["id"] == server["id"]) {
-                take_said(server, said);
+                copy_agent_fields(server, said);
             }
         }
         if after == before {
@@ -93,12 +93,13 @@ pub(crate) fn publish(step: &mut Step, session: &ChannelUri, said: &[Value]) {
     }
 }
 
-fn take_said(server: &mut Value, said: &Value) {
+/// Copies what the agent says of a server into its entry.
+fn copy_agent_fields(server: &mut Value, said: &Value) {
     let Some(server) = server.as_object_mut() else {
         debug_assert!(false, "an entry that was found is an object");
         return;
     };
-    for field in SAID_BY_AGENT {
+    for field in AGENT_FIELDS {
         match said.get(field) {
             Some(value) => server.insert(field.to_owned(), value.clone()),
             None => server.shift_remove(field),

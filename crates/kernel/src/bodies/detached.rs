@@ -109,8 +109,8 @@ impl SentAction {
         Self::new(abridged, DetachedBodies::default(), Hold::default())
     }
 
-    /// Its sender said it in these words.
-    pub(crate) fn said_as(mut self, as_sent: Option<Object>) -> Self {
+    /// The same, with the form in which its sender sent it.
+    pub(crate) fn with_sent_form(mut self, as_sent: Option<Object>) -> Self {
         self.as_sent = as_sent.map(Arc::new);
         self
     }

@@ -46,20 +46,20 @@ pub(super) fn gather(
     let mut wanting: BTreeSet<String> = wanting.map(|agent| agent.provider.clone()).collect();
     wanting.extend(servers_that_want(kernel, &params.resource));
     let principal = kernel.peers().principal(peer);
-    let brought = wanting.into_iter().map(|provider| ClientToken {
+    let tokens = wanting.into_iter().map(|provider| ClientToken {
         provider,
         principal: principal.clone(),
         resource: params.resource.clone(),
         token: TokenText(params.token.clone()),
         expires_in_s,
     });
-    let brought: Vec<ClientToken> = brought.collect();
-    match brought.is_empty() {
+    let tokens: Vec<ClientToken> = tokens.collect();
+    match tokens.is_empty() {
         true => Err(uri::bad(
             "`resource`: no agent and no MCP server of this host wants a token for it; see `protectedResources` of the agents, and \
              the states of MCP servers",
         )),
-        false => Ok(brought),
+        false => Ok(tokens),
     }
 }
 
@@ -111,8 +111,8 @@ fn advertised_by(kernel: &Kernel, token: &ClientToken) -> bool {
     agents.any(|agent| agent.provider == token.provider && advertises(agent, &token.resource))
 }
 
-pub(super) fn apply(step: &mut Step, peer: PeerId, id: &Id, brought: Vec<ClientToken>) {
-    for token in brought {
+pub(super) fn apply(step: &mut Step, peer: PeerId, id: &Id, tokens: Vec<ClientToken>) {
+    for token in tokens {
         if advertised_by(step, &token) {
             let of = (token.principal.as_deref(), token.resource.as_str());
             step.note_token(&token.provider, of, !token.token.0.is_empty());
