@@ -18,6 +18,9 @@ const IN_FLIGHT_MAX = 3;
 /** Characters of requests and answers that are remembered. */
 const REMEMBERED_MAX = 4 << 20;
 
+/** How often an item is asked for again that came without all its colours: a grammar's first use takes longer than a request may. */
+const CUT_MAX = 3;
+
 /** How long nothing is asked after a failure. */
 const PAUSE_MS = 2_000;
 
@@ -25,7 +28,7 @@ export class Markup {
   /** @param {(items: MarkupItem[]) => Promise<MarkupAnswer[]>} post sends a request */
   constructor(post) {
     this.post = post;
-    /** @type {{ item: MarkupItem, key: string, size: number, answer: (answer: MarkupAnswer | null) => void }[]} */
+    /** @type {{ item: MarkupItem, key: string, size: number, cuts: number, answer: (answer: MarkupAnswer | null) => void }[]} */
     this.waiting = [];
     this.inFlight = 0;
     this.isAsked = false;
@@ -48,7 +51,7 @@ export class Markup {
     if (size > BYTES_MAX) return Promise.resolve({ error: 'it is too large' });
     if (performance.now() < this.pausedUntil) return Promise.resolve(null);
     return new Promise((answer) => {
-      this.waiting.push({ item, key, size, answer });
+      this.waiting.push({ item, key, size, cuts: 0, answer });
       this.sendSoon();
     });
   }
@@ -83,11 +86,12 @@ export class Markup {
     this.inFlight += 1;
     try {
       const answers = await this.post(batch.map(({ item }) => item));
-      batch.forEach(({ key, answer }, index) => {
+      batch.forEach((asked, index) => {
         const found = answers[index];
-        // What there was no time to colour is asked for again when it is drawn again.
-        if (found && !found.error && !found.cut) this.remember(key, found);
-        answer(found ?? null);
+        if (found && !found.error && !found.cut) this.remember(asked.key, found);
+        // What is still being written is drawn again anyway.
+        if (found?.cut && !('open' in asked.item) && asked.cuts < CUT_MAX) this.waiting.push({ ...asked, cuts: asked.cuts + 1 });
+        else asked.answer(found ?? null);
       });
     } catch {
       // Text stands there plain as long as the host is away; the connection's own line on the screen says that it is.
