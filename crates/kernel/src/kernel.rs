@@ -5,10 +5,11 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use wire::state::{ConfigState, RootState};
-use wire::{Action, ActionKind, ChannelUri, Object, Timestamp};
+use wire::{ChannelUri, Object, Timestamp};
 
+use crate::agents;
 use crate::background_task::BackgroundTask;
 use crate::channels::Enablement;
 use crate::config;
@@ -42,12 +43,12 @@ impl Kernel {
     ) -> Result<(Self, Output), DamagedRoot> {
         let (facts, limits) = (facts.into(), limits.into());
         let stored = boot.root.map(|json| read_root(&json)).transpose()?;
-        let agents = facts.published_agents();
+        let published = facts.published_agents();
         let is_new = stored
             .as_ref()
             .is_none_or(|stored| stored.extra != facts.root_extra());
-        let root = root_state(&facts, stored, &agents);
-        let agents_changed = root.agents != agents;
+        let root = root_state(&facts, stored, &published);
+        let agents_changed = root.agents != published;
         let log = Log::new(boot.seq, boot.log_floor, limits.tail_bytes);
         let enablement = match boot.root_private.is_empty() {
             true => Enablement::default(), // a new journal, or one of a host that stored nothing with the root
@@ -56,8 +57,7 @@ impl Kernel {
         let mut kernel = Self::new(facts, limits, now, log, root, enablement);
         let mut step = kernel.begin_step(now);
         if agents_changed {
-            let fields = json!({"agents": agents});
-            step.act_on_root(&Action::host(ActionKind::RootAgentsChanged, fields), None);
+            agents::announce(&mut step);
         } else if is_new {
             step.mark_head(&ChannelUri::root());
         }
@@ -166,8 +166,10 @@ fn schedule_boot_work(step: &mut Step, uri: ChannelUri, kind: Kind, work: BootWo
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
+    use serde_json::json;
 
     use super::*;
+    use crate::io::Timer;
 
     fn boot(root: Option<&'static str>, private: &'static str) -> Result<Value, String> {
         let boot = Boot {
@@ -178,6 +180,29 @@ mod tests {
         Kernel::boot(boot, HostFacts::default(), Limits::default(), Timestamp(0))
             .map(|(kernel, _)| kernel.digest()["enablement"].clone())
             .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn agents_whose_announcement_could_not_be_written_are_announced_again() {
+        let boot = Boot {
+            root: Some(Bytes::from_static(br#"{"agents":[{"provider":"gone"}]}"#)),
+            ..Boot::default()
+        };
+        let (facts, limits) = (HostFacts::default(), Limits::default());
+        let (mut kernel, output) = Kernel::boot(boot, facts, limits, Timestamp(0)).unwrap();
+        assert_eq!(kernel.channels().root().agents.len(), 0);
+        let mut outputs = [output];
+        kernel.step_failed(&mut outputs, 0, 0, "too large");
+        assert_eq!(kernel.channels().root().agents.len(), 1, "taken back");
+        kernel.committed();
+        let is_awaited = |effect: &Effect| {
+            let timer = Timer::Postponed;
+            matches!(effect, Effect::WakeAt { timer: set, .. } if *set == timer)
+        };
+        assert!(outputs[0].effects.iter().any(is_awaited));
+        let output = kernel.step(Input::Woke(Timer::Postponed), Timestamp(1));
+        assert!(!output.records.is_empty());
+        assert_eq!(kernel.channels().root().agents.len(), 0);
     }
 
     #[test]
