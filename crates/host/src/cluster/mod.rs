@@ -11,6 +11,7 @@ mod forward;
 mod forwarded_body;
 mod frame_edges;
 mod heartbeat;
+mod held_spaces;
 mod lease;
 #[cfg(test)]
 mod lease_simulation;

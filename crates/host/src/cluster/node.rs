@@ -13,7 +13,7 @@ use kernel::HostFacts;
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, mpsc, oneshot};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::heartbeat::{NodeTrust, boot_now};
@@ -24,7 +24,7 @@ use super::node_driver::{DriverInput, NodeDriver, drive_on_a_thread};
 use super::node_home::load_home;
 use super::node_machine::{LEASE_TIMES, NodeInput, NodeMachine, SpaceFinding};
 use super::node_metrics::NodeCounters;
-use super::node_spaces::{HeldJournal, SpacePlace, SpaceUnavailable};
+use super::node_spaces::{SpacePlace, SpaceUnavailable};
 use super::peer_identity::PeerIdentity;
 use super::peer_listener::PeerService;
 use super::relay::Relays;
@@ -45,15 +45,8 @@ const INPUTS_MAX: usize = 1_024;
 const LOADING_MAX: usize = 8;
 /// Those of them whose files are read: threads that do it take memory of their own.
 const PREPARING_MAX: usize = 2;
-/// How long a node that starts waits for its own spaces, beside the time for turns that another runs in them: longer than it takes
-/// to judge a node that is gone.
-const HOLD_PATIENCE: Duration = Duration::from_secs(20);
-const HOLD_AGAIN: Duration = Duration::from_millis(200);
 /// Whoever wants to know where a space is, is told by then that nobody serves it: taking and loading one takes less.
 const FINDING_WAIT: Duration = Duration::from_secs(10);
-/// An order is void after a minute.
-const CLAIM_AGAIN: Duration = Duration::from_secs(10);
-const CLAIMS_REFUSED_MAX: u32 = 3;
 
 /// This node among those on the same database.
 pub(crate) struct ClusterNode {
@@ -286,101 +279,6 @@ impl ClusterNode {
         }
     }
 
-    /// Takes a space for as long as the node runs, making it if there is none of this name. Another node that took it over while
-    /// this one was away gives it back.
-    pub(crate) async fn hold(&self, name: &str) -> Result<HeldJournal, JournalError> {
-        let patience = HOLD_PATIENCE + self.turns_limit();
-        self.hold_within(name, patience).await
-    }
-
-    async fn find_or_make(&self, name: &str) -> Result<Option<SpaceFacts>, JournalError> {
-        let database = &self.shared.database;
-        database.make_space(name).await?;
-        database.find_space(name).await
-    }
-
-    pub(super) async fn hold_within(
-        &self,
-        name: &str,
-        patience: Duration,
-    ) -> Result<HeldJournal, JournalError> {
-        let database = &self.shared.database;
-        let until = Instant::now() + patience;
-        let missing = || JournalError::Unreadable(format!("the space `{name}` was removed"));
-        let found = timeout_at(until, self.find_or_make(name)).await;
-        let found = found.unwrap_or_else(|_| Err(not_found_out(name)))?;
-        let space = found.ok_or_else(missing)?.id;
-        let (mut claimed_at, mut refusals): (Option<Instant>, _) = (None, 0);
-        loop {
-            let ((holder, held), (waiter, finding)) = (oneshot::channel(), oneshot::channel());
-            let input = DriverInput::Hold {
-                space,
-                holder,
-                waiter,
-            };
-            let found = async {
-                self.shared.tell(input).await;
-                match finding.await {
-                    Ok(SpaceFinding::Here) => (Ok(SpaceFinding::Here), held.await.ok()),
-                    finding => (finding, None),
-                }
-            };
-            // Taking it and reading what its kernel begins with have that long as well.
-            let Ok(found) = timeout_at(until, found).await else {
-                return Err(not_found_out(name));
-            };
-            let holder = match found {
-                (Ok(SpaceFinding::Here), Some(held)) => {
-                    self.note_held(space).await;
-                    return Ok(held);
-                }
-                (Ok(SpaceFinding::Here), None) => {
-                    return Err(JournalError::Lost(format!("the space `{name}` was lost")));
-                }
-                (Ok(SpaceFinding::Missing), _) => return Err(missing()),
-                (Ok(SpaceFinding::At(node)), _) => Some(node.name),
-                (Ok(SpaceFinding::Unavailable), _) => None,
-                (Err(_), _) => return Err(not_to_be_had(name, None)),
-            };
-            if holder.is_some() && claimed_at.is_none_or(|at| at.elapsed() >= CLAIM_AGAIN) {
-                let claimed = timeout_at(until, database.claim(space, self.shared.id)).await;
-                match claimed.unwrap_or_else(|_| Err(not_found_out(name)))? {
-                    true => claimed_at = Some(Instant::now()),
-                    false => refusals += 1,
-                }
-                // It is the other's own, or was given back in this very moment; that does not happen every time.
-                if refusals >= CLAIMS_REFUSED_MAX {
-                    return Err(not_to_be_had(name, holder));
-                }
-            }
-            if Instant::now() >= until {
-                return Err(not_to_be_had(name, holder));
-            }
-            tokio::time::sleep(HOLD_AGAIN).await;
-        }
-    }
-
-    async fn note_held(&self, space: SpaceId) {
-        let (database, node) = (&self.shared.database, self.shared.id);
-        let noted = async {
-            database.note_held(space, node).await?;
-            database.end_order(space, node).await
-        };
-        if let Err(error) = noted.await {
-            tracing::warn!(node, space, %error, "operators cannot see that a space stays on this node");
-        }
-    }
-
-    /// What served a space that the node holds has ended: it can be held again.
-    pub(crate) async fn let_go(&self, name: &str) -> Result<(), JournalError> {
-        lock(&self.shared.handles).remove(name);
-        if let Some(SpaceFacts { id, .. }) = self.shared.database.find_space(name).await? {
-            let input = DriverInput::Machine(NodeInput::Ended(id));
-            self.shared.tell(input).await;
-        }
-        Ok(())
-    }
-
     /// The spaces that are here.
     #[cfg(test)]
     pub(crate) fn names(&self) -> Vec<String> {
@@ -439,24 +337,6 @@ impl ClusterNode {
     pub(crate) async fn wait_until_ended(&self) {
         self.shared.trust.wait_until_ended().await;
     }
-}
-
-fn not_to_be_had(name: &str, holder: Option<String>) -> JournalError {
-    JournalError::Locked(match holder {
-        Some(holder) => format!(
-            "the node {holder} serves the space `{name}` and does not give it back; if it is of that node's own settings, give \
-             this one a [cluster] table with a name of its own, and its [[spaces]] other names"
-        ),
-        None => {
-            format!("the space `{name}` is held by a node that is not alive and cannot be taken")
-        }
-    })
-}
-
-fn not_found_out(name: &str) -> JournalError {
-    JournalError::Locked(format!(
-        "it was not found out in time who serves the space `{name}`: the database is slow or away"
-    ))
 }
 
 /// What this node offers is there, and no other that lives offers another directory under the same label.

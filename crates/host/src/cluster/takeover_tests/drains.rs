@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use super::served_nodes::ServedNode;
 use super::support::{
-    TestCluster, connect, create_session, has_session, hear, poll, serve_handle, wait_until_here,
+    TestCluster, connect, create_session, has_session, hear, issue_token, poll, serve_handle,
+    wait_until_here,
 };
-use crate::accounts::{AccountAdmin, NewToken};
+use crate::accounts::AccountAdmin;
 use crate::cluster::{ClusterAdmin, ClusterNode, SpacePlace};
 use crate::journal::MoveOrder;
 
@@ -70,18 +71,7 @@ async fn who_comes_to_a_node_that_drains_is_served_by_another() {
     let _b = ServedNode::start(&cluster, "b", |_| {}).await;
     let accounts = AccountAdmin::connect(&cluster.settings).await.unwrap();
     accounts.create_space("team").await.unwrap();
-    let new_token = NewToken {
-        space: "team".to_owned(),
-        principal: "ann".to_owned(),
-        role: kernel::Role::Owner,
-        seconds: None,
-    };
-    let token = accounts
-        .issue_token(&new_token)
-        .await
-        .unwrap()
-        .token
-        .reveal();
+    let token = issue_token(&accounts, "team", "ann", kernel::Role::Owner).await;
     let mut socket = connect(&a.address_for(&token), "ann").await;
     create_session(&mut socket, 1).await;
     let first = cluster.holder("team");

@@ -2,10 +2,10 @@
 
 use super::served_nodes::ServedNode;
 use super::support::{
-    TestCluster, connect, create_session, has_session, open_chat, run_turn, serve_handle,
-    wait_until_here,
+    TestCluster, connect, create_session, has_session, issue_token, open_chat, run_turn,
+    serve_handle, wait_until_here,
 };
-use crate::accounts::{AccountAdmin, NewToken};
+use crate::accounts::AccountAdmin;
 use crate::journal::{Failover, PostgresNode, PostgresSettings};
 
 /// A database that is empty but for its roles, and how each of them reaches it.
@@ -47,18 +47,7 @@ async fn a_node_works_with_rows_alone() {
     .await;
     let accounts = AccountAdmin::connect(&node).await.unwrap();
     accounts.create_space("team").await.unwrap();
-    let new_token = NewToken {
-        space: "team".to_owned(),
-        principal: "ann".to_owned(),
-        role: kernel::Role::Owner,
-        seconds: None,
-    };
-    let token = accounts
-        .issue_token(&new_token)
-        .await
-        .unwrap()
-        .token
-        .reveal();
+    let token = issue_token(&accounts, "team", "ann", kernel::Role::Owner).await;
     let mut socket = connect(&a.address_for(&token), "ann").await;
     create_session(&mut socket, 1).await;
     let chat = open_chat(&mut socket, 1).await;

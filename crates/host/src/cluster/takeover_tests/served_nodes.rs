@@ -11,9 +11,10 @@ use serde_json::{Value, json};
 
 use super::cutting_proxy::CuttingProxy;
 use super::support::{
-    TestCluster, ask, config, connect, create_session, has_session, hear, poll, session,
+    TestCluster, ask, config, connect, create_session, has_session, hear, issue_token, poll,
+    session,
 };
-use crate::accounts::{AccountAdmin, NewToken, SpaceLimitKey};
+use crate::accounts::{AccountAdmin, SpaceLimitKey};
 use crate::blobs::BlobSettings;
 use crate::config::Config;
 use crate::server::{ServeError, ServerReady, serve};
@@ -104,13 +105,7 @@ async fn requests_of_accounts_are_answered_whichever_node_they_come_to() {
     let b = ServedNode::start(&cluster, "b", |_| {}).await;
     let admin = AccountAdmin::connect(&cluster.settings).await.unwrap();
     admin.create_space("team").await.unwrap();
-    let new_token = NewToken {
-        space: "team".to_owned(),
-        principal: "ann".to_owned(),
-        role: kernel::Role::Owner,
-        seconds: None,
-    };
-    let token = admin.issue_token(&new_token).await.unwrap().token.reveal();
+    let token = issue_token(&admin, "team", "ann", kernel::Role::Owner).await;
     let token = Some(token.as_str());
     assert_eq!(a.request("GET /status", token, "").await.0, 200);
     let owner = cluster.holder("team");
@@ -156,13 +151,7 @@ async fn limits_hold_for_a_space_that_is_loaded_when_it_is_wanted() {
     set.await.unwrap();
     let mut tokens = Vec::new();
     for principal in ["ann", "bob"] {
-        let new_token = NewToken {
-            space: "team".to_owned(),
-            principal: principal.to_owned(),
-            role: kernel::Role::Member,
-            seconds: None,
-        };
-        tokens.push(admin.issue_token(&new_token).await.unwrap().token.reveal());
+        tokens.push(issue_token(&admin, "team", principal, kernel::Role::Member).await);
     }
     let [ann, bob] = tokens.as_slice() else {
         panic!("two tokens");
@@ -257,13 +246,7 @@ async fn a_node_that_others_cannot_reach_keeps_its_spaces_and_who_comes_elsewher
     let b = ServedNode::start(&cluster, "b", |_| {}).await;
     let admin = AccountAdmin::connect(&cluster.settings).await.unwrap();
     admin.create_space("team").await.unwrap();
-    let new_token = NewToken {
-        space: "team".to_owned(),
-        principal: "ann".to_owned(),
-        role: kernel::Role::Member,
-        seconds: None,
-    };
-    let token = admin.issue_token(&new_token).await.unwrap().token.reveal();
+    let token = issue_token(&admin, "team", "ann", kernel::Role::Member).await;
     let mut socket = connect(&a.address_for(&token), "ann").await;
     let holder = cluster.holder("team");
     assert!(holder.is_some());

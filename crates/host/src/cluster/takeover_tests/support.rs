@@ -17,6 +17,7 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 use tokio_util::sync::CancellationToken;
 
+use crate::accounts::{AccountAdmin, NewToken};
 use crate::cluster::{ClusterNode, SpacePlace};
 use crate::config::{Config, JournalChoice};
 use crate::journal::postgres::test_server::{TestServer, query_sql, run_sql};
@@ -248,6 +249,23 @@ pub(super) async fn serve_handle(handle: &SpaceHandle) -> Value {
         CancellationToken::new(),
     ));
     json!({"url": url, "token": token})
+}
+
+/// What lets somebody into a space.
+pub(super) async fn issue_token(
+    accounts: &AccountAdmin,
+    space: &str,
+    principal: &str,
+    role: kernel::Role,
+) -> String {
+    let new_token = NewToken {
+        space: space.to_owned(),
+        principal: principal.to_owned(),
+        role,
+        seconds: None,
+    };
+    let issued = accounts.issue_token(&new_token).await.unwrap();
+    issued.token.reveal()
 }
 
 pub(super) async fn connect(address: &Value, client: &str) -> NodeSocket {
