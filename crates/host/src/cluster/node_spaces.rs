@@ -73,11 +73,25 @@ pub(super) async fn serve_space(
     lease: TakenLease,
     control: SpaceControl,
 ) {
-    let room = node.loading.acquire().await;
     // Boxed, as is whatever happens once: it takes much more than waiting for the end, and thousands wait.
-    let started = Box::pin(start_space(&node, space, lease, &control.tenure)).await;
+    let ended = match Box::pin(begin_space(&node, space, lease, &control.tenure)).await {
+        Ok(host) => end_space(&node, space, host, &control).await,
+        Err(failed) => failed,
+    };
+    Box::pin(node.tell(DriverInput::Machine(ended))).await;
+}
+
+/// Starts a space and tells that it is there; else what its node is told.
+async fn begin_space(
+    node: &Arc<ClusterShared>,
+    space: SpaceId,
+    lease: TakenLease,
+    tenure: &Tenure,
+) -> Result<Box<SpaceHost>, NodeInput> {
+    let room = node.loading.acquire().await;
+    let started = start_space(node, space, lease, tenure).await;
     drop(room);
-    let ended = match started {
+    match started {
         Ok((name, host)) => {
             tracing::info!(
                 node = node.id,
@@ -95,17 +109,16 @@ pub(super) async fn serve_space(
                 handle,
             })
             .await;
-            end_space(&node, space, host, &control).await
+            Ok(host)
         }
         Err(error) => {
             tracing::error!(node = node.id, space, %error, "a space could not be started");
-            match error {
+            Err(match error {
                 ServeError::Journal(_) | ServeError::JournalStopped(_) => NodeInput::Failed(space),
                 _ => NodeInput::Ended(space), // trying again changes nothing
-            }
+            })
         }
-    };
-    node.tell(DriverInput::Machine(ended)).await;
+    }
 }
 
 async fn start_space(

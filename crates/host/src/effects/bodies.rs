@@ -37,9 +37,14 @@ const BODIES_MAX: usize = 4;
 /// Bodies that are looked up and removed between two batches.
 const COLLECT_MAX: usize = 32;
 
-/// A handle on the blob store for tasks.
+/// A handle on the blob store for tasks. It is small: a space has several, and a node thousands of spaces.
 #[derive(Clone)]
 pub(crate) struct Bodies {
+    shared: Arc<SharedBodies>,
+}
+
+#[derive(Clone)]
+struct SharedBodies {
     blobs: Arc<dyn Blobs>,
     clock: Clock,
     result_bytes_max: usize,
@@ -52,7 +57,7 @@ pub(crate) struct Bodies {
 
 impl Bodies {
     pub(crate) fn new(blobs: Arc<dyn Blobs>, clock: Clock, limits: &Limits) -> Self {
-        Self {
+        let shared = SharedBodies {
             blobs,
             clock,
             result_bytes_max: limits.inline_result_bytes,
@@ -68,50 +73,55 @@ impl Bodies {
             plugins: ClientPlugins::default(),
             confinement: Confinement::none(),
             held: HeldBodies::default(),
+        };
+        Self {
+            shared: Arc::new(shared),
         }
     }
 
     /// Reads no file of a directory that sessions may not work in.
     #[must_use]
     pub(crate) fn confined_to(mut self, confinement: Confinement) -> Self {
-        self.discovery = self.discovery.confined_to(confinement.clone());
-        self.confinement = confinement;
+        let shared = Arc::make_mut(&mut self.shared);
+        shared.discovery = shared.discovery.clone().confined_to(confinement.clone());
+        shared.confinement = confinement;
         self
     }
 
     /// Finds what the user keeps for agents as well.
     #[must_use]
     pub(crate) fn with_user_directories(mut self, user: UserDirectories) -> Self {
-        self.discovery = self.discovery.with_user_directories(user);
+        let shared = Arc::make_mut(&mut self.shared);
+        shared.discovery = shared.discovery.clone().with_user_directories(user);
         self
     }
 
     /// Where sessions may work.
     pub(crate) fn confinement(&self) -> &Confinement {
-        &self.confinement
+        &self.shared.confinement
     }
 
     pub(crate) fn store(&self) -> Arc<dyn Blobs> {
-        Arc::clone(&self.blobs)
+        Arc::clone(&self.shared.blobs)
     }
 
     /// Spares bodies that nothing refers to yet.
     pub(crate) fn hold(&self) -> BodyHold {
-        self.held.begin()
+        self.shared.held.begin()
     }
 
     /// The commands and skills of working directories.
     pub(crate) fn discovery(&self) -> DiscoveryCache {
-        self.discovery.clone()
+        self.shared.discovery.clone()
     }
 
     /// What clients brought along.
     pub(crate) fn plugins(&self) -> &ClientPlugins {
-        &self.plugins
+        &self.shared.plugins
     }
 
     pub(crate) fn now(&self) -> Timestamp {
-        self.clock.now()
+        self.shared.clock.now()
     }
 
     /// Content for a client, encoded.
@@ -135,7 +145,7 @@ impl Bodies {
         &self,
         bodies: Vec<UnstoredBody>,
     ) -> Result<Vec<(String, Digest)>, WorkFailed> {
-        let clock = self.clock;
+        let clock = self.shared.clock;
         self.work(move |store| blobs::store_bodies(store, bodies, clock.now()))
             .await
     }
@@ -147,8 +157,8 @@ impl Bodies {
         entity_kinds: BTreeSet<String>,
         agent: Option<Arc<dyn Agent>>,
     ) -> Result<Box<Submission>, WorkFailed> {
-        let clock = self.clock;
-        let searched = (self.discovery.clone(), self.plugins.clone());
+        let clock = self.shared.clock;
+        let searched = (self.shared.discovery.clone(), self.shared.plugins.clone());
         let prompts = self.ask_for_prompts(&compose, agent.as_ref()).await?;
         self.work(move |store| {
             let mut known = known_names(
@@ -170,8 +180,8 @@ impl Bodies {
         (entities, documents): (Arc<dyn Entities>, Arc<DocumentReader>),
         agent: Option<Arc<dyn Agent>>,
     ) -> Result<Value, WorkFailed> {
-        let (clock, confinement) = (self.clock, self.confinement.clone());
-        let searched = (self.discovery.clone(), self.plugins.clone());
+        let (clock, confinement) = (self.shared.clock, self.shared.confinement.clone());
+        let searched = (self.shared.discovery.clone(), self.shared.plugins.clone());
         let prompts = self.ask_for_prompts(&check.compose, agent.as_ref()).await?;
         self.work(move |store| {
             let compose = &check.compose;
@@ -204,7 +214,7 @@ impl Bodies {
         body: Vec<u8>,
         content_type: &str,
     ) -> Result<ContentRef, WorkFailed> {
-        let (bytes, clock) = (body.len(), self.clock);
+        let (bytes, clock) = (body.len(), self.shared.clock);
         let stored = self.work(move |store| store.put(&body, clock.now()).map_err(failed));
         Ok(ContentRef {
             uri: stored.await?.uri(),
@@ -222,7 +232,7 @@ impl Bodies {
         key: u64,
         retention: CallRetention,
     ) -> Result<Record, WorkFailed> {
-        let now = self.clock.now();
+        let now = self.shared.clock.now();
         self.work(move |store| {
             make_record(&call, turn, (key, now), retention, store).map_err(failed)
         })
@@ -231,7 +241,7 @@ impl Bodies {
 
     /// Stores the bodies of an event that are too large for state; the event refers to them instead.
     pub(crate) async fn detach_bodies(&self, mut event: AgentEvent) -> AgentEvent {
-        let bodies = detach_from_event(&mut event, self.result_bytes_max);
+        let bodies = detach_from_event(&mut event, self.shared.result_bytes_max);
         if bodies.is_empty() {
             return event;
         }
@@ -256,7 +266,7 @@ impl Bodies {
             return; // logged already; the next sweep tries again
         };
         for some in aged.chunks(COLLECT_MAX) {
-            let (blobs, held) = (Arc::clone(&self.blobs), self.held.clone());
+            let (blobs, held) = (Arc::clone(&self.shared.blobs), self.shared.held.clone());
             let collected = journal.collect(some.to_vec(), move |unreferred| {
                 for digest in unreferred.iter().filter(|digest| !held.contains(digest)) {
                     if let Err(error) = blobs.remove(digest, before) {
@@ -276,8 +286,8 @@ impl Bodies {
         &self,
         work: impl FnOnce(&dyn Blobs) -> Result<T, WorkFailed> + Send + 'static,
     ) -> Result<T, WorkFailed> {
-        let _permit = self.permits.acquire().await;
-        let blobs = Arc::clone(&self.blobs);
+        let _permit = self.shared.permits.acquire().await;
+        let blobs = Arc::clone(&self.shared.blobs);
         let done = tokio::task::spawn_blocking(move || work(&*blobs)).await;
         done.unwrap_or_else(|died| Err(WorkFailed(died.to_string())))
     }
