@@ -220,6 +220,15 @@ impl Harness {
         Ok(project)
     }
 
+    /// How long until a host need not read the files of the project again that it read before: it does so with those that changed less
+    /// than two seconds before it looked, by whole seconds.
+    pub(crate) fn until_settled(&self) -> Result<Duration> {
+        const SETTLED: Duration = Duration::from_secs(4);
+        let made = std::fs::metadata(self.project()?)?.modified()?;
+        // A clock that was set back since says nothing of its age.
+        Ok(SETTLED.saturating_sub(made.elapsed().unwrap_or_default()))
+    }
+
     /// A data directory with so many sessions of 20 turns, made once; whoever uses it leaves it as it is.
     pub(crate) fn sessions(&mut self, count: u32) -> Result<PathBuf> {
         if let Some(made) = self.sessions.get(&count) {

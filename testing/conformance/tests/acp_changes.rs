@@ -4,6 +4,8 @@
 use ahp::{Client, ClientEventStream, SubscriptionEvent};
 use conformance::acp::{AcpHarness, AcpSetup, SESSION, scene};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -96,6 +98,47 @@ async fn what_an_agent_of_others_changes_is_its_turns_and_is_taken_back() {
             "it is what the turn did"
         );
     }
+}
+
+/// The names of the bodies that are there for good.
+fn stored(harness: &AcpHarness) -> BTreeSet<String> {
+    let names = |directory: PathBuf| {
+        let entries = std::fs::read_dir(directory).expect("it is a directory");
+        entries.map(|entry| entry.expect("it can be listed").path())
+    };
+    let buckets = names(harness.data().join("blobs/sha256"));
+    let bodies = buckets.flat_map(names);
+    bodies
+        .map(|path| {
+            path.file_name()
+                .expect("a name")
+                .to_string_lossy()
+                .into_owned()
+        })
+        .collect()
+}
+
+/// A look at files reads all of them, and the first word of an agent waits for it. So what it read is not made durable, file by file,
+/// before it is known that anything changed.
+#[tokio::test]
+async fn of_all_that_a_look_reads_only_what_a_turn_changed_is_stored_for_good() {
+    let scenes = json!({"scenes": [
+        scene("talk", json!([{"say": ["hello"]}])),
+        scene("work", json!([silent_call("a.txt", "changed\n"), {"say": ["done"]}])),
+    ]});
+    let mut setup = AcpSetup::new(scenes).file("a.txt", "one\ntwo\n");
+    for number in 0..50 {
+        setup = setup.file(&format!("{number}.txt"), &format!("number {number}\n"));
+    }
+    let mut harness = setup.start().await;
+    let turn = harness.talk("talk").await;
+    assert_eq!(turn["state"], "complete", "{turn:#}");
+    assert_eq!(stored(&harness), BTreeSet::new(), "nothing changed");
+    let turn = harness.talk("work").await;
+    assert_eq!(turn["state"], "complete", "{turn:#}");
+    let changed = ["one\ntwo\n", "changed\n"];
+    let changed = changed.map(|text| host::blobs::digest_of(text.as_bytes()).to_hex());
+    assert_eq!(stored(&harness), BTreeSet::from(changed));
 }
 
 #[tokio::test]

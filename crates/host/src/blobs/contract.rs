@@ -48,7 +48,8 @@ contract! {
         a_body_that_was_never_stored_is_missing, no_more_is_read_than_was_asked_for, damage_is_reported,
         a_body_ages_from_when_it_was_last_put, a_body_stored_again_is_not_removed,
         a_removed_body_is_gone_and_can_be_stored_again, buckets_divide_all_bodies,
-        one_body_can_be_put_by_many_at_once
+        one_body_can_be_put_by_many_at_once, an_unsynced_body_is_read_and_ages_like_any_other,
+        a_body_made_durable_is_there_after_a_crash, what_is_not_there_cannot_be_made_durable
     }
 }
 
@@ -65,7 +66,10 @@ impl Fixture {
         let memory = MemoryBlobs::new();
         let damaged = memory.clone();
         Self::opened_by(
-            Box::new(move || Box::new(memory.clone())),
+            Box::new(move || {
+                memory.lose_unsynced();
+                Box::new(memory.clone())
+            }),
             Box::new(move |digest| damaged.damage(digest)),
         )
     }
@@ -157,6 +161,13 @@ impl Fixture {
 
     fn put(&self, body: &str, at_ms: i64) -> wire::Digest {
         self.store.put(body.as_bytes(), at(at_ms)).unwrap()
+    }
+
+    fn put_unsynced(&self, body: &str, at_ms: i64) -> wire::Digest {
+        let digest = digest_of(body.as_bytes());
+        let put = self.store.put_unsynced(&digest, body.as_bytes(), at(at_ms));
+        put.unwrap();
+        digest
     }
 
     fn read(&self, digest: &wire::Digest) -> Option<String> {
@@ -278,4 +289,56 @@ fn one_body_can_be_put_by_many_at_once(fixture: &mut Fixture) {
         Ok(Found::Body(body))
     );
     assert_eq!(fixture.list_older_than(100).len(), 1);
+}
+
+fn an_unsynced_body_is_read_and_ages_like_any_other(fixture: &mut Fixture) {
+    let (old, renewed) = (
+        fixture.put_unsynced("old", 1_000),
+        fixture.put_unsynced("renewed", 1_000),
+    );
+    fixture.put_unsynced("renewed", 5_000);
+    fixture.put_unsynced("renewed", 2_000);
+    assert_eq!(fixture.read(&old).as_deref(), Some("old"));
+    assert_eq!(
+        fixture.store.read(&old, 2),
+        Ok(Found::TooLarge { bytes: 3 })
+    );
+    assert_eq!(fixture.list_older_than(1_000), []);
+    assert_eq!(fixture.list_older_than(5_000), [old]);
+    for digest in [old, renewed] {
+        fixture.store.remove(&digest, at(5_000)).unwrap();
+    }
+    assert_eq!(fixture.read(&old), None);
+    assert_eq!(fixture.read(&renewed).as_deref(), Some("renewed"));
+    assert_eq!(fixture.list_older_than(5_001), [renewed]);
+}
+
+fn a_body_made_durable_is_there_after_a_crash(fixture: &mut Fixture) {
+    let (made, put) = (
+        fixture.put_unsynced("made", 0),
+        fixture.put_unsynced("put", 0),
+    );
+    let known = fixture.put("known", 0);
+    assert_eq!(fixture.put_unsynced("known", 1), known);
+    for _ in 0..2 {
+        fixture.store.make_durable(&made).unwrap();
+    }
+    fixture.put("put", 1);
+    fixture.store.make_durable(&known).unwrap();
+    fixture.reopen();
+    for (digest, body) in [(made, "made"), (put, "put"), (known, "known")] {
+        assert_eq!(fixture.read(&digest).as_deref(), Some(body));
+    }
+    let mut all = [made, put, known];
+    all.sort();
+    assert_eq!(fixture.list_older_than(9), all);
+}
+
+fn what_is_not_there_cannot_be_made_durable(fixture: &mut Fixture) {
+    let gone = fixture.put_unsynced("gone", 0);
+    fixture.store.remove(&gone, at(1)).unwrap();
+    assert_eq!(
+        fixture.store.make_durable(&gone),
+        Err(BlobError::Lost(gone))
+    );
 }

@@ -1,16 +1,18 @@
 //! Bodies as files: `blobs/sha256/ab/<hex>`, readable by their owner alone.
 //!
-//! Promises: a file appears under its name whole and durable, or not at all; a crash leaves at most a file without a
-//! name, gone at the next start. When a body was last put is the file's time of modification.
+//! Promises: a file appears under its name whole and durable, or not at all; a crash leaves at most files without a
+//! name, gone at the next start. A body that need not be durable yet is such a file. When a body was last put is the file's time of
+//! modification.
 //! Must not know: what else is in the data directory; the journal's lock ensures that it has one owner.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::ops::RangeInclusive;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use sha2::{Digest as _, Sha256};
@@ -28,7 +30,23 @@ pub struct FileBlobs {
     unnamed: PathBuf,
     next_unnamed: AtomicU64,
     /// Held while a name appears, is renewed or goes: what was just put must not go with what was old.
-    naming: Mutex<SyncedBuckets>,
+    naming: Mutex<Names>,
+}
+
+/// What is known of the bodies' names.
+#[derive(Debug)]
+struct Names {
+    synced: SyncedBuckets,
+    /// Bodies without a name. Their files go at the next start, so that this is all of them.
+    unsynced: BTreeMap<Digest, UnsyncedBody>,
+}
+
+/// A body that is not durable.
+#[derive(Debug, Clone, Copy)]
+struct UnsyncedBody {
+    /// What its file is called among those without a name.
+    number: u64,
+    put_at: Timestamp,
 }
 
 /// The buckets in which every name is durable. A host that died may have left names that are not: each bucket is synced
@@ -63,7 +81,10 @@ impl FileBlobs {
             named: root.join("sha256"),
             unnamed: root.join("tmp"),
             next_unnamed: AtomicU64::new(0),
-            naming: Mutex::new(SyncedBuckets([false; 256])),
+            naming: Mutex::new(Names {
+                synced: SyncedBuckets([false; 256]),
+                unsynced: BTreeMap::new(),
+            }),
         }
     }
 
@@ -85,15 +106,18 @@ impl FileBlobs {
         self.bucket(digest.as_bytes()[0]).join(digest.to_hex())
     }
 
-    /// Counts a body that is there already as put now, and sees to it that its name is durable.
+    fn unnamed_path(&self, number: u64) -> PathBuf {
+        self.unnamed.join(number.to_string())
+    }
+
+    fn names(&self) -> MutexGuard<'_, Names> {
+        self.naming.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a named body that is there already as put now.
     fn renew(&self, digest: &Digest, bytes: u64, now: Timestamp) -> io::Result<bool> {
-        let path = self.path(digest);
-        let first = digest.as_bytes()[0];
-        let mut synced = self.naming.lock().unwrap_or_else(PoisonError::into_inner);
-        let file = match File::open(&path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-            Err(error) => return Err(error),
+        let Some(file) = open_if_there(&self.path(digest))? else {
+            return Ok(false);
         };
         let metadata = file.metadata()?;
         if metadata.len() != bytes {
@@ -103,53 +127,143 @@ impl FileBlobs {
         if metadata.modified()? < now {
             file.set_modified(now)?;
         }
-        if !synced.is_synced(first) {
-            sync_dir(&self.bucket(first))?;
-            synced.set(first, true);
-        }
         Ok(true)
     }
 
-    fn write(&self, digest: &Digest, body: &[u8], now: Timestamp) -> io::Result<()> {
+    /// Sees to it that the names in a bucket are durable.
+    fn sync_bucket(&self, names: &mut Names, first: u8) -> io::Result<()> {
+        if !names.synced.is_synced(first) {
+            sync_dir(&self.bucket(first))?;
+            names.synced.set(first, true);
+        }
+        Ok(())
+    }
+
+    /// Gives a file that is durable its name, which is durable then, too.
+    fn give_name(&self, names: &mut Names, unnamed: &Path, digest: &Digest) -> io::Result<()> {
         let first = digest.as_bytes()[0];
-        let bucket = self.bucket(first);
-        make_private_dir(&bucket, &self.named)?;
+        make_private_dir(&self.bucket(first), &self.named)?;
+        // Until it is synced again: a failure leaves a name that the next who needs it makes durable.
+        names.synced.set(first, false);
+        fs::rename(unnamed, self.path(digest))?;
+        self.sync_bucket(names, first)
+    }
+
+    /// Writes a file without a name, and hands it on. A file that could not be finished is removed.
+    fn write(
+        &self,
+        body: &[u8],
+        now: Timestamp,
+        finish: impl FnOnce(File, u64) -> io::Result<()>,
+    ) -> io::Result<()> {
         let number = self.next_unnamed.fetch_add(1, Ordering::Relaxed);
-        let unnamed = self.unnamed.join(number.to_string());
-        let written = write_file(&unnamed, body, now).and_then(|()| {
-            let mut synced = self.naming.lock().unwrap_or_else(PoisonError::into_inner);
-            // Until it is synced again: a failure leaves a name that the next who needs it makes durable.
-            synced.set(first, false);
-            fs::rename(&unnamed, self.path(digest))?;
-            sync_dir(&bucket)?;
-            synced.set(first, true);
-            Ok(())
-        });
+        let unnamed = self.unnamed_path(number);
+        let written = write_file(&unnamed, body, now).and_then(|file| finish(file, number));
         if written.is_err() {
             // A full disk must not be filled further by what could not be finished; the next start tries again.
             let _ = fs::remove_file(&unnamed);
         }
         written
     }
+
+    fn store_durably(&self, digest: &Digest, body: &[u8], now: Timestamp) -> io::Result<()> {
+        {
+            let mut names = self.names();
+            if self.renew(digest, body.len() as u64, now)? {
+                return self.sync_bucket(&mut names, digest.as_bytes()[0]);
+            }
+        }
+        self.write(body, now, |file, number| {
+            file.sync_all()?;
+            let mut names = self.names();
+            self.give_name(&mut names, &self.unnamed_path(number), digest)?;
+            if let Some(unsynced) = names.unsynced.remove(digest) {
+                // It is there under its name now; what is left of it goes at the next start.
+                let _ = fs::remove_file(self.unnamed_path(unsynced.number));
+            }
+            Ok(())
+        })
+    }
+
+    fn store_unsynced(&self, digest: &Digest, body: &[u8], now: Timestamp) -> io::Result<()> {
+        {
+            let mut names = self.names();
+            if let Some(unsynced) = names.unsynced.get_mut(digest) {
+                unsynced.put_at = unsynced.put_at.max(now);
+                return Ok(());
+            }
+            if self.renew(digest, body.len() as u64, now)? {
+                return Ok(());
+            }
+        }
+        self.write(body, now, |_, number| {
+            let unsynced = UnsyncedBody {
+                number,
+                put_at: now,
+            };
+            match self.names().unsynced.insert(*digest, unsynced) {
+                // Stored by another meanwhile.
+                Some(other) => fs::remove_file(self.unnamed_path(other.number)),
+                None => Ok(()),
+            }
+        })
+    }
+
+    /// Whether the body is there, and durable now.
+    fn sync_body(&self, digest: &Digest) -> io::Result<bool> {
+        let mut names = self.names();
+        let Some(unsynced) = names.unsynced.get(digest).copied() else {
+            let is_there = open_if_there(&self.path(digest))?.is_some();
+            if is_there {
+                self.sync_bucket(&mut names, digest.as_bytes()[0])?;
+            }
+            return Ok(is_there);
+        };
+        let unnamed = self.unnamed_path(unsynced.number);
+        let file = File::open(&unnamed)?;
+        file.set_modified(system_time(unsynced.put_at))?;
+        file.sync_all()?;
+        self.give_name(&mut names, &unnamed, digest)?;
+        names.unsynced.remove(digest);
+        Ok(true)
+    }
+
+    /// The file of a body, wherever it is.
+    fn open_body(&self, digest: &Digest) -> io::Result<Option<File>> {
+        let path = self.path(digest);
+        if let Some(file) = open_if_there(&path)? {
+            return Ok(Some(file));
+        }
+        // It gets its name under the lock, and no other way.
+        let names = self.names();
+        match names.unsynced.get(digest) {
+            Some(unsynced) => File::open(self.unnamed_path(unsynced.number)).map(Some),
+            None => open_if_there(&path),
+        }
+    }
 }
 
 impl Blobs for FileBlobs {
     fn put_named(&self, digest: &Digest, body: &[u8], now: Timestamp) -> Result<(), BlobError> {
         debug_assert_eq!(*digest, digest_of(body), "a body is named by what it holds");
-        let known = self
-            .renew(digest, body.len() as u64, now)
-            .map_err(unwritable)?;
-        if !known {
-            self.write(digest, body, now).map_err(unwritable)?;
+        self.store_durably(digest, body, now).map_err(unwritable)
+    }
+
+    fn put_unsynced(&self, digest: &Digest, body: &[u8], now: Timestamp) -> Result<(), BlobError> {
+        debug_assert_eq!(*digest, digest_of(body), "a body is named by what it holds");
+        self.store_unsynced(digest, body, now).map_err(unwritable)
+    }
+
+    fn make_durable(&self, digest: &Digest) -> Result<(), BlobError> {
+        match self.sync_body(digest).map_err(unwritable)? {
+            true => Ok(()),
+            false => Err(BlobError::Lost(*digest)),
         }
-        Ok(())
     }
 
     fn read(&self, digest: &Digest, bytes_max: u64) -> Result<Found, BlobError> {
-        let mut file = match File::open(self.path(digest)) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Missing),
-            Err(error) => return Err(unreadable(error)),
+        let Some(mut file) = self.open_body(digest).map_err(unreadable)? else {
+            return Ok(Found::Missing);
         };
         let bytes = file.metadata().map_err(unreadable)?.len();
         if bytes > bytes_max {
@@ -180,8 +294,13 @@ impl Blobs for FileBlobs {
         buckets: RangeInclusive<u8>,
         before: Timestamp,
     ) -> Result<Vec<Digest>, BlobError> {
+        let names = self.names();
+        let unsynced = names.unsynced.iter().filter(|(digest, unsynced)| {
+            unsynced.put_at < before && buckets.contains(&digest.as_bytes()[0])
+        });
+        let mut aged: BTreeSet<Digest> = unsynced.map(|(digest, _)| *digest).collect();
+        drop(names);
         let before = system_time(before);
-        let mut aged = Vec::new();
         for first in buckets {
             let entries = match fs::read_dir(self.bucket(first)) {
                 Ok(entries) => entries,
@@ -196,17 +315,22 @@ impl Blobs for FileBlobs {
                 };
                 let modified = entry.metadata().and_then(|metadata| metadata.modified());
                 if modified.map_err(unreadable)? < before {
-                    aged.push(digest);
+                    aged.insert(digest);
                 }
             }
         }
-        aged.sort_unstable();
-        Ok(aged)
+        Ok(aged.into_iter().collect())
     }
 
     fn remove(&self, digest: &Digest, before: Timestamp) -> Result<(), BlobError> {
         let path = self.path(digest);
-        let _naming = self.naming.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut names = self.names();
+        if let Some(unsynced) = names.unsynced.get(digest).copied()
+            && unsynced.put_at < before
+        {
+            fs::remove_file(self.unnamed_path(unsynced.number)).map_err(unwritable)?;
+            names.unsynced.remove(digest);
+        }
         let modified = match fs::metadata(&path).and_then(|metadata| metadata.modified()) {
             Ok(modified) => modified,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -220,7 +344,16 @@ impl Blobs for FileBlobs {
     }
 }
 
-fn write_file(path: &Path, body: &[u8], now: Timestamp) -> io::Result<()> {
+fn open_if_there(path: &Path) -> io::Result<Option<File>> {
+    match File::open(path) {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Not durable yet.
+fn write_file(path: &Path, body: &[u8], now: Timestamp) -> io::Result<File> {
     let mut file = OpenOptions::new()
         .write(true)
         .create(true)
@@ -229,7 +362,7 @@ fn write_file(path: &Path, body: &[u8], now: Timestamp) -> io::Result<()> {
         .open(path)?;
     file.write_all(body)?;
     file.set_modified(system_time(now))?;
-    file.sync_all()
+    Ok(file)
 }
 
 fn make_private_dir(path: &Path, parent: &Path) -> io::Result<()> {
@@ -294,6 +427,33 @@ mod tests {
         let store = FileBlobs::open(data.path()).unwrap();
         assert_eq!(fs::read_dir(&store.unnamed).unwrap().count(), 0);
         assert_eq!(store.read(&digest, 99), Ok(Found::Body(b"whole".to_vec())));
+    }
+
+    #[test]
+    fn an_unsynced_body_has_no_name_until_it_is_durable() {
+        let data = tempfile::tempdir().unwrap();
+        let store = FileBlobs::open(data.path()).unwrap();
+        let bodies = [&b"one"[..], b"two", b"three"];
+        let digests = bodies.map(digest_of);
+        for _ in 0..2 {
+            for (digest, body) in digests.iter().zip(bodies) {
+                store.put_unsynced(digest, body, NOW).unwrap();
+            }
+        }
+        // No bucket is made, so none is synced; and each lies there once.
+        let count = |directory: &Path| fs::read_dir(directory).unwrap().count();
+        assert_eq!((count(&store.named), count(&store.unnamed)), (0, 3));
+        store.make_durable(&digests[0]).unwrap();
+        store.put(bodies[1], NOW).unwrap();
+        assert_eq!((count(&store.named), count(&store.unnamed)), (2, 1));
+        for (digest, body) in digests.iter().zip(bodies) {
+            assert_eq!(store.read(digest, 99), Ok(Found::Body(body.to_vec())));
+        }
+        drop(store);
+        let store = FileBlobs::open(data.path()).unwrap();
+        let is_there = |digest| store.read(&digest, 99) != Ok(Found::Missing);
+        assert_eq!(digests.map(is_there), [true, true, false]);
+        assert_eq!(count(&store.unnamed), 0);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Promises: the same contract as on disk. Clones share their contents, so what a crashed host put can be found again.
 //! Must not know: files.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -20,6 +20,8 @@ pub struct MemoryBlobs {
 #[derive(Debug, Default)]
 struct Store {
     bodies: BTreeMap<Digest, (Arc<[u8]>, Timestamp)>,
+    /// Those of them that are lost in a crash.
+    unsynced: BTreeSet<Digest>,
     disk_broken: bool,
 }
 
@@ -35,6 +37,14 @@ impl MemoryBlobs {
 
     pub fn mend_disk(&self) {
         self.store().disk_broken = false;
+    }
+
+    /// The host crashed: what was not durable is gone.
+    pub fn lose_unsynced(&self) {
+        let mut store = self.store();
+        for digest in std::mem::take(&mut store.unsynced) {
+            store.bodies.remove(&digest);
+        }
     }
 
     /// All digests, in order.
@@ -55,19 +65,49 @@ impl MemoryBlobs {
     }
 }
 
-impl Blobs for MemoryBlobs {
-    fn put_named(&self, digest: &Digest, body: &[u8], now: Timestamp) -> Result<(), BlobError> {
+impl Store {
+    /// Whether the body was not there before.
+    fn insert(&mut self, digest: &Digest, body: &[u8], now: Timestamp) -> Result<bool, BlobError> {
         debug_assert_eq!(*digest, digest_of(body), "a body is named by what it holds");
-        let mut store = self.store();
-        if store.disk_broken {
+        if self.disk_broken {
             return Err(BlobError::Unwritable("the disk is full".to_owned()));
         }
-        let (_, put) = store
+        let is_new = !self.bodies.contains_key(digest);
+        let (_, put) = self
             .bodies
             .entry(*digest)
             .or_insert_with(|| (Arc::from(body), now));
         *put = now.max(*put);
+        Ok(is_new)
+    }
+}
+
+impl Blobs for MemoryBlobs {
+    fn put_named(&self, digest: &Digest, body: &[u8], now: Timestamp) -> Result<(), BlobError> {
+        let mut store = self.store();
+        store.insert(digest, body, now)?;
+        store.unsynced.remove(digest);
         Ok(())
+    }
+
+    fn put_unsynced(&self, digest: &Digest, body: &[u8], now: Timestamp) -> Result<(), BlobError> {
+        let mut store = self.store();
+        if store.insert(digest, body, now)? {
+            store.unsynced.insert(*digest);
+        }
+        Ok(())
+    }
+
+    fn make_durable(&self, digest: &Digest) -> Result<(), BlobError> {
+        let mut store = self.store();
+        if store.disk_broken {
+            return Err(BlobError::Unwritable("the disk is full".to_owned()));
+        }
+        store.unsynced.remove(digest);
+        match store.bodies.contains_key(digest) {
+            true => Ok(()),
+            false => Err(BlobError::Lost(*digest)),
+        }
     }
 
     fn read(&self, digest: &Digest, bytes_max: u64) -> Result<Found, BlobError> {
@@ -110,6 +150,7 @@ impl Blobs for MemoryBlobs {
             .is_some_and(|(_, put)| *put < before)
         {
             store.bodies.remove(digest);
+            store.unsynced.remove(digest);
         }
         Ok(())
     }

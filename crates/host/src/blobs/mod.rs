@@ -1,6 +1,7 @@
 //! The blob store: bodies that are too large for state, stored under the digest of what they hold (G-32).
 //!
-//! Promises: a body that was put is on the disk before its digest is returned, and is there once however often it is put;
+//! Promises: a body that was put is on the disk before its digest is returned, and is there once however often it is put; one that was
+//! put unsynced is on the disk once it was made durable;
 //! what is read is what was put, or an error; a body is removed only if it was not put again since. What
 //! is referred to is known by the journal alone. `contract` holds every store to it.
 //! Must not know: channels, turns, why a body was moved out.
@@ -36,6 +37,9 @@ pub enum BlobError {
     /// The file does not hold what was put.
     #[error("the content {0} is damaged")]
     Damaged(Digest),
+    /// It was to be made durable and is not there.
+    #[error("the content {0} is not there any more")]
+    Lost(Digest),
 }
 
 /// What lies under a digest.
@@ -60,6 +64,20 @@ pub trait Blobs: Send + Sync {
 
     /// Stores a body whose digest is known already: hashing is most of the work with a large one.
     fn put_named(&self, digest: &Digest, body: &[u8], now: Timestamp) -> Result<(), BlobError>;
+
+    /// Stores a body that is needed as long as this host runs: it is read and ages like any other, and is lost if the host ends before
+    /// [`Blobs::make_durable`]. No disk is waited for; a store for which that is no cheaper makes it durable at once.
+    fn put_unsynced(&self, digest: &Digest, body: &[u8], now: Timestamp) -> Result<(), BlobError> {
+        self.put_named(digest, body, now)
+    }
+
+    /// Makes a body durable that was put: before anything is written that refers to it.
+    fn make_durable(&self, digest: &Digest) -> Result<(), BlobError> {
+        match self.read(digest, 0)? {
+            Found::Body(_) | Found::TooLarge { .. } => Ok(()),
+            Found::Missing => Err(BlobError::Lost(*digest)),
+        }
+    }
 
     /// The body under a digest, checked against it, if it has at most `bytes_max` bytes.
     fn read(&self, digest: &Digest, bytes_max: u64) -> Result<Found, BlobError>;

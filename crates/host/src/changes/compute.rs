@@ -174,6 +174,7 @@ async fn since_commit(
         let SharedLook { workspace, look } = &*taken;
         let found = workspace.changed_since_commit(look, base.as_deref(), &mut keep, &never)?;
         let mut changes = from_tree(found);
+        store::make_durable(&mut changes, &bodies);
         store::count_lines(&mut changes, &bodies);
         Ok(changes)
     });

@@ -8,7 +8,7 @@ use wire::Digest;
 use workspace::{DiffStats, FILE_BYTES_MAX, is_binary};
 
 use super::{ChangedSide, FileChanges};
-use crate::blobs::{Blobs, BodyHold, Found};
+use crate::blobs::{BlobError, Blobs, BodyHold, Found};
 use crate::effects::Bodies;
 use crate::journal::{JournalError, JournalHandle};
 
@@ -63,15 +63,29 @@ pub(crate) fn keep_in(bodies: &Bodies) -> impl FnMut(&Digest, &[u8]) -> Result<(
     }
 }
 
-/// Keeps contents in the blob store that nothing refers to before a turn is over, however long that takes.
+/// Keeps contents in the blob store that nothing refers to before a turn is over, however long that takes. Most of them nothing refers to
+/// then either: they are not durable before [`make_durable`].
 pub(crate) fn keep_and_hold(
     bodies: &Bodies,
     hold: &BodyHold,
 ) -> impl FnMut(&Digest, &[u8]) -> Result<(), String> {
-    let (mut keep, hold) = (keep_in(bodies), hold.clone());
+    let (store, time, hold) = (bodies.store(), bodies.now(), hold.clone());
     move |digest, content| {
         hold.add(*digest);
-        keep(digest, content)
+        let kept = store.put_unsynced(digest, content, time);
+        kept.map_err(|error| error.to_string())
+    }
+}
+
+/// Makes the contents durable that changes refer to, before anybody is told of them. What could not be is added to their problems.
+pub(crate) fn make_durable(changes: &mut FileChanges, bodies: &Bodies) {
+    let store = bodies.store();
+    let made = changes.digests().map(|digest| store.make_durable(&digest));
+    let failures: Vec<BlobError> = made.filter_map(Result::err).collect();
+    if let Some(error) = failures.first() {
+        tracing::warn!(%error, "the content of a changed file is not durable; it may not be there after the host is started again");
+        let problem = format!("contents of files cannot be kept: {error}");
+        changes.problems.push(problem);
     }
 }
 
@@ -144,6 +158,30 @@ mod tests {
         journal.append(batch).await.unwrap();
         let error = read(&journal, channel, "t").await.unwrap_err().to_string();
         assert!(error.contains("damaged"), "{error}");
+    }
+
+    #[test]
+    fn a_content_that_is_gone_is_a_problem_and_the_others_are_durable() {
+        let blobs = MemoryBlobs::new();
+        let bodies = Bodies::new(Arc::new(blobs.clone()), Clock::start(), &Limits::default());
+        let kept = crate::blobs::digest_of(b"after");
+        keep_and_hold(&bodies, &bodies.hold())(&kept, b"after").unwrap();
+        let gone = Digest::new([1; 32]);
+        let content = |digest| agent_api::FileContent { digest, mode: None };
+        let mut changes = FileChanges::default();
+        changes.add_edit(&agent_api::RecordedEdit {
+            uri: "file:///work/file".to_owned(),
+            before: Some(content(gone)),
+            after: Some(content(kept)),
+            new_directories: 0,
+        });
+        make_durable(&mut changes, &bodies);
+        blobs.lose_unsynced();
+        assert_eq!(blobs.digests(), [kept]);
+        let [problem] = &changes.problems[..] else {
+            panic!("{:?}", changes.problems);
+        };
+        assert!(problem.contains(&gone.to_string()), "{problem}");
     }
 
     #[tokio::test]

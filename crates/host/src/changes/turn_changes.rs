@@ -358,6 +358,7 @@ impl TurnChanges {
             changes.problems.extend(found.problems);
             changes.add_looked(found.changes, later, &spans);
             changes.remove_nothings();
+            store::make_durable(&mut changes, &bodies);
             store::count_lines(&mut changes, &bodies);
             (changes, found.failures)
         });

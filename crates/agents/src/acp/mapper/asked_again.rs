@@ -32,7 +32,8 @@ impl Mapper {
     /// The agent said something of a call while people were asked about it. If it is another call by that, they are asked about that
     /// one instead, with all that is known of it by now; none if the turn has more calls than it can have: then nobody is asked.
     pub(super) fn replace_changed(&mut self, id: &str, steps: &mut Vec<MapperStep>) {
-        let is_changed = |call: &&MappedCall| call.stage == Stage::Asking && call.is_changed();
+        let usual = self.usual_directory.as_deref();
+        let is_changed = |call: &&MappedCall| call.stage == Stage::Asking && call.is_changed(usual);
         let Some(before) = self.calls.get(id).filter(is_changed) else {
             return; // it is what they decide about
         };

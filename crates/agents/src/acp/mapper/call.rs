@@ -3,7 +3,7 @@
 //! Promises: a call becomes ready once for each time it is asked about or starts to run, and ends at most once. While it is asked about,
 //! what its agent says of its state is ignored; if it says that it is another call, people are asked about that one (AG-31c).
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use agent_api::{AgentEvent, ToolReady, ToolStart};
 use agent_client_protocol_schema::v1 as acp;
@@ -73,6 +73,18 @@ enum AskedWords {
     Input(Value),
     /// It showed none: then its title and the changes of files are all that they saw.
     Shown(String, Vec<FileDiff>),
+}
+
+impl AskedWords {
+    /// Whether a decision about this is one about the other. Agents describe one command in more words or fewer: opencode asks about the
+    /// line alone, and says right after that where it runs and what it is for.
+    fn means(&self, other: &Self, usual: Option<&Path>) -> bool {
+        let (Self::Input(one), Self::Input(two)) = (self, other) else {
+            return self == other;
+        };
+        let commands = ShownCommand::of_input(one).zip(ShownCommand::of_input(two));
+        one == two || commands.is_some_and(|(one, two)| one.runs_as(&two, usual))
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -269,9 +281,10 @@ impl MappedCall {
     }
 
     /// Whether it is another call than the one that people are asked about.
-    pub(super) fn is_changed(&self) -> bool {
+    /// `usual` is the directory of commands that name none.
+    pub(super) fn is_changed(&self, usual: Option<&Path>) -> bool {
         let asked = self.asked.as_ref();
-        asked.is_some_and(|asked| *asked != self.asked_words())
+        asked.is_some_and(|asked| !asked.means(&self.asked_words(), usual))
     }
 
     fn asked_words(&self) -> AskedWords {

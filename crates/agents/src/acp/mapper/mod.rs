@@ -21,6 +21,7 @@ mod text;
 mod usage;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use agent_api::{AgentEvent, TextKind};
 use agent_client_protocol_schema::v1 as acp;
@@ -96,6 +97,8 @@ pub(super) struct Mapper {
     is_compacting: bool,
     /// Names of MCP servers that the agent got, and the ids that clients know them by.
     servers: Vec<(String, String)>,
+    /// Where commands of the agent run that name no directory; absent if that is not known.
+    usual_directory: Option<PathBuf>,
     /// Terminals of the host that the agent knows by these ids.
     terminals: BTreeMap<String, serde_json::Value>,
     /// When what is mapped came: whoever hands it in notes that first.
@@ -117,6 +120,7 @@ impl Mapper {
             usage,
             is_compacting: false,
             servers: Vec::new(),
+            usual_directory: None,
             terminals: BTreeMap::new(),
             heard: HeardTimes::default(),
         }
@@ -126,6 +130,13 @@ impl Mapper {
     #[must_use]
     pub(super) fn with_servers(mut self, servers: Vec<(String, String)>) -> Self {
         self.servers = servers;
+        self
+    }
+
+    /// Commands that name no directory run in this one.
+    #[must_use]
+    pub(super) fn with_usual_directory(mut self, directory: Option<PathBuf>) -> Self {
+        self.usual_directory = directory;
         self
     }
 

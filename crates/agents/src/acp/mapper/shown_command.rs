@@ -84,6 +84,12 @@ impl ShownCommand {
             variables,
         })
     }
+
+    /// Whether both run the same; `usual` is the directory of commands that name none.
+    pub(super) fn runs_as(&self, other: &Self, usual: Option<&Path>) -> bool {
+        let [one, two] = [self, other].map(|it| it.directory.as_deref().or(usual));
+        self.line == other.line && one == two && self.variables == other.variables
+    }
 }
 
 /// An object of texts, or a list of names and values.

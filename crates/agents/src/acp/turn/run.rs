@@ -93,7 +93,9 @@ impl<'a> RunningTurn<'a> {
             turn,
             prepared,
             place,
-            mapper: Mapper::new(used, usage).with_servers(prepared.session.handed.ids.clone()),
+            mapper: Mapper::new(used, usage)
+                .with_servers(prepared.session.handed.ids.clone())
+                .with_usual_directory(prepared.session.directories.first().cloned()),
             edits: EditWatch::new(Arc::clone(&place.workspace)),
             model,
             injections: FuturesUnordered::new(),

@@ -208,6 +208,34 @@ fn ag_31c_what_changes_nothing_of_what_runs_is_not_asked_about_again() {
     assert_eq!(take_line(&mut mapper).as_deref(), Some("ls"));
 }
 
+/// As opencode does: it asks about the line, and says the rest while people decide.
+#[test]
+fn ag_31c_a_command_in_more_words_is_the_same_command() {
+    let directory = Some("/w".into());
+    let mut mapper = mapper().with_usual_directory(directory);
+    let call = ask(&mut mapper, run("ls"));
+    let same = json!({"command": "ls", "description": "Lists files", "cwd": "/w"});
+    let steps = told(
+        &mut mapper,
+        json!({"status": "in_progress", "rawInput": same}),
+    );
+    assert_eq!(replacing(&steps), None, "{steps:?}");
+    mapper.decide(call, true);
+    assert_eq!(take_line(&mut mapper).as_deref(), Some("ls"));
+    for other in [
+        json!({"command": "ls", "cwd": "/elsewhere"}),
+        json!({"command": "ls", "cwd": "/w", "env": {"PATH": "/evil"}}),
+        json!({"command": "ls", "cwd": "/w", "as_root": true}),
+        json!({"command": "ls -a", "cwd": "/w"}),
+    ] {
+        let call = ask(&mut mapper, run("ls"));
+        let steps = told(&mut mapper, json!({"rawInput": other}));
+        let (replaced, asked) = replacing(&steps).unwrap();
+        assert_eq!(replaced, call, "{other}");
+        mapper.decide(asked.call, false);
+    }
+}
+
 #[test]
 fn ag_31c_a_call_without_an_input_is_what_its_title_and_its_changes_say() {
     let mut mapper = mapper();
