@@ -295,8 +295,8 @@ pub enum McpRequest {
     SwitchOn,
     /// It was switched off, or went with its plugin: it ends, and nothing starts it.
     SwitchOff,
-    /// Nothing, but to be told how the servers are.
-    Tell,
+    /// Nothing, but that the agent reports how the servers are.
+    Report,
 }
 
 /// A command that an agent knows by itself.

@@ -14,9 +14,9 @@ use serde_json::json;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::time::sleep;
 
 use crate::kill::{Host, Watcher, start};
+use crate::process_one::wait_until;
 
 /// Longer than a busy machine takes: what never happens is found all the same.
 const SOON: Duration = Duration::from_secs(60);
@@ -71,7 +71,7 @@ impl FaultyHost {
 
     /// Looks at the host between the end of its kernel and its own.
     async fn check_dying(&self) {
-        wait_until(|| self.fault("fired").exists()).await;
+        wait_until("the fault", || self.fault("fired").exists()).await;
         // The kernel's thread says that it panics, then it ends.
         let begun = Instant::now();
         while self.ask_readyz().await != NOT_READY {
@@ -88,21 +88,13 @@ impl FaultyHost {
     async fn let_end(mut self) -> (ExitStatus, String, TempDir) {
         std::fs::remove_file(self.fault("hold")).unwrap();
         let mut status = None;
-        wait_until(|| {
+        wait_until("the end of the process", || {
             status = self.host.child.try_wait().unwrap();
             status.is_some()
         })
         .await;
         let words = std::fs::read_to_string(self.directory.path().join("stderr")).unwrap();
         (status.unwrap(), words, self.directory)
-    }
-}
-
-async fn wait_until(mut is_there: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !is_there() {
-        assert!(begun.elapsed() < SOON);
-        sleep(Duration::from_millis(2)).await;
     }
 }
 

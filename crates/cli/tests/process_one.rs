@@ -85,7 +85,7 @@ impl Drop for Namespace {
     }
 }
 
-async fn wait_until(what: &str, condition: impl Fn() -> bool) {
+pub(crate) async fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     let deadline = Instant::now() + DEADLINE;
     while !condition() {
         assert!(Instant::now() < deadline, "{what}: waited in vain");

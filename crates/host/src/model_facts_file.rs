@@ -8,7 +8,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use agents::model_data::ModelFacts;
-use agents::native::ToldFacts;
+use agents::native::ReportedFacts;
 use serde::{Deserialize, Serialize};
 
 use crate::config::{Api, Model};
@@ -129,8 +129,8 @@ impl ModelFactsFile {
     }
 
     /// For the native agent.
-    pub fn facts(&self) -> ToldFacts {
-        let mut facts = ToldFacts::default();
+    pub fn facts(&self) -> ReportedFacts {
+        let mut facts = ReportedFacts::default();
         for told in &self.models {
             let parsed = Model::parse(&format!(
                 "{}+{}#{}",
@@ -149,7 +149,7 @@ impl ModelFactsFile {
 }
 
 /// What the file of a data directory says. One that cannot be used is reported and does without.
-pub(crate) fn load_facts(data: &Path) -> ToldFacts {
+pub(crate) fn load_facts(data: &Path) -> ReportedFacts {
     match ModelFactsFile::load(data) {
         Ok(told) => told.facts(),
         Err(error) => {
@@ -159,7 +159,7 @@ pub(crate) fn load_facts(data: &Path) -> ToldFacts {
                 ModelFactsFileError::Unreadable { why, .. } => why,
             };
             tracing::warn!(%why, "{MODEL_FACTS_FILE} cannot be used; `greenroom models refresh` writes it again");
-            ToldFacts::default()
+            ReportedFacts::default()
         }
     }
 }
@@ -215,7 +215,7 @@ mod tests {
                 error.contains(MODEL_FACTS_FILE) && error.contains("refresh"),
                 "{error}"
             );
-            assert_eq!(load_facts(data.path()), ToldFacts::default());
+            assert_eq!(load_facts(data.path()), ReportedFacts::default());
         }
         std::fs::write(&path, vec![b' '; FILE_BYTES_MAX as usize + 1]).unwrap();
         assert!(ModelFactsFile::load(data.path()).is_err());

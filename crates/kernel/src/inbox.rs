@@ -345,7 +345,7 @@ fn work_effect(ticket: Ticket, work: HostWork) -> Effect {
         HostWork::OperateChangeset(operation) => Effect::OperateChangeset { ticket, operation },
         HostWork::UseFiles(task) => Effect::UseFiles { ticket, task },
         HostWork::BeginWatch(task) => Effect::BeginWatch { ticket, task },
-        HostWork::LookAtWorktree(facts) => Effect::LookAtWorktree { ticket, facts },
+        HostWork::CheckWorktree(facts) => Effect::CheckWorktree { ticket, facts },
     }
 }
 

@@ -110,10 +110,10 @@ pub enum Input {
         ticket: Ticket,
         begun: Result<ChannelUri, FileRefusal>,
     },
-    /// The answer to [`Effect::LookAtWorktree`]: why it would be kept, for people.
-    WorktreeLooked {
+    /// The answer to [`Effect::CheckWorktree`]: why it may not be removed, for people.
+    WorktreeChecked {
         ticket: Ticket,
-        kept: Option<String>,
+        kept_because: Option<String>,
     },
     /// Something that is watched changed.
     ResourcesChanged {
@@ -275,8 +275,8 @@ pub enum Effect {
     ComputeChangeset(Box<ChangesetPlace>),
     /// A session is gone that had this worktree: `_meta.git.worktree`.
     RemoveWorktree(Value),
-    /// Look whether something in the worktree of a session would be lost; answered by [`Input::WorktreeLooked`].
-    LookAtWorktree {
+    /// Look whether something in the worktree of a session would be lost; answered by [`Input::WorktreeChecked`].
+    CheckWorktree {
         ticket: Ticket,
         facts: Value,
     },

@@ -113,7 +113,7 @@ pub(crate) enum HostWork {
     OperateChangeset(Box<ChangesetOperation>),
     UseFiles(Box<FileTask>),
     BeginWatch(Box<WatchTask>),
-    LookAtWorktree(Value),
+    CheckWorktree(Value),
 }
 
 /// How it ended.
@@ -132,7 +132,7 @@ pub(crate) enum WorkDone {
     FilesUsed(Result<FileAnswer, FileRefusal>),
     WatchBegun(Result<ChannelUri, FileRefusal>),
     /// Why it would be kept, for people.
-    WorktreeLooked(Option<String>),
+    WorktreeChecked(Option<String>),
     ClientFileRead {
         file: ClientFile,
         _hold: Hold,
@@ -244,9 +244,9 @@ impl HandlerAnswers {
     }
 
     /// Why a worktree would be kept; `None` if it was not looked at yet.
-    pub(crate) fn worktree_looked(&self) -> Option<&Option<String>> {
+    pub(crate) fn worktree_check(&self) -> Option<&Option<String>> {
         self.work.iter().rev().find_map(|done| match done {
-            WorkDone::WorktreeLooked(kept) => Some(kept),
+            WorkDone::WorktreeChecked(kept) => Some(kept),
             _ => None,
         })
     }

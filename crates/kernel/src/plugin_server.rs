@@ -55,7 +55,7 @@ pub(crate) fn follow(step: &mut Step, session: &ChannelUri, before: &BTreeSet<St
     let gone = before.difference(&after);
     let mut requests: Vec<Effect> = gone.map(|id| ask(id, McpRequest::SwitchOff)).collect();
     if let Some(new) = after.difference(before).next() {
-        requests.push(ask(new, McpRequest::Tell));
+        requests.push(ask(new, McpRequest::Report));
     }
     for request in requests {
         step.effect(request);

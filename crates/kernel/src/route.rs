@@ -57,8 +57,11 @@ pub(crate) fn input(step: &mut Step, input: Input) {
         Input::WatchBegun { ticket, begun } => {
             finish_work(step, ticket, WorkDone::WatchBegun(begun));
         }
-        Input::WorktreeLooked { ticket, kept } => {
-            finish_work(step, ticket, WorkDone::WorktreeLooked(kept));
+        Input::WorktreeChecked {
+            ticket,
+            kept_because,
+        } => {
+            finish_work(step, ticket, WorkDone::WorktreeChecked(kept_because));
         }
         Input::ResourcesChanged { watch, seen } => resource_watch::report(step, &watch, seen),
         Input::AgentChanged(changed) => agents::replace_one(step, *changed),

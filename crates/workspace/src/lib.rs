@@ -67,7 +67,7 @@ pub use resources::{
     ResourceError, ResourceFacts, ResourceFiles, ResourceGrant, ResourceKind, ResourceWatch,
     WatchRequest, WatchedBatch, WriteRequest,
 };
-pub use roots::{BroughtPlugin, CommandDirectory, UserDirectories, Workspace};
+pub use roots::{ClientPluginCopy, CommandDirectory, UserDirectories, Workspace};
 pub use search::{SearchMatches, SearchOptions, SearchOutput, SearchPattern};
 pub use sources::{ContentStore, EmptyStore, WorkspaceSources};
 pub use tree::{

@@ -44,7 +44,7 @@ pub(crate) struct RootsShared {
     /// Ids of customizations that the session switched off.
     switched_off: Mutex<BTreeSet<String>>,
     /// Plugins that clients brought, in one of the readable roots.
-    plugins: Mutex<Vec<BroughtPlugin>>,
+    plugins: Mutex<Vec<ClientPluginCopy>>,
     /// Held from looking at a file to replacing it: two calls must not replace what neither of them saw.
     writing: Mutex<()>,
 }
@@ -76,7 +76,7 @@ pub(crate) enum RootUse {
 
 /// A plugin that a client of the session brought, and where its copy lies.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct BroughtPlugin {
+pub struct ClientPluginCopy {
     pub client_id: String,
     /// As the client calls it.
     pub name: String,
@@ -174,7 +174,7 @@ impl Workspace {
     pub(crate) fn open_available_with(
         working_directories: &[String],
         user: &UserDirectories,
-        brought: &[BroughtPlugin],
+        brought: &[ClientPluginCopy],
         confinement: &Confinement,
     ) -> (Self, Vec<OpenError>) {
         let mut errors = Vec::new();
@@ -302,12 +302,12 @@ impl Workspace {
     }
 
     /// Uses these plugins of clients from now on, and no others.
-    pub fn use_plugins(&self, brought: Vec<BroughtPlugin>) {
+    pub fn use_plugins(&self, brought: Vec<ClientPluginCopy>) {
         let plugins = self.shared.plugins.lock();
         *plugins.unwrap_or_else(PoisonError::into_inner) = brought;
     }
 
-    pub(crate) fn plugins(&self) -> Vec<BroughtPlugin> {
+    pub(crate) fn plugins(&self) -> Vec<ClientPluginCopy> {
         let plugins = self.shared.plugins.lock();
         plugins.unwrap_or_else(PoisonError::into_inner).clone()
     }

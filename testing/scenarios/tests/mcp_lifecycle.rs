@@ -210,7 +210,7 @@ fn servers_of_plugins_are_parts_of_them_and_end_with_them() {
     s.settles();
     let told = wishes(&mut s);
     assert_eq!(told.len(), 1, "the agent is to say how they are: {told:?}");
-    assert_eq!(told[0].2, McpRequest::Tell);
+    assert_eq!(told[0].2, McpRequest::Report);
     says(
         &mut s,
         &session,

@@ -324,9 +324,12 @@ impl World {
                 let used = self.files.use_files(&task);
                 self.within(self.read_ms_max, Input::FilesUsed { ticket, used });
             }
-            Effect::LookAtWorktree { ticket, .. } => {
-                let kept = self.worktree_kept.clone();
-                self.within(self.read_ms_max, Input::WorktreeLooked { ticket, kept });
+            Effect::CheckWorktree { ticket, .. } => {
+                let checked = Input::WorktreeChecked {
+                    ticket,
+                    kept_because: self.worktree_kept.clone(),
+                };
+                self.within(self.read_ms_max, checked);
             }
             Effect::BeginWatch { ticket, task } => {
                 let begun = self.files.begin_watch(&task);
@@ -390,7 +393,7 @@ impl World {
             | Effect::OperateChangeset { .. }
             | Effect::UseFiles { .. }
             | Effect::BeginWatch { .. }
-            | Effect::LookAtWorktree { .. }
+            | Effect::CheckWorktree { .. }
             | Effect::ListSettingValues { .. } => unreachable!("these are answered later"),
         }
     }

@@ -216,7 +216,7 @@ impl Agent for AcpAgent {
     fn mcp_requested(&self, conversation: &str, id: &str, request: McpRequest) {
         let pending = match request {
             McpRequest::SwitchOn | McpRequest::SwitchOff => Some(id),
-            McpRequest::Start | McpRequest::Stop | McpRequest::Background | McpRequest::Tell => {
+            McpRequest::Start | McpRequest::Stop | McpRequest::Background | McpRequest::Report => {
                 None
             }
         };

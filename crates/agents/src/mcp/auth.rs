@@ -10,11 +10,11 @@ use std::net::IpAddr;
 use reqwest::Url;
 use serde_json::Value;
 
+use super::allowed_addresses::AllowedAddresses;
 use super::document::fetch_json;
 use super::error::clean;
 use super::http::{is_this_machine, literal};
 use super::oauth_client::OAuthClient;
-use super::reach::Reach;
 
 /// Scopes, and characters of each.
 const SCOPES_MAX: usize = 64;
@@ -169,7 +169,7 @@ async fn read_metadata(server: &Url, address: &Url) -> Result<Value, String> {
         return Err("its metadata are at an address that is not asked".to_owned());
     }
     // The user's declaration names the server, and this is the machine that it is for.
-    let metadata = fetch_json(address, Reach::Own).await;
+    let metadata = fetch_json(address, AllowedAddresses::Own).await;
     let metadata = metadata.map_err(|why| format!("its metadata cannot be read: {why}"))?;
     let resource = metadata.get("resource").and_then(Value::as_str);
     let resource = resource.and_then(|resource| Url::parse(resource).ok());

@@ -10,8 +10,8 @@ use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use reqwest::{RequestBuilder, StatusCode, Url};
 use serde_json::{Map, Value};
 
+use super::allowed_addresses::AllowedAddresses;
 use super::http::JSON;
-use super::reach::Reach;
 
 const DOCUMENT_MAX: Duration = Duration::from_secs(10);
 const DOCUMENT_BYTES_MAX: usize = 64 * 1_024;
@@ -42,8 +42,12 @@ pub(super) enum DocumentError {
 }
 
 /// Reads an object.
-pub(super) async fn fetch_json(address: &Url, reach: Reach) -> Result<Value, DocumentError> {
-    let (status, document) = exchange(address, reach, |client| client.get(address.clone())).await?;
+pub(super) async fn fetch_json(
+    address: &Url,
+    allowed: AllowedAddresses,
+) -> Result<Value, DocumentError> {
+    let (status, document) =
+        exchange(address, allowed, |client| client.get(address.clone())).await?;
     check_status(status)?;
     document.ok_or(DocumentError::NotAnObject)
 }
@@ -51,30 +55,30 @@ pub(super) async fn fetch_json(address: &Url, reach: Reach) -> Result<Value, Doc
 /// Sends an object; the answer may be an error in the server's own words.
 pub(super) async fn post_json(
     address: &Url,
-    reach: Reach,
+    allowed: AllowedAddresses,
     body: &Value,
 ) -> Result<Value, DocumentError> {
-    post(address, reach, (JSON, body.to_string()), None).await
+    post(address, allowed, (JSON, body.to_string()), None).await
 }
 
 /// Sends a form; the answer may be an error in the server's own words.
 pub(super) async fn post_form(
     address: &Url,
-    reach: Reach,
+    allowed: AllowedAddresses,
     form: &str,
     authorization: Option<&str>,
 ) -> Result<Value, DocumentError> {
     let kind = "application/x-www-form-urlencoded";
-    post(address, reach, (kind, form.to_owned()), authorization).await
+    post(address, allowed, (kind, form.to_owned()), authorization).await
 }
 
 async fn post(
     address: &Url,
-    reach: Reach,
+    allowed: AllowedAddresses,
     (kind, body): (&str, String),
     authorization: Option<&str>,
 ) -> Result<Value, DocumentError> {
-    let exchanged = exchange(address, reach, |client| {
+    let exchanged = exchange(address, allowed, |client| {
         let mut request = client.post(address.clone()).header(CONTENT_TYPE, kind);
         if let Some(authorization) = authorization {
             request = request.header(AUTHORIZATION, authorization);
@@ -103,11 +107,11 @@ fn check_status(status: StatusCode) -> Result<(), DocumentError> {
 /// The status of an answer, and the object in it.
 async fn exchange(
     address: &Url,
-    reach: Reach,
+    allowed: AllowedAddresses,
     make: impl FnOnce(&reqwest::Client) -> RequestBuilder,
 ) -> Result<(StatusCode, Option<Value>), DocumentError> {
     let exchanging = async {
-        let client = reach.client(address).await?;
+        let client = allowed.client(address).await?;
         let request = make(&client).header(ACCEPT, JSON);
         let sent = request.send().await;
         let mut response = sent.map_err(|error| match error.is_builder() {
@@ -159,7 +163,7 @@ mod tests {
             stream.write_all(answer.as_bytes()).await.unwrap();
             stream.shutdown().await.unwrap();
         });
-        let fetched = fetch_json(&Url::parse(&address).unwrap(), Reach::Own).await;
+        let fetched = fetch_json(&Url::parse(&address).unwrap(), AllowedAddresses::Own).await;
         served.await.unwrap();
         if let Err(error) = &fetched {
             let said = error.to_string();
@@ -193,13 +197,13 @@ mod tests {
             "{nothing:?}"
         );
         let nobody = Url::parse("http://127.0.0.1:1/").unwrap();
-        let nobody = fetch_json(&nobody, Reach::Own)
+        let nobody = fetch_json(&nobody, AllowedAddresses::Own)
             .await
             .unwrap_err()
             .to_string();
         assert!(nobody.contains("refused"), "{nobody}");
         let here = Url::parse("http://127.0.0.1:1/").unwrap();
-        let here = fetch_json(&here, Reach::Public).await;
+        let here = fetch_json(&here, AllowedAddresses::Public).await;
         assert_eq!(here, Err(DocumentError::NotPublic), "nothing is asked");
     }
 }

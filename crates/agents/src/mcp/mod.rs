@@ -5,6 +5,7 @@
 //! time limit; its processes end with it, and with the host. What it prints and logs stays in a log of its own.
 //! Must not know: the Agent Host Protocol, models, who is asked for consent.
 
+mod allowed_addresses;
 mod ask;
 mod auth;
 mod call;
@@ -31,7 +32,6 @@ mod plugin;
 mod process;
 mod program;
 mod prompt;
-mod reach;
 mod server;
 mod servers;
 mod span;

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use agent_api::ClientPlugin;
 use serde_json::Value;
-use workspace::BroughtPlugin;
+use workspace::ClientPluginCopy;
 use workspace::discovery::{ChildContent, Container, ContainerOrigin, SourceSpan};
 
 use super::expand::Expand;
@@ -41,8 +41,8 @@ pub(super) struct PluginDeclaration {
 }
 
 /// What is looked at of plugins that clients brought.
-pub fn brought_plugins(plugins: &[ClientPlugin]) -> Vec<BroughtPlugin> {
-    let plugins = plugins.iter().map(|plugin| BroughtPlugin {
+pub fn brought_plugins(plugins: &[ClientPlugin]) -> Vec<ClientPluginCopy> {
+    let plugins = plugins.iter().map(|plugin| ClientPluginCopy {
         client_id: plugin.client_id.clone(),
         name: plugin.name.clone(),
         uri: plugin.uri.clone(),

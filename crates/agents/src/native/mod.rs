@@ -79,7 +79,7 @@ use offered_tools::OfferedTools;
 use title::TitleModel;
 
 pub use context::CompactionSettings;
-pub use model_list::{ADDED_MODELS_MAX, SharedModels, ToldFacts};
+pub use model_list::{ADDED_MODELS_MAX, ReportedFacts, SharedModels};
 pub use models::{Model, ModelError};
 pub use vendors::{is_key_variable, models_of_environment};
 
@@ -138,7 +138,7 @@ impl NativeAgent {
     /// An agent with these models; the first is the default.
     pub fn new(models: Vec<Model>) -> Result<Self, ModelError> {
         let list = ModelList::default();
-        list.configure(models, ToldFacts::default())?;
+        list.configure(models, ReportedFacts::default())?;
         Ok(Self {
             shared: Arc::new(NativeContext {
                 models: list,
@@ -163,7 +163,11 @@ impl NativeAgent {
 
     /// Replaces the models of the configuration, and what servers said of models; those that were added stay. Turns keep the
     /// model they began with.
-    pub fn configure_models(&self, models: Vec<Model>, told: ToldFacts) -> Result<(), ModelError> {
+    pub fn configure_models(
+        &self,
+        models: Vec<Model>,
+        told: ReportedFacts,
+    ) -> Result<(), ModelError> {
         self.shared.models.configure(models, told)
     }
 

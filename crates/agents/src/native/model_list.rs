@@ -28,9 +28,9 @@ impl ModelEntry {
 
 /// What servers said of their models.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct ToldFacts(Vec<(Model, ModelFacts)>);
+pub struct ReportedFacts(Vec<(Model, ModelFacts)>);
 
-impl ToldFacts {
+impl ReportedFacts {
     /// Notes what the server of a model said of it.
     pub fn insert(&mut self, model: Model, facts: ModelFacts) {
         self.0.retain(|(known, _)| !known.is_at(&model));
@@ -79,7 +79,7 @@ pub(crate) struct ModelList(RwLock<Models>, SharedModels);
 struct Models {
     configured: Vec<Arc<ModelEntry>>,
     added: Vec<Arc<ModelEntry>>,
-    told: ToldFacts,
+    told: ReportedFacts,
 }
 
 impl Models {
@@ -129,7 +129,11 @@ impl ModelList {
 
     /// Replaces the models of the configuration, and what servers said of models. One of them takes the place of an added one
     /// with its id.
-    pub(crate) fn configure(&self, models: Vec<Model>, told: ToldFacts) -> Result<(), ModelError> {
+    pub(crate) fn configure(
+        &self,
+        models: Vec<Model>,
+        told: ReportedFacts,
+    ) -> Result<(), ModelError> {
         Model::check_all(&models)?;
         self.change(|list| {
             let offered = models.into_iter().map(|model| {
@@ -219,7 +223,7 @@ mod tests {
     }
 
     fn configure(list: &ModelList, models: Vec<Model>) -> Result<(), ModelError> {
-        list.configure(models, ToldFacts::default())
+        list.configure(models, ReportedFacts::default())
     }
 
     #[test]
@@ -251,7 +255,7 @@ mod tests {
     #[test]
     fn what_servers_said_is_known_of_configured_and_of_added_models() {
         let list = ModelList::default();
-        let mut told = ToldFacts::default();
+        let mut told = ReportedFacts::default();
         let facts = |tokens| ModelFacts {
             context_tokens: Some(tokens),
             ..ModelFacts::default()

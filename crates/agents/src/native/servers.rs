@@ -103,7 +103,7 @@ impl NativeAgent {
                 McpRequest::Start | McpRequest::Stop | McpRequest::Background => {
                     host.news.mcp_servers(conversation, Vec::new());
                 }
-                McpRequest::SwitchOn | McpRequest::SwitchOff | McpRequest::Tell => {}
+                McpRequest::SwitchOn | McpRequest::SwitchOff | McpRequest::Report => {}
             };
         };
         let working = session.request(Arc::clone(settings), id.to_owned(), request);

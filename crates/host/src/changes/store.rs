@@ -170,7 +170,7 @@ mod tests {
         let content = |digest| agent_api::FileContent { digest, mode: None };
         let mut changes = FileChanges::default();
         changes.add_edit(&agent_api::RecordedEdit {
-            uri: "file:///work/file".to_owned(),
+            uri: "file:///project/file".to_owned(),
             before: Some(content(gone)),
             after: Some(content(kept)),
             new_directories: 0,

@@ -18,7 +18,7 @@ use kernel::PluginOffer;
 use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use wire::ChannelUri;
-use workspace::BroughtPlugin;
+use workspace::ClientPluginCopy;
 use workspace::discovery::client_plugin_key;
 
 pub(crate) use copy::{PluginFile, copy_files, remove_copies};
@@ -273,7 +273,7 @@ impl ClientPlugins {
     }
 
     /// The same, as they are searched.
-    pub(crate) fn searched_plugins(&self, session: &ChannelUri) -> Vec<BroughtPlugin> {
+    pub(crate) fn searched_plugins(&self, session: &ChannelUri) -> Vec<ClientPluginCopy> {
         brought_plugins(&self.of(session))
     }
 

@@ -6,7 +6,7 @@ mod of_agent;
 use compositor::command::agent::AgentCommands;
 use kernel::{Complete, Completed};
 use serde_json::Value;
-use workspace::BroughtPlugin;
+use workspace::ClientPluginCopy;
 pub use workspace::completion::Completer;
 use workspace::completion::{self, CompletionRequest, OffsetOutsideText, Paths};
 use workspace::discovery::Discovered;
@@ -17,7 +17,7 @@ pub(crate) use of_agent::suggestions;
 pub fn completions(
     completer: &Completer,
     complete: Complete,
-    brought: Vec<BroughtPlugin>,
+    brought: Vec<ClientPluginCopy>,
     agent_commands: AgentCommands,
 ) -> Completed {
     let request = CompletionRequest {

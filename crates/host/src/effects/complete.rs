@@ -8,7 +8,7 @@ use compositor::command::agent::AgentCommands;
 use kernel::{Complete, Completed, Input, Ticket, WorkFailed};
 use serde_json::Value;
 use tokio::sync::Semaphore;
-use workspace::BroughtPlugin;
+use workspace::ClientPluginCopy;
 use workspace::completion::SUGGESTIONS_MAX;
 
 use super::{Effects, send};
@@ -36,7 +36,7 @@ impl Completions {
     async fn look_up(
         &self,
         complete: Complete,
-        brought: Vec<BroughtPlugin>,
+        brought: Vec<ClientPluginCopy>,
         agent_commands: AgentCommands,
     ) -> Result<Completed, WorkFailed> {
         let failed = || WorkFailed("completions cannot be looked up now".to_owned());

@@ -225,11 +225,15 @@ impl Effects {
         tokio::spawn(changes::remove_worktree(facts));
     }
 
-    pub(crate) fn look_at_worktree(&self, ticket: Ticket, facts: serde_json::Value) {
+    pub(crate) fn check_worktree(&self, ticket: Ticket, facts: serde_json::Value) {
         let arrivals = self.arrivals.clone();
         tokio::spawn(async move {
-            let kept = changes::why_worktree_is_kept(facts).await;
-            send(&arrivals, Input::WorktreeLooked { ticket, kept }).await;
+            let kept_because = changes::why_worktree_is_kept(facts).await;
+            let checked = Input::WorktreeChecked {
+                ticket,
+                kept_because,
+            };
+            send(&arrivals, checked).await;
         });
     }
 

@@ -72,8 +72,8 @@ impl KernelTask {
             Effect::EndChat { chat } => self.effects.end_chat(&chat),
             Effect::UnloadChat { chat } => self.effects.unload_chat(&chat),
             Effect::RemoveWorktree(facts) => self.effects.remove_worktree(facts),
-            Effect::LookAtWorktree { ticket, facts } => {
-                self.effects.look_at_worktree(ticket, facts);
+            Effect::CheckWorktree { ticket, facts } => {
+                self.effects.check_worktree(ticket, facts);
             }
             Effect::ComputeChangeset(place) => self.effects.compute_changeset(*place),
             Effect::OperateChangeset { ticket, operation } => {

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::admission::Admission;
 use super::connection;
 use super::handshakes::Handshakes;
-use super::http::{self, UpgradedVisitor, UpgradedWay, Visitor};
+use super::http::{self, HttpSocket, UpgradedSocket, UpgradedWay};
 use super::outbox::CLOSE_WAIT_MS;
 use super::socket::BareSocket;
 use super::space_handles::{SpaceHandle, SpaceHandles};
@@ -62,8 +62,8 @@ pub(crate) async fn serve_spaces(
             accepted = listener.accept() => match accepted {
                 Ok((socket, address)) => {
                     pause_ms = ACCEPT_PAUSE_MS;
-                    let visitor = Visitor::new(Arc::clone(&handles), address, handshakes.begin());
-                    tasks.spawn(serve_socket(socket, visitor, Arc::clone(&handles), stop.clone()));
+                    let http_socket = HttpSocket::new(Arc::clone(&handles), address, handshakes.begin());
+                    tasks.spawn(serve_socket(socket, http_socket, Arc::clone(&handles), stop.clone()));
                 }
                 Err(error) if is_of_one_connection(&error) => {}
                 Err(error) => {
@@ -92,7 +92,7 @@ pub(crate) async fn serve_spaces(
 /// One socket from its first byte to its end.
 async fn serve_socket(
     socket: TcpStream,
-    visitor: Visitor,
+    http_socket: HttpSocket,
     handles: Arc<SpaceHandles>,
     stop: CancellationToken,
 ) {
@@ -101,15 +101,15 @@ async fn serve_socket(
     let _ = socket.set_nodelay(true);
     let first = handles.first().admission;
     let Some(tls) = &first.tls else {
-        return serve_plain(socket, visitor, &stop).await;
+        return serve_plain(socket, http_socket, &stop).await;
     };
     // Boxed: a handshake is large, and most connections are long past theirs.
-    match Box::pin(open_tls(socket, &visitor, tls, &stop)).await {
+    match Box::pin(open_tls(socket, &http_socket, tls, &stop)).await {
         Some(OpenedSocket::Encrypted(socket)) => {
-            serve_plain(socket, visitor, &stop).await;
+            serve_plain(socket, http_socket, &stop).await;
         }
         Some(OpenedSocket::Plain(socket)) => {
-            serve_plain(socket, visitor, &stop).await;
+            serve_plain(socket, http_socket, &stop).await;
         }
         None => {}
     }
@@ -123,12 +123,12 @@ enum OpenedSocket {
 /// `None`: there is nothing more to do with the socket.
 async fn open_tls(
     mut socket: TcpStream,
-    visitor: &Visitor,
+    http_socket: &HttpSocket,
     tls: &TlsIdentity,
     stop: &CancellationToken,
 ) -> Option<OpenedSocket> {
     let opening = async {
-        match tls::listen_to(&socket, visitor.address()).await? {
+        match tls::listen_to(&socket, http_socket.address()).await? {
             Speech::Tls => Ok(Some(OpenedSocket::Encrypted(tls.accept(socket).await?))),
             Speech::PlainFromHere => Ok(Some(OpenedSocket::Plain(socket))),
             Speech::PlainFromElsewhere => {
@@ -137,12 +137,12 @@ async fn open_tls(
             }
         }
     };
-    let eviction = visitor.eviction();
+    let eviction = http_socket.eviction();
     let opened: io::Result<Option<OpenedSocket>> = tokio::select! {
         opened = opening => opened,
         () = eviction.cancelled() => return None,
         () = stop.cancelled() => return None,
-        () = sleep_until(visitor.deadline()) => return None,
+        () = sleep_until(http_socket.deadline()) => return None,
     };
     opened.unwrap_or_else(|error| {
         tracing::debug!(%error, "a connection ended before it was encrypted");
@@ -150,16 +150,16 @@ async fn open_tls(
     })
 }
 
-async fn serve_plain<S: BareSocket>(socket: S, visitor: Visitor, stop: &CancellationToken) {
+async fn serve_plain<S: BareSocket>(socket: S, http_socket: HttpSocket, stop: &CancellationToken) {
     // Boxed: what HTTP needs is given back when it is over, and a connection must stay small.
-    let upgraded = Box::pin(http::serve(socket, visitor, stop)).await;
+    let upgraded = Box::pin(http::serve(socket, http_socket, stop)).await;
     if let Some(http::Upgraded {
         socket,
-        visitor,
+        http_socket,
         early,
     }) = upgraded
     {
-        let UpgradedVisitor { slot, access, way } = visitor;
+        let UpgradedSocket { slot, access, way } = http_socket;
         match way {
             UpgradedWay::Here(handle) => {
                 // Held to the end: a space stays loaded while somebody has a way in.

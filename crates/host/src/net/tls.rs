@@ -35,7 +35,12 @@ pub enum TlsError {
     Certificate { path: PathBuf, message: String },
     #[error("tls_key: {path}: {message}")]
     Key { path: PathBuf, message: String },
-    #[error("tls_cert and tls_key do not fit together: {0}")]
+    #[error(
+        "the private key in {key} (tls_key) does not belong to the certificate in {cert} (tls_cert); \
+         name the key that this certificate was made with, and where a file holds several certificates, put yours first"
+    )]
+    OtherKey { cert: PathBuf, key: PathBuf },
+    #[error("tls_cert and tls_key cannot be used: {0}")]
     Pair(rustls::Error),
 }
 
@@ -163,6 +168,10 @@ impl TlsError {
         match self {
             Self::Certificate { message, .. } => format!("tls_cert: {message}"),
             Self::Key { message, .. } => format!("tls_key: {message}"),
+            Self::OtherKey { .. } => {
+                "the private key in tls_key does not belong to the certificate in tls_cert"
+                    .to_owned()
+            }
             Self::Pair(error) => error.to_string(),
         }
     }
@@ -193,15 +202,21 @@ fn read_config(cert: &Path, key: &Path) -> Result<Arc<ServerConfig>, TlsError> {
         return Err(bad_certificate(message.to_owned()));
     }
     let pem = fs::read(key).map_err(|error| bad_key(error.to_string()))?;
-    let key = PrivateKeyDer::from_pem_slice(&pem)
+    let private_key = PrivateKeyDer::from_pem_slice(&pem)
         .map_err(|error| bad_key(format!("there is no private key in this file: {error}")))?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(TlsError::Pair)?
         .with_no_client_auth()
-        .with_single_cert(certificates, key);
-    let mut config = config.map_err(TlsError::Pair)?;
+        .with_single_cert(certificates, private_key);
+    let mut config = config.map_err(|error| match error {
+        rustls::Error::InconsistentKeys(_) => TlsError::OtherKey {
+            cert: cert.to_owned(),
+            key: key.to_owned(),
+        },
+        other => TlsError::Pair(other),
+    })?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Arc::new(config))
 }

@@ -163,5 +163,13 @@ fn what_cannot_be_used_is_named() {
     let other = tempfile::tempdir().unwrap();
     write_identity(other.path());
     let other_key = other.path().join("key.pem");
-    assert!(fails(&cert, &other_key).contains("do not fit together"));
+    let told = fails(&cert, &other_key);
+    assert!(
+        told.contains("does not belong to the certificate"),
+        "{told}"
+    );
+    for file in [&cert, &other_key] {
+        assert!(told.contains(&file.display().to_string()), "{told}");
+    }
+    assert!(!told.contains("KeyMismatch"), "{told}");
 }

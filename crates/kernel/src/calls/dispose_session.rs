@@ -35,8 +35,8 @@ pub(super) fn gather(
         return Err(RpcError::new(code::SESSION_NOT_FOUND, message).into());
     }
     uri::check_writable(kernel)?;
-    let kept = match (worktree_of(kernel, &uri), answers.worktree_looked()) {
-        (Some(facts), None) => return Err(Pause::Work(HostWork::LookAtWorktree(facts)).into()),
+    let kept = match (worktree_of(kernel, &uri), answers.worktree_check()) {
+        (Some(facts), None) => return Err(Pause::Work(HostWork::CheckWorktree(facts)).into()),
         (Some(_), Some(kept)) => kept.clone(),
         (None, _) => None,
     };

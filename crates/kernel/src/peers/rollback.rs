@@ -91,7 +91,7 @@ impl Peers {
         }
         // Only now is it known who is connected.
         for (_, client_id) in undo.rewritten {
-            self.mark_untrue(&client_id);
+            self.mark_stale_record(&client_id);
         }
         self.remembered.clear();
         debug_assert!(
@@ -111,7 +111,7 @@ impl Peers {
     }
 
     /// What the journal holds of a client is not true.
-    pub(crate) fn mark_untrue(&mut self, client_id: &str) {
+    pub(crate) fn mark_stale_record(&mut self, client_id: &str) {
         match self.is_connected(client_id) {
             true => self.mark_volatile(client_id),
             false => self.set_forgotten(client_id, true),

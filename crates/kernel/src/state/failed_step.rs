@@ -88,7 +88,7 @@ impl Kernel {
         if let Record::Client(crate::record::ClientRecord { client_id, .. })
         | Record::ClientGone { client_id } = output.records.remove(record)
         {
-            self.peers.mark_untrue(&client_id);
+            self.peers.mark_stale_record(&client_id);
         }
     }
 

@@ -49,7 +49,7 @@ impl Kernel {
         self.replays.clear();
         let mut step = Step::new(self);
         step.out.effects = stopped;
-        step.speak_instead(outputs, why);
+        step.send_refusals_instead(outputs, why);
         let retry_ms = step.limits().journal_retry_ms;
         step.wake_in(Timer::Probe, retry_ms);
         let mut out = step.out;
@@ -60,7 +60,7 @@ impl Kernel {
 
 impl Step<'_> {
     /// What stands of outputs that could not be written, and who hears that the rest does not.
-    fn speak_instead(&mut self, outputs: Vec<Output>, why: &str) {
+    fn send_refusals_instead(&mut self, outputs: Vec<Output>, why: &str) {
         let committed = self.seq();
         let mut nothing_lost_yet = true;
         for output in outputs {
@@ -137,7 +137,7 @@ pub(super) fn stands_unrecorded(effect: &Effect) -> bool {
         | Effect::UseFiles { .. }
         | Effect::BeginWatch { .. }
         | Effect::EndWatch { .. }
-        | Effect::LookAtWorktree { .. }
+        | Effect::CheckWorktree { .. }
         | Effect::Authenticate(_)
         | Effect::ForgetTokens { .. }
         | Effect::UnloadChat { .. }

@@ -18,7 +18,7 @@ use compositor::command::{CommandEffect, Entry};
 
 pub use paths::{IndexedPath, PathKind, Paths};
 
-use crate::BroughtPlugin;
+use crate::ClientPluginCopy;
 use crate::discovery::{Discovered, DiscoveryCache, Skill};
 use path_index::PathIndexes;
 use token::{Token, TokenKind};
@@ -35,7 +35,7 @@ pub struct CompletionRequest {
     /// `file:` URIs, the default one first.
     pub working_directories: Vec<String>,
     /// Plugins that clients brought.
-    pub brought: Vec<BroughtPlugin>,
+    pub brought: Vec<ClientPluginCopy>,
     /// Ids of customizations that are switched off.
     pub switched_off: BTreeSet<String>,
     pub text: String,

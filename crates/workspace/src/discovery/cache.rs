@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::known_texts::KnownTexts;
 use super::{Container, Discovered, Warning, WarningKind, discover_again, places};
-use crate::{BroughtPlugin, Confinement, UserDirectories, Workspace};
+use crate::{ClientPluginCopy, Confinement, UserDirectories, Workspace};
 
 /// How long a result counts: an edit is noticed after this at the latest.
 const FRESH: Duration = Duration::from_millis(1_000);
@@ -28,7 +28,7 @@ pub struct DiscoveryCache {
 }
 
 /// Where is searched beside the user's own directories.
-type SearchedPlaces = (Vec<String>, Vec<BroughtPlugin>);
+type SearchedPlaces = (Vec<String>, Vec<ClientPluginCopy>);
 
 #[derive(Debug, Clone)]
 struct CachedResult {
@@ -67,13 +67,13 @@ impl DiscoveryCache {
     pub fn get(
         &self,
         working_directories: &[String],
-        brought: &[BroughtPlugin],
+        brought: &[ClientPluginCopy],
     ) -> Arc<Discovered> {
         self.get_at(working_directories, brought, Instant::now())
     }
 
     /// What is in these directories now. Others are not kept from looking again. Blocks.
-    pub fn look(&self, working_directories: &[String], brought: &[BroughtPlugin]) -> Discovered {
+    pub fn look(&self, working_directories: &[String], brought: &[ClientPluginCopy]) -> Discovered {
         let (user, confinement) = (&self.user, &self.confinement);
         let texts = self.texts.clone();
         discover_again(working_directories, user, brought, confinement, texts)
@@ -95,7 +95,7 @@ impl DiscoveryCache {
     pub fn get_enabled(
         &self,
         working_directories: &[String],
-        brought: &[BroughtPlugin],
+        brought: &[ClientPluginCopy],
         switched_off: &BTreeSet<String>,
     ) -> Arc<Discovered> {
         let discovered = self.get(working_directories, brought);
@@ -108,7 +108,7 @@ impl DiscoveryCache {
     fn get_at(
         &self,
         working_directories: &[String],
-        brought: &[BroughtPlugin],
+        brought: &[ClientPluginCopy],
         now: Instant,
     ) -> Arc<Discovered> {
         let places = (working_directories.to_vec(), brought.to_vec());

@@ -37,7 +37,7 @@ pub use skill_file::{InvokedBy, Skill, SkillBody, SkillError, is_skill_name};
 pub use text_span::{SourcePosition, SourceSpan, find_member};
 pub use warning::{Warning, WarningKind};
 
-use crate::{BroughtPlugin, Confinement, FileError, UserDirectories, Workspace};
+use crate::{ClientPluginCopy, Confinement, FileError, UserDirectories, Workspace};
 use checked_text::is_unshowable;
 use known_texts::KnownTexts;
 use scan::Scan;
@@ -67,7 +67,7 @@ pub struct Discovered {
 pub fn discover(
     working_directories: &[String],
     user: &UserDirectories,
-    brought: &[BroughtPlugin],
+    brought: &[ClientPluginCopy],
     confinement: &Confinement,
 ) -> Discovered {
     let texts = KnownTexts::default();
@@ -78,7 +78,7 @@ pub fn discover(
 fn discover_again(
     working_directories: &[String],
     user: &UserDirectories,
-    brought: &[BroughtPlugin],
+    brought: &[ClientPluginCopy],
     confinement: &Confinement,
     texts: KnownTexts,
 ) -> Discovered {
@@ -101,7 +101,7 @@ fn discover_again(
 pub fn find_plugin_servers(
     working_directories: &[String],
     user: &UserDirectories,
-    brought: &[BroughtPlugin],
+    brought: &[ClientPluginCopy],
     confinement: &Confinement,
 ) -> Vec<Container> {
     // What cannot be opened is said by whoever looks for everything.

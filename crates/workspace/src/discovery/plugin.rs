@@ -11,7 +11,7 @@ use super::scan::Scan;
 use super::skill_file::is_skill_name;
 use super::warning::WarningKind;
 use super::{places, plugin_servers};
-use crate::{BroughtPlugin, WorkspacePath};
+use crate::{ClientPluginCopy, WorkspacePath};
 
 /// Where a manifest may lie; the first counts.
 const MANIFESTS: [&str; 3] = [
@@ -62,7 +62,7 @@ pub(super) fn read(
 pub(super) fn read_brought(
     scan: &mut Scan<'_>,
     path: &WorkspacePath,
-    brought: &BroughtPlugin,
+    brought: &ClientPluginCopy,
     parts: &[(&'static str, ChildKind)],
 ) -> Container {
     let before = scan.problem_count();

@@ -97,7 +97,7 @@ fn cu_007_a_plugin_of_a_client_is_read_from_its_copy_and_known_by_its_own_uri() 
         ("plugins/1/.mcp.json", "{\"s\": {\"command\": \"c\"}}"),
         ("plugins/2/commands/other.md", "Not named."),
     ]);
-    let brought = BroughtPlugin {
+    let brought = ClientPluginCopy {
         client_id: "ann".to_owned(),
         name: "My  Plug-in!".to_owned(),
         uri: "vscode-memfs:/plugin/".to_owned(),

@@ -36,6 +36,10 @@ pub(crate) const SCREENS: [&str; 9] = [
 const UNCOMMITTED: &str = "[...document.querySelector('select[aria-label=\"Which changes\"]')?.options ?? []] \
     .find(it => it.textContent === 'Uncommitted changes')";
 
+/// The code of the answer has its colours, which the host is asked for after the text stands there.
+const IS_COLOURED: &str = "[...(CSS.highlights.get('code-function') ?? [])] \
+    .some(it => document.querySelector('#main pre')?.contains(it.startContainer))";
+
 /// A repository with a page of documentation that was changed since.
 fn make_repository(directory: &Path) -> Result<()> {
     let page = directory.join("web.md");
@@ -156,11 +160,8 @@ impl Scene {
             "session" => {
                 self.open_session("How a replica catches up", "").await?;
                 page.wait_for_text("nothing counts twice").await?;
-                return page
-                    .wait_for(
-                        "document.querySelector('#main ol') && document.querySelector('#main pre')",
-                    )
-                    .await;
+                page.wait_for("document.querySelector('#main ol')").await?;
+                return page.wait_for(IS_COLOURED).await;
             }
             _ => (
                 "#/",

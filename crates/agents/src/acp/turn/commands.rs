@@ -166,7 +166,7 @@ impl RunningTurn<'_> {
         let command = match self.prepared.process.take_terminal_place() {
             Some(place) => {
                 self.commands.asked.insert(id.clone(), place);
-                let workspace = Arc::clone(&self.place.workspace);
+                let workspace = Arc::clone(&self.directories.workspace);
                 RequestedCommand::read(request, workspace).await
             }
             None => Err(format!(
@@ -193,7 +193,7 @@ impl RunningTurn<'_> {
 
     /// The running call that showed just this command and was allowed.
     fn allowed_command(&mut self, command: &RequestedCommand) -> Option<u64> {
-        let usual = self.place.workspace.command_directory().ok()?.name;
+        let usual = self.directories.workspace.command_directory().ok()?.name;
         let is_it = |shown: &ShownCommand| command.is_shown_by(shown, &usual);
         let (call, _) = self.mapper.take_allowed_command(is_it)?;
         Some(call)

@@ -24,7 +24,7 @@ impl RunningTurn<'_> {
             self.answer(&id, Err(not_offered("fs/read_text_file")));
             return Ok(());
         }
-        let workspace = Arc::clone(&self.place.workspace);
+        let workspace = Arc::clone(&self.directories.workspace);
         let read = tokio::task::spawn_blocking(move || read(&workspace, &request));
         let answer = match read.await {
             Ok(answer) => answer,

@@ -88,8 +88,8 @@ impl AcpTurn<'_> {
         let mut reopened = false;
         let mut has_signed_in = false;
         loop {
-            let place = prepare::place(self).await?;
-            let prepared = prepare::open(self, &place).await?;
+            let directories = prepare::open_directories(self).await?;
+            let prepared = prepare::open(self, &directories).await?;
             let (prompt, lowering) = prompt::blocks(self, &prepared).await?;
             let model = prepare::settings(self, &prepared).await?;
             let turn_id = Some(self.input.turn_id.clone());
@@ -97,7 +97,7 @@ impl AcpTurn<'_> {
             // Both are on the disk before the agent reads anything; neither waits for the other.
             let (through, ()) = tokio::join!(noting, self.record(lowering));
             let through = through?;
-            let mut running = RunningTurn::new(self, &prepared, &place, model);
+            let mut running = RunningTurn::new(self, &prepared, &directories, model);
             let end = running.follow(prompt).await?;
             let has_output = running.has_output();
             drop(running);

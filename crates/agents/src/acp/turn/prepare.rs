@@ -25,10 +25,10 @@ use crate::trust::require_trust;
 const PLUGIN_SECTION: &str = "runtime_instructions";
 
 /// Where a turn works.
-pub(super) struct Place {
+pub(super) struct TurnDirectories {
     pub(super) workspace: Arc<Workspace>,
     /// Without links, the primary one first.
-    pub(super) directories: Vec<PathBuf>,
+    pub(super) paths: Vec<PathBuf>,
 }
 
 /// A session that can be prompted.
@@ -44,7 +44,7 @@ pub(super) struct PreparedTurn {
 }
 
 /// Opens the working directories.
-pub(super) async fn place(turn: &AcpTurn<'_>) -> Result<Place, TurnStopped> {
+pub(super) async fn open_directories(turn: &AcpTurn<'_>) -> Result<TurnDirectories, TurnStopped> {
     let config = &turn.core.config;
     let uris = turn.facts.working_directories.clone();
     let opened = tokio::task::spawn_blocking(move || Workspace::open(&uris, &Confinement::none()));
@@ -57,16 +57,19 @@ pub(super) async fn place(turn: &AcpTurn<'_>) -> Result<Place, TurnStopped> {
     if directories.is_empty() {
         return Err(errors::no_directory(config, "the session has none").into());
     }
-    Ok(Place {
+    Ok(TurnDirectories {
         workspace: Arc::new(workspace),
-        directories,
+        paths: directories,
     })
 }
 
 /// Finds or starts the process, and opens the chat's session in it.
-pub(super) async fn open(turn: &AcpTurn<'_>, place: &Place) -> Result<PreparedTurn, TurnStopped> {
+pub(super) async fn open(
+    turn: &AcpTurn<'_>,
+    directories: &TurnDirectories,
+) -> Result<PreparedTurn, TurnStopped> {
     let (core, facts) = (turn.core, turn.facts);
-    let Some(primary) = place.directories.first() else {
+    let Some(primary) = directories.paths.first() else {
         return Err(errors::no_directory(&core.config, "the session has none").into());
     };
     if core.config.find_program().is_none() {
@@ -77,7 +80,7 @@ pub(super) async fn open(turn: &AcpTurn<'_>, place: &Place) -> Result<PreparedTu
         &core.trust,
         &core.config,
         &facts.conversation,
-        &place.directories,
+        &directories.paths,
     )
     .await?;
     let (token, credentials) = core.token_of(facts.principal.as_deref());
@@ -92,7 +95,7 @@ pub(super) async fn open(turn: &AcpTurn<'_>, place: &Place) -> Result<PreparedTu
         {
             continue; // in another process
         }
-        return open_in(turn, place, process, lease, live).await;
+        return open_in(turn, directories, process, lease, live).await;
     }
 }
 
@@ -127,7 +130,7 @@ async fn wait_for_last_turn(
 
 async fn open_in(
     turn: &AcpTurn<'_>,
-    place: &Place,
+    directories: &TurnDirectories,
     process: Arc<AgentProcess>,
     lease: Lease,
     live: Option<Arc<LiveSession>>,
@@ -136,14 +139,14 @@ async fn open_in(
     let last = input.last_turn_id.as_deref();
     let is_known = |through: Option<&str>| knows(&input.turn_id, last, through);
     let words = plugin_words(turn, &process).await;
-    let handed = match place.directories.first() {
+    let handed = match directories.paths.first() {
         Some(primary) => find_handed_over(turn, &process, primary).await?,
         None => HandedServers::default(),
     };
     let words_digest = words.as_deref().map(hex_digest);
     if let Some(session) = live
         && is_known(session.through().as_deref())
-        && session.directories == place.directories
+        && session.directories == directories.paths
         && session.words_digest == words_digest
         && session.handed.digest == handed.digest
         && !process.connection.is_over()
@@ -158,17 +161,17 @@ async fn open_in(
             has_message,
         });
     }
-    let (notes, forked) = find_notes(turn, &process, place, &is_known);
+    let (notes, forked) = find_notes(turn, &process, directories, &is_known);
     let anew = notes
         .as_ref()
-        .and_then(|notes| reason_to_begin_anew(turn, notes, place, &is_known));
+        .and_then(|notes| reason_to_begin_anew(turn, notes, directories, &is_known));
     let system_prompt = render(turn, words).await?;
     let opening = Opening {
         core: Arc::clone(core),
         process: Arc::clone(&process),
         conversation: facts.conversation.clone(),
         chat: facts.chat.clone(),
-        directories: place.directories.clone(),
+        directories: directories.paths.clone(),
         handed: handed.clone(),
         words_digest,
         system_prompt,
@@ -214,13 +217,17 @@ fn knows(turn: &str, last: Option<&str>, through: Option<&str>) -> bool {
 }
 
 /// A live session whose notes this turn did not get yet, because the turn that opened it was dropped.
-fn live_notes(turn: &AcpTurn<'_>, process: &AgentProcess, place: &Place) -> Option<ChatNotes> {
+fn live_notes(
+    turn: &AcpTurn<'_>,
+    process: &AgentProcess,
+    directories: &TurnDirectories,
+) -> Option<ChatNotes> {
     let session = process.session(&turn.facts.chat)?;
     Some(make_notes(
         turn,
         process,
         &session,
-        place.directories.first()?.clone(),
+        directories.paths.first()?.clone(),
     ))
 }
 
@@ -228,16 +235,16 @@ fn live_notes(turn: &AcpTurn<'_>, process: &AgentProcess, place: &Place) -> Opti
 fn find_notes(
     turn: &AcpTurn<'_>,
     process: &AgentProcess,
-    place: &Place,
+    directories: &TurnDirectories,
     is_known: &dyn Fn(Option<&str>) -> bool,
 ) -> (Option<ChatNotes>, Option<ChatNotes>) {
     let stored = turn.input.chat_notes.as_deref();
     let stored = stored.and_then(ChatNotes::read);
-    match live_notes(turn, process, place).or(stored) {
+    match live_notes(turn, process, directories).or(stored) {
         Some(notes) if notes.chat == turn.facts.chat => (Some(notes), None),
         Some(source) => {
             let knows_as_much = is_known(source.through.as_deref());
-            let can = knows_as_much && can_fork(turn, process, place, &source);
+            let can = knows_as_much && can_fork(turn, process, directories, &source);
             (None, Some(source).filter(|_| can))
         }
         None => (None, None),
@@ -245,14 +252,19 @@ fn find_notes(
 }
 
 /// Whether the agent can make a session of this chat from another chat's: only if it is seen that it knows no more than was noted.
-fn can_fork(turn: &AcpTurn<'_>, process: &AgentProcess, place: &Place, source: &ChatNotes) -> bool {
+fn can_fork(
+    turn: &AcpTurn<'_>,
+    process: &AgentProcess,
+    directories: &TurnDirectories,
+    source: &ChatNotes,
+) -> bool {
     let live = process.all_sessions();
     let is_as_noted = |live: &Arc<LiveSession>| {
         live.inbox.session == source.session && live.through() == source.through
     };
     process.abilities.fork
         && source.agent == agent_name(turn)
-        && place.directories.first() == Some(&source.cwd)
+        && directories.paths.first() == Some(&source.cwd)
         && source.through.is_some()
         && live.iter().any(is_as_noted)
 }
@@ -260,14 +272,14 @@ fn can_fork(turn: &AcpTurn<'_>, process: &AgentProcess, place: &Place, source: &
 fn reason_to_begin_anew(
     turn: &AcpTurn<'_>,
     notes: &ChatNotes,
-    place: &Place,
+    directories: &TurnDirectories,
     is_known: &dyn Fn(Option<&str>) -> bool,
 ) -> Option<String> {
     let core = turn.core;
     if notes.agent != agent_name(turn) {
         return Some("its command is another one now".to_owned());
     }
-    if place.directories.first() != Some(&notes.cwd) {
+    if directories.paths.first() != Some(&notes.cwd) {
         return Some("the session has another working directory now".to_owned());
     }
     if core.pool.is_abandoned(&notes.session) {

@@ -22,7 +22,7 @@ use super::super::rpc::{AcpError, RequestId};
 use super::answers::UserAnswer;
 use super::commands::TerminalRequests;
 use super::edits::EditWatch;
-use super::prepare::{Place, PreparedTurn};
+use super::prepare::{PreparedTurn, TurnDirectories};
 use super::{AcpTurn, PromptGuard, TurnStopped, prompt, read_answer};
 
 /// How long an agent may take to say whether it takes a steering message.
@@ -39,7 +39,7 @@ pub(super) enum PromptEnd {
 pub(super) struct RunningTurn<'a> {
     pub(super) turn: &'a AcpTurn<'a>,
     pub(super) prepared: &'a PreparedTurn,
-    pub(super) place: &'a Place,
+    pub(super) directories: &'a TurnDirectories,
     pub(super) mapper: Mapper,
     pub(super) edits: EditWatch,
     model: Option<String>,
@@ -84,7 +84,7 @@ impl<'a> RunningTurn<'a> {
     pub(super) fn new(
         turn: &'a AcpTurn<'a>,
         prepared: &'a PreparedTurn,
-        place: &'a Place,
+        directories: &'a TurnDirectories,
         model: Option<String>,
     ) -> Self {
         let used = turn.input.response_parts.len() as u64;
@@ -92,11 +92,11 @@ impl<'a> RunningTurn<'a> {
         Self {
             turn,
             prepared,
-            place,
+            directories,
             mapper: Mapper::new(used, usage)
                 .with_servers(prepared.session.handed.ids.clone())
                 .with_usual_directory(prepared.session.directories.first().cloned()),
-            edits: EditWatch::new(Arc::clone(&place.workspace)),
+            edits: EditWatch::new(Arc::clone(&directories.workspace)),
             model,
             injections: FuturesUnordered::new(),
             answers: FuturesUnordered::new(),

@@ -81,7 +81,7 @@ impl RunningTurn<'_> {
         let content = request.content.into_bytes();
         let id = [path.as_bytes(), &content].join(&0);
         let id = digest_of(&id);
-        let workspace = Arc::clone(&self.place.workspace);
+        let workspace = Arc::clone(&self.directories.workspace);
         let proposed = run_blocking(move |_| {
             let change = change_request(id, &path);
             let after = content.clone();
@@ -267,7 +267,7 @@ impl RunningTurn<'_> {
         + Send
         + 'static,
     ) -> Result<FileChange, ToolError> {
-        let workspace = Arc::clone(&self.place.workspace);
+        let workspace = Arc::clone(&self.directories.workspace);
         run_blocking(move |cancellation| work(&write, &workspace, cancellation)).await
     }
 }

@@ -7,10 +7,10 @@
 use reqwest::Url;
 use serde_json::{Value, json};
 
+use super::super::allowed_addresses::AllowedAddresses;
 use super::super::auth::may_be_asked;
 use super::super::document::{fetch_json, post_json};
 use super::super::http::is_this_machine;
-use super::super::reach::Reach;
 use super::token_request::describe_error;
 use super::{OAuthClient, SignInError};
 
@@ -37,7 +37,7 @@ pub(super) struct AuthorizationServer {
     /// The scopes that it says it knows; none if it does not say.
     scopes: Option<Vec<String>>,
     resource: Url,
-    pub(super) reach: Reach,
+    pub(super) allowed: AllowedAddresses,
 }
 
 impl AuthorizationServer {
@@ -45,7 +45,7 @@ impl AuthorizationServer {
     pub(super) async fn find(
         resource: &Url,
         named: &[String],
-        reach: Reach,
+        allowed: AllowedAddresses,
     ) -> Result<Self, SignInError> {
         let own = || resource.origin().ascii_serialization();
         let issuer = named.first().cloned().unwrap_or_else(own);
@@ -56,11 +56,11 @@ impl AuthorizationServer {
             if !may_be_asked(resource, &document) {
                 return Err(bad("is at an address that is not asked"));
             }
-            match fetch_json(&document, reach).await {
+            match fetch_json(&document, allowed).await {
                 Ok(metadata) => {
-                    let server = Self::read(resource, &issuer, &metadata, reach)?;
+                    let server = Self::read(resource, &issuer, &metadata, allowed)?;
                     // It is a browser that asks for this one.
-                    let page = reach.check(&server.authorization_endpoint).await;
+                    let page = allowed.check(&server.authorization_endpoint).await;
                     let unusable = "has no usable `authorization_endpoint`";
                     page.map_err(|why| SignInError::Server(format!("{unusable}: {why}")))?;
                     return Ok(server);
@@ -77,7 +77,7 @@ impl AuthorizationServer {
         resource: &Url,
         issuer: &str,
         metadata: &Value,
-        reach: Reach,
+        allowed: AllowedAddresses,
     ) -> Result<Self, SignInError> {
         // RFC 8414, 3.3: metadata that are another's could send the code anywhere.
         let said = metadata["issuer"].as_str().unwrap_or_default();
@@ -107,7 +107,7 @@ impl AuthorizationServer {
             names_itself: metadata["authorization_response_iss_parameter_supported"] == true,
             scopes: read_scopes(&metadata["scopes_supported"]),
             resource: resource.clone(),
-            reach,
+            allowed,
         })
     }
 
@@ -148,7 +148,7 @@ impl AuthorizationServer {
         if self.registers(scopes) {
             client["scope"] = json!(scopes.join(" "));
         }
-        let registered = post_json(endpoint, self.reach, &client).await;
+        let registered = post_json(endpoint, self.allowed, &client).await;
         let registered =
             registered.map_err(|why| SignInError::Server(format!("registers no client: {why}")))?;
         let text = |field: &str| {
@@ -227,7 +227,7 @@ mod tests {
             &resource,
             "https://auth.example/tenant",
             metadata,
-            Reach::Own,
+            AllowedAddresses::Own,
         )
     }
 

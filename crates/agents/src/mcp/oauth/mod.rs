@@ -29,7 +29,7 @@ use self::authorization_server::{AuthorizationServer, OFFLINE_ACCESS};
 use self::redirect::Redirect;
 use self::returned::{ExpectedReturn, FOREIGN, Returned};
 use self::token_request::TokenEndpoint;
-use super::reach::Reach;
+use super::allowed_addresses::AllowedAddresses;
 
 /// How long a person may take at the page.
 const PAGE_MAX: Duration = Duration::from_mins(10);
@@ -148,11 +148,11 @@ pub async fn begin_sign_in_at(
     if has_secret && named.len() != 1 {
         return Err(SignInError::ManyIssuers(named.len()));
     }
-    let reach = match wanted.is_host_here {
-        true => Reach::Own,
-        false => Reach::Public,
+    let allowed = match wanted.is_host_here {
+        true => AllowedAddresses::Own,
+        false => AllowedAddresses::Public,
     };
-    let server = AuthorizationServer::find(&resource, named, reach).await?;
+    let server = AuthorizationServer::find(&resource, named, allowed).await?;
     let scopes = scopes_to_ask_for(&server, &wanted.scopes);
     let client = match &wanted.client {
         Some(client) => client.clone(),

@@ -9,9 +9,9 @@ use base64::prelude::BASE64_STANDARD;
 use reqwest::Url;
 use serde_json::Value;
 
+use super::super::allowed_addresses::AllowedAddresses;
 use super::super::document::post_form;
 use super::super::error::clean;
-use super::super::reach::Reach;
 use super::authorization_server::AuthorizationServer;
 use super::{OAuthClient, SignInError, TokenGrant, TokenRenewal};
 
@@ -46,7 +46,7 @@ pub(super) struct TokenEndpoint {
     client: OAuthClient,
     takes_secret_in_body: bool,
     resource: String,
-    reach: Reach,
+    allowed: AllowedAddresses,
 }
 
 impl TokenEndpoint {
@@ -56,7 +56,7 @@ impl TokenEndpoint {
             client,
             takes_secret_in_body: server.takes_secret_in_body,
             resource,
-            reach: server.reach,
+            allowed: server.allowed,
         }
     }
 
@@ -107,7 +107,7 @@ impl TokenEndpoint {
         }
         let basic = in_header.map(|secret| self.basic(secret));
         let form = make_form(&fields);
-        let answer = post_form(&self.address, self.reach, &form, basic.as_deref()).await;
+        let answer = post_form(&self.address, self.allowed, &form, basic.as_deref()).await;
         let answer = answer.map_err(|error| TokenRequestError::Passing(error.to_string()))?;
         self.read(&answer, renewed_with)
     }
@@ -200,7 +200,7 @@ mod tests {
             },
             takes_secret_in_body: false,
             resource: "https://mcp.example/mcp".to_owned(),
-            reach: Reach::Own,
+            allowed: AllowedAddresses::Own,
         }
     }
 

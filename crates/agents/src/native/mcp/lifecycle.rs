@@ -89,7 +89,7 @@ impl SessionMcp {
                     self.stop_one(&declared);
                 }
                 McpRequest::Background => self.background.notify_waiters(),
-                McpRequest::Tell => {}
+                McpRequest::Report => {}
                 McpRequest::SwitchOff => {
                     self.lock().switched_off.insert(id.clone());
                     self.stop_one(&declared);

@@ -14,10 +14,10 @@ use wire::{Digest, Timestamp};
 
 use super::answer::HttpResponse;
 use super::gate::Headers;
+use super::http_socket::{HttpSocket, refuse_silent};
 use super::query::one_value;
 use super::range::{AskedPart, find_part};
 use super::token;
-use super::visitor::{Visitor, refuse_silent};
 use crate::accounts::Accounts;
 use crate::net::access::Access;
 use crate::net::{Admission, SpaceHandle};
@@ -35,10 +35,10 @@ pub(super) async fn answer(
     name: &str,
     query: &str,
     headers: &Headers<'_>,
-    visitor: &Visitor,
+    http_socket: &HttpSocket,
 ) -> Result<HttpResponse, HttpResponse> {
     let policy = HeaderValue::from_static(CONTENT_POLICY);
-    match give(method, name, query, headers, visitor).await {
+    match give(method, name, query, headers, http_socket).await {
         Ok(answer) => Ok(answer.with(CONTENT_SECURITY_POLICY, policy)),
         Err(refusal) => Err(refusal.with(CONTENT_SECURITY_POLICY, policy)),
     }
@@ -49,18 +49,18 @@ async fn give(
     name: &str,
     query: &str,
     headers: &Headers<'_>,
-    visitor: &Visitor,
+    http_socket: &HttpSocket,
 ) -> Result<HttpResponse, HttpResponse> {
     if !matches!(*method, Method::GET | Method::HEAD) {
         let refusal = HttpResponse::new(405, "content is read with GET or HEAD\n");
         return Err(refusal.with(ALLOW, HeaderValue::from_static("GET, HEAD")));
     }
-    let (handle, signed) = open_handle(name, query, visitor).await?;
+    let (handle, signed) = open_handle(name, query, http_socket).await?;
     refuse_silent(&handle)?;
-    check_signer(&signed.device, &handle, visitor).await?;
+    check_signer(&signed.device, &handle, http_socket).await?;
     let (digest, claimed) = (signed.digest, signed.content_type);
     let page = find_page(&handle.admission)?;
-    visitor.admit()?;
+    http_socket.admit()?;
     let etag = format!("\"{digest}\"");
     if headers.joined(IF_NONE_MATCH).contains(&etag) {
         let mut answer = HttpResponse::with_body(304, "", bytes::Bytes::new());
@@ -111,12 +111,12 @@ async fn give(
 async fn open_handle(
     name: &str,
     query: &str,
-    visitor: &Visitor,
+    http_socket: &HttpSocket,
 ) -> Result<(SpaceHandle, SignedContent), HttpResponse> {
     let check = |handle: &SpaceHandle| check_address(name, query, &handle.admission);
-    let space = find_space(name, query, visitor).await?;
-    let (Some(space), Some(relays)) = (space, visitor.handles.relays()) else {
-        return visitor.handles.open(check);
+    let space = find_space(name, query, http_socket).await?;
+    let (Some(space), Some(relays)) = (space, http_socket.handles.relays()) else {
+        return http_socket.handles.open(check);
     };
     let handle = relays.find_here(&space).await;
     let handle = handle.map_err(token::refuse_relay)?;
@@ -129,12 +129,12 @@ async fn open_handle(
 pub(super) async fn find_space(
     name: &str,
     query: &str,
-    visitor: &Visitor,
+    http_socket: &HttpSocket,
 ) -> Result<Option<String>, HttpResponse> {
     let signature = one_value(query, "sig").unwrap_or_default();
     let device = signature.split_once('.').map(|(device, _)| device);
     let id = device.and_then(Accounts::signed_for);
-    let Some((id, accounts)) = id.zip(visitor.handles.accounts()) else {
+    let Some((id, accounts)) = id.zip(http_socket.handles.accounts()) else {
         return Ok(None);
     };
     let space = accounts.space_of(id).await.map_err(|error| {
@@ -144,7 +144,7 @@ pub(super) async fn find_space(
     let Some(space) = space else {
         return Err(signed_out());
     };
-    let first = visitor.handles.first();
+    let first = http_socket.handles.first();
     let now = find_page(&first.admission)?.bodies.now();
     let addresses = accounts.addresses_of(&space);
     check_signature(&addresses, (name, query), now)?;
@@ -226,9 +226,9 @@ fn check_signature(
 async fn check_signer(
     name: &str,
     handle: &SpaceHandle,
-    visitor: &Visitor,
+    http_socket: &HttpSocket,
 ) -> Result<(), HttpResponse> {
-    let token = Accounts::signed_for(name).zip(visitor.handles.accounts());
+    let token = Accounts::signed_for(name).zip(http_socket.handles.accounts());
     let is_known = match token {
         None => Access::is_known(&handle.admission, name),
         Some((id, accounts)) => accounts.still_counts(id).await.map_err(|error| {

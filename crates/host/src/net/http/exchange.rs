@@ -21,8 +21,8 @@ use tokio::time::{sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::answer::{AnswerBody, HttpResponse};
+use super::http_socket::{HttpSocket, UpgradedSocket};
 use super::routes;
-use super::visitor::{UpgradedVisitor, Visitor};
 use crate::net::connection::drain_until_closed;
 use crate::net::stall::StallGuard;
 
@@ -33,7 +33,7 @@ const HEADERS_MAX: usize = 64;
 /// A socket that became a WebSocket.
 pub(crate) struct Upgraded<T> {
     pub socket: T,
-    pub visitor: UpgradedVisitor,
+    pub http_socket: UpgradedSocket,
     /// What came behind the head.
     pub early: Vec<u8>,
 }
@@ -41,18 +41,18 @@ pub(crate) struct Upgraded<T> {
 /// Answers requests until one opens a WebSocket. `None`: there is nothing more to do with the socket.
 pub(crate) async fn serve<T>(
     socket: T,
-    visitor: Visitor,
+    http_socket: HttpSocket,
     stop: &CancellationToken,
 ) -> Option<Upgraded<T>>
 where
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let (visitor, stall) = {
-        let stall = Duration::from_millis(visitor.handles.limits().http_stall_ms);
-        (Arc::new(visitor), stall)
+    let (http_socket, stall) = {
+        let stall = Duration::from_millis(http_socket.handles.limits().http_stall_ms);
+        (Arc::new(http_socket), stall)
     };
     let socket = TokioIo::new(StallGuard::new(socket, stall));
-    let head_time = Duration::from_millis(visitor.handles.limits().handshake_timeout_ms);
+    let head_time = Duration::from_millis(http_socket.handles.limits().handshake_timeout_ms);
     let mut http = Builder::new()
         .max_headers(HEADERS_MAX)
         .max_header_size(HEAD_BYTES_MAX)
@@ -60,8 +60,8 @@ where
         .title_case_headers(true)
         .timer(TokioTimer::new())
         .header_read_timeout(head_time)
-        .serve_connection(socket, AnswerRequests(Arc::clone(&visitor)));
-    let end = converse(&mut http, &visitor, stop).await;
+        .serve_connection(socket, AnswerRequests(Arc::clone(&http_socket)));
+    let end = converse(&mut http, &http_socket, stop).await;
     let Parts {
         io,
         read_buf,
@@ -71,12 +71,12 @@ where
     drop(service);
     let mut socket = io.into_inner().into_inner();
     // The one other owner was hyper's.
-    let upgraded = Arc::into_inner(visitor).and_then(Visitor::into_upgraded);
+    let upgraded = Arc::into_inner(http_socket).and_then(HttpSocket::into_upgraded);
     match (end, upgraded) {
-        (ExchangeEnd::Over, Some(visitor)) => {
+        (ExchangeEnd::Over, Some(http_socket)) => {
             return Some(Upgraded {
                 socket,
-                visitor,
+                http_socket,
                 early: read_buf.to_vec(),
             });
         }
@@ -115,13 +115,13 @@ enum ExchangeEnd {
 
 async fn converse<T>(
     http: &mut Connection<TokioIo<StallGuard<T>>, AnswerRequests>,
-    visitor: &Visitor,
+    http_socket: &HttpSocket,
     stop: &CancellationToken,
 ) -> ExchangeEnd
 where
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let evicted = visitor.eviction();
+    let evicted = http_socket.eviction();
     let (mut stopping, mut is_waiting) = (false, true);
     loop {
         tokio::select! {
@@ -129,7 +129,7 @@ where
             ended = poll_fn(|context| Pin::new(&mut *http).poll(context)) => return match ended {
                 Ok(()) => ExchangeEnd::Over,
                 // A connection that waits for its next request just ends.
-                Err(error) if error.is_timeout() && !visitor.has_asked() => {
+                Err(error) if error.is_timeout() && !http_socket.has_asked() => {
                     ExchangeEnd::Refused(HttpResponse::too_slow())
                 }
                 // hyper has answered it.
@@ -137,19 +137,19 @@ where
                 Err(_) => ExchangeEnd::Gone,
             },
             () = stop.cancelled(), if !stopping => {
-                if !visitor.has_asked() {
+                if !http_socket.has_asked() {
                     return ExchangeEnd::Gone;
                 }
                 stopping = true;
                 // What is being answered is answered.
                 Pin::new(&mut *http).graceful_shutdown();
             }
-            () = evicted.cancelled() => return match visitor.has_asked() {
+            () = evicted.cancelled() => return match http_socket.has_asked() {
                 false => ExchangeEnd::Refused(HttpResponse::crowded()),
                 true => ExchangeEnd::Gone,
             },
-            () = sleep_until(visitor.deadline), if is_waiting => {
-                if !visitor.has_asked() {
+            () = sleep_until(http_socket.deadline), if is_waiting => {
+                if !http_socket.has_asked() {
                     return ExchangeEnd::Refused(HttpResponse::too_slow());
                 }
                 // From its first request on, `routes` looks at the time.
@@ -160,7 +160,7 @@ where
 }
 
 /// What hyper calls for each request.
-struct AnswerRequests(Arc<Visitor>);
+struct AnswerRequests(Arc<HttpSocket>);
 
 impl Service<Request<Incoming>> for AnswerRequests {
     type Response = Response<AnswerBody>;
@@ -168,8 +168,8 @@ impl Service<Request<Incoming>> for AnswerRequests {
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
-        let visitor = Arc::clone(&self.0);
-        visitor.note_request();
-        Box::pin(async move { Ok(routes::answer(request, &visitor).await) })
+        let http_socket = Arc::clone(&self.0);
+        http_socket.note_request();
+        Box::pin(async move { Ok(routes::answer(request, &http_socket).await) })
     }
 }

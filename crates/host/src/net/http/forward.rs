@@ -11,8 +11,8 @@ use hyper::http::request::Parts;
 
 use super::answer::{AnswerBody, HttpResponse};
 use super::gate::Headers;
+use super::http_socket::HttpSocket;
 use super::query::values_of;
-use super::visitor::Visitor;
 use super::{content, token};
 use crate::cluster::PeerNode;
 
@@ -20,19 +20,19 @@ use crate::cluster::PeerNode;
 pub(super) async fn find_owner(
     parts: &Parts,
     headers: &Headers<'_>,
-    visitor: &Visitor,
+    http_socket: &HttpSocket,
 ) -> Result<Option<PeerNode>, HttpResponse> {
-    let handles = &visitor.handles;
+    let handles = &http_socket.handles;
     let (Some(relays), Some(accounts)) = (handles.relays(), handles.accounts()) else {
         return Ok(None); // there are no others
     };
     let (path, query) = (parts.uri.path(), parts.uri.query().unwrap_or(""));
     let has_misplaced_token = path.starts_with("/api/") && values_of(query, "tkn").next().is_some();
-    if visitor.is_forwarded() || has_misplaced_token {
+    if http_socket.is_forwarded() || has_misplaced_token {
         return Ok(None); // this node answers, or refuses
     }
     let space = match path.strip_prefix("/content/") {
-        Some(name) => content::find_space(name, query, visitor).await?,
+        Some(name) => content::find_space(name, query, http_socket).await?,
         None => token::find_space(headers, query, accounts).await?,
     };
     let Some(space) = space else {
@@ -41,7 +41,7 @@ pub(super) async fn find_owner(
     let owner = relays.find_owner(&space).await;
     let owner = owner.map_err(token::refuse_relay)?;
     if owner.is_some() {
-        visitor.admit()?;
+        http_socket.admit()?;
     }
     Ok(owner)
 }
@@ -51,12 +51,14 @@ pub(super) async fn pass_on(
     parts: &Parts,
     body: Incoming,
     owner: &PeerNode,
-    (visitor, goes_on): (&Visitor, bool),
+    (http_socket, goes_on): (&HttpSocket, bool),
 ) -> Result<Response<AnswerBody>, HttpResponse> {
-    let Some(relays) = visitor.handles.relays() else {
+    let Some(relays) = http_socket.handles.relays() else {
         return Err(HttpResponse::elsewhere());
     };
-    let answered = relays.forward(owner, parts, body, visitor.address).await;
+    let answered = relays
+        .forward(owner, parts, body, http_socket.address)
+        .await;
     let answer = answered.map_err(token::refuse_relay)?;
     let mut answer = answer.map(Either::Right);
     let connection = match goes_on {

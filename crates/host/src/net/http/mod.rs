@@ -10,6 +10,7 @@ mod content;
 mod exchange;
 mod forward;
 mod gate;
+mod http_socket;
 mod local_user;
 mod page;
 mod query;
@@ -18,12 +19,11 @@ mod routes;
 mod spaces;
 mod token;
 mod upgrade;
-mod visitor;
 
 pub(crate) use answer::AnswerBody;
 pub(super) use exchange::{Upgraded, refuse_plain, serve};
+pub(super) use http_socket::{HttpSocket, UpgradedSocket, UpgradedWay};
 pub(crate) use routes::answer_forwarded;
-pub(super) use visitor::{UpgradedVisitor, UpgradedWay, Visitor};
 
 #[cfg(test)]
 mod tests;

@@ -18,8 +18,8 @@ use serde_json::json;
 use super::answer::{AnswerBody, HttpResponse};
 use super::api::{self, ApiRequest};
 use super::gate::{self, Headers};
+use super::http_socket::{HttpSocket, UpgradedWay, refuse_silent};
 use super::query::one_value;
-use super::visitor::{UpgradedWay, Visitor, refuse_silent};
 use super::{content, forward, page, spaces, token, upgrade};
 use crate::cluster::PeerNode;
 use crate::devices::DeviceScope;
@@ -27,16 +27,19 @@ use crate::net::access::Access;
 use crate::net::{Admission, SpaceHandles};
 
 /// Answers a request, or opens a WebSocket.
-pub(super) async fn answer(request: Request<Incoming>, visitor: &Visitor) -> Response<AnswerBody> {
+pub(super) async fn answer(
+    request: Request<Incoming>,
+    http_socket: &HttpSocket,
+) -> Response<AnswerBody> {
     let (parts, body) = request.into_parts();
     let headers = Headers(&parts.headers);
     let goes_on = parts.version == Version::HTTP_11 && !headers.lists(CONNECTION, "close");
-    match route(&parts, &headers, body, visitor).await {
-        Ok(Routed::Answer(answer)) => answer.into_hyper(goes_on && !visitor.is_late()),
+    match route(&parts, &headers, body, http_socket).await {
+        Ok(Routed::Answer(answer)) => answer.into_hyper(goes_on && !http_socket.is_late()),
         Ok(Routed::WebSocket { accept }) => upgrade::answer(&headers, &accept),
         Ok(Routed::Owner(owner, body)) => {
-            let goes_on = goes_on && !visitor.is_late();
-            let answered = forward::pass_on(&parts, body, &owner, (visitor, goes_on)).await;
+            let goes_on = goes_on && !http_socket.is_late();
+            let answered = forward::pass_on(&parts, body, &owner, (http_socket, goes_on)).await;
             answered.unwrap_or_else(|refusal| refusal.into_hyper(goes_on))
         }
         Err(refusal) => {
@@ -61,19 +64,19 @@ pub(crate) async fn answer_forwarded(
     handles: Arc<SpaceHandles>,
     client: SocketAddr,
 ) -> Response<AnswerBody> {
-    answer(request, &Visitor::forwarded(handles, client)).await
+    answer(request, &HttpSocket::forwarded(handles, client)).await
 }
 
 async fn route(
     parts: &Parts,
     headers: &Headers<'_>,
     body: Incoming,
-    visitor: &Visitor,
+    http_socket: &HttpSocket,
 ) -> Result<Routed, HttpResponse> {
     // The names that the listener answers to are the same for all of its spaces.
-    let first = visitor.handles.first().admission;
+    let first = http_socket.handles.first().admission;
     // Where it was passed on, the other node has checked what it answers to.
-    if !visitor.is_forwarded() {
+    if !http_socket.is_forwarded() {
         gate::check(headers, &first)?;
     }
     if parts.uri.authority().is_some() {
@@ -85,8 +88,8 @@ async fn route(
     let (path, query) = (parts.uri.path(), parts.uri.query().unwrap_or(""));
     let is_upgrade = upgrade::is_asked_for(headers);
     match path {
-        "/healthz" | "/readyz" => return answer_probe(&parts.method, path, visitor),
-        "/proof" => return answer_proof(&parts.method, query, visitor),
+        "/healthz" | "/readyz" => return answer_probe(&parts.method, path, http_socket),
+        "/proof" => return answer_proof(&parts.method, query, http_socket),
         // A client that opens a WebSocket there is not asking for the page, nor is one that sends something.
         "/" if is_upgrade || !is_read(&parts.method) => {}
         path => {
@@ -104,12 +107,12 @@ async fn route(
     }
     if !is_upgrade
         && path != "/api/pair"
-        && let Some(owner) = forward::find_owner(parts, headers, visitor).await?
+        && let Some(owner) = forward::find_owner(parts, headers, http_socket).await?
     {
         return Ok(Routed::Owner(Box::new(owner), body));
     }
     if let Some(name) = path.strip_prefix("/content/") {
-        let answer = content::answer(&parts.method, name, query, headers, visitor);
+        let answer = content::answer(&parts.method, name, query, headers, http_socket);
         return answer.await.map(Routed::Answer);
     }
     if path.starts_with("/api/") {
@@ -118,12 +121,12 @@ async fn route(
             path,
             query,
             headers,
-            visitor,
+            http_socket,
             admission: &first,
         };
         return api::answer(&request, body).await.map(Routed::Answer);
     }
-    route_with_token(parts, headers, &body, visitor).await
+    route_with_token(parts, headers, &body, http_socket).await
 }
 
 /// What is served to whoever has a token: the space that it names is here, or elsewhere.
@@ -131,11 +134,11 @@ async fn route_with_token(
     parts: &Parts,
     headers: &Headers<'_>,
     body: &Incoming,
-    visitor: &Visitor,
+    http_socket: &HttpSocket,
 ) -> Result<Routed, HttpResponse> {
     let (path, query) = (parts.uri.path(), parts.uri.query().unwrap_or(""));
     let is_upgrade = upgrade::is_asked_for(headers);
-    let (way, access) = token::identify(headers, query, visitor, is_upgrade).await?;
+    let (way, access) = token::identify(headers, query, http_socket, is_upgrade).await?;
     if let UpgradedWay::Here(handle) = &way {
         refuse_silent(handle)?;
     }
@@ -145,22 +148,22 @@ async fn route_with_token(
     let handle = match way {
         UpgradedWay::Here(handle) => handle,
         way @ UpgradedWay::There(_) => {
-            return open_websocket(parts, headers, body, (access, way), visitor).await;
+            return open_websocket(parts, headers, body, (access, way), http_socket).await;
         }
     };
     match path {
         "/status" => {
-            visitor.admit()?;
+            http_socket.admit()?;
             return Ok(Routed::Answer(describe_status(&handle.admission)));
         }
         "/spaces" => {
-            visitor.admit()?;
-            return spaces::answer(&handle, &access, visitor)
+            http_socket.admit()?;
+            return spaces::answer(&handle, &access, http_socket)
                 .await
                 .map(Routed::Answer);
         }
         "/metrics" => {
-            visitor.admit()?;
+            http_socket.admit()?;
             if access.role() < Role::Owner {
                 let text = "metrics are for owners of the space\n";
                 return Err(HttpResponse::new(403, text));
@@ -172,7 +175,7 @@ async fn route_with_token(
         _ => return Err(HttpResponse::new(404, "there is nothing at this address\n")),
     }
     let way = UpgradedWay::Here(handle);
-    open_websocket(parts, headers, body, (access, way), visitor).await
+    open_websocket(parts, headers, body, (access, way), http_socket).await
 }
 
 async fn open_websocket(
@@ -180,7 +183,7 @@ async fn open_websocket(
     headers: &Headers<'_>,
     body: &Incoming,
     (access, way): (Access, UpgradedWay),
-    visitor: &Visitor,
+    http_socket: &HttpSocket,
 ) -> Result<Routed, HttpResponse> {
     if !access.may(DeviceScope::Use) {
         let text = "this device may not use sessions; pair it again\n";
@@ -201,7 +204,7 @@ async fn open_websocket(
         let found = handle.admission.place_in_space().await;
         place = found.map_err(|why| HttpResponse::text(429, format!("{why}\n")))?;
     }
-    visitor.upgrade(access, way, place)?;
+    http_socket.upgrade(access, way, place)?;
     Ok(Routed::WebSocket { accept })
 }
 
@@ -213,10 +216,14 @@ fn refuse_method() -> HttpResponse {
     HttpResponse::new(405, "only GET is served here\n")
 }
 
-fn answer_probe(method: &Method, path: &str, visitor: &Visitor) -> Result<Routed, HttpResponse> {
+fn answer_probe(
+    method: &Method,
+    path: &str,
+    http_socket: &HttpSocket,
+) -> Result<Routed, HttpResponse> {
     match (
         *method == Method::GET,
-        path == "/healthz" || visitor.handles.is_ready(),
+        path == "/healthz" || http_socket.handles.is_ready(),
     ) {
         (false, _) => Err(refuse_method()),
         (true, true) => Ok(Routed::Answer(HttpResponse::new(200, "ok\n"))),
@@ -226,15 +233,19 @@ fn answer_probe(method: &Method, path: &str, visitor: &Visitor) -> Result<Routed
 
 /// A client sends its token over the very connection that was proven, so it stays open; asking for proofs does not extend
 /// the time for that.
-fn answer_proof(method: &Method, query: &str, visitor: &Visitor) -> Result<Routed, HttpResponse> {
+fn answer_proof(
+    method: &Method,
+    query: &str,
+    http_socket: &HttpSocket,
+) -> Result<Routed, HttpResponse> {
     if *method != Method::GET {
         return Err(refuse_method());
     }
-    if visitor.is_late() {
+    if http_socket.is_late() {
         return Err(HttpResponse::too_slow());
     }
     let space = one_value(query, "space");
-    let handle = visitor.handles.named(space.as_deref());
+    let handle = http_socket.handles.named(space.as_deref());
     let unknown = || HttpResponse::new(404, "this host has no space of that name\n");
     let handle = handle.ok_or_else(unknown)?;
     let proof = token::prove(query, handle.admission.token.as_deref())?;

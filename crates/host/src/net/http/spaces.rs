@@ -6,16 +6,17 @@
 use serde_json::{Value, json};
 
 use super::answer::HttpResponse;
-use super::visitor::Visitor;
+use super::http_socket::HttpSocket;
 use crate::net::SpaceHandle;
 use crate::net::access::Access;
 
 pub(super) async fn answer(
     handle: &SpaceHandle,
     access: &Access,
-    visitor: &Visitor,
+    http_socket: &HttpSocket,
 ) -> Result<HttpResponse, HttpResponse> {
-    let (Access::Account(granted), Some(accounts)) = (access, visitor.handles.accounts()) else {
+    let (Access::Account(granted), Some(accounts)) = (access, http_socket.handles.accounts())
+    else {
         // The token of a data directory is for its space alone, and nobody's in particular.
         let space = json!({"name": &*handle.name, "role": access.role().name(), "current": true});
         return Ok(list(&Value::Null, &json!([space])));

@@ -42,9 +42,9 @@ fn talk(bytes: &[u8], admission: &Arc<Admission>) -> String {
         let (queue, _inbox) = tokio::sync::mpsc::channel(1);
         let handle = SpaceHandle::new("", Arc::clone(admission), queue);
         let handles = Arc::new(SpaceHandles::new(handle, Vec::new()));
-        let visitor = Visitor::new(handles, address, Handshakes::new(1).begin());
+        let http_socket = HttpSocket::new(handles, address, Handshakes::new(1).begin());
         let stop = CancellationToken::new();
-        let served = serve(near, visitor, &stop);
+        let served = serve(near, http_socket, &stop);
         let asked = async {
             far.write_all(bytes).await.unwrap();
             let mut answer = Vec::new();

@@ -13,8 +13,8 @@ use wire::percent;
 
 use super::answer::HttpResponse;
 use super::gate::Headers;
+use super::http_socket::{HttpSocket, UpgradedWay};
 use super::query::values_of;
-use super::visitor::{UpgradedWay, Visitor};
 use crate::accounts::{AccountToken, Accounts, GrantedToken, TokenRefusal};
 use crate::cluster::{Reached, RelayRefusal, RelayedClient};
 use crate::net::access::Access;
@@ -33,19 +33,19 @@ const NONCE_DIGITS: usize = 32;
 pub(super) async fn identify(
     headers: &Headers<'_>,
     query: &str,
-    visitor: &Visitor,
+    http_socket: &HttpSocket,
     opens_websocket: bool,
 ) -> Result<(UpgradedWay, Access), HttpResponse> {
     let presented = presented_tokens(headers, query);
     let is_of_account = presented.iter().any(|it| AccountToken::is_claimed(it));
-    if let Some(accounts) = visitor.handles.accounts().filter(|_| is_of_account) {
+    if let Some(accounts) = http_socket.handles.accounts().filter(|_| is_of_account) {
         let granted = check_account(accounts, &presented).await?;
-        let way = find_way(&granted, visitor, opens_websocket).await?;
+        let way = find_way(&granted, http_socket, opens_websocket).await?;
         return Ok((way, Access::Account(granted)));
     }
-    let address = visitor.address.ip();
+    let address = http_socket.address.ip();
     let check = |handle: &SpaceHandle| check(&presented, &handle.admission, address);
-    let (handle, access) = visitor.handles.open(check)?;
+    let (handle, access) = http_socket.handles.open(check)?;
     Ok((UpgradedWay::Here(handle), access))
 }
 
@@ -53,13 +53,13 @@ pub(super) async fn identify(
 pub(super) async fn identify_by_header(
     headers: &Headers<'_>,
     query: &str,
-    visitor: &Visitor,
+    http_socket: &HttpSocket,
 ) -> Result<(SpaceHandle, Access), HttpResponse> {
     if values_of(query, "tkn").next().is_some() {
         let text = "a token is sent here in Authorization: Bearer ..., not in the address\n";
         return Err(HttpResponse::new(401, text));
     }
-    match identify(headers, query, visitor, false).await? {
+    match identify(headers, query, http_socket, false).await? {
         (UpgradedWay::Here(handle), access) => Ok((handle, access)),
         (UpgradedWay::There(_), _) => Err(HttpResponse::elsewhere()),
     }
@@ -68,12 +68,12 @@ pub(super) async fn identify_by_header(
 /// The way to the space of an account.
 async fn find_way(
     granted: &GrantedToken,
-    visitor: &Visitor,
+    http_socket: &HttpSocket,
     opens_websocket: bool,
 ) -> Result<UpgradedWay, HttpResponse> {
     let space = &granted.space_name;
-    let Some(relays) = visitor.handles.relays() else {
-        let handle = visitor.handles.named(Some(space));
+    let Some(relays) = http_socket.handles.relays() else {
+        let handle = http_socket.handles.named(Some(space));
         return handle
             .map(UpgradedWay::Here)
             .ok_or_else(HttpResponse::elsewhere);
@@ -87,7 +87,7 @@ async fn find_way(
         token: granted.id.clone(),
         principal: granted.principal_name.clone(),
         role: granted.role.name().to_owned(),
-        address: visitor.address,
+        address: http_socket.address,
     };
     match relays.reach(&client).await.map_err(refuse_relay)? {
         Reached::Here(handle) => Ok(UpgradedWay::Here(handle)),

@@ -42,7 +42,7 @@ export function mountSessions(container, context) {
 
   /** @param {any} group */
   function createGroup(group) {
-    const name = h('span', { dir: 'auto' });
+    const name = h('span.truncate', { dir: 'auto' });
     const count = h('span.group-count');
     const list = h('ul');
     const element = h('section.session-group', { data: { state: group.state } }, h('h2.group-name', { title: group.folder }, name, count), list);

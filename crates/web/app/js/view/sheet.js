@@ -286,7 +286,7 @@ function buildSheet() {
   const dialog = h('dialog.sheet', { 'aria-labelledby': 'sheet-title' },
     h('div.sheet-inner', null,
       h('header.sheet-head', null,
-        title, h('span.row.sheet-steps', null, count, before, after, close), placeLine),
+        placeLine, h('span.row.sheet-steps', null, count, before, after, close), title),
       body, connection, stateLine, foot));
   document.body.append(dialog);
   return { dialog, title, place: placeLine, count, before, after, close, body, connection, foot, state, stateLine };

@@ -37,11 +37,11 @@ pub(super) async fn pair(
     body: Incoming,
 ) -> Result<HttpResponse, HttpResponse> {
     let given: PairRequest = body::read_json(request, body, BODY_BYTES_MAX).await?;
-    let handles = request.visitor.handles.iter();
+    let handles = request.http_socket.handles.iter();
     let stores: Vec<Arc<Devices>> = handles
         .map(|handle| Arc::clone(&handle.admission.devices))
         .collect();
-    let peer = request.visitor.address;
+    let peer = request.http_socket.address;
     let paired = on_disk(move || {
         let caller = PairingCaller {
             address: Some(peer.ip()),

@@ -19,8 +19,8 @@ use kernel::Role;
 
 use super::answer::HttpResponse;
 use super::gate::Headers;
+use super::http_socket::{HttpSocket, refuse_silent};
 use super::token;
-use super::visitor::{Visitor, refuse_silent};
 use crate::devices::DeviceScope;
 use crate::net::Admission;
 use crate::net::access::Access;
@@ -36,7 +36,7 @@ pub(super) struct ApiRequest<'a> {
     pub(super) path: &'a str,
     pub(super) query: &'a str,
     pub(super) headers: &'a Headers<'a>,
-    pub(super) visitor: &'a Visitor,
+    pub(super) http_socket: &'a HttpSocket,
     /// Of the space that it is for, as far as that is known.
     pub(super) admission: &'a Admission,
 }
@@ -51,11 +51,11 @@ pub(super) async fn answer(
         (_, "/api/pair") => return Err(refuse_method("POST")),
         _ => {}
     }
-    let visitor = request.visitor;
-    let identify = token::identify_by_header(request.headers, request.query, visitor);
+    let http_socket = request.http_socket;
+    let identify = token::identify_by_header(request.headers, request.query, http_socket);
     let (handle, access) = identify.await?;
     refuse_silent(&handle)?;
-    visitor.admit()?;
+    http_socket.admit()?;
     let request = &ApiRequest {
         admission: &handle.admission,
         ..*request

@@ -17,14 +17,14 @@ const ADDRESSES_MAX: usize = 16;
 
 /// Which addresses are asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reach {
+pub(super) enum AllowedAddresses {
     /// Whoever named the server is on this machine, so the rules for the server's URL are enough.
     Own,
     /// A machine elsewhere named it: this one is not made to ask itself or its own network, whatever a name resolves to.
     Public,
 }
 
-impl Reach {
+impl AllowedAddresses {
     /// A client for requests to an address, if that may be asked.
     pub(super) async fn client(self, url: &Url) -> Result<Client, DocumentError> {
         let addresses = self.resolve(url).await?;
@@ -112,11 +112,11 @@ mod tests {
             "https://127.0.0.1/",
             "https://[::1]/",
         ] {
-            let refused = Reach::Public.client(&url(here)).await.map(drop);
+            let refused = AllowedAddresses::Public.client(&url(here)).await.map(drop);
             assert_eq!(refused, Err(DocumentError::NotPublic), "{here}");
-            assert_eq!(Reach::Own.check(&url(here)).await, Ok(()));
+            assert_eq!(AllowedAddresses::Own.check(&url(here)).await, Ok(()));
         }
         let public = url("https://1.1.1.1/");
-        assert_eq!(Reach::Public.check(&public).await, Ok(()));
+        assert_eq!(AllowedAddresses::Public.check(&public).await, Ok(()));
     }
 }

@@ -20,7 +20,7 @@ use crate::net::handshakes::{Handshake, Handshakes};
 use crate::net::space_handles::{SpaceHandle, SpaceHandles};
 
 /// One socket.
-pub(crate) struct Visitor {
+pub(crate) struct HttpSocket {
     /// The spaces that it may ask for.
     pub(super) handles: Arc<SpaceHandles>,
     pub(super) address: SocketAddr,
@@ -28,24 +28,24 @@ pub(crate) struct Visitor {
     pub(super) deadline: Instant,
     /// It came to another node, which passes its request on.
     is_forwarded: bool,
-    state: Mutex<VisitorState>,
+    state: Mutex<HttpSocketState>,
 }
 
-struct VisitorState {
-    standing: VisitorStanding,
+struct HttpSocketState {
+    standing: HttpSocketStanding,
     has_asked: bool,
 }
 
-enum VisitorStanding {
+enum HttpSocketStanding {
     /// It may be sent away when its place is needed (ADR 0025).
     Unknown(Handshake),
     Admitted(HttpSlot),
     /// The answer that opens the WebSocket is on its way.
-    Upgrading(UpgradedVisitor),
+    Upgrading(UpgradedSocket),
 }
 
 /// What a socket becomes that is upgraded.
-pub(crate) struct UpgradedVisitor {
+pub(crate) struct UpgradedSocket {
     pub(crate) slot: ConnectionSlot,
     pub(crate) access: Access,
     pub(crate) way: UpgradedWay,
@@ -59,7 +59,7 @@ pub(crate) enum UpgradedWay {
     There(Box<OwnerSocket>),
 }
 
-impl Visitor {
+impl HttpSocket {
     pub(crate) fn new(
         handles: Arc<SpaceHandles>,
         address: SocketAddr,
@@ -71,8 +71,8 @@ impl Visitor {
             address,
             deadline: Instant::now() + time,
             is_forwarded: false,
-            state: Mutex::new(VisitorState {
-                standing: VisitorStanding::Unknown(handshake),
+            state: Mutex::new(HttpSocketState {
+                standing: HttpSocketStanding::Unknown(handshake),
                 has_asked: false,
             }),
         }
@@ -91,7 +91,7 @@ impl Visitor {
         self.is_forwarded
     }
 
-    fn lock(&self) -> MutexGuard<'_, VisitorState> {
+    fn lock(&self) -> MutexGuard<'_, HttpSocketState> {
         // Every change here is complete before the lock is given back.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -116,8 +116,8 @@ impl Visitor {
     /// Cancelled when the place of a socket without a secret is needed for another.
     pub(crate) fn eviction(&self) -> CancellationToken {
         match &self.lock().standing {
-            VisitorStanding::Unknown(handshake) => handshake.eviction(),
-            VisitorStanding::Admitted(_) | VisitorStanding::Upgrading(_) => {
+            HttpSocketStanding::Unknown(handshake) => handshake.eviction(),
+            HttpSocketStanding::Admitted(_) | HttpSocketStanding::Upgrading(_) => {
                 CancellationToken::new()
             }
         }
@@ -125,17 +125,17 @@ impl Visitor {
 
     /// It has shown no secret in the time for that.
     pub(super) fn is_late(&self) -> bool {
-        let is_unknown = matches!(self.lock().standing, VisitorStanding::Unknown(_));
+        let is_unknown = matches!(self.lock().standing, HttpSocketStanding::Unknown(_));
         is_unknown && Instant::now() >= self.deadline
     }
 
     /// A secret was shown: from now on it is one of `connections_max`.
     pub(super) fn admit(&self) -> Result<(), HttpResponse> {
         let mut state = self.lock();
-        if matches!(state.standing, VisitorStanding::Unknown(_)) {
+        if matches!(state.standing, HttpSocketStanding::Unknown(_)) {
             let slot = self.handles.first().admission.try_admit_http();
             let slot = slot.ok_or_else(HttpResponse::full)?;
-            state.standing = VisitorStanding::Admitted(slot);
+            state.standing = HttpSocketStanding::Admitted(slot);
         }
         Ok(())
     }
@@ -154,21 +154,21 @@ impl Visitor {
         };
         let slot = match &state.standing {
             // Its own slot is the one that it gets.
-            VisitorStanding::Admitted(slot) => Some(slot.become_connection()),
-            VisitorStanding::Unknown(_) => admission.try_admit(),
-            VisitorStanding::Upgrading(_) => None,
+            HttpSocketStanding::Admitted(slot) => Some(slot.become_connection()),
+            HttpSocketStanding::Unknown(_) => admission.try_admit(),
+            HttpSocketStanding::Upgrading(_) => None,
         };
         let slot = slot.ok_or_else(HttpResponse::full)?.in_space(place);
-        state.standing = VisitorStanding::Upgrading(UpgradedVisitor { slot, access, way });
+        state.standing = HttpSocketStanding::Upgrading(UpgradedSocket { slot, access, way });
         Ok(())
     }
 
     /// What the socket became, if it was upgraded.
-    pub(super) fn into_upgraded(self) -> Option<UpgradedVisitor> {
+    pub(super) fn into_upgraded(self) -> Option<UpgradedSocket> {
         let state = self.state.into_inner();
         match state.unwrap_or_else(PoisonError::into_inner).standing {
-            VisitorStanding::Upgrading(upgraded) => Some(upgraded),
-            VisitorStanding::Unknown(_) | VisitorStanding::Admitted(_) => None,
+            HttpSocketStanding::Upgrading(upgraded) => Some(upgraded),
+            HttpSocketStanding::Unknown(_) | HttpSocketStanding::Admitted(_) => None,
         }
     }
 }
