@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use crate::repository::Repository;
 use crate::{
-    adrs, assertions, cli_protocol, cycles, edges, files, lints, map_index, owners, page_source,
+    adrs, architecture, assertions, cli_protocol, cycles, edges, files, lints, map_index, owners, page_source,
     page_types, phases, rules, silence, test_files, types, words,
 };
 
@@ -20,6 +20,7 @@ pub(crate) const CHECKS: &[Check] = &[
     ("rules", rules::check_rules),
     ("citations", rules::check_citations),
     ("adrs", adrs::check_adrs),
+    ("architecture", architecture::check_architecture),
     ("types", types::check_types),
     ("words", words::check_words),
     ("cycles", cycles::check_cycles),

@@ -2,6 +2,7 @@
 //! are cited, cycles, silence, names. `cargo test` runs them; `cargo run -p xtask -- tidy` prints what they find.
 
 mod adrs;
+mod architecture;
 mod assertions;
 mod checks;
 mod cli_protocol;

@@ -26,7 +26,7 @@ pub enum AgentEvent {
         part: u64,
         kind: TextKind,
     },
-    /// More text for an open part. One event is one action on the wire: events are never merged.
+    /// More text for an open part. One event is one action on the wire, unless the agent lets pieces be joined ([`crate::Agent::joins_text`]).
     Text {
         part: u64,
         text: String,
@@ -41,7 +41,7 @@ pub enum AgentEvent {
     /// Opaque, at most `checkpoint_bytes_max`; handed back when the turn is resumed (G-04).
     Checkpoint(Bytes),
     /// What the agent wants to know again in later turns of this chat: text, opaque, at most [`CHAT_NOTES_BYTES_MAX`].
-    /// Replaces what was noted before. A fork of the chat begins without it; turns that are cut off leave it as it is.
+    /// Replaces what was noted before. A fork of the chat begins with its source's, a side chat without; turns that are cut off leave it as it is.
     /// [`crate::AgentReply::ChatNoted`] follows when it is on the disk.
     ChatNotes(Bytes),
     /// The user chose another value of a setting of the session, in answer to a call. A value that the setting cannot have is

@@ -1,4 +1,4 @@
-//! What an agent asks of the host alone: none of it reaches the kernel.
+//! What the host does for an agent: none of it is an event of the turn.
 //!
 //! Must not know: where bodies, messages and records lie.
 

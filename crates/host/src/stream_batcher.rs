@@ -1,4 +1,4 @@
-//! Batching of streams, the one place that lets anything wait (G-47): a piece that comes after a pause goes at once; pieces
+//! Batching of streams, the one place that lets an agent's events wait (G-47): a piece that comes after a pause goes at once; pieces
 //! that come soon after the last commit of their stream go together when that time is over.
 //!
 //! Pieces wait here whether they come through the kernel's queue or, while the kernel's task is going to look here anyway,

@@ -1,4 +1,4 @@
-//! Which role each request and each action needs. Nothing here is decided by default: what is new has to be put in its place.
+//! Which role each request and each action needs. No request and no kind of channel is decided by default: a new one has to be put in its place.
 
 use wire::action::{ActionError, ClientAction, RootAction};
 use wire::methods::{Call, ResourceCall};
