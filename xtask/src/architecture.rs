@@ -34,7 +34,10 @@ fn unlisted_files(page: &str, names: &[&str]) -> Result<Vec<String>> {
     let files = names.iter().filter(|name| !is_test_file(name));
     let files = files.filter_map(|name| name.strip_prefix(KERNEL));
     let entries: BTreeSet<&str> = files
-        .map(|file| file.split_once('/').map_or(file, |(directory, _)| directory))
+        .map(|file| {
+            file.split_once('/')
+                .map_or(file, |(directory, _)| directory)
+        })
         .map(|entry| entry.strip_suffix(".rs").unwrap_or(entry))
         .filter(|entry| *entry != "lib")
         .collect();
@@ -86,7 +89,10 @@ mod tests {
 
     #[test]
     fn a_path_that_leads_nowhere_is_found() {
-        let names = ["crates/kernel/src/pending.rs", "crates/kernel/src/turn/end.rs"];
+        let names = [
+            "crates/kernel/src/pending.rs",
+            "crates/kernel/src/turn/end.rs",
+        ];
         let dead = dead_paths(PAGE, &names).unwrap();
         assert_eq!(
             dead,

@@ -6,8 +6,8 @@ use anyhow::Result;
 
 use crate::repository::Repository;
 use crate::{
-    adrs, architecture, assertions, cli_protocol, cycles, edges, files, lints, map_index, owners, page_source,
-    page_types, phases, rules, silence, test_files, types, words,
+    adrs, architecture, assertions, cli_protocol, cycles, edges, files, lints, map_index, owners,
+    page_source, page_types, phases, rules, silence, test_files, types, words,
 };
 
 /// A check by name: what it finds wrong, one finding a line or more.

@@ -245,6 +245,19 @@ fn a_terminal_ends_with_its_session_and_by_disposal() {
     assert_eq!(listed(&bob), Vec::<Value>::new());
 }
 
+#[test]
+fn anybody_disposes_of_a_terminal_that_has_ended() {
+    let mut s = Scenario::new();
+    let ann = s.client("ann").opens_chat();
+    let bob = s.client("bob").joins(&ann);
+    created(&ann, "ann");
+    let dispose = json!({"channel": TERMINAL});
+    assert_eq!(bob.is_denied("disposeTerminal", dispose.clone()), -32009);
+    happens(&mut s, vec![TerminalChange::Exited { exit_code: Some(0) }]);
+    assert_eq!(bob.asks("disposeTerminal", dispose), Ok(Value::Null));
+    assert_eq!(listed(&ann), Vec::<Value>::new());
+}
+
 // Clients of older versions name no chat where a terminal is for a session.
 #[test]
 fn a_client_of_0_8_makes_a_terminal_for_a_session() {

@@ -127,7 +127,9 @@ pub(super) fn gather_disposal(
         return Err(uri::not_found(kernel, &uri).into());
     };
     let own = kernel.ready(peer).map(|ready| ready.client_id.as_str());
-    let holder = state.holder().filter(|holder| own != Some(holder));
+    // Nothing runs in one that has ended: whoever held it holds nothing.
+    let holder = state.holder().filter(|_| state.is_running());
+    let holder = holder.filter(|holder| own != Some(holder));
     if holder.is_some_and(|holder| kernel.peers().is_connected(holder)) {
         let message = "another client holds this terminal";
         return Err(RpcError::new(code::PERMISSION_DENIED, message).into());
