@@ -49,7 +49,8 @@ contract! {
         a_body_ages_from_when_it_was_last_put, a_body_stored_again_is_not_removed,
         a_removed_body_is_gone_and_can_be_stored_again, buckets_divide_all_bodies,
         one_body_can_be_put_by_many_at_once, an_unsynced_body_is_read_and_ages_like_any_other,
-        a_body_made_durable_is_there_after_a_crash, what_is_not_there_cannot_be_made_durable
+        a_body_made_durable_is_there_after_a_crash, what_is_not_there_cannot_be_made_durable,
+        many_can_put_one_body_either_way_and_make_it_durable
     }
 }
 
@@ -341,4 +342,26 @@ fn what_is_not_there_cannot_be_made_durable(fixture: &mut Fixture) {
         fixture.store.make_durable(&gone),
         Err(BlobError::Lost(gone))
     );
+}
+
+fn many_can_put_one_body_either_way_and_make_it_durable(fixture: &mut Fixture) {
+    let body = "of many";
+    let digest = digest_of(body.as_bytes());
+    let store = &*fixture.store;
+    std::thread::scope(|scope| {
+        for worker in 0..4_i64 {
+            scope.spawn(move || {
+                let put = match worker {
+                    0 => store.put_named(&digest, body.as_bytes(), at(worker)),
+                    _ => store.put_unsynced(&digest, body.as_bytes(), at(worker)),
+                };
+                put.unwrap();
+                store.make_durable(&digest).unwrap();
+            });
+        }
+    });
+    assert_eq!(fixture.list_older_than(3), [], "the last time counts");
+    fixture.reopen();
+    assert_eq!(fixture.read(&digest).as_deref(), Some(body));
+    assert_eq!(fixture.list_older_than(4), [digest]);
 }

@@ -29,6 +29,8 @@ pub struct FileBlobs {
     named: PathBuf,
     unnamed: PathBuf,
     next_unnamed: AtomicU64,
+    /// How a file or a directory gets to the disk; tests have disks that fail.
+    sync: fn(&File) -> io::Result<()>,
     /// Held while a name appears, is renewed or goes: what was just put must not go with what was old.
     naming: Mutex<Names>,
 }
@@ -81,6 +83,7 @@ impl FileBlobs {
             named: root.join("sha256"),
             unnamed: root.join("tmp"),
             next_unnamed: AtomicU64::new(0),
+            sync: File::sync_all,
             naming: Mutex::new(Names {
                 synced: SyncedBuckets([false; 256]),
                 unsynced: BTreeMap::new(),
@@ -89,9 +92,9 @@ impl FileBlobs {
     }
 
     fn prepare(&self, data: &Path, root: &Path) -> io::Result<()> {
-        make_private_dir(root, data)?;
-        make_private_dir(&self.named, root)?;
-        make_private_dir(&self.unnamed, root)?;
+        self.make_private_dir(root, data)?;
+        self.make_private_dir(&self.named, root)?;
+        self.make_private_dir(&self.unnamed, root)?;
         for entry in fs::read_dir(&self.unnamed)? {
             fs::remove_file(entry?.path())?;
         }
@@ -130,22 +133,70 @@ impl FileBlobs {
         Ok(true)
     }
 
+    /// Counts a body that is there already, with a name or without, as put now.
+    fn renew_any(
+        &self,
+        names: &mut Names,
+        digest: &Digest,
+        bytes: u64,
+        now: Timestamp,
+    ) -> io::Result<bool> {
+        if let Some(unsynced) = names.unsynced.get_mut(digest) {
+            unsynced.put_at = unsynced.put_at.max(now);
+            return Ok(true);
+        }
+        self.renew(digest, bytes, now)
+    }
+
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        (self.sync)(&File::open(path)?)
+    }
+
+    fn make_private_dir(&self, path: &Path, parent: &Path) -> io::Result<()> {
+        match DirBuilder::new().mode(0o700).create(path) {
+            Ok(()) => self.sync_dir(parent).inspect_err(|_| {
+                // One that is there is taken for durable: the next who needs it makes it again.
+                let _ = fs::remove_dir(path);
+            }),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Sees to it that the names in a bucket are durable.
     fn sync_bucket(&self, names: &mut Names, first: u8) -> io::Result<()> {
         if !names.synced.is_synced(first) {
-            sync_dir(&self.bucket(first))?;
+            self.sync_dir(&self.bucket(first))?;
             names.synced.set(first, true);
         }
         Ok(())
     }
 
     /// Gives a file that is durable its name, which is durable then, too.
-    fn give_name(&self, names: &mut Names, unnamed: &Path, digest: &Digest) -> io::Result<()> {
+    fn give_name(
+        &self,
+        names: &mut Names,
+        digest: &Digest,
+        (file, number): (&File, u64),
+    ) -> io::Result<()> {
         let first = digest.as_bytes()[0];
-        make_private_dir(&self.bucket(first), &self.named)?;
+        self.make_private_dir(&self.bucket(first), &self.named)?;
+        if let Some(unsynced) = names.unsynced.get(digest) {
+            let put_at = system_time(unsynced.put_at);
+            if file.metadata()?.modified()? < put_at {
+                file.set_modified(put_at)?;
+            }
+        }
         // Until it is synced again: a failure leaves a name that the next who needs it makes durable.
         names.synced.set(first, false);
-        fs::rename(unnamed, self.path(digest))?;
+        fs::rename(self.unnamed_path(number), self.path(digest))?;
+        // It is there under its name from now on, whatever becomes of the rest.
+        if let Some(unsynced) = names.unsynced.remove(digest)
+            && unsynced.number != number
+        {
+            // What is left of it goes at the next start.
+            let _ = fs::remove_file(self.unnamed_path(unsynced.number));
+        }
         self.sync_bucket(names, first)
     }
 
@@ -167,65 +218,79 @@ impl FileBlobs {
     }
 
     fn store_durably(&self, digest: &Digest, body: &[u8], now: Timestamp) -> io::Result<()> {
+        let (first, bytes) = (digest.as_bytes()[0], body.len() as u64);
         {
             let mut names = self.names();
-            if self.renew(digest, body.len() as u64, now)? {
-                return self.sync_bucket(&mut names, digest.as_bytes()[0]);
+            if self.renew(digest, bytes, now)? {
+                return self.sync_bucket(&mut names, first);
             }
         }
         self.write(body, now, |file, number| {
-            file.sync_all()?;
+            (self.sync)(&file)?;
             let mut names = self.names();
-            self.give_name(&mut names, &self.unnamed_path(number), digest)?;
-            if let Some(unsynced) = names.unsynced.remove(digest) {
-                // It is there under its name now; what is left of it goes at the next start.
-                let _ = fs::remove_file(self.unnamed_path(unsynced.number));
+            if self.renew(digest, bytes, now)? {
+                // Stored by another meanwhile, and put later perhaps; what is left of this one goes at the next start.
+                let _ = fs::remove_file(self.unnamed_path(number));
+                return self.sync_bucket(&mut names, first);
             }
-            Ok(())
+            self.give_name(&mut names, digest, (&file, number))
         })
     }
 
     fn store_unsynced(&self, digest: &Digest, body: &[u8], now: Timestamp) -> io::Result<()> {
-        {
-            let mut names = self.names();
-            if let Some(unsynced) = names.unsynced.get_mut(digest) {
-                unsynced.put_at = unsynced.put_at.max(now);
-                return Ok(());
-            }
-            if self.renew(digest, body.len() as u64, now)? {
-                return Ok(());
-            }
+        let bytes = body.len() as u64;
+        if self.renew_any(&mut self.names(), digest, bytes, now)? {
+            return Ok(());
         }
         self.write(body, now, |_, number| {
+            let mut names = self.names();
+            if self.renew_any(&mut names, digest, bytes, now)? {
+                // Stored by another meanwhile; what is left of this one goes at the next start.
+                let _ = fs::remove_file(self.unnamed_path(number));
+                return Ok(());
+            }
             let unsynced = UnsyncedBody {
                 number,
                 put_at: now,
             };
-            match self.names().unsynced.insert(*digest, unsynced) {
-                // Stored by another meanwhile.
-                Some(other) => fs::remove_file(self.unnamed_path(other.number)),
-                None => Ok(()),
-            }
+            names.unsynced.insert(*digest, unsynced);
+            Ok(())
         })
     }
 
     /// Whether the body is there, and durable now.
     fn sync_body(&self, digest: &Digest) -> io::Result<bool> {
+        let unsynced = self.names().unsynced.get(digest).copied();
+        if let Some(unsynced) = unsynced {
+            self.sync_unnamed(digest, unsynced.number)?;
+        }
         let mut names = self.names();
-        let Some(unsynced) = names.unsynced.get(digest).copied() else {
-            let is_there = open_if_there(&self.path(digest))?.is_some();
-            if is_there {
-                self.sync_bucket(&mut names, digest.as_bytes()[0])?;
+        let is_there = open_if_there(&self.path(digest))?.is_some();
+        if is_there {
+            self.sync_bucket(&mut names, digest.as_bytes()[0])?;
+        }
+        Ok(is_there)
+    }
+
+    /// Makes a body without a name durable and gives it one, unless others did that, or removed it, meanwhile.
+    fn sync_unnamed(&self, digest: &Digest, number: u64) -> io::Result<()> {
+        let file = open_if_there(&self.unnamed_path(number))?;
+        // Not under the lock: whoever stores, reads or removes something else does not wait for it.
+        let synced = file.as_ref().map_or(Ok(()), self.sync);
+        let mut names = self.names();
+        let unsynced = names.unsynced.get(digest);
+        if unsynced.is_none_or(|unsynced| unsynced.number != number) {
+            return Ok(());
+        }
+        match (file, synced) {
+            (Some(file), Ok(())) => self.give_name(&mut names, digest, (&file, number)),
+            (_, synced) => {
+                // A system forgets what it could not write, and says of the same file the next time that all of it is on the disk.
+                names.unsynced.remove(digest);
+                let _ = fs::remove_file(self.unnamed_path(number));
+                synced
             }
-            return Ok(is_there);
-        };
-        let unnamed = self.unnamed_path(unsynced.number);
-        let file = File::open(&unnamed)?;
-        file.set_modified(system_time(unsynced.put_at))?;
-        file.sync_all()?;
-        self.give_name(&mut names, &unnamed, digest)?;
-        names.unsynced.remove(digest);
-        Ok(true)
+        }
     }
 
     /// The file of a body, wherever it is.
@@ -328,7 +393,7 @@ impl Blobs for FileBlobs {
         if let Some(unsynced) = names.unsynced.get(digest).copied()
             && unsynced.put_at < before
         {
-            fs::remove_file(self.unnamed_path(unsynced.number)).map_err(unwritable)?;
+            remove_if_there(&self.unnamed_path(unsynced.number)).map_err(unwritable)?;
             names.unsynced.remove(digest);
         }
         let modified = match fs::metadata(&path).and_then(|metadata| metadata.modified()) {
@@ -352,6 +417,13 @@ fn open_if_there(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
+fn remove_if_there(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
 /// Not durable yet.
 fn write_file(path: &Path, body: &[u8], now: Timestamp) -> io::Result<File> {
     let mut file = OpenOptions::new()
@@ -363,18 +435,6 @@ fn write_file(path: &Path, body: &[u8], now: Timestamp) -> io::Result<File> {
     file.write_all(body)?;
     file.set_modified(system_time(now))?;
     Ok(file)
-}
-
-fn make_private_dir(path: &Path, parent: &Path) -> io::Result<()> {
-    match DirBuilder::new().mode(0o700).create(path) {
-        Ok(()) => sync_dir(parent),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        Err(error) => Err(error),
-    }
-}
-
-fn sync_dir(path: &Path) -> io::Result<()> {
-    File::open(path)?.sync_all()
 }
 
 fn system_time(moment: Timestamp) -> SystemTime {
@@ -390,114 +450,4 @@ fn unreadable(error: io::Error) -> BlobError {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
-    use super::*;
-
-    const NOW: Timestamp = Timestamp(1_000_000);
-
-    fn mode(path: &Path) -> u32 {
-        fs::metadata(path).unwrap().permissions().mode() & 0o777
-    }
-
-    #[test]
-    fn only_the_owner_can_read_a_body() {
-        let data = tempfile::tempdir().unwrap();
-        let store = FileBlobs::open(data.path()).unwrap();
-        let digest = store.put(b"secret", NOW).unwrap();
-        let path = data
-            .path()
-            .join("blobs/sha256/2b")
-            .join("2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b");
-        assert_eq!(store.path(&digest), path);
-        assert_eq!(mode(&path), 0o600);
-        for dir in path.ancestors().skip(1).take(3) {
-            assert_eq!(mode(dir), 0o700, "{}", dir.display());
-        }
-    }
-
-    #[test]
-    fn temporary_files_of_a_crash_are_removed_and_bodies_stay() {
-        let data = tempfile::tempdir().unwrap();
-        let store = FileBlobs::open(data.path()).unwrap();
-        let digest = store.put(b"whole", NOW).unwrap();
-        fs::write(store.unnamed.join("7"), b"half of a bo").unwrap();
-        drop(store);
-        let store = FileBlobs::open(data.path()).unwrap();
-        assert_eq!(fs::read_dir(&store.unnamed).unwrap().count(), 0);
-        assert_eq!(store.read(&digest, 99), Ok(Found::Body(b"whole".to_vec())));
-    }
-
-    #[test]
-    fn an_unsynced_body_has_no_name_until_it_is_durable() {
-        let data = tempfile::tempdir().unwrap();
-        let store = FileBlobs::open(data.path()).unwrap();
-        let bodies = [&b"one"[..], b"two", b"three"];
-        let digests = bodies.map(digest_of);
-        for _ in 0..2 {
-            for (digest, body) in digests.iter().zip(bodies) {
-                store.put_unsynced(digest, body, NOW).unwrap();
-            }
-        }
-        // No bucket is made, so none is synced; and each lies there once.
-        let count = |directory: &Path| fs::read_dir(directory).unwrap().count();
-        assert_eq!((count(&store.named), count(&store.unnamed)), (0, 3));
-        store.make_durable(&digests[0]).unwrap();
-        store.put(bodies[1], NOW).unwrap();
-        assert_eq!((count(&store.named), count(&store.unnamed)), (2, 1));
-        for (digest, body) in digests.iter().zip(bodies) {
-            assert_eq!(store.read(digest, 99), Ok(Found::Body(body.to_vec())));
-        }
-        drop(store);
-        let store = FileBlobs::open(data.path()).unwrap();
-        let is_there = |digest| store.read(&digest, 99) != Ok(Found::Missing);
-        assert_eq!(digests.map(is_there), [true, true, false]);
-        assert_eq!(count(&store.unnamed), 0);
-    }
-
-    #[test]
-    fn a_body_that_was_cut_short_is_noticed_and_written_again() {
-        let data = tempfile::tempdir().unwrap();
-        let store = FileBlobs::open(data.path()).unwrap();
-        let digest = store.put(b"all of it", NOW).unwrap();
-        for wrong in [&b"all"[..], b"all of it and more", b""] {
-            fs::write(store.path(&digest), wrong).unwrap();
-            assert_eq!(store.read(&digest, 99), Err(BlobError::Damaged(digest)));
-        }
-        store.put(b"all of it", NOW).unwrap();
-        assert_eq!(
-            store.read(&digest, 99),
-            Ok(Found::Body(b"all of it".to_vec()))
-        );
-    }
-
-    #[test]
-    fn a_full_disk_is_reported_and_leaves_no_file() {
-        let data = tempfile::tempdir().unwrap();
-        let store = FileBlobs::open(data.path()).unwrap();
-        let digest = digest_of(b"body");
-        // In the way of the bucket: fails for every user, root included.
-        fs::write(store.bucket(digest.as_bytes()[0]), b"").unwrap();
-        assert!(matches!(
-            store.put(b"body", NOW),
-            Err(BlobError::Unwritable(_))
-        ));
-        assert_eq!(fs::read_dir(&store.unnamed).unwrap().count(), 0);
-        assert!(matches!(
-            store.read(&digest, 99),
-            Err(BlobError::Unreadable(_))
-        ));
-    }
-
-    #[test]
-    fn foreign_files_are_left_alone() {
-        let data = tempfile::tempdir().unwrap();
-        let store = FileBlobs::open(data.path()).unwrap();
-        let digest = store.put(b"body", NOW).unwrap();
-        let stranger = store.bucket(digest.as_bytes()[0]).join("notes.txt");
-        fs::write(&stranger, b"mine").unwrap();
-        let later = Timestamp(i64::MAX / 1_000_000);
-        assert_eq!(store.list_older_than(0..=255, later), Ok(vec![digest]));
-    }
-}
+mod tests;

@@ -77,13 +77,28 @@ pub(crate) fn keep_and_hold(
     }
 }
 
-/// Makes the contents durable that changes refer to, before anybody is told of them. What could not be is added to their problems.
+/// Makes the contents durable that changes refer to, before anybody is told of them. One that cannot be is not referred to any more, and
+/// is a problem of theirs.
 pub(crate) fn make_durable(changes: &mut FileChanges, bodies: &Bodies) {
     let store = bodies.store();
-    let made = changes.digests().map(|digest| store.make_durable(&digest));
-    let failures: Vec<BlobError> = made.filter_map(Result::err).collect();
-    if let Some(error) = failures.first() {
-        tracing::warn!(%error, "the content of a changed file is not durable; it may not be there after the host is started again");
+    let mut failure = None;
+    for file in changes.files.values_mut() {
+        for side in [&mut file.before, &mut file.after].into_iter().flatten() {
+            let Some(digest) = side.digest else {
+                continue; // it was never kept
+            };
+            let Err(error) = store.make_durable(&digest) else {
+                continue;
+            };
+            // A store that cannot be asked now has what it was given.
+            if !matches!(error, BlobError::Unreadable(_)) {
+                side.digest = None;
+            }
+            failure.get_or_insert(error);
+        }
+    }
+    if let Some(error) = failure {
+        tracing::warn!(%error, "the content of a changed file is not durable; it is shown without");
         let problem = format!("contents of files cannot be kept: {error}");
         changes.problems.push(problem);
     }
@@ -178,10 +193,16 @@ mod tests {
         make_durable(&mut changes, &bodies);
         blobs.lose_unsynced();
         assert_eq!(blobs.digests(), [kept]);
+        let named: Vec<Digest> = changes.digests().collect();
+        assert_eq!(named, [kept], "what is not on the disk is not named");
         let [problem] = &changes.problems[..] else {
             panic!("{:?}", changes.problems);
         };
         assert!(problem.contains(&gone.to_string()), "{problem}");
+        blobs.break_disk();
+        make_durable(&mut changes, &bodies);
+        assert_eq!(changes.digests().count(), 0, "it may be lost");
+        assert_eq!(changes.files.len(), 1, "it changed all the same");
     }
 
     #[tokio::test]

@@ -15,7 +15,7 @@ use super::call_words::CallWords;
 use super::consent::{CallConsent, FileDiff};
 use super::content::{text_block, to_tool_block};
 use super::contributor::contributor_of;
-use super::shown_command::ShownCommand;
+use super::shown_command::{ShownCommand, is_same_command};
 use super::terminal::TerminalOutput;
 use super::{HeardTimes, Mapper, MapperStep};
 use crate::acp::label::label;
@@ -69,21 +69,26 @@ pub(super) struct MappedCall {
 /// What people decide about.
 #[derive(Debug, Clone, PartialEq)]
 enum AskedWords {
-    /// An input: that is what runs.
-    Input(Value),
+    /// An input: that is what runs. Of one that is no command nobody here knows which words decide that.
+    Input { input: Value, is_command: bool },
     /// It showed none: then its title and the changes of files are all that they saw.
     Shown(String, Vec<FileDiff>),
 }
 
 impl AskedWords {
-    /// Whether a decision about this is one about the other. Agents describe one command in more words or fewer: opencode asks about the
-    /// line alone, and says right after that where it runs and what it is for.
-    fn means(&self, other: &Self, usual: Option<&Path>) -> bool {
-        let (Self::Input(one), Self::Input(two)) = (self, other) else {
-            return self == other;
-        };
-        let commands = ShownCommand::of_input(one).zip(ShownCommand::of_input(two));
-        one == two || commands.is_some_and(|(one, two)| one.runs_as(&two, usual))
+    /// Whether a decision about this is one about what the call is now. Agents describe one command in more words or fewer: opencode asks
+    /// about the line alone, and says right after that where it runs and what it is for.
+    fn means(&self, now: &Self, usual: Option<&Path>) -> bool {
+        match (self, now) {
+            (
+                Self::Input { input, is_command },
+                Self::Input {
+                    input: now,
+                    is_command: is_now,
+                },
+            ) => input == now || (*is_command && *is_now && is_same_command(input, now, usual)),
+            _ => self == now,
+        }
     }
 }
 
@@ -289,7 +294,10 @@ impl MappedCall {
 
     fn asked_words(&self) -> AskedWords {
         match self.raw_input.clone().filter(|input| !is_empty(input)) {
-            Some(input) => AskedWords::Input(input),
+            Some(input) => AskedWords::Input {
+                input,
+                is_command: self.kind == acp::ToolKind::Execute,
+            },
             None => AskedWords::Shown(self.title.clone(), self.diffs()),
         }
     }

@@ -24,15 +24,16 @@ const DIRECTORY_FIELDS: [&str; 7] = [
 const VARIABLE_FIELDS: [&str; 2] = ["env", "environment"];
 
 /// What changes nothing of what runs: words for people, and how long the agent itself waits.
-const OTHER_FIELDS: [&str; 7] = [
+const WORD_FIELDS: [&str; 5] = [
     "description",
     "explanation",
     "justification",
     "timeout",
     "timeout_ms",
-    "run_in_background",
-    "is_background",
 ];
+
+/// Whether the agent waits for it at all. What runs is the same, and goes on when the agent is done.
+const BACKGROUND_FIELDS: [&str; 2] = ["run_in_background", "is_background"];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in super::super) struct ShownCommand {
@@ -52,7 +53,8 @@ impl ShownCommand {
         let mut variables = BTreeMap::new();
         for (name, value) in fields {
             let name = name.as_str();
-            if name == "command" || value.is_null() || OTHER_FIELDS.contains(&name) {
+            let is_of_agent = WORD_FIELDS.contains(&name) || BACKGROUND_FIELDS.contains(&name);
+            if name == "command" || value.is_null() || is_of_agent {
                 continue;
             }
             if name == "args" {
@@ -84,12 +86,34 @@ impl ShownCommand {
             variables,
         })
     }
+}
 
-    /// Whether both run the same; `usual` is the directory of commands that name none.
-    pub(super) fn runs_as(&self, other: &Self, usual: Option<&Path>) -> bool {
-        let [one, two] = [self, other].map(|it| it.directory.as_deref().or(usual));
-        self.line == other.line && one == two && self.variables == other.variables
-    }
+/// Whether an input is the command that people are asked about by another input, in other words for people; `usual` is the directory of
+/// commands that name none. Naming it is saying more. Leaving out one that was named is not: a shell that is kept from command to
+/// command may be elsewhere by now.
+pub(super) fn is_same_command(asked: &Value, now: &Value, usual: Option<&Path>) -> bool {
+    let commands = ShownCommand::of_input(asked).zip(ShownCommand::of_input(now));
+    let Some((before, after)) = commands else {
+        return false; // not understood: every word of it may decide what runs
+    };
+    let is_place = before.directory == after.directory
+        || (before.directory.is_none() && after.directory.as_deref() == usual);
+    is_place
+        && before.variables == after.variables
+        && decisive_fields(asked) == decisive_fields(now)
+}
+
+/// The fields that are to be the same, word by word: a line is another thing to a shell than a program and its arguments, and whoever
+/// reads the input may take a field that is null for something else than one that is absent.
+fn decisive_fields(input: &Value) -> BTreeMap<&str, &Value> {
+    let fields = input.as_object().into_iter().flatten();
+    let fields = fields.map(|(name, value)| (name.as_str(), value));
+    let is_compared_otherwise = |name: &str| {
+        let lists: [&[&str]; 3] = [&WORD_FIELDS, &DIRECTORY_FIELDS, &VARIABLE_FIELDS];
+        lists.iter().any(|list| list.contains(&name))
+    };
+    let decisive = fields.filter(|(name, _)| !is_compared_otherwise(name));
+    decisive.collect()
 }
 
 /// An object of texts, or a list of names and values.

@@ -236,6 +236,67 @@ fn ag_31c_a_command_in_more_words_is_the_same_command() {
     }
 }
 
+/// A question about `asked`, then `now` while people decide: whether they are asked again.
+fn is_asked_again(kinds: [&str; 2], asked: &Value, now: &Value) -> bool {
+    let mut mapper = mapper().with_usual_directory(Some("/w".into()));
+    let [kind, later_kind] = kinds;
+    let call = json!({"toolCallId": "c", "title": "t", "kind": kind, "rawInput": asked});
+    ask(&mut mapper, call);
+    let steps = told(&mut mapper, json!({"kind": later_kind, "rawInput": now}));
+    replacing(&steps).is_some()
+}
+
+#[test]
+fn ag_31c_only_words_for_people_and_the_usual_directory_can_be_added_to_a_command() {
+    let line = json!({"command": "ls"});
+    for (asked, now) in [
+        (
+            &line,
+            json!({"command": "ls", "explanation": "e", "timeout": 9}),
+        ),
+        (
+            &json!({"command": "ls", "description": "d"}),
+            json!({"command": "ls"}),
+        ),
+        (&line, json!({"command": "ls", "env": {}, "dir": null})),
+    ] {
+        assert!(!is_asked_again(["execute"; 2], asked, &now), "{now}");
+    }
+    for (asked, now) in [
+        // It would go on when the agent is done.
+        (&line, json!({"command": "ls", "run_in_background": true})),
+        (&line, json!({"command": "ls", "is_background": true})),
+        // A shell may get these words without quotes.
+        (
+            &json!({"command": "echo '; id'"}),
+            json!({"command": "echo", "args": ["; id"]}),
+        ),
+        // Where it runs was said, and is not any more: it may be where the last command went.
+        (
+            &json!({"command": "ls", "cwd": "/w"}),
+            json!({"command": "ls"}),
+        ),
+        (
+            &json!({"command": "ls", "cwd": "/w/sub"}),
+            json!({"command": "ls", "cwd": "/w"}),
+        ),
+        // Nobody here knows what the absence of that means.
+        (&line, json!({"command": "ls", "sandbox": null})),
+    ] {
+        assert!(is_asked_again(["execute"; 2], asked, &now), "{now}");
+    }
+}
+
+#[test]
+fn ag_31c_an_input_that_is_no_command_line_is_what_all_its_words_say() {
+    let asked = json!({"command": "create", "description": "A ticket"});
+    let now = json!({"command": "create", "description": "An account for a stranger"});
+    for kinds in [["other"; 2], ["other", "execute"], ["execute", "other"]] {
+        assert!(is_asked_again(kinds, &asked, &now), "{kinds:?}");
+        assert!(!is_asked_again(kinds, &asked, &asked), "{kinds:?}");
+    }
+}
+
 #[test]
 fn ag_31c_a_call_without_an_input_is_what_its_title_and_its_changes_say() {
     let mut mapper = mapper();
