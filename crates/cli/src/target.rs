@@ -131,9 +131,17 @@ impl HostOptions {
     }
 }
 
+const CLIENT_ID_BEGINNING: &str = "greenroom-";
+
 /// One per running client.
 pub(crate) fn client_id() -> String {
-    format!("greenroom-{}", Uuid::now_v7())
+    format!("{CLIENT_ID_BEGINNING}{}", Uuid::now_v7())
+}
+
+/// Whether this is the id of a client in a terminal.
+pub(crate) fn is_client_id(id: &str) -> bool {
+    let number = id.strip_prefix(CLIENT_ID_BEGINNING);
+    number.is_some_and(|number| Uuid::parse_str(number).is_ok())
 }
 
 fn read_token(file: &Path) -> anyhow::Result<String> {

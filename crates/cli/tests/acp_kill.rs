@@ -153,6 +153,26 @@ async fn in_mid_turn() {
 }
 
 #[tokio::test]
+async fn in_mid_turn_and_the_turn_goes_on() {
+    let rest = scene("interrupted", json!([{"say": ["the second half"]}]));
+    let first = scene("^go", json!([{"say": ["the first half, "]}, "hang"]));
+    let mut killed = Killed::start(&json!({"scenes": [rest, first]})).await;
+    killed.ann.sends_message("go").await;
+    let half = |chat: &Value| texts_in(&chat["activeTurn"], "markdown") == ["the first half, "];
+    killed.ann.until("half of it", half).await;
+    killed.dies_and_comes_back().await;
+    let turn = killed.last_turn().await;
+    killed.ann.resumes(&turn).await;
+    let is_whole = |chat: &Value| chat["turns"][0]["state"] == "complete";
+    let chat = killed.ann.until("it goes on", is_whole).await;
+    let said = texts_in(&chat["turns"][0], "markdown");
+    assert_eq!(said, ["the first half, ", "the second half"], "{chat:#}");
+    assert_eq!(chat["turns"].as_array().unwrap().len(), 1);
+    let counts = ["session/new", "session/resume", "session/prompt"].map(|it| killed.count(it));
+    assert_eq!(counts, [1, 1, 2]);
+}
+
+#[tokio::test]
 async fn in_mid_question() {
     let tool = json!({"title": "make", "kind": "edit", "ask": {}, "write": {"path": "made.txt", "text": "made"}});
     let child = json!({"child": {"ignores_term": false}});

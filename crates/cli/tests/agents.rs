@@ -68,10 +68,8 @@ fn what_is_installed_is_listed_and_how_to_install_the_rest() {
         "{shown}"
     );
     let (_, missing) = shown.split_once("Not installed:\n").unwrap();
-    assert!(
-        missing.contains("npm install -g @agentclientprotocol/claude-agent-acp"),
-        "{shown}"
-    );
+    let claude = "claude    Claude Code: Install it with `npm install -g @agentclientprotocol/claude-agent-acp` (Node 22 or newer).\n";
+    assert!(missing.contains(claude), "{shown}");
     assert!(!place.path().join("ran").exists(), "nothing was run");
 
     let checked = json_of(&run(place.path(), &path, &["doctor", "--json"]));
@@ -165,13 +163,16 @@ fn directories_are_trusted_listed_and_revoked() {
     );
 }
 
-/// A host with an agent behind it that answers everything with `ok`, in a directory with a file that can run commands.
+/// A host with an agent behind it that answers everything, in a directory with a file that can run commands.
 fn fake_host() -> Host {
+    host_with(&json!({"scenes": [{"when": "", "steps": [{"say": ["all is well"]}]}]}))
+}
+
+fn host_with(script: &Value) -> Host {
     let place = tempfile::tempdir().unwrap();
     let root = place.path().canonicalize().unwrap();
     let state = root.join("state");
     fs::create_dir(&state).unwrap();
-    let script = json!({"scenes": [{"when": "", "steps": [{"say": ["all is well"]}]}]});
     fs::write(root.join("script.json"), script.to_string()).unwrap();
     fs::write(root.join(".mcp.json"), "{}").unwrap();
     let command = acp_agent::binary().unwrap();
@@ -199,7 +200,7 @@ fn a_terminal_asks_before_an_agent_starts_in_a_directory() {
     ann.type_line("hello");
     let screen = ann.sees("Trust this directory?");
     for words in [
-        "Fake Agent has not worked in",
+        "Fake Agent would work in",
         ".mcp.json",
         "1 Yes, for good",
         "2 Yes, in this session",
@@ -209,7 +210,7 @@ fn a_terminal_asks_before_an_agent_starts_in_a_directory() {
     }
     assert_eq!(starts(&host), 0, "nothing runs before the answer");
     ann.decide('3');
-    let screen = ann.sees("is not trusted");
+    let screen = ann.sees("was not started");
     assert!(screen.contains("greenroom agents trust"), "{screen}");
     assert_eq!(starts(&host), 0);
     ann.type_line("again");
@@ -246,6 +247,11 @@ fn lines_and_scripts_are_asked_or_told_what_would_trust() {
     assert!(err.contains("2 Yes, in this session"), "{err}");
     assert_eq!(chat.status.code(), Some(0), "{err}");
     assert!(out.contains("all is well"), "{out}{err}");
+    let trusted = text(&host.run(&["agents", "trust"]).stdout);
+    assert!(
+        trusted.contains(" only  since ") && trusted.contains(" by a terminal, with 1 file"),
+        "{trusted}"
+    );
     assert_eq!(host.run(&["agents", "trust", "."]).status.code(), Some(0));
     let sent = host.run(&["send", "--agent", "fake", "hello"]);
     assert_eq!(text(&sent.stdout).trim(), "all is well", "{sent:?}");
@@ -256,6 +262,43 @@ fn lines_and_scripts_are_asked_or_told_what_would_trust() {
     let said = text(&unknown.stderr);
     assert!(said.contains("the host offers no agent `goose`"), "{said}");
     assert!(said.contains("https://block.github.io/goose"), "{said}");
+}
+
+// AG-1, AG-29
+#[test]
+fn an_agent_that_ran_is_listed_with_its_version_and_whether_it_is_signed_in() {
+    let missing = json!({"error": {"code": -32000, "message": "Authentication required"}});
+    let wants = json!({"method": "session/new", "times": 1, "answer": missing});
+    let says = json!([{"when": "", "steps": [{"say": ["all is well"]}]}]);
+    let host = host_with(&json!({"answers": [wants], "scenes": says}));
+    assert_eq!(host.run(&["agents", "trust", "."]).status.code(), Some(0));
+    let listed = || -> Value {
+        let listed = host.run(&["agents", "--json"]);
+        let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
+        listed[0].clone()
+    };
+    let before = listed();
+    assert_eq!(
+        (&before["id"], &before["offered"]),
+        (&json!("fake"), &json!(true))
+    );
+    assert!(
+        before["version"].is_null() && before["signedIn"].is_null(),
+        "{before:#}"
+    );
+    for (signed_in, words) in [(false, " · not signed in"), (true, " · signed in")] {
+        let sent = host.run(&["send", "--agent", "fake", "hello"]);
+        assert_eq!(sent.status.success(), signed_in, "{sent:?}");
+        let agent = listed();
+        assert_eq!(agent["signedIn"], signed_in, "{agent:#}");
+        let version = agent["version"].as_str().unwrap();
+        let shown = text(&host.run(&["agents"]).stdout);
+        assert!(
+            shown.contains(&format!("fake      Fake Agent {version}: ")),
+            "{shown}"
+        );
+        assert!(shown.contains(words), "{shown}");
+    }
 }
 
 // AG-18

@@ -271,3 +271,32 @@ async fn a_skill_that_a_client_writes_is_listed_at_once() {
     let is_gone = |session: &Value| entry(session, "maps").is_none();
     harness.ann.until_session(SESSION, is_gone).await;
 }
+
+// CU-4
+#[tokio::test]
+async fn a_plugin_that_leads_outside_is_used_without_that_and_says_so() {
+    let manifest =
+        r#"{"commands": ["../../../other", "mine"], "mcpServers": "../../../servers.json"}"#;
+    let servers = json!({"mcpServers": {"evil": {"command": "touch", "args": ["ran-evil"]}}});
+    let mut harness = harness(
+        "kit",
+        &[
+            (".agents/plugins/kit/plugin.json", manifest),
+            (".agents/plugins/kit/mine/own.md", "Do my own."),
+            ("other/evil.md", "Do evil."),
+            ("servers.json", &servers.to_string()),
+        ],
+    )
+    .await;
+    let session = harness.ann.sees_session(SESSION);
+    let plugin = entry(&session, "kit").unwrap();
+    assert_eq!(plugin["load"]["kind"], "degraded", "{plugin:#}");
+    let said = plugin["load"]["message"].as_str().unwrap();
+    assert!(said.contains("../../../other"), "{said}");
+    assert_eq!(said.matches("leads out of the plugin").count(), 2, "{said}");
+    let names: Vec<&Value> = plugin["children"].as_array().unwrap().iter().collect();
+    assert_eq!(names.len(), 1, "{plugin:#}");
+    harness.talk("/kit:own", [ends()]).await;
+    assert!(last_body(&harness).to_string().contains("Do my own."));
+    assert!(!harness.work().join("ran-evil").exists());
+}

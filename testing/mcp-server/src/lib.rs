@@ -73,6 +73,9 @@ pub struct Switches {
     /// Lists tools without an end: every page names another.
     #[arg(long)]
     pub endless: bool,
+    /// Says all the time that its tools changed; each list names how many there were before it, as `listed0`.
+    #[arg(long)]
+    pub restless: bool,
 }
 
 impl Default for Switches {

@@ -3,7 +3,8 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CompletionInfo,
@@ -22,12 +23,17 @@ use crate::{Switches, tools};
 /// Tools on one page of a list.
 const PAGE: usize = 1_000;
 
+/// How often a server that is never at rest says that its tools changed.
+const RESTLESS_EVERY: Duration = Duration::from_millis(5);
+
 /// The server, one for each connection.
 #[derive(Debug, Clone)]
 pub struct TestServer {
     switches: Arc<Switches>,
     /// Whether the tool `extra` is there: the list changed.
     pub(crate) has_extra: Arc<AtomicBool>,
+    /// How often its tools were listed.
+    listed: Arc<AtomicUsize>,
 }
 
 impl TestServer {
@@ -35,6 +41,7 @@ impl TestServer {
         Self {
             switches: Arc::new(switches),
             has_extra: Arc::default(),
+            listed: Arc::default(),
         }
     }
 }
@@ -79,6 +86,18 @@ impl ServerHandler for TestServer {
         self.negotiate_initialize(&request)
     }
 
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        if !self.switches.restless {
+            return; // it is at rest
+        }
+        tokio::spawn(async move {
+            let mut ticks = tokio::time::interval(RESTLESS_EVERY);
+            while context.peer.notify_tool_list_changed().await.is_ok() {
+                ticks.tick().await;
+            }
+        });
+    }
+
     async fn on_roots_list_changed(&self, _context: NotificationContext<RoleServer>) {
         eprintln!("the roots changed");
     }
@@ -101,6 +120,10 @@ impl ServerHandler for TestServer {
         list.extend((first..all.min(first + PAGE)).map(tools::numbered));
         if self.switches.endless {
             list.push(tools::numbered(page));
+        }
+        if self.switches.restless {
+            let listed = self.listed.fetch_add(1, Ordering::SeqCst);
+            list.push(tools::listed(listed));
         }
         let mut result = ListToolsResult::with_all_items(list);
         if all > first + PAGE || self.switches.endless {

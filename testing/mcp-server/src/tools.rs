@@ -69,6 +69,11 @@ pub(crate) fn extra() -> Tool {
     Tool::new("extra", "Came later", object(json!({"type": "object"})))
 }
 
+pub(crate) fn listed(times: usize) -> Tool {
+    let name = format!("listed{times}");
+    Tool::new(name, "Another time", object(json!({"type": "object"})))
+}
+
 pub(crate) fn numbered(number: usize) -> Tool {
     let name = format!("tool{number}");
     Tool::new(name, "One of many", object(json!({"type": "object"})))

@@ -5,7 +5,7 @@
 mod common;
 
 use std::fs;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use agents::mcp::{
     ElicitationAnswer, ElicitationForm, McpConnection, McpContent, McpError, McpServer, ServerState,
@@ -189,6 +189,29 @@ async fn a_changed_list_is_listed_again() {
         text(&call(&server, "extra", json!({})).await.unwrap()),
         "here"
     );
+}
+
+/// The last part of MC-8: however often a server says that its list changed, it is asked for in intervals, and works meanwhile.
+#[tokio::test]
+async fn mc_8_a_list_that_changes_all_the_time_is_asked_for_in_intervals() {
+    let directory = tempfile::tempdir().unwrap();
+    let began = Instant::now();
+    let server = ready(piped(&["--restless"]), directory.path()).await;
+    let listed = || {
+        let tools = server.tools();
+        let mut times = tools
+            .iter()
+            .filter_map(|tool| tool.name.strip_prefix("listed"));
+        times.next().unwrap().parse::<u32>().unwrap()
+    };
+    assert_eq!(listed(), 0);
+    let echoed = call(&server, "echo", json!({"text": "on"})).await;
+    assert_eq!(text(&echoed.unwrap()), "on");
+    eventually("the next list", || listed() > 0).await;
+    let least = Duration::from_millis(250) * listed();
+    assert!(began.elapsed() >= least, "{:?}", began.elapsed());
+    let echoed = call(&server, "echo", json!({"text": "still on"})).await;
+    assert_eq!(text(&echoed.unwrap()), "still on");
 }
 
 #[tokio::test]

@@ -95,11 +95,13 @@ const fn server(
 }
 
 /// `fetch` has pages simplified by a program in JavaScript, whose packages its first call would install with npm: that takes as long as
-/// the registry does, and npm prints into the answers.
+/// the registry does, npm prints into the answers, and the newest of them are for a newer Node.
 const EXTRACTOR: &[&str] = &[
     "bin/python",
     "-c",
-    "from readabilipy.utils import run_npm_install; run_npm_install()",
+    "import os, subprocess, readabilipy; subprocess.run(['npm', 'install', '--no-audit', '--no-fund', '--save-exact', '--loglevel=error', \
+     'jsdom@26.1.0', '@mozilla/readability@0.6.0', 'minimist@1.2.8'], \
+     cwd=os.path.join(os.path.dirname(readabilipy.__file__), 'javascript'), check=True)",
 ];
 
 pub(super) const PACKAGES: &[RealPackage] = &[

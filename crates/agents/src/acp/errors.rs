@@ -111,7 +111,7 @@ pub(super) fn ended(config: &AcpAgentConfig, end: &ConnectionEnd) -> AgentError 
         EndKind::SlowStart => "agentStartTimeout",
         EndKind::Exited | EndKind::Stopped | EndKind::Hung => "agentExited",
     };
-    error(error_type, format!("{}: {end}", config.name), true)
+    error(error_type, format!("{} {end}", config.name), true)
 }
 
 pub(super) fn refusal(config: &AcpAgentConfig) -> AgentError {

@@ -211,13 +211,13 @@ impl Opening {
         }
     }
 
-    /// The session of before. An inner error says why it cannot be had: each agent has words of its own for it.
+    /// The earlier session. An inner error says why it cannot be had: each agent has words of its own for it.
     async fn reopen(
         &self,
         notes: &ChatNotes,
     ) -> Result<Result<Arc<LiveSession>, String>, RequestError> {
         let can = &self.process.abilities;
-        let mut why = "it cannot go on with a session of before".to_owned();
+        let mut why = "it cannot reopen its earlier session".to_owned();
         let methods = [
             (can.resume, "session/resume", QUIET_AFTER_RESUME),
             (can.load, "session/load", QUIET_AFTER_LOAD),
@@ -238,7 +238,7 @@ impl Opening {
                 Err(RequestError::Refused(error)) if error.code == METHOD_NOT_FOUND => {}
                 Err(RequestError::Refused(error)) => {
                     why = format!(
-                        "it does not have the session of before any more ({})",
+                        "it no longer has its earlier session ({})",
                         super::label::label(&error.text(), 200)
                     );
                     break;

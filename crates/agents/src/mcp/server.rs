@@ -10,6 +10,7 @@ mod tests;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use rmcp::model::JsonObject;
 use tokio::sync::watch;
@@ -67,6 +68,8 @@ struct LiveServer {
     /// The one that the connection was opened with.
     used_token: Option<ServerToken>,
     task: Option<JoinHandle<()>>,
+    /// When it last failed for good.
+    failed_at: Option<Instant>,
     /// How often it was started or stopped: a task of before changes nothing any more.
     run: u64,
 }
@@ -114,6 +117,12 @@ impl McpServer {
 
     pub fn state(&self) -> ServerState {
         self.core.state.borrow().clone()
+    }
+
+    /// How long ago it failed for good; none if it never did.
+    pub fn failed_for(&self) -> Option<Duration> {
+        let failed_at = self.core.lock().failed_at;
+        failed_at.map(|failed_at| failed_at.elapsed())
     }
 
     /// Follows its state from now on.

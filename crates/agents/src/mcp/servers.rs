@@ -52,9 +52,10 @@ impl SessionServers {
         *self.lock() = servers;
     }
 
-    /// Waits until none is about to start, for so long.
-    pub async fn settled(&self, limit: Duration) {
-        let servers = self.all();
+    /// Waits until none of these is about to start, for so long.
+    pub async fn settled(&self, limit: Duration, is_awaited: impl Fn(&McpServer) -> bool) {
+        let mut servers = self.all();
+        servers.retain(|server| is_awaited(server));
         let waiting = join_all(servers.iter().map(|server| server.settled()));
         // Who takes longer is not waited for.
         let _ = timeout(limit, waiting).await;

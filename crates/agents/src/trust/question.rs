@@ -175,11 +175,11 @@ fn make_request(
             "New in `{place}` since it was trusted, and able to make {name} run commands without asking:\n\n{listed}"
         ),
         (None, true) => format!(
-            "{name} has not worked in `{place}` before. It runs with your rights, and configuration in a directory can make it \
+            "{name} would work in `{place}`, which is not trusted. It runs with your rights, and configuration in a directory can make it \
              run commands without asking. There is none now."
         ),
         (None, false) => format!(
-            "{name} has not worked in `{place}` before. It runs with your rights, and these files can make it run commands \
+            "{name} would work in `{place}`, which is not trusted. It runs with your rights, and these files can make it run commands \
              without asking:\n\n{listed}"
         ),
     };

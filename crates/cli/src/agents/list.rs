@@ -145,9 +145,11 @@ impl ListedAgent {
     /// What follows its id.
     fn describe(&self) -> String {
         let config = &self.config;
-        let what = match &self.program {
-            Some(program) => program.display().to_string(),
-            None => config.describe_missing(),
+        let what = match (&self.program, self.origin) {
+            (Some(program), _) => program.display().to_string(),
+            // The heading says that it is not installed.
+            (None, ListReason::Known) => config.install.clone(),
+            (None, ListReason::Configured | ListReason::Found) => config.describe_missing(),
         };
         let trust = match config.trust {
             TrustPolicy::Ask => "",
@@ -202,14 +204,17 @@ fn describe_list(listed: &[ListedAgent], is_auto: bool) -> String {
         lines.collect::<String>()
     };
     let (offered, known) = (lines(true), lines(false));
-    let mut text = match offered.is_empty() {
-        true => "No external agent is offered.\n".to_owned(),
-        false => format!("Offered (`greenroom chat --agent ID`):\n{offered}"),
+    let mut text = match (offered.is_empty(), is_auto) {
+        (false, _) => format!("Set up (`greenroom chat --agent ID` talks to one):\n{offered}"),
+        (true, true) => "No external agent is installed.\n".to_owned(),
+        (true, false) => {
+            "No external agent is set up: greenroom.toml has no [[agents]] table, and says `agents_auto = false`.\n".to_owned()
+        }
     };
     if !known.is_empty() {
         let why = match is_auto {
             true => "",
-            false => ", or found while `agents_auto = false`",
+            false => ", or not offered because of `agents_auto = false`",
         };
         text.push_str(&format!("Not installed{why}:\n{known}"));
     }

@@ -12,6 +12,7 @@ use super::ConfigPlace;
 use crate::exit::Exit;
 use crate::output::{print, print_json};
 use crate::private_directory::create_parent_of;
+use crate::target::is_client_id;
 use crate::terminal::escape_line;
 
 /// Who trusted a directory, in the record.
@@ -108,7 +109,7 @@ fn list(store: &TrustStore, as_json: bool) -> anyhow::Result<()> {
             "{}{session}  since {} by {}{files}",
             text(&entry.directory),
             entry.since,
-            entry.by
+            describe_client(&entry.by)
         );
         print(&format!("{}\n", escape_line(&line)))?;
     }
@@ -120,11 +121,19 @@ fn list(store: &TrustStore, as_json: bool) -> anyhow::Result<()> {
             text(&item.directory),
             in_session(&item.session),
             item.since,
-            item.by
+            describe_client(&item.by)
         );
         print(&format!("{}\n", escape_line(&line)))?;
     }
     Ok(())
+}
+
+/// Who answered, for people: the id of a terminal that is long closed says nothing to them. Programs get it.
+fn describe_client(by: &str) -> &str {
+    match is_client_id(by) {
+        true => "a terminal",
+        false => by,
+    }
 }
 
 fn trust(store: &TrustStore, directory: &Path) -> anyhow::Result<()> {

@@ -170,15 +170,21 @@ fn directories_of(
         match plugin.join_inside(path) {
             Some(path) => directories.push(path),
             None => {
-                let manifest = scan.workspace.absolute_path(plugin);
-                let manifest = manifest.display();
-                let problem =
-                    format!("{manifest}: `{part}` leads out of the plugin and is not read");
-                container.add_problem(&problem);
+                container.add_problem(&leads_out(scan, plugin, part, path));
             }
         }
     }
     directories
+}
+
+/// What is said of a path of a manifest that is not one of the plugin's own.
+pub(super) fn leads_out(scan: &Scan<'_>, plugin: &WorkspacePath, part: &str, path: &str) -> String {
+    let directory = scan.workspace.absolute_path(plugin);
+    let path = super::single_line(path);
+    format!(
+        "{}: `{part}` names `{path}`, which leads out of the plugin and is not read",
+        directory.display()
+    )
 }
 
 fn read_manifest(scan: &mut Scan<'_>, path: &WorkspacePath) -> Option<(Value, String)> {

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::FILE_BYTES_MAX;
 use super::customization::{Child, ChildContent, Container};
-use super::plugin::Manifest;
+use super::plugin::{Manifest, leads_out};
 use super::scan::Scan;
 use super::text_span::find_member;
 use crate::WorkspacePath;
@@ -54,15 +54,9 @@ pub(super) fn find(
                 add_all(scan, plugin, container, (path, text), Some(KEY), servers);
             }
         }
-        Some(Value::String(path)) => match plugin.join_inside(path) {
+        Some(Value::String(named)) => match plugin.join_inside(named) {
             Some(path) => drop(add_file(scan, plugin, container, &path)),
-            None => {
-                let directory = scan.workspace.absolute_path(plugin);
-                container.add_problem(&format!(
-                    "{}: `{KEY}` leads out of the plugin and is not read",
-                    directory.display()
-                ));
-            }
+            None => container.add_problem(&leads_out(scan, plugin, KEY, named)),
         },
         Some(_) => {
             container.add_problem("`mcpServers` of the manifest is neither an object nor a path")

@@ -64,14 +64,11 @@ impl ConnectionEnd {
 impl std::fmt::Display for ConnectionEnd {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.kind {
-            EndKind::Exited => write!(f, "it ended: {}", self.exit)?,
-            EndKind::Protocol(how) => write!(f, "it was stopped, because {how}")?,
-            EndKind::Stopped => write!(f, "it was stopped")?,
-            EndKind::Hung => write!(
-                f,
-                "it was stopped, because it did not answer after a cancel"
-            )?,
-            EndKind::SlowStart => write!(f, "it was stopped, because it did not start in time")?,
+            EndKind::Exited => write!(f, "ended: {}", self.exit)?,
+            EndKind::Protocol(how) => write!(f, "was stopped, because {how}")?,
+            EndKind::Stopped => write!(f, "was stopped")?,
+            EndKind::Hung => write!(f, "was stopped, because it did not answer after a cancel")?,
+            EndKind::SlowStart => write!(f, "was stopped, because it did not start in time")?,
         }
         match &self.last_line {
             Some(line) => write!(f, ". It last printed: {line}"),

@@ -240,7 +240,7 @@ async fn an_exit_is_told_to_all_who_wait() {
     };
     assert_eq!(
         end.to_string(),
-        "it ended: exit code 3. It last printed: broken"
+        "ended: exit code 3. It last printed: broken"
     );
     assert!(matches!(inbox.next().await, InboxItem::Ended(_)));
     let error = connection

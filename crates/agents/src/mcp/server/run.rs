@@ -34,6 +34,9 @@ impl Core {
         let is_current = live.run == run;
         if is_current {
             change(&mut live);
+            if matches!(state, ServerState::Failed(_)) {
+                live.failed_at = Some(Instant::now());
+            }
             self.state.send_replace(state);
         }
         is_current

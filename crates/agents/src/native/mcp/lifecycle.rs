@@ -30,6 +30,7 @@ impl SessionMcp {
             .iter()
             .map(|declared| {
                 let server = self.servers.find(&declared.name);
+                let waits = waits && !memory.waited_for.contains(&declared.name);
                 to_customization(declared, server.as_deref(), waits)
             })
             .chain(memory.shadowed.iter().cloned())
@@ -44,12 +45,18 @@ impl SessionMcp {
     pub(super) fn follow(self: &Arc<Self>, server: &Arc<McpServer>) {
         let session = Arc::downgrade(self);
         let mut states = server.states();
+        let name = server.declaration().name.clone();
         tokio::spawn(async move {
             while states.changed().await.is_ok() {
-                match session.upgrade() {
-                    Some(session) => session.publish(),
-                    None => return, // the session is gone
+                let starts = *states.borrow_and_update() == ServerState::Starting;
+                let Some(session) = session.upgrade() else {
+                    return; // it is gone
+                };
+                if !starts {
+                    // If it is started again, a turn waits for it again.
+                    session.lock().waited_for.remove(&name);
                 }
+                session.publish();
             }
         });
     }
@@ -143,8 +150,7 @@ impl SessionMcp {
 
     fn start_again(self: &Arc<Self>, declared: &DeclaredServer, id: &str) {
         let place = {
-            let mut memory = self.lock();
-            memory.failed.remove(&declared.name);
+            let memory = self.lock();
             match memory.is_off(&declared.name) {
                 true => None,
                 false => memory.place.clone(),

@@ -14,10 +14,10 @@ mod sign_in;
 mod trust;
 mod users;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use agent_api::{AgentEvent, ClientPlugin, EventSink, HostNews, TurnOver};
 use serde_json::Value;
@@ -36,7 +36,7 @@ pub(super) use call::run_mcp_call;
 pub(super) use users::BroughtTokens;
 use users::{ServerUse, ServerUsers};
 
-/// How long a turn waits for servers that start (MC-4).
+/// How long a turn waits for servers that start, once for each start (MC-4).
 const WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// A server that failed is tried again with a turn that begins this much later.
@@ -130,7 +130,8 @@ struct ServerMemory {
     /// Names and digests that the user said no to in this session.
     refused: BTreeSet<(String, String)>,
     told: BTreeSet<String>,
-    failed: BTreeMap<String, Instant>,
+    /// Servers that start, and that a turn has waited for: the next one does not.
+    waited_for: BTreeSet<String>,
     /// What is declared, whether it may be started or not.
     known: Vec<DeclaredServer>,
     /// What is declared and never started, as clients see it.
@@ -168,7 +169,7 @@ impl ServerMemory {
             let mut servers = servers.iter();
             servers.any(|server| server.name == key.0 && server.digest == key.1)
         };
-        self.failed.retain(|name, _| is_declared(name));
+        self.waited_for.retain(|name| is_declared(name));
         self.stopped.retain(|name| is_declared(name));
         self.refused.retain(is_same);
         self.started.retain(is_same);
@@ -353,16 +354,24 @@ impl SessionMcp {
         }
     }
 
-    /// Waits a while for servers that start, unless somebody wants the turn to go on.
+    /// Waits a while for servers that start, unless a turn did so before, or somebody wants the turn to go on.
     async fn wait(&self) {
         // Heard from now on: whoever sees that a turn waits may say so at once.
         let mut background = std::pin::pin!(self.background.notified());
         background.as_mut().enable();
         let _waiting = self.begin_waiting();
+        let waited_for = self.lock().waited_for.clone();
+        let is_awaited = |server: &McpServer| !waited_for.contains(&server.declaration().name);
         tokio::select! {
-            () = self.servers.settled(WAIT_MAX) => {}
+            () = self.servers.settled(WAIT_MAX, is_awaited) => {}
             () = background => {}
         }
+        let servers = self.servers.all();
+        let start = servers
+            .iter()
+            .filter(|server| server.state() == ServerState::Starting);
+        let names = start.map(|server| server.declaration().name.clone());
+        self.lock().waited_for.extend(names);
     }
 
     fn is_due(&self, server: &McpServer) -> bool {
@@ -376,15 +385,9 @@ impl SessionMcp {
         match server.state() {
             ServerState::Stopped | ServerState::TokenWanted(_) => true,
             ServerState::Starting | ServerState::Ready => false,
-            ServerState::Failed(_) => {
-                let (mut memory, name) = (self.lock(), &server.declaration().name);
-                let failed = memory.failed.get(name);
-                let is_due = failed.is_none_or(|failed| failed.elapsed() >= RETRY_AFTER);
-                if is_due {
-                    memory.failed.remove(name); // if it fails again, it is left alone for as long again
-                }
-                is_due
-            }
+            ServerState::Failed(_) => server
+                .failed_for()
+                .is_none_or(|failed_for| failed_for >= RETRY_AFTER),
         }
     }
 
@@ -392,13 +395,9 @@ impl SessionMcp {
     async fn report(&self, server: &McpServer, events: &dyn EventSink) -> Result<(), TurnOver> {
         let name = &server.declaration().name;
         let why = match server.state() {
-            ServerState::Ready | ServerState::Stopped => {
-                self.lock().failed.remove(name);
-                return Ok(());
-            }
+            ServerState::Ready | ServerState::Stopped => return Ok(()), // nothing is wrong
             ServerState::Starting => {
-                let wait = WAIT_MAX.as_secs();
-                format!("still starts after {wait} s; its tools are there when it is ready")
+                "still starts; its tools are there when it is ready".to_owned()
             }
             ServerState::TokenWanted(_) => {
                 format!(
@@ -406,15 +405,7 @@ impl SessionMcp {
                     shown(name)
                 )
             }
-            ServerState::Failed(error) => {
-                let mut memory = self.lock();
-                memory
-                    .failed
-                    .entry(name.clone())
-                    .or_insert_with(Instant::now);
-                drop(memory);
-                format!("is not available: {error}")
-            }
+            ServerState::Failed(error) => format!("is not available: {error}"),
         };
         let text = format!("The MCP server `{}` {why}.", shown(name));
         self.tell(text, events).await
