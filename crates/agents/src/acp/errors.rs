@@ -199,7 +199,8 @@ pub(super) fn sign_in(
     let variables = label(&variables.collect::<Vec<_>>().join(", "), 300);
     if !variables.is_empty() {
         lines.push(format!(
-            "It looks for these variables: {variables}. Name them in `env_from` of its entry."
+            "It looks for these variables: {variables}. Name them in `env_from` of {}.",
+            describe_table(config)
         ));
     }
     // Some say with the error alone how to sign in.
@@ -209,24 +210,34 @@ pub(super) fn sign_in(
     };
     let (terminal, others): (Vec<_>, Vec<_>) = told.iter().partition(|it| it.is_terminal);
     if !terminal.is_empty() {
-        lines.push(
-            "To sign in, run one of these in a terminal and send the message again:".to_owned(),
-        );
+        let these = match terminal.len() {
+            1 => "this",
+            _ => "one of these",
+        };
+        lines.push(format!(
+            "To sign in, run {these} in a terminal and send the message again:"
+        ));
         let commands = terminal.iter().map(|method| command_line(config, method));
         lines.extend(commands.map(|command| format!("    {command}")));
-    } else if !others.is_empty() {
+    } else if let Some(first) = others.first() {
         lines.push("It can be signed in by:".to_owned());
         lines.extend(others.iter().map(|method| describe_method(method)));
+        let table = describe_table(config);
         lines.push(match &config.auth {
-            Some(AcpAuth::Method(tried)) => {
-                format!("`{tried}` of its entry was tried.")
-            }
-            Some(AcpAuth::Resource { .. }) | None => {
-                "Sign in with its own program, or name one of them in its entry: `auth = { method = \"..\" }`.".to_owned()
-            }
+            Some(AcpAuth::Method(tried)) => format!("`{tried}` of {table} was tried."),
+            Some(AcpAuth::Resource { .. }) | None => format!(
+                "Sign in with its own program, or name one of them in {table}: `auth = {{ method = \"{}\" }}`.",
+                first.id
+            ),
         });
     }
     error("agentSignIn", lines.join("\n"), true)
+}
+
+/// Where the settings of an agent are; one that was found by itself has none yet.
+fn describe_table(config: &AcpAgentConfig) -> String {
+    let id = &config.id;
+    format!("its table in greenroom.toml (`[[agents]]` with `id = \"{id}\"`)")
 }
 
 /// A way to sign in that is not a command: what it is, and what the settings file calls it.
@@ -349,10 +360,13 @@ mod tests {
             message.contains("    API Key (`api-key`): By a key"),
             "{message}"
         );
-        assert!(message.contains("auth = { method = "), "{message}");
+        let table = "its table in greenroom.toml (`[[agents]]` with `id = \"a\"`): `auth = { method = \"api-key\" }`.";
+        assert!(message.ends_with(table), "{message}");
         assert!(message.contains("the key *** is wrong"), "{message}");
         config.auth = Some(AcpAuth::Method("api-key".to_owned()));
-        assert!(said(&config).ends_with("`api-key` of its entry was tried."));
+        let message = said(&config);
+        assert!(message.contains("`api-key` of its table"), "{message}");
+        assert!(message.ends_with("was tried."), "{message}");
     }
 
     #[test]

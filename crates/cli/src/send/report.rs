@@ -153,9 +153,12 @@ impl SentTurn {
             "{}",
             match resumable {
                 true => format!(
-                    "It can be resumed by a client that offers it; or continue with --session {session}."
+                    "It can be resumed: `/resume` in `greenroom chat --session {session}`. With `greenroom send --session {session}` you \
+                     send another message."
                 ),
-                false => format!("It cannot be resumed; continue with --session {session}."),
+                false => format!(
+                    "It cannot be resumed. With `greenroom send --session {session}` you send another message."
+                ),
             }
         );
     }
