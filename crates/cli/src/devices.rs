@@ -191,6 +191,9 @@ async fn revoke(options: &RevokeOptions) -> anyhow::Result<Exit> {
             found.collect::<anyhow::Result<_>>()?
         }
     };
+    if chosen.is_empty() {
+        print("No device is paired.\n")?;
+    }
     for device in chosen {
         register.revoke(&device.id).await?;
         print(&format!("{} is signed out.\n", escape_line(&device.name)))?;

@@ -78,12 +78,14 @@ pub(crate) async fn run(options: PairOptions) -> anyhow::Result<Exit> {
         Err(error) => return Err(error.into()),
     };
     let link = page.pairing_link(&code.code);
-    if std::io::stdout().is_terminal() {
-        show_code(&link)?;
-    }
+    let is_shown = std::io::stdout().is_terminal() && show_code(&link)?;
     print(&format!("{link}\n"))?;
     let minutes = code.seconds.div_ceil(60);
-    eprintln!("Scan the code or open the link on the device. It works once, within {minutes} min.");
+    let what_to_do = match is_shown {
+        true => "Scan the code or open the link on the device.",
+        false => "Open the link on the device.",
+    };
+    eprintln!("{what_to_do} It works once, within {minutes} min.");
     if page.is_loopback() {
         eprintln!(
             "This address works on this machine only; --at names the one under which another device reaches it."
@@ -113,17 +115,18 @@ fn explain_not_allowed(page: &PageAddress, data: &Path) -> String {
     )
 }
 
-fn show_code(link: &str) -> std::io::Result<()> {
+/// Whether there was room for it.
+fn show_code(link: &str) -> std::io::Result<bool> {
     let columns = match tcgetwinsize(rustix::stdio::stdout()) {
         Ok(size) if size.ws_col > 0 => usize::from(size.ws_col),
         _ => COLUMNS_UNKNOWN,
     };
     let has_colours = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     match qr_code::draw(link, columns, has_colours) {
-        Some(code) => print_drawing(&code),
+        Some(code) => print_drawing(&code).map(|()| true),
         None => {
-            eprintln!("The terminal is too narrow for a QR code; open the link instead.");
-            Ok(())
+            eprintln!("The terminal is too narrow for a QR code.");
+            Ok(false)
         }
     }
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use client::{Endpoint, endpoint};
-use host::Model;
+use host::{Model, check_certificate};
 
 use crate::exit::Exit;
 use crate::host_record::{HostRecord, RunMode};
@@ -63,10 +63,14 @@ pub(crate) async fn run(options: RestartOptions) -> anyhow::Result<Exit> {
             .filter(|record| record.mode == RunMode::Background)
             .map_or_else(StartOptions::default, |record| start_options(&record)),
     };
-    match settings(data.clone(), config_of(&start).as_deref()) {
-        Ok(settings) => warn_of_missing_keys(&settings.models),
+    let settings = match settings(data.clone(), config_of(&start).as_deref()) {
+        Ok(settings) => settings,
         Err(error) => bail!("{error:#}\nNothing was stopped: correct the file first"),
+    };
+    if let Err(error) = check_certificate(&settings) {
+        bail!("{error}\nNothing was stopped: put that right first");
     }
+    warn_of_missing_keys(&settings.models);
     if let Some(host) = &running {
         stop_host(&data, host, limits).await?;
     }

@@ -384,6 +384,8 @@ fn without_a_host_devices_are_listed_and_signed_out_on_the_disk() {
         (1, &json!("phone 2"))
     );
     assert!(host.run(&["devices", "revoke", "--all"]).status.success());
+    let none = host.run(&["devices", "revoke", "--all"]);
+    assert_eq!(text(&none.stdout), "No device is paired.\n");
     assert!(text(&host.run(&["devices"]).stdout).starts_with("No device is paired."));
 }
 
@@ -404,5 +406,6 @@ fn a_terminal_shows_a_code_to_scan_if_it_is_wide_enough() {
     command.arg("pair");
     let mut narrow = Terminal::start_sized("narrow", command, (30, 24));
     narrow.prints("too narrow");
+    narrow.prints("Open the link on the device.");
     assert_eq!(narrow.ends(), Some(0));
 }

@@ -78,4 +78,4 @@ pub use server::{ServeError, ServerReady, VERSION, serve};
 pub use settings_template::settings_template;
 pub use shared_parts::SharedParts;
 pub use space_entry::{FIRST_SPACE, SpaceEntry};
-pub use startup::check_config;
+pub use startup::{check_certificate, check_config};

@@ -28,6 +28,7 @@ use crate::journal::{
 use crate::migrate::MovedDirectory;
 use crate::model_facts_file::load_facts;
 use crate::models::AgentRoster;
+use crate::net::{TlsError, TlsIdentity};
 use crate::server::{ServeError, VERSION};
 
 /// What the loop is started with.
@@ -416,5 +417,15 @@ pub fn check_config(config: &Config) -> Result<(), ServeError> {
         message: error.to_string(),
     })?;
     let agents = create_agents(config, &confinement)?;
-    collect_host_facts(config, &agents, &roots).map(drop)
+    collect_host_facts(config, &agents, &roots)?;
+    check_certificate(config)?;
+    Ok(())
+}
+
+/// Whether the certificate and the key that the settings name, if they name any, can be used.
+pub fn check_certificate(config: &Config) -> Result<(), TlsError> {
+    match (&config.tls_cert, &config.tls_key) {
+        (Some(cert), Some(key)) => TlsIdentity::load(cert, key).map(drop),
+        _ => Ok(()),
+    }
 }

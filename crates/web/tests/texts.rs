@@ -22,6 +22,7 @@ globalThis.matchMedia = () => ({ matches: false });
 const { writeOut, writeOutName } = await import('app/js/ui/visible.js');
 const { countUnits, findFence } = await import('app/js/view/markdown.js');
 const { Accepted } = await import('app/js/view/completion.js');
+const { joinMessages } = await import('app/js/view/message.js');
 const { collectEdits } = await import('app/js/view/changes.js');
 const { contextPercent, describeUsage } = await import('app/js/view/usage.js');
 const accept = ({ text, accepted }) => {
@@ -35,6 +36,7 @@ const calls = {
   contextPercent: ({ usages, models }) => contextPercent(usages, models),
   countUnits: ({ text, bytes }) => countUnits(text, bytes),
   collectEdits: (turns) => collectEdits(turns),
+  joinMessages: (messages) => joinMessages(...messages),
 };
 globalThis.run = (what, text) => JSON.stringify(calls[what](JSON.parse(text)));
 ";
@@ -136,6 +138,22 @@ fn what_was_accepted_goes_along_with_its_range() {
             .collect();
         assert_eq!(found, expected, "{text}");
     }
+}
+
+#[test]
+fn two_messages_become_one_with_what_both_carry() {
+    let at = |line: u32| json!({"start": {"line": line, "character": 0}, "end": {"line": line, "character": 2}});
+    let first = json!({"text": "@a\nis", "origin": {"kind": "user"}, "model": {"id": "m"}, "attachments": [{"label": "a", "range": at(0)}]});
+    let second = json!({"text": "@b", "origin": {"kind": "user"}, "attachments": [{"label": "b", "range": at(0)}, {"label": "c"}]});
+    let joined = json!({"text": "@a\nis\n\n@b", "origin": {"kind": "user"}, "model": {"id": "m"},
+        "attachments": [{"label": "a", "range": at(0)}, {"label": "b", "range": at(3)}, {"label": "c"}]});
+    assert_eq!(call("joinMessages", &json!([first, second])), joined);
+    let alone = json!({"text": "", "attachments": [{"label": "c"}]});
+    let joined = json!({"text": "@b", "origin": {"kind": "user"},
+        "attachments": [{"label": "c"}, {"label": "b", "range": at(0)}, {"label": "c"}]});
+    assert_eq!(call("joinMessages", &json!([alone, second])), joined);
+    let texts = call("joinMessages", &json!([{"text": "a"}, {"text": "b"}]));
+    assert_eq!(texts, json!({"text": "a\n\nb"}));
 }
 
 #[test]

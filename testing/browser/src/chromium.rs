@@ -70,6 +70,10 @@ impl Browser {
                 "--remote-debugging-port=0",
                 "--hide-scrollbars",
             ])
+            // Without a mouse of its own it takes a desktop for a device that cannot point at anything.
+            .args([
+                "--blink-settings=primaryHoverType=2,availableHoverTypes=2,primaryPointerType=4,availablePointerTypes=4",
+            ])
             .arg(format!("--user-data-dir={}", profile.path().display()))
             .arg("about:blank")
             .stdin(Stdio::null())

@@ -127,6 +127,7 @@ async fn take_pictures(page: &Page, width: u32) -> Result<()> {
         page.command("Emulation.setEmulatedMedia", media).await?;
         let file = format!("web-changes-{width}-{theme}.png");
         if let Some(directory) = &wanted {
+            std::fs::create_dir_all(directory)?;
             page.screenshot(&directory.join(&file)).await?;
         }
         if is_kept && file == IN_DOCS {
@@ -246,6 +247,38 @@ async fn check_turn_of_command(page: &Page) -> Result<()> {
 /// The file that has notes.
 const GREETING: &str = "details.file[data-path=\"greeting.txt\"]";
 
+/// Where there are two columns and 1,100 pixels, both sides of a diff stand beside each other; in the third column they do not.
+async fn check_side_by_side(page: &Page) -> Result<()> {
+    ensure!(
+        page.evaluate("document.querySelector('.diff-pair')")
+            .await?
+            .is_null(),
+        "the column is narrow"
+    );
+    let narrower = json!({"width": 1_100, "height": 900, "deviceScaleFactor": 1, "mobile": false});
+    page.command("Emulation.setDeviceMetricsOverride", narrower)
+        .await?;
+    page.wait_for("document.querySelector('#main .file')")
+        .await?;
+    page.evaluate("void (document.querySelector('#main .file').open = true)")
+        .await?;
+    let pair =
+        "[...document.querySelectorAll('.diff-pair')].find(it => it.querySelector('.diff-add'))";
+    page.wait_for(pair).await?;
+    let sides = page
+        .evaluate(&format!(
+            "[...{pair}.querySelectorAll('.diff-text')].map(it => it.textContent)"
+        ))
+        .await?;
+    ensure!(sides == json!(["world", "there"]), "{sides}");
+    let wide = json!({"width": 1_440, "height": 900, "deviceScaleFactor": 1, "mobile": false});
+    page.command("Emulation.setDeviceMetricsOverride", wide)
+        .await?;
+    page.wait_for("document.querySelector('#panel .file')")
+        .await?;
+    page.wait_for(&button("Send as one message")).await
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn notes_on_a_file_and_on_a_line_go_to_the_agent_as_one_message() -> Result<()> {
     let Some(browser) = Browser::start().await? else {
@@ -274,6 +307,7 @@ async fn notes_on_a_file_and_on_a_line_go_to_the_agent_as_one_message() -> Resul
     keep_note(&page, "Greet everybody").await?;
     page.wait_for_text("2 open notes").await?;
     take_pictures(&page, 1440).await?;
+    check_side_by_side(&page).await?;
     page.press(&button("Send as one message")).await?;
     page.wait_for_text("Heard: Please look at my notes.")
         .await?;
@@ -291,9 +325,10 @@ async fn notes_on_a_file_and_on_a_line_go_to_the_agent_as_one_message() -> Resul
         .await?;
     choose_uncommitted(&phone).await?;
     phone.wait_for_text("2 open notes, sent").await?;
-    phone
-        .press(&css(&format!("{GREETING} summary .file-path")))
-        .await?;
+    // Not by a finger, which browsers mark: a picture is taken of it.
+    phone.wait_for(&css(GREETING)).await?;
+    let open = format!("void ({}.open = true)", css(GREETING));
+    phone.evaluate(&open).await?;
     phone.wait_for_text("Note on line 2, sent").await?;
     take_pictures(&phone, 390).await?;
     page.observed().check(&host.origin, &[])?;

@@ -239,6 +239,13 @@ async fn without_its_host_the_page_opens_and_says_so() -> Result<()> {
         "navigator.serviceWorker.getRegistration().then(it => it?.active?.state === 'activated')",
     )
     .await?;
+    let installing = page
+        .command("Page.getInstallabilityErrors", json!({}))
+        .await?;
+    ensure!(
+        installing["installabilityErrors"] == json!([]),
+        "it can be installed: {installing}"
+    );
     let kept = page
         .evaluate("caches.keys().then(([name]) => caches.open(name)).then(it => it.keys()).then(all => all.map(it => new URL(it.url).pathname))")
         .await?;

@@ -178,6 +178,17 @@ async fn two_browsers_and_a_terminal_see_and_decide_the_same() -> Result<()> {
         ensure!(field == json!(own), "a draft was overwritten: {field}");
     }
 
+    // Who is told of the other's draft chooses, and both have the same then.
+    laptop.press(&button("Keep mine")).await?;
+    phone.press(&button("Use it")).await?;
+    for page in [&phone, &laptop] {
+        let field = labelled("Message");
+        page.wait_for(&format!("{field}.value === 'written on the laptop'"))
+            .await?;
+        page.wait_for("!document.body.innerText.includes('Changed on another device')")
+            .await?;
+    }
+
     let (on_phone, on_laptop) = (said(&phone).await?, said(&laptop).await?);
     ensure!(on_phone == on_laptop, "{on_phone:#?}\n{on_laptop:#?}");
     for text in ["It is decided.", "Heard: from the terminal"] {

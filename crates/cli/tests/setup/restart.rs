@@ -119,6 +119,28 @@ fn nothing_is_stopped_for_settings_that_are_wrong() {
 }
 
 #[test]
+fn nothing_is_stopped_for_a_certificate_that_cannot_be_used() {
+    let home = Home::create();
+    home.start_background();
+    let before = home.status();
+    home.settings("tls_cert = \"/nowhere/cert.pem\"\ntls_key = \"/nowhere/key.pem\"\n");
+    let refused = home.run(&["restart"]);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(
+        refused.err.contains("tls_cert: /nowhere/cert.pem")
+            && refused.err.contains("Nothing was stopped"),
+        "{refused:?}"
+    );
+    assert_eq!(home.status()["pid"], before["pid"]);
+    let checked = home.run(&["config", "check"]);
+    assert_eq!(checked.code, Some(2), "{checked:?}");
+    assert!(
+        checked.err.contains("tls_cert: /nowhere/cert.pem"),
+        "{checked:?}"
+    );
+}
+
+#[test]
 fn keys_that_the_new_host_would_miss_are_named() {
     let home = Home::create();
     home.settings(

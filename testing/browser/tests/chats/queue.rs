@@ -5,7 +5,7 @@ use browser::{Browser, Host, Page, Screen, button, labelled};
 use serde_json::json;
 
 use crate::script::{Script, VIEW};
-use crate::signed_in::{go, is_live, sign_in, start_session_in};
+use crate::signed_in::{go, sign_in, start_session_in};
 
 /// The messages that a page shows as waiting.
 async fn waits(page: &Page, messages: &[&str]) -> Result<()> {
@@ -30,9 +30,14 @@ async fn say(page: &Page, text: &str) -> Result<()> {
     page.key("Enter", 0).await
 }
 
+/// Picks a file, as the dialog of the browser does.
+const ATTACH: &str = "(() => { const picked = new DataTransfer(); picked.items.add(new File(['notes'], 'notes.txt', {type: 'text/plain'})); \
+    const field = document.querySelector('.composer input[type=file]'); field.files = picked.files; field.dispatchEvent(new Event('change')); })()";
+
 #[tokio::test]
 async fn waiting_messages_are_the_same_on_two_pages() -> Result<()> {
-    let Some(browser) = Browser::start().await? else {
+    // Two browsers: one page of a browser is behind the other, and slow.
+    let (Some(browser), Some(other)) = (Browser::start().await?, Browser::start().await?) else {
         return Ok(()); // it was said
     };
     let script = Script::write(&json!([
@@ -45,9 +50,8 @@ async fn waiting_messages_are_the_same_on_two_pages() -> Result<()> {
     start_session_in(&first, None, "hang").await?;
     first.wait_for(&button("Stop")).await?;
     let place = first.evaluate("location.hash").await?;
-    let second = browser.page(Screen::DESKTOP).await?;
-    second.go_to(&format!("{}/#/", host.origin)).await?;
-    second.wait_for(&is_live()).await?;
+    let second = other.page(Screen::DESKTOP).await?;
+    sign_in(&second, &host).await?;
     go(&second, place.as_str().unwrap_or_default()).await?;
     second.wait_for(&button("Stop")).await?;
 
@@ -62,29 +66,44 @@ async fn waiting_messages_are_the_same_on_two_pages() -> Result<()> {
     waits(&second, &["three", "one", "two"]).await?;
     waits(&first, &["three", "one", "two"]).await?;
 
-    // What is edited is out of the queue first, and its text is in the field.
+    // What is edited is out of the queue first, and its text is in the field, before what was there already.
+    first.evaluate(ATTACH).await?;
+    first
+        .wait_for("document.querySelector('.chip-file .chip-size')?.textContent === '5 bytes'")
+        .await?;
     first.press(&on_message("one", "Edit")).await?;
     waits(&second, &["three", "two"]).await?;
     first
         .wait_for(&format!("{}.value === 'one'", labelled("Message")))
         .await?;
+    first
+        .press("document.querySelector('.chip-file button[aria-label^=\"Remove notes.txt\"]')")
+        .await?;
+    first.press(&labelled("Message")).await?;
     first.key("Enter", 0).await?;
     waits(&second, &["three", "two", "one"]).await?;
     waits(&first, &["three", "two", "one"]).await?;
 
+    // One message steers at a time: the next one says what it said, too.
     first.type_into(&labelled("Message"), "to the left").await?;
     first.press(&button("Steer")).await?;
     waits(&second, &["to the left", "three", "two", "one"]).await?;
     second.wait_for_text("steers this turn").await?;
+    first.type_into(&labelled("Message"), "a bit").await?;
+    first.press(&button("Steer")).await?;
+    waits(&second, &["to the left\n\na bit", "three", "two", "one"]).await?;
+    // What waits first can be said now.
+    first.press(&on_message("three", "Send now")).await?;
+    waits(&second, &["to the left\n\na bit\n\nthree", "two", "one"]).await?;
+    waits(&first, &["to the left\n\na bit\n\nthree", "two", "one"]).await?;
     second.press(&on_message("two", "Remove")).await?;
-    waits(&first, &["to the left", "three", "one"]).await?;
+    waits(&first, &["to the left\n\na bit\n\nthree", "one"]).await?;
 
     first.press(&button("Stop")).await?;
     second.wait_for_text("Queue paused. Send now?").await?;
     first.wait_for_text("Queue paused. Send now?").await?;
     second.press(&button("Send now")).await?;
-    // A page in the background draws no turns, so its text is read from the document.
-    for said in ["Heard: to the left", "Heard: three", "Heard: one"] {
+    for said in ["Heard: to the left", "a bit", "three", "Heard: one"] {
         first
             .wait_for(&format!("{VIEW}.textContent.includes({})", json!(said)))
             .await?;

@@ -134,6 +134,17 @@ async fn requests_are_answered_by_keyboard() -> Result<()> {
     choose(&page, "d", "Deny").await?;
 
     wait_for_sheet(&page, "Count the seats").await?;
+    // A menu of the sheet is closed without it.
+    page.press(&in_sheet("More choices")).await?;
+    page.wait_for(&css(".menu:popover-open")).await?;
+    page.key("Escape", 0).await?;
+    page.wait_for("!document.querySelector('.menu')").await?;
+    ensure!(
+        page.evaluate("document.querySelector('.sheet').open && location.hash.includes('ask=')")
+            .await?
+            == true,
+        "the sheet stays"
+    );
     // The sheet is closed and opened again by keys; the request is still there.
     page.key("Escape", 0).await?;
     page.wait_for("!document.querySelector('.sheet[open]')")

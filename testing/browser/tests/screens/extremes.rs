@@ -5,7 +5,7 @@ use anyhow::{Result, ensure};
 use browser::{Browser, Host, Page, Screen};
 use serde_json::{Value, json};
 
-use crate::looks::{TOO_WIDE, pictures_directory, set_theme};
+use crate::looks::{CROWDED, TOO_WIDE, pictures_directory, set_theme};
 use crate::signed_in::{go, is_live, sign_in, start_session_in};
 
 const LONG: &str =
@@ -49,6 +49,11 @@ async fn look(page: &Page, name: &str, width: u32) -> Result<()> {
         ensure!(
             wide.as_array().is_some_and(Vec::is_empty),
             "{name}: {wide:#}"
+        );
+        let crowded = page.evaluate(CROWDED).await?;
+        ensure!(
+            crowded.as_array().is_some_and(Vec::is_empty),
+            "{name}: {crowded:#}"
         );
         let path = directory.join(format!("web-{name}-{width}-{theme}.png"));
         page.screenshot(&path).await?;

@@ -13,6 +13,20 @@ pub(crate) const TOO_WIDE: &str = "[...document.querySelectorAll('body *')].filt
     && !it.closest('.spoken, .skip, template, pre, .chat-tabs, .md-table') && it.getBoundingClientRect().right > innerWidth + 1) \
     .map((it) => it.outerHTML.slice(0, 120))";
 
+/// Words of buttons that are broken over lines, and heads whose parts lie over each other.
+pub(crate) const CROWDED: &str = "(() => {
+    const isBroken = (text) => [...text.data.matchAll(/\\S+/g)].some(({ index, 0: word }) => {
+        const range = document.createRange();
+        range.setStart(text, index);
+        range.setEnd(text, index + word.length);
+        return range.getClientRects().length > 1;
+    });
+    const texts = (element) => [...element.childNodes].flatMap((it) => it.nodeType === Node.TEXT_NODE ? [it] : it.nodeType === Node.ELEMENT_NODE && !it.matches('.truncate') ? texts(it) : []);
+    const shown = (selector) => [...document.querySelectorAll(selector)].filter((it) => it.checkVisibility());
+    return [...shown('.button').filter((it) => texts(it).some(isBroken)), ...shown('.head > :not(.truncate)').filter((it) => it.scrollWidth > it.clientWidth + 1)]
+        .map((it) => it.outerHTML.slice(0, 120));
+})()";
+
 /// Those that docs/web.md shows.
 const IN_DOCS: [&str; 6] = [
     "web-sessions-390-light.png",
@@ -55,6 +69,11 @@ async fn take(screen: Screen) -> Result<()> {
             ensure!(
                 wide.as_array().is_some_and(Vec::is_empty),
                 "{name}: {wide:#}"
+            );
+            let crowded = scene.page.evaluate(CROWDED).await?;
+            ensure!(
+                crowded.as_array().is_some_and(Vec::is_empty),
+                "{name}: {crowded:#}"
             );
             let file = format!("web-{name}-{}-{theme}.png", screen.width);
             let path = directory.join(&file);

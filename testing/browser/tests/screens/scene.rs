@@ -20,12 +20,13 @@ const MESSAGES: [&str; 4] = [
 ];
 
 /// The screens, by name.
-pub(crate) const SCREENS: [&str; 9] = [
+pub(crate) const SCREENS: [&str; 10] = [
     "sessions",
     "inbox",
     "approval",
     "questions",
     "session",
+    "working",
     "changes",
     "prompt",
     "new",
@@ -163,6 +164,7 @@ impl Scene {
                 page.wait_for("document.querySelector('#main ol')").await?;
                 return page.wait_for(IS_COLOURED).await;
             }
+            "working" => return self.write_to_working().await,
             _ => (
                 "#/",
                 "document.querySelectorAll('.session-link').length === 4",
@@ -170,6 +172,21 @@ impl Scene {
         };
         go(page, hash).await?;
         page.wait_for(shown).await
+    }
+
+    /// A chat whose agent works, with a message that can be queued or steer.
+    async fn write_to_working(&self) -> Result<()> {
+        let page = &self.page;
+        self.open_session("Write the docs", "").await?;
+        page.wait_for("document.querySelector('.composer .stop')?.checkVisibility()")
+            .await?;
+        page.evaluate(
+            "(() => { const field = document.querySelector('.composer-text'); field.value = 'then the README'; \
+             field.dispatchEvent(new Event('input', {bubbles: true})); })()",
+        )
+        .await?;
+        page.wait_for("document.querySelector('.composer .steer').checkVisibility()")
+            .await
     }
 
     /// Goes to a session of the list, or to a screen of it.

@@ -1,9 +1,13 @@
 // Forms from schemas: one control for each setting. Promises: a value that the schema does not permit is not given back; what a form
-// cannot show is shown as JSON, read only, and kept as it is. Must not know: what the settings are for.
+// cannot show or change is shown as it is, if it is set, and kept. Must not know: what the settings are for.
 
 import { fill, h, setAttribute, setText, show } from './dom.js';
 
 let count = 0;
+
+/** A value as people read it. @param {any} property @param {any} value @returns {string} */
+export const tellValue = (property, value) =>
+  property?.enumLabels?.[property.enum?.indexOf(value)] ?? (typeof value === 'string' ? value : JSON.stringify(value, null, 2));
 
 /**
  * @param {{onChange: (values: Record<string, any>) => void, leaveOut?: (key: string) => boolean, isEditable?: (property: any) => boolean}} how
@@ -37,8 +41,9 @@ export function createSchemaForm({ onChange, leaveOut = () => false, isEditable 
     const hint = typeof property.description === 'string' ? property.description : '';
     const problem = h('p.problem', { id: `${id}-problem`, role: 'alert', hidden: true });
     if (!control) {
+      if (current === undefined || current === null) return null; // nothing is set, and nothing can be
       return h('div.setting', null, h('span.label', { dir: 'auto' }, name), hint && h('p.hint', { dir: 'auto' }, hint),
-        h('pre.json', { tabindex: '0', 'aria-label': name }, JSON.stringify(current ?? null, null, 2)));
+        h('pre.json', { tabindex: '0', 'aria-label': name }, tellValue(property, current)));
     }
     controls.set(key, {
       read: control.read,

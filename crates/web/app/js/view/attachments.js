@@ -75,10 +75,11 @@ export function createAttachments({ onChange }) {
       }
       draw();
     },
-    /** Takes over attachments of a draft or a message. @param {any[]} attachments */
+    /** Takes over attachments of a draft or a message; what is not uploaded yet stays. @param {any[]} attachments */
     replace(attachments) {
-      for (const entry of entries) if (entry.url) URL.revokeObjectURL(entry.url);
-      entries = attachments.map((attachment) => ({ name: labelOf(attachment), type: attachment.contentType ?? '', size: attachment.sizeHint ?? NaN, attachment }));
+      const [there, others] = [entries.filter((entry) => entry.attachment), entries.filter((entry) => !entry.attachment)];
+      for (const { url } of there) if (url) URL.revokeObjectURL(url);
+      entries = [...attachments.map((attachment) => ({ name: labelOf(attachment), type: attachment.contentType ?? '', size: NaN, attachment })), ...others];
       draw();
     },
     list: () => entries.flatMap((entry) => (entry.attachment ? [entry.attachment] : [])),

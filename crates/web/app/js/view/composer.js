@@ -9,6 +9,7 @@ import { describeProblem, reportProblem, showNote } from '../ui/menu.js';
 import { device, randomId } from '../state/device.js';
 import { createAttachments } from './attachments.js';
 import { Accepted, createCompletions } from './completion.js';
+import { joinMessages } from './message.js';
 import { createPickers } from './picker.js';
 
 /** @typedef {import('./chat_context.js').ChatContext} ChatContext */
@@ -52,7 +53,7 @@ export class Composer {
     this.picker = h('input', { type: 'file', multiple: true, hidden: true, on: { change: () => { this.attachments.addFiles(this.picker.files ?? []); this.picker.value = ''; } } });
     this.attach = iconButton('attach', 'Attach files or pictures', () => this.picker.click());
     this.stop = h('button.button.stop', { hidden: true, on: { click: () => this.cancel() } }, icon('stop'), h('span', null, 'Stop'));
-    this.steer = h('button.button', { hidden: true, title: 'The agent reads it as soon as it can, in this turn', on: { click: () => this.sendAs('steering') } }, 'Steer');
+    this.steer = h('button.button.steer', { hidden: true, title: 'The agent reads it as soon as it can, in this turn', on: { click: () => this.sendAs('steering') } }, 'Steer');
     this.submitText = h('span');
     this.submit = h('button.button.primary', { type: 'submit' }, icon('send'), this.submitText);
   }
@@ -160,12 +161,7 @@ export class Composer {
 
   /** Puts a message before what is typed already. @param {any} message */
   edit(message) {
-    const typed = this.isEmpty() ? undefined : this.readMessage();
-    this.fillIn(message);
-    if (typed) {
-      this.accepted.addAllOf(typed);
-      this.field.value = `${this.field.value}\n\n${typed.text}`;
-    }
+    this.fillIn(this.isEmpty() ? message : joinMessages(message, this.readMessage()));
     this.changed();
     this.field.focus();
   }
@@ -197,8 +193,8 @@ export class Composer {
   }
 
   /** @param {'turn' | 'queued' | 'steering'} kind */
-  async sendAs(kind) {
-    if (this.isEmpty()) return; // nothing to send
+  sendAs(kind) {
+    if (this.isEmpty()) return undefined; // nothing to send
     if (this.attachments.isUploading() || this.attachments.hasProblem()) return this.say('Wait for the upload, or remove the file that could not be uploaded.');
     const message = this.readMessage();
     const { store, chat } = this.context;
@@ -207,7 +203,14 @@ export class Composer {
     this.say('');
     this.drawButtons();
     this.hooks.onSent?.();
-    const { status, reason } = await this.context.dispatch(makeAction(kind, message)).done;
+    return this.deliver(kind, message);
+  }
+
+  /** @param {'turn' | 'queued' | 'steering'} kind @param {any} message what does not arrive is put back into the field */
+  async deliver(kind, message) {
+    // One message steers at a time, and another takes its place: it says what that one said, too.
+    const waiting = kind === 'steering' && this.context.chatState()?.steeringMessage?.message;
+    const { status, reason } = await this.context.dispatch(makeAction(kind, waiting ? joinMessages(waiting, message) : message)).done;
     if (status === 'confirmed') return undefined;
     // Another client's turn may have come before: the message then waits for its end.
     if (status === 'refused' && kind === 'turn' && this.isWorking) return this.queueInstead(message);

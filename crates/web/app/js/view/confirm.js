@@ -160,9 +160,12 @@ export function mountConfirm({ body, foot, title }, context) {
   };
 }
 
+/** @param {any} call */
+const nameCall = (call) => writeOut(textOf(call.confirmationTitle) || textOf(call.displayName) || textOf(call.toolName) || 'A tool call');
+
 /** @param {HTMLElement} title @param {any} call @param {any} decision */
 function drawTitle(title, call, decision) {
-  const own = writeOut(textOf(call.confirmationTitle) || textOf(call.displayName) || textOf(call.toolName) || 'A tool call');
+  const own = nameCall(call);
   const words = { call: own, result: `Result of ${own}`, 'sign-in': `${own}: sign-in needed` };
   setText(title, decision ? words[/** @type {'call'} */ (decision.subject)] : own);
 }
@@ -177,6 +180,7 @@ function drawRisk(element, call) {
 }
 
 /**
+ * What a call would change comes before the input that says so: a diff is read sooner.
  * @param {any} call @param {any} decision @param {any} chat
  * @param {(isMissing: boolean) => void} onInput says whether the input cannot be seen
  */
@@ -184,13 +188,16 @@ function drawAbout(call, decision, chat, onInput) {
   const parts = [];
   const message = writeOut(textOf(call.invocationMessage)).trim();
   const intention = writeOut(textOf(call.intention)).trim();
+  const [first] = typeof call.toolInput === 'string' ? inputFields(call.toolInput) : [];
+  // The title and the first field say it already.
+  const said = [nameCall(call), `${nameCall(call)} ${first?.text}`];
   for (const text of new Set([message, intention])) {
-    if (text && text !== textOf(call.confirmationTitle)) parts.push(h('p.ask-message', { dir: 'auto' }, text));
+    if (text && !said.includes(text.replaceAll('`', ''))) parts.push(h('p.ask-message', { dir: 'auto' }, text));
   }
   if (call.contributor?.kind === 'mcp' || call.contributor?.name) parts.push(h('p.hint', null, `From ${writeOut(textOf(call.contributor.name) || 'another program')}`));
   if (decision?.subject === 'sign-in') parts.push(drawSignIn(call, chat));
-  parts.push(drawInput(call.toolInput, chat, onInput));
   for (const edit of editsOf(call)) parts.push(drawFileEdit(chat, edit, { isOpen: true }));
+  parts.push(drawInput(call.toolInput, chat, onInput));
   if (decision?.subject === 'result') parts.push(h('h3', null, 'What came out'), drawResult(call, chat));
   return parts;
 }

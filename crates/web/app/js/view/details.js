@@ -1,6 +1,7 @@
 // What a session is made of and what its chat used, for the third column: agent, folders, who is here, tokens, cost. Must not know: turns.
 
 import { fill, h, onFrame } from '../ui/dom.js';
+import { tellValue } from '../ui/form.js';
 import { writeOutName } from '../ui/visible.js';
 import { ageInWords, pathOf, textOf } from './format.js';
 import { modifiedAt, stateInWords } from './summary.js';
@@ -50,7 +51,7 @@ export function mountDetails(container, { store, route: first }) {
     const agent = (store.root()?.agents ?? []).find((/** @type {any} */ one) => one.provider === session.provider);
     const clients = (session.activeClients ?? []).map((/** @type {any} */ one) => writeOutName(textOf(one.displayName) || textOf(one.clientId)));
     const workers = (session.chats ?? []).filter((/** @type {any} */ one) => one.origin?.kind === 'tool').length;
-    const config = Object.entries(session.config?.schema?.properties ?? {}).map(([key, property]) => [textOf(/** @type {any} */ (property).title) || key, session.config.values?.[key]]);
+    const config = Object.entries(session.config?.schema?.properties ?? {}).map(([key, property]) => [textOf(/** @type {any} */ (property).title) || key, property, session.config.values?.[key]]);
     fill(list,
       row('State', stateInWords(summary)),
       row('Agent', writeOutName(textOf(agent?.displayName) || session.provider)),
@@ -60,7 +61,7 @@ export function mountDetails(container, { store, route: first }) {
       row('Here now', clients.map((/** @type {string} */ name) => h('div', null, name))),
       row('Used', ageInWords(modifiedAt(summary))),
       drawUsage(agent),
-      config.filter(([, value]) => value !== undefined).map(([name, value]) => row(String(name), typeof value === 'string' ? value : JSON.stringify(value))));
+      config.filter(([, , value]) => value !== undefined).map(([name, property, value]) => row(String(name), tellValue(property, value))));
   }
   const release = store.watch(route.session, (/** @type {any} */ state) => {
     session = state;

@@ -217,8 +217,9 @@ export function drawCounts(added, removed) {
     h('span.count-add', null, `+${added ?? 0}`), ' ', h('span.count-del', null, `−${removed ?? 0}`));
 }
 
-/** The counts of some edits together; how many they are where not all were counted. @param {any[]} edits */
+/** The counts of some edits together; how many they are where not all were counted. @param {any[]} edits @returns {Node | string} */
 export function drawTotal(edits) {
+  if (edits.length === 0) return '';
   const sum = (/** @type {'added' | 'removed'} */ field) => edits.reduce((total, edit) => total + (edit.diff?.[field] ?? 0), 0);
-  return edits.length > 0 && edits.every((edit) => edit.diff) ? drawCounts(sum('added'), sum('removed')) : plural(edits.length, 'file');
+  return edits.every((edit) => edit.diff) ? drawCounts(sum('added'), sum('removed')) : plural(edits.length, 'file');
 }

@@ -11,7 +11,7 @@ import { shortPath } from './format.js';
 
 /** Both sides stand beside each other where the page and the place are wide enough. */
 const WIDE = matchMedia('(min-width: 1100px)');
-const WIDE_PLACE = 780;
+const WIDE_PLACE = 720;
 
 /** What became of a file, if its name alone does not say it. @param {FileEdit} edit */
 export function describeEdit(edit) {

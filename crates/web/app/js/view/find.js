@@ -5,7 +5,7 @@
 
 import { h, iconButton, setText, show } from '../ui/dom.js';
 import { canColourRanges, markRanges } from '../ui/highlight.js';
-import { textOf } from './format.js';
+import { plural, textOf } from './format.js';
 
 const MATCHES_MAX = 999;
 
@@ -47,7 +47,7 @@ export function createFind(transcript) {
   function go() {
     const id = found[at];
     const older = transcript.state?.turnsNextCursor === undefined ? '' : ' in the loaded part';
-    setText(count, field.value.trim() === '' ? '' : found.length === 0 ? `Nothing found${older}` : `${at + 1} of ${found.length} ${found.length === 1 ? 'turn' : 'turns'}${older}`);
+    setText(count, field.value.trim() === '' ? '' : found.length === 0 ? `Nothing found${older}` : `${at + 1} of ${plural(found.length, 'turn')}${older}`);
     if (id !== undefined) transcript.goTo(id);
     mark(id);
   }

@@ -23,7 +23,7 @@ export function mountInbox(container, { store, navigate }) {
   const drawList = keyedList(list, { key: askKey, create: () => createRequest(store), update: (element, entry) => element.update(entry) });
 
   function draw() {
-    const entries = [...store.inbox()].sort((a, b) => timeOf(a) - timeOf(b));
+    const entries = store.inbox();
     drawList(entries);
     show(empty, entries.length === 0);
     fill(empty, drawEmpty());
@@ -51,11 +51,6 @@ export function mountInbox(container, { store, navigate }) {
   };
 }
 
-/** When an entry began to wait. @param {any} entry */
-export function timeOf(entry) {
-  return typeof entry.since === 'number' ? entry.since : Date.parse(entry.since ?? '') || 0;
-}
-
 /** @param {any} store */
 function createRequest(store) {
   const title = h('span.request-title', { dir: 'auto' });
@@ -72,15 +67,14 @@ function createRequest(store) {
     const session = store.sessions().find((/** @type {any} */ one) => one.resource === entry.sessionUri);
     const chat = chatName(session, entry.chatUri);
     const places = [titleOf(session), chat, nameOf(folderOf(session))].filter(Boolean);
-    const at = timeOf(entry);
     setData(element, 'state', 'needs-you');
     setText(title, entryTitle(entry));
     setText(detail, entryDetail(entry));
     show(detail, detail.textContent !== '');
     setData(detail, 'kind', entry.kind);
     setText(where, places.join(' › '));
-    setText(when, at > 0 ? age(at) : '');
-    setAttribute(when, 'title', at > 0 ? exactTime(at) : null);
+    setText(when, age(entry.since));
+    setAttribute(when, 'title', exactTime(entry.since));
     setText(verb, entryVerb(entry));
     setAttribute(link, 'href', formatRoute({ screen: 'inbox', ask: askKey(entry) }));
     setAttribute(link, 'aria-label', `${entryVerb(entry)}: ${entryTitle(entry)}, ${places.join(', ')}`);

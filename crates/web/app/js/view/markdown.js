@@ -17,6 +17,9 @@ const FENCE_CHARS = 4_096;
 /** How much may stand open at all; a longer block is shown plain until it ends. */
 const OPEN_CHARS_MAX = 200_000;
 
+/** How far white space is looked for before what no block shows yet. */
+const GAP_CHARS = 80;
+
 /** How long to wait before the whole is asked for again. */
 const FINISH_AGAIN_MS = 2_500;
 
@@ -122,12 +125,12 @@ export class MarkdownView {
     this.removeRest();
     const text = this.source.slice(this.drawnTo);
     if (!text) return;
-    const place = this.isWriting ? findLastLine(this.blocks.at(-1)?.node) : undefined;
+    const { place, between = '' } = this.findPlace();
     const gap = this.isInCode() ? text.length : text.search(/\n[ \t]*\n|\n$/);
     const line = place ? text.slice(0, gap < 0 ? text.length : gap) : '';
     const below = text.slice(line.length);
     if (place && line) {
-      const node = document.createTextNode(line);
+      const node = document.createTextNode(between + line);
       place.append(node);
       if (below.trim()) this.lineEnd = node;
       else this.rest = node;
@@ -141,6 +144,16 @@ export class MarkdownView {
       this.element.append(plain);
     }
     if (this.isWriting) this.rest.parentElement?.classList.add('md-live');
+  }
+
+  /** Where the line goes on that is drawn last, if it does, and what stands between: white space at an end is in no block. */
+  findPlace() {
+    const place = this.isWriting ? findLastLine(this.blocks.at(-1)?.node) : undefined;
+    const gap = /\s*$/.exec(this.source.slice(Math.max(0, this.drawnTo - GAP_CHARS), this.drawnTo))?.[0] ?? '';
+    if (place?.matches('code')) return this.isInCode() ? { place, between: place.textContent && gap.endsWith('\n') ? '\n' : '' } : {};
+    // Behind the end of a line only a paragraph goes on, and not behind an empty one.
+    const isOver = gap.includes('\n') && (/\n.*\n/.test(gap) || !place?.matches('.md > p'));
+    return isOver ? {} : { place, between: gap && ' ' };
   }
 
   askSoon() {
@@ -165,7 +178,8 @@ export class MarkdownView {
     this.isAsking = true;
     this.askedAt = performance.now();
     this.askedTo = this.source.length;
-    this.askedFence = fence;
+    // Its first line may say more: in which language it is.
+    this.askedFence = open.includes('\n', inOpen) ? fence : -1;
     const answer = await this.markup.render({ markdown: open, open: true });
     this.isAsking = false;
     if (version !== this.version || !this.isWriting) return; // another text, or the end, was drawn meanwhile

@@ -26,6 +26,16 @@ export function offsetOf(text, position) {
   return character <= (end < 0 ? text.length : end) - start ? start + character : undefined;
 }
 
+/** Two messages as one, the second below the first, with what both carry. @param {any} first @param {any} second */
+export function joinMessages(first, second) {
+  const [above, below] = [String(first.text ?? ''), String(second.text ?? '')];
+  const down = above && below ? above.split('\n').length + 1 : 0;
+  const move = (/** @type {any} */ position) => ({ ...position, line: position.line + down });
+  const moved = (second.attachments ?? []).map((/** @type {any} */ one) => (one.range ? { ...one, range: { start: move(one.range.start), end: move(one.range.end) } } : one));
+  const attachments = [...(first.attachments ?? []), ...moved];
+  return { ...first, ...second, text: [above, below].filter(Boolean).join('\n\n'), ...(attachments.length > 0 ? { attachments } : {}) };
+}
+
 /** What an attachment is called. @param {any} attachment */
 export function labelOf(attachment) {
   const name = writeOutName(String(attachment?.label ?? (nameOf(attachment?.uri) || 'attachment')));

@@ -9,6 +9,7 @@ import { describeProblem, showNote } from '../ui/menu.js';
 import { connectionMark } from './connection.js';
 import { followCreation } from './creation.js';
 import { nameOf, pathOf, textOf } from './format.js';
+import { listModels } from './picker.js';
 import { messageOf } from './session_actions.js';
 import { folderOf, isEmpty } from './summary.js';
 
@@ -71,8 +72,7 @@ export function mountNewSession(container, context) {
     const models = chosenAgent()?.models ?? [];
     setText(agentHint, textOf(chosenAgent()?.description));
     const before = model.value;
-    fill(model, h('option', { value: '' }, 'The agent’s default'), models.map((/** @type {any} */ one) =>
-      h('option', { value: one.id, disabled: one.policyState === 'disabled' }, textOf(one.name) || one.id)));
+    fill(model, h('option', { value: '' }, 'The agent’s default'), listModels(models));
     model.value = models.some((/** @type {any} */ one) => one.id === before) ? before : '';
     show(modelSetting, models.length > 0);
     drawModelSettings();

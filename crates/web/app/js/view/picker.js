@@ -4,7 +4,7 @@
 // gone, never replaced in silence; a setting counts as changed when the host has confirmed it. Must not know: what a setting means.
 
 import { fill, h, setAttribute, setText } from '../ui/dom.js';
-import { createSchemaForm } from '../ui/form.js';
+import { createSchemaForm, tellValue } from '../ui/form.js';
 import { reportProblem } from '../ui/menu.js';
 import { writeOutName } from '../ui/visible.js';
 import { formatCount } from './format.js';
@@ -23,6 +23,12 @@ export function lastModel(chat) {
   }
   return undefined;
 }
+
+const POLICIES = /** @type {Record<string, string>} */ ({ unconfigured: ' (not set up)', disabled: ' (not available)' });
+
+/** The models of an agent to choose from; those that cannot be used say so. @param {any[]} models */
+export const listModels = (models) => models.map((model) =>
+  h('option', { value: model.id, disabled: Object.hasOwn(POLICIES, model.policyState) }, writeOutName(model.name || model.id) + (POLICIES[model.policyState] ?? '')));
 
 /** @param {import('./chat_context.js').ChatContext} context @param {() => void} onChange */
 export function createPickers(context, onChange) {
@@ -83,8 +89,7 @@ export function createPickers(context, onChange) {
     const current = wanted()?.id ?? models()[0]?.id;
     const isGone = current !== undefined && !offered();
     fill(modelField, isGone && h('option', { value: current }, `${writeOutName(String(current))} (not there any more)`),
-      models().map((/** @type {any} */ model) => h('option', { value: model.id, disabled: model.policyState === 'disabled' || model.policyState === 'unconfigured' },
-        `${writeOutName(model.name || model.id)}${model.policyState === 'unconfigured' ? ' (not set up)' : model.policyState === 'disabled' ? ' (not available)' : ''}`)));
+      listModels(models()));
     modelField.value = current ?? '';
     const window = offered()?.maxContextWindow;
     setText(modelHint, isGone ? 'The model that this chat used is gone. Choose another.' : window ? `Looks at ${formatCount(window)} tokens` : '');
@@ -99,7 +104,7 @@ export function createPickers(context, onChange) {
     const config = context.store.confirmed(context.session)?.config;
     const property = config?.schema?.properties?.[APPROVALS];
     const mode = config?.values?.[APPROVALS] ?? property?.default;
-    const modeLabel = property?.enumLabels?.[property.enum?.indexOf(mode)] ?? mode;
+    const modeLabel = mode && tellValue(property, mode);
     const name = offered()?.name || model || 'no model';
     setText(label, `${writeOutName(String(name))}${modeLabel ? ` · ${writeOutName(String(modeLabel))}` : ''} ▾`);
     setAttribute(button, 'aria-label', `Model ${name}${modeLabel ? `, approvals ${modeLabel}` : ''}`);

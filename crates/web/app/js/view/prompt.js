@@ -44,7 +44,12 @@ class PromptView {
     }, label));
     this.element = h('div.screen', null, this.head, this.body, h('div.prompt-tabs', { role: 'tablist', 'aria-label': 'What of the call' }, this.tabs));
     container.append(this.element);
-    this.release = context.store.watch(this.route.session, (/** @type {any} */ session) => this.open(this.route.chat ?? session?.defaultChat));
+    /** @type {any} */
+    this.session = undefined;
+    this.release = context.store.watch(this.route.session, (/** @type {any} */ session) => {
+      this.session = session;
+      this.open(this.route.chat ?? session?.defaultChat);
+    });
     this.drawTabs();
   }
 
@@ -144,10 +149,17 @@ class PromptView {
     show(this.facts, this.call !== undefined);
   }
 
+  /** The client that was asked to rewrite the prompt: by its name as long as it is here. */
+  nameAsked() {
+    const id = this.call.transform?.asked?.clientId ?? 'a client';
+    const client = (this.session?.activeClients ?? []).find((/** @type {any} */ one) => one.clientId === id);
+    return writeOutName(String(client?.displayName || id));
+  }
+
   draw() {
     if (!this.call) return; // on its way
     this.drawHead();
-    const drawn = this.tab === 'sections' ? drawSections(this.call) : this.tab === 'message' ? drawParts(this.call) : drawRequest(this.call);
+    const drawn = this.tab === 'sections' ? drawSections(this.call, this.nameAsked()) : this.tab === 'message' ? drawParts(this.call) : drawRequest(this.call);
     fill(this.body, drawn);
     this.body.scrollTop = 0;
   }
@@ -163,25 +175,22 @@ function describeCall(call) {
 
 /** @param {any} section */
 function sizeOf(section) {
-  const bytes = section.bytes ?? section.size ?? new TextEncoder().encode(String(section.after ?? section.before ?? section.content ?? '')).length;
-  return formatBytes(bytes);
+  return formatBytes(section.bytes ?? new TextEncoder().encode(String(section.after ?? '')).length);
 }
 
-/** Who was asked to rewrite the prompt, and what came of it. @param {any} transform */
-function describeTransform(transform) {
+/** What came of asking a client to rewrite the prompt. @param {any} transform @param {string} who */
+function describeTransform(transform, who) {
   const asked = transform?.asked;
   if (!asked) return '';
-  const who = writeOutName(String(asked.clientId ?? 'a client'));
   const took = formatDuration(asked.ms);
   return asked.error ? `Passed through: ${who} was asked and did not answer as it should: ${writeOutName(String(asked.error))}` : `${who} was asked${took ? `, ${took}` : ''}: ${writeOutName(String(transform.outcome ?? ''))}`;
 }
 
-/** @param {any} call */
-function drawSections(call) {
+/** @param {any} call @param {string} who the client that was asked to rewrite it */
+function drawSections(call, who) {
   const sections = call.sections ?? [];
-  const asked = describeTransform(call.transform);
+  const asked = describeTransform(call.transform, who);
   const ms = formatDuration(call.transform?.asked?.ms);
-  const who = writeOutName(String(call.transform?.asked?.clientId ?? ''));
   return [asked && h('p.hint', null, asked), ...sections.map((/** @type {any} */ section) => drawSection(section, who, ms)), sections.length === 0 && h('p.muted', null, 'This call had no system prompt.')];
 }
 
@@ -189,10 +198,10 @@ function drawSections(call) {
 function drawSection(section, who, ms) {
   const name = writeOutName(String(section.id ?? ''));
   if (section.restricted) {
-    return h('div.prompt-section', null, h('div.row', { class: 'prompt-line' }, h('span.prompt-name', null, name), h('span.prompt-word', null, `restricted · ${sizeOf(section)}`)),
-      h('p.hint.mono', null, `sha256 ${writeOutName(String(section.sha256 ?? section.digest ?? 'not known'))}`));
+    return h('div.prompt-section', null, h('div.row', { class: 'prompt-line is-restricted' }, h('span.prompt-name', null, name), h('span.prompt-word', null, `restricted · ${sizeOf(section)}`)),
+      h('p.hint.mono', null, `sha256 ${writeOutName(String(section.sha256))}`));
   }
-  const before = String(section.before ?? section.content ?? '');
+  const before = String(section.before ?? '');
   const after = String(section.after ?? before);
   const isRewritten = before !== after;
   const body = h('div.prompt-body');
@@ -223,14 +232,11 @@ function drawParts(call) {
 /** @param {any} call */
 function drawRequest(call) {
   if (call.isRender) return [h('p.muted', null, 'This prompt went to no model.')];
-  const headers = Object.entries(call.headers ?? {}).map(([name, value]) => `${name}: ${value}`).join('\n');
-  const request = call.request ?? call.body;
-  const text = typeof request === 'string' ? request : JSON.stringify(request ?? null, null, 2);
   return [
     call.fault && h('p.problem', { role: 'alert' }, `Not as it was sent: ${writeOutName(String(call.fault))}`),
-    h('pre.output', { tabIndex: 0 }, writeOut([`POST ${call.url ?? ''}`, headers].filter(Boolean).join('\n'))),
+    h('pre.output', { tabIndex: 0 }, writeOut(`POST ${call.url ?? ''}`)),
     h('h4.tool-title', null, 'Body'),
-    call.withheld ? h('p.muted', null, `Not shown: ${writeOutName(String(call.withheld))}.`) : drawBody(text),
+    call.withheld ? h('p.muted', null, `Not shown: ${writeOutName(String(call.withheld))}.`) : drawBody(JSON.stringify(call.request ?? null, null, 2)),
   ];
 }
 

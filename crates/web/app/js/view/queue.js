@@ -13,8 +13,8 @@ import { labelOf } from './message.js';
 /** A queue that does not move for this long while nothing runs is paused; between two turns it rests for a moment. */
 const PAUSED_AFTER_MS = 400;
 
-/** @param {ChatContext} context @param {{ onEdit: (message: any) => void }} hooks */
-export function createQueue(context, { onEdit }) {
+/** @param {ChatContext} context @param {{ onEdit: (message: any) => void, onSteer: (message: any) => void }} hooks */
+export function createQueue(context, { onEdit, onSteer }) {
   const title = h('span.grow');
   const release = h('button.button.small.primary', { hidden: true, on: { click: () => sendNow() } }, 'Send now');
   const list = h('ul.queue-list');
@@ -40,10 +40,11 @@ export function createQueue(context, { onEdit }) {
     const word = h('span.queue-word');
     const up = iconButton('up', 'Move up', () => move(item.id, -1));
     const down = iconButton('down', 'Move down', () => move(item.id, 1));
-    const edit = iconButton('edit', 'Edit: takes it out of the queue', () => takeOut(item, true));
-    const remove = iconButton('close', 'Remove from the queue', () => takeOut(item, false));
+    const steer = iconButton('send', 'Send now: the agent reads it in this turn', () => takeOut(item, onSteer));
+    const edit = iconButton('edit', 'Edit: takes it out of the queue', () => takeOut(item, onEdit));
+    const remove = iconButton('close', 'Remove from the queue', () => takeOut(item));
     const grip = h('span.queue-grip', { 'aria-hidden': 'true', title: 'Drag to reorder' }, '⠿');
-    const row = h('li.queue-item', null, grip, h('div.grow', null, text, word), h('div.queue-buttons', null, up, down, edit, remove));
+    const row = h('li.queue-item', null, grip, h('div.grow', null, text, word), h('div.queue-buttons', null, steer, up, down, edit, remove));
     row.addEventListener('dragstart', (/** @type {DragEvent} */ event) => { dragged = item.id; event.dataTransfer?.setData('text/plain', ''); row.classList.add('is-dragged'); });
     row.addEventListener('dragend', () => { dragged = undefined; row.classList.remove('is-dragged'); });
     row.addEventListener('dragover', (/** @type {DragEvent} */ event) => { if (dragged !== undefined && dragged !== item.id) event.preventDefault(); });
@@ -58,6 +59,7 @@ export function createQueue(context, { onEdit }) {
       setText(word, [next.isSteering ? 'steers this turn' : position === 0 ? 'next' : '', isPending ? 'not confirmed yet' : ''].filter(Boolean).join(' · '));
       row.draggable = !next.isSteering && queued.length > 1;
       show(grip, row.draggable);
+      show(steer, position === 0 && state.activeTurn !== undefined);
       show(up, !next.isSteering && position > 0);
       show(down, !next.isSteering && position >= 0 && position < queued.length - 1);
       row.dataset.index = String(index);
@@ -89,10 +91,10 @@ export function createQueue(context, { onEdit }) {
     reorder(order);
   }
 
-  /** @param {any} item @param {boolean} isEdited */
-  async function takeOut(item, isEdited) {
+  /** @param {any} item @param {(message: any) => void} [then] what becomes of its message */
+  async function takeOut(item, then) {
     const sent = context.dispatch({ type: 'chat/pendingMessageRemoved', kind: item.isSteering ? 'steering' : 'queued', id: item.id });
-    if ((await reportProblem(sent, 'Not taken out of the queue')) && isEdited) onEdit(item.message);
+    if (await reportProblem(sent, 'Not taken out of the queue')) then?.(item.message);
   }
 
   function sendNow() {

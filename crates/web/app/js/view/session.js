@@ -150,7 +150,7 @@ class SessionView {
     this.transcript = new Transcript(context, { onReading: (isFollowing, count) => this.drawReading(isFollowing, count) });
     this.composer = new Composer(context, { onSent: () => this.transcript?.keeper.follow() });
     this.signIns = createSignIns(this.store);
-    this.queue = createQueue(context, { onEdit: (message) => this.composer?.edit(message) });
+    this.queue = createQueue(context, { onEdit: (message) => this.composer?.edit(message), onSteer: (message) => this.composer?.deliver('steering', message) });
     this.find = createFind(this.transcript);
     this.newText = h('span');
     this.newBelow = h('button.button.new-below', { hidden: true, on: { click: () => this.transcript?.keeper.follow() } }, this.newText);

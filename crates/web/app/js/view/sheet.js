@@ -6,7 +6,6 @@ import { fill, h, iconButton, setData, setText, show } from '../ui/dom.js';
 import { isTyping } from '../ui/keys.js';
 import { mountConfirm } from './confirm.js';
 import { watchConnection } from './connection.js';
-import { timeOf } from './inbox.js';
 import { mountQuestion } from './question.js';
 import { chatName } from './request.js';
 import { askKey } from './route.js';
@@ -30,7 +29,8 @@ export function startSheet({ store, shell }) {
   /** Answers on their way, by request: a sheet that is opened again goes on telling about them. @type {Map<string, {sent: any, words: {done: string}}>} */
   const onTheirWay = new Map();
 
-  const entries = () => [...store.inbox()].sort((a, b) => timeOf(a) - timeOf(b));
+  /** @returns {any[]} */
+  const entries = () => store.inbox();
   const place = () => ({ ...shell.route(), ask: undefined });
 
   watchConnection(parts.connection, store);

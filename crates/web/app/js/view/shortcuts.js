@@ -52,6 +52,7 @@ export function startShortcuts({ store, shell, sheet }) {
   }
 
   function closeTop() {
+    if (document.querySelector(':popover-open')) return false; // the browser closes it
     if (sheet.isOpen()) return void sheet.leave();
     const { screen } = shell.route();
     if (isTyping(document.activeElement) || screen === 'sessions' || screen === 'session') return false;

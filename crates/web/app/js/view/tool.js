@@ -10,6 +10,7 @@ import { drawTotal } from './diff.js';
 import { drawFileEdit } from './file_edit.js';
 import { drawContent } from './part.js';
 import { plural, shortPath, textOf } from './format.js';
+import { editsOf as plannedEdits } from './request.js';
 import { askKey } from './route.js';
 
 /** @typedef {import('./chat_context.js').ChatContext} ChatContext */
@@ -57,15 +58,9 @@ function lineOf(call) {
 }
 
 /** The edits of a call: what it did, or means to do. @param {any} call @returns {any[]} */
-export function editsOf(call) {
+function editsOf(call) {
   const done = (call.content ?? []).filter((/** @type {any} */ block) => block?.type === 'fileEdit');
-  return done.length > 0 ? done : call.edits?.items ?? [];
-}
-
-/** @param {any} call */
-function countLines(call) {
-  const edits = editsOf(call);
-  return edits.length === 0 ? undefined : drawTotal(edits);
+  return done.length > 0 ? done : plannedEdits(call);
 }
 
 /** The state with what is known beside it: an answer that is not confirmed, a worker that waits. @param {ChatContext} context @param {any} call @returns {[string, string, string]} */
@@ -120,7 +115,7 @@ export function createToolPart(context, part, place) {
     setText(word, words);
     const text = lineOf(call);
     if (text !== lastLine) fill(line, drawInline((lastLine = text)));
-    fill(counts, countLines(call));
+    fill(counts, drawTotal(editsOf(call)));
     show(review, state === 'waiting' && at.isActive && call.status !== 'auth-required');
     if (details.open) opened?.(call);
   };
@@ -223,7 +218,7 @@ function createOutput(context, place) {
   /** @type {any[]} */
   let drawnBlocks = [];
   const draw = (/** @type {any} */ call) => {
-    const blocks = Array.isArray(call.content) && call.content.length > 0 ? call.content : call.edits?.items?.map((/** @type {any} */ edit) => ({ type: 'fileEdit', ...edit })) ?? [];
+    const blocks = Array.isArray(call.content) && call.content.length > 0 ? call.content : plannedEdits(call).map((edit) => ({ type: 'fileEdit', ...edit }));
     const json = `${JSON.stringify(blocks).length} ${blocks === drawnBlocks} ${call.status}`;
     if (blocks === drawnBlocks && json === shown) return; // the same content, as it came
     drawnBlocks = blocks;
