@@ -18,7 +18,7 @@ pub struct CallEstimate {
 
 /// What a call of a model used.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct CallUse {
+pub struct CallUsage {
     /// Read and written.
     pub tokens: u64,
     /// Absent if the model has no prices.

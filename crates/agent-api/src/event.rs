@@ -11,9 +11,9 @@ use wire::published::state::{ContentRef, UsageInfo};
 
 use crate::agent::AgentError;
 use crate::recorded_edit::RecordedEdit;
-use crate::reply::Awaited;
+use crate::reply::AwaitedReply;
 use crate::section::Section;
-use crate::tool::{ToolReady, ToolResult, ToolStart, Unreadable};
+use crate::tool::{MalformedField, ToolReady, ToolResult, ToolStart};
 
 /// Longest notes of an agent about a chat.
 pub const CHAT_NOTES_BYTES_MAX: usize = 4 << 10;
@@ -204,17 +204,17 @@ pub struct InputRequest {
 
 impl InputRequest {
     /// Reads a request that came as JSON.
-    pub fn from_object(mut fields: Object) -> Result<Self, Unreadable> {
+    pub fn from_object(mut fields: Object) -> Result<Self, MalformedField> {
         let mut text = |name: &'static str| match fields.shift_remove(name) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
-            Some(_) => Err(Unreadable(name)),
+            Some(_) => Err(MalformedField(name)),
         };
         let (message, url) = (text("message")?, text("url")?);
         let questions = match fields.shift_remove("questions") {
             None | Some(Value::Null) => Vec::new(),
             Some(Value::Array(questions)) => questions,
-            Some(_) => return Err(Unreadable("questions")),
+            Some(_) => return Err(MalformedField("questions")),
         };
         Ok(Self {
             message,
@@ -269,23 +269,24 @@ impl AgentEvent {
     }
 
     /// What the host will answer, if it answers this event at all.
-    pub fn awaits(&self) -> Option<Awaited> {
+    pub fn awaits(&self) -> Option<AwaitedReply> {
         match self {
-            Self::ToolReady { call, ready } => {
-                ready.confirmed.is_none().then_some(Awaited::Call(*call))
-            }
-            Self::ToolCompleted { call, review, .. } => review.then_some(Awaited::Call(*call)),
+            Self::ToolReady { call, ready } => ready
+                .confirmed
+                .is_none()
+                .then_some(AwaitedReply::Call(*call)),
+            Self::ToolCompleted { call, review, .. } => review.then_some(AwaitedReply::Call(*call)),
             Self::ClientTool { call, .. }
             | Self::ClientToolAwaited { call, .. }
             | Self::ToolAuthRequired { call, .. }
-            | Self::Spawned { call, .. } => Some(Awaited::Call(*call)),
-            Self::InputRequested { ask, .. } => Some(Awaited::Answer(*ask)),
-            Self::SteerPoint { steer } => Some(Awaited::Steering(*steer)),
-            Self::SteeringAwaited { steer } => Some(Awaited::SteeringMessage(*steer)),
-            Self::ChatNotes(_) => Some(Awaited::ChatNotes),
-            Self::SettingsRequested { ask } => Some(Awaited::Settings(*ask)),
-            Self::ClientToolsRequested { ask } => Some(Awaited::ClientTools(*ask)),
-            Self::Render { render, .. } => Some(Awaited::Render(*render)),
+            | Self::Spawned { call, .. } => Some(AwaitedReply::Call(*call)),
+            Self::InputRequested { ask, .. } => Some(AwaitedReply::Answer(*ask)),
+            Self::SteerPoint { steer } => Some(AwaitedReply::Steering(*steer)),
+            Self::SteeringAwaited { steer } => Some(AwaitedReply::SteeringMessage(*steer)),
+            Self::ChatNotes(_) => Some(AwaitedReply::ChatNotes),
+            Self::SettingsRequested { ask } => Some(AwaitedReply::Settings(*ask)),
+            Self::ClientToolsRequested { ask } => Some(AwaitedReply::ClientTools(*ask)),
+            Self::Render { render, .. } => Some(AwaitedReply::Render(*render)),
             Self::PartOpened { .. }
             | Self::Text { .. }
             | Self::Notice { .. }

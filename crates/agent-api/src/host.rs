@@ -9,7 +9,7 @@ use bytes::Bytes;
 use serde_json::Value;
 use wire::published::state::ContentRef;
 
-use crate::budget::{CallEstimate, CallKind, CallPermit, CallUse};
+use crate::budget::{CallEstimate, CallKind, CallPermit, CallUsage};
 use crate::client_file::{ClientFileCall, ClientFileFailure, ClientFileReply};
 use crate::message::UserMessage;
 use crate::model_call::{CallEnd, CallId, ModelCall};
@@ -57,7 +57,7 @@ pub trait HostServices: Send + Sync {
     async fn release_call(&self);
 
     /// The call used this: for one that no usage is sent of, because its turn is over.
-    async fn settle_call(&self, used: CallUse);
+    async fn settle_call(&self, used: CallUsage);
 
     /// The user allows the same once more of what [`HostServices::begin_call`] last said to have reached its limit.
     async fn extend_budget(&self) -> Result<(), StoreError>;

@@ -114,7 +114,7 @@ impl Sources for NoSources {
         false
     }
 
-    fn staged(&mut self, _: &Part) -> Option<String> {
+    fn find_staged_copy(&mut self, _: &Part) -> Option<String> {
         None
     }
 

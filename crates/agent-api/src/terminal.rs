@@ -68,7 +68,7 @@ pub trait ShownTerminal: Send + Sync {
     fn kill(&self);
 
     /// Somebody else holds it now.
-    fn held_by(&self, holder: TerminalHolder);
+    fn set_holder(&self, holder: TerminalHolder);
 }
 
 /// A terminal that a call runs a command in.

@@ -13,7 +13,7 @@ use tokio_tungstenite::tungstenite::http::HeaderValue;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 
 use crate::ClientError;
-use crate::proof::{self, Unproven};
+use crate::proof::{self, ProofError};
 
 /// Largest message taken from a host: above what a host sends at most.
 const MESSAGE_IN_BYTES: usize = 64 * 1_024 * 1_024;
@@ -126,8 +126,8 @@ pub(crate) async fn open_stream(
         proof::demand(&mut stream, request.uri(), secret)
             .await
             .map_err(|unproven| match unproven {
-                Unproven::Failed(why) => ClientError::NotProven { url: url(), why },
-                Unproven::Busy => ClientError::Refused {
+                ProofError::Failed(why) => ClientError::NotProven { url: url(), why },
+                ProofError::Busy => ClientError::Refused {
                     url: url(),
                     status: proof::BUSY,
                 },

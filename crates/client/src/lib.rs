@@ -35,7 +35,7 @@ pub use endpoint::{Endpoint, EndpointError};
 pub use envelope::{Envelope, Snapshot};
 pub use error::ClientError;
 pub use live::{ConnectionEvent, HostLocator, Live, Options, Resync, Update, Updates};
-pub use mirror::{Applied, Mirror};
+pub use mirror::{ApplyOutcome, Mirror};
 pub use replica::{
     DropReason, DroppedAction, EnvelopeEffect, PendingAction, ReconnectOutcome, Replica,
     TooManyPending,

@@ -211,7 +211,7 @@ impl ContentStore for CheckStore<'_> {
         read_body(self.blobs, content_id)
     }
 
-    fn staged(&mut self, _: &Part) -> Option<String> {
+    fn find_staged_copy(&mut self, _: &Part) -> Option<String> {
         None // nothing is copied for a message that is not sent
     }
 

@@ -361,13 +361,13 @@ mod tests {
         let native = Arc::new(NativeAgent::new(config.ordered_models()).unwrap());
         let agents: Vec<Arc<dyn Agent>> = vec![Arc::clone(&native) as Arc<dyn Agent>];
         let roster = AgentRoster::new(&config, native, agents);
-        let mut told = crate::model_facts_file::ModelFactsFile::default();
+        let mut reported = crate::model_facts_file::ModelFactsFile::default();
         let facts = agents::model_data::ModelFacts {
             context_tokens: Some(4_321),
             ..Default::default()
         };
-        told.insert(&config.environment_models[0], facts, String::new());
-        told.save(data.path()).unwrap();
+        reported.insert(&config.environment_models[0], facts, String::new());
+        reported.save(data.path()).unwrap();
         roster.change(ModelChange::Reload).unwrap();
         assert_eq!(ids(&roster), ["of-key"]);
         assert_eq!(

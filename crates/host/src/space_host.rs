@@ -100,7 +100,7 @@ impl PreparedSpace {
         let clock = Clock::start();
         let bodies = Bodies::new(Arc::clone(&parts.blobs), clock, &config.limits.kernel);
         let bodies = bodies
-            .confined_to(parts.confinement.clone())
+            .with_confinement(parts.confinement.clone())
             .with_user_directories(config.user_directories());
         let (token, devices) = match config.stdio {
             true => (None, Devices::in_memory()),

@@ -7,7 +7,7 @@ use wire::{ChannelUri, rpc};
 
 use crate::client_file::{ClientFile, ClientFileError, ClientQuestion};
 use crate::frame::Frame;
-use crate::hold::Hold;
+use crate::host_guard::HostGuard;
 use crate::io::{Effect, PeerId, Ticket, Timer};
 use crate::requests::{Purpose, Request};
 use crate::state::Step;
@@ -58,7 +58,7 @@ fn fail(step: &mut Step, ask: u64, why: ClientFileError) {
     step.effect(Effect::ClientAnswered {
         ask,
         answer: Err(why),
-        hold: Hold::default(),
+        hold: HostGuard::default(),
     });
 }
 

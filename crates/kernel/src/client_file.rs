@@ -249,7 +249,7 @@ mod tests {
     use wire::RpcError;
 
     use super::*;
-    use crate::hold::Hold;
+    use crate::host_guard::HostGuard;
 
     fn read(reply: RequestEnd) -> Result<ClientFileBody, ClientFileError> {
         ClientFile::of_reply("x-y:/a".to_owned(), reply, 100).read
@@ -259,7 +259,7 @@ mod tests {
         RequestEnd::Result {
             value,
             bytes: 100,
-            hold: Hold::default(),
+            hold: HostGuard::default(),
         }
     }
 
@@ -345,7 +345,7 @@ mod tests {
         let large = RequestEnd::Result {
             value: json!({"data": "aGk="}),
             bytes: 101,
-            hold: Hold::default(),
+            hold: HostGuard::default(),
         };
         let refused = RequestEnd::Error(RpcError::new(-32601, "no such method"));
         for (reply, expected) in [

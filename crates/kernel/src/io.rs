@@ -11,14 +11,14 @@ pub use crate::agent_word::{
     ClientToken, McpServerRequest, SessionChange, SessionNews, SettingQuestion, TokenText,
 };
 use crate::bodies::{SentAction, UnstoredBody};
-use crate::changeset_work::{ChangesInput, ChangesetOperation, ChangesetPlace, OperationOutcome};
+use crate::changeset_work::{ChangesInput, ChangesetOperation, ChangesetTarget, OperationOutcome};
 use crate::client_file::{ClientAnswer, ClientFileError, ClientQuestion};
 pub use crate::file_task::{
-    FileAnswer, FileRefusal, FileTask, WantedAccess, WhichResource, WhyRefused,
+    FileAnswer, FileRefusal, FileRefusalReason, FileTask, ResourceOperand, WantedAccess,
 };
-use crate::frame::Outgoing;
-use crate::hold::Hold;
+use crate::frame::OutgoingFrame;
 pub use crate::host_facts::*;
+use crate::host_guard::HostGuard;
 pub use crate::host_work::*;
 pub use crate::ids::{PeerId, RunId, Ticket};
 use crate::journal_query::{Answer, Query};
@@ -29,7 +29,7 @@ use crate::role::{HolderName, Role};
 pub use crate::run::*;
 use crate::submission::Submission;
 use crate::telemetry_batch::TelemetryBatch;
-pub use crate::terminal_act::{ShownTerminalFacts, TerminalAct, TerminalStart, TypedText};
+pub use crate::terminal_task::{ShownTerminalFacts, TerminalStart, TerminalTask, TypedText};
 pub use crate::watch_task::{SeenResources, WatchTask};
 
 /// What happened outside.
@@ -68,7 +68,7 @@ pub enum Input {
     /// The answer to [`Effect::Complete`].
     Completed {
         ticket: Ticket,
-        completed: Result<Completed, WorkFailed>,
+        completed: Result<CompletionAnswer, WorkFailed>,
     },
     /// The answer to [`Effect::ChangeModels`].
     ModelsChanged {
@@ -78,7 +78,7 @@ pub enum Input {
     /// The answer to [`Effect::Fetch`].
     Fetched {
         ticket: Ticket,
-        fetched: Result<Fetched, WorkFailed>,
+        fetched: Result<FetchedContent, WorkFailed>,
     },
     /// The answer to [`Effect::StoreBodies`]: where each body's name belongs.
     BodiesStored {
@@ -244,7 +244,7 @@ pub enum Effect {
     /// Say what may be meant; answered by [`Input::Completed`].
     Complete {
         ticket: Ticket,
-        complete: Box<Complete>,
+        complete: Box<CompletionTask>,
     },
     /// Change which models an agent has; answered by [`Input::ModelsChanged`].
     ChangeModels {
@@ -254,7 +254,7 @@ pub enum Effect {
     /// Read content; answered by [`Input::Fetched`].
     Fetch {
         ticket: Ticket,
-        fetch: Fetch,
+        fetch: FetchTask,
     },
     /// Store bodies before what refers to them is recorded (G-32); answered by [`Input::BodiesStored`].
     StoreBodies {
@@ -264,7 +264,7 @@ pub enum Effect {
     /// Find out what a message means, and keep its bodies, before it is recorded; answered by [`Input::Composed`].
     Compose {
         ticket: Ticket,
-        compose: Box<Compose>,
+        compose: Box<ComposeTask>,
     },
     /// Say what would become of a message; answered by [`Input::MessageChecked`]. Nothing is stored.
     CheckMessage {
@@ -272,7 +272,7 @@ pub enum Effect {
         check: Box<MessageCheck>,
     },
     /// Compute a changeset; answered by [`ChangesInput::Computed`]. Asked again while it is at work, it is computed once more.
-    ComputeChangeset(Box<ChangesetPlace>),
+    ComputeChangeset(Box<ChangesetTarget>),
     /// A session is gone that had this worktree: `_meta.git.worktree`.
     RemoveWorktree(Value),
     /// Look whether something in the worktree of a session would be lost; answered by [`Input::WorktreeChecked`].
@@ -343,7 +343,7 @@ pub enum Effect {
     ClientAnswered {
         ask: u64,
         answer: Result<ClientAnswer, ClientFileError>,
-        hold: Hold,
+        hold: HostGuard,
     },
     /// A system prompt was rendered: for the operator. A run that waits for it is answered by [`Effect::Reply`].
     RecordRender {
@@ -371,7 +371,7 @@ pub enum Effect {
     /// Do this to a terminal, if it is still there.
     Terminal {
         terminal: ChannelUri,
-        act: TerminalAct,
+        act: TerminalTask,
     },
     WakeAt {
         timer: Timer,
@@ -426,7 +426,7 @@ pub struct Output {
     pub deferred: usize,
     /// Whether this step must be written before it is spoken; stays true when the records were taken out.
     pub wrote: bool,
-    pub frames: Vec<Outgoing>,
+    pub frames: Vec<OutgoingFrame>,
     pub effects: Vec<Effect>,
     /// Who must hear of it if this cannot be written.
     pub failure_replies: Vec<FailureReply>,

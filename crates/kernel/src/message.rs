@@ -12,7 +12,7 @@ use crate::customization;
 use crate::io::AgentFacts;
 use crate::journal_query::{Answer, Query};
 use crate::load::{need_all, need_channel};
-use crate::pause::{HandlerAnswers, Load, Unread};
+use crate::pause::{HandlerAnswers, Load, NotLoaded};
 use crate::refusal::Refusal;
 use crate::state::Kernel;
 
@@ -271,8 +271,8 @@ fn pin_attached_chats(
         match end_turn {
             Some(end_turn) => match find_turn(kernel, &chat, &end_turn, answers) {
                 Ok(Some(_)) => {}
-                Err(Unread::Failed(failed)) => return Err(Refusal(failed.to_string())),
-                Ok(None) | Err(Unread::Read(_)) => {
+                Err(NotLoaded::Failed(failed)) => return Err(Refusal(failed.to_string())),
+                Ok(None) | Err(NotLoaded::Read(_)) => {
                     return Err(Refusal(format!(
                         "`endTurn` names no completed turn of {chat}"
                     )));

@@ -6,7 +6,7 @@ use agent_api::Section;
 use serde_json::Value;
 use wire::{ChannelUri, RpcError, Timestamp};
 
-use crate::hold::Hold;
+use crate::host_guard::HostGuard;
 use crate::ids::{ChannelId, RunId};
 
 /// One render that is done.
@@ -27,14 +27,14 @@ pub struct Rendered {
 /// What became of the sections on their way through a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Transform {
-    NotAsked(NotAsked),
-    Rewritten(Asked),
-    PassedThrough(Asked, TransformFailure),
+    NotAsked(TransformSkipped),
+    Rewritten(TransformAttempt),
+    PassedThrough(TransformAttempt, TransformFailure),
 }
 
 /// Why nobody was asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum NotAsked {
+pub enum TransformSkipped {
     /// No active client that is connected opted in.
     NobodyOptedIn,
     /// Nothing that its owner opted in to is in this render and may leave the host.
@@ -43,7 +43,7 @@ pub enum NotAsked {
 
 /// Who was asked for what, and how long it took to hear.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
+pub struct TransformAttempt {
     pub client_id: String,
     pub method: &'static str,
     pub sections: Vec<String>,
@@ -79,7 +79,7 @@ impl Rendered {
 }
 
 impl Transform {
-    pub fn asked(&self) -> Option<&Asked> {
+    pub fn attempt(&self) -> Option<&TransformAttempt> {
         match self {
             Self::NotAsked(_) => None,
             Self::Rewritten(asked) | Self::PassedThrough(asked, _) => Some(asked),
@@ -87,10 +87,10 @@ impl Transform {
     }
 
     /// One word for it: what is counted and kept.
-    pub fn word(&self) -> &'static str {
+    pub fn outcome_name(&self) -> &'static str {
         match self {
-            Self::NotAsked(NotAsked::NobodyOptedIn) => "nobodyOptedIn",
-            Self::NotAsked(NotAsked::NothingToRewrite) => "nothingToRewrite",
+            Self::NotAsked(TransformSkipped::NobodyOptedIn) => "nobodyOptedIn",
+            Self::NotAsked(TransformSkipped::NothingToRewrite) => "nothingToRewrite",
             Self::Rewritten(_) => "rewritten",
             Self::PassedThrough(_, failure) => match failure {
                 TransformFailure::Timeout => "timeout",
@@ -130,7 +130,7 @@ pub(crate) enum RequestEnd {
         value: Value,
         bytes: usize,
         /// What the host keeps for the answer while anything of it is in memory.
-        hold: Hold,
+        hold: HostGuard,
     },
     Error(RpcError),
     Timeout,

@@ -7,7 +7,7 @@ use wire::Timestamp;
 
 use crate::client_file::ClientQuestion;
 use crate::io::{PeerId, RunId, Ticket};
-use crate::rendered::{Asked, Renderer, Rendering};
+use crate::rendered::{Renderer, Rendering, TransformAttempt};
 
 /// Requests that are out.
 #[derive(Default)]
@@ -25,7 +25,7 @@ pub(crate) struct Request {
 
 /// What its answer is for.
 pub(crate) enum Purpose {
-    Render(Box<(Rendering, Asked)>),
+    Render(Box<(Rendering, TransformAttempt)>),
     /// A message of the peer's waits for a file.
     ReadFile {
         ticket: Ticket,
@@ -135,7 +135,7 @@ mod tests {
             turn_id: None,
             before: Vec::new(),
         };
-        let asked = Asked {
+        let asked = TransformAttempt {
             client_id: "ann".to_owned(),
             method: "x",
             sections: Vec::new(),

@@ -48,10 +48,10 @@ pub struct ServerToken {
 pub struct McpServer {
     /// What its owner knows it by.
     id: String,
-    core: Arc<Core>,
+    core: Arc<McpServerCore>,
 }
 
-struct Core {
+struct McpServerCore {
     declaration: McpDeclaration,
     place: Mutex<ServerPlace>,
     state: watch::Sender<ServerState>,
@@ -75,7 +75,7 @@ impl McpServer {
     pub fn new(declaration: McpDeclaration, place: ServerPlace) -> Self {
         Self {
             id: String::new(),
-            core: Arc::new(Core {
+            core: Arc::new(McpServerCore {
                 declaration,
                 place: Mutex::new(place),
                 state: watch::Sender::new(ServerState::Stopped),
@@ -361,7 +361,7 @@ impl Drop for McpServer {
     }
 }
 
-impl Core {
+impl McpServerCore {
     fn lock(&self) -> MutexGuard<'_, LiveServer> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }

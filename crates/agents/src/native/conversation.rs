@@ -31,7 +31,9 @@ use super::tool_scope::ToolScope;
 use super::usage::TurnUsage;
 use super::{Model, outputs, prompt};
 use crate::prompt::Prompt;
-use crate::provider::{Blame, ModelEndpoint, ModelMessage, ModelRequest, StopReason, ToolUse};
+use crate::provider::{
+    ModelEndpoint, ModelMessage, ModelRequest, RefusalCause, StopReason, ToolUse,
+};
 use crate::tool::Tool;
 
 /// Tools of clients that are named when they cannot be offered.
@@ -212,7 +214,7 @@ impl<'a> Conversation<'a> {
                 Err(AskError::TurnOver) => return Err(TurnStop::Over),
                 Err(AskError::Provider(failed)) => failed,
             };
-            if failed.error.blame == Some(Blame::TooLong)
+            if failed.error.blame == Some(RefusalCause::TooLong)
                 && std::mem::take(&mut may_compact)
                 && let Some(again) = self.compact_refused().await?
             {
@@ -322,7 +324,7 @@ async fn report_stop(
         Some(StopReason::Other(reason)) if said_nothing => {
             format!(
                 "The model said nothing. Its server gives a reason: {}.",
-                shown_reason(reason)
+                printable_reason(reason)
             )
         }
         // After calls it may have nothing to add.
@@ -354,7 +356,7 @@ fn refusal(model: &Model) -> TurnStop {
 }
 
 /// A server's word for why it stopped, as a code in a sentence.
-fn shown_reason(reason: &str) -> String {
+fn printable_reason(reason: &str) -> String {
     let is_plain = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | ' ');
     let plain: String = reason
         .chars()

@@ -6,7 +6,7 @@
 use agent_api::{PastTurn, TurnInput};
 use serde_json::json;
 
-use super::history::{self, Recalled};
+use super::history::{self, RecalledHistory};
 use super::model_view::HistoryEntry;
 use super::outputs::OutputSource;
 use crate::provider::ModelMessage;
@@ -22,7 +22,7 @@ const UNDERSTOOD: &str = "I keep it in mind.";
 pub(super) struct ChatMemory<'a> {
     pub summary: Option<String>,
     /// How many rounds the summary tells of the turn after it.
-    pub told_rounds: u64,
+    pub summarised_rounds: u64,
     /// The turns that are told whole, but for those rounds.
     pub turns: &'a [PastTurn],
 }
@@ -32,15 +32,15 @@ impl<'a> ChatMemory<'a> {
     pub(super) fn of_turn(input: &'a TurnInput) -> Self {
         Self {
             summary: input.summary.clone(),
-            told_rounds: input.summarised_rounds,
+            summarised_rounds: input.summarised_rounds,
             turns: &input.history,
         }
     }
 
     /// How many rounds are told of the turn that is worked on.
-    pub(super) fn told_rounds_of_active(&self) -> u64 {
+    pub(super) fn summarised_rounds_of_active(&self) -> u64 {
         match self.turns.is_empty() {
-            true => self.told_rounds,
+            true => self.summarised_rounds,
             false => 0,
         }
     }
@@ -64,11 +64,11 @@ impl<'a> ChatMemory<'a> {
     }
 
     /// As entries of a conversation, as many of the newest turns as fit.
-    pub(super) fn recall(&self, tokens_max: u64, source: &OutputSource) -> Recalled {
-        let turns = history::recall_turns(self.turns, self.told_rounds, tokens_max, source);
+    pub(super) fn recall(&self, tokens_max: u64, source: &OutputSource) -> RecalledHistory {
+        let turns = history::recall_turns(self.turns, self.summarised_rounds, tokens_max, source);
         let summary = self.summary.as_deref().map(summary_entries);
         let entries = summary.into_iter().flatten().chain(turns.entries);
-        Recalled {
+        RecalledHistory {
             entries: entries.collect(),
             notices: turns.notices,
         }

@@ -9,7 +9,7 @@ use std::sync::{Arc, PoisonError};
 use agent_api::{McpRequest, SessionFacts};
 
 use super::NativeAgent;
-use super::mcp::{SessionMcp, TurnPlace};
+use super::mcp::{SessionMcp, TurnLocation};
 
 impl NativeAgent {
     /// The MCP servers of a session, which one more chat uses.
@@ -59,7 +59,7 @@ impl NativeAgent {
         let Ok(workspace) = self.workspace(facts) else {
             return; // the turn says why
         };
-        let place = TurnPlace {
+        let place = TurnLocation {
             session: &facts.conversation,
             principal: facts.principal.as_deref(),
             directories: &workspace.real_directories(),

@@ -16,7 +16,7 @@ use std::borrow::Cow;
 use agent_api::Section;
 pub use custom_instructions::CustomInstructions;
 pub use environment_context::EnvironmentContext;
-pub use gather::{Facts, Gatherer};
+pub use gather::{ProjectFacts, ProjectFactsReader};
 pub use runtime_instructions::RuntimeInstructions;
 use table::{SECTIONS, SectionSpec};
 pub use tool_instructions::{OfferedSkill, ToolInstructions};

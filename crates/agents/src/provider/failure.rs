@@ -117,7 +117,7 @@ pub(super) fn status_failure(
         said => format!("{cause}: {said}"),
     };
     let mut error = ProviderError::new(kind, message);
-    error.blame = error_body.blame(Some(status.as_u16()));
+    error.blame = error_body.refusal_cause(Some(status.as_u16()));
     error.advice = match status.as_u16() {
         401 | 403 if endpoint.key().is_none() => {
             Some("Say where its key is: in a variable, a file, or the output of a command.")

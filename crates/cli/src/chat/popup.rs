@@ -197,7 +197,7 @@ impl Popup {
     }
 
     /// Whether Tab waited for proposals, and there are none.
-    pub(crate) fn found_nothing(&mut self) -> bool {
+    pub(crate) fn take_found_nothing(&mut self) -> bool {
         let is_answered = self.asked.is_none() && self.menu.is_none();
         is_answered && std::mem::take(&mut self.is_taken_when_there)
     }
@@ -285,7 +285,7 @@ impl Popup {
     }
 
     /// What Enter takes: what is selected, unless it is what was typed already, or what was typed may be something else.
-    pub(crate) fn taken_by_enter(&self) -> Option<WordProposal> {
+    pub(crate) fn proposal_for_enter(&self) -> Option<WordProposal> {
         let query = self.current.as_ref()?;
         let selected = self.selected()?;
         let is_typed = selected.label() == query.word();

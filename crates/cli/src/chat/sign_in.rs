@@ -13,7 +13,7 @@ use client::Live;
 use client::chat::{OpenChat, WantedToken};
 use client::token::bring_token;
 use host::sign_in::{
-    OAuthClient, RenewalError, ReturnedAddresses, SignInWanted, TokenGrant, TokenRenewal,
+    OAuthClient, RedirectedAddresses, RenewalError, SignInWanted, TokenGrant, TokenRenewal,
     begin_sign_in,
 };
 use tokio::sync::mpsc;
@@ -37,7 +37,7 @@ pub(crate) enum SignInEvent {
         name: String,
         host: String,
         url: String,
-        returned: ReturnedAddresses,
+        returned: RedirectedAddresses,
     },
     Done {
         name: String,
@@ -77,7 +77,7 @@ pub(crate) struct SignIns {
     /// By resource.
     kept: HashMap<String, RunningSignIn>,
     /// Where an address of the newest page is brought.
-    returned: Option<ReturnedAddresses>,
+    returned: Option<RedirectedAddresses>,
 }
 
 #[derive(Debug)]

@@ -34,11 +34,11 @@ pub(crate) struct Rule {
 
 /// All files of a directory.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Pack {
+pub(crate) struct RewriteRules {
     pub(crate) rules: Vec<Rule>,
 }
 
-impl Pack {
+impl RewriteRules {
     pub(crate) fn load(directory: &Path) -> anyhow::Result<Self> {
         let path_text = directory.display();
         let entries = std::fs::read_dir(directory)
@@ -102,7 +102,7 @@ impl Pack {
     }
 }
 
-impl TransformHandler for Pack {
+impl TransformHandler for RewriteRules {
     fn sections(&self) -> Vec<String> {
         let mut sections: Vec<String> = Vec::new();
         for id in self.rules.iter().flat_map(|rule| &rule.sections) {
@@ -259,7 +259,7 @@ mod tests {
 
     #[test]
     fn files_are_applied_one_after_the_other() {
-        let pack = Pack {
+        let pack = RewriteRules {
             rules: vec![
                 rule("---\nsections: [tone, env]\nmode: replace\n---\nnew"),
                 rule("---\nsections: tone\nmode: append\n---\nmore"),

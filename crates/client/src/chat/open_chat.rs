@@ -265,7 +265,7 @@ impl OpenChat {
     pub async fn next(&mut self) -> Result<ChatEvent, ChatError> {
         match self.feed.next().await {
             Some(update) => self.take_update(update),
-            None => Err(self.live.closed_because().into()),
+            None => Err(self.live.closed_error().into()),
         }
     }
 
@@ -302,7 +302,7 @@ impl OpenChat {
             Update::Notification(notification) => {
                 let progress = CreationProgress::read(&notification, self.session.as_str());
                 self.creation = progress.or(self.creation.take());
-                self.sessions.hear(&notification);
+                self.sessions.receive(&notification);
                 ChatEvent::Changed
             }
             Update::Changed { .. } | Update::Reset { .. } | Update::Gone { .. } => {

@@ -177,12 +177,12 @@ impl ClusterNode {
     /// It is this node's, or free and nobody else may take it.
     async fn take_in(&self, order: &MoveOrder) {
         match self.space(&order.name).await {
-            Ok(super::SpacePlace::Here(_)) => {
+            Ok(super::SpaceLocation::Here(_)) => {
                 if let Err(error) = self.database().end_order(order.space, order.target).await {
                     tracing::debug!(%error, "an order that is done is still there");
                 }
             }
-            Ok(super::SpacePlace::At(_)) | Err(_) => {} // the order is read again
+            Ok(super::SpaceLocation::At(_)) | Err(_) => {} // the order is read again
         }
     }
 

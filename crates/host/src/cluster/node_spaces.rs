@@ -32,7 +32,7 @@ const SPACES_DIRECTORY: &str = "spaces";
 
 /// Where a space is served.
 #[derive(Clone)]
-pub(crate) enum SpacePlace {
+pub(crate) enum SpaceLocation {
     /// Here; it stays loaded while the handle is held.
     Here(SpaceHandle),
     /// By another node.

@@ -24,17 +24,17 @@ const ASKED_EVERY: Duration = Duration::from_millis(250);
 /// What was last heard.
 pub(super) struct PeerTrust {
     directory: Arc<dyn SpaceDirectory>,
-    heard: Mutex<HeardPeers>,
+    heard: Mutex<LivingPeersAnswer>,
 }
 
 #[derive(Default)]
-struct HeardPeers {
+struct LivingPeersAnswer {
     living: BTreeSet<NodeFingerprint>,
     heard_at: Option<Instant>,
     asked_at: Option<Instant>,
 }
 
-impl HeardPeers {
+impl LivingPeersAnswer {
     fn knows(&self, fingerprint: NodeFingerprint, within: Duration) -> bool {
         let is_recent = self.heard_at.is_some_and(|at| at.elapsed() < within);
         is_recent && self.living.contains(&fingerprint)

@@ -48,8 +48,9 @@ pub(super) async fn tell_telemetry(node: Arc<ClusterShared>) {
 /// Those that something may be told of. Not as their users have them: one who looks is none.
 fn list_spaces(node: &ClusterShared, is_collected: bool) -> Vec<(Arc<Admission>, KernelQueue)> {
     let handles = lock(&node.handles);
-    let told = handles.values().filter(|handle| handle.is_on_demand());
-    let told = told.filter(|handle| is_collected || handle.is_used());
-    told.map(|handle| (Arc::clone(&handle.admission), handle.queue.clone()))
+    let measured = handles.values().filter(|handle| handle.is_on_demand());
+    let measured = measured.filter(|handle| is_collected || handle.is_used());
+    measured
+        .map(|handle| (Arc::clone(&handle.admission), handle.queue.clone()))
         .collect()
 }

@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use wire::Timestamp;
 
 pub use codes::{CodeGrant, CodePurpose};
-pub use device::{BadName, Device, DeviceId, DeviceScope, DeviceToken, check_name};
+pub use device::{Device, DeviceId, DeviceNameError, DeviceScope, DeviceToken, check_name};
 use device::{SecretDigest, StoredDevice, make_unique};
 pub use file::DevicesError;
 
@@ -79,7 +79,7 @@ pub enum PairError {
     #[error("this code is for the user of this machine who ran `greenroom open`")]
     OtherUser,
     #[error(transparent)]
-    BadName(#[from] BadName),
+    BadName(#[from] DeviceNameError),
     #[error(
         "{DEVICES_MAX} devices are paired, which is the most there can be; `greenroom devices revoke NAME` signs one out"
     )]

@@ -19,7 +19,7 @@ use tracing::Instrument;
 use workspace::Workspace;
 
 use super::kernel_sink::KernelSink;
-use super::messages::Messages;
+use super::messages::TurnMessages;
 use super::resources::ResourceReader;
 use super::services::TurnServices;
 use super::turn_log::TurnLog;
@@ -74,7 +74,7 @@ pub(super) async fn run(
         }
     };
     services.resources = Some(Arc::new(resource_reader(&agent, &turn, &services)));
-    let changes = watch_files(&turn, &mut services, agent.changes_unseen());
+    let changes = watch_files(&turn, &mut services, agent.changes_files_unannounced());
     let finish = ChangesGuard::new(Arc::clone(&changes), arrivals.clone());
     changes.begin();
     let sink = KernelSink::new(
@@ -366,7 +366,7 @@ async fn read_own_outputs(
 
 /// The message of this turn.
 async fn read_own_message(
-    messages: &Messages,
+    messages: &TurnMessages,
     turn: &TurnRun,
 ) -> Result<Arc<UserMessage>, AgentError> {
     let by_turn = messages.read_turns(vec![turn.turn_id.clone()]).await?;

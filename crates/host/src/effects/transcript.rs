@@ -6,7 +6,7 @@
 
 use compositor::chat_reference::ChatReference;
 use compositor::resolve::{Resolved, WhyUnavailable};
-use kernel::{Answer, Kind, Query};
+use kernel::{Answer, Query, StoredKind};
 use serde_json::Value;
 use wire::ChannelUri;
 
@@ -64,7 +64,7 @@ async fn read_turns(
         bytes_max: 1,
     };
     let chat = match journal.read(channel).await? {
-        Answer::Channel(Some(channel)) if channel.kind == Kind::Chat => channel.id,
+        Answer::Channel(Some(channel)) if channel.kind == StoredKind::Chat => channel.id,
         _ => return Ok(None),
     };
     let Some(turn_id) = reference.end_turn else {

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use kernel::{FileRefusal, Input, SeenResources, Ticket, WatchTask, WhyRefused};
+use kernel::{FileRefusal, FileRefusalReason, Input, SeenResources, Ticket, WatchTask};
 use serde_json::{Value, json};
 use tokio::net::unix::pipe::Receiver;
 use tokio_util::sync::CancellationToken;
@@ -41,7 +41,7 @@ impl Watches {
     /// A name for one more watch, if there may be one.
     fn enter(&self) -> Result<(ChannelUri, CancellationToken), FileRefusal> {
         let failed = |message: String| FileRefusal {
-            why: WhyRefused::Failed,
+            why: FileRefusalReason::Failed,
             message,
         };
         let mut running = self.lock();
@@ -76,11 +76,11 @@ impl Effects {
                 Ok(watch) => {
                     let begun = Ok(uri.clone());
                     send(&arrivals, Input::WatchBegun { ticket, begun }).await;
-                    let told = tokio::select! {
+                    let next = tokio::select! {
                         () = ended.cancelled() => None,
                         last = tell(watch, &uri, &task, &files, &arrivals) => Some(last),
                     };
-                    if let Some(seen) = told {
+                    if let Some(seen) = next {
                         let watch = uri.clone();
                         send(&arrivals, Input::ResourcesChanged { watch, seen }).await;
                     }

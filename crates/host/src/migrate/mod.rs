@@ -85,7 +85,7 @@ pub struct Migrated {
 }
 
 /// Called with how far it is.
-pub type TellStep<'a> = &'a (dyn Fn(MigrateStep) + Send + Sync);
+pub type ReportStep<'a> = &'a (dyn Fn(MigrateStep) + Send + Sync);
 
 /// Why nothing was moved.
 #[derive(Debug, thiserror::Error)]

@@ -107,7 +107,7 @@ impl Access {
     }
 
     /// Why its connections are closed when it is taken away, as clients read it.
-    pub(crate) fn farewell(&self) -> &'static str {
+    pub(crate) fn close_reason(&self) -> &'static str {
         match self {
             Self::Owner | Self::Device(_) => "this device was signed out",
             Self::Account(_) => "this token does not count any more",

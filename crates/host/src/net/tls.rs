@@ -52,12 +52,12 @@ pub struct TlsIdentity {
 }
 
 struct LoadedIdentity {
-    stamps: Stamps,
+    stamps: FileStamps,
     config: Arc<ServerConfig>,
 }
 
 /// When both files were last written, and how long they are: what changes when they do.
-type Stamps = [Option<(SystemTime, u64)>; 2];
+type FileStamps = [Option<(SystemTime, u64)>; 2];
 
 impl TlsIdentity {
     /// Reads both files.
@@ -102,12 +102,12 @@ impl TlsIdentity {
 
     /// The inner side of a connection: bytes in the clear, over a socket of this process. A task of its own carries them.
     pub(super) async fn accept(&self, socket: TcpStream) -> io::Result<UnixStream> {
-        carry_in_clear(TlsAcceptor::from(self.config()).accept(socket).await?)
+        spawn_decrypting_relay(TlsAcceptor::from(self.config()).accept(socket).await?)
     }
 }
 
 /// The inner side of an encrypted connection.
-pub(crate) fn carry_in_clear(outer: TlsStream<TcpStream>) -> io::Result<UnixStream> {
+pub(crate) fn spawn_decrypting_relay(outer: TlsStream<TcpStream>) -> io::Result<UnixStream> {
     let (inner, carried) = UnixStream::pair()?;
     tokio::spawn(carry(outer, carried));
     Ok(inner)
@@ -139,7 +139,7 @@ async fn carry(outer: TlsStream<TcpStream>, carried: UnixStream) {
 
 /// What the other side speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Speech {
+pub(super) enum ConnectionSecurity {
     Tls,
     /// Programs on this machine need no encryption, and no name that a certificate is for.
     PlainFromHere,
@@ -147,18 +147,21 @@ pub(super) enum Speech {
 }
 
 /// Looks at the first byte without taking it.
-pub(super) async fn listen_to(socket: &TcpStream, peer: SocketAddr) -> io::Result<Speech> {
+pub(super) async fn listen_to(
+    socket: &TcpStream,
+    peer: SocketAddr,
+) -> io::Result<ConnectionSecurity> {
     let mut first = [0];
     if socket.peek(&mut first).await? == 0 {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
     if first == [HANDSHAKE_RECORD] {
-        return Ok(Speech::Tls);
+        return Ok(ConnectionSecurity::Tls);
     }
     let is_here = peer.ip().is_loopback() || socket.local_addr()?.ip() == peer.ip();
     Ok(match is_here {
-        true => Speech::PlainFromHere,
-        false => Speech::PlainFromElsewhere,
+        true => ConnectionSecurity::PlainFromHere,
+        false => ConnectionSecurity::PlainFromElsewhere,
     })
 }
 
@@ -177,7 +180,7 @@ impl TlsError {
     }
 }
 
-fn stamps_of(cert: &Path, key: &Path) -> Stamps {
+fn stamps_of(cert: &Path, key: &Path) -> FileStamps {
     [cert, key].map(|path| {
         let metadata = fs::metadata(path).ok()?;
         Some((metadata.modified().ok()?, metadata.len()))

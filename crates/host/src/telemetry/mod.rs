@@ -66,8 +66,8 @@ impl Telemetry {
     }
 
     /// An agent says something in a turn.
-    pub(crate) fn hear(&self, run: RunId, event: &AgentEvent) {
-        let span = self.open().hear(run, event, self.now_ms());
+    pub(crate) fn observe_event(&self, run: RunId, event: &AgentEvent) {
+        let span = self.open().observe_event(run, event, self.now_ms());
         self.add_spans(span);
     }
 

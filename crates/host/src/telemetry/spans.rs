@@ -87,7 +87,12 @@ impl OpenSpans {
     }
 
     /// What an agent said; the span of a call that is over by it.
-    pub(super) fn hear(&mut self, run: RunId, event: &AgentEvent, now_ms: i64) -> Option<Value> {
+    pub(super) fn observe_event(
+        &mut self,
+        run: RunId,
+        event: &AgentEvent,
+        now_ms: i64,
+    ) -> Option<Value> {
         match event {
             AgentEvent::ToolStarted { call, start } => {
                 self.begin_call(run, *call, &start.name, now_ms);

@@ -7,7 +7,7 @@ use wire::{Generation, Object, Timestamp, compat};
 use super::uri;
 use crate::io::PeerId;
 use crate::journal_query::{Answer, Query};
-use crate::pause::{HandlerAnswers, Stop};
+use crate::pause::{HandlerAnswers, RequestStop};
 use crate::record::{ChannelId, SummaryRecord};
 use crate::state::Kernel;
 
@@ -20,7 +20,7 @@ pub(super) fn gather(
     peer: PeerId,
     params: &ListSessionsParams,
     answers: &HandlerAnswers,
-) -> Result<Value, Stop> {
+) -> Result<Value, RequestStop> {
     let most = kernel.limits().list_page_max;
     let generation = kernel.ready(peer).map(|ready| ready.generation);
     let limit = match params.limit {

@@ -12,8 +12,8 @@ use wire::{Action, ActionKind, ChannelUri, Generation, Object, rpc};
 
 use crate::frame::Replayed;
 use crate::journal_query::{Answer, Query};
-use crate::pause::{HandlerAnswers, Load, Unread};
-use crate::peers::Ready;
+use crate::pause::{HandlerAnswers, Load, NotLoaded};
+use crate::peers::NegotiatedPeer;
 use crate::record::{ChannelId, FloorRecord, Seq};
 use crate::state::Kernel;
 
@@ -106,12 +106,12 @@ fn read_log(
             Ok(None)
         }
         // Only what is committed for certain: the seqs of this very batch may yet be given to others.
-        None => Err(Unread::Read(vec![Query::Log {
+        None => Err(NotLoaded::Read(vec![Query::Log {
             floors,
             through: kernel.log().committed(),
             bytes_max: kernel.limits().message_out_bytes as u64,
         }])),
-        Some((_, Err(failed))) => Err(Unread::Failed(failed.clone())),
+        Some((_, Err(failed))) => Err(NotLoaded::Failed(failed.clone())),
         Some((Query::Log { through, .. }, Ok(Answer::Log(slice)))) if !slice.overflowed => {
             let actions = slice.actions.iter();
             let envelopes = actions.map(|(_, _, envelope)| envelope.clone()).collect();
@@ -148,7 +148,10 @@ pub(super) fn with_actions_since(
 }
 
 /// An older client is replayed what it would have heard live (H-089). `None` if that takes states of before, which are gone.
-pub(super) fn known_to(ready: &Ready, replay: Arc<Replayed>) -> Option<Arc<Replayed>> {
+pub(super) fn filter_for_version(
+    ready: &NegotiatedPeer,
+    replay: Arc<Replayed>,
+) -> Option<Arc<Replayed>> {
     let generation = ready.generation;
     if generation == Generation::V1_0 {
         return Some(replay);

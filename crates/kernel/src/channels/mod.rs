@@ -25,7 +25,7 @@ use wire::reduce::{Reduced, reduce_root};
 use wire::state::RootState;
 use wire::{Action, ChannelUri, Timestamp};
 
-pub(crate) use chat::{Chat, ChatBeginning, HOST_LIKE_IDS_MAX, is_host_like};
+pub(crate) use chat::{Chat, HOST_LIKE_IDS_MAX, InitialChat, is_host_like};
 pub(crate) use enablement::{DECISIONS_MAX, Enablement};
 pub(crate) use load::DamagedChannel;
 pub(crate) use plain::{PlainChannel, TerminalBound};

@@ -16,7 +16,7 @@ use super::Step;
 use crate::bodies::SentAction;
 use crate::channels::PlainChannel;
 use crate::follow_up::FollowUp;
-use crate::frame::{Frame, Outgoing, Recipient, Recipients, RefusedAction};
+use crate::frame::{Frame, OutgoingFrame, Recipient, Recipients, RefusedAction};
 use crate::io::PeerId;
 use crate::peers::Peers;
 use crate::record::{ChannelId, Record, Seq};
@@ -107,7 +107,7 @@ impl Step<'_> {
         let knows = |generation| compat::knows(generation, action.kind);
         if let Some(recipients) = self.kernel.peers.recipients(uri, None, knows) {
             let frame = Frame::Text(encoded.frame);
-            self.out.frames.push(Outgoing { recipients, frame });
+            self.out.frames.push(OutgoingFrame { recipients, frame });
         }
     }
 
@@ -152,7 +152,7 @@ impl Step<'_> {
         let sender = sender.filter(|sender| !served.contains(&self.generation_of(*sender)));
         if let Some(recipients) = self.kernel.peers.recipients(uri, sender, unserved) {
             let frame = Frame::Text(frame);
-            self.out.frames.push(Outgoing { recipients, frame });
+            self.out.frames.push(OutgoingFrame { recipients, frame });
         }
         bytes
     }
@@ -188,7 +188,7 @@ impl Step<'_> {
                 let encoded = action::encode(uri, &body, seq.0, origin, None);
                 if let Some(recipients) = self.kernel.peers.recipients_of(uri, generation) {
                     let frame = Frame::Text(encoded.frame);
-                    self.out.frames.push(Outgoing { recipients, frame });
+                    self.out.frames.push(OutgoingFrame { recipients, frame });
                     served.insert(generation);
                 }
             }
@@ -231,7 +231,7 @@ impl Step<'_> {
     pub(crate) fn send(&mut self, peer: PeerId, frame: Frame) {
         if self.peers().contains(peer) {
             let recipients = Recipients::One(Recipient { peer, window_ms: 0 });
-            self.out.frames.push(Outgoing { recipients, frame });
+            self.out.frames.push(OutgoingFrame { recipients, frame });
         }
     }
 
@@ -270,7 +270,7 @@ impl Step<'_> {
     ) {
         if let Some(recipients) = self.kernel.peers.recipients(uri, None, |_| true) {
             let frame = Frame::Text(rpc::notification(notification.name(), params));
-            self.out.frames.push(Outgoing { recipients, frame });
+            self.out.frames.push(OutgoingFrame { recipients, frame });
         }
     }
 
@@ -308,7 +308,7 @@ impl Step<'_> {
                     compat::down_notification(generation, notification, params.clone())
             {
                 let frame = Frame::Text(rpc::notification(notification.name(), &params));
-                self.out.frames.push(Outgoing { recipients, frame });
+                self.out.frames.push(OutgoingFrame { recipients, frame });
             }
         }
     }

@@ -22,7 +22,7 @@ use crate::follow_up::FollowUp;
 use crate::io::{AgentFacts, HostFacts, Output, RunId};
 use crate::limits::Limits;
 use crate::log::Log;
-use crate::peers::{Peers, Ready};
+use crate::peers::{NegotiatedPeer, Peers};
 use crate::queries::Queries;
 use crate::record::{ChannelId, FloorRecord, Seq};
 use crate::recovery::Recovery;
@@ -257,7 +257,7 @@ impl Kernel {
         self.peers.role(peer)
     }
 
-    pub(crate) fn ready(&self, peer: crate::io::PeerId) -> Option<&Ready> {
+    pub(crate) fn ready(&self, peer: crate::io::PeerId) -> Option<&NegotiatedPeer> {
         self.peers.ready(peer)
     }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use tokio::time::sleep;
 
-use super::{Core, LiveServer, ServerState};
+use super::{LiveServer, McpServerCore, ServerState};
 use crate::mcp::auth::{self, TokenChallenge, TokenRequest};
 use crate::mcp::connection::McpConnection;
 use crate::mcp::declaration::McpTransport;
@@ -27,7 +27,7 @@ const QUIET: Duration = Duration::from_millis(250);
 /// A server that never stops saying that its list changed is listed again after this long all the same.
 const QUIET_MAX: Duration = Duration::from_secs(2);
 
-impl Core {
+impl McpServerCore {
     /// Changes what is there, unless it was stopped or started again since; whether it did.
     fn change(&self, run: u64, state: ServerState, change: impl FnOnce(&mut LiveServer)) -> bool {
         let mut live = self.lock();

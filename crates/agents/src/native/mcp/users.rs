@@ -14,7 +14,7 @@ use crate::mcp::{McpServer, ReadyServer, ServerState, ServerToken};
 
 /// Tokens that clients brought, by whose they are and what they are for. In memory alone.
 #[derive(Default)]
-pub(in super::super) struct BroughtTokens(Mutex<BTreeMap<(Option<String>, String), String>>);
+pub(in super::super) struct ClientTokens(Mutex<BTreeMap<(Option<String>, String), String>>);
 
 /// Tokens of one principal that are held; their first by name goes when they bring more.
 const TOKENS_OF_ONE_MAX: usize = 64;
@@ -22,7 +22,7 @@ const TOKENS_OF_ONE_MAX: usize = 64;
 /// Tokens that are held of all together. When there are so many, whoever brings one more loses one of their own, or is refused.
 const TOKENS_MAX: usize = 4_096;
 
-impl BroughtTokens {
+impl ClientTokens {
     /// Holds a token, or forgets it. What one principal brings never pushes out what another one brought.
     pub(in super::super) fn set(
         &self,

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::super::answer_stream::AnswerStream;
 use super::super::stream_tests::{check, decode, long_request, shortened, stream_of};
-use super::super::{Blame, Decode, ModelMessage, ModelRequest};
+use super::super::{Decode, ModelMessage, ModelRequest, RefusalCause};
 use super::decode::GeminiReader;
 use super::{encode, path};
 
@@ -283,7 +283,7 @@ fn calls_of_another_model_are_signed_where_the_server_wants_it() {
         .read(stream_of(&[stop]).as_bytes(), &mut Vec::new())
         .unwrap();
     let error = decoder.end(&mut Vec::new()).unwrap_err();
-    assert_eq!(error.blame, Some(Blame::ReasoningMissing));
+    assert_eq!(error.blame, Some(RefusalCause::ReasoningMissing));
 }
 
 /// The server takes its own tools beside ours only if it may tell of them.

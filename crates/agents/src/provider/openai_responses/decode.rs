@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::super::answer_stream::{END_MARK, ReadAnswer, broken_off, error_from_body, invalid};
+use super::super::answer_stream::{
+    END_MARK, ReadAnswer, error_from_body, interrupted_error, invalid,
+};
 use super::super::error_body::ErrorBody;
 use super::super::sources::CitedSources;
 use super::super::{ModelEvent, ProviderError, StopReason, Usage};
@@ -103,7 +105,7 @@ impl ReadAnswer for ResponseReader {
     /// The connection ended before the answer did.
     fn conclude(&mut self, _: &mut Vec<ModelEvent>) -> Result<(), ProviderError> {
         self.done = true;
-        Err(broken_off())
+        Err(interrupted_error())
     }
 
     fn is_done(&self) -> bool {

@@ -16,18 +16,18 @@ fn an_argument_is_taken_unless_it_is_there_already() {
     let mut popup = Popup::default();
     popup.typed_argument("/model ", 7, arguments(&["ab", "a"]));
     assert!(popup.is_open());
-    assert!(popup.taken_by_enter().is_none(), "the list is wanted");
+    assert!(popup.proposal_for_enter().is_none(), "the list is wanted");
     popup.typed_argument("/model a", 8, arguments(&["ab", "a"]));
-    assert!(popup.taken_by_enter().is_none(), "that is one");
+    assert!(popup.proposal_for_enter().is_none(), "that is one");
     popup.step();
     popup.step();
-    let taken = popup.taken_by_enter().unwrap();
+    let taken = popup.proposal_for_enter().unwrap();
     assert_eq!(
         popup.text_with(&taken).unwrap(),
         ("/model ab".to_owned(), 9)
     );
     popup.typed_argument("/model b", 8, arguments(&["ab"]));
-    assert!(popup.taken_by_enter().is_some());
+    assert!(popup.proposal_for_enter().is_some());
     // An answer to what was typed before changes nothing.
     let query = PopupQuery {
         text: "/m".to_owned(),
@@ -86,7 +86,7 @@ fn our_own_commands_are_there_at_once_and_the_hosts_join_them() {
         ["/review"],
         "narrowed before the host answers"
     );
-    let taken = popup.taken_by_enter().unwrap();
+    let taken = popup.proposal_for_enter().unwrap();
     assert_eq!(popup.text_with(&taken), Some(("/review ".to_owned(), 8)));
 }
 
@@ -128,7 +128,7 @@ fn enter_takes_only_what_is_meant() {
         let start = query(text).word_start();
         popup.typed(text, text.len());
         popup.answered(&query(text), vec![completion(proposed, start..text.len())]);
-        popup.taken_by_enter().map(|taken| taken.label())
+        popup.proposal_for_enter().map(|taken| taken.label())
     };
     assert_eq!(enter("/hel", "/x "), Some("/help".to_owned()));
     assert_eq!(enter("/help", "/x "), None, "typed whole");
@@ -141,7 +141,10 @@ fn enter_takes_only_what_is_meant() {
     popup.typed("issue #12", 9);
     popup.answered(&query("issue #12"), vec![completion("#file:12.txt ", 6..9)]);
     popup.step();
-    assert!(popup.taken_by_enter().is_some(), "chosen with the arrows");
+    assert!(
+        popup.proposal_for_enter().is_some(),
+        "chosen with the arrows"
+    );
 }
 
 #[test]
@@ -154,8 +157,8 @@ fn tab_takes_the_only_one_when_it_is_there() {
     let mut popup = Popup::default();
     popup.want_first("@al", 3);
     popup.answered(&query("@al"), Vec::new());
-    assert!(popup.found_nothing());
-    assert!(!popup.found_nothing(), "said once");
+    assert!(popup.take_found_nothing());
+    assert!(!popup.take_found_nothing(), "said once");
     let bad = vec![completion("\u{1b}[2J", 0..3)];
     popup.typed("@al", 3);
     popup.answered(&query("@al"), bad);

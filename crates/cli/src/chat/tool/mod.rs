@@ -21,7 +21,7 @@ use client::token::wanted_resource;
 use serde_json::Value;
 use wire::Object;
 
-pub(crate) use self::input::given_input_lines;
+pub(crate) use self::input::input_lines_of;
 pub(crate) use self::output::whole_output;
 pub(crate) use self::plan::{is_open_plan, is_written_plan, plan_lines, plan_summary};
 #[cfg(test)]

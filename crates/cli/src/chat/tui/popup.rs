@@ -22,7 +22,7 @@ impl TerminalChat {
                 self.popup.want_first_argument(text, cursor, proposals);
                 match self.popup.take_wanted() {
                     Some(wanted) => self.take_proposal(&wanted),
-                    None if self.popup.found_nothing() => self.note("No matches"),
+                    None if self.popup.take_found_nothing() => self.note("No matches"),
                     None => {} // there is a choice
                 }
                 return used;
@@ -48,7 +48,7 @@ impl TerminalChat {
                     self.take_proposal(&selected);
                 }
             }
-            Key::Enter => match self.popup.taken_by_enter() {
+            Key::Enter => match self.popup.proposal_for_enter() {
                 Some(WordProposal::Own(command)) if !command.needs_arguments() => {
                     // A command that is whole is run: nothing is left to be typed.
                     self.take_proposal(&WordProposal::Own(command));
@@ -133,7 +133,7 @@ impl TerminalChat {
             Ok(completions) => self.popup.answered(query, completions),
             Err(error) => {
                 let question = self.popup.failed();
-                if self.popup.found_nothing() {
+                if self.popup.take_found_nothing() {
                     self.note_error(&error.to_string());
                 }
                 question
@@ -142,7 +142,7 @@ impl TerminalChat {
         self.ask_for_completions(question);
         if let Some(wanted) = self.popup.take_wanted() {
             self.take_proposal(&wanted);
-        } else if self.popup.found_nothing() {
+        } else if self.popup.take_found_nothing() {
             self.note("No matches");
         }
     }

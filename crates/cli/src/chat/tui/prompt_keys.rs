@@ -269,7 +269,7 @@ impl TerminalChat {
     }
 
     /// The text that was put aside comes back, before what was typed since.
-    pub(super) fn bring_text_back(&mut self) {
+    pub(super) fn restore_stashed_text(&mut self) {
         let aside = std::mem::take(&mut self.stash);
         if aside.is_empty() {
             return; // nothing was put aside

@@ -19,7 +19,7 @@ use wire::Digest;
 use super::awaited_outcome::AwaitedOutcome;
 use super::connection::StatementError;
 use super::leases::{end_blocker, is_lock_timeout};
-use super::log_days::NotedDay;
+use super::log_days::LastDayRow;
 use super::space_loads::{SpaceCounters, add_time};
 use super::writer::{QueuedWrite, WriteOutcome, size_of};
 use super::{PgBlobs, PostgresNode};
@@ -51,7 +51,7 @@ pub(super) struct SharedJournal {
     notes: std::sync::Mutex<VecDeque<Record>>,
     pub(super) counters: Arc<SpaceCounters>,
     failure: watch::Sender<Option<String>>,
-    noted_day: NotedDay,
+    noted_day: LastDayRow,
 }
 
 impl PostgresJournal {
@@ -102,7 +102,7 @@ impl PostgresJournal {
             lease: Mutex::new(SpaceLease::taken(lease.epoch, lease.batch)),
             notes: std::sync::Mutex::default(),
             failure: watch::Sender::new(None),
-            noted_day: NotedDay::default(),
+            noted_day: LastDayRow::default(),
         };
         Self {
             shared: Arc::new(shared),

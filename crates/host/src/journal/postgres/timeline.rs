@@ -72,9 +72,9 @@ impl From<Error> for TimelineError {
 }
 
 /// It may be tried again from now on.
-struct EndOfChange<'a>(&'a TimelineWatch);
+struct ClearChangingOnDrop<'a>(&'a TimelineWatch);
 
-impl Drop for EndOfChange<'_> {
+impl Drop for ClearChangingOnDrop<'_> {
     fn drop(&mut self) {
         self.0.is_changing.store(false, Ordering::Release);
     }
@@ -118,8 +118,9 @@ impl TimelineWatch {
         }
         let watch = Arc::clone(self);
         tokio::spawn(async move {
-            let _ended = EndOfChange(&watch);
-            if let Err(TimelineError::Failed(error)) = watch.go_on_with(&mut client, timeline).await
+            let _ended = ClearChangingOnDrop(&watch);
+            if let Err(TimelineError::Failed(error)) =
+                watch.continue_on_timeline(&mut client, timeline).await
             {
                 tracing::warn!(%error, "the database is another than before, which could not be dealt with; it is tried again");
             }
@@ -133,12 +134,16 @@ impl TimelineWatch {
             Failover::Lossy | Failover::Lossless => {
                 let timeline: Option<String> = client.query_one(ASK, &[]).await?.try_get(0)?;
                 let timeline = timeline.ok_or(TimelineError::Standby)?;
-                self.go_on_with(client, timeline).await
+                self.continue_on_timeline(client, timeline).await
             }
         }
     }
 
-    async fn go_on_with(&self, client: &mut Client, timeline: String) -> Result<(), TimelineError> {
+    async fn continue_on_timeline(
+        &self,
+        client: &mut Client,
+        timeline: String,
+    ) -> Result<(), TimelineError> {
         let began = Instant::now();
         let changes = client.transaction().await?;
         changes.batch_execute(OWN_LIMITS).await?;

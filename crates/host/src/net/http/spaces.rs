@@ -37,5 +37,5 @@ pub(super) async fn answer(
 }
 
 fn list(principal: &Value, spaces: &Value) -> HttpResponse {
-    HttpResponse::json(200, &json!({"principal": principal, "spaces": spaces})).staying_open()
+    HttpResponse::json(200, &json!({"principal": principal, "spaces": spaces})).keep_open()
 }

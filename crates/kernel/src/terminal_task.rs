@@ -5,7 +5,7 @@ use wire::ChannelUri;
 
 /// What is to be done to a terminal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TerminalAct {
+pub enum TerminalTask {
     /// Start a shell in it.
     Start(TerminalStart),
     /// Somebody typed this. Never in a record or a log.
