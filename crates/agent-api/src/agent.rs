@@ -182,7 +182,7 @@ pub trait Agent: Send + Sync {
     /// principal](SessionFacts::principal) and for nobody else (H-318). Must not block, and must not let the token out.
     fn receive_token(&self, _principal: Option<&str>, _resource: &str, _token: &str) {}
 
-    /// Whether its calls may change files before the host hears of them: the files are looked at before its turns then.
+    /// Whether its calls may change files before the host gets an event about them. If so, the files are recorded before its turns.
     fn changes_files_unannounced(&self) -> bool {
         false
     }

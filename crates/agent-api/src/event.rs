@@ -51,7 +51,7 @@ pub enum AgentEvent {
         value: Value,
     },
     /// What the model's server refused in this chat: text, opaque, at most `checkpoint_bytes_max`, handed to each turn of
-    /// the chat (G-50). Replaces what was said before; empty clears it.
+    /// the chat (G-50). Replaces the earlier record; empty clears it.
     Refusals(Bytes),
     /// Content that clients fetch by reference; its body is stored already ([`crate::HostServices::store_body`]).
     ContentRef(ContentRef),
@@ -172,7 +172,7 @@ pub enum AgentEvent {
     /// From now on the agent remembers only the last turns, and of those before only the summary.
     Compacted {
         keep_turns: usize,
-        /// How many rounds of this very turn the summary tells as well; none if turns of before are kept.
+        /// How many rounds of this turn the summary covers too; none if earlier turns are kept.
         rounds: u64,
         summary: Option<String>,
     },
@@ -181,9 +181,9 @@ pub enum AgentEvent {
     Rewind {
         turns: usize,
     },
-    /// The turn's future returned `Ok`. Sent by whoever drives the agent, not by the agent.
+    /// The turn's future returned `Ok`. Sent by the host's runner, not by the agent.
     Completed,
-    /// The turn's future returned an error, or died. Sent by whoever drives the agent, not by the agent.
+    /// The turn's future returned an error or panicked. Sent by the host's runner, not by the agent.
     Failed(AgentError),
 }
 

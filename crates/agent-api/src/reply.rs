@@ -20,7 +20,7 @@ pub enum AgentReply {
         input: Option<String>,
         /// The `ConfirmationOption` that was chosen, as it was offered.
         selected_option: Option<Value>,
-        /// The `Message` of who denied, and the reason given in words.
+        /// The `Message` of the client that denied, and its reason as text.
         suggestion: Option<Value>,
         reason: Option<Value>,
     },
@@ -48,7 +48,7 @@ pub enum AgentReply {
         message: Option<Value>,
         message_id: Option<String>,
     },
-    /// What a [`crate::AgentEvent::ChatNotes`] said is on the disk, or a notice says why it is not.
+    /// The notes of a [`crate::AgentEvent::ChatNotes`] are on disk, or a notice says why not.
     ChatNoted,
     /// A steering `Message` waits, and goes on waiting until the agent [has taken it](crate::AgentEvent::SteeringTaken).
     SteeringWaits {

@@ -1,4 +1,4 @@
-//! Tool calls as an agent makes them: how a call starts, what it is ready to do, what came of it.
+//! Tool calls as an agent makes them: how a call starts, what it is ready to do, and its result.
 //!
 //! Promises: what is built here has every field that clients need. Blocks inside (contents, edits, options) stay JSON, so
 //! that fields the protocol does not know are handed on, and large bodies can be detached in place.
@@ -22,7 +22,7 @@ pub struct ToolStart {
     /// An MCP server.
     pub contributor: Option<ToolCallContributor>,
     pub meta: Option<Object>,
-    /// When it may have begun, where that is known better than by when it is told.
+    /// When it began, where that is earlier than the event.
     pub began: Option<SystemTime>,
 }
 

@@ -39,7 +39,7 @@ pub(crate) fn ask_client<T: Serialize>(
     Ok(())
 }
 
-/// Asks a client about its files because the host wants to know; the host hears how it ends, whatever happens.
+/// Asks a client about its files for the host. The host is answered however it ends.
 pub(crate) fn ask_for_host(step: &mut Step, ask: u64, client_id: &str, question: ClientQuestion) {
     let peer = step.peers().peer_of(client_id);
     let Some(peer) = peer.filter(|peer| !step.peers().is_gone(*peer)) else {

@@ -41,7 +41,7 @@ pub struct ChangesetTarget {
     pub look: Option<LookId>,
 }
 
-/// An operation that a client invoked, checked as far as the changeset's own words go (H-287).
+/// An operation that a client invoked, checked against what the changeset offers (H-287).
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChangesetOperation {
     pub place: ChangesetTarget,
@@ -109,14 +109,14 @@ pub enum ChangesInput {
         operation: String,
         running: Result<bool, String>,
     },
-    /// A session works in a worktree of its own from now on; before it is said to be ready.
+    /// A session works in a worktree of its own from now on. Comes before the session is ready.
     WorktreeMade {
         session: ChannelUri,
         directory: String,
         replacement: String,
         facts: Value,
     },
-    /// The creation of a session is at this, for whoever asked to hear of it.
+    /// How far the creation of a session is, for the client that asked for progress.
     CreationAt {
         session: ChannelUri,
         done: i64,

@@ -166,7 +166,7 @@ pub(crate) struct OwnWorktree {
 }
 
 impl OwnWorktree {
-    /// `None` if the session works where its client said.
+    /// `None` if the session works in the directory that its client named.
     pub(crate) fn of(kernel: &Kernel, session: &ChannelUri) -> Option<Self> {
         let facts = worktree_of(kernel, session)?;
         let text = |name: &str| Some(facts.get(name)?.as_str()?.to_owned());
@@ -296,7 +296,7 @@ fn refresh_from(step: &mut Step, uri: &ChannelUri, look: Option<LookId>) {
         return; // known already, or gone meanwhile
     }
     if step.unwritable().is_some() {
-        return; // what is found cannot be told: whoever subscribes later has it computed then
+        return; // the result could not be recorded: the next subscriber has it computed
     }
     let state = step
         .find_plain(uri)
@@ -373,7 +373,7 @@ fn finish_computing(
     computed: Result<ComputedChangeset, String>,
 ) {
     if step.find_plain(uri).is_none() || step.unwritable().is_some() {
-        return; // nobody uses it any more; or it cannot be told: whoever subscribes again has it computed again
+        return; // unused, or it could not be recorded: the next subscriber has it computed
     }
     match computed {
         Ok(computed) => set_content(step, uri, computed),
@@ -396,7 +396,7 @@ fn set_operation_status(
         .and_then(|plain| plain.state().changeset());
     let is_known = state.is_some_and(|state| state.operation(operation).is_some());
     if !is_known || step.unwritable().is_some() {
-        return; // it is not offered any more, or cannot be told of
+        return; // the operation is no longer offered, or its status could not be recorded
     }
     let is_over = running != Ok(true);
     let mut fields = json!({"operationId": operation});
@@ -413,7 +413,7 @@ fn set_operation_status(
     }
 }
 
-/// A session ends: whoever watches a changeset of it sees that there is nothing in it any more (H-289).
+/// A session ends: its changesets become empty for everyone who watches them (H-289).
 pub(crate) fn clear_all(step: &mut Step, session: &ChannelUri) {
     for uri in step.channels().plain_of(session) {
         let is_changeset = step

@@ -97,7 +97,7 @@ pub(crate) fn remove_peer(step: &mut Step, peer: PeerId) {
         return; // a peer that never connected
     };
     step.effect(Effect::Forget { peer });
-    // A session that nobody said anything in may have been kept by it alone (G-28).
+    // This client may have been the only reason to keep a session without turns (G-28).
     step.upkeep_mut().note_released();
     let watched = removed.subscriptions.keys().cloned();
     resource_watch::end_unused_of(step, watched.collect());

@@ -20,7 +20,7 @@ pub struct FileTask {
     pub bytes_max: usize,
 }
 
-/// What came of it.
+/// The result of a file task.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FileAnswer {
     Content(EncodedContent),

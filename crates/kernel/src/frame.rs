@@ -188,7 +188,7 @@ pub enum SnapshotState {
         chat: Arc<ChatState>,
         first_turn: usize,
         cursor: Option<String>,
-        /// Roughly what the turn that runs has said so far.
+        /// Roughly the size of the running turn's response.
         streamed_bytes: usize,
     },
     /// A channel that is its state and nothing else.

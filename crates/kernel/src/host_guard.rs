@@ -7,7 +7,7 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-/// Something of the host's that lives as long as a message does.
+/// A value of the host that lives as long as a message, such as a permit for its memory.
 #[derive(Clone, Default)]
 pub struct HostGuard(Option<Arc<dyn Any + Send + Sync>>);
 

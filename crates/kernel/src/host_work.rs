@@ -72,7 +72,7 @@ pub enum ModelChange {
     Reload,
 }
 
-/// What came of it.
+/// The result of a change of models.
 #[derive(Debug, Clone)]
 pub struct ModelsChanged {
     /// All agents as they are now.
@@ -148,6 +148,6 @@ pub enum ContextUse {
     Reported(Value),
     /// The last turn that is over says it, if anything does.
     Turn(Arc<Turn>),
-    /// All that was said is a summary of so many bytes.
+    /// Everything before is a summary of so many bytes.
     Summary(usize),
 }

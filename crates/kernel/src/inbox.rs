@@ -45,7 +45,7 @@ pub(crate) fn receive(step: &mut Step, peer: PeerId, received: Received) {
                     let error = RpcError::new(code::INVALID_REQUEST, message);
                     step.fail(peer, &id, &error);
                 }
-                // It waits; or its connection is gone, and nobody would hear the answer.
+                // It waits; or its connection is gone, so there is nobody to answer.
                 Some(InboxOutcome::Parked { pause: false }) | None => {}
             }
         }
@@ -140,7 +140,7 @@ fn decode(step: &mut Step, peer: PeerId, received: Received) -> Option<Message> 
     }
 }
 
-/// Whether a method came with a later version than a client speaks; before it said which, none did.
+/// Whether a method is newer than the client's version. Before a version is negotiated none is.
 fn is_newer(generation: Option<Generation>, method: &str) -> bool {
     match (generation, Method::from_name(method)) {
         (Some(generation), Some(method)) => !compat::has_method(generation, method),

@@ -40,7 +40,7 @@ pub enum Input {
         peer: PeerId,
         role: Role,
     },
-    /// Comes right after the connection: the device or principal behind it. Without this it is whoever has the host's own token.
+    /// Comes right after the connection: the device or principal behind it. Without this it is the holder of the host's own token.
     Identified {
         peer: PeerId,
         holder: HolderName,
@@ -105,7 +105,7 @@ pub enum Input {
         ticket: Ticket,
         used: Result<FileAnswer, FileRefusal>,
     },
-    /// The answer to [`Effect::BeginWatch`]: the channel that is to tell of it.
+    /// The answer to [`Effect::BeginWatch`]: the channel on which changes are reported.
     WatchBegun {
         ticket: Ticket,
         begun: Result<ChannelUri, FileRefusal>,
@@ -120,7 +120,7 @@ pub enum Input {
         watch: ChannelUri,
         seen: SeenResources,
     },
-    /// An agent is not what it said of itself before.
+    /// An agent's description changed.
     AgentChanged(Box<AgentFacts>),
     /// A token that a client brought for an agent ran out.
     TokenEnded {
@@ -200,7 +200,7 @@ pub enum Input {
 #[error("the journal could not be read: {0}")]
 pub struct ReadFailed(pub String);
 
-/// The host could not do what was asked of it; its peer hears the text.
+/// The host could not do the requested work; the text goes to the peer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct WorkFailed(pub String);
@@ -241,7 +241,7 @@ pub enum Effect {
         ticket: Ticket,
         query: Query,
     },
-    /// Say what may be meant; answered by [`Input::Completed`].
+    /// Compute completions; answered by [`Input::Completed`].
     Complete {
         ticket: Ticket,
         complete: Box<CompletionTask>,
@@ -295,7 +295,7 @@ pub enum Effect {
         ticket: Ticket,
         task: Box<FileTask>,
     },
-    /// Clients know a call of a run by this id: for whoever tells of calls elsewhere.
+    /// The id by which clients know a call of a run, for telemetry.
     CallNamed {
         run: RunId,
         call: u64,
@@ -381,7 +381,7 @@ pub enum Effect {
         peer: PeerId,
         why: CloseReason,
     },
-    /// Nothing more will be said to this peer: it is gone, and all that was read from it is answered.
+    /// Nothing more is sent to this peer: it is gone, and everything read from it is answered.
     Forget {
         peer: PeerId,
     },
@@ -416,7 +416,7 @@ pub enum CloseReason {
     Policy,
 }
 
-/// What one step said.
+/// The output of one step.
 #[derive(Debug, Default)]
 pub struct Output {
     /// The highest seq used so far; belongs into the batch even when there are no records (G-18).
@@ -428,11 +428,11 @@ pub struct Output {
     pub wrote: bool,
     pub frames: Vec<OutgoingFrame>,
     pub effects: Vec<Effect>,
-    /// Who must hear of it if this cannot be written.
+    /// Replies to send if this cannot be written.
     pub failure_replies: Vec<FailureReply>,
 }
 
-/// A message that was handled, and how its sender is told that it was not recorded after all (G-15).
+/// The reply to a handled message whose records could not be written (G-15).
 #[derive(Debug, Clone)]
 pub enum FailureReply {
     Answer {

@@ -1,4 +1,4 @@
-//! The kernel's three calls: `boot`, `step`, and what became of the batch.
+//! `boot` and `step`: the entrance of the kernel.
 //!
 //! `step` takes one input and says what is to be recorded, sent and done. It changes memory only; the host writes the records
 //! before anything is sent, and calls [`Kernel::committed`], [`Kernel::rolled_back`] or [`Kernel::step_failed`] accordingly.

@@ -115,7 +115,7 @@ fn choose_model(
     Ok(())
 }
 
-/// What its sender hears of a message for a model that is not there.
+/// The refusal of a message that names a model the agent does not have.
 fn unknown_model(agent: Option<&AgentFacts>, provider: &str) -> Refusal {
     let Some(agent) = agent.filter(|agent| !agent.hidden) else {
         return Refusal(format!("this host has no agent `{provider}` now"));

@@ -32,14 +32,14 @@ pub(crate) enum Pause {
     After(PeerId),
 }
 
-/// Why something cannot be known now: it must be read, or could not be.
+/// Why something is not loaded: it must be read first, or reading failed.
 #[derive(Debug)]
 pub(crate) enum NotLoaded {
     Read(Vec<Query>),
     Failed(ReadFailed),
 }
 
-/// What is known, or why not.
+/// Something loaded, or why it is not.
 pub(crate) type Load<T> = Result<T, NotLoaded>;
 
 /// Why the handler of a request ends before it changes anything.
@@ -52,7 +52,7 @@ pub(crate) enum RequestStop {
 /// Why the handler of an action ends before it changes anything.
 pub(crate) enum ActionStop {
     Pause(Pause),
-    /// The sender hears why.
+    /// The sender gets the reason.
     Refuse(Refusal),
 }
 
@@ -116,7 +116,7 @@ pub(crate) enum HostWork {
     CheckWorktree(Value),
 }
 
-/// How it ended.
+/// The result of host work.
 #[derive(Debug, Clone)]
 pub(crate) enum HostWorkResult {
     Fetched(Result<FetchedContent, WorkFailed>),
@@ -142,7 +142,7 @@ pub(crate) enum HostWorkResult {
 /// Bodies that were stored: where their names belong.
 pub(crate) type StoredNames = Vec<(String, Digest)>;
 
-/// What was already asked for the sake of one message, and answered.
+/// The answers that the handler of one message has so far.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct HandlerAnswers {
     reads: Vec<(Query, Result<Answer, ReadFailed>)>,
@@ -200,7 +200,7 @@ impl HandlerAnswers {
         })
     }
 
-    /// What came of asking the client for a file; `None` if it was not asked yet.
+    /// The client's answer about a file; `None` if it was not asked yet.
     pub(crate) fn client_file(&self, uri: &str) -> Option<&ClientFile> {
         self.work.iter().find_map(|done| match done {
             HostWorkResult::ClientFileRead { file, .. } if file.uri == uri => Some(file),

@@ -43,7 +43,7 @@ pub(crate) enum Waiter {
     Sweep,
 }
 
-/// What came of an answer.
+/// Which query an answer belongs to.
 pub(crate) enum AnswerMatch {
     /// Nobody asked, or it was answered before.
     Unknown,
@@ -193,7 +193,7 @@ mod tests {
         assert!(sent.is_some());
         let (second, sent) = queries.ask(query.clone(), Waiter::Peer(PeerId(2)), Seq(5), never);
         assert!(sent.is_none() && first == second);
-        // Turns were hidden: whoever asks now asks anew, and the old answer does not count.
+        // Turns were hidden: later callers send a new query, and the old answer is discarded.
         let hidden = |_| Seq(6);
         let (third, _) = queries.ask(query.clone(), Waiter::Sweep, Seq(6), hidden);
         assert_ne!(first, third);

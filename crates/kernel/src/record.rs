@@ -229,7 +229,7 @@ pub struct ModelOutputRecord {
 /// One fact for the journal.
 #[derive(Debug, Clone)]
 pub enum Record {
-    /// A message, in the transaction of the action that brings it, before any agent hears of it (C-080).
+    /// A message, in the transaction of its action, before any agent gets it (C-080).
     Message(MessageRecord),
     /// A message that waited began a turn or steered one.
     MessageStarted {

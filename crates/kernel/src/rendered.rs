@@ -1,4 +1,4 @@
-//! A render of the system prompt: what the sections were, who was asked to rewrite some of them, and what came of it.
+//! A render of the system prompt: what the sections were, which client was asked to rewrite some of them, and the result.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub struct Rendered {
     pub transform: Transform,
 }
 
-/// What became of the sections on their way through a client.
+/// Whether a client rewrote sections, and if not, why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Transform {
     NotAsked(TransformSkipped),
@@ -32,7 +32,7 @@ pub enum Transform {
     PassedThrough(TransformAttempt, TransformFailure),
 }
 
-/// Why nobody was asked.
+/// Why no client was asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TransformSkipped {
     /// No active client that is connected opted in.
@@ -41,7 +41,7 @@ pub enum TransformSkipped {
     NothingToRewrite,
 }
 
-/// Who was asked for what, and how long it took to hear.
+/// Which client was asked to rewrite which sections, and how long its answer took.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TransformAttempt {
     pub client_id: String,
@@ -86,7 +86,7 @@ impl Transform {
         }
     }
 
-    /// One word for it: what is counted and kept.
+    /// The outcome's name in counters and in the journal.
     pub fn outcome_name(&self) -> &'static str {
         match self {
             Self::NotAsked(TransformSkipped::NobodyOptedIn) => "nobodyOptedIn",

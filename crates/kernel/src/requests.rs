@@ -47,7 +47,7 @@ impl Request {
         }
     }
 
-    /// Whether a message of the peer's waits for the answer: it must hear how the request ends, whatever happens.
+    /// Whether a message of the peer is parked until the answer comes: it must be resumed however the request ends.
     fn is_for_message(&self) -> bool {
         matches!(self.purpose, Purpose::ReadFile { .. })
     }
@@ -103,7 +103,7 @@ impl Requests {
                     Renderer::Run { run, .. } => Some(run),
                     _ => None,
                 },
-                // The peer's message waits for it: it must hear how the request ends.
+                // The peer's parked message must be resumed however the request ends.
                 Purpose::ReadFile { .. } => return true,
                 Purpose::AnswerHost { .. } => None,
             };

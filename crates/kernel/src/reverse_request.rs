@@ -62,7 +62,7 @@ fn end(step: &mut Step, request: u64, reply: RequestEnd) {
     }
 }
 
-/// The host hears what a client said.
+/// Passes a client's answer to the host.
 fn answer_host(step: &mut Step, ask: u64, question: ClientQuestion, reply: RequestEnd) {
     let bytes_max = step.limits().client_file_bytes_max;
     let hold = hold_of(&reply);

@@ -102,7 +102,7 @@ fn make_channel(
     step.note_changed(&uri);
 }
 
-/// What happened in a terminal. What cannot be written now is told when it can be.
+/// Records what happened in a terminal. What cannot be written now is recorded later.
 pub(crate) fn change(step: &mut Step, uri: &ChannelUri, changes: Vec<TerminalChange>) {
     if step.unwritable().is_some() {
         if step.recovery_mut().postpone_output(uri, changes) {
@@ -185,7 +185,7 @@ pub(crate) fn act_for_client(
             step.act(uri, action, Some(sender));
             let (columns, rows) = (wanted.0.unwrap_or(0), wanted.1.unwrap_or(0));
             let real = (columns.clamp(1, COLUMNS_MAX), rows.clamp(1, ROWS_MAX));
-            // Everybody hears of the size that it really has (H-276).
+            // Everyone is sent the size that it really has (H-276).
             let fields = json!({"cols": real.0, "rows": real.1});
             step.act_as_host(uri, ActionKind::TerminalResized, fields);
             let (columns, rows) = real;

@@ -1,4 +1,4 @@
-//! What the kernel and whoever runs the processes of terminals say to each other.
+//! Messages between the kernel and the host about terminals.
 
 use agent_api::TerminalHolder;
 use wire::ChannelUri;

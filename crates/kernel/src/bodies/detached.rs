@@ -26,7 +26,7 @@ const ECHO_BYTES_MAX: usize = 1_024 * 1_024;
 #[derive(Debug, Clone)]
 pub struct SentAction {
     action: Arc<Object>,
-    /// In the words of the sender's version, if those are others.
+    /// In the form of the sender's version, if that differs.
     as_sent: Option<Arc<Object>>,
     detached: DetachedBodies,
     /// Kept as long as its bodies may be.
@@ -115,7 +115,7 @@ impl SentAction {
         self
     }
 
-    /// What its sender said, if that is not what it means today.
+    /// The action as it was sent, if its sender's version has another form.
     pub(crate) fn as_sent(&self) -> Option<Arc<Object>> {
         self.as_sent.clone()
     }

@@ -1,4 +1,4 @@
-//! `x-addModel` and `x-reloadModels`: the host changes which models an agent has, and everybody hears of it (G-71).
+//! `x-addModel` and `x-reloadModels`: the host changes which models an agent has, and all clients are notified (G-71).
 
 use serde_json::Value;
 use wire::RpcError;

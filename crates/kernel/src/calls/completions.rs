@@ -1,4 +1,4 @@
-//! `completions`: what may be meant by what somebody is typing (H-241). The host looks; a step must not.
+//! `completions`: proposals for the text that a user is typing (H-241). The host computes them, because a step does no I/O.
 
 use compositor::ahp::{CONTEXTS_KEY, context_names, names_in};
 use serde_json::{Value, json};

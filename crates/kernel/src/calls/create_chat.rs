@@ -280,7 +280,7 @@ fn find_source(
         if visible {
             return Err(bad("a chat can be forked from a completed turn only").into());
         }
-        // Its context is everything before, and what the running turn has said so far.
+        // Its context is everything before, and the running turn's response so far.
         let (last, partial) = (source.next_n().checked_sub(1), Some(turn.as_if_cancelled()));
         return Ok(source_through(
             kernel,

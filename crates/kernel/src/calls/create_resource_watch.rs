@@ -1,4 +1,4 @@
-//! `createResourceWatch`: the host watches, and a channel under a fresh URI tells of it (H-260).
+//! `createResourceWatch`: the host starts a watch and reports changes on a channel with a fresh URI (H-260).
 
 use serde_json::{Value, json};
 use wire::published::commands::CreateResourceWatchParams;

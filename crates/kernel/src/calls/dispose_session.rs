@@ -1,4 +1,4 @@
-//! `disposeSession`: ends a session for everyone (H-118). Whoever does it is told what of it stays on the disk (G-54).
+//! `disposeSession`: ends a session for everyone (H-118). The answer says what of it stays on disk (G-54).
 
 use serde_json::{Value, json};
 use wire::published::commands::DisposeSessionParams;

@@ -11,7 +11,7 @@ use crate::pause::{HandlerAnswers, RequestStop};
 use crate::record::{ChannelId, SummaryRecord};
 use crate::state::Kernel;
 
-/// How many sessions a client is told of that cannot ask for a second page.
+/// How many sessions are listed for a client that cannot ask for a second page.
 const WHOLE_LIST_MAX: u32 = 10_000;
 
 /// The `ListSessionsResult`.

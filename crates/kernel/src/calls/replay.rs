@@ -147,7 +147,7 @@ pub(super) fn with_actions_since(
     Some(Arc::new(Replayed::new(envelopes)))
 }
 
-/// An older client is replayed what it would have heard live (H-089). `None` if that takes states of before, which are gone.
+/// Replays to an older client what it would have been sent live (H-089). `None` if that needs earlier states, which are gone.
 pub(super) fn filter_for_version(
     ready: &NegotiatedPeer,
     replay: Arc<Replayed>,
@@ -197,7 +197,7 @@ fn older_form(generation: Generation, kind: ActionKind, envelope: &Bytes) -> Opt
     }
 }
 
-/// As much of an envelope as is needed to know who hears it.
+/// As much of an envelope as is needed to find its recipients.
 #[derive(Deserialize)]
 struct Outline<'a> {
     #[serde(borrow)]

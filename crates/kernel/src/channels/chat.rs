@@ -167,7 +167,7 @@ impl Chat {
         self.session_id = id;
     }
 
-    /// Whether anything was said in it.
+    /// Whether it has turns.
     pub(crate) fn has_turns(&self) -> bool {
         self.has_older || !self.turn_numbers.is_empty()
     }

@@ -66,7 +66,7 @@ struct Peer {
     gone: bool,
 }
 
-/// What was negotiated.
+/// What a connection negotiated.
 #[derive(Debug, Clone)]
 pub(crate) struct NegotiatedPeer {
     pub client_id: String,

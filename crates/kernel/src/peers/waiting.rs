@@ -21,7 +21,7 @@ pub(crate) struct ParkedMessage {
     pub message: Message,
     /// Bodies that were taken out of it before it was decoded.
     pub detached: DetachedBodies,
-    /// Kept for its sake until it is done.
+    /// Dropped when the message is done.
     _hold: HostGuard,
     pub answers: HandlerAnswers,
     /// Reads and host work that are not done yet.

@@ -27,7 +27,7 @@ use crate::record::{ChannelId, Record, Seq};
 pub(crate) struct Sender {
     pub peer: PeerId,
     pub origin: Origin,
-    /// The action in the words of its version, if those are others.
+    /// The action in the form of the sender's version, if that differs.
     pub as_sent: Option<Arc<Object>>,
 }
 
@@ -100,7 +100,7 @@ impl Step<'_> {
     /// written nobody gets it.
     pub(crate) fn send_unrecorded(&mut self, uri: &ChannelUri, action: &Action) {
         if self.unwritable().is_some() || self.peers().watchers(uri).is_empty() {
-            return; // seqs are not used then; or nobody would hear it
+            return; // no seq may be used while nothing can be written; or nobody watches
         }
         let seq = self.next_seq();
         let encoded = action::encode(uri, &action.body, seq.0, None, None);
@@ -144,7 +144,7 @@ impl Step<'_> {
             channel: id,
             envelope,
         });
-        // A client of an older generation hears only what it knows, and the echo of what it sent itself (G-23).
+        // A client of an older generation is sent only what it knows, and the echo of its own actions (G-23).
         let served = self.send_older_forms(uri, action, seq, origin);
         let sender = sender.map(|sender| sender.peer);
         let unserved =

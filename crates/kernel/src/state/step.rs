@@ -250,7 +250,7 @@ impl Step<'_> {
         let facts = Arc::make_mut(&mut self.kernel.facts);
         let before = std::mem::replace(&mut facts.agents, agents);
         for agent in &mut facts.agents {
-            // The host speaks of what agents are; tokens come by clients.
+            // The host reports what agents are; tokens come from clients.
             let mut before = before.iter();
             let known = before.find(|known| known.provider == agent.provider);
             agent.tokens = known.map(|known| known.tokens.clone()).unwrap_or_default();
@@ -390,7 +390,7 @@ impl Step<'_> {
         self.effect(Effect::WakeAt { timer, at });
     }
 
-    /// Who must hear of it if this step cannot be written.
+    /// Adds a reply that is sent if this step cannot be written.
     pub(crate) fn reply_if_write_fails(&mut self, reply: FailureReply) {
         self.out.failure_replies.push(reply);
     }
