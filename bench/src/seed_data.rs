@@ -110,24 +110,12 @@ impl Seeder {
         });
         let head = Head::Session(Arc::new(state_of_session));
         let private = rpc::to_json(&private);
-        self.channel(
-            session_id,
-            &session_uri,
-            StoredKind::Session,
-            None,
-            head,
-            private,
-        )?;
+        let kind = StoredKind::Session;
+        self.channel(session_id, &session_uri, kind, None, head, private)?;
         let head = Head::Chat(Arc::new(state));
         let private = rpc::to_json(&json!({"accepted": null}));
-        self.channel(
-            chat_id,
-            &chat_uri,
-            StoredKind::Chat,
-            Some(ChannelId(session_id)),
-            head,
-            private,
-        )?;
+        let (kind, parent) = (StoredKind::Chat, Some(ChannelId(session_id)));
+        self.channel(chat_id, &chat_uri, kind, parent, head, private)?;
         let summary = SummaryRecord {
             session: ChannelId(session_id),
             uri: session_uri,

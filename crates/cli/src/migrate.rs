@@ -24,7 +24,7 @@ const PATIENCE_MS: u64 = 10_000;
 /// How often a line says how far it is.
 const PRINT_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Carry all sessions from a data directory into a database, or back
+/// Move all sessions from a data directory into a database, or back
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   greenroom migrate --from ~/.local/share/greenroom --to 'host=/run/postgresql dbname=greenroom' --space team-a
@@ -40,7 +40,7 @@ pub(crate) struct MigrateOptions {
     /// Where the sessions are: a data directory, or a database: its address, or `database`
     #[arg(long, value_name = "DIR|URL")]
     from: String,
-    /// Where they shall be: a database, or a data directory
+    /// Where they go: a database, or a data directory
     #[arg(long, value_name = "URL|DIR")]
     to: String,
     /// A file with the address of what is called `database` [default: $GREENROOM_POSTGRES]

@@ -1,6 +1,6 @@
 //! What the process of an agent behind a host last printed.
 //!
-//! Promises: a refusal is told in the host's own words.
+//! Promises: a refusal carries the host's own message.
 //! Must not know: how it is shown.
 
 use wire::percent::encode_word;

@@ -90,7 +90,7 @@ impl State {
     }
 }
 
-/// What an envelope did to the mirror.
+/// The effect of an envelope on the mirror.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ApplyOutcome {
     Changed,

@@ -20,7 +20,7 @@ pub struct SessionIndex {
     status: BTreeMap<String, u32>,
     /// Lists that are on their way.
     expected: usize,
-    /// What was heard meanwhile.
+    /// Notifications that came meanwhile.
     heard: Vec<Notification>,
 }
 
@@ -56,7 +56,7 @@ impl SessionIndex {
         true
     }
 
-    /// Takes what the host says about its list. `true` if it was about that.
+    /// Applies a notification about the list of sessions. `true` if it was one.
     pub fn receive(&mut self, notification: &Notification) -> bool {
         let is_known = self.apply(notification);
         if is_known && self.expected > 0 && self.heard.len() < HEARD_MAX {
@@ -115,7 +115,7 @@ impl SessionSummary {
         self.value()["provider"].as_str().unwrap_or("")
     }
 
-    /// Whether somebody is waited for in it.
+    /// Whether it waits for the user.
     pub fn needs_attention(&self) -> bool {
         self.status() & status::ACTIVITY_MASK == status::INPUT_NEEDED
     }

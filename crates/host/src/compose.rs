@@ -52,7 +52,7 @@ pub(crate) fn facts_of(context: &MessageContext, working_directories: &[String])
     }
 }
 
-/// What an agent can be told to do where a message is typed, as far as it has said so (AG-28).
+/// The commands of an agent where a message is typed, as far as it has listed them (AG-28).
 pub(crate) fn commands_of(
     agent: Option<&dyn Agent>,
     context: &MessageContext,

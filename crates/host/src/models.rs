@@ -33,7 +33,7 @@ pub(crate) struct AgentRoster {
     file: PathBuf,
     first_models: Vec<Model>,
     environment_models: Vec<Model>,
-    /// Held from a change until the kernel has been told of it.
+    /// Held from a change until the kernel has got it.
     order: Mutex<()>,
 }
 
@@ -94,7 +94,7 @@ impl AgentRoster {
         }
     }
 
-    /// Keeps others from changing anything until what was changed is told.
+    /// Keeps others from changing anything until the kernel has the change.
     pub(crate) async fn lock(&self) -> MutexGuard<'_, ()> {
         self.order.lock().await
     }

@@ -43,7 +43,9 @@ pub(crate) fn is_longer_than(message: &Value, bytes_max: usize) -> bool {
 
 pub(crate) fn too_large(kernel: &Kernel) -> Refusal {
     let most = kernel.limits().waiting_bytes_max;
-    Refusal(format!("what waits in a chat has at most {most} bytes"))
+    Refusal(format!(
+        "messages that wait in a chat have at most {most} bytes in all"
+    ))
 }
 
 /// A chat that a message refers to, and the turn its transcript is to end at.

@@ -39,7 +39,7 @@ const DOWNLOADING: &[&str] = &["npx", "uvx", "bunx", "pipx", "docker", "podman"]
 /// How long a list may take.
 pub(super) const LIST_MAX: Duration = Duration::from_secs(10);
 
-/// How long the last words of a process that ended are waited for.
+/// How long the last output of a process that ended is waited for.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// Shorter values of variables are words such as `true`, which errors need.
@@ -315,7 +315,7 @@ async fn open_once(
                 Ok(running) => Ok((running, Some(process))),
                 Err(error) => {
                     drop(process);
-                    // Its last words say more than a closed pipe does.
+                    // Its last output says more than a closed pipe does.
                     let _ = timeout(LAST_WORDS, reading).await;
                     Err(read_failure(&error, shared))
                 }

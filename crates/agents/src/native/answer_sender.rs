@@ -18,7 +18,7 @@ use super::refusals::LearnedRefusal;
 use crate::provider::{AnswerCancelled, ModelEvent, ModelEventSink, ToolUse};
 use crate::tool;
 
-/// The most that is shown of what a tool of the server was given, and of what came of it. The model has all of it.
+/// The most that is shown of the input of a server's tool, and of its result. The model has all of it.
 const SERVER_TEXT_BYTES_MAX: usize = 16 * 1_024;
 
 /// Takes the events of one answer.

@@ -1,6 +1,6 @@
 //! One request to the model, and its answer.
 //!
-//! Promises: what came of an answer is sent on, also of one that broke off.
+//! Promises: everything of an answer is sent on, also of one that broke off.
 //! Must not know: what becomes of the calls.
 
 use std::sync::Arc;

@@ -29,7 +29,7 @@ const KEPT_TURNS_MAX: usize = 2;
 /// Summaries in one turn.
 const SUMMARIES_MAX: usize = 10;
 
-/// What became of a conversation that may have to be summarised.
+/// Whether a conversation had to be summarised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Compaction {
     NotNeeded,
@@ -50,9 +50,9 @@ pub(super) enum CompactionReason {
 /// What of a conversation stays as it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct RetainedHistory {
-    /// The last turns before this one; none if rounds of this one are told.
+    /// The last turns before this one; none if rounds of this one are summarised.
     turns: usize,
-    /// The rounds of this turn that are told by the summary.
+    /// The rounds of this turn that the summary covers.
     summarised_rounds: usize,
     /// Where the rest of this turn's response begins.
     from: usize,
@@ -132,7 +132,7 @@ impl Conversation<'_> {
         })
     }
 
-    /// How many turns before this one stay as they are: not all, and not one that is told in part.
+    /// How many turns before this one stay as they are: not all, and not one that is summarised in part.
     fn count_kept_turns(&self, tokens_max: u64, response: usize) -> usize {
         let turns = self.memory.turns;
         let source = self.view.source();
@@ -192,7 +192,7 @@ impl Conversation<'_> {
             }));
         }
         let before = self.memory.turns.len();
-        // No more than is told: the rest may be taken back by the user, and then nothing of it is to be known.
+        // No more than is summarised: the user may take the rest back, and then nothing of it may be left.
         let summarised_until = match kept.summarised_rounds {
             0 => {
                 let source = self.view.source();
@@ -245,7 +245,7 @@ impl Conversation<'_> {
         Ok(Compaction::Done)
     }
 
-    /// The conversation as it will be told in later turns.
+    /// The conversation as later turns will send it.
     async fn rebuild(&mut self, kept: RetainedHistory) {
         let recalled = self.memory.recall(u64::MAX, &self.view.source());
         let rest = self.entries.split_off(kept.from.min(self.entries.len()));

@@ -296,7 +296,7 @@ fn summarising() -> AgentEvent {
     AgentEvent::Activity(Some("summarising".to_owned()))
 }
 
-/// What came of a request for a summary.
+/// The answer to a request for a summary.
 #[derive(Debug, Default)]
 struct SummaryAnswer {
     text: String,

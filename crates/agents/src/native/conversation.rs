@@ -75,7 +75,7 @@ pub(super) struct Conversation<'a> {
     pub usage: TurnUsage,
     pub budget: CallBudget,
     pub input: &'a TurnInput,
-    /// What the model is told of what was before.
+    /// What the request holds of earlier turns.
     pub memory: ChatMemory<'a>,
     pub compaction: CompactionSettings,
     pub window: Window,
@@ -169,7 +169,7 @@ impl<'a> Conversation<'a> {
         Ok(offered)
     }
 
-    /// The next answer is the last one: no tools, and the model is told so.
+    /// The next answer is the last one: no tools, and the request says so.
     async fn ask_for_summary(&mut self) -> OfferedTools<'a> {
         self.request.tools = Vec::new();
         self.request.server_tools = Vec::new();
@@ -308,7 +308,7 @@ fn describe_left_out(left_out: &[String]) -> String {
     text
 }
 
-/// The model has nothing more to do; if it was stopped, or said nothing at all, the user is told.
+/// The model has nothing more to do; if it was stopped, or its answer is empty, a notice says so.
 async fn report_stop(
     answer: &ModelAnswer,
     (model, is_first): (&Model, bool),
@@ -355,7 +355,7 @@ fn refusal(model: &Model) -> TurnStop {
     })
 }
 
-/// A server's word for why it stopped, as a code in a sentence.
+/// A server's stop reason, as a code in a sentence.
 fn printable_reason(reason: &str) -> String {
     let is_plain = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | ' ');
     let plain: String = reason

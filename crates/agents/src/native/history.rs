@@ -36,7 +36,7 @@ const INTERRUPTED_BY_HOST: &str = "The host was stopped before this was over.";
 #[derive(Debug, PartialEq, Default)]
 pub(super) struct RecalledHistory {
     pub entries: Vec<HistoryEntry>,
-    /// What the host told the user in the last of them: it stands in the message that comes next.
+    /// The host's notices in the last of them: they go into the message that comes next.
     pub notices: Vec<String>,
 }
 
@@ -139,7 +139,7 @@ pub(super) fn entries_of_parts(
                     round.add_text(text, &mut messages);
                 }
             }
-            // What the host did to files at the user's command is told by a notice.
+            // What the host did to files at the user's command is in a notice.
             "toolCall" if part["toolCall"]["_meta"][wire::meta::RESTORE].is_object() => {}
             "toolCall" => round.add_call(&part["toolCall"], &mut messages),
             // A steering message was taken between two rounds.
@@ -194,7 +194,7 @@ impl Round {
             return;
         }
         if call["_meta"][super::answer::SERVER_TOOL] == true {
-            return; // the model's server made it, and knows what came of it
+            return; // the model's server made it, and has its result
         }
         let number = call["_meta"][super::answer::ROUND].as_u64();
         if !self.calls.is_empty() && self.number != number {

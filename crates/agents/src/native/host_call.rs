@@ -46,7 +46,7 @@ pub(super) fn request_of(
     Ok(request)
 }
 
-/// What a worker is told, if it can be done.
+/// The brief of a worker, if it can be started.
 fn check_worker(
     context: &ToolContext<'_>,
     worker: &Worker,

@@ -1,6 +1,6 @@
-//! What a model is told of what was before: a summary of the oldest, and the turns after it.
+//! What requests hold of earlier turns: a summary of the oldest, and the turns after it.
 //!
-//! Promises: the same memory is told in the same words in every turn, so that requests begin with the same bytes.
+//! Promises: the same memory gives the same text in every turn, so that requests begin with the same bytes.
 //! Must not know: how a summary comes about.
 
 use agent_api::{PastTurn, TurnInput};
@@ -17,13 +17,13 @@ const BEFORE: &str = "What was said before, in short:";
 /// What the model answers to it: users and assistants take turns.
 const UNDERSTOOD: &str = "I keep it in mind.";
 
-/// What a model is told of what was before.
+/// What requests hold of earlier turns.
 #[derive(Debug, Clone)]
 pub(super) struct ChatMemory<'a> {
     pub summary: Option<String>,
-    /// How many rounds the summary tells of the turn after it.
+    /// How many rounds of the turn after it the summary covers.
     pub summarised_rounds: u64,
-    /// The turns that are told whole, but for those rounds.
+    /// The turns that are sent whole, but for those rounds.
     pub turns: &'a [PastTurn],
 }
 
@@ -37,7 +37,7 @@ impl<'a> ChatMemory<'a> {
         }
     }
 
-    /// How many rounds are told of the turn that is worked on.
+    /// How many rounds of the running turn the summary covers.
     pub(super) fn summarised_rounds_of_active(&self) -> u64 {
         match self.turns.is_empty() {
             true => self.summarised_rounds,

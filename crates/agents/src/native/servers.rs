@@ -72,7 +72,7 @@ impl NativeAgent {
         session.begin_quietly(settings, place).await;
     }
 
-    /// Holds a token that a client brought, or forgets it, and tells the servers.
+    /// Stores a token that a client brought, or removes it, and notifies the servers.
     pub(super) fn bring_token(&self, principal: Option<&str>, resource: &str, token: &str) {
         let token = Some(token).filter(|token| !token.is_empty());
         self.tokens.set(principal, resource, token);

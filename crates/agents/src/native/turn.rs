@@ -224,7 +224,7 @@ fn build_tool_context<'a>(
     }
 }
 
-/// The response of a resumed turn so far, as far as no summary tells of it, and how many rounds it had.
+/// The response of a resumed turn so far, without what a summary covers, and how many rounds it had.
 fn recall_response(
     input: &TurnInput,
     memory: &ChatMemory<'_>,
@@ -238,7 +238,7 @@ fn recall_response(
     (response, rounds)
 }
 
-/// What is told of what was before: all of it where it is summarised when it gets long, otherwise what fits.
+/// The earlier turns for the request: all of them where they are summarised when they get long, otherwise what fits.
 fn recall(
     memory: &ChatMemory<'_>,
     model: &Model,
@@ -301,7 +301,7 @@ async fn build_prompt(
     (prompt, custom.file_rules)
 }
 
-/// What a worker was told. One whose brief cannot be read does nothing: nobody knows what it may use.
+/// The brief of a worker. One whose brief cannot be read does nothing: nobody knows what it may use.
 fn read_brief(brief: &[u8]) -> Result<WorkerBrief, TurnStop> {
     WorkerBrief::read(brief).map_err(|error| {
         TurnStop::Failed(AgentError {

@@ -82,7 +82,7 @@ pub fn changes_often(id: &str) -> bool {
 /// Put where a text was cut off.
 const CUT: &str = "\n[cut off here]";
 
-/// At most so many bytes of a text, and a word where it was cut.
+/// At most so many bytes of a text, and a note where it was cut.
 fn clip(text: Cow<'static, str>, bytes_max: usize) -> Cow<'static, str> {
     if text.len() <= bytes_max {
         return text;

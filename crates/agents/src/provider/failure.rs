@@ -1,4 +1,4 @@
-//! What goes wrong between us and a server, in words for people, and whether to try again.
+//! Failures between us and a server, as texts for people, and whether to try again.
 //!
 //! Promises: no address is named but host and port.
 //! Must not know: what was asked.
@@ -21,7 +21,7 @@ pub(super) enum Failure {
     /// The next try may do better.
     Transient {
         error: ProviderError,
-        /// The error in a few words.
+        /// The error as a short text.
         cause: String,
         retry_after: Option<Duration>,
     },

@@ -83,7 +83,7 @@ pub enum ModelMessage {
         /// rest if it is there.
         items: Option<Arc<Vec<Value>>>,
     },
-    /// What came of a call of the assistant message before.
+    /// The result of a call of the assistant message before.
     ToolResult {
         id: String,
         text: String,
@@ -132,7 +132,7 @@ pub enum ModelEvent {
         name: String,
         input: String,
     },
-    /// What came of one.
+    /// The result of a tool of the server.
     ServerResult {
         id: String,
         text: String,
@@ -336,7 +336,7 @@ pub fn has_additions(api: Api, items: &[Value]) -> bool {
     }
 }
 
-/// The names of the models a server says it has. Tries once: whoever asks wants to know whether it answers.
+/// The names of the models a server lists. Tries once: the caller wants to know whether it answers.
 pub async fn list_models(endpoint: &ModelEndpoint) -> Result<Vec<String>, ProviderError> {
     let body = http::get(endpoint, openai_chat::MODELS_PATH).await?;
     let names = openai_chat::model_names(&body)?;

@@ -100,7 +100,7 @@ impl<'a, D: Decode, L: ModelEventSink> StreamedResponse<'a, D, L> {
         }
     }
 
-    /// Tells whoever waits how long nothing of the answer has come, if it is time; how long until then.
+    /// Reports how long nothing of the answer has come, if it is time; returns how long until the next report.
     async fn tell_silence(&mut self) -> Result<Duration, ProviderError> {
         if let Some(lasted) = self.silence.take_due() {
             self.sink.accept(ModelEvent::Silent(lasted)).await?;

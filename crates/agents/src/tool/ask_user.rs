@@ -193,7 +193,7 @@ impl QuestionInput {
         question
     }
 
-    /// What the user said, in words.
+    /// The user's answers as text.
     fn describe(&self, answer: Option<&Value>) -> String {
         let Some(answer) = answer.filter(|answer| answer["state"] != "skipped") else {
             return "(no answer)".to_owned();

@@ -37,7 +37,7 @@ struct TaskInput {
     tools: Texts,
 }
 
-/// What a worker is told beside its task: recorded with its chat.
+/// What a worker may use and how it works, beside its task: recorded with its chat.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct WorkerBrief {
     /// The tools it may use; none named: all that workers have.

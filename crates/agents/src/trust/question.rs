@@ -79,7 +79,7 @@ async fn require_one(
     let request = make_request(agent, &directory, &survey, fresh.as_deref());
     let event = AgentEvent::InputRequested { ask, request };
     let reply = events.ask(event).await;
-    // A turn that is over hears no error.
+    // A turn that is over needs no error.
     let reply = reply.map_err(|_| not_trusted(agent, &directory, None))?;
     let Some((choice, by)) = read_choice(&reply) else {
         return Err(not_trusted(agent, &directory, None));

@@ -31,7 +31,7 @@ pub(crate) fn next_ask() -> u64 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// What came of asking.
+/// The answer to the question.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ServerAnswer {
     /// It may be started; the answer is stored.

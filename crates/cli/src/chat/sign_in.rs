@@ -29,7 +29,7 @@ const RETRY_PAUSE_MAX: Duration = Duration::from_mins(5);
 /// How long before its end a token is renewed, at most.
 const MARGIN_S_MAX: u64 = 60;
 
-/// What became of a sign-in.
+/// How a sign-in went on.
 #[derive(Debug)]
 pub(crate) enum SignInEvent {
     /// Somebody has to visit this page.
@@ -225,7 +225,7 @@ struct SignInTask {
 
 impl SignInTask {
     async fn tell(&self, event: SignInEvent) {
-        // Whoever signed in has left meanwhile: nobody wants to hear of it.
+        // The user has left this sign-in meanwhile: nothing is shown.
         let _ = self.events.send(event).await;
     }
 

@@ -17,7 +17,7 @@ use crate::terminal::escape_line;
 /// The agent that talks to models.
 pub(crate) const NATIVE: &str = "native";
 
-/// What became of a change at the host that runs.
+/// Whether the running host took a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HostUpdate {
     NoHost,

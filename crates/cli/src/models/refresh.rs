@@ -33,7 +33,7 @@ Exit codes: 0 all answered, 1 some did not, 2 wrong usage.")]
 pub(super) struct RefreshOptions {
     /// The model's id, as `greenroom models` lists it [default: all of them]
     id: Option<String>,
-    /// Show what is new and keep nothing
+    /// Show what is new and store nothing
     #[arg(long)]
     dry_run: bool,
     /// Print one JSON array instead of text; `host` says whether the host that runs has what is new
@@ -43,7 +43,7 @@ pub(super) struct RefreshOptions {
     place: ConfigPlace,
 }
 
-/// What became of asking for one model.
+/// The answer about one model.
 struct Refreshed {
     model: Model,
     answer: Result<ModelFacts, ModelServerError>,

@@ -152,7 +152,7 @@ impl Rule {
                 continue;
             }
             let Some((key, value)) = line.split_once(':') else {
-                bail!("{file}: `{line}` is no `key: value`");
+                bail!("{file}: `{line}` is not `key: value`");
             };
             listing = false;
             match (key.trim(), value.trim()) {
@@ -247,7 +247,7 @@ mod tests {
                 "`append` or `replace`",
             ),
             ("---\nsection: a\n---\n", "unknown key `section`"),
-            ("---\nnonsense\n---\n", "is no `key: value`"),
+            ("---\nnonsense\n---\n", "is not `key: value`"),
         ] {
             let error = Rule::parse("a.md", text).unwrap_err().to_string();
             assert!(

@@ -42,7 +42,7 @@ pub enum DecisionSubject {
     Call,
     /// May the agent see what came out?
     Result,
-    /// It waits for a token: somebody signs in, or gives it up.
+    /// It waits for a token: the user signs in, or cancels it.
     SignIn,
 }
 
@@ -56,7 +56,7 @@ pub enum Decision {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfirmOption {
     pub decision: Decision,
-    /// The agent's own words; none for a plain yes or no.
+    /// The agent's own label; none for a plain yes or no.
     pub label: Option<String>,
     id: Option<String>,
 }

@@ -41,7 +41,7 @@ pub struct OpenChat {
     notice: Option<String>,
     /// The title of a session that was made here, as the host named it: one that still has it was named by nobody.
     new_title: Option<String>,
-    /// The newest word on the creation of the session.
+    /// The newest progress of the session's creation.
     pub(super) creation: Option<CreationProgress>,
     /// Somebody commented on a file here: the session is not unused.
     pub(super) is_annotated: bool,

@@ -212,7 +212,7 @@ impl TurnBudget {
         })
     }
 
-    /// Nothing came of the call that is under way: it counts as a call, and used nothing.
+    /// The call that is under way failed: it counts as a call, and used nothing.
     pub(crate) async fn release_call(&self) -> Result<(), StoreError> {
         let reserved = self.meter().reserved.take();
         let Some((estimate, day)) = reserved else {

@@ -4,7 +4,7 @@ use std::fs;
 use std::process::Command;
 
 use super::*;
-use crate::little_room::FullDiskFixture;
+use crate::full_disk_fixture::FullDiskFixture;
 
 fn git(room: &FullDiskFixture, args: &[&str]) -> String {
     let mut command = Command::new("git");

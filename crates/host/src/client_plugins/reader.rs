@@ -129,7 +129,7 @@ impl ClientAsker {
         }
     }
 
-    /// Hands an answer to whoever waits for it; nobody does any more if it took too long.
+    /// Hands an answer to the task that waits for it, if it still does.
     pub(crate) fn deliver(
         &self,
         ask: u64,

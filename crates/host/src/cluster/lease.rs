@@ -50,7 +50,7 @@ pub(crate) struct EpochRange {
     pub last: i64,
 }
 
-/// What became of a batch whose answer was lost.
+/// The outcome of a batch whose answer was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RenewedLease {
     /// It is in the journal.
@@ -72,7 +72,7 @@ impl SpaceLease {
         }
     }
 
-    /// What comes first for whoever has a batch to write.
+    /// What must be done before the next batch is written.
     pub(crate) fn next(&self) -> LeaseStep {
         match self.state {
             LeaseState::Held => LeaseStep::Write {
@@ -103,7 +103,7 @@ impl SpaceLease {
         self.state = LeaseState::Unresolved { is_told: false };
     }
 
-    /// Whoever sent the batch is told that it was not written, as on a full disk.
+    /// The sender of the batch is told that it was not written, as on a full disk.
     pub(crate) fn give_up(&mut self) {
         if let LeaseState::Unresolved { is_told } = &mut self.state {
             *is_told = true;

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use super::heartbeat::boot_now;
 use super::lease_table::{BootInstant, NodeId};
 
-/// What the last heartbeat was told.
+/// What the last heartbeat was answered.
 pub(super) struct LivingNodes {
     heard: watch::Sender<LivingNodesAnswer>,
 }

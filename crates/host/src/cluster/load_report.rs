@@ -15,7 +15,7 @@ use crate::journal::SpaceActivity;
 
 /// Between two reports.
 const REPORT_EVERY: Duration = Duration::from_secs(5);
-/// Of more spaces nothing is told: there may be thousands.
+/// At most this many spaces are reported: there may be thousands.
 const REPORTED_MAX: usize = 50;
 
 /// What a space does.
@@ -101,7 +101,7 @@ pub(super) async fn report_loads(node: Arc<ClusterShared>) {
         let text = match serde_json::to_string(&rates) {
             Ok(text) => text,
             Err(error) => {
-                tracing::warn!(%error, "what spaces do cannot be told");
+                tracing::warn!(%error, "the load of the spaces cannot be reported");
                 continue;
             }
         };

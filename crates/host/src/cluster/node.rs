@@ -1,6 +1,6 @@
 //! This node among those on the same database: what the rest of the host asks of it.
 //!
-//! Promises: a space that is here is found without a statement; whoever asks where a space is, is told.
+//! Promises: a space that is here is found without a statement; every question where a space is gets an answer.
 //! Must not know: how leases are kept.
 
 use std::collections::BTreeMap;
@@ -39,13 +39,13 @@ use crate::server::ServeError;
 use crate::space_host::PreparedSpace;
 use crate::startup::make_private_directory;
 
-/// What waits for the driver; whoever finds no room waits.
+/// Inputs that may wait for the driver; a sender that finds no room waits.
 const INPUTS_MAX: usize = 1_024;
 /// Spaces that are started at the same time.
 const LOADING_MAX: usize = 8;
 /// Those of them whose files are read: threads that do it take memory of their own.
 const PREPARING_MAX: usize = 2;
-/// Whoever wants to know where a space is, is told by then that nobody serves it: taking and loading one takes less.
+/// After this time a question where a space is gets the answer that nobody serves it: taking and loading one takes less.
 const FINDING_WAIT: Duration = Duration::from_secs(10);
 
 /// This node among those on the same database.
@@ -76,7 +76,7 @@ pub(super) struct ClusterShared {
     inputs: mpsc::Sender<DriverInput>,
     /// The ways into the spaces that are here, by name.
     pub handles: Mutex<BTreeMap<String, SpaceHandle>>,
-    /// What kernels are told of the host, kept once for all that are told the same.
+    /// The facts that kernels get of the host, shared by all that get the same.
     facts: Mutex<Vec<Arc<HostFacts>>>,
     room: OnceLock<Arc<ConnectionCapacity>>,
     /// Who holds it is the only process in the data directory.
@@ -242,7 +242,7 @@ impl ClusterNode {
             tracing::warn!(
                 node = self.shared.id,
                 space,
-                "where a space is was not found out in time"
+                "the owner of a space was not found in time"
             );
             return Err(SpaceUnavailable::Nobody);
         };
@@ -320,7 +320,7 @@ impl ClusterNode {
     /// The same for all spaces that are loaded when they are wanted; none is taken any more.
     pub(crate) async fn give_all_back(&self) {
         if let Err(error) = self.drain().await {
-            tracing::debug!(%error, "nobody was told that the node is going down");
+            tracing::debug!(%error, "other nodes could not be told that this node is going down");
         }
         self.give_back_some(None).await;
     }

@@ -81,7 +81,7 @@ pub(super) async fn serve_space(
     Box::pin(node.tell(DriverInput::Machine(ended))).await;
 }
 
-/// Starts a space and tells that it is there; else what its node is told.
+/// Starts a space and reports it; returns what its node must know if that fails.
 async fn begin_space(
     node: &Arc<ClusterShared>,
     space: SpaceId,

@@ -138,7 +138,7 @@ impl PeerService {
         if self.trust.is_living(fingerprint).await {
             return Some(stream);
         }
-        tracing::warn!(%fingerprint, "somebody who is no node connected to the address for nodes and was sent away");
+        tracing::warn!(%fingerprint, "a connection to the address for nodes was refused: it does not come from a node");
         None
     }
 

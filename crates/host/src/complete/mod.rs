@@ -13,7 +13,7 @@ use workspace::discovery::Discovered;
 
 pub(crate) use of_agent::suggestions;
 
-/// Answers a request, with what clients brought along and what its agent can be told to do. Blocks.
+/// Answers a request, with the plugins of clients and the commands of the agent. Blocks.
 pub fn completions(
     completer: &Completer,
     complete: CompletionTask,

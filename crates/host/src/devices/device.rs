@@ -146,7 +146,7 @@ pub fn check_name(name: &str) -> Result<String, DeviceNameError> {
     }
 }
 
-/// Why a name is none.
+/// Why a name is not valid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DeviceNameError {
     #[error("the name of a device is empty; give it one, such as \"phone\"")]

@@ -247,7 +247,7 @@ impl Devices {
         let Some(device) = digest.and_then(|digest| state.by_digest.remove(&digest)) else {
             return Revocation::Unknown;
         };
-        // Before the disk: whoever wants a device out wants it out now, even if the disk is full.
+        // Before the disk: a device is signed out at once, even if the disk is full.
         device.revoked.cancel();
         let all = state.to_stored();
         drop(state);

@@ -1,4 +1,4 @@
-//! What agents are told and asked outside of turns: settings, tokens, chats that left memory.
+//! Calls of agents outside of turns: settings, tokens, chats that left memory.
 //!
 //! Promises: a token is in the memory of the agent it was brought for, and nowhere else; it is taken back when its time is over.
 //! Must not know: what an agent makes of it.
@@ -180,7 +180,7 @@ mod tests {
                 token: TokenText("t".to_owned()),
                 expires_in_s: Some(60),
             });
-            // It has ended when the kernel hears of it, or is about to.
+            // It has ended before the kernel gets this, or is about to.
             assert!(host.arrivals.recv().await.is_some());
             let handed = &host.effects.handed_tokens.0;
             assert_eq!(handed.len(), 1);

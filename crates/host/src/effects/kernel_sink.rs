@@ -111,7 +111,7 @@ impl EventReceiver for KernelSink {
         }
         throttle.events = throttle.events.wrapping_add(1);
         if !self.services.may_act().await {
-            return Err(TurnOver); // it is shown as interrupted by whoever has the space now
+            return Err(TurnOver); // the node that has the space now shows it as interrupted
         }
         if let (AgentEvent::Usage(usage), Some(budget)) = (&event, &self.budget)
             && let Err(error) = budget.record_usage(usage).await

@@ -198,7 +198,7 @@ impl Effects {
         });
     }
 
-    /// Computes a changeset for whoever looks at it.
+    /// Computes a changeset for its watchers.
     pub(crate) fn compute_changeset(&self, place: ChangesetTarget) {
         let (bodies, journal) = (self.bodies.clone(), self.journal.clone());
         let arrivals = self.arrivals.clone();

@@ -215,7 +215,7 @@ async fn tell_unseen(arrivals: &KernelQueue, run: RunId, failures: Vec<String>) 
     send(arrivals, Input::Agent { run, event }).await;
 }
 
-/// Watches over the files of a turn, for whoever hears of its calls.
+/// Makes the recorder of a turn's changes to files, for the sink that gets its calls.
 fn watch_files(turn: &TurnRun, services: &mut TurnServices, is_unseen: bool) -> Arc<TurnChanges> {
     let changes = Arc::new(TurnChanges::new(
         turn,

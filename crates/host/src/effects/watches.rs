@@ -1,4 +1,4 @@
-//! Watches of files for clients: each is a task that waits for the operating system and tells the kernel, a batch at a time.
+//! Watches of files for clients: each is a task that waits for the operating system and sends changes to the kernel in batches.
 //!
 //! Promises: at most so many at once; what happens within a moment is one batch; a watch ends when the kernel wants it to, and
 //! when what it watches outside the roots is not granted any more; what ends by itself says why.
@@ -129,7 +129,7 @@ impl ClientFileAccess {
     }
 }
 
-/// Tells the kernel what changes, until the watch fails. What is to be told last.
+/// Sends changes to the kernel until the watch fails. Returns the last report.
 async fn tell(
     watch: ResourceWatch,
     uri: &ChannelUri,
@@ -185,7 +185,7 @@ async fn tell(
     }
 }
 
-/// What is told of a watch that ends without having seen anything.
+/// The report of a watch that ends without having seen anything.
 fn last_words(task: &WatchTask, why: String) -> SeenResources {
     SeenResources {
         changes: vec![json!({"uri": task.uri, "type": "updated"})],

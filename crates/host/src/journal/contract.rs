@@ -67,7 +67,7 @@ contract! {
     {
         whole: batches_are_whole, a_record_that_can_never_be_written_is_named,
             a_failed_append_leaves_everything_and_a_later_one_works,
-            seq_never_goes_back_over_reopen, duties_are_told_at_boot,
+            seq_never_goes_back_over_reopen, boot_work_is_reported_at_boot,
             a_disposed_uri_can_be_used_as_another_channel,
             disposing_of_a_session_disposes_of_its_chats,
             what_belongs_to_a_session_comes_with_it_and_ends_with_it,
@@ -108,7 +108,7 @@ contract! {
     }
 }
 
-/// A journal under test, with the few words the promises are told in.
+/// A journal under test, with the few operations that the promises are written in.
 struct JournalUnderTest {
     reader: Option<Box<dyn JournalReader>>,
     journal: Option<Box<dyn Journal>>,

@@ -49,7 +49,7 @@ pub struct LocalJournal {
 struct LocalShared {
     /// For one writer at a time. None once it is closed, or after a panic.
     journal: Mutex<Option<Box<dyn Journal>>>,
-    /// Apart from the journal: whoever hands something over must not wait for a write.
+    /// Apart from the journal: a task that hands a write over must not wait for another.
     handed_over: Mutex<BackgroundWrites>,
     /// Signalled when a write that was handed over is done.
     written: Condvar,

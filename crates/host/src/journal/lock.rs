@@ -3,7 +3,7 @@
 //! Promises: the lock goes with the process however it ends; whoever finds it taken learns by whom. Removing or replacing
 //! files lets no second host in. Clients that look whether a host lives never keep one from starting, and while one does
 //! the endpoint file is its own. It is no lock of SQLite's, so that `inspect` can read beside a running host (G-37, ADR 0024).
-//! The system itself names the process that holds the file `pid`, to whoever wants to stop the host (ADR 0046).
+//! The system itself names the process that holds the file `pid`, for `greenroom stop` (ADR 0046).
 //! Must not know: what else is in the directory.
 
 use std::fs::{self, File, OpenOptions};

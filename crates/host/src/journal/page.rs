@@ -2,7 +2,7 @@
 //!
 //! Must not know: where turns come from. They are offered newest first, by size.
 
-/// What becomes of the turn that crosses the byte bound.
+/// Whether the turn that crosses the byte bound is in the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CrossingTurn {
     /// It ends the page from inside (G-18).

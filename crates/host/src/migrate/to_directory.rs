@@ -146,7 +146,7 @@ fn put_in_place(dir: &Path, mark: &MovedDirectory) -> Result<(), MigrateError> {
         .map_err(in_dir)
 }
 
-/// The journal that was moved away is kept, for whoever wants to delete it.
+/// The journal that was moved away is kept for its owner to delete.
 fn set_aside(dir: &Path, mark: &MovedDirectory) -> io::Result<()> {
     let aside = dir.join(format!("replaced-{}", mark.migration));
     for suffix in JOURNAL_SUFFIXES {

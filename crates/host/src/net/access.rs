@@ -110,7 +110,7 @@ impl Access {
     pub(crate) fn close_reason(&self) -> &'static str {
         match self {
             Self::Owner | Self::Device(_) => "this device was signed out",
-            Self::Account(_) => "this token does not count any more",
+            Self::Account(_) => "this token is not valid any more",
         }
     }
 

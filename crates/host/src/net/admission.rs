@@ -44,7 +44,7 @@ pub struct Admission {
     ready: AtomicBool,
 }
 
-/// Room for connections: one for each listener, however many spaces it leads to.
+/// How many connections fit: one for each listener, however many spaces it leads to.
 pub(crate) struct ConnectionCapacity {
     pub(crate) read_buffers: Arc<ReadBufferPool>,
     pub(crate) inbound: InboundBudget,
@@ -153,7 +153,7 @@ impl Admission {
         self.ready.load(Ordering::Acquire) && self.may_speak()
     }
 
-    /// Whether anything of the space may be told: its node may have been silent for too long.
+    /// Whether the space may answer: its node may have been silent for too long.
     pub(crate) fn may_speak(&self) -> bool {
         self.tenure.as_ref().is_none_or(Tenure::may_speak)
     }

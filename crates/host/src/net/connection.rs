@@ -60,7 +60,7 @@ pub(crate) async fn run<S: SharedStream>(
         tokio::select! {
             end = &mut halves => end,
             () = access.revoked() => {
-                // Nothing more is read of whoever was signed out, nor are they told anything but that.
+                // Nothing more is read from a client that was signed out, and it is sent only that.
                 outbox.end(close::POLICY, access.close_reason(), CloseUrgency::AtOnce);
                 tell_revoked(&revocations, access).await;
                 let within = Duration::from_millis(REVOKED_WAIT_MS);

@@ -22,7 +22,7 @@ use super::ws::frame::close;
 /// Frames and bytes the writer takes at a time; what it took counts against the bounds until it asks again.
 const TAKE_FRAMES_MAX: usize = 256;
 const TAKE_BYTES: usize = 256 * 1_024;
-/// What whoever pushes writes itself: more would keep the kernel from its next batch.
+/// What the pushing task writes itself: more would keep the kernel from its next batch.
 const DIRECT_BYTES_MAX: usize = 4 * 1_024;
 /// How long a connection that is to end may take to write what is left and to receive the peer's answer.
 pub(crate) const CLOSE_WAIT_MS: u64 = 2_000;

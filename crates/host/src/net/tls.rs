@@ -25,7 +25,7 @@ use super::stall::StallGuard;
 const HANDSHAKE_RECORD: u8 = 22;
 /// A peer that takes nothing for so long is given up. Longer than any limit of the host's own writers, which come first.
 const CARRIED_STALL: Duration = Duration::from_secs(300);
-/// How long a peer may still talk after the host has said its last word.
+/// How long a peer may still send after the host's last byte.
 const CLOSE_WAIT: Duration = Duration::from_secs(2);
 
 /// Why a certificate cannot be used; the operator reads it.
@@ -81,7 +81,7 @@ impl TlsIdentity {
         let stamps = stamps_of(&self.cert, &self.key);
         let mut current = self.lock();
         if current.stamps != stamps {
-            // Noted whatever comes of it: a file that cannot be used is told of once.
+            // Noted in any case: a file that cannot be used is reported once.
             current.stamps = stamps;
             match read_config(&self.cert, &self.key) {
                 Ok(config) => {
@@ -130,7 +130,7 @@ async fn carry(outer: TlsStream<TcpStream>, carried: UnixStream) {
     tokio::pin!(inward, outward);
     tokio::select! {
         () = &mut outward => {
-            // What the peer still says is read for a moment, so that it hears the end and not a reset.
+            // What the peer still sends is read for a moment, so that it sees a close and not a reset.
             let _ = tokio::time::timeout(CLOSE_WAIT, inward).await;
         }
         () = &mut inward => outward.await,

@@ -137,7 +137,7 @@ impl Terminals {
                     "a terminal is typed into before its shell has started; the rest is dropped"
                 );
             }
-            // It has ended, and the kernel hears of it.
+            // It has ended, and the kernel gets its end.
             None => {}
         }
     }

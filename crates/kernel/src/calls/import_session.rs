@@ -44,7 +44,7 @@ pub(super) fn gather(
 ) -> Result<ImportedSession, RequestStop> {
     check_values(kernel, "`session`", &params.session)?;
     let session: Value = serde_json::from_str(&params.session)
-        .map_err(|error| uri::bad(format!("`session` is no JSON: {error}")))?;
+        .map_err(|error| uri::bad(format!("`session` is not JSON: {error}")))?;
     let uri = uri::parse(
         "session.resource",
         session["resource"].as_str().unwrap_or(""),

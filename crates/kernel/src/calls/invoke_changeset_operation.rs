@@ -37,7 +37,7 @@ pub(super) fn gather(
     let resource = check_target(operation, params.target.as_ref())?;
     match operation["status"].as_str() {
         Some("disabled") => return Err(conflict("this operation is disabled now").into()),
-        Some("running") => return Err(conflict("this operation is at work already").into()),
+        Some("running") => return Err(conflict("this operation is already running").into()),
         Some(_) | None => {}
     }
     let meta = params.meta.clone().unwrap_or_default();

@@ -3,7 +3,7 @@
 //!
 //! Promises: whatever is not the answer is answered and waited past. Nothing of a request is shown in an answer. Connections that say
 //! nothing hold nobody up; they are bounded in number, time and size. A code counts even if its browser does not wait for the answer.
-//! If nobody came back, it is told what became of those who tried.
+//! If no valid answer came back, the error says what happened to the attempts.
 //! Must not know: what a code is redeemed for.
 
 use std::sync::Arc;
@@ -112,7 +112,7 @@ impl Redirect {
     }
 }
 
-/// What went wrong with a connection, for whoever waits in vain.
+/// What went wrong with a connection, for the error of a sign-in that times out.
 fn fault_of(served: Result<Result<(), String>, tokio::task::JoinError>) -> Option<String> {
     let fault = match served {
         Ok(Ok(())) => return None,

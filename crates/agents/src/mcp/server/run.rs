@@ -21,7 +21,7 @@ const RESTART_AFTER: Duration = Duration::from_secs(1);
 /// A server that ran this long before it crashed is not one that crashes all the time.
 const STABLE_AFTER: Duration = Duration::from_secs(300);
 
-/// Lists are asked for again when nothing was said of them for this long (MC-8).
+/// Lists are requested again when the server has not sent a change for this long (MC-8).
 const QUIET: Duration = Duration::from_millis(250);
 
 /// A server that never stops saying that its list changed is listed again after this long all the same.
@@ -145,7 +145,7 @@ impl McpServerCore {
             (error, _) => ServerState::Failed(error),
         };
         let wants_token = matches!(state, ServerState::TokenWanted(_));
-        // Whoever stopped it wants to hear no more of it.
+        // It was stopped on purpose: nothing is reported.
         let is_current = self.change(run, state, LiveServer::disconnect);
         let has_newer = {
             let live = self.lock();

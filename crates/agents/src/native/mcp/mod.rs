@@ -355,7 +355,7 @@ impl SessionMcp {
 
     /// Waits a while for servers that start, unless somebody wants the turn to go on.
     async fn wait(&self) {
-        // Heard from now on: whoever sees that a turn waits may say so at once.
+        // Requests are received from now on: a user who sees that a turn waits may answer at once.
         let mut background = std::pin::pin!(self.background.notified());
         background.as_mut().enable();
         let _waiting = self.begin_waiting();
@@ -388,7 +388,7 @@ impl SessionMcp {
         }
     }
 
-    /// Says what became of a server that the model does not have.
+    /// Reports why the model does not have a server.
     async fn report(&self, server: &McpServer, events: &dyn EventSink) -> Result<(), TurnOver> {
         let name = &server.declaration().name;
         let why = match server.state() {

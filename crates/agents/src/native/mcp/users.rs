@@ -41,7 +41,7 @@ impl ClientTokens {
                 if is_full && !tokens.contains_key(&of) {
                     let first = own.next().map(|(first, _)| first.clone());
                     let Some(first) = first else {
-                        tracing::warn!("a token is not held: there are too many of others");
+                        tracing::warn!("a token is not stored: too many tokens are stored already");
                         return;
                     };
                     tokens.remove(&first);

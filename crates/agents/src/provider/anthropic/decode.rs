@@ -347,7 +347,7 @@ impl AnswerBlock {
     }
 }
 
-/// What came of a tool of the server, as people read it: what it found or printed, or why it failed.
+/// The result of a tool of the server, as people read it: what it found or printed, or why it failed.
 fn server_result(block: &Value) -> ModelEvent {
     let content = &block["content"];
     let found = content.as_array().into_iter().flatten();

@@ -243,7 +243,7 @@ impl GeminiReader {
         events.push(ModelEvent::CallInput { index, text });
     }
 
-    /// Tools of the server, and what came of them.
+    /// Tools of the server, and their results.
     fn show_server_tool(&mut self, part: &Value, events: &mut Vec<ModelEvent>) {
         let (call, response) = (&part["toolCall"], &part["toolResponse"]);
         let word = |value: &Value| value.as_str().unwrap_or("").to_owned();
@@ -266,7 +266,7 @@ impl GeminiReader {
         self.show_code(part, events);
     }
 
-    /// A search that the server tells of only by what it searched for.
+    /// A search that the server reports only by its queries.
     fn show_search(&mut self, queries: &Value, events: &mut Vec<ModelEvent>) {
         let is_told = queries
             .as_array()
@@ -288,7 +288,7 @@ impl GeminiReader {
         });
     }
 
-    /// Code that the server runs, and what came of it.
+    /// Code that the server runs, and its result.
     fn show_code(&mut self, part: &Value, events: &mut Vec<ModelEvent>) {
         if let Some(code) = part["executableCode"]["code"].as_str() {
             self.server_calls += 1;

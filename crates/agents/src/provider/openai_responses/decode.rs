@@ -271,7 +271,7 @@ fn push_server_call(kind: &str, item: &Value, events: &mut Vec<ModelEvent>) {
     });
 }
 
-/// What came of it, as people read it: why it failed, what an MCP server answered, what code printed.
+/// Its result, as people read it: why it failed, what an MCP server answered, what code printed.
 fn server_result(item: &Value) -> String {
     let error = &item["error"];
     let whole = [&error["message"], error, &item["output"]];

@@ -1,4 +1,4 @@
-//! What a server's refusal of a request is about, as far as its words tell.
+//! What a server's refusal of a request is about, as far as its message says.
 //!
 //! Promises: words that list what a server takes are not read as a complaint about it; a refusal for the key, for money or
 //! for too many requests is none of the kind that a smaller request could mend.
@@ -17,7 +17,7 @@ use words::{FOREIGN, MISSING, kinds_in, names_any, read_words, without_quotes};
 /// What a refused request should do without.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RefusalCause {
-    /// The words say nothing of it.
+    /// The message does not say.
     Unknown,
     /// Whatever is of these kinds: the model or its server takes none.
     Kinds(BTreeSet<MediaKind>),

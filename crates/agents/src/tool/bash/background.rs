@@ -385,7 +385,7 @@ fn follow(
     shared.lock().end = Some(end.map_err(|error| error.to_string()));
 }
 
-/// Tells whoever waits for a command that nobody follows it any longer, however that came about.
+/// Ends the waits for a command when its follower ends, for whatever reason.
 struct EndOnDrop<'a>(&'a SharedOutput);
 
 impl Drop for EndOnDrop<'_> {

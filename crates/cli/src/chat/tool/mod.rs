@@ -1,4 +1,4 @@
-//! A tool call in lines: what it does, how far it is, what came of it.
+//! A tool call in lines: what it does, how far it is, its result.
 //!
 //! Promises: every state of a call has a look of its own. Long input and output are folded, and by how much is shown; what
 //! is decided on can be had whole. No value of an input can pass for another field of it.

@@ -13,7 +13,7 @@ use crate::chat::dialog::{self, PromptOutcome};
 use crate::chat::keys::Key;
 use crate::chat::prompt::{PromptAction, PromptField, PromptItem, PromptKey};
 
-/// What whoever sends several keys at once is told.
+/// The hint when several keys come at once.
 pub(super) const ALL_AT_ONCE: &str =
     "Press Enter by itself: these keys came all at once, as if pasted";
 
@@ -23,7 +23,7 @@ pub(super) struct UnreadQuestion {
     /// How long it is shown before a key can answer it.
     pause: Duration,
     drawn_at: Option<Instant>,
-    /// A key came too early, and whoever pressed it was told.
+    /// A key came too early, and the hint was shown.
     has_held_back: bool,
 }
 

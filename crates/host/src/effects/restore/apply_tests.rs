@@ -3,7 +3,7 @@
 use workspace::DiffStats;
 
 use super::*;
-use crate::little_room::{FullDiskFixture, run_with_little_room};
+use crate::full_disk_fixture::{FullDiskFixture, run_with_little_room};
 
 #[test]
 fn a_full_disk_leaves_all_files_as_they_were() {

@@ -63,7 +63,7 @@ pub(super) struct PlannedFile {
     pub stats: DiffStats,
 }
 
-/// What becomes of a file.
+/// What restoring does to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RestoreAction {
     Restored,

@@ -1,4 +1,4 @@
-//! What people read about files that are restored, and what the model is told of it afterwards.
+//! Texts about restored files: for people, and for the model afterwards.
 //!
 //! Promises: bounded; a path cannot pretend to be anything but a path. What somebody else changed is named first, and is only
 //! overwritten by an answer to a question that names every file.
@@ -154,7 +154,7 @@ pub(super) fn summary(command: RestoreCommand, restored: &RestoreResult) -> Stri
     }
 }
 
-/// What the user and, with the next message, the model are told.
+/// The report for the user and, with the next message, for the model.
 pub(super) fn report(
     command: RestoreCommand,
     target: &FileTurn,
@@ -219,7 +219,7 @@ fn counts(DiffStats { added, removed }: DiffStats) -> String {
     format!("+{added} -{removed}")
 }
 
-/// A turn by the beginning of its message; of a command no model hears (G-74).
+/// Names a turn by the beginning of its message. A restoration is a command, which no model gets (G-74).
 fn name_of(turn: &FileTurn) -> String {
     match (&turn.restores, turn.name.as_str()) {
         (Some(_), _) => "the last restoration".to_owned(),

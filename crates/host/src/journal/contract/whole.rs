@@ -72,7 +72,7 @@ pub(super) fn seq_never_goes_back_over_reopen(book: &mut JournalUnderTest) {
     assert_eq!(book.boot().seq, Seq(7));
 }
 
-pub(super) fn duties_are_told_at_boot(book: &mut JournalUnderTest) {
+pub(super) fn boot_work_is_reported_at_boot(book: &mut JournalUnderTest) {
     let with = |boot_work, id, name, kind, parent| {
         Record::Channel(ChannelRecord {
             boot_work,

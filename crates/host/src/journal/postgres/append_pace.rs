@@ -1,4 +1,4 @@
-//! How long the database takes for a batch of a space lately: whoever begins something that writes for long looks here first.
+//! How long the database takes for a batch of a space lately: checked before something begins that writes for long.
 //! Each space is judged by its own batches: one that writes what takes long keeps no other from anything.
 //!
 //! Promises: a batch that is not answered yet counts with the time it has taken so far; time in which the server was away does not

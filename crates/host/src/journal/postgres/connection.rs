@@ -166,7 +166,7 @@ pub(crate) struct PooledConnection {
     idle: Arc<Mutex<Vec<Connected>>>,
     /// Between the first and the last statement of something that belongs together.
     is_busy: bool,
-    /// Something was sent whose answer has not come: it stays so if whoever waited gave up.
+    /// A statement was sent whose answer has not come; it stays so if its waiter gave up.
     is_waiting: bool,
     answer_wait: Duration,
     _permit: OwnedSemaphorePermit,
@@ -181,7 +181,7 @@ impl Drop for PooledConnection {
     }
 }
 
-/// What became of a statement that did not succeed.
+/// Why a statement did not succeed.
 #[derive(Debug)]
 pub(crate) enum StatementError {
     /// The server refused it; nothing of it is there.
@@ -229,7 +229,7 @@ impl StatementError {
     }
 }
 
-/// The server's words, which an error shows only through its source.
+/// The server's message, which an error shows only through its source.
 pub(super) fn describe(error: &Error) -> String {
     match error.as_db_error() {
         Some(refusal) => format!("{} ({})", refusal.message(), refusal.code().code()),

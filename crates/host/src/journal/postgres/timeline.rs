@@ -1,4 +1,4 @@
-//! Whether the server is still the one whose commits clients have heard of (ADR 0114).
+//! Whether the server still has the commits that clients were sent (ADR 0114).
 //!
 //! A standby that took the place of its server, and a backup that was restored, may lack commits that were told to clients; their
 //! numbers must not be given a second time. Such a server writes on another timeline, or is another one.
@@ -97,7 +97,7 @@ impl TimelineWatch {
     /// Makes sure of the server behind a new connection, which comes back if it can be used.
     pub(super) async fn check(self: &Arc<Self>, client: Client) -> Result<Client, TimelineError> {
         let Some(known) = self.known() else {
-            // The tables may not be there yet: whoever makes them begins to watch.
+            // The tables may not be there yet: watching begins when they are made.
             return Ok(client);
         };
         let row = client.query_one(ASK_BOTH, &[]).await?;
@@ -122,7 +122,7 @@ impl TimelineWatch {
             if let Err(TimelineError::Failed(error)) =
                 watch.continue_on_timeline(&mut client, timeline).await
             {
-                tracing::warn!(%error, "the database is another than before, which could not be dealt with; it is tried again");
+                tracing::warn!(%error, "the database was replaced, and the change could not be handled; it is tried again");
             }
         });
     }
@@ -153,18 +153,20 @@ impl TimelineWatch {
         if is_new {
             if noted.is_some() && self.failover == Failover::Lossy {
                 tracing::warn!(
-                    "the database is another than before and may lack commits: seqs leap, clients get snapshots"
+                    "the database was replaced and may lack commits: sequence numbers are raised, clients get snapshots"
                 );
                 leap(&changes).await?;
             } else if noted.is_some() {
-                tracing::warn!("the database is another than before; it is said to lack nothing");
+                tracing::warn!(
+                    "the database was replaced; an operator has stated that no commit is missing"
+                );
             }
             changes.execute(NOTE, &[&timeline]).await?;
         }
         changes.commit().await?;
         if is_new && noted.is_some() {
             let took = whole_ms(began.elapsed());
-            tracing::info!(took_ms = took, "the database is known again");
+            tracing::info!(took_ms = took, "the database is recognised again");
         }
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         *known = Some(timeline);

@@ -69,7 +69,7 @@ pub(super) struct QueuedWrite {
     pub done: oneshot::Sender<WriteOutcome>,
 }
 
-/// What became of a batch.
+/// The outcome of a batch.
 #[derive(Debug)]
 pub(super) enum WriteOutcome {
     Written,

@@ -23,7 +23,7 @@ pub struct ArchivedRender {
     pub before: Vec<(String, String)>,
     /// What a client made of some of them.
     pub rewritten: Vec<(String, String)>,
-    /// What became of it, in one word.
+    /// The name of its outcome.
     pub outcome: String,
     pub asked: Option<ArchivedAsk>,
 }

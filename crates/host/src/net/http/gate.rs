@@ -57,7 +57,7 @@ impl<'a> Headers<'a> {
     }
 }
 
-/// Repeated, or not text.
+/// A header that is repeated, or is not text.
 pub(super) struct InvalidHeader;
 
 /// `name` or `name:port`, as in `Host`; the name in brackets if it is an IPv6 address.

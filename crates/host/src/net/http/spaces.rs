@@ -1,4 +1,4 @@
-//! `GET /spaces`: the spaces of whoever asks.
+//! `GET /spaces`: the spaces that the token's principal is a member of.
 //!
 //! Promises: nobody learns of a space that they are no member of.
 //! Must not know: how accounts are stored.
