@@ -16,7 +16,7 @@ use tokio_tungstenite::tungstenite::Message;
 use wire::rpc;
 use wire::{ChannelUri, Object, RpcError};
 
-use crate::destination::{Destination, Target, open_socket};
+use crate::destination::{Destination, HostTarget, open_socket};
 use crate::pump::{self, ConnectionShared, HostMessage};
 use crate::{ClientError, Envelope, Snapshot};
 
@@ -108,7 +108,7 @@ pub enum Reconnected {
 
 impl Connection {
     /// Connects to an address that is trusted as it is.
-    pub async fn connect(target: &Target) -> Result<(Self, Events), ClientError> {
+    pub async fn connect(target: &HostTarget) -> Result<(Self, Events), ClientError> {
         Self::connect_to(&target.clone().into()).await
     }
 

@@ -30,7 +30,7 @@ pub use connection::{
     Connection, Events, Handler, HostRequest, Initialized, Notification, Reconnected,
 };
 pub use content::ReadContent;
-pub use destination::{Destination, Target};
+pub use destination::{Destination, HostTarget};
 pub use endpoint::{Endpoint, EndpointError};
 pub use envelope::{Envelope, Snapshot};
 pub use error::ClientError;

@@ -274,7 +274,7 @@ impl McpServer {
         match self.lose_token(&connection, challenge.clone()) {
             // There is a newer token or connection by now: the call is made again once.
             true => {
-                self.settled().await;
+                self.wait_until_settled().await;
                 self.connection()?.call(tool, arguments, host).await
             }
             false => Err(McpError::TokenWanted(challenge)),
@@ -346,7 +346,7 @@ impl McpServer {
     }
 
     /// Waits until it is neither about to start nor to start again.
-    pub async fn settled(&self) {
+    pub async fn wait_until_settled(&self) {
         let mut states = self.states();
         // The sender lives as long as this.
         let _ = states

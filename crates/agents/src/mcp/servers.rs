@@ -53,9 +53,9 @@ impl SessionServers {
     }
 
     /// Waits until none is about to start, for so long.
-    pub async fn settled(&self, limit: Duration) {
+    pub async fn wait_until_settled(&self, limit: Duration) {
         let servers = self.all();
-        let waiting = join_all(servers.iter().map(|server| server.settled()));
+        let waiting = join_all(servers.iter().map(|server| server.wait_until_settled()));
         // Who takes longer is not waited for.
         let _ = timeout(limit, waiting).await;
     }

@@ -235,7 +235,7 @@ fn reads_back(
 }
 
 /// The label of a chip: what is typed for it.
-pub(super) fn typed(part: &Part) -> String {
+pub(super) fn text_as_typed(part: &Part) -> String {
     let typed = part.anchor().map(str::to_owned);
     typed
         .or_else(|| insert_text(part))

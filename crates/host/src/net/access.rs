@@ -98,7 +98,7 @@ impl Access {
     }
 
     /// Ends when it is taken away; the owner's never is.
-    pub(super) async fn revoked(&self) {
+    pub(super) async fn wait_until_revoked(&self) {
         match self {
             Self::Owner => std::future::pending().await,
             Self::Device(device) => device.revoked.cancelled().await,

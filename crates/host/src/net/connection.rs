@@ -59,7 +59,7 @@ pub(crate) async fn run<S: SharedStream>(
         let mut halves = pin!(halves);
         tokio::select! {
             end = &mut halves => end,
-            () = access.revoked() => {
+            () = access.wait_until_revoked() => {
                 // Nothing more is read from a client that was signed out, and it is sent only that.
                 outbox.end(close::POLICY, access.close_reason(), CloseUrgency::AtOnce);
                 tell_revoked(&revocations, access).await;

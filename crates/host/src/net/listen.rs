@@ -176,7 +176,7 @@ async fn serve_plain<S: SharedStream>(
                 let mut passing = Box::pin(pass_on(socket, early, *owner, &cut));
                 tokio::select! {
                     () = &mut passing => {}
-                    () = access.revoked() => {
+                    () = access.wait_until_revoked() => {
                         cut.cut(close::POLICY, access.close_reason());
                         passing.await;
                     }

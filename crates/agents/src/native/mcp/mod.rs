@@ -360,7 +360,7 @@ impl SessionMcp {
         background.as_mut().enable();
         let _waiting = self.begin_waiting();
         tokio::select! {
-            () = self.servers.settled(WAIT_MAX) => {}
+            () = self.servers.wait_until_settled(WAIT_MAX) => {}
             () = background => {}
         }
     }

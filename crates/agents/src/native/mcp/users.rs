@@ -376,7 +376,7 @@ mod tests {
         let ready = session.ready(Some("ann"));
         let _bob = session.begin_use(Some("bob"));
         server.start();
-        server.settled().await;
+        server.wait_until_settled().await;
         let late = ready[0].get_prompt("whose", Default::default()).await;
         assert!(late.is_err(), "{late:?}");
         let refused = session.expand_prompt(Some("ann"), "mcp:s:whose", &[]).await;

@@ -78,7 +78,9 @@ impl TerminalChat {
                 self.popup.typed_argument(text, cursor, proposals);
             }
             true => {
-                let question = self.popup.typed(self.editor.text(), self.editor.cursor());
+                let question = self
+                    .popup
+                    .update_text(self.editor.text(), self.editor.cursor());
                 self.ask_for_completions(question);
             }
             // Going through the history, or through the text, is no typing.
@@ -130,9 +132,9 @@ impl TerminalChat {
         result: Result<Vec<Completion>, ChatError>,
     ) {
         let question = match result {
-            Ok(completions) => self.popup.answered(query, completions),
+            Ok(completions) => self.popup.accept_answer(query, completions),
             Err(error) => {
-                let question = self.popup.failed();
+                let question = self.popup.note_failure();
                 if self.popup.take_found_nothing() {
                     self.note_error(&error.to_string());
                 }

@@ -137,7 +137,7 @@ impl SimNode {
         let hold = self.holds;
         let held = SimSpace {
             hold,
-            lease: SpaceLease::taken(lease.epoch, lease.batch),
+            lease: SpaceLease::from_row(lease.epoch, lease.batch),
             is_here: false,
             is_ending: false,
             seq: 0,
@@ -322,7 +322,7 @@ impl SimNode {
         };
         match answer {
             SimAnswer::Append(true) => {
-                held.lease.written();
+                held.lease.note_written();
                 self.committed(space, (batch.seq, batch.value), wishes);
             }
             SimAnswer::Append(false) => {
@@ -352,7 +352,7 @@ impl SimNode {
         let Some(open) = held.open else {
             return; // its sender was told that it failed, and the next one asks
         };
-        match held.lease.renewed(*row) {
+        match held.lease.apply_renewal(*row) {
             RenewedLease::Written => self.committed(space, (open.seq, open.value), wishes),
             RenewedLease::NotWritten => self.go_on(space, now, wishes),
             RenewedLease::Lost => self.lose(space, wishes),
