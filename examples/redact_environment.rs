@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use client::transform::{self, Rewrite, TransformHandler};
-use client::{Live, Options, Target, Update};
+use client::{HostTarget, Live, Options, Update};
 use wire::ChannelUri;
 use wire::ext::system_message_transform::{
     SystemMessageTransformParams, SystemMessageTransformResult,
@@ -55,7 +55,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         handler: Some(transform::handler(Arc::new(Redact))),
         ..Options::default()
     };
-    let target = Target { url, token };
+    let target = HostTarget { url, token };
     let (live, mut updates) = Live::connect(target, &client_id, options).await?;
     live.subscribe(&session).await?;
     transform::activate(&live, &session, "Redact environment", &Redact)?;

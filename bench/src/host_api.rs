@@ -15,7 +15,7 @@ pub(crate) mod net {
 /// The journal and its records.
 pub(crate) mod journal {
     pub(crate) use host::journal::{Journal, LocalJournal, Sqlite};
-    pub(crate) use kernel::{Batch, ChannelId, Head, Kind, Record, Seq, SummaryRecord};
+    pub(crate) use kernel::{Batch, ChannelId, Head, Record, Seq, StoredKind, SummaryRecord};
 
     use kernel::{BootWork, ChannelRecord};
     use wire::ChannelUri;
@@ -24,7 +24,7 @@ pub(crate) mod journal {
     pub(crate) struct ChannelFields {
         pub id: ChannelId,
         pub uri: ChannelUri,
-        pub kind: Kind,
+        pub kind: StoredKind,
         pub parent: Option<ChannelId>,
         pub head: Head,
         pub head_seq: Seq,
@@ -59,7 +59,7 @@ pub(crate) mod messages {
     use anyhow::{Result, anyhow, ensure};
     use host::blobs::FileBlobs;
     use host::compose::{KnownNames, compose_and_store};
-    use kernel::{Compose, MessagePlace};
+    use kernel::{ComposeTask, MessageContext};
     use wire::{Object, Timestamp};
 
     /// The host's way of a message with attachments to its blob store.
@@ -78,8 +78,8 @@ pub(crate) mod messages {
 
         /// Composes a message; bodies above `inline_bytes` are decoded, hashed, stored and synced when this returns.
         pub(crate) fn compose(&self, message: Object, inline_bytes: usize) -> Result<()> {
-            let compose = Compose {
-                place: MessagePlace::default(),
+            let compose = ComposeTask {
+                context: MessageContext::default(),
                 message,
                 detached: Vec::new(),
                 client_files: Vec::new(),

@@ -10,7 +10,7 @@ use wire::state::{ChatState, ChatSummary, RootState, SessionState, Turn, status}
 use wire::{Action, ChannelUri, Object, Timestamp, action, rpc};
 
 use crate::host_api::journal::{
-    Batch, ChannelFields, ChannelId, Head, Journal, Kind, Record, Seq, Sqlite, SummaryRecord,
+    Batch, ChannelFields, ChannelId, Head, Journal, Record, Seq, Sqlite, StoredKind, SummaryRecord,
     channel_record,
 };
 use crate::protocol;
@@ -110,17 +110,12 @@ impl Seeder {
         });
         let head = Head::Session(Arc::new(state_of_session));
         let private = rpc::to_json(&private);
-        self.channel(session_id, &session_uri, Kind::Session, None, head, private)?;
+        let kind = StoredKind::Session;
+        self.channel(session_id, &session_uri, kind, None, head, private)?;
         let head = Head::Chat(Arc::new(state));
         let private = rpc::to_json(&json!({"accepted": null}));
-        self.channel(
-            chat_id,
-            &chat_uri,
-            Kind::Chat,
-            Some(ChannelId(session_id)),
-            head,
-            private,
-        )?;
+        let (kind, parent) = (StoredKind::Chat, Some(ChannelId(session_id)));
+        self.channel(chat_id, &chat_uri, kind, parent, head, private)?;
         let summary = SummaryRecord {
             session: ChannelId(session_id),
             uri: session_uri,
@@ -147,7 +142,7 @@ impl Seeder {
         self.channel(
             0,
             &uri,
-            Kind::Root,
+            StoredKind::Root,
             None,
             Head::Root(Arc::new(root)),
             Vec::new(),
@@ -159,7 +154,7 @@ impl Seeder {
         &mut self,
         id: u64,
         uri: &ChannelUri,
-        kind: Kind,
+        kind: StoredKind,
         parent: Option<ChannelId>,
         head: Head,
         private: Vec<u8>,

@@ -21,7 +21,7 @@ use super::{median_of, values};
 use crate::driver::{Driver, Subject, WATCHERS, WatcherOptions, Watchers};
 use crate::harness::Harness;
 use crate::host_api::journal::{
-    Batch, ChannelFields, ChannelId, Head, Journal, Kind, Record, Seq, Sqlite, channel_record,
+    Batch, ChannelFields, ChannelId, Head, Journal, Record, Seq, Sqlite, StoredKind, channel_record,
 };
 use crate::measure::{now_ns, percentile, spread};
 use crate::protocol::{self, Stamp};
@@ -157,7 +157,7 @@ fn draft_batch(chat: &ChannelUri, index: u32) -> Batch {
     let head = channel_record(ChannelFields {
         id: ChannelId(2),
         uri: chat.clone(),
-        kind: Kind::Chat,
+        kind: StoredKind::Chat,
         parent: Some(ChannelId(1)),
         head: Head::Chat(Arc::new(state)),
         head_seq: seq,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use client::{Connection, Envelope, Events, Reconnected, Target};
+use client::{Connection, Envelope, Events, HostTarget, Reconnected};
 use serde_json::json;
 use tokio::runtime::Runtime;
 use tokio::sync::Semaphore;
@@ -167,7 +167,7 @@ impl ReturningClient {
     }
 
     async fn connect(&self, url: &str) -> Result<(Connection, Events)> {
-        let target = Target {
+        let target = HostTarget {
             url: url.to_owned(),
             token: Some(self.token.clone()),
         };

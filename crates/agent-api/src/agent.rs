@@ -168,22 +168,22 @@ pub trait Agent: Send + Sync {
 
     /// A client changed settings of a session, maybe in the middle of a turn; all of its settings as they are now. Must not
     /// block.
-    fn settings_changed(&self, _conversation: &str, _config: &wire::Object) {}
+    fn receive_settings(&self, _conversation: &str, _config: &wire::Object) {}
 
     /// A client named the session of a chat. Must not block.
-    fn title_changed(&self, _chat: &str, _title: &str) {}
+    fn receive_title(&self, _chat: &str, _title: &str) {}
 
     /// A client wants an MCP server of a session started, stopped or not waited for. The agent says by
     /// [`HostNews::mcp_servers`] how it is then, whatever it does. Must not block.
-    fn mcp_requested(&self, _conversation: &str, _id: &str, _request: McpRequest) {}
+    fn handle_mcp_request(&self, _conversation: &str, _id: &str, _request: McpRequest) {}
 
     /// A client of a principal brought a token for a resource that the agent [advertises](AgentInfo::protected_resources); an
     /// empty one takes back what was brought before, or says that it ran out. It is used for [sessions of that
     /// principal](SessionFacts::principal) and for nobody else (H-318). Must not block, and must not let the token out.
-    fn authenticated(&self, _principal: Option<&str>, _resource: &str, _token: &str) {}
+    fn receive_token(&self, _principal: Option<&str>, _resource: &str, _token: &str) {}
 
-    /// Whether its calls may change files before the host hears of them: the files are looked at before its turns then.
-    fn changes_unseen(&self) -> bool {
+    /// Whether its calls may change files before the host gets an event about them. If so, the files are recorded before its turns.
+    fn changes_files_unannounced(&self) -> bool {
         false
     }
 

@@ -1,4 +1,4 @@
-//! What turns may spend on models (G-69): an agent asks before each call of a model, and says what came of it.
+//! What turns may spend on models (G-69): an agent asks before each call of a model, and reports its usage.
 //!
 //! Promises: what a call will use is set aside before it begins, so that nothing is spent twice or forgotten.
 //! Must not know: where it is counted, what the limits are.
@@ -18,7 +18,7 @@ pub struct CallEstimate {
 
 /// What a call of a model used.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct CallUse {
+pub struct CallUsage {
     /// Read and written.
     pub tokens: u64,
     /// Absent if the model has no prices.

@@ -1,4 +1,4 @@
-//! Files that only the client has which sent a turn's message (H-259): what an agent may want of them, and what came of it.
+//! Files that only the client has which sent a turn's message (H-259): what an agent may ask for, and the answers.
 //!
 //! Must not know: how a client is asked, and which.
 
@@ -20,7 +20,7 @@ pub enum ClientFileCall {
     Write {
         uri: String,
         text: String,
-        /// The version that it replaces, as [`ClientFileCall::Resolve`] told it.
+        /// The version that it replaces, as [`ClientFileCall::Resolve`] returned it.
         if_match: Option<String>,
         /// Nothing may be there.
         create_only: bool,
@@ -43,7 +43,7 @@ pub enum ClientFileCall {
     },
 }
 
-/// What came of it.
+/// The answer to a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClientFileReply {
     Content(Vec<u8>),
@@ -63,12 +63,12 @@ pub struct ClientFileFacts {
     pub etag: Option<String>,
 }
 
-/// Why nothing came of it.
+/// Why a call failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientFileFailure {
     /// In words for the model.
     pub why: String,
-    /// The client was told to change something, and nobody heard how that ended.
+    /// The client was asked to change something and did not answer: the outcome is unknown.
     pub maybe_done: bool,
 }
 

@@ -11,9 +11,9 @@ use wire::published::state::{ContentRef, UsageInfo};
 
 use crate::agent::AgentError;
 use crate::recorded_edit::RecordedEdit;
-use crate::reply::Awaited;
+use crate::reply::AwaitedReply;
 use crate::section::Section;
-use crate::tool::{ToolReady, ToolResult, ToolStart, Unreadable};
+use crate::tool::{MalformedField, ToolReady, ToolResult, ToolStart};
 
 /// Longest notes of an agent about a chat.
 pub const CHAT_NOTES_BYTES_MAX: usize = 4 << 10;
@@ -51,7 +51,7 @@ pub enum AgentEvent {
         value: Value,
     },
     /// What the model's server refused in this chat: text, opaque, at most `checkpoint_bytes_max`, handed to each turn of
-    /// the chat (G-50). Replaces what was said before; empty clears it.
+    /// the chat (G-50). Replaces the earlier record; empty clears it.
     Refusals(Bytes),
     /// Content that clients fetch by reference; its body is stored already ([`crate::HostServices::store_body`]).
     ContentRef(ContentRef),
@@ -172,7 +172,7 @@ pub enum AgentEvent {
     /// From now on the agent remembers only the last turns, and of those before only the summary.
     Compacted {
         keep_turns: usize,
-        /// How many rounds of this very turn the summary tells as well; none if turns of before are kept.
+        /// How many rounds of this turn the summary covers too; none if earlier turns are kept.
         rounds: u64,
         summary: Option<String>,
     },
@@ -181,9 +181,9 @@ pub enum AgentEvent {
     Rewind {
         turns: usize,
     },
-    /// The turn's future returned `Ok`. Sent by whoever drives the agent, not by the agent.
+    /// The turn's future returned `Ok`. Sent by the host's runner, not by the agent.
     Completed,
-    /// The turn's future returned an error, or died. Sent by whoever drives the agent, not by the agent.
+    /// The turn's future returned an error or panicked. Sent by the host's runner, not by the agent.
     Failed(AgentError),
 }
 
@@ -204,17 +204,17 @@ pub struct InputRequest {
 
 impl InputRequest {
     /// Reads a request that came as JSON.
-    pub fn from_object(mut fields: Object) -> Result<Self, Unreadable> {
+    pub fn from_object(mut fields: Object) -> Result<Self, MalformedField> {
         let mut text = |name: &'static str| match fields.shift_remove(name) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
-            Some(_) => Err(Unreadable(name)),
+            Some(_) => Err(MalformedField(name)),
         };
         let (message, url) = (text("message")?, text("url")?);
         let questions = match fields.shift_remove("questions") {
             None | Some(Value::Null) => Vec::new(),
             Some(Value::Array(questions)) => questions,
-            Some(_) => return Err(Unreadable("questions")),
+            Some(_) => return Err(MalformedField("questions")),
         };
         Ok(Self {
             message,
@@ -269,23 +269,24 @@ impl AgentEvent {
     }
 
     /// What the host will answer, if it answers this event at all.
-    pub fn awaits(&self) -> Option<Awaited> {
+    pub fn awaits(&self) -> Option<AwaitedReply> {
         match self {
-            Self::ToolReady { call, ready } => {
-                ready.confirmed.is_none().then_some(Awaited::Call(*call))
-            }
-            Self::ToolCompleted { call, review, .. } => review.then_some(Awaited::Call(*call)),
+            Self::ToolReady { call, ready } => ready
+                .confirmed
+                .is_none()
+                .then_some(AwaitedReply::Call(*call)),
+            Self::ToolCompleted { call, review, .. } => review.then_some(AwaitedReply::Call(*call)),
             Self::ClientTool { call, .. }
             | Self::ClientToolAwaited { call, .. }
             | Self::ToolAuthRequired { call, .. }
-            | Self::Spawned { call, .. } => Some(Awaited::Call(*call)),
-            Self::InputRequested { ask, .. } => Some(Awaited::Answer(*ask)),
-            Self::SteerPoint { steer } => Some(Awaited::Steering(*steer)),
-            Self::SteeringAwaited { steer } => Some(Awaited::SteeringMessage(*steer)),
-            Self::ChatNotes(_) => Some(Awaited::ChatNotes),
-            Self::SettingsRequested { ask } => Some(Awaited::Settings(*ask)),
-            Self::ClientToolsRequested { ask } => Some(Awaited::ClientTools(*ask)),
-            Self::Render { render, .. } => Some(Awaited::Render(*render)),
+            | Self::Spawned { call, .. } => Some(AwaitedReply::Call(*call)),
+            Self::InputRequested { ask, .. } => Some(AwaitedReply::Answer(*ask)),
+            Self::SteerPoint { steer } => Some(AwaitedReply::Steering(*steer)),
+            Self::SteeringAwaited { steer } => Some(AwaitedReply::SteeringMessage(*steer)),
+            Self::ChatNotes(_) => Some(AwaitedReply::ChatNotes),
+            Self::SettingsRequested { ask } => Some(AwaitedReply::Settings(*ask)),
+            Self::ClientToolsRequested { ask } => Some(AwaitedReply::ClientTools(*ask)),
+            Self::Render { render, .. } => Some(AwaitedReply::Render(*render)),
             Self::PartOpened { .. }
             | Self::Text { .. }
             | Self::Notice { .. }

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use serde_json::Value;
 use wire::published::state::ContentRef;
 
-use crate::budget::{CallEstimate, CallKind, CallPermit, CallUse};
+use crate::budget::{CallEstimate, CallKind, CallPermit, CallUsage};
 use crate::client_file::{ClientFileCall, ClientFileFailure, ClientFileReply};
 use crate::message::UserMessage;
 use crate::model_call::{CallEnd, CallId, ModelCall};
@@ -30,7 +30,7 @@ pub trait HostServices: Send + Sync {
     /// turn; read when it is asked for.
     async fn read_history(&self) -> Result<Vec<PastTurn>, StoreError>;
 
-    /// Stores what a model gets of the user's messages, for whoever inspects the turn (G-37). Clients never see it,
+    /// Stores what a model gets of the user's messages, for `inspect` (G-37). Clients never see it,
     /// and the turn goes on if it cannot be stored.
     async fn record_lowering(&self, lowering: Lowering);
 
@@ -42,7 +42,7 @@ pub trait HostServices: Send + Sync {
     /// stored: the turn goes on all the same.
     async fn record_call(&self, call: ModelCall) -> Option<CallId>;
 
-    /// Stores how a call ended. Nobody waits for it, so that it can be said of a call that is dropped.
+    /// Stores how a call ended. Does not wait, so that it can be called for a call that is dropped.
     fn record_call_end(&self, call: CallId, end: CallEnd);
 
     /// Asks whether a model may be asked once more (G-69), before each call; what it will use is set aside. Ends with the
@@ -57,9 +57,9 @@ pub trait HostServices: Send + Sync {
     async fn release_call(&self);
 
     /// The call used this: for one that no usage is sent of, because its turn is over.
-    async fn settle_call(&self, used: CallUse);
+    async fn settle_call(&self, used: CallUsage);
 
-    /// The user allows the same once more of what [`HostServices::begin_call`] last said to have reached its limit.
+    /// The user allows as much again of the budget whose limit [`HostServices::begin_call`] last reported as reached.
     async fn extend_budget(&self) -> Result<(), StoreError>;
 
     /// Shows people a terminal that a call runs a command in, from now to its end; the URI of its channel. An error if the

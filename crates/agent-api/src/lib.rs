@@ -28,7 +28,7 @@ pub use agent::{
     McpRequest, ModelInfo, ModelTerms, RenamedSetting, SessionFacts, SettingValue, SuggestedTitle,
 };
 pub use budget::{
-    BudgetScope, BudgetUnit, CallEstimate, CallKind, CallPermit, CallUse, ReachedLimit,
+    BudgetScope, BudgetUnit, CallEstimate, CallKind, CallPermit, CallUsage, ReachedLimit,
     SESSION_BUDGET,
 };
 pub use client_file::{ClientFileCall, ClientFileFacts, ClientFileFailure, ClientFileReply};
@@ -40,9 +40,9 @@ pub use model_call::{
 };
 pub use news::HostNews;
 pub use recorded_edit::{FileContent, RecordedEdit, edits_of_call};
-pub use reply::{AgentReply, Awaited};
+pub use reply::{AgentReply, AwaitedReply};
 pub use section::Section;
 pub use sink::{EventSink, TurnOver, WaitingSteering};
 pub use terminal::{ShownTerminal, TerminalChange, TerminalHolder, TerminalOffer};
-pub use tool::{ClientToolOffer, ToolExecutor, ToolReady, ToolResult, ToolStart, Unreadable};
+pub use tool::{ClientToolOffer, MalformedField, ToolExecutor, ToolReady, ToolResult, ToolStart};
 pub use turn::{COMMAND_PREFIX, PastTurn, TurnInput};

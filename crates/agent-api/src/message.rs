@@ -83,12 +83,12 @@ impl SharedSources {
         Self(Arc::new(Mutex::new(sources)))
     }
 
-    /// The same sources that others use, too.
+    /// Sources that others use too.
     pub fn shared(sources: Arc<Mutex<dyn Sources + Send>>) -> Self {
         Self(sources)
     }
 
-    /// The sources, for one who may block: reading them waits for disks.
+    /// Locks the sources. For callers that may block: reading them waits for disks.
     pub fn lock(&self) -> MutexGuard<'_, dyn Sources + Send + 'static> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -114,7 +114,7 @@ impl Sources for NoSources {
         false
     }
 
-    fn staged(&mut self, _: &Part) -> Option<String> {
+    fn find_staged_copy(&mut self, _: &Part) -> Option<String> {
         None
     }
 

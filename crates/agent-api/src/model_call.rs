@@ -1,4 +1,4 @@
-//! What an agent asked of a model, call by call, for whoever inspects the chat (G-37).
+//! Records of an agent's calls of models, for `inspect` (G-37).
 //!
 //! Promises: nothing here holds a key.
 //! Must not know: where it is stored, how long, who reads it.
@@ -29,7 +29,7 @@ pub struct ModelCall {
     /// The system prompt as the agent put it together, and as the model reads it.
     pub sections_before: Vec<Section>,
     pub sections_after: Vec<Section>,
-    /// What became of the parts of the messages in it.
+    /// How each part of the messages was sent.
     pub decisions: Vec<PartDecision>,
 }
 
@@ -54,7 +54,7 @@ impl CallPurpose {
     }
 }
 
-/// What became of one part of a message in a request.
+/// How one part of a message was sent in a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartDecision {
     /// Which entry of the conversation, and which part of it.
@@ -65,7 +65,7 @@ pub struct PartDecision {
     /// What people call it, if it has a name.
     pub name: Option<String>,
     pub treatment: PartTreatment,
-    /// What it is in the request, in the compositor's word.
+    /// What it is in the request, as the compositor names it.
     pub became: String,
     pub why: Option<String>,
     /// What it takes of the request.
@@ -139,7 +139,7 @@ impl PartTreatment {
         }
     }
 
-    /// What a word of the compositor means.
+    /// Parses a name of the compositor.
     pub fn of(became: &str) -> Self {
         match became {
             "image" | "document" | "audio" | "video" | "binary" => Self::Native,
@@ -150,7 +150,7 @@ impl PartTreatment {
     }
 }
 
-/// Which call something is said about.
+/// Names a recorded call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallId(pub u64);
 
@@ -168,7 +168,7 @@ pub struct CallEnd {
     pub repeats: u64,
 }
 
-/// What came of a call.
+/// How a call ended.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum ModelCallOutcome {
     /// Nobody waits for the answer any more.
@@ -176,7 +176,7 @@ pub enum ModelCallOutcome {
     Abandoned,
     /// Why the model stopped.
     Answered(String),
-    /// The server does not take the request; its words.
+    /// The server refused the request; its message.
     Refused(String),
     /// No answer came, or not all of it.
     Failed(String),

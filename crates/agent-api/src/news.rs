@@ -1,8 +1,8 @@
 //! What an agent says between turns, or of what no turn is about.
 //!
-//! Promises: saying something never blocks, and what waits to be heard is bounded: a newer word about the same thing takes the place
+//! Promises: sending news never blocks, and what waits is bounded: newer news about the same thing takes the place
 //! of the older one.
-//! Must not know: who hears it.
+//! Must not know: who receives it.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use crate::agent::AgentInfo;
 
 /// Where news of an agent goes.
 pub trait HostNews: Send + Sync {
-    /// The agent is not what it said of itself before: other models, another description. Everybody who is offered agents hears
+    /// The agent's models or description changed. Everybody who is offered agents hears
     /// of it. [`crate::Agent::info`] says the same from now on. A provider that the host has no agent of is not taken.
     fn agent_changed(&self, info: AgentInfo);
 

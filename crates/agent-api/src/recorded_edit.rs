@@ -172,7 +172,7 @@ mod tests {
             },
         ];
         let values: Vec<Value> = edits.iter().map(RecordedEdit::to_value).collect();
-        // Whatever became of the call: the file may have been changed.
+        // However the call ended: the file may have been changed.
         for status in ["completed", "cancelled"] {
             let call = json!({"status": status, "_meta": {meta::EDITS: values}});
             assert_eq!(edits_of_call(&call), edits);

@@ -20,7 +20,7 @@ pub enum AgentReply {
         input: Option<String>,
         /// The `ConfirmationOption` that was chosen, as it was offered.
         selected_option: Option<Value>,
-        /// The `Message` of who denied, and the reason given in words.
+        /// The `Message` of the client that denied, and its reason as text.
         suggestion: Option<Value>,
         reason: Option<Value>,
     },
@@ -48,7 +48,7 @@ pub enum AgentReply {
         message: Option<Value>,
         message_id: Option<String>,
     },
-    /// What a [`crate::AgentEvent::ChatNotes`] said is on the disk, or a notice says why it is not.
+    /// The notes of a [`crate::AgentEvent::ChatNotes`] are on disk, or a notice says why not.
     ChatNoted,
     /// A steering `Message` waits, and goes on waiting until the agent [has taken it](crate::AgentEvent::SteeringTaken).
     SteeringWaits {
@@ -78,7 +78,7 @@ pub enum AgentReply {
 
 /// What a reply is awaited for. A call waits for one thing at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Awaited {
+pub enum AwaitedReply {
     Call(u64),
     Answer(u64),
     Steering(u64),
@@ -90,18 +90,18 @@ pub enum Awaited {
 }
 
 impl AgentReply {
-    pub fn answers(&self) -> Awaited {
+    pub fn answers(&self) -> AwaitedReply {
         match self {
             Self::ToolDecided { call, .. }
             | Self::ResultDecided { call, .. }
-            | Self::ToolEnded { call, .. } => Awaited::Call(*call),
-            Self::Answered { ask, .. } => Awaited::Answer(*ask),
-            Self::Steered { steer, .. } => Awaited::Steering(*steer),
-            Self::SteeringWaits { steer, .. } => Awaited::SteeringMessage(*steer),
-            Self::ChatNoted => Awaited::ChatNotes,
-            Self::Settings { ask, .. } => Awaited::Settings(*ask),
-            Self::ClientTools { ask, .. } => Awaited::ClientTools(*ask),
-            Self::Rendered { render, .. } => Awaited::Render(*render),
+            | Self::ToolEnded { call, .. } => AwaitedReply::Call(*call),
+            Self::Answered { ask, .. } => AwaitedReply::Answer(*ask),
+            Self::Steered { steer, .. } => AwaitedReply::Steering(*steer),
+            Self::SteeringWaits { steer, .. } => AwaitedReply::SteeringMessage(*steer),
+            Self::ChatNoted => AwaitedReply::ChatNotes,
+            Self::Settings { ask, .. } => AwaitedReply::Settings(*ask),
+            Self::ClientTools { ask, .. } => AwaitedReply::ClientTools(*ask),
+            Self::Rendered { render, .. } => AwaitedReply::Render(*render),
         }
     }
 }

@@ -1,6 +1,6 @@
-//! Terminals between the host and whoever runs something in one: what happens in it, and what people do to it.
+//! Terminals between the host and the agent that runs something in one: what happens in it, and what people do to it.
 //!
-//! Promises: what is told is bounded by who tells it, and replays to the screen that the terminal has.
+//! Promises: changes are bounded by their sender, and replaying them gives the screen that the terminal has.
 //! Must not know: processes, channels, clients.
 
 use std::sync::Arc;
@@ -14,7 +14,7 @@ pub enum TerminalChange {
     Data(String),
     /// All that it printed before is to be forgotten; what it shows follows.
     Cleared,
-    /// Its shell tells from now on where commands begin and end.
+    /// Its shell reports from now on where commands begin and end.
     CommandDetection,
     CommandStarted {
         id: String,
@@ -50,7 +50,7 @@ pub enum TerminalHolder {
 /// A terminal, for the host to show.
 #[async_trait]
 pub trait ShownTerminal: Send + Sync {
-    /// What happened since this was last asked, at least one thing; none when the end was told. For one reader.
+    /// Waits for changes since the last call, at least one; none after the last. For one reader.
     async fn next(&self) -> Option<Vec<TerminalChange>>;
 
     /// Types; false if the program in it reads nothing and no more fits.
@@ -58,17 +58,17 @@ pub trait ShownTerminal: Send + Sync {
 
     fn resize(&self, columns: i64, rows: i64);
 
-    /// Who is told what it prints forgets what was printed before.
+    /// Clears the output before this moment for everyone who watches.
     fn clear(&self);
 
-    /// Something that it printed was not taken: it is to be told anew what it shows.
+    /// Output was lost on the way to its watchers: its screen is to be sent again.
     fn redraw(&self);
 
     /// Has what runs in it killed. Like all of these it does not wait: the host's own thread calls it.
     fn kill(&self);
 
     /// Somebody else holds it now.
-    fn held_by(&self, holder: TerminalHolder);
+    fn set_holder(&self, holder: TerminalHolder);
 }
 
 /// A terminal that a call runs a command in.

@@ -1,4 +1,4 @@
-//! Tool calls as an agent makes them: how a call starts, what it is ready to do, what came of it.
+//! Tool calls as an agent makes them: how a call starts, what it is ready to do, and its result.
 //!
 //! Promises: what is built here has every field that clients need. Blocks inside (contents, edits, options) stay JSON, so
 //! that fields the protocol does not know are handed on, and large bodies can be detached in place.
@@ -22,7 +22,7 @@ pub struct ToolStart {
     /// An MCP server.
     pub contributor: Option<ToolCallContributor>,
     pub meta: Option<Object>,
-    /// When it may have begun, where that is known better than by when it is told.
+    /// When it began, where that is earlier than the event.
     pub began: Option<SystemTime>,
 }
 
@@ -69,7 +69,7 @@ pub struct ToolResult(Object);
 /// JSON that is not what the protocol asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is missing or has the wrong type")]
-pub struct Unreadable(pub &'static str);
+pub struct MalformedField(pub &'static str);
 
 impl ToolReady {
     /// A call that runs without anybody being asked.
@@ -90,14 +90,14 @@ impl ToolReady {
     }
 
     /// Reads the fields of `chat/toolCallReady` that came as JSON.
-    pub fn from_object(mut fields: Object) -> Result<Self, Unreadable> {
+    pub fn from_object(mut fields: Object) -> Result<Self, MalformedField> {
         let edits = match take::<Object>(&mut fields, "edits")? {
             None => Vec::new(),
-            Some(mut edits) => take(&mut edits, "items")?.ok_or(Unreadable("edits"))?,
+            Some(mut edits) => take(&mut edits, "items")?.ok_or(MalformedField("edits"))?,
         };
         Ok(Self {
             invocation_message: take(&mut fields, "invocationMessage")?
-                .ok_or(Unreadable("invocationMessage"))?,
+                .ok_or(MalformedField("invocationMessage"))?,
             tool_input: take(&mut fields, "toolInput")?,
             confirmed: take(&mut fields, "confirmed")?,
             confirmation_title: take(&mut fields, "confirmationTitle")?,
@@ -168,9 +168,9 @@ impl ToolResult {
     }
 
     /// Takes a `ToolCallResult` that came as JSON.
-    pub fn from_object(fields: Object) -> Result<Self, Unreadable> {
+    pub fn from_object(fields: Object) -> Result<Self, MalformedField> {
         if !fields.get("success").is_some_and(Value::is_boolean) {
-            return Err(Unreadable("success"));
+            return Err(MalformedField("success"));
         }
         let is_message = match fields.get("pastTenseMessage") {
             Some(Value::String(_)) => true,
@@ -179,7 +179,7 @@ impl ToolResult {
         };
         match is_message {
             true => Ok(Self(fields)),
-            false => Err(Unreadable("pastTenseMessage")),
+            false => Err(MalformedField("pastTenseMessage")),
         }
     }
 
@@ -210,12 +210,12 @@ impl ToolResult {
 fn take<T: serde::de::DeserializeOwned>(
     fields: &mut Object,
     name: &'static str,
-) -> Result<Option<T>, Unreadable> {
+) -> Result<Option<T>, MalformedField> {
     match fields.shift_remove(name) {
         None | Some(Value::Null) => Ok(None),
         Some(value) => match serde_json::from_value(value) {
             Ok(value) => Ok(Some(value)),
-            Err(_) => Err(Unreadable(name)),
+            Err(_) => Err(MalformedField(name)),
         },
     }
 }
@@ -256,7 +256,7 @@ mod tests {
             (json!({"invocationMessage": "m", "edits": {}}), "edits"),
         ] {
             let read = ToolReady::from_object(object(fields));
-            assert_eq!(read, Err(Unreadable(name)));
+            assert_eq!(read, Err(MalformedField(name)));
         }
         for (fields, name) in [
             (json!({}), "success"),
@@ -271,7 +271,7 @@ mod tests {
             ),
         ] {
             let read = ToolResult::from_object(object(fields));
-            assert_eq!(read, Err(Unreadable(name)));
+            assert_eq!(read, Err(MalformedField(name)));
         }
     }
 }

@@ -48,7 +48,7 @@ pub struct TurnInput {
     pub history: Vec<PastTurn>,
     /// The summary of turns that were compacted.
     pub summary: Option<String>,
-    /// How many rounds of the turn after them it tells as well: of the first of the history, or of this one if there is none.
+    /// How many rounds of the turn after them it summarises too: of the first of the history, or of this turn if there is none.
     pub summarised_rounds: u64,
     /// The response parts that a resumed turn has so far.
     pub response_parts: Vec<Value>,
@@ -58,7 +58,7 @@ pub struct TurnInput {
     pub untitled: bool,
     /// What the agent last [noted](crate::AgentEvent::ChatNotes) about this chat.
     pub chat_notes: Option<Bytes>,
-    /// What the agent last said of [refusals](crate::AgentEvent::Refusals) in this chat.
+    /// The [refusals](crate::AgentEvent::Refusals) that the agent last recorded in this chat.
     pub refusals: Option<Bytes>,
     /// What was recorded of the model's answers in a resumed turn.
     pub outputs: Vec<ModelOutput>,

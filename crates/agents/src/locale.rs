@@ -11,7 +11,7 @@ pub enum Locale {
 
 /// The words of one language; `{}` stands for a tool's name.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Words {
+pub(crate) struct LocaleTexts {
     pub(crate) approve: &'static str,
     allow_in_session: &'static str,
     allow_in_project: &'static str,
@@ -26,7 +26,7 @@ pub(crate) struct Words {
     done: &'static str,
 }
 
-const ENGLISH: Words = Words {
+const ENGLISH: LocaleTexts = LocaleTexts {
     approve: "Approve",
     allow_in_session: "Approve, and allow {} in this session",
     allow_in_project: "Approve, and always allow {} in this project",
@@ -41,7 +41,7 @@ const ENGLISH: Words = Words {
     done: "{}: done",
 };
 
-const GERMAN: Words = Words {
+const GERMAN: LocaleTexts = LocaleTexts {
     approve: "Erlauben",
     allow_in_session: "Erlauben, und {} in dieser Sitzung zulassen",
     allow_in_project: "Erlauben, und {} in diesem Projekt immer zulassen",
@@ -78,7 +78,7 @@ impl Locale {
         }
     }
 
-    pub(crate) fn words(self) -> &'static Words {
+    pub(crate) fn words(self) -> &'static LocaleTexts {
         match self {
             Self::English => &ENGLISH,
             Self::German => &GERMAN,
@@ -86,7 +86,7 @@ impl Locale {
     }
 }
 
-impl Words {
+impl LocaleTexts {
     pub(crate) fn run(&self, name: &str) -> String {
         self.run.replace("{}", name)
     }

@@ -12,7 +12,7 @@ use workspace::discovery::find_plugin_servers;
 use workspace::{Confinement, UserDirectories};
 
 use crate::mcp::{
-    DeclaredServers, McpEntry, McpInputs, ServerPlaces, brought_plugins, find_declared,
+    DeclaredServers, McpEntry, McpInputs, ServerPlaces, client_plugins, find_declared,
 };
 use crate::server_entry::make_entry;
 use crate::trust::TrustStore;
@@ -59,7 +59,7 @@ pub(crate) async fn find_servers(
     let brought = brought.to_vec();
     let looking = tokio::task::spawn_blocking(move || {
         let uri = wire::file_uri::uri_of(directory.as_os_str().as_bytes());
-        let copies = brought_plugins(&brought);
+        let copies = client_plugins(&brought);
         let confinement = &settings.confinement;
         let places = ServerPlaces {
             settings: (&settings.entries, &settings.settings_file),

@@ -27,7 +27,7 @@ pub(crate) struct InputLines {
     reader: Option<mpsc::Receiver<TimedLine>>,
     /// Lines that were read to see whether there are any.
     read_ahead: VecDeque<TimedLine>,
-    asking: Asking,
+    asking: QuestionState,
 }
 
 /// Where lines come from.
@@ -41,7 +41,7 @@ pub(crate) enum LineSource {
 
 /// Whether something is asked. Every change has a number of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Asking {
+struct QuestionState {
     number: u64,
     is_asked: bool,
     /// When it began: when a question stood there whole, or was gone. None from the beginning.
@@ -53,7 +53,7 @@ struct Asking {
 pub(crate) struct InputLine {
     pub(crate) text: String,
     /// What was asked when it was taken, and whether it was typed since then.
-    taken_during: Asking,
+    taken_during: QuestionState,
     is_early: bool,
 }
 
@@ -81,7 +81,7 @@ impl InputLines {
             source,
             reader: None,
             read_ahead: VecDeque::new(),
-            asking: Asking::default(),
+            asking: QuestionState::default(),
         }
     }
 
@@ -149,7 +149,7 @@ impl InputLines {
     }
 
     fn change(&mut self, is_asked: bool) {
-        self.asking = Asking {
+        self.asking = QuestionState {
             number: self.asking.number + 1,
             is_asked,
             since: Some(Instant::now()),

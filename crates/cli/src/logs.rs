@@ -102,7 +102,7 @@ async fn open_newest(path: &Path) -> io::Result<File> {
     }
 }
 
-/// A log that nobody writes to at the moment is worth a word.
+/// A note where no host writes to the log at the moment.
 fn note_terminal_host(data: &Path) {
     let Ok(Some(host)) = LocalHost::find(data) else {
         return; // the log of a host that has ended is shown as it is

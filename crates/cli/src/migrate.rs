@@ -22,9 +22,9 @@ use crate::terminal::escape_line;
 /// For how long a database that is away is waited for.
 const PATIENCE_MS: u64 = 10_000;
 /// How often a line says how far it is.
-const TOLD_EVERY: Duration = Duration::from_millis(200);
+const PRINT_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Carry all sessions from a data directory into a database, or back
+/// Move all sessions from a data directory into a database, or back
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   greenroom migrate --from ~/.local/share/greenroom --to 'host=/run/postgresql dbname=greenroom' --space team-a
@@ -40,7 +40,7 @@ pub(crate) struct MigrateOptions {
     /// Where the sessions are: a data directory, or a database: its address, or `database`
     #[arg(long, value_name = "DIR|URL")]
     from: String,
-    /// Where they shall be: a database, or a data directory
+    /// Where they go: a database, or a data directory
     #[arg(long, value_name = "URL|DIR")]
     to: String,
     /// A file with the address of what is called `database` [default: $GREENROOM_POSTGRES]
@@ -163,14 +163,14 @@ fn report(options: &MigrateOptions, way: &MigrateWay, migrated: &Migrated) -> an
 /// One line on a terminal that is written over.
 pub(crate) struct MigrateLine {
     is_shown: bool,
-    told: Mutex<Option<Instant>>,
+    printed_at: Mutex<Option<Instant>>,
 }
 
 impl MigrateLine {
     fn new(is_shown: bool) -> Self {
         Self {
             is_shown,
-            told: Mutex::new(None),
+            printed_at: Mutex::new(None),
         }
     }
 
@@ -180,13 +180,15 @@ impl MigrateLine {
     }
 
     pub(crate) fn tell(&self, step: &MigrateStep) {
-        let Ok(mut told) = self.told.lock() else {
+        let Ok(mut printed_at) = self.printed_at.lock() else {
             return; // a line less is no harm
         };
-        if !self.is_shown || told.is_some_and(|told| told.elapsed() < TOLD_EVERY) {
+        if !self.is_shown
+            || printed_at.is_some_and(|printed_at| printed_at.elapsed() < PRINT_INTERVAL)
+        {
             return; // nobody looks, or not so soon
         }
-        *told = Some(Instant::now());
+        *printed_at = Some(Instant::now());
         let line = match step {
             MigrateStep::Rows { table, rows } => format!("{table}: {}", format_count(*rows, "row")),
             MigrateStep::Bodies { done, of } => format!("attachments: {done} of {of}"),

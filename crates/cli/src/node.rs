@@ -20,7 +20,7 @@ use crate::terminal::escape_line;
 /// Between two looks at what an order has done.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// List the nodes of a cluster; have one give its spaces to the others
+/// List the nodes of a cluster; make one give its spaces to the others
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   greenroom node list
@@ -46,7 +46,7 @@ struct NodeListOptions {
     database: DatabaseOptions,
 }
 
-/// Have a node give its spaces away and take no more
+/// Make a node give its spaces to others and take no more
 #[derive(Debug, clap::Args)]
 struct DrainOptions {
     /// As `greenroom node list` shows it

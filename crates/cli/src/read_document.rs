@@ -39,7 +39,7 @@ pub(crate) fn run() -> Exit {
     });
     match said {
         Ok(()) => Exit::Complete,
-        Err(_) => Exit::Failed, // nobody hears anything any more
+        Err(_) => Exit::Failed, // nobody reads the output any more
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use client::{
-    ClientError, Destination, Endpoint, HostLocator, Live, Options, Target, Updates, endpoint,
+    ClientError, Destination, Endpoint, HostLocator, HostTarget, Live, Options, Updates, endpoint,
 };
 use uuid::Uuid;
 use wire::ChannelUri;
@@ -74,16 +74,16 @@ impl HostOptions {
         };
         let url = url.clone();
         if token.is_some() {
-            return Ok(Target { url, token }.into());
+            return Ok(HostTarget { url, token }.into());
         }
         // The local host named by its address: its token is known, and goes to nobody else who may listen there.
         let is_named = |local: &Endpoint| address_of(&local.url) == address_of(&url);
         Ok(match local.ok().filter(is_named).map(|local| local.token) {
             Some(Some(secret)) => {
                 let token = Some(secret.clone());
-                Destination::proven(Target { url, token }, secret)
+                Destination::proven(HostTarget { url, token }, secret)
             }
-            Some(None) | None => Target { url, token }.into(),
+            Some(None) | None => HostTarget { url, token }.into(),
         })
     }
 

@@ -247,7 +247,7 @@ fn format_fields(fields: &Value) -> String {
     escape_line(&other_fields.collect::<Vec<_>>().join(" "))
 }
 
-/// What became of the connection; single attempts are not mentioned.
+/// Changes of the connection; single attempts are not mentioned.
 fn describe_connection(event: &ConnectionEvent) -> Option<(&'static str, String)> {
     match event {
         ConnectionEvent::Lost { why } => Some(("lost", format!("{why}; trying again"))),

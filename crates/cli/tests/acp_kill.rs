@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use client::Target;
+use client::HostTarget;
 use conformance::acp::{is_alive, scene, settings_file, until, work_of, write_script};
 use conformance::native::{ChatClient, calls_of, error_of, texts_in};
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ impl Drop for Killed {
     }
 }
 
-fn serve(directory: &Path) -> (Child, Target) {
+fn serve(directory: &Path) -> (Child, HostTarget) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_greenroom"));
     command.args(["serve", "--no-token", "--ready-json", "--no-scripted"]);
     command.args(["--config", "greenroom.toml", "--data", "data"]);
@@ -49,7 +49,7 @@ fn serve(directory: &Path) -> (Child, Target) {
         .unwrap();
     let ready: Value = serde_json::from_str(&line).unwrap();
     let url = ready["url"].as_str().unwrap().to_owned();
-    (child, Target { url, token: None })
+    (child, HostTarget { url, token: None })
 }
 
 impl Killed {

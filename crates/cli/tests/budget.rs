@@ -4,7 +4,7 @@ use crate::running;
 
 use std::process::{Command, Output};
 
-use client::Target;
+use client::HostTarget;
 use conformance::native::ChatClient;
 use serde_json::json;
 use tempfile::TempDir;
@@ -35,7 +35,7 @@ fn with_settings(toml: &str) -> TempDir {
 
 async fn arrives(host: &Host) -> ChatClient {
     let ready = &host.ready;
-    let target = Target {
+    let target = HostTarget {
         url: ready["url"].as_str().unwrap().to_owned(),
         token: ready["token"].as_str().map(str::to_owned),
     };

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use client::Target;
+use client::HostTarget;
 use conformance::native::{ChatClient, bash};
 use serde_json::json;
 use testkit::{Answer, Call, ModelServer};
@@ -47,7 +47,7 @@ async fn host_with(
     make_repository(&work);
     prepare(&work);
     server.answers(answers);
-    let target = Target {
+    let target = HostTarget {
         url: host.ready["url"].as_str().unwrap().to_owned(),
         token: host.ready["token"].as_str().map(str::to_owned),
     };

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use client::{Connection, Target};
+use client::{Connection, HostTarget};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -156,7 +156,7 @@ fn content_uri(rows: &[Value], bytes: usize) -> Option<Value> {
 #[tokio::test]
 async fn bodies_that_an_earlier_release_stored_are_read() {
     let host = Host::start_with(copied(), &[]);
-    let target = Target {
+    let target = HostTarget {
         url: host.ready["url"].as_str().unwrap().to_owned(),
         token: host.ready["token"].as_str().map(str::to_owned),
     };

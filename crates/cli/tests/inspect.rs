@@ -3,7 +3,7 @@
 
 use std::process::{Command, Output};
 
-use client::Target;
+use client::HostTarget;
 use conformance::native::ChatClient;
 use serde_json::{Value, json};
 use testkit::{Answer, Gate, ModelServer};
@@ -31,7 +31,7 @@ async fn start(server: &ModelServer) -> Host {
 }
 
 async fn arrives(host: &Host) -> ChatClient {
-    let target = Target {
+    let target = HostTarget {
         url: host.ready["url"].as_str().unwrap().to_owned(),
         token: host.ready["token"].as_str().map(str::to_owned),
     };

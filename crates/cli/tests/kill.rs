@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use client::{Connection, Envelope, Events, Mirror, Reconnected, Target};
+use client::{Connection, Envelope, Events, HostTarget, Mirror, Reconnected};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 use wire::ChannelUri;
@@ -16,7 +16,7 @@ pub const SESSION: &str = "scripted:/killed";
 /// A host process that dies with the test.
 pub struct Host {
     pub child: Child,
-    pub target: Target,
+    pub target: HostTarget,
 }
 
 impl Host {
@@ -47,7 +47,7 @@ impl Host {
             .read_line(&mut line)
             .unwrap();
         let ready: Value = serde_json::from_str(&line).unwrap();
-        let target = Target {
+        let target = HostTarget {
             url: ready["url"].as_str().unwrap().to_owned(),
             token: None,
         };

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use client::Target;
+use client::HostTarget;
 use conformance::native::{ChatClient, calls_of, messages, parts_of, script_of};
 use expect_test::expect;
 use rustix::process::{Pid, Signal, kill_process};
@@ -45,7 +45,7 @@ fn verb(host: &Host, arguments: &[&str]) -> Command {
 
 async fn arrives(host: &Host) -> ChatClient {
     let ready = &host.ready;
-    let target = Target {
+    let target = HostTarget {
         url: ready["url"].as_str().unwrap().to_owned(),
         token: ready["token"].as_str().map(str::to_owned),
     };
@@ -237,7 +237,7 @@ async fn a_key_is_in_no_state_log_error_file_or_child_process() {
     );
     std::fs::write(directory.join("greenroom.toml"), toml).unwrap();
     let (mut child, ready) = serve_with_secrets(data.path());
-    let target = Target {
+    let target = HostTarget {
         url: ready["url"].as_str().unwrap().to_owned(),
         token: None,
     };

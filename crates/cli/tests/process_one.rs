@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use client::Target;
+use client::HostTarget;
 use conformance::native::ChatClient;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -119,7 +119,7 @@ async fn what_a_command_orphans_is_reaped_and_a_signal_stops_the_host() {
     let mut stdout = BufReader::new(namespace.0.stdout.take().unwrap());
     stdout.read_line(&mut line).unwrap();
     let ready: Value = serde_json::from_str(&line).unwrap();
-    let target = Target {
+    let target = HostTarget {
         url: ready["url"].as_str().unwrap().to_owned(),
         token: None,
     };

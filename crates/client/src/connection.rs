@@ -16,7 +16,7 @@ use tokio_tungstenite::tungstenite::Message;
 use wire::rpc;
 use wire::{ChannelUri, Object, RpcError};
 
-use crate::destination::{Destination, Target, open_socket};
+use crate::destination::{Destination, HostTarget, open_socket};
 use crate::pump::{self, ConnectionShared, HostMessage};
 use crate::{ClientError, Envelope, Snapshot};
 
@@ -75,11 +75,11 @@ impl Events {
         }
     }
 
-    /// The next notification, or the answer to a request that was made by [`Slot::ask`].
+    /// The next notification, or the answer to a request that was made by [`SendSlot::ask`].
     pub(crate) async fn next_message(&mut self) -> Result<HostMessage, ClientError> {
         match self.receiver.recv().await {
             Some(message) => Ok(message),
-            None => Err(self.shared.why_closed()),
+            None => Err(self.shared.close_error()),
         }
     }
 }
@@ -108,7 +108,7 @@ pub enum Reconnected {
 
 impl Connection {
     /// Connects to an address that is trusted as it is.
-    pub async fn connect(target: &Target) -> Result<(Self, Events), ClientError> {
+    pub async fn connect(target: &HostTarget) -> Result<(Self, Events), ClientError> {
         Self::connect_to(&target.clone().into()).await
     }
 
@@ -276,7 +276,7 @@ impl Connection {
         match tokio::time::timeout(REQUEST_TIMEOUT, answer).await {
             Ok(Ok(Ok(result))) => Ok(result),
             Ok(Ok(Err(error))) => Err(ClientError::Rpc(error)),
-            Ok(Err(_)) => Err(self.shared.why_closed()),
+            Ok(Err(_)) => Err(self.shared.close_error()),
             Err(_) => {
                 let seconds = REQUEST_TIMEOUT.as_secs();
                 Err(ClientError::TimedOut {
@@ -288,13 +288,13 @@ impl Connection {
     }
 
     /// A slot among the messages to be sent, so that what fills it can be chosen at the last moment.
-    pub(crate) async fn reserve(&self) -> Result<Slot<'_>, ClientError> {
+    pub(crate) async fn reserve(&self) -> Result<SendSlot<'_>, ClientError> {
         match self.outgoing.reserve().await {
-            Ok(permit) => Ok(Slot {
+            Ok(permit) => Ok(SendSlot {
                 permit,
                 shared: &self.shared,
             }),
-            Err(_) => Err(self.shared.why_closed()),
+            Err(_) => Err(self.shared.close_error()),
         }
     }
 
@@ -303,7 +303,7 @@ impl Connection {
         self.outgoing
             .send(message)
             .await
-            .map_err(|_| self.shared.why_closed())
+            .map_err(|_| self.shared.close_error())
     }
 
     /// Ends it for everyone who waits on it, for this reason.
@@ -328,12 +328,12 @@ impl Connection {
 }
 
 /// A slot for one outgoing message.
-pub(crate) struct Slot<'a> {
+pub(crate) struct SendSlot<'a> {
     permit: mpsc::Permit<'a, Message>,
     shared: &'a ConnectionShared,
 }
 
-impl Slot<'_> {
+impl SendSlot<'_> {
     pub(crate) fn notify(self, method: &str, params: &Value) {
         self.permit
             .send(pump::text_message(&rpc::notification(method, params)));
@@ -341,7 +341,7 @@ impl Slot<'_> {
 
     /// Asks with the answer to come as a [`HostMessage::Answer`] under the id returned.
     pub(crate) fn ask(self, method: &str, params: &Value) -> u64 {
-        let id = self.shared.expect_among_events();
+        let id = self.shared.expect_in_event_order();
         self.permit
             .send(pump::text_message(&rpc::request(id, method, params)));
         id

@@ -13,7 +13,7 @@ use tokio_tungstenite::tungstenite::http::HeaderValue;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 
 use crate::ClientError;
-use crate::proof::{self, Unproven};
+use crate::proof::{self, ProofError};
 
 /// Largest message taken from a host: above what a host sends at most.
 const MESSAGE_IN_BYTES: usize = 64 * 1_024 * 1_024;
@@ -22,14 +22,14 @@ const DEFAULT_PORT: u16 = 80;
 
 /// Where to connect to.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Target {
+pub struct HostTarget {
     /// `ws://HOST:PORT/`
     pub url: String,
     pub token: Option<String>,
 }
 
 /// The token stays out of logs and panics.
-impl fmt::Debug for Target {
+impl fmt::Debug for HostTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let token = self.token.as_ref().map(|_| "(hidden)");
         f.debug_struct("Target")
@@ -42,7 +42,7 @@ impl fmt::Debug for Target {
 /// Where to connect to, and what has to be shown there before the token is sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Destination {
-    target: Target,
+    target: HostTarget,
     /// Whoever listens there must prove that it knows this (G-62).
     prove: Option<ProofSecret>,
 }
@@ -58,14 +58,14 @@ impl fmt::Debug for ProofSecret {
 
 impl Destination {
     /// An address that somebody else wrote down: who listens there now must prove that it knows `secret`.
-    pub fn proven(target: Target, secret: String) -> Self {
+    pub fn proven(target: HostTarget, secret: String) -> Self {
         Self {
             target,
             prove: Some(ProofSecret(secret)),
         }
     }
 
-    pub fn target(&self) -> &Target {
+    pub fn target(&self) -> &HostTarget {
         &self.target
     }
 
@@ -75,8 +75,8 @@ impl Destination {
 }
 
 /// An address that the user named is trusted as it is.
-impl From<Target> for Destination {
-    fn from(target: Target) -> Self {
+impl From<HostTarget> for Destination {
+    fn from(target: HostTarget) -> Self {
         Self {
             target,
             prove: None,
@@ -126,8 +126,8 @@ pub(crate) async fn open_stream(
         proof::demand(&mut stream, request.uri(), secret)
             .await
             .map_err(|unproven| match unproven {
-                Unproven::Failed(why) => ClientError::NotProven { url: url(), why },
-                Unproven::Busy => ClientError::Refused {
+                ProofError::Failed(why) => ClientError::NotProven { url: url(), why },
+                ProofError::Busy => ClientError::Refused {
                     url: url(),
                     status: proof::BUSY,
                 },
@@ -137,7 +137,7 @@ pub(crate) async fn open_stream(
 }
 
 fn upgrade_request(
-    target: &Target,
+    target: &HostTarget,
 ) -> Result<tungstenite::handshake::client::Request, ClientError> {
     let bad = |why: String| ClientError::BadUrl {
         url: target.url.clone(),

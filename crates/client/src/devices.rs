@@ -1,6 +1,6 @@
 //! Devices that may use a host: codes that pair one, the list, signing out.
 //!
-//! Promises: a refusal is told in the host's own words; a code appears in no error and no `Debug`.
+//! Promises: a refusal carries the host's own message; a code appears in no error and no `Debug`.
 //! Must not know: how a code is shown to people.
 
 use std::fmt;

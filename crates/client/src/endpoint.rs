@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::{Destination, Target};
+use crate::{Destination, HostTarget};
 
 /// The name of the file in the data directory.
 pub const FILE_NAME: &str = "endpoint.json";
@@ -165,9 +165,9 @@ impl Endpoint {
         match &self.token {
             Some(secret) => {
                 let token = Some(other_token.unwrap_or_else(|| secret.clone()));
-                Destination::proven(Target { url, token }, secret.clone())
+                Destination::proven(HostTarget { url, token }, secret.clone())
             }
-            None => Target { url, token: None }.into(),
+            None => HostTarget { url, token: None }.into(),
         }
     }
 }

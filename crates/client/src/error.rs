@@ -1,4 +1,4 @@
-//! What can go wrong between a client and its host, in words that say what to do next.
+//! Errors between a client and its host, with messages that say what to do next.
 
 use wire::RpcError;
 use wire::action::ActionError;

@@ -30,12 +30,12 @@ pub use connection::{
     Connection, Events, Handler, HostRequest, Initialized, Notification, Reconnected,
 };
 pub use content::ReadContent;
-pub use destination::{Destination, Target};
+pub use destination::{Destination, HostTarget};
 pub use endpoint::{Endpoint, EndpointError};
 pub use envelope::{Envelope, Snapshot};
 pub use error::ClientError;
 pub use live::{ConnectionEvent, HostLocator, Live, Options, Resync, Update, Updates};
-pub use mirror::{Applied, Mirror};
+pub use mirror::{ApplyOutcome, Mirror};
 pub use replica::{
     DropReason, DroppedAction, EnvelopeEffect, PendingAction, ReconnectOutcome, Replica,
     TooManyPending,

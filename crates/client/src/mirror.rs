@@ -90,9 +90,9 @@ impl State {
     }
 }
 
-/// What an envelope did to the mirror.
+/// The effect of an envelope on the mirror.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Applied {
+pub enum ApplyOutcome {
     Changed,
     Unchanged,
     /// The host refused the action.
@@ -117,20 +117,20 @@ impl Mirror {
         Ok(())
     }
 
-    pub fn apply(&mut self, envelope: &Envelope) -> Applied {
+    pub fn apply(&mut self, envelope: &Envelope) -> ApplyOutcome {
         if envelope.rejection.is_some() {
-            return Applied::Rejected;
+            return ApplyOutcome::Rejected;
         }
         self.last_seen = self.last_seen.max(envelope.server_seq);
         let held = self.channels.get_mut(&envelope.channel);
         // Seqs rise strictly over what is recorded (G-17): anything else is in the state already.
         let Some(mirrored) = held.filter(|held| envelope.server_seq > held.seq) else {
-            return Applied::NotHeld;
+            return ApplyOutcome::NotHeld;
         };
         mirrored.seq = envelope.server_seq;
         match mirrored.state.reduce(&envelope.action) {
-            Reduced::Changed => Applied::Changed,
-            Reduced::Unchanged => Applied::Unchanged,
+            Reduced::Changed => ApplyOutcome::Changed,
+            Reduced::Unchanged => ApplyOutcome::Unchanged,
         }
     }
 
@@ -200,12 +200,21 @@ mod tests {
             from_seq: 5,
         };
         mirror.take_snapshot(snapshot).unwrap();
-        assert_eq!(mirror.apply(&envelope(5, "old", None)), Applied::NotHeld);
-        assert_eq!(mirror.apply(&envelope(6, "new", None)), Applied::Changed);
-        assert_eq!(mirror.apply(&envelope(6, "twice", None)), Applied::NotHeld);
+        assert_eq!(
+            mirror.apply(&envelope(5, "old", None)),
+            ApplyOutcome::NotHeld
+        );
+        assert_eq!(
+            mirror.apply(&envelope(6, "new", None)),
+            ApplyOutcome::Changed
+        );
+        assert_eq!(
+            mirror.apply(&envelope(6, "twice", None)),
+            ApplyOutcome::NotHeld
+        );
         assert_eq!(
             mirror.apply(&envelope(6, "refused", Some("no"))),
-            Applied::Rejected
+            ApplyOutcome::Rejected
         );
         assert_eq!(
             mirror.session("x:/s").map(|session| session.title.as_str()),
@@ -213,7 +222,10 @@ mod tests {
         );
         assert_eq!(mirror.last_seen(), 6);
         mirror.drop_channel("x:/s");
-        assert_eq!(mirror.apply(&envelope(7, "gone", None)), Applied::NotHeld);
+        assert_eq!(
+            mirror.apply(&envelope(7, "gone", None)),
+            ApplyOutcome::NotHeld
+        );
     }
 
     #[test]

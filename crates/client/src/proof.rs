@@ -21,20 +21,24 @@ pub(crate) const BUSY: u16 = 503;
 
 /// Why there was no proof.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Unproven {
+pub(crate) enum ProofError {
     /// Who listens there has too many connections, or is not ready.
     Busy,
     Failed(String),
 }
 
-impl From<String> for Unproven {
+impl From<String> for ProofError {
     fn from(why: String) -> Self {
         Self::Failed(why)
     }
 }
 
 /// Asks for the proof.
-pub(crate) async fn demand(stream: &mut TcpStream, uri: &Uri, token: &str) -> Result<(), Unproven> {
+pub(crate) async fn demand(
+    stream: &mut TcpStream,
+    uri: &Uri,
+    token: &str,
+) -> Result<(), ProofError> {
     let nonce = make_nonce()?;
     let authority = uri.authority().map_or("", |authority| authority.as_str());
     // A host with several spaces has a token for each.
@@ -66,11 +70,11 @@ fn make_nonce() -> Result<String, String> {
 }
 
 /// The body of a complete answer; `None` while more is to come.
-fn read_answer(answer: &[u8]) -> Result<Option<String>, Unproven> {
+fn read_answer(answer: &[u8]) -> Result<Option<String>, ProofError> {
     match parse_status(answer)? {
         None => return Ok(None),
         Some(200) => {}
-        Some(BUSY) => return Err(Unproven::Busy),
+        Some(BUSY) => return Err(ProofError::Busy),
         Some(code) => return Err(format!("it answered with HTTP {code}").into()),
     }
     Ok(parse_response(answer, ANSWER_BYTES_MAX)?.map(|(_, body)| body))
@@ -183,7 +187,7 @@ mod tests {
     #[test]
     fn a_host_that_has_no_place_is_not_a_stranger() {
         let busy = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n";
-        assert_eq!(read_answer(busy.as_bytes()), Err(Unproven::Busy));
+        assert_eq!(read_answer(busy.as_bytes()), Err(ProofError::Busy));
     }
 
     #[test]

@@ -44,7 +44,7 @@ enum ReplyTo {
 #[derive(Debug)]
 pub(crate) enum HostMessage {
     Notification(Notification),
-    /// The answer to a request whose id came from [`ConnectionShared::expect_among_events`].
+    /// The answer to a request whose id came from [`ConnectionShared::expect_in_event_order`].
     Answer(u64, RpcResult),
 }
 
@@ -115,13 +115,13 @@ impl ConnectionShared {
     }
 
     /// The id of a request whose answer is ordered with the events.
-    pub(crate) fn expect_among_events(&self) -> u64 {
+    pub(crate) fn expect_in_event_order(&self) -> u64 {
         let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
         self.lock().waiting.insert(id, ReplyTo::Events);
         id
     }
 
-    pub(crate) fn why_closed(&self) -> ClientError {
+    pub(crate) fn close_error(&self) -> ClientError {
         let closed = self.lock().closed.clone();
         closed.unwrap_or_else(|| ClientError::Closed("this client ended it".to_owned()))
     }

@@ -20,7 +20,7 @@ pub struct SessionIndex {
     status: BTreeMap<String, u32>,
     /// Lists that are on their way.
     expected: usize,
-    /// What was heard meanwhile.
+    /// Notifications that came meanwhile.
     heard: Vec<Notification>,
 }
 
@@ -31,7 +31,7 @@ impl SessionIndex {
     }
 
     /// No list comes of what was asked.
-    pub fn give_up_list(&mut self) {
+    pub fn cancel_list(&mut self) {
         self.expected = self.expected.saturating_sub(1);
         if self.expected == 0 {
             self.heard.clear();
@@ -41,7 +41,7 @@ impl SessionIndex {
     /// The list that was asked for. `false` if so much was heard meanwhile that it has to be asked for again.
     pub fn take_list(&mut self, sessions: &[SessionSummary]) -> bool {
         let heard = self.heard.clone();
-        self.give_up_list();
+        self.cancel_list();
         if heard.len() >= HEARD_MAX {
             return false;
         }
@@ -56,8 +56,8 @@ impl SessionIndex {
         true
     }
 
-    /// Takes what the host says about its list. `true` if it was about that.
-    pub fn hear(&mut self, notification: &Notification) -> bool {
+    /// Applies a notification about the list of sessions. `true` if it was one.
+    pub fn receive(&mut self, notification: &Notification) -> bool {
         let is_known = self.apply(notification);
         if is_known && self.expected > 0 && self.heard.len() < HEARD_MAX {
             self.heard.push(notification.clone());
@@ -100,7 +100,7 @@ impl SessionIndex {
     }
 
     /// How many sessions other than this one wait for somebody. Archived ones are out of sight.
-    pub fn waiting_besides(&self, session: &str) -> usize {
+    pub fn count_waiting_besides(&self, session: &str) -> usize {
         let waits = |bits: u32| {
             bits & status::ACTIVITY_MASK == status::INPUT_NEEDED && bits & status::IS_ARCHIVED == 0
         };
@@ -115,8 +115,8 @@ impl SessionSummary {
         self.value()["provider"].as_str().unwrap_or("")
     }
 
-    /// Whether somebody is waited for in it.
-    pub fn needs_somebody(&self) -> bool {
+    /// Whether it waits for the user.
+    pub fn needs_attention(&self) -> bool {
         self.status() & status::ACTIVITY_MASK == status::INPUT_NEEDED
     }
 }
@@ -143,7 +143,7 @@ mod tests {
         let mut index = SessionIndex::default();
         index.expect_list();
         assert!(
-            index.hear(&changed("s:/2", 1)),
+            index.receive(&changed("s:/2", 1)),
             "heard before the list came"
         );
         assert!(index.take_list(&[
@@ -151,26 +151,26 @@ mod tests {
             listed("s:/2", status::INPUT_NEEDED),
             listed("s:/3", status::INPUT_NEEDED | status::IS_ARCHIVED),
         ]));
-        assert_eq!(index.waiting_besides("s:/9"), 1);
-        assert_eq!(index.waiting_besides("s:/1"), 0);
-        index.hear(&changed("s:/2", status::INPUT_NEEDED | status::IS_READ));
-        assert_eq!(index.waiting_besides("s:/9"), 2);
+        assert_eq!(index.count_waiting_besides("s:/9"), 1);
+        assert_eq!(index.count_waiting_besides("s:/1"), 0);
+        index.receive(&changed("s:/2", status::INPUT_NEEDED | status::IS_READ));
+        assert_eq!(index.count_waiting_besides("s:/9"), 2);
         let removed = Notification {
             method: "root/sessionRemoved".to_owned(),
             params: json!({"session": "s:/1"}),
         };
-        index.hear(&removed);
-        assert_eq!(index.waiting_besides("s:/9"), 1);
+        index.receive(&removed);
+        assert_eq!(index.count_waiting_besides("s:/9"), 1);
         let added = Notification {
             method: "root/sessionAdded".to_owned(),
             params: json!({"summary": {"resource": "s:/4", "status": 24}}),
         };
-        index.hear(&added);
-        assert_eq!(index.waiting_besides("s:/9"), 2);
+        index.receive(&added);
+        assert_eq!(index.count_waiting_besides("s:/9"), 2);
         let other = Notification {
             method: "auth/required".to_owned(),
             params: json!({}),
         };
-        assert!(!index.hear(&other));
+        assert!(!index.receive(&other));
     }
 }

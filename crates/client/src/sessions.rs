@@ -249,7 +249,7 @@ impl Live {
                 _ => {}
             }
         }
-        Err(self.closed_because())
+        Err(self.closed_error())
     }
 
     /// Has the host make a session out of one that was exported, whole or not at all. Returns its URI.

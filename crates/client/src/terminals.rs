@@ -13,7 +13,7 @@ use crate::{ClientError, Envelope, Live};
 
 /// Who holds a terminal: only they type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HeldBy {
+pub enum TerminalOwner {
     Me,
     /// Another client.
     Other,
@@ -27,7 +27,7 @@ pub struct TerminalEntry {
     pub uri: ChannelUri,
     pub title: String,
     pub is_running: bool,
-    pub held_by: HeldBy,
+    pub held_by: TerminalOwner,
 }
 
 /// The terminals of the host, as far as its list can be read.
@@ -48,11 +48,11 @@ pub fn list_terminals(live: &Live) -> Vec<TerminalEntry> {
     entries.filter_map(entry).collect()
 }
 
-fn holder(claim: &Value, own: &str) -> HeldBy {
+fn holder(claim: &Value, own: &str) -> TerminalOwner {
     match (claim["kind"].as_str(), claim["clientId"].as_str()) {
-        (Some("client"), Some(id)) if id == own => HeldBy::Me,
-        (Some("client"), _) => HeldBy::Other,
-        _ => HeldBy::Session,
+        (Some("client"), Some(id)) if id == own => TerminalOwner::Me,
+        (Some("client"), _) => TerminalOwner::Other,
+        _ => TerminalOwner::Session,
     }
 }
 
@@ -114,11 +114,11 @@ impl AttachedTerminal {
         };
         let state = attached.read(|state| (state.claim.clone(), state.is_running()));
         if let Some((claim, true)) = state
-            && holder(&claim, &live.client_id()) != HeldBy::Me
+            && holder(&claim, &live.client_id()) != TerminalOwner::Me
         {
             // The host refuses it if another client holds it that is connected.
             attached.claim(json!({"kind": "client", "clientId": live.client_id()}))?;
-            let is_session = holder(&claim, &live.client_id()) == HeldBy::Session;
+            let is_session = holder(&claim, &live.client_id()) == TerminalOwner::Session;
             attached.before = is_session.then_some(claim);
         }
         Ok(attached)
@@ -168,7 +168,7 @@ impl AttachedTerminal {
     /// Whether what is typed here gets there.
     pub fn is_mine(&self) -> bool {
         let claim = self.read(|state| state.claim.clone());
-        claim.is_some_and(|claim| holder(&claim, &self.live.client_id()) == HeldBy::Me)
+        claim.is_some_and(|claim| holder(&claim, &self.live.client_id()) == TerminalOwner::Me)
     }
 
     pub fn write(&self, text: &str) -> Result<(), ClientError> {

@@ -8,7 +8,7 @@ mod peer;
 use client::chat::{
     ChatError, ChatEvent, ChatSelector, OpenChat, OpenOptions, Sent, TurnEvent, TurnFollower,
 };
-use client::{Live, Options, Target};
+use client::{HostTarget, Live, Options};
 use serde_json::{Value, json};
 use wire::ChannelUri;
 
@@ -48,7 +48,7 @@ async fn act(peer: &mut Peer, channel: &str, seq: u64, action: &Value, own: Opti
     write(peer, notification).await;
 }
 
-async fn open(target: Target) -> Result<OpenChat, ChatError> {
+async fn open(target: HostTarget) -> Result<OpenChat, ChatError> {
     let options = Options {
         subscriptions: Vec::new(),
         ..Options::default()

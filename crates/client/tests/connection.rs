@@ -7,7 +7,7 @@ mod peer;
 
 use std::sync::Arc;
 
-use client::{ClientError, Connection, Reconnected, Target};
+use client::{ClientError, Connection, HostTarget, Reconnected};
 use futures_util::{SinkExt, StreamExt};
 use serde_json::json;
 use tokio_tungstenite::tungstenite::Message;
@@ -194,7 +194,7 @@ async fn an_unreachable_host_is_reported_with_a_hint() {
         "{refused}"
     );
     for url in ["http://127.0.0.1/", "wss://127.0.0.1/", "nonsense"] {
-        let target = Target {
+        let target = HostTarget {
             url: url.to_owned(),
             token: None,
         };

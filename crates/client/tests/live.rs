@@ -13,8 +13,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use client::{
-    ClientError, ConnectionEvent, DropReason, HostLocator, Live, Options, Resync, Target, Update,
-    Updates,
+    ClientError, ConnectionEvent, DropReason, HostLocator, HostTarget, Live, Options, Resync,
+    Update, Updates,
 };
 use futures_util::StreamExt;
 use serde_json::{Value, json};
@@ -162,7 +162,7 @@ async fn a_lost_connection_is_taken_up_where_it_was_lost_even_elsewhere() {
     };
     let app = async {
         let find = HostLocator::from_fn(move || {
-            Ok::<Target, ClientError>(locator.lock().unwrap().clone())
+            Ok::<HostTarget, ClientError>(locator.lock().unwrap().clone())
         });
         let (live, mut updates) = Live::connect(find, "me", only_the_chat()).await.unwrap();
         live.dispatch(&chat(), draft("mine")).unwrap();

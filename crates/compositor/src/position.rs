@@ -58,7 +58,7 @@ struct PositionMark {
 }
 
 /// Converts positions in one text.
-pub struct Ruler<'a> {
+pub struct PositionConverter<'a> {
     text: &'a str,
     marks: Vec<PositionMark>,
     lines: u64,
@@ -67,12 +67,12 @@ pub struct Ruler<'a> {
 
 /// Where to go from the middle of a surrogate pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Snap {
+pub enum SurrogateRounding {
     Down,
     Up,
 }
 
-impl<'a> Ruler<'a> {
+impl<'a> PositionConverter<'a> {
     pub fn new(text: &'a str) -> Self {
         let mut marks = Vec::with_capacity(text.len() / STRIDE + 1);
         let mut mark = PositionMark {
@@ -107,13 +107,13 @@ impl<'a> Ruler<'a> {
         if range.end < range.start {
             return None;
         }
-        let start = self.byte(range.start, Snap::Down)?;
-        let end = self.byte(range.end, Snap::Up)?;
+        let start = self.byte(range.start, SurrogateRounding::Down)?;
+        let end = self.byte(range.end, SurrogateRounding::Up)?;
         Some(start..end.max(start))
     }
 
     /// The offset of a position. The line after a final line end is one (G-39).
-    pub fn byte(&self, position: Position, snap: Snap) -> Option<usize> {
+    pub fn byte(&self, position: Position, snap: SurrogateRounding) -> Option<usize> {
         let start = self.line_start(position.line)?;
         let end = self.line_end(position.line);
         let units = self.units_before(start).saturating_add(position.character);
@@ -135,14 +135,14 @@ impl<'a> Ruler<'a> {
     }
 
     /// The offset of the Nth UTF-16 unit of the whole text; `None` past its end.
-    pub fn byte_of_unit(&self, units: u64, snap: Snap) -> Option<usize> {
+    pub fn byte_of_unit(&self, units: u64, snap: SurrogateRounding) -> Option<usize> {
         if units > self.units {
             return None;
         }
         let from = self.mark_by(|mark| mark.units <= units);
         let (at, before) = self.walk(from, |mark| mark.units >= units);
         let inside_of_a_pair = at.units > units;
-        Some(if inside_of_a_pair && snap == Snap::Down {
+        Some(if inside_of_a_pair && snap == SurrogateRounding::Down {
             before.byte
         } else {
             at.byte
@@ -225,7 +225,7 @@ mod tests {
 
     fn covered(text: &str, start: (u64, u64), end: (u64, u64)) -> Option<&str> {
         let range = at(start.0, start.1)..at(end.0, end.1);
-        Some(&text[Ruler::new(text).bytes(&range)?])
+        Some(&text[PositionConverter::new(text).bytes(&range)?])
     }
 
     #[test]
@@ -283,9 +283,9 @@ mod tests {
     #[test]
     fn a_million_lookups_in_one_long_line_end() {
         let text = "👍".repeat(500_000);
-        let ruler = Ruler::new(&text);
+        let ruler = PositionConverter::new(&text);
         for character in 0..20_000 {
-            let byte = ruler.byte(at(0, character * 50), Snap::Down);
+            let byte = ruler.byte(at(0, character * 50), SurrogateRounding::Down);
             assert_eq!(byte, Some((character * 100) as usize));
         }
     }
@@ -327,16 +327,16 @@ mod tests {
             line in 0..6_u64,
             character in 0..3_000_u64,
         ) {
-            let ruler = Ruler::new(&text);
+            let ruler = PositionConverter::new(&text);
             let position = at(line, character);
-            prop_assert_eq!(ruler.byte(position, Snap::Down), slowly(&text, position));
+            prop_assert_eq!(ruler.byte(position, SurrogateRounding::Down), slowly(&text, position));
             for (byte, _) in text.char_indices().step_by(97) {
-                let back = ruler.byte(ruler.position(byte), Snap::Down);
+                let back = ruler.byte(ruler.position(byte), SurrogateRounding::Down);
                 let in_line_end = text[..byte].ends_with('\r') && text[byte..].starts_with('\n');
                 prop_assert_eq!(back, Some(byte - usize::from(in_line_end)));
                 let units = ruler.units_before(byte);
-                prop_assert_eq!(ruler.byte_of_unit(units, Snap::Down), Some(byte));
-                prop_assert_eq!(ruler.byte_of_unit(units, Snap::Up), Some(byte));
+                prop_assert_eq!(ruler.byte_of_unit(units, SurrogateRounding::Down), Some(byte));
+                prop_assert_eq!(ruler.byte_of_unit(units, SurrogateRounding::Up), Some(byte));
             }
         }
     }

@@ -12,7 +12,7 @@ pub use agents::acp::entry::AgentEntry;
 pub use agents::acp::presets::Preset;
 use agents::acp::{AcpAgent, EntryError, EnvSource};
 pub use agents::trust::{
-    Standing, Survey, TRUST_FILE, TrustEntry, TrustError, TrustStore, shown_path,
+    DirectoryTrust, Survey, TRUST_FILE, TrustEntry, TrustError, TrustStore, printable_path,
 };
 
 use crate::config::Config;

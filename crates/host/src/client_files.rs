@@ -13,7 +13,7 @@ use kernel::{ClientFile, ClientFileBody, ClientFileError, FrozenPart, WorkFailed
 use wire::Timestamp;
 
 use crate::blobs::Blobs;
-use crate::frozen::{self, Frozen};
+use crate::frozen::{self, FrozenReference};
 
 /// How much of a URI a sentence repeats.
 const URI_CHARS_MAX: usize = 120;
@@ -46,7 +46,8 @@ pub(crate) fn freeze_client_files(
                 continue;
             };
             let stored = frozen::store(&resolved, store, now);
-            let Frozen { json, digest } = stored.map_err(|error| WorkFailed(error.to_string()))?;
+            let FrozenReference { json, digest } =
+                stored.map_err(|error| WorkFailed(error.to_string()))?;
             frozen.push(FrozenPart {
                 part: index,
                 json,

@@ -13,7 +13,7 @@ use compositor::command::CommandEffect;
 use compositor::command::agent::{AgentCommandEntry, AgentCommands};
 use compositor::compose::{AttachmentBudget, Composed};
 use compositor::{Catalogue, Environment, SubmittedMessage};
-use kernel::{Compose, Data, HostAction, MessagePlace, Submission, WorkFailed};
+use kernel::{BodyData, ComposeTask, HostAction, MessageContext, Submission, WorkFailed};
 use serde_json::Value;
 use wire::{Object, Timestamp, file_uri};
 
@@ -40,28 +40,28 @@ impl Default for KnownNames {
 }
 
 /// Where a message is typed, as an agent knows it.
-pub(crate) fn facts_of(place: &MessagePlace, working_directories: &[String]) -> SessionFacts {
-    let chat = place.chat.as_ref().map(ToString::to_string);
+pub(crate) fn facts_of(context: &MessageContext, working_directories: &[String]) -> SessionFacts {
+    let chat = context.chat.as_ref().map(ToString::to_string);
     SessionFacts {
-        conversation: place.session.to_string(),
+        conversation: context.session.to_string(),
         chat: chat.unwrap_or_default(),
-        principal: place.principal.clone(),
+        principal: context.principal.clone(),
         working_directories: working_directories.to_vec(),
         attachments: None,
         plugins: Vec::new(),
     }
 }
 
-/// What an agent can be told to do where a message is typed, as far as it has said so (AG-28).
+/// The commands of an agent where a message is typed, as far as it has listed them (AG-28).
 pub(crate) fn commands_of(
     agent: Option<&dyn Agent>,
-    place: &MessagePlace,
+    context: &MessageContext,
     working_directories: &[String],
 ) -> AgentCommands {
     let Some(agent) = agent else {
         return AgentCommands::default(); // it is gone, and a turn will say so
     };
-    let commands = agent.commands(&facts_of(place, working_directories));
+    let commands = agent.commands(&facts_of(context, working_directories));
     let commands = commands.into_iter().map(|command| AgentCommandEntry {
         name: command.name,
         description: command.description,
@@ -80,7 +80,7 @@ pub(crate) fn commands_of(
 /// What a message means. Nothing is stored.
 pub(crate) fn compose_message(
     known: &KnownNames,
-    compose: Compose,
+    compose: ComposeTask,
     now: Timestamp,
 ) -> Result<Composed, WorkFailed> {
     let roots: Vec<String> = compose
@@ -115,7 +115,7 @@ pub(crate) fn conflict_in(composed: &Composed) -> Option<&'static str> {
 pub fn compose_and_store(
     store: &dyn Blobs,
     known: &KnownNames,
-    mut compose: Compose,
+    mut compose: ComposeTask,
     now: Timestamp,
 ) -> Result<Box<Submission>, WorkFailed> {
     let client_files = std::mem::take(&mut compose.client_files);
@@ -160,14 +160,14 @@ pub fn compose_and_store(
 
 /// A message with the bodies that were detached from it early. What could not be decoded is put back: the compositor says
 /// what is wrong with it.
-fn with_bodies(mut message: Object, detached: Vec<(usize, Data)>) -> SubmittedMessage {
+fn with_bodies(mut message: Object, detached: Vec<(usize, BodyData)>) -> SubmittedMessage {
     let mut bodies = BTreeMap::new();
     for (index, data) in detached {
         match data {
-            Data::Bytes(bytes) => {
+            BodyData::Bytes(bytes) => {
                 bodies.insert(index, bytes);
             }
-            Data::Base64(text) => {
+            BodyData::Base64(text) => {
                 let attachments = message.get_mut("attachments");
                 if let Some(attachment) = attachments.and_then(|all| all.get_mut(index)) {
                     attachment["data"] = Value::String(Arc::unwrap_or_clone(text));

@@ -427,7 +427,7 @@ impl Config {
         }
     }
 
-    /// What tools of agents are told.
+    /// The settings of agents' tools.
     pub(crate) fn tool_settings(&self) -> ToolSettings {
         ToolSettings {
             command_variables: self.tool_env.clone(),

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
-use kernel::{Frame, Outgoing, PeerId, Recipient, Recipients};
+use kernel::{Frame, OutgoingFrame, PeerId, Recipient, Recipients};
 
 use crate::net::{Link, LinkItem, TextRun, WrittenBy};
 
@@ -86,9 +86,9 @@ impl Delivery {
     }
 
     /// Takes a frame that is committed; what caused it has waited for `waited_ms`.
-    pub(crate) fn put(&mut self, outgoing: Outgoing, waited_ms: u32) {
+    pub(crate) fn put(&mut self, outgoing: OutgoingFrame, waited_ms: u32) {
         match outgoing {
-            Outgoing {
+            OutgoingFrame {
                 recipients: Recipients::Many(recipients),
                 frame: Frame::Text(text),
             } if TextRun::takes(&text) => {
@@ -106,7 +106,7 @@ impl Delivery {
                 });
                 open.texts.add(text);
             }
-            Outgoing { recipients, frame } => {
+            OutgoingFrame { recipients, frame } => {
                 self.close_run();
                 let recipients = recipients.as_slice();
                 self.address(recipients, waited_ms, &LinkItem::Frame(frame));
@@ -188,7 +188,7 @@ mod tests {
         let both: Arc<[Recipient]> = Arc::from([to(1), to(2), to(3)]);
         let mut put = |frame: &str, recipients| {
             let frame = text(frame);
-            delivery.put(Outgoing { recipients, frame }, 0);
+            delivery.put(OutgoingFrame { recipients, frame }, 0);
         };
         put("a", Recipients::Many(Arc::clone(&both)));
         put("b", Recipients::Many(Arc::clone(&both)));

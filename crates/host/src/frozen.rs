@@ -14,7 +14,7 @@ use crate::blobs::{BlobError, Blobs, Found};
 const RESOLVED_BYTES_MAX: u64 = 64 * 1_024 * 1_024;
 
 /// A resolved reference whose body is stored.
-pub(crate) struct Frozen {
+pub(crate) struct FrozenReference {
     pub json: Bytes,
     pub digest: Option<Digest>,
 }
@@ -24,13 +24,13 @@ pub(crate) fn store(
     resolved: &Resolved,
     blobs: &dyn Blobs,
     now: Timestamp,
-) -> Result<Frozen, BlobError> {
+) -> Result<FrozenReference, BlobError> {
     let StoredResolution { mut about, body } = resolved.to_stored();
     let digest = body.map(|body| blobs.put(&body, now)).transpose()?;
     if let Some(digest) = &digest {
         about.insert("body".to_owned(), json!(digest.uri()));
     }
-    Ok(Frozen {
+    Ok(FrozenReference {
         json: Bytes::from(rpc::to_json(&about)),
         digest,
     })

@@ -1,6 +1,6 @@
 //! The queue in front of the kernel's task: new connections, and inputs, in the order they happened.
 //!
-//! Promises: it is bounded; whoever finds it full waits.
+//! Promises: it is bounded; a sender that finds it full waits.
 //! Must not know: who sends.
 
 use std::sync::Arc;

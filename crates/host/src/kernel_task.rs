@@ -39,7 +39,7 @@ use crate::telemetry::MetricCounter;
 const STEPS_TIME_MAX: Duration = Duration::from_millis(2);
 
 /// The output of a step, and since when what caused it has waited.
-struct Stepped {
+struct SteppedInput {
     output: Output,
     since: Instant,
     /// The run whose agent caused it.
@@ -95,7 +95,7 @@ pub(crate) struct KernelTask {
     /// Pieces of streams that wait, before they are stepped.
     streams: Arc<StreamBatcher>,
     /// What was stepped and goes with the next commit.
-    stepped: Vec<Stepped>,
+    stepped: Vec<SteppedInput>,
     batch_max: usize,
     /// It is one task of many: it steps for so long, and others have their turn.
     steps_max: Option<Duration>,
@@ -145,7 +145,7 @@ impl KernelTask {
 
     /// Writes what boot decided and goes on until nothing of the last run is left open.
     pub(crate) async fn finish_boot(&mut self, boot: Output) {
-        self.stepped.push(Stepped {
+        self.stepped.push(SteppedInput {
             output: boot,
             since: Instant::now(),
             run: None,
@@ -299,7 +299,7 @@ impl KernelTask {
         if let Some(run) = run {
             self.effects.pace.record_recipients(run, &output.frames);
         }
-        self.stepped.push(Stepped {
+        self.stepped.push(SteppedInput {
             output,
             since,
             run,

@@ -24,12 +24,12 @@ mod document_reader;
 mod effects;
 pub mod entities;
 mod frozen;
+#[cfg(test)]
+mod full_disk_fixture;
 pub mod journal;
 pub mod kernel_queue;
 mod kernel_task;
 mod limits;
-#[cfg(test)]
-mod little_room;
 pub mod message_check;
 pub mod migrate;
 mod model_facts_file;

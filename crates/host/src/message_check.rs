@@ -80,7 +80,7 @@ pub fn check_message(
     Ok(wire::action::to_value(&result))
 }
 
-/// A message, and what its user is told.
+/// A message, and the report for its user.
 pub(crate) struct CheckedMessage {
     pub message: UserMessage,
     pub diagnostics: Vec<String>,
@@ -184,7 +184,7 @@ fn used_by(usage: &Value) -> Option<u64> {
         let input = usage["inputTokens"].as_u64()?;
         Some(input.saturating_add(usage["outputTokens"].as_u64().unwrap_or(0)))
     };
-    // A request for a summary tells how long the conversation was before it.
+    // A request for a summary shows how long the conversation was before it.
     let is_summary = usage["_meta"]["greenroom.summary"] == true;
     let used = usage["_meta"]["contextUsed"].as_u64().or_else(sum);
     used.filter(|_| !is_summary)
@@ -211,7 +211,7 @@ impl ContentStore for CheckStore<'_> {
         read_body(self.blobs, content_id)
     }
 
-    fn staged(&mut self, _: &Part) -> Option<String> {
+    fn find_staged_copy(&mut self, _: &Part) -> Option<String> {
         None // nothing is copied for a message that is not sent
     }
 

@@ -93,22 +93,22 @@ impl ModelFactsFile {
                 "it has more than {FILE_BYTES_MAX} bytes"
             )));
         }
-        let told: Self =
+        let reported: Self =
             serde_json::from_slice(&text).map_err(|error| unreadable(error.to_string()))?;
-        match told.version {
-            VERSION => Ok(told),
+        match reported.version {
+            VERSION => Ok(reported),
             other => Err(unreadable(format!("it is of version {other}"))),
         }
     }
 
     /// Notes what the server of a model said of it; the oldest goes where there are too many.
     pub fn insert(&mut self, model: &Model, facts: ModelFacts, asked: String) {
-        let is_same = |told: &ServerModelFacts| {
-            told.api == model.api
-                && told.base_url == model.base_url
-                && told.model == model.server_name()
+        let is_same = |reported: &ServerModelFacts| {
+            reported.api == model.api
+                && reported.base_url == model.base_url
+                && reported.model == model.server_name()
         };
-        self.models.retain(|told| !is_same(told));
+        self.models.retain(|reported| !is_same(reported));
         self.models.push(ServerModelFacts {
             api: model.api,
             base_url: model.base_url.clone(),
@@ -131,17 +131,17 @@ impl ModelFactsFile {
     /// For the native agent.
     pub fn facts(&self) -> ReportedFacts {
         let mut facts = ReportedFacts::default();
-        for told in &self.models {
+        for reported in &self.models {
             let parsed = Model::parse(&format!(
                 "{}+{}#{}",
-                told.api.name(),
-                told.base_url,
-                told.model
+                reported.api.name(),
+                reported.base_url,
+                reported.model
             ));
             // An address that no model can have belongs to none.
             if let Ok(mut model) = parsed {
-                model.base_url.clone_from(&told.base_url);
-                facts.insert(model, told.facts.clone());
+                model.base_url.clone_from(&reported.base_url);
+                facts.insert(model, reported.facts.clone());
             }
         }
         facts
@@ -151,7 +151,7 @@ impl ModelFactsFile {
 /// What the file of a data directory says. One that cannot be used is reported and does without.
 pub(crate) fn load_facts(data: &Path) -> ReportedFacts {
     match ModelFactsFile::load(data) {
-        Ok(told) => told.facts(),
+        Ok(reported) => reported.facts(),
         Err(error) => {
             // The path of a user is not for the log.
             let why = match error {
@@ -178,17 +178,17 @@ mod tests {
     #[test]
     fn what_was_said_is_found_again_and_replaced() {
         let data = tempfile::tempdir().unwrap();
-        let mut told = ModelFactsFile::load(data.path()).unwrap();
-        assert_eq!(told, ModelFactsFile::default());
+        let mut reported = ModelFactsFile::load(data.path()).unwrap();
+        assert_eq!(reported, ModelFactsFile::default());
         let model = Model::parse("anthropic+http://h/v1#m").unwrap();
         let mut renamed = model.clone();
         renamed.id = "mine".to_owned();
         renamed.model = Some("m".to_owned());
-        told.insert(&model, facts(1), "t".to_owned());
-        told.insert(&renamed, facts(2), "t".to_owned());
-        told.save(data.path()).unwrap();
+        reported.insert(&model, facts(1), "t".to_owned());
+        reported.insert(&renamed, facts(2), "t".to_owned());
+        reported.save(data.path()).unwrap();
         let again = ModelFactsFile::load(data.path()).unwrap();
-        assert_eq!(again, told);
+        assert_eq!(again, reported);
         assert_eq!(again.models.len(), 1);
         assert_eq!(again.facts().of(&renamed), facts(2));
         let other = Model::parse("http://h/v1#m").unwrap();
@@ -223,12 +223,12 @@ mod tests {
 
     #[test]
     fn the_number_is_bounded() {
-        let mut told = ModelFactsFile::default();
+        let mut reported = ModelFactsFile::default();
         for n in 0..MODELS_MAX + 3 {
             let model = Model::parse(&format!("http://h/v1#m{n}")).unwrap();
-            told.insert(&model, facts(1), String::new());
+            reported.insert(&model, facts(1), String::new());
         }
-        assert_eq!(told.models.len(), MODELS_MAX);
-        assert_eq!(told.models[0].model, "m3");
+        assert_eq!(reported.models.len(), MODELS_MAX);
+        assert_eq!(reported.models[0].model, "m3");
     }
 }

@@ -33,7 +33,7 @@ pub(crate) struct AgentRoster {
     file: PathBuf,
     first_models: Vec<Model>,
     environment_models: Vec<Model>,
-    /// Held from a change until the kernel has been told of it.
+    /// Held from a change until the kernel has got it.
     order: Mutex<()>,
 }
 
@@ -94,7 +94,7 @@ impl AgentRoster {
         }
     }
 
-    /// Keeps others from changing anything until what was changed is told.
+    /// Keeps others from changing anything until the kernel has the change.
     pub(crate) async fn lock(&self) -> MutexGuard<'_, ()> {
         self.order.lock().await
     }
@@ -361,13 +361,13 @@ mod tests {
         let native = Arc::new(NativeAgent::new(config.ordered_models()).unwrap());
         let agents: Vec<Arc<dyn Agent>> = vec![Arc::clone(&native) as Arc<dyn Agent>];
         let roster = AgentRoster::new(&config, native, agents);
-        let mut told = crate::model_facts_file::ModelFactsFile::default();
+        let mut reported = crate::model_facts_file::ModelFactsFile::default();
         let facts = agents::model_data::ModelFacts {
             context_tokens: Some(4_321),
             ..Default::default()
         };
-        told.insert(&config.environment_models[0], facts, String::new());
-        told.save(data.path()).unwrap();
+        reported.insert(&config.environment_models[0], facts, String::new());
+        reported.save(data.path()).unwrap();
         roster.change(ModelChange::Reload).unwrap();
         assert_eq!(ids(&roster), ["of-key"]);
         assert_eq!(

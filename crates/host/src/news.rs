@@ -16,7 +16,7 @@ use wire::ChannelUri;
 use crate::kernel_queue::{KernelQueue, QueuedInput};
 use crate::models::AgentRoster;
 
-/// Words that wait to be heard.
+/// News that may wait.
 const WORDS_MAX: usize = 1_024;
 
 /// Longest title; the kernel may want it shorter.
@@ -35,11 +35,11 @@ pub(crate) struct AgentNews {
     waiting: Arc<WaitingNews>,
 }
 
-/// The words of all agents that wait to be heard, the oldest first. A task hands them on while there are any: spaces at rest have none.
+/// The news of all agents that wait, the oldest first. A task hands them on while there are any: spaces at rest have none.
 #[derive(Default)]
 pub(crate) struct WaitingNews {
     words: Mutex<NewsQueue>,
-    /// Who hears them, and where the task runs. The roster has the agents, and those have this: only while it is there.
+    /// Where they go, and where the task runs. The roster has the agents, and those have this: only while it is there.
     listener: Option<(Weak<AgentRoster>, KernelQueue, Handle)>,
 }
 
@@ -82,10 +82,10 @@ pub(crate) fn start_agents(roster: &Arc<AgentRoster>, arrivals: KernelQueue) {
     }
 }
 
-/// Hands words on one by one, until there are none or the kernel is gone.
+/// Hands news on one by one, until there is none or the kernel is gone.
 async fn forward(waiting: Arc<WaitingNews>) {
     let Some((roster, arrivals, _)) = &waiting.listener else {
-        return; // nobody is to hear them
+        return; // there is no kernel to hand them to
     };
     while let Some(word) = waiting.take_or_end() {
         let Some(roster) = roster.upgrade() else {
@@ -107,7 +107,7 @@ async fn send_word(word: NewsItem, roster: &AgentRoster, arrivals: &KernelQueue)
     let sent = match word {
         NewsItem::Session(news) => arrivals.send(QueuedInput::from(Input::News(news))).await,
         NewsItem::Agent(info) => {
-            // The kernel hears of changes in the order in which they were made.
+            // The kernel gets changes in the order in which they were made.
             let _order = roster.lock().await;
             let Some(facts) = roster.facts_of(*info) else {
                 tracing::error!("news of an agent is dropped: this host has no such agent");
@@ -153,7 +153,7 @@ impl WaitingNews {
         }
     }
 
-    /// The next word. Where there is none the task that asks is over: whoever says something next starts another.
+    /// The next news. Where there is none the task ends: the next sender starts another.
     fn take_or_end(&self) -> Option<NewsItem> {
         let mut queue = self.lock();
         let word = queue.items.pop_front();

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use kernel::{Outgoing, PeerId, RunId};
+use kernel::{OutgoingFrame, PeerId, RunId};
 use tokio::time::{Instant, sleep};
 
 use crate::net::{Backlog, Link};
@@ -66,7 +66,7 @@ impl Pacer {
     }
 
     /// Notes who an event of a run goes to.
-    pub(crate) fn record_recipients(&self, run: RunId, frames: &[Outgoing]) {
+    pub(crate) fn record_recipients(&self, run: RunId, frames: &[OutgoingFrame]) {
         let mut state = self.lock();
         let Some(recipients) = state.runs.get_mut(&run) else {
             return; // the run has ended: what is still sent of it needs no pacing
@@ -145,7 +145,7 @@ mod tests {
             }
             pacer.add_peer(PeerId(peer), Arc::new(link));
             let (peer, window_ms) = (PeerId(peer), 0);
-            frames.push(Outgoing {
+            frames.push(OutgoingFrame {
                 recipients: kernel::Recipients::One(kernel::Recipient { peer, window_ms }),
                 frame: text(),
             });

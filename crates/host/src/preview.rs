@@ -198,7 +198,7 @@ impl ContentStore for PreviewStore<'_> {
         Some(discovered.bytes.to_vec())
     }
 
-    fn staged(&mut self, _: &Part) -> Option<String> {
+    fn find_staged_copy(&mut self, _: &Part) -> Option<String> {
         None
     }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use agents::permission::ArgumentKind;
 pub use agents::permission::{
-    CallPlace, CallSubject, FileSubject, Pattern, PatternError, PermissionRule, RULES_FILE,
+    CallSubject, FileSubject, Pattern, PatternError, PermissionRule, RULES_FILE, RuleContext,
     RuleEffect, RuleScope, RuleSet, RuleStore, RulesError, SubjectDetail, is_protected, parse,
     template,
 };

@@ -12,7 +12,7 @@ use agents::mcp::{PendingSignIn, begin_sign_in_at};
 use tokio::time::Instant;
 
 pub use agents::mcp::{
-    OAuthClient, RenewalError, ReturnedAddresses, SignInError, SignInPage, SignInWanted,
+    OAuthClient, RedirectedAddresses, RenewalError, SignInError, SignInPage, SignInWanted,
     TokenGrant, TokenRenewal, begin_sign_in,
 };
 

@@ -100,7 +100,7 @@ impl PreparedSpace {
         let clock = Clock::start();
         let bodies = Bodies::new(Arc::clone(&parts.blobs), clock, &config.limits.kernel);
         let bodies = bodies
-            .confined_to(parts.confinement.clone())
+            .with_confinement(parts.confinement.clone())
             .with_user_directories(config.user_directories());
         let (token, devices) = match config.stdio {
             true => (None, Devices::in_memory()),
@@ -138,7 +138,7 @@ impl PreparedSpace {
         }
     }
 
-    /// What the kernel is told is kept once if another space is told the same.
+    /// The facts for the kernel are shared with other spaces that get the same.
     pub(crate) fn share_facts(&mut self, known: &mut Vec<Arc<HostFacts>>) {
         match known.iter().find(|known| **known == self.parts.facts) {
             Some(same) => self.parts.facts = Arc::clone(same),
@@ -146,7 +146,7 @@ impl PreparedSpace {
         }
     }
 
-    /// Starts its kernel, and tells what happens in it.
+    /// Starts its kernel, and its telemetry.
     pub(crate) fn start(self) -> Result<SpaceHost, ServeError> {
         self.start_with(|config, admission, supervisor| {
             let telling = CancellationToken::new();
@@ -160,7 +160,7 @@ impl PreparedSpace {
         })
     }
 
-    /// Starts its kernel; what happens in it is told by its node, for all spaces together.
+    /// Starts its kernel; its node has telemetry for all spaces together.
     pub(crate) fn start_untold(self) -> Result<SpaceHost, ServeError> {
         self.start_with(|_, _, _| None)
     }

@@ -203,8 +203,8 @@ fn create_agents(config: &Config, confinement: &Confinement) -> Result<AgentRost
     }
     let native = NativeAgent::new(Vec::new()).map_err(wrong)?;
     let native = native.sharing_models(config.shared.models());
-    let told = load_facts(&config.data);
-    native.configure_models(models, told).map_err(wrong)?;
+    let reported = load_facts(&config.data);
+    native.configure_models(models, reported).map_err(wrong)?;
     let mcp = Arc::new(McpSettings {
         entries: config.mcp.clone(),
         settings_file: config.file_path(),
@@ -214,7 +214,7 @@ fn create_agents(config: &Config, confinement: &Confinement) -> Result<AgentRost
         trust: Arc::new(config.trust_store()),
     });
     let native = native
-        .confined_to(confinement.clone())
+        .with_confinement(confinement.clone())
         .with_tool_settings(config.tool_settings())
         .with_rules(&config.data)
         .with_user_directories(config.user_directories())
@@ -241,7 +241,7 @@ fn create_agents(config: &Config, confinement: &Confinement) -> Result<AgentRost
             ScriptedAgent::new(script.map_err(|error| ServeError::Script(error.to_string()))?)
         }
     };
-    agents.push(Arc::new(scripted.confined_to(confinement.clone())));
+    agents.push(Arc::new(scripted.with_confinement(confinement.clone())));
     Ok(AgentRoster::new(config, native, agents))
 }
 

@@ -54,7 +54,7 @@ struct EventStream {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RunState {
     Working,
-    /// What it says was on its way when it was stopped.
+    /// Its events were on their way when it was stopped.
     Stopped,
 }
 
@@ -96,7 +96,7 @@ impl StreamBatcher {
     ) -> Option<AgentEvent> {
         let mut streams = self.lock();
         let Some(stream) = streams.get_mut(&run) else {
-            return Some(event); // the run is over; whoever takes it from the queue drops it
+            return Some(event); // the run is over; the event is dropped when it leaves the queue
         };
         let bytes = piece_bytes(&event).filter(|bytes| {
             let waits = stream.due_at(self.coalesce).is_some_and(|due| due > now);

@@ -28,7 +28,7 @@ const LAST_WORDS: Duration = Duration::from_millis(200);
 
 /// A kernel at work, and the journal it writes to.
 pub(crate) struct Supervisor {
-    /// Why the kernel's thread ended; an error holds the words of its panic.
+    /// Why the kernel's thread ended; an error holds the message of its panic.
     ended: oneshot::Receiver<Result<(), String>>,
     /// Ends the kernel's thread at its next wait.
     abort: CancellationToken,
@@ -78,7 +78,7 @@ impl Supervisor {
             let ended = ended
                 .map(|_| ())
                 .map_err(|panic| panic_message(&*panic).to_owned());
-            // Nobody hears it if the host is gone.
+            // There is no receiver if the host is gone.
             let _receiver_gone = report_end.send(ended);
         };
         match journal.is_local() {
@@ -169,7 +169,7 @@ impl Supervisor {
     /// Has turns end as resumable errors and whatever has arrived written and sent, for at most `limit`.
     pub(crate) async fn stop(&mut self, limit: Duration) -> Result<(), ServeError> {
         if self.ended.is_terminated() {
-            return Ok(()); // it has ended, and whoever waited for that was told why
+            return Ok(()); // it has ended, and its waiter has the reason
         }
         let stopped = async {
             let last = QueuedInput::from(Input::Stopping);
@@ -247,7 +247,7 @@ fn run_on_a_thread(work: impl Future<Output = ()> + Send + 'static) -> Result<()
     started.map(drop).map_err(not_started)
 }
 
-/// The words of a panic, as far as it has any.
+/// The message of a panic, if it has one.
 pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));

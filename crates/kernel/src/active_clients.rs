@@ -15,13 +15,13 @@ pub(crate) struct ActiveClients {
     lost: BTreeMap<String, Timestamp>,
     /// Who had the ids of those that were lost, as far as that is known.
     holders: BTreeMap<String, ClientHolder>,
-    undo: Vec<Before>,
+    undo: Vec<ActiveClientBefore>,
     /// The number of this step since the last commit.
     step: usize,
 }
 
 /// What was true of a client and a session before a change.
-struct Before {
+struct ActiveClientBefore {
     step: usize,
     client_id: String,
     lost: Option<Timestamp>,
@@ -91,7 +91,7 @@ impl ActiveClients {
     /// A client is connected again.
     pub(crate) fn find_again(&mut self, client_id: &str) {
         if let Some(lost) = self.lost.remove(client_id) {
-            self.undo.push(Before {
+            self.undo.push(ActiveClientBefore {
                 step: self.step,
                 client_id: client_id.to_owned(),
                 lost: Some(lost),
@@ -102,7 +102,7 @@ impl ActiveClients {
     }
 
     fn note(&mut self, session: &ChannelUri, client_id: &str) {
-        self.undo.push(Before {
+        self.undo.push(ActiveClientBefore {
             step: self.step,
             client_id: client_id.to_owned(),
             lost: self.lost_at(client_id),
@@ -137,9 +137,9 @@ impl ActiveClients {
         self.undo_notes(undone, is_connected);
     }
 
-    fn undo_notes(&mut self, notes: Vec<Before>, is_connected: impl Fn(&str) -> bool) {
+    fn undo_notes(&mut self, notes: Vec<ActiveClientBefore>, is_connected: impl Fn(&str) -> bool) {
         for before in notes.into_iter().rev() {
-            let Before {
+            let ActiveClientBefore {
                 client_id,
                 lost,
                 holder,

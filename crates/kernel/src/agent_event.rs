@@ -1,4 +1,4 @@
-//! What an agent says while it works on a turn becomes actions. A run that was stopped is not heard any more: late events change
+//! Makes actions of an agent's events while it works on a turn. Events of a stopped run are ignored: late ones change
 //! nothing.
 
 use agent_api::{AgentError, AgentEvent, AgentReply, CHAT_NOTES_BYTES_MAX, TextKind};
@@ -233,7 +233,7 @@ fn store_checkpoint(step: &mut Step, uri: &ChannelUri, turn_id: &str, data: Byte
     step.set_checkpoint(uri, turn_id.to_owned(), data);
 }
 
-/// What an agent wants to know again in later turns of this chat. It is told when that is on the disk.
+/// Records an agent's notes for later turns of this chat, and replies when they are on disk.
 fn store_chat_notes(step: &mut Step, uri: &ChannelUri, turn_id: &str, run: RunId, notes: &[u8]) {
     match std::str::from_utf8(notes) {
         Ok(text) if text.len() <= CHAT_NOTES_BYTES_MAX => {
@@ -262,7 +262,7 @@ fn choose_setting(step: &mut Step, uri: &ChannelUri, turn_id: &str, name: String
     }
 }
 
-/// What the agent's model refused in this chat: its later turns are told (G-50).
+/// Records what the agent's model refused in this chat, for its later turns (G-50).
 fn store_refusals(step: &mut Step, uri: &ChannelUri, turn_id: &str, refusals: &Bytes) {
     let most = step.limits().checkpoint_bytes_max;
     if refusals.len() > most {

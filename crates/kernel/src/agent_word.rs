@@ -1,4 +1,4 @@
-//! What passes between agents and the host outside of turns: what an agent says of a session, what it is asked and told.
+//! Messages between agents and the host outside of turns: news of sessions, tokens, settings, MCP servers.
 
 use std::fmt;
 
@@ -28,7 +28,7 @@ pub enum SessionChange {
 }
 
 impl SessionChange {
-    /// Whether both are about the same thing: the later word counts.
+    /// Whether both are about the same thing: the later one replaces the earlier.
     pub fn is_about_same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Setting { name, .. }, Self::Setting { name: other, .. }) => name == other,

@@ -1,4 +1,4 @@
-//! The agents that clients are offered: how they change while the host runs, and that everybody hears of it (H-105, G-71).
+//! The agents that clients are offered: how they change while the host runs, and how clients are notified (H-105, G-71).
 //!
 //! What the host has is a fact: it is not undone if its announcement cannot be written, but announced when it can be.
 
@@ -11,7 +11,7 @@ use crate::customization::survey_sessions_of;
 use crate::io::{AgentFacts, Effect, ModelsChanged};
 use crate::state::{Kernel, Step};
 
-/// The host's agents are others now. Returns what whoever caused it is answered.
+/// Replaces the host's agents. Returns the answer to the request that caused it.
 pub(crate) fn replace(step: &mut Step, changed: ModelsChanged) -> Value {
     step.set_agents(changed.agents);
     if step.unwritable().is_none() {
@@ -20,7 +20,7 @@ pub(crate) fn replace(step: &mut Step, changed: ModelsChanged) -> Value {
     changed.answer
 }
 
-/// One of them is not what it said of itself before.
+/// Replaces the description of one agent.
 pub(crate) fn replace_one(step: &mut Step, changed: AgentFacts) {
     let mut agents = step.facts().agents.clone();
     let mut known = agents.iter_mut();
@@ -37,7 +37,7 @@ pub(crate) fn replace_one(step: &mut Step, changed: AgentFacts) {
     }
 }
 
-/// A token of somebody for an agent ran out: their clients hear of it (H-317). Servers of sessions say so by their states (H-306).
+/// A principal's token for an agent ran out: their clients are notified (H-317). Servers of sessions say so by their states (H-306).
 pub(crate) fn announce_token_end(
     step: &mut Step,
     provider: &str,

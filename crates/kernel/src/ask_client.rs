@@ -7,7 +7,7 @@ use wire::{ChannelUri, rpc};
 
 use crate::client_file::{ClientFile, ClientFileError, ClientQuestion};
 use crate::frame::Frame;
-use crate::hold::Hold;
+use crate::host_guard::HostGuard;
 use crate::io::{Effect, PeerId, Ticket, Timer};
 use crate::requests::{Purpose, Request};
 use crate::state::Step;
@@ -39,7 +39,7 @@ pub(crate) fn ask_client<T: Serialize>(
     Ok(())
 }
 
-/// Asks a client about its files because the host wants to know; the host hears how it ends, whatever happens.
+/// Asks a client about its files for the host. The host is answered however it ends.
 pub(crate) fn ask_for_host(step: &mut Step, ask: u64, client_id: &str, question: ClientQuestion) {
     let peer = step.peers().peer_of(client_id);
     let Some(peer) = peer.filter(|peer| !step.peers().is_gone(*peer)) else {
@@ -58,7 +58,7 @@ fn fail(step: &mut Step, ask: u64, why: ClientFileError) {
     step.effect(Effect::ClientAnswered {
         ask,
         answer: Err(why),
-        hold: Hold::default(),
+        hold: HostGuard::default(),
     });
 }
 

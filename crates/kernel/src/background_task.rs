@@ -4,7 +4,7 @@ use agent_api::{AgentError, SuggestedTitle, TerminalChange, Worker};
 use wire::ChannelUri;
 
 use crate::agent_word::SessionNews;
-use crate::changeset_work::ChangedInTurn;
+use crate::changeset_work::TurnChangesReport;
 use crate::io::RunId;
 
 /// A piece of work that may have to wait for the journal's answer.
@@ -42,7 +42,7 @@ pub(crate) enum BackgroundTask {
         title: String,
     },
     /// A turn changed files.
-    RecordChanges(Box<ChangedInTurn>),
+    RecordChanges(Box<TurnChangesReport>),
     /// An agent has a better title for a chat's session.
     ReplaceTitle(ChannelUri, SuggestedTitle),
     /// What clients know of the agents is old; always in the root channel.

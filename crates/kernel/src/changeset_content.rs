@@ -16,7 +16,7 @@ use crate::state::Step;
 /// Most files in the state of one changeset: all travel in every snapshot.
 const FILES_MAX: usize = 2_000;
 
-/// Most files that are told one by one.
+/// Most files that are sent one by one.
 const SINGLE_MAX: usize = 32;
 
 pub(crate) fn cut(mut files: Vec<Value>) -> Vec<Value> {
@@ -86,7 +86,7 @@ fn keep_reviews(before: &ChangesetState, mut files: Vec<Value>) -> Vec<Value> {
     files
 }
 
-/// One that is at work is told of by its own action.
+/// Keeps the status of operations that run: it changes by an action of its own.
 fn keep_running(before: &ChangesetState, mut operations: Vec<Value>) -> Vec<Value> {
     for operation in &mut operations {
         let id = operation["id"].as_str().unwrap_or_default();
@@ -99,7 +99,7 @@ fn keep_running(before: &ChangesetState, mut operations: Vec<Value>) -> Vec<Valu
     operations
 }
 
-/// What has to be told of files.
+/// The difference between two lists of files.
 struct FileDifference {
     removed: Vec<String>,
     set: Vec<Value>,

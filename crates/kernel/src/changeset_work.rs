@@ -29,7 +29,7 @@ pub struct LookId(pub u64);
 
 /// A changeset, and where its files lie.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ChangesetPlace {
+pub struct ChangesetTarget {
     pub changeset: ChannelUri,
     pub kind: ChangesetKind,
     pub session: ChannelUri,
@@ -41,10 +41,10 @@ pub struct ChangesetPlace {
     pub look: Option<LookId>,
 }
 
-/// An operation that a client invoked, checked as far as the changeset's own words go (H-287).
+/// An operation that a client invoked, checked against what the changeset offers (H-287).
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChangesetOperation {
-    pub place: ChangesetPlace,
+    pub place: ChangesetTarget,
     pub id: String,
     /// The file it is about; all of them if absent. `file:` URI or id of a file.
     pub resource: Option<String>,
@@ -64,7 +64,7 @@ pub struct ComputedChangeset {
 
 /// What a turn changed in files.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ChangedInTurn {
+pub struct TurnChangesReport {
     pub session: ChannelUri,
     pub chat: ChannelId,
     /// The changeset of the turn.
@@ -95,7 +95,7 @@ pub type OperationOutcome = Result<Value, RpcError>;
 #[derive(Debug, Clone)]
 pub enum ChangesInput {
     /// A turn changed files.
-    FilesChanged(Box<ChangedInTurn>),
+    FilesChanged(Box<TurnChangesReport>),
     /// A turn is over that may have changed the repository, though no file is another: something was committed, for example.
     TreeLooked { session: ChannelUri, look: LookId },
     /// The answer to `Effect::ComputeChangeset`; an error is for people.
@@ -109,14 +109,14 @@ pub enum ChangesInput {
         operation: String,
         running: Result<bool, String>,
     },
-    /// A session works in a worktree of its own from now on; before it is said to be ready.
+    /// A session works in a worktree of its own from now on. Comes before the session is ready.
     WorktreeMade {
         session: ChannelUri,
         directory: String,
         replacement: String,
         facts: Value,
     },
-    /// The creation of a session is at this, for whoever asked to hear of it.
+    /// How far the creation of a session is, for the client that asked for progress.
     CreationAt {
         session: ChannelUri,
         done: i64,

@@ -13,7 +13,7 @@ use wire::{Action, ActionKind, ChannelUri, Object, SessionPart};
 use crate::background_task::BackgroundTask;
 use crate::changeset_content::{cut, set_content, unknown};
 use crate::changeset_work::{
-    ChangedInTurn, ChangesInput, ChangesetKind, ChangesetPlace, ComputedChangeset, LookId,
+    ChangesInput, ChangesetKind, ChangesetTarget, ComputedChangeset, LookId, TurnChangesReport,
 };
 use crate::ids::ChannelId;
 use crate::io::{Effect, ReadFailed};
@@ -166,7 +166,7 @@ pub(crate) struct OwnWorktree {
 }
 
 impl OwnWorktree {
-    /// `None` if the session works where its client said.
+    /// `None` if the session works in the directory that its client named.
     pub(crate) fn of(kernel: &Kernel, session: &ChannelUri) -> Option<Self> {
         let facts = worktree_of(kernel, session)?;
         let text = |name: &str| Some(facts.get(name)?.as_str()?.to_owned());
@@ -185,7 +185,7 @@ pub(crate) fn worktree_of(kernel: &Kernel, session: &ChannelUri) -> Option<Value
 }
 
 /// A changeset and where its files lie; `None` if this is not a changeset of a session that is in memory.
-pub(crate) fn place_of(kernel: &Kernel, uri: &ChannelUri) -> Option<ChangesetPlace> {
+pub(crate) fn target_of(kernel: &Kernel, uri: &ChannelUri) -> Option<ChangesetTarget> {
     let (session, part) = uri.session_part()?;
     let SessionPart::Changeset(name) = part else {
         return None;
@@ -207,7 +207,7 @@ pub(crate) fn place_of(kernel: &Kernel, uri: &ChannelUri) -> Option<ChangesetPla
     let meta = state.extra.get("_meta").unwrap_or(&Value::Null);
     let base = meta["git"]["baseBranchName"].as_str();
     let directories = state.working_directories.clone().unwrap_or_default();
-    Some(ChangesetPlace {
+    Some(ChangesetTarget {
         changeset: uri.clone(),
         kind,
         session_id: kernel.id_of(&session),
@@ -220,18 +220,18 @@ pub(crate) fn place_of(kernel: &Kernel, uri: &ChannelUri) -> Option<ChangesetPla
 
 /// Somebody asks for a changeset that is not stored: it is made if its session has such a one. Whether it was.
 pub(crate) fn create_on_demand(step: &mut Step, uri: &ChannelUri) -> Result<bool, ReadFailed> {
-    let Some(place) = place_of(step, uri) else {
+    let Some(target) = target_of(step, uri) else {
         return Ok(false);
     };
     let is_offered = |kind: &str| {
-        let session = step.session(&place.session);
+        let session = step.session(&target.session);
         let entries = session.state().extra.get("changesets");
         let mut entries = entries.and_then(Value::as_array).into_iter().flatten();
         entries.any(|entry| entry["changeKind"] == kind)
     };
-    let state = match &place.kind {
+    let state = match &target.kind {
         // A turn that changed files has its own channel since it ended: this one changed none.
-        ChangesetKind::Turn { turn_id, .. } if is_known_turn(step, &place.session, turn_id) => {
+        ChangesetKind::Turn { turn_id, .. } if is_known_turn(step, &target.session, turn_id) => {
             let mut state = ChangesetState::computing();
             state.status = "ready".to_owned();
             state
@@ -247,7 +247,7 @@ pub(crate) fn create_on_demand(step: &mut Step, uri: &ChannelUri) -> Result<bool
     if let Some(reason) = step.unwritable() {
         return Err(ReadFailed(reason));
     }
-    create_changeset(step, uri, &place.session, state, None);
+    create_changeset(step, uri, &target.session, state, None);
     Ok(true)
 }
 
@@ -289,14 +289,14 @@ pub(crate) fn refresh(step: &mut Step, uri: &ChannelUri) {
 
 /// Computes a changeset anew, from a look that the host has if there is one.
 fn refresh_from(step: &mut Step, uri: &ChannelUri, look: Option<LookId>) {
-    let Some(mut place) = place_of(step, uri) else {
+    let Some(mut target) = target_of(step, uri) else {
         return; // not a changeset
     };
-    if matches!(place.kind, ChangesetKind::Turn { .. }) || step.find_plain(uri).is_none() {
+    if matches!(target.kind, ChangesetKind::Turn { .. }) || step.find_plain(uri).is_none() {
         return; // known already, or gone meanwhile
     }
     if step.unwritable().is_some() {
-        return; // what is found cannot be told: whoever subscribes later has it computed then
+        return; // the result could not be recorded: the next subscriber has it computed
     }
     let state = step
         .find_plain(uri)
@@ -305,8 +305,8 @@ fn refresh_from(step: &mut Step, uri: &ChannelUri, look: Option<LookId>) {
         let fields = json!({"status": "recomputing"});
         step.act_as_host(uri, ActionKind::ChangesetStatusChanged, fields);
     }
-    place.look = look;
-    step.effect(Effect::ComputeChangeset(Box::new(place)));
+    target.look = look;
+    step.effect(Effect::ComputeChangeset(Box::new(target)));
 }
 
 /// The files of a session may have changed: what somebody watches of them is computed anew, all of it from one look if there is one.
@@ -321,7 +321,7 @@ fn refresh_watched(step: &mut Step, session: &ChannelUri, look: Option<LookId>) 
 }
 
 /// A turn that changed files is over.
-pub(crate) fn record_turn(step: &mut Step, mut changed: ChangedInTurn, exists: bool) {
+pub(crate) fn record_turn(step: &mut Step, mut changed: TurnChangesReport, exists: bool) {
     let session = changed.session.clone();
     if step.find_session(&session).is_none() {
         return; // it was disposed of meanwhile
@@ -373,7 +373,7 @@ fn finish_computing(
     computed: Result<ComputedChangeset, String>,
 ) {
     if step.find_plain(uri).is_none() || step.unwritable().is_some() {
-        return; // nobody uses it any more; or it cannot be told: whoever subscribes again has it computed again
+        return; // unused, or it could not be recorded: the next subscriber has it computed
     }
     match computed {
         Ok(computed) => set_content(step, uri, computed),
@@ -396,7 +396,7 @@ fn set_operation_status(
         .and_then(|plain| plain.state().changeset());
     let is_known = state.is_some_and(|state| state.operation(operation).is_some());
     if !is_known || step.unwritable().is_some() {
-        return; // it is not offered any more, or cannot be told of
+        return; // the operation is no longer offered, or its status could not be recorded
     }
     let is_over = running != Ok(true);
     let mut fields = json!({"operationId": operation});
@@ -413,7 +413,7 @@ fn set_operation_status(
     }
 }
 
-/// A session ends: whoever watches a changeset of it sees that there is nothing in it any more (H-289).
+/// A session ends: its changesets become empty for everyone who watches them (H-289).
 pub(crate) fn clear_all(step: &mut Step, session: &ChannelUri) {
     for uri in step.channels().plain_of(session) {
         let is_changeset = step

@@ -43,7 +43,7 @@ pub enum ClientQuestion {
     Permission { uri: String, write: bool },
 }
 
-/// What a client said of them.
+/// What a client answered about its files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClientAnswer {
     Entries(Vec<ListedEntry>),
@@ -80,7 +80,7 @@ pub enum ClientFileError {
 }
 
 impl ClientFile {
-    /// What came of asking for a file; an answer may take so many bytes.
+    /// The result of a request for a file; an answer may have at most so many bytes.
     pub(crate) fn of_reply(uri: String, reply: RequestEnd, bytes_max: usize) -> Self {
         let value = value_of(reply, bytes_max);
         let read = value.and_then(|value| body_in(value).ok_or(ClientFileError::Malformed));
@@ -155,7 +155,7 @@ impl ClientQuestion {
         }
     }
 
-    /// What came of asking; an answer may take so many bytes.
+    /// The result of a request; an answer may have at most so many bytes.
     pub(crate) fn answer_of(
         self,
         reply: RequestEnd,
@@ -249,7 +249,7 @@ mod tests {
     use wire::RpcError;
 
     use super::*;
-    use crate::hold::Hold;
+    use crate::host_guard::HostGuard;
 
     fn read(reply: RequestEnd) -> Result<ClientFileBody, ClientFileError> {
         ClientFile::of_reply("x-y:/a".to_owned(), reply, 100).read
@@ -259,7 +259,7 @@ mod tests {
         RequestEnd::Result {
             value,
             bytes: 100,
-            hold: Hold::default(),
+            hold: HostGuard::default(),
         }
     }
 
@@ -345,7 +345,7 @@ mod tests {
         let large = RequestEnd::Result {
             value: json!({"data": "aGk="}),
             bytes: 101,
-            hold: Hold::default(),
+            hold: HostGuard::default(),
         };
         let refused = RequestEnd::Error(RpcError::new(-32601, "no such method"));
         for (reply, expected) in [

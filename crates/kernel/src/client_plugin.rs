@@ -32,7 +32,7 @@ pub(crate) fn offers_of(session: &SessionState) -> Vec<PluginOffer> {
 }
 
 /// Whether plugins of clients are offered, or published.
-pub(crate) fn concern(session: &SessionState) -> bool {
+pub(crate) fn has_any(session: &SessionState) -> bool {
     let published = session.customizations.iter().flatten();
     entries(session).next().is_some() || published.into_iter().any(is_of_client)
 }

@@ -3,7 +3,7 @@
 
 use crate::follow_up::FollowUp;
 use crate::io::{Effect, PeerId, Timer};
-use crate::peers::{Ready, RemovedPeer, Subscription};
+use crate::peers::{NegotiatedPeer, RemovedPeer, Subscription};
 use crate::record::{ClientRecord, Record};
 use crate::resource_watch;
 use crate::reverse_request;
@@ -13,7 +13,7 @@ use crate::terminal;
 use wire::ChannelUri;
 
 /// A client as the journal stores it.
-fn client_record(kernel: &Kernel, ready: &Ready) -> ClientRecord {
+fn client_record(kernel: &Kernel, ready: &NegotiatedPeer) -> ClientRecord {
     ClientRecord {
         client_id: ready.client_id.clone(),
         version: ready.version.to_string(),
@@ -41,7 +41,7 @@ pub(crate) fn record_floor(
     });
 }
 
-pub(crate) fn record_client(step: &mut Step, ready: &Ready) {
+pub(crate) fn record_client(step: &mut Step, ready: &NegotiatedPeer) {
     if step.unwritable().is_some() {
         return step.peers_mut().mark_volatile(&ready.client_id);
     }
@@ -50,7 +50,7 @@ pub(crate) fn record_client(step: &mut Step, ready: &Ready) {
 }
 
 /// The same, with the next batch: it need not be durable before anything is sent.
-pub(crate) fn record_client_later(step: &mut Step, ready: &Ready) {
+pub(crate) fn record_client_later(step: &mut Step, ready: &NegotiatedPeer) {
     if step.unwritable().is_some() {
         return step.peers_mut().mark_volatile(&ready.client_id);
     }
@@ -97,7 +97,7 @@ pub(crate) fn remove_peer(step: &mut Step, peer: PeerId) {
         return; // a peer that never connected
     };
     step.effect(Effect::Forget { peer });
-    // A session that nobody said anything in may have been kept by it alone (G-28).
+    // This client may have been the only reason to keep a session without turns (G-28).
     step.upkeep_mut().note_released();
     let watched = removed.subscriptions.keys().cloned();
     resource_watch::end_unused_of(step, watched.collect());
@@ -112,7 +112,7 @@ pub(crate) fn remove_peer(step: &mut Step, peer: PeerId) {
 }
 
 /// What is stored of a client that leaves, so that its reconnect need not be read.
-fn remember(step: &mut Step, ready: &Ready, removed: &RemovedPeer) {
+fn remember(step: &mut Step, ready: &NegotiatedPeer, removed: &RemovedPeer) {
     if step.unwritable().is_some() {
         if ready.volatile {
             step.peers_mut().set_forgotten(&ready.client_id, true);

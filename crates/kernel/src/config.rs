@@ -10,19 +10,19 @@ use wire::state::ConfigState;
 /// A value that its schema forbids.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{key}` {problem}")]
-pub(crate) struct BadValue {
+pub(crate) struct InvalidSetting {
     pub key: String,
     pub problem: String,
 }
 
 /// Keys of `values` that `schema` knows, each checked; `readOnly` ones may not be given.
-pub(crate) fn known_values(schema: &Value, values: &Object) -> Result<Object, BadValue> {
+pub(crate) fn known_values(schema: &Value, values: &Object) -> Result<Object, InvalidSetting> {
     let mut known = Object::new();
     for (key, value) in values {
         let Some(property) = schema["properties"].get(key) else {
             continue;
         };
-        let bad = |problem: String| BadValue {
+        let bad = |problem: String| InvalidSetting {
             key: key.clone(),
             problem,
         };
@@ -36,7 +36,7 @@ pub(crate) fn known_values(schema: &Value, values: &Object) -> Result<Object, Ba
 }
 
 /// `values` over the schema's defaults; a required key without either is an error.
-pub(crate) fn with_defaults(schema: &Value, values: &Object) -> Result<Object, BadValue> {
+pub(crate) fn with_defaults(schema: &Value, values: &Object) -> Result<Object, InvalidSetting> {
     let mut complete = known_values(schema, values)?;
     if let Some(properties) = schema["properties"].as_object() {
         for (key, property) in properties {
@@ -52,7 +52,7 @@ pub(crate) fn with_defaults(schema: &Value, values: &Object) -> Result<Object, B
         .filter_map(Value::as_str)
     {
         if !complete.contains_key(key) {
-            return Err(BadValue {
+            return Err(InvalidSetting {
                 key: key.to_owned(),
                 problem: "is required".to_owned(),
             });
@@ -213,27 +213,30 @@ mod tests {
             Value::Object(with_defaults(&schema, &Object::new()).unwrap()),
             json!({"pace": "a"})
         );
-        let told = |value: Value| {
+        let problem_with = |value: Value| {
             known_values(&schema, &values(value))
                 .unwrap_err()
                 .to_string()
         };
         assert_eq!(
-            told(json!({"pace": "c"})),
+            problem_with(json!({"pace": "c"})),
             r#"`pace` must be one of "a", "b""#
         );
-        assert_eq!(told(json!({"pace": 3})), "`pace` must be of type string");
-        assert_eq!(told(json!({"fixed": 3})), "`fixed` is read-only");
+        assert_eq!(
+            problem_with(json!({"pace": 3})),
+            "`pace` must be of type string"
+        );
+        assert_eq!(problem_with(json!({"fixed": 3})), "`fixed` is read-only");
         let schema =
             json!({"properties": {"heat": {"type": "number", "minimum": 0, "maximum": 1.5}}});
-        let told =
+        let problem_with =
             |value: Value| known_values(&schema, &values(value)).map_err(|bad| bad.to_string());
         for fits in [json!(0), json!(1.5), json!(1)] {
-            assert!(told(json!({"heat": fits})).is_ok());
+            assert!(problem_with(json!({"heat": fits})).is_ok());
         }
         let low = "`heat` must be at least 0".to_owned();
-        assert_eq!(told(json!({"heat": -0.1})), Err(low));
+        assert_eq!(problem_with(json!({"heat": -0.1})), Err(low));
         let high = "`heat` must be at most 1.5".to_owned();
-        assert_eq!(told(json!({"heat": 2})), Err(high));
+        assert_eq!(problem_with(json!({"heat": 2})), Err(high));
     }
 }

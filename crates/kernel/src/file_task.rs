@@ -8,7 +8,7 @@ use wire::methods::ResourceCall;
 use wire::rpc::code;
 use wire::{ChannelUri, RpcError};
 
-use crate::frame::Content;
+use crate::frame::EncodedContent;
 
 /// What is to be done with files.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,10 +20,10 @@ pub struct FileTask {
     pub bytes_max: usize,
 }
 
-/// What came of it.
+/// The result of a file task.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FileAnswer {
-    Content(Content),
+    Content(EncodedContent),
     /// The result, a JSON object, encoded where it was made: a step must not.
     Json(Bytes),
 }
@@ -31,13 +31,13 @@ pub enum FileAnswer {
 /// Why nothing was done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileRefusal {
-    pub why: WhyRefused,
+    pub why: FileRefusalReason,
     /// What its client reads.
     pub message: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WhyRefused {
+pub enum FileRefusalReason {
     NotFound,
     /// It lies where it may not be used. What a client would have to ask for; `None` if asking is of no use.
     Denied(Option<WantedAccess>),
@@ -52,13 +52,13 @@ pub enum WhyRefused {
 /// What a client would have to be granted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WantedAccess {
-    pub of: WhichResource,
+    pub of: ResourceOperand,
     pub write: bool,
 }
 
 /// Which of the resources of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WhichResource {
+pub enum ResourceOperand {
     /// The only one, or the one that is read.
     First,
     Second,
@@ -69,22 +69,22 @@ impl FileRefusal {
     pub(crate) fn to_error(&self, (first, second): (&str, Option<&str>)) -> RpcError {
         let error = |code| RpcError::new(code, self.message.clone());
         match self.why {
-            WhyRefused::NotFound => error(code::NOT_FOUND),
-            WhyRefused::Denied(None) => error(code::PERMISSION_DENIED),
-            WhyRefused::Denied(Some(wanted)) => {
+            FileRefusalReason::NotFound => error(code::NOT_FOUND),
+            FileRefusalReason::Denied(None) => error(code::PERMISSION_DENIED),
+            FileRefusalReason::Denied(Some(wanted)) => {
                 let uri = match wanted.of {
-                    WhichResource::First => first,
-                    WhichResource::Second => second.unwrap_or(first),
+                    ResourceOperand::First => first,
+                    ResourceOperand::Second => second.unwrap_or(first),
                 };
                 let mut request = json!({"channel": ChannelUri::root().as_str(), "uri": uri});
                 let access = if wanted.write { "write" } else { "read" };
                 request[access] = true.into();
                 error(code::PERMISSION_DENIED).with_data(json!({"request": request}))
             }
-            WhyRefused::AlreadyExists => error(code::ALREADY_EXISTS),
-            WhyRefused::Conflict => error(code::CONFLICT),
-            WhyRefused::Invalid => error(code::INVALID_PARAMS),
-            WhyRefused::Failed => error(code::INTERNAL_ERROR),
+            FileRefusalReason::AlreadyExists => error(code::ALREADY_EXISTS),
+            FileRefusalReason::Conflict => error(code::CONFLICT),
+            FileRefusalReason::Invalid => error(code::INVALID_PARAMS),
+            FileRefusalReason::Failed => error(code::INTERNAL_ERROR),
         }
     }
 }

@@ -17,7 +17,7 @@ pub(crate) const HEAD_BYTES: usize = 4_096;
 
 /// One frame, and who gets it.
 #[derive(Debug, Clone)]
-pub struct Outgoing {
+pub struct OutgoingFrame {
     pub recipients: Recipients,
     pub frame: Frame,
 }
@@ -97,11 +97,11 @@ pub struct LateResponse {
     pub id: Id,
     /// The version of whoever gets it.
     pub generation: Generation,
-    pub body: LateBody,
+    pub body: LateResponseBody,
 }
 
 #[derive(Debug)]
-pub enum LateBody {
+pub enum LateResponseBody {
     Subscribe(Arc<ChannelSnapshot>),
     /// `InitializeResult`; `fields` without `snapshots`.
     Initialize {
@@ -114,14 +114,14 @@ pub enum LateBody {
         missing: Vec<String>,
     },
     /// `ResourceReadResult`.
-    Content(Content),
+    Content(EncodedContent),
     /// A JSON object, encoded already.
     Encoded(Bytes),
 }
 
 /// Content as it goes to a client, encoded where it was read: a step must not.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Content {
+pub struct EncodedContent {
     /// A JSON string, quotes included.
     pub data: Bytes,
     pub encoding: ContentEncoding,
@@ -188,7 +188,7 @@ pub enum SnapshotState {
         chat: Arc<ChatState>,
         first_turn: usize,
         cursor: Option<String>,
-        /// Roughly what the turn that runs has said so far.
+        /// Roughly the size of the running turn's response.
         streamed_bytes: usize,
     },
     /// A channel that is its state and nothing else.
@@ -332,14 +332,14 @@ impl Frame {
             Self::Text(text) => text.len(),
             Self::Refused(refused) => HEAD_BYTES + refused.size_hint(),
             Self::Response(late) => match &late.body {
-                LateBody::Subscribe(snapshot) => snapshot.size_hint(),
-                LateBody::Initialize { snapshots, .. }
-                | LateBody::ReconnectSnapshots(snapshots) => {
+                LateResponseBody::Subscribe(snapshot) => snapshot.size_hint(),
+                LateResponseBody::Initialize { snapshots, .. }
+                | LateResponseBody::ReconnectSnapshots(snapshots) => {
                     snapshots.iter().map(|snapshot| snapshot.size_hint()).sum()
                 }
-                LateBody::ReconnectReplay { replay, .. } => replay.size_hint(),
-                LateBody::Content(content) => content.data.len(),
-                LateBody::Encoded(json) => json.len(),
+                LateResponseBody::ReconnectReplay { replay, .. } => replay.size_hint(),
+                LateResponseBody::Content(content) => content.data.len(),
+                LateResponseBody::Encoded(json) => json.len(),
             },
         }
     }
@@ -369,19 +369,19 @@ impl LateResponse {
         pieces.text(br#"{"jsonrpc":"2.0","id":"#);
         pieces.text(&rpc::to_json(&self.id));
         pieces.text(br#","result":"#);
-        if let LateBody::Encoded(json) = &self.body {
+        if let LateResponseBody::Encoded(json) = &self.body {
             pieces.push_shared(std::slice::from_ref(json));
             pieces.text(b"}");
             return pieces.finish();
         }
         pieces.text(b"{");
         match &self.body {
-            LateBody::Encoded(_) => {} // done above
-            LateBody::Subscribe(snapshot) => {
+            LateResponseBody::Encoded(_) => {} // done above
+            LateResponseBody::Subscribe(snapshot) => {
                 pieces.text(br#""snapshot":"#);
                 pieces.push_shared(snapshot.pieces_for(self.generation));
             }
-            LateBody::Initialize { fields, snapshots } => {
+            LateResponseBody::Initialize { fields, snapshots } => {
                 let fields = rpc::to_json(&Value::Object(fields.clone()));
                 let inner = &fields[1..fields.len() - 1];
                 pieces.text(inner);
@@ -390,18 +390,18 @@ impl LateResponse {
                 }
                 pieces.snapshots(snapshots, self.generation);
             }
-            LateBody::ReconnectSnapshots(snapshots) => {
+            LateResponseBody::ReconnectSnapshots(snapshots) => {
                 pieces.text(br#""type":"snapshot","#);
                 pieces.snapshots(snapshots, self.generation);
             }
-            LateBody::ReconnectReplay { replay, missing } => {
+            LateResponseBody::ReconnectReplay { replay, missing } => {
                 pieces.text(br#""type":"replay","missing":"#);
                 pieces.text(&rpc::to_json(missing));
                 pieces.text(br#","actions":["#);
                 pieces.push_shared(std::slice::from_ref(replay.joined()));
                 pieces.text(b"]");
             }
-            LateBody::Content(content) => {
+            LateResponseBody::Content(content) => {
                 pieces.text(br#""encoding":"#);
                 pieces.text(&rpc::to_json(&content.encoding));
                 if let Some(content_type) = &content.content_type {

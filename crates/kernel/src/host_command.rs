@@ -28,7 +28,7 @@ use crate::turn::end::{end_turn, end_turn_in_error, stop_run};
 /// What is left to do when the host has done its part: for the agent, or before that for who restores files.
 #[derive(Debug, Default)]
 pub(crate) struct TurnTask {
-    /// The agent is to remember less first; what was said with that.
+    /// The agent is to shorten its history first; the instructions for that.
     pub compact: Option<String>,
     /// Whether the message says something to the agent.
     pub reaches_model: bool,
@@ -222,7 +222,7 @@ pub(crate) fn carry_out(step: &mut Step, uri: &ChannelUri) -> Option<TurnTask> {
         );
         return None;
     }
-    // Told once: whoever resumes the turn has read it.
+    // Reported once: a client that resumes the turn has read it.
     match with_submission(step, uri, |submitted| submitted.missing_model.take()) {
         None => Some(task),
         Some(missing) => {
@@ -232,7 +232,7 @@ pub(crate) fn carry_out(step: &mut Step, uri: &ChannelUri) -> Option<TurnTask> {
     }
 }
 
-/// Does what is done in this step; what is said of it, or why it cannot be done.
+/// Does what can be done in this step; returns the report, or why it cannot be done.
 fn do_at_once(step: &mut Step, uri: &ChannelUri, command: &str) -> Result<String, String> {
     match command {
         "/archive" => Ok(archive(step, uri)),
@@ -307,7 +307,7 @@ fn with_submission<T: Default>(
     submission.map(change).unwrap_or_default()
 }
 
-/// The turn ends, no agent hears of it, and the queue is held (C-054, G-08).
+/// Ends the turn without an agent and holds the queue (C-054, G-08).
 fn fail_command(step: &mut Step, uri: &ChannelUri, message: String) {
     step.chat_mut(uri).drop_submission();
     let failure = AgentError {

@@ -6,7 +6,7 @@ use agent_api::RenamedSetting;
 use serde_json::{Value, json};
 use wire::ext::system_message_transform::{CATALOGUE_FIELD, CATALOGUE_KEY, SystemMessageSection};
 
-/// What the kernel is told once about the host it decides for.
+/// What the kernel gets once, at boot, about its host.
 ///
 /// Hosts that are alike share one of it.
 #[derive(Debug, Clone, Default, PartialEq)]

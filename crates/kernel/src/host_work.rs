@@ -9,17 +9,17 @@ use wire::published::commands::ContentEncoding;
 use wire::state::Turn;
 use wire::{ChannelUri, Digest};
 
-use crate::bodies::Data;
+use crate::bodies::BodyData;
 use crate::client_file::ClientFile;
 use crate::client_plugin::PluginOffer;
-use crate::frame::Content;
+use crate::frame::EncodedContent;
 use crate::host_facts::AgentFacts;
 use crate::ids::ChannelId;
 
 /// Completion request: text and cursor.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Complete {
-    pub place: MessagePlace,
+pub struct CompletionTask {
+    pub context: MessageContext,
     pub working_directories: Vec<String>,
     pub text: String,
     /// In UTF-16 units.
@@ -30,7 +30,7 @@ pub struct Complete {
 
 /// Where a message is typed: its agent may know commands of its own there (AG-28), and customizations may be off.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MessagePlace {
+pub struct MessageContext {
     pub provider: String,
     pub session: ChannelUri,
     /// None before there is a chat.
@@ -41,7 +41,7 @@ pub struct MessagePlace {
     pub switched_off: BTreeSet<String>,
 }
 
-impl Default for MessagePlace {
+impl Default for MessageContext {
     /// Nowhere: no agent knows anything there.
     fn default() -> Self {
         Self {
@@ -56,7 +56,7 @@ impl Default for MessagePlace {
 
 /// The answer to a completion request.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Completed {
+pub enum CompletionAnswer {
     /// `CompletionItem`s.
     Items(Vec<Value>),
     /// The offset is not in the text.
@@ -72,7 +72,7 @@ pub enum ModelChange {
     Reload,
 }
 
-/// What came of it.
+/// The result of a change of models.
 #[derive(Debug, Clone)]
 pub struct ModelsChanged {
     /// All agents as they are now.
@@ -83,7 +83,7 @@ pub struct ModelsChanged {
 
 /// Content to be read for a client.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Fetch {
+pub struct FetchTask {
     pub digest: Digest,
     pub encoding: Option<ContentEncoding>,
     /// The most that its encoded data may take.
@@ -92,8 +92,8 @@ pub struct Fetch {
 
 /// What lies under a digest.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Fetched {
-    Content(Content),
+pub enum FetchedContent {
+    Content(EncodedContent),
     Missing,
     TooLarge,
 }
@@ -113,12 +113,12 @@ pub struct SurveyRequest {
 
 /// A message whose meaning is to be found out.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Compose {
-    pub place: MessagePlace,
+pub struct ComposeTask {
+    pub context: MessageContext,
     /// As it was sent, without the bodies that were detached from it.
     pub message: wire::Object,
     /// Those bodies, by the index of their attachment.
-    pub detached: Vec<(usize, Data)>,
+    pub detached: Vec<(usize, BodyData)>,
     /// What was read from the client that sent it, or why it was not.
     pub client_files: Vec<ClientFile>,
     pub working_directories: Vec<String>,
@@ -130,7 +130,7 @@ pub struct Compose {
 /// A message that is not sent yet, and where it would be sent (G-71).
 #[derive(Debug, Clone, PartialEq)]
 pub struct MessageCheck {
-    pub compose: Compose,
+    pub compose: ComposeTask,
     /// The agent, and the model that it would ask.
     pub provider: String,
     pub model: Option<String>,
@@ -148,6 +148,6 @@ pub enum ContextUse {
     Reported(Value),
     /// The last turn that is over says it, if anything does.
     Turn(Arc<Turn>),
-    /// All that was said is a summary of so many bytes.
+    /// Everything before is a summary of so many bytes.
     Summary(usize),
 }

@@ -15,11 +15,11 @@ use crate::clients;
 use crate::dispatch;
 use crate::follow_up::FollowUp;
 use crate::frame::Frame;
-use crate::hold::Hold;
+use crate::host_guard::HostGuard;
 use crate::io::{CloseReason, Effect, FailureReply, PeerId, Ticket};
 use crate::limits::Limits;
-use crate::pause::{HostWork, Pause, Stop, StopAction, WorkDone};
-use crate::peers::{Message, Offer, Waiting};
+use crate::pause::{ActionStop, HostWork, HostWorkResult, Pause, RequestStop};
+use crate::peers::{InboxOutcome, Message, ParkedMessage};
 use crate::received::Received;
 use crate::reverse_request;
 use crate::rights;
@@ -37,16 +37,16 @@ pub(crate) fn receive(step: &mut Step, peer: PeerId, received: Received) {
         }
         Incoming::Request { .. } | Incoming::Notification { .. } => {
             match step.offer_message(peer, received) {
-                Some(Offer::Handle(received)) => begin(step, peer, received),
-                Some(Offer::Parked { pause: true }) => step.effect(Effect::Pause { peer }),
-                Some(Offer::TooMany(id)) => {
+                Some(InboxOutcome::Handle(received)) => begin(step, peer, received),
+                Some(InboxOutcome::Parked { pause: true }) => step.effect(Effect::Pause { peer }),
+                Some(InboxOutcome::TooMany(id)) => {
                     let most = step.limits().requests_in_flight_max;
                     let message = format!("more than {most} requests in flight");
                     let error = RpcError::new(code::INVALID_REQUEST, message);
                     step.fail(peer, &id, &error);
                 }
-                // It waits; or its connection is gone, and nobody would hear the answer.
-                Some(Offer::Parked { pause: false }) | None => {}
+                // It waits; or its connection is gone, so there is nobody to answer.
+                Some(InboxOutcome::Parked { pause: false }) | None => {}
             }
         }
     }
@@ -60,7 +60,11 @@ pub(crate) fn begin(step: &mut Step, peer: PeerId, received: Received) {
     );
     let (bodies, hold) = (received.bodies.clone(), received.hold.clone());
     match decode(step, peer, received) {
-        Some(message) => handle(step, peer, Box::new(Waiting::new(message, bodies, hold))),
+        Some(message) => handle(
+            step,
+            peer,
+            Box::new(ParkedMessage::new(message, bodies, hold)),
+        ),
         None => end(step, peer),
     }
 }
@@ -114,7 +118,7 @@ fn decode(step: &mut Step, peer: PeerId, received: Received) -> Option<Message> 
                 };
                 let sent = match &kind {
                     // What is too large is let go at once: its sender recognises it by what is left.
-                    Err(ActionError::OverBound(_)) => SentAction::abridged(&action),
+                    Err(ActionError::OverBound(_)) => SentAction::abridge(&action),
                     Ok(_) | Err(_) => SentAction::new(action, received.bodies, received.hold)
                         .with_sent_form(as_sent),
                 };
@@ -136,7 +140,7 @@ fn decode(step: &mut Step, peer: PeerId, received: Received) -> Option<Message> 
     }
 }
 
-/// Whether a method came with a later version than a client speaks; before it said which, none did.
+/// Whether a method is newer than the client's version. Before a version is negotiated none is.
 fn is_newer(generation: Option<Generation>, method: &str) -> bool {
     match (generation, Method::from_name(method)) {
         (Some(generation), Some(method)) => !compat::has_method(generation, method),
@@ -208,7 +212,7 @@ pub(crate) fn resume(step: &mut Step, peer: PeerId) {
     }
 }
 
-fn handle(step: &mut Step, peer: PeerId, waiting: Box<Waiting>) {
+fn handle(step: &mut Step, peer: PeerId, waiting: Box<ParkedMessage>) {
     let paused = match &waiting.message {
         Message::Call { id, call } => handle_call(step, peer, id, call, &waiting),
         Message::Dispatch(action) => handle_dispatch(step, peer, action, &waiting),
@@ -225,12 +229,12 @@ fn handle_call(
     peer: PeerId,
     id: &Id,
     call: &Call,
-    waiting: &Waiting,
+    waiting: &ParkedMessage,
 ) -> Result<(), Pause> {
     match calls::handle(step, peer, id, call, waiting) {
         Ok(()) => {}
-        Err(Stop::Pause(pause)) => return Err(pause),
-        Err(Stop::Fail(mut error)) => {
+        Err(RequestStop::Pause(pause)) => return Err(pause),
+        Err(RequestStop::Fail(mut error)) => {
             if let Some(ready) = step.ready(peer) {
                 compat::down_error(ready.generation, call, &mut error);
             }
@@ -246,7 +250,7 @@ fn handle_dispatch(
     step: &mut Step,
     peer: PeerId,
     action: &ClientDispatch,
-    waiting: &Waiting,
+    waiting: &ParkedMessage,
 ) -> Result<(), Pause> {
     let Some(ready) = step.ready(peer) else {
         return Ok(()); // nothing counts before `initialize` (H-020)
@@ -259,11 +263,11 @@ fn handle_dispatch(
         },
         as_sent: action.sent.as_sent(),
     };
-    let may = rights::check_action(step, peer, &action.kind).map_err(StopAction::from);
+    let may = rights::check_action(step, peer, &action.kind).map_err(ActionStop::from);
     let gather = || dispatch::gather(step, &sender.origin.client_id, action, &waiting.answers);
     match may.and_then(|()| gather()) {
-        Err(StopAction::Pause(pause)) => return Err(pause),
-        Err(StopAction::Refuse(refusal)) => {
+        Err(ActionStop::Pause(pause)) => return Err(pause),
+        Err(ActionStop::Refuse(refusal)) => {
             let sent = action.sent.clone();
             step.refuse(&sender, &action.channel, sent, refusal.0);
         }
@@ -282,7 +286,7 @@ fn handle_unsubscribe(
     step: &mut Step,
     peer: PeerId,
     uri: &ChannelUri,
-    waiting: &Waiting,
+    waiting: &ParkedMessage,
 ) -> Result<(), Pause> {
     // Nothing ends if there was no subscription, and nothing is answered.
     if let Some(ended) = unsubscribe::gather(step, peer, uri, &waiting.answers)? {
@@ -292,7 +296,7 @@ fn handle_unsubscribe(
 }
 
 /// The current message of a peer waits.
-fn park(step: &mut Step, peer: PeerId, mut waiting: Box<Waiting>, pause: Pause) {
+fn park(step: &mut Step, peer: PeerId, mut waiting: Box<ParkedMessage>, pause: Pause) {
     match pause {
         Pause::Read(queries) => step.park_for_reads(peer, waiting, queries),
         Pause::Work(work) => {
@@ -316,13 +320,18 @@ fn park(step: &mut Step, peer: PeerId, mut waiting: Box<Waiting>, pause: Pause) 
 }
 
 /// The current message waits for files that only its client can read.
-fn ask_for_files(step: &mut Step, peer: PeerId, mut waiting: Box<Waiting>, uris: Vec<String>) {
+fn ask_for_files(
+    step: &mut Step,
+    peer: PeerId,
+    mut waiting: Box<ParkedMessage>,
+    uris: Vec<String>,
+) {
     for uri in uris {
         match ask_for_file(step, peer, uri) {
             Ok(ticket) => waiting.tickets.push(ticket),
             Err(file) => {
-                let hold = Hold::default(); // nothing was sent
-                let done = WorkDone::ClientFileRead { file, _hold: hold };
+                let hold = HostGuard::default(); // nothing was sent
+                let done = HostWorkResult::ClientFileRead { file, _hold: hold };
                 waiting.answers.add_work(done);
             }
         }
@@ -350,12 +359,12 @@ fn work_effect(ticket: Ticket, work: HostWork) -> Effect {
 }
 
 /// Host work that a message waits for is done.
-pub(crate) fn finish_work(step: &mut Step, ticket: Ticket, done: WorkDone) {
+pub(crate) fn finish_work(step: &mut Step, ticket: Ticket, done: HostWorkResult) {
     // Nobody waits for it if its peer is gone.
     if let Some(peer) = step.end_work(ticket) {
         step.peers_mut().answer_work(peer, ticket, done);
         resume(step, peer);
-    } else if let WorkDone::WatchBegun(Ok(watch)) = done {
+    } else if let HostWorkResult::WatchBegun(Ok(watch)) = done {
         step.effect(Effect::EndWatch { watch });
     }
 }

@@ -11,14 +11,14 @@ pub use crate::agent_word::{
     ClientToken, McpServerRequest, SessionChange, SessionNews, SettingQuestion, TokenText,
 };
 use crate::bodies::{SentAction, UnstoredBody};
-use crate::changeset_work::{ChangesInput, ChangesetOperation, ChangesetPlace, OperationOutcome};
+use crate::changeset_work::{ChangesInput, ChangesetOperation, ChangesetTarget, OperationOutcome};
 use crate::client_file::{ClientAnswer, ClientFileError, ClientQuestion};
 pub use crate::file_task::{
-    FileAnswer, FileRefusal, FileTask, WantedAccess, WhichResource, WhyRefused,
+    FileAnswer, FileRefusal, FileRefusalReason, FileTask, ResourceOperand, WantedAccess,
 };
-use crate::frame::Outgoing;
-use crate::hold::Hold;
+use crate::frame::OutgoingFrame;
 pub use crate::host_facts::*;
+use crate::host_guard::HostGuard;
 pub use crate::host_work::*;
 pub use crate::ids::{PeerId, RunId, Ticket};
 use crate::journal_query::{Answer, Query};
@@ -29,7 +29,7 @@ use crate::role::{HolderName, Role};
 pub use crate::run::*;
 use crate::submission::Submission;
 use crate::telemetry_batch::TelemetryBatch;
-pub use crate::terminal_act::{ShownTerminalFacts, TerminalAct, TerminalStart, TypedText};
+pub use crate::terminal_task::{ShownTerminalFacts, TerminalStart, TerminalTask, TypedText};
 pub use crate::watch_task::{SeenResources, WatchTask};
 
 /// What happened outside.
@@ -40,7 +40,7 @@ pub enum Input {
         peer: PeerId,
         role: Role,
     },
-    /// Comes right after the connection: the device or principal behind it. Without this it is whoever has the host's own token.
+    /// Comes right after the connection: the device or principal behind it. Without this it is the holder of the host's own token.
     Identified {
         peer: PeerId,
         holder: HolderName,
@@ -68,7 +68,7 @@ pub enum Input {
     /// The answer to [`Effect::Complete`].
     Completed {
         ticket: Ticket,
-        completed: Result<Completed, WorkFailed>,
+        completed: Result<CompletionAnswer, WorkFailed>,
     },
     /// The answer to [`Effect::ChangeModels`].
     ModelsChanged {
@@ -78,7 +78,7 @@ pub enum Input {
     /// The answer to [`Effect::Fetch`].
     Fetched {
         ticket: Ticket,
-        fetched: Result<Fetched, WorkFailed>,
+        fetched: Result<FetchedContent, WorkFailed>,
     },
     /// The answer to [`Effect::StoreBodies`]: where each body's name belongs.
     BodiesStored {
@@ -105,7 +105,7 @@ pub enum Input {
         ticket: Ticket,
         used: Result<FileAnswer, FileRefusal>,
     },
-    /// The answer to [`Effect::BeginWatch`]: the channel that is to tell of it.
+    /// The answer to [`Effect::BeginWatch`]: the channel on which changes are reported.
     WatchBegun {
         ticket: Ticket,
         begun: Result<ChannelUri, FileRefusal>,
@@ -120,7 +120,7 @@ pub enum Input {
         watch: ChannelUri,
         seen: SeenResources,
     },
-    /// An agent is not what it said of itself before.
+    /// An agent's description changed.
     AgentChanged(Box<AgentFacts>),
     /// A token that a client brought for an agent ran out.
     TokenEnded {
@@ -200,7 +200,7 @@ pub enum Input {
 #[error("the journal could not be read: {0}")]
 pub struct ReadFailed(pub String);
 
-/// The host could not do what was asked of it; its peer hears the text.
+/// The host could not do the requested work; the text goes to the peer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct WorkFailed(pub String);
@@ -241,10 +241,10 @@ pub enum Effect {
         ticket: Ticket,
         query: Query,
     },
-    /// Say what may be meant; answered by [`Input::Completed`].
+    /// Compute completions; answered by [`Input::Completed`].
     Complete {
         ticket: Ticket,
-        complete: Box<Complete>,
+        complete: Box<CompletionTask>,
     },
     /// Change which models an agent has; answered by [`Input::ModelsChanged`].
     ChangeModels {
@@ -254,7 +254,7 @@ pub enum Effect {
     /// Read content; answered by [`Input::Fetched`].
     Fetch {
         ticket: Ticket,
-        fetch: Fetch,
+        fetch: FetchTask,
     },
     /// Store bodies before what refers to them is recorded (G-32); answered by [`Input::BodiesStored`].
     StoreBodies {
@@ -264,7 +264,7 @@ pub enum Effect {
     /// Find out what a message means, and keep its bodies, before it is recorded; answered by [`Input::Composed`].
     Compose {
         ticket: Ticket,
-        compose: Box<Compose>,
+        compose: Box<ComposeTask>,
     },
     /// Say what would become of a message; answered by [`Input::MessageChecked`]. Nothing is stored.
     CheckMessage {
@@ -272,7 +272,7 @@ pub enum Effect {
         check: Box<MessageCheck>,
     },
     /// Compute a changeset; answered by [`ChangesInput::Computed`]. Asked again while it is at work, it is computed once more.
-    ComputeChangeset(Box<ChangesetPlace>),
+    ComputeChangeset(Box<ChangesetTarget>),
     /// A session is gone that had this worktree: `_meta.git.worktree`.
     RemoveWorktree(Value),
     /// Look whether something in the worktree of a session would be lost; answered by [`Input::WorktreeChecked`].
@@ -295,7 +295,7 @@ pub enum Effect {
         ticket: Ticket,
         task: Box<FileTask>,
     },
-    /// Clients know a call of a run by this id: for whoever tells of calls elsewhere.
+    /// The id by which clients know a call of a run, for telemetry.
     CallNamed {
         run: RunId,
         call: u64,
@@ -343,7 +343,7 @@ pub enum Effect {
     ClientAnswered {
         ask: u64,
         answer: Result<ClientAnswer, ClientFileError>,
-        hold: Hold,
+        hold: HostGuard,
     },
     /// A system prompt was rendered: for the operator. A run that waits for it is answered by [`Effect::Reply`].
     RecordRender {
@@ -371,7 +371,7 @@ pub enum Effect {
     /// Do this to a terminal, if it is still there.
     Terminal {
         terminal: ChannelUri,
-        act: TerminalAct,
+        act: TerminalTask,
     },
     WakeAt {
         timer: Timer,
@@ -381,7 +381,7 @@ pub enum Effect {
         peer: PeerId,
         why: CloseReason,
     },
-    /// Nothing more will be said to this peer: it is gone, and all that was read from it is answered.
+    /// Nothing more is sent to this peer: it is gone, and everything read from it is answered.
     Forget {
         peer: PeerId,
     },
@@ -416,7 +416,7 @@ pub enum CloseReason {
     Policy,
 }
 
-/// What one step said.
+/// The output of one step.
 #[derive(Debug, Default)]
 pub struct Output {
     /// The highest seq used so far; belongs into the batch even when there are no records (G-18).
@@ -426,13 +426,13 @@ pub struct Output {
     pub deferred: usize,
     /// Whether this step must be written before it is spoken; stays true when the records were taken out.
     pub wrote: bool,
-    pub frames: Vec<Outgoing>,
+    pub frames: Vec<OutgoingFrame>,
     pub effects: Vec<Effect>,
-    /// Who must hear of it if this cannot be written.
+    /// Replies to send if this cannot be written.
     pub failure_replies: Vec<FailureReply>,
 }
 
-/// A message that was handled, and how its sender is told that it was not recorded after all (G-15).
+/// The reply to a handled message whose records could not be written (G-15).
 #[derive(Debug, Clone)]
 pub enum FailureReply {
     Answer {

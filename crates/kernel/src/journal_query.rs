@@ -7,7 +7,7 @@ use wire::{ChannelUri, Digest, Timestamp};
 use crate::changeset_work::FileChangesRecord;
 use crate::ids::{ChannelId, Seq};
 use crate::record::{
-    ClientRecord, FloorRecord, Kind, ModelOutputRecord, PartRecord, SummaryRecord,
+    ClientRecord, FloorRecord, ModelOutputRecord, PartRecord, StoredKind, SummaryRecord,
 };
 
 /// A question to the journal. Answers show at least everything that was committed when the question was asked.
@@ -84,7 +84,7 @@ pub enum Query {
 pub enum Answer {
     Channel(Option<Box<StoredChannel>>),
     Turns(TurnPage),
-    FindTurn(Option<FoundTurn>),
+    FindTurn(Option<TurnPosition>),
     Client(Option<(ClientRecord, Vec<FloorRecord>)>),
     Log(LogSlice),
     Sessions(Vec<SummaryRecord>),
@@ -121,7 +121,7 @@ pub struct StoredMessage {
 pub struct StoredChannel {
     pub id: ChannelId,
     pub uri: ChannelUri,
-    pub kind: Kind,
+    pub kind: StoredKind,
     pub head: Bytes,
     pub head_seq: Seq,
     pub private: Bytes,
@@ -155,7 +155,7 @@ pub struct StoredTurn {
 
 /// A turn id that was used in a chat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FoundTurn {
+pub struct TurnPosition {
     pub n: u64,
     /// Not cut off by a truncate.
     pub visible: bool,

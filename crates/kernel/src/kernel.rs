@@ -1,4 +1,4 @@
-//! The kernel's three calls: `boot`, `step`, and what became of the batch.
+//! `boot` and `step`: the entrance of the kernel.
 //!
 //! `step` takes one input and says what is to be recorded, sent and done. It changes memory only; the host writes the records
 //! before anything is sent, and calls [`Kernel::committed`], [`Kernel::rolled_back`] or [`Kernel::step_failed`] accordingly.
@@ -17,7 +17,7 @@ use crate::derive::derive;
 use crate::io::{Effect, HostFacts, Input, Output};
 use crate::limits::Limits;
 use crate::log::Log;
-use crate::record::{Boot, BootWork, Kind};
+use crate::record::{Boot, BootWork, StoredKind};
 use crate::route;
 use crate::state::{Kernel, Step};
 
@@ -143,23 +143,23 @@ fn root_state(facts: &HostFacts, stored: Option<RootState>, agents: &[Value]) ->
 }
 
 /// What the last process left open in a channel.
-fn schedule_boot_work(step: &mut Step, uri: ChannelUri, kind: Kind, work: BootWork) {
+fn schedule_boot_work(step: &mut Step, uri: ChannelUri, kind: StoredKind, work: BootWork) {
     match kind {
-        Kind::Chat if work.open_turn => {
+        StoredKind::Chat if work.open_turn => {
             step.start_task(BackgroundTask::CloseInterruptedTurn(uri));
         }
-        Kind::Session if work.creating || work.active_clients => {
+        StoredKind::Session if work.creating || work.active_clients => {
             step.start_task(BackgroundTask::ReviveSession(uri));
         }
-        Kind::Terminal if work.running_process => {
+        StoredKind::Terminal if work.running_process => {
             step.start_task(BackgroundTask::CloseInterruptedTerminal(uri));
         }
-        Kind::Chat
-        | Kind::Session
-        | Kind::Root
-        | Kind::Changeset
-        | Kind::Annotations
-        | Kind::Terminal => {}
+        StoredKind::Chat
+        | StoredKind::Session
+        | StoredKind::Root
+        | StoredKind::Changeset
+        | StoredKind::Annotations
+        | StoredKind::Terminal => {}
     }
 }
 

@@ -37,9 +37,9 @@ mod file_task;
 mod fixture_tests;
 mod follow_up;
 mod frame;
-mod hold;
 mod host_command;
 mod host_facts;
+mod host_guard;
 mod host_work;
 mod ids;
 mod inbox;
@@ -92,7 +92,7 @@ mod tasks;
 mod telemetry;
 mod telemetry_batch;
 mod terminal;
-mod terminal_act;
+mod terminal_task;
 mod tool_call;
 mod truncate;
 mod turn;
@@ -102,20 +102,20 @@ mod watch_task;
 mod worker;
 mod working_directories;
 
-pub use bodies::{Data, UnstoredBody};
+pub use bodies::{BodyData, UnstoredBody};
 pub use changeset_work::{
-    ChangedInTurn, ChangesInput, ChangesetKind, ChangesetOperation, ChangesetPlace,
-    ComputedChangeset, LookId, OperationOutcome,
+    ChangesInput, ChangesetKind, ChangesetOperation, ChangesetTarget, ComputedChangeset, LookId,
+    OperationOutcome, TurnChangesReport,
 };
 pub use client_file::{
     ClientAnswer, ClientFile, ClientFileBody, ClientFileError, ClientQuestion, ListedEntry,
 };
 pub use client_plugin::PluginOffer;
 pub use frame::{
-    ChannelSnapshot, Content, Frame, LateBody, LateResponse, Outgoing, Recipient, Recipients,
-    RefusedAction, Replayed, SnapshotState,
+    ChannelSnapshot, EncodedContent, Frame, LateResponse, LateResponseBody, OutgoingFrame,
+    Recipient, Recipients, RefusedAction, Replayed, SnapshotState,
 };
-pub use hold::Hold;
+pub use host_guard::HostGuard;
 pub use io::*;
 pub use journal_query::*;
 pub use kernel::DamagedRoot;
@@ -123,7 +123,7 @@ pub use limits::{EmbedLimits, Limits, check_limit};
 pub use model_call::{DocumentPiece, ModelCallEndRecord, ModelCallRecord};
 pub use received::Received;
 pub use record::*;
-pub use rendered::{Asked, NotAsked, Rendered, Transform, TransformFailure};
+pub use rendered::{Rendered, Transform, TransformAttempt, TransformFailure, TransformSkipped};
 pub use role::{HolderName, Role};
 pub use state::Kernel;
 pub use submission::{FrozenPart, HostAction, Submission, find_conflict};

@@ -36,7 +36,7 @@ macro_rules! limits_table {
             /// The keys of this table in the settings file.
             pub const KEYS: &'static [&'static str] = &[$( stringify!($field), )*];
 
-            /// The same keys with what is said of each, in lines.
+            /// The same keys with their descriptions, in lines.
             pub const HELP: &'static [(&'static str, &'static [&'static str])] =
                 &[$( (stringify!($field), &[$( $doc, )*]), )*];
 
@@ -79,7 +79,7 @@ limits_table! {
         id_bytes_max: usize = KIB, 64..;
         /// URIs in params and messages. Those of channels have at most 2,048 bytes whatever this says.
         uri_bytes_max: usize = 8 * KIB, 64..;
-        /// Titles of sessions, whoever gives them.
+        /// Titles of sessions, given by users, clients or agents.
         title_bytes_max: usize = 4 * KIB, 16..;
         /// A message without the bodies embedded in it: its text, and what its attachments say beside their data.
         message_bytes_max: usize = MIB, 1_024..;

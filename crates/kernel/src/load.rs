@@ -4,7 +4,7 @@
 use wire::ChannelUri;
 
 use crate::journal_query::Query;
-use crate::pause::{HandlerAnswers, Load, Unread};
+use crate::pause::{HandlerAnswers, Load, NotLoaded};
 use crate::state::Kernel;
 use crate::telemetry;
 
@@ -59,9 +59,9 @@ fn need_channel_within(
         return Ok(false);
     }
     match answers.find(|query| matches!(query, Query::Channel { uri: asked, .. } if asked == uri)) {
-        Some((_, Err(failed))) => Err(Unread::Failed(failed.clone())),
+        Some((_, Err(failed))) => Err(NotLoaded::Failed(failed.clone())),
         Some((_, Ok(_))) => Ok(false),
-        None => Err(Unread::Read(vec![Query::Channel {
+        None => Err(NotLoaded::Read(vec![Query::Channel {
             uri: uri.clone(),
             turns_max: turns,
             bytes_max,
@@ -90,12 +90,12 @@ pub(crate) fn need_all<T>(loads: impl Iterator<Item = Load<T>>) -> Load<Vec<T>> 
     for load in loads {
         match load {
             Ok(value) => known.push(value),
-            Err(Unread::Read(more)) => queries.extend(more),
-            Err(failed @ Unread::Failed(_)) => return Err(failed),
+            Err(NotLoaded::Read(more)) => queries.extend(more),
+            Err(failed @ NotLoaded::Failed(_)) => return Err(failed),
         }
     }
     match queries.is_empty() {
         true => Ok(known),
-        false => Err(Unread::Read(queries)),
+        false => Err(NotLoaded::Read(queries)),
     }
 }

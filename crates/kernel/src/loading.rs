@@ -6,16 +6,16 @@ use crate::follow_up::FollowUp;
 use crate::io::{Effect, ReadFailed, Ticket};
 use crate::journal_query::{Answer, Query, StoredChannel};
 use crate::plain;
-use crate::queries::{Answered, Waiter};
+use crate::queries::{AnswerMatch, Waiter};
 use crate::state::Step;
 use crate::sweep;
 
 /// The journal answered a question, or could not.
 pub(crate) fn finish_read(step: &mut Step, ticket: Ticket, answer: Result<Answer, ReadFailed>) {
     let (query, waiters) = match step.take_answered(ticket) {
-        Answered::Unknown => return, // answered before
-        Answered::Stale(query) => return step.effect(Effect::Read { ticket, query }),
-        Answered::For(query, waiters) => (query, waiters),
+        AnswerMatch::Unknown => return, // answered before
+        AnswerMatch::Stale(query) => return step.effect(Effect::Read { ticket, query }),
+        AnswerMatch::For(query, waiters) => (query, waiters),
     };
     let answer = take_in(step, &query, answer);
     for waiter in waiters {

@@ -12,7 +12,7 @@ use crate::customization;
 use crate::io::AgentFacts;
 use crate::journal_query::{Answer, Query};
 use crate::load::{need_all, need_channel};
-use crate::pause::{HandlerAnswers, Load, Unread};
+use crate::pause::{HandlerAnswers, Load, NotLoaded};
 use crate::refusal::Refusal;
 use crate::state::Kernel;
 
@@ -43,7 +43,9 @@ pub(crate) fn is_longer_than(message: &Value, bytes_max: usize) -> bool {
 
 pub(crate) fn too_large(kernel: &Kernel) -> Refusal {
     let most = kernel.limits().waiting_bytes_max;
-    Refusal(format!("what waits in a chat has at most {most} bytes"))
+    Refusal(format!(
+        "messages that wait in a chat have at most {most} bytes in all"
+    ))
 }
 
 /// A chat that a message refers to, and the turn its transcript is to end at.
@@ -115,7 +117,7 @@ fn choose_model(
     Ok(())
 }
 
-/// What its sender hears of a message for a model that is not there.
+/// The refusal of a message that names a model the agent does not have.
 fn unknown_model(agent: Option<&AgentFacts>, provider: &str) -> Refusal {
     let Some(agent) = agent.filter(|agent| !agent.hidden) else {
         return Refusal(format!("this host has no agent `{provider}` now"));
@@ -271,8 +273,8 @@ fn pin_attached_chats(
         match end_turn {
             Some(end_turn) => match find_turn(kernel, &chat, &end_turn, answers) {
                 Ok(Some(_)) => {}
-                Err(Unread::Failed(failed)) => return Err(Refusal(failed.to_string())),
-                Ok(None) | Err(Unread::Read(_)) => {
+                Err(NotLoaded::Failed(failed)) => return Err(Refusal(failed.to_string())),
+                Ok(None) | Err(NotLoaded::Read(_)) => {
                     return Err(Refusal(format!(
                         "`endTurn` names no completed turn of {chat}"
                     )));

@@ -10,10 +10,10 @@ use crate::bodies::UnstoredBody;
 use crate::changeset_work::{ChangesetOperation, OperationOutcome};
 use crate::client_file::ClientFile;
 use crate::file_task::{FileAnswer, FileRefusal, FileTask};
-use crate::hold::Hold;
+use crate::host_guard::HostGuard;
 use crate::io::{
-    Complete, Completed, Compose, Fetch, Fetched, MessageCheck, ModelChange, PeerId, ReadFailed,
-    SettingQuestion, WorkFailed,
+    CompletionAnswer, CompletionTask, ComposeTask, FetchTask, FetchedContent, MessageCheck,
+    ModelChange, PeerId, ReadFailed, SettingQuestion, WorkFailed,
 };
 use crate::journal_query::{Answer, Query};
 use crate::refusal::Refusal;
@@ -32,70 +32,70 @@ pub(crate) enum Pause {
     After(PeerId),
 }
 
-/// Why something cannot be known now: it must be read, or could not be.
+/// Why something is not loaded: it must be read first, or reading failed.
 #[derive(Debug)]
-pub(crate) enum Unread {
+pub(crate) enum NotLoaded {
     Read(Vec<Query>),
     Failed(ReadFailed),
 }
 
-/// What is known, or why not.
-pub(crate) type Load<T> = Result<T, Unread>;
+/// Something loaded, or why it is not.
+pub(crate) type Load<T> = Result<T, NotLoaded>;
 
 /// Why the handler of a request ends before it changes anything.
-pub(crate) enum Stop {
+pub(crate) enum RequestStop {
     Pause(Pause),
     /// The request is answered with this error.
     Fail(RpcError),
 }
 
 /// Why the handler of an action ends before it changes anything.
-pub(crate) enum StopAction {
+pub(crate) enum ActionStop {
     Pause(Pause),
-    /// The sender hears why.
+    /// The sender gets the reason.
     Refuse(Refusal),
 }
 
-impl From<Pause> for Stop {
+impl From<Pause> for RequestStop {
     fn from(pause: Pause) -> Self {
         Self::Pause(pause)
     }
 }
 
-impl From<RpcError> for Stop {
+impl From<RpcError> for RequestStop {
     fn from(error: RpcError) -> Self {
         Self::Fail(error)
     }
 }
 
-impl From<Unread> for Stop {
-    fn from(unread: Unread) -> Self {
+impl From<NotLoaded> for RequestStop {
+    fn from(unread: NotLoaded) -> Self {
         match unread {
-            Unread::Read(queries) => Self::Pause(Pause::Read(queries)),
-            Unread::Failed(failed) => {
+            NotLoaded::Read(queries) => Self::Pause(Pause::Read(queries)),
+            NotLoaded::Failed(failed) => {
                 Self::Fail(RpcError::new(code::INTERNAL_ERROR, failed.to_string()))
             }
         }
     }
 }
 
-impl From<Pause> for StopAction {
+impl From<Pause> for ActionStop {
     fn from(pause: Pause) -> Self {
         Self::Pause(pause)
     }
 }
 
-impl From<Refusal> for StopAction {
+impl From<Refusal> for ActionStop {
     fn from(refusal: Refusal) -> Self {
         Self::Refuse(refusal)
     }
 }
 
-impl From<Unread> for StopAction {
-    fn from(unread: Unread) -> Self {
+impl From<NotLoaded> for ActionStop {
+    fn from(unread: NotLoaded) -> Self {
         match unread {
-            Unread::Read(queries) => Self::Pause(Pause::Read(queries)),
-            Unread::Failed(failed) => Self::Refuse(Refusal(failed.to_string())),
+            NotLoaded::Read(queries) => Self::Pause(Pause::Read(queries)),
+            NotLoaded::Failed(failed) => Self::Refuse(Refusal(failed.to_string())),
         }
     }
 }
@@ -103,11 +103,11 @@ impl From<Unread> for StopAction {
 /// Work of the host that a message waits for.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum HostWork {
-    Fetch(Fetch),
-    Complete(Box<Complete>),
+    Fetch(FetchTask),
+    Complete(Box<CompletionTask>),
     ChangeModels(Box<ModelChange>),
     StoreBodies(Vec<UnstoredBody>),
-    Compose(Box<Compose>),
+    Compose(Box<ComposeTask>),
     CheckMessage(Box<MessageCheck>),
     ListSettingValues(SettingQuestion),
     OperateChangeset(Box<ChangesetOperation>),
@@ -116,11 +116,11 @@ pub(crate) enum HostWork {
     CheckWorktree(Value),
 }
 
-/// How it ended.
+/// The result of host work.
 #[derive(Debug, Clone)]
-pub(crate) enum WorkDone {
-    Fetched(Result<Fetched, WorkFailed>),
-    Completed(Result<Completed, WorkFailed>),
+pub(crate) enum HostWorkResult {
+    Fetched(Result<FetchedContent, WorkFailed>),
+    Completed(Result<CompletionAnswer, WorkFailed>),
     /// What the peer is answered.
     ModelsChanged(Result<Value, WorkFailed>),
     BodiesStored(Result<StoredNames, WorkFailed>),
@@ -135,18 +135,18 @@ pub(crate) enum WorkDone {
     WorktreeChecked(Option<String>),
     ClientFileRead {
         file: ClientFile,
-        _hold: Hold,
+        _hold: HostGuard,
     },
 }
 
 /// Bodies that were stored: where their names belong.
 pub(crate) type StoredNames = Vec<(String, Digest)>;
 
-/// What was already asked for the sake of one message, and answered.
+/// The answers that the handler of one message has so far.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct HandlerAnswers {
     reads: Vec<(Query, Result<Answer, ReadFailed>)>,
-    work: Vec<WorkDone>,
+    work: Vec<HostWorkResult>,
 }
 
 impl HandlerAnswers {
@@ -154,15 +154,15 @@ impl HandlerAnswers {
         self.reads.push((query, answer));
     }
 
-    pub(crate) fn add_work(&mut self, done: WorkDone) {
+    pub(crate) fn add_work(&mut self, done: HostWorkResult) {
         self.work.push(done);
     }
 
     /// The answer to a query; a pause to ask it if it was not asked yet.
     pub(crate) fn read(&self, query: Query) -> Load<&Answer> {
         match self.find(|asked| *asked == query) {
-            None => Err(Unread::Read(vec![query])),
-            Some((_, Err(failed))) => Err(Unread::Failed(failed.clone())),
+            None => Err(NotLoaded::Read(vec![query])),
+            Some((_, Err(failed))) => Err(NotLoaded::Failed(failed.clone())),
             Some((_, Ok(answer))) => Ok(answer),
         }
     }
@@ -179,66 +179,66 @@ impl HandlerAnswers {
         reads.filter(|(query, _)| wanted(query)).count()
     }
 
-    pub(crate) fn fetched(&self) -> Option<&Result<Fetched, WorkFailed>> {
+    pub(crate) fn fetch_result(&self) -> Option<&Result<FetchedContent, WorkFailed>> {
         self.work.iter().rev().find_map(|done| match done {
-            WorkDone::Fetched(fetched) => Some(fetched),
+            HostWorkResult::Fetched(fetched) => Some(fetched),
             _ => None,
         })
     }
 
-    pub(crate) fn stored(&self) -> Option<&Result<StoredNames, WorkFailed>> {
+    pub(crate) fn store_result(&self) -> Option<&Result<StoredNames, WorkFailed>> {
         self.work.iter().rev().find_map(|done| match done {
-            WorkDone::BodiesStored(stored) => Some(stored),
+            HostWorkResult::BodiesStored(stored) => Some(stored),
             _ => None,
         })
     }
 
-    pub(crate) fn composed(&self) -> Option<&Result<Box<Submission>, WorkFailed>> {
+    pub(crate) fn compose_result(&self) -> Option<&Result<Box<Submission>, WorkFailed>> {
         self.work.iter().rev().find_map(|done| match done {
-            WorkDone::Composed(composed) => Some(composed),
+            HostWorkResult::Composed(composed) => Some(composed),
             _ => None,
         })
     }
 
-    /// What came of asking the client for a file; `None` if it was not asked yet.
+    /// The client's answer about a file; `None` if it was not asked yet.
     pub(crate) fn client_file(&self, uri: &str) -> Option<&ClientFile> {
         self.work.iter().find_map(|done| match done {
-            WorkDone::ClientFileRead { file, .. } if file.uri == uri => Some(file),
+            HostWorkResult::ClientFileRead { file, .. } if file.uri == uri => Some(file),
             _ => None,
         })
     }
 
-    pub(crate) fn models_changed(&self) -> Option<&Result<Value, WorkFailed>> {
+    pub(crate) fn model_change_result(&self) -> Option<&Result<Value, WorkFailed>> {
         self.work.iter().rev().find_map(|done| match done {
-            WorkDone::ModelsChanged(changed) => Some(changed),
+            HostWorkResult::ModelsChanged(changed) => Some(changed),
             _ => None,
         })
     }
 
-    pub(crate) fn message_checked(&self) -> Option<&Result<Value, WorkFailed>> {
+    pub(crate) fn message_check_result(&self) -> Option<&Result<Value, WorkFailed>> {
         self.work.iter().rev().find_map(|done| match done {
-            WorkDone::MessageChecked(checked) => Some(checked),
+            HostWorkResult::MessageChecked(checked) => Some(checked),
             _ => None,
         })
     }
 
     pub(crate) fn setting_values(&self) -> Option<&Result<Vec<Value>, WorkFailed>> {
         self.work.iter().rev().find_map(|done| match done {
-            WorkDone::SettingValues(values) => Some(values),
+            HostWorkResult::SettingValues(values) => Some(values),
             _ => None,
         })
     }
 
-    pub(crate) fn operated(&self) -> Option<&OperationOutcome> {
+    pub(crate) fn operation_result(&self) -> Option<&OperationOutcome> {
         self.work.iter().rev().find_map(|done| match done {
-            WorkDone::Operated(outcome) => Some(outcome),
+            HostWorkResult::Operated(outcome) => Some(outcome),
             _ => None,
         })
     }
 
-    pub(crate) fn watch_begun(&self) -> Option<&Result<ChannelUri, FileRefusal>> {
+    pub(crate) fn watch_result(&self) -> Option<&Result<ChannelUri, FileRefusal>> {
         self.work.iter().rev().find_map(|done| match done {
-            WorkDone::WatchBegun(begun) => Some(begun),
+            HostWorkResult::WatchBegun(begun) => Some(begun),
             _ => None,
         })
     }
@@ -246,21 +246,21 @@ impl HandlerAnswers {
     /// Why a worktree would be kept; `None` if it was not looked at yet.
     pub(crate) fn worktree_check(&self) -> Option<&Option<String>> {
         self.work.iter().rev().find_map(|done| match done {
-            WorkDone::WorktreeChecked(kept) => Some(kept),
+            HostWorkResult::WorktreeChecked(kept) => Some(kept),
             _ => None,
         })
     }
 
-    pub(crate) fn files_used(&self) -> Option<&Result<FileAnswer, FileRefusal>> {
+    pub(crate) fn file_result(&self) -> Option<&Result<FileAnswer, FileRefusal>> {
         self.work.iter().rev().find_map(|done| match done {
-            WorkDone::FilesUsed(used) => Some(used),
+            HostWorkResult::FilesUsed(used) => Some(used),
             _ => None,
         })
     }
 
-    pub(crate) fn completed(&self) -> Option<&Result<Completed, WorkFailed>> {
+    pub(crate) fn completion_result(&self) -> Option<&Result<CompletionAnswer, WorkFailed>> {
         self.work.iter().rev().find_map(|done| match done {
-            WorkDone::Completed(completed) => Some(completed),
+            HostWorkResult::Completed(completed) => Some(completed),
             _ => None,
         })
     }

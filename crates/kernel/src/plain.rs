@@ -21,7 +21,7 @@ pub(crate) struct NewPlainChannel {
     pub private: Object,
 }
 
-/// Makes a channel. Nothing can go wrong here: whoever calls made sure that the URI is free and that it can be written.
+/// Makes a channel. The caller has checked that the URI is free and that it can be written, so this cannot fail.
 pub(crate) fn create_channel(step: &mut Step, new: NewPlainChannel) {
     let session = new.session.map(|uri| {
         let id = step.id_of(&uri);

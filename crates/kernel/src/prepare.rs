@@ -6,13 +6,14 @@ use wire::action::ChatAction;
 use wire::{Action, ChannelUri, Object};
 
 use crate::bodies::{
-    self, Data, InlineBudget, SentAction, UnstoredBody, clip_content, detach_message, detach_result,
+    self, BodyData, InlineBudget, SentAction, UnstoredBody, clip_content, detach_message,
+    detach_result,
 };
 use crate::client_file::{ClientFile, ClientFileError};
 use crate::customization::switched_off;
-use crate::io::{Compose, MessagePlace};
+use crate::io::{ComposeTask, MessageContext};
 use crate::message;
-use crate::pause::{HandlerAnswers, HostWork, Pause, StopAction};
+use crate::pause::{ActionStop, HandlerAnswers, HostWork, Pause};
 use crate::refusal::Refusal;
 use crate::state::Kernel;
 use crate::submission::Submission;
@@ -37,7 +38,7 @@ pub(crate) fn prepare(
     action: Action,
     (sent, client_id): (&SentAction, &str),
     answers: &HandlerAnswers,
-) -> Result<Prepared, StopAction> {
+) -> Result<Prepared, ActionStop> {
     let acts_on_call = matches!(
         verb,
         ChatAction::ToolCallConfirmed
@@ -97,7 +98,7 @@ fn prepare_submission(
     mut action: Action,
     (sent, principal): (&SentAction, Option<String>),
     answers: &HandlerAnswers,
-) -> Result<Prepared, StopAction> {
+) -> Result<Prepared, ActionStop> {
     let detached = sent.detached();
     let Some(Value::Object(sent)) = sent.without_bodies().get("message") else {
         return Err(Refusal::because("`message` is missing").into());
@@ -105,8 +106,8 @@ fn prepare_submission(
     let directories = directories_of(kernel, chat);
     let session = kernel.chat(chat).session();
     let attachment = |index: usize| detached.find(&format!("/message/attachments/{index}"));
-    let place = place_of(kernel, session, Some(chat), principal);
-    let mut submission = compose(kernel, place, &directories, sent, attachment, answers)?;
+    let context = message_context(kernel, session, Some(chat), principal);
+    let mut submission = compose(kernel, context, &directories, sent, attachment, answers)?;
     // In an idle chat it begins a turn of its own, and is what any other message is (G-08).
     let steers = kernel.chat(chat).active_turn_id().is_some();
     if steers
@@ -138,14 +139,14 @@ fn prepare_submission(
 }
 
 /// Where a message is typed: in a chat, or as the first of one.
-pub(crate) fn place_of(
+pub(crate) fn message_context(
     kernel: &Kernel,
     session: &ChannelUri,
     chat: Option<&ChannelUri>,
     principal: Option<String>,
-) -> MessagePlace {
+) -> MessageContext {
     let found = kernel.find_session(session);
-    MessagePlace {
+    MessageContext {
         provider: found.map_or_else(String::new, |found| found.state().provider.clone()),
         session: session.clone(),
         chat: chat.cloned(),
@@ -158,17 +159,17 @@ pub(crate) fn place_of(
 /// `detached` finds one by the index of its attachment.
 pub(crate) fn compose<'a>(
     kernel: &Kernel,
-    place: MessagePlace,
+    context: MessageContext,
     working_directories: &[String],
     sent: &Object,
-    detached: impl Fn(usize) -> Option<&'a Data>,
+    detached: impl Fn(usize) -> Option<&'a BodyData>,
     answers: &HandlerAnswers,
-) -> Result<Submission, StopAction> {
+) -> Result<Submission, ActionStop> {
     if compositor::is_plain(sent) {
         return Ok(Submission::plain(sent.clone()));
     }
-    let left_bytes = inline_bytes_left(kernel, &place.session);
-    match answers.composed() {
+    let left_bytes = inline_bytes_left(kernel, &context.session);
+    match answers.compose_result() {
         Some(Err(failed)) => return Err(Refusal(failed.to_string()).into()),
         Some(Ok(submission)) if submission.inline_bytes <= left_bytes => {
             return Ok((**submission).clone());
@@ -180,8 +181,8 @@ pub(crate) fn compose<'a>(
     let attachments = sent.get("attachments").and_then(Value::as_array);
     let bodies = (0..attachments.map_or(0, Vec::len))
         .filter_map(|index| Some((index, detached(index)?.clone())));
-    Err(Pause::Work(HostWork::Compose(Box::new(Compose {
-        place,
+    Err(Pause::Work(HostWork::Compose(Box::new(ComposeTask {
+        context,
         message: sent.clone(),
         detached: bodies.collect(),
         client_files,
@@ -236,7 +237,7 @@ fn prepare_message(
     field: &str,
     sent: &SentAction,
     answers: &HandlerAnswers,
-) -> Result<Prepared, StopAction> {
+) -> Result<Prepared, ActionStop> {
     let Some(Value::Object(message)) = action.body.get_mut(field) else {
         return Ok(leave_unchanged(action)); // none is a message, too
     };
@@ -258,7 +259,7 @@ fn prepare_result(
     kernel: &Kernel,
     mut action: Action,
     answers: &HandlerAnswers,
-) -> Result<Prepared, StopAction> {
+) -> Result<Prepared, ActionStop> {
     let bodies = match action.body.get_mut("result") {
         Some(Value::Object(result)) => detach_result(result, kernel.limits().inline_result_bytes),
         _ => Vec::new(),
@@ -284,11 +285,11 @@ fn fill_stored_refs(
     mut action: Action,
     bodies: Vec<UnstoredBody>,
     answers: &HandlerAnswers,
-) -> Result<Action, StopAction> {
+) -> Result<Action, ActionStop> {
     if bodies.is_empty() {
         return Ok(action);
     }
-    let names = match answers.stored() {
+    let names = match answers.store_result() {
         None => return Err(Pause::Work(HostWork::StoreBodies(bodies)).into()),
         Some(Err(failed)) => return Err(Refusal(failed.to_string()).into()),
         Some(Ok(names)) => names,

@@ -1,4 +1,4 @@
-//! `root/progress`: how a long creation goes on, for the client that asked to hear of it, under its token.
+//! `root/progress`: progress of a long creation, sent to the client that gave a progress token.
 //!
 //! Promises: what is reported never falls; the last report says that it is done, and nothing follows it. It is not repeated after a
 //! reconnect.
@@ -45,10 +45,10 @@ pub(crate) fn finish(step: &mut Step, session: &ChannelUri) {
 
 fn send(step: &mut Step, report: &ProgressReport, total: Option<i64>, message: Option<&str>) {
     let Some(peer) = step.peers().peer_of(&report.client_id) else {
-        return; // whoever asked is gone
+        return; // the client that asked is gone
     };
     let Some(generation) = step.ready(peer).map(|ready| ready.generation) else {
-        return; // it has not said yet which version it speaks, so nothing is sent to it
+        return; // it has not negotiated a version yet, so nothing can be sent to it
     };
     let mut params = json!({
         "channel": ChannelUri::root().as_str(),

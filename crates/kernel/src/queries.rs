@@ -43,8 +43,8 @@ pub(crate) enum Waiter {
     Sweep,
 }
 
-/// What came of an answer.
-pub(crate) enum Answered {
+/// Which query an answer belongs to.
+pub(crate) enum AnswerMatch {
     /// Nobody asked, or it was answered before.
     Unknown,
     /// What it says may not be true any more: it is to be asked again.
@@ -101,14 +101,14 @@ impl Queries {
         ticket: Ticket,
         seq: Seq,
         hidden_seq: impl Fn(ChannelId) -> Seq,
-    ) -> Answered {
+    ) -> AnswerMatch {
         let Some(read) = self.reads.get_mut(&ticket) else {
-            return Answered::Unknown;
+            return AnswerMatch::Unknown;
         };
         if read.epoch != self.epoch || read.is_old(&hidden_seq) {
             read.epoch = self.epoch;
             read.at = seq;
-            return Answered::Stale(read.query.clone());
+            return AnswerMatch::Stale(read.query.clone());
         }
         let Some(OpenQuery { query, waiters, .. }) = self.reads.remove(&ticket) else {
             unreachable!("it was found above");
@@ -122,7 +122,7 @@ impl Queries {
             let loading = self.loading.remove(uri);
             assert_eq!(loading, Some(ticket), "a channel is read once at a time");
         }
-        Answered::For(query, waiters)
+        AnswerMatch::For(query, waiters)
     }
 
     pub(crate) fn start_work(&mut self, peer: PeerId) -> Ticket {
@@ -193,26 +193,26 @@ mod tests {
         assert!(sent.is_some());
         let (second, sent) = queries.ask(query.clone(), Waiter::Peer(PeerId(2)), Seq(5), never);
         assert!(sent.is_none() && first == second);
-        // Turns were hidden: whoever asks now asks anew, and the old answer does not count.
+        // Turns were hidden: later callers send a new query, and the old answer is discarded.
         let hidden = |_| Seq(6);
         let (third, _) = queries.ask(query.clone(), Waiter::Sweep, Seq(6), hidden);
         assert_ne!(first, third);
         assert!(matches!(
             queries.answer(first, Seq(7), hidden),
-            Answered::Stale(_)
+            AnswerMatch::Stale(_)
         ));
         queries.outdate();
         assert!(matches!(
             queries.answer(third, Seq(7), hidden),
-            Answered::Stale(_)
+            AnswerMatch::Stale(_)
         ));
-        let Answered::For(asked, waiters) = queries.answer(third, Seq(7), hidden) else {
+        let AnswerMatch::For(asked, waiters) = queries.answer(third, Seq(7), hidden) else {
             panic!("it was asked again");
         };
         assert_eq!((asked, waiters.len()), (query, 1));
         assert!(matches!(
             queries.answer(third, Seq(7), never),
-            Answered::Unknown
+            AnswerMatch::Unknown
         ));
     }
 }

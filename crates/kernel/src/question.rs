@@ -211,7 +211,7 @@ pub(crate) fn ask_user(step: &mut Step, uri: &ChannelUri, ask: u64, request: Inp
     }
 }
 
-/// A client answers a question: the agent that waits for it is told.
+/// A client answers a question: the answer goes to the agent that waits for it.
 pub(crate) fn answer(step: &mut Step, uri: &ChannelUri, action: Action, sender: &Sender) {
     let id = action.text("requestId").unwrap_or("").to_owned();
     let response = match action.text("response") {
@@ -229,7 +229,7 @@ pub(crate) fn answer(step: &mut Step, uri: &ChannelUri, action: Action, sender: 
     };
     let run = step.chat(uri).run();
     let asked = run.and_then(|run| Some((run.id(), run.find_question(&id)?)));
-    // A question of a run that is gone was asked by nobody who could hear the answer.
+    // The run that asked is gone, so nothing waits for the answer.
     if let Some((run, ask)) = asked {
         let reply = AgentReply::Answered {
             ask,

@@ -6,7 +6,7 @@
 use wire::Incoming;
 
 use crate::bodies::DetachedBodies;
-use crate::hold::Hold;
+use crate::host_guard::HostGuard;
 use crate::limits::EmbedLimits;
 
 /// One message of a peer.
@@ -16,7 +16,7 @@ pub struct Received {
     /// What it took on the wire.
     pub bytes: usize,
     pub(crate) bodies: DetachedBodies,
-    pub(crate) hold: Hold,
+    pub(crate) hold: HostGuard,
 }
 
 impl Received {
@@ -26,12 +26,12 @@ impl Received {
             bodies: DetachedBodies::detach_from(&mut message, inline),
             message,
             bytes,
-            hold: Hold::default(),
+            hold: HostGuard::default(),
         }
     }
 
     /// The message with what the host holds for it.
-    pub fn held_by(self, hold: Hold) -> Self {
+    pub fn with_guard(self, hold: HostGuard) -> Self {
         Self { hold, ..self }
     }
 }

@@ -17,7 +17,7 @@ use crate::rendered::Rendered;
 
 /// The kinds of channel this host keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum StoredKind {
     Root,
     Session,
     Chat,
@@ -26,7 +26,7 @@ pub enum Kind {
     Terminal,
 }
 
-impl Kind {
+impl StoredKind {
     pub fn to_code(self) -> u8 {
         match self {
             Self::Root => 0,
@@ -108,7 +108,7 @@ impl BootWork {
 pub struct ChannelRecord {
     pub id: ChannelId,
     pub uri: ChannelUri,
-    pub kind: Kind,
+    pub kind: StoredKind,
     /// The session that a chat, a changeset, annotations or a terminal belong to.
     pub parent: Option<ChannelId>,
     pub head: Head,
@@ -229,7 +229,7 @@ pub struct ModelOutputRecord {
 /// One fact for the journal.
 #[derive(Debug, Clone)]
 pub enum Record {
-    /// A message, in the transaction of the action that brings it, before any agent hears of it (C-080).
+    /// A message, in the transaction of its action, before any agent gets it (C-080).
     Message(MessageRecord),
     /// A message that waited began a turn or steered one.
     MessageStarted {
@@ -349,5 +349,5 @@ pub struct Boot {
     pub root: Option<Bytes>,
     pub root_private: Bytes,
     /// Channels that boot has to look after.
-    pub boot_work: Vec<(ChannelUri, Kind, BootWork)>,
+    pub boot_work: Vec<(ChannelUri, StoredKind, BootWork)>,
 }

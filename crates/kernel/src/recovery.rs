@@ -1,4 +1,4 @@
-//! Whether the journal takes writes, and what is made good when it does again (G-15).
+//! Whether the journal takes writes, and what is caught up on when it does again (G-15).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -78,7 +78,7 @@ impl Recovery {
         self.postponed.push(task);
     }
 
-    /// An agent may go on talking for as long as the disk is full: its last word counts, and not more of them wait than this.
+    /// An agent may send news for as long as the disk is full: the newest is kept, and at most this many wait.
     fn forget_old_news(&mut self, newer: &SessionNews) {
         let is_old = |task: &BackgroundTask| match task {
             BackgroundTask::ApplyNews(news) => {
@@ -195,7 +195,7 @@ impl Recovery {
         self.failure = Some(why.to_owned());
     }
 
-    /// Writing works again. Returns what is to be made good.
+    /// Writing works again. Returns what must be caught up on.
     pub(crate) fn recover(&mut self) -> Vec<BackgroundTask> {
         self.failure = None;
         let interrupted = std::mem::take(&mut self.interrupted).into_iter();

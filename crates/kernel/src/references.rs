@@ -26,7 +26,7 @@ pub(crate) fn references_of(records: &[Record]) -> Vec<Record> {
             _ => continue,
         };
         let digests = content::digests_in(json);
-        // A turn tells types too: a fork shows it when the actions that told them before are long gone.
+        // Turns carry content types too: a fork shows a turn long after the actions that named the types are gone.
         let mut types = match digests.is_empty() {
             true => BTreeMap::new(),
             false => content::types_in(json),

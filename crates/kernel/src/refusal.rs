@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// Why an action is refused; its sender hears it (H-066).
+/// Why an action is refused, as its sender gets it (H-066).
 #[derive(Debug)]
 pub(crate) struct Refusal(pub String);
 

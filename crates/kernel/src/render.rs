@@ -16,13 +16,14 @@ use crate::ask_client::ask_client;
 use crate::io::{Effect, PeerId, RunId};
 use crate::refusal::Refusal;
 use crate::rendered::{
-    Asked, NotAsked, Rendered, Renderer, Rendering, RequestEnd, Transform, TransformFailure,
+    Rendered, Renderer, Rendering, RequestEnd, Transform, TransformAttempt, TransformFailure,
+    TransformSkipped,
 };
 use crate::requests::Purpose;
 use crate::state::{Kernel, Sender, Step};
 
 /// The one client that a render may go through.
-struct Owner {
+struct TransformClient {
     peer: PeerId,
     client_id: String,
     opt_in: OptIn,
@@ -60,7 +61,7 @@ pub(crate) fn opt_in(step: &mut Step, uri: &ChannelUri, action: &Action, sender:
     let listed = action.get("sections").and_then(Value::as_array);
     let listed = listed.into_iter().flatten().filter_map(Value::as_str);
     let sections: Vec<String> = listed.map(str::to_owned).collect();
-    let merged = ext::merged(&entry, &sections);
+    let merged = ext::merge_opt_in(&entry, &sections);
     if merged == entry {
         return step.answer_unchanged(uri, action, Some(sender));
     }
@@ -109,15 +110,15 @@ pub(crate) fn render_opening(step: &mut Step, session: &ChannelUri, before: Vec<
 fn transform(step: &mut Step, chat: &ChannelUri, author: Option<&str>, mut rendering: Rendering) {
     mark_restricted(step, chat, &mut rendering.before);
     let Some(owner) = owner_of(step, chat, author) else {
-        let outcome = Transform::NotAsked(NotAsked::NobodyOptedIn);
+        let outcome = Transform::NotAsked(TransformSkipped::NobodyOptedIn);
         return finish(step, rendering, BTreeMap::new(), outcome);
     };
     let wanted = rewritable(step, &owner.opt_in, &rendering.before);
     if wanted.is_empty() {
-        let outcome = Transform::NotAsked(NotAsked::NothingToRewrite);
+        let outcome = Transform::NotAsked(TransformSkipped::NothingToRewrite);
         return finish(step, rendering, BTreeMap::new(), outcome);
     }
-    let asked = Asked {
+    let asked = TransformAttempt {
         client_id: owner.client_id,
         method: owner.opt_in.carrier.method(),
         sections: wanted
@@ -150,7 +151,7 @@ fn to_params(section: &Section) -> (String, SystemMessageTransformSection) {
 
 /// The active client that started the turn if it opted in, else the first that did; who is not connected, or is older than the
 /// gate, is passed over (G-35).
-fn owner_of(kernel: &Kernel, chat: &ChannelUri, author: Option<&str>) -> Option<Owner> {
+fn owner_of(kernel: &Kernel, chat: &ChannelUri, author: Option<&str>) -> Option<TransformClient> {
     let session = kernel.session_of(chat).state();
     let author = author.and_then(|author| entry_of(session, author));
     let own = author.and_then(|entry| as_owner(kernel, entry));
@@ -158,7 +159,7 @@ fn owner_of(kernel: &Kernel, chat: &ChannelUri, author: Option<&str>) -> Option<
     own.or_else(|| entries.find_map(|entry| as_owner(kernel, entry)))
 }
 
-fn as_owner(kernel: &Kernel, entry: &Value) -> Option<Owner> {
+fn as_owner(kernel: &Kernel, entry: &Value) -> Option<TransformClient> {
     let client_id = entry["clientId"].as_str()?;
     let peer = kernel.peers().peer_of(client_id)?;
     let ready = kernel.ready(peer)?;
@@ -172,7 +173,7 @@ fn as_owner(kernel: &Kernel, entry: &Value) -> Option<Owner> {
     };
     let opt_in = ext::of_entry(entry).or_else(default)?;
     let client_id = client_id.to_owned();
-    (!opt_in.sections.is_empty()).then_some(Owner {
+    (!opt_in.sections.is_empty()).then_some(TransformClient {
         peer,
         client_id,
         opt_in,
@@ -202,11 +203,11 @@ fn mark_restricted(kernel: &Kernel, chat: &ChannelUri, sections: &mut [Section])
 /// The client that was asked to rewrite a render answered, or did not.
 pub(crate) fn finish_transform(
     step: &mut Step,
-    (rendering, asked): (Rendering, Asked),
+    (rendering, asked): (Rendering, TransformAttempt),
     reply: RequestEnd,
     ms: u64,
 ) {
-    let asked = Asked { ms, ..asked };
+    let asked = TransformAttempt { ms, ..asked };
     match rewritten_sections(step, &asked, reply) {
         Ok(rewritten) => {
             let outcome = Transform::Rewritten(asked);
@@ -222,7 +223,7 @@ pub(crate) fn finish_transform(
 /// What a client made of the sections it was asked for; what nobody asked for does not count.
 fn rewritten_sections(
     kernel: &Kernel,
-    asked: &Asked,
+    asked: &TransformAttempt,
     reply: RequestEnd,
 ) -> Result<BTreeMap<String, String>, TransformFailure> {
     let value = match reply {
@@ -250,7 +251,7 @@ fn finish(
     rewritten: BTreeMap<String, String>,
     outcome: Transform,
 ) {
-    step.upkeep_mut().count_render(outcome.word());
+    step.upkeep_mut().count_render(outcome.outcome_name());
     let rendered = Rendered {
         chat: rendering.chat,
         turn_id: rendering.turn_id,

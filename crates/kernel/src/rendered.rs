@@ -1,4 +1,4 @@
-//! A render of the system prompt: what the sections were, who was asked to rewrite some of them, and what came of it.
+//! A render of the system prompt: what the sections were, which client was asked to rewrite some of them, and the result.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use agent_api::Section;
 use serde_json::Value;
 use wire::{ChannelUri, RpcError, Timestamp};
 
-use crate::hold::Hold;
+use crate::host_guard::HostGuard;
 use crate::ids::{ChannelId, RunId};
 
 /// One render that is done.
@@ -24,26 +24,26 @@ pub struct Rendered {
     pub transform: Transform,
 }
 
-/// What became of the sections on their way through a client.
+/// Whether a client rewrote sections, and if not, why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Transform {
-    NotAsked(NotAsked),
-    Rewritten(Asked),
-    PassedThrough(Asked, TransformFailure),
+    NotAsked(TransformSkipped),
+    Rewritten(TransformAttempt),
+    PassedThrough(TransformAttempt, TransformFailure),
 }
 
-/// Why nobody was asked.
+/// Why no client was asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum NotAsked {
+pub enum TransformSkipped {
     /// No active client that is connected opted in.
     NobodyOptedIn,
     /// Nothing that its owner opted in to is in this render and may leave the host.
     NothingToRewrite,
 }
 
-/// Who was asked for what, and how long it took to hear.
+/// Which client was asked to rewrite which sections, and how long its answer took.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
+pub struct TransformAttempt {
     pub client_id: String,
     pub method: &'static str,
     pub sections: Vec<String>,
@@ -79,18 +79,18 @@ impl Rendered {
 }
 
 impl Transform {
-    pub fn asked(&self) -> Option<&Asked> {
+    pub fn attempt(&self) -> Option<&TransformAttempt> {
         match self {
             Self::NotAsked(_) => None,
             Self::Rewritten(asked) | Self::PassedThrough(asked, _) => Some(asked),
         }
     }
 
-    /// One word for it: what is counted and kept.
-    pub fn word(&self) -> &'static str {
+    /// The outcome's name in counters and in the journal.
+    pub fn outcome_name(&self) -> &'static str {
         match self {
-            Self::NotAsked(NotAsked::NobodyOptedIn) => "nobodyOptedIn",
-            Self::NotAsked(NotAsked::NothingToRewrite) => "nothingToRewrite",
+            Self::NotAsked(TransformSkipped::NobodyOptedIn) => "nobodyOptedIn",
+            Self::NotAsked(TransformSkipped::NothingToRewrite) => "nothingToRewrite",
             Self::Rewritten(_) => "rewritten",
             Self::PassedThrough(_, failure) => match failure {
                 TransformFailure::Timeout => "timeout",
@@ -130,7 +130,7 @@ pub(crate) enum RequestEnd {
         value: Value,
         bytes: usize,
         /// What the host keeps for the answer while anything of it is in memory.
-        hold: Hold,
+        hold: HostGuard,
     },
     Error(RpcError),
     Timeout,

@@ -7,7 +7,7 @@ use wire::Timestamp;
 
 use crate::client_file::ClientQuestion;
 use crate::io::{PeerId, RunId, Ticket};
-use crate::rendered::{Asked, Renderer, Rendering};
+use crate::rendered::{Renderer, Rendering, TransformAttempt};
 
 /// Requests that are out.
 #[derive(Default)]
@@ -25,7 +25,7 @@ pub(crate) struct Request {
 
 /// What its answer is for.
 pub(crate) enum Purpose {
-    Render(Box<(Rendering, Asked)>),
+    Render(Box<(Rendering, TransformAttempt)>),
     /// A message of the peer's waits for a file.
     ReadFile {
         ticket: Ticket,
@@ -47,7 +47,7 @@ impl Request {
         }
     }
 
-    /// Whether a message of the peer's waits for the answer: it must hear how the request ends, whatever happens.
+    /// Whether a message of the peer is parked until the answer comes: it must be resumed however the request ends.
     fn is_for_message(&self) -> bool {
         matches!(self.purpose, Purpose::ReadFile { .. })
     }
@@ -103,7 +103,7 @@ impl Requests {
                     Renderer::Run { run, .. } => Some(run),
                     _ => None,
                 },
-                // The peer's message waits for it: it must hear how the request ends.
+                // The peer's parked message must be resumed however the request ends.
                 Purpose::ReadFile { .. } => return true,
                 Purpose::AnswerHost { .. } => None,
             };
@@ -135,7 +135,7 @@ mod tests {
             turn_id: None,
             before: Vec::new(),
         };
-        let asked = Asked {
+        let asked = TransformAttempt {
             client_id: "ann".to_owned(),
             method: "x",
             sections: Vec::new(),

@@ -1,4 +1,4 @@
-//! Watches of files (H-260 to H-262): each is a channel that tells what changed and keeps nothing.
+//! Watches of files (H-260 to H-262): each is a channel that reports changes and stores nothing.
 //!
 //! Promises: a watch ends when its last subscriber is gone, and when nobody subscribed to it for a while; what the host watches
 //! for a channel that is not there ends, too. A batch is never empty. One that does not hold everything says so, and the last one of a watch
@@ -19,7 +19,7 @@ const SCHEME: &str = "ahp-resource-watch";
 /// How long a watch waits for somebody to subscribe to it.
 const UNUSED_MS: u64 = 60_000;
 
-/// The host watches: this is the channel that tells of it.
+/// Creates the channel of a watch that the host has started.
 pub(crate) fn begin(step: &mut Step, uri: ChannelUri, task: &WatchTask) {
     let new = NewPlainChannel {
         uri: uri.clone(),
@@ -31,7 +31,7 @@ pub(crate) fn begin(step: &mut Step, uri: ChannelUri, task: &WatchTask) {
     step.wake_in(Timer::UnusedWatch { watch: uri }, UNUSED_MS);
 }
 
-/// What the last batch of a watch has in its `_meta`: why it ended. There is no other word for it (H-054).
+/// What the last batch of a watch has in its `_meta`: why it ended. The protocol has no field for it (H-054).
 const ENDED: &str = "greenroom.watchEnded";
 
 /// What a batch has in its `_meta` if it does not hold everything that changed.
@@ -41,7 +41,7 @@ const INCOMPLETE: &str = "greenroom.incomplete";
 pub(crate) fn report(step: &mut Step, watch: &ChannelUri, seen: SeenResources) {
     if step.find_plain(watch).is_none() {
         let watch = watch.clone();
-        return step.effect(Effect::EndWatch { watch }); // nobody can hear of it any more
+        return step.effect(Effect::EndWatch { watch }); // it has no channel any more
     }
     debug_assert!(!seen.changes.is_empty(), "a batch is never empty (H-261)");
     let mut fields = json!({"changes": {"items": seen.changes}});

@@ -6,9 +6,9 @@ use wire::{Id, RpcError};
 
 use crate::client_file::{ClientFile, ClientQuestion};
 use crate::follow_up::FollowUp;
-use crate::hold::Hold;
+use crate::host_guard::HostGuard;
 use crate::io::{Effect, PeerId, Ticket};
-use crate::pause::WorkDone;
+use crate::pause::HostWorkResult;
 use crate::render;
 use crate::rendered::RequestEnd;
 use crate::requests::{Purpose, Request};
@@ -21,7 +21,7 @@ pub(crate) fn answer(
     id: &Id,
     result: Result<Value, RpcError>,
     bytes: usize,
-    hold: Hold,
+    hold: HostGuard,
 ) {
     let request = match id {
         Id::Number(number) => number.as_u64(),
@@ -62,7 +62,7 @@ fn end(step: &mut Step, request: u64, reply: RequestEnd) {
     }
 }
 
-/// The host hears what a client said.
+/// Passes a client's answer to the host.
 fn answer_host(step: &mut Step, ask: u64, question: ClientQuestion, reply: RequestEnd) {
     let bytes_max = step.limits().client_file_bytes_max;
     let hold = hold_of(&reply);
@@ -71,10 +71,10 @@ fn answer_host(step: &mut Step, ask: u64, question: ClientQuestion, reply: Reque
 }
 
 /// What an answer takes of its connection's room until it is used.
-fn hold_of(reply: &RequestEnd) -> Hold {
+fn hold_of(reply: &RequestEnd) -> HostGuard {
     match reply {
         RequestEnd::Result { hold, .. } => hold.clone(),
-        RequestEnd::Error(_) | RequestEnd::Timeout | RequestEnd::PeerGone => Hold::default(),
+        RequestEnd::Error(_) | RequestEnd::Timeout | RequestEnd::PeerGone => HostGuard::default(),
     }
 }
 
@@ -85,7 +85,7 @@ fn finish_file(step: &mut Step, ticket: Ticket, uri: String, reply: RequestEnd) 
     let file = ClientFile::of_reply(uri, reply, bytes_max);
     // Nobody waits for it if its peer is gone.
     if let Some(peer) = step.end_work(ticket) {
-        let done = WorkDone::ClientFileRead { file, _hold: hold };
+        let done = HostWorkResult::ClientFileRead { file, _hold: hold };
         step.peers_mut().answer_work(peer, ticket, done);
         step.follow_up(FollowUp::ResumePeer(peer));
     }

@@ -112,7 +112,7 @@ fn needed_for_call(call: &Call) -> Role {
     }
 }
 
-/// Telemetry tells of the host, of all sessions, and in log lines of more than one can know.
+/// Telemetry covers the host and all sessions, and log lines may hold more than anybody can foresee.
 fn needed_for_channel(uri: &ChannelUri) -> Role {
     match telemetry::signal_of(uri) {
         Some(_) => Role::Owner,
@@ -136,7 +136,7 @@ fn needed_for_resource(call: &ResourceCall) -> Role {
 fn needed_for_action(action: ClientAction) -> Role {
     match action {
         ClientAction::Root(RootAction::ConfigChanged) => Role::Owner,
-        // Whatever changes a session is for whoever takes part in it.
+        // Everything that changes a session needs a member.
         ClientAction::Session(_)
         | ClientAction::Chat(_)
         | ClientAction::Changeset(_)

@@ -27,7 +27,7 @@ impl Role {
     }
 }
 
-/// Who is behind a connection, if it is not whoever has the host's own token.
+/// Who is behind a connection that does not use the host's own token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HolderName {
     /// A device of the people whose host it is.
@@ -39,7 +39,7 @@ pub enum HolderName {
 /// Who is behind a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ClientHolder {
-    /// Without one it is whoever has the host's own token.
+    /// None for the holder of the host's own token.
     pub(crate) name: Option<HolderName>,
     pub(crate) role: Role,
 }

@@ -5,7 +5,7 @@ use crate::follow_up::FollowUp;
 use crate::frame::Frame;
 use crate::inbox::finish_work;
 use crate::io::{Effect, Input, Timer};
-use crate::pause::{HandlerAnswers, WorkDone};
+use crate::pause::{HandlerAnswers, HostWorkResult};
 use crate::state::Step;
 use crate::tool_call::client_tool::time_out_client_tool;
 use crate::turn::agent::start_agent;
@@ -30,38 +30,38 @@ pub(crate) fn input(step: &mut Step, input: Input) {
         Input::Disconnected { peer } => clients::disconnect(step, peer),
         Input::Read { ticket, answer } => loading::finish_read(step, ticket, answer),
         Input::Completed { ticket, completed } => {
-            finish_work(step, ticket, WorkDone::Completed(completed));
+            finish_work(step, ticket, HostWorkResult::Completed(completed));
         }
         Input::ModelsChanged { ticket, changed } => {
             let answer = changed.map(|changed| agents::replace(step, *changed));
-            finish_work(step, ticket, WorkDone::ModelsChanged(answer));
+            finish_work(step, ticket, HostWorkResult::ModelsChanged(answer));
         }
         Input::Fetched { ticket, fetched } => {
-            finish_work(step, ticket, WorkDone::Fetched(fetched));
+            finish_work(step, ticket, HostWorkResult::Fetched(fetched));
         }
         Input::BodiesStored { ticket, stored } => {
-            finish_work(step, ticket, WorkDone::BodiesStored(stored));
+            finish_work(step, ticket, HostWorkResult::BodiesStored(stored));
         }
         Input::Composed { ticket, composed } => {
-            finish_work(step, ticket, WorkDone::Composed(composed));
+            finish_work(step, ticket, HostWorkResult::Composed(composed));
         }
         Input::MessageChecked { ticket, checked } => {
-            finish_work(step, ticket, WorkDone::MessageChecked(checked));
+            finish_work(step, ticket, HostWorkResult::MessageChecked(checked));
         }
         Input::SettingValues { ticket, values } => {
-            finish_work(step, ticket, WorkDone::SettingValues(values));
+            finish_work(step, ticket, HostWorkResult::SettingValues(values));
         }
         Input::FilesUsed { ticket, used } => {
-            finish_work(step, ticket, WorkDone::FilesUsed(used));
+            finish_work(step, ticket, HostWorkResult::FilesUsed(used));
         }
         Input::WatchBegun { ticket, begun } => {
-            finish_work(step, ticket, WorkDone::WatchBegun(begun));
+            finish_work(step, ticket, HostWorkResult::WatchBegun(begun));
         }
         Input::WorktreeChecked {
             ticket,
             kept_because,
         } => {
-            finish_work(step, ticket, WorkDone::WorktreeChecked(kept_because));
+            finish_work(step, ticket, HostWorkResult::WorktreeChecked(kept_because));
         }
         Input::ResourcesChanged { watch, seen } => resource_watch::report(step, &watch, seen),
         Input::AgentChanged(changed) => agents::replace_one(step, *changed),
@@ -87,7 +87,7 @@ pub(crate) fn input(step: &mut Step, input: Input) {
         } => ask_client::ask_for_host(step, ask, &client_id, question),
         Input::Changes(changes) => changesets::take(step, changes),
         Input::ChangesetOperated { ticket, outcome } => {
-            finish_work(step, ticket, WorkDone::Operated(outcome));
+            finish_work(step, ticket, HostWorkResult::Operated(outcome));
         }
         Input::TitleSuggested { chat, suggested } => {
             step.start_task(BackgroundTask::ReplaceTitle(chat, suggested));

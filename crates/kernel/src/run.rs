@@ -37,22 +37,22 @@ pub struct TurnRun {
     pub brief: Option<Bytes>,
     /// Where the turns before this one lie in the journal.
     pub history: HistoryAt,
-    /// What a resumed turn has said so far: its response parts.
+    /// The response parts of a resumed turn.
     pub said: Vec<Value>,
-    /// What a resumed turn said last of what it used.
+    /// The last usage that a resumed turn reported.
     pub usage: Option<Value>,
     /// The session has no title but the one it began with.
     pub untitled: bool,
     /// What the agent last noted about this chat.
     pub chat_notes: Option<Bytes>,
-    /// What the model's server refused in this chat, in the agent's words.
+    /// What the model's server refused in this chat, as the agent recorded it.
     pub refusals: Option<Bytes>,
     pub turn_id: String,
     /// The turn before this one, as the chat is now.
     pub last_turn_id: Option<String>,
     /// The turn that what this one spends counts to: its own, or that of the chat whose call started this worker (G-69).
     pub budget_turn: (ChannelId, String),
-    /// The user wants the agent to remember less before anything else; what was said with it.
+    /// The agent is to shorten its history first; the user's instructions for that.
     pub compact: Option<String>,
     /// Whether the message says something to the agent beside its commands.
     pub reaches_model: bool,
@@ -86,15 +86,15 @@ pub struct HistoryAt {
     pub before_n: u64,
     /// A side chat: what it was made from comes first, through this turn ([`Query::Context`]).
     pub context_n: Option<u64>,
-    /// Turns before this one are forgotten, but for what was said of them.
+    /// The summary that stands for earlier turns, if there is one.
     pub compacted: Option<Compacted>,
 }
 
-/// A model's view that was shortened: turns before a number are told in a few words, or not at all.
+/// A shortened history: turns before a number are replaced by a summary, or left out.
 #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct Compacted {
     pub from_n: u64,
-    /// How many rounds of the turn with that number are told so as well.
+    /// How many rounds of the turn with that number are summarised too.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub rounds: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -102,7 +102,7 @@ pub struct Compacted {
 }
 
 impl Compacted {
-    /// Whether all that it tells of lies before a number.
+    /// Whether everything it summarises lies before a number.
     pub(crate) fn is_before(&self, n: u64) -> bool {
         match self.rounds {
             0 => self.from_n <= n,

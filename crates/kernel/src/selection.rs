@@ -23,7 +23,7 @@ pub(crate) fn check(action: &Action) -> Result<(), Refusal> {
     }
 }
 
-/// A client chose for a session: recorded as it said it, and held where everyone may see it.
+/// Records a client's choice for a session as it was sent, where everyone may see it.
 pub(crate) fn select(step: &mut Step, uri: &ChannelUri, action: &Action, sender: &Sender) {
     debug_assert!(check(action).is_ok(), "what is recorded was checked");
     let extra = &step.session(uri).state().extra;

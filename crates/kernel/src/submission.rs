@@ -20,7 +20,7 @@ pub(crate) const REWIND_ALONE: &str = "/rewind without a number takes its own me
 pub struct HostAction {
     /// With its slash.
     pub name: String,
-    /// What was said with it, to the letter and in words.
+    /// The text that came with it, as typed and as words.
     pub raw: String,
     pub argv: Vec<String>,
 }
@@ -130,7 +130,7 @@ pub(crate) struct Submitted {
     /// that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing_model: Option<String>,
-    /// The agent is to remember less; what was said with it.
+    /// The agent is to shorten its history; the instructions that came with the command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compact: Option<String>,
 }
@@ -139,7 +139,7 @@ pub(crate) struct Submitted {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum CommandStep {
     Do(HostAction),
-    /// Done before the turn began: what is said of it.
+    /// Done before the turn began: the text that reports it.
     Done(String),
     Failed(String),
     /// What is left of it when the turn begins: files.

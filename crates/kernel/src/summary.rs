@@ -150,7 +150,7 @@ fn list_entry(chat: &ChatSummary) -> Value {
     entry
 }
 
-/// Only what changed, never what identifies; a field that went away is told as an empty text (H-099, H-102).
+/// Only what changed, never what identifies; a removed field is sent as an empty text (H-099, H-102).
 fn changes_between(before: &Object, after: &Object) -> Object {
     let identity = ["resource", "provider", "createdAt"];
     debug_assert!(

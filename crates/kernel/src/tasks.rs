@@ -7,7 +7,7 @@ use crate::background_task::BackgroundTask;
 use crate::host_command::{finish_branch, try_branch};
 use crate::io::{ReadFailed, Timer};
 use crate::load::need_channel;
-use crate::pause::{HandlerAnswers, Unread};
+use crate::pause::{HandlerAnswers, NotLoaded};
 use crate::queries::Waiter;
 use crate::state::Step;
 use crate::turn::end::end_without_agent;
@@ -21,8 +21,8 @@ pub(crate) fn run(step: &mut Step, task: BackgroundTask, answers: &HandlerAnswer
     let uri = task.channel().clone();
     let exists = match need_channel(step, &uri, answers) {
         Ok(exists) => Ok(exists),
-        Err(Unread::Failed(failed)) => Err(failed),
-        Err(Unread::Read(queries)) => {
+        Err(NotLoaded::Failed(failed)) => Err(failed),
+        Err(NotLoaded::Read(queries)) => {
             for query in queries {
                 step.ask(query, Waiter::Task(Box::new(task.clone())));
             }

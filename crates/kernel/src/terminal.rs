@@ -11,7 +11,7 @@ use wire::state::TerminalState;
 use wire::{Action, ActionKind, ChannelUri, Object};
 
 use crate::background_task::BackgroundTask;
-use crate::io::{Effect, RunId, ShownTerminalFacts, TerminalAct, TerminalStart, Timer, TypedText};
+use crate::io::{Effect, RunId, ShownTerminalFacts, TerminalStart, TerminalTask, Timer, TypedText};
 use crate::plain::{self, NewPlainChannel};
 use crate::state::{Kernel, Sender, Step};
 
@@ -40,7 +40,7 @@ pub(crate) fn create(step: &mut Step, new: NewTerminal) {
     (state.cols, state.rows) = (Some(start.columns), Some(start.rows));
     state.cwd.clone_from(&start.directory);
     make_channel(step, uri.clone(), state, new.chat);
-    act_outside(step, &uri, TerminalAct::Start(start));
+    act_outside(step, &uri, TerminalTask::Start(start));
 }
 
 /// A call of an agent runs a command in a terminal. One of a run that was stopped is not shown: it ends.
@@ -63,7 +63,7 @@ pub(crate) fn show(step: &mut Step, run: RunId, facts: ShownTerminalFacts) {
         Some((claim, found.session().clone(), chat.clone()))
     });
     let Some((claim, session, chat)) = place.filter(|_| step.unwritable().is_none()) else {
-        return act_outside(step, &uri, TerminalAct::Kill);
+        return act_outside(step, &uri, TerminalTask::Kill);
     };
     let mut state = TerminalState::new(&facts.title, claim);
     (state.cols, state.rows) = (Some(facts.columns), Some(facts.rows));
@@ -102,11 +102,11 @@ fn make_channel(
     step.note_changed(&uri);
 }
 
-/// What happened in a terminal. What cannot be written now is told when it can be.
+/// Records what happened in a terminal. What cannot be written now is recorded later.
 pub(crate) fn change(step: &mut Step, uri: &ChannelUri, changes: Vec<TerminalChange>) {
     if step.unwritable().is_some() {
         if step.recovery_mut().postpone_output(uri, changes) {
-            act_outside(step, uri, TerminalAct::Redraw);
+            act_outside(step, uri, TerminalTask::Redraw);
         }
         return;
     }
@@ -178,18 +178,18 @@ pub(crate) fn act_for_client(
         TerminalAction::Input => {
             let data = action.text("data").unwrap_or_default().to_owned();
             step.answer_unchanged(uri, &action, Some(sender));
-            act_outside(step, uri, TerminalAct::Write(TypedText(data)));
+            act_outside(step, uri, TerminalTask::Write(TypedText(data)));
         }
         TerminalAction::Resized => {
             let wanted = (action.integer("cols"), action.integer("rows"));
             step.act(uri, action, Some(sender));
             let (columns, rows) = (wanted.0.unwrap_or(0), wanted.1.unwrap_or(0));
             let real = (columns.clamp(1, COLUMNS_MAX), rows.clamp(1, ROWS_MAX));
-            // Everybody hears of the size that it really has (H-276).
+            // Everyone is sent the size that it really has (H-276).
             let fields = json!({"cols": real.0, "rows": real.1});
             step.act_as_host(uri, ActionKind::TerminalResized, fields);
             let (columns, rows) = real;
-            act_outside(step, uri, TerminalAct::Resize { columns, rows });
+            act_outside(step, uri, TerminalTask::Resize { columns, rows });
         }
         TerminalAction::Claimed => {
             step.act(uri, action, Some(sender));
@@ -197,7 +197,7 @@ pub(crate) fn act_for_client(
         }
         TerminalAction::Cleared => {
             step.act(uri, action, Some(sender));
-            act_outside(step, uri, TerminalAct::Clear);
+            act_outside(step, uri, TerminalTask::Clear);
         }
         TerminalAction::TitleChanged => {
             step.act(uri, action, Some(sender));
@@ -219,7 +219,7 @@ fn set_holder_outside(step: &mut Step, uri: &ChannelUri) {
         (Some("session"), None) => TerminalHolder::Chat,
         (Some(_) | None, _) => TerminalHolder::Client,
     };
-    act_outside(step, uri, TerminalAct::Hold(holder));
+    act_outside(step, uri, TerminalTask::Hold(holder));
 }
 
 /// A client is gone: what it holds goes back to its session after a while (G-56).
@@ -285,7 +285,7 @@ pub(crate) fn close_interrupted(step: &mut Step, uri: &ChannelUri) {
 
 /// Ends a terminal that is in memory: its process, its channel, its entry in the list.
 pub(crate) fn dispose(step: &mut Step, uri: &ChannelUri) {
-    act_outside(step, uri, TerminalAct::Kill);
+    act_outside(step, uri, TerminalTask::Kill);
     plain::end_channel(step, uri);
     change_list(step, |list| {
         list.retain(|entry| entry["resource"] != uri.as_str())
@@ -301,7 +301,7 @@ pub(crate) fn end_of_session(step: &mut Step, session: &ChannelUri) {
         .cloned()
         .collect::<Vec<_>>()
     {
-        act_outside(step, &uri, TerminalAct::Kill);
+        act_outside(step, &uri, TerminalTask::Kill);
     }
     let own: Vec<&str> = own.iter().map(ChannelUri::as_str).collect();
     change_list(step, |list| {
@@ -342,7 +342,7 @@ pub(crate) fn sync_list(step: &mut Step, uri: &ChannelUri) {
 }
 
 fn change_list(step: &mut Step, change: impl FnOnce(&mut Vec<Value>)) {
-    let before = listed(step);
+    let before = listed_terminals(step);
     let mut after = before.clone();
     change(&mut after);
     if after != before {
@@ -355,7 +355,7 @@ fn change_list(step: &mut Step, change: impl FnOnce(&mut Vec<Value>)) {
 }
 
 /// The terminals of the root's list.
-pub(crate) fn listed(kernel: &Kernel) -> Vec<Value> {
+pub(crate) fn listed_terminals(kernel: &Kernel) -> Vec<Value> {
     let list = kernel.channels().root().extra.get("terminals");
     list.and_then(Value::as_array).cloned().unwrap_or_default()
 }
@@ -364,7 +364,7 @@ fn terminal<'a>(kernel: &'a Kernel, uri: &ChannelUri) -> Option<&'a TerminalStat
     kernel.find_plain(uri)?.state().terminal()
 }
 
-fn act_outside(step: &mut Step, uri: &ChannelUri, act: TerminalAct) {
+fn act_outside(step: &mut Step, uri: &ChannelUri, act: TerminalTask) {
     let terminal = uri.clone();
     step.effect(Effect::Terminal { terminal, act });
 }

@@ -19,9 +19,9 @@ pub struct WatchTask {
 pub struct SeenResources {
     /// `ResourceChange`s, at least one.
     pub changes: Vec<Value>,
-    /// Some are not told: anything may have changed.
+    /// Some changes are missing from the list: anything may have changed.
     pub is_incomplete: bool,
-    /// Why nothing more will be told, for people.
+    /// Why the watch ended, for people.
     pub end: Option<String>,
 }
 

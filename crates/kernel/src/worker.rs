@@ -22,7 +22,7 @@ use crate::turn::start::begin_turn;
 /// The tool that starts workers and its kind, as clients see them.
 const TOOL_NAME: &str = "subagent";
 
-/// How much of a worker's last words goes into the result of its call; the rest is in its chat.
+/// How much of a worker's last answer goes into the result of its call; the rest is in its chat.
 const LAST_WORDS_BYTES: usize = 16 * 1_024;
 
 /// An agent wants a worker. Its URI must be free, also among chats that are not in memory (G-26).
@@ -51,7 +51,7 @@ fn turn_of_run(kernel: &Kernel, run: RunId) -> Option<(ChannelUri, String)> {
     Some((chat, turn_id))
 }
 
-/// A worker that cannot be started is a call that failed: the agent hears of it in any case.
+/// Fails the call of a worker that cannot be started: the agent is answered in any case.
 pub(crate) fn fail_start(step: &mut Step, run: RunId, call: u64, worker: &Worker, why: &str) {
     // A turn that is over waits for no worker.
     if let Some((parent, turn_id)) = turn_of_run(step, run)
@@ -234,7 +234,7 @@ pub(crate) fn fail_call_of(step: &mut Step, uri: &ChannelUri, why: &str) {
     }
 }
 
-/// The turn that these workers work for is over: whoever still works stops.
+/// Cancels the workers of a turn that is over.
 pub(crate) fn cancel(step: &mut Step, workers: Vec<ChannelUri>) {
     for chat in workers {
         if let Some(turn_id) = step.active_turn_id(&chat) {

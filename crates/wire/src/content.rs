@@ -65,7 +65,7 @@ impl Digest {
         match &name[..end] {
             // A reader of URIs would take these for steps in a path.
             "" | "." | ".." => self.uri(),
-            name => format!("{PREFIX}{self}/{}", percent::encoded_segment(name)),
+            name => format!("{PREFIX}{self}/{}", percent::encode_segment(name)),
         }
     }
 

@@ -12,7 +12,7 @@ pub fn path_of(uri: &str) -> Option<Vec<u8>> {
     if !path.starts_with('/') {
         return None;
     }
-    let path = percent::decoded(path)?;
+    let path = percent::decode(path)?;
     if path.contains(&0) {
         return None;
     }
@@ -33,7 +33,7 @@ pub fn path_of(uri: &str) -> Option<Vec<u8>> {
 
 /// The `file:` URI of an absolute path, which need not be text.
 pub fn uri_of(path: impl AsRef<[u8]>) -> String {
-    format!("file://{}", percent::encoded_path(path.as_ref()))
+    format!("file://{}", percent::encode_path(path.as_ref()))
 }
 
 #[cfg(test)]

@@ -1,18 +1,18 @@
 //! `mcp-resource://SERVER/URI`: something that can be read from an MCP server of a session, as messages refer to it (MC-13).
 
-use crate::percent::{decoded, encoded_word};
+use crate::percent::{decode, encode_word};
 
 const PREFIX: &str = "mcp-resource://";
 
 /// What an address of a server is called in a message. Neither part has a `/` once it is escaped.
 pub fn uri_of(server: &str, uri: &str) -> String {
-    format!("{PREFIX}{}/{}", encoded_word(server), encoded_word(uri))
+    format!("{PREFIX}{}/{}", encode_word(server), encode_word(uri))
 }
 
 /// The server and its address that a URI means.
 pub fn read(uri: &str) -> Option<(String, String)> {
     let (server, address) = uri.strip_prefix(PREFIX)?.split_once('/')?;
-    let decode = |text: &str| String::from_utf8(decoded(text)?).ok();
+    let decode = |text: &str| String::from_utf8(decode(text)?).ok();
     Some((decode(server)?, decode(address)?)).filter(|(server, _)| !server.is_empty())
 }
 

@@ -103,7 +103,7 @@ impl ChannelUri {
 
     /// The changeset of a turn, whatever its id holds.
     pub fn turn_changeset_of(session: &Self, turn_id: &str) -> Result<Self, UriError> {
-        let id = percent::encoded_word(turn_id);
+        let id = percent::encode_word(turn_id);
         Self::changeset_of(session, &format!("{TURN}{id}"))
     }
 
@@ -131,13 +131,13 @@ fn spell_turn(uri: &str) -> Cow<'_, str> {
     let Some(id) = name.strip_prefix(TURN) else {
         return Cow::Borrowed(uri);
     };
-    let id = percent::encoded_word(&decode_turn(id));
+    let id = percent::encode_word(&decode_turn(id));
     Cow::Owned(format!("{session}{CHANGESET}{TURN}{id}"))
 }
 
 /// What is no escaped text is meant as it is.
 fn decode_turn(id: &str) -> Cow<'_, str> {
-    let decoded = percent::decoded(id).and_then(|bytes| String::from_utf8(bytes).ok());
+    let decoded = percent::decode(id).and_then(|bytes| String::from_utf8(bytes).ok());
     decoded.map_or(Cow::Borrowed(id), Cow::Owned)
 }
 

@@ -21,7 +21,7 @@ impl fmt::Debug for FileFilter {
 impl Workspace {
     /// The same files, but for those that lists and searches are to leave out.
     #[must_use]
-    pub fn leaving_out(
+    pub fn excluding(
         &self,
         is_left_out: impl Fn(&RealLocation) -> bool + Send + Sync + 'static,
     ) -> Self {

@@ -48,7 +48,7 @@ pub struct ProjectReader {
 
 impl ProjectReader {
     /// One that reads no directory that may not be worked in, and goes no further up than the roots.
-    pub fn confined_to(confinement: Confinement) -> Self {
+    pub fn with_confinement(confinement: Confinement) -> Self {
         Self { confinement }
     }
 
@@ -165,9 +165,10 @@ mod tests {
         fs::write(root.join("project/CLAUDE.md"), "near").unwrap();
         fs::write(work.join("AGENTS.md"), "here").unwrap();
         fs::write(work.join("CLAUDE.md"), "here").unwrap();
-        let context =
-            ProjectReader::confined_to(Confinement::within(std::slice::from_ref(&root)).unwrap())
-                .read(&[uri_of(&work)]);
+        let context = ProjectReader::with_confinement(
+            Confinement::within(std::slice::from_ref(&root)).unwrap(),
+        )
+        .read(&[uri_of(&work)]);
         let near = root.join("project/CLAUDE.md").display().to_string();
         let far = root.join("AGENTS.md").display().to_string();
         assert_eq!(
@@ -190,8 +191,9 @@ mod tests {
         fs::write(outside.path().join("secret"), "secret").unwrap();
         std::os::unix::fs::symlink("../secret", work.join("AGENTS.md")).unwrap();
         std::os::unix::fs::symlink(outside.path().join("secret"), work.join("CLAUDE.md")).unwrap();
-        let reader =
-            ProjectReader::confined_to(Confinement::within(&[outside.path().to_owned()]).unwrap());
+        let reader = ProjectReader::with_confinement(
+            Confinement::within(&[outside.path().to_owned()]).unwrap(),
+        );
         let context = reader.read(&[uri_of(&work)]);
         assert!(instructions(&context).is_empty(), "{context:?}");
     }

@@ -29,7 +29,7 @@ pub trait ContentStore {
     fn body(&mut self, content_id: &str) -> Option<Vec<u8>>;
 
     /// The path of a copy of an attachment's body that tools can read.
-    fn staged(&mut self, part: &Part) -> Option<String>;
+    fn find_staged_copy(&mut self, part: &Part) -> Option<String>;
 
     /// Whether a mention names something that exists (G-42).
     fn entity(&mut self, kind: &str, target: &Object) -> bool;
@@ -49,7 +49,7 @@ impl ContentStore for EmptyStore {
         None
     }
 
-    fn staged(&mut self, _: &Part) -> Option<String> {
+    fn find_staged_copy(&mut self, _: &Part) -> Option<String> {
         None
     }
 
@@ -124,8 +124,8 @@ impl<S: ContentStore> Sources for WorkspaceSources<S> {
         self.store.entity(kind, target)
     }
 
-    fn staged(&mut self, part: &Part) -> Option<String> {
-        self.store.staged(part)
+    fn find_staged_copy(&mut self, part: &Part) -> Option<String> {
+        self.store.find_staged_copy(part)
     }
 
     fn fit_image(

@@ -174,7 +174,7 @@ fn nothing_is_discovered_completed_or_told_of_a_directory_outside() {
     );
     assert!(unconfined.catalogue.lookup("/leak").is_some());
 
-    let project = ProjectReader::confined_to(place.confinement.clone()).read(&directories);
+    let project = ProjectReader::with_confinement(place.confinement.clone()).read(&directories);
     assert!(project.instructions.is_empty(), "{project:?}");
     let both = [place.uris("root/project"), directories].concat();
     assert_eq!(completed_paths(&place.confinement, both), ["AGENTS.md"]);
@@ -182,7 +182,7 @@ fn nothing_is_discovered_completed_or_told_of_a_directory_outside() {
 
 /// What completions suggest once there is an index: all directories are walked before it counts.
 fn completed_paths(confinement: &Confinement, directories: Vec<String>) -> Vec<String> {
-    let discovery = DiscoveryCache::default().confined_to(confinement.clone());
+    let discovery = DiscoveryCache::default().with_confinement(confinement.clone());
     let completer = Completer::new(discovery);
     let request = CompletionRequest {
         brought: Vec::new(),

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
-use client::{Connection, Envelope, Events, Mirror, Reconnected, Target};
+use client::{Connection, Envelope, Events, HostTarget, Mirror, Reconnected};
 use serde_json::{Value, json};
 use testkit::rng::SeededRng;
 use tokio::time::timeout;
@@ -91,7 +91,7 @@ impl CheckedClient {
     }
 
     async fn connect(&mut self) -> Result<(Connection, Events)> {
-        let target = Target {
+        let target = HostTarget {
             url: self.urls.any_but(self.silent.as_deref(), &mut self.rng),
             token: Some(self.token.clone()),
         };

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
-use client::{Connection, Events, Target};
+use client::{Connection, Events, HostTarget};
 use host::accounts::{AccountAdmin, NewToken, Role};
 use postgres_server::PostgresServer;
 use tokio::time::interval;
@@ -192,7 +192,7 @@ async fn make_spaces(cluster: &Cluster, plan: ManySpacesPlan) -> Result<Vec<Stri
 /// Each node gets as many as the others, none of them relayed.
 async fn connect(cluster: &Cluster, index: usize, token: &str) -> Result<(Connection, Events)> {
     let node = cluster.nodes.get(index % NODES).context("a node")?;
-    let target = Target {
+    let target = HostTarget {
         url: node.url.clone(),
         token: Some(token.to_owned()),
     };

@@ -6,13 +6,12 @@ use std::time::Duration;
 use ahp::reducers::apply_action_to_annotations;
 use ahp::{Client, ClientEventStream, SubscriptionEvent};
 use ahp_types::actions::StateAction;
-use ahp_types::commands::CreateSessionParams;
 use ahp_types::state::{AnnotationsState, SnapshotState};
 use conformance::TestHost;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::published_client::ready;
+use crate::published_client::{create_session, ready};
 
 const SESSION: &str = "ahp-session:/annotated";
 const CHANNEL: &str = "ahp-session:/annotated/annotations";
@@ -82,19 +81,7 @@ async fn every_action_is_seen_alike_and_survives_a_restart() {
     let script = json!({"scenes": []});
     let host = TestHost::start(data.path(), &script).await;
     let maker = ready(&host, "maker").await;
-    let params = CreateSessionParams {
-        channel: SESSION.to_owned(),
-        meta: None,
-        provider: Some("scripted".to_owned()),
-        working_directories: None,
-        config: None,
-        active_client: None,
-        progress_token: None,
-    };
-    let _: Value = maker
-        .request("createSession", params)
-        .await
-        .expect("createSession");
+    create_session(&maker, SESSION).await;
     let mut ann = Reviewer::joins(&host, "ann").await;
     let mut bob = Reviewer::joins(&host, "bob").await;
     let entry = |id: &str| json!({"id": id, "text": {"markdown": format!("*{id}*")}});

@@ -8,15 +8,16 @@ use std::process::Command;
 use std::time::Duration;
 
 use ahp::reducers::{apply_action_to_changeset, apply_action_to_session};
-use ahp::{Client, ClientConfig, ClientError, ClientEventStream, SubscriptionEvent};
+use ahp::{Client, ClientError, ClientEventStream, SubscriptionEvent};
 use ahp_types::actions::{ChangesetFilesReviewChangedAction, StateAction};
 use ahp_types::state::{ChangesetState, SnapshotState};
-use ahp_ws::WebSocketTransport;
 use conformance::file_tree::read_tree;
 use conformance::native::{NativeHarness, SESSION, bash, ends};
 use serde_json::{Value, json};
 use testkit::{Answer, Call};
 use tokio::time::timeout;
+
+use crate::published_client::arrives;
 
 pub(crate) fn git(directory: &Path, args: &[&str]) -> String {
     let mut command = Command::new("git");
@@ -78,14 +79,7 @@ async fn do_everything(harness: &mut NativeHarness) -> String {
 }
 
 pub(crate) async fn connect(harness: &NativeHarness, name: &str) -> (Client, ClientEventStream) {
-    let url = &harness.host().url;
-    let transport = WebSocketTransport::connect(url).await.unwrap();
-    let client = Client::connect(transport, ClientConfig::default())
-        .await
-        .unwrap();
-    let versions = vec!["1.0.0".to_owned()];
-    let initialized = client.initialize(name.to_owned(), versions, Vec::new());
-    initialized.await.unwrap();
+    let client = arrives(&harness.host().url, name).await;
     let events = client.events();
     (client, events)
 }

@@ -3,13 +3,14 @@
 
 use std::time::Duration;
 
-use ahp::{Client, ClientConfig, SubscriptionEvent};
+use ahp::{Client, SubscriptionEvent};
 use ahp_types::actions::StateAction;
-use ahp_ws::WebSocketTransport;
 use conformance::native::{ChatClient, NativeHarness, SESSION, bash, calls_of, ends, texts_in};
 use serde_json::{Value, json};
 use testkit::{Answer, Call};
 use tokio::time::timeout;
+
+use crate::published_client::arrives;
 
 const DEADLINE: Duration = Duration::from_secs(60);
 
@@ -54,17 +55,7 @@ fn action(value: Value) -> StateAction {
 
 /// A published client that offers a tool and carries out what is asked of it.
 async fn bob_offers(harness: &NativeHarness, tools: Value) -> Client {
-    let transport = WebSocketTransport::connect(&harness.host().url)
-        .await
-        .unwrap();
-    let client = Client::connect(transport, ClientConfig::default())
-        .await
-        .unwrap();
-    let versions = vec!["1.0.0".to_owned()];
-    client
-        .initialize("bob".to_owned(), versions, Vec::new())
-        .await
-        .unwrap();
+    let client = arrives(&harness.host().url, "bob").await;
     client.subscribe(SESSION.to_owned()).await.unwrap();
     let chat = harness.ann.chat.as_str().to_owned();
     client.subscribe(chat).await.unwrap();

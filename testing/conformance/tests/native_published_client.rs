@@ -3,27 +3,18 @@
 use std::time::Duration;
 
 use ahp::reducers::{apply_action_to_chat, apply_action_to_session};
-use ahp::{Client, ClientConfig, SubscriptionEvent};
+use ahp::{Client, SubscriptionEvent};
 use ahp_types::actions::StateAction;
 use ahp_types::state::{ChatState, ResponsePart, SessionState, SnapshotState};
-use ahp_ws::WebSocketTransport;
 use conformance::native::{NativeHarness, SESSION};
 use serde_json::{Value, json};
 use testkit::{Answer, Call};
 use tokio::time::timeout;
 
+use crate::published_client;
+
 async fn arrives(harness: &NativeHarness) -> (Client, SessionState, ChatState) {
-    let transport = WebSocketTransport::connect(&harness.host().url)
-        .await
-        .unwrap();
-    let client = Client::connect(transport, ClientConfig::default())
-        .await
-        .unwrap();
-    let versions = vec!["1.0.0".to_owned()];
-    client
-        .initialize("bob".to_owned(), versions, Vec::new())
-        .await
-        .unwrap();
+    let client = published_client::arrives(&harness.host().url, "bob").await;
     let (session, chat) = snapshots(&client, harness).await;
     (client, session, chat)
 }

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use testkit::{Answer, CapturedRequest};
 
 const KEY: &str = "sk-of-the-wires-0123456789";
+const PICTURE: &str = "iVBORw0KGgo=";
 
 async fn start(wire: Wire) -> NativeHarness {
     let file = tempfile::NamedTempFile::new().unwrap();
@@ -212,10 +213,25 @@ async fn a_refusal_ends_the_turn_and_an_answer_that_is_too_long_does_not() {
     }
 }
 
+/// From now on the server refuses pictures: the chat goes on, and they are described. `stream` is what it answers otherwise.
+async fn check_goes_on_without_pictures(harness: &mut NativeHarness, wire: Wire, stream: String) {
+    let (status, words) = wire.refuses_pictures();
+    harness.model.behaves(move |request| {
+        match String::from_utf8_lossy(&request.body).contains(PICTURE) {
+            true => Answer::status(status, words),
+            false => Answer::raw(stream.clone()),
+        }
+    });
+    harness.ann.sends_message("and now?").await;
+    let turn = harness.ann.turn_over().await;
+    assert_eq!(turn["state"], "complete", "{wire:?}: {turn:#}");
+    let last = bodies(harness).pop().unwrap().to_string();
+    assert!(last.contains("file_attachment"), "{wire:?}: {last}");
+}
+
 /// A picture has the shape of its wire format, and is described when the server refuses it.
 #[tokio::test]
 async fn attachments_go_in_the_shapes_of_the_wire_format() {
-    const PICTURE: &str = "iVBORw0KGgo=";
     for wire in WIRES {
         let mut harness = start(wire).await;
         let stream = wire.stream(&Said::text("A cat."));
@@ -228,18 +244,7 @@ async fn attachments_go_in_the_shapes_of_the_wire_format() {
         harness.ann.turn_over().await;
         let sent = wire.conversation(&bodies(&harness)[0]);
         assert!(holds(&sent, &wire.picture(PICTURE)), "{wire:?}: {sent:#}");
-        let (status, words) = wire.refuses_pictures();
-        harness.model.behaves(move |request| {
-            match String::from_utf8_lossy(&request.body).contains(PICTURE) {
-                true => Answer::status(status, words),
-                false => Answer::raw(stream.clone()),
-            }
-        });
-        harness.ann.sends_message("and now?").await;
-        let turn = harness.ann.turn_over().await;
-        assert_eq!(turn["state"], "complete", "{wire:?}: {turn:#}");
-        let last = bodies(&harness).pop().unwrap().to_string();
-        assert!(last.contains("file_attachment"), "{wire:?}: {last}");
+        check_goes_on_without_pictures(&mut harness, wire, stream).await;
     }
 }
 
@@ -385,7 +390,6 @@ async fn what_came_last_is_blamed_for_a_refusal_in_a_later_round() {
 /// too.
 #[tokio::test]
 async fn pictures_of_results_are_seen_by_the_model() {
-    const PICTURE: &str = "iVBORw0KGgo=";
     for wire in WIRES {
         let mut harness = start(wire).await;
         let schema = json!({"type": "object", "properties": {}});
@@ -417,7 +421,6 @@ async fn pictures_of_results_are_seen_by_the_model() {
 /// A picture that the model reads is seen by it, and described once its server refuses it.
 #[tokio::test]
 async fn a_picture_file_is_seen_and_described_where_it_is_refused() {
-    const PICTURE: &str = "iVBORw0KGgo=";
     for wire in WIRES {
         let mut harness = start(wire).await;
         let bytes = b"\x89PNG\r\n\x1a\n";
@@ -434,17 +437,6 @@ async fn a_picture_file_is_seen_and_described_where_it_is_refused() {
         assert!(holds(&sent, &wire.picture(PICTURE)), "{wire:?}: {sent:#}");
 
         let stream = wire.stream(&Said::text("Fine."));
-        let (status, words) = wire.refuses_pictures();
-        harness.model.behaves(move |request| {
-            match String::from_utf8_lossy(&request.body).contains(PICTURE) {
-                true => Answer::status(status, words),
-                false => Answer::raw(stream.clone()),
-            }
-        });
-        harness.ann.sends_message("and now?").await;
-        let turn = harness.ann.turn_over().await;
-        assert_eq!(turn["state"], "complete", "{wire:?}: {turn:#}");
-        let last = bodies(&harness).pop().unwrap().to_string();
-        assert!(last.contains("file_attachment"), "{wire:?}: {last}");
+        check_goes_on_without_pictures(&mut harness, wire, stream).await;
     }
 }

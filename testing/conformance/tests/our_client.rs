@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use client::{
-    Connection, ConnectionEvent, HostLocator, Live, Mirror, Options, Resync, Target, Update,
+    Connection, ConnectionEvent, HostLocator, HostTarget, Live, Mirror, Options, Resync, Update,
     Updates,
 };
 use conformance::TestHost;
@@ -59,7 +59,7 @@ impl Line {
     }
 
     fn locator(&self) -> HostLocator {
-        HostLocator::from(Target {
+        HostLocator::from(HostTarget {
             url: format!("ws://{}/", self.address),
             token: None,
         })
@@ -133,7 +133,7 @@ fn is_back(update: &Update) -> bool {
 
 /// The chat as a new client gets it.
 async fn sent_to_an_unknown_client(host: &TestHost, chat: &ChannelUri) -> ChatState {
-    let target = Target {
+    let target = HostTarget {
         url: host.url.clone(),
         token: None,
     };

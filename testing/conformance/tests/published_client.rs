@@ -55,9 +55,20 @@ pub async fn ready(host: &TestHost, name: &str) -> Client {
     client
 }
 
-async fn create(client: &Client) -> (SessionState, ChatState) {
+/// A client of 1.0.0 that has subscribed to nothing yet.
+pub async fn arrives(url: &str, name: &str) -> Client {
+    let transport = WebSocketTransport::connect(url).await.unwrap();
+    let client = Client::connect(transport, ClientConfig::default());
+    let client = client.await.unwrap();
+    let versions = vec!["1.0.0".to_owned()];
+    let initialized = client.initialize(name.to_owned(), versions, Vec::new());
+    initialized.await.unwrap();
+    client
+}
+
+pub async fn create_session(client: &Client, uri: &str) {
     let params = CreateSessionParams {
-        channel: SESSION.to_owned(),
+        channel: uri.to_owned(),
         meta: None,
         provider: Some("scripted".to_owned()),
         working_directories: None,
@@ -69,6 +80,10 @@ async fn create(client: &Client) -> (SessionState, ChatState) {
         .request("createSession", params)
         .await
         .expect("createSession");
+}
+
+async fn create(client: &Client) -> (SessionState, ChatState) {
+    create_session(client, SESSION).await;
     open(client).await
 }
 

@@ -4,14 +4,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ahp::{Client, ClientConfig};
+use ahp::Client;
 use ahp_types::commands::{
     ContentEncoding, ResourceListResult, ResourceReadResult, ResourceResolveResult, ResourceType,
 };
 use ahp_types::errors::PermissionDeniedErrorData;
-use ahp_ws::WebSocketTransport;
 use conformance::TestHost;
 use serde_json::{Value, json};
+
+use crate::published_client::arrives;
 
 struct Fixture {
     _directory: tempfile::TempDir,
@@ -19,19 +20,6 @@ struct Fixture {
     outside: PathBuf,
     host: TestHost,
     client: Client,
-}
-
-async fn connect(host: &TestHost, id: &str) -> Client {
-    let transport = WebSocketTransport::connect(&host.url).await.unwrap();
-    let client = Client::connect(transport, ClientConfig::default())
-        .await
-        .unwrap();
-    let versions = vec!["1.0.0".to_owned()];
-    client
-        .initialize(id.to_owned(), versions, Vec::new())
-        .await
-        .unwrap();
-    client
 }
 
 async fn start(change: impl FnOnce(&mut host::Config, &Path)) -> Fixture {
@@ -43,7 +31,7 @@ async fn start(change: impl FnOnce(&mut host::Config, &Path)) -> Fixture {
     fs::write(outside.join("a"), "outside").unwrap();
     let scenes = json!({"scenes": []});
     let host = TestHost::start_with(&root, &scenes, |config| change(config, &outside)).await;
-    let client = connect(&host, "files").await;
+    let client = arrives(&host.url, "files").await;
     Fixture {
         _directory: directory,
         root,
@@ -389,7 +377,7 @@ async fn what_the_configuration_grants_is_granted_to_who_asks_until_it_is_taken_
     let read = f.ask("resourceRead", a.clone()).await.unwrap();
     assert_eq!(read["data"], "outside");
     assert_eq!(f.refused("resourceDelete", a.clone()).await, -32009);
-    let other = connect(&f.host, "other").await;
+    let other = arrives(&f.host.url, "other").await;
     assert_eq!(
         ask(&other, "resourceRead", a.clone()).await.unwrap_err().0,
         -32009

@@ -143,7 +143,7 @@ async fn a_collector_and_a_subscriber_hear_of_a_turn_and_not_what_was_said() {
         .await
         .expect("subscribe");
     assert!(result.snapshot.is_none(), "no state");
-    let target = client::Target {
+    let target = client::HostTarget {
         url: host.url.clone(),
         token: None,
     };

@@ -144,7 +144,7 @@ async fn a_model_gets_what_the_client_made_of_each_render() {
     harness.write("a.txt", "one\n");
     let session = wire::ChannelUri::parse(SESSION).unwrap();
     let counts = Arc::new(Counts(Mutex::new(0)));
-    let target = client::Target {
+    let target = client::HostTarget {
         url: harness.host().url.clone(),
         token: None,
     };
@@ -206,7 +206,7 @@ async fn a_model_gets_what_the_client_made_of_each_render() {
 #[tokio::test]
 async fn a_session_of_a_model_is_rendered_when_it_begins_and_nothing_waits_for_it() {
     let harness = NativeHarness::start().await;
-    let target = client::Target {
+    let target = client::HostTarget {
         url: harness.host().url.clone(),
         token: None,
     };

@@ -5,7 +5,7 @@
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 
-use client::{Connection, Target};
+use client::{Connection, HostTarget};
 use conformance::TestHost;
 use serde_json::{Value, json};
 use tracing_subscriber::fmt::MakeWriter;
@@ -63,7 +63,7 @@ async fn no_section_is_in_the_log() {
     std::fs::write(data.path().join("AGENTS.md"), "SECRET-BEFORE").unwrap();
     let script = json!({"scenes": [{"steps": [{"show_prompt": true}]}]});
     let host = TestHost::start(data.path(), &script).await;
-    let target = Target {
+    let target = HostTarget {
         url: host.url.clone(),
         token: None,
     };

@@ -93,7 +93,7 @@ async fn a_token_is_asked_for_and_used() {
     let (_running, declaration) = serve(directory.path(), &["--token", "secret"]).await;
     let server = McpServer::new(declaration, place(directory.path()));
     server.start();
-    server.settled().await;
+    server.wait_until_settled().await;
     let ServerState::TokenWanted(request) = server.state() else {
         panic!("{:?}", server.state());
     };
@@ -110,14 +110,14 @@ async fn a_token_is_asked_for_and_used() {
     };
     server.set_token(token("wrong"));
     server.start();
-    server.settled().await;
+    server.wait_until_settled().await;
     let ServerState::TokenWanted(request) = server.state() else {
         panic!("{:?}", server.state());
     };
     assert_eq!(request.reason, TokenReason::Expired);
     server.set_token(token("secret"));
     server.start();
-    server.settled().await;
+    server.wait_until_settled().await;
     assert_eq!(server.state(), ServerState::Ready);
     assert_eq!(
         text(&call(&server, "echo", json!({"text": "in"})).await.unwrap()),
@@ -132,7 +132,7 @@ async fn a_server_that_is_not_there_is_said_to_be() {
     drop(running);
     let server = McpServer::new(declaration, place(directory.path()));
     server.start();
-    server.settled().await;
+    server.wait_until_settled().await;
     let ServerState::Failed(McpError::Unreachable(why)) = server.state() else {
         panic!("{:?}", server.state());
     };

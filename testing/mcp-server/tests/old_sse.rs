@@ -125,7 +125,7 @@ async fn no_message_goes_to_another_origin() {
     let declaration = serve("https://elsewhere.example/messages").await;
     let server = McpServer::new(declaration, place(directory.path()));
     server.start();
-    server.settled().await;
+    server.wait_until_settled().await;
     let state = server.state();
     assert!(
         matches!(state, ServerState::Failed(McpError::Unreachable(_))),

@@ -235,7 +235,7 @@ async fn mc_2_a_server_is_told_when_the_working_directories_change() {
     server.set_roots(std::slice::from_ref(&first));
     server.stop();
     server.start();
-    server.settled().await;
+    server.wait_until_settled().await;
     let listed = call(&server, "roots", json!({})).await.unwrap();
     assert_eq!(text(&listed), first, "also if it was started since");
 }
@@ -291,7 +291,7 @@ async fn a_crash_is_mended_once() {
     assert_eq!(call(&server, "echo", json!({})).await, Err(fire));
     assert_eq!(count(), 2);
     server.start();
-    server.settled().await;
+    server.wait_until_settled().await;
     assert_eq!(server.state(), ServerState::Ready);
 }
 
@@ -300,7 +300,7 @@ async fn a_server_that_does_not_start_says_why() {
     let directory = tempfile::tempdir().unwrap();
     let server = McpServer::new(piped(&["--exits"]), place(directory.path()));
     server.start();
-    server.settled().await;
+    server.wait_until_settled().await;
     let words = "there is no database at db.example".to_owned();
     assert_eq!(server.state(), ServerState::Failed(McpError::Ended(words)));
 
@@ -311,7 +311,7 @@ async fn a_server_that_does_not_start_says_why() {
     *command = "no-such-program".to_owned();
     let server = McpServer::new(declaration, place(directory.path()));
     server.start();
-    server.settled().await;
+    server.wait_until_settled().await;
     let command = "no-such-program".to_owned();
     assert_eq!(
         server.state(),
@@ -329,7 +329,7 @@ async fn tr_5_what_a_server_says_of_its_secrets_is_blanked() {
     env.insert("API_KEY".to_owned(), "sk-very-secret".to_owned());
     let server = McpServer::new(declaration, place(directory.path()));
     server.start();
-    server.settled().await;
+    server.wait_until_settled().await;
     let words = "cannot sign in with ***".to_owned();
     assert_eq!(server.state(), ServerState::Failed(McpError::Ended(words)));
 }
@@ -355,7 +355,7 @@ async fn mc_1_a_server_that_refuses_for_another_reason_is_not_asked_again() {
     let declaration = piped(&switches.collect::<Vec<_>>());
     let server = McpServer::new(declaration, place(directory.path()));
     server.start();
-    server.settled().await;
+    server.wait_until_settled().await;
     let refused = McpError::Refused {
         code: -32603,
         message: "no key is set".to_owned(),

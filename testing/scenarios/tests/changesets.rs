@@ -1,7 +1,7 @@
 //! Changesets as channels: what is told whole and what file by file, reviews, many at once, and what becomes of them (H-285 to H-289).
 //! What published reducers make of it: `conformance::changeset_actions`.
 
-use kernel::{ChangedInTurn, ChangesInput, ChannelId, ComputedChangeset, Input, LookId};
+use kernel::{ChangesInput, ChannelId, ComputedChangeset, Input, LookId, TurnChangesReport};
 use serde_json::{Value, json};
 use testkit::{Scenario, ScenarioClient};
 use wire::ChannelUri;
@@ -140,7 +140,7 @@ fn a_client_may_watch_a_thousand_changesets_of_turns() {
     for n in 0..1_000 {
         let changeset = ChannelUri::changeset_of(&session, &format!("turn/t{n}")).unwrap();
         changesets.push(changeset.to_string());
-        let changed = ChangedInTurn {
+        let changed = TurnChangesReport {
             session: session.clone(),
             chat: ChannelId(1),
             changeset,
@@ -177,7 +177,7 @@ fn a_turn_of_which_nothing_is_known_says_why() {
     let ann = s.client("ann").opens_chat();
     let session = ChannelUri::parse(&ann.session()).unwrap();
     let uri = ChannelUri::changeset_of(&session, "turn/t").unwrap();
-    let mut changed = ChangedInTurn {
+    let mut changed = TurnChangesReport {
         session,
         chat: ChannelId(1),
         changeset: uri.clone(),
@@ -189,7 +189,7 @@ fn a_turn_of_which_nothing_is_known_says_why() {
         totals: None,
         look: None,
     };
-    let tell = |s: &mut Scenario, changed: &ChangedInTurn| {
+    let tell = |s: &mut Scenario, changed: &TurnChangesReport| {
         let changed = ChangesInput::FilesChanged(Box::new(changed.clone()));
         s.world().input(Input::Changes(changed));
         s.settles();

@@ -1,10 +1,11 @@
 //! Files that only the client which sends a message can read: it is asked before the message is recorded, what it answers is
 //! kept with the message, and whatever goes wrong costs the file and never the message.
 
-use host::journal::Journal as _;
-use kernel::{Answer, Limits, Query};
+use kernel::Limits;
 use serde_json::{Value, json};
 use testkit::{Kill, Scenario, ScenarioClient};
+
+use crate::commands::rows;
 
 const OPEN_FILE: &str = "vscode-remote://localhost/ws/a.txt";
 
@@ -38,24 +39,7 @@ fn answers(client: &ScenarioClient, text: &str) {
 
 /// What the references of a turn's message were resolved to when it was recorded.
 fn frozen(s: &Scenario, chat: &str, turn: &str) -> Vec<Value> {
-    let world = s.look();
-    let mut reader = world.memory.reader().unwrap();
-    let uri = wire::ChannelUri::parse(chat).unwrap();
-    let answer = reader.read(&Query::Channel {
-        uri,
-        turns_max: 1,
-        bytes_max: 1,
-    });
-    let Ok(Answer::Channel(Some(channel))) = answer else {
-        panic!("{chat} is not there");
-    };
-    let stored = reader.read(&Query::Messages {
-        chat: channel.id,
-        turn_ids: vec![turn.to_owned()],
-    });
-    let Ok(Answer::Messages(messages)) = stored else {
-        panic!("{stored:?}");
-    };
+    let messages = rows(s, chat, &[turn]);
     let parts = messages.into_iter().flat_map(|message| message.parts);
     let frozen = parts.filter_map(|(_, frozen)| frozen);
     frozen

@@ -10,6 +10,21 @@ fn owner_of(client: &ScenarioClient) -> Value {
     client.calls().last().unwrap()["contributor"]["clientId"].clone()
 }
 
+/// A chat of ann's that bob joined, with a tool of his.
+fn bob_offers_open(s: &mut Scenario) -> (ScenarioClient, ScenarioClient) {
+    let ann = s.client("ann").opens_chat();
+    let bob = s.client("bob").joins(&ann);
+    bob.offers(&["open"]).unwrap();
+    (ann, bob)
+}
+
+/// Every turn calls the tool, and its agent waits for ten minutes.
+fn calls_open_for_long(s: &mut Scenario) {
+    s.model()
+        .plays(|script| script.calls_client("open", json!({}), 600_000))
+        .repeats();
+}
+
 // H-196, H-221
 #[test]
 fn a_client_is_asked_to_run_its_tool_and_its_result_reaches_the_agent() {
@@ -234,9 +249,7 @@ fn a_deadline_of_a_completed_call_has_no_effect() {
 #[test]
 fn an_owner_that_comes_back_in_time_goes_on() {
     let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
-    bob.offers(&["open"]).unwrap();
+    let (ann, bob) = bob_offers_open(&mut s);
     s.model().calls_client("open").repeats();
     ann.sends_message("open it");
     bob.loses_connection();
@@ -255,12 +268,8 @@ fn an_owner_that_comes_back_in_time_goes_on() {
 #[test]
 fn an_owner_that_stays_away_fails_its_calls() {
     let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
-    bob.offers(&["open"]).unwrap();
-    s.model()
-        .plays(|script| script.calls_client("open", json!({}), 600_000))
-        .repeats();
+    let (ann, bob) = bob_offers_open(&mut s);
+    calls_open_for_long(&mut s);
     ann.sends_message("open it");
     bob.loses_connection();
     s.settles();
@@ -279,12 +288,8 @@ fn an_owner_that_stays_away_fails_its_calls() {
 fn an_owner_that_ceases_to_be_active_fails_its_calls_at_once() {
     for way in ["removed", "unsubscribed"] {
         let mut s = Scenario::new();
-        let ann = s.client("ann").opens_chat();
-        let bob = s.client("bob").joins(&ann);
-        bob.offers(&["open"]).unwrap();
-        s.model()
-            .plays(|script| script.calls_client("open", json!({}), 600_000))
-            .repeats();
+        let (ann, bob) = bob_offers_open(&mut s);
+        calls_open_for_long(&mut s);
         ann.sends_message("open it");
         let session = ann.session();
         match way {
@@ -433,14 +438,10 @@ fn an_older_client_runs_its_tools() {
 #[test]
 fn a_call_to_an_owner_that_is_away_does_not_wait_for_ever() {
     let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
-    bob.offers(&["open"]).unwrap();
+    let (ann, bob) = bob_offers_open(&mut s);
     bob.loses_connection();
     s.settles();
-    s.model()
-        .plays(|script| script.calls_client("open", json!({}), 600_000))
-        .repeats();
+    calls_open_for_long(&mut s);
     ann.sends_message("open it");
     s.advances_in_steps(11_000, 1_000);
     assert!(ann.reads().starts_with("ended false"), "{}", ann.reads());
@@ -467,12 +468,8 @@ fn a_report_that_cannot_be_written_is_refused() {
 #[test]
 fn one_that_comes_back_without_its_session_sees_its_calls_fail_in_the_chat() {
     let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
-    bob.offers(&["open"]).unwrap();
-    s.model()
-        .plays(|script| script.calls_client("open", json!({}), 600_000))
-        .repeats();
+    let (ann, bob) = bob_offers_open(&mut s);
+    calls_open_for_long(&mut s);
     ann.sends_message("open it");
     bob.loses_connection();
     bob.with(|client| client.mirrors.remove(&ann.session()));
@@ -490,9 +487,7 @@ fn native_like() -> Script {
 fn a_client_begins_when_the_call_is_approved_and_may_be_quicker_than_the_agent() {
     for quick in [false, true] {
         let mut s = Scenario::new();
-        let ann = s.client("ann").opens_chat();
-        let bob = s.client("bob").joins(&ann);
-        bob.offers(&["open"]).unwrap();
+        let (ann, bob) = bob_offers_open(&mut s);
         s.model().plays(|_| {
             let script = native_like();
             let script = if quick {
@@ -533,9 +528,7 @@ fn a_client_begins_when_the_call_is_approved_and_may_be_quicker_than_the_agent()
 #[test]
 fn a_call_whose_client_left_before_the_agent_waited_fails() {
     let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
-    bob.offers(&["open"]).unwrap();
+    let (ann, bob) = bob_offers_open(&mut s);
     s.model().plays(|_| {
         native_like()
             .asks_for_text("go on?")

@@ -3,7 +3,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use host::blobs::Blobs;
-use kernel::{FileRefusal, WantedAccess, WhichResource, WhyRefused};
+use kernel::{FileRefusal, FileRefusalReason, ResourceOperand, WantedAccess};
 use serde_json::{Value, json};
 use testkit::{ROOT, Scenario, ScenarioClient};
 
@@ -53,11 +53,11 @@ fn missing_content_and_foreign_schemes_have_different_errors() {
         assert_eq!(ann.reads_resource(uri).unwrap_err()["code"], code, "{uri}");
     }
     let first = WantedAccess {
-        of: WhichResource::First,
+        of: ResourceOperand::First,
         write: false,
     };
     s.world().files.answers.push_back(Err(FileRefusal {
-        why: WhyRefused::Denied(Some(first)),
+        why: FileRefusalReason::Denied(Some(first)),
         message: "it lies outside".to_owned(),
     }));
     let denied = ann.reads_resource("file:///etc/passwd").unwrap_err();

@@ -137,7 +137,7 @@ fn names_that_are_taken_and_what_nobody_could_read_are_refused() {
         ),
         (
             json!({"channel": ROOT, "session": "{", "turns": ""}),
-            "no JSON",
+            "not JSON",
         ),
         (
             json!({"channel": ROOT, "session": {}, "turns": []}),

@@ -1,6 +1,6 @@
 //! Watches of files as channels: who hears of what, and when they end (H-260 to H-262).
 
-use kernel::{FileRefusal, Input, SeenResources, WhyRefused};
+use kernel::{FileRefusal, FileRefusalReason, Input, SeenResources};
 use serde_json::json;
 use testkit::Scenario;
 use testkit::ScenarioClient;
@@ -125,7 +125,7 @@ fn what_cannot_be_watched_is_refused() {
         );
     }
     s.world().files.refused = Some(FileRefusal {
-        why: WhyRefused::Failed,
+        why: FileRefusalReason::Failed,
         message: "more than 8192 directories".to_owned(),
     });
     let error = ann

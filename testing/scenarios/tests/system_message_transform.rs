@@ -395,7 +395,7 @@ fn an_answer_passes_while_its_sender_waits_for_something_else() {
     assert!(ann.reads().contains("tone=now"), "{}", ann.reads());
     let rendered = s.look().models.rendered.clone();
     let rendered = rendered.last().expect("the agent got a reply");
-    let asked = rendered.transform.asked().expect("a client was asked");
+    let asked = rendered.transform.attempt().expect("a client was asked");
     assert_eq!((asked.client_id.as_str(), asked.ms), ("ann", 0));
     assert!(s.look().now > before, "the read took its time all the same");
 }

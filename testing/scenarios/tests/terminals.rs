@@ -1,7 +1,7 @@
 //! Terminals as the kernel sees them: who holds one, what is recorded of it, how it is listed, what becomes of it.
 
 use agent_api::{TerminalChange, TerminalHolder};
-use kernel::{HolderName, Input, RunId, ShownTerminalFacts, TerminalAct};
+use kernel::{HolderName, Input, RunId, ShownTerminalFacts, TerminalTask};
 use serde_json::{Value, json};
 use testkit::{ROOT, Scenario, ScenarioClient};
 use wire::ChannelUri;
@@ -30,7 +30,7 @@ fn prints(s: &mut Scenario, text: &str) {
     happens(s, vec![TerminalChange::Data(text.to_owned())]);
 }
 
-fn acts(s: &Scenario) -> Vec<TerminalAct> {
+fn acts(s: &Scenario) -> Vec<TerminalTask> {
     let world = s.look();
     let acts = world.agents_heard.terminal_acts.iter();
     acts.map(|(_, act)| act.clone()).collect()
@@ -78,7 +78,7 @@ fn what_is_typed_reaches_the_process_and_nothing_else() {
     ann.tries(TERMINAL, typed.clone()).unwrap();
     assert!(bob.received_actions().is_empty(), "nobody else hears of it");
     let acts = acts(&s);
-    let [TerminalAct::Start(start), TerminalAct::Write(text)] = acts.as_slice() else {
+    let [TerminalTask::Start(start), TerminalTask::Write(text)] = acts.as_slice() else {
         panic!("{acts:?}");
     };
     assert_eq!(start.directory.as_deref(), Some("file:///work"));
@@ -136,7 +136,7 @@ fn a_session_s_terminal_is_taken_over_given_back_and_falls_back() {
     bob.tries(TERMINAL, of("bob")).unwrap();
     assert_eq!(
         acts(&s).last(),
-        Some(&TerminalAct::Hold(TerminalHolder::Client))
+        Some(&TerminalTask::Hold(TerminalHolder::Client))
     );
     bob.tries(TERMINAL, typed).unwrap();
     assert!(
@@ -153,7 +153,7 @@ fn a_session_s_terminal_is_taken_over_given_back_and_falls_back() {
     .unwrap();
     assert_eq!(
         acts(&s).last(),
-        Some(&TerminalAct::Hold(TerminalHolder::Call))
+        Some(&TerminalTask::Hold(TerminalHolder::Call))
     );
 
     // Somebody lets the agent go on without its end.
@@ -165,7 +165,7 @@ fn a_session_s_terminal_is_taken_over_given_back_and_falls_back() {
     .unwrap();
     assert_eq!(
         acts(&s).last(),
-        Some(&TerminalAct::Hold(TerminalHolder::Chat))
+        Some(&TerminalTask::Hold(TerminalHolder::Chat))
     );
 
     // A holder that is gone loses it to the session.
@@ -178,7 +178,7 @@ fn a_session_s_terminal_is_taken_over_given_back_and_falls_back() {
     assert_eq!(ann.sees(TERMINAL)["claim"]["kind"], "session");
     assert_eq!(
         acts(&s).last(),
-        Some(&TerminalAct::Hold(TerminalHolder::Call))
+        Some(&TerminalTask::Hold(TerminalHolder::Call))
     );
 
     happens(&mut s, vec![TerminalChange::Exited { exit_code: Some(0) }]);
@@ -229,7 +229,7 @@ fn a_terminal_ends_with_its_session_and_by_disposal() {
         "{denied}"
     );
     assert_eq!(ann.asks("disposeTerminal", dispose), Ok(Value::Null));
-    assert_eq!(acts(&s).last(), Some(&TerminalAct::Kill));
+    assert_eq!(acts(&s).last(), Some(&TerminalTask::Kill));
     assert_eq!(listed(&bob), Vec::<Value>::new());
     assert_eq!(
         ann.is_denied("subscribe", json!({"channel": TERMINAL})),
@@ -241,7 +241,7 @@ fn a_terminal_ends_with_its_session_and_by_disposal() {
         ann.asks("disposeSession", json!({"channel": ann.session()})),
         Ok(Value::Null)
     );
-    assert_eq!(acts(&s).last(), Some(&TerminalAct::Kill));
+    assert_eq!(acts(&s).last(), Some(&TerminalTask::Kill));
     assert_eq!(listed(&bob), Vec::<Value>::new());
 }
 
@@ -381,7 +381,7 @@ fn a_lot_that_cannot_be_written_is_shown_anew_instead() {
     assert!(ann.tries(&ann.session(), title).is_err());
     let redraws = |s: &Scenario| {
         let all = acts(s).into_iter();
-        all.filter(|act| *act == TerminalAct::Redraw).count()
+        all.filter(|act| *act == TerminalTask::Redraw).count()
     };
     for _ in 0..30 {
         prints(&mut s, &"x".repeat(100_000));

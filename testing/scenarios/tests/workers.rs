@@ -15,6 +15,16 @@ fn worker_of(client: &ScenarioClient) -> String {
     link["resource"].as_str().unwrap().to_owned()
 }
 
+/// A worker that can be talked to when it is done.
+fn full_worker() -> Worker {
+    Worker {
+        title: "W".to_owned(),
+        task: "work".to_owned(),
+        interactivity: Some("full".to_owned()),
+        ..Worker::default()
+    }
+}
+
 // H-152: both ends of the link, while it works and after
 #[test]
 fn a_worker_and_the_call_that_spawned_it_name_each_other() {
@@ -116,12 +126,7 @@ fn messages_to_a_worker_are_refused() {
 fn a_worker_that_is_full_can_be_talked_to_when_it_is_done() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
-    let worker = Worker {
-        title: "W".to_owned(),
-        task: "work".to_owned(),
-        interactivity: Some("full".to_owned()),
-        ..Worker::default()
-    };
+    let worker = full_worker();
     s.model()
         .plays(|own| own.spawns_worker(worker, Script::new().streams(["x"])));
     ann.sends_message("delegate");
@@ -446,12 +451,7 @@ fn an_unknown_interactivity_is_not_sent() {
 fn the_end_of_a_caller_leaves_a_users_turn_in_its_old_worker_alone() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
-    let worker = Worker {
-        title: "W".to_owned(),
-        task: "work".to_owned(),
-        interactivity: Some("full".to_owned()),
-        ..Worker::default()
-    };
+    let worker = full_worker();
     s.model()
         .plays(|own| own.spawns_worker(worker, Script::new().streams(["x"])))
         .hangs();
@@ -476,11 +476,8 @@ fn a_brief_survives_to_the_byte() {
     let ann = s.client("ann").opens_chat();
     let brief = Bytes::from_static(b"\xff\x00\xc3");
     let worker = Worker {
-        title: "W".to_owned(),
-        task: "work".to_owned(),
-        interactivity: Some("full".to_owned()),
         brief: brief.clone(),
-        ..Worker::default()
+        ..full_worker()
     };
     s.model()
         .emits(AgentEvent::Spawned {

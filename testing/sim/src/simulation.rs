@@ -71,7 +71,7 @@ pub fn run(seed: u64, trace: bool) -> Outcome {
     ];
     let compared = simulation.compared;
     for rendered in &models.rendered {
-        let name = format!("(render: {})", rendered.transform.word());
+        let name = format!("(render: {})", rendered.transform.outcome_name());
         *happened.entry(name).or_default() += 1;
     }
     for (name, count) in runs {

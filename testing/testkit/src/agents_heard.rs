@@ -19,7 +19,7 @@ pub struct AgentsHeard {
     pub unloaded: Vec<String>,
     pub ended: Vec<String>,
     /// What was to be done to terminals.
-    pub terminal_acts: Vec<(String, kernel::TerminalAct)>,
+    pub terminal_acts: Vec<(String, kernel::TerminalTask)>,
     pub asked: Vec<SettingQuestion>,
     /// The values that they know of every setting: `SessionConfigValueItem`s.
     pub values: Vec<Value>,

@@ -374,7 +374,7 @@ fn words(reply: &AgentReply, render: Option<&Rendered>) -> String {
             let sections = sections.iter();
             let sections = sections.map(|section| format!("{}={}", section.id, section.content));
             let sections: Vec<String> = sections.collect();
-            let outcome = render.map_or("", |render| render.transform.word());
+            let outcome = render.map_or("", |render| render.transform.outcome_name());
             format!("[{}] {outcome}", sections.join(" "))
         }
     }

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use agent_api::{
-    AgentError, AgentEvent, AgentReply, InputRequest, Section, TextKind, ToolExecutor, ToolReady,
-    ToolResult, ToolStart, Unreadable, Worker,
+    AgentError, AgentEvent, AgentReply, InputRequest, MalformedField, Section, TextKind,
+    ToolExecutor, ToolReady, ToolResult, ToolStart, Worker,
 };
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -446,7 +446,7 @@ pub(crate) fn ready_event(call: u64, fields: wire::Object) -> AgentEvent {
 /// A call with this `ToolCallResult`.
 pub(crate) fn completed_event(call: u64, result: Value, review: bool) -> AgentEvent {
     let Value::Object(fields) = result else {
-        return unreadable(Unreadable("result"));
+        return unreadable(MalformedField("result"));
     };
     match ToolResult::from_object(fields) {
         Ok(result) => AgentEvent::ToolCompleted {
@@ -459,7 +459,7 @@ pub(crate) fn completed_event(call: u64, result: Value, review: bool) -> AgentEv
 }
 
 /// An agent that gets something unreadable fails: no event can hold it.
-fn unreadable(error: Unreadable) -> AgentEvent {
+fn unreadable(error: MalformedField) -> AgentEvent {
     AgentEvent::Failed(AgentError {
         error_type: "agentUnreadable".to_owned(),
         message: error.to_string(),

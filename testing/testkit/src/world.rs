@@ -14,8 +14,8 @@ use host::blobs::{Blobs, MemoryBlobs};
 use host::complete::Completer;
 use host::journal::{Faults, Faulty, Journal, JournalReader, Memory};
 use kernel::{
-    Answer, Batch, CloseReason, Effect, Fetch, Fetched, HostFacts, Input, Kernel, Limits,
-    MessageCheck, ModelChange, ModelsChanged, PeerId, Query, ReadFailed, RunId, WorkFailed,
+    Answer, Batch, CloseReason, Effect, FetchTask, FetchedContent, HostFacts, Input, Kernel,
+    Limits, MessageCheck, ModelChange, ModelsChanged, PeerId, Query, ReadFailed, RunId, WorkFailed,
 };
 use serde_json::Value;
 use wire::Timestamp;
@@ -436,7 +436,7 @@ impl World {
         host::message_check::check_message(check, &context, |_| None)
     }
 
-    fn fetch(&mut self, fetch: &Fetch) -> Result<Fetched, WorkFailed> {
+    fn fetch(&mut self, fetch: &FetchTask) -> Result<FetchedContent, WorkFailed> {
         let digest = fetch.digest;
         let content_type = match self.reader.read(&Query::ContentType { digest }) {
             Ok(Answer::ContentType(content_type)) => content_type,

@@ -179,7 +179,7 @@ impl AgentCore {
             return; // the same one again needs no other process
         }
         if held.is_none() && tokens.len() >= TOKENS_MAX {
-            tracing::warn!("a token is not held: there are too many of others");
+            tracing::warn!("a token is not stored: too many tokens are stored already");
             return;
         }
         let generation = match token.is_empty() {

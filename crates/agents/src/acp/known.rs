@@ -98,7 +98,7 @@ impl Inner {
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let known = self.lock().clone();
         if let Err(error) = write(&self.path, &known) {
-            tracing::warn!(error = %error.kind(), "what an agent said of itself could not be stored");
+            tracing::warn!(error = %error.kind(), "the description of an agent could not be stored");
         }
     }
 }

@@ -19,7 +19,7 @@ pub struct LineMapper {
 
 /// A line that is no update of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the line is no update of a session")]
+#[error("the line is not an update of a session")]
 pub struct NotAnUpdate;
 
 impl Default for LineMapper {

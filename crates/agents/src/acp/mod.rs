@@ -142,7 +142,7 @@ impl Agent for AcpAgent {
         true
     }
 
-    fn changes_unseen(&self) -> bool {
+    fn changes_files_unannounced(&self) -> bool {
         true
     }
 
@@ -188,7 +188,7 @@ impl Agent for AcpAgent {
         Some(values.flat_map(|value| [value.id, value.name]).collect())
     }
 
-    fn settings_changed(&self, conversation: &str, config: &wire::Object) {
+    fn receive_settings(&self, conversation: &str, config: &wire::Object) {
         for process in self.core.pool.processes() {
             for session in process.all_sessions() {
                 if session.said.conversation == conversation
@@ -203,17 +203,17 @@ impl Agent for AcpAgent {
         }
     }
 
-    fn title_changed(&self, chat: &str, title: &str) {
+    fn receive_title(&self, chat: &str, title: &str) {
         for process in self.core.pool.processes() {
             process.set_title(chat, title);
         }
     }
 
-    fn authenticated(&self, principal: Option<&str>, resource: &str, token: &str) {
+    fn receive_token(&self, principal: Option<&str>, resource: &str, token: &str) {
         self.core.set_token(principal, resource, token);
     }
 
-    fn mcp_requested(&self, conversation: &str, id: &str, request: McpRequest) {
+    fn handle_mcp_request(&self, conversation: &str, id: &str, request: McpRequest) {
         let pending = match request {
             McpRequest::SwitchOn | McpRequest::SwitchOff => Some(id),
             McpRequest::Start | McpRequest::Stop | McpRequest::Background | McpRequest::Report => {

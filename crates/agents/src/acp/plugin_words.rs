@@ -11,7 +11,7 @@ use workspace::discovery::{Child, ChildContent, Container, discover};
 use workspace::{Confinement, UserDirectories, Workspace};
 
 use super::label::label;
-use crate::mcp::brought_plugins;
+use crate::mcp::client_plugins;
 
 /// What is read of a rule.
 const RULE_BYTES_MAX: usize = 16 * 1_024;
@@ -43,7 +43,7 @@ pub(super) async fn describe_plugins(
 
 fn describe(plugins: &[ClientPlugin], switched_off: &BTreeSet<String>) -> String {
     let (user, confinement) = (UserDirectories::default(), Confinement::none());
-    let found = discover(&[], &user, &brought_plugins(plugins), &confinement);
+    let found = discover(&[], &user, &client_plugins(plugins), &confinement);
     let mut words = PluginWords::default();
     for container in &found.containers {
         let copy = container.client.as_ref().map(|client| client.copy.clone());

@@ -125,7 +125,7 @@ impl McpConnection {
     ) -> Result<T, McpError> {
         match timeout(limit, request).await {
             Ok(answered) => match answered.map_err(McpError::of_request) {
-                Err(McpError::Ended(_)) => Err(self.last_words().await),
+                Err(McpError::Ended(_)) => Err(self.end_error().await),
                 answered => answered.map_err(|error| error.without(&self.shared.secrets)),
             },
             Err(_) => Err(McpError::Silent(limit, String::new())),

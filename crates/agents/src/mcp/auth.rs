@@ -345,14 +345,14 @@ mod tests {
         };
         let issuer = Some("https://auth.example");
         let both = json!(["https://evil.example", "https://auth.example/"]);
-        let told = request(both.clone()).with_client(client(Some("s")), issuer);
-        let told = told.unwrap();
+        let known = request(both.clone()).with_client(client(Some("s")), issuer);
+        let known = known.unwrap();
         assert_eq!(
-            told.metadata["authorization_servers"],
+            known.metadata["authorization_servers"],
             json!(["https://auth.example"]),
             "clients are told of no other"
         );
-        assert_eq!(told.client, Some(client(Some("s"))));
+        assert_eq!(known.client, Some(client(Some("s"))));
         for named in [json!(["https://evil.example"]), json!([]), json!(null)] {
             let refused = request(named).with_client(client(Some("s")), issuer);
             assert!(refused.unwrap_err().contains("https://auth.example"));

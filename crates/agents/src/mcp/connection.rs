@@ -39,7 +39,7 @@ const DOWNLOADING: &[&str] = &["npx", "uvx", "bunx", "pipx", "docker", "podman"]
 /// How long a list may take.
 pub(super) const LIST_MAX: Duration = Duration::from_secs(10);
 
-/// How long the last words of a process that ended are waited for.
+/// How long the last output of a process that ended is waited for.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// Shorter values of variables are words such as `true`, which errors need.
@@ -155,7 +155,7 @@ impl McpConnection {
         let parts = (&self.peer, &*self.shared);
         let called = call::call(parts, (tool, arguments), self.silence_max, host).await;
         match called {
-            Err(McpError::Ended(_)) => Err(self.last_words().await),
+            Err(McpError::Ended(_)) => Err(self.end_error().await),
             called => called.map_err(|error| error.without(&self.shared.secrets)),
         }
     }
@@ -175,11 +175,11 @@ impl McpConnection {
         let mut ended = self.ended.clone();
         // The sender says so before it is gone.
         let _ = ended.wait_for(|ended| *ended).await;
-        self.last_words().await
+        self.end_error().await
     }
 
     /// Why the connection ended. What a process prints in the end may come after its pipes are closed.
-    pub(super) async fn last_words(&self) -> McpError {
+    pub(super) async fn end_error(&self) -> McpError {
         if let McpError::Ended(words) = self.shared.end_reason()
             && words.is_empty()
         {
@@ -315,7 +315,7 @@ async fn open_once(
                 Ok(running) => Ok((running, Some(process))),
                 Err(error) => {
                     drop(process);
-                    // Its last words say more than a closed pipe does.
+                    // Its last output says more than a closed pipe does.
                     let _ = timeout(LAST_WORDS, reading).await;
                     Err(read_failure(&error, shared))
                 }

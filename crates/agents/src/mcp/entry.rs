@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::declaration::{McpDeclaration, McpTransport, is_server_name};
-use super::expand::Expand;
+use super::expand::Expander;
 use super::oauth_entry::OAuthEntry;
 
 /// The longest time limit of a call.
@@ -169,7 +169,7 @@ impl McpEntry {
     }
 
     /// The declaration, with what may be expanded in it.
-    pub(super) fn declare(&self, expand: &dyn Expand) -> Result<McpDeclaration, String> {
+    pub(super) fn declare(&self, expand: &dyn Expander) -> Result<McpDeclaration, String> {
         if !is_server_name(&self.name) {
             return Err(
                 "its name is empty, longer than 64 bytes, or has control characters".to_owned(),

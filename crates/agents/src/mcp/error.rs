@@ -1,4 +1,4 @@
-//! What goes wrong with a server, in words for people and models.
+//! Failures of a server, as texts for people and models.
 //!
 //! Promises: no sentence holds the value of a variable, a header or a token.
 //! Must not know: what is done about it.
@@ -10,7 +10,7 @@ use rmcp::service::ServiceError;
 use super::auth::TokenChallenge;
 use crate::secret_values::SecretValues;
 
-/// Characters of a server's own words in an error.
+/// Characters of a server's own message in an error.
 const WORDS_CHARS_MAX: usize = 500;
 
 /// Why a server is not there, or does not answer.
@@ -79,7 +79,7 @@ impl McpError {
 }
 
 impl McpError {
-    /// The same without secrets in the words of the server.
+    /// The same without secrets in the server's message.
     pub(super) fn without(self, secrets: &SecretValues) -> Self {
         match self {
             Self::NotStarted(why) => Self::NotStarted(secrets.blank(why)),
@@ -113,7 +113,7 @@ fn describe_words(words: &str) -> String {
     }
 }
 
-/// A server's own words on one line, bounded and without what would control a terminal.
+/// A server's own message on one line, bounded and without what would control a terminal.
 pub(super) fn clean(words: &str) -> String {
     let words: String = words
         .chars()

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::tool::is_allowed_variable;
 
 /// Expands the texts of one declaration.
-pub(super) trait Expand {
+pub(super) trait Expander {
     fn expand(&self, text: &str) -> Result<String, String>;
 
     /// What was answered to an input of the declaration's file.
@@ -26,18 +26,18 @@ pub type FileInputs = BTreeMap<String, String>;
 pub type McpInputs = BTreeMap<PathBuf, FileInputs>;
 
 /// In a file of the user's own: every variable of the host.
-pub(super) struct UsersOwn<'a> {
+pub(super) struct UserExpander<'a> {
     pub directory: &'a Path,
     pub inputs: &'a FileInputs,
 }
 
 /// In a file of a directory.
-pub(super) struct OfDirectory<'a> {
+pub(super) struct DirectoryExpander<'a> {
     pub directory: &'a Path,
     pub inputs: &'a FileInputs,
 }
 
-impl Expand for UsersOwn<'_> {
+impl Expander for UserExpander<'_> {
     fn expand(&self, text: &str) -> Result<String, String> {
         expand(text, self.directory, self.inputs, &|name| {
             let value = std::env::var(name);
@@ -54,7 +54,7 @@ impl Expand for UsersOwn<'_> {
     }
 }
 
-impl Expand for OfDirectory<'_> {
+impl Expander for DirectoryExpander<'_> {
     fn expand(&self, text: &str) -> Result<String, String> {
         expand(text, self.directory, self.inputs, &|name| {
             if !is_allowed_variable(name) {
@@ -164,18 +164,18 @@ mod tests {
     fn a_directory_gets_no_secrets() {
         let directory = Path::new("/w");
         let inputs = FileInputs::from([("region".to_owned(), "north".to_owned())]);
-        let own = UsersOwn {
+        let own = UserExpander {
             directory,
             inputs: &inputs,
         };
-        let other = OfDirectory {
+        let other = DirectoryExpander {
             directory,
             inputs: &inputs,
         };
         assert_eq!(other.expand("-${input:region}-"), Ok("-north-".to_owned()));
         assert_eq!(wanted_inputs("${input:a} ${b} ${input:c"), ["a"]);
         assert_eq!(wanted_inputs("${input:a${b} ${input:c}"), ["a${b", "c"]);
-        for expand in [&own as &dyn Expand, &other] {
+        for expand in [&own as &dyn Expander, &other] {
             assert_eq!(
                 expand.expand("a/${workspaceFolder}/b"),
                 Ok("a//w/b".to_owned())

@@ -19,10 +19,13 @@ use workspace::discovery::{Container, ContainerOrigin, SourceSpan, find_member};
 use super::declaration::{DirectoryProgram, McpDeclaration, McpTransport};
 use super::entry::McpEntry;
 use super::expand::{
-    Expand, FileInputs, McpInputs, OfDirectory, UsersOwn, wanted_inputs, wanted_variables,
+    DirectoryExpander, Expander, FileInputs, McpInputs, UserExpander, wanted_inputs,
+    wanted_variables,
 };
 use super::jsonc::without_comments;
-use super::plugin::{OfPlugin, PluginDeclaration, PluginOrigin, declarations, is_plugin_root};
+use super::plugin::{
+    PluginDeclaration, PluginExpander, PluginOrigin, declarations, is_plugin_root,
+};
 use super::program::{find_program, hex, look_inside};
 use super::span::find_table;
 
@@ -119,13 +122,13 @@ pub fn find_declared(places: &ServerPlaces<'_>, inputs: &McpInputs) -> DeclaredS
     let answers = |file: &Path| inputs.get(file).unwrap_or(&none);
     let directory = places.directory;
     let (entries, settings_file) = places.settings;
-    let own = UsersOwn {
+    let own = UserExpander {
         directory,
         inputs: answers(settings_file),
     };
     found.add_settings(entries, &DeclaringFile::new(settings_file, &own, directory));
     let file = places.data.join(USERS_FILE);
-    let own = UsersOwn {
+    let own = UserExpander {
         directory,
         inputs: answers(&file),
     };
@@ -136,7 +139,7 @@ pub fn find_declared(places: &ServerPlaces<'_>, inputs: &McpInputs) -> DeclaredS
         .partition(|declared| declared.place != ContainerOrigin::Project);
     found.add_plugins(&others, directory);
     for file in DIRECTORY_FILES.map(|file| directory.join(file)) {
-        let other = OfDirectory {
+        let other = DirectoryExpander {
             directory,
             inputs: answers(&file),
         };
@@ -149,14 +152,14 @@ pub fn find_declared(places: &ServerPlaces<'_>, inputs: &McpInputs) -> DeclaredS
 /// A file that declares servers, and what may stand for something else in it.
 struct DeclaringFile<'a> {
     path: &'a Path,
-    expand: &'a dyn Expand,
+    expand: &'a dyn Expander,
     /// Of the session.
     directory: &'a Path,
     plugin: Option<&'a PluginDeclaration>,
 }
 
 impl<'a> DeclaringFile<'a> {
-    fn new(path: &'a Path, expand: &'a dyn Expand, directory: &'a Path) -> Self {
+    fn new(path: &'a Path, expand: &'a dyn Expander, directory: &'a Path) -> Self {
         Self {
             path,
             expand,
@@ -227,15 +230,15 @@ impl DeclaredServers {
         let inputs = FileInputs::new(); // plugins have none
         let inputs = &inputs;
         let (own, other) = (
-            UsersOwn { directory, inputs },
-            OfDirectory { directory, inputs },
+            UserExpander { directory, inputs },
+            DirectoryExpander { directory, inputs },
         );
         for plugin in declared {
-            let others: &dyn Expand = match plugin.place {
+            let others: &dyn Expander = match plugin.place {
                 ContainerOrigin::User => &own,
                 ContainerOrigin::Client | ContainerOrigin::Project => &other,
             };
-            let expand = OfPlugin {
+            let expand = PluginExpander {
                 root: &plugin.root,
                 others,
             };
@@ -338,7 +341,7 @@ fn make_declared(
 
 impl DeclaredServer {
     /// Finds the inputs that it wants and that nobody gave.
-    fn want_inputs(&mut self, inputs: &[McpInput], expand: &dyn Expand) {
+    fn want_inputs(&mut self, inputs: &[McpInput], expand: &dyn Expander) {
         let unanswered = inputs
             .iter()
             .filter(|input| self.wanted.contains(&input.id) && expand.input(&input.id).is_none());
@@ -355,7 +358,7 @@ impl DeclaredServer {
 }
 
 fn describe_problem(path: &Path, why: &str) -> String {
-    format!("{}: {why}", crate::trust::shown_path(path))
+    format!("{}: {why}", crate::trust::printable_path(path))
 }
 
 /// A file that is there; none if it is not.

@@ -1,4 +1,4 @@
-//! What a server asks of us and tells us, and what its connection has in common with its calls.
+//! Requests and notifications of a server, and what its connection has in common with its calls.
 //!
 //! Promises: a server gets the working directories and answers to its questions, nothing else: sampling is refused (MC-2). A
 //! question outside of a call is cancelled (MC-11). Nothing it sends is kept without a bound.
@@ -74,7 +74,7 @@ struct OpenCall {
     events: mpsc::Sender<CallEvent>,
 }
 
-/// A call that hears of what happens in it until this is dropped.
+/// A call that receives its events until this is dropped.
 pub(super) struct Listening<'a> {
     shared: &'a McpShared,
     number: u64,

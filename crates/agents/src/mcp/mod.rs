@@ -51,12 +51,12 @@ pub use expand::{FileInputs, McpInputs};
 pub use find::{DeclaredServer, DeclaredServers, McpInput, ServerPlaces, find_declared};
 pub use names::{model_names, typed_name};
 pub use oauth::{
-    OAuthClient, PendingSignIn, RenewalError, ReturnedAddresses, SignInError, SignInPage,
+    OAuthClient, PendingSignIn, RedirectedAddresses, RenewalError, SignInError, SignInPage,
     SignInWanted, TokenGrant, TokenRenewal, begin_sign_in, begin_sign_in_at,
 };
 pub use oauth_entry::OAuthEntry;
 pub use offers::{McpArgument, McpPrompt, McpResource, McpTemplate, ServerOffers};
-pub use plugin::{PluginOrigin, brought_plugins};
+pub use plugin::{PluginOrigin, client_plugins};
 pub use program::start_program;
 pub use server::{McpServer, ReadyServer, ServerState, ServerToken};
 pub use servers::{SessionServers, SessionTool};

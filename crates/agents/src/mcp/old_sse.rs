@@ -25,20 +25,20 @@ use super::http::{self, EVENTS, JSON};
 /// A stream of events, and where to answer.
 pub(super) struct OldSseTransport {
     events: BoxStream<'static, Result<Sse, SseError>>,
-    way_back: WayBack,
+    way_back: MessagePoster,
     shared: Arc<McpShared>,
 }
 
 /// How messages are sent.
 #[derive(Clone)]
-struct WayBack {
+struct MessagePoster {
     client: Client,
     address: Url,
     headers: BTreeMap<String, String>,
     token: Option<String>,
 }
 
-impl WayBack {
+impl MessagePoster {
     fn prepare(&self, mut request: RequestBuilder) -> RequestBuilder {
         for (name, value) in &self.headers {
             request = request.header(name, value);
@@ -59,7 +59,7 @@ impl OldSseTransport {
     ) -> Result<Self, McpError> {
         let unreachable = |why: &str| McpError::Unreachable(why.to_owned());
         let url = Url::parse(url).map_err(|_| unreachable("its URL is not one"))?;
-        let mut way_back = WayBack {
+        let mut way_back = MessagePoster {
             client: http::client(&url).await?,
             address: url.clone(),
             headers: headers.clone(),

@@ -10,7 +10,7 @@ use serde_json::Value;
 use workspace::ClientPluginCopy;
 use workspace::discovery::{ChildContent, Container, ContainerOrigin, SourceSpan};
 
-use super::expand::Expand;
+use super::expand::Expander;
 
 /// Names of the plugin's own directory, in both published formats.
 const ROOTS: [&str; 2] = ["PLUGIN_ROOT", "CLAUDE_PLUGIN_ROOT"];
@@ -41,7 +41,7 @@ pub(super) struct PluginDeclaration {
 }
 
 /// What is looked at of plugins that clients brought.
-pub fn brought_plugins(plugins: &[ClientPlugin]) -> Vec<ClientPluginCopy> {
+pub fn client_plugins(plugins: &[ClientPlugin]) -> Vec<ClientPluginCopy> {
     let plugins = plugins.iter().map(|plugin| ClientPluginCopy {
         client_id: plugin.client_id.clone(),
         name: plugin.name.clone(),
@@ -92,12 +92,12 @@ pub(super) fn is_plugin_root(variable: &str) -> bool {
 }
 
 /// In a file of a plugin: its own directory, and what others may have where the plugin comes from.
-pub(super) struct OfPlugin<'a> {
+pub(super) struct PluginExpander<'a> {
     pub root: &'a Path,
-    pub others: &'a dyn Expand,
+    pub others: &'a dyn Expander,
 }
 
-impl Expand for OfPlugin<'_> {
+impl Expander for PluginExpander<'_> {
     fn expand(&self, text: &str) -> Result<String, String> {
         let root = self
             .root
@@ -127,17 +127,17 @@ impl Expand for OfPlugin<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::expand::{FileInputs, OfDirectory};
+    use super::super::expand::{DirectoryExpander, FileInputs};
     use super::*;
 
     #[test]
     fn cu_004_a_plugin_knows_where_it_lies_and_its_name_expands_to_nothing() {
         let inputs = FileInputs::new();
-        let others = OfDirectory {
+        let others = DirectoryExpander {
             directory: Path::new("/w"),
             inputs: &inputs,
         };
-        let plugin = OfPlugin {
+        let plugin = PluginExpander {
             root: Path::new("/p/${env:HOME}"),
             others: &others,
         };

@@ -20,7 +20,7 @@ use super::error::McpError;
 use super::program::{find_program, find_system_program};
 use crate::tool::{Mark, command_environment, end_marked, kill_session, new_mark};
 
-/// How long a process may take to go by itself when its input is closed, and again when it is told to.
+/// How long a process may take to exit when its input is closed, and again when it is asked to.
 const GRACE: Duration = Duration::from_secs(3);
 
 /// Kills what has the mark of this host's servers when its input ends: when the host is gone, for whatever reason.

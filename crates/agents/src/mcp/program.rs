@@ -1,4 +1,4 @@
-//! The program that a command means, and what tells it from another one.
+//! The program that a command runs, and what distinguishes it from another one.
 //!
 //! Promises: found as it is when it is started. The digest is that of a plain file of bounded size; anything else is an error.
 //! All functions block.

@@ -49,10 +49,10 @@ pub struct ServerToken {
 pub struct McpServer {
     /// What its owner knows it by.
     id: String,
-    core: Arc<Core>,
+    core: Arc<McpServerCore>,
 }
 
-struct Core {
+struct McpServerCore {
     declaration: McpDeclaration,
     place: Mutex<ServerPlace>,
     state: watch::Sender<ServerState>,
@@ -78,7 +78,7 @@ impl McpServer {
     pub fn new(declaration: McpDeclaration, place: ServerPlace) -> Self {
         Self {
             id: String::new(),
-            core: Arc::new(Core {
+            core: Arc::new(McpServerCore {
                 declaration,
                 place: Mutex::new(place),
                 state: watch::Sender::new(ServerState::Stopped),
@@ -283,7 +283,7 @@ impl McpServer {
         match self.lose_token(&connection, challenge.clone()) {
             // There is a newer token or connection by now: the call is made again once.
             true => {
-                self.settled().await;
+                self.wait_until_settled().await;
                 self.connection()?.call(tool, arguments, host).await
             }
             false => Err(McpError::TokenWanted(challenge)),
@@ -355,7 +355,7 @@ impl McpServer {
     }
 
     /// Waits until it is neither about to start nor to start again.
-    pub async fn settled(&self) {
+    pub async fn wait_until_settled(&self) {
         let mut states = self.states();
         // The sender lives as long as this.
         let _ = states
@@ -370,7 +370,7 @@ impl Drop for McpServer {
     }
 }
 
-impl Core {
+impl McpServerCore {
     fn lock(&self) -> MutexGuard<'_, LiveServer> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -53,10 +53,14 @@ impl SessionServers {
     }
 
     /// Waits until none of these is about to start, for so long.
-    pub async fn settled(&self, limit: Duration, is_awaited: impl Fn(&McpServer) -> bool) {
+    pub async fn wait_until_settled(
+        &self,
+        limit: Duration,
+        is_awaited: impl Fn(&McpServer) -> bool,
+    ) {
         let mut servers = self.all();
         servers.retain(|server| is_awaited(server));
-        let waiting = join_all(servers.iter().map(|server| server.settled()));
+        let waiting = join_all(servers.iter().map(|server| server.wait_until_settled()));
         // Who takes longer is not waited for.
         let _ = timeout(limit, waiting).await;
     }

@@ -102,7 +102,7 @@ impl FakeHttp {
         });
         server.set_token(Some(token(&self.url, with)));
         server.start();
-        server.settled().await;
+        server.wait_until_settled().await;
         assert_eq!(server.state(), ServerState::Ready);
         server
     }

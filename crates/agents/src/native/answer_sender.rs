@@ -14,11 +14,11 @@ use wire::published::state::ToolCallConfirmationReason;
 
 use super::answer::{MARK, ModelAnswer, Numbers, ROUND, RequestedCall, SERVER_TOOL};
 use super::offered_tools::OfferedTools;
-use super::refusals::Learned;
-use crate::provider::{AnswerUnwanted, ModelEvent, ModelEventSink, ToolUse};
+use super::refusals::LearnedRefusal;
+use crate::provider::{AnswerCancelled, ModelEvent, ModelEventSink, ToolUse};
 use crate::tool;
 
-/// The most that is shown of what a tool of the server was given, and of what came of it. The model has all of it.
+/// The most that is shown of the input of a server's tool, and of its result. The model has all of it.
 const SERVER_TEXT_BYTES_MAX: usize = 16 * 1_024;
 
 /// Takes the events of one answer.
@@ -34,14 +34,14 @@ pub(super) struct AnswerSender<'a> {
     /// Tools of the server that are at work, by their ids.
     server_calls: BTreeMap<String, (u64, String)>,
     /// Said when the answer begins.
-    learned: Option<Learned>,
+    learned: Option<LearnedRefusal>,
     /// Whether the chat says that the model is silent.
     shows_silence: bool,
 }
 
 impl ModelEventSink for &mut AnswerSender<'_> {
-    async fn accept(&mut self, event: ModelEvent) -> Result<(), AnswerUnwanted> {
-        self.take(event).await.map_err(|TurnOver| AnswerUnwanted)
+    async fn accept(&mut self, event: ModelEvent) -> Result<(), AnswerCancelled> {
+        self.take(event).await.map_err(|TurnOver| AnswerCancelled)
     }
 }
 
@@ -51,7 +51,7 @@ impl<'a> AnswerSender<'a> {
         round: usize,
         events: &'a dyn EventSink,
         numbers: &'a mut Numbers,
-        learned: Option<Learned>,
+        learned: Option<LearnedRefusal>,
     ) -> Self {
         Self {
             offered,
@@ -148,7 +148,7 @@ impl<'a> AnswerSender<'a> {
             .learned
             .take()
             .into_iter()
-            .flat_map(Learned::into_events)
+            .flat_map(LearnedRefusal::into_events)
         {
             self.events.send(event).await?;
         }

@@ -1,6 +1,6 @@
 //! One request to the model, and its answer.
 //!
-//! Promises: what came of an answer is sent on, also of one that broke off.
+//! Promises: everything of an answer is sent on, also of one that broke off.
 //! Must not know: what becomes of the calls.
 
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::answer::{ModelAnswer, Numbers};
 use super::answer_sender::AnswerSender;
 use super::offered_tools::OfferedTools;
 use super::recorded_call::{self, CallContext, FailedCall};
-use super::refusals::Learned;
+use super::refusals::LearnedRefusal;
 use crate::provider::{self, ModelRequest, ToolUse};
 
 pub(super) enum AskError {
@@ -31,7 +31,7 @@ pub(super) async fn ask_model(
     (context, events): (&CallContext<'_>, &dyn EventSink),
     request: &ModelRequest,
     numbers: &mut Numbers,
-    learned: Option<Learned>,
+    learned: Option<LearnedRefusal>,
 ) -> Result<ModelAnswer, AskError> {
     let mut sender = AnswerSender::new(offered, context.round, events, numbers, learned);
     let asked = recorded_call::ask(context, request, &mut sender).await;

@@ -29,7 +29,7 @@ const KEPT_TURNS_MAX: usize = 2;
 /// Summaries in one turn.
 const SUMMARIES_MAX: usize = 10;
 
-/// What became of a conversation that may have to be summarised.
+/// Whether a conversation had to be summarised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Compaction {
     NotNeeded,
@@ -49,11 +49,11 @@ pub(super) enum CompactionReason {
 
 /// What of a conversation stays as it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Kept {
-    /// The last turns before this one; none if rounds of this one are told.
+struct RetainedHistory {
+    /// The last turns before this one; none if rounds of this one are summarised.
     turns: usize,
-    /// The rounds of this turn that are told by the summary.
-    told_rounds: usize,
+    /// The rounds of this turn that the summary covers.
+    summarised_rounds: usize,
     /// Where the rest of this turn's response begins.
     from: usize,
 }
@@ -103,7 +103,7 @@ impl Conversation<'_> {
     }
 
     /// What stays as it is, if that takes at most so many tokens; none if there is nothing else.
-    fn choose_kept(&self, tokens_max: u64) -> Option<Kept> {
+    fn choose_kept(&self, tokens_max: u64) -> Option<RetainedHistory> {
         let response = self.newest + 1;
         let rounds = self.rounds_in_response();
         // From the newest round backwards.
@@ -116,23 +116,23 @@ impl Conversation<'_> {
             kept_rounds = rounds.len() - index;
         }
         if kept_rounds < rounds.len() {
-            let told = rounds.len() - kept_rounds;
-            return Some(Kept {
+            let summarised = rounds.len() - kept_rounds;
+            return Some(RetainedHistory {
                 turns: 0,
-                told_rounds: told,
-                from: self.end_of_round(&rounds, told),
+                summarised_rounds: summarised,
+                from: self.end_of_round(&rounds, summarised),
             });
         }
         let turns = self.count_kept_turns(tokens_max, response);
         let tells = turns < self.memory.turns.len();
-        tells.then_some(Kept {
+        tells.then_some(RetainedHistory {
             turns,
-            told_rounds: 0,
+            summarised_rounds: 0,
             from: response,
         })
     }
 
-    /// How many turns before this one stay as they are: not all, and not one that is told in part.
+    /// How many turns before this one stay as they are: not all, and not one that is summarised in part.
     fn count_kept_turns(&self, tokens_max: u64, response: usize) -> usize {
         let turns = self.memory.turns;
         let source = self.view.source();
@@ -141,7 +141,7 @@ impl Conversation<'_> {
         for turn in turns.iter().rev().take(KEPT_TURNS_MAX) {
             let alone = ChatMemory {
                 summary: None,
-                told_rounds: 0,
+                summarised_rounds: 0,
                 turns: std::slice::from_ref(turn),
             };
             left += estimate_tokens(&alone.recall(u64::MAX, &source).entries);
@@ -177,7 +177,7 @@ impl Conversation<'_> {
 
     async fn compact(
         &mut self,
-        kept: Kept,
+        kept: RetainedHistory,
         reason: CompactionReason,
     ) -> Result<Compaction, TurnStop> {
         self.summaries += 1;
@@ -192,8 +192,8 @@ impl Conversation<'_> {
             }));
         }
         let before = self.memory.turns.len();
-        // No more than is told: the rest may be taken back by the user, and then nothing of it is to be known.
-        let told_until = match kept.told_rounds {
+        // No more than is summarised: the user may take the rest back, and then nothing of it may be left.
+        let summarised_until = match kept.summarised_rounds {
             0 => {
                 let source = self.view.source();
                 self.memory.count_entries(before - kept.turns, &source)
@@ -215,21 +215,21 @@ impl Conversation<'_> {
             may_be_last: false,
         };
         let forced = reason == CompactionReason::Refused;
-        let told = self.entries.get(..told_until).unwrap_or_default();
-        let made = summariser.summarise(told, head, ("", forced));
+        let summarised = self.entries.get(..summarised_until).unwrap_or_default();
+        let made = summariser.summarise(summarised, head, ("", forced));
         let Some(summary) = made.await.map_err(|stop| explain(stop, reason))? else {
             return Ok(Compaction::Finish);
         };
-        let told_before = usize::try_from(self.memory.told_rounds_of_active());
-        let told_rounds = kept.told_rounds + told_before.unwrap_or(usize::MAX);
-        let told_rounds = match kept.turns {
-            0 => u64::try_from(told_rounds).unwrap_or(u64::MAX),
+        let summarised_before = usize::try_from(self.memory.summarised_rounds_of_active());
+        let summarised_rounds = kept.summarised_rounds + summarised_before.unwrap_or(usize::MAX);
+        let summarised_rounds = match kept.turns {
+            0 => u64::try_from(summarised_rounds).unwrap_or(u64::MAX),
             _ => 0,
         };
         let events = self.tool_context.events;
         let compacted = AgentEvent::Compacted {
             keep_turns: kept.turns,
-            rounds: told_rounds,
+            rounds: summarised_rounds,
             summary: Some(summary.text.clone()),
         };
         events.send(compacted).await?;
@@ -238,15 +238,15 @@ impl Conversation<'_> {
         let turns = self.memory.turns;
         self.memory = ChatMemory {
             summary: Some(summary.text),
-            told_rounds,
+            summarised_rounds,
             turns: turns.get(before - kept.turns..).unwrap_or_default(),
         };
         self.rebuild(kept).await;
         Ok(Compaction::Done)
     }
 
-    /// The conversation as it will be told in later turns.
-    async fn rebuild(&mut self, kept: Kept) {
+    /// The conversation as later turns will send it.
+    async fn rebuild(&mut self, kept: RetainedHistory) {
         let recalled = self.memory.recall(u64::MAX, &self.view.source());
         let rest = self.entries.split_off(kept.from.min(self.entries.len()));
         let user = with_notices(Arc::clone(&self.input.user), &recalled.notices);
@@ -255,7 +255,7 @@ impl Conversation<'_> {
         self.newest = self.entries.len();
         self.entries.push(HistoryEntry::User(user));
         // What was answered before is so still, further to the front.
-        self.answered = match kept.told_rounds {
+        self.answered = match kept.summarised_rounds {
             _ if answered > 0 => self.entries.len() + answered,
             0 => self.newest,
             _ => self.entries.len(),
@@ -269,7 +269,7 @@ impl Conversation<'_> {
     /// What people read of it.
     fn describe(
         &self,
-        kept: Kept,
+        kept: RetainedHistory,
         reason: CompactionReason,
         (summary, told_turns): (&Summary, usize),
     ) -> String {
@@ -288,15 +288,15 @@ impl Conversation<'_> {
             1 => Some("the turn before".to_owned()),
             turns => Some(format!("{turns} turns before")),
         };
-        let steps = match kept.told_rounds {
+        let steps = match kept.summarised_rounds {
             0 => None,
             1 => Some("the first step of this turn".to_owned()),
             steps => Some(format!("the first {steps} steps of this turn")),
         };
-        let told: Vec<String> = turns.into_iter().chain(steps).collect();
-        let told = match told.is_empty() {
+        let summarised: Vec<String> = turns.into_iter().chain(steps).collect();
+        let summarised = match summarised.is_empty() {
             true => "what was before".to_owned(),
-            false => told.join(" and "),
+            false => summarised.join(" and "),
         };
         let whole = match kept.turns {
             0 => "your message and what came last".to_owned(),
@@ -305,8 +305,9 @@ impl Conversation<'_> {
                 format!("the {turns} turns before this one, your message and what came since")
             }
         };
-        let text =
-            format!("{why}, so the model has summarised {told}. Kept word for word: {whole}.");
+        let text = format!(
+            "{why}, so the model has summarised {summarised}. Kept word for word: {whole}."
+        );
         summary.describe(&text)
     }
 }

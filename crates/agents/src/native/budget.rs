@@ -14,7 +14,7 @@ use super::Model;
 use super::stop::TurnStop;
 use crate::provider::{ModelMessage, ModelRequest, Usage};
 
-/// What the model is told before its last answer.
+/// The instruction before the model's last answer.
 pub(super) const SUM_UP: &str = "The budget for this work is used up: this is your last answer, and you have no tools for it. \
      Sum up for the user what is done, what is not, and how to go on.";
 
@@ -39,7 +39,7 @@ pub(super) struct CallBudget {
     /// A worker asks nobody: few people look at its chat, and the turn that it works for asks before its own next call.
     is_worker: bool,
     asked: u64,
-    /// The user was told that the model's price is not known.
+    /// A notice has said that the model's price is not known.
     told_unpriced: bool,
     /// The user wanted one last call, and that is made.
     is_finished: bool,

@@ -16,13 +16,13 @@ use super::client_call::run_client_call;
 use super::consent::{PermissionMode, Verdict};
 use super::exit_plan::{self, run_exit_plan};
 use super::host_call::{
-    describe_other_model, nature_of_task, other_model, request_of, run_host_call, with_remark,
+    describe_other_model, effect_of_task, other_model, request_of, run_host_call, with_remark,
 };
 use super::mcp::run_mcp_call;
 use super::offered_tools::{OfferedTool, OfferedTools};
 use super::rules::{offer_rule, subject_of};
 use crate::permission::CallSubject;
-use crate::tool::{HostTask, Nature, Plan, Tool, ToolError};
+use crate::tool::{HostTask, Plan, Tool, ToolEffect, ToolError};
 
 /// What a path means now is not what it meant when the call was approved.
 const ANOTHER_FILE: &str =
@@ -89,7 +89,7 @@ async fn run_call(
     let mut turn = Some(turn);
     loop {
         let subject = subject_of(tool, &input, &plan, context.workspace).await;
-        match context.verdict(tool.nature(), &subject).await? {
+        match context.verdict(tool.effect(), &subject).await? {
             Verdict::Refuse(text) => {
                 return refuse_call(context, call, tool.display_name(), text).await;
             }
@@ -127,9 +127,11 @@ async fn run_without_consent(
         return Ok(None); // the rules cannot be read any more, so it is asked about
     };
     let Some(_exclusive) = lock_exclusive(context, tool).await else {
-        let reason = match tool.nature() {
-            Nature::Reads => ToolCallConfirmationReason::NotNeeded,
-            Nature::Edits | Nature::Runs | Nature::Fetches => ToolCallConfirmationReason::Setting,
+        let reason = match tool.effect() {
+            ToolEffect::Reads => ToolCallConfirmationReason::NotNeeded,
+            ToolEffect::Edits | ToolEffect::Runs | ToolEffect::Fetches => {
+                ToolCallConfirmationReason::Setting
+            }
         };
         send_ready(context, call, plan, reason).await?;
         let outcome = run_tool(context, call, (tool, input), limits).await?;
@@ -144,7 +146,7 @@ async fn run_without_consent(
         }
     };
     let subject = subject_of(tool, input, &plan, context.workspace).await;
-    let verdict = context.verdict(tool.nature(), &subject).await?;
+    let verdict = context.verdict(tool.effect(), &subject).await?;
     if verdict != Verdict::Run {
         return Ok(None);
     }
@@ -161,7 +163,7 @@ async fn run_with_consent(
     (mut plan, mut subject): (Plan, CallSubject),
     turn: Option<MutexGuard<'_, ()>>,
 ) -> Result<CallAnswer, TurnOver> {
-    let offered = offer_rule(context, &subject, tool.nature()).await;
+    let offered = offer_rule(context, &subject, tool.effect()).await;
     drop(turn);
     let (edited, scope) = match ask_for_consent(context, call, &plan, offered.as_ref()).await? {
         CallDecision::Approved { edited, scope } => (edited, scope),
@@ -183,7 +185,7 @@ async fn run_with_consent(
     // A session that only reads since the question was asked only reads, and what is denied since is not done.
     // And it is what was approved: a link in its place is not.
     let is_same = subject == subject_of(tool, &input, &plan, context.workspace).await;
-    let mut outcome = match context.verdict(tool.nature(), &subject).await? {
+    let mut outcome = match context.verdict(tool.effect(), &subject).await? {
         _ if !is_same => CallOutcome::failed(tool.display_name(), ANOTHER_FILE.to_owned()),
         Verdict::Refuse(text) => CallOutcome::failed(tool.display_name(), text),
         Verdict::Run | Verdict::Ask => {
@@ -213,7 +215,7 @@ async fn run_host_call_with_consent(
         let words = describe_other_model(context, &model);
         plan.summary = format!("{}. {words}", plan.summary);
     }
-    let nature = nature_of_task(context, tool, &request);
+    let nature = effect_of_task(context, tool, &request);
     let subject = subject_of(tool, &input, &plan, context.workspace).await;
     let mut turn = Some(turn);
     loop {
@@ -235,8 +237,10 @@ async fn run_host_call_with_consent(
             continue;
         }
         let reason = match nature {
-            Nature::Reads => ToolCallConfirmationReason::NotNeeded,
-            Nature::Edits | Nature::Runs | Nature::Fetches => ToolCallConfirmationReason::Setting,
+            ToolEffect::Reads => ToolCallConfirmationReason::NotNeeded,
+            ToolEffect::Edits | ToolEffect::Runs | ToolEffect::Fetches => {
+                ToolCallConfirmationReason::Setting
+            }
         };
         send_ready(context, call, &plan, reason).await?;
         return run_host_call(context, call, (tool, &input), request, None).await;
@@ -272,7 +276,7 @@ async fn run_approved_host_call(
     let remark = edited.map(|edited| format!("The user changed the input to {edited}"));
     let _exclusive = lock_for_task(context, &request).await;
     // A session that only reads since the question was asked only reads, and what is denied since is not done.
-    let nature = nature_of_task(context, tool, &request);
+    let nature = effect_of_task(context, tool, &request);
     let subject = subject_of(tool, &input, &plan, context.workspace).await;
     if let Verdict::Refuse(text) = context.verdict(nature, &subject).await? {
         let text = with_remark(remark.as_deref(), text);
@@ -298,9 +302,9 @@ async fn lock_exclusive<'a>(
     context: &'a ToolContext<'_>,
     tool: &dyn Tool,
 ) -> Option<MutexGuard<'a, ()>> {
-    match tool.nature() {
-        Nature::Reads | Nature::Fetches => None,
-        Nature::Edits | Nature::Runs => Some(context.exclusive.lock().await),
+    match tool.effect() {
+        ToolEffect::Reads | ToolEffect::Fetches => None,
+        ToolEffect::Edits | ToolEffect::Runs => Some(context.exclusive.lock().await),
     }
 }
 

@@ -15,9 +15,9 @@ use super::history::{media_of_result, text_of_result};
 use super::rules::{ApprovalScope, Rules};
 use super::{Model, NativeContext};
 use crate::call_output::{forward_output, result_content};
-use crate::permission::{CallPlace, FileSubject, ReadingLimits};
+use crate::permission::{FileSubject, ReadingLimits, RuleContext};
 use crate::tool::{
-    self, CallScope, Edits, Nature, Plan, ShowRequest, Tool, ToolError, ToolOutcome,
+    self, CallScope, Edits, Plan, ShowRequest, Tool, ToolEffect, ToolError, ToolOutcome,
 };
 
 /// What the calls of a turn share.
@@ -34,7 +34,7 @@ pub(super) struct ToolContext<'a> {
     /// The user's rules.
     pub rules: Rules,
     /// Where calls are made: which rules hold.
-    pub place: CallPlace,
+    pub place: RuleContext,
     /// Whether it was said in this turn that the rules cannot be used.
     pub reported_rules: Mutex<bool>,
     /// Held by a call that edits or runs.
@@ -211,7 +211,7 @@ pub(super) async fn run_tool(
 
 /// The files of a workspace without those that the user's rules keep from a call.
 fn limit_reading(workspace: &Workspace, limits: ReadingLimits) -> Workspace {
-    workspace.leaving_out(move |location| {
+    workspace.excluding(move |location| {
         limits.hides(FileSubject {
             root: location.root.clone(),
             relative: location.relative.clone(),
@@ -228,10 +228,10 @@ async fn record_start(
     tool: &dyn Tool,
     input: &Value,
 ) -> Result<Result<(), String>, TurnOver> {
-    let planned = match tool.nature() {
-        Nature::Reads | Nature::Fetches => return Ok(Ok(())),
-        Nature::Edits => tool.edits(input, context.workspace).await,
-        Nature::Runs => Ok(Edits::default()), // nobody knows
+    let planned = match tool.effect() {
+        ToolEffect::Reads | ToolEffect::Fetches => return Ok(Ok(())),
+        ToolEffect::Edits => tool.edits(input, context.workspace).await,
+        ToolEffect::Runs => Ok(Edits::default()), // nobody knows
     };
     let Edits { edits, bodies } = match planned {
         Ok(edits) => edits,
@@ -336,8 +336,8 @@ mod tests {
             json!({})
         }
 
-        fn nature(&self) -> Nature {
-            Nature::Edits
+        fn effect(&self) -> ToolEffect {
+            ToolEffect::Edits
         }
 
         async fn plan(&self, _: &Value, _: &Workspace) -> Result<Plan, ToolError> {
@@ -366,7 +366,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let uri = format!("file://{}", directory.path().display());
         let workspace = Workspace::open(&[uri], &Confinement::none()).unwrap();
-        let place = CallPlace {
+        let place = RuleContext {
             session: "s".to_owned(),
             directories: workspace.real_directories(),
         };

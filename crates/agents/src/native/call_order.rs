@@ -12,7 +12,7 @@ use workspace::{Workspace, WorkspacePath};
 
 use super::answer::RequestedCall;
 use super::offered_tools::{OfferedTool, OfferedTools};
-use crate::tool::Nature;
+use crate::tool::ToolEffect;
 
 /// What a call does to a file.
 struct CallFile {
@@ -101,10 +101,10 @@ fn file_of(
     let Some(OfferedTool::Own(tool)) = offered.find(&call.tool_use.name) else {
         return None; // nobody knows which files it is about
     };
-    let changes = match tool.nature() {
-        Nature::Reads => false,
-        Nature::Edits => true,
-        Nature::Runs | Nature::Fetches => return None,
+    let changes = match tool.effect() {
+        ToolEffect::Reads => false,
+        ToolEffect::Edits => true,
+        ToolEffect::Runs | ToolEffect::Fetches => return None,
     };
     // An input that cannot be read is refused when its turn comes.
     let input = serde_json::from_str::<PathInput>(&call.tool_use.input).ok()?;

@@ -15,7 +15,7 @@ use super::host_call::ask_until_ended;
 use super::offered_tools::OfferedClientTool;
 use super::rules::{client_subject, offer_rule};
 use crate::permission::CallSubject;
-use crate::tool::{Nature, Plan};
+use crate::tool::{Plan, ToolEffect};
 
 /// How long a client may take: a task in an editor may build a whole project, or ask its user.
 const TIMEOUT_MS: u64 = 30 * 60 * 1_000;
@@ -35,13 +35,13 @@ pub(super) async fn run_client_call(
         return refuse(context, call, &plan, text).await;
     }
     loop {
-        match context.verdict(Nature::Runs, &subject).await? {
+        match context.verdict(ToolEffect::Runs, &subject).await? {
             Verdict::Refuse(text) => return refuse(context, call, &plan, text).await,
             Verdict::Ask => return run_with_consent(context, call, &plan, &subject).await,
             Verdict::Run => {
                 let _exclusive = context.exclusive.lock().await;
                 // Looked at again now that the calls before it are done.
-                if context.verdict(Nature::Runs, &subject).await? == Verdict::Run {
+                if context.verdict(ToolEffect::Runs, &subject).await? == Verdict::Run {
                     let reason = ToolCallConfirmationReason::Setting;
                     send_ready(context, call, &plan, reason).await?;
                     return await_end(context, call).await;
@@ -58,7 +58,7 @@ async fn run_with_consent(
     plan: &Plan,
     subject: &CallSubject,
 ) -> Result<CallAnswer, TurnOver> {
-    let offered = offer_rule(context, subject, Nature::Runs).await;
+    let offered = offer_rule(context, subject, ToolEffect::Runs).await;
     let (edited, scope) = match ask_for_consent(context, call, plan, offered.as_ref()).await? {
         CallDecision::Approved { edited, scope } => (edited, scope),
         CallDecision::Over { text } => return Ok(text.into()),

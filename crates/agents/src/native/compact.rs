@@ -16,13 +16,14 @@ use super::fallback::{Fallback, SentEntries};
 use super::memory::ChatMemory;
 use super::model_view::{HistoryEntry, ModelView};
 use super::recorded_call::{self, CallContext};
-use super::refusals::Learned;
+use super::refusals::LearnedRefusal;
 use super::shorten::{cut_results, drop_oldest};
 use super::stop::TurnStop;
 use super::usage::TurnUsage;
 use super::work_state::WorkState;
 use crate::provider::{
-    Blame, ModelEndpoint, ModelEvent, ModelMessage, ModelRequest, StopReason, ToolSpec, Usage,
+    ModelEndpoint, ModelEvent, ModelMessage, ModelRequest, RefusalCause, StopReason, ToolSpec,
+    Usage,
 };
 
 const REQUEST: &str = "Summarise the conversation so far for yourself, so that you can go on without it: what the user \
@@ -160,10 +161,10 @@ impl Summariser<'_, '_> {
         mut entries: Vec<HistoryEntry>,
         (mut request, sections): (ModelRequest, Vec<Section>),
         remarks: &mut Vec<&'static str>,
-    ) -> Result<Collected, TurnStop> {
+    ) -> Result<SummaryAnswer, TurnStop> {
         let events = self.view.events;
         let mut fallback = Fallback::begin(self.view, &entries, &mut request);
-        let mut learned: Option<Learned> = None;
+        let mut learned: Option<LearnedRefusal> = None;
         let mut shortenings = 0;
         loop {
             let context = CallContext {
@@ -177,7 +178,7 @@ impl Summariser<'_, '_> {
             };
             let failed = match collect_answer(&context, events, &request).await {
                 Ok(collected) => {
-                    for event in learned.into_iter().flat_map(Learned::into_events) {
+                    for event in learned.into_iter().flat_map(LearnedRefusal::into_events) {
                         events.send(event).await?;
                     }
                     return Ok(collected);
@@ -185,7 +186,7 @@ impl Summariser<'_, '_> {
                 Err(AskError::TurnOver) => return Err(TurnStop::Over),
                 Err(AskError::Provider(failed)) => failed,
             };
-            if failed.error.blame == Some(Blame::TooLong) && shortenings < SHORTENINGS_MAX {
+            if failed.error.blame == Some(RefusalCause::TooLong) && shortenings < SHORTENINGS_MAX {
                 shortenings += 1;
                 let asked = entries.pop();
                 if let Some(lost) = self.shorten(&mut entries)
@@ -252,7 +253,7 @@ pub(super) async fn compact_by_command<'t>(
     events.send(AgentEvent::Notice { text }).await?;
     Ok(ChatMemory {
         summary: Some(summary.text),
-        told_rounds: 0,
+        summarised_rounds: 0,
         turns: &[],
     })
 }
@@ -295,9 +296,9 @@ fn summarising() -> AgentEvent {
     AgentEvent::Activity(Some("summarising".to_owned()))
 }
 
-/// What came of a request for a summary.
+/// The answer to a request for a summary.
 #[derive(Debug, Default)]
-struct Collected {
+struct SummaryAnswer {
     text: String,
     calls: usize,
     refused: bool,
@@ -305,7 +306,7 @@ struct Collected {
     usage: Usage,
 }
 
-impl Collected {
+impl SummaryAnswer {
     /// The summary; otherwise why it is none.
     fn into_summary(self) -> Result<String, String> {
         let wrong = match self.stop {
@@ -327,11 +328,11 @@ async fn collect_answer(
     context: &CallContext<'_>,
     events: &dyn EventSink,
     request: &ModelRequest,
-) -> Result<Collected, AskError> {
+) -> Result<SummaryAnswer, AskError> {
     let (sender, mut received) = mpsc::channel(EVENTS_MAX);
     let asking = async move { recorded_call::ask(context, request, &sender).await };
     let collecting = async {
-        let mut collected = Collected::default();
+        let mut collected = SummaryAnswer::default();
         let mut shows_silence = false;
         while let Some(event) = received.recv().await {
             if let ModelEvent::Silent(lasted) = event {
@@ -355,7 +356,7 @@ async fn collect_answer(
                 _ => {}
             }
         }
-        Ok::<Collected, TurnOver>(collected)
+        Ok::<SummaryAnswer, TurnOver>(collected)
     };
     let (asked, collected) = tokio::join!(asking, collecting);
     asked.map_err(AskError::Provider)?;
@@ -368,17 +369,17 @@ mod tests {
 
     #[test]
     fn what_is_no_summary_is_not_taken_for_one() {
-        let said = |text: &str, stop: StopReason| Collected {
+        let said = |text: &str, stop: StopReason| SummaryAnswer {
             text: text.to_owned(),
             stop: Some(stop),
-            ..Collected::default()
+            ..SummaryAnswer::default()
         };
-        let words = |collected: Collected| collected.into_summary().unwrap_err();
+        let words = |collected: SummaryAnswer| collected.into_summary().unwrap_err();
         assert!(words(said(" \n", StopReason::End)).contains("said nothing"));
         assert!(words(said("No.", StopReason::Refusal)).contains("refused"));
         assert!(words(said("We", StopReason::ContentFilter)).contains("cut"));
         assert!(words(said("", StopReason::Length)).contains("output limit"));
-        let called = Collected {
+        let called = SummaryAnswer {
             calls: 1,
             ..said("", StopReason::ToolCalls)
         };

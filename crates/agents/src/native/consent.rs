@@ -10,7 +10,7 @@ use wire::Object;
 
 use crate::locale::Locale;
 use crate::permission::Pattern;
-use crate::tool::Nature;
+use crate::tool::ToolEffect;
 
 /// The session setting that holds the mode (G-46). Not `mode`, `autoApprove`, `isolation` or `permissions`: editors have
 /// values of their own for those, or draw nothing for them.
@@ -110,23 +110,25 @@ pub(super) const PLAN_MODE: &str = "The user wants a plan, and nothing changed y
 /// Decides about a call. A protected file is one that steers tools or agents (G-63).
 pub(super) fn verdict(
     mode: PermissionMode,
-    nature: Nature,
+    nature: ToolEffect,
     is_protected: bool,
     rules: &RuleDecision,
 ) -> Verdict {
     match (rules, nature, mode) {
         (RuleDecision::Deny(rule), _, _) => Verdict::Refuse(denied_by_rule(rule)),
-        (_, Nature::Edits | Nature::Runs, PermissionMode::Plan) => {
+        (_, ToolEffect::Edits | ToolEffect::Runs, PermissionMode::Plan) => {
             Verdict::Refuse(PLAN_MODE.to_owned())
         }
         (RuleDecision::Unknown | RuleDecision::Ask, _, _) => Verdict::Ask,
         (RuleDecision::Allow, _, _)
-        | (RuleDecision::None, Nature::Reads, _)
+        | (RuleDecision::None, ToolEffect::Reads, _)
         | (RuleDecision::None, _, PermissionMode::FullAccess) => Verdict::Run,
-        (RuleDecision::None, Nature::Edits, PermissionMode::AcceptEdits) if !is_protected => {
+        (RuleDecision::None, ToolEffect::Edits, PermissionMode::AcceptEdits) if !is_protected => {
             Verdict::Run
         }
-        (RuleDecision::None, Nature::Edits | Nature::Runs | Nature::Fetches, _) => Verdict::Ask,
+        (RuleDecision::None, ToolEffect::Edits | ToolEffect::Runs | ToolEffect::Fetches, _) => {
+            Verdict::Ask
+        }
     }
 }
 
@@ -184,9 +186,9 @@ mod tests {
 
     #[test]
     fn only_what_was_allowed_runs() {
-        use Nature::{Edits, Fetches, Reads, Runs};
         use PermissionMode::{AcceptEdits, Ask, FullAccess, Plan};
         use RuleDecision::{Allow, None, Unknown};
+        use ToolEffect::{Edits, Fetches, Reads, Runs};
         let deny = RuleDecision::Deny(Pattern::parse("bash(rm:*)").unwrap());
         let at = |mode, nature, rules: &RuleDecision| match verdict(mode, nature, false, rules) {
             Verdict::Run => "run",

@@ -102,9 +102,12 @@ impl ContextMeter {
         let answers = |entry: &HistoryEntry| {
             matches!(entry, HistoryEntry::Model(ModelMessage::Assistant { .. }))
         };
-        let told = through.and_then(|through| earlier.get(..through));
-        let told = told.unwrap_or(earlier);
-        let covered = told.iter().rposition(answers).map_or(0, |at| at + 1);
+        let covered_entries = through.and_then(|through| earlier.get(..through));
+        let covered_entries = covered_entries.unwrap_or(earlier);
+        let covered = covered_entries
+            .iter()
+            .rposition(answers)
+            .map_or(0, |at| at + 1);
         Self {
             reported: tokens.map(|tokens| (tokens, covered)),
         }
@@ -285,7 +288,7 @@ mod tests {
         ];
         let memory = ChatMemory {
             summary: None,
-            told_rounds: 0,
+            summarised_rounds: 0,
             turns: &turns,
         };
         let source = OutputSource {

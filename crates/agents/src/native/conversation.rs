@@ -31,7 +31,9 @@ use super::tool_scope::ToolScope;
 use super::usage::TurnUsage;
 use super::{Model, outputs, prompt};
 use crate::prompt::Prompt;
-use crate::provider::{Blame, ModelEndpoint, ModelMessage, ModelRequest, StopReason, ToolUse};
+use crate::provider::{
+    ModelEndpoint, ModelMessage, ModelRequest, RefusalCause, StopReason, ToolUse,
+};
 use crate::tool::Tool;
 
 /// Tools of clients that are named when they cannot be offered.
@@ -73,7 +75,7 @@ pub(super) struct Conversation<'a> {
     pub usage: TurnUsage,
     pub budget: CallBudget,
     pub input: &'a TurnInput,
-    /// What the model is told of what was before.
+    /// What the request holds of earlier turns.
     pub memory: ChatMemory<'a>,
     pub compaction: CompactionSettings,
     pub window: Window,
@@ -167,7 +169,7 @@ impl<'a> Conversation<'a> {
         Ok(offered)
     }
 
-    /// The next answer is the last one: no tools, and the model is told so.
+    /// The next answer is the last one: no tools, and the request says so.
     async fn ask_for_summary(&mut self) -> OfferedTools<'a> {
         self.request.tools = Vec::new();
         self.request.server_tools = Vec::new();
@@ -212,7 +214,7 @@ impl<'a> Conversation<'a> {
                 Err(AskError::TurnOver) => return Err(TurnStop::Over),
                 Err(AskError::Provider(failed)) => failed,
             };
-            if failed.error.blame == Some(Blame::TooLong)
+            if failed.error.blame == Some(RefusalCause::TooLong)
                 && std::mem::take(&mut may_compact)
                 && let Some(again) = self.compact_refused().await?
             {
@@ -306,7 +308,7 @@ fn describe_left_out(left_out: &[String]) -> String {
     text
 }
 
-/// The model has nothing more to do; if it was stopped, or said nothing at all, the user is told.
+/// The model has nothing more to do; if it was stopped, or its answer is empty, a notice says so.
 async fn report_stop(
     answer: &ModelAnswer,
     (model, is_first): (&Model, bool),
@@ -322,7 +324,7 @@ async fn report_stop(
         Some(StopReason::Other(reason)) if said_nothing => {
             format!(
                 "The model said nothing. Its server gives a reason: {}.",
-                shown_reason(reason)
+                printable_reason(reason)
             )
         }
         // After calls it may have nothing to add.
@@ -353,8 +355,8 @@ fn refusal(model: &Model) -> TurnStop {
     })
 }
 
-/// A server's word for why it stopped, as a code in a sentence.
-fn shown_reason(reason: &str) -> String {
+/// A server's stop reason, as a code in a sentence.
+fn printable_reason(reason: &str) -> String {
     let is_plain = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | ' ');
     let plain: String = reason
         .chars()

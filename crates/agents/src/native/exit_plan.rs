@@ -16,7 +16,7 @@ use super::call::parse;
 use super::call_events::{CallOutcome, ToolContext, complete_call, plan_to_ready, send_ready};
 use super::consent::{PermissionMode, SETTING};
 use crate::locale::Locale;
-use crate::tool::{Nature, Plan, Tool, ToolError, ToolOutcome};
+use crate::tool::{Plan, Tool, ToolEffect, ToolError, ToolOutcome};
 
 pub(super) const NAME: &str = "exit_plan";
 
@@ -54,8 +54,8 @@ impl Tool for ExitPlanTool {
         })
     }
 
-    fn nature(&self) -> Nature {
-        Nature::Reads
+    fn effect(&self) -> ToolEffect {
+        ToolEffect::Reads
     }
 
     async fn plan(&self, input: &Value, _workspace: &Workspace) -> Result<Plan, ToolError> {

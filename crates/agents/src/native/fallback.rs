@@ -11,8 +11,8 @@ mod tests;
 use std::collections::BTreeSet;
 
 use super::model_view::{HistoryEntry, ModelView, NativeBody};
-use super::refusals::{Learned, Refusals};
-use crate::provider::{Blame, MediaKind, ModelRequest, ProviderError, ProviderErrorKind};
+use super::refusals::{LearnedRefusal, Refusals};
+use crate::provider::{MediaKind, ModelRequest, ProviderError, ProviderErrorKind, RefusalCause};
 
 /// How much less is sent than was meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,7 +78,7 @@ impl Fallback {
         sent: &SentEntries<'_>,
         request: &mut ModelRequest,
         error: ProviderError,
-    ) -> Result<Learned, ProviderError> {
+    ) -> Result<LearnedRefusal, ProviderError> {
         let entries = sent.entries;
         let less = error.blame.as_ref().and_then(|blame| {
             let sent = SentRequest {
@@ -125,7 +125,7 @@ struct SentRequest<'a> {
 
 /// What to do without next.
 #[derive(Debug)]
-struct Less {
+struct NextReduction {
     reduction: Reduction,
     /// What the next try does without.
     without: Refusals,
@@ -135,7 +135,7 @@ struct Less {
     names: Vec<String>,
 }
 
-impl Less {
+impl NextReduction {
     fn without(refusals: Refusals, names: Vec<String>) -> Self {
         Self {
             reduction: Reduction::WithoutRefused,
@@ -148,52 +148,55 @@ impl Less {
 
 fn choose(
     known: &Refusals,
-    blame: &Blame,
+    blame: &RefusalCause,
     reduction: Reduction,
     sent: &SentRequest<'_>,
-) -> Option<Less> {
+) -> Option<NextReduction> {
     let mut refusals = known.clone();
     refusals.hides_thoughts |= sent.without.hides_thoughts;
     let has_bodies = !sent.natives.is_empty();
     match (reduction, blame) {
-        (_, Blame::ShownThoughts) => choose_hidden_thoughts(reduction, sent),
+        (_, RefusalCause::ShownThoughts) => choose_hidden_thoughts(reduction, sent),
         (Reduction::PlainText, _) => None,
-        (_, Blame::ReasoningMissing) => choose_blank_reasoning(reduction, sent),
-        (Reduction::WithoutRefused, _) | (Reduction::AsMeant, Blame::Lists) => {
+        (_, RefusalCause::ReasoningMissing) => choose_blank_reasoning(reduction, sent),
+        (Reduction::WithoutRefused, _) | (Reduction::AsMeant, RefusalCause::Lists) => {
             choose_plain(known, blame, sent)
         }
         // What is not taken may be the empty thoughts that it once wanted.
-        (Reduction::AsMeant, Blame::Signatures)
+        (Reduction::AsMeant, RefusalCause::Signatures)
             if sent.has_signatures || sent.without.blank_reasoning =>
         {
             refusals.signatures |= sent.has_signatures;
             refusals.blank_reasoning = false;
-            Some(Less::without(refusals, Vec::new()))
+            Some(NextReduction::without(refusals, Vec::new()))
         }
         // Nothing is named, and there is nothing to describe: perhaps it is what the server itself had added.
-        (Reduction::AsMeant, Blame::Unknown)
+        (Reduction::AsMeant, RefusalCause::Unknown)
             if !has_bodies && sent.is_refused && sent.has_signatures =>
         {
             refusals.signatures = true;
-            Some(Less::without(refusals, Vec::new()))
+            Some(NextReduction::without(refusals, Vec::new()))
         }
         // Perhaps it is the form of the texts.
-        (Reduction::AsMeant, Blame::Unknown) if !has_bodies && sent.is_refused => {
+        (Reduction::AsMeant, RefusalCause::Unknown) if !has_bodies && sent.is_refused => {
             choose_plain(known, blame, sent)
         }
         (Reduction::AsMeant, _) if !has_bodies => None,
-        (Reduction::AsMeant, Blame::Body(kinds)) => {
+        (Reduction::AsMeant, RefusalCause::Body(kinds)) => {
             let names = describe_bodies(&mut refusals, kinds, sent);
-            Some(Less::without(refusals, names))
+            Some(NextReduction::without(refusals, names))
         }
-        (Reduction::AsMeant, Blame::TooLong) => {
+        (Reduction::AsMeant, RefusalCause::TooLong) => {
             let names = describe_bodies(&mut refusals, &BTreeSet::new(), sent);
-            Some(Less::without(refusals, names))
+            Some(NextReduction::without(refusals, names))
         }
-        (Reduction::AsMeant, Blame::Kinds(_) | Blame::Unknown | Blame::Signatures) => {
+        (
+            Reduction::AsMeant,
+            RefusalCause::Kinds(_) | RefusalCause::Unknown | RefusalCause::Signatures,
+        ) => {
             let sent = sent.natives.iter().map(|native| native.kind);
             let named = sent.clone().filter(|kind| match blame {
-                Blame::Kinds(kinds) => kinds.contains(kind),
+                RefusalCause::Kinds(kinds) => kinds.contains(kind),
                 _ => true,
             });
             let before = refusals.kinds.len();
@@ -201,48 +204,52 @@ fn choose(
             if refusals.kinds.len() == before {
                 refusals.kinds.extend(sent);
             }
-            Some(Less::without(refusals, Vec::new()))
+            Some(NextReduction::without(refusals, Vec::new()))
         }
     }
 }
 
 /// Thoughts are wanted that nobody has: empty ones do. Whatever else the request did without stays out.
-fn choose_blank_reasoning(reduction: Reduction, sent: &SentRequest<'_>) -> Option<Less> {
+fn choose_blank_reasoning(reduction: Reduction, sent: &SentRequest<'_>) -> Option<NextReduction> {
     if sent.without.blank_reasoning {
         return None; // it would be the same
     }
     let mut refusals = sent.without.clone();
     refusals.blank_reasoning = true;
-    Some(Less {
+    Some(NextReduction {
         reduction: match reduction {
             Reduction::AsMeant => Reduction::WithoutRefused,
             Reduction::WithoutRefused | Reduction::PlainText => Reduction::PlainText,
         },
-        ..Less::without(refusals, Vec::new())
+        ..NextReduction::without(refusals, Vec::new())
     })
 }
 
 /// Thoughts are not shown to this account: they are not asked for. Whatever else the request did without stays out, and as much can
 /// be left out after it as before: this is no part of the conversation.
-fn choose_hidden_thoughts(reduction: Reduction, sent: &SentRequest<'_>) -> Option<Less> {
+fn choose_hidden_thoughts(reduction: Reduction, sent: &SentRequest<'_>) -> Option<NextReduction> {
     if !sent.shows_thoughts {
         return None; // it would be the same
     }
     let mut refusals = sent.without.clone();
     refusals.hides_thoughts = true;
-    Some(Less {
+    Some(NextReduction {
         reduction,
-        ..Less::without(refusals, Vec::new())
+        ..NextReduction::without(refusals, Vec::new())
     })
 }
 
 /// Nothing that could be refused: neither bodies, nor lists, nor what the server had added. Empty thoughts stay if the server wants
 /// them: it may have said so of this very request.
-fn choose_plain(known: &Refusals, blame: &Blame, sent: &SentRequest<'_>) -> Option<Less> {
+fn choose_plain(
+    known: &Refusals,
+    blame: &RefusalCause,
+    sent: &SentRequest<'_>,
+) -> Option<NextReduction> {
     let has_bodies = !sent.natives.is_empty();
     let has_blanks = sent.without.blank_reasoning;
     // What was wanted in an earlier turn may not be taken any more.
-    let drops_blanks = has_blanks && known.blank_reasoning && *blame == Blame::Signatures;
+    let drops_blanks = has_blanks && known.blank_reasoning && *blame == RefusalCause::Signatures;
     if !has_bodies && !sent.has_lists && !sent.has_signatures && !drops_blanks {
         return None; // it would be the same
     }
@@ -254,7 +261,7 @@ fn choose_plain(known: &Refusals, blame: &Blame, sent: &SentRequest<'_>) -> Opti
     let mut learned = without.clone();
     // The bodies were gone before, and that did not help: if this does, it was not the bodies.
     learned.strings_only = known.strings_only || has_bodies || sent.has_lists;
-    Some(Less {
+    Some(NextReduction {
         reduction: Reduction::PlainText,
         without,
         learned,

@@ -34,33 +34,33 @@ const INTERRUPTED_BY_HOST: &str = "The host was stopped before this was over.";
 
 /// Earlier turns as the model gets them.
 #[derive(Debug, PartialEq, Default)]
-pub(super) struct Recalled {
+pub(super) struct RecalledHistory {
     pub entries: Vec<HistoryEntry>,
-    /// What the host told the user in the last of them: it stands in the message that comes next.
+    /// The host's notices in the last of them: they go into the message that comes next.
     pub notices: Vec<String>,
 }
 
 /// The turns, oldest first, from the one on that [`first_kept`] says. Of the first one, some rounds are told elsewhere.
 pub(super) fn recall_turns(
     turns: &[PastTurn],
-    told_rounds: u64,
+    summarised_rounds: u64,
     tokens_max: u64,
     source: &OutputSource,
-) -> Recalled {
-    let told = |index: usize| if index == 0 { told_rounds } else { 0 };
+) -> RecalledHistory {
+    let summarised = |index: usize| if index == 0 { summarised_rounds } else { 0 };
     let first = match usize::try_from(tokens_max) {
         Ok(tokens) if tokens_max < u64::MAX => {
             let sizes = turns.iter().enumerate().map(|(index, turn)| {
-                let entries = entries_of_turn(turn, told(index), &[], source);
+                let entries = entries_of_turn(turn, summarised(index), &[], source);
                 entries.iter().map(estimate_bytes).sum()
             });
             first_kept(sizes, tokens.saturating_mul(TOKEN_BYTES))
         }
         _ => 0, // all of them
     };
-    let mut recalled = Recalled::default();
+    let mut recalled = RecalledHistory::default();
     for (index, turn) in turns.iter().enumerate().skip(first) {
-        let entries = entries_of_turn(turn, told(index), &recalled.notices, source);
+        let entries = entries_of_turn(turn, summarised(index), &recalled.notices, source);
         if !entries.is_empty() {
             recalled.notices.clear();
         }
@@ -83,7 +83,7 @@ fn parts_of(past: &PastTurn) -> &[Value] {
 /// The entries of a turn; none if it was between the user and the host alone.
 fn entries_of_turn(
     past: &PastTurn,
-    told_rounds: u64,
+    summarised_rounds: u64,
     notices: &[String],
     source: &OutputSource,
 ) -> Vec<HistoryEntry> {
@@ -96,7 +96,7 @@ fn entries_of_turn(
     let message = message.unwrap_or_else(|| Arc::new(UserMessage::text(text)));
     let reaches_model = reaches_model(&message);
     let outputs = TurnOutputs::read(&past.outputs, source);
-    let response = entries_of_parts((parts_of(past), told_rounds), &mut users, outputs);
+    let response = entries_of_parts((parts_of(past), summarised_rounds), &mut users, outputs);
     if !reaches_model && response.is_empty() {
         return Vec::new();
     }
@@ -120,7 +120,7 @@ fn reaches_model(message: &UserMessage) -> bool {
 /// `steering` are the typed messages that steered the turn, `outputs` the model's answers, as far as they are stored. The
 /// first rounds are left out, with what came before and between them, if they are told elsewhere.
 pub(super) fn entries_of_parts(
-    (parts, told_rounds): (&[Value], u64),
+    (parts, summarised_rounds): (&[Value], u64),
     steering: &mut dyn Iterator<Item = Arc<UserMessage>>,
     outputs: TurnOutputs,
 ) -> Vec<HistoryEntry> {
@@ -128,7 +128,7 @@ pub(super) fn entries_of_parts(
         entries: Vec::new(),
         outputs,
         next_round: 0,
-        told_rounds,
+        summarised_rounds,
     };
     let mut round = Round::default();
     for part in parts {
@@ -139,7 +139,7 @@ pub(super) fn entries_of_parts(
                     round.add_text(text, &mut messages);
                 }
             }
-            // What the host did to files at the user's command is told by a notice.
+            // What the host did to files at the user's command is in a notice.
             "toolCall" if part["toolCall"]["_meta"][wire::meta::RESTORE].is_object() => {}
             "toolCall" => round.add_call(&part["toolCall"], &mut messages),
             // A steering message was taken between two rounds.
@@ -167,7 +167,7 @@ struct Entries {
     /// The number of the round that comes next, if its calls do not say.
     next_round: u64,
     /// Rounds below this are left out.
-    told_rounds: u64,
+    summarised_rounds: u64,
 }
 
 #[derive(Default)]
@@ -194,7 +194,7 @@ impl Round {
             return;
         }
         if call["_meta"][super::answer::SERVER_TOOL] == true {
-            return; // the model's server made it, and knows what came of it
+            return; // the model's server made it, and has its result
         }
         let number = call["_meta"][super::answer::ROUND].as_u64();
         if !self.calls.is_empty() && self.number != number {
@@ -223,7 +223,7 @@ impl Round {
         let (mut calls, results): (Vec<ToolUse>, Vec<CallAnswer>) = self.calls.into_iter().unzip();
         let number = self.number.unwrap_or(messages.next_round);
         messages.next_round = number + 1;
-        if number < messages.told_rounds {
+        if number < messages.summarised_rounds {
             messages.entries.clear();
             return;
         }

@@ -11,8 +11,8 @@ use super::call_events::{CallOutcome, ToolContext, complete_call};
 use super::history::{media_of_result, text_of_result};
 use super::{Model, exit_plan};
 use crate::tool::{
-    Brief, HostTask, Nature, Tool, ToolError, describe_answers, describe_failure, describe_reply,
-    is_named,
+    HostTask, Tool, ToolEffect, ToolError, WorkerBrief, describe_answers, describe_failure,
+    describe_reply, is_named,
 };
 
 /// What the host is to do for a call; an error says why it cannot be done. `known` are the tools that the model has.
@@ -46,12 +46,12 @@ pub(super) fn request_of(
     Ok(request)
 }
 
-/// What a worker is told, if it can be done.
+/// The brief of a worker, if it can be started.
 fn check_worker(
     context: &ToolContext<'_>,
     worker: &Worker,
     known: &[&str],
-) -> Result<Brief, String> {
+) -> Result<WorkerBrief, String> {
     let models = &context.shared.models;
     if let Some(id) = wanted_model(worker)
         && models.find(id).is_none()
@@ -59,7 +59,7 @@ fn check_worker(
         let known = models.ids().join(", ");
         return Err(format!("There is no model `{id}`. There are: {known}."));
     }
-    let brief = Brief::read(&worker.brief);
+    let brief = WorkerBrief::read(&worker.brief);
     let brief = brief.map_err(|error| format!("The task cannot be described: {error}"))?;
     let known = known.iter().copied().filter(|tool| is_for_workers(tool));
     let known: Vec<&str> = known.collect();
@@ -76,7 +76,7 @@ fn check_worker(
 
 /// Whether any worker may have a tool. The plan of the session is not a worker's to show.
 fn is_for_workers(tool: &str) -> bool {
-    tool != exit_plan::NAME && Brief::default().allows(tool)
+    tool != exit_plan::NAME && WorkerBrief::default().allows(tool)
 }
 
 fn wanted_model(worker: &Worker) -> Option<&str> {
@@ -142,26 +142,26 @@ pub(super) fn with_remark(remark: Option<&str>, text: String) -> String {
 }
 
 /// What a task of the host is like, for the user's rules and the session's mode.
-pub(super) fn nature_of_task(
+pub(super) fn effect_of_task(
     context: &ToolContext<'_>,
     tool: &dyn Tool,
     request: &HostTask,
-) -> Nature {
+) -> ToolEffect {
     match request {
         HostTask::ClientFile(file) => nature_of_use(context, file),
-        HostTask::Worker(_) if other_model(context, request).is_some() => Nature::Fetches,
-        HostTask::Question(_) | HostTask::Worker(_) => tool.nature(),
+        HostTask::Worker(_) if other_model(context, request).is_some() => ToolEffect::Fetches,
+        HostTask::Question(_) | HostTask::Worker(_) => tool.effect(),
     }
 }
 
 /// How a file of the client is used: to read again what the user attached needs nobody's consent, to look beside it does, and what changes
 /// something is like a command.
-fn nature_of_use(context: &ToolContext<'_>, file: &ClientFileCall) -> Nature {
+fn nature_of_use(context: &ToolContext<'_>, file: &ClientFileCall) -> ToolEffect {
     let is_attached = context.client_files.iter().any(|it| it == file.uris().0);
     match file.changes() {
-        true => Nature::Runs,
-        false if is_attached => Nature::Reads,
-        false => Nature::Fetches,
+        true => ToolEffect::Runs,
+        false if is_attached => ToolEffect::Reads,
+        false => ToolEffect::Fetches,
     }
 }
 

@@ -1,12 +1,12 @@
-//! What a model is told of what was before: a summary of the oldest, and the turns after it.
+//! What requests hold of earlier turns: a summary of the oldest, and the turns after it.
 //!
-//! Promises: the same memory is told in the same words in every turn, so that requests begin with the same bytes.
+//! Promises: the same memory gives the same text in every turn, so that requests begin with the same bytes.
 //! Must not know: how a summary comes about.
 
 use agent_api::{PastTurn, TurnInput};
 use serde_json::json;
 
-use super::history::{self, Recalled};
+use super::history::{self, RecalledHistory};
 use super::model_view::HistoryEntry;
 use super::outputs::OutputSource;
 use crate::provider::ModelMessage;
@@ -17,13 +17,13 @@ const BEFORE: &str = "What was said before, in short:";
 /// What the model answers to it: users and assistants take turns.
 const UNDERSTOOD: &str = "I keep it in mind.";
 
-/// What a model is told of what was before.
+/// What requests hold of earlier turns.
 #[derive(Debug, Clone)]
 pub(super) struct ChatMemory<'a> {
     pub summary: Option<String>,
-    /// How many rounds the summary tells of the turn after it.
-    pub told_rounds: u64,
-    /// The turns that are told whole, but for those rounds.
+    /// How many rounds of the turn after it the summary covers.
+    pub summarised_rounds: u64,
+    /// The turns that are sent whole, but for those rounds.
     pub turns: &'a [PastTurn],
 }
 
@@ -32,15 +32,15 @@ impl<'a> ChatMemory<'a> {
     pub(super) fn of_turn(input: &'a TurnInput) -> Self {
         Self {
             summary: input.summary.clone(),
-            told_rounds: input.summarised_rounds,
+            summarised_rounds: input.summarised_rounds,
             turns: &input.history,
         }
     }
 
-    /// How many rounds are told of the turn that is worked on.
-    pub(super) fn told_rounds_of_active(&self) -> u64 {
+    /// How many rounds of the running turn the summary covers.
+    pub(super) fn summarised_rounds_of_active(&self) -> u64 {
         match self.turns.is_empty() {
-            true => self.told_rounds,
+            true => self.summarised_rounds,
             false => 0,
         }
     }
@@ -64,11 +64,11 @@ impl<'a> ChatMemory<'a> {
     }
 
     /// As entries of a conversation, as many of the newest turns as fit.
-    pub(super) fn recall(&self, tokens_max: u64, source: &OutputSource) -> Recalled {
-        let turns = history::recall_turns(self.turns, self.told_rounds, tokens_max, source);
+    pub(super) fn recall(&self, tokens_max: u64, source: &OutputSource) -> RecalledHistory {
+        let turns = history::recall_turns(self.turns, self.summarised_rounds, tokens_max, source);
         let summary = self.summary.as_deref().map(summary_entries);
         let entries = summary.into_iter().flatten().chain(turns.entries);
-        Recalled {
+        RecalledHistory {
             entries: entries.collect(),
             notices: turns.notices,
         }

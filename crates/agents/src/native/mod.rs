@@ -69,11 +69,11 @@ use workspace::{Confinement, UserDirectories, Workspace};
 
 use crate::isolation;
 use crate::locale::Locale;
-use crate::mcp::brought_plugins;
+use crate::mcp::client_plugins;
 use crate::mcp_settings::McpSettings;
-use crate::prompt::{self as sections, Gatherer};
+use crate::prompt::{self as sections, ProjectFactsReader};
 use crate::tool::{self, ChatTools, Tool, ToolSettings};
-use mcp::{BroughtTokens, SessionMcp};
+use mcp::{ClientTokens, SessionMcp};
 use model_list::ModelList;
 use offered_tools::OfferedTools;
 use title::TitleModel;
@@ -101,7 +101,7 @@ pub struct NativeAgent {
     /// The MCP servers of sessions that have a chat in memory.
     servers: Mutex<HashMap<String, Arc<SessionMcp>>>,
     /// Tokens for MCP servers that clients brought.
-    tokens: Arc<BroughtTokens>,
+    tokens: Arc<ClientTokens>,
     /// Where news goes, once the host has started.
     host: OnceLock<HostLink>,
 }
@@ -123,7 +123,7 @@ pub(crate) struct NativeContext {
     models: ModelList,
     tool_settings: Arc<ToolSettings>,
     locale: Locale,
-    gatherer: Gatherer,
+    gatherer: ProjectFactsReader,
     capabilities: Arc<CapabilityMap>,
     confinement: Confinement,
     compaction: CompactionSettings,
@@ -144,7 +144,7 @@ impl NativeAgent {
                 models: list,
                 tool_settings: Arc::default(),
                 locale: Locale::of_environment(),
-                gatherer: Gatherer::default(),
+                gatherer: ProjectFactsReader::default(),
                 capabilities: CapabilityMap::shared_built_in(),
                 confinement: Confinement::none(),
                 compaction: CompactionSettings::default(),
@@ -166,9 +166,9 @@ impl NativeAgent {
     pub fn configure_models(
         &self,
         models: Vec<Model>,
-        told: ReportedFacts,
+        reported: ReportedFacts,
     ) -> Result<(), ModelError> {
-        self.shared.models.configure(models, told)
+        self.shared.models.configure(models, reported)
     }
 
     /// Adds a model behind the others; returns the id it goes by.
@@ -339,11 +339,11 @@ impl Agent for NativeAgent {
         }
     }
 
-    fn authenticated(&self, principal: Option<&str>, resource: &str, token: &str) {
+    fn receive_token(&self, principal: Option<&str>, resource: &str, token: &str) {
         self.bring_token(principal, resource, token);
     }
 
-    fn mcp_requested(&self, conversation: &str, id: &str, request: McpRequest) {
+    fn handle_mcp_request(&self, conversation: &str, id: &str, request: McpRequest) {
         self.request_server(conversation, id, request);
     }
 
@@ -418,7 +418,7 @@ impl Agent for NativeAgent {
     async fn open(&self, facts: SessionFacts) -> Result<Box<dyn AgentSession>, AgentError> {
         let chat = self.chat_tools(&facts.chat);
         let workspace = self.workspace(&facts)?;
-        workspace.use_plugins(brought_plugins(&facts.plugins));
+        workspace.use_plugins(client_plugins(&facts.plugins));
         Ok(Box::new(NativeSession {
             workspace,
             tools: all_tools(&self.shared.tool_settings, &chat),

@@ -29,11 +29,13 @@ const VENDORS: &[&str] = &[
 impl Model {
     /// What is known of it.
     pub fn facts(&self) -> ModelFacts {
-        self.said().or(self.told.clone()).or(self.known())
+        self.configured_facts()
+            .or(self.reported.clone())
+            .or(self.known())
     }
 
     /// What the configuration says.
-    pub fn said(&self) -> ModelFacts {
+    pub fn configured_facts(&self) -> ModelFacts {
         ModelFacts {
             context_tokens: self.context_tokens,
             output_tokens: self.output_tokens,
@@ -144,8 +146,8 @@ mod tests {
         let mut model = model("anthropic+http://h/v1#claude-haiku-4-5");
         assert_eq!(model.context(), 200_000);
         assert_eq!(model.facts().pdf_pages, Some(100));
-        model.told.context_tokens = Some(150_000);
-        model.told.image = Some(false);
+        model.reported.context_tokens = Some(150_000);
+        model.reported.image = Some(false);
         assert_eq!(
             (model.context(), model.facts().image),
             (150_000, Some(false))

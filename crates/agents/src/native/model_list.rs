@@ -39,14 +39,14 @@ impl ReportedFacts {
 
     /// What the server of a model said of it, last.
     pub fn of(&self, model: &Model) -> ModelFacts {
-        let told = self.0.iter().find(|(known, _)| known.is_at(model));
-        told.map(|(_, facts)| facts.clone()).unwrap_or_default()
+        let reported = self.0.iter().find(|(known, _)| known.is_at(model));
+        reported.map(|(_, facts)| facts.clone()).unwrap_or_default()
     }
 
     /// The model with what its server said of it.
     fn complete(&self, model: Model) -> Model {
         Model {
-            told: self.of(&model),
+            reported: self.of(&model),
             ..model
         }
     }
@@ -79,7 +79,7 @@ pub(crate) struct ModelList(RwLock<Models>, SharedModels);
 struct Models {
     configured: Vec<Arc<ModelEntry>>,
     added: Vec<Arc<ModelEntry>>,
-    told: ReportedFacts,
+    reported: ReportedFacts,
 }
 
 impl Models {
@@ -132,12 +132,12 @@ impl ModelList {
     pub(crate) fn configure(
         &self,
         models: Vec<Model>,
-        told: ReportedFacts,
+        reported: ReportedFacts,
     ) -> Result<(), ModelError> {
         Model::check_all(&models)?;
         self.change(|list| {
             let offered = models.into_iter().map(|model| {
-                let model = told.complete(model);
+                let model = reported.complete(model);
                 let same = list.all().find(|offered| offered.model == model);
                 match same {
                     Some(same) => Ok(Arc::clone(same)),
@@ -148,7 +148,7 @@ impl ModelList {
             let is_configured = |id: &str| configured.iter().any(|offered| offered.model.id == id);
             list.added.retain(|added| !is_configured(&added.model.id));
             list.configured = configured;
-            list.told = told;
+            list.reported = reported;
             Ok(())
         })
     }
@@ -184,7 +184,7 @@ impl ModelList {
                 return Err(ModelError::Twice(model.id.clone()));
             }
             let id = model.id.clone();
-            let offered = ModelEntry::new(list.told.complete(model))?;
+            let offered = ModelEntry::new(list.reported.complete(model))?;
             let has_room = list.added.len() < ADDED_MODELS_MAX;
             match list.added.iter_mut().find(|added| added.model.id == id) {
                 Some(added) => *added = offered,
@@ -206,7 +206,7 @@ fn says_no_more(said: &Model, known: &Model) -> bool {
     };
     // What nobody said is no difference.
     let as_known = Model {
-        told: known.told.clone(),
+        reported: known.reported.clone(),
         is_of_environment: known.is_of_environment,
         address_variable: known.address_variable,
         ..said.clone()
@@ -255,15 +255,15 @@ mod tests {
     #[test]
     fn what_servers_said_is_known_of_configured_and_of_added_models() {
         let list = ModelList::default();
-        let mut told = ReportedFacts::default();
+        let mut reported = ReportedFacts::default();
         let facts = |tokens| ModelFacts {
             context_tokens: Some(tokens),
             ..ModelFacts::default()
         };
-        told.insert(model("http://a/v1#one"), facts(1));
-        told.insert(model("http://a/v1#one"), facts(2));
-        told.insert(model("http://a/v1#two"), facts(3));
-        list.configure(vec![model("http://a/v1#one")], told)
+        reported.insert(model("http://a/v1#one"), facts(1));
+        reported.insert(model("http://a/v1#one"), facts(2));
+        reported.insert(model("http://a/v1#two"), facts(3));
+        list.configure(vec![model("http://a/v1#one")], reported)
             .unwrap();
         list.add(model("http://a/v1#two")).unwrap();
         list.add(model("http://a/v1#two")).unwrap();

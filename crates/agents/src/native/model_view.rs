@@ -28,7 +28,7 @@ use crate::provider::{self, Api, MediaKind, ModelMessage};
 pub(super) enum HistoryEntry {
     User(Arc<UserMessage>),
     Model(ModelMessage),
-    /// What came of a call, with bodies: they are lowered like those of a user.
+    /// The result of a call, with bodies: they are lowered like those of a user.
     Result {
         id: String,
         text: String,
@@ -143,7 +143,7 @@ impl<'a> ModelView<'a> {
         }
     }
 
-    /// From now on calls without an end are told with what is known of them.
+    /// From now on calls without an end are sent with what is known of them.
     pub(super) fn set_findings(&mut self, findings: Findings) {
         self.findings = findings;
     }
@@ -386,7 +386,7 @@ impl<'a> ModelView<'a> {
         let mut described = Vec::new();
         for (position, decisions) in self.decisions.range(..before) {
             let Some(HistoryEntry::User(message)) = entries.get(*position) else {
-                continue; // results are told again in other words
+                continue; // results are described again
             };
             for decision in decisions {
                 let part = message.parts.get(decision.part);
@@ -404,14 +404,14 @@ impl<'a> ModelView<'a> {
         described
     }
 
-    /// What became of the parts of the entries when they were last lowered, for whoever inspects the request.
+    /// How the parts of the entries were sent when they were last lowered, for `inspect`.
     pub(super) fn describe_decisions(&self, entries: &[HistoryEntry]) -> Vec<PartDecision> {
         let mut described = Vec::new();
         for (position, decisions) in &self.decisions {
             let message = match entries.get(*position) {
                 Some(HistoryEntry::User(message)) => message,
                 Some(HistoryEntry::Result { media, .. }) => media,
-                _ => continue, // the model's own words have no parts
+                _ => continue, // the model's own texts have no parts
             };
             described.extend(decisions.iter().map(|decision| {
                 let part = message.parts.get(decision.part);

@@ -94,7 +94,7 @@ pub struct Model {
     pub stall_s: Option<u64>,
     /// What its server said of it; see [`Model::facts`].
     #[serde(skip)]
-    pub told: ModelFacts,
+    pub reported: ModelFacts,
     /// It is there because the environment holds a key, and nobody configured it.
     #[serde(skip)]
     pub is_of_environment: bool,
@@ -243,7 +243,7 @@ impl Model {
             prices: None,
             server_tools: Vec::new(),
             stall_s: None,
-            told: ModelFacts::default(),
+            reported: ModelFacts::default(),
             is_of_environment: false,
             address_variable: None,
         }

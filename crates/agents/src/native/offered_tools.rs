@@ -189,9 +189,9 @@ impl<'a> OfferedTools<'a> {
     }
 
     /// The names of those that may change something.
-    pub(super) fn names_of_acting(&self) -> impl Iterator<Item = &str> {
+    pub(super) fn names_of_changing(&self) -> impl Iterator<Item = &str> {
         let own = self.own.iter();
-        let own = own.filter(|tool| tool.nature().changes());
+        let own = own.filter(|tool| tool.effect().changes());
         let own = own.map(|tool| tool.name());
         own.chain(self.names_of_others())
     }
@@ -313,7 +313,7 @@ pub(super) fn model_name(name: &str) -> Cow<'_, str> {
 mod tests {
     use super::*;
     use crate::tool;
-    use crate::tool::Brief;
+    use crate::tool::WorkerBrief;
 
     fn offer(name: &str) -> ClientToolOffer {
         ClientToolOffer {
@@ -344,9 +344,9 @@ mod tests {
         let offers = || vec![offer("rename"), offer("mcp server/tool"), offer("other")];
         let brief = |tools: Value| {
             let brief = json!({ "tools": tools }).to_string();
-            Some(Brief::read(brief.as_bytes()).unwrap())
+            Some(WorkerBrief::read(brief.as_bytes()).unwrap())
         };
-        let names = |brief: Option<Brief>| -> Vec<String> {
+        let names = |brief: Option<WorkerBrief>| -> Vec<String> {
             let offers = offers_within(offers(), &ToolScope::new(brief, None));
             offers.into_iter().map(|offer| offer.name).collect()
         };

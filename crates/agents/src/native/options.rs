@@ -13,7 +13,7 @@ use super::model_list::{ModelList, SharedModels};
 use super::title::TitleModel;
 use super::{McpSettings, NativeAgent, NativeContext};
 use crate::permission::RuleStore;
-use crate::prompt::Gatherer;
+use crate::prompt::ProjectFactsReader;
 use crate::tool::ToolSettings;
 
 impl NativeAgent {
@@ -28,9 +28,9 @@ impl NativeAgent {
     /// Works in no directory that this does not allow, and looks for instructions of the project above working directories
     /// too, as far as it does.
     #[must_use]
-    pub fn confined_to(self, confinement: Confinement) -> Self {
+    pub fn with_confinement(self, confinement: Confinement) -> Self {
         self.set_up(|shared| {
-            shared.gatherer = Gatherer::confined_to(confinement.clone());
+            shared.gatherer = ProjectFactsReader::with_confinement(confinement.clone());
             shared.confinement = confinement;
         })
     }

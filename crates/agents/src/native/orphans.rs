@@ -20,7 +20,7 @@ use crate::tool;
 /// Findings are recorded beside the answers of a turn's rounds, under a number that no round has.
 const FINDINGS_ROUND: u64 = u32::MAX as u64;
 
-/// The most of what a user is told at once, in calls.
+/// Calls in one notice to the user, at most.
 const TOLD_MAX: usize = 10;
 
 /// What is known of calls, by their ids.
@@ -45,7 +45,7 @@ fn read_findings<'a>(outputs: impl Iterator<Item = &'a ModelOutput>) -> BTreeMap
     read.flatten().collect()
 }
 
-/// Looks at the calls that the last turn left behind, and tells the user of them; what is known of these and of others.
+/// Looks for calls that the last turn left behind and reports them to the user. Returns what is known of these and of others.
 pub(super) async fn inspect_orphans(
     input: &TurnInput,
     workspace: &Workspace,

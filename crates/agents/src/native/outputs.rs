@@ -16,7 +16,7 @@ use super::answer::ModelAnswer;
 use super::orphans::Findings;
 use crate::provider::{self, Api, ToolUse};
 
-/// An answer that takes more is not recorded: later requests tell it in the chat's own words.
+/// An answer that takes more is not recorded: later requests hold it as the chat has it.
 const OUTPUT_BYTES_MAX: usize = 2 << 20;
 
 /// Which model made an answer, over which wire format.
@@ -25,7 +25,7 @@ pub(super) struct OutputSource {
     pub api: Api,
     /// The model by its id in the configuration.
     pub model: String,
-    /// What is known of calls that have no end, whoever asked for them.
+    /// What is known of calls that have no end.
     pub findings: Findings,
 }
 
@@ -105,7 +105,7 @@ impl TurnOutputs {
     /// What of it may go back to a model.
     pub(super) fn read(outputs: &[ModelOutput], source: &OutputSource) -> Self {
         let read = outputs.iter().filter_map(|output| {
-            // What cannot be read is told in the chat's own words.
+            // What cannot be read is sent as the chat has it.
             let stored: StoredOutput = serde_json::from_slice(&output.json).ok()?;
             let is_ours = stored.api == source.api && stored.model == source.model;
             is_ours.then_some((output.round, stored))

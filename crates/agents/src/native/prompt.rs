@@ -4,10 +4,10 @@ use workspace::discovery;
 
 use super::consent::PermissionMode;
 use super::offered_tools::OfferedTools;
-use crate::prompt::{CustomInstructions, Facts, OfferedSkill, Prompt};
+use crate::prompt::{CustomInstructions, OfferedSkill, ProjectFacts, Prompt};
 
 /// Builds the prompt of a turn from gathered facts.
-pub(super) fn build(facts: Facts, tools: &OfferedTools<'_>, mode: PermissionMode) -> Prompt {
+pub(super) fn build(facts: ProjectFacts, tools: &OfferedTools<'_>, mode: PermissionMode) -> Prompt {
     let mut prompt = Prompt {
         agent_name: "Greenroom".to_owned(),
         environment_context: facts.environment,
@@ -36,7 +36,7 @@ pub(super) fn list_skills(skills: &[discovery::Skill]) -> Vec<OfferedSkill> {
 pub(super) fn apply_tools(prompt: &mut Prompt, tools: &OfferedTools<'_>, mode: PermissionMode) {
     prompt.has_tools = !tools.is_empty();
     prompt.tool_instructions.tools = tools.names().map(str::to_owned).collect();
-    let changes = tools.names_of_acting().next().is_some();
+    let changes = tools.names_of_changing().next().is_some();
     prompt.may_change_files = changes && mode != PermissionMode::Plan;
     prompt.runtime_instructions.mode = describe_mode(mode, tools);
 }
@@ -58,7 +58,7 @@ fn describe_mode(mode: PermissionMode, tools: &OfferedTools<'_>) -> Option<Strin
             "Files may be edited and commands run without asking.".to_owned()
         }
         PermissionMode::Plan => {
-            let forbidden: Vec<&str> = tools.names_of_acting().collect();
+            let forbidden: Vec<&str> = tools.names_of_changing().collect();
             format!(
                 "The user wants a plan: only read, and say what you would change. When the plan is complete, call \
                  `exit_plan` with it; the user approves it or says what is missing. These are refused until then: {}.",

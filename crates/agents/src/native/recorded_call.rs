@@ -11,7 +11,7 @@ use agent_api::{
 use super::Model;
 use super::usage::cost_of;
 use crate::provider::{
-    self, AnswerUnwanted, ModelEndpoint, ModelEvent, ModelEventSink, ModelRequest, ProviderError,
+    self, AnswerCancelled, ModelEndpoint, ModelEvent, ModelEventSink, ModelRequest, ProviderError,
     ProviderErrorKind, StopReason, Usage,
 };
 
@@ -104,7 +104,7 @@ struct ObservedCall<'a, S> {
 }
 
 impl<S: ModelEventSink> ModelEventSink for &mut ObservedCall<'_, S> {
-    async fn accept(&mut self, event: ModelEvent) -> Result<(), AnswerUnwanted> {
+    async fn accept(&mut self, event: ModelEvent) -> Result<(), AnswerCancelled> {
         self.has_begun |= !matches!(&event, ModelEvent::Waiting(_) | ModelEvent::Silent(_));
         match &event {
             ModelEvent::Usage(usage) => self.usage = *usage,

@@ -43,12 +43,12 @@ pub(super) struct Refusals {
 
 /// What a refusal taught, as soon as the smaller request is answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Learned {
+pub(super) struct LearnedRefusal {
     notes: Bytes,
     notice: String,
 }
 
-impl Learned {
+impl LearnedRefusal {
     /// What is recorded and said.
     pub(super) fn into_events(self) -> [AgentEvent; 2] {
         [
@@ -130,8 +130,8 @@ impl Refusals {
     }
 
     /// What is recorded and said of what was learned beyond `before`. `bodies` are the names of single bodies.
-    pub(super) fn learned_since(&self, before: &Self, bodies: &[String]) -> Learned {
-        Learned {
+    pub(super) fn learned_since(&self, before: &Self, bodies: &[String]) -> LearnedRefusal {
+        LearnedRefusal {
             notes: self.notes(),
             notice: self.describe_since(before, bodies),
         }

@@ -1,4 +1,4 @@
-//! Turns that a model's server refused for what is in them: the model is not told of them, or every later turn would be refused.
+//! Turns that a model's server refused for what is in them: they are left out of later requests, or every later turn would be refused.
 //!
 //! Promises: another model is told of them, and so is one that said itself why it does not answer.
 

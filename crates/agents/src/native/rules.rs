@@ -17,7 +17,7 @@ use crate::permission::{
     RuleEffect, RuleScope, RuleSet, RuleStore, RulesError, SubjectDetail, allows, is_protected,
     propose, read_host,
 };
-use crate::tool::{Nature, Plan, PlanSubject, Tool};
+use crate::tool::{Plan, PlanSubject, Tool, ToolEffect};
 
 /// How far an approval goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,10 +78,10 @@ async fn locate(path: String, workspace: &Workspace) -> Option<SubjectDetail> {
 pub(super) async fn offer_rule(
     context: &ToolContext<'_>,
     subject: &CallSubject,
-    nature: Nature,
+    nature: ToolEffect,
 ) -> Option<OfferedRule> {
     let store = context.rules.clone()?;
-    let pattern = propose(subject).filter(|_| nature != Nature::Reads)?;
+    let pattern = propose(subject).filter(|_| nature != ToolEffect::Reads)?;
     if subject.is_clients && pattern.is_about_server() {
         return None; // it would be a rule about a server
     }
@@ -109,7 +109,7 @@ impl ToolContext<'_> {
     /// What is to be done about a call, as things are now: settings may change in mid-turn, and so may rules.
     pub(super) async fn verdict(
         &self,
-        nature: Nature,
+        nature: ToolEffect,
         subject: &CallSubject,
     ) -> Result<Verdict, TurnOver> {
         let rules = self.ask_rules(subject).await?;
@@ -120,7 +120,7 @@ impl ToolContext<'_> {
             SubjectDetail::Command(_) | SubjectDetail::Host(_) | SubjectDetail::Input(_) => false,
         };
         // Most reads need no look at the settings.
-        if nature == Nature::Reads && rules == RuleDecision::None {
+        if nature == ToolEffect::Reads && rules == RuleDecision::None {
             return Ok(Verdict::Run);
         }
         Ok(verdict(self.mode().await?, nature, is_protected, &rules))
@@ -290,11 +290,11 @@ mod tests {
         let tools = crate::tool::all(&Arc::default(), &Arc::default());
         for tool in tools {
             let kind = ArgumentKind::of_tool(tool.name());
-            let expected = match tool.nature() {
-                Nature::Edits => matches!(kind, ArgumentKind::File(FileUse::Changes)),
-                Nature::Fetches => kind == ArgumentKind::Page,
-                Nature::Runs => matches!(kind, ArgumentKind::Command | ArgumentKind::Input),
-                Nature::Reads => matches!(
+            let expected = match tool.effect() {
+                ToolEffect::Edits => matches!(kind, ArgumentKind::File(FileUse::Changes)),
+                ToolEffect::Fetches => kind == ArgumentKind::Page,
+                ToolEffect::Runs => matches!(kind, ArgumentKind::Command | ArgumentKind::Input),
+                ToolEffect::Reads => matches!(
                     kind,
                     ArgumentKind::File(FileUse::Shows | FileUse::Names) | ArgumentKind::Input
                 ),

@@ -9,7 +9,7 @@ use std::sync::{Arc, PoisonError};
 use agent_api::{McpRequest, SessionFacts};
 
 use super::NativeAgent;
-use super::mcp::{SessionMcp, TurnPlace};
+use super::mcp::{SessionMcp, TurnLocation};
 
 impl NativeAgent {
     /// The MCP servers of a session, which one more chat uses.
@@ -59,7 +59,7 @@ impl NativeAgent {
         let Ok(workspace) = self.workspace(facts) else {
             return; // the turn says why
         };
-        let place = TurnPlace {
+        let place = TurnLocation {
             session: &facts.conversation,
             principal: facts.principal.as_deref(),
             directories: &workspace.real_directories(),
@@ -72,7 +72,7 @@ impl NativeAgent {
         session.begin_quietly(settings, place).await;
     }
 
-    /// Holds a token that a client brought, or forgets it, and tells the servers.
+    /// Stores a token that a client brought, or removes it, and notifies the servers.
     pub(super) fn bring_token(&self, principal: Option<&str>, resource: &str, token: &str) {
         let token = Some(token).filter(|token| !token.is_empty());
         self.tokens.set(principal, resource, token);

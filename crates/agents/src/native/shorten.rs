@@ -57,7 +57,7 @@ pub(super) fn drop_oldest(entries: &mut Vec<HistoryEntry>, tokens_max: u64) -> b
         let rest = entries.get(**start..).unwrap_or_default();
         estimate_tokens(rest) <= tokens_max
     };
-    // If not even the last part fits, it is sent all the same: the server has the last word.
+    // If not even the last part fits, it is sent all the same: the server decides.
     let Some(start) = starts.iter().find(fits).or(starts.last()).copied() else {
         return false;
     };

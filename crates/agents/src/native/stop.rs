@@ -10,7 +10,7 @@ pub(super) const REFUSAL: &str = "refusal";
 pub(super) enum TurnStop {
     /// Its events have no receiver any more.
     Over,
-    /// Somebody wanted it to end here, and was told so: it is complete.
+    /// The user ended it here, and a notice says so: it is complete.
     Ended,
     Failed(AgentError),
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use agent_api::{
-    CallKind, CallPermit, CallPurpose, CallUse, HostServices, Section, SuggestedTitle,
+    CallKind, CallPermit, CallPurpose, CallUsage, HostServices, Section, SuggestedTitle,
 };
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -72,8 +72,8 @@ impl TitleModel {
                 Some(_) | None => "it said nothing".to_owned(),
             },
             // The user is asked by turns alone.
-            Ok(Err(NoTitle::LimitReached)) => return None,
-            Ok(Err(NoTitle::Failed(why))) => why,
+            Ok(Err(TitleFailure::LimitReached)) => return None,
+            Ok(Err(TitleFailure::Failed(why))) => why,
             Err(_) => "it took too long".to_owned(),
         };
         if !self.has_failed.swap(true, Ordering::Relaxed) {
@@ -87,13 +87,17 @@ impl TitleModel {
 }
 
 /// Why a model gave no title.
-enum NoTitle {
+enum TitleFailure {
     /// Nothing more may be spent.
     LimitReached,
     Failed(String),
 }
 
-async fn ask(model: &ModelEntry, text: &str, host: &dyn HostServices) -> Result<String, NoTitle> {
+async fn ask(
+    model: &ModelEntry,
+    text: &str,
+    host: &dyn HostServices,
+) -> Result<String, TitleFailure> {
     let text: String = text.chars().take(TEXT_CHARS_MAX).collect();
     let request = ModelRequest {
         model: model.model.server_name().to_owned(),
@@ -106,8 +110,8 @@ async fn ask(model: &ModelEntry, text: &str, host: &dyn HostServices) -> Result<
     let permit = host.begin_call(estimate(&request, &model.model), CallKind::Usual);
     match permit.await {
         Ok(CallPermit::Granted { .. }) => {}
-        Ok(CallPermit::Reached(_)) => return Err(NoTitle::LimitReached),
-        Err(error) => return Err(NoTitle::Failed(error.to_string())),
+        Ok(CallPermit::Reached(_)) => return Err(TitleFailure::LimitReached),
+        Err(error) => return Err(TitleFailure::Failed(error.to_string())),
     }
     let context = CallContext {
         purpose: CallPurpose::Title,
@@ -138,7 +142,7 @@ async fn ask(model: &ModelEntry, text: &str, host: &dyn HostServices) -> Result<
     // Of a call that its server did not count, what was set aside stays spent.
     if usage != Usage::default() {
         let count = |tokens: Option<u64>| tokens.unwrap_or(0);
-        let used = CallUse {
+        let used = CallUsage {
             tokens: count(usage.input_tokens).saturating_add(count(usage.output_tokens)),
             usd: cost_of(usage, &model.model),
         };
@@ -148,7 +152,7 @@ async fn ask(model: &ModelEntry, text: &str, host: &dyn HostServices) -> Result<
     }
     match asked {
         Ok(()) => Ok(said),
-        Err(failed) => Err(NoTitle::Failed(format!("{:?}", failed.error.kind))),
+        Err(failed) => Err(TitleFailure::Failed(format!("{:?}", failed.error.kind))),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Which tools a turn may use at all: those of a worker's brief, and those of the custom agent that the user chose.
 
-use crate::tool::Brief;
+use crate::tool::WorkerBrief;
 
 /// Names that other programs have for tools of ours. Files of custom agents are written for those programs too.
 const OTHER_NAMES: [(&str, &str); 8] = [
@@ -17,7 +17,7 @@ const OTHER_NAMES: [(&str, &str); 8] = [
 /// What a turn may use; by default everything.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ToolScope {
-    pub brief: Option<Brief>,
+    pub brief: Option<WorkerBrief>,
     /// The names that a custom agent lists, as we have them; none: all.
     agent: Option<Vec<String>>,
 }
@@ -29,8 +29,8 @@ fn own_names(listed: &[String]) -> Option<Vec<String>> {
 }
 
 impl ToolScope {
-    pub(super) fn new(brief: Option<Brief>, agent: Option<&[String]>) -> Self {
-        let of_brief = brief.as_ref().and_then(Brief::agent_tools);
+    pub(super) fn new(brief: Option<WorkerBrief>, agent: Option<&[String]>) -> Self {
+        let of_brief = brief.as_ref().and_then(WorkerBrief::agent_tools);
         let agent = agent.or(of_brief).and_then(own_names);
         Self { brief, agent }
     }
@@ -118,8 +118,8 @@ mod tests {
     #[test]
     fn cu_008_a_brief_keeps_to_the_tools_of_the_custom_agent() {
         let agent = scope(&["Read", "Task"]).agent_tools().unwrap();
-        let brief = Brief::read(b"{}").unwrap().within(&agent).to_bytes();
-        let worker = ToolScope::new(Some(Brief::read(&brief).unwrap()), None);
+        let brief = WorkerBrief::read(b"{}").unwrap().within(&agent).to_bytes();
+        let worker = ToolScope::new(Some(WorkerBrief::read(&brief).unwrap()), None);
         assert!(worker.allows("read"));
         assert!(!worker.allows("bash") && !worker.allows("task"));
         assert_eq!(ToolScope::default().agent_tools(), None);
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn a_worker_of_a_custom_agent_has_what_both_allow() {
-        let brief = Brief::read(br#"{"tools": ["read", "bash"]}"#).unwrap();
+        let brief = WorkerBrief::read(br#"{"tools": ["read", "bash"]}"#).unwrap();
         let scope = ToolScope::new(Some(brief), Some(&["Read".to_owned(), "Task".to_owned()]));
         assert!(scope.allows("read"));
         assert!(!scope.allows("bash") && !scope.allows("task"));

@@ -1,4 +1,4 @@
-//! Which turns of a long chat are told to a model that does not summarise them by itself.
+//! Which turns of a long chat are sent to a model where they are not summarised.
 //!
 //! Promises: what is told fits, but for the newest turn, which is told whatever its size; the oldest turns are left out several at a
 //! time, so that each request begins with the bytes of the one before it until the next time: only then do servers find it in their
@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-/// The first turn that is told, of turns with these sizes, the oldest first.
+/// The first turn that is sent, of turns with these sizes, the oldest first.
 ///
 /// It is found by going through the chat from its beginning: whenever a turn does not fit any more, the oldest are left out until
 /// the rest takes at most half of the space. What was decided then is decided again in the same way in every later turn.

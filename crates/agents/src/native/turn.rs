@@ -20,8 +20,8 @@ use super::context::{CompactionSettings, ContextMeter, Window};
 use super::conversation::Conversation;
 use super::customizations::{self, TurnCustomizations};
 use super::file_rules::FileRules;
-use super::history::Recalled;
-use super::mcp::{SessionMcp, TurnPlace, TurnServers};
+use super::history::RecalledHistory;
+use super::mcp::{SessionMcp, TurnLocation, TurnServers};
 use super::memory::ChatMemory;
 use super::model_list::ModelEntry;
 use super::model_view::{HistoryEntry, ModelView};
@@ -37,10 +37,10 @@ use super::{
     Model, NativeContext, compact, exit_plan, history, model_settings, model_switch, prompt,
     todo_list,
 };
-use crate::permission::CallPlace;
+use crate::permission::RuleContext;
 use crate::prompt::Prompt;
 use crate::provider::{ModelMessage, ModelRequest};
-use crate::tool::{self, Brief, Tool};
+use crate::tool::{self, Tool, WorkerBrief};
 
 /// Put after an answer that was cut off, so that the model goes on instead of starting over.
 const GO_ON: &str = "Your answer was interrupted. Go on exactly where it stopped.";
@@ -214,7 +214,7 @@ fn build_tool_context<'a>(
         agent_tools: scope.agent_tools(),
         events,
         rules: shared.rules.clone(),
-        place: CallPlace {
+        place: RuleContext {
             session: context.session.to_owned(),
             directories: context.workspace.real_directories(),
         },
@@ -224,27 +224,27 @@ fn build_tool_context<'a>(
     }
 }
 
-/// The response of a resumed turn so far, as far as no summary tells of it, and how many rounds it had.
+/// The response of a resumed turn so far, without what a summary covers, and how many rounds it had.
 fn recall_response(
     input: &TurnInput,
     memory: &ChatMemory<'_>,
     view: &ModelView<'_>,
 ) -> (Vec<HistoryEntry>, usize) {
     let outputs = TurnOutputs::read(&input.outputs, &view.source());
-    let told = memory.told_rounds_of_active();
-    let parts = (input.response_parts.as_slice(), told);
+    let summarised = memory.summarised_rounds_of_active();
+    let parts = (input.response_parts.as_slice(), summarised);
     let response = history::entries_of_parts(parts, &mut std::iter::empty(), outputs);
-    let rounds = count_rounds(&response) + usize::try_from(told).unwrap_or(usize::MAX);
+    let rounds = count_rounds(&response) + usize::try_from(summarised).unwrap_or(usize::MAX);
     (response, rounds)
 }
 
-/// What is told of what was before: all of it where it is summarised when it gets long, otherwise what fits.
+/// The earlier turns for the request: all of them where they are summarised when they get long, otherwise what fits.
 fn recall(
     memory: &ChatMemory<'_>,
     model: &Model,
     compaction: CompactionSettings,
     view: &ModelView<'_>,
-) -> Recalled {
+) -> RecalledHistory {
     let most = match compaction.auto {
         true => u64::MAX,
         // Half of what fits is left for this turn.
@@ -301,9 +301,9 @@ async fn build_prompt(
     (prompt, custom.file_rules)
 }
 
-/// What a worker was told. One whose brief cannot be read does nothing: nobody knows what it may use.
-fn read_brief(brief: &[u8]) -> Result<Brief, TurnStop> {
-    Brief::read(brief).map_err(|error| {
+/// The brief of a worker. One whose brief cannot be read does nothing: nobody knows what it may use.
+fn read_brief(brief: &[u8]) -> Result<WorkerBrief, TurnStop> {
+    WorkerBrief::read(brief).map_err(|error| {
         TurnStop::Failed(AgentError {
             error_type: "briefUnreadable".to_owned(),
             message: format!(
@@ -357,7 +357,7 @@ async fn start_servers<'a>(
     let (Some(settings), true) = (&shared.mcp, has_tools) else {
         return Ok(TurnServers::none());
     };
-    let place = TurnPlace {
+    let place = TurnLocation {
         session: context.session,
         principal: context.principal,
         directories: &context.workspace.real_directories(),
@@ -409,7 +409,7 @@ fn name_some(ids: &[String]) -> Option<String> {
 
 /// Earlier turns, the user's message, and the response of a resumed turn so far.
 fn build_conversation(
-    earlier: Recalled,
+    earlier: RecalledHistory,
     input: &TurnInput,
     response: Vec<HistoryEntry>,
 ) -> Vec<HistoryEntry> {

@@ -21,6 +21,6 @@ pub use pattern::{Pattern, PatternError};
 pub(crate) use proposal::allows;
 pub use proposal::propose;
 pub use protected::is_protected;
-pub use rule_set::{CallPlace, PermissionRule, ReadingLimits, RuleEffect, RuleScope, RuleSet};
+pub use rule_set::{PermissionRule, ReadingLimits, RuleContext, RuleEffect, RuleScope, RuleSet};
 pub use store::RuleStore;
 pub use subject::{ArgumentKind, CallSubject, FileSubject, FileUse, SubjectDetail, read_host};

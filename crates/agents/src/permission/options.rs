@@ -137,7 +137,7 @@ const READING_ARGUMENTS: &[&str] = &["dotnet", "mypy", "pytest", "ruff", "tsc"];
 const ABBREVIATION_MIN: usize = 4;
 
 /// Whether a command has such an option, or may have one.
-pub(super) fn steers(command: &[Word]) -> bool {
+pub(super) fn has_steering_option(command: &[Word]) -> bool {
     let Some((program, words)) = command.split_first() else {
         return false; // it runs nothing
     };

@@ -217,7 +217,9 @@ impl Pattern {
         };
         match &self.matcher {
             Matcher::All => true,
-            Matcher::CommandPrefix(words) => begins_with(words) && !options::steers(command),
+            Matcher::CommandPrefix(words) => {
+                begins_with(words) && !options::has_steering_option(command)
+            }
             Matcher::Command { words, .. } => words
                 .as_ref()
                 .is_some_and(|words| words.len() == command.len() && begins_with(words)),

@@ -83,7 +83,7 @@ pub struct PermissionRule {
 
 /// Where a call is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CallPlace {
+pub struct RuleContext {
     pub session: String,
     /// Without links, the default one first.
     pub directories: Vec<PathBuf>,
@@ -105,7 +105,7 @@ impl RuleSet {
     }
 
     /// The rules that hold in a place.
-    pub fn in_force<'a>(&'a self, place: &CallPlace) -> Vec<&'a PermissionRule> {
+    pub fn in_force<'a>(&'a self, place: &RuleContext) -> Vec<&'a PermissionRule> {
         let holds = |rule: &&PermissionRule| match &rule.scope {
             RuleScope::Always => true,
             RuleScope::Session { session, directory } => {
@@ -119,7 +119,7 @@ impl RuleSet {
 
     /// What a call that is made may not show of the files that it looks at; none if it may show all of them. A rule that asks
     /// is kept by showing nothing of its files, unless it is about the call itself: that was approved.
-    pub fn reading_limits(&self, call: &CallSubject, place: &CallPlace) -> Option<ReadingLimits> {
+    pub fn reading_limits(&self, call: &CallSubject, place: &RuleContext) -> Option<ReadingLimits> {
         let rules = self.in_force(place).into_iter();
         let limits = rules.filter(|rule| match rule.effect {
             RuleEffect::Deny => true,
@@ -138,7 +138,7 @@ impl RuleSet {
     pub fn decide<'a>(
         &'a self,
         call: &CallSubject,
-        place: &CallPlace,
+        place: &RuleContext,
     ) -> Option<&'a PermissionRule> {
         let mut rules = self.in_force(place);
         rules.retain(|rule| is_applicable(rule, call, place));
@@ -191,7 +191,7 @@ impl ReadingLimits {
 
 /// A rule of a directory is about what is done there: commands run in the first one of a session, files lie in theirs. What is
 /// allowed to a server is not allowed to a client that calls its tool the same.
-fn is_applicable(rule: &PermissionRule, call: &CallSubject, place: &CallPlace) -> bool {
+fn is_applicable(rule: &PermissionRule, call: &CallSubject, place: &RuleContext) -> bool {
     if call.is_clients && rule.effect == RuleEffect::Allow && rule.pattern.is_about_server() {
         return false;
     }

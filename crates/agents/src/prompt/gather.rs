@@ -8,30 +8,30 @@ use super::EnvironmentContext;
 
 /// What was gathered.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Facts {
+pub struct ProjectFacts {
     pub environment: EnvironmentContext,
     pub instructions: Vec<InstructionFile>,
 }
 
 /// Gathers the facts of a session's working directories.
 #[derive(Debug, Clone, Default)]
-pub struct Gatherer(ProjectReader);
+pub struct ProjectFactsReader(ProjectReader);
 
-impl Gatherer {
+impl ProjectFactsReader {
     /// One that reads no directory that may not be worked in, and no further up than the roots.
-    pub fn confined_to(confinement: Confinement) -> Self {
-        Self(ProjectReader::confined_to(confinement))
+    pub fn with_confinement(confinement: Confinement) -> Self {
+        Self(ProjectReader::with_confinement(confinement))
     }
 
     /// Gathers on a thread that may wait for the disk.
-    pub async fn gather(&self, working_directories: &[String]) -> Facts {
+    pub async fn gather(&self, working_directories: &[String]) -> ProjectFacts {
         let (reader, directories) = (self.0.clone(), working_directories.to_vec());
         let read = tokio::task::spawn_blocking(move || reader.read(&directories));
         let project = match read.await {
             Ok(project) => project,
             Err(died) => std::panic::resume_unwind(died.into_panic()),
         };
-        Facts {
+        ProjectFacts {
             environment: EnvironmentContext {
                 directories: project.directories,
                 os: std::env::consts::OS.to_owned(),

@@ -16,7 +16,7 @@ use std::borrow::Cow;
 use agent_api::Section;
 pub use custom_instructions::CustomInstructions;
 pub use environment_context::EnvironmentContext;
-pub use gather::{Facts, Gatherer};
+pub use gather::{ProjectFacts, ProjectFactsReader};
 pub use runtime_instructions::RuntimeInstructions;
 use table::{SECTIONS, SectionSpec};
 pub use tool_instructions::{OfferedSkill, ToolInstructions};
@@ -82,7 +82,7 @@ pub fn changes_often(id: &str) -> bool {
 /// Put where a text was cut off.
 const CUT: &str = "\n[cut off here]";
 
-/// At most so many bytes of a text, and a word where it was cut.
+/// At most so many bytes of a text, and a note where it was cut.
 fn clip(text: Cow<'static, str>, bytes_max: usize) -> Cow<'static, str> {
     if text.len() <= bytes_max {
         return text;

@@ -185,12 +185,12 @@ fn explain_document(text: &str, error: ProviderError) -> ProviderError {
     match serde_json::from_str(text) {
         // Some brokers wrap their complaints in a list.
         Ok(value) => ErrorBody::from_json(&value).map_or(error, |body| error_from_body(&body)),
-        Err(fault) if fault.is_eof() => broken_off(),
+        Err(fault) if fault.is_eof() => interrupted_error(),
         Err(_) => error,
     }
 }
 
-pub(super) fn broken_off() -> ProviderError {
+pub(super) fn interrupted_error() -> ProviderError {
     ProviderError::new(Interrupted, "the answer of the model server broke off")
 }
 
@@ -211,7 +211,7 @@ pub(super) fn error_from_body(error_body: &ErrorBody) -> ProviderError {
         message => format!("the model server reports an error: {message}"),
     };
     ProviderError {
-        blame: error_body.blame(None),
+        blame: error_body.refusal_cause(None),
         refuses_key: error_body.status == Some(401),
         ..ProviderError::new(error_body.kind(), message)
     }

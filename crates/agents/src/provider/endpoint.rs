@@ -23,7 +23,7 @@ const FIRST_EVENT: Duration = Duration::from_secs(600);
 /// How long a server may be silent in mid-answer. Several local servers hold a tool call back until it is complete, so
 /// silence of minutes is no fault; a dead connection is found by keep-alive probes well before.
 const IDLE: Duration = Duration::from_secs(300);
-/// How often whoever waits is told of a silence.
+/// How often a silence of the server is reported.
 const SILENCE_SHOWN: Duration = Duration::from_secs(10);
 /// The pause after the first failed try.
 const BACK_OFF: Duration = Duration::from_secs(1);

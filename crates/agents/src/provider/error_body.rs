@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 use super::ProviderErrorKind;
-use super::refusal::{self, Blame};
+use super::refusal::{self, RefusalCause};
 
 /// Enough for a sentence of ours and five hundred characters of the server's.
 const MESSAGE_CHARS_MAX: usize = 600;
@@ -80,10 +80,10 @@ impl ErrorBody {
     }
 
     /// What a refusal is about, if a smaller request may mend it. `status` is that of the response.
-    pub(super) fn blame(&self, status: Option<u16>) -> Option<Blame> {
+    pub(super) fn refusal_cause(&self, status: Option<u16>) -> Option<RefusalCause> {
         let own = self.status.and_then(|status| u16::try_from(status).ok());
         let said = format!("{} {}", self.message.to_lowercase(), self.words);
-        refusal::blame_of(status.or(own), &said)
+        refusal::cause_of_refusal(status.or(own), &said)
     }
 
     /// What kind of failure this is without an HTTP status.

@@ -1,4 +1,4 @@
-//! What goes wrong between us and a server, in words for people, and whether to try again.
+//! Failures between us and a server, as texts for people, and whether to try again.
 //!
 //! Promises: no address is named but host and port.
 //! Must not know: what was asked.
@@ -21,7 +21,7 @@ pub(super) enum Failure {
     /// The next try may do better.
     Transient {
         error: ProviderError,
-        /// The error in a few words.
+        /// The error as a short text.
         cause: String,
         retry_after: Option<Duration>,
     },
@@ -117,7 +117,7 @@ pub(super) fn status_failure(
         said => format!("{cause}: {said}"),
     };
     let mut error = ProviderError::new(kind, message);
-    error.blame = error_body.blame(Some(status.as_u16()));
+    error.blame = error_body.refusal_cause(Some(status.as_u16()));
     error.advice = match status.as_u16() {
         401 | 403 if endpoint.key().is_none() => {
             Some("Say where its key is: in a variable, a file, or the output of a command.")

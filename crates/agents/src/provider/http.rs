@@ -17,9 +17,9 @@ use super::endpoint::ModelEndpoint;
 use super::error_body::ErrorBody;
 use super::failure::{Failure, connection_failure, no_answer_within, status_failure};
 use super::key::Secret;
-use super::silence::Silence;
+use super::silence::SilenceTimer;
 use super::streamed_response::{ResponseProgress, StreamedResponse};
-use super::{AnswerUnwanted, Decode, ModelEvent, ModelEventSink, ProviderError, back_off};
+use super::{AnswerCancelled, Decode, ModelEvent, ModelEventSink, ProviderError, back_off};
 
 /// What is read of the body of an error.
 const ERROR_BODY_BYTES_MAX: usize = 64 << 10;
@@ -236,7 +236,7 @@ impl RetriedRequest<'_> {
         let mut request = Request::new(reqwest::Method::POST, url);
         *request.headers_mut() = self.headers.clone();
         *request.body_mut() = Some(self.body.clone().into());
-        let mut silence = Silence::begin(self.endpoint.timeouts().silence_shown);
+        let mut silence = SilenceTimer::begin(self.endpoint.timeouts().silence_shown);
         let response = self.send_and_wait(request, &mut silence, sink).await?;
         let response = check_status(self.endpoint, response, self.reducible).await?;
         let mut answer = StreamedResponse::new(self.endpoint, (response, silence), decoder, sink);
@@ -272,7 +272,7 @@ impl RetriedRequest<'_> {
     async fn send_and_wait(
         &self,
         request: Request,
-        silence: &mut Silence,
+        silence: &mut SilenceTimer,
         sink: &mut impl ModelEventSink,
     ) -> Result<Response, Failure> {
         let timeouts = self.endpoint.timeouts();
@@ -285,8 +285,8 @@ impl RetriedRequest<'_> {
                 return Err(Failure::Final(no_answer_within(timeouts.first_event)));
             }
             if let Some(lasted) = silence.take_due() {
-                let told = sink.accept(ModelEvent::Silent(lasted)).await;
-                told.map_err(ProviderError::from)?;
+                let sent = sink.accept(ModelEvent::Silent(lasted)).await;
+                sent.map_err(ProviderError::from)?;
             }
             let pause = silence.next_pause().min(left);
             if let Ok(sent) = timeout(pause, &mut sending).await {
@@ -296,8 +296,8 @@ impl RetriedRequest<'_> {
     }
 }
 
-impl From<AnswerUnwanted> for ProviderError {
-    fn from(unwanted: AnswerUnwanted) -> Self {
+impl From<AnswerCancelled> for ProviderError {
+    fn from(unwanted: AnswerCancelled) -> Self {
         Self::new(Interrupted, unwanted.to_string())
     }
 }

@@ -113,7 +113,7 @@ impl ApiKey {
         }
     }
 
-    /// One at a time: whoever comes second takes what the first one got.
+    /// One at a time: a second caller takes what the first one got.
     async fn read_command(&self, command: &[String]) -> Result<Secret, ProviderError> {
         let mut printed = self.printed.lock().await;
         if let Some(secret) = &*printed {

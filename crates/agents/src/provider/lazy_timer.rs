@@ -26,7 +26,7 @@ impl LazyTimer {
     }
 
     /// Waits until it fires; what it is for may not be due yet, and it has to be set again.
-    pub(super) async fn fired(&mut self) {
+    pub(super) async fn wait(&mut self) {
         match &mut self.sleep {
             Some(sleep) => sleep.as_mut().await,
             None => std::future::pending().await,
@@ -48,11 +48,11 @@ mod tests {
         let mut timer = LazyTimer::default();
         timer.fire_by(after(10));
         timer.fire_by(after(15));
-        timer.fired().await;
+        timer.wait().await;
         assert_eq!(begin.elapsed(), Duration::from_secs(10));
         timer.fire_by(after(15));
         timer.fire_by(after(12));
-        timer.fired().await;
+        timer.wait().await;
         assert_eq!(begin.elapsed(), Duration::from_secs(12));
     }
 
@@ -63,10 +63,10 @@ mod tests {
         timer.fire_by(begin + Duration::from_secs(10));
         let piece = tokio::time::sleep(Duration::from_secs(4));
         tokio::select! {
-            () = timer.fired() => panic!("it fired before its time"),
+            () = timer.wait() => panic!("it fired before its time"),
             () = piece => {}
         }
-        timer.fired().await;
+        timer.wait().await;
         assert_eq!(begin.elapsed(), Duration::from_secs(10));
     }
 }

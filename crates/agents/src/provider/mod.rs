@@ -43,7 +43,7 @@ pub use api::Api;
 pub(crate) use endpoint::with_version;
 pub use endpoint::{ModelEndpoint, ModelEndpointError, Timeouts};
 pub use key::{ApiKey, KEY_BYTES_MAX, open_real_file as open_key_file};
-pub use refusal::{Blame, MediaKind};
+pub use refusal::{MediaKind, RefusalCause};
 pub use server_facts::ask_facts;
 pub use tls::{with_system_roots as trusting_client_config, without_roots as plain_client_config};
 
@@ -83,7 +83,7 @@ pub enum ModelMessage {
         /// rest if it is there.
         items: Option<Arc<Vec<Value>>>,
     },
-    /// What came of a call of the assistant message before.
+    /// The result of a call of the assistant message before.
     ToolResult {
         id: String,
         text: String,
@@ -132,7 +132,7 @@ pub enum ModelEvent {
         name: String,
         input: String,
     },
-    /// What came of one.
+    /// The result of a tool of the server.
     ServerResult {
         id: String,
         text: String,
@@ -183,7 +183,7 @@ pub struct ProviderError {
     pub kind: ProviderErrorKind,
     pub message: String,
     /// Set if a request with less in it may do better.
-    pub blame: Option<Blame>,
+    pub blame: Option<RefusalCause>,
     /// Whether the server says that it does not know the key: another one may do.
     pub refuses_key: bool,
     /// What to do about it, where that is known.
@@ -242,17 +242,17 @@ pub trait ModelEventSink: Send {
     fn accept(
         &mut self,
         event: ModelEvent,
-    ) -> impl Future<Output = Result<(), AnswerUnwanted>> + Send;
+    ) -> impl Future<Output = Result<(), AnswerCancelled>> + Send;
 }
 
 /// The caller has stopped waiting for the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the answer is not wanted any more")]
-pub struct AnswerUnwanted;
+pub struct AnswerCancelled;
 
 impl ModelEventSink for &mpsc::Sender<ModelEvent> {
-    async fn accept(&mut self, event: ModelEvent) -> Result<(), AnswerUnwanted> {
-        self.send(event).await.map_err(|_| AnswerUnwanted)
+    async fn accept(&mut self, event: ModelEvent) -> Result<(), AnswerCancelled> {
+        self.send(event).await.map_err(|_| AnswerCancelled)
     }
 }
 
@@ -336,7 +336,7 @@ pub fn has_additions(api: Api, items: &[Value]) -> bool {
     }
 }
 
-/// The names of the models a server says it has. Tries once: whoever asks wants to know whether it answers.
+/// The names of the models a server lists. Tries once: the caller wants to know whether it answers.
 pub async fn list_models(endpoint: &ModelEndpoint) -> Result<Vec<String>, ProviderError> {
     let body = http::get(endpoint, openai_chat::MODELS_PATH).await?;
     let names = openai_chat::model_names(&body)?;

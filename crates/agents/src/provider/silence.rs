@@ -8,14 +8,14 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// How long nothing of an answer has come, and when to say so next.
-pub(super) struct Silence {
+pub(super) struct SilenceTimer {
     since: Instant,
     every: Duration,
     /// How many multiples were reported.
     reported: u32,
 }
 
-impl Silence {
+impl SilenceTimer {
     pub(super) fn begin(every: Duration) -> Self {
         Self {
             since: Instant::now(),
@@ -61,7 +61,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn every_multiple_is_reported_once_however_often_it_is_asked() {
-        let mut silence = Silence::begin(10 * SECOND);
+        let mut silence = SilenceTimer::begin(10 * SECOND);
         let mut reported = Vec::new();
         for _ in 0..350 {
             tokio::time::advance(SECOND / 10).await;

@@ -36,12 +36,12 @@ pub(super) struct SseReader {
     /// A carriage return ended the last line: a line feed right after it belongs to it.
     after_return: bool,
     at_start: bool,
-    saw: Saw,
+    saw: StreamContents,
 }
 
 /// What has been read so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Saw {
+enum StreamContents {
     Nothing,
     /// Lines that no event stream has, and no event.
     ForeignLines,
@@ -63,13 +63,13 @@ impl SseReader {
             kind: EventKind::Message,
             after_return: false,
             at_start: true,
-            saw: Saw::Nothing,
+            saw: StreamContents::Nothing,
         }
     }
 
     /// Whether this is some other text than an event stream.
     pub(super) fn is_foreign(&self) -> bool {
-        self.saw == Saw::ForeignLines
+        self.saw == StreamContents::ForeignLines
     }
 
     /// Adds the events that are complete with these bytes. After an error nothing more can be read.
@@ -140,7 +140,7 @@ impl SseReader {
             b"event" => self.kind = EventKind::Message,
             // A comment has an empty name; ids and reconnection times are of no use here.
             b"" | b"id" | b"retry" => {}
-            _ if self.saw == Saw::Nothing => self.saw = Saw::ForeignLines,
+            _ if self.saw == StreamContents::Nothing => self.saw = StreamContents::ForeignLines,
             _ => {}
         }
     }
@@ -154,7 +154,7 @@ impl SseReader {
         let kind = std::mem::replace(&mut self.kind, EventKind::Message);
         let data = self.data.strip_suffix(b"\n").unwrap_or(&self.data);
         if !data.is_empty() {
-            self.saw = Saw::Events;
+            self.saw = StreamContents::Events;
             events.push(SseEvent {
                 kind,
                 data: String::from_utf8_lossy(data).into_owned(),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use agent_api::Section;
 use expect_test::Expect;
+use proptest::sample::Index;
 use serde_json::{Value, json};
 
 use super::{
@@ -59,6 +60,37 @@ pub(super) fn check<D: Decode>(decoder: impl Fn() -> D, stream: &str, expected: 
         let (first, second) = stream.split_at(offset);
         let read = decode(decoder(), [first, second]);
         assert_eq!(read, whole, "split at {offset}");
+    }
+}
+
+/// What is read of a stream with some bytes replaced: whole, and in pieces of a size. Both must be the same, and neither may panic.
+pub(super) fn decode_damaged<D: Decode>(
+    decoder: impl Fn() -> D,
+    recorded: &str,
+    damage: &[(Index, u8)],
+    size: usize,
+) -> (String, String) {
+    let mut stream = recorded.as_bytes().to_vec();
+    for (offset, byte) in damage {
+        let offset = offset.index(stream.len());
+        stream[offset] = *byte;
+    }
+    let whole = decode(decoder(), [stream.as_slice()]);
+    (whole, decode(decoder(), stream.chunks(size)))
+}
+
+/// The request for a shorter conversation is a prefix of that for a longer one, up to `end`: servers cache by prefix.
+#[track_caller]
+pub(super) fn check_prefixes(
+    longer: &ModelRequest,
+    encode: impl Fn(&ModelRequest) -> Vec<u8>,
+    end: &str,
+) {
+    let whole = String::from_utf8(encode(longer)).unwrap();
+    for messages in [1, 3, 5, 7] {
+        let shorter = String::from_utf8(encode(&shortened(longer, messages))).unwrap();
+        let (prefix, _) = shorter.split_once(end).unwrap();
+        assert!(whole.starts_with(prefix), "{messages}: {prefix}");
     }
 }
 

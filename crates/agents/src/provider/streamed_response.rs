@@ -13,7 +13,7 @@ use super::ProviderErrorKind::{Interrupted, Unreadable};
 use super::endpoint::ModelEndpoint;
 use super::failure::{no_answer_within, reason};
 use super::lazy_timer::LazyTimer;
-use super::silence::Silence;
+use super::silence::SilenceTimer;
 use super::{Decode, ModelEvent, ModelEventSink, ProviderError, StreamFlow};
 
 /// One answer, with all that surrounds its text on the wire: against a server that never stops.
@@ -43,7 +43,7 @@ pub(super) struct StreamedResponse<'a, D, L> {
     bytes: usize,
     progress: ResponseProgress,
     /// Since the last event that was sent on: a server that only keeps the line open is silent all the same.
-    silence: Silence,
+    silence: SilenceTimer,
     /// For what comes too late; a piece that comes in time leaves it alone.
     timer: LazyTimer,
 }
@@ -52,7 +52,7 @@ impl<'a, D: Decode, L: ModelEventSink> StreamedResponse<'a, D, L> {
     /// A response that began; nothing of its answer came for as long as the silence lasts.
     pub(super) fn new(
         endpoint: &'a ModelEndpoint,
-        (response, silence): (Response, Silence),
+        (response, silence): (Response, SilenceTimer),
         decoder: D,
         sink: &'a mut L,
     ) -> Self {
@@ -100,7 +100,7 @@ impl<'a, D: Decode, L: ModelEventSink> StreamedResponse<'a, D, L> {
         }
     }
 
-    /// Tells whoever waits how long nothing of the answer has come, if it is time; how long until then.
+    /// Reports how long nothing of the answer has come, if it is time; returns how long until the next report.
     async fn tell_silence(&mut self) -> Result<Duration, ProviderError> {
         if let Some(lasted) = self.silence.take_due() {
             self.sink.accept(ModelEvent::Silent(lasted)).await?;
@@ -128,7 +128,7 @@ impl<'a, D: Decode, L: ModelEventSink> StreamedResponse<'a, D, L> {
             tokio::select! {
                 biased;
                 came = self.response.chunk() => return Ok(Some(came)),
-                () = self.timer.fired() => {}
+                () = self.timer.wait() => {}
             }
         }
     }

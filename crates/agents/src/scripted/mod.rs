@@ -18,7 +18,7 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use workspace::Confinement;
 
-use crate::prompt::{self, Gatherer};
+use crate::prompt::{self, ProjectFactsReader};
 
 pub use crate::locale::Locale;
 pub use script::{Script, ScriptError};
@@ -31,7 +31,7 @@ pub const PROVIDER: &str = "scripted";
 pub struct ScriptedAgent {
     script: Arc<Script>,
     locale: Locale,
-    gatherer: Gatherer,
+    gatherer: ProjectFactsReader,
 }
 
 impl ScriptedAgent {
@@ -44,14 +44,14 @@ impl ScriptedAgent {
         Self {
             script: script.into(),
             locale,
-            gatherer: Gatherer::default(),
+            gatherer: ProjectFactsReader::default(),
         }
     }
 
     /// Looks for instructions of the project above working directories too, as far as this allows, and nowhere else.
     #[must_use]
-    pub fn confined_to(self, confinement: Confinement) -> Self {
-        let gatherer = Gatherer::confined_to(confinement);
+    pub fn with_confinement(self, confinement: Confinement) -> Self {
+        let gatherer = ProjectFactsReader::with_confinement(confinement);
         Self { gatherer, ..self }
     }
 

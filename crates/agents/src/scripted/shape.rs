@@ -28,7 +28,7 @@ pub(super) enum Shape {
 
 /// A value of a script with its shape, still as written.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Shaped {
+pub(super) struct ShapedValue {
     shape: Shape,
     value: Value,
 }
@@ -38,7 +38,7 @@ const NUMERIC: [&str; 7] = [
     "group", "min", "max", "sizeHint", "added", "removed", "exitCode",
 ];
 
-impl Shaped {
+impl ShapedValue {
     pub(super) fn parse(shape: Shape, value: &Value, location: &str) -> Result<Self, ScriptError> {
         // What substitution decides is let through here, and read again when it is played.
         let supposed = |text: &str| number(text).or_else(|| may_change(text).then(|| json!(0)));
@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     fn parse_outcome(shape: Shape, value: Value) -> String {
-        match Shaped::parse(shape, &value, "here") {
+        match ShapedValue::parse(shape, &value, "here") {
             Ok(_) => "loads".to_owned(),
             Err(error) => error.to_string(),
         }
@@ -268,17 +268,17 @@ mod tests {
         let scope = Scope::new("", vec!["3".to_owned(), "many".to_owned()]);
         let question = json!({"kind": "integer", "id": "$1", "message": "$1", "min": "$1", "max": "4.5",
             "defaultValue": "2", "_meta": {"min": "$1"}});
-        let question = Shaped::parse(Shape::Question, &question, "here").unwrap();
+        let question = ShapedValue::parse(Shape::Question, &question, "here").unwrap();
         let expected = json!({"kind": "integer", "id": "3", "message": "3", "min": 3, "max": 4.5,
             "defaultValue": 2, "_meta": {"min": "3"}});
         assert_eq!(question.value(&scope), Ok(expected));
 
         let text = json!({"kind": "text", "id": "t", "message": "?", "defaultValue": "2"});
-        let text = Shaped::parse(Shape::Question, &text, "here").unwrap();
+        let text = ShapedValue::parse(Shape::Question, &text, "here").unwrap();
         assert_eq!(text.value(&scope).unwrap()["defaultValue"], json!("2"));
 
         let choice = json!({"id": "a", "label": "A", "kind": "deny", "group": "$2"});
-        let choice = Shaped::parse(Shape::Choice, &choice, "here").unwrap();
+        let choice = ShapedValue::parse(Shape::Choice, &choice, "here").unwrap();
         let what = choice.value(&scope).unwrap_err();
         assert!(what.contains("many"), "{what}");
     }

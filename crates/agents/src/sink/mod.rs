@@ -14,10 +14,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use agent_api::{
-    AgentEvent, AgentReply, Awaited, CallEnd, CallEstimate, CallId, CallKind, CallPermit, CallUse,
-    ClientFileCall, ClientFileFailure, ClientFileReply, ClientToolOffer, EventSink, HostServices,
-    Lowering, ModelCall, ModelOutput, PastTurn, Section, StoreError, TerminalOffer, TurnOver,
-    UserMessage, WaitingSteering,
+    AgentEvent, AgentReply, AwaitedReply, CallEnd, CallEstimate, CallId, CallKind, CallPermit,
+    CallUsage, ClientFileCall, ClientFileFailure, ClientFileReply, ClientToolOffer, EventSink,
+    HostServices, Lowering, ModelCall, ModelOutput, PastTurn, Section, StoreError, TerminalOffer,
+    TurnOver, UserMessage, WaitingSteering,
 };
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -25,7 +25,7 @@ use tokio::sync::oneshot;
 use wire::Object;
 use wire::published::state::ContentRef;
 
-pub use pending_replies::{NotAwaited, PendingReplies};
+pub use pending_replies::{PendingReplies, UnexpectedReply};
 
 /// Who takes what an agent sends. An event is handed over in the agent's own task: each queue on its way would be one
 /// more wake-up for every piece of text.
@@ -98,7 +98,7 @@ impl<R: EventReceiver> TurnSink<R> {
         let steer = self.next_number();
         SteeringWait {
             steer,
-            reply: self.replies.register(Awaited::SteeringMessage(steer)),
+            reply: self.replies.register(AwaitedReply::SteeringMessage(steer)),
             is_sent: false,
         }
     }
@@ -237,7 +237,7 @@ impl<R: EventReceiver> HostServices for TurnSink<R> {
         self.receiver.release_call().await;
     }
 
-    async fn settle_call(&self, used: CallUse) {
+    async fn settle_call(&self, used: CallUsage) {
         self.receiver.settle_call(used).await;
     }
 

@@ -53,7 +53,7 @@ impl HostServices for ChannelReceiver {
 
     async fn release_call(&self) {}
 
-    async fn settle_call(&self, _: CallUse) {}
+    async fn settle_call(&self, _: CallUsage) {}
 
     async fn extend_budget(&self) -> Result<(), StoreError> {
         Ok(())

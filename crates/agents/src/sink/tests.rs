@@ -62,7 +62,7 @@ async fn a_wait_that_was_dropped_is_not_answered() {
         _ = wait => unreachable!("there was no reply"),
         event = received.recv() => assert_eq!(event, Some(AgentEvent::SteerPoint { steer: 7 })),
     }
-    assert_eq!(replies.deliver(steered(7)), Err(NotAwaited));
+    assert_eq!(replies.deliver(steered(7)), Err(UnexpectedReply));
 }
 
 #[tokio::test]

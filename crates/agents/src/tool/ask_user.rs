@@ -14,7 +14,7 @@ use workspace::Workspace;
 
 use super::format::{group_digits, shorten};
 use super::input::{self, ToolInput};
-use super::{HostTask, Nature, Plan, Tool, ToolError, ToolOutcome};
+use super::{HostTask, Plan, Tool, ToolEffect, ToolError, ToolOutcome};
 
 pub(crate) const NAME: &str = "ask_user";
 
@@ -193,7 +193,7 @@ impl QuestionInput {
         question
     }
 
-    /// What the user said, in words.
+    /// The user's answers as text.
     fn describe(&self, answer: Option<&Value>) -> String {
         let Some(answer) = answer.filter(|answer| answer["state"] != "skipped") else {
             return "(no answer)".to_owned();
@@ -296,8 +296,8 @@ impl Tool for AskUserTool {
         AskInput::schema()
     }
 
-    fn nature(&self) -> Nature {
-        Nature::Reads
+    fn effect(&self) -> ToolEffect {
+        ToolEffect::Reads
     }
 
     async fn plan(&self, input: &Value, _workspace: &Workspace) -> Result<Plan, ToolError> {
@@ -386,17 +386,17 @@ mod tests {
             ),
         ] {
             let accepted = ChatInputResponseKind::Accept;
-            let told = describe_answers(&input, &accepted, &answers(value)).unwrap();
-            assert_eq!(told.text, format!("Which?\nThe user: {expected}\n"));
+            let answer = describe_answers(&input, &accepted, &answers(value)).unwrap();
+            assert_eq!(answer.text, format!("Which?\nThe user: {expected}\n"));
         }
         let long = json!({"kind": "text", "value": "ä".repeat(100_000)});
-        let told = describe_answers(&input, &ChatInputResponseKind::Accept, &answers(long));
-        let told = told.unwrap().text;
-        assert!(told.len() < ANSWER_BYTES_MAX + 100, "{}", told.len());
-        assert!(told.contains("cut here; 192,000 more bytes]"), "{told}");
+        let answer = describe_answers(&input, &ChatInputResponseKind::Accept, &answers(long));
+        let answer = answer.unwrap().text;
+        assert!(answer.len() < ANSWER_BYTES_MAX + 100, "{}", answer.len());
+        assert!(answer.contains("cut here; 192,000 more bytes]"), "{answer}");
         let cancelled = ChatInputResponseKind::Cancel;
-        let told = describe_answers(&input, &cancelled, &Object::new()).unwrap();
-        assert!(!told.success && told.text.contains("without an answer"));
+        let answer = describe_answers(&input, &cancelled, &Object::new()).unwrap();
+        assert!(!answer.success && answer.text.contains("without an answer"));
         for wrong in [
             json!({}),
             json!({"questions": []}),

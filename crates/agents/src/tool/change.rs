@@ -14,7 +14,7 @@ use workspace::{Cancellation, ChangeRequest, DiffStats, Extent, FileChange, Work
 use super::file_edit;
 use super::format::count;
 use super::input::{ToolInput, parse_and_run};
-use super::{Edits, Nature, Plan, PlanSubject, Tool, ToolError, ToolOutcome};
+use super::{Edits, Plan, PlanSubject, Tool, ToolEffect, ToolError, ToolOutcome};
 
 /// What a tool makes of a file. Computed from the content of the moment, both for the preview and when it is applied.
 pub(super) trait Change: ToolInput + Sync {
@@ -65,8 +65,8 @@ impl<C: Change> Tool for ChangeTool<C> {
         C::schema()
     }
 
-    fn nature(&self) -> Nature {
-        Nature::Edits
+    fn effect(&self) -> ToolEffect {
+        ToolEffect::Edits
     }
 
     async fn plan(&self, input: &Value, workspace: &Workspace) -> Result<Plan, ToolError> {

@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use workspace::Workspace;
 
 use super::input::{self, ToolInput};
-use super::{HostTask, Nature, Plan, TEXT_BYTES_MAX, Tool, ToolError, ToolOutcome};
+use super::{HostTask, Plan, TEXT_BYTES_MAX, Tool, ToolEffect, ToolError, ToolOutcome};
 
 pub(crate) const NAME: &str = "client_files";
 
@@ -134,8 +134,8 @@ impl Tool for ClientFilesTool {
     }
 
     /// Nobody here can take back what a client changes; what only looks is judged by its address.
-    fn nature(&self) -> Nature {
-        Nature::Runs
+    fn effect(&self) -> ToolEffect {
+        ToolEffect::Runs
     }
 
     async fn plan(&self, input: &Value, _workspace: &Workspace) -> Result<Plan, ToolError> {

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use workspace::{Cancellation, Workspace, WorkspacePath};
 
 use super::input::{self, ToolInput, parse_and_run};
-use super::{Nature, Plan, PlanSubject, Tool, ToolError, ToolOutcome};
+use super::{Plan, PlanSubject, Tool, ToolEffect, ToolError, ToolOutcome};
 
 /// What is said of a path in the schema of an input that must have one.
 pub(super) const PATH_DESCRIPTION: &str =
@@ -61,8 +61,8 @@ impl<T: FileTool> Tool for T {
         T::Input::schema()
     }
 
-    fn nature(&self) -> Nature {
-        Nature::Reads
+    fn effect(&self) -> ToolEffect {
+        ToolEffect::Reads
     }
 
     fn kind(&self) -> Option<&'static str> {

@@ -49,7 +49,7 @@ pub use error::ToolError;
 pub(crate) use file_edit::{preview_item, recorded_edit, result_content};
 pub use settings::ToolSettings;
 pub(crate) use skill::NAME as SKILL;
-pub(crate) use task::{Brief, NAME as TASK};
+pub(crate) use task::{NAME as TASK, WorkerBrief};
 pub(crate) use todo::{NAME as TODO, TodoList};
 pub(crate) use web_fetch::is_public_address;
 
@@ -59,7 +59,7 @@ pub(crate) const TEXT_BYTES_MAX: usize = 48 * 1_024;
 
 /// What a tool does to the world: decides whether it needs consent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Nature {
+pub enum ToolEffect {
     /// Looks at files, or at nothing; also what only talks to the user.
     Reads,
     /// Changes files.
@@ -70,7 +70,7 @@ pub enum Nature {
     Fetches,
 }
 
-impl Nature {
+impl ToolEffect {
     /// Whether something on this machine may be different afterwards.
     pub fn changes(self) -> bool {
         match self {
@@ -94,7 +94,7 @@ pub trait Tool: Send + Sync {
     /// JSON Schema of the input.
     fn parameters(&self) -> Value;
 
-    fn nature(&self) -> Nature;
+    fn effect(&self) -> ToolEffect;
 
     /// How clients may draw its calls ([`wire::meta::TOOL_KIND`]).
     fn kind(&self) -> Option<&'static str> {

@@ -8,7 +8,7 @@ use workspace::Workspace;
 use workspace::discovery::is_skill_name;
 
 use super::input::{ToolInput, parse_and_run};
-use super::{Nature, Plan, TEXT_BYTES_MAX, Tool, ToolError, ToolOutcome, input};
+use super::{Plan, TEXT_BYTES_MAX, Tool, ToolEffect, ToolError, ToolOutcome, input};
 
 pub(crate) const NAME: &str = "skill";
 
@@ -55,8 +55,8 @@ impl Tool for SkillTool {
         SkillInput::schema()
     }
 
-    fn nature(&self) -> Nature {
-        Nature::Reads
+    fn effect(&self) -> ToolEffect {
+        ToolEffect::Reads
     }
 
     fn kind(&self) -> Option<&'static str> {

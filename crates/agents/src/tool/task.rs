@@ -13,7 +13,7 @@ use workspace::Workspace;
 
 use super::format::shorten;
 use super::input::{self, Texts, ToolInput};
-use super::{HostTask, Nature, Plan, Tool, ToolError, ToolOutcome};
+use super::{HostTask, Plan, Tool, ToolEffect, ToolError, ToolOutcome};
 
 pub(crate) const NAME: &str = "task";
 
@@ -37,9 +37,9 @@ struct TaskInput {
     tools: Texts,
 }
 
-/// What a worker is told beside its task: recorded with its chat.
+/// What a worker may use and how it works, beside its task: recorded with its chat.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub(crate) struct Brief {
+pub(crate) struct WorkerBrief {
     /// The tools it may use; none named: all that workers have.
     #[serde(default)]
     tools: Vec<String>,
@@ -48,7 +48,7 @@ pub(crate) struct Brief {
     agent_tools: Option<Vec<String>>,
 }
 
-impl Brief {
+impl WorkerBrief {
     /// A brief that cannot be read may have forbidden anything.
     pub(crate) fn read(brief: &[u8]) -> Result<Self, serde_json::Error> {
         serde_json::from_slice(brief)
@@ -162,8 +162,8 @@ impl Tool for TaskTool {
     }
 
     /// The worker asks for what it does itself.
-    fn nature(&self) -> Nature {
-        Nature::Reads
+    fn effect(&self) -> ToolEffect {
+        ToolEffect::Reads
     }
 
     fn kind(&self) -> Option<&'static str> {
@@ -183,7 +183,7 @@ impl Tool for TaskTool {
 
     fn host_request(&self, input: &Value) -> Option<Result<HostTask, ToolError>> {
         let worker = TaskInput::parse(input).map(|input| {
-            let brief = Brief {
+            let brief = WorkerBrief {
                 tools: input.tools.0.clone(),
                 agent_tools: None,
             };
@@ -214,8 +214,8 @@ mod tests {
 
     #[test]
     fn a_worker_has_the_tools_it_was_given_and_starts_no_worker() {
-        assert!(Brief::read(b"?").is_err());
-        let all = Brief::read(b"{}").unwrap();
+        assert!(WorkerBrief::read(b"?").is_err());
+        let all = WorkerBrief::read(b"{}").unwrap();
         assert!(all.allows("bash") && !all.allows(NAME) && !all.allows("ask_user"));
         let input = json!({"prompt": "Look.\nAround.", "tools": ["read", "task"], "model": "m"});
         let request = TaskTool.host_request(&input).unwrap().unwrap();
@@ -227,7 +227,7 @@ mod tests {
             ("Look.…", "Look.\nAround.")
         );
         assert_eq!(worker.model, Some(json!({"id": "m"})));
-        let brief = Brief::read(&worker.brief).unwrap();
+        let brief = WorkerBrief::read(&worker.brief).unwrap();
         assert!(brief.allows("read") && !brief.allows("bash") && !brief.allows(NAME));
         assert_eq!(brief.impossible_tools(&["read", NAME]), [NAME]);
         assert_eq!(brief.impossible_tools(&["bash"]), ["read", NAME]);

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use workspace::Workspace;
 
 use super::input::{self, ToolInput};
-use super::{Nature, Plan, Tool, ToolError, ToolOutcome};
+use super::{Plan, Tool, ToolEffect, ToolError, ToolOutcome};
 
 pub(crate) const NAME: &str = "todo";
 
@@ -170,8 +170,8 @@ impl Tool for TodoTool {
         TodoList::schema()
     }
 
-    fn nature(&self) -> Nature {
-        Nature::Reads
+    fn effect(&self) -> ToolEffect {
+        ToolEffect::Reads
     }
 
     fn kind(&self) -> Option<&'static str> {

@@ -36,7 +36,7 @@ pub struct TrustEntry {
     pub since: String,
     /// Who said it: a client by its id.
     pub by: String,
-    /// What was found then that can run commands, as [shown](super::shown_path).
+    /// What was found then that can run commands, as [shown](super::printable_path).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
 }
@@ -76,7 +76,7 @@ pub(super) fn parse(text: &str) -> Result<TrustText, String> {
     let directories = entries.trusted.iter().map(|entry| &entry.directory);
     let mut directories = directories.chain(entries.items.iter().map(|item| &item.directory));
     if let Some(directory) = directories.find(|directory| !directory.is_absolute()) {
-        let directory = super::shown_path(directory);
+        let directory = super::printable_path(directory);
         return Err(format!("`{directory}` is not an absolute path"));
     }
     let is_too_long = entries.trusted.len() > DIRECTORIES_MAX + SESSION_ENTRIES_MAX

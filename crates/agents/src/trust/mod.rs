@@ -16,7 +16,7 @@ mod tests;
 pub use file::{ItemEntry, TRUST_FILE, TrustEntry};
 pub use question::require_trust;
 pub(crate) use server::{
-    DeclaredItem, ServerAnswer, ask_about_server, describe_refusal, next_ask, shown_text,
+    DeclaredItem, ServerAnswer, ask_about_server, describe_refusal, next_ask, printable_text,
 };
-pub use store::{Standing, TrustError, TrustStore, TrustedItem};
-pub use survey::{Survey, shown_path};
+pub use store::{DirectoryTrust, TrustError, TrustStore, TrustedItem};
+pub use survey::{Survey, printable_path};

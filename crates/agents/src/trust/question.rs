@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use wire::Object;
 use wire::published::state::ChatInputResponseKind;
 
-use super::store::{Standing, TrustError, TrustStore};
-use super::survey::{Survey, shown_path};
+use super::store::{DirectoryTrust, TrustError, TrustStore};
+use super::survey::{Survey, printable_path};
 use crate::acp::config::{AcpAgentConfig, TrustPolicy};
 
 /// The number of the first question in its turn, others have those before it: no agent counts as far.
@@ -62,15 +62,15 @@ async fn require_one(
     (directory, ask): (&Path, u64),
 ) -> Result<(), AgentError> {
     let looked = look(Arc::clone(store), directory.to_owned(), session.to_owned()).await;
-    let Looked {
+    let DirectorySurvey {
         directory,
         survey,
         standing,
     } = looked.map_err(|error| trust_error(agent, directory, &error.0))?;
     let fresh = match standing {
-        Standing::Trusted => return Ok(()),
-        Standing::Changed { fresh } => Some(fresh),
-        Standing::Unknown => None,
+        DirectoryTrust::Trusted => return Ok(()),
+        DirectoryTrust::Changed { fresh } => Some(fresh),
+        DirectoryTrust::Unknown => None,
     };
     if agent.trust == TrustPolicy::Never {
         let why = "its entry in greenroom.toml says `trust = \"never\"`, so nobody is asked";
@@ -79,7 +79,7 @@ async fn require_one(
     let request = make_request(agent, &directory, &survey, fresh.as_deref());
     let event = AgentEvent::InputRequested { ask, request };
     let reply = events.ask(event).await;
-    // A turn that is over hears no error.
+    // A turn that is over needs no error.
     let reply = reply.map_err(|_| not_trusted(agent, &directory, None))?;
     let Some((choice, by)) = read_choice(&reply) else {
         return Err(not_trusted(agent, &directory, None));
@@ -97,23 +97,23 @@ async fn require_one(
     })
 }
 
-struct Looked {
+struct DirectorySurvey {
     directory: PathBuf,
     survey: Survey,
-    standing: Standing,
+    standing: DirectoryTrust,
 }
 
 async fn look(
     store: Arc<TrustStore>,
     directory: PathBuf,
     session: String,
-) -> Result<Looked, TrustError> {
+) -> Result<DirectorySurvey, TrustError> {
     run_blocking(move || {
         let directory = std::fs::canonicalize(directory)
             .map_err(|error| TrustError(format!("the directory cannot be looked at: {error}")))?;
         let survey = Survey::of(&directory);
         let standing = store.standing(&directory, Some(&session), &survey)?;
-        Ok(Looked {
+        Ok(DirectorySurvey {
             directory,
             survey,
             standing,
@@ -209,7 +209,7 @@ fn make_request(
 
 /// A line for each file, by its path in the directory.
 fn list_files(files: &[String], directory: &Path) -> String {
-    let inside = format!("{}/", shown_path(directory));
+    let inside = format!("{}/", printable_path(directory));
     let lines = files.iter().take(SHOWN_FILES_MAX).map(|file| {
         let file = file.strip_prefix(&inside).unwrap_or(file);
         format!("- `{}`\n", cut(file))
@@ -222,7 +222,7 @@ fn list_files(files: &[String], directory: &Path) -> String {
 }
 
 fn display_directory(path: &Path) -> String {
-    cut(&shown_path(path))
+    cut(&printable_path(path))
 }
 
 fn cut(text: &str) -> String {
@@ -234,7 +234,7 @@ fn cut(text: &str) -> String {
 
 /// What would trust a directory: a command as it is typed into a shell.
 fn describe_command(directory: &Path) -> String {
-    let path = shown_path(directory);
+    let path = printable_path(directory);
     if directory.to_str() != Some(&path) {
         // Shown as it is, it would say something else than it is.
         return "`greenroom agents trust .` trusts it when it is run there.".to_owned();

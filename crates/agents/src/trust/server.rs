@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use wire::published::state::ChatInputResponseKind;
 
 use super::store::{TrustError, TrustStore, TrustedItem};
-use super::survey::shown_path;
+use super::survey::printable_path;
 use crate::mcp::{DeclaredServer, McpTransport};
 
 const QUESTION: &str = "trust";
@@ -31,7 +31,7 @@ pub(crate) fn next_ask() -> u64 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// What came of asking.
+/// The answer to the question.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ServerAnswer {
     /// It may be started; the answer is stored.
@@ -142,33 +142,33 @@ fn read_choice(reply: &AgentReply, session: &str) -> Option<(Option<String>, Str
 
 pub(crate) fn describe_refusal(declared: &DeclaredServer, why: &str) -> String {
     let of = match &declared.plugin {
-        Some(plugin) => format!("the plugin `{}`", shown_text(&plugin.name)),
-        None => shown_path(&declared.file),
+        Some(plugin) => format!("the plugin `{}`", printable_text(&plugin.name)),
+        None => printable_path(&declared.file),
     };
     format!(
         "The MCP server `{}` of {of} was not started: {why}. To use it, answer the question in `greenroom chat`, or declare it in \
          greenroom.toml.",
-        shown_text(&declared.name),
+        printable_text(&declared.name),
     )
 }
 
 /// Who declares a server, as a sentence begins.
 fn describe_source(declared: &DeclaredServer) -> String {
     let Some(plugin) = &declared.plugin else {
-        return format!("`{}`", shown_path(&declared.file));
+        return format!("`{}`", printable_path(&declared.file));
     };
-    let name = shown_text(&plugin.name);
+    let name = printable_text(&plugin.name);
     match &plugin.client_id {
         Some(client) => format!(
             "The plugin `{name}`, which the client `{}` brought,",
-            shown_text(client)
+            printable_text(client)
         ),
-        None => format!("The plugin `{name}` (`{}`)", shown_path(&declared.file)),
+        None => format!("The plugin `{name}` (`{}`)", printable_path(&declared.file)),
     }
 }
 
 fn make_request(declared: &DeclaredServer, directory: &Path) -> Option<InputRequest> {
-    let (name, source) = (shown_text(&declared.name), describe_source(declared));
+    let (name, source) = (printable_text(&declared.name), describe_source(declared));
     let message = format!(
         "{source} declares the MCP server `{name}`. It would run with your rights:\n\n{}",
         describe(declared, directory)?
@@ -216,22 +216,22 @@ fn describe(declared: &DeclaredServer, directory: &Path) -> Option<String> {
             cwd,
         } => {
             let words = std::iter::once(command).chain(args);
-            let words: Vec<String> = words.map(|word| quote(&shown_text(word))).collect();
+            let words: Vec<String> = words.map(|word| quote(&printable_text(word))).collect();
             line("Command", &words.join(" "));
             if let Some(program) = &declaration.program {
-                line("Program", &shown_path(&program.path));
+                line("Program", &printable_path(&program.path));
             }
             let cwd = cwd.as_ref().map(|cwd| directory.join(cwd));
             line(
                 "Directory",
-                &shown_path(cwd.as_deref().unwrap_or(directory)),
+                &printable_path(cwd.as_deref().unwrap_or(directory)),
             );
             if !env.is_empty() {
                 line("Variables it sets", &names(env.keys()));
             }
         }
         McpTransport::Http { url, headers } => {
-            line("Address", &shown_text(url));
+            line("Address", &printable_text(url));
             if !headers.is_empty() {
                 line("Headers it sends", &names(headers.keys()));
             }
@@ -253,12 +253,12 @@ fn describe(declared: &DeclaredServer, directory: &Path) -> Option<String> {
 }
 
 /// A name as people read it, wherever it comes from.
-pub(crate) fn shown_text(text: &str) -> String {
-    shown_path(Path::new(text))
+pub(crate) fn printable_text(text: &str) -> String {
+    printable_path(Path::new(text))
 }
 
 fn names<'a>(names: impl Iterator<Item = &'a String>) -> String {
-    let names: Vec<String> = names.map(|name| shown_text(name)).collect();
+    let names: Vec<String> = names.map(|name| printable_text(name)).collect();
     names.join(", ")
 }
 

@@ -36,7 +36,7 @@ pub struct TrustedItem<'a> {
 
 /// How far a directory is trusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Standing {
+pub enum DirectoryTrust {
     Trusted,
     /// It was, and these files came since.
     Changed {
@@ -82,14 +82,14 @@ impl TrustStore {
         directory: &Path,
         session: Option<&str>,
         survey: &Survey,
-    ) -> Result<Standing, TrustError> {
+    ) -> Result<DirectoryTrust, TrustError> {
         let is_configured = |trusted: &PathBuf| {
             // The settings file may name it by a link; one that is not there covers nothing.
             let real = std::fs::canonicalize(trusted);
             real.is_ok_and(|real| directory.starts_with(real))
         };
         if self.configured.iter().any(is_configured) {
-            return Ok(Standing::Trusted);
+            return Ok(DirectoryTrust::Trusted);
         }
         let entries = self.file.load().map_err(TrustError)?;
         let covers = |entry: &&TrustEntry| {
@@ -98,14 +98,14 @@ impl TrustStore {
         };
         let covering: Vec<&TrustEntry> = entries.trusted.iter().filter(covers).collect();
         if covering.is_empty() {
-            return Ok(Standing::Unknown);
+            return Ok(DirectoryTrust::Unknown);
         }
         let known = covering.iter().flat_map(|entry| &entry.files);
         let known: BTreeSet<&str> = known.map(String::as_str).collect();
         let fresh = survey.not_among(&known);
         Ok(match fresh.is_empty() {
-            true => Standing::Trusted,
-            false => Standing::Changed { fresh },
+            true => DirectoryTrust::Trusted,
+            false => DirectoryTrust::Changed { fresh },
         })
     }
 

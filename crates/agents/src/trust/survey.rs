@@ -71,7 +71,11 @@ impl Survey {
             search.look_at(level);
         }
         let is_whole = search.entries_left > 0;
-        let mut files: Vec<String> = search.found.iter().map(|file| shown_path(file)).collect();
+        let mut files: Vec<String> = search
+            .found
+            .iter()
+            .map(|file| printable_path(file))
+            .collect();
         if files.len() > NAMED_MAX {
             let others = files.split_off(NAMED_MAX - 1);
             let mut digest = Sha256::new();
@@ -167,7 +171,7 @@ impl SurveyWalk {
 }
 
 /// A path as people read it: on one line, without anything that hides or changes what it says, and different for different paths.
-pub fn shown_path(path: &Path) -> String {
+pub fn printable_path(path: &Path) -> String {
     let mut shown = String::new();
     for chunk in path.as_os_str().as_encoded_bytes().utf8_chunks() {
         for char in chunk.valid().chars() {

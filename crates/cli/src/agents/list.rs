@@ -160,8 +160,8 @@ impl ListedAgent {
             Some(version) => format!("{} {version}", config.name),
             None => config.name.clone(),
         };
-        let told = self.describe_report();
-        escape_line(&format!("{name}: {what}{told}{trust}"))
+        let report = self.describe_report();
+        escape_line(&format!("{name}: {what}{report}{trust}"))
     }
 
     /// What it said of itself when it ran last.
@@ -179,8 +179,8 @@ impl ListedAgent {
         };
         let can =
             (!self.report.can.is_empty()).then(|| format!("can {}", self.report.can.join(", ")));
-        let told = [signed_in, models, can].into_iter().flatten();
-        told.map(|told| format!(" · {told}")).collect()
+        let report = [signed_in, models, can].into_iter().flatten();
+        report.map(|report| format!(" · {report}")).collect()
     }
 }
 

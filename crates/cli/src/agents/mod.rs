@@ -23,7 +23,7 @@ use crate::models::ConfigPlace;
   greenroom agents trust .               let agents be started in this directory
   greenroom agents trust                 list the directories
   greenroom agents trust --revoke .
-  greenroom agents token RESOURCE        bring a token that an agent or an MCP server wants
+  greenroom agents token RESOURCE        give a token that an agent or an MCP server needs
 
 An agent is offered where its command is on the PATH of the host, or where greenroom.toml has an [[agents]] table for it; a host that \
 runs takes changes of that when it is restarted. Files of a directory can make an agent run commands without asking: that is why it \

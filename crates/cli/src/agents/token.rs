@@ -16,7 +16,7 @@ use crate::terminal::escape_line;
 /// Longest token that a host takes.
 const TOKEN_BYTES_MAX: u64 = 16 << 10;
 
-/// Bring a token for an agent or an MCP server that wants one
+/// Give a token to an agent or an MCP server that needs one
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   greenroom agents token https://mcp.example.com/mcp < token-file
@@ -29,7 +29,7 @@ pub(super) struct TokenOptions {
     /// What the token is for
     #[arg(value_name = "RESOURCE")]
     resource: String,
-    /// Take back the token that was brought before
+    /// Remove the token that was given before
     #[arg(long)]
     forget: bool,
     #[command(flatten)]

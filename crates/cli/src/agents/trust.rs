@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
-use host::acp_agents::{Standing, Survey, TrustStore};
+use host::acp_agents::{DirectoryTrust, Survey, TrustStore};
 use serde_json::{Value, json};
 
 use super::ConfigPlace;
@@ -146,7 +146,7 @@ fn trust(store: &TrustStore, directory: &Path) -> anyhow::Result<()> {
     );
     let survey = Survey::of(&real);
     let shown = escape_line(&real.to_string_lossy());
-    if store.standing(&real, None, &survey)? == Standing::Trusted {
+    if store.standing(&real, None, &survey)? == DirectoryTrust::Trusted {
         print(&format!("{shown} is trusted already.\n"))?;
         return Ok(());
     }

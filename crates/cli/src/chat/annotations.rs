@@ -10,7 +10,7 @@ use client::chat::{AnnotationChange, AnnotationComment, AnnotationThread, OpenCh
 use super::argument_words::{ArgumentWord, propose_words};
 use super::model_argument::ArgumentProposal;
 
-/// What can be typed behind the command, for whoever typed something else.
+/// What can be typed behind the command, for the error about anything else.
 const USAGE: &str = "/annotations lists comments; /annotations add FILE[:LINE[-LINE]] TEXT, reply N TEXT, edit N TEXT, \
      resolve N, reopen N, remove N, where N.2 is the second comment of N; /annotations send [TEXT] sends the open ones to the agent";
 /// What is sent with comments when nothing else is said.

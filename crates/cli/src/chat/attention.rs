@@ -1,4 +1,4 @@
-//! What the terminal is told beside what is drawn in it: a title for its window, and a signal when the user is needed and
+//! What is sent to the terminal beside what is drawn in it: a title for its window, and a signal when the user is needed and
 //! looks elsewhere.
 //!
 //! Promises: a signal is given once for each reason, and none while the terminal is looked at. Titles and messages are cleaned

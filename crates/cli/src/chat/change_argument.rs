@@ -80,7 +80,7 @@ pub(crate) fn request(
 ) -> Result<OperationRequest, String> {
     let id = &operation.id;
     match operation.status {
-        OperationStatus::Running => return Err(format!("{} is at work already", operation.label)),
+        OperationStatus::Running => return Err(format!("{} is already running", operation.label)),
         OperationStatus::Disabled => {
             return Err(format!("{} is not possible now", operation.label));
         }

@@ -1,4 +1,4 @@
-//! A list of changed files as lines: what became of each, what was reviewed, and what can be done with them.
+//! A list of changed files as lines: how each changed, what was reviewed, and what can be done with them.
 //!
 //! Promises: names and words of the host cannot control the terminal.
 //! Must not know: terminals, connections.

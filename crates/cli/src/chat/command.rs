@@ -14,7 +14,7 @@ const SIMILARITY_MIN: f64 = 0.75;
 
 /// What a line is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Entered {
+pub(crate) enum EnteredInput {
     Command(ChatCommand),
     /// A command of this client that is not complete, or has too much; what to do.
     Wrong(String),
@@ -23,7 +23,7 @@ pub(crate) enum Entered {
     Message,
 }
 
-impl Entered {
+impl EnteredInput {
     pub(crate) fn parse(line: &str) -> Self {
         let name = match command_in(line) {
             Some(name) => name,
@@ -95,7 +95,11 @@ mod tests {
                 ChatCommand::Steer(text("left\na bit")),
             ),
         ] {
-            assert_eq!(Entered::parse(line), Entered::Command(command), "{line:?}");
+            assert_eq!(
+                EnteredInput::parse(line),
+                EnteredInput::Command(command),
+                "{line:?}"
+            );
         }
         for line in [
             "quit",
@@ -106,17 +110,25 @@ mod tests {
             "/",
             "//",
         ] {
-            assert_eq!(Entered::parse(line), Entered::Message, "{line:?}");
+            assert_eq!(EnteredInput::parse(line), EnteredInput::Message, "{line:?}");
         }
         for (line, name) in [("/review the code", "/review"), ("/quitt", "/quitt")] {
-            assert_eq!(Entered::parse(line), Entered::Other(text(name)), "{line:?}");
+            assert_eq!(
+                EnteredInput::parse(line),
+                EnteredInput::Other(text(name)),
+                "{line:?}"
+            );
         }
         for (line, why) in [
             ("/new idea: fork it", "/new takes nothing behind it"),
             ("/steer", "/steer needs TEXT behind it"),
             ("/rename ", "/rename needs TITLE behind it"),
         ] {
-            assert_eq!(Entered::parse(line), Entered::Wrong(text(why)), "{line:?}");
+            assert_eq!(
+                EnteredInput::parse(line),
+                EnteredInput::Wrong(text(why)),
+                "{line:?}"
+            );
         }
     }
 

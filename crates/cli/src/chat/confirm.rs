@@ -5,12 +5,12 @@
 //! before it is sent.
 //! Must not know: terminals, connections, the protocol.
 
-use client::chat::{ConfirmOption, Confirmation, Decision, Subject};
+use client::chat::{ConfirmOption, Confirmation, Decision, DecisionSubject};
 use wire::Object;
 
 use super::line::{Line, Style};
 use super::prompt::{PromptAction, PromptField, PromptItem};
-use super::tool::{Detail, body, given_input_lines, title_lines};
+use super::tool::{Detail, body, input_lines_of, title_lines};
 use crate::terminal::escape_line;
 
 pub(crate) const APPROVE: &str = "Approve";
@@ -77,8 +77,8 @@ fn named(
 /// What is to be decided about the call that stands above.
 pub(crate) fn lines(confirmation: &Confirmation, width: usize) -> Vec<Line> {
     match confirmation.subject() {
-        Subject::Result => body("May the agent see this result?", Style::Bold, width),
-        Subject::Call | Subject::SignIn => Vec::new(),
+        DecisionSubject::Result => body("May the agent see this result?", Style::Bold, width),
+        DecisionSubject::Call | DecisionSubject::SignIn => Vec::new(),
     }
 }
 
@@ -93,7 +93,7 @@ pub(crate) fn edited_lines(
     let call = part.get("toolCall")?.as_object()?;
     let mut lines = title_lines(call, width);
     lines.extend(body("with this input instead:", Style::Warn, width));
-    lines.extend(given_input_lines(call, edited, width, detail));
+    lines.extend(input_lines_of(call, edited, width, detail));
     Some(lines)
 }
 

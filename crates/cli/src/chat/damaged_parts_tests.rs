@@ -164,7 +164,7 @@ fn try_part(part: &Object) -> usize {
         drawn += transcript.settle(&chat, &view).len();
         drawn += transcript.moving(&chat, Some(part), &view).len();
         drawn += transcript.moving(&chat, None, &view).len();
-        drawn += transcript.unfolded(&view).lines.len();
+        drawn += transcript.unfold_last_call(&view).lines.len();
         let end = Action::host(
             ActionKind::from_name("chat/turnComplete"),
             json!({"turnId": "t", "duration": 1}),

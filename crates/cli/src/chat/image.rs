@@ -17,7 +17,7 @@ use crate::format::format_bytes;
 
 /// A picture larger than this is not sent: hosts take no larger message, and no model takes such a picture.
 const IMAGE_BYTES_MAX: u64 = 16 * 1024 * 1024;
-/// What tells a picture from other files.
+/// What distinguishes a picture from other files.
 const HEAD_BYTES: u64 = 16;
 /// A longer text is no path.
 const PATH_BYTES_MAX: usize = 4_096;

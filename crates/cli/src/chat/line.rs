@@ -103,7 +103,7 @@ impl Style {
 
 /// A part of a line with one look.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-struct Stretch {
+struct StyledStretch {
     style: Style,
     text: String,
     /// Where it leads: printable ASCII only.
@@ -112,7 +112,7 @@ struct Stretch {
 
 /// One line, made of stretches of one look each. Holds no newline and no control character; lines of code may hold tabs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Line(Vec<Stretch>);
+pub(crate) struct Line(Vec<StyledStretch>);
 
 impl Line {
     pub(crate) fn new(style: Style, text: impl AsRef<str>) -> Self {
@@ -145,7 +145,8 @@ impl Line {
 
     /// Another line behind this one.
     pub(crate) fn then_line(self, line: Self) -> Self {
-        let add = |before: Self, Stretch { style, text, link }| before.with(style, text, link);
+        let add =
+            |before: Self, StyledStretch { style, text, link }| before.with(style, text, link);
         line.0.into_iter().fold(self, add)
     }
 
@@ -155,7 +156,7 @@ impl Line {
         }
         match self.0.last_mut() {
             Some(last) if last.style == style && last.link == link => last.text.push_str(&text),
-            _ => self.0.push(Stretch { style, text, link }),
+            _ => self.0.push(StyledStretch { style, text, link }),
         }
         self
     }
@@ -227,7 +228,7 @@ impl Line {
         let mut left = width.saturating_sub(1);
         let mut clipped = Self::default();
         for stretch in self.0 {
-            let Stretch { style, text, link } = stretch;
+            let StyledStretch { style, text, link } = stretch;
             let mut end = 0;
             for (start, c) in text.char_indices() {
                 let wide = columns_max(c);
@@ -250,7 +251,7 @@ impl Line {
         let mut row = Self::default();
         let mut used = 0;
         for stretch in self.0 {
-            let Stretch { style, text, link } = stretch;
+            let StyledStretch { style, text, link } = stretch;
             let mut piece = String::new();
             for c in text.replace('\t', TAB).chars() {
                 let wide = columns_max(c);

@@ -94,7 +94,7 @@ directory. While the agent works, Enter queues what you type and Ctrl-S steers; 
 When the agent asks, a digit or an arrow chooses and Enter confirms; whatever else you type is a message. /help shows \
 the rest.
 
-With --plain, or where standard input or output is no terminal, each line is one message. When the agent asks, a line \
+With --plain, or where standard input or output is not a terminal, each line is one message. When the agent asks, a line \
 decides only if it is exactly a digit or a word of the prompt (`1` or `Approve`); after `3 Deny and say why`, `4 Edit` or \
 `1 Answer` the next line is that text; any other line is refused and decides nothing. On a terminal a line counts only for \
 the question that stood there when it was typed. Answers of the agent go to standard \

@@ -80,7 +80,7 @@ impl PopupQuery {
 
 impl Popup {
     /// Something was typed; what the host is to be asked about it now, if anything.
-    pub(crate) fn typed(&mut self, text: &str, cursor: usize) -> Option<PopupQuery> {
+    pub(crate) fn update_text(&mut self, text: &str, cursor: usize) -> Option<PopupQuery> {
         let query = PopupQuery {
             text: text.to_owned(),
             cursor,
@@ -144,7 +144,7 @@ impl Popup {
     }
 
     /// The host's answer to what was asked; what it is to be asked next, if anything.
-    pub(crate) fn answered(
+    pub(crate) fn accept_answer(
         &mut self,
         query: &PopupQuery,
         completions: Vec<Completion>,
@@ -171,7 +171,7 @@ impl Popup {
     }
 
     /// The host did not answer; what it is to be asked next, if anything.
-    pub(crate) fn failed(&mut self) -> Option<PopupQuery> {
+    pub(crate) fn note_failure(&mut self) -> Option<PopupQuery> {
         let failed = self.asked.take();
         if failed == self.current {
             return None; // it is asked again when more is typed
@@ -183,7 +183,7 @@ impl Popup {
     /// already.
     pub(crate) fn want_first(&mut self, text: &str, cursor: usize) -> Option<PopupQuery> {
         self.closed_at = None;
-        let question = self.typed(text, cursor);
+        let question = self.update_text(text, cursor);
         self.is_taken_when_there = true;
         question
     }
@@ -197,7 +197,7 @@ impl Popup {
     }
 
     /// Whether Tab waited for proposals, and there are none.
-    pub(crate) fn found_nothing(&mut self) -> bool {
+    pub(crate) fn take_found_nothing(&mut self) -> bool {
         let is_answered = self.asked.is_none() && self.menu.is_none();
         is_answered && std::mem::take(&mut self.is_taken_when_there)
     }
@@ -285,7 +285,7 @@ impl Popup {
     }
 
     /// What Enter takes: what is selected, unless it is what was typed already, or what was typed may be something else.
-    pub(crate) fn taken_by_enter(&self) -> Option<WordProposal> {
+    pub(crate) fn proposal_for_enter(&self) -> Option<WordProposal> {
         let query = self.current.as_ref()?;
         let selected = self.selected()?;
         let is_typed = selected.label() == query.word();

@@ -22,7 +22,7 @@ pub(crate) struct SessionChosen {
 }
 
 /// Where the list is looked at from.
-pub(crate) struct Viewpoint<'a> {
+pub(crate) struct SessionMenuContext<'a> {
     /// The session that is open.
     pub(crate) current: &'a ChannelUri,
     pub(crate) directory: Option<&'a Path>,
@@ -32,7 +32,7 @@ pub(crate) struct Viewpoint<'a> {
 
 pub(crate) fn items(
     sessions: &[SessionSummary],
-    from: &Viewpoint<'_>,
+    from: &SessionMenuContext<'_>,
 ) -> Vec<MenuItem<SessionChosen>> {
     let mut ranked: Vec<((bool, bool, bool), MenuItem<SessionChosen>)> = sessions
         .iter()
@@ -40,7 +40,7 @@ pub(crate) fn items(
         .filter_map(|session| {
             let directory = session.directory();
             let is_here = directory.is_some() && directory.as_deref() == from.directory;
-            let rank = (session.is_archived(), !session.needs_somebody(), !is_here);
+            let rank = (session.is_archived(), !session.needs_attention(), !is_here);
             Some((rank, item(session, is_here, from)?))
         })
         .collect();
@@ -53,7 +53,7 @@ pub(crate) fn items(
 fn item(
     session: &SessionSummary,
     is_here: bool,
-    from: &Viewpoint<'_>,
+    from: &SessionMenuContext<'_>,
 ) -> Option<MenuItem<SessionChosen>> {
     let uri = session.uri().ok()?;
     let mut label = match session.title().trim() {
@@ -73,7 +73,7 @@ fn item(
         detail.push(with_further(directory, session.further_directories()));
     }
     detail.retain(|piece| !piece.is_empty());
-    let tone = match (session.is_archived(), session.needs_somebody()) {
+    let tone = match (session.is_archived(), session.needs_attention()) {
         (true, _) => Tone::Dim,
         (false, true) => Tone::Warn,
         (false, false) => Tone::Plain,
@@ -112,7 +112,7 @@ mod tests {
         ];
         let items = items(
             &sessions,
-            &Viewpoint {
+            &SessionMenuContext {
                 current: &ChannelUri::parse("s:/3").unwrap(),
                 directory: Some(Path::new("/home/ann/here")),
                 home: Some(Path::new("/home/ann")),

@@ -13,7 +13,7 @@ use client::Live;
 use client::chat::{OpenChat, WantedToken};
 use client::token::bring_token;
 use host::sign_in::{
-    OAuthClient, RenewalError, ReturnedAddresses, SignInWanted, TokenGrant, TokenRenewal,
+    OAuthClient, RedirectedAddresses, RenewalError, SignInWanted, TokenGrant, TokenRenewal,
     begin_sign_in,
 };
 use tokio::sync::mpsc;
@@ -29,7 +29,7 @@ const RETRY_PAUSE_MAX: Duration = Duration::from_mins(5);
 /// How long before its end a token is renewed, at most.
 const MARGIN_S_MAX: u64 = 60;
 
-/// What became of a sign-in.
+/// How a sign-in went on.
 #[derive(Debug)]
 pub(crate) enum SignInEvent {
     /// Somebody has to visit this page.
@@ -37,7 +37,7 @@ pub(crate) enum SignInEvent {
         name: String,
         host: String,
         url: String,
-        returned: ReturnedAddresses,
+        returned: RedirectedAddresses,
     },
     Done {
         name: String,
@@ -77,7 +77,7 @@ pub(crate) struct SignIns {
     /// By resource.
     kept: HashMap<String, RunningSignIn>,
     /// Where an address of the newest page is brought.
-    returned: Option<ReturnedAddresses>,
+    returned: Option<RedirectedAddresses>,
 }
 
 #[derive(Debug)]
@@ -225,7 +225,7 @@ struct SignInTask {
 
 impl SignInTask {
     async fn tell(&self, event: SignInEvent) {
-        // Whoever signed in has left meanwhile: nobody wants to hear of it.
+        // The user has left this sign-in meanwhile: nothing is shown.
         let _ = self.events.send(event).await;
     }
 

@@ -253,7 +253,7 @@ mod tests {
     use host::journal::SessionSetting;
 
     use super::*;
-    use crate::doctor::Level;
+    use crate::doctor::CheckLevel;
 
     fn setting(name: &'static str, value: &str, wanted: &'static str) -> SessionSetting {
         SessionSetting {
@@ -292,7 +292,7 @@ mod tests {
             check_commits(&good, lossy),
             check_timeouts(&good),
         ] {
-            assert_eq!(finding.level, Level::Ok, "{finding:?}");
+            assert_eq!(finding.level, CheckLevel::Ok, "{finding:?}");
         }
         let mut bad = healthy();
         (bad.is_standby, bad.has_fsync) = (true, false);
@@ -303,16 +303,16 @@ mod tests {
             check_timeouts(&bad),
             check_commits(&good, FailoverChoice::Lossless),
         ] {
-            assert_eq!(finding.level, Level::Fail, "{finding:?}");
+            assert_eq!(finding.level, CheckLevel::Fail, "{finding:?}");
         }
         let mut off = healthy();
         off.session = vec![setting("synchronous_commit", "off", "on")];
-        assert_eq!(check_commits(&off, lossy).level, Level::Fail);
+        assert_eq!(check_commits(&off, lossy).level, CheckLevel::Fail);
         let mut old = healthy();
         old.version_number = 120_000;
         assert!(check_server(&old).message.contains("13 or later"));
         for ahead in [-60.0, 60.0] {
-            assert_eq!(check_clock(ahead).level, Level::Warn);
+            assert_eq!(check_clock(ahead).level, CheckLevel::Warn);
         }
     }
 
@@ -326,11 +326,11 @@ mod tests {
             may_write,
         };
         for (tables, level) in [
-            (TableFacts::Missing, Level::Ok),
-            (found(1, false, true), Level::Ok),
-            (found(1, true, true), Level::Warn),
-            (found(2, false, true), Level::Fail),
-            (found(1, false, false), Level::Fail),
+            (TableFacts::Missing, CheckLevel::Ok),
+            (found(1, false, true), CheckLevel::Ok),
+            (found(1, true, true), CheckLevel::Warn),
+            (found(2, false, true), CheckLevel::Fail),
+            (found(1, false, false), CheckLevel::Fail),
         ] {
             assert_eq!(check_tables(&tables).level, level, "{tables:?}");
         }
@@ -344,14 +344,14 @@ mod tests {
             path: path.to_owned(),
         };
         let here = mount(directory.path());
-        assert_eq!(check_mount(&here, &[]).level, Level::Ok);
+        assert_eq!(check_mount(&here, &[]).level, CheckLevel::Ok);
         let same = ("b".to_owned(), here.clone());
-        assert_eq!(check_mount(&here, &[&same]).level, Level::Ok);
+        assert_eq!(check_mount(&here, &[&same]).level, CheckLevel::Ok);
         let other = ("b".to_owned(), mount(Path::new("/elsewhere")));
         let finding = check_mount(&here, &[&other]);
-        assert_eq!(finding.level, Level::Fail);
+        assert_eq!(finding.level, CheckLevel::Fail);
         assert!(finding.message.contains("on the node b"), "{finding:?}");
         let gone = check_mount(&mount(&directory.path().join("gone")), &[]);
-        assert_eq!(gone.level, Level::Fail);
+        assert_eq!(gone.level, CheckLevel::Fail);
     }
 }

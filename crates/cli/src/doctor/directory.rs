@@ -170,13 +170,13 @@ fn mode(metadata: &Metadata) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::Level;
+    use crate::doctor::CheckLevel;
 
     fn set_mode(path: &Path, mode: u32) {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     }
 
-    fn level(findings: &[Finding], what: &str) -> Option<Level> {
+    fn level(findings: &[Finding], what: &str) -> Option<CheckLevel> {
         findings
             .iter()
             .find(|finding| finding.what == what)
@@ -187,7 +187,7 @@ mod tests {
     fn a_directory_that_is_not_there_is_no_failure() {
         let data = tempfile::tempdir().unwrap();
         let findings = check(&data.path().join("none"));
-        assert_eq!(level(&findings, "data directory"), Some(Level::Warn));
+        assert_eq!(level(&findings, "data directory"), Some(CheckLevel::Warn));
         assert_eq!(findings.len(), 1);
     }
 
@@ -199,13 +199,13 @@ mod tests {
         set_mode(data.path(), 0o755);
         set_mode(&token, 0o644);
         let findings = check(data.path());
-        assert_eq!(level(&findings, "data directory"), Some(Level::Warn));
-        assert_eq!(level(&findings, "token file"), Some(Level::Fail));
+        assert_eq!(level(&findings, "data directory"), Some(CheckLevel::Warn));
+        assert_eq!(level(&findings, "token file"), Some(CheckLevel::Fail));
         set_mode(data.path(), 0o700);
         set_mode(&token, 0o600);
         let findings = check(data.path());
-        assert_eq!(level(&findings, "data directory"), Some(Level::Ok));
-        assert_eq!(level(&findings, "token file"), Some(Level::Ok));
+        assert_eq!(level(&findings, "data directory"), Some(CheckLevel::Ok));
+        assert_eq!(level(&findings, "token file"), Some(CheckLevel::Ok));
     }
 
     #[test]
@@ -224,19 +224,19 @@ mod tests {
         assert!(check_lock(data.path()).message.contains("pid 77"));
         fs::remove_file(&file).unwrap();
         let finding = check_lock(data.path());
-        assert_eq!(finding.level, Level::Warn);
+        assert_eq!(finding.level, CheckLevel::Warn);
         assert!(finding.message.contains("restart the host"));
     }
 
     #[test]
     fn a_journal_that_is_none_fails() {
         let data = tempfile::tempdir().unwrap();
-        assert_eq!(check_journal(data.path()).level, Level::Ok);
+        assert_eq!(check_journal(data.path()).level, CheckLevel::Ok);
         fs::write(
             data.path().join("journal.sqlite"),
             "not a database, and long enough to be sure",
         )
         .unwrap();
-        assert_eq!(check_journal(data.path()).level, Level::Fail);
+        assert_eq!(check_journal(data.path()).level, CheckLevel::Fail);
     }
 }

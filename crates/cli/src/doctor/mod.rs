@@ -30,7 +30,7 @@ pub(crate) struct DoctorOptions {
 
 /// How a check went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Level {
+enum CheckLevel {
     Ok,
     Warn,
     Fail,
@@ -40,7 +40,7 @@ enum Level {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Finding {
     what: &'static str,
-    level: Level,
+    level: CheckLevel,
     message: String,
 }
 
@@ -48,7 +48,7 @@ impl Finding {
     fn ok(what: &'static str, message: impl Into<String>) -> Self {
         Self {
             what,
-            level: Level::Ok,
+            level: CheckLevel::Ok,
             message: message.into(),
         }
     }
@@ -56,7 +56,7 @@ impl Finding {
     fn warn(what: &'static str, message: impl Into<String>) -> Self {
         Self {
             what,
-            level: Level::Warn,
+            level: CheckLevel::Warn,
             message: message.into(),
         }
     }
@@ -64,7 +64,7 @@ impl Finding {
     fn fail(what: &'static str, message: impl Into<String>) -> Self {
         Self {
             what,
-            level: Level::Fail,
+            level: CheckLevel::Fail,
             message: message.into(),
         }
     }
@@ -83,7 +83,7 @@ impl Finding {
     }
 }
 
-impl Level {
+impl CheckLevel {
     fn name(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -120,7 +120,9 @@ pub(crate) async fn run(options: DoctorOptions) -> anyhow::Result<Exit> {
 }
 
 fn verdict(findings: &[Finding]) -> Exit {
-    let failed = findings.iter().any(|finding| finding.level == Level::Fail);
+    let failed = findings
+        .iter()
+        .any(|finding| finding.level == CheckLevel::Fail);
     if failed { Exit::Failed } else { Exit::Complete }
 }
 

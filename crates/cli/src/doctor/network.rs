@@ -146,20 +146,20 @@ fn check_port(address: SocketAddr, ours: Option<&str>) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::Level;
+    use crate::doctor::CheckLevel;
 
     #[test]
     fn a_port_is_free_ours_or_anothers() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let url = format!("ws://{address}/");
-        assert_eq!(check_port(address, Some(&url)).level, Level::Ok);
+        assert_eq!(check_port(address, Some(&url)).level, CheckLevel::Ok);
         assert_eq!(
             check_port(address, Some("ws://127.0.0.1:1/")).level,
-            Level::Fail
+            CheckLevel::Fail
         );
         let taken = check_port(address, None);
-        assert_eq!(taken.level, Level::Fail);
+        assert_eq!(taken.level, CheckLevel::Fail);
         assert!(taken.message.contains("greenroom config edit"), "{taken:?}");
         drop(listener);
         assert!(check_port(address, None).message.contains("is free"));

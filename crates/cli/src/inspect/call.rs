@@ -1,4 +1,4 @@
-//! One request to a model: as it was sent, what became of each part, the prompt before and after, what came of it.
+//! One request to a model: as it was sent, how each part was sent, the prompt before and after, the outcome.
 
 use std::fmt::Write as _;
 use std::io::Write as _;

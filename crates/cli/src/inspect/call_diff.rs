@@ -165,7 +165,7 @@ fn changed_sections(old: &Value, new: &Value) -> Vec<String> {
 
 /// Other fields of the request that differ.
 fn changed_fields(old: &Value, new: &Value) -> Vec<String> {
-    let told = ["tools", "system", "instructions", "systemInstruction"];
+    let described = ["tools", "system", "instructions", "systemInstruction"];
     let names = |value: &Value| -> Vec<String> {
         let fields = value.as_object().into_iter().flatten();
         fields.map(|(name, _)| name.clone()).collect()
@@ -175,8 +175,9 @@ fn changed_fields(old: &Value, new: &Value) -> Vec<String> {
     all.sort_unstable();
     all.dedup();
     all.retain(|name| {
-        let is_told = told.contains(&name.as_str()) || CONVERSATION.contains(&name.as_str());
-        !is_told && old[name.as_str()] != new[name.as_str()]
+        let is_described =
+            described.contains(&name.as_str()) || CONVERSATION.contains(&name.as_str());
+        !is_described && old[name.as_str()] != new[name.as_str()]
     });
     all
 }

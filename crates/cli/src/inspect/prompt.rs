@@ -88,7 +88,7 @@ pub(crate) fn to_text(renders: &[ChatRender]) -> String {
     text
 }
 
-/// What became of the render.
+/// The outcome of the render.
 pub(super) fn outcome_text(render: &ArchivedRender) -> String {
     let Some(asked) = &render.asked else {
         return match render.outcome.as_str() {

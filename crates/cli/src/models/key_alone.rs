@@ -1,4 +1,4 @@
-//! Models that are there because the environment holds a key, and nobody configured any (G-70): what people are told of them.
+//! Models that are there because the environment holds a key, and nobody configured any (G-70): the hints about them.
 //!
 //! Promises: a key is named by its variable; nothing of it is shown.
 

@@ -62,7 +62,7 @@ struct ModelListOptions {
 /// Which configuration file is meant.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct ConfigPlace {
-    /// Data directory whose greenroom.toml is meant
+    /// Data directory whose greenroom.toml is used
     /// [default: $XDG_DATA_HOME/greenroom, else ~/.local/share/greenroom]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,

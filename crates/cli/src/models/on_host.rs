@@ -17,9 +17,9 @@ use crate::terminal::escape_line;
 /// The agent that talks to models.
 pub(crate) const NATIVE: &str = "native";
 
-/// What became of a change at the host that runs.
+/// Whether the running host took a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum HostTook {
+pub(super) enum HostUpdate {
     NoHost,
     Yes,
     /// It read its configuration, and the change is not in it, or is hidden by its command line.
@@ -28,7 +28,7 @@ pub(super) enum HostTook {
     NeedsRestart,
 }
 
-impl HostTook {
+impl HostUpdate {
     pub(super) fn describe(self) -> &'static str {
         match self {
             Self::NoHost => "",
@@ -67,18 +67,18 @@ impl HostTook {
 }
 
 /// Lets the host that runs read its configuration again; `is_taken` tells by the ids of its models whether it has the change.
-pub(super) async fn reload(file: &ConfigFile, is_taken: impl Fn(&[String]) -> bool) -> HostTook {
+pub(super) async fn reload(file: &ConfigFile, is_taken: impl Fn(&[String]) -> bool) -> HostUpdate {
     let host = HostOptions::local(file.data());
     let (live, _updates) = match host.live(&[ChannelUri::root()]).await {
         Ok(connected) => connected,
-        Err(error) if crate::start_host::is_host_missing(&error) => return HostTook::NoHost,
-        Err(_) => return HostTook::NeedsRestart,
+        Err(error) if crate::start_host::is_host_missing(&error) => return HostUpdate::NoHost,
+        Err(_) => return HostUpdate::NeedsRestart,
     };
     let reloaded = live.reload_models().await;
     let took = match reloaded {
-        Ok(()) if is_taken(&model_ids(&live)) => HostTook::Yes,
-        Ok(()) => HostTook::ReadsAnother,
-        Err(_) => HostTook::NeedsRestart,
+        Ok(()) if is_taken(&model_ids(&live)) => HostUpdate::Yes,
+        Ok(()) => HostUpdate::ReadsAnother,
+        Err(_) => HostUpdate::NeedsRestart,
     };
     live.close().await;
     took

@@ -8,7 +8,7 @@ use host::model_server::{self, ModelServerError};
 use host::{Model, ModelFactsFile};
 use serde_json::{Value, json};
 
-use super::on_host::HostTook;
+use super::on_host::HostUpdate;
 use super::{ConfigPlace, on_host};
 use crate::clock::now;
 use crate::exit::Exit;
@@ -33,7 +33,7 @@ Exit codes: 0 all answered, 1 some did not, 2 wrong usage.")]
 pub(super) struct RefreshOptions {
     /// The model's id, as `greenroom models` lists it [default: all of them]
     id: Option<String>,
-    /// Show what is new and keep nothing
+    /// Show what is new and store nothing
     #[arg(long)]
     dry_run: bool,
     /// Print one JSON array instead of text; `host` says whether the host that runs has what is new
@@ -43,7 +43,7 @@ pub(super) struct RefreshOptions {
     place: ConfigPlace,
 }
 
-/// What became of asking for one model.
+/// The answer about one model.
 struct Refreshed {
     model: Model,
     answer: Result<ModelFacts, ModelServerError>,
@@ -51,7 +51,7 @@ struct Refreshed {
 
 pub(super) async fn run(options: RefreshOptions) -> anyhow::Result<Exit> {
     let data = options.place.data_directory()?;
-    let mut told = ModelFactsFile::load(&data).or_else(|error| match options.dry_run {
+    let mut reported = ModelFactsFile::load(&data).or_else(|error| match options.dry_run {
         true => Err(error),
         false => {
             eprintln!(
@@ -61,10 +61,10 @@ pub(super) async fn run(options: RefreshOptions) -> anyhow::Result<Exit> {
             Ok(ModelFactsFile::default())
         }
     })?;
-    let known = told.facts();
+    let known = reported.facts();
     let models = choose(&options)?;
     let models = models.into_iter().map(|model| Model {
-        told: known.of(&model),
+        reported: known.of(&model),
         ..model
     });
     let refreshed = ask_all(models.collect()).await?;
@@ -73,8 +73,8 @@ pub(super) async fn run(options: RefreshOptions) -> anyhow::Result<Exit> {
         if let Ok(facts) = &one.answer
             && *facts != ModelFacts::default()
         {
-            is_new |= *facts != one.model.told;
-            told.insert(&one.model, facts.clone(), now().to_rfc3339());
+            is_new |= *facts != one.model.reported;
+            reported.insert(&one.model, facts.clone(), now().to_rfc3339());
         }
     }
     if !options.json {
@@ -83,7 +83,7 @@ pub(super) async fn run(options: RefreshOptions) -> anyhow::Result<Exit> {
     let mut took = None;
     if is_new && !options.dry_run {
         create_data_directory(&data)?;
-        told.save(&data)?;
+        reported.save(&data)?;
         took = Some(on_host::reload(&options.place.file()?, |_| true).await);
     }
     match (options.json, took) {
@@ -141,11 +141,11 @@ fn show(refreshed: &[Refreshed]) -> anyhow::Result<()> {
 }
 
 /// Each model with what its server says of it, whether that is kept, and what became of it at the host that runs.
-fn to_json(refreshed: &[Refreshed], took: Option<HostTook>) -> Value {
+fn to_json(refreshed: &[Refreshed], took: Option<HostUpdate>) -> Value {
     let all = refreshed.iter().map(|one| {
         let mut json = one.to_json();
         json["kept"] = json!(took.is_some());
-        json["host"] = json!(took.map(HostTook::name));
+        json["host"] = json!(took.map(HostUpdate::name));
         json
     });
     all.collect()
@@ -167,7 +167,10 @@ impl Refreshed {
             Ok(Value::Object(fields)) => fields,
             Ok(_) | Err(_) => wire::Object::new(), // facts are an object
         };
-        let (before, configured) = (fields(&self.model.facts()), fields(&self.model.said()));
+        let (before, configured) = (
+            fields(&self.model.facts()),
+            fields(&self.model.configured_facts()),
+        );
         let said = fields(facts).into_iter().map(|(name, now)| ServerFact {
             before: before.get(&name).cloned().unwrap_or_default(),
             overruled_by: configured.get(&name).filter(|it| **it != now).cloned(),

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use host::rules::{CallPlace, SubjectDetail, is_protected, read_call};
+use host::rules::{RuleContext, SubjectDetail, is_protected, read_call};
 use serde_json::json;
 
 use super::{DataOptions, describe, real_directory, wrong};
@@ -34,7 +34,7 @@ pub(super) fn run(options: &CheckOptions) -> anyhow::Result<Exit> {
         Ok(call) => call,
         Err(problem) => return wrong(&anyhow::Error::msg(problem)),
     };
-    let place = CallPlace {
+    let place = RuleContext {
         session: options.session.clone().unwrap_or_default(),
         directories: vec![directory],
     };

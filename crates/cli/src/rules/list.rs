@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use host::rules::{CallPlace, PermissionRule, RuleScope};
+use host::rules::{PermissionRule, RuleContext, RuleScope};
 use serde_json::{Value, json};
 
 use super::{DataOptions, real_directory};
@@ -27,7 +27,7 @@ pub(super) fn run(options: &RuleListOptions) -> anyhow::Result<Exit> {
     let rules = store.load()?;
     let listed: Vec<&PermissionRule> = match &options.directory {
         None => rules.rules().iter().collect(),
-        Some(directory) => rules.in_force(&CallPlace {
+        Some(directory) => rules.in_force(&RuleContext {
             session: String::new(),
             directories: vec![real_directory(Some(directory))?],
         }),

@@ -205,7 +205,7 @@ fn may_answer(host: &HostOptions) -> bool {
 async fn open(options: &SendOptions) -> anyhow::Result<OpenChat> {
     let (live, updates) = match may_answer(&options.host) {
         true => connect(&options.host).await?,
-        // A host without a model answers nobody who is in earnest: it is started by whoever wants one.
+        // A new host would have nothing to answer with, so none is started here.
         false => options.host.live(&[ChannelUri::root()]).await?,
     };
     let model = options.choice.find_model(&live).await?;

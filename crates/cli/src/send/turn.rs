@@ -73,7 +73,7 @@ impl SentTurn {
         format: SendFormat,
         consent: Consent,
     ) -> anyhow::Result<Self> {
-        // For programs a call is reported once, with what came of it; people see the text go on.
+        // For programs a call is reported once, with its result; people see the text go on.
         let mut follower = match format {
             SendFormat::Json => TurnFollower::default(),
             SendFormat::Text => TurnFollower::without_waiting_for_calls(),

@@ -1,4 +1,4 @@
-//! How a host says that it is ready, to whoever started it.
+//! How a host reports that it is ready to the program that started it.
 //!
 //! Promises: for programs it is exactly one line.
 

@@ -25,7 +25,7 @@ pub(crate) struct RenameOptions {
     host: HostOptions,
 }
 
-/// Put sessions away: they are kept, and not listed without --all
+/// Archive sessions: they are kept, and listed only with --all
 #[derive(Debug, clap::Args)]
 pub(crate) struct ArchiveOptions {
     /// The sessions: URIs, parts of ids, or titles
@@ -55,7 +55,7 @@ pub(crate) struct DeleteOptions {
     host: HostOptions,
 }
 
-/// Give back all disk space that nothing uses, at once; no host may run
+/// Free all unused disk space now; no host may run
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "A running host does the same bit by bit. This is for a journal that an earlier version made and that is too large to be \

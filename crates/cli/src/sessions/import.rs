@@ -202,7 +202,7 @@ struct ExportReader {
 
 impl ExportReader {
     fn take_line(&mut self, line: &str) -> anyhow::Result<()> {
-        let row: Value = serde_json::from_str(line).context("it is no JSON")?;
+        let row: Value = serde_json::from_str(line).context("it is not JSON")?;
         let Value::Object(mut row) = row else {
             bail!("it is not an object")
         };
@@ -361,7 +361,7 @@ mod tests {
     #[test]
     fn a_bad_line_is_named() {
         for (lines, expected) in [
-            (&[SESSION, "{"][..], "line 2: it is no JSON"),
+            (&[SESSION, "{"][..], "line 2: it is not JSON"),
             (&[USER], "line 1: it stands before the session"),
             (&[SESSION, SESSION], "line 2: it is a second session"),
             (&[SESSION, "[1]"], "line 2: it is not an object"),

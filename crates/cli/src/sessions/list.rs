@@ -85,7 +85,7 @@ fn read_list(data: &Path) -> Result<Vec<SessionSummary>, Option<anyhow::Error>> 
     Ok(listed.into_iter().map(SessionSummary::new).collect())
 }
 
-/// Sessions that no list has: nothing was said in them yet.
+/// Sessions that no list has: they have no turn yet.
 fn read_unlisted(data: &Path) -> anyhow::Result<Vec<SessionSummary>> {
     let archive = Archive::open(data)?;
     let unlisted = archive.unlisted_sessions()?.into_iter();

@@ -19,7 +19,7 @@ use crate::terminal::escape_line;
 const BOLD: &str = "\u{1b}[1m";
 const PLAIN: &str = "\u{1b}[0m";
 
-/// Find what was said: titles, messages and answers that hold all of some words
+/// Find sessions by words: titles, messages and answers that contain all of them
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   greenroom sessions search parser

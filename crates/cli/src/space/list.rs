@@ -23,7 +23,7 @@ pub(super) struct SpaceListOptions {
     database: DatabaseOptions,
 }
 
-/// Show what the spaces do and what they take, the busiest first
+/// Show the load and the size of the spaces, the busiest first
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "What is recorded a second, clients and turns are as their nodes wrote them down in the last seconds; a space in which nothing is done has none."

@@ -25,7 +25,7 @@ use crate::exit::Exit;
 /// For how long a database that is away is waited for; somebody is looking at the terminal.
 const PATIENCE_MS: u64 = 3_000;
 
-/// Manage the spaces of a database: make them, give people tokens, see what they take
+/// Manage the spaces of a database: make them, give people tokens, see their load
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   greenroom space create team-a

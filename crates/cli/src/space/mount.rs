@@ -24,7 +24,7 @@ pub(super) struct SpaceMountOptions {
     /// The label
     #[arg(conflicts_with = "none")]
     label: Option<String>,
-    /// Have it name none: it works where the settings of its node say
+    /// Remove the label: the space works where the settings of its node say
     #[arg(long)]
     none: bool,
     #[command(flatten)]

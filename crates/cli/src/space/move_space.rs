@@ -13,7 +13,7 @@ use crate::terminal::escape_line;
 
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// Have a node serve a space
+/// Move a space to a node
 #[derive(Debug, clap::Args)]
 pub(super) struct SpaceMoveOptions {
     /// The space, as `greenroom space list` shows it

@@ -30,14 +30,14 @@ pub(super) struct IssueOptions {
     /// What they may do
     #[arg(long, value_enum)]
     role: RoleChoice,
-    /// After how long it stops counting: 30m, 12h, 90d, 4w [default: never]
+    /// When it expires: 30m, 12h, 90d, 4w [default: never]
     #[arg(long, value_name = "TIME", value_parser = parse_lifetime)]
     expires: Option<u64>,
     #[command(flatten)]
     database: DatabaseOptions,
 }
 
-/// Make a token stop counting; its connections close within seconds
+/// Revoke a token; its connections close within seconds
 #[derive(Debug, clap::Args)]
 pub(super) struct RevokeTokenOptions {
     /// The id of the token, as `greenroom space list NAME` shows it, or the whole token

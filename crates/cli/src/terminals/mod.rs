@@ -9,7 +9,9 @@ use std::path::PathBuf;
 
 use anyhow::bail;
 use client::Live;
-use client::terminals::{HeldBy, TerminalEntry, create_terminal, dispose_terminal, list_terminals};
+use client::terminals::{
+    TerminalEntry, TerminalOwner, create_terminal, dispose_terminal, list_terminals,
+};
 use wire::ChannelUri;
 
 use crate::exit::Exit;
@@ -91,9 +93,9 @@ pub(crate) fn list_lines(terminals: &[TerminalEntry]) -> Vec<String> {
     let line = |(index, entry): (usize, &TerminalEntry)| {
         let state = match (entry.is_running, entry.held_by) {
             (false, _) => "ended",
-            (true, HeldBy::Me) => "runs, yours",
-            (true, HeldBy::Other) => "runs, held by another client",
-            (true, HeldBy::Session) => "runs, of an agent",
+            (true, TerminalOwner::Me) => "runs, yours",
+            (true, TerminalOwner::Other) => "runs, held by another client",
+            (true, TerminalOwner::Session) => "runs, of an agent",
         };
         let title = escape_line(&entry.title);
         format!("{:3}  {state:28}  {title}", index + 1)
@@ -131,8 +133,8 @@ mod tests {
             held_by,
         };
         let lines = list_lines(&[
-            entry("make \u{1b}[31m", true, HeldBy::Session),
-            entry("bash", false, HeldBy::Me),
+            entry("make \u{1b}[31m", true, TerminalOwner::Session),
+            entry("bash", false, TerminalOwner::Me),
         ]);
         assert!(lines[0].starts_with("  1  runs, of an agent") && !lines[0].contains('\u{1b}'));
         assert!(lines[1].contains("ended") && lines[1].ends_with("bash"));

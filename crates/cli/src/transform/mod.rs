@@ -16,7 +16,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use wire::ChannelUri;
 use wire::ext::system_message_transform::{CATALOGUE_FIELD, CATALOGUE_KEY};
 
-use self::pack::Pack;
+use self::pack::RewriteRules;
 use crate::exit::Exit;
 use crate::output::print;
 use crate::session_name::SessionName;
@@ -58,7 +58,7 @@ pub(crate) struct TransformOptions {
 }
 
 pub(crate) async fn run(options: TransformOptions) -> anyhow::Result<Exit> {
-    let pack = Pack::load(&options.directory)?;
+    let pack = RewriteRules::load(&options.directory)?;
     if options.dry_run {
         return dry_run(&options, &pack);
     }
@@ -89,7 +89,7 @@ async fn newest(live: &Live) -> anyhow::Result<ChannelUri> {
 struct TransformServer {
     live: Live,
     session: ChannelUri,
-    pack: Pack,
+    pack: RewriteRules,
 }
 
 impl TransformServer {
@@ -182,7 +182,7 @@ fn catalogue_of(root: &Value, provider: &str) -> Vec<Value> {
 }
 
 /// Sections the pack names that will not be rewritten.
-fn warnings(pack: &Pack, catalogue: &[Value]) -> Vec<String> {
+fn warnings(pack: &RewriteRules, catalogue: &[Value]) -> Vec<String> {
     if catalogue.is_empty() {
         return vec!["this agent lists no sections; it may never ask".to_owned()];
     }
@@ -203,7 +203,7 @@ fn warnings(pack: &Pack, catalogue: &[Value]) -> Vec<String> {
     lines
 }
 
-fn dry_run(options: &TransformOptions, pack: &Pack) -> anyhow::Result<Exit> {
+fn dry_run(options: &TransformOptions, pack: &RewriteRules) -> anyhow::Result<Exit> {
     let data = options.host.data_directory()?;
     let Some(uri) = &options.session else {
         return Err(anyhow!("--dry-run needs --session"));

@@ -34,11 +34,11 @@ pub(crate) struct Rule {
 
 /// All files of a directory.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Pack {
+pub(crate) struct RewriteRules {
     pub(crate) rules: Vec<Rule>,
 }
 
-impl Pack {
+impl RewriteRules {
     pub(crate) fn load(directory: &Path) -> anyhow::Result<Self> {
         let path_text = directory.display();
         let entries = std::fs::read_dir(directory)
@@ -102,7 +102,7 @@ impl Pack {
     }
 }
 
-impl TransformHandler for Pack {
+impl TransformHandler for RewriteRules {
     fn sections(&self) -> Vec<String> {
         let mut sections: Vec<String> = Vec::new();
         for id in self.rules.iter().flat_map(|rule| &rule.sections) {
@@ -152,7 +152,7 @@ impl Rule {
                 continue;
             }
             let Some((key, value)) = line.split_once(':') else {
-                bail!("{file}: `{line}` is no `key: value`");
+                bail!("{file}: `{line}` is not `key: value`");
             };
             listing = false;
             match (key.trim(), value.trim()) {
@@ -247,7 +247,7 @@ mod tests {
                 "`append` or `replace`",
             ),
             ("---\nsection: a\n---\n", "unknown key `section`"),
-            ("---\nnonsense\n---\n", "is no `key: value`"),
+            ("---\nnonsense\n---\n", "is not `key: value`"),
         ] {
             let error = Rule::parse("a.md", text).unwrap_err().to_string();
             assert!(
@@ -259,7 +259,7 @@ mod tests {
 
     #[test]
     fn files_are_applied_one_after_the_other() {
-        let pack = Pack {
+        let pack = RewriteRules {
             rules: vec![
                 rule("---\nsections: [tone, env]\nmode: replace\n---\nnew"),
                 rule("---\nsections: tone\nmode: append\n---\nmore"),

@@ -96,7 +96,7 @@ impl OpenChat {
     /// Changes them, and waits until the host took it.
     pub async fn annotate(&mut self, change: &AnnotationChange) -> Result<(), ChatError> {
         let channel = self.annotations_channel()?;
-        // Only who watches a channel hears that an action was taken.
+        // Only a watcher of the channel is sent the echo of an action.
         self.live.subscribe(&channel).await?;
         let change = self.live.read(|replica| {
             let state = replica.plain(channel.as_str());

@@ -26,7 +26,7 @@ pub struct OfferedMode {
 
 impl OfferedMode {
     /// Whether it lets the agent do more than edit files without asking, as far as is known here.
-    pub fn gives_much(&self) -> bool {
+    pub fn is_permissive(&self) -> bool {
         !CAUTIOUS.contains(&self.id.as_str())
     }
 }
@@ -104,9 +104,9 @@ mod tests {
         }}});
         let modes = read_modes(&session(json!({"schema": schema, "values": {}})));
         assert_eq!(modes[0].title, "Ask");
-        assert!(modes[0].is_current && !modes[0].gives_much());
+        assert!(modes[0].is_current && !modes[0].is_permissive());
         assert_eq!(modes[1].description, "");
-        assert!(!modes[1].is_current && modes[1].gives_much());
+        assert!(!modes[1].is_current && modes[1].is_permissive());
         let modes = read_modes(&session(
             json!({"schema": schema, "values": {"approvals": "full-access"}}),
         ));

@@ -9,7 +9,7 @@ use super::{ChatError, OpenChat, Sent};
 /// How long the host may take to show a branch.
 const BRANCH_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What came of the wish to branch.
+/// The result of a request to branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Branch {
     Created(ChannelUri),

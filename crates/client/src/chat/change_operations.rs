@@ -49,12 +49,12 @@ pub struct OperationRequest {
     pub is_forced: bool,
 }
 
-/// What came of an operation.
+/// The result of an operation.
 #[derive(Debug, Clone, PartialEq)]
 pub enum OperationResult {
     /// What the host says of it, once for each file that it was asked about.
     Done(Vec<String>),
-    /// The rest was not done: the host wants to be told that it is meant.
+    /// The rest was not done: the host asks for a confirmation.
     NeedsForce {
         why: String,
         /// What the host says of what was done before.

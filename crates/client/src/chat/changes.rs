@@ -24,7 +24,7 @@ pub enum ChangesError {
     /// The URI of a file.
     #[error("{0} was changed since it was listed")]
     ChangedSince(String),
-    #[error("the host did not answer: look before you repeat it")]
+    #[error("the host did not answer; check the result before you try again")]
     NotAnswered,
     #[error("the host did not set the marks")]
     NotMarked,
@@ -51,7 +51,7 @@ pub struct FileChangeEntry {
     after: Option<String>,
 }
 
-/// What became of a file.
+/// How a file changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileChangeKind {
     Added,

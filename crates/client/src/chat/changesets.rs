@@ -47,9 +47,7 @@ impl ChangesetOffer {
     /// The address, with the turn in it if one is needed.
     pub(super) fn uri(&self, turn: Option<&ListedTurn>) -> Result<ChannelUri, ClientError> {
         let uri = match turn {
-            Some(turn) => self
-                .template
-                .replace(TURN, &percent::encoded_word(&turn.id)),
+            Some(turn) => self.template.replace(TURN, &percent::encode_word(&turn.id)),
             None => self.template.clone(),
         };
         ChannelUri::parse(&uri).map_err(|error| ClientError::Unreadable(error.to_string()))

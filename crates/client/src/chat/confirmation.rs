@@ -13,7 +13,7 @@ use super::WantedToken;
 pub struct Confirmation {
     turn_id: String,
     call_id: String,
-    subject: Subject,
+    subject: DecisionSubject,
     options: Vec<ConfirmOption>,
     /// The input as it is, if it may be changed.
     input: Option<String>,
@@ -37,12 +37,12 @@ const ABOUT: [&str; 7] = [
 
 /// What is to be decided about a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Subject {
+pub enum DecisionSubject {
     /// May it run?
     Call,
     /// May the agent see what came out?
     Result,
-    /// It waits for a token: somebody signs in, or gives it up.
+    /// It waits for a token: the user signs in, or cancels it.
     SignIn,
 }
 
@@ -56,7 +56,7 @@ pub enum Decision {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfirmOption {
     pub decision: Decision,
-    /// The agent's own words; none for a plain yes or no.
+    /// The agent's own label; none for a plain yes or no.
     pub label: Option<String>,
     id: Option<String>,
 }
@@ -71,7 +71,7 @@ pub struct ToolDecision {
     pub suggestion: Option<String>,
     turn_id: String,
     call_id: String,
-    subject: Subject,
+    subject: DecisionSubject,
     option_id: Option<String>,
 }
 
@@ -79,26 +79,26 @@ impl Confirmation {
     /// The decision a call waits for, if it does.
     pub(super) fn of(turn_id: &str, call: &Object) -> Option<Self> {
         let subject = match call.get("status").and_then(Value::as_str) {
-            Some("pending-confirmation") => Subject::Call,
-            Some("pending-result-confirmation") => Subject::Result,
-            Some("auth-required") => Subject::SignIn,
+            Some("pending-confirmation") => DecisionSubject::Call,
+            Some("pending-result-confirmation") => DecisionSubject::Result,
+            Some("auth-required") => DecisionSubject::SignIn,
             _ => return None,
         };
         let is_editable =
-            subject == Subject::Call && call.get("editable") == Some(&Value::Bool(true));
+            subject == DecisionSubject::Call && call.get("editable") == Some(&Value::Bool(true));
         let input = call.get("toolInput").and_then(Value::as_str);
         let input = input.filter(|_| is_editable).map(str::to_owned);
         let offered = call.get("options").and_then(Value::as_array);
         let offered = offered.map_or(&[][..], Vec::as_slice);
         let options = match subject {
-            Subject::Call if !offered.is_empty() => {
+            DecisionSubject::Call if !offered.is_empty() => {
                 offered.iter().filter_map(ConfirmOption::read).collect()
             }
-            Subject::Call | Subject::Result => vec![
+            DecisionSubject::Call | DecisionSubject::Result => vec![
                 ConfirmOption::plain(Decision::Approve),
                 ConfirmOption::plain(Decision::Deny),
             ],
-            Subject::SignIn => vec![ConfirmOption::plain(Decision::Deny)],
+            DecisionSubject::SignIn => vec![ConfirmOption::plain(Decision::Deny)],
         };
         Some(Self {
             turn_id: turn_id.to_owned(),
@@ -111,8 +111,8 @@ impl Confirmation {
                 .filter_map(|field| call.get(*field).cloned())
                 .collect(),
             wanted_token: match subject {
-                Subject::SignIn => WantedToken::of_call(call),
-                Subject::Call | Subject::Result => None,
+                DecisionSubject::SignIn => WantedToken::of_call(call),
+                DecisionSubject::Call | DecisionSubject::Result => None,
             },
             edited: None,
         })
@@ -132,7 +132,7 @@ impl Confirmation {
         &self.call_id
     }
 
-    pub fn subject(&self) -> Subject {
+    pub fn subject(&self) -> DecisionSubject {
         self.subject
     }
 
@@ -163,7 +163,7 @@ impl Confirmation {
 
     /// Whether a denial may say what to do instead.
     pub fn takes_suggestion(&self) -> bool {
-        self.subject == Subject::Call
+        self.subject == DecisionSubject::Call
     }
 
     pub fn choose(&self, option: &ConfirmOption) -> ToolDecision {
@@ -242,7 +242,7 @@ impl ToolDecision {
         let is_approved = self.decision == Decision::Approve;
         let mut action = json!({"turnId": self.turn_id, "toolCallId": self.call_id});
         match self.subject {
-            Subject::Call => {
+            DecisionSubject::Call => {
                 action["type"] = json!("chat/toolCallConfirmed");
                 action["approved"] = json!(is_approved);
                 if is_approved {
@@ -261,11 +261,11 @@ impl ToolDecision {
                         json!({"text": suggestion, "origin": {"kind": "user"}});
                 }
             }
-            Subject::Result => {
+            DecisionSubject::Result => {
                 action["type"] = json!("chat/toolCallResultConfirmed");
                 action["approved"] = json!(is_approved);
             }
-            Subject::SignIn => {
+            DecisionSubject::SignIn => {
                 action["type"] = json!("chat/toolCallComplete");
                 action["result"] = json!({
                     "success": false,

@@ -36,7 +36,7 @@ impl CreationProgress {
 }
 
 impl OpenChat {
-    /// The newest word on the creation of the session, once.
+    /// The newest progress of the session's creation, once.
     pub fn take_creation_progress(&mut self) -> Option<CreationProgress> {
         self.creation.take()
     }

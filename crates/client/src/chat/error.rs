@@ -1,4 +1,4 @@
-//! Why a chat could not be opened, or something could not be done in it, in words that say what to do next.
+//! Why a chat could not be opened, or something could not be done in it, with messages that say what to do next.
 
 use std::path::PathBuf;
 
@@ -23,7 +23,7 @@ pub enum ChatError {
     NotAChat(ChannelUri),
     #[error("no session of the host has the chat {0}")]
     NoSessionOf(ChannelUri),
-    /// The newest elsewhere is for whoever tells the user.
+    /// The newest session elsewhere, for the message to the user.
     #[error("no session was used in {} yet", directory.display())]
     NoSessionIn {
         directory: PathBuf,

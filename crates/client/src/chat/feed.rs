@@ -54,7 +54,7 @@ impl UpdateFeed {
                 }
                 Some(update) if is_news(&update) => self.backlog.push_back(update),
                 Some(_) => {} // the state has it already
-                None => return Err(live.closed_because().into()),
+                None => return Err(live.closed_error().into()),
             }
         }
     }

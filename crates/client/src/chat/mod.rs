@@ -78,7 +78,9 @@ pub use self::asked::AskedInput;
 pub use self::branch::Branch;
 pub use self::commands::CommandCheck;
 pub use self::completion::{AcceptedCompletions, Completion, MessageAttachment, is_completable};
-pub use self::confirmation::{ConfirmOption, Confirmation, Decision, Subject, ToolDecision};
+pub use self::confirmation::{
+    ConfirmOption, Confirmation, Decision, DecisionSubject, ToolDecision,
+};
 pub use self::creation::CreationProgress;
 pub use self::error::ChatError;
 pub use self::event::{ChatEvent, Undelivered};
@@ -93,7 +95,7 @@ pub use self::questions::{InputResponse, Progress, QuestionForm};
 pub use self::session_budget::SessionBudget;
 pub use self::sign_in::WantedToken;
 pub use self::usage::{ChatUsage, Cost, TokenCounts, TurnTotals, UsageReader};
-pub use self::waiting_message::{WaitingMessage, WaitsFor};
+pub use self::waiting_message::{WaitReason, WaitingMessage};
 pub use self::workers::WorkerSummary;
 pub use agent::AgentOffer;
 pub use change_operations::{OfferedOperation, OperationRequest, OperationResult, OperationStatus};

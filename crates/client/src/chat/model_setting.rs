@@ -1,6 +1,6 @@
 //! What can be chosen about a model: the settings that its agent published, and values that people type for them.
 //!
-//! Promises: only a value that the published schema permits is taken; whoever typed another is told what is right.
+//! Promises: only a value that the published schema permits is taken; the error for another says what is permitted.
 //! Must not know: connections, how settings are shown.
 
 use serde_json::{Number, Value};

@@ -41,7 +41,7 @@ pub struct OpenChat {
     notice: Option<String>,
     /// The title of a session that was made here, as the host named it: one that still has it was named by nobody.
     new_title: Option<String>,
-    /// The newest word on the creation of the session.
+    /// The newest progress of the session's creation.
     pub(super) creation: Option<CreationProgress>,
     /// Somebody commented on a file here: the session is not unused.
     pub(super) is_annotated: bool,
@@ -265,7 +265,7 @@ impl OpenChat {
     pub async fn next(&mut self) -> Result<ChatEvent, ChatError> {
         match self.feed.next().await {
             Some(update) => self.take_update(update),
-            None => Err(self.live.closed_because().into()),
+            None => Err(self.live.closed_error().into()),
         }
     }
 
@@ -302,7 +302,7 @@ impl OpenChat {
             Update::Notification(notification) => {
                 let progress = CreationProgress::read(&notification, self.session.as_str());
                 self.creation = progress.or(self.creation.take());
-                self.sessions.hear(&notification);
+                self.sessions.receive(&notification);
                 ChatEvent::Changed
             }
             Update::Changed { .. } | Update::Reset { .. } | Update::Gone { .. } => {

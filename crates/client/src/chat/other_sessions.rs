@@ -24,12 +24,12 @@ impl OpenChat {
 
     /// The list that was asked for does not come.
     pub fn give_up_session_list(&mut self) {
-        self.sessions.give_up_list();
+        self.sessions.cancel_list();
     }
 
     /// How many other sessions wait for somebody, as far as is known here.
-    pub fn waiting_elsewhere(&self) -> usize {
-        self.sessions.waiting_besides(self.session.as_str())
+    pub fn count_waiting_elsewhere(&self) -> usize {
+        self.sessions.count_waiting_besides(self.session.as_str())
     }
 
     /// Gives a session another title. A refusal comes as an event.

@@ -89,7 +89,7 @@ impl ChatUsage {
             Some(input.saturating_add(usage["outputTokens"].as_u64().unwrap_or(0)))
         };
         if meta["greenroom.summary"] == true {
-            // What was before is told in short now; how much that is, the next call tells.
+            // Earlier turns are summarised now; the next call shows how much that is.
             self.context_used = None;
             self.context_size = meta["contextSize"].as_u64();
         } else if let Some(context) = meta["contextUsed"].as_u64().or_else(last_call) {

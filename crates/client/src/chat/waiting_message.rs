@@ -11,7 +11,7 @@ use super::{AcceptedCompletions, OpenChat};
 
 /// What a message waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WaitsFor {
+pub enum WaitReason {
     /// The agent's next opportunity to take it in.
     Steering,
     /// A turn of its own.
@@ -22,7 +22,7 @@ pub enum WaitsFor {
 pub struct WaitingMessage {
     pub id: String,
     pub text: String,
-    pub waits_for: WaitsFor,
+    pub waits_for: WaitReason,
     /// Whether it was sent from here.
     pub is_own: bool,
 }
@@ -40,9 +40,9 @@ impl OpenChat {
             is_own: self.queued.contains(&waiting.id),
         };
         let steering = chat.steering_message.iter();
-        let steering = steering.map(|waiting| message(waiting, WaitsFor::Steering));
+        let steering = steering.map(|waiting| message(waiting, WaitReason::Steering));
         let queued = chat.queued_messages.iter();
-        let queued = queued.map(|waiting| message(waiting, WaitsFor::Turn));
+        let queued = queued.map(|waiting| message(waiting, WaitReason::Turn));
         steering.chain(queued).collect()
     }
 

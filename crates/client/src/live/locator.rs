@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::{ClientError, Destination, Endpoint, Target};
+use crate::{ClientError, Destination, Endpoint, HostTarget};
 
 type Locate = dyn Fn() -> Result<Destination, ClientError> + Send + Sync;
 
@@ -30,8 +30,8 @@ impl HostLocator {
     }
 }
 
-impl From<Target> for HostLocator {
-    fn from(target: Target) -> Self {
+impl From<HostTarget> for HostLocator {
+    fn from(target: HostTarget) -> Self {
         Destination::from(target).into()
     }
 }

@@ -260,7 +260,7 @@ impl Live {
     }
 
     /// The same for who knows that it is closed.
-    pub(crate) fn closed_because(&self) -> ClientError {
+    pub(crate) fn closed_error(&self) -> ClientError {
         let reason = self.close_reason();
         reason.unwrap_or_else(|| ClientError::Closed("this client was closed".to_owned()))
     }

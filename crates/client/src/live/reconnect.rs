@@ -15,7 +15,7 @@ use super::shared::{LiveInner, LiveShared, subscribe_params};
 use super::supervise::{ConnectionSupervisor, Established, ListenEnd, update_of};
 use super::{ConnectionEvent, HostInfo, HostLocator, Options, Resync, Update};
 
-type Watched = BTreeMap<ChannelUri, Object>;
+type WatchedChannels = BTreeMap<ChannelUri, Object>;
 
 /// What a new connection brought.
 enum MissedUpdates {
@@ -24,19 +24,19 @@ enum MissedUpdates {
         missing: Vec<String>,
     },
     Snapshots {
-        states: States,
+        states: RestoredChannels,
         /// Set if the client had to send `initialize` again.
         host: Option<HostInfo>,
     },
 }
 
 /// The channels that are there.
-struct States {
+struct RestoredChannels {
     snapshots: Vec<Snapshot>,
     stateless: Vec<ChannelUri>,
 }
 
-impl States {
+impl RestoredChannels {
     fn has(&self, channel: &ChannelUri) -> bool {
         self.stateless.contains(channel)
             || self
@@ -56,7 +56,7 @@ impl ConnectionSupervisor {
         let (connection, events) = open(shared, locator).await?;
         let client_id = shared.lock().replica.client_id().to_owned();
         let channels = options.subscriptions.iter().cloned();
-        let watched: Watched = channels.map(|channel| (channel, Object::new())).collect();
+        let watched: WatchedChannels = channels.map(|channel| (channel, Object::new())).collect();
         let (states, host) = initialize(
             &connection,
             &client_id,
@@ -191,9 +191,9 @@ async fn open(
 async fn initialize(
     connection: &Connection,
     client_id: &str,
-    watched: &Watched,
+    watched: &WatchedChannels,
     initialize_params: &Object,
-) -> Result<(States, HostInfo), ClientError> {
+) -> Result<(RestoredChannels, HostInfo), ClientError> {
     // `initialize` takes no further params of a subscription.
     let plain = watched.iter().filter(|(_, further)| further.is_empty());
     let plain: Vec<ChannelUri> = plain.map(|(channel, _)| channel.clone()).collect();
@@ -217,9 +217,9 @@ async fn initialize(
 async fn subscribe_rest(
     connection: &Connection,
     snapshots: Vec<Snapshot>,
-    watched: &Watched,
-) -> Result<States, ClientError> {
-    let mut states = States {
+    watched: &WatchedChannels,
+) -> Result<RestoredChannels, ClientError> {
+    let mut states = RestoredChannels {
         snapshots,
         stateless: Vec::new(),
     };

@@ -9,7 +9,9 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::time::{Instant, timeout};
 
 use crate::pump::HostMessage;
-use crate::{Applied, ClientError, Connection, Envelope, EnvelopeEffect, Events, Notification};
+use crate::{
+    ApplyOutcome, ClientError, Connection, Envelope, EnvelopeEffect, Events, Notification,
+};
 
 use super::backoff::Backoff;
 use super::shared::{LiveInner, LiveShared};
@@ -231,7 +233,7 @@ pub(super) fn update_of(
         EnvelopeEffect::Own { .. } => true,
         // An action that was in the state already, or one of a channel that was left meanwhile, is no news; one of a
         // watched channel whose kind has no state here is for the application.
-        EnvelopeEffect::Foreign(Applied::NotHeld | Applied::Rejected) => {
+        EnvelopeEffect::Foreign(ApplyOutcome::NotHeld | ApplyOutcome::Rejected) => {
             let watched = inner.watched.keys();
             let mut watched = watched.map(wire::ChannelUri::as_str);
             watched.any(|channel| channel == envelope.channel)
@@ -240,7 +242,7 @@ pub(super) fn update_of(
                     .channels()
                     .all(|held| held != envelope.channel)
         }
-        EnvelopeEffect::Foreign(Applied::Changed | Applied::Unchanged) => true,
+        EnvelopeEffect::Foreign(ApplyOutcome::Changed | ApplyOutcome::Unchanged) => true,
     };
     is_news.then(|| Update::Changed {
         channel: envelope.channel.clone(),

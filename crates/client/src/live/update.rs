@@ -57,7 +57,7 @@ impl From<DroppedAction> for Update {
     }
 }
 
-/// What became of the connection.
+/// A change of the connection.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ConnectionEvent {
     /// It ended. Dispatching goes on, ahead of the host; requests fail until it is back.

@@ -19,7 +19,7 @@ use wire::action::ChannelKind;
 use wire::state::{ChatState, PlainState, RootState, SessionState, StateError};
 
 use crate::mirror::State;
-use crate::{Applied, Envelope, Mirror, Snapshot};
+use crate::{ApplyOutcome, Envelope, Mirror, Snapshot};
 
 pub use resend::DropReason;
 pub use resume::{DroppedAction, ReconnectOutcome};
@@ -69,9 +69,12 @@ enum Sending {
 #[derive(Debug, Clone, PartialEq)]
 pub enum EnvelopeEffect {
     /// Confirmed, by the host or another client.
-    Foreign(Applied),
+    Foreign(ApplyOutcome),
     /// The echo of this client's own action, or the answer that it changed nothing (G-17).
-    Own { client_seq: i64, applied: Applied },
+    Own {
+        client_seq: i64,
+        applied: ApplyOutcome,
+    },
     /// This client's own action was refused.
     Refused {
         channel: String,

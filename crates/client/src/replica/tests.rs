@@ -129,7 +129,7 @@ fn pending_actions_are_applied_after_foreign_ones() {
     let mut replica = watching();
     replica.dispatch(CHAT, draft("mine")).unwrap();
     let effect = replica.receive(&envelope(CHAT, 6, &draft("theirs"), None));
-    assert_eq!(effect, EnvelopeEffect::Foreign(Applied::Changed));
+    assert_eq!(effect, EnvelopeEffect::Foreign(ApplyOutcome::Changed));
     assert_eq!(draft_text(&replica), Some("mine"));
     let confirmed = replica.confirmed_chat(CHAT).unwrap();
     assert_eq!(confirmed.draft.as_ref().unwrap()["text"], "theirs");

@@ -6,7 +6,7 @@
 use std::ops::Deref;
 
 use client::{
-    Applied, DropReason, DroppedAction, Envelope, EnvelopeEffect, ReconnectOutcome, Replica,
+    ApplyOutcome, DropReason, DroppedAction, Envelope, EnvelopeEffect, ReconnectOutcome, Replica,
     Snapshot, TooManyPending,
 };
 use serde_json::{Value, json};
@@ -170,12 +170,12 @@ impl RecordedReplica {
     }
 }
 
-fn applied_name(applied: Applied) -> &'static str {
+fn applied_name(applied: ApplyOutcome) -> &'static str {
     match applied {
-        Applied::Changed => "changed",
-        Applied::Unchanged => "unchanged",
-        Applied::Rejected => "rejected",
-        Applied::NotHeld => "not-held",
+        ApplyOutcome::Changed => "changed",
+        ApplyOutcome::Unchanged => "unchanged",
+        ApplyOutcome::Rejected => "rejected",
+        ApplyOutcome::NotHeld => "not-held",
     }
 }
 

@@ -1,6 +1,6 @@
 //! A small host of the test's own: it says what the test says, over a real socket.
 
-use client::Target;
+use client::HostTarget;
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
@@ -9,12 +9,12 @@ use tokio_tungstenite::tungstenite::Message;
 
 pub type Peer = WebSocketStream<TcpStream>;
 
-pub async fn listener() -> (TcpListener, Target) {
+pub async fn listener() -> (TcpListener, HostTarget) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("ws://{}/", listener.local_addr().unwrap());
     (
         listener,
-        Target {
+        HostTarget {
             url,
             token: Some("secret".to_owned()),
         },

@@ -8,7 +8,7 @@ use wire::Object;
 use super::attachment::{AttachmentPart, insert_text, label};
 use crate::diagnostics::{Diagnostics, quoted};
 use crate::part::Part;
-use crate::position::{Ruler, read_range};
+use crate::position::{PositionConverter, read_range};
 
 /// How much text is searched for attachments without a range.
 const SEARCHED_BYTES_MAX: usize = 64 * 1_048_576;
@@ -25,7 +25,7 @@ pub(super) fn find_anchors(
     parts: &[AttachmentPart],
     diagnostics: &mut Diagnostics,
 ) -> Anchors {
-    let ruler = Ruler::new(text);
+    let ruler = PositionConverter::new(text);
     let mut budget = SEARCHED_BYTES_MAX;
     let mut anchored = Vec::new();
     let mut unanchored = Vec::new();

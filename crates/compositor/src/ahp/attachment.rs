@@ -5,7 +5,7 @@ use wire::Object;
 
 use super::{PART_KEY, uri};
 use crate::diagnostics::{Diagnostics, quoted};
-use crate::parse::typed;
+use crate::parse::quote_value;
 use crate::part::{Location, MentionTarget, Part, View};
 use crate::position;
 
@@ -192,12 +192,12 @@ pub(super) fn stored(attachment: &Value) -> Option<Object> {
 pub fn insert_text(part: &Part) -> Option<String> {
     match part.view() {
         View::FileRef(file) => match file.location {
-            Location::Path(path) => Some(format!("@file:{}", typed(path))),
+            Location::Path(path) => Some(format!("@file:{}", quote_value(path))),
             Location::Url(_) | Location::ContentId(_) => None,
         },
         View::Mention(mention) => match mention.target {
-            MentionTarget::Skill { name, .. } => Some(format!("@skill:{}", typed(name))),
-            MentionTarget::File { path, .. } => Some(format!("@file:{}", typed(path))),
+            MentionTarget::Skill { name, .. } => Some(format!("@skill:{}", quote_value(name))),
+            MentionTarget::File { path, .. } => Some(format!("@file:{}", quote_value(path))),
             MentionTarget::Context { name } => Some(format!("@{name}")),
             MentionTarget::Entity {
                 kind: "mcp",
@@ -205,7 +205,7 @@ pub fn insert_text(part: &Part) -> Option<String> {
             } => {
                 let text = |key: &str| target.get(key).and_then(Value::as_str);
                 let value = format!("{}:{}", text("server")?, text("uri")?);
-                Some(format!("@mcp:{}", typed(&value)))
+                Some(format!("@mcp:{}", quote_value(&value)))
             }
             MentionTarget::Entity { .. } => None,
         },
@@ -217,7 +217,7 @@ pub fn insert_text(part: &Part) -> Option<String> {
                 "command" => text(object.get("id")),
                 "directory-ref" => {
                     let path = text(object.get("ref").and_then(|of| of.get("path")))?;
-                    Some(format!("@file:{}", typed(&path)))
+                    Some(format!("@file:{}", quote_value(&path)))
                 }
                 _ => None,
             }

@@ -6,7 +6,7 @@ use wire::Object;
 
 use super::skeleton::ReadAs;
 use super::uri;
-use super::write::typed;
+use super::write::text_as_typed;
 use crate::lower::texts::{self, Descriptor};
 use crate::part::{Attachment, Body, FileRef, Part, Range, Unit, View};
 
@@ -58,10 +58,10 @@ pub(super) fn to_attachment(part: &Part, roots: &[String]) -> Option<Form> {
         View::Text(text) => simple_born(part, text.text)?,
         View::FileRef(file) => match uri::of_reference(&part.object()["ref"], roots) {
             Some(uri) => resource(part, &file, &uri),
-            None => simple(&typed(part), ""),
+            None => simple(&text_as_typed(part), ""),
         },
         View::Attachment(attachment) => stored_or_described(&attachment),
-        View::Command(_) | View::Mention(_) => simple(&typed(part), ""),
+        View::Command(_) | View::Mention(_) => simple(&text_as_typed(part), ""),
         View::EditorContext(context) => {
             let text = texts::editor_context(context.kind, context.source, context.payload);
             let mut form = simple(context.kind, &text);

@@ -16,7 +16,7 @@ use crate::diagnostics::Diagnostics;
 use crate::normalize::{SubmittedBody, SubmittedPart};
 use crate::parse::{self, Kinds, Start, TextSpan};
 use crate::part::Part;
-use crate::position::{Ruler, read_range};
+use crate::position::{PositionConverter, read_range};
 
 /// How many mentions are read in one message: what comes after them is prose. A text of a million tokens is not a
 /// million parts.
@@ -79,7 +79,7 @@ fn rebuild(
     environment: &Environment<'_>,
     diagnostics: &mut Diagnostics,
 ) -> Vec<SubmittedPart> {
-    let ruler = Ruler::new(text);
+    let ruler = PositionConverter::new(text);
     let mut read_entry = |entry| match entry {
         PartLocation::Text(range) => {
             SubmittedPart::new(json!({"type": "text", "text": &text[range]}))
@@ -98,7 +98,7 @@ fn rebuild(
 pub(super) fn read_attachment(
     attachment: &Value,
     read_as: ReadAs,
-    ruler: &Ruler<'_>,
+    ruler: &PositionConverter<'_>,
     roots: &[String],
     diagnostics: &mut Diagnostics,
 ) -> AttachmentPart {

@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 use wire::{Digest, Object};
 
 use super::MESSAGE_KEY;
-use crate::position::{Ruler, Snap};
+use crate::position::{PositionConverter, SurrogateRounding};
 use crate::version::SCHEMA_VERSION;
 
 pub(super) const TEXT: &str = "$text";
@@ -66,7 +66,7 @@ fn entries(
         return Err("the text was changed");
     }
     let parts = skeleton["parts"].as_array();
-    let ruler = Ruler::new(text);
+    let ruler = PositionConverter::new(text);
     let mut free = vec![true; attachments.len()];
     let mut text_from = 0;
     let mut entries = Vec::new();
@@ -98,15 +98,15 @@ fn entries(
     Ok(entries)
 }
 
-fn span_of(span: &Value, ruler: &Ruler<'_>, from: usize) -> Option<Range<usize>> {
+fn span_of(span: &Value, ruler: &PositionConverter<'_>, from: usize) -> Option<Range<usize>> {
     let [start, end] = span.as_array()?.as_slice() else {
         return None;
     };
     // Nothing of ours begins or ends in the middle of a character.
     let byte = |units: &Value| {
         let units = units.as_u64()?;
-        let down = ruler.byte_of_unit(units, Snap::Down)?;
-        (ruler.byte_of_unit(units, Snap::Up) == Some(down)).then_some(down)
+        let down = ruler.byte_of_unit(units, SurrogateRounding::Down)?;
+        (ruler.byte_of_unit(units, SurrogateRounding::Up) == Some(down)).then_some(down)
     };
     let (start, end) = (byte(start)?, byte(end)?);
     (from <= start && start <= end).then_some(start..end)

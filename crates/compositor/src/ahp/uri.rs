@@ -52,7 +52,7 @@ fn path_of(uri: &str) -> Option<String> {
     if !path.starts_with('/') {
         return None;
     }
-    String::from_utf8(percent::decoded(path)?).ok()
+    String::from_utf8(percent::decode(path)?).ok()
 }
 
 /// A path inside of the first root is made relative to it. One with `..` is not judged by its beginning: where it leads is

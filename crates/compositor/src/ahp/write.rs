@@ -16,7 +16,7 @@ use crate::command::args;
 use crate::diagnostics::Diagnostics;
 use crate::normalize::decoded_len;
 use crate::part::{Part, View};
-use crate::position::Ruler;
+use crate::position::PositionConverter;
 use crate::version::SCHEMA_VERSION;
 
 /// The message that parts are. `metadata` is that of their row; relative paths belong to the first of `roots`.
@@ -78,7 +78,7 @@ impl<'a> PartWriter<'a> {
 
     fn message(mut self, parts: &'a [Part], metadata: &Object) -> Object {
         parts.iter().for_each(|part| self.add(part));
-        let ruler = Ruler::new(&self.text);
+        let ruler = PositionConverter::new(&self.text);
         let attachments: Vec<Value> = self
             .written
             .into_iter()
@@ -171,7 +171,7 @@ fn is_span(part: &Part) -> bool {
 }
 
 /// Sets the range of an attachment, and lets it carry its part if reading it back would not give the part.
-fn finish(made: WrittenAttachment<'_>, ruler: &Ruler<'_>, roots: &[String]) -> Value {
+fn finish(made: WrittenAttachment<'_>, ruler: &PositionConverter<'_>, roots: &[String]) -> Value {
     let WrittenAttachment {
         part,
         mut form,
@@ -206,7 +206,7 @@ fn reads_back(
     part: &Part,
     form: &mut Form,
     range: &Option<Value>,
-    ruler: &Ruler<'_>,
+    ruler: &PositionConverter<'_>,
     roots: &[String],
 ) -> bool {
     // An attachment that is passed on unchanged has its range already.
@@ -235,7 +235,7 @@ fn reads_back(
 }
 
 /// The label of a chip: what is typed for it.
-pub(super) fn typed(part: &Part) -> String {
+pub(super) fn text_as_typed(part: &Part) -> String {
     let typed = part.anchor().map(str::to_owned);
     typed
         .or_else(|| insert_text(part))

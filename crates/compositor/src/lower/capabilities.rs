@@ -57,7 +57,7 @@ pub struct Media {
     /// Of an image's longer side.
     pub side_px: Option<u32>,
     /// What holds instead where there are many.
-    pub crowded: Option<Crowded>,
+    pub crowded: Option<ManyImagesLimit>,
     /// In one request.
     pub count: Option<u64>,
     /// Types that are taken unless they move.
@@ -70,7 +70,7 @@ pub struct Media {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Crowded {
+pub struct ManyImagesLimit {
     pub above: u64,
     pub side_px: u32,
 }

@@ -192,7 +192,7 @@ impl MessageLowering<'_> {
         };
         let staged = match of.body {
             Body::Absent => None,
-            _ => self.sources.staged(part),
+            _ => self.sources.find_staged_copy(part),
         };
         let descriptor = Descriptor {
             name: of.name,

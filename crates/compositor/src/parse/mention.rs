@@ -155,7 +155,7 @@ fn value_of(text: &str) -> Option<(&str, usize)> {
 }
 
 /// A value as it is typed: between quotes if it would be read as something else without them.
-pub(crate) fn typed(value: &str) -> String {
+pub(crate) fn quote_value(value: &str) -> String {
     let is_bare = value_of(value) == Some((value, value.len())) && lines(value).is_none();
     // What cannot be quoted is typed as it is.
     if is_bare || value.contains(['"', '\n', '\r']) {

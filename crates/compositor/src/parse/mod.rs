@@ -2,7 +2,7 @@
 
 mod mention;
 
-pub(crate) use mention::{Kinds, TextSpan, spans, typed};
+pub(crate) use mention::{Kinds, TextSpan, quote_value, spans};
 
 /// What a text begins with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -123,7 +123,7 @@ pub trait Sources {
     fn entity(&mut self, kind: &str, target: &Object) -> bool;
 
     /// The path of a copy of an attachment's body that tools can read; `None` if none is staged.
-    fn staged(&mut self, part: &Part) -> Option<String>;
+    fn find_staged_copy(&mut self, part: &Part) -> Option<String>;
 
     /// Scales or transcodes an image; `None` if that is not possible.
     fn fit_image(

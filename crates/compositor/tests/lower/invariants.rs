@@ -258,7 +258,7 @@ proptest! {
             }
             fn body(&mut self, _: &str) -> Option<Vec<u8>> { None }
             fn entity(&mut self, _: &str, _: &wire::Object) -> bool { false }
-            fn staged(&mut self, _: &Part) -> Option<String> { None }
+            fn find_staged_copy(&mut self, _: &Part) -> Option<String> { None }
             fn fit_image(&mut self, _: &str, _: &[u8], _: &compositor::resolve::ImageLimits) -> Option<(String, Vec<u8>)> { None }
             fn absolute(&self, path: &str) -> String { path.to_owned() }
         }

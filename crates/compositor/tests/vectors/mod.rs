@@ -160,7 +160,7 @@ impl Sources for Memory {
             .any(|(k, i)| k == kind && Some(i.as_str()) == id)
     }
 
-    fn staged(&mut self, part: &Part) -> Option<String> {
+    fn find_staged_copy(&mut self, part: &Part) -> Option<String> {
         let name = part.object().get("name")?.as_str()?;
         self.staged.get(name).cloned()
     }

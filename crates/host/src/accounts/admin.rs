@@ -109,7 +109,7 @@ pub struct ListedToken {
     pub has_expired: bool,
 }
 
-/// What the nodes that live tell of the spaces they serve.
+/// What living nodes report of the spaces they serve.
 const RATES: &str =
     "SELECT name, busiest::text FROM greenroom.node WHERE expires > clock_timestamp()";
 

@@ -105,7 +105,7 @@ impl GrantedToken {
 
 /// A space that a principal is a member of.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct MemberOf {
+pub(crate) struct Membership {
     pub(crate) space: String,
     pub(crate) role: Role,
 }
@@ -121,7 +121,7 @@ pub(crate) enum TokenRefusal {
     Busy,
 }
 
-struct Remembered {
+struct CachedToken {
     digest: Vec<u8>,
     granted: Arc<GrantedToken>,
     until: Instant,
@@ -129,7 +129,7 @@ struct Remembered {
 
 #[derive(Default)]
 struct AccountCache {
-    tokens: HashMap<String, Remembered>,
+    tokens: HashMap<String, CachedToken>,
     /// All that somebody still stands on, remembered or not.
     live: HashMap<String, Weak<GrantedToken>>,
 }
@@ -150,7 +150,7 @@ impl AccountCache {
         self.live.insert(id.clone(), Arc::downgrade(&granted));
         if self.tokens.len() < REMEMBERED_MAX {
             let until = Instant::now() + BELIEVED_FOR;
-            let remembered = Remembered {
+            let remembered = CachedToken {
                 digest,
                 granted: Arc::clone(&granted),
                 until,
@@ -259,7 +259,7 @@ impl Accounts {
     }
 
     /// The id of the token that something was signed for, if it was for one.
-    pub(crate) fn signed_for(name: &str) -> Option<&str> {
+    pub(crate) fn signed_token_id(name: &str) -> Option<&str> {
         name.strip_prefix(SIGNED_FOR)
     }
 
@@ -308,11 +308,11 @@ impl Accounts {
     }
 
     /// The spaces that somebody is a member of.
-    pub(crate) async fn spaces_of(&self, principal: i64) -> Result<Vec<MemberOf>, AccountError> {
+    pub(crate) async fn spaces_of(&self, principal: i64) -> Result<Vec<Membership>, AccountError> {
         let mut connection = self.node.lease_connection().await?;
         let rows = connection.query(SPACES_OF, &[&principal]).await?;
         let spaces = rows.iter().map(|row| {
-            Ok(MemberOf {
+            Ok(Membership {
                 space: row.try_get(0)?,
                 role: role_of_stored(row.try_get(1)?),
             })

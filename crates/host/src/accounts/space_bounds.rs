@@ -158,7 +158,7 @@ impl SpaceBounds {
     async fn read_limits(&self) -> Result<SpaceLimits, AccountError> {
         let mut connection = self.node.read_connection().await?;
         let rows = connection.query(OF_SPACE, &[&self.space]).await?;
-        self.defaults.overridden(&rows)
+        self.defaults.with_overrides(&rows)
     }
 
     /// What its channels may take in memory; 0 is any number.

@@ -107,7 +107,7 @@ impl SpaceLimits {
     }
 
     /// The same, with what an operator set for the space.
-    pub(super) fn overridden(mut self, rows: &[Row]) -> Result<Self, AccountError> {
+    pub(super) fn with_overrides(mut self, rows: &[Row]) -> Result<Self, AccountError> {
         for (key, value) in read_limits(rows)? {
             self.set(key, value);
         }

@@ -296,7 +296,7 @@ async fn a_token_names_its_space_and_a_role_and_ends_when_it_is_revoked() {
     let end = watching.closed().await;
     assert_eq!(
         (u16::from(end.code), end.reason.as_str()),
-        (1008, "this token does not count any more")
+        (1008, "this token is not valid any more")
     );
     assert_eq!(node.refusal(&viewer).await, 401);
     let listed = of_red

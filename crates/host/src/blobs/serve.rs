@@ -6,7 +6,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use kernel::{Content, Fetch, Fetched};
+use kernel::{EncodedContent, FetchTask, FetchedContent};
 use wire::published::commands::ContentEncoding;
 
 use super::{BlobError, Blobs, Found};
@@ -14,18 +14,18 @@ use super::{BlobError, Blobs, Found};
 /// Reads and encodes content. It takes at least as much space encoded, so larger ones are not even read.
 pub fn fetch(
     blobs: &dyn Blobs,
-    fetch: &Fetch,
+    fetch: &FetchTask,
     content_type: Option<String>,
-) -> Result<Fetched, BlobError> {
+) -> Result<FetchedContent, BlobError> {
     Ok(match blobs.read(&fetch.digest, fetch.bytes_max as u64)? {
-        Found::Missing => Fetched::Missing,
-        Found::TooLarge { .. } => Fetched::TooLarge,
+        Found::Missing => FetchedContent::Missing,
+        Found::TooLarge { .. } => FetchedContent::TooLarge,
         Found::Body(body) => {
             let content = encode_body(&body, fetch.encoding, content_type);
             if content.data.len() > fetch.bytes_max {
-                Fetched::TooLarge
+                FetchedContent::TooLarge
             } else {
-                Fetched::Content(content)
+                FetchedContent::Content(content)
             }
         }
     })
@@ -37,7 +37,7 @@ pub fn encode_body(
     body: &[u8],
     encoding: Option<ContentEncoding>,
     content_type: Option<String>,
-) -> Content {
+) -> EncodedContent {
     let text = match encoding {
         Some(ContentEncoding::Base64) => None,
         Some(ContentEncoding::Utf8) => std::str::from_utf8(body).ok(),
@@ -48,7 +48,7 @@ pub fn encode_body(
         Some(text) => (wire::rpc::to_json(text), ContentEncoding::Utf8),
         None => (base64_json(body), ContentEncoding::Base64),
     };
-    Content {
+    EncodedContent {
         data: Bytes::from(data),
         encoding,
         content_type,

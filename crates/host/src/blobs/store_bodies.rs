@@ -4,7 +4,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use kernel::{Data, UnstoredBody, WorkFailed};
+use kernel::{BodyData, UnstoredBody, WorkFailed};
 use wire::{Digest, Timestamp};
 
 use super::{BlobError, Blobs};
@@ -31,10 +31,10 @@ enum StoreFailure {
     Failed(BlobError),
 }
 
-fn put(blobs: &dyn Blobs, data: Data, now: Timestamp) -> Result<Digest, StoreFailure> {
+fn put(blobs: &dyn Blobs, data: BodyData, now: Timestamp) -> Result<Digest, StoreFailure> {
     let put = match data {
-        Data::Bytes(body) => blobs.put(&body, now),
-        Data::Base64(text) => {
+        BodyData::Bytes(body) => blobs.put(&body, now),
+        BodyData::Base64(text) => {
             let body = STANDARD
                 .decode(&*text)
                 .map_err(|_| StoreFailure::BadBase64)?;

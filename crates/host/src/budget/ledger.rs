@@ -62,13 +62,13 @@ impl Amounts {
 
 /// Whose spending it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct SpentBy {
+pub(crate) struct SpendingKeys {
     pub turn: String,
     pub session: String,
     pub day: String,
 }
 
-impl SpentBy {
+impl SpendingKeys {
     fn key(&self, scope: BudgetScope) -> &str {
         match scope {
             BudgetScope::Turn => &self.turn,
@@ -113,7 +113,7 @@ impl Ledger {
     /// one. Returns the limits that are reached.
     pub(crate) fn begin_call(
         &mut self,
-        by: &SpentBy,
+        by: &SpendingKeys,
         limits: &TurnLimits,
         (worked, call): (f64, Amounts),
         kind: CallKind,
@@ -141,7 +141,7 @@ impl Ledger {
     /// Adds to what was spent; less than nothing gives back what was set aside.
     pub(crate) fn add(
         &mut self,
-        by: &SpentBy,
+        by: &SpendingKeys,
         amounts: Amounts,
         at: Timestamp,
     ) -> rusqlite::Result<()> {
@@ -153,7 +153,7 @@ impl Ledger {
     /// Allows the same once more of what had reached its limit when the user was asked, and still has.
     pub(crate) fn extend(
         &mut self,
-        by: &SpentBy,
+        by: &SpendingKeys,
         limits: &TurnLimits,
         shown: &[ReachedLimit],
     ) -> rusqlite::Result<()> {
@@ -192,7 +192,12 @@ fn remove_old(conn: &Connection, now: Timestamp) -> rusqlite::Result<()> {
     Ok(())
 }
 
-fn add(tx: &Transaction<'_>, by: &SpentBy, add: Amounts, at: Timestamp) -> rusqlite::Result<()> {
+fn add(
+    tx: &Transaction<'_>,
+    by: &SpendingKeys,
+    add: Amounts,
+    at: Timestamp,
+) -> rusqlite::Result<()> {
     let mut statement = tx.prepare_cached(
         "INSERT INTO spent (scope, key, at, tokens, usd, calls, seconds)
              VALUES (?1, ?2, ?3, max(?4, 0), max(?5, 0), max(?6, 0), max(?7, 0))
@@ -223,7 +228,7 @@ fn add(tx: &Transaction<'_>, by: &SpentBy, add: Amounts, at: Timestamp) -> rusql
 
 fn reached_limits(
     tx: &Transaction<'_>,
-    by: &SpentBy,
+    by: &SpendingKeys,
     limits: &TurnLimits,
 ) -> rusqlite::Result<Vec<ReachedLimit>> {
     let mut statement = tx.prepare_cached(

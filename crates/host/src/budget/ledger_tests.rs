@@ -5,8 +5,8 @@ use super::*;
 
 const NOW: Timestamp = Timestamp(1_800_000_000_000);
 
-fn by(turn: &str, session: &str, day: &str) -> SpentBy {
-    SpentBy {
+fn by(turn: &str, session: &str, day: &str) -> SpendingKeys {
+    SpendingKeys {
         turn: turn.to_owned(),
         session: session.to_owned(),
         day: day.to_owned(),
@@ -45,7 +45,7 @@ fn call(tokens: f64, usd: f64) -> (f64, Amounts) {
     (0.0, call)
 }
 
-fn begin(ledger: &mut Ledger, by: &SpentBy, call: (f64, Amounts)) -> Vec<String> {
+fn begin(ledger: &mut Ledger, by: &SpendingKeys, call: (f64, Amounts)) -> Vec<String> {
     let reached = ledger.begin_call(by, &limits(), call, CallKind::Usual, NOW);
     let names = reached.unwrap().into_iter();
     names

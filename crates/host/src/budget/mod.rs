@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use agent_api::{
-    CallEstimate, CallKind, CallPermit, CallUse, ReachedLimit, SESSION_BUDGET, StoreError,
+    CallEstimate, CallKind, CallPermit, CallUsage, ReachedLimit, SESSION_BUDGET, StoreError,
 };
 use kernel::TurnRun;
 use serde_json::Value;
@@ -22,7 +22,7 @@ use wire::{Object, Timestamp};
 
 use crate::clock::Clock;
 use crate::config::{Config, JournalChoice};
-use ledger::{Amounts, Ledger, SpentBy};
+use ledger::{Amounts, Ledger, SpendingKeys};
 use settings::TurnLimits;
 use work_clock::WorkClock;
 
@@ -31,14 +31,14 @@ pub use settings::{BudgetLimits, BudgetSettings};
 /// The limits of the host, and what was spent.
 pub(crate) struct Budget {
     limits: BudgetSettings,
-    place: LedgerPlace,
+    place: LedgerStorage,
     /// Opened when something is limited first.
     ledger: Mutex<Option<Box<Ledger>>>,
     clock: Clock,
 }
 
 /// Where the sums are.
-enum LedgerPlace {
+enum LedgerStorage {
     Directory(PathBuf),
     Memory,
 }
@@ -50,9 +50,9 @@ impl Budget {
             limits: config.budget,
             place: match config.journal {
                 JournalChoice::Sqlite | JournalChoice::Postgres => {
-                    LedgerPlace::Directory(config.data.clone())
+                    LedgerStorage::Directory(config.data.clone())
                 }
-                JournalChoice::Memory => LedgerPlace::Memory,
+                JournalChoice::Memory => LedgerStorage::Memory,
             },
             ledger: Mutex::default(),
             clock,
@@ -73,8 +73,8 @@ impl Budget {
         let open = match ledger.take() {
             Some(open) => open,
             None => Box::new(match &self.place {
-                LedgerPlace::Directory(data) => Ledger::open(data, self.clock.now())?,
-                LedgerPlace::Memory => Ledger::in_memory()?,
+                LedgerStorage::Directory(data) => Ledger::open(data, self.clock.now())?,
+                LedgerStorage::Memory => Ledger::in_memory()?,
             }),
         };
         work(ledger.insert(open))
@@ -95,7 +95,7 @@ struct Meter {
     /// What is set aside for the call that is under way, and the day it counts to.
     reserved: Option<(CallEstimate, String)>,
     /// The limits that the user was last told of, and whose spending they are about.
-    shown: Option<(Vec<ReachedLimit>, SpentBy)>,
+    shown: Option<(Vec<ReachedLimit>, SpendingKeys)>,
     /// The sums that the run last reported.
     reported: ReportedSums,
     /// What the session may spend by its own setting, in dollars.
@@ -158,15 +158,15 @@ impl TurnBudget {
         self.meter.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn spent_by(&self, day: String) -> SpentBy {
-        SpentBy {
+    fn spent_by(&self, day: String) -> SpendingKeys {
+        SpendingKeys {
             turn: self.turn.clone(),
             session: self.session.clone(),
             day,
         }
     }
 
-    fn spent_today(&self) -> SpentBy {
+    fn spent_today(&self) -> SpendingKeys {
         self.spent_by(day_of(self.budget.clock.now()))
     }
 
@@ -212,7 +212,7 @@ impl TurnBudget {
         })
     }
 
-    /// Nothing came of the call that is under way: it counts as a call, and used nothing.
+    /// The call that is under way failed: it counts as a call, and used nothing.
     pub(crate) async fn release_call(&self) -> Result<(), StoreError> {
         let reserved = self.meter().reserved.take();
         let Some((estimate, day)) = reserved else {
@@ -238,7 +238,7 @@ impl TurnBudget {
     }
 
     /// A call used this: it takes the place of what was set aside.
-    pub(crate) async fn settle_call(&self, used: CallUse) -> Result<(), StoreError> {
+    pub(crate) async fn settle_call(&self, used: CallUsage) -> Result<(), StoreError> {
         let used = ReportedSums {
             tokens: used.tokens,
             usd: used.usd.unwrap_or(0.0),

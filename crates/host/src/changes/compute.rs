@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use kernel::{ChangesInput, ChangesetKind, ChangesetPlace, ChannelId, ComputedChangeset, Input};
+use kernel::{ChangesInput, ChangesetKind, ChangesetTarget, ChannelId, ComputedChangeset, Input};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use wire::ChannelUri;
@@ -32,7 +32,7 @@ const COMPUTING_MAX: usize = 2;
 #[derive(Clone)]
 pub(crate) struct Computing {
     /// Those at work, and whether they are wanted again.
-    running: Arc<Mutex<BTreeMap<ChannelUri, Option<ChangesetPlace>>>>,
+    running: Arc<Mutex<BTreeMap<ChannelUri, Option<ChangesetTarget>>>>,
     permits: Arc<Semaphore>,
     looks: SharedLooks,
 }
@@ -49,7 +49,7 @@ impl Computing {
     /// Computes a changeset and tells the kernel.
     pub(crate) fn start(
         &self,
-        place: ChangesetPlace,
+        place: ChangesetTarget,
         bodies: Bodies,
         journal: JournalHandle,
         arrivals: KernelQueue,
@@ -82,7 +82,7 @@ impl Computing {
         });
     }
 
-    fn begin(&self, place: &ChangesetPlace) -> bool {
+    fn begin(&self, place: &ChangesetTarget) -> bool {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         match running.get_mut(&place.changeset) {
             Some(again) => {
@@ -100,7 +100,7 @@ impl Computing {
     }
 
     /// One is done; what is to be computed next.
-    fn end(&self, changeset: &ChannelUri) -> Option<ChangesetPlace> {
+    fn end(&self, changeset: &ChannelUri) -> Option<ChangesetTarget> {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         match running.get_mut(changeset).and_then(Option::take) {
             Some(again) => Some(again),
@@ -113,7 +113,7 @@ impl Computing {
 }
 
 async fn compute(
-    place: &ChangesetPlace,
+    place: &ChangesetTarget,
     looks: &SharedLooks,
     bodies: &Bodies,
     journal: &JournalHandle,
@@ -161,7 +161,7 @@ async fn read_recorded(
 
 /// What differs from the last commit, or from where a branch began.
 async fn since_commit(
-    place: &ChangesetPlace,
+    place: &ChangesetTarget,
     base: Option<String>,
     looks: &SharedLooks,
     bodies: &Bodies,

@@ -4,9 +4,9 @@ use std::fs;
 use std::process::Command;
 
 use super::*;
-use crate::little_room::LittleRoom;
+use crate::full_disk_fixture::FullDiskFixture;
 
-fn git(room: &LittleRoom, args: &[&str]) -> String {
+fn git(room: &FullDiskFixture, args: &[&str]) -> String {
     let mut command = Command::new("git");
     command.current_dir(&room.root).args(args);
     command.env("GIT_CONFIG_GLOBAL", "/dev/null");
@@ -15,7 +15,7 @@ fn git(room: &LittleRoom, args: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-fn commit_all(room: &LittleRoom) {
+fn commit_all(room: &FullDiskFixture) {
     git(room, &["init", "--quiet", "--initial-branch=main"]);
     git(room, &["config", "user.name", "Test"]);
     git(room, &["config", "user.email", "test@example.com"]);
@@ -23,14 +23,14 @@ fn commit_all(room: &LittleRoom) {
     git(room, &["commit", "--quiet", "-m", "first"]);
 }
 
-fn open(room: &LittleRoom) -> Repository {
+fn open(room: &FullDiskFixture) -> Repository {
     let never = Cancellation::default();
     let found = Repository::find(&room.root, room.bodies.confinement(), &never);
     found.unwrap().unwrap()
 }
 
 fn plan<'a>(
-    room: &'a LittleRoom,
+    room: &'a FullDiskFixture,
     repository: &'a Repository,
     paths: Option<Vec<PathBuf>>,
 ) -> DiscardPlan<'a> {
@@ -39,7 +39,7 @@ fn plan<'a>(
 }
 
 fn discard(
-    room: &LittleRoom,
+    room: &FullDiskFixture,
     repository: &Repository,
     paths: Option<Vec<PathBuf>>,
 ) -> Result<String, RpcError> {
@@ -47,7 +47,7 @@ fn discard(
 }
 
 /// Changes of every kind: staged and changed again, removed, new and staged and changed again, new.
-fn change_everything(room: &LittleRoom) {
+fn change_everything(room: &FullDiskFixture) {
     let write = |name: &str, text: &str| fs::write(room.root.join(name), text).unwrap();
     write("a", "a staged");
     write("new", "new staged");
@@ -60,7 +60,7 @@ fn change_everything(room: &LittleRoom) {
 }
 
 /// Where git stands, and what the files hold.
-fn look(room: &LittleRoom) -> (String, String, Vec<Option<String>>) {
+fn look(room: &FullDiskFixture) -> (String, String, Vec<Option<String>>) {
     let names = ["a", "m", "z", "new", "u1", "u2"];
     let contents = names.map(|name| fs::read_to_string(room.root.join(name)).ok());
     (
@@ -73,7 +73,7 @@ fn look(room: &LittleRoom) -> (String, String, Vec<Option<String>>) {
 /// After the others were taken back, taken out of the index and removed, one was changed by somebody.
 #[test]
 fn a_discard_that_fails_in_the_middle_is_undone() {
-    let room = LittleRoom::anywhere();
+    let room = FullDiskFixture::anywhere();
     commit_all(&room);
     change_everything(&room);
     let repository = open(&room);
@@ -96,7 +96,7 @@ fn a_discard_that_fails_in_the_middle_is_undone() {
 
 #[test]
 fn what_somebody_changed_since_it_was_kept_is_left_alone() {
-    let room = LittleRoom::anywhere();
+    let room = FullDiskFixture::anywhere();
     commit_all(&room);
     change_everything(&room);
     let repository = open(&room);
@@ -111,7 +111,7 @@ fn what_somebody_changed_since_it_was_kept_is_left_alone() {
 
 #[test]
 fn a_file_in_the_place_of_a_directory_is_not_removed() {
-    let room = LittleRoom::anywhere();
+    let room = FullDiskFixture::anywhere();
     fs::create_dir(room.root.join("d")).unwrap();
     fs::write(room.root.join("d/f"), "committed").unwrap();
     commit_all(&room);
@@ -131,7 +131,7 @@ fn a_file_in_the_place_of_a_directory_is_not_removed() {
 
 #[test]
 fn a_discard_while_git_is_at_work_does_nothing() {
-    let room = LittleRoom::anywhere();
+    let room = FullDiskFixture::anywhere();
     commit_all(&room);
     change_everything(&room);
     let before = look(&room);
@@ -146,7 +146,7 @@ fn a_discard_while_git_is_at_work_does_nothing() {
 
 #[test]
 fn what_was_only_taken_out_of_the_index_is_discarded_with_its_changes() {
-    let room = LittleRoom::anywhere();
+    let room = FullDiskFixture::anywhere();
     commit_all(&room);
     git(&room, &["rm", "--quiet", "--cached", "a", "m"]);
     fs::write(room.root.join("a"), "changed since").unwrap();
@@ -163,7 +163,7 @@ fn what_was_only_taken_out_of_the_index_is_discarded_with_its_changes() {
     assert!(store::read_content(&*kept, digest).is_some());
 }
 
-fn room_is_clean(room: &LittleRoom) {
+fn room_is_clean(room: &FullDiskFixture) {
     assert_eq!(git(room, &["status", "--porcelain"]), "");
     for name in ["a", "m", "z"] {
         let text = fs::read_to_string(room.root.join(name)).unwrap();

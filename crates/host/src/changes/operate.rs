@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use kernel::{
-    Batch, ChangesInput, ChangesetKind, ChangesetOperation, ChangesetPlace, ChannelId, Input, Seq,
+    Batch, ChangesInput, ChangesetKind, ChangesetOperation, ChangesetTarget, ChannelId, Input, Seq,
 };
 use serde_json::{Value, json};
 use wire::rpc::code;
@@ -67,7 +67,7 @@ pub(crate) async fn operate(
     outcome.map(|message| json!({"message": message}))
 }
 
-fn changes_repository(place: &ChangesetPlace) -> bool {
+fn changes_repository(place: &ChangesetTarget) -> bool {
     matches!(
         place.kind,
         ChangesetKind::Uncommitted | ChangesetKind::Branch

@@ -3,7 +3,7 @@
 use wire::Digest;
 
 use super::*;
-use crate::little_room::{LittleRoom, run_with_little_room};
+use crate::full_disk_fixture::{FullDiskFixture, run_with_little_room};
 
 #[test]
 fn a_full_disk_leaves_all_files_as_they_were() {
@@ -12,7 +12,7 @@ fn a_full_disk_leaves_all_files_as_they_were() {
 
 #[test]
 fn takes_back_where_there_is_little_room() {
-    let Some(room) = LittleRoom::new() else {
+    let Some(room) = FullDiskFixture::new() else {
         return; // run on its own
     };
     let mut changes = FileChanges::default();

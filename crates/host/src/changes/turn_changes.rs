@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use agent_api::{AgentEvent, RecordedEdit, edits_of_call};
 use kernel::{
-    Batch, ChangedInTurn, ChangesInput, ChannelId, ComputedChangeset, Input, LookId, Record, Seq,
-    TurnRun,
+    Batch, ChangesInput, ChannelId, ComputedChangeset, Input, LookId, Record, Seq,
+    TurnChangesReport, TurnRun,
 };
 use serde_json::Value;
 use wire::ChannelUri;
@@ -253,7 +253,7 @@ impl TurnChanges {
         }) else {
             return false;
         };
-        let changed = ChangedInTurn {
+        let changed = TurnChangesReport {
             session: self.turn.session.clone(),
             chat: self.turn.chat,
             changeset,

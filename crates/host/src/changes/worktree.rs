@@ -160,7 +160,7 @@ pub(crate) async fn why_kept(facts: Value) -> Option<String> {
 /// Removes the worktree of a session that is gone, unless something in it would be lost.
 pub(crate) async fn remove(facts: Value) {
     let Some(worktree) = worktree_of(&facts) else {
-        tracing::warn!("what a session noted of its worktree is damaged; the worktree stays");
+        tracing::warn!("the record of a session's worktree is damaged; the worktree stays");
         return;
     };
     let never = Cancellation::default();

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use agent_api::ClientPlugin;
-use agents::mcp::brought_plugins;
+use agents::mcp::client_plugins;
 use kernel::PluginOffer;
 use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -274,7 +274,7 @@ impl ClientPlugins {
 
     /// The same, as they are searched.
     pub(crate) fn searched_plugins(&self, session: &ChannelUri) -> Vec<ClientPluginCopy> {
-        brought_plugins(&self.of(session))
+        client_plugins(&self.of(session))
     }
 
     /// The others as clients see them: those that are being read, and those that cannot be.

@@ -14,11 +14,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use kernel::{
-    ClientAnswer, ClientFileBody, ClientFileError, ClientQuestion, Hold, Input, ListedEntry,
+    ClientAnswer, ClientFileBody, ClientFileError, ClientQuestion, HostGuard, Input, ListedEntry,
     PluginOffer,
 };
 use tokio::sync::oneshot;
-use wire::percent::encoded_path;
+use wire::percent::encode_path;
 
 use super::copy::PluginFile;
 use crate::kernel_queue::{KernelQueue, QueuedInput};
@@ -62,29 +62,29 @@ pub(crate) enum UnreadPlugin {
     Failed(String),
 }
 
-pub(crate) type AskedAnswer = (Result<ClientAnswer, ClientFileError>, Hold);
+pub(crate) type ClientFileAnswer = (Result<ClientAnswer, ClientFileError>, HostGuard);
 
 /// Asks clients about their files, through the kernel. A handle.
 #[derive(Clone)]
 pub(crate) struct ClientAsker {
     arrivals: KernelQueue,
-    asked: Arc<AskedClients>,
+    asked: Arc<PendingClientQuestions>,
 }
 
 #[derive(Default)]
-struct AskedClients {
+struct PendingClientQuestions {
     last: AtomicU64,
-    waiting: Mutex<HashMap<u64, oneshot::Sender<AskedAnswer>>>,
+    waiting: Mutex<HashMap<u64, oneshot::Sender<ClientFileAnswer>>>,
 }
 
-impl AskedClients {
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<AskedAnswer>>> {
+impl PendingClientQuestions {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<ClientFileAnswer>>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Forgets a question when nobody waits for its answer any more.
-struct WaitingQuestion<'a>(&'a AskedClients, u64);
+struct WaitingQuestion<'a>(&'a PendingClientQuestions, u64);
 
 impl Drop for WaitingQuestion<'_> {
     fn drop(&mut self) {
@@ -101,7 +101,7 @@ impl ClientAsker {
     }
 
     /// What a client answers; the room that its answer takes is held as long as it is used. Waits while the client has much to answer.
-    pub(crate) async fn ask(&self, client_id: &str, question: ClientQuestion) -> AskedAnswer {
+    pub(crate) async fn ask(&self, client_id: &str, question: ClientQuestion) -> ClientFileAnswer {
         loop {
             let answered = self.ask_once(client_id, question.clone()).await;
             match answered {
@@ -111,7 +111,7 @@ impl ClientAsker {
         }
     }
 
-    async fn ask_once(&self, client_id: &str, question: ClientQuestion) -> AskedAnswer {
+    async fn ask_once(&self, client_id: &str, question: ClientQuestion) -> ClientFileAnswer {
         let ask = self.asked.last.fetch_add(1, Ordering::Relaxed);
         let (sender, answer) = oneshot::channel();
         self.asked.lock().insert(ask, sender);
@@ -121,7 +121,7 @@ impl ClientAsker {
             client_id: client_id.to_owned(),
             question,
         };
-        let gone = || (Err(ClientFileError::PeerGone), Hold::default());
+        let gone = || (Err(ClientFileError::PeerGone), HostGuard::default());
         // Neither fails unless the host goes down.
         match self.arrivals.send(QueuedInput::from(input)).await {
             Ok(()) => answer.await.unwrap_or_else(|_| gone()),
@@ -129,12 +129,12 @@ impl ClientAsker {
         }
     }
 
-    /// Hands an answer to whoever waits for it; nobody does any more if it took too long.
+    /// Hands an answer to the task that waits for it, if it still does.
     pub(crate) fn deliver(
         &self,
         ask: u64,
         answer: Result<ClientAnswer, ClientFileError>,
-        hold: Hold,
+        hold: HostGuard,
     ) {
         let waiting = self.asked.lock().remove(&ask);
         // One that gave up a moment ago needs no answer.
@@ -205,7 +205,7 @@ impl PluginReader<'_> {
             }
             for ListedEntry { name, is_directory } in self.entries(&uri).await? {
                 let entry = (
-                    format!("{uri}/{}", encoded_path(name.as_bytes())),
+                    format!("{uri}/{}", encode_path(name.as_bytes())),
                     path.join(&name),
                 );
                 match is_directory {

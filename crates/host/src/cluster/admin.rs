@@ -1,6 +1,6 @@
 //! What an operator does with nodes, through the database: no way to a node is needed.
 //!
-//! Promises: a name that nothing has is an error with words.
+//! Promises: an unknown name is an error that says so.
 //! Must not know: how any of it is printed.
 
 use std::sync::Arc;

@@ -70,7 +70,7 @@ impl ClusterNode {
     /// Gives all spaces back, those that are at rest first; none is taken any more.
     pub(crate) async fn drain_spaces(&self) {
         if let Err(error) = self.drain().await {
-            tracing::debug!(%error, "nobody was told that the node is draining");
+            tracing::debug!(%error, "other nodes could not be told that this node is draining");
         }
         let until = Instant::now() + self.turns_limit();
         let pace = ClosePace::new();
@@ -177,12 +177,12 @@ impl ClusterNode {
     /// It is this node's, or free and nobody else may take it.
     async fn take_in(&self, order: &MoveOrder) {
         match self.space(&order.name).await {
-            Ok(super::SpacePlace::Here(_)) => {
+            Ok(super::SpaceLocation::Here(_)) => {
                 if let Err(error) = self.database().end_order(order.space, order.target).await {
-                    tracing::debug!(%error, "an order that is done is still there");
+                    tracing::debug!(%error, "a completed order could not be removed");
                 }
             }
-            Ok(super::SpacePlace::At(_)) | Err(_) => {} // the order is read again
+            Ok(super::SpaceLocation::At(_)) | Err(_) => {} // the order is read again
         }
     }
 

@@ -177,7 +177,7 @@ impl Tenure {
     }
 
     /// The node's heartbeats are answered again.
-    pub(crate) fn hear(&self) {
+    pub(crate) fn restore_trust(&self) {
         self.trust.set(NodeStanding::Trusted, BootInstant(u64::MAX));
     }
 }

@@ -111,7 +111,7 @@ impl ClusterNode {
         }
     }
 
-    /// What served a space that the node holds has ended: it can be held again.
+    /// A space that the node holds has ended here: it can be held again.
     pub(crate) async fn let_go(&self, name: &str) -> Result<(), JournalError> {
         lock(&self.shared().handles).remove(name);
         if let Some(SpaceFacts { id, .. }) = self.shared().database.find_space(name).await? {

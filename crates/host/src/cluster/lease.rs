@@ -50,7 +50,7 @@ pub(crate) struct EpochRange {
     pub last: i64,
 }
 
-/// What became of a batch whose answer was lost.
+/// The outcome of a batch whose answer was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RenewedLease {
     /// It is in the journal.
@@ -63,7 +63,7 @@ pub(crate) enum RenewedLease {
 
 impl SpaceLease {
     /// A lease as its row was answered.
-    pub(crate) fn taken(epoch: i64, batch: i64) -> Self {
+    pub(crate) fn from_row(epoch: i64, batch: i64) -> Self {
         Self {
             epoch,
             batch,
@@ -72,7 +72,7 @@ impl SpaceLease {
         }
     }
 
-    /// What comes first for whoever has a batch to write.
+    /// What must be done before the next batch is written.
     pub(crate) fn next(&self) -> LeaseStep {
         match self.state {
             LeaseState::Held => LeaseStep::Write {
@@ -89,7 +89,7 @@ impl SpaceLease {
     }
 
     /// The batch is in the journal.
-    pub(crate) fn written(&mut self) {
+    pub(crate) fn note_written(&mut self) {
         self.batch += 1;
     }
 
@@ -103,7 +103,7 @@ impl SpaceLease {
         self.state = LeaseState::Unresolved { is_told: false };
     }
 
-    /// Whoever sent the batch is told that it was not written, as on a full disk.
+    /// The sender of the batch is told that it was not written, as on a full disk.
     pub(crate) fn give_up(&mut self) {
         if let LeaseState::Unresolved { is_told } = &mut self.state {
             *is_told = true;
@@ -116,7 +116,7 @@ impl SpaceLease {
     }
 
     /// The lease was taken anew: its row, or none if the epoch was another's.
-    pub(crate) fn renewed(&mut self, row: Option<(i64, i64)>) -> RenewedLease {
+    pub(crate) fn apply_renewal(&mut self, row: Option<(i64, i64)>) -> RenewedLease {
         let is_told = matches!(self.state, LeaseState::Unresolved { is_told: true });
         let Some((epoch, batch)) = row else {
             self.state = LeaseState::Lost;
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_batch_that_turns_out_to_be_written_is_not_sent_again() {
-        let mut lease = SpaceLease::taken(3, 10);
+        let mut lease = SpaceLease::from_row(3, 10);
         assert_eq!(
             lease.next(),
             LeaseStep::Write {
@@ -173,7 +173,7 @@ mod tests {
             LeaseStep::Renew(EpochRange { first: 3, last: 4 })
         );
         lease.begin_renewal();
-        assert_eq!(lease.renewed(Some((5, 11))), RenewedLease::Written);
+        assert_eq!(lease.apply_renewal(Some((5, 11))), RenewedLease::Written);
         assert_eq!(
             lease.next(),
             LeaseStep::Write {
@@ -185,24 +185,24 @@ mod tests {
 
     #[test]
     fn a_batch_that_was_told_to_have_failed_and_is_there_ends_the_writer() {
-        let mut lease = SpaceLease::taken(1, 0);
+        let mut lease = SpaceLease::from_row(1, 0);
         lease.note_unknown();
         lease.give_up();
         lease.begin_renewal();
-        assert_eq!(lease.renewed(Some((2, 1))), RenewedLease::Lost);
+        assert_eq!(lease.apply_renewal(Some((2, 1))), RenewedLease::Lost);
         assert_eq!((lease.next(), lease.close()), (LeaseStep::Lost, None));
-        let mut lease = SpaceLease::taken(1, 0);
+        let mut lease = SpaceLease::from_row(1, 0);
         lease.note_unknown();
         lease.give_up();
         lease.begin_renewal();
-        assert_eq!(lease.renewed(Some((2, 0))), RenewedLease::NotWritten);
+        assert_eq!(lease.apply_renewal(Some((2, 0))), RenewedLease::NotWritten);
         assert_eq!(lease.close(), Some(2));
         assert_eq!(lease.next(), LeaseStep::Closed);
     }
 
     #[test]
     fn what_may_be_another_epoch_by_now_is_not_given_back() {
-        let mut lease = SpaceLease::taken(1, 0);
+        let mut lease = SpaceLease::from_row(1, 0);
         lease.note_unknown();
         lease.begin_renewal();
         assert_eq!((lease.close(), lease.next()), (None, LeaseStep::Closed));

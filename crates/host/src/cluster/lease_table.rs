@@ -52,7 +52,7 @@ pub(crate) enum LeaseAnswer {
     Unknown,
 }
 
-/// What a heartbeat tells.
+/// The answer to a heartbeat.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct HeartbeatRow {
     /// How often a space was taken from this node.

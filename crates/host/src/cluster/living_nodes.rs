@@ -11,19 +11,19 @@ use tokio::sync::watch;
 use super::heartbeat::boot_now;
 use super::lease_table::{BootInstant, NodeId};
 
-/// What the last heartbeat was told.
+/// What the last heartbeat was answered.
 pub(super) struct LivingNodes {
-    heard: watch::Sender<HeardNodes>,
+    heard: watch::Sender<LivingNodesAnswer>,
 }
 
-struct HeardNodes {
+struct LivingNodesAnswer {
     asked_at: BootInstant,
     living: BTreeSet<NodeId>,
 }
 
 impl Default for LivingNodes {
     fn default() -> Self {
-        let nothing = HeardNodes {
+        let nothing = LivingNodesAnswer {
             asked_at: BootInstant(0),
             living: BTreeSet::new(),
         };
@@ -37,7 +37,8 @@ impl LivingNodes {
     /// The answer to a heartbeat that was sent at a moment.
     pub(super) fn note(&self, asked_at: BootInstant, living: &[NodeId]) {
         let living = living.iter().copied().collect();
-        self.heard.send_replace(HeardNodes { asked_at, living });
+        self.heard
+            .send_replace(LivingNodesAnswer { asked_at, living });
     }
 
     /// Waits until a node that lived a moment ago does not any more.

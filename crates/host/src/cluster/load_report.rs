@@ -15,7 +15,7 @@ use crate::journal::SpaceActivity;
 
 /// Between two reports.
 const REPORT_EVERY: Duration = Duration::from_secs(5);
-/// Of more spaces nothing is told: there may be thousands.
+/// At most this many spaces are reported: there may be thousands.
 const REPORTED_MAX: usize = 50;
 
 /// What a space does.
@@ -88,25 +88,25 @@ impl RateMeter {
 pub(super) async fn report_loads(node: Arc<ClusterShared>) {
     let mut due = interval(REPORT_EVERY);
     due.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let (mut meter, mut told) = (RateMeter::new(), Vec::new());
+    let (mut meter, mut sent_rates) = (RateMeter::new(), Vec::new());
     loop {
         tokio::select! {
             () = node.stop.cancelled() => return,
             _at = due.tick() => {}
         }
         let rates = meter.look(&node.database.space_activities());
-        if rates == told {
+        if rates == sent_rates {
             continue; // what is written down is true
         }
         let text = match serde_json::to_string(&rates) {
             Ok(text) => text,
             Err(error) => {
-                tracing::warn!(%error, "what spaces do cannot be told");
+                tracing::warn!(%error, "the load of the spaces cannot be reported");
                 continue;
             }
         };
         match node.database.note_busiest(node.id, &text).await {
-            Ok(()) => told = rates,
+            Ok(()) => sent_rates = rates,
             Err(error) => tracing::debug!(%error, "operators cannot see what spaces do now"),
         }
     }
@@ -131,20 +131,20 @@ mod tests {
         let mut meter = RateMeter::new();
         tokio::time::advance(Duration::from_secs(2)).await;
         let rates = meter.look(&[activity(1, 10, 200, 0), activity(2, 20, 4_000, 1)]);
-        let told = |rates: &[SpaceRate]| -> Vec<(i64, f64, f64)> {
+        let sent_rates = |rates: &[SpaceRate]| -> Vec<(i64, f64, f64)> {
             let rates = rates.iter();
             rates
                 .map(|it| (it.space, it.records_per_s, it.bytes_per_s))
                 .collect()
         };
-        assert_eq!(told(&rates), [(2, 10.0, 2_000.0), (1, 5.0, 100.0)]);
+        assert_eq!(sent_rates(&rates), [(2, 10.0, 2_000.0), (1, 5.0, 100.0)]);
         tokio::time::advance(Duration::from_secs(1)).await;
         // The first rests; the second has a client; the third was loaded anew.
         let again = [activity(1, 10, 200, 0), activity(2, 20, 4_000, 1)];
         let rates = meter.look(&again);
-        assert_eq!(told(&rates), [(2, 0.0, 0.0)], "its client is there");
+        assert_eq!(sent_rates(&rates), [(2, 0.0, 0.0)], "its client is there");
         tokio::time::advance(Duration::from_secs(1)).await;
         let rates = meter.look(&[activity(2, 3, 30, 0)]);
-        assert_eq!(told(&rates), [(2, 3.0, 30.0)]);
+        assert_eq!(sent_rates(&rates), [(2, 3.0, 30.0)]);
     }
 }

@@ -50,11 +50,11 @@ pub(crate) use lease_table::{
 pub use load_report::SpaceRate;
 pub(crate) use node::ClusterNode;
 pub(crate) use node_machine::LEASE_TIMES;
-pub(crate) use node_spaces::{HeldJournal, SpacePlace, SpaceUnavailable};
+pub(crate) use node_spaces::{HeldJournal, SpaceLocation, SpaceUnavailable};
 pub(crate) use peer_dial::OwnerSocket;
 pub use peer_identity::{NodeFingerprint, PeerIdentity, PeerIdentityError};
 pub(crate) use peer_listener::PeerService;
-pub(crate) use relay::{Reached, RelayRefusal, Relays};
+pub(crate) use relay::{ClientRoute, RelayRefusal, Relays};
 pub(crate) use relay_stream::{RelayCut, pass_on};
 pub(crate) use space_directory::RelayedClient;
 

@@ -1,6 +1,6 @@
 //! This node among those on the same database: what the rest of the host asks of it.
 //!
-//! Promises: a space that is here is found without a statement; whoever asks where a space is, is told.
+//! Promises: a space that is here is found without a statement; every question where a space is gets an answer.
 //! Must not know: how leases are kept.
 
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ use super::node_driver::{DriverInput, NodeDriver, drive_on_a_thread};
 use super::node_home::load_home;
 use super::node_machine::{LEASE_TIMES, NodeInput, NodeMachine, SpaceFinding};
 use super::node_metrics::NodeCounters;
-use super::node_spaces::{SpacePlace, SpaceUnavailable};
+use super::node_spaces::{SpaceLocation, SpaceUnavailable};
 use super::peer_identity::PeerIdentity;
 use super::peer_listener::PeerService;
 use super::relay::Relays;
@@ -34,18 +34,18 @@ use super::space_telemetry::tell_telemetry;
 use crate::config::{ClusterSettings, Config};
 use crate::journal::{DirectoryLock, JournalError, NodeRegistration, PostgresNode, SpaceFacts};
 use crate::mounts::MountEntry;
-use crate::net::{NodeRoom, SpaceHandle};
+use crate::net::{ConnectionCapacity, SpaceHandle};
 use crate::server::ServeError;
 use crate::space_host::PreparedSpace;
 use crate::startup::make_private_directory;
 
-/// What waits for the driver; whoever finds no room waits.
+/// Inputs that may wait for the driver; a sender that finds no room waits.
 const INPUTS_MAX: usize = 1_024;
 /// Spaces that are started at the same time.
 const LOADING_MAX: usize = 8;
 /// Those of them whose files are read: threads that do it take memory of their own.
 const PREPARING_MAX: usize = 2;
-/// Whoever wants to know where a space is, is told by then that nobody serves it: taking and loading one takes less.
+/// After this time a question where a space is gets the answer that nobody serves it: taking and loading one takes less.
 const FINDING_WAIT: Duration = Duration::from_secs(10);
 
 /// This node among those on the same database.
@@ -76,9 +76,9 @@ pub(super) struct ClusterShared {
     inputs: mpsc::Sender<DriverInput>,
     /// The ways into the spaces that are here, by name.
     pub handles: Mutex<BTreeMap<String, SpaceHandle>>,
-    /// What kernels are told of the host, kept once for all that are told the same.
+    /// The facts that kernels get of the host, shared by all that get the same.
     facts: Mutex<Vec<Arc<HostFacts>>>,
-    room: OnceLock<Arc<NodeRoom>>,
+    room: OnceLock<Arc<ConnectionCapacity>>,
     /// Who holds it is the only process in the data directory.
     _lock: DirectoryLock,
 }
@@ -184,7 +184,7 @@ impl ClusterNode {
     pub(crate) fn open_to_peers(
         self: &Arc<Self>,
         relays: &Arc<Relays>,
-        room: &Arc<NodeRoom>,
+        room: &Arc<ConnectionCapacity>,
     ) -> Option<(TcpListener, Arc<PeerService>)> {
         let listener = lock(&self.shared.peers).take()?;
         let directory: Arc<dyn SpaceDirectory> = Arc::clone(self) as _;
@@ -210,7 +210,7 @@ impl ClusterNode {
     }
 
     /// Connections to spaces that are loaded later count against the same room.
-    pub(crate) fn set_room(&self, room: &Arc<NodeRoom>) {
+    pub(crate) fn set_room(&self, room: &Arc<ConnectionCapacity>) {
         // The first stays: there is one listener.
         let _was_set = self.shared.room.set(Arc::clone(room));
     }
@@ -222,9 +222,9 @@ impl ClusterNode {
 
     /// Where a space is; it is taken and loaded here if nobody serves it, or where it is to be taken if this node drains. No
     /// statement is made for one that is here.
-    pub(crate) async fn space(&self, name: &str) -> Result<SpacePlace, SpaceUnavailable> {
+    pub(crate) async fn space(&self, name: &str) -> Result<SpaceLocation, SpaceUnavailable> {
         if let Some(handle) = self.handle(name)? {
-            return Ok(SpacePlace::Here(handle));
+            return Ok(SpaceLocation::Here(handle));
         }
         let failed = |error: JournalError| SpaceUnavailable::Failed(error.to_string());
         let found = self
@@ -242,29 +242,29 @@ impl ClusterNode {
             tracing::warn!(
                 node = self.shared.id,
                 space,
-                "where a space is was not found out in time"
+                "the owner of a space was not found in time"
             );
             return Err(SpaceUnavailable::Nobody);
         };
         match finding {
             Ok(SpaceFinding::Here) => match self.handle(name)? {
-                Some(handle) => Ok(SpacePlace::Here(handle)),
+                Some(handle) => Ok(SpaceLocation::Here(handle)),
                 None => Err(SpaceUnavailable::Nobody), // it ended in this moment
             },
-            Ok(SpaceFinding::At(node)) => Ok(SpacePlace::At(node)),
+            Ok(SpaceFinding::At(node)) => Ok(SpaceLocation::At(node)),
             Ok(SpaceFinding::Missing) => Err(SpaceUnavailable::Missing),
             Ok(SpaceFinding::Unavailable) | Err(_) => self.find_taker(space).await,
         }
     }
 
     /// Where a space goes that nobody serves and that this node does not take because it drains: whoever asks there has it taken.
-    async fn find_taker(&self, space: SpaceId) -> Result<SpacePlace, SpaceUnavailable> {
+    async fn find_taker(&self, space: SpaceId) -> Result<SpaceLocation, SpaceUnavailable> {
         if !self.shared.draining.load(Ordering::Relaxed) {
             return Err(SpaceUnavailable::Nobody);
         }
         let taker = self.shared.database.find_taker(self.shared.id, space);
         match taker.await {
-            Ok(Some(node)) => Ok(SpacePlace::At(node)),
+            Ok(Some(node)) => Ok(SpaceLocation::At(node)),
             Ok(None) => Err(SpaceUnavailable::Nobody), // it is the only one
             Err(error) => Err(SpaceUnavailable::Failed(error.to_string())),
         }
@@ -320,7 +320,7 @@ impl ClusterNode {
     /// The same for all spaces that are loaded when they are wanted; none is taken any more.
     pub(crate) async fn give_all_back(&self) {
         if let Err(error) = self.drain().await {
-            tracing::debug!(%error, "nobody was told that the node is going down");
+            tracing::debug!(%error, "other nodes could not be told that this node is going down");
         }
         self.give_back_some(None).await;
     }

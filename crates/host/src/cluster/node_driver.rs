@@ -47,7 +47,7 @@ pub(super) enum DriverInput {
     },
     /// Which spaces are here?
     List(oneshot::Sender<Vec<LoadedSpace>>),
-    /// A space is to be given back, or all are; told when it is.
+    /// A space is to be given back, or all are; `done` is sent when it is.
     GiveBack {
         space: Option<SpaceId>,
         done: oneshot::Sender<()>,
@@ -64,7 +64,7 @@ pub(super) struct LoadedSpace {
     pub name: Option<String>,
     /// Turns or terminals run.
     pub is_busy: bool,
-    /// Connections, and whoever else has the way in.
+    /// Connections, and other holders of the handle.
     pub users: usize,
 }
 
@@ -236,7 +236,7 @@ impl NodeDriver {
                     // Whoever asked may have gone.
                     let _gone = waiter.send(finding.clone());
                 }
-                // One that is left was not served by this finding, and hears that by being dropped.
+                // A remaining waiter is not answered by this finding; dropping it tells it so.
                 self.holders.remove(&space);
             }
             NodeCommand::Stand => {
@@ -366,7 +366,7 @@ async fn ask_database(node: &ClusterShared, ask: &LeaseAsk, now: BootInstant) ->
     if *ask == LeaseAsk::Heartbeat && node.pulse.is_stalled(now) {
         tracing::warn!(
             node = node.id,
-            "nothing went on in this process for long: no heartbeat is sent, so that others take its spaces"
+            "this process was stalled for long: no heartbeat is sent, so that others take its spaces"
         );
         // What is asked again soon must not be asked all the time.
         tokio::time::sleep(STALLED_AGAIN).await;
@@ -402,7 +402,7 @@ async fn hand_over(
     let input = match ended {
         true => {
             journal.close().await;
-            NodeInput::Ended(space) // whoever wanted it tries again
+            NodeInput::Ended(space) // its waiters try again
         }
         false => NodeInput::Loaded(space),
     };

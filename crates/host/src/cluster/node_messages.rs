@@ -66,7 +66,7 @@ pub(crate) enum NodeCommand {
     Unload(SpaceId),
     /// End it at once: it is another's.
     Drop(SpaceId),
-    /// Whoever wanted a space is told where it is.
+    /// Answers the questions where a space is.
     Tell(SpaceId, SpaceFinding),
     /// The node's standing, or until when it may speak, has changed.
     Stand,

@@ -10,7 +10,7 @@ use super::node::lock;
 use super::relay::Relays;
 use crate::journal::SpaceActivity;
 
-/// Of more spaces nothing is told for each: there may be thousands.
+/// Beyond this many spaces there are no rows for each: there may be thousands.
 const BUSIEST_MAX: usize = 20;
 
 /// Counters of a node.

@@ -32,7 +32,7 @@ const SPACES_DIRECTORY: &str = "spaces";
 
 /// Where a space is served.
 #[derive(Clone)]
-pub(crate) enum SpacePlace {
+pub(crate) enum SpaceLocation {
     /// Here; it stays loaded while the handle is held.
     Here(SpaceHandle),
     /// By another node.
@@ -81,7 +81,7 @@ pub(super) async fn serve_space(
     Box::pin(node.tell(DriverInput::Machine(ended))).await;
 }
 
-/// Starts a space and tells that it is there; else what its node is told.
+/// Starts a space and reports it; returns what its node must know if that fails.
 async fn begin_space(
     node: &Arc<ClusterShared>,
     space: SpaceId,

@@ -88,7 +88,7 @@ impl PeerIdentity {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let server = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_protocol_versions(&[&rustls::version::TLS13])?
-            .with_client_cert_verifier(Arc::new(HoldsItsKey {
+            .with_client_cert_verifier(Arc::new(KeyHolderVerifier {
                 algorithms: provider.signature_verification_algorithms,
             }))
             .with_single_cert(
@@ -119,7 +119,7 @@ impl PeerIdentity {
         ClientConfig::builder_with_provider(Arc::clone(&self.provider))
             .with_protocol_versions(&[&rustls::version::TLS13])?
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(IsThisNode {
+            .with_custom_certificate_verifier(Arc::new(SingleNodeVerifier {
                 node,
                 algorithms: self.provider.signature_verification_algorithms,
             }))
@@ -140,12 +140,12 @@ fn no_older_tls() -> rustls::Error {
 
 /// Accepts one node.
 #[derive(Debug)]
-struct IsThisNode {
+struct SingleNodeVerifier {
     node: NodeFingerprint,
     algorithms: WebPkiSupportedAlgorithms,
 }
 
-impl ServerCertVerifier for IsThisNode {
+impl ServerCertVerifier for SingleNodeVerifier {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -186,11 +186,11 @@ impl ServerCertVerifier for IsThisNode {
 /// Accepts whoever holds the key of its certificate. Whether that one lives is asked right after the handshake: a node that has
 /// just started is looked up then, and a handshake cannot wait for a database.
 #[derive(Debug)]
-struct HoldsItsKey {
+struct KeyHolderVerifier {
     algorithms: WebPkiSupportedAlgorithms,
 }
 
-impl ClientCertVerifier for HoldsItsKey {
+impl ClientCertVerifier for KeyHolderVerifier {
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
         &[]
     }

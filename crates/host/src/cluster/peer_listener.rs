@@ -32,10 +32,10 @@ use super::forward::{FORWARD_PREFIX, FORWARDED_HEADER};
 use super::peer_dial::{CLIENT_HEADER, RELAY_PATH, RELAY_PROTOCOL};
 use super::peer_trust::PeerTrust;
 use super::space_directory::{RelayedClient, SpaceDirectory};
-use super::{NodeFingerprint, PeerIdentity, SpacePlace};
+use super::{NodeFingerprint, PeerIdentity, SpaceLocation};
 use crate::net::{
     Access, AnswerBody, ConnectionSlot, Handshakes, SpaceHandle, SpaceHandles, answer_forwarded,
-    carry_in_clear, run_connection,
+    run_connection, spawn_decrypting_relay,
 };
 
 /// Peers that have not shown their key yet; when there are more, the oldest is closed.
@@ -138,7 +138,7 @@ impl PeerService {
         if self.trust.is_living(fingerprint).await {
             return Some(stream);
         }
-        tracing::warn!(%fingerprint, "somebody who is no node connected to the address for nodes and was sent away");
+        tracing::warn!(%fingerprint, "a connection to the address for nodes was refused: it does not come from a node");
         None
     }
 
@@ -229,8 +229,8 @@ impl PeerService {
         let client = client.ok_or(bad)?;
         let access = client.access().ok_or(bad)?;
         let handle = match self.directory.locate(&client.space).await {
-            Ok(SpacePlace::Here(handle)) => handle,
-            Ok(SpacePlace::At(_)) | Err(_) => {
+            Ok(SpaceLocation::Here(handle)) => handle,
+            Ok(SpaceLocation::At(_)) | Err(_) => {
                 let words = "this node does not own the space\n";
                 return Err((StatusCode::MISDIRECTED_REQUEST, words));
             }
@@ -265,7 +265,7 @@ impl AcceptedRelay {
         early: &[u8],
         stop: &CancellationToken,
     ) -> io::Result<()> {
-        let socket = carry_in_clear(stream)?;
+        let socket = spawn_decrypting_relay(stream)?;
         // The handle is held to the end: a space stays loaded while somebody has a way in.
         let (admission, queue) = (&self.handle.admission, self.handle.queue.clone());
         let early = early.to_vec();

@@ -1,4 +1,4 @@
-//! Which certificates belong to nodes that live, as far as this node has heard.
+//! Which certificates belong to nodes that live, as far as this node knows.
 //!
 //! Promises: a node that is gone is refused after `TRUSTED_FOR` at the latest; a stranger costs the database four questions a
 //! second at most, however often it comes; while the database is away, nodes that were known are trusted a little longer.
@@ -21,20 +21,20 @@ const TRUSTED_FOR: Duration = Duration::from_secs(6);
 /// Between two questions about strangers.
 const ASKED_EVERY: Duration = Duration::from_millis(250);
 
-/// What was last heard.
+/// What the database last answered.
 pub(super) struct PeerTrust {
     directory: Arc<dyn SpaceDirectory>,
-    heard: Mutex<HeardPeers>,
+    heard: Mutex<LivingPeersAnswer>,
 }
 
 #[derive(Default)]
-struct HeardPeers {
+struct LivingPeersAnswer {
     living: BTreeSet<NodeFingerprint>,
     heard_at: Option<Instant>,
     asked_at: Option<Instant>,
 }
 
-impl HeardPeers {
+impl LivingPeersAnswer {
     fn knows(&self, fingerprint: NodeFingerprint, within: Duration) -> bool {
         let is_recent = self.heard_at.is_some_and(|at| at.elapsed() < within);
         is_recent && self.living.contains(&fingerprint)
@@ -51,7 +51,7 @@ impl PeerTrust {
 
     /// Whether the one with this certificate is a node that lives.
     pub(super) async fn is_living(&self, fingerprint: NodeFingerprint) -> bool {
-        // Held while the database is asked: whoever comes meanwhile waits for the same answer.
+        // Held while the database is asked: others wait for the same answer.
         let mut heard = self.heard.lock().await;
         if heard.knows(fingerprint, FRESH_FOR) {
             return true;

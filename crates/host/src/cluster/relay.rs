@@ -17,7 +17,7 @@ use super::forward::forward;
 use super::forwarded_body::ForwardedBody;
 use super::peer_dial::{DialError, OwnerSocket, dial};
 use super::space_directory::{RelayedClient, SpaceDirectory};
-use super::{PeerIdentity, PeerNode, SpacePlace, SpaceUnavailable};
+use super::{PeerIdentity, PeerNode, SpaceLocation, SpaceUnavailable};
 use crate::net::SpaceHandle;
 
 const LOOKUPS_AGAIN_MAX: u32 = 3;
@@ -25,7 +25,7 @@ const LOOKUPS_AGAIN_MAX: u32 = 3;
 const LOOKUP_PAUSE: Duration = Duration::from_millis(50);
 
 /// Where a client is served.
-pub(crate) enum Reached {
+pub(crate) enum ClientRoute {
     Here(SpaceHandle),
     There(Box<OwnerSocket>),
 }
@@ -71,8 +71,8 @@ impl Relays {
     /// The way into a space that this node serves, or takes now.
     pub(crate) async fn find_here(&self, space: &str) -> Result<SpaceHandle, RelayRefusal> {
         match self.directory.locate(space).await {
-            Ok(SpacePlace::Here(handle)) => Ok(handle),
-            Ok(SpacePlace::At(_)) => Err(RelayRefusal::Elsewhere),
+            Ok(SpaceLocation::Here(handle)) => Ok(handle),
+            Ok(SpaceLocation::At(_)) => Err(RelayRefusal::Elsewhere),
             Err(SpaceUnavailable::Missing) => Err(RelayRefusal::NoSpace),
             Err(SpaceUnavailable::Nobody | SpaceUnavailable::Failed(_)) => {
                 Err(RelayRefusal::TryAgain)
@@ -83,8 +83,8 @@ impl Relays {
     /// The node that serves a space, if it is another; it is taken here if nobody has it.
     pub(crate) async fn find_owner(&self, space: &str) -> Result<Option<PeerNode>, RelayRefusal> {
         match self.directory.locate(space).await {
-            Ok(SpacePlace::Here(_)) => Ok(None),
-            Ok(SpacePlace::At(node)) => Ok(Some(node)),
+            Ok(SpaceLocation::Here(_)) => Ok(None),
+            Ok(SpaceLocation::At(node)) => Ok(Some(node)),
             Err(SpaceUnavailable::Missing) => Err(RelayRefusal::NoSpace),
             Err(SpaceUnavailable::Nobody | SpaceUnavailable::Failed(_)) => {
                 Err(RelayRefusal::TryAgain)
@@ -121,14 +121,14 @@ impl Relays {
     }
 
     /// Finds the way to a client's space.
-    pub(crate) async fn reach(&self, client: &RelayedClient) -> Result<Reached, RelayRefusal> {
+    pub(crate) async fn reach(&self, client: &RelayedClient) -> Result<ClientRoute, RelayRefusal> {
         for attempt in 0..=LOOKUPS_AGAIN_MAX {
             if attempt > 0 {
                 tokio::time::sleep(LOOKUP_PAUSE * attempt).await;
             }
             let node = match self.directory.locate(&client.space).await {
-                Ok(SpacePlace::Here(handle)) => return Ok(Reached::Here(handle)),
-                Ok(SpacePlace::At(node)) => node,
+                Ok(SpaceLocation::Here(handle)) => return Ok(ClientRoute::Here(handle)),
+                Ok(SpaceLocation::At(node)) => node,
                 Err(SpaceUnavailable::Missing) => return Err(RelayRefusal::NoSpace),
                 Err(error @ (SpaceUnavailable::Nobody | SpaceUnavailable::Failed(_))) => {
                     tracing::debug!(%error, "looking the owner up again");
@@ -139,7 +139,7 @@ impl Relays {
             match dial(&self.identity, &node, client, gone).await {
                 Ok(owner) => {
                     self.opened.fetch_add(1, Ordering::Relaxed);
-                    return Ok(Reached::There(Box::new(owner)));
+                    return Ok(ClientRoute::There(Box::new(owner)));
                 }
                 Err(DialError::Refused(status)) => return Err(RelayRefusal::Refused(status)),
                 Err(error @ (DialError::NotOwner | DialError::Unreachable(_))) => {

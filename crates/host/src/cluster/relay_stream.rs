@@ -22,7 +22,7 @@ use crate::net::{StallGuard, drain_until_closed};
 const RELAY_BYTES: usize = 16 * 1_024;
 /// A client that takes nothing for so long is given up. Longer than any limit of the owner's own, which comes first.
 const CLIENT_STALL: Duration = Duration::from_secs(300);
-/// How long one side may still talk after the other has said its last word, and how long a frame may take to end when this
+/// How long one side may still send after the other's last byte, and how long a frame may take to end when this
 /// node stops.
 const LAST_WORD_WAIT: Duration = Duration::from_secs(2);
 /// The same for a client that is sent away for a reason: it is told no more than what was on its way.
@@ -52,7 +52,7 @@ impl RelayCut {
         self.token.cancel();
     }
 
-    /// How long the client may still be told something.
+    /// How long something may still be sent to the client.
     fn wait(&self) -> Duration {
         match self.why.get() {
             Some(_) => CUT_WAIT,
@@ -101,7 +101,7 @@ where
             }
         }
     }
-    // The owner hears it in any case; there is nobody to tell that it could not be said.
+    // The owner is told in any case; there is nobody to report a failure to.
     let _ = timeout(LAST_WORD_WAIT, to_owner.shutdown()).await;
     drain_until_closed(&mut from_client.unsplit(to_client).into_inner()).await;
 }

@@ -23,10 +23,10 @@ use super::heartbeat::boot_now;
 use super::living_nodes::LivingNodes;
 use super::peer_dial::{DialError, dial};
 use super::peer_listener::PeerService;
-use super::relay::{Reached, RelayRefusal, Relays};
+use super::relay::{ClientRoute, RelayRefusal, Relays};
 use super::relay_stream::{RelayCut, pass_on};
 use super::space_directory::{NodeGone, RelayedClient, SpaceDirectory};
-use super::{NodeFingerprint, NodeId, PeerIdentity, PeerNode, SpacePlace, SpaceUnavailable};
+use super::{NodeFingerprint, NodeId, PeerIdentity, PeerNode, SpaceLocation, SpaceUnavailable};
 use crate::ServerLimits;
 use crate::kernel_queue::QueuedInput;
 use crate::net::ws::frame::{FrameDecoder, WsEvent, close};
@@ -35,7 +35,7 @@ use crate::net::{Admission, Link, SpaceHandle};
 /// A table of spaces and nodes.
 #[derive(Default)]
 struct TestDirectory {
-    places: Mutex<BTreeMap<String, SpacePlace>>,
+    places: Mutex<BTreeMap<String, SpaceLocation>>,
     living: Mutex<Vec<NodeFingerprint>>,
     heard: Arc<LivingNodes>,
     lookups: AtomicUsize,
@@ -43,7 +43,7 @@ struct TestDirectory {
 
 #[async_trait]
 impl SpaceDirectory for TestDirectory {
-    async fn locate(&self, space: &str) -> Result<SpacePlace, SpaceUnavailable> {
+    async fn locate(&self, space: &str) -> Result<SpaceLocation, SpaceUnavailable> {
         self.lookups.fetch_add(1, Ordering::SeqCst);
         let places = self.places.lock().unwrap();
         places.get(space).cloned().ok_or(SpaceUnavailable::Missing)
@@ -95,7 +95,7 @@ impl TestNode {
         }
     }
 
-    fn put(&self, space: &str, place: SpacePlace) {
+    fn put(&self, space: &str, place: SpaceLocation) {
         let mut places = self.directory.places.lock().unwrap();
         places.insert(space.to_owned(), place);
     }
@@ -106,7 +106,7 @@ impl TestNode {
         admission.set_ready(true);
         let (queue, inbox) = mpsc::channel(64);
         let handle = SpaceHandle::new(space, Arc::clone(&admission), queue);
-        self.put(space, SpacePlace::Here(handle));
+        self.put(space, SpaceLocation::Here(handle));
         TestSpace { inbox, admission }
     }
 
@@ -152,7 +152,7 @@ fn client() -> RelayedClient {
 async fn two_nodes(limits: ServerLimits) -> (TestNode, TestNode, TestSpace) {
     let (a, b) = (TestNode::start().await, TestNode::start().await);
     let red = b.put_here("red", limits);
-    a.put("red", SpacePlace::At(b.place.clone()));
+    a.put("red", SpaceLocation::At(b.place.clone()));
     a.trust(&[&a, &b]);
     b.trust(&[&a, &b]);
     (a, b, red)
@@ -170,7 +170,7 @@ struct RelayedEnd {
 impl RelayedEnd {
     async fn open(node: &TestNode, early: &[u8]) -> Self {
         let reached = node.relays.reach(&client()).await.unwrap();
-        let Reached::There(owner) = reached else {
+        let ClientRoute::There(owner) = reached else {
             panic!("the space is elsewhere");
         };
         let (socket, far) = duplex(1_024);
@@ -433,7 +433,7 @@ async fn a_stranger_is_sent_away_before_it_is_heard() {
 async fn a_node_that_was_published_after_the_last_look_is_let_in() {
     let (_a, b, mut red) = two_nodes(ServerLimits::default()).await;
     let late = TestNode::start().await;
-    late.put("red", SpacePlace::At(b.place.clone()));
+    late.put("red", SpaceLocation::At(b.place.clone()));
     assert_eq!(
         late.relays.reach(&client()).await.err(),
         Some(RelayRefusal::TryAgain)
@@ -453,7 +453,7 @@ async fn a_node_that_was_published_after_the_last_look_is_let_in() {
 async fn one_hop_and_no_more_then_the_client_may_try_again() {
     let (a, b, _red) = two_nodes(ServerLimits::default()).await;
     // Both believe that it is the other's.
-    b.put("red", SpacePlace::At(a.place.clone()));
+    b.put("red", SpaceLocation::At(a.place.clone()));
     let reached = a.relays.reach(&client()).await;
     assert_eq!(reached.err(), Some(RelayRefusal::TryAgain));
     let lookups = |node: &TestNode| node.directory.lookups.load(Ordering::SeqCst);

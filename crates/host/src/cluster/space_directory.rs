@@ -10,7 +10,7 @@ use futures_util::future::BoxFuture;
 use kernel::Role;
 use serde::{Deserialize, Serialize};
 
-use super::{ClusterNode, NodeFingerprint, NodeId, SpacePlace, SpaceUnavailable};
+use super::{ClusterNode, NodeFingerprint, NodeId, SpaceLocation, SpaceUnavailable};
 use crate::accounts::GrantedToken;
 use crate::net::Access;
 
@@ -21,7 +21,7 @@ pub(crate) type NodeGone = BoxFuture<'static, ()>;
 #[async_trait]
 pub(crate) trait SpaceDirectory: Send + Sync {
     /// Where a space is served from now on: it is taken if nobody has it.
-    async fn locate(&self, space: &str) -> Result<SpacePlace, SpaceUnavailable>;
+    async fn locate(&self, space: &str) -> Result<SpaceLocation, SpaceUnavailable>;
 
     /// The certificates of all nodes that live.
     async fn living_nodes(&self) -> Result<Vec<NodeFingerprint>, SpaceUnavailable>;
@@ -32,7 +32,7 @@ pub(crate) trait SpaceDirectory: Send + Sync {
 
 #[async_trait]
 impl SpaceDirectory for ClusterNode {
-    async fn locate(&self, space: &str) -> Result<SpacePlace, SpaceUnavailable> {
+    async fn locate(&self, space: &str) -> Result<SpaceLocation, SpaceUnavailable> {
         self.space(space).await
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Promises: nothing is asked of a space that nobody uses, unless a collector wants to know of it; looking at a space does not keep
 //! it loaded.
-//! Must not know: what is told.
+//! Must not know: what is measured.
 
 use std::sync::Arc;
 
@@ -45,11 +45,12 @@ pub(super) async fn tell_telemetry(node: Arc<ClusterShared>) {
     }
 }
 
-/// Those that something may be told of. Not as their users have them: one who looks is none.
+/// Those that may be measured. Not through handles that count as use: looking is not using.
 fn list_spaces(node: &ClusterShared, is_collected: bool) -> Vec<(Arc<Admission>, KernelQueue)> {
     let handles = lock(&node.handles);
-    let told = handles.values().filter(|handle| handle.is_on_demand());
-    let told = told.filter(|handle| is_collected || handle.is_used());
-    told.map(|handle| (Arc::clone(&handle.admission), handle.queue.clone()))
+    let measured = handles.values().filter(|handle| handle.is_on_demand());
+    let measured = measured.filter(|handle| is_collected || handle.is_used());
+    measured
+        .map(|handle| (Arc::clone(&handle.admission), handle.queue.clone()))
         .collect()
 }

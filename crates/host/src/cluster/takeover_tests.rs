@@ -22,7 +22,7 @@ use self::support::{
     NODE_VARIABLE, TestCluster, ask, config, connect, create_session, has_session, hear, join,
     poll, send, serve_handle, session, wait_until_here,
 };
-use super::{SpacePlace, SpaceUnavailable};
+use super::{SpaceLocation, SpaceUnavailable};
 
 /// Does nothing unless it is started by another test.
 #[tokio::test(flavor = "multi_thread")]
@@ -53,12 +53,12 @@ async fn a_space_is_loaded_where_it_is_wanted_and_named_elsewhere() {
         return; // the line that says so is written
     };
     let (a, b) = (cluster.node("a").await, cluster.node("b").await);
-    let Ok(SpacePlace::Here(handle)) = a.space("team").await else {
+    let Ok(SpaceLocation::Here(handle)) = a.space("team").await else {
         panic!("nobody else wants it");
     };
     let mut socket = connect(&serve_handle(&handle).await, "ann").await;
     create_session(&mut socket, 1).await;
-    let Ok(SpacePlace::At(owner)) = b.space("team").await else {
+    let Ok(SpaceLocation::At(owner)) = b.space("team").await else {
         panic!("the other node has it");
     };
     assert_eq!((owner.id, owner.name.as_str()), (a.id(), "a"));
@@ -67,7 +67,7 @@ async fn a_space_is_loaded_where_it_is_wanted_and_named_elsewhere() {
         b.space("nowhere").await,
         Err(SpaceUnavailable::Missing)
     ));
-    assert!(matches!(b.space("other").await, Ok(SpacePlace::Here(_))));
+    assert!(matches!(b.space("other").await, Ok(SpaceLocation::Here(_))));
     assert_eq!(
         (a.names(), b.names()),
         (vec!["team".to_owned()], vec!["other".to_owned()])
@@ -80,13 +80,13 @@ async fn a_space_is_loaded_where_it_is_wanted_and_named_elsewhere() {
     let mut socket = connect(&serve_handle(&handle).await, "ann").await;
     assert!(has_session(&mut socket, 1).await);
     assert!(!has_session(&mut socket, 2).await);
-    assert!(matches!(a.space("team").await, Ok(SpacePlace::At(owner)) if owner.id == b.id()));
+    assert!(matches!(a.space("team").await, Ok(SpaceLocation::At(owner)) if owner.id == b.id()));
     // A node that drains takes nothing.
     b.drain().await.unwrap();
     b.give_all_back().await;
     assert_eq!(cluster.holder("team"), None);
     assert!(
-        matches!(b.space("team").await, Ok(SpacePlace::At(taker)) if taker.id == a.id()),
+        matches!(b.space("team").await, Ok(SpaceLocation::At(taker)) if taker.id == a.id()),
         "another takes it for whoever comes"
     );
     assert_eq!(cluster.holder("team"), None);
@@ -245,7 +245,7 @@ async fn a_database_that_stays_away_silences_a_node_until_it_is_back() {
     create_session(&mut socket, 2).await;
     assert!(has_session(&mut socket, 1).await);
     assert_eq!(cluster.ask(epoch), before, "it went on under its lease");
-    assert!(matches!(b.space("team").await, Ok(SpacePlace::At(owner)) if owner.id == a.id()));
+    assert!(matches!(b.space("team").await, Ok(SpaceLocation::At(owner)) if owner.id == a.id()));
 }
 
 /// A process that stops between two packets of a transaction keeps the lease locked.

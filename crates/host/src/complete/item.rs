@@ -13,7 +13,7 @@ const PART: &str = "compositor/part";
 /// The key of an item's description. VS Code reads the same from plain keys of the attachment.
 pub(super) const ABOUT: &str = "compositor/about";
 
-/// The kind of an item that is a word of a command and nothing by itself.
+/// The kind of an item that is an argument of a command and nothing by itself.
 pub(super) const ARGUMENT: &str = "argument";
 
 /// Endings of pictures' names; their real type is determined when they are opened.

@@ -4,7 +4,7 @@ mod item;
 mod of_agent;
 
 use compositor::command::agent::AgentCommands;
-use kernel::{Complete, Completed};
+use kernel::{CompletionAnswer, CompletionTask};
 use serde_json::Value;
 use workspace::ClientPluginCopy;
 pub use workspace::completion::Completer;
@@ -13,25 +13,25 @@ use workspace::discovery::Discovered;
 
 pub(crate) use of_agent::suggestions;
 
-/// Answers a request, with what clients brought along and what its agent can be told to do. Blocks.
+/// Answers a request, with the plugins of clients and the commands of the agent. Blocks.
 pub fn completions(
     completer: &Completer,
-    complete: Complete,
+    complete: CompletionTask,
     brought: Vec<ClientPluginCopy>,
     agent_commands: AgentCommands,
-) -> Completed {
+) -> CompletionAnswer {
     let request = CompletionRequest {
         brought,
         working_directories: complete.working_directories,
-        switched_off: complete.place.switched_off,
+        switched_off: complete.context.switched_off,
         text: complete.text,
         offset: complete.offset,
         contexts: complete.contexts,
         agent_commands,
     };
     match completer.complete(&request, item::completion_item) {
-        Ok(items) => Completed::Items(items),
-        Err(OffsetOutsideText) => Completed::OutsideText,
+        Ok(items) => CompletionAnswer::Items(items),
+        Err(OffsetOutsideText) => CompletionAnswer::OutsideText,
     }
 }
 

@@ -10,10 +10,10 @@ use workspace::discovery::discover;
 
 use super::*;
 
-fn request(roots: &[&Path], text: &str) -> Complete {
+fn request(roots: &[&Path], text: &str) -> CompletionTask {
     let uri = |root: &&Path| wire::file_uri::uri_of(root.as_os_str().as_bytes());
-    Complete {
-        place: kernel::MessagePlace::default(),
+    CompletionTask {
+        context: kernel::MessageContext::default(),
         working_directories: roots.iter().map(uri).collect(),
         text: text.to_owned(),
         offset: text.encode_utf16().count() as u64,
@@ -27,9 +27,9 @@ fn write(root: &Path, path: &str, text: &str) {
     fs::write(path, text).unwrap();
 }
 
-fn items_of(completer: &Completer, request: Complete) -> Vec<Value> {
+fn items_of(completer: &Completer, request: CompletionTask) -> Vec<Value> {
     match completions(completer, request, Vec::new(), AgentCommands::default()) {
-        Completed::Items(items) => items,
+        CompletionAnswer::Items(items) => items,
         other => panic!("{other:?}"),
     }
 }
@@ -268,7 +268,7 @@ fn text_without_a_token_has_no_completions() {
     beyond.offset = 3;
     assert_eq!(
         completions(&completer, beyond, Vec::new(), AgentCommands::default()),
-        Completed::OutsideText
+        CompletionAnswer::OutsideText
     );
     let nowhere = items_of(&completer, request(&[], "/comp"));
     assert_eq!(inserted(&nowhere), ["/compact "]);
@@ -344,7 +344,7 @@ fn ag_28_commands_of_the_agent_are_completed_whole() {
             commands.clone(),
         );
         match completed {
-            Completed::Items(items) => items,
+            CompletionAnswer::Items(items) => items,
             other => panic!("{other:?}"),
         }
     };

@@ -132,23 +132,23 @@ pub(super) fn random_bytes<const N: usize>() -> Result<[u8; N], getrandom::Error
 }
 
 /// A name without the space around it, if it may be one.
-pub fn check_name(name: &str) -> Result<String, BadName> {
+pub fn check_name(name: &str) -> Result<String, DeviceNameError> {
     let name = name.trim();
     if name.is_empty() {
-        return Err(BadName::Empty);
+        return Err(DeviceNameError::Empty);
     }
     if name.chars().count() > NAME_CHARS_MAX {
-        return Err(BadName::TooLong);
+        return Err(DeviceNameError::TooLong);
     }
     match name.chars().find(|c| is_misleading(*c)) {
-        Some(found) => Err(BadName::Character(found)),
+        Some(found) => Err(DeviceNameError::Character(found)),
         None => Ok(name.to_owned()),
     }
 }
 
-/// Why a name is none.
+/// Why a name is not valid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum BadName {
+pub enum DeviceNameError {
     #[error("the name of a device is empty; give it one, such as \"phone\"")]
     Empty,
     #[error(

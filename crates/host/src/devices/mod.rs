@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use wire::Timestamp;
 
 pub use codes::{CodeGrant, CodePurpose};
-pub use device::{BadName, Device, DeviceId, DeviceScope, DeviceToken, check_name};
+pub use device::{Device, DeviceId, DeviceNameError, DeviceScope, DeviceToken, check_name};
 use device::{SecretDigest, StoredDevice, make_unique};
 pub use file::DevicesError;
 
@@ -79,7 +79,7 @@ pub enum PairError {
     #[error("this code is for the user of this machine who ran `greenroom open`")]
     OtherUser,
     #[error(transparent)]
-    BadName(#[from] BadName),
+    BadName(#[from] DeviceNameError),
     #[error(
         "{DEVICES_MAX} devices are paired, which is the most there can be; `greenroom devices revoke NAME` signs one out"
     )]
@@ -247,7 +247,7 @@ impl Devices {
         let Some(device) = digest.and_then(|digest| state.by_digest.remove(&digest)) else {
             return Revocation::Unknown;
         };
-        // Before the disk: whoever wants a device out wants it out now, even if the disk is full.
+        // Before the disk: a device is signed out at once, even if the disk is full.
         device.revoked.cancel();
         let all = state.to_stored();
         drop(state);

@@ -1,4 +1,4 @@
-//! What agents are told and asked outside of turns: settings, tokens, chats that left memory.
+//! Calls of agents outside of turns: settings, tokens, chats that left memory.
 //!
 //! Promises: a token is in the memory of the agent it was brought for, and nowhere else; it is taken back when its time is over.
 //! Must not know: what an agent makes of it.
@@ -17,9 +17,9 @@ use crate::changes;
 
 /// Which tokens agents were handed, by agent, principal and resource, and what ends those that were brought with a time.
 #[derive(Default)]
-pub(super) struct HandedTokens(HashMap<(String, Option<String>, String), Option<AbortHandle>>);
+pub(super) struct DeliveredTokens(HashMap<(String, Option<String>, String), Option<AbortHandle>>);
 
-impl HandedTokens {
+impl DeliveredTokens {
     /// Those whose time is not over.
     fn drop_ended(&mut self) {
         let is_over =
@@ -57,7 +57,7 @@ impl Effects {
     /// A client changed settings of a session.
     pub(crate) fn tell_settings(&self, session: &ChannelUri, provider: &str, values: &Object) {
         match self.agent(provider) {
-            Some(agent) => agent.settings_changed(session.as_str(), values),
+            Some(agent) => agent.receive_settings(session.as_str(), values),
             None => tracing::debug!(
                 "settings changed in a session whose agent is not configured any more; no agent is told"
             ),
@@ -67,7 +67,7 @@ impl Effects {
     /// A client named the session of a chat.
     pub(crate) fn tell_title(&self, chat: &ChannelUri, provider: &str, title: &str) {
         match self.agent(provider) {
-            Some(agent) => agent.title_changed(chat.as_str(), title),
+            Some(agent) => agent.receive_title(chat.as_str(), title),
             None => tracing::debug!(
                 "a title changed in a session whose agent is not configured any more; no agent is told"
             ),
@@ -78,7 +78,7 @@ impl Effects {
     pub(crate) fn request_mcp(&self, request: &McpServerRequest) {
         match self.agent(&request.provider) {
             Some(agent) => {
-                agent.mcp_requested(request.session.as_str(), &request.id, request.request)
+                agent.handle_mcp_request(request.session.as_str(), &request.id, request.request)
             }
             None => tracing::debug!(
                 "a request about an MCP server is dropped: the agent of its session is not configured any more"
@@ -105,7 +105,7 @@ impl Effects {
             earlier.abort();
         }
         handed.drop_ended();
-        agent.authenticated(principal.as_deref(), &resource, &brought.token.0);
+        agent.receive_token(principal.as_deref(), &resource, &brought.token.0);
         if brought.token.0.is_empty() {
             return; // it was taken back
         }
@@ -116,7 +116,7 @@ impl Effects {
         let (provider, arrivals) = (of.0.clone(), self.arrivals.clone());
         let end = tokio::spawn(async move {
             tokio::time::sleep(Duration::from_secs(seconds)).await;
-            agent.authenticated(principal.as_deref(), &resource, "");
+            agent.receive_token(principal.as_deref(), &resource, "");
             let ended = Input::TokenEnded {
                 provider,
                 principal,
@@ -140,7 +140,7 @@ impl Effects {
                 end.abort();
             }
             if let Some(agent) = self.agent(&provider) {
-                agent.authenticated(Some(principal), &resource, "");
+                agent.receive_token(Some(principal), &resource, "");
             }
         }
     }
@@ -180,7 +180,7 @@ mod tests {
                 token: TokenText("t".to_owned()),
                 expires_in_s: Some(60),
             });
-            // It has ended when the kernel hears of it, or is about to.
+            // It has ended before the kernel gets this, or is about to.
             assert!(host.arrivals.recv().await.is_some());
             let handed = &host.effects.handed_tokens.0;
             assert_eq!(handed.len(), 1);

@@ -25,11 +25,11 @@ struct Recorder {
 }
 
 impl Recorder {
-    fn hear(&self, what: String) {
+    fn record(&self, what: String) {
         self.heard.lock().unwrap().push(what);
     }
 
-    fn heard(&self) -> Vec<String> {
+    fn take_records(&self) -> Vec<String> {
         std::mem::take(&mut self.heard.lock().unwrap())
     }
 
@@ -68,7 +68,7 @@ impl Agent for Shared {
     }
 
     fn setting_values(&self, conversation: &str, property: &str) -> Vec<SettingValue> {
-        self.0.hear(format!("values {conversation} {property}"));
+        self.0.record(format!("values {conversation} {property}"));
         let value = |value: Value, description: Option<&str>| SettingValue {
             value,
             label: "Label".to_owned(),
@@ -81,23 +81,23 @@ impl Agent for Shared {
         ]
     }
 
-    fn settings_changed(&self, conversation: &str, config: &Object) {
+    fn receive_settings(&self, conversation: &str, config: &Object) {
         self.0
-            .hear(format!("settings {conversation} {}", json!(config)));
+            .record(format!("settings {conversation} {}", json!(config)));
     }
 
-    fn title_changed(&self, chat: &str, title: &str) {
-        self.0.hear(format!("title {chat} {title}"));
+    fn receive_title(&self, chat: &str, title: &str) {
+        self.0.record(format!("title {chat} {title}"));
     }
 
-    fn authenticated(&self, principal: Option<&str>, resource: &str, token: &str) {
+    fn receive_token(&self, principal: Option<&str>, resource: &str, token: &str) {
         let of = principal.map(|name| format!(" of {name}"));
         let of = of.unwrap_or_default();
-        self.0.hear(format!("token{of} {resource} {token:?}"));
+        self.0.record(format!("token{of} {resource} {token:?}"));
     }
 
     fn unload_chat(&self, chat: &str) {
-        self.0.hear(format!("unload {chat}"));
+        self.0.record(format!("unload {chat}"));
     }
 
     async fn open(&self, _: SessionFacts) -> Result<Box<dyn AgentSession>, AgentError> {
@@ -194,9 +194,9 @@ async fn all_tokens_that_a_principal_brought_go_with_them() {
             ..token("theirs", ends)
         });
     }
-    recorder.heard();
+    recorder.take_records();
     host.effects.forget_tokens("ann");
-    let mut heard = recorder.heard();
+    let mut heard = recorder.take_records();
     heard.sort();
     assert_eq!(
         heard,
@@ -206,7 +206,11 @@ async fn all_tokens_that_a_principal_brought_go_with_them() {
         ]
     );
     pass_s(40).await;
-    assert_eq!(recorder.heard(), [""; 0], "nothing of hers ends again");
+    assert_eq!(
+        recorder.take_records(),
+        [""; 0],
+        "nothing of hers ends again"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -215,17 +219,17 @@ async fn tokens_settings_and_idle_chats_reach_the_agent() {
     host.effects.authenticate(token("one", Some(60)));
     host.effects.authenticate(token("two", Some(90)));
     assert_eq!(
-        recorder.heard(),
+        recorder.take_records(),
         ["token https://r \"one\"", "token https://r \"two\""]
     );
     pass_s(70).await;
     assert_eq!(
-        recorder.heard(),
+        recorder.take_records(),
         [""; 0],
         "the first one does not end the second"
     );
     pass_s(30).await;
-    assert_eq!(recorder.heard(), ["token https://r \"\""]);
+    assert_eq!(recorder.take_records(), ["token https://r \"\""]);
     // Another one's is another token, with an end of its own (H-318).
     host.effects.authenticate(token("mine", Some(60)));
     let of_ann = ClientToken {
@@ -233,17 +237,17 @@ async fn tokens_settings_and_idle_chats_reach_the_agent() {
         ..token("hers", Some(30))
     };
     host.effects.authenticate(of_ann);
-    recorder.heard();
+    recorder.take_records();
     pass_s(40).await;
-    assert_eq!(recorder.heard(), ["token of ann https://r \"\""]);
+    assert_eq!(recorder.take_records(), ["token of ann https://r \"\""]);
     pass_s(30).await;
-    assert_eq!(recorder.heard(), ["token https://r \"\""]);
+    assert_eq!(recorder.take_records(), ["token https://r \"\""]);
     host.effects.authenticate(token("three", Some(60)));
     host.effects.authenticate(token("", None));
-    recorder.heard();
+    recorder.take_records();
     pass_s(100).await;
     assert_eq!(
-        recorder.heard(),
+        recorder.take_records(),
         [""; 0],
         "what was taken back does not end again"
     );
@@ -253,7 +257,7 @@ async fn tokens_settings_and_idle_chats_reach_the_agent() {
     host.effects.tell_title(&uri("ahp-chat:/c"), PROVIDER, "T");
     host.effects.unload_chat(&uri("ahp-chat:/c"));
     assert_eq!(
-        recorder.heard(),
+        recorder.take_records(),
         [
             "settings x:/s {\"a\":1}",
             "title ahp-chat:/c T",
@@ -289,7 +293,10 @@ async fn values_of_a_setting_are_texts_with_labels() {
             _ => assert!(values.unwrap_err().0.contains("no agent `other`")),
         }
     }
-    assert_eq!(recorder.heard(), ["values x:/s mode", "values  mode"]);
+    assert_eq!(
+        recorder.take_records(),
+        ["values x:/s mode", "values  mode"]
+    );
 }
 
 #[tokio::test]

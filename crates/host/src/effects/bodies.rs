@@ -11,8 +11,8 @@ use std::sync::Arc;
 use agent_api::{Agent, AgentEvent, ModelCall};
 use kernel::bodies::{detach_from_event, fill_event};
 use kernel::{
-    Answer, ChannelId, Compose, Fetch, Fetched, Limits, MessageCheck, Query, Record, Submission,
-    UnstoredBody, WorkFailed,
+    Answer, ChannelId, ComposeTask, FetchTask, FetchedContent, Limits, MessageCheck, Query, Record,
+    Submission, UnstoredBody, WorkFailed,
 };
 use serde_json::Value;
 use tokio::sync::Semaphore;
@@ -81,9 +81,12 @@ impl Bodies {
 
     /// Reads no file of a directory that sessions may not work in.
     #[must_use]
-    pub(crate) fn confined_to(mut self, confinement: Confinement) -> Self {
+    pub(crate) fn with_confinement(mut self, confinement: Confinement) -> Self {
         let shared = Arc::make_mut(&mut self.shared);
-        shared.discovery = shared.discovery.clone().confined_to(confinement.clone());
+        shared.discovery = shared
+            .discovery
+            .clone()
+            .with_confinement(confinement.clone());
         shared.confinement = confinement;
         self
     }
@@ -127,9 +130,9 @@ impl Bodies {
     /// Content for a client, encoded.
     pub(crate) async fn fetch(
         &self,
-        fetch: Fetch,
+        fetch: FetchTask,
         journal: &JournalHandle,
-    ) -> Result<Fetched, WorkFailed> {
+    ) -> Result<FetchedContent, WorkFailed> {
         let digest = fetch.digest;
         let content_type = match journal.read(Query::ContentType { digest }).await {
             Ok(Answer::ContentType(content_type)) => content_type,
@@ -153,7 +156,7 @@ impl Bodies {
     /// Composes a message: its parts, commands and mentions.
     pub(crate) async fn compose_message(
         &self,
-        compose: Compose,
+        compose: ComposeTask,
         entity_kinds: BTreeSet<String>,
         agent: Option<Arc<dyn Agent>>,
     ) -> Result<Box<Submission>, WorkFailed> {
@@ -296,19 +299,19 @@ impl Bodies {
 /// The commands and skills that a message may name.
 pub(super) fn known_names(
     (discovery, plugins): (&DiscoveryCache, &ClientPlugins),
-    compose: &Compose,
+    compose: &ComposeTask,
     agent: Option<&dyn Agent>,
     entity_kinds: BTreeSet<String>,
 ) -> KnownNames {
     let found = discovery.get_enabled(
         &compose.working_directories,
-        &plugins.searched_plugins(&compose.place.session),
-        &compose.place.switched_off,
+        &plugins.searched_plugins(&compose.context.session),
+        &compose.context.switched_off,
     );
     let skills = found.skills.iter().filter(|skill| skill.is_for_users());
     let mut catalogue = found.catalogue.clone();
     let directories = &compose.working_directories;
-    catalogue.add_agent_commands(&commands_of(agent, &compose.place, directories));
+    catalogue.add_agent_commands(&commands_of(agent, &compose.context, directories));
     KnownNames {
         catalogue,
         skills: skills.map(|skill| skill.name.clone()).collect(),

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use compositor::command::agent::AgentCommands;
-use kernel::{Complete, Completed, Input, Ticket, WorkFailed};
+use kernel::{CompletionAnswer, CompletionTask, Input, Ticket, WorkFailed};
 use serde_json::Value;
 use tokio::sync::Semaphore;
 use workspace::ClientPluginCopy;
@@ -35,10 +35,10 @@ impl Completions {
 
     async fn look_up(
         &self,
-        complete: Complete,
+        complete: CompletionTask,
         brought: Vec<ClientPluginCopy>,
         agent_commands: AgentCommands,
-    ) -> Result<Completed, WorkFailed> {
+    ) -> Result<CompletionAnswer, WorkFailed> {
         let failed = || WorkFailed("completions cannot be looked up now".to_owned());
         let permit = Arc::clone(&self.permits).acquire_owned().await;
         let _permit = permit.map_err(|_| failed())?;
@@ -53,19 +53,19 @@ impl Completions {
 }
 
 impl Effects {
-    pub(crate) fn complete(&self, ticket: Ticket, complete: Complete) {
+    pub(crate) fn complete(&self, ticket: Ticket, complete: CompletionTask) {
         let (completions, arrivals) = (self.completions.clone(), self.arrivals.clone());
-        let agent = self.agent(&complete.place.provider);
+        let agent = self.agent(&complete.context.provider);
         let brought = self
             .bodies
             .plugins()
-            .searched_plugins(&complete.place.session);
+            .searched_plugins(&complete.context.session);
         tokio::spawn(async move {
             let directories = &complete.working_directories;
-            let commands = commands_of(agent.as_deref(), &complete.place, directories);
+            let commands = commands_of(agent.as_deref(), &complete.context, directories);
             let of_agent = match &agent {
                 Some(agent) => {
-                    let facts = facts_of(&complete.place, directories);
+                    let facts = facts_of(&complete.context, directories);
                     suggestions(&**agent, &facts, &complete.text, complete.offset).await
                 }
                 None => Vec::new(),
@@ -78,13 +78,13 @@ impl Effects {
 }
 
 /// What the agent suggests comes first: it is asked only for what nobody else knows.
-fn with_more(completed: Completed, mut of_agent: Vec<Value>) -> Completed {
+fn with_more(completed: CompletionAnswer, mut of_agent: Vec<Value>) -> CompletionAnswer {
     match completed {
-        Completed::Items(items) => {
+        CompletionAnswer::Items(items) => {
             of_agent.extend(items);
             of_agent.truncate(SUGGESTIONS_MAX);
-            Completed::Items(of_agent)
+            CompletionAnswer::Items(of_agent)
         }
-        Completed::OutsideText => Completed::OutsideText,
+        CompletionAnswer::OutsideText => CompletionAnswer::OutsideText,
     }
 }

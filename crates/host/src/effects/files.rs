@@ -9,7 +9,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use kernel::{
-    FileAnswer, FileRefusal, FileTask, Input, Ticket, WantedAccess, WhichResource, WhyRefused,
+    FileAnswer, FileRefusal, FileRefusalReason, FileTask, Input, ResourceOperand, Ticket,
+    WantedAccess,
 };
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
@@ -79,7 +80,7 @@ impl ClientFileAccess {
         work: impl FnOnce(&Self) -> Result<T, FileRefusal> + Send + 'static,
     ) -> Result<T, FileRefusal> {
         let failed = |message: String| FileRefusal {
-            why: WhyRefused::Failed,
+            why: FileRefusalReason::Failed,
             message,
         };
         let permits = match kind {
@@ -186,7 +187,7 @@ impl ClientFileAccess {
             Err(ResourceError::Outside { path, .. }) => {
                 return Err(FileRefusal {
                     // Asking again would change nothing.
-                    why: WhyRefused::Denied(None),
+                    why: FileRefusalReason::Denied(None),
                     message: format!(
                         "{path} is not granted: add it to `resource_grants` in the host's configuration, or its directory to \
                          `workspaces`"
@@ -250,7 +251,7 @@ fn encode_answer(value: &Value, bytes_max: usize) -> Result<FileAnswer, FileRefu
 
 fn too_large(what: &str, bytes_max: usize) -> FileRefusal {
     FileRefusal {
-        why: WhyRefused::Failed,
+        why: FileRefusalReason::Failed,
         message: format!(
             "{what} does not fit into a message of {bytes_max} bytes (`message_out_bytes`)"
         ),
@@ -262,7 +263,7 @@ fn body_of(params: &ResourceWriteParams) -> Result<Vec<u8>, FileRefusal> {
     match params.encoding {
         ContentEncoding::Utf8 => Ok(params.data.clone().into_bytes()),
         ContentEncoding::Base64 => STANDARD.decode(&params.data).map_err(|_| FileRefusal {
-            why: WhyRefused::Invalid,
+            why: FileRefusalReason::Invalid,
             message: "`data` is not base64, though `encoding` says so".to_owned(),
         }),
     }
@@ -314,29 +315,31 @@ fn resolved(facts: ResourceFacts) -> Value {
 /// Which kind of refusal an error is.
 pub(super) fn refusal(error: &ResourceError, call: Option<&ResourceCall>) -> FileRefusal {
     let why = match error {
-        ResourceError::NotFound { .. } | ResourceError::BrokenLink { .. } => WhyRefused::NotFound,
+        ResourceError::NotFound { .. } | ResourceError::BrokenLink { .. } => {
+            FileRefusalReason::NotFound
+        }
         ResourceError::Outside { needs, .. } => {
             let write = *needs == ResourceAccess::Write;
             // Of two resources only the second is written, unless one is moved away.
             let of = match (call, write) {
-                (Some(ResourceCall::Copy(_)), true) => WhichResource::Second,
+                (Some(ResourceCall::Copy(_)), true) => ResourceOperand::Second,
                 (Some(ResourceCall::Move(params)), _) if !is_first(error, &params.source) => {
-                    WhichResource::Second
+                    ResourceOperand::Second
                 }
-                _ => WhichResource::First,
+                _ => ResourceOperand::First,
             };
-            WhyRefused::Denied(Some(WantedAccess { of, write }))
+            FileRefusalReason::Denied(Some(WantedAccess { of, write }))
         }
         ResourceError::HostOwned { .. }
         | ResourceError::IsRoot { .. }
-        | ResourceError::PermissionDenied { .. } => WhyRefused::Denied(None),
-        ResourceError::AlreadyExists { .. } => WhyRefused::AlreadyExists,
+        | ResourceError::PermissionDenied { .. } => FileRefusalReason::Denied(None),
+        ResourceError::AlreadyExists { .. } => FileRefusalReason::AlreadyExists,
         ResourceError::EtagMismatch { .. }
         | ResourceError::Changed { .. }
         | ResourceError::LeftAside { .. }
         | ResourceError::DestinationChanged { .. }
         | ResourceError::ReplacedAside { .. }
-        | ResourceError::NotRemoved { .. } => WhyRefused::Conflict,
+        | ResourceError::NotRemoved { .. } => FileRefusalReason::Conflict,
         ResourceError::NotLocal { .. }
         | ResourceError::IsDirectory { .. }
         | ResourceError::NotADirectory { .. }
@@ -344,7 +347,7 @@ pub(super) fn refusal(error: &ResourceError, call: Option<&ResourceCall>) -> Fil
         | ResourceError::NotEmpty { .. }
         | ResourceError::BeyondEnd { .. }
         | ResourceError::InvalidGlob { .. }
-        | ResourceError::Nested { .. } => WhyRefused::Invalid,
+        | ResourceError::Nested { .. } => FileRefusalReason::Invalid,
         ResourceError::TooManyEntries { .. }
         | ResourceError::TreeTooLarge { .. }
         | ResourceError::TooManyDirectories { .. }
@@ -354,7 +357,7 @@ pub(super) fn refusal(error: &ResourceError, call: Option<&ResourceCall>) -> Fil
         | ResourceError::Appended { .. }
         | ResourceError::Moving { .. }
         | ResourceError::Unconfined
-        | ResourceError::System { .. } => WhyRefused::Failed,
+        | ResourceError::System { .. } => FileRefusalReason::Failed,
     };
     FileRefusal {
         why,

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use agent_api::{
-    AgentEvent, CallEnd, CallEstimate, CallId, CallKind, CallPermit, CallUse, ClientFileCall,
+    AgentEvent, CallEnd, CallEstimate, CallId, CallKind, CallPermit, CallUsage, ClientFileCall,
     ClientFileFailure, ClientFileReply, HostServices, Lowering, ModelCall, ModelOutput, PastTurn,
     StoreError, TerminalOffer, TurnOver, UserMessage,
 };
@@ -111,7 +111,7 @@ impl EventReceiver for KernelSink {
         }
         throttle.events = throttle.events.wrapping_add(1);
         if !self.services.may_act().await {
-            return Err(TurnOver); // it is shown as interrupted by whoever has the space now
+            return Err(TurnOver); // the node that has the space now shows it as interrupted
         }
         if let (AgentEvent::Usage(usage), Some(budget)) = (&event, &self.budget)
             && let Err(error) = budget.record_usage(usage).await
@@ -124,7 +124,7 @@ impl EventReceiver for KernelSink {
             changes.before(&event).await;
         }
         if let Some(telemetry) = &self.services.telemetry {
-            telemetry.hear(self.run, &event);
+            telemetry.observe_event(self.run, &event);
         }
         let (run, may_join) = (self.run, self.may_join);
         let held = self.streams.hold(run, event, may_join, Instant::now());
@@ -293,7 +293,7 @@ impl HostServices for KernelSink {
         }
     }
 
-    async fn settle_call(&self, used: CallUse) {
+    async fn settle_call(&self, used: CallUsage) {
         if let Some(budget) = &self.budget
             && let Err(error) = budget.settle_call(used).await
         {

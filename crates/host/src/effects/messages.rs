@@ -18,14 +18,14 @@ use super::resources::ResourceReader;
 use super::sources::HostSources;
 use super::transcript;
 use crate::blobs::Blobs;
-use crate::frozen::{self, Frozen};
+use crate::frozen::{self, FrozenReference};
 use crate::journal::JournalHandle;
 
 /// Attachments without a part type of their own, chats among them.
 const CHAT_KIND: &str = "ahp-attachment";
 
 /// Reads messages for the agents of one turn.
-pub(crate) struct Messages {
+pub(crate) struct TurnMessages {
     pub journal: JournalHandle,
     pub blobs: Arc<dyn Blobs>,
     pub sources: Arc<Mutex<HostSources>>,
@@ -35,7 +35,7 @@ pub(crate) struct Messages {
     pub now: Timestamp,
 }
 
-impl Messages {
+impl TurnMessages {
     /// The messages of some turns, by turn.
     pub(crate) async fn read_turns(
         &self,
@@ -126,7 +126,7 @@ impl Messages {
     }
 }
 
-impl Messages {
+impl TurnMessages {
     /// What was said in chats that messages refer to and that were not read before, by part.
     async fn read_transcripts(&self, stored: &[StoredMessage]) -> BTreeMap<String, Resolved> {
         let mut transcripts = BTreeMap::new();
@@ -193,7 +193,7 @@ impl ReferenceResolver<'_> {
             None => resolve(part, self.sources, &InlineLimits::default())?,
         };
         match frozen::store(&resolved, self.blobs, self.now) {
-            Ok(Frozen { json, digest }) => self.records.push(FrozenRecord {
+            Ok(FrozenReference { json, digest }) => self.records.push(FrozenRecord {
                 part_id: part_id.to_owned(),
                 json,
                 digest,

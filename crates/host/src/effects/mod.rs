@@ -33,14 +33,14 @@ use std::sync::Arc;
 use agent_api::{Agent, AgentError, AgentReply, SessionFacts};
 use agents::sink::PendingReplies;
 use kernel::{
-    Batch, ChangesInput, ChangesetOperation, ChangesetPlace, Compose, Fetch, Input, MessageCheck,
-    Query, ReadFailed, Rendered, RunId, Ticket, TurnRun, UnstoredBody,
+    Batch, ChangesInput, ChangesetOperation, ChangesetTarget, ComposeTask, FetchTask, Input,
+    MessageCheck, Query, ReadFailed, Rendered, RunId, Ticket, TurnRun, UnstoredBody,
 };
 use tokio::task::AbortHandle;
 use wire::{ChannelUri, Timestamp};
 use workspace::ResourceFiles;
 
-use agent_words::HandedTokens;
+use agent_words::DeliveredTokens;
 pub(crate) use bodies::Bodies;
 use complete::Completions;
 pub(crate) use files::ClientFileAccess;
@@ -75,8 +75,8 @@ pub(crate) struct Effects {
     watches: Watches,
     /// What may change of the agents; nothing if absent.
     pub roster: Option<Arc<AgentRoster>>,
-    runs: HashMap<RunId, Running>,
-    handed_tokens: HandedTokens,
+    runs: HashMap<RunId, RunningAgent>,
+    handed_tokens: DeliveredTokens,
     /// Who asks clients about their files.
     pub asker: ClientAsker,
     computing: Computing,
@@ -85,7 +85,7 @@ pub(crate) struct Effects {
 }
 
 /// A turn that runs, and the replies its agent waits for.
-struct Running {
+struct RunningAgent {
     task: AbortHandle,
     replies: PendingReplies,
 }
@@ -94,13 +94,13 @@ struct Running {
 const CREATION_PARTS: i64 = 3;
 
 async fn tell_creation(arrivals: &KernelQueue, session: &ChannelUri, done: i64, message: &str) {
-    let told = ChangesInput::CreationAt {
+    let progress = ChangesInput::CreationAt {
         session: session.clone(),
         done,
         total: CREATION_PARTS,
         message: message.to_owned(),
     };
-    send(arrivals, Input::Changes(told)).await;
+    send(arrivals, Input::Changes(progress)).await;
 }
 
 impl Effects {
@@ -131,7 +131,7 @@ impl Effects {
             roster: None,
             worktree_dir: None,
             runs: HashMap::new(),
-            handed_tokens: HandedTokens::default(),
+            handed_tokens: DeliveredTokens::default(),
             asker,
             computing,
         }
@@ -151,7 +151,7 @@ impl Effects {
         });
     }
 
-    pub(crate) fn fetch(&self, ticket: Ticket, fetch: Fetch) {
+    pub(crate) fn fetch(&self, ticket: Ticket, fetch: FetchTask) {
         let (journal, bodies) = (self.journal.clone(), self.bodies.clone());
         let arrivals = self.arrivals.clone();
         tokio::spawn(async move {
@@ -174,10 +174,10 @@ impl Effects {
         });
     }
 
-    pub(crate) fn compose(&self, ticket: Ticket, compose: Compose) {
+    pub(crate) fn compose(&self, ticket: Ticket, compose: ComposeTask) {
         let (store, arrivals) = (self.bodies.clone(), self.arrivals.clone());
         let entity_kinds = self.services.entities.kinds();
-        let agent = self.agent(&compose.place.provider);
+        let agent = self.agent(&compose.context.provider);
         tokio::spawn(async move {
             let composed = store.compose_message(compose, entity_kinds, agent).await;
             send(&arrivals, Input::Composed { ticket, composed }).await;
@@ -198,8 +198,8 @@ impl Effects {
         });
     }
 
-    /// Computes a changeset for whoever looks at it.
-    pub(crate) fn compute_changeset(&self, place: ChangesetPlace) {
+    /// Computes a changeset for its watchers.
+    pub(crate) fn compute_changeset(&self, place: ChangesetTarget) {
         let (bodies, journal) = (self.bodies.clone(), self.journal.clone());
         let arrivals = self.arrivals.clone();
         self.computing.start(place, bodies, journal, arrivals);
@@ -364,7 +364,7 @@ impl Effects {
             Arc::clone(&self.streams),
         ));
         let task = task.abort_handle();
-        self.runs.insert(run, Running { task, replies });
+        self.runs.insert(run, RunningAgent { task, replies });
     }
 
     /// Clients know a call by this id.

@@ -16,7 +16,7 @@ impl Effects {
                 ));
                 return send(&arrivals, Input::ModelsChanged { ticket, changed }).await;
             };
-            // The kernel hears of changes in the order in which they were made.
+            // The kernel gets changes in the order in which they were made.
             let _order = roster.lock().await;
             let changing = std::sync::Arc::clone(&roster);
             let changed = tokio::task::spawn_blocking(move || changing.change(change)).await;

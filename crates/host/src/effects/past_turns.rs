@@ -6,13 +6,13 @@ use agent_api::{AgentError, PastTurn};
 use kernel::HistoryAt;
 
 use super::history;
-use super::messages::Messages;
+use super::messages::TurnMessages;
 use crate::journal::JournalHandle;
 
 /// Reads them, oldest first.
 pub(super) async fn read(
     journal: &JournalHandle,
-    messages: &Messages,
+    messages: &TurnMessages,
     at: &HistoryAt,
 ) -> Result<Vec<PastTurn>, AgentError> {
     let past = history::read(journal, at).await?;

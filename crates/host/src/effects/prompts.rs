@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use agent_api::Agent;
 use compositor::command::PromptUse;
-use kernel::{Compose, WorkFailed};
+use kernel::{ComposeTask, WorkFailed};
 use serde_json::Value;
 
 use super::Bodies;
@@ -36,16 +36,16 @@ impl Bodies {
     /// Asks an agent for the prompts that a message names.
     pub(super) async fn ask_for_prompts(
         &self,
-        compose: &Compose,
+        compose: &ComposeTask,
         agent: Option<&Arc<dyn Agent>>,
     ) -> Result<PromptAnswers, WorkFailed> {
         let (Some(agent), true) = (agent, may_name_prompt(&compose.message)) else {
             return Ok(PromptAnswers::default());
         };
-        let mut facts = facts_of(&compose.place, &compose.working_directories);
-        facts.plugins = self.plugins().of(&compose.place.session);
+        let mut facts = facts_of(&compose.context, &compose.working_directories);
+        facts.plugins = self.plugins().of(&compose.context.session);
         agent
-            .prepare_commands(&facts, &compose.place.switched_off)
+            .prepare_commands(&facts, &compose.context.switched_off)
             .await;
         let (searched, now) = ((self.discovery(), self.plugins().clone()), self.now());
         let (reading, read_by) = (compose.clone(), Arc::clone(agent));

@@ -21,8 +21,8 @@ pub(super) fn record(journal: &JournalHandle, session: &ChannelUri, rendered: Bo
 }
 
 fn log(session: &ChannelUri, rendered: &Rendered) {
-    let outcome = rendered.transform.word();
-    let Some(asked) = rendered.transform.asked() else {
+    let outcome = rendered.transform.outcome_name();
+    let Some(asked) = rendered.transform.attempt() else {
         return tracing::debug!(%session, outcome, "a system prompt was rendered");
     };
     let sections = asked.sections.iter().map(|id| hashes_of(rendered, id));

@@ -18,7 +18,7 @@ pub(crate) struct ResourceReader {
     pub switched_off: BTreeSet<String>,
 }
 
-/// What became of one reference.
+/// What one reference resolved to.
 pub(super) struct ReadResource {
     pub part_id: String,
     pub resolved: Resolved,
@@ -62,7 +62,7 @@ impl ResourceReader {
         match self.agent.read_resource(&self.facts, uri).await {
             Ok(body) => resolve_to_body(part, body, &InlineLimits::default()),
             Err(_) => {
-                // Its words may hold what the user wrote.
+                // Its message may hold what the user wrote.
                 tracing::debug!(
                     "something that a message refers to cannot be read from its server"
                 );

@@ -19,7 +19,7 @@ use tracing::Instrument;
 use workspace::Workspace;
 
 use super::kernel_sink::KernelSink;
-use super::messages::Messages;
+use super::messages::TurnMessages;
 use super::resources::ResourceReader;
 use super::services::TurnServices;
 use super::turn_log::TurnLog;
@@ -74,7 +74,7 @@ pub(super) async fn run(
         }
     };
     services.resources = Some(Arc::new(resource_reader(&agent, &turn, &services)));
-    let changes = watch_files(&turn, &mut services, agent.changes_unseen());
+    let changes = watch_files(&turn, &mut services, agent.changes_files_unannounced());
     let finish = ChangesGuard::new(Arc::clone(&changes), arrivals.clone());
     changes.begin();
     let sink = KernelSink::new(
@@ -215,7 +215,7 @@ async fn tell_unseen(arrivals: &KernelQueue, run: RunId, failures: Vec<String>) 
     send(arrivals, Input::Agent { run, event }).await;
 }
 
-/// Watches over the files of a turn, for whoever hears of its calls.
+/// Makes the recorder of a turn's changes to files, for the sink that gets its calls.
 fn watch_files(turn: &TurnRun, services: &mut TurnServices, is_unseen: bool) -> Arc<TurnChanges> {
     let changes = Arc::new(TurnChanges::new(
         turn,
@@ -366,7 +366,7 @@ async fn read_own_outputs(
 
 /// The message of this turn.
 async fn read_own_message(
-    messages: &Messages,
+    messages: &TurnMessages,
     turn: &TurnRun,
 ) -> Result<Arc<UserMessage>, AgentError> {
     let by_turn = messages.read_turns(vec![turn.turn_id.clone()]).await?;

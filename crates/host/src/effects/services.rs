@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use kernel::{Batch, ChannelId, Record, Seq};
 
 use super::Bodies;
-use super::messages::Messages;
+use super::messages::TurnMessages;
 use super::resources::ResourceReader;
 use super::sources;
 use crate::accounts::SpaceBounds;
@@ -92,7 +92,7 @@ impl TurnServices {
     }
 
     /// A reader of the messages of a chat.
-    pub(crate) fn messages(&self, chat: ChannelId, working_directories: &[String]) -> Messages {
+    pub(crate) fn messages(&self, chat: ChannelId, working_directories: &[String]) -> TurnMessages {
         let blobs = self.bodies.store();
         let sources = sources::open(
             working_directories,
@@ -102,7 +102,7 @@ impl TurnServices {
             Arc::clone(&self.entities),
             Arc::clone(&self.documents),
         );
-        Messages {
+        TurnMessages {
             journal: self.journal.clone(),
             blobs,
             sources: Arc::new(Mutex::new(sources)),

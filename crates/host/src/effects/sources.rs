@@ -80,7 +80,7 @@ impl ContentStore for HostStore {
         read_body(&*self.blobs, content_id)
     }
 
-    fn staged(&mut self, part: &Part) -> Option<String> {
+    fn find_staged_copy(&mut self, part: &Part) -> Option<String> {
         self.staging.stage(part, &*self.blobs)
     }
 

@@ -261,7 +261,7 @@ async fn nothing_is_accepted_while_the_node_is_silent_or_once_the_space_is_lost(
     let soon = Duration::from_secs(60);
     let heard = tokio::time::timeout(soon, host.next_event()).await;
     assert!(heard.is_err(), "the agent waits: {heard:?}");
-    tenure.hear();
+    tenure.restore_trust();
     let text = "done".to_owned();
     let notice = AgentEvent::Notice { text };
     assert_eq!(host.next_event().await, (RunId(1), notice.clone()));

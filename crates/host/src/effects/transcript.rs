@@ -1,12 +1,12 @@
-//! The words of a chat that a message refers to: what users and agents said, the newest turns that fit.
+//! The transcript of a chat that a message refers to: texts of users and agents, the newest turns that fit.
 //!
 //! Promises: bounded, whatever the chat holds; a chat that is gone is an outcome, not an error; attachments of its messages
 //! are not expanded (H-161).
-//! Must not know: who is shown the words, and how.
+//! Must not know: who is shown the transcript, and how.
 
 use compositor::chat_reference::ChatReference;
 use compositor::resolve::{Resolved, WhyUnavailable};
-use kernel::{Answer, Kind, Query};
+use kernel::{Answer, Query, StoredKind};
 use serde_json::Value;
 use wire::ChannelUri;
 
@@ -15,10 +15,10 @@ use crate::journal::{JournalError, JournalHandle};
 /// Turns that are read at most.
 const TURNS_MAX: u32 = 200;
 
-/// Bytes of turns that are read at most: most of a turn is not words.
+/// Bytes of turns that are read at most: most of a turn is not text.
 const READ_BYTES_MAX: u64 = 4 * 1_024 * 1_024;
 
-/// Bytes of words that are quoted at most: as much as of a file.
+/// Bytes of text that are quoted at most: as much as of a file.
 const QUOTED_BYTES_MAX: usize = 64 * 1_024;
 
 /// What stands for the rest of a turn that alone is too long.
@@ -64,7 +64,7 @@ async fn read_turns(
         bytes_max: 1,
     };
     let chat = match journal.read(channel).await? {
-        Answer::Channel(Some(channel)) if channel.kind == Kind::Chat => channel.id,
+        Answer::Channel(Some(channel)) if channel.kind == StoredKind::Chat => channel.id,
         _ => return Ok(None),
     };
     let Some(turn_id) = reference.end_turn else {

@@ -17,7 +17,7 @@ use crate::client_plugins::ClientAsker;
 /// How long a use may take, with the question to the client's user.
 const TIME_MAX: Duration = Duration::from_secs(180);
 
-/// Files belong to whoever sent the message, and that need not be who resumed the turn.
+/// Files belong to the client that sent the message, which need not be the one that resumed the turn.
 const NO_CLIENT: &str = "no client began this turn, or it was resumed; files of a client can be used once the user attaches them to a new message";
 
 /// Entries of a directory that are returned.
@@ -113,7 +113,7 @@ fn is_open(why: ClientFileError) -> bool {
     }
 }
 
-/// Why it was not done, in words for the model.
+/// Why it was not done, as a text for the model.
 fn describe(why: ClientFileError) -> String {
     let ClientFileError::Refused(refused) = why else {
         return why.to_string();

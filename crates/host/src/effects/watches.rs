@@ -1,4 +1,4 @@
-//! Watches of files for clients: each is a task that waits for the operating system and tells the kernel, a batch at a time.
+//! Watches of files for clients: each is a task that waits for the operating system and sends changes to the kernel in batches.
 //!
 //! Promises: at most so many at once; what happens within a moment is one batch; a watch ends when the kernel wants it to, and
 //! when what it watches outside the roots is not granted any more; what ends by itself says why.
@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use kernel::{FileRefusal, Input, SeenResources, Ticket, WatchTask, WhyRefused};
+use kernel::{FileRefusal, FileRefusalReason, Input, SeenResources, Ticket, WatchTask};
 use serde_json::{Value, json};
 use tokio::net::unix::pipe::Receiver;
 use tokio_util::sync::CancellationToken;
@@ -41,7 +41,7 @@ impl Watches {
     /// A name for one more watch, if there may be one.
     fn enter(&self) -> Result<(ChannelUri, CancellationToken), FileRefusal> {
         let failed = |message: String| FileRefusal {
-            why: WhyRefused::Failed,
+            why: FileRefusalReason::Failed,
             message,
         };
         let mut running = self.lock();
@@ -76,11 +76,11 @@ impl Effects {
                 Ok(watch) => {
                     let begun = Ok(uri.clone());
                     send(&arrivals, Input::WatchBegun { ticket, begun }).await;
-                    let told = tokio::select! {
+                    let next = tokio::select! {
                         () = ended.cancelled() => None,
                         last = tell(watch, &uri, &task, &files, &arrivals) => Some(last),
                     };
-                    if let Some(seen) = told {
+                    if let Some(seen) = next {
                         let watch = uri.clone();
                         send(&arrivals, Input::ResourcesChanged { watch, seen }).await;
                     }
@@ -129,7 +129,7 @@ impl ClientFileAccess {
     }
 }
 
-/// Tells the kernel what changes, until the watch fails. What is to be told last.
+/// Sends changes to the kernel until the watch fails. Returns the last report.
 async fn tell(
     watch: ResourceWatch,
     uri: &ChannelUri,
@@ -185,7 +185,7 @@ async fn tell(
     }
 }
 
-/// What is told of a watch that ends without having seen anything.
+/// The report of a watch that ends without having seen anything.
 fn last_words(task: &WatchTask, why: String) -> SeenResources {
     SeenResources {
         changes: vec![json!({"uri": task.uri, "type": "updated"})],

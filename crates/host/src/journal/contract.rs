@@ -20,8 +20,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use kernel::{
-    Answer, Batch, Boot, BootWork, ChannelId, ChannelRecord, FoundTurn, Head, Kind, LogSlice,
-    Query, Record, Seq, StoredChannel, TurnPage,
+    Answer, Batch, Boot, BootWork, ChannelId, ChannelRecord, Head, LogSlice, Query, Record, Seq,
+    StoredChannel, StoredKind, TurnPage, TurnPosition,
 };
 use wire::state::{
     AnnotationsState, ChangesetState, ChatState, Outcome, RootState, SessionState, TerminalState,
@@ -54,7 +54,7 @@ macro_rules! contract {
             $($(
                 #[test]
                 fn $promise() {
-                    super::$room::$promise(&mut super::Book::$backend());
+                    super::$room::$promise(&mut super::JournalUnderTest::$backend());
                 }
             )*)*
         }
@@ -67,7 +67,7 @@ contract! {
     {
         whole: batches_are_whole, a_record_that_can_never_be_written_is_named,
             a_failed_append_leaves_everything_and_a_later_one_works,
-            seq_never_goes_back_over_reopen, duties_are_told_at_boot,
+            seq_never_goes_back_over_reopen, boot_work_is_reported_at_boot,
             a_disposed_uri_can_be_used_as_another_channel,
             disposing_of_a_session_disposes_of_its_chats,
             what_belongs_to_a_session_comes_with_it_and_ends_with_it,
@@ -108,8 +108,8 @@ contract! {
     }
 }
 
-/// A journal under test, with the few words the promises are told in.
-struct Book {
+/// A journal under test, with the few operations that the promises are written in.
+struct JournalUnderTest {
     reader: Option<Box<dyn JournalReader>>,
     journal: Option<Box<dyn Journal>>,
     /// Opens the same contents again.
@@ -118,7 +118,7 @@ struct Book {
     seq: u64,
 }
 
-impl Book {
+impl JournalUnderTest {
     fn opened_by(mut open: Box<dyn FnMut() -> Box<dyn Journal>>, faults: Option<Faults>) -> Self {
         let journal = open();
         Self {
@@ -255,7 +255,7 @@ impl Book {
         ids(&self.page(chat, u64::MAX, u32::MAX, u64::MAX))
     }
 
-    fn find_turn(&mut self, chat: u64, id: &str) -> Option<FoundTurn> {
+    fn find_turn(&mut self, chat: u64, id: &str) -> Option<TurnPosition> {
         match self.ask(Query::FindTurn {
             chat: ChannelId(chat),
             turn_id: id.to_owned(),
@@ -303,18 +303,18 @@ fn uri(name: &str) -> ChannelUri {
     ChannelUri::parse(&format!("test:/{name}")).unwrap()
 }
 
-fn channel(id: u64, name: &str, kind: Kind, parent: Option<u64>) -> ChannelRecord {
+fn channel(id: u64, name: &str, kind: StoredKind, parent: Option<u64>) -> ChannelRecord {
     let value = serde_json::json!({
         "agents": [], "provider": "scripted", "title": name, "status": 1, "lifecycle": "ready",
         "activeClients": [], "chats": [], "resource": name, "modifiedAt": "",
     });
     let head = match kind {
-        Kind::Root => Head::Root(Arc::new(RootState::from_value(value).unwrap())),
-        Kind::Session => Head::Session(Arc::new(SessionState::from_value(value).unwrap())),
-        Kind::Chat => Head::Chat(Arc::new(ChatState::from_value(value).unwrap())),
-        Kind::Changeset => Head::Plain(ChangesetState::computing().into()),
-        Kind::Annotations => Head::Plain(AnnotationsState::default().into()),
-        Kind::Terminal => Head::Plain(TerminalState::new(name, value).into()),
+        StoredKind::Root => Head::Root(Arc::new(RootState::from_value(value).unwrap())),
+        StoredKind::Session => Head::Session(Arc::new(SessionState::from_value(value).unwrap())),
+        StoredKind::Chat => Head::Chat(Arc::new(ChatState::from_value(value).unwrap())),
+        StoredKind::Changeset => Head::Plain(ChangesetState::computing().into()),
+        StoredKind::Annotations => Head::Plain(AnnotationsState::default().into()),
+        StoredKind::Terminal => Head::Plain(TerminalState::new(name, value).into()),
     };
     ChannelRecord {
         id: ChannelId(id),
@@ -329,11 +329,11 @@ fn channel(id: u64, name: &str, kind: Kind, parent: Option<u64>) -> ChannelRecor
 }
 
 pub(crate) fn session(id: u64, name: &str) -> Record {
-    Record::Channel(channel(id, name, Kind::Session, None))
+    Record::Channel(channel(id, name, StoredKind::Session, None))
 }
 
 pub(crate) fn chat(id: u64, name: &str) -> Record {
-    Record::Channel(channel(id, name, Kind::Chat, None))
+    Record::Channel(channel(id, name, StoredKind::Chat, None))
 }
 
 fn action(channel: u64, seq: u64) -> Record {
@@ -398,6 +398,6 @@ fn root() -> Record {
     let uri = ChannelUri::root();
     Record::Channel(ChannelRecord {
         uri,
-        ..channel(0, "root", Kind::Root, None)
+        ..channel(0, "root", StoredKind::Root, None)
     })
 }

@@ -35,28 +35,28 @@ const READERS: usize = 2;
 /// Notes waiting for a batch to travel with; the oldest goes when there are more.
 const NOTES_MAX: usize = 64;
 
-type Notes = Mutex<VecDeque<Record>>;
+type PendingRecords = Mutex<VecDeque<Record>>;
 
 type ReplySender<T> = oneshot::Sender<Result<T, JournalError>>;
 
-struct Read(Query, ReplySender<Answer>);
+struct QueuedRead(Query, ReplySender<Answer>);
 
 /// A journal that blocks, and the threads around it.
 pub struct LocalJournal {
-    shared: Arc<Shared>,
+    shared: Arc<LocalShared>,
 }
 
-struct Shared {
+struct LocalShared {
     /// For one writer at a time. None once it is closed, or after a panic.
     journal: Mutex<Option<Box<dyn Journal>>>,
-    /// Apart from the journal: whoever hands something over must not wait for a write.
-    handed_over: Mutex<HandedOver>,
+    /// Apart from the journal: a task that hands a write over must not wait for another.
+    handed_over: Mutex<BackgroundWrites>,
     /// Signalled when a write that was handed over is done.
     written: Condvar,
     writes: Arc<Semaphore>,
     /// Records that nobody waits for; the next batch takes them along.
-    notes: Notes,
-    reads: Arc<Queue<Read>>,
+    notes: PendingRecords,
+    reads: Arc<Queue<QueuedRead>>,
     commits: AtomicU64,
     commit_us: AtomicU64,
     /// Why it ended although nobody asked it to.
@@ -66,14 +66,14 @@ struct Shared {
 
 /// The writes of tasks that are not done yet.
 #[derive(Default)]
-struct HandedOver {
+struct BackgroundWrites {
     count: usize,
     /// No more are taken.
     is_closing: bool,
 }
 
 /// One of them: not counted any more when it is done, or dropped before it began.
-struct CountedWrite(Arc<Shared>);
+struct CountedWrite(Arc<LocalShared>);
 
 impl Drop for CountedWrite {
     fn drop(&mut self) {
@@ -87,7 +87,7 @@ impl LocalJournal {
     pub fn start(mut journal: Box<dyn Journal>) -> Result<(Self, Boot), JournalError> {
         let boot = journal.boot()?;
         let readers: Result<Vec<_>, _> = (0..READERS).map(|_| journal.reader()).collect();
-        let shared = Shared {
+        let shared = LocalShared {
             journal: Mutex::new(Some(journal)),
             handed_over: Mutex::default(),
             written: Condvar::new(),
@@ -115,7 +115,7 @@ impl LocalJournal {
     /// Has a thread that may block write something.
     async fn hand_over<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Shared) -> T + Send + 'static,
+        work: impl FnOnce(&LocalShared) -> T + Send + 'static,
     ) -> Result<T, JournalError> {
         let writes = Arc::clone(&self.shared.writes).acquire_owned();
         let permit = writes.await.map_err(|_| unwritable())?;
@@ -155,7 +155,7 @@ impl SpaceJournal for LocalJournal {
         let (answer, answered) = oneshot::channel();
         self.shared
             .reads
-            .put(Read(query, answer))
+            .put(QueuedRead(query, answer))
             .await
             .map_err(|Closed| unreadable())?;
         answered.await.unwrap_or_else(|_| Err(unreadable()))
@@ -181,7 +181,7 @@ impl SpaceJournal for LocalJournal {
 
     /// Step by step: batches are written between the steps.
     async fn release_space(&self) -> Result<(), JournalError> {
-        let release = |shared: &Shared| shared.write(|journal| journal.release_space())?;
+        let release = |shared: &LocalShared| shared.write(|journal| journal.release_space())?;
         while self.hand_over(release).await?? {}
         Ok(())
     }
@@ -217,7 +217,7 @@ impl SpaceJournal for LocalJournal {
     }
 }
 
-impl Shared {
+impl LocalShared {
     /// Works with the journal while nobody else writes; an error if it is closed, or if the work panics.
     fn write<T>(&self, work: impl FnOnce(&mut dyn Journal) -> T) -> Result<T, JournalError> {
         let mut writer = lock(&self.journal);
@@ -295,7 +295,7 @@ impl Shared {
     }
 }
 
-impl Drop for Shared {
+impl Drop for LocalShared {
     fn drop(&mut self) {
         self.close_writer();
         self.reads.close();
@@ -306,7 +306,7 @@ impl Drop for Shared {
 fn append_with_notes(
     journal: &mut dyn Journal,
     mut batch: Batch,
-    notes: &Notes,
+    notes: &PendingRecords,
 ) -> Result<(), RefusedBatch> {
     let own = batch.records.len();
     batch.records.extend(lock(notes).drain(..));
@@ -336,8 +336,8 @@ fn append_with_notes(
     }
 }
 
-fn read_loop(mut reader: Box<dyn JournalReader>, queue: &Queue<Read>) {
-    while let Some(Read(query, answer)) = queue.take() {
+fn read_loop(mut reader: Box<dyn JournalReader>, queue: &Queue<QueuedRead>) {
+    while let Some(QueuedRead(query, answer)) = queue.take() {
         if answer.is_closed() {
             continue; // nobody waits for it any more
         }

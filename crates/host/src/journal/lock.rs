@@ -3,7 +3,7 @@
 //! Promises: the lock goes with the process however it ends; whoever finds it taken learns by whom. Removing or replacing
 //! files lets no second host in. Clients that look whether a host lives never keep one from starting, and while one does
 //! the endpoint file is its own. It is no lock of SQLite's, so that `inspect` can read beside a running host (G-37, ADR 0024).
-//! The system itself names the process that holds the file `pid`, to whoever wants to stop the host (ADR 0046).
+//! The system itself names the process that holds the file `pid`, for `greenroom stop` (ADR 0046).
 //! Must not know: what else is in the directory.
 
 use std::fs::{self, File, OpenOptions};
@@ -96,7 +96,7 @@ fn open_private(path: &Path) -> Result<File, JournalError> {
 
 /// Why there was no lock.
 #[derive(Debug)]
-enum Denied {
+enum LockRefusal {
     /// Another host has it.
     Held,
     /// Others looked at it all the time.
@@ -104,7 +104,7 @@ enum Denied {
     Failed(io::Error),
 }
 
-impl Denied {
+impl LockRefusal {
     fn explain(self, dir: &Path) -> JournalError {
         let path = dir.display();
         match self {
@@ -122,42 +122,41 @@ impl Denied {
 }
 
 /// Takes the lock unless a host has it. Clients have a shared one while they look: those are waited for.
-fn lock_exclusively(file: &File, wait_max: Duration) -> Result<(), Denied> {
+fn lock_exclusively(file: &File, wait_max: Duration) -> Result<(), LockRefusal> {
     let begun = Instant::now();
     loop {
         match flock(file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(()),
             Err(Errno::WOULDBLOCK) => {}
             Err(Errno::INTR) => continue,
-            Err(error) => return Err(Denied::Failed(error.into())),
+            Err(error) => return Err(LockRefusal::Failed(error.into())),
         }
         // Beside shared locks there is space for another, beside a host's there is none.
         match flock(file, FlockOperation::NonBlockingLockShared) {
-            Ok(()) => {
-                flock(file, FlockOperation::Unlock).map_err(|error| Denied::Failed(error.into()))?
-            }
-            Err(Errno::WOULDBLOCK) => return Err(Denied::Held),
+            Ok(()) => flock(file, FlockOperation::Unlock)
+                .map_err(|error| LockRefusal::Failed(error.into()))?,
+            Err(Errno::WOULDBLOCK) => return Err(LockRefusal::Held),
             Err(Errno::INTR) => continue,
-            Err(error) => return Err(Denied::Failed(error.into())),
+            Err(error) => return Err(LockRefusal::Failed(error.into())),
         }
         if begun.elapsed() >= wait_max {
-            return Err(Denied::Watched);
+            return Err(LockRefusal::Watched);
         }
         std::thread::sleep(TRY_AGAIN);
     }
 }
 
 /// Beside shared locks there is space for another, beside a host's there is none.
-fn check_not_held(file: &File) -> Result<(), Denied> {
+fn check_not_held(file: &File) -> Result<(), LockRefusal> {
     loop {
         match flock(file, FlockOperation::NonBlockingLockShared) {
             Ok(()) => break,
-            Err(Errno::WOULDBLOCK) => return Err(Denied::Held),
+            Err(Errno::WOULDBLOCK) => return Err(LockRefusal::Held),
             Err(Errno::INTR) => {}
-            Err(error) => return Err(Denied::Failed(error.into())),
+            Err(error) => return Err(LockRefusal::Failed(error.into())),
         }
     }
-    flock(file, FlockOperation::Unlock).map_err(|error| Denied::Failed(error.into()))
+    flock(file, FlockOperation::Unlock).map_err(|error| LockRefusal::Failed(error.into()))
 }
 
 /// Removes the endpoint file of a host that was killed.

@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use kernel::{
-    Answer, Batch, Boot, BootWork, ChannelRecord, ClientRecord, FloorRecord, Kind, MessageRecord,
-    Query, Seq, SummaryRecord,
+    Answer, Batch, Boot, BootWork, ChannelRecord, ClientRecord, FloorRecord, MessageRecord, Query,
+    Seq, StoredKind, SummaryRecord,
 };
 use wire::state::Turn;
 use wire::{ChannelUri, Digest, Timestamp};
@@ -110,7 +110,7 @@ struct JournalTables {
 #[derive(Debug)]
 struct ChannelRow {
     uri: ChannelUri,
-    kind: Kind,
+    kind: StoredKind,
     parent: Option<u64>,
     /// Encoded when written, as on disk: a state that changes afterwards must not change the past.
     head: Bytes,

@@ -51,7 +51,7 @@ pub enum JournalError {
     /// Another process holds the data directory.
     #[error("{0}")]
     Locked(String),
-    /// The space is served elsewhere by now: nothing was written, and nothing ever will be again by whoever is told this.
+    /// The space is served elsewhere by now: nothing was written, and this journal will never write again.
     #[error("{0}")]
     Lost(String),
     /// Written by a newer greenroom.

@@ -4,13 +4,13 @@ use std::cmp::Reverse;
 
 use kernel::{CloseReason, Effect};
 
-use super::{KernelTask, SetTimer, Stepped};
+use super::{KernelTask, SetTimer, SteppedInput};
 use crate::telemetry::MetricCounter;
 
 impl KernelTask {
-    pub(super) fn send_and_start_effects(&mut self, stepped: Vec<Stepped>) {
+    pub(super) fn send_and_start_effects(&mut self, stepped: Vec<SteppedInput>) {
         let mut effects = Vec::new();
-        for Stepped {
+        for SteppedInput {
             output,
             since,
             is_telemetry,

@@ -3,7 +3,7 @@
 use kernel::{Batch, Output};
 use tokio::time::Instant;
 
-use super::{KernelTask, Stepped};
+use super::{KernelTask, SteppedInput};
 use crate::cluster::{ServedSpace, Tenure};
 use crate::journal::{JournalError, RefusedBatch};
 use crate::telemetry::MetricCounter;
@@ -16,7 +16,7 @@ impl KernelTask {
         }
         let stepped = std::mem::take(&mut self.stepped);
         let now = Instant::now();
-        for Stepped { output, run, .. } in &stepped {
+        for SteppedInput { output, run, .. } in &stepped {
             if let Some(run) = run {
                 let recipients = output.frames.iter();
                 let recipients = recipients.flat_map(|frame| frame.recipients.as_slice());
@@ -41,7 +41,7 @@ impl KernelTask {
                 self.kernel.committed();
                 let outputs = causes.into_iter().zip(outputs);
                 outputs
-                    .map(|((since, run, is_telemetry), output)| Stepped {
+                    .map(|((since, run, is_telemetry), output)| SteppedInput {
                         output,
                         since,
                         run,
@@ -62,7 +62,7 @@ impl KernelTask {
                 self.count(MetricCounter::CommitFailures, 1);
                 tracing::error!(served = ?self.served(), %error, "the journal cannot be written; changes are refused and it is tried again");
                 let output = self.kernel.rolled_back(outputs, &error.to_string());
-                vec![Stepped {
+                vec![SteppedInput {
                     output,
                     since: now,
                     run: None,
@@ -79,7 +79,7 @@ impl KernelTask {
     }
 
     /// Sends and acts, unless the space is another node's; while this one may not speak, it waits.
-    async fn speak(&mut self, stepped: Vec<Stepped>) {
+    async fn speak(&mut self, stepped: Vec<SteppedInput>) {
         if !self.wait_until_heard().await {
             return; // `run` ends
         }

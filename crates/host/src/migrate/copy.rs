@@ -19,7 +19,7 @@ use super::to_directory::{
 };
 use super::to_postgres::carry as carry_in;
 use super::{
-    JOURNAL_FILE, MigrateError, MigrateRequest, MigrateStep, Migrated, MovedDirectory, TellStep,
+    JOURNAL_FILE, MigrateError, MigrateRequest, MigrateStep, Migrated, MovedDirectory, ReportStep,
     absolute, open_objects,
 };
 use crate::accounts::{AccountAdmin, AccountError};
@@ -43,7 +43,7 @@ pub async fn copy_space(
     database: &PostgresSettings,
     blobs: Option<&BlobSettings>,
     (from, to): (&str, &str),
-    tell: TellStep<'_>,
+    tell: ReportStep<'_>,
 ) -> Result<Migrated, MigrateError> {
     check_name(to)?;
     let objects = open_objects(blobs)?;
@@ -170,7 +170,7 @@ async fn compare(
 /// Copies a space into a directory that has no sessions.
 pub async fn copy_to_directory(
     request: &MigrateRequest,
-    tell: TellStep<'_>,
+    tell: ReportStep<'_>,
 ) -> Result<Migrated, MigrateError> {
     let dir = absolute(&request.directory)?;
     let in_dir = |error: io::Error| MigrateError::Directory(dir.clone(), error);
@@ -208,7 +208,7 @@ fn check_not_in_use(dir: &Path) -> Result<(), MigrateError> {
 /// Copies the sessions of a directory to a space that is not there yet; no host may serve the directory meanwhile.
 pub async fn copy_from_directory(
     request: &MigrateRequest,
-    tell: TellStep<'_>,
+    tell: ReportStep<'_>,
 ) -> Result<Migrated, MigrateError> {
     let dir = absolute(&request.directory)?;
     check_name(&request.space)?;

@@ -84,8 +84,8 @@ pub struct Migrated {
     pub was_carried_before: bool,
 }
 
-/// Called with how far it is.
-pub type TellStep<'a> = &'a (dyn Fn(MigrateStep) + Send + Sync);
+/// Is called with each step that is done.
+pub type ReportStep<'a> = &'a (dyn Fn(MigrateStep) + Send + Sync);
 
 /// Why nothing was moved.
 #[derive(Debug, thiserror::Error)]
@@ -136,7 +136,7 @@ pub enum MigrateError {
     Ended(String),
 }
 
-/// The server's words, which an error shows only through its source.
+/// The server's message, which an error shows only through its source.
 fn words(error: &tokio_postgres::Error) -> String {
     match error.as_db_error() {
         Some(refusal) => refusal.message().to_owned(),

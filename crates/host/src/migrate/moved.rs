@@ -88,7 +88,7 @@ impl MovedDirectory {
     /// Why a host does not serve the directory, if there is a reason.
     pub(crate) fn why_not_served(dir: &Path) -> io::Result<Option<String>> {
         if let Some(arriving) = Self::read_mark(dir, MarkKind::Arriving)? {
-            return Ok(Some(arriving.words_of_arriving(dir)));
+            return Ok(Some(arriving.describe_arriving(dir)));
         }
         let moved = Self::read_mark(dir, MarkKind::Moved)?;
         Ok(moved.map(|moved| moved.words(dir)))
@@ -107,7 +107,7 @@ impl MovedDirectory {
     }
 
     /// The same for one that they did not reach.
-    pub(super) fn words_of_arriving(&self, dir: &Path) -> String {
+    pub(super) fn describe_arriving(&self, dir: &Path) -> String {
         format!(
             "the sessions of the space `{}` of the database {} are on their way into it, and that was interrupted; run it again: \
              greenroom migrate --from postgres://.. --space {} --to {}",

@@ -229,7 +229,7 @@ async fn whoever_is_stopped_for_long_deletes_and_names_nothing_wrong() {
 
     // One that was about to name an object does not: others may delete it.
     let other = digest_of(b"other");
-    let object = on_thread(&blobs, move |it| it.bury_new(&other).unwrap()).await;
+    let object = on_thread(&blobs, move |it| it.reserve_object_name(&other).unwrap()).await;
     run_sql(server.socket(), name, AGE);
     let named = on_thread(&blobs, move |it| it.name_object(&other, &object, 5, now)).await;
     let error = named.unwrap_err().to_string();

@@ -20,8 +20,8 @@ use super::row::{CarriedRow, TableSum, size_of};
 use super::sqlite_side as sqlite;
 use super::tables::TABLES;
 use super::{
-    JOURNAL_FILE, MigrateError, MigrateRequest, MigrateStep, Migrated, MovedDirectory, TRIP_BYTES,
-    TRIPS_MAX, TellStep, absolute, open_objects,
+    JOURNAL_FILE, MigrateError, MigrateRequest, MigrateStep, Migrated, MovedDirectory, ReportStep,
+    TRIP_BYTES, TRIPS_MAX, absolute, open_objects,
 };
 use crate::accounts::{AccountAdmin, AccountError};
 use crate::blobs::{Blobs, FileBlobs, ObjectBodies, digest_of};
@@ -34,7 +34,7 @@ pub(super) const JOURNAL_SUFFIXES: [&str; 4] = ["", "-wal", "-shm", "-journal"];
 /// Carries the sessions of a space into a directory; nothing may serve either.
 pub async fn to_directory(
     request: &MigrateRequest,
-    tell: TellStep<'_>,
+    tell: ReportStep<'_>,
 ) -> Result<Migrated, MigrateError> {
     let dir = absolute(&request.directory)?;
     let in_dir = |error: io::Error| MigrateError::Directory(dir.clone(), error);
@@ -83,7 +83,7 @@ fn check_directory(dir: &Path, mark: &MovedDirectory) -> Result<(), MigrateError
     let arriving = arriving.map_err(|error| MigrateError::Directory(dir.to_owned(), error))?;
     match arriving {
         Some(other) if other.space != mark.space || other.database != mark.database => {
-            let words = other.words_of_arriving(dir);
+            let words = other.describe_arriving(dir);
             Err(MigrateError::Unfinished(dir.to_owned(), words))
         }
         Some(_) | None => Ok(()),
@@ -146,7 +146,7 @@ fn put_in_place(dir: &Path, mark: &MovedDirectory) -> Result<(), MigrateError> {
         .map_err(in_dir)
 }
 
-/// The journal that was moved away is kept, for whoever wants to delete it.
+/// The journal that was moved away is kept for its owner to delete.
 fn set_aside(dir: &Path, mark: &MovedDirectory) -> io::Result<()> {
     let aside = dir.join(format!("replaced-{}", mark.migration));
     for suffix in JOURNAL_SUFFIXES {
@@ -212,7 +212,7 @@ pub(super) async fn carry(
     client: &Client,
     (dir, incoming): (&Path, &Path),
     (space, objects): (i64, Option<&ObjectBodies>),
-    tell: TellStep<'_>,
+    tell: ReportStep<'_>,
 ) -> Result<(Migrated, i64), MigrateError> {
     client
         .batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
@@ -250,13 +250,13 @@ pub(super) async fn carry(
 }
 
 /// Rows of one table.
-type Trip = (usize, Vec<CarriedRow>);
+type RowBatch = (usize, Vec<CarriedRow>);
 
 async fn send_all(
     client: &Client,
     space: i64,
-    trips: mpsc::Sender<Trip>,
-    tell: TellStep<'_>,
+    trips: mpsc::Sender<RowBatch>,
+    tell: ReportStep<'_>,
 ) -> Result<Vec<TableSum>, MigrateError> {
     let gone = || MigrateError::Ended("nobody takes the rows".to_owned());
     let mut sums = Vec::new();
@@ -290,7 +290,7 @@ async fn send_all(
 /// Makes a journal in a directory of its own, and reads back what is in it.
 fn write_all(
     dir: &Path,
-    mut trips: mpsc::Receiver<Trip>,
+    mut trips: mpsc::Receiver<RowBatch>,
     (seq, log_floor): (i64, i64),
 ) -> Result<Vec<TableSum>, MigrateError> {
     drop(Sqlite::open(dir)?); // makes the tables
@@ -322,7 +322,7 @@ async fn carry_bodies(
     client: &Client,
     dir: &Path,
     (space, objects): (i64, Option<&ObjectBodies>),
-    tell: TellStep<'_>,
+    tell: ReportStep<'_>,
 ) -> Result<usize, MigrateError> {
     let store = FileBlobs::open(dir)?;
     let bodies = postgres::list_bodies(client, space).await?;

@@ -18,7 +18,7 @@ use super::sqlite_side as sqlite;
 use super::tables::TABLES;
 use super::{
     ARRIVING, JOURNAL_FILE, MigrateError, MigrateRequest, MigrateStep, Migrated, MovedDirectory,
-    TRIP_BYTES, TRIPS_MAX, TellStep, absolute,
+    ReportStep, TRIP_BYTES, TRIPS_MAX, absolute,
 };
 use crate::accounts::{AccountAdmin, AccountError};
 use crate::blobs::{Blobs, FileBlobs, Found};
@@ -29,7 +29,7 @@ use crate::space_entry::is_space_name;
 /// Carries the sessions of a directory into a space; nothing may serve either.
 pub async fn to_postgres(
     request: &MigrateRequest,
-    tell: TellStep<'_>,
+    tell: ReportStep<'_>,
 ) -> Result<Migrated, MigrateError> {
     let dir = absolute(&request.directory)?;
     if !is_space_name(&request.space) {
@@ -42,7 +42,7 @@ pub async fn to_postgres(
     let journal = Sqlite::open(&dir)?;
     let in_dir = |error: std::io::Error| MigrateError::Directory(dir.clone(), error);
     if let Some(arriving) = MovedDirectory::read_mark(&dir, MarkKind::Arriving).map_err(in_dir)? {
-        let words = arriving.words_of_arriving(&dir);
+        let words = arriving.describe_arriving(&dir);
         return Err(MigrateError::Unfinished(dir, words));
     }
     let moved = MovedDirectory::read_mark(&dir, MarkKind::Moved).map_err(in_dir)?;
@@ -172,7 +172,7 @@ pub(super) async fn carry(
     client: &Client,
     dir: &Path,
     space: i64,
-    tell: TellStep<'_>,
+    tell: ReportStep<'_>,
 ) -> Result<Migrated, MigrateError> {
     let (sender, mut trips) = mpsc::channel(TRIPS_MAX);
     let source = dir.to_owned();
@@ -252,7 +252,7 @@ async fn carry_bodies(
     client: &Client,
     dir: &Path,
     space: i64,
-    tell: TellStep<'_>,
+    tell: ReportStep<'_>,
 ) -> Result<usize, MigrateError> {
     let store = FileBlobs::open_to_read(dir);
     let digests = store.list_older_than(0..=255, Timestamp(i64::MAX / 1_000_000))?;

@@ -98,7 +98,7 @@ impl Access {
     }
 
     /// Ends when it is taken away; the owner's never is.
-    pub(super) async fn revoked(&self) {
+    pub(super) async fn wait_until_revoked(&self) {
         match self {
             Self::Owner => std::future::pending().await,
             Self::Device(device) => device.revoked.cancelled().await,
@@ -107,10 +107,10 @@ impl Access {
     }
 
     /// Why its connections are closed when it is taken away, as clients read it.
-    pub(crate) fn farewell(&self) -> &'static str {
+    pub(crate) fn close_reason(&self) -> &'static str {
         match self {
             Self::Owner | Self::Device(_) => "this device was signed out",
-            Self::Account(_) => "this token does not count any more",
+            Self::Account(_) => "this token is not valid any more",
         }
     }
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use kernel::{EmbedLimits, PeerId};
 
-use super::inbound::InboundRoom;
+use super::inbound::InboundBudget;
 use super::read_buffer::ReadBufferPool;
 use super::tls::TlsIdentity;
 use crate::accounts::{BoundedSlot, SpaceBounds};
@@ -32,7 +32,7 @@ pub struct Admission {
     /// With a certificate, other machines are answered over TLS alone.
     pub(crate) tls: Option<TlsIdentity>,
     /// What all spaces behind one listener share.
-    pub(crate) room: Arc<NodeRoom>,
+    pub(crate) room: Arc<ConnectionCapacity>,
     /// What stays embedded in messages; the rest is taken out where they are decoded.
     pub(crate) inline: EmbedLimits,
     /// What operators see of the host.
@@ -44,10 +44,10 @@ pub struct Admission {
     ready: AtomicBool,
 }
 
-/// Room for connections: one for each listener, however many spaces it leads to.
-pub(crate) struct NodeRoom {
+/// How many connections fit: one for each listener, however many spaces it leads to.
+pub(crate) struct ConnectionCapacity {
     pub(crate) read_buffers: Arc<ReadBufferPool>,
-    pub(crate) inbound: InboundRoom,
+    pub(crate) inbound: InboundBudget,
     connections: AtomicUsize,
     /// Sockets that showed a secret and speak HTTP.
     http_connections: AtomicUsize,
@@ -56,7 +56,7 @@ pub(crate) struct NodeRoom {
     is_draining: AtomicBool,
 }
 
-impl NodeRoom {
+impl ConnectionCapacity {
     pub(crate) fn set_draining(&self) {
         self.is_draining.store(true, Ordering::Release);
     }
@@ -80,9 +80,9 @@ impl Admission {
         allowed_origins: Vec<String>,
     ) -> Self {
         let limits = limits.into();
-        let room = NodeRoom {
+        let room = ConnectionCapacity {
             read_buffers: Arc::default(),
-            inbound: InboundRoom::new(limits.inbound_bytes_max),
+            inbound: InboundBudget::new(limits.inbound_bytes_max),
             connections: AtomicUsize::new(0),
             http_connections: AtomicUsize::new(0),
             last_peer: AtomicU64::new(0),
@@ -112,7 +112,7 @@ impl Admission {
     }
 
     /// Connections count against this room from now on.
-    pub(crate) fn share_room(&mut self, room: &Arc<NodeRoom>) {
+    pub(crate) fn share_room(&mut self, room: &Arc<ConnectionCapacity>) {
         self.room = Arc::clone(room);
     }
 
@@ -153,7 +153,7 @@ impl Admission {
         self.ready.load(Ordering::Acquire) && self.may_speak()
     }
 
-    /// Whether anything of the space may be told: its node may have been silent for too long.
+    /// Whether the space may answer: its node may have been silent for too long.
     pub(crate) fn may_speak(&self) -> bool {
         self.tenure.as_ref().is_none_or(Tenure::may_speak)
     }
@@ -212,7 +212,7 @@ impl Admission {
 
 /// One of `connections_max`, upgraded; free again when dropped.
 pub(crate) struct ConnectionSlot {
-    room: Arc<NodeRoom>,
+    room: Arc<ConnectionCapacity>,
     /// Its place in its space.
     place: Option<BoundedSlot>,
 }
@@ -234,12 +234,12 @@ impl Drop for ConnectionSlot {
 
 /// One of `connections_max` that speaks HTTP; free again when dropped.
 pub(crate) struct HttpSlot {
-    room: Arc<NodeRoom>,
+    room: Arc<ConnectionCapacity>,
 }
 
 impl HttpSlot {
     /// A slot for the WebSocket that the same socket becomes; for a moment it has both.
-    pub(crate) fn become_connection(&self) -> ConnectionSlot {
+    pub(crate) fn take_connection_slot(&self) -> ConnectionSlot {
         self.room.connections.fetch_add(1, Ordering::SeqCst);
         ConnectionSlot {
             room: Arc::clone(&self.room),

@@ -18,10 +18,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::access::Access;
 use super::admission::Admission;
-use super::outbox::{CLOSE_WAIT_MS, Outbox, Urgency};
+use super::outbox::{CLOSE_WAIT_MS, CloseUrgency, Outbox};
 use super::reader::{Liveness, ReadEnd, SocketReader};
 use super::registration::PeerRegistration;
-use super::socket::BareSocket;
+use super::socket::SharedStream;
 use super::writer::SocketWriter;
 use super::ws::frame::close;
 use crate::kernel_queue::{KernelQueue, QueuedInput};
@@ -30,7 +30,7 @@ use crate::kernel_queue::{KernelQueue, QueuedInput};
 const REVOKED_WAIT_MS: u64 = 500;
 
 /// Serves an upgraded socket until it ends. `early` is what came behind the request's head.
-pub(crate) async fn run<S: BareSocket>(
+pub(crate) async fn run<S: SharedStream>(
     socket: S,
     early: Vec<u8>,
     admission: &Admission,
@@ -59,9 +59,9 @@ pub(crate) async fn run<S: BareSocket>(
         let mut halves = pin!(halves);
         tokio::select! {
             end = &mut halves => end,
-            () = access.revoked() => {
-                // Nothing more is read of whoever was signed out, nor are they told anything but that.
-                outbox.end(close::POLICY, access.farewell(), Urgency::AtOnce);
+            () = access.wait_until_revoked() => {
+                // Nothing more is read from a client that was signed out, and it is sent only that.
+                outbox.end(close::POLICY, access.close_reason(), CloseUrgency::AtOnce);
                 tell_revoked(&revocations, access).await;
                 let within = Duration::from_millis(REVOKED_WAIT_MS);
                 timeout(within, halves).await.unwrap_or(CloseFrame::NotSent)
@@ -98,7 +98,7 @@ enum CloseFrame {
     NotSent,
 }
 
-async fn run_halves<S: BareSocket>(
+async fn run_halves<S: SharedStream>(
     socket: &S,
     early: Vec<u8>,
     admission: &Admission,
@@ -135,7 +135,7 @@ async fn run_halves<S: BareSocket>(
             () = stop.cancelled(), if !stopping => {
                 stopping = true;
                 let reason = "the host is going down";
-                outbox.end(close::GOING_AWAY, reason, Urgency::AfterQueue);
+                outbox.end(close::GOING_AWAY, reason, CloseUrgency::AfterQueue);
             }
             end = &mut reading => return match end {
                 ReadEnd::Gone => CloseFrame::NotSent,
@@ -143,7 +143,7 @@ async fn run_halves<S: BareSocket>(
             },
             written = &mut writing => {
                 // Ends the reading too, if it was the socket that failed; what was read whole is still handed over.
-                outbox.end(close::GOING_AWAY, "", Urgency::AtOnce);
+                outbox.end(close::GOING_AWAY, "", CloseUrgency::AtOnce);
                 reading.await;
                 return close_frame(written);
             }

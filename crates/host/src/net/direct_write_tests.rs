@@ -10,9 +10,9 @@ use bytes::Bytes;
 use kernel::Frame;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::outbox::{Outbox, Urgency, WrittenBy};
+use super::outbox::{CloseUrgency, Outbox, WrittenBy};
 use super::reader::Liveness;
-use super::socket::BareSocket;
+use super::socket::SharedStream;
 use super::text_run::LinkItem;
 use super::writer::SocketWriter;
 
@@ -38,7 +38,7 @@ impl NarrowSocket {
     }
 }
 
-impl BareSocket for NarrowSocket {
+impl SharedStream for NarrowSocket {
     fn poll_readable(&self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Pending
     }
@@ -154,7 +154,7 @@ async fn nothing_is_written_before_what_waits_nor_before_its_time() {
         [0; 0],
         "the writer was woken to set a timer"
     );
-    outbox.end(1000, "", Urgency::AfterQueue);
+    outbox.end(1000, "", CloseUrgency::AfterQueue);
     write_to_the_end(&outbox, &socket).await;
     assert_eq!(socket.written(), [both, close_frame(1000)].concat());
 }
@@ -194,7 +194,7 @@ async fn the_writer_goes_on_where_the_socket_took_no_more() {
         push(&outbox, "the second", 0);
         assert_eq!(socket.written(), first[..taken], "it would overtake");
         outbox.pong(Vec::new());
-        outbox.end(1000, "", Urgency::AfterQueue);
+        outbox.end(1000, "", CloseUrgency::AfterQueue);
         write_to_the_end(&outbox, &socket).await;
         let pong = vec![0x8a, 0];
         let whole = [first.clone(), pong, second.clone(), close_frame(1000)];
@@ -212,7 +212,7 @@ async fn a_connection_that_is_cut_finishes_the_frame_that_has_begun() {
         let_writer_sleep(&outbox);
         push(&outbox, "the first message", 0);
         push(&outbox, "never sent", 0);
-        outbox.end(1008, "", Urgency::AtOnce);
+        outbox.end(1008, "", CloseUrgency::AtOnce);
         write_to_the_end(&outbox, &socket).await;
         let whole = [first.clone(), close_frame(1008)];
         assert_eq!(socket.written(), whole.concat(), "after {taken} bytes");

@@ -29,7 +29,7 @@ const SMALL_SHARE: usize = 4;
 const SMALL_BYTES_MAX: usize = 16 * MIB;
 
 /// The room there is for messages of all connections.
-pub(crate) struct InboundRoom {
+pub(crate) struct InboundBudget {
     small: Pool,
     large: Pool,
     large_extra: Pool,
@@ -63,7 +63,7 @@ impl Pool {
     }
 }
 
-impl InboundRoom {
+impl InboundBudget {
     pub(crate) fn new(bytes_max: usize) -> Self {
         let small = (bytes_max / SMALL_SHARE).min(SMALL_BYTES_MAX);
         Self {
@@ -128,7 +128,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn large_messages_wait_for_each_other_and_small_ones_do_not_wait_for_them() {
-        let room = InboundRoom::new(64 * MIB);
+        let room = InboundBudget::new(64 * MIB);
         let first = room.admit_large(32 * MIB).await;
         assert!(is_admitted(room.admit_large(32 * MIB)).await.is_none());
         let small = JsonMeasure::default();
@@ -140,7 +140,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_message_larger_than_the_room_gets_all_of_it() {
-        let room = InboundRoom::new(MIB);
+        let room = InboundBudget::new(MIB);
         let permit = is_admitted(room.admit_large(64 * MIB)).await.unwrap();
         let dense = JsonMeasure {
             values: usize::MAX / VALUE_BYTES / 2,
@@ -155,7 +155,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_is_copied_and_what_is_dense_costs_more_than_its_bytes() {
-        let room = InboundRoom::new(1_024 * MIB);
+        let room = InboundBudget::new(1_024 * MIB);
         let bytes = 4 * MIB;
         let read = room.admit_large(bytes).await;
         let copied = room.admit(read, bytes, JsonMeasure::default()).await;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use kernel::Frame;
 
-use super::outbox::{Backlog, Outbox, Urgency, WrittenBy};
+use super::outbox::{Backlog, CloseUrgency, Outbox, WrittenBy};
 use super::text_run::LinkItem;
 use super::ws::frame::close;
 
@@ -44,7 +44,7 @@ impl Link {
     /// Closes the connection after everything pushed before is written.
     pub fn close(&self, code: u16, reason: &str) {
         self.outbox
-            .end(code, reason.to_owned(), Urgency::AfterQueue);
+            .end(code, reason.to_owned(), CloseUrgency::AfterQueue);
     }
 
     /// Whether much waits for this peer, and whether it is the peer's own doing.
@@ -66,6 +66,6 @@ impl Drop for Link {
     fn drop(&mut self) {
         let reason = "the host let go of the connection".to_owned();
         self.outbox
-            .end(close::GOING_AWAY, reason, Urgency::AfterQueue);
+            .end(close::GOING_AWAY, reason, CloseUrgency::AfterQueue);
     }
 }

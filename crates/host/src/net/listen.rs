@@ -19,9 +19,9 @@ use super::connection;
 use super::handshakes::Handshakes;
 use super::http::{self, HttpSocket, UpgradedSocket, UpgradedWay};
 use super::outbox::CLOSE_WAIT_MS;
-use super::socket::BareSocket;
+use super::socket::SharedStream;
 use super::space_handles::{SpaceHandle, SpaceHandles};
-use super::tls::{self, Speech, TlsIdentity};
+use super::tls::{self, ConnectionSecurity, TlsIdentity};
 use super::ws::frame::close;
 use crate::cluster::{RelayCut, pass_on};
 use crate::kernel_queue::KernelQueue;
@@ -129,9 +129,9 @@ async fn open_tls(
 ) -> Option<OpenedSocket> {
     let opening = async {
         match tls::listen_to(&socket, http_socket.address()).await? {
-            Speech::Tls => Ok(Some(OpenedSocket::Encrypted(tls.accept(socket).await?))),
-            Speech::PlainFromHere => Ok(Some(OpenedSocket::Plain(socket))),
-            Speech::PlainFromElsewhere => {
+            ConnectionSecurity::Tls => Ok(Some(OpenedSocket::Encrypted(tls.accept(socket).await?))),
+            ConnectionSecurity::PlainFromHere => Ok(Some(OpenedSocket::Plain(socket))),
+            ConnectionSecurity::PlainFromElsewhere => {
                 http::refuse_plain(&mut socket).await;
                 Ok(None)
             }
@@ -150,7 +150,11 @@ async fn open_tls(
     })
 }
 
-async fn serve_plain<S: BareSocket>(socket: S, http_socket: HttpSocket, stop: &CancellationToken) {
+async fn serve_plain<S: SharedStream>(
+    socket: S,
+    http_socket: HttpSocket,
+    stop: &CancellationToken,
+) {
     // Boxed: what HTTP needs is given back when it is over, and a connection must stay small.
     let upgraded = Box::pin(http::serve(socket, http_socket, stop)).await;
     if let Some(http::Upgraded {
@@ -172,8 +176,8 @@ async fn serve_plain<S: BareSocket>(socket: S, http_socket: HttpSocket, stop: &C
                 let mut passing = Box::pin(pass_on(socket, early, *owner, &cut));
                 tokio::select! {
                     () = &mut passing => {}
-                    () = access.revoked() => {
-                        cut.cut(close::POLICY, access.farewell());
+                    () = access.wait_until_revoked() => {
+                        cut.cut(close::POLICY, access.close_reason());
                         passing.await;
                     }
                 }

@@ -29,7 +29,7 @@ pub mod ws;
 
 pub(crate) use access::Access;
 pub use admission::Admission;
-pub(crate) use admission::{ConnectionSlot, NodeRoom};
+pub(crate) use admission::{ConnectionCapacity, ConnectionSlot};
 pub(crate) use connection::{drain_until_closed, run as run_connection};
 pub(crate) use handshakes::Handshakes;
 pub(crate) use http::{AnswerBody, answer_forwarded};
@@ -41,5 +41,5 @@ pub(crate) use outbox::WrittenBy;
 pub(crate) use space_handles::{SpaceHandle, SpaceHandles};
 pub(crate) use stall::StallGuard;
 pub(crate) use text_run::{LinkItem, TextRun};
-pub(crate) use tls::carry_in_clear;
+pub(crate) use tls::spawn_decrypting_relay;
 pub use tls::{TlsError, TlsIdentity};

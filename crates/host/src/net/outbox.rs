@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::socket::{BareSocket, write_some};
+use super::socket::{SharedStream, write_some};
 use super::text_run::LinkItem;
 use super::ws::batch::FrameBatch;
 use super::ws::frame::close;
@@ -22,34 +22,34 @@ use super::ws::frame::close;
 /// Frames and bytes the writer takes at a time; what it took counts against the bounds until it asks again.
 const TAKE_FRAMES_MAX: usize = 256;
 const TAKE_BYTES: usize = 256 * 1_024;
-/// What whoever pushes writes itself: more would keep the kernel from its next batch.
+/// What the pushing task writes itself: more would keep the kernel from its next batch.
 const DIRECT_BYTES_MAX: usize = 4 * 1_024;
 /// How long a connection that is to end may take to write what is left and to receive the peer's answer.
 pub(crate) const CLOSE_WAIT_MS: u64 = 2_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Urgency {
+pub(crate) enum CloseUrgency {
     AfterQueue,
     AtOnce,
 }
 
 /// How the connection is to end.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Ending {
+pub(crate) struct ConnectionEnding {
     pub code: u16,
     pub reason: Cow<'static, str>,
-    pub urgency: Urgency,
+    pub urgency: CloseUrgency,
     /// Whatever is not written by then is not written.
     pub deadline: Instant,
 }
 
 /// What the writer is to write, in this order: what has begun to leave, pong, ping, the frames, the close frame.
 #[derive(Default)]
-pub(crate) struct Taken {
+pub(crate) struct OutboxContents {
     pub begun: FrameBatch,
     pub pong: Option<Box<[u8]>>,
     pub ping: bool,
-    pub ending: Option<Ending>,
+    pub ending: Option<ConnectionEnding>,
 }
 
 /// Who writes what is pushed.
@@ -72,13 +72,13 @@ impl Drop for AttachedSocket<'_> {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum MayRead {
+pub(crate) enum ReadDecision {
     Yes,
     /// The connection is ending: nothing more is sent.
     Stop,
 }
 
-struct Held {
+struct QueuedItem {
     item: LinkItem,
     frames: usize,
     bytes: usize,
@@ -111,7 +111,7 @@ enum WriterWaits {
 }
 
 struct OutboxState {
-    held: VecDeque<Held>,
+    held: VecDeque<QueuedItem>,
     held_frames: usize,
     held_bytes: usize,
     /// Taken by the writer and perhaps not written yet; the bytes are what is left of them.
@@ -123,12 +123,12 @@ struct OutboxState {
     ping: bool,
     /// Only the latest ping needs an answer (RFC 6455, 5.5.3), so a flood of them takes no space.
     pong: Option<Box<[u8]>>,
-    ending: Option<Ending>,
+    ending: Option<ConnectionEnding>,
     paused: bool,
     writer: WriterWaits,
     reader: Option<Waker>,
     /// Where a pusher may write.
-    socket: Option<Arc<dyn BareSocket>>,
+    socket: Option<Arc<dyn SharedStream>>,
     /// What a pusher wrote a part of; the writer goes on with it.
     begun: Option<Box<FrameBatch>>,
 }
@@ -173,7 +173,7 @@ impl Outbox {
     /// Until the guard is dropped a pusher may write to this socket what need not be cut into fragments.
     pub(crate) fn attach(
         &self,
-        socket: Arc<dyn BareSocket>,
+        socket: Arc<dyn SharedStream>,
         fragment_bytes: usize,
     ) -> AttachedSocket<'_> {
         if fragment_bytes >= DIRECT_BYTES_MAX {
@@ -198,9 +198,9 @@ impl Outbox {
             if over {
                 drop(state);
                 let reason = "reading too slowly; reconnect";
-                return self.end(close::POLICY, reason, Urgency::AtOnce);
+                return self.end(close::POLICY, reason, CloseUrgency::AtOnce);
             }
-            state.held.push_back(Held {
+            state.held.push_back(QueuedItem {
                 item,
                 frames,
                 bytes,
@@ -225,15 +225,20 @@ impl Outbox {
     }
 
     /// The first ending decides code and reason; a later one can only make it more urgent.
-    pub(crate) fn end(&self, code: u16, reason: impl Into<Cow<'static, str>>, urgency: Urgency) {
+    pub(crate) fn end(
+        &self,
+        code: u16,
+        reason: impl Into<Cow<'static, str>>,
+        urgency: CloseUrgency,
+    ) {
         let mut state = self.lock();
         match &mut state.ending {
             Some(ending) if ending.urgency == urgency => return, // it ends already
-            Some(ending) if urgency == Urgency::AtOnce => ending.urgency = urgency,
+            Some(ending) if urgency == CloseUrgency::AtOnce => ending.urgency = urgency,
             Some(_) => return, // it ends sooner already
             None => {
                 let deadline = after_ms(CLOSE_WAIT_MS);
-                state.ending = Some(Ending {
+                state.ending = Some(ConnectionEnding {
                     code,
                     reason: reason.into(),
                     urgency,
@@ -241,7 +246,7 @@ impl Outbox {
                 });
             }
         }
-        if urgency == Urgency::AtOnce {
+        if urgency == CloseUrgency::AtOnce {
             state.held = VecDeque::new();
             state.held_frames = 0;
             state.held_bytes = 0;
@@ -302,16 +307,16 @@ impl Outbox {
     }
 
     /// May the reader take from the socket? Pending while paused.
-    pub(crate) fn poll_may_read(&self, context: &mut Context<'_>) -> Poll<MayRead> {
+    pub(crate) fn poll_may_read(&self, context: &mut Context<'_>) -> Poll<ReadDecision> {
         let mut state = self.lock();
         if state.ending.is_some() {
-            return Poll::Ready(MayRead::Stop);
+            return Poll::Ready(ReadDecision::Stop);
         }
         store_waker(&mut state.reader, context);
         if state.paused {
             Poll::Pending
         } else {
-            Poll::Ready(MayRead::Yes)
+            Poll::Ready(ReadDecision::Yes)
         }
     }
 
@@ -321,7 +326,7 @@ impl Outbox {
     }
 
     /// For a writer blocked by the socket: ready when the connection is to end.
-    pub(crate) fn poll_ending(&self, context: &mut Context<'_>) -> Poll<Ending> {
+    pub(crate) fn poll_ending(&self, context: &mut Context<'_>) -> Poll<ConnectionEnding> {
         let mut state = self.lock();
         if let Some(ending) = &state.ending {
             return Poll::Ready(ending.clone());
@@ -337,7 +342,7 @@ impl Outbox {
         context: &mut Context<'_>,
         items: &mut Vec<LinkItem>,
         timer: &mut Option<Pin<Box<Sleep>>>,
-    ) -> Poll<Taken> {
+    ) -> Poll<OutboxContents> {
         let mut state = self.lock();
         state.in_flight_frames = 0;
         state.in_flight_bytes = 0;
@@ -364,7 +369,7 @@ impl Outbox {
             .take()
             .map_or_else(FrameBatch::default, |begun| *begun);
         state.in_flight_bytes = begun.left();
-        let mut taken = Taken {
+        let mut taken = OutboxContents {
             begun,
             pong: state.pong.take(),
             ping: std::mem::take(&mut state.ping),

@@ -16,7 +16,7 @@ fn text(text: &str) -> Frame {
     Frame::Text(Bytes::copy_from_slice(text.as_bytes()))
 }
 
-async fn take(outbox: &Outbox) -> (Vec<String>, Taken) {
+async fn take(outbox: &Outbox) -> (Vec<String>, OutboxContents) {
     let (mut items, mut timer) = (Vec::new(), None);
     let taken = poll_fn(|context| outbox.poll_take(context, &mut items, &mut timer)).await;
     let read = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
@@ -108,7 +108,7 @@ async fn over_a_bound_the_link_is_cut_and_the_queue_dropped() {
         let (frames, taken) = take(&outbox).await;
         assert!(frames.is_empty());
         let ending = taken.ending.unwrap();
-        assert_eq!((ending.code, ending.urgency), (1008, Urgency::AtOnce));
+        assert_eq!((ending.code, ending.urgency), (1008, CloseUrgency::AtOnce));
         assert_eq!(ending.reason, "reading too slowly; reconnect");
     }
 }
@@ -187,7 +187,7 @@ async fn closing_comes_after_the_queue_and_cutting_before_it() {
 
     let (link, outbox) = Link::detached(100, 1_000);
     link.push(text("dropped"), 0);
-    outbox.end(1008, "superseded", Urgency::AtOnce);
+    outbox.end(1008, "superseded", CloseUrgency::AtOnce);
     let (frames, taken) = take(&outbox).await;
     assert!(frames.is_empty());
     assert_eq!(taken.ending.map(|ending| ending.code), Some(1008));
@@ -272,7 +272,7 @@ async fn only_a_sleeping_writer_with_something_to_do_is_woken() {
     link.push(text("g"), 20);
     link.push(text("h"), 30);
     assert_eq!(wakes(), 0, "the timer is set");
-    outbox.end(1008, "", Urgency::AtOnce);
+    outbox.end(1008, "", CloseUrgency::AtOnce);
     assert_eq!(wakes(), 1);
 }
 
@@ -280,12 +280,12 @@ async fn only_a_sleeping_writer_with_something_to_do_is_woken() {
 async fn a_paused_reader_waits_and_an_ending_stops_it() {
     let (link, outbox) = Link::detached(100, 1_000);
     let may_read = || poll_fn(|context| outbox.poll_may_read(context));
-    assert_eq!(may_read().await, MayRead::Yes);
+    assert_eq!(may_read().await, ReadDecision::Yes);
     link.pause();
     assert!(timeout(Duration::from_secs(9), may_read()).await.is_err());
     let resume = async { link.resume() };
-    assert_eq!(tokio::join!(may_read(), resume).0, MayRead::Yes);
+    assert_eq!(tokio::join!(may_read(), resume).0, ReadDecision::Yes);
     link.pause();
     let close = async { link.close(1000, "") };
-    assert_eq!(tokio::join!(may_read(), close).0, MayRead::Stop);
+    assert_eq!(tokio::join!(may_read(), close).0, ReadDecision::Stop);
 }

@@ -12,16 +12,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
-use kernel::{Hold, Input, PeerId, Received};
+use kernel::{HostGuard, Input, PeerId, Received};
 use tokio::time::{Instant, sleep_until};
 use wire::rpc::{self, JsonMeasure, Malformed, code};
 use wire::{Id, RpcError};
 
 use super::admission::Admission;
 use super::inbound::InboundPermit;
-use super::outbox::{MayRead, Outbox, Urgency};
+use super::outbox::{CloseUrgency, Outbox, ReadDecision};
 use super::registration::{KernelGone, PeerRegistration};
-use super::socket::BareSocket;
+use super::socket::SharedStream;
 use super::ws::frame::{FrameDecoder, WsEvent, close};
 
 /// When the peer last showed that it is there. Shared by both halves.
@@ -86,7 +86,7 @@ pub(crate) struct SocketReader<'a, S> {
     pub room: Option<(InboundPermit, Instant)>,
 }
 
-impl<S: BareSocket> SocketReader<'_, S> {
+impl<S: SharedStream> SocketReader<'_, S> {
     /// Reads until the connection ends and then reports the peer gone. `early` came with the request's head.
     pub(super) async fn run(mut self, early: Vec<u8>) -> ReadEnd {
         let end = self.read(early).await;
@@ -121,8 +121,8 @@ impl<S: BareSocket> SocketReader<'_, S> {
                     return Poll::Ready(ReadWake::Overdue);
                 }
                 match self.outbox.poll_may_read(context) {
-                    Poll::Ready(MayRead::Stop) => return Poll::Ready(ReadWake::Stop),
-                    Poll::Ready(MayRead::Yes) => {}
+                    Poll::Ready(ReadDecision::Stop) => return Poll::Ready(ReadWake::Stop),
+                    Poll::Ready(ReadDecision::Yes) => {}
                     Poll::Pending => {
                         was_paused = true;
                         return Poll::Pending;
@@ -144,7 +144,7 @@ impl<S: BareSocket> SocketReader<'_, S> {
                 ReadWake::Gone => return ReadEnd::Gone,
                 ReadWake::Overdue => {
                     let reason = "a message took longer than message_in_timeout_ms";
-                    self.outbox.end(close::POLICY, reason, Urgency::AtOnce);
+                    self.outbox.end(close::POLICY, reason, CloseUrgency::AtOnce);
                     return ReadEnd::Closing;
                 }
                 ReadWake::Readable => {
@@ -170,7 +170,8 @@ impl<S: BareSocket> SocketReader<'_, S> {
         match pinged.filter(|(_, count)| *count == self.liveness.activity_count()) {
             Some((at, _)) if now >= at + silence_max => {
                 let reason = "no sign of life";
-                self.outbox.end(close::GOING_AWAY, reason, Urgency::AtOnce);
+                self.outbox
+                    .end(close::GOING_AWAY, reason, CloseUrgency::AtOnce);
                 None
             }
             Some((at, _)) => Some(at + silence_max),
@@ -217,8 +218,8 @@ impl<S: BareSocket> SocketReader<'_, S> {
             }
             waited = true;
             match self.outbox.poll_may_read(context) {
-                Poll::Ready(MayRead::Stop) => Poll::Ready(None),
-                Poll::Ready(MayRead::Yes) | Poll::Pending => Poll::Pending,
+                Poll::Ready(ReadDecision::Stop) => Poll::Ready(None),
+                Poll::Ready(ReadDecision::Yes) | Poll::Pending => Poll::Pending,
             }
         });
         let done = done.await;
@@ -262,7 +263,8 @@ impl<S: BareSocket> SocketReader<'_, S> {
                     let input = self.admit_and_decode(text).await;
                     if let Err(KernelGone) = self.registration.send(input).await {
                         let reason = "the host is going down";
-                        self.outbox.end(close::GOING_AWAY, reason, Urgency::AtOnce);
+                        self.outbox
+                            .end(close::GOING_AWAY, reason, CloseUrgency::AtOnce);
                         return Some(ReadEnd::Closing);
                     }
                 }
@@ -270,7 +272,7 @@ impl<S: BareSocket> SocketReader<'_, S> {
                 Ok(Some(WsEvent::Pong)) => {}
                 Ok(Some(WsEvent::Close(code))) => {
                     self.outbox
-                        .end(code.unwrap_or(close::NO_CODE), "", Urgency::AtOnce);
+                        .end(code.unwrap_or(close::NO_CODE), "", CloseUrgency::AtOnce);
                     return Some(ReadEnd::Closing);
                 }
                 Err(fault) => {
@@ -279,7 +281,8 @@ impl<S: BareSocket> SocketReader<'_, S> {
                         code = fault.code,
                         "closing: the peer broke the WebSocket protocol"
                     );
-                    self.outbox.end(fault.code, fault.reason, Urgency::AtOnce);
+                    self.outbox
+                        .end(fault.code, fault.reason, CloseUrgency::AtOnce);
                     return Some(ReadEnd::Closing);
                 }
             }
@@ -322,7 +325,7 @@ pub(super) async fn decode_input(
         match decoded {
             Ok(message) => {
                 let received = Received::new(message, bytes, inline);
-                let received = received.held_by(Hold::new(room));
+                let received = received.with_guard(HostGuard::new(room));
                 Input::Received { peer, received }
             }
             Err(malformed) => Input::Malformed { peer, malformed },

@@ -15,7 +15,9 @@ use super::ws::batch::FrameBatch;
 const SLICES_MAX: usize = 128;
 
 /// A stream that both halves of a connection use at once.
-pub(crate) trait BareSocket: AsyncRead + AsyncWrite + Unpin + Send + Sync + 'static {
+pub(crate) trait SharedStream:
+    AsyncRead + AsyncWrite + Unpin + Send + Sync + 'static
+{
     fn poll_readable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>>;
     fn read_now(&self, buffer: &mut [u8]) -> io::Result<usize>;
     fn poll_writable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>>;
@@ -24,7 +26,7 @@ pub(crate) trait BareSocket: AsyncRead + AsyncWrite + Unpin + Send + Sync + 'sta
 
 macro_rules! bare_socket {
     ($($stream:ty),*) => {$(
-        impl BareSocket for $stream {
+        impl SharedStream for $stream {
             fn poll_readable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
                 self.poll_read_ready(context)
             }
@@ -48,7 +50,7 @@ macro_rules! bare_socket {
 bare_socket!(TcpStream, UnixStream);
 
 /// Writes as much of a batch as the socket takes in one call.
-pub(crate) fn write_some<S: BareSocket + ?Sized>(
+pub(crate) fn write_some<S: SharedStream + ?Sized>(
     socket: &S,
     batch: &FrameBatch,
 ) -> io::Result<usize> {

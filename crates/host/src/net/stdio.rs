@@ -20,7 +20,7 @@ use wire::{Id, RpcError};
 
 use super::admission::Admission;
 use super::inbound::InboundPermit;
-use super::outbox::{MayRead, Outbox, Urgency};
+use super::outbox::{CloseUrgency, Outbox, ReadDecision};
 use super::read_buffer::READ_BUFFER_BYTES;
 use super::reader::{decode_input, measure};
 use super::registration::{KernelGone, PeerRegistration};
@@ -61,7 +61,7 @@ pub async fn serve<R, W>(
     };
     tokio::select! {
         () = stop.cancelled() => {
-            outbox.end(close::GOING_AWAY, "", Urgency::AfterQueue);
+            outbox.end(close::GOING_AWAY, "", CloseUrgency::AfterQueue);
         }
         _ = reading => {}
         _ = &mut writing => return,
@@ -133,7 +133,7 @@ async fn read<R: AsyncRead + Unpin>(
         None => Ok(()),
     };
     loop {
-        if poll_fn(|context| outbox.poll_may_read(context)).await == MayRead::Stop {
+        if poll_fn(|context| outbox.poll_may_read(context)).await == ReadDecision::Stop {
             return Ok(());
         }
         let count = input.read(&mut chunk).await.unwrap_or(0);

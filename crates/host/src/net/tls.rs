@@ -25,7 +25,7 @@ use super::stall::StallGuard;
 const HANDSHAKE_RECORD: u8 = 22;
 /// A peer that takes nothing for so long is given up. Longer than any limit of the host's own writers, which come first.
 const CARRIED_STALL: Duration = Duration::from_secs(300);
-/// How long a peer may still talk after the host has said its last word.
+/// How long a peer may still send after the host's last byte.
 const CLOSE_WAIT: Duration = Duration::from_secs(2);
 
 /// Why a certificate cannot be used; the operator reads it.
@@ -52,12 +52,12 @@ pub struct TlsIdentity {
 }
 
 struct LoadedIdentity {
-    stamps: Stamps,
+    stamps: FileStamps,
     config: Arc<ServerConfig>,
 }
 
 /// When both files were last written, and how long they are: what changes when they do.
-type Stamps = [Option<(SystemTime, u64)>; 2];
+type FileStamps = [Option<(SystemTime, u64)>; 2];
 
 impl TlsIdentity {
     /// Reads both files.
@@ -81,7 +81,7 @@ impl TlsIdentity {
         let stamps = stamps_of(&self.cert, &self.key);
         let mut current = self.lock();
         if current.stamps != stamps {
-            // Noted whatever comes of it: a file that cannot be used is told of once.
+            // Noted in any case: a file that cannot be used is reported once.
             current.stamps = stamps;
             match read_config(&self.cert, &self.key) {
                 Ok(config) => {
@@ -102,12 +102,12 @@ impl TlsIdentity {
 
     /// The inner side of a connection: bytes in the clear, over a socket of this process. A task of its own carries them.
     pub(super) async fn accept(&self, socket: TcpStream) -> io::Result<UnixStream> {
-        carry_in_clear(TlsAcceptor::from(self.config()).accept(socket).await?)
+        spawn_decrypting_relay(TlsAcceptor::from(self.config()).accept(socket).await?)
     }
 }
 
 /// The inner side of an encrypted connection.
-pub(crate) fn carry_in_clear(outer: TlsStream<TcpStream>) -> io::Result<UnixStream> {
+pub(crate) fn spawn_decrypting_relay(outer: TlsStream<TcpStream>) -> io::Result<UnixStream> {
     let (inner, carried) = UnixStream::pair()?;
     tokio::spawn(carry(outer, carried));
     Ok(inner)
@@ -130,7 +130,7 @@ async fn carry(outer: TlsStream<TcpStream>, carried: UnixStream) {
     tokio::pin!(inward, outward);
     tokio::select! {
         () = &mut outward => {
-            // What the peer still says is read for a moment, so that it hears the end and not a reset.
+            // What the peer still sends is read for a moment, so that it sees a close and not a reset.
             let _ = tokio::time::timeout(CLOSE_WAIT, inward).await;
         }
         () = &mut inward => outward.await,
@@ -139,7 +139,7 @@ async fn carry(outer: TlsStream<TcpStream>, carried: UnixStream) {
 
 /// What the other side speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Speech {
+pub(super) enum ConnectionSecurity {
     Tls,
     /// Programs on this machine need no encryption, and no name that a certificate is for.
     PlainFromHere,
@@ -147,18 +147,21 @@ pub(super) enum Speech {
 }
 
 /// Looks at the first byte without taking it.
-pub(super) async fn listen_to(socket: &TcpStream, peer: SocketAddr) -> io::Result<Speech> {
+pub(super) async fn listen_to(
+    socket: &TcpStream,
+    peer: SocketAddr,
+) -> io::Result<ConnectionSecurity> {
     let mut first = [0];
     if socket.peek(&mut first).await? == 0 {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
     if first == [HANDSHAKE_RECORD] {
-        return Ok(Speech::Tls);
+        return Ok(ConnectionSecurity::Tls);
     }
     let is_here = peer.ip().is_loopback() || socket.local_addr()?.ip() == peer.ip();
     Ok(match is_here {
-        true => Speech::PlainFromHere,
-        false => Speech::PlainFromElsewhere,
+        true => ConnectionSecurity::PlainFromHere,
+        false => ConnectionSecurity::PlainFromElsewhere,
     })
 }
 
@@ -177,7 +180,7 @@ impl TlsError {
     }
 }
 
-fn stamps_of(cert: &Path, key: &Path) -> Stamps {
+fn stamps_of(cert: &Path, key: &Path) -> FileStamps {
     [cert, key].map(|path| {
         let metadata = fs::metadata(path).ok()?;
         Some((metadata.modified().ok()?, metadata.len()))

@@ -13,9 +13,9 @@ use bytes::Bytes;
 use kernel::Frame;
 use tokio::time::{Sleep, sleep_until};
 
-use super::outbox::{Ending, Outbox, Urgency};
+use super::outbox::{CloseUrgency, ConnectionEnding, Outbox};
 use super::reader::Liveness;
-use super::socket::{BareSocket, write_some};
+use super::socket::{SharedStream, write_some};
 use super::text_run::LinkItem;
 use super::ws::batch::FrameBatch;
 
@@ -33,7 +33,7 @@ async fn encode(frame: Frame) -> io::Result<Vec<Bytes>> {
 
 enum WriteWake {
     Writable,
-    Ending(Ending),
+    Ending(ConnectionEnding),
     TooLate,
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct SocketWriter<'a, S> {
     pub fragment_bytes: usize,
 }
 
-impl<S: BareSocket> SocketWriter<'_, S> {
+impl<S: SharedStream> SocketWriter<'_, S> {
     /// Writes until the close frame is out, or fails.
     pub(super) async fn run(self) -> io::Result<()> {
         let mut timer = None;
@@ -53,7 +53,7 @@ impl<S: BareSocket> SocketWriter<'_, S> {
             let taken =
                 poll_fn(|context| self.outbox.poll_take(context, &mut items, &mut timer)).await;
             let mut batch = taken.begun;
-            if matches!(&taken.ending, Some(ending) if ending.urgency == Urgency::AtOnce) {
+            if matches!(&taken.ending, Some(ending) if ending.urgency == CloseUrgency::AtOnce) {
                 batch.drop_unstarted_frames();
             }
             if let Some(payload) = taken.pong {
@@ -91,7 +91,7 @@ impl<S: BareSocket> SocketWriter<'_, S> {
     async fn flush(
         &self,
         batch: &mut FrameBatch,
-        mut ending: Option<Ending>,
+        mut ending: Option<ConnectionEnding>,
     ) -> io::Result<Flushed> {
         let mut too_late: Option<Pin<Box<Sleep>>> = None;
         let mut flushed = Flushed::All;
@@ -137,7 +137,7 @@ impl<S: BareSocket> SocketWriter<'_, S> {
                 WriteWake::Writable => self.liveness.record_activity(),
                 WriteWake::TooLate => return Err(io::ErrorKind::TimedOut.into()),
                 WriteWake::Ending(close) => {
-                    if close.urgency == Urgency::AtOnce {
+                    if close.urgency == CloseUrgency::AtOnce {
                         batch.drop_unstarted_frames();
                         batch.put_close(close.code, &close.reason);
                         flushed = Flushed::Cut;

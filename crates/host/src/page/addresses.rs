@@ -73,7 +73,7 @@ impl ContentAddresses {
         let end = end_of_next_day(now).to_string();
         let mac = self.mac(device, digest, content_type, &end).finalize();
         let signature = URL_SAFE_NO_PAD.encode(mac.into_bytes());
-        let content_type = percent::encoded_word(content_type);
+        let content_type = percent::encode_word(content_type);
         format!("/content/{digest}?type={content_type}&exp={end}&sig={device}.{signature}")
     }
 
@@ -147,7 +147,7 @@ mod tests {
             let mut pairs = query.split('&').map(|pair| pair.split_once('=').unwrap());
             pairs
                 .find(|(key, _)| *key == name)
-                .map(|(_, value)| String::from_utf8(percent::decoded(value).unwrap()).unwrap())
+                .map(|(_, value)| String::from_utf8(percent::decode(value).unwrap()).unwrap())
         };
         AddressParts {
             content_type: value("type"),

@@ -98,7 +98,7 @@ impl PageServices {
         let room = permits.acquire_many_owned(most).await;
         let room = room.map_err(|closed| BlobError::Unreadable(closed.to_string()))?;
         let store = self.bodies.store();
-        // The room goes with the reading: whoever asked may be gone before it ends.
+        // The permit moves into the reading task: the request may be gone before it ends.
         let read = move || (store.read(&digest, CONTENT_BYTES_MAX), room);
         let read = tokio::task::spawn_blocking(read).await;
         let (read, mut room) = read.map_err(|died| BlobError::Unreadable(died.to_string()))?;

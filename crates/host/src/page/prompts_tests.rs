@@ -2,7 +2,7 @@
 
 use agent_api::{CallPurpose, ModelCall, Section};
 use bytes::Bytes;
-use kernel::{Batch, BootWork, ChannelId, ChannelRecord, Head, Kind, Record, Seq};
+use kernel::{Batch, BootWork, ChannelId, ChannelRecord, Head, Record, Seq, StoredKind};
 use wire::state::{ChatState, SessionState};
 
 use super::*;
@@ -43,7 +43,7 @@ fn channel(id: u64, name: &str, parent: Option<u64>) -> Record {
     Record::Channel(ChannelRecord {
         id: ChannelId(id),
         uri: ChannelUri::parse(name).unwrap(),
-        kind: parent.map_or(Kind::Session, |_| Kind::Chat),
+        kind: parent.map_or(StoredKind::Session, |_| StoredKind::Chat),
         parent: parent.map(ChannelId),
         head: parent.map_or_else(session, |_| chat()),
         head_seq: Seq(id),

@@ -1,7 +1,7 @@
 //! Requests to models on their way into the journal and out of it: taken apart into pieces that later requests share, and put
 //! together again byte for byte.
 //!
-//! Promises: what is put together has the digest of what was sent, or the reader is told.
+//! Promises: what is put together has the digest of what was sent, or the reader gets an error.
 //! Must not know: any wire format.
 
 mod call_record;

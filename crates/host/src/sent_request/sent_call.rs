@@ -101,7 +101,7 @@ pub fn call_json(chat: &str, call: &ArchivedCall) -> Value {
     })
 }
 
-/// Who was asked to rewrite what, and what came of it.
+/// Which client was asked to rewrite which sections, and the outcome.
 pub fn transform_json(render: &ArchivedRender) -> Value {
     let asked = render.asked.as_ref().map(|asked| {
         json!({

@@ -33,7 +33,7 @@ use spans::OpenSpans;
 /// Spans that wait to be sent.
 const SPANS_MAX: usize = 1_024;
 
-/// Everything that one host tells.
+/// The telemetry of one host.
 pub(crate) struct Telemetry {
     pub metrics: HostMetrics,
     /// Which space it is of.
@@ -65,9 +65,9 @@ impl Telemetry {
         self.open().begin_turn(turn, self.now_ms());
     }
 
-    /// An agent says something in a turn.
-    pub(crate) fn hear(&self, run: RunId, event: &AgentEvent) {
-        let span = self.open().hear(run, event, self.now_ms());
+    /// Takes an agent's event of a turn.
+    pub(crate) fn observe_event(&self, run: RunId, event: &AgentEvent) {
+        let span = self.open().observe_event(run, event, self.now_ms());
         self.add_spans(span);
     }
 

@@ -56,7 +56,7 @@ pub(crate) async fn open_collector(endpoint: &str) -> Option<Collector> {
     })
 }
 
-/// Exports the log of a process with several spaces, until told to stop: their clients are not told of it.
+/// Exports the log of a process with several spaces, until told to stop. It does not go to their clients.
 pub(crate) async fn export_log_while_running(endpoint: String, stop: CancellationToken) {
     let Some(collector) = open_collector(&endpoint).await else {
         return; // the log says why

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::otlp::{SpanFacts, attribute, new_span, new_trace, span_of};
 
-/// Calls of one turn that are told.
+/// Calls of one turn that get a span.
 const CALLS_MAX: usize = 256;
 
 /// Characters of the name of a tool: servers of others choose them.
@@ -49,7 +49,7 @@ struct TurnSpan {
     attributes: Vec<Value>,
     ids: Vec<Value>,
     calls: BTreeMap<u64, CallSpan>,
-    /// Calls that were told or left out.
+    /// Calls that got a span or were left out.
     calls_seen: usize,
     is_over: bool,
 }
@@ -86,8 +86,13 @@ impl OpenSpans {
         self.turns.insert(turn.run, span);
     }
 
-    /// What an agent said; the span of a call that is over by it.
-    pub(super) fn hear(&mut self, run: RunId, event: &AgentEvent, now_ms: i64) -> Option<Value> {
+    /// Takes an agent's event; returns the span of a call that it ends.
+    pub(super) fn observe_event(
+        &mut self,
+        run: RunId,
+        event: &AgentEvent,
+        now_ms: i64,
+    ) -> Option<Value> {
         match event {
             AgentEvent::ToolStarted { call, start } => {
                 self.begin_call(run, *call, &start.name, now_ms);
@@ -109,7 +114,7 @@ impl OpenSpans {
 
     fn begin_call(&mut self, run: RunId, call: u64, name: &str, now_ms: i64) {
         let Some(turn) = self.turns.get_mut(&run) else {
-            return; // it was cancelled: nothing more is told of it
+            return; // it was cancelled: it gets no span
         };
         turn.calls_seen += 1;
         if turn.calls_seen <= CALLS_MAX {
@@ -170,7 +175,7 @@ impl OpenSpans {
         }))
     }
 
-    /// Calls of turns that are over and whose id nobody told since: no client knows them.
+    /// Calls of turns that are over and that never got an id: no client knows them.
     pub(super) fn take_unnamed(&mut self) -> Vec<Value> {
         let mut spans = Vec::new();
         self.turns.retain(|_, turn| {

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use agent_api::{ShownTerminal, TerminalChange, TerminalOffer};
-use kernel::{Input, RunId, ShownTerminalFacts, TerminalAct, TerminalStart, TypedText};
+use kernel::{Input, RunId, ShownTerminalFacts, TerminalStart, TerminalTask, TypedText};
 use wire::ChannelUri;
 
 use crate::config::Config;
@@ -56,7 +56,7 @@ struct SharedTerminals {
 
 enum TerminalSlot {
     /// What is to be done when its shell is there.
-    Starting(Vec<TerminalAct>),
+    Starting(Vec<TerminalTask>),
     Running(Arc<dyn ShownTerminal>),
 }
 
@@ -116,8 +116,8 @@ impl Terminals {
     }
 
     /// Does what the kernel wants done to a terminal.
-    pub(crate) fn act(&self, terminal: ChannelUri, act: TerminalAct) {
-        if let TerminalAct::Start(start) = act {
+    pub(crate) fn act(&self, terminal: ChannelUri, act: TerminalTask) {
+        if let TerminalTask::Start(start) = act {
             self.slots()
                 .insert(terminal.clone(), TerminalSlot::Starting(Vec::new()));
             let terminals = self.clone();
@@ -137,7 +137,7 @@ impl Terminals {
                     "a terminal is typed into before its shell has started; the rest is dropped"
                 );
             }
-            // It has ended, and the kernel hears of it.
+            // It has ended, and the kernel gets its end.
             None => {}
         }
     }
@@ -195,18 +195,18 @@ impl Terminals {
     }
 }
 
-fn perform(terminal: &dyn ShownTerminal, act: TerminalAct) {
+fn perform(terminal: &dyn ShownTerminal, act: TerminalTask) {
     match act {
-        TerminalAct::Start(_) => debug_assert!(false, "it was started before"),
-        TerminalAct::Write(TypedText(text)) => {
+        TerminalTask::Start(_) => debug_assert!(false, "it was started before"),
+        TerminalTask::Write(TypedText(text)) => {
             if !terminal.write(&text) {
                 tracing::warn!("a program in a terminal reads nothing; what was typed is dropped");
             }
         }
-        TerminalAct::Resize { columns, rows } => terminal.resize(columns, rows),
-        TerminalAct::Clear => terminal.clear(),
-        TerminalAct::Redraw => terminal.redraw(),
-        TerminalAct::Hold(holder) => terminal.held_by(holder),
-        TerminalAct::Kill => terminal.kill(),
+        TerminalTask::Resize { columns, rows } => terminal.resize(columns, rows),
+        TerminalTask::Clear => terminal.clear(),
+        TerminalTask::Redraw => terminal.redraw(),
+        TerminalTask::Hold(holder) => terminal.set_holder(holder),
+        TerminalTask::Kill => terminal.kill(),
     }
 }

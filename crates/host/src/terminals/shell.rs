@@ -99,5 +99,5 @@ impl ShownTerminal for ShellTerminal {
     }
 
     /// A shell does not mind who types.
-    fn held_by(&self, _: TerminalHolder) {}
+    fn set_holder(&self, _: TerminalHolder) {}
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use host::ServerLimits;
-use kernel::{Frame, Input, LateBody, LateResponse};
+use kernel::{Frame, Input, LateResponse, LateResponseBody};
 
 use crate::support::{Host, text};
 
@@ -85,7 +85,7 @@ async fn a_large_message_leaves_in_fragments_and_is_whole_again() {
     let envelopes: Vec<Bytes> = (0..40_000)
         .map(|n| Bytes::from(format!(r#"{{"n":{n},"text":"{n:0>100}"}}"#)))
         .collect();
-    let body = LateBody::ReconnectReplay {
+    let body = LateResponseBody::ReconnectReplay {
         replay: Arc::new(kernel::Replayed::new(envelopes)),
         missing: Vec::new(),
     };

@@ -11,13 +11,13 @@ use wire::ActionKind;
 use wire::ext::compose::COMPOSE;
 use wire::{Incoming, Object, bounds};
 
-use super::{Data, decoded_len, take_text};
-use crate::hold::Hold;
+use super::{BodyData, decoded_len, take_text};
+use crate::host_guard::HostGuard;
 use crate::limits::EmbedLimits;
 
 /// Bodies that were taken out, by where they stood. Cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct DetachedBodies(Arc<Vec<(String, Data)>>);
+pub(crate) struct DetachedBodies(Arc<Vec<(String, BodyData)>>);
 
 /// The largest refused action that goes back whole, but for its bodies.
 const ECHO_BYTES_MAX: usize = 1_024 * 1_024;
@@ -26,11 +26,11 @@ const ECHO_BYTES_MAX: usize = 1_024 * 1_024;
 #[derive(Debug, Clone)]
 pub struct SentAction {
     action: Arc<Object>,
-    /// In the words of the sender's version, if those are others.
+    /// In the form of the sender's version, if that differs.
     as_sent: Option<Arc<Object>>,
     detached: DetachedBodies,
     /// Kept as long as its bodies may be.
-    _hold: Hold,
+    _hold: HostGuard,
 }
 
 impl DetachedBodies {
@@ -60,7 +60,7 @@ impl DetachedBodies {
         Self(Arc::new(detached))
     }
 
-    pub(crate) fn find(&self, place: &str) -> Option<&Data> {
+    pub(crate) fn find(&self, place: &str) -> Option<&BodyData> {
         let mut all = self.0.iter();
         all.find(|(at, _)| at == place).map(|(_, data)| data)
     }
@@ -70,7 +70,7 @@ fn take(
     message: Option<&mut Value>,
     at: &str,
     inline: EmbedLimits,
-    detached: &mut Vec<(String, Data)>,
+    detached: &mut Vec<(String, BodyData)>,
 ) {
     let mut stays = 0;
     let attachments = message.and_then(|message| message.get_mut("attachments"));
@@ -88,13 +88,13 @@ fn take(
         if bytes <= inline.each_bytes && stays + bytes <= inline.message_bytes {
             stays += bytes;
         } else if let Some(data) = take_text(attachment, "data") {
-            detached.push((format!("{at}/attachments/{index}"), Data::decode(data)));
+            detached.push((format!("{at}/attachments/{index}"), BodyData::decode(data)));
         }
     }
 }
 
 impl SentAction {
-    pub(crate) fn new(action: Object, detached: DetachedBodies, hold: Hold) -> Self {
+    pub(crate) fn new(action: Object, detached: DetachedBodies, hold: HostGuard) -> Self {
         Self {
             action: Arc::new(action),
             as_sent: None,
@@ -104,9 +104,9 @@ impl SentAction {
     }
 
     /// What is left of an action that is too large to be kept.
-    pub(crate) fn abridged(action: &Object) -> Self {
+    pub(crate) fn abridge(action: &Object) -> Self {
         let abridged = bounds::abridge(action);
-        Self::new(abridged, DetachedBodies::default(), Hold::default())
+        Self::new(abridged, DetachedBodies::default(), HostGuard::default())
     }
 
     /// The same, with the form in which its sender sent it.
@@ -115,7 +115,7 @@ impl SentAction {
         self
     }
 
-    /// What its sender said, if that is not what it means today.
+    /// The action as it was sent, if its sender's version has another form.
     pub(crate) fn as_sent(&self) -> Option<Arc<Object>> {
         self.as_sent.clone()
     }
@@ -180,9 +180,9 @@ mod tests {
         };
         let left = params["action"].as_object().unwrap().clone();
         assert_eq!(left["draft"]["attachments"][1]["data"], "");
-        let sent = SentAction::new(left, detached, Hold::default());
+        let sent = SentAction::new(left, detached, HostGuard::default());
         let body = sent.detached().find("/draft/attachments/1");
-        assert_eq!(body, Some(&Data::Bytes(Bytes::from(vec![0; 300]))));
+        assert_eq!(body, Some(&BodyData::Bytes(Bytes::from(vec![0; 300]))));
         assert_eq!(sent.into_echo()["draft"]["attachments"][1]["data"], "");
     }
 
@@ -197,7 +197,7 @@ mod tests {
         let detached = DetachedBodies::detach_from(&mut sent, INLINE);
         let places = places(&detached);
         assert_eq!(places, ["/draft/attachments/1", "/draft/attachments/2"]);
-        assert!(matches!(detached.find(places[1]), Some(Data::Base64(text)) if **text == bad));
+        assert!(matches!(detached.find(places[1]), Some(BodyData::Base64(text)) if **text == bad));
     }
 
     #[test]

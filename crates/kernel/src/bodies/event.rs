@@ -1,4 +1,4 @@
-//! What an agent says: its runner keeps the bodies before the kernel hears of them.
+//! Bodies of agent events: the runner detaches and stores them before the kernel gets the event.
 
 use agent_api::AgentEvent;
 use serde_json::{Value, json};

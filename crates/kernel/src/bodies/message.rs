@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use wire::Object;
 
-use super::{Data, DetachedBodies, UnstoredBody, decoded_len, take_text};
+use super::{BodyData, DetachedBodies, UnstoredBody, decoded_len, take_text};
 
 /// How much may stay embedded.
 #[derive(Debug, Clone, Copy)]
@@ -51,7 +51,7 @@ pub(crate) fn detach_message(
         }
         let data = early.unwrap_or_else(|| {
             let data = take_text(attachment, "data").unwrap_or_default();
-            Data::Base64(Arc::new(data))
+            BodyData::Base64(Arc::new(data))
         });
         attachment.insert("type".to_owned(), json!("resource"));
         attachment.shift_remove("data");
@@ -102,7 +102,7 @@ mod tests {
         let mut message = message(&[60]);
         let room = InlineBudget { each: 3, all: 60 };
         let (bodies, _) = detach_message(&mut message, "", room, &DetachedBodies::default());
-        assert_eq!(bodies[0].data, Data::Base64(Arc::new("A".repeat(80))));
+        assert_eq!(bodies[0].data, BodyData::Base64(Arc::new("A".repeat(80))));
         assert_eq!(
             message["attachments"],
             json!([{"type": "resource", "label": "l", "contentType": "image/png",

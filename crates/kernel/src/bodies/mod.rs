@@ -27,18 +27,18 @@ use wire::{Digest, Object};
 pub struct UnstoredBody {
     /// Where its reference stands: a JSON pointer into what it was lifted out of.
     pub pointer: String,
-    pub data: Data,
+    pub data: BodyData,
 }
 
 /// The bytes of a body, as they came.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Data {
+pub enum BodyData {
     Bytes(Bytes),
     /// Not decoded yet, or not base64 after all.
     Base64(Arc<String>),
 }
 
-impl Data {
+impl BodyData {
     fn text(text: String) -> Self {
         Self::Bytes(Bytes::from(text))
     }

@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use wire::{Object, rpc};
 
-use super::{Data, UnstoredBody, decoded_len, take_text};
+use super::{BodyData, UnstoredBody, decoded_len, take_text};
 
 /// Text before the reference to what it is the beginning of.
 const PREVIEW_BYTES: usize = 4_096;
@@ -115,7 +115,7 @@ impl DetachedResult {
                 self.content.push(text_block(beginning(&preview)));
             }
             let whole = Value::Array(content);
-            return self.refer(JSON, json_len(&whole), Data::text(text_of(&whole)));
+            return self.refer(JSON, json_len(&whole), BodyData::text(text_of(&whole)));
         }
         let mut joined = match texts {
             0..=PREVIEW_BYTES => None,
@@ -125,7 +125,7 @@ impl DetachedResult {
             match joined.take_if(|_| is_text(&block)) {
                 Some(text) => {
                     self.content.push(text_block(beginning(&text)));
-                    self.refer(TEXT, text.len(), Data::text(text));
+                    self.refer(TEXT, text.len(), BodyData::text(text));
                 }
                 None if texts > PREVIEW_BYTES && is_text(&block) => {} // joined with the first
                 None => self.take_block(block),
@@ -146,13 +146,13 @@ impl DetachedResult {
             false => None,
         };
         let Some(data) = data else {
-            return self.refer(JSON, bytes, Data::text(text_of(&block)));
+            return self.refer(JSON, bytes, BodyData::text(text_of(&block)));
         };
         if has_preview && let Some(preview) = preview_of(&data) {
             self.content.push(text_block(&preview));
         }
         let content_type = block["contentType"].as_str().unwrap_or("");
-        self.refer(content_type, bytes, Data::Base64(Arc::new(data)));
+        self.refer(content_type, bytes, BodyData::Base64(Arc::new(data)));
     }
 
     /// What stands beside the content and may be as large as that.
@@ -178,7 +178,7 @@ impl DetachedResult {
                 Some(instead) => result.insert(field.to_owned(), instead),
                 None => result.shift_remove(field),
             };
-            self.refer(JSON, bytes, Data::text(text));
+            self.refer(JSON, bytes, BodyData::text(text));
         }
         if let Some(message) = result.get_mut("pastTenseMessage") {
             let text = match message {
@@ -197,7 +197,7 @@ impl DetachedResult {
         }
     }
 
-    fn refer(&mut self, content_type: &str, bytes: usize, data: Data) {
+    fn refer(&mut self, content_type: &str, bytes: usize, data: BodyData) {
         let pointer = format!("/content/{}", self.content.len());
         self.bodies.push(UnstoredBody { pointer, data });
         self.content.push(json!({
@@ -224,7 +224,7 @@ fn is_plain(block: &Value, body: &str) -> bool {
 /// Whether what is embedded begins with something to read.
 fn has_preview(block: &Value) -> bool {
     let content_type = block["contentType"].as_str();
-    is_embedded(block) && content_type.is_some_and(|told| told.starts_with("text/"))
+    is_embedded(block) && content_type.is_some_and(|content_type| content_type.starts_with("text/"))
 }
 
 /// The bytes a block brings with it.

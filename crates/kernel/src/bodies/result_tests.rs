@@ -34,8 +34,8 @@ fn shape(content: &Value) -> Vec<String> {
 
 fn bytes_of(body: &UnstoredBody) -> Vec<u8> {
     match &body.data {
-        Data::Bytes(bytes) => bytes.to_vec(),
-        Data::Base64(data) => STANDARD.decode(&**data).unwrap(),
+        BodyData::Bytes(bytes) => bytes.to_vec(),
+        BodyData::Base64(data) => STANDARD.decode(&**data).unwrap(),
     }
 }
 

@@ -106,14 +106,14 @@ fn servers_that_want(kernel: &Kernel, resource: &str) -> BTreeSet<String> {
 }
 
 /// Whether an agent itself takes it: tokens of servers say nothing of the agent.
-fn advertised_by(kernel: &Kernel, token: &ClientToken) -> bool {
+fn is_advertised(kernel: &Kernel, token: &ClientToken) -> bool {
     let mut agents = kernel.facts().offered_agents();
     agents.any(|agent| agent.provider == token.provider && advertises(agent, &token.resource))
 }
 
 pub(super) fn apply(step: &mut Step, peer: PeerId, id: &Id, tokens: Vec<ClientToken>) {
     for token in tokens {
-        if advertised_by(step, &token) {
+        if is_advertised(step, &token) {
             let of = (token.principal.as_deref(), token.resource.as_str());
             step.note_token(&token.provider, of, !token.token.0.is_empty());
         }

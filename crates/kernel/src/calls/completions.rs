@@ -1,4 +1,4 @@
-//! `completions`: what may be meant by what somebody is typing (H-241). The host looks; a step must not.
+//! `completions`: proposals for the text that a user is typing (H-241). The host computes them, because a step does no I/O.
 
 use compositor::ahp::{CONTEXTS_KEY, context_names, names_in};
 use serde_json::{Value, json};
@@ -9,10 +9,10 @@ use wire::{ChannelUri, RpcError};
 
 use super::uri;
 use crate::channels::Session;
-use crate::io::{Complete, Completed, MessagePlace, PeerId};
+use crate::io::{CompletionAnswer, CompletionTask, MessageContext, PeerId};
 use crate::load::need_channel;
-use crate::pause::{HandlerAnswers, HostWork, Pause, Stop};
-use crate::prepare::place_of;
+use crate::pause::{HandlerAnswers, HostWork, Pause, RequestStop};
+use crate::prepare::message_context;
 use crate::state::Kernel;
 use crate::turn::agent::directories_of;
 
@@ -25,7 +25,7 @@ pub(super) fn gather(
     peer: PeerId,
     params: &CompletionsParams,
     answers: &HandlerAnswers,
-) -> Result<Value, Stop> {
+) -> Result<Value, RequestStop> {
     let uri = uri::parse("channel", &params.channel)?;
     need_channel(kernel, &uri, answers)?;
     let working_directories = directories_at(kernel, &uri)?;
@@ -33,26 +33,26 @@ pub(super) fn gather(
     if params.kind != CompletionItemKind::UserMessage {
         return Ok(json!({"items": []}));
     }
-    match answers.completed() {
-        None => Err(Pause::Work(HostWork::Complete(Box::new(Complete {
-            place: typed_in(kernel, peer, &uri),
+    match answers.completion_result() {
+        None => Err(Pause::Work(HostWork::Complete(Box::new(CompletionTask {
+            context: context_of(kernel, peer, &uri),
             working_directories,
             text: params.text.clone(),
             offset,
             contexts: contexts_at(kernel, &uri, params),
         })))
         .into()),
-        Some(Ok(Completed::Items(items))) => Ok(json!({"items": items})),
-        Some(Ok(Completed::OutsideText)) => Err(outside_text().into()),
+        Some(Ok(CompletionAnswer::Items(items))) => Ok(json!({"items": items})),
+        Some(Ok(CompletionAnswer::OutsideText)) => Err(outside_text().into()),
         Some(Err(failed)) => Err(RpcError::new(code::INTERNAL_ERROR, failed.to_string()).into()),
     }
 }
 
-fn typed_in(kernel: &Kernel, peer: PeerId, uri: &ChannelUri) -> MessagePlace {
+fn context_of(kernel: &Kernel, peer: PeerId, uri: &ChannelUri) -> MessageContext {
     let principal = kernel.peers().principal(peer);
     match kernel.find_chat(uri) {
-        Some(chat) => place_of(kernel, chat.session(), Some(uri), principal),
-        None => place_of(kernel, uri, None, principal),
+        Some(chat) => message_context(kernel, chat.session(), Some(uri), principal),
+        None => message_context(kernel, uri, None, principal),
     }
 }
 

@@ -7,12 +7,12 @@ use wire::rpc::code;
 use wire::{ChannelUri, Object, RpcError};
 
 use super::uri;
-use crate::io::{Compose, ContextUse, MessageCheck, PeerId};
+use crate::io::{ComposeTask, ContextUse, MessageCheck, PeerId};
 use crate::load::need_channel;
 use crate::message::{self, need_attached_channels};
-use crate::pause::{HostWork, Pause, Stop};
-use crate::peers::Waiting;
-use crate::prepare::place_of;
+use crate::pause::{HostWork, Pause, RequestStop};
+use crate::peers::ParkedMessage;
+use crate::prepare::message_context;
 use crate::state::Kernel;
 use crate::turn::agent::directories_of;
 
@@ -21,8 +21,8 @@ pub(super) fn gather(
     kernel: &Kernel,
     peer: PeerId,
     params: &ComposeParams,
-    waiting: &Waiting,
-) -> Result<Value, Stop> {
+    waiting: &ParkedMessage,
+) -> Result<Value, RequestStop> {
     if !kernel.facts().clients_have_token {
         let message = "messages are checked for clients with the host's token only, and this host asks for none; \
                        `greenroom compose` works without a host";
@@ -38,7 +38,7 @@ pub(super) fn gather(
     let mut checked = sent.clone();
     message::check(kernel, kernel.chat(&chat), &mut checked, answers)
         .map_err(|refusal| uri::bad(refusal.0))?;
-    match answers.message_checked() {
+    match answers.message_check_result() {
         None => {
             let check = describe_check(kernel, (peer, &chat), sent, &checked, waiting);
             Err(Pause::Work(HostWork::CheckMessage(Box::new(check))).into())
@@ -52,8 +52,8 @@ pub(super) fn gather(
 fn find_chat(
     kernel: &Kernel,
     params: &ComposeParams,
-    waiting: &Waiting,
-) -> Result<ChannelUri, Stop> {
+    waiting: &ParkedMessage,
+) -> Result<ChannelUri, RequestStop> {
     let named = uri::parse("channel", &params.channel)?;
     need_channel(kernel, &named, &waiting.answers)?;
     if kernel.find_chat(&named).is_some() {
@@ -78,7 +78,7 @@ fn describe_check(
     (peer, chat): (PeerId, &ChannelUri),
     sent: Object,
     checked: &Object,
-    waiting: &Waiting,
+    waiting: &ParkedMessage,
 ) -> MessageCheck {
     let attachments = sent.get("attachments").and_then(Value::as_array);
     let detached = (0..attachments.map_or(0, Vec::len)).filter_map(|index| {
@@ -88,8 +88,8 @@ fn describe_check(
     let model = checked.get("model").and_then(|model| model["id"].as_str());
     let limits = kernel.limits();
     MessageCheck {
-        compose: Compose {
-            place: place_of(
+        compose: ComposeTask {
+            context: message_context(
                 kernel,
                 kernel.chat(chat).session(),
                 Some(chat),

@@ -15,13 +15,13 @@ use crate::author::Author;
 use crate::channels::Chat;
 use crate::chats::{self, ForkSource, NewChat};
 use crate::host_command::rewind_first;
-use crate::io::{MessagePlace, PeerId};
+use crate::io::{MessageContext, PeerId};
 use crate::journal_query::{Answer, Query, TurnPage};
 use crate::load::need_channels;
 use crate::message::{self, find_turn, need_attached_channels};
-use crate::pause::{HandlerAnswers, Stop, StopAction};
-use crate::peers::Waiting;
-use crate::prepare::{compose, place_of};
+use crate::pause::{ActionStop, HandlerAnswers, RequestStop};
+use crate::peers::ParkedMessage;
+use crate::prepare::{compose, message_context};
 use crate::record_message::record_message;
 use crate::refusal::{CONTENT_DEPTH_MAX, Refusal, depth_of};
 use crate::selection;
@@ -34,7 +34,7 @@ use crate::working_directories::inherited;
 const NEW_CHAT_TITLE: &str = "New chat";
 
 /// A chat to be made, and the message that begins it.
-pub(super) struct Planned {
+pub(super) struct PlannedChat {
     session: ChannelUri,
     new: NewChat,
     message: Option<Submission>,
@@ -86,8 +86,8 @@ pub(super) fn gather(
     peer: PeerId,
     params: &CreateChatParams,
     raw: &Value,
-    waiting: &Waiting,
-) -> Result<Planned, Stop> {
+    waiting: &ParkedMessage,
+) -> Result<PlannedChat, RequestStop> {
     let answers = &waiting.answers;
     let session = uri::parse("channel", &params.channel)?;
     let chat = uri::parse("chat", &params.chat)?;
@@ -132,13 +132,13 @@ pub(super) fn gather(
         None => None,
         Some(message) => Some(compose_message(
             kernel,
-            place_of(kernel, &session, None, principal),
+            message_context(kernel, &session, None, principal),
             &directories,
             message,
             waiting,
         )?),
     };
-    Ok(Planned {
+    Ok(PlannedChat {
         session,
         new,
         message,
@@ -148,18 +148,18 @@ pub(super) fn gather(
 /// What the first message means.
 fn compose_message(
     kernel: &Kernel,
-    place: MessagePlace,
+    context: MessageContext,
     directories: &[String],
     message: &Object,
-    waiting: &Waiting,
-) -> Result<Submission, Stop> {
+    waiting: &ParkedMessage,
+) -> Result<Submission, RequestStop> {
     let answers = &waiting.answers;
     let detached = |index: usize| waiting.detached.find(&format!("/attachments/{index}"));
-    let session = place.session.clone();
-    let composed = compose(kernel, place, directories, message, detached, answers);
+    let session = context.session.clone();
+    let composed = compose(kernel, context, directories, message, detached, answers);
     let mut submission = composed.map_err(|stop| match stop {
-        StopAction::Pause(pause) => Stop::Pause(pause),
-        StopAction::Refuse(refusal) => Stop::Fail(bad_message(&refusal)),
+        ActionStop::Pause(pause) => RequestStop::Pause(pause),
+        ActionStop::Refuse(refusal) => RequestStop::Fail(bad_message(&refusal)),
     })?;
     if let Some(conflict) = submission.conflict() {
         return Err(bad(format!("`initialMessage`: {conflict}")).into());
@@ -257,7 +257,7 @@ fn find_source(
     chat: &ChannelUri,
     wanted: &WantedSource,
     answers: &HandlerAnswers,
-) -> Result<ForkSource, Stop> {
+) -> Result<ForkSource, RequestStop> {
     let visible = wanted.kind == "fork";
     let agent = kernel.find_agent(&kernel.session(session).state().provider);
     let able =
@@ -280,7 +280,7 @@ fn find_source(
         if visible {
             return Err(bad("a chat can be forked from a completed turn only").into());
         }
-        // Its context is everything before, and what the running turn has said so far.
+        // Its context is everything before, and the running turn's response so far.
         let (last, partial) = (source.next_n().checked_sub(1), Some(turn.as_if_cancelled()));
         return Ok(source_through(
             kernel,
@@ -303,7 +303,7 @@ fn find_number(
     chat: &ChannelUri,
     turn_id: &str,
     answers: &HandlerAnswers,
-) -> Result<u64, Stop> {
+) -> Result<u64, RequestStop> {
     let n = find_turn(kernel, chat, turn_id, answers)?;
     n.ok_or_else(|| bad("`turnId` names no turn of that chat").into())
 }
@@ -314,7 +314,7 @@ pub(super) fn find_fork(
     chat: &ChannelUri,
     turn_id: &str,
     answers: &HandlerAnswers,
-) -> Result<ForkSource, Stop> {
+) -> Result<ForkSource, RequestStop> {
     let Some(source) = kernel.find_chat(chat) else {
         return Err(uri::not_found(kernel, chat).into());
     };
@@ -372,8 +372,8 @@ fn source_through(
     }
 }
 
-pub(super) fn apply(step: &mut Step, peer: PeerId, id: &Id, planned: Planned) {
-    let Planned {
+pub(super) fn apply(step: &mut Step, peer: PeerId, id: &Id, planned: PlannedChat) {
+    let PlannedChat {
         session,
         new,
         message,

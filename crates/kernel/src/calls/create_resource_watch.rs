@@ -1,4 +1,4 @@
-//! `createResourceWatch`: the host watches, and a channel under a fresh URI tells of it (H-260).
+//! `createResourceWatch`: the host starts a watch and reports changes on a channel with a fresh URI (H-260).
 
 use serde_json::{Value, json};
 use wire::published::commands::CreateResourceWatchParams;
@@ -7,13 +7,13 @@ use wire::{ChannelUri, Id, RpcError};
 
 use super::{resource, uri};
 use crate::io::{Effect, PeerId};
-use crate::pause::{HandlerAnswers, HostWork, Pause, Stop};
+use crate::pause::{HandlerAnswers, HostWork, Pause, RequestStop};
 use crate::resource_watch;
 use crate::state::{Kernel, Step};
 use crate::watch_task::WatchTask;
 
 /// A watch that the host began.
-pub(super) struct BegunWatch {
+pub(super) struct NewResourceWatch {
     uri: ChannelUri,
     task: WatchTask,
 }
@@ -23,7 +23,7 @@ pub(super) fn gather(
     peer: PeerId,
     params: &CreateResourceWatchParams,
     answers: &HandlerAnswers,
-) -> Result<BegunWatch, Stop> {
+) -> Result<NewResourceWatch, RequestStop> {
     let Some(ready) = kernel.ready(peer) else {
         let message = "send `initialize` or `reconnect` first";
         return Err(RpcError::new(code::INVALID_REQUEST, message).into());
@@ -36,12 +36,12 @@ pub(super) fn gather(
         excludes: items(params.excludes.as_ref(), "excludes")?.unwrap_or_default(),
         includes: items(params.includes.as_ref(), "includes")?,
     };
-    match answers.watch_begun() {
+    match answers.watch_result() {
         None => {
             uri::check_writable(kernel)?;
             Err(Pause::Work(HostWork::BeginWatch(Box::new(task))).into())
         }
-        Some(Ok(uri)) => Ok(BegunWatch {
+        Some(Ok(uri)) => Ok(NewResourceWatch {
             uri: uri.clone(),
             task,
         }),
@@ -49,8 +49,8 @@ pub(super) fn gather(
     }
 }
 
-pub(super) fn apply(step: &mut Step, peer: PeerId, id: &Id, begun: BegunWatch) {
-    let BegunWatch { uri, task } = begun;
+pub(super) fn apply(step: &mut Step, peer: PeerId, id: &Id, begun: NewResourceWatch) {
+    let NewResourceWatch { uri, task } = begun;
     if let Err(error) = uri::check_writable(step) {
         // Nothing can be recorded any more, and a channel needs a number.
         step.effect(Effect::EndWatch { watch: uri });

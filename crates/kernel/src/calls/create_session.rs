@@ -12,7 +12,7 @@ use super::uri;
 use crate::config;
 use crate::io::{AgentFacts, PeerId};
 use crate::load::{need_channel, need_channels};
-use crate::pause::{HandlerAnswers, Stop};
+use crate::pause::{HandlerAnswers, RequestStop};
 use crate::refusal::{CONTENT_DEPTH_MAX, depth_of};
 use crate::selection;
 use crate::sessions::{self, NewSession, SessionSource, default_chat_of};
@@ -26,7 +26,7 @@ pub(super) fn gather(
     params: &CreateSessionParams,
     raw: &Value,
     answers: &HandlerAnswers,
-) -> Result<NewSession, Stop> {
+) -> Result<NewSession, RequestStop> {
     let uri = uri::parse("channel", &params.channel)?;
     uri::check_names_session(&uri)?;
     let chat = uri::parse("channel", &default_chat_of(&uri))?;
@@ -80,7 +80,7 @@ fn fork_of(
     kernel: &Kernel,
     raw: &Value,
     answers: &HandlerAnswers,
-) -> Result<Option<SessionFork>, Stop> {
+) -> Result<Option<SessionFork>, RequestStop> {
     let Some(fork) = raw.get("x-fork").filter(|fork| !fork.is_null()) else {
         return Ok(None);
     };

@@ -10,7 +10,7 @@ use wire::{ChannelUri, Id, RpcError, compat, file_uri};
 use super::uri::{self, bad};
 use crate::io::{PeerId, TerminalStart};
 use crate::load::need_channels;
-use crate::pause::{HandlerAnswers, Stop};
+use crate::pause::{HandlerAnswers, RequestStop};
 use crate::state::{Kernel, Step};
 use crate::terminal::{self, COLUMNS_MAX, NewTerminal, ROWS_MAX};
 
@@ -22,7 +22,7 @@ pub(super) fn gather(
     peer: PeerId,
     params: &CreateTerminalParams,
     answers: &HandlerAnswers,
-) -> Result<NewTerminal, Stop> {
+) -> Result<NewTerminal, RequestStop> {
     let uri = uri::parse("channel", &params.channel)?;
     uri::check_names_terminal(kernel, &uri)?;
     let session = match &params.claim {
@@ -50,7 +50,7 @@ pub(super) fn gather(
         (None, None) => None,
     };
     let running = |entry: &Value| entry["lifecycle"]["status"] == "running";
-    let listed = terminal::listed(kernel);
+    let listed = terminal::listed_terminals(kernel);
     let most = kernel.limits().terminals_max;
     if listed.len() >= most {
         let ended = listed.iter().filter(|entry| !running(entry)).count();
@@ -119,7 +119,7 @@ pub(super) fn gather_disposal(
     peer: PeerId,
     params: &DisposeTerminalParams,
     answers: &HandlerAnswers,
-) -> Result<ChannelUri, Stop> {
+) -> Result<ChannelUri, RequestStop> {
     let uri = uri::parse("channel", &params.channel)?;
     need_channels(kernel, &[(uri.clone(), 1)], answers)?;
     let found = kernel.find_plain(&uri);

@@ -8,7 +8,7 @@ use super::uri;
 use crate::chats;
 use crate::io::PeerId;
 use crate::load::need_channel;
-use crate::pause::{HandlerAnswers, Stop};
+use crate::pause::{HandlerAnswers, RequestStop};
 use crate::state::{Kernel, Step};
 
 /// The chat, which can be disposed of.
@@ -16,7 +16,7 @@ pub(super) fn gather(
     kernel: &Kernel,
     params: &DisposeChatParams,
     answers: &HandlerAnswers,
-) -> Result<ChannelUri, Stop> {
+) -> Result<ChannelUri, RequestStop> {
     let uri = uri::parse("channel", &params.channel)?;
     need_channel(kernel, &uri, answers)?;
     if uri.is_root() || kernel.find_session(&uri).is_some() {

@@ -1,4 +1,4 @@
-//! `disposeSession`: ends a session for everyone (H-118). Whoever does it is told what of it stays on the disk (G-54).
+//! `disposeSession`: ends a session for everyone (H-118). The answer says what of it stays on disk (G-54).
 
 use serde_json::{Value, json};
 use wire::published::commands::DisposeSessionParams;
@@ -9,7 +9,7 @@ use super::uri;
 use crate::changesets::worktree_of;
 use crate::io::PeerId;
 use crate::load::need_channel;
-use crate::pause::{HandlerAnswers, HostWork, Pause, Stop};
+use crate::pause::{HandlerAnswers, HostWork, Pause, RequestStop};
 use crate::sessions;
 use crate::state::{Kernel, Step};
 
@@ -27,7 +27,7 @@ pub(super) fn gather(
     kernel: &Kernel,
     params: &DisposeSessionParams,
     answers: &HandlerAnswers,
-) -> Result<DisposedSession, Stop> {
+) -> Result<DisposedSession, RequestStop> {
     let uri = uri::parse("channel", &params.channel)?;
     need_channel(kernel, &uri, answers)?;
     if kernel.find_session(&uri).is_none() {

@@ -8,7 +8,7 @@ use super::uri;
 use crate::io::PeerId;
 use crate::journal_query::{Answer, Query, TurnPage};
 use crate::load::need_channel;
-use crate::pause::{HandlerAnswers, Load, Stop};
+use crate::pause::{HandlerAnswers, Load, RequestStop};
 use crate::state::{Kernel, Step};
 use crate::turn_pages::send_page;
 
@@ -18,7 +18,7 @@ pub(super) fn gather(
     peer: PeerId,
     params: &FetchTurnsParams,
     answers: &HandlerAnswers,
-) -> Result<(ChannelUri, TurnPage), Stop> {
+) -> Result<(ChannelUri, TurnPage), RequestStop> {
     let uri = uri::parse("channel", &params.channel)?;
     need_channel(kernel, &uri, answers)?;
     if uri.is_root() || kernel.find_session(&uri).is_some() {

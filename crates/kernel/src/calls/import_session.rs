@@ -18,7 +18,7 @@ use crate::channels::{Channel, Chat, Session};
 use crate::config;
 use crate::io::PeerId;
 use crate::load::need_channels;
-use crate::pause::{HandlerAnswers, Stop};
+use crate::pause::{HandlerAnswers, RequestStop};
 use crate::record::{ChannelId, Record};
 use crate::refusal::{CONTENT_DEPTH_MAX, depth_of};
 use crate::state::{Kernel, Step};
@@ -41,10 +41,10 @@ pub(super) fn gather(
     kernel: &Kernel,
     params: &ImportSessionParams,
     answers: &HandlerAnswers,
-) -> Result<ImportedSession, Stop> {
+) -> Result<ImportedSession, RequestStop> {
     check_values(kernel, "`session`", &params.session)?;
     let session: Value = serde_json::from_str(&params.session)
-        .map_err(|error| uri::bad(format!("`session` is no JSON: {error}")))?;
+        .map_err(|error| uri::bad(format!("`session` is not JSON: {error}")))?;
     let uri = uri::parse(
         "session.resource",
         session["resource"].as_str().unwrap_or(""),

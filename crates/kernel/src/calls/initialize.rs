@@ -9,15 +9,15 @@ use wire::version::{self, NegotiationError};
 use wire::{Generation, Id, Object, RpcError, Version};
 
 use super::completions::TRIGGER_CHARACTERS;
-use super::serve::{Serving, WantedChannel, serve_snapshots};
+use super::serve::{SnapshotMode, WantedChannel, serve_snapshots};
 use super::uri::{self, wanted_channels};
 use crate::clients::record_client_later;
 use crate::customization::survey_plugins_of;
-use crate::frame::{Frame, LateBody, LateResponse};
+use crate::frame::{Frame, LateResponse, LateResponseBody};
 use crate::io::{CloseReason, Effect, PeerId};
 use crate::load::need_channels;
-use crate::pause::{HandlerAnswers, Pause, Stop};
-use crate::peers::Ready;
+use crate::pause::{HandlerAnswers, Pause, RequestStop};
+use crate::peers::NegotiatedPeer;
 use crate::record::Record;
 use crate::rights::{check_client_id, may_watch};
 use crate::role::Role;
@@ -32,7 +32,7 @@ const CLIENT_ID_BYTES_MAX: usize = 512;
 
 /// A client, and what it wants to be served.
 pub(super) struct NewClient {
-    ready: Ready,
+    ready: NegotiatedPeer,
     wanted: Vec<WantedChannel>,
 }
 
@@ -57,7 +57,7 @@ pub(super) fn gather(
     params: &InitializeParams,
     (version, generation): (Version, Generation),
     answers: &HandlerAnswers,
-) -> Result<NewClient, Stop> {
+) -> Result<NewClient, RequestStop> {
     if params.client_id.is_empty() || params.client_id.len() > CLIENT_ID_BYTES_MAX {
         let message = format!("`clientId` must have 1 to {CLIENT_ID_BYTES_MAX} bytes");
         return Err(uri::bad(message).into());
@@ -81,7 +81,7 @@ pub(super) fn gather(
     });
     Ok(NewClient {
         wanted: wanted.collect(),
-        ready: Ready {
+        ready: NegotiatedPeer {
             client_id: params.client_id.clone(),
             version,
             generation,
@@ -95,7 +95,11 @@ pub(super) fn gather(
 
 /// A newer connection takes over a client id: what was read from the older one is processed first (G-20). Whoever has the id has
 /// the client's terminals and its place in sessions, and everybody can read it: `check_client_id` was asked before (H-035).
-pub(super) fn wait_for_older(kernel: &Kernel, peer: PeerId, client_id: &str) -> Result<(), Stop> {
+pub(super) fn wait_for_older(
+    kernel: &Kernel,
+    peer: PeerId,
+    client_id: &str,
+) -> Result<(), RequestStop> {
     match kernel.peers().peer_of(client_id) {
         Some(older) if older != peer => Err(Pause::After(older).into()),
         Some(_) | None => Ok(()),
@@ -115,8 +119,8 @@ pub(super) fn apply(step: &mut Step, peer: PeerId, id: &Id, client: NewClient) {
     }
     step.peers_mut().set_forgotten(&ready.client_id, false);
     record_client_later(step, &ready);
-    let snapshots = serve_snapshots(step, peer, &client.wanted, Serving::Anew);
-    let body = LateBody::Initialize {
+    let snapshots = serve_snapshots(step, peer, &client.wanted, SnapshotMode::Replacing);
+    let body = LateResponseBody::Initialize {
         fields: result_fields(step, step.role(peer), &ready),
         snapshots,
     };
@@ -130,7 +134,7 @@ pub(super) fn apply(step: &mut Step, peer: PeerId, id: &Id, client: NewClient) {
 }
 
 /// `InitializeResult` without its snapshots.
-fn result_fields(kernel: &Kernel, role: Role, ready: &Ready) -> Object {
+fn result_fields(kernel: &Kernel, role: Role, ready: &NegotiatedPeer) -> Object {
     let facts = kernel.facts();
     let mut fields = Object::new();
     let mut put = |name: &str, value| fields.insert(name.to_owned(), value);

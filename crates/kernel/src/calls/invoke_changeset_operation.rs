@@ -7,9 +7,9 @@ use wire::rpc::code;
 
 use super::uri;
 use crate::changeset_work::ChangesetOperation;
-use crate::changesets::place_of;
+use crate::changesets::target_of;
 use crate::load::need_channel;
-use crate::pause::{HandlerAnswers, HostWork, Pause, Stop};
+use crate::pause::{HandlerAnswers, HostWork, Pause, RequestStop};
 use crate::state::Kernel;
 
 /// What its client is answered.
@@ -17,9 +17,9 @@ pub(super) fn gather(
     kernel: &Kernel,
     params: &InvokeChangesetOperationParams,
     answers: &HandlerAnswers,
-) -> Result<Value, Stop> {
-    if let Some(outcome) = answers.operated() {
-        return outcome.clone().map_err(Stop::from);
+) -> Result<Value, RequestStop> {
+    if let Some(outcome) = answers.operation_result() {
+        return outcome.clone().map_err(RequestStop::from);
     }
     let channel = uri::parse("channel", &params.channel)?;
     if !need_channel(kernel, &channel, answers)? {
@@ -28,7 +28,7 @@ pub(super) fn gather(
     uri::check_writable(kernel)?;
     let plain = kernel.find_plain(&channel);
     let state = plain.and_then(|plain| plain.state().changeset());
-    let (Some(state), Some(place)) = (state, place_of(kernel, &channel)) else {
+    let (Some(state), Some(target)) = (state, target_of(kernel, &channel)) else {
         return Err(uri::bad(format!("{channel} is not a changeset")).into());
     };
     let id = params.operation_id.as_str();
@@ -37,7 +37,7 @@ pub(super) fn gather(
     let resource = check_target(operation, params.target.as_ref())?;
     match operation["status"].as_str() {
         Some("disabled") => return Err(conflict("this operation is disabled now").into()),
-        Some("running") => return Err(conflict("this operation is at work already").into()),
+        Some("running") => return Err(conflict("this operation is already running").into()),
         Some(_) | None => {}
     }
     let meta = params.meta.clone().unwrap_or_default();
@@ -51,7 +51,7 @@ pub(super) fn gather(
         return Err(uri::bad("a commit needs its message in `_meta.message`").into());
     }
     let operation = ChangesetOperation {
-        place,
+        place: target,
         id: id.to_owned(),
         resource,
         meta: meta.into_iter().collect(),

@@ -7,11 +7,11 @@ use wire::{Generation, Object, Timestamp, compat};
 use super::uri;
 use crate::io::PeerId;
 use crate::journal_query::{Answer, Query};
-use crate::pause::{HandlerAnswers, Stop};
+use crate::pause::{HandlerAnswers, RequestStop};
 use crate::record::{ChannelId, SummaryRecord};
 use crate::state::Kernel;
 
-/// How many sessions a client is told of that cannot ask for a second page.
+/// How many sessions are listed for a client that cannot ask for a second page.
 const WHOLE_LIST_MAX: u32 = 10_000;
 
 /// The `ListSessionsResult`.
@@ -20,7 +20,7 @@ pub(super) fn gather(
     peer: PeerId,
     params: &ListSessionsParams,
     answers: &HandlerAnswers,
-) -> Result<Value, Stop> {
+) -> Result<Value, RequestStop> {
     let most = kernel.limits().list_page_max;
     let generation = kernel.ready(peer).map(|ready| ready.generation);
     let limit = match params.limit {

@@ -33,8 +33,8 @@ use wire::rpc::code;
 use wire::{Id, RpcError};
 
 use crate::io::{ModelChange, PeerId};
-use crate::pause::Stop;
-use crate::peers::Waiting;
+use crate::pause::RequestStop;
+use crate::peers::ParkedMessage;
 use crate::rights::check_call;
 use crate::state::Step;
 
@@ -45,8 +45,8 @@ pub(crate) fn handle(
     peer: PeerId,
     id: &Id,
     call: &Call,
-    waiting: &Waiting,
-) -> Result<(), Stop> {
+    waiting: &ParkedMessage,
+) -> Result<(), RequestStop> {
     let answers = &waiting.answers;
     let admitted = step.ready(peer).is_some();
     check_call(step, peer, call)?;
@@ -110,7 +110,7 @@ pub(crate) fn handle(
             .map(|answer| step.respond(peer, id, &answer)),
         Call::ResolveSessionConfig(params) => resolve_session_config::resolve(step, peer, params)
             .map(|config| step.respond(peer, id, &config))
-            .map_err(Stop::from),
+            .map_err(RequestStop::from),
         Call::SessionConfigCompletions(params) => {
             session_config_completions::gather(step, peer, params, answers)
                 .map(|items| step.respond(peer, id, &items))
@@ -121,7 +121,7 @@ pub(crate) fn handle(
         }
         Call::Authenticate(params) => authenticate::gather(step, peer, params)
             .map(|brought| authenticate::apply(step, peer, id, brought))
-            .map_err(Stop::from),
+            .map_err(RequestStop::from),
     }
 }
 

@@ -10,7 +10,7 @@ use super::uri::{self, bad};
 use crate::chat_move::{self, ChatMove, MoveTarget};
 use crate::io::PeerId;
 use crate::load::{need_channel, need_channels};
-use crate::pause::{HandlerAnswers, Stop};
+use crate::pause::{HandlerAnswers, RequestStop};
 use crate::state::{Kernel, Step};
 
 /// The move, of which nothing can go wrong any more.
@@ -19,7 +19,7 @@ pub(super) fn gather(
     peer: PeerId,
     params: &MoveChatParams,
     answers: &HandlerAnswers,
-) -> Result<ChatMove, Stop> {
+) -> Result<ChatMove, RequestStop> {
     let chat = uri::parse("channel", &params.channel)?;
     need_channel(kernel, &chat, answers)?;
     let Some(found) = kernel.find_chat(&chat) else {
@@ -192,7 +192,7 @@ fn free_name(
     from: &ChannelUri,
     chat: &ChannelUri,
     answers: &HandlerAnswers,
-) -> Result<ChannelUri, Stop> {
+) -> Result<ChannelUri, RequestStop> {
     let provider = &kernel.session(from).state().provider;
     let number = kernel.id_of(chat).0;
     for attempt in 0..NAMES_MAX {

@@ -11,18 +11,18 @@ use wire::{ChannelUri, Id, RpcError, Timestamp};
 
 use super::initialize::wait_for_older;
 use super::replay::{self, Floors, Replay};
-use super::serve::{Serving, WantedChannel, serve_snapshots, subscribe_stateless};
+use super::serve::{SnapshotMode, WantedChannel, serve_snapshots, subscribe_stateless};
 use super::uri::wanted_channels;
 use crate::background_task::BackgroundTask;
 use crate::channels::FROM_THE_BEGINNING;
 use crate::clients::record_client;
 use crate::customization::survey_plugins_of;
-use crate::frame::{Frame, LateBody, LateResponse};
+use crate::frame::{Frame, LateResponse, LateResponseBody};
 use crate::io::PeerId;
 use crate::journal_query::{Answer, Query};
 use crate::load::{need_all, need_channels};
-use crate::pause::{HandlerAnswers, Load, Stop, Unread};
-use crate::peers::{Ready, Subscription};
+use crate::pause::{HandlerAnswers, Load, NotLoaded, RequestStop};
+use crate::peers::{NegotiatedPeer, Subscription};
 use crate::record::{ClientRecord, FloorRecord, Record, Seq};
 use crate::rights::{check_client_id, may_watch};
 use crate::sessions::remove_active_client;
@@ -31,7 +31,7 @@ use crate::telemetry;
 
 /// A client that comes back, and what it missed.
 pub(super) struct ReturningClient {
-    ready: Ready,
+    ready: NegotiatedPeer,
     last_seen_ms: i64,
     floors: Floors,
     /// Channels that are there, and URIs that cannot be resumed.
@@ -52,7 +52,7 @@ pub(super) fn gather(
     peer: PeerId,
     params: &ReconnectParams,
     answers: &HandlerAnswers,
-) -> Result<ReturningClient, Stop> {
+) -> Result<ReturningClient, RequestStop> {
     let wanted = wanted_channels(kernel, &params.subscriptions)?;
     // What the older connection still had to say comes first; only then is the client read and the replay made.
     check_client_id(kernel, peer, &params.client_id)?;
@@ -87,11 +87,11 @@ pub(super) fn gather(
     let left = left_sessions.iter().map(|uri| (uri.clone(), 1));
     let loaded = need_channels(kernel, &left.collect::<Vec<_>>(), answers);
     // A session that cannot be read now is left when its grace ends.
-    if let Err(unread @ Unread::Read(_)) = loaded {
+    if let Err(unread @ NotLoaded::Read(_)) = loaded {
         return Err(unread.into());
     }
     Ok(ReturningClient {
-        ready: Ready {
+        ready: NegotiatedPeer {
             client_id: params.client_id.clone(),
             version,
             generation,
@@ -262,8 +262,8 @@ pub(super) fn apply(step: &mut Step, peer: PeerId, id: &Id, client: ReturningCli
                     .and_then(|floor| floor.max_latency_ms),
             });
             let wanted: Vec<_> = wanted.collect();
-            let snapshots = serve_snapshots(step, peer, &wanted, Serving::Anew);
-            LateBody::ReconnectSnapshots(snapshots)
+            let snapshots = serve_snapshots(step, peer, &wanted, SnapshotMode::Replacing);
+            LateResponseBody::ReconnectSnapshots(snapshots)
         }
     };
     for uri in &client.stateless {
@@ -316,13 +316,13 @@ fn resume(
     peer: PeerId,
     client: &ReturningClient,
     before: Seq,
-) -> Option<LateBody> {
+) -> Option<LateResponseBody> {
     let Replay { from, envelopes } = client.replay.as_ref()?;
     if step.seq() == before {
         step.replays_mut().add(from.clone(), before, envelopes);
     }
     let envelopes = replay::with_actions_since(step, envelopes, &client.channels, before)?;
-    let envelopes = replay::known_to(&client.ready, envelopes)?;
+    let envelopes = replay::filter_for_version(&client.ready, envelopes)?;
     for uri in &client.channels {
         let Some(floor) = client.floors.get(uri) else {
             unreachable!("what is replayed was served before");
@@ -337,7 +337,7 @@ fn resume(
         };
         step.peers_mut().subscribe(peer, uri, subscription);
     }
-    Some(LateBody::ReconnectReplay {
+    Some(LateResponseBody::ReconnectReplay {
         replay: envelopes,
         missing: client.missing.clone(),
     })

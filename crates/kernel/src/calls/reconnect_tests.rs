@@ -38,7 +38,7 @@ fn a_client_that_left_a_moment_ago_is_not_read() {
     let answers = HandlerAnswers::default();
     let unread = find_client(&fixture.kernel, "ann", &answers);
     assert!(
-        matches!(unread, Err(Unread::Read(_))),
+        matches!(unread, Err(NotLoaded::Read(_))),
         "the journal is asked"
     );
     let record = ClientRecord {
@@ -63,7 +63,7 @@ fn every_uri_that_cannot_be_resumed_is_named() {
     let wanted = vec![fixture.session.clone(), fixture.chat.clone(), gone.clone()];
     let all = params(&[fixture.chat.as_str(), gone.as_str(), "no uri"]);
     let unread = resolve(&fixture.kernel, wanted.clone(), &all, &answers);
-    let Err(Unread::Read(queries)) = unread else {
+    let Err(NotLoaded::Read(queries)) = unread else {
         panic!("what is not in memory is read");
     };
     for query in queries {

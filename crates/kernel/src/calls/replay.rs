@@ -12,8 +12,8 @@ use wire::{Action, ActionKind, ChannelUri, Generation, Object, rpc};
 
 use crate::frame::Replayed;
 use crate::journal_query::{Answer, Query};
-use crate::pause::{HandlerAnswers, Load, Unread};
-use crate::peers::Ready;
+use crate::pause::{HandlerAnswers, Load, NotLoaded};
+use crate::peers::NegotiatedPeer;
 use crate::record::{ChannelId, FloorRecord, Seq};
 use crate::state::Kernel;
 
@@ -106,12 +106,12 @@ fn read_log(
             Ok(None)
         }
         // Only what is committed for certain: the seqs of this very batch may yet be given to others.
-        None => Err(Unread::Read(vec![Query::Log {
+        None => Err(NotLoaded::Read(vec![Query::Log {
             floors,
             through: kernel.log().committed(),
             bytes_max: kernel.limits().message_out_bytes as u64,
         }])),
-        Some((_, Err(failed))) => Err(Unread::Failed(failed.clone())),
+        Some((_, Err(failed))) => Err(NotLoaded::Failed(failed.clone())),
         Some((Query::Log { through, .. }, Ok(Answer::Log(slice)))) if !slice.overflowed => {
             let actions = slice.actions.iter();
             let envelopes = actions.map(|(_, _, envelope)| envelope.clone()).collect();
@@ -147,8 +147,11 @@ pub(super) fn with_actions_since(
     Some(Arc::new(Replayed::new(envelopes)))
 }
 
-/// An older client is replayed what it would have heard live (H-089). `None` if that takes states of before, which are gone.
-pub(super) fn known_to(ready: &Ready, replay: Arc<Replayed>) -> Option<Arc<Replayed>> {
+/// Replays to an older client what it would have been sent live (H-089). `None` if that needs earlier states, which are gone.
+pub(super) fn filter_for_version(
+    ready: &NegotiatedPeer,
+    replay: Arc<Replayed>,
+) -> Option<Arc<Replayed>> {
     let generation = ready.generation;
     if generation == Generation::V1_0 {
         return Some(replay);
@@ -194,7 +197,7 @@ fn older_form(generation: Generation, kind: ActionKind, envelope: &Bytes) -> Opt
     }
 }
 
-/// As much of an envelope as is needed to know who hears it.
+/// As much of an envelope as is needed to find its recipients.
 #[derive(Deserialize)]
 struct Outline<'a> {
     #[serde(borrow)]

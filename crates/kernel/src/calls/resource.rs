@@ -9,9 +9,9 @@ use wire::{Digest, Generation, Id, RpcError, content};
 
 use crate::customization;
 use crate::file_task::{FileAnswer, FileTask};
-use crate::frame::{Content, Frame, LateBody, LateResponse};
-use crate::io::{Fetch, Fetched, PeerId};
-use crate::pause::{HandlerAnswers, HostWork, Pause, Stop};
+use crate::frame::{EncodedContent, Frame, LateResponse, LateResponseBody};
+use crate::io::{FetchTask, FetchedContent, PeerId};
+use crate::pause::{HandlerAnswers, HostWork, Pause, RequestStop};
 use crate::state::{Kernel, Step};
 
 /// What a response takes beside its data.
@@ -23,7 +23,7 @@ pub(super) fn gather(
     peer: PeerId,
     call: &Arc<ResourceCall>,
     answers: &HandlerAnswers,
-) -> Result<FileAnswer, Stop> {
+) -> Result<FileAnswer, RequestStop> {
     let (first, second) = call.uris();
     if let ResourceCall::Read(params) = &**call
         && scheme_of(first) == content::SCHEME
@@ -34,7 +34,7 @@ pub(super) fn gather(
     check_scheme(first)?;
     second.map_or(Ok(()), check_scheme)?;
     check_numbers(call)?;
-    match answers.files_used() {
+    match answers.file_result() {
         None => {
             let Some(ready) = kernel.ready(peer) else {
                 let message = "send `initialize` or `reconnect` first";
@@ -59,7 +59,7 @@ pub(super) fn apply(
     call: &ResourceCall,
     answer: FileAnswer,
 ) {
-    let (first, second) = changed_by(call);
+    let (first, second) = changed_uris(call);
     for changed in [first, second].into_iter().flatten() {
         customization::survey_changed(step, changed);
     }
@@ -68,15 +68,15 @@ pub(super) fn apply(
         // Resources are the same in every version.
         generation: Generation::V1_0,
         body: match answer {
-            FileAnswer::Content(content) => LateBody::Content(content),
-            FileAnswer::Json(json) => LateBody::Encoded(json),
+            FileAnswer::Content(content) => LateResponseBody::Content(content),
+            FileAnswer::Json(json) => LateResponseBody::Encoded(json),
         },
     };
     step.send(peer, Frame::Response(Arc::new(response)));
 }
 
 /// What is not the same any more after a call.
-fn changed_by(call: &ResourceCall) -> (Option<&str>, Option<&str>) {
+fn changed_uris(call: &ResourceCall) -> (Option<&str>, Option<&str>) {
     match call {
         ResourceCall::Write(_) | ResourceCall::Delete(_) | ResourceCall::MakeDirectory(_) => {
             (Some(call.uris().0), None)
@@ -100,23 +100,23 @@ fn read_content(
     params: &ResourceReadParams,
     digest: Digest,
     answers: &HandlerAnswers,
-) -> Result<Content, Stop> {
+) -> Result<EncodedContent, RequestStop> {
     let bytes_max = bytes_max(kernel);
-    match answers.fetched() {
-        None => Err(Pause::Work(HostWork::Fetch(Fetch {
+    match answers.fetch_result() {
+        None => Err(Pause::Work(HostWork::Fetch(FetchTask {
             digest,
             encoding: params.encoding,
             bytes_max,
         }))
         .into()),
-        Some(Ok(Fetched::Content(content))) if content.data.len() <= bytes_max => {
+        Some(Ok(FetchedContent::Content(content))) if content.data.len() <= bytes_max => {
             Ok(content.clone())
         }
-        Some(Ok(Fetched::Content(_) | Fetched::TooLarge)) => {
+        Some(Ok(FetchedContent::Content(_) | FetchedContent::TooLarge)) => {
             let message = format!("this content does not fit into a message of {bytes_max} bytes");
             Err(RpcError::new(code::INTERNAL_ERROR, message).into())
         }
-        Some(Ok(Fetched::Missing)) => Err(missing(&params.uri).into()),
+        Some(Ok(FetchedContent::Missing)) => Err(missing(&params.uri).into()),
         Some(Err(failed)) => Err(RpcError::new(code::INTERNAL_ERROR, failed.to_string()).into()),
     }
 }

@@ -14,12 +14,12 @@ use crate::telemetry;
 
 /// How snapshots relate to what the client may hold from before (G-19).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Serving {
+pub(super) enum SnapshotMode {
     /// They take the place of everything: until the client shows that it has them, nothing is replayed onto what it had
     /// before.
-    Anew,
+    Replacing,
     /// One more channel on a connection that goes on.
-    More,
+    Additional,
 }
 
 /// A channel to be served, with its view and its delivery window.
@@ -56,7 +56,7 @@ pub(super) fn serve_snapshots(
     step: &mut Step,
     peer: PeerId,
     wanted: &[WantedChannel],
-    serving: Serving,
+    serving: SnapshotMode,
 ) -> Vec<Arc<ChannelSnapshot>> {
     let mut bytes_left = step.limits().message_out_bytes;
     let mut snapshots = Vec::with_capacity(wanted.len());
@@ -75,7 +75,7 @@ pub(super) fn serve_snapshots(
             continue;
         };
         bytes_left = bytes_left.saturating_sub(window.snapshot.size_hint());
-        let replaced = serving == Serving::Anew || step.peers().was_served(peer, uri);
+        let replaced = serving == SnapshotMode::Replacing || step.peers().was_served(peer, uri);
         let subscription = Subscription {
             floor: window.snapshot.from_seq,
             replaced,

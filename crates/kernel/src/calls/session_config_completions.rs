@@ -10,7 +10,7 @@ use super::uri;
 use crate::agent_word::SettingQuestion;
 use crate::io::PeerId;
 use crate::load::need_channel;
-use crate::pause::{HandlerAnswers, HostWork, Pause, Stop};
+use crate::pause::{HandlerAnswers, HostWork, Pause, RequestStop};
 use crate::state::Kernel;
 
 /// Most values of one answer.
@@ -22,7 +22,7 @@ pub(super) fn gather(
     peer: PeerId,
     params: &SessionConfigCompletionsParams,
     answers: &HandlerAnswers,
-) -> Result<Value, Stop> {
+) -> Result<Value, RequestStop> {
     let channel = uri::parse("channel", &params.channel)?;
     let (provider, schema, session, directory) = if channel.is_root() {
         let agent = agent_of(kernel, peer, params.provider.as_deref())?;

@@ -6,12 +6,12 @@ use serde_json::json;
 use wire::Id;
 use wire::published::commands::SubscribeParams;
 
-use super::serve::{Serving, WantedChannel, serve_snapshots};
+use super::serve::{SnapshotMode, WantedChannel, serve_snapshots};
 use super::uri;
-use crate::frame::{Frame, LateBody, LateResponse};
+use crate::frame::{Frame, LateResponse, LateResponseBody};
 use crate::io::PeerId;
 use crate::load::need_channel_with;
-use crate::pause::{HandlerAnswers, Stop};
+use crate::pause::{HandlerAnswers, RequestStop};
 use crate::rights::check_watch;
 use crate::state::{Kernel, Step};
 
@@ -24,7 +24,7 @@ pub(super) fn gather(
     peer: PeerId,
     params: &SubscribeParams,
     answers: &HandlerAnswers,
-) -> Result<WantedChannel, Stop> {
+) -> Result<WantedChannel, RequestStop> {
     let uri = uri::parse("channel", &params.channel)?;
     check_watch(kernel, peer, &uri)?;
     let most = kernel.limits().subscriptions_max;
@@ -55,7 +55,7 @@ pub(super) fn apply(step: &mut Step, peer: PeerId, id: &Id, wanted: WantedChanne
     let Some(generation) = step.ready(peer).map(|ready| ready.generation) else {
         unreachable!("only an admitted peer subscribes");
     };
-    let snapshots = serve_snapshots(step, peer, &[wanted], Serving::More);
+    let snapshots = serve_snapshots(step, peer, &[wanted], SnapshotMode::Additional);
     if snapshots.is_empty() {
         return step.respond(peer, id, &json!({})); // it has no state
     }
@@ -63,7 +63,7 @@ pub(super) fn apply(step: &mut Step, peer: PeerId, id: &Id, wanted: WantedChanne
         let response = LateResponse {
             id: id.clone(),
             generation,
-            body: LateBody::Subscribe(snapshot),
+            body: LateResponseBody::Subscribe(snapshot),
         };
         step.send(peer, Frame::Response(Arc::new(response)));
     }

@@ -5,7 +5,7 @@ use wire::ChannelUri;
 use crate::background_task::BackgroundTask;
 use crate::io::PeerId;
 use crate::load::need_channel;
-use crate::pause::{HandlerAnswers, Pause, Unread};
+use crate::pause::{HandlerAnswers, NotLoaded, Pause};
 use crate::record::Record;
 use crate::resource_watch;
 use crate::sessions::remove_active_client;
@@ -33,7 +33,7 @@ pub(crate) fn gather(
         return Ok(None); // it watches no such channel
     }
     let is_active = kernel.active_clients().is_active(&client_id, uri);
-    if is_active && let Err(Unread::Read(queries)) = need_channel(kernel, uri, answers) {
+    if is_active && let Err(NotLoaded::Read(queries)) = need_channel(kernel, uri, answers) {
         return Err(Pause::Read(queries));
     }
     Ok(Some(EndedSubscription {

@@ -4,7 +4,7 @@ use serde_json::Value;
 use wire::{ChannelUri, Timestamp};
 
 use super::{Channel, ChannelBody, Chat, PlainChannel, Session};
-use crate::record::{BootWork, ChannelId, ChannelRecord, Head, Kind, Seq};
+use crate::record::{BootWork, ChannelId, ChannelRecord, Head, Seq, StoredKind};
 
 impl Channel {
     pub(crate) fn session(id: ChannelId, now: Timestamp, session: Session) -> Self {
@@ -59,13 +59,13 @@ impl Channel {
     pub(crate) fn record(&self, uri: &ChannelUri, seq: Seq) -> Option<ChannelRecord> {
         let (kind, head, parent, private) = match &self.body {
             ChannelBody::Session(session) => (
-                Kind::Session,
+                StoredKind::Session,
                 Head::Session(session.shared_state()),
                 None,
                 session.encode_private(),
             ),
             ChannelBody::Chat(chat) => (
-                Kind::Chat,
+                StoredKind::Chat,
                 Head::Chat(chat.shared_state()),
                 Some(chat.session_id()),
                 chat.private().encode(),

@@ -59,7 +59,7 @@ pub(crate) struct StoredChat {
 
 /// What a new chat begins with beside its state.
 #[derive(Default)]
-pub(crate) struct ChatBeginning {
+pub(crate) struct InitialChat {
     pub turns: TurnPage,
     /// The number its first own turn gets.
     pub next_n: u64,
@@ -128,7 +128,7 @@ impl Chat {
         state: ChatState,
         session: ChannelUri,
         session_id: ChannelId,
-        beginning: ChatBeginning,
+        beginning: InitialChat,
     ) -> Self {
         let mut private = ChatPrivate::default();
         private.host_like_turn_ids = beginning.host_like_turn_ids;
@@ -167,7 +167,7 @@ impl Chat {
         self.session_id = id;
     }
 
-    /// Whether anything was said in it.
+    /// Whether it has turns.
     pub(crate) fn has_turns(&self) -> bool {
         self.has_older || !self.turn_numbers.is_empty()
     }

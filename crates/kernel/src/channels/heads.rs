@@ -6,7 +6,7 @@ use bytes::Bytes;
 use wire::{ChannelUri, rpc};
 
 use super::{ChannelBody, Channels};
-use crate::record::{BootWork, ChannelId, ChannelRecord, Head, Kind, Seq};
+use crate::record::{BootWork, ChannelId, ChannelRecord, Head, Seq, StoredKind};
 
 impl Channels {
     /// Has the head written at the end of this step. It holds what earlier steps changed, so this step rests on them.
@@ -34,7 +34,7 @@ impl Channels {
         ChannelRecord {
             id: ChannelId::ROOT,
             uri,
-            kind: Kind::Root,
+            kind: StoredKind::Root,
             parent: None,
             head: Head::Root(Arc::clone(&self.root)),
             head_seq: seq,

@@ -11,7 +11,7 @@ use super::{Channel, ChannelBody, Channels, Chat, PlainChannel, Session, Termina
 use crate::config;
 use crate::io::AgentFacts;
 use crate::journal_query::{StoredChannel, TurnPage};
-use crate::record::{ChannelId, Kind};
+use crate::record::{ChannelId, StoredKind};
 
 /// What lies in the journal but cannot be understood: a failed load, not a channel that is missing.
 #[derive(Debug, thiserror::Error)]
@@ -60,19 +60,19 @@ impl Channels {
         }
         let id = stored.id;
         let body = match stored.kind {
-            Kind::Root => return Err(damaged("the root is not loaded like this".to_owned())),
-            Kind::Session => {
+            StoredKind::Root => return Err(damaged("the root is not loaded like this".to_owned())),
+            StoredKind::Session => {
                 ChannelBody::Session(Box::new(load_session(&stored, agents).map_err(damaged)?))
             }
-            Kind::Chat => {
+            StoredKind::Chat => {
                 let session = session.ok_or_else(|| damaged("it has no session".to_owned()))?;
                 let chat = self.load_chat(stored, session).map_err(damaged)?;
                 ChannelBody::Chat(Box::new(chat))
             }
-            Kind::Changeset | Kind::Annotations if session.is_none() => {
+            StoredKind::Changeset | StoredKind::Annotations if session.is_none() => {
                 return Err(damaged("it has no session".to_owned()));
             }
-            Kind::Changeset | Kind::Annotations | Kind::Terminal => {
+            StoredKind::Changeset | StoredKind::Annotations | StoredKind::Terminal => {
                 let plain = load_plain(&stored, session, self.trim).map_err(damaged)?;
                 ChannelBody::Plain(Box::new(plain))
             }
@@ -139,10 +139,12 @@ fn load_plain(
     trim: TerminalBound,
 ) -> Result<PlainChannel, String> {
     let kind = match stored.kind {
-        Kind::Changeset => ChannelKind::Changeset,
-        Kind::Annotations => ChannelKind::Annotations,
-        Kind::Terminal => ChannelKind::Terminal,
-        Kind::Root | Kind::Session | Kind::Chat => return Err("it is another kind".to_owned()),
+        StoredKind::Changeset => ChannelKind::Changeset,
+        StoredKind::Annotations => ChannelKind::Annotations,
+        StoredKind::Terminal => ChannelKind::Terminal,
+        StoredKind::Root | StoredKind::Session | StoredKind::Chat => {
+            return Err("it is another kind".to_owned());
+        }
     };
     let head = serde_json::from_slice(&stored.head).map_err(|error| error.to_string())?;
     let state = PlainState::of_kind(kind, head).map_err(|error| error.to_string())?;
@@ -202,7 +204,7 @@ mod tests {
         let stored = StoredChannel {
             id: ChannelId(1),
             uri: uri.clone(),
-            kind: Kind::Session,
+            kind: StoredKind::Session,
             head: Bytes::from(head.to_string()),
             head_seq: Seq(1),
             private: Bytes::from_static(b"{}"),

@@ -25,7 +25,7 @@ use wire::reduce::{Reduced, reduce_root};
 use wire::state::RootState;
 use wire::{Action, ChannelUri, Timestamp};
 
-pub(crate) use chat::{Chat, ChatBeginning, HOST_LIKE_IDS_MAX, is_host_like};
+pub(crate) use chat::{Chat, HOST_LIKE_IDS_MAX, InitialChat, is_host_like};
 pub(crate) use enablement::{DECISIONS_MAX, Enablement};
 pub(crate) use load::DamagedChannel;
 pub(crate) use plain::{PlainChannel, TerminalBound};
@@ -437,14 +437,14 @@ impl Channels {
         sizes.sum()
     }
 
-    /// Channels that nobody used for a while leave memory; whoever watches them goes on watching. Returns the chats among them.
+    /// Unloads channels that were not used for a while; their watchers stay. Returns the chats among them.
     pub(crate) fn unload_idle(
         &mut self,
         now: Timestamp,
         idle_ms: u64,
         is_watched: impl Fn(&ChannelUri) -> bool,
     ) -> Vec<ChannelUri> {
-        // It is made again for whoever comes.
+        // It is made again when the root is next subscribed to.
         self.root_snapshot = None;
         let idle = |channel: &Channel| channel.used.plus_ms(idle_ms) <= now;
         let mut chats = Vec::new();

@@ -8,7 +8,7 @@ use wire::reduce::{Reduced, reduce_plain};
 use wire::state::PlainState;
 use wire::{Action, ChannelUri, Object, rpc};
 
-use crate::record::{BootWork, ChannelId, Head, Kind};
+use crate::record::{BootWork, ChannelId, Head, StoredKind};
 
 /// A plain channel in memory.
 pub(crate) struct PlainChannel {
@@ -86,11 +86,11 @@ impl PlainChannel {
     }
 
     /// What the journal keeps it as; none of what is not stored.
-    pub(super) fn stored_as(&self) -> Option<(Kind, Head)> {
+    pub(super) fn stored_as(&self) -> Option<(StoredKind, Head)> {
         let kind = match &self.state {
-            PlainState::Changeset(_) => Kind::Changeset,
-            PlainState::Annotations(_) => Kind::Annotations,
-            PlainState::Terminal(_) => Kind::Terminal,
+            PlainState::Changeset(_) => StoredKind::Changeset,
+            PlainState::Annotations(_) => StoredKind::Annotations,
+            PlainState::Terminal(_) => StoredKind::Terminal,
             PlainState::ResourceWatch(_) => return None,
         };
         Some((kind, Head::Plain(self.state.clone())))

@@ -31,7 +31,7 @@ pub(crate) struct Run {
 struct RunCall {
     id: String,
     executor: Executor,
-    /// Whether the agent waits to hear of it.
+    /// Whether the agent waits for its outcome.
     awaited: bool,
 }
 
@@ -92,14 +92,14 @@ impl Run {
         Some(call.id.clone())
     }
 
-    /// The agent waits to hear of a call from now on.
+    /// The agent waits for the outcome of a call from now on.
     pub(crate) fn await_call(&mut self, number: u64) {
         if let Some(call) = self.calls.get_mut(&number) {
             call.awaited = true;
         }
     }
 
-    /// The agent is about to hear of a call: its number and who carries it out, if it waits for that.
+    /// Takes a call that the agent waits for: its number and who carries it out.
     pub(crate) fn take_awaited(&mut self, id: &str) -> Option<(u64, Executor)> {
         let mut calls = self.calls.iter_mut();
         let (number, call) = calls.find(|(_, call)| call.id == id)?;
@@ -148,7 +148,7 @@ impl Run {
         self.awaited_steering = Some(steer);
     }
 
-    /// The agent is about to hear of a steering message: under which number it waits for one that it does not know yet.
+    /// Takes the number under which the agent waits for a steering message that it does not know yet.
     pub(crate) fn offer_steering(&mut self, waiting: &PendingMessage) -> Option<u64> {
         if self.offered_steering.contains(waiting) {
             return None;

@@ -16,7 +16,7 @@ pub(crate) struct Session {
     private: SessionPrivate,
     /// Chats whose queue starts when the session is ready. Not stored: a queue is held after a restart (G-08).
     start_when_ready: BTreeSet<ChannelUri>,
-    /// Who hears how its creation goes on. Not stored: who waits for it is gone after a restart.
+    /// The client that gets progress of the creation. Not stored: after a restart that client is gone.
     progress: Option<ProgressReport>,
 }
 

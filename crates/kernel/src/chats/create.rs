@@ -10,7 +10,7 @@ use wire::ChannelUri;
 use wire::state::{ChatState, Turn, status};
 
 use super::movable::is_made_by_people;
-use crate::channels::{Channel, Chat, ChatBeginning};
+use crate::channels::{Channel, Chat, InitialChat};
 use crate::io::Compacted;
 use crate::journal_query::TurnPage;
 use crate::record::{ChannelId, Record};
@@ -80,10 +80,10 @@ pub(crate) fn create_chat(step: &mut Step, session: &ChannelUri, new: NewChat) {
         let mode = Value::String(mode);
         state.extra.insert("interactivity".to_owned(), mode);
     }
-    let mut beginning = ChatBeginning {
+    let mut beginning = InitialChat {
         brief: new.brief,
         depth: new.depth,
-        ..ChatBeginning::default()
+        ..InitialChat::default()
     };
     let source = new.source.map(|source| begin_with(&mut beginning, source));
     let checkpoint = beginning.checkpoint.clone();
@@ -121,7 +121,7 @@ struct SourceRows {
     visible: bool,
 }
 
-fn begin_with(beginning: &mut ChatBeginning, source: ForkSource) -> SourceRows {
+fn begin_with(beginning: &mut InitialChat, source: ForkSource) -> SourceRows {
     beginning.next_n = source.through.map_or(0, |(_, n)| n + 1);
     let compacted = source.compacted;
     beginning.compacted = compacted.filter(|compacted| compacted.is_before(beginning.next_n));

@@ -19,7 +19,7 @@ pub(crate) fn survey(step: &mut Step, session: &ChannelUri) {
 pub(crate) fn survey_plugins(step: &mut Step, session: &ChannelUri, said_by: Option<&str>) {
     let in_memory = step.find_session(session);
     // One that is not in memory is looked at when its next turn begins.
-    if in_memory.is_some_and(|session| client_plugin::concern(session.state())) {
+    if in_memory.is_some_and(|session| client_plugin::has_any(session.state())) {
         survey_for(step, session, said_by);
     }
 }

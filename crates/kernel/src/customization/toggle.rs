@@ -1,4 +1,4 @@
-//! A client switches a customization on or off: what it may decide, and who hears of it.
+//! A client switches a customization on or off: what it may decide, and which sessions are notified.
 
 use std::collections::BTreeSet;
 

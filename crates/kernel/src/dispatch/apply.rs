@@ -156,7 +156,7 @@ fn request_mcp(step: &mut Step, uri: &ChannelUri, id: String, request: McpReques
     }));
 }
 
-/// The agent of a session hears which settings it has now, also in the middle of a turn.
+/// Sends the agent of a session its settings as they are now, also in the middle of a turn.
 fn pass_on_settings(step: &mut Step, uri: &ChannelUri) {
     let state = step.session(uri).state();
     let config = state.config.as_ref();

@@ -44,7 +44,7 @@ fn config_of(action: &Action) -> Object {
     config.cloned().unwrap_or_default()
 }
 
-fn bad_value(bad: config::BadValue) -> Refusal {
+fn bad_value(bad: config::InvalidSetting) -> Refusal {
     Refusal(bad.to_string())
 }
 

@@ -14,7 +14,7 @@ use crate::customization;
 use crate::journal_query::{Answer, Query};
 use crate::load::need_channel;
 use crate::message::need_attached_channels;
-use crate::pause::{HandlerAnswers, StopAction};
+use crate::pause::{ActionStop, HandlerAnswers};
 use crate::prepare::{Prepared, prepare};
 use crate::refusal::{ACTION_DEPTH_MAX, Refusal, depth_of};
 use crate::state::Kernel;
@@ -56,7 +56,7 @@ pub(crate) fn gather(
     client_id: &str,
     dispatch: &ClientDispatch,
     answers: &HandlerAnswers,
-) -> Result<Permitted, StopAction> {
+) -> Result<Permitted, ActionStop> {
     let uri = &dispatch.channel;
     if !need_channel(kernel, uri, answers)? {
         // Whoever sent it waits for an answer: silence would leave its view waiting (G-23a).
@@ -128,7 +128,7 @@ fn gather_plain(
     verb: PlainAction,
     action: Action,
     client_id: &str,
-) -> Result<Permitted, StopAction> {
+) -> Result<Permitted, ActionStop> {
     let Some(channel) = kernel.find_plain(&target) else {
         unreachable!("{target} was found in memory before");
     };
@@ -159,7 +159,7 @@ fn gather_chat(
     client_id: &str,
     dispatch: &ClientDispatch,
     answers: &HandlerAnswers,
-) -> Result<Permitted, StopAction> {
+) -> Result<Permitted, ActionStop> {
     if kernel.runs().is_stopping() {
         return Err(Refusal::because("the host is going down").into());
     }
@@ -265,7 +265,7 @@ fn is_turn_id_used(
     uri: &ChannelUri,
     action: &Action,
     answers: &HandlerAnswers,
-) -> Result<bool, StopAction> {
+) -> Result<bool, ActionStop> {
     let chat = kernel.chat(uri);
     let Some(turn_id) = action.text("turnId") else {
         return Ok(false); // refused when it is checked

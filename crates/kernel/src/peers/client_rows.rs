@@ -1,6 +1,6 @@
 //! What the journal holds of clients (G-20): who is remembered, whose rows are not true, and records that wait for a batch.
 
-use super::{Peers, Ready};
+use super::{NegotiatedPeer, Peers};
 use crate::io::PeerId;
 use crate::record::{ClientRecord, FloorRecord, Record};
 
@@ -56,7 +56,7 @@ impl Peers {
     }
 
     /// Connected clients whose rows are to be written again; from now on they count as written.
-    pub(crate) fn take_volatile(&mut self) -> Vec<(PeerId, Ready)> {
+    pub(crate) fn take_volatile(&mut self) -> Vec<(PeerId, NegotiatedPeer)> {
         let mut taken = Vec::new();
         for (peer, state) in &mut self.peers {
             if let Some(ready) = state.ready.as_mut().filter(|ready| ready.volatile) {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Peers, Ready};
+use super::{NegotiatedPeer, Peers};
 use crate::record::FloorRecord;
 
 impl Peers {
@@ -34,7 +34,7 @@ impl Peers {
                 (uri.to_string(), view)
             });
             let value = json!({
-                "client": state.ready.as_ref().map(Ready::digest),
+                "client": state.ready.as_ref().map(NegotiatedPeer::digest),
                 "subscriptions": Value::Object(subscriptions.collect()),
                 "waiting": !self.is_drained(*peer),
             });
@@ -66,7 +66,7 @@ impl Peers {
     }
 }
 
-impl Ready {
+impl NegotiatedPeer {
     /// For checkers. Whether what is stored is true depends on what could be written, and is none of this.
     fn digest(&self) -> Value {
         json!({

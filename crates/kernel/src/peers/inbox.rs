@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use wire::{Id, Incoming};
 
-use super::waiting::Waiting;
+use super::waiting::ParkedMessage;
 use crate::io::{PeerId, Ticket};
 use crate::limits::Limits;
 use crate::pause::HandlerAnswers;
@@ -14,7 +14,7 @@ use crate::received::Received;
 #[derive(Default)]
 pub(super) struct Inbox {
     /// The message that is being handled. It is taken out while its handler works.
-    current: Option<Box<Waiting>>,
+    current: Option<Box<ParkedMessage>>,
     handling: bool,
     parked: VecDeque<Received>,
     parked_bytes: usize,
@@ -22,7 +22,7 @@ pub(super) struct Inbox {
 }
 
 /// What became of a message that arrived.
-pub(crate) enum Offer {
+pub(crate) enum InboxOutcome {
     /// Nothing is in front of it: handle it.
     Handle(Received),
     /// It waits. With `pause` the peer is to be read no further for now.
@@ -38,34 +38,34 @@ impl Inbox {
     }
 
     /// A message arrived: it is handled, or waits behind what its peer already waits for.
-    pub(super) fn offer(&mut self, received: Received, limits: &Limits) -> Offer {
+    pub(super) fn offer(&mut self, received: Received, limits: &Limits) -> InboxOutcome {
         if !self.is_busy() {
             self.handling = true;
-            return Offer::Handle(received);
+            return InboxOutcome::Handle(received);
         }
         let most = limits.requests_in_flight_max;
         if self.parked.len() >= most
             && let Incoming::Request { id, .. } = &received.message
         {
-            return Offer::TooMany(id.clone());
+            return InboxOutcome::TooMany(id.clone());
         }
         self.parked_bytes += received.bytes;
         self.parked.push_back(received);
         let over = self.parked_bytes > limits.parked_bytes_max || self.parked.len() > most;
         let pause = over && !self.paused;
         self.paused |= over;
-        Offer::Parked { pause }
+        InboxOutcome::Parked { pause }
     }
 
     /// The current message, if nothing blocks it.
-    pub(super) fn take_current(&mut self) -> Option<Box<Waiting>> {
+    pub(super) fn take_current(&mut self) -> Option<Box<ParkedMessage>> {
         let waiting = self.current.take_if(|waiting| !waiting.is_blocked())?;
         self.handling = true;
         Some(waiting)
     }
 
     /// The handler of the current message waits.
-    pub(super) fn park_current(&mut self, waiting: Box<Waiting>) {
+    pub(super) fn park_current(&mut self, waiting: Box<ParkedMessage>) {
         assert!(waiting.is_blocked(), "a parked message waits for something");
         self.handling = false;
         self.current = Some(waiting);

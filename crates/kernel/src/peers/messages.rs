@@ -1,12 +1,12 @@
 //! The messages of every peer: each goes to the inbox of its connection, and comes from there to its handler.
 
 use super::Peers;
-use super::inbox::Offer;
-use super::waiting::Waiting;
+use super::inbox::InboxOutcome;
+use super::waiting::ParkedMessage;
 use crate::io::{PeerId, ReadFailed, Ticket};
 use crate::journal_query::{Answer, Query};
 use crate::limits::Limits;
-use crate::pause::{HandlerAnswers, WorkDone};
+use crate::pause::{HandlerAnswers, HostWorkResult};
 use crate::received::Received;
 
 impl Peers {
@@ -16,19 +16,19 @@ impl Peers {
         peer: PeerId,
         received: Received,
         limits: &Limits,
-    ) -> Option<Offer> {
+    ) -> Option<InboxOutcome> {
         let state = self.peers.get_mut(&peer)?;
         Some(state.inbox.offer(received, limits))
     }
 
     /// The message that a peer stands at, if nothing blocks it; to be given back with [`Peers::park_current`] or ended with
     /// [`Peers::end_current`].
-    pub(crate) fn take_current(&mut self, peer: PeerId) -> Option<Box<Waiting>> {
+    pub(crate) fn take_current(&mut self, peer: PeerId) -> Option<Box<ParkedMessage>> {
         self.peers.get_mut(&peer)?.inbox.take_current()
     }
 
     /// The handler of the current message waits.
-    pub(crate) fn park_current(&mut self, peer: PeerId, waiting: Box<Waiting>) {
+    pub(crate) fn park_current(&mut self, peer: PeerId, waiting: Box<ParkedMessage>) {
         let state = self.peers.get_mut(&peer);
         debug_assert!(state.is_some(), "a peer is known while its message waits");
         if let Some(state) = state {
@@ -70,7 +70,7 @@ impl Peers {
     }
 
     /// Host work that the current message waits for is done.
-    pub(crate) fn answer_work(&mut self, peer: PeerId, ticket: Ticket, done: WorkDone) {
+    pub(crate) fn answer_work(&mut self, peer: PeerId, ticket: Ticket, done: HostWorkResult) {
         self.answer(peer, ticket, |answers| answers.add_work(done));
     }
 

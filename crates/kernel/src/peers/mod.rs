@@ -27,9 +27,9 @@ use remembered::RememberedClients;
 use undo::Undo;
 use watchers::Watchers;
 
-pub(crate) use inbox::Offer;
+pub(crate) use inbox::InboxOutcome;
 pub(crate) use subscription::Subscription;
-pub(crate) use waiting::{Message, Waiting};
+pub(crate) use waiting::{Message, ParkedMessage};
 
 use crate::io::PeerId;
 use crate::record::Record;
@@ -56,7 +56,7 @@ pub(crate) struct Peers {
 /// A connection.
 struct Peer {
     holder: ClientHolder,
-    ready: Option<Ready>,
+    ready: Option<NegotiatedPeer>,
     subscriptions: BTreeMap<ChannelUri, Subscription>,
     /// What it was ever served and did not give up itself: a snapshot of it replaces an earlier one, also if the URI
     /// names another channel by now (G-19).
@@ -66,9 +66,9 @@ struct Peer {
     gone: bool,
 }
 
-/// What was negotiated.
+/// What a connection negotiated.
 #[derive(Debug, Clone)]
-pub(crate) struct Ready {
+pub(crate) struct NegotiatedPeer {
     pub client_id: String,
     pub version: Version,
     pub generation: Generation,
@@ -83,7 +83,7 @@ pub(crate) struct Ready {
 /// A connection that is gone, and all that was read from it is processed.
 pub(crate) struct RemovedPeer {
     pub holder: ClientHolder,
-    pub ready: Option<Ready>,
+    pub ready: Option<NegotiatedPeer>,
     pub subscriptions: BTreeMap<ChannelUri, Subscription>,
 }
 
@@ -141,7 +141,7 @@ impl Peers {
     }
 
     /// What a peer negotiated; `None` before that.
-    pub(crate) fn ready(&self, peer: PeerId) -> Option<&Ready> {
+    pub(crate) fn ready(&self, peer: PeerId) -> Option<&NegotiatedPeer> {
         self.peers.get(&peer)?.ready.as_ref()
     }
 
@@ -164,7 +164,7 @@ impl Peers {
     }
 
     /// What every connected client negotiated.
-    pub(crate) fn all_ready(&self) -> Vec<Ready> {
+    pub(crate) fn all_ready(&self) -> Vec<NegotiatedPeer> {
         let peers = self.clients.values();
         peers
             .filter_map(|peer| self.ready(*peer))
@@ -173,7 +173,7 @@ impl Peers {
     }
 
     /// The connection belongs to this client from now on.
-    pub(crate) fn admit(&mut self, peer: PeerId, ready: Ready) {
+    pub(crate) fn admit(&mut self, peer: PeerId, ready: NegotiatedPeer) {
         let Some(state) = self.peers.get_mut(&peer) else {
             debug_assert!(false, "a message is handled while its peer is known");
             return;

@@ -2,15 +2,15 @@
 
 use wire::{ChannelUri, Generation, Version};
 
-use super::{Peers, Ready, Subscription};
+use super::{NegotiatedPeer, Peers, Subscription};
 use crate::io::PeerId;
 use crate::record::{Record, Seq};
 use crate::role::Role;
 
 const ANN: PeerId = PeerId(1);
 
-fn ready(client_id: &str) -> Ready {
-    Ready {
+fn ready(client_id: &str) -> NegotiatedPeer {
+    NegotiatedPeer {
         client_id: client_id.to_owned(),
         version: Version::new(1, 0, 0),
         generation: Generation::V1_0,

@@ -5,7 +5,7 @@ use wire::{ChannelUri, Id};
 
 use crate::bodies::DetachedBodies;
 use crate::client_dispatch::ClientDispatch;
-use crate::hold::Hold;
+use crate::host_guard::HostGuard;
 use crate::io::{PeerId, Ticket};
 use crate::pause::HandlerAnswers;
 
@@ -17,12 +17,12 @@ pub(crate) enum Message {
 }
 
 /// A message whose handler may have to wait.
-pub(crate) struct Waiting {
+pub(crate) struct ParkedMessage {
     pub message: Message,
     /// Bodies that were taken out of it before it was decoded.
     pub detached: DetachedBodies,
-    /// Kept for its sake until it is done.
-    _hold: Hold,
+    /// Dropped when the message is done.
+    _hold: HostGuard,
     pub answers: HandlerAnswers,
     /// Reads and host work that are not done yet.
     pub tickets: Vec<Ticket>,
@@ -30,8 +30,8 @@ pub(crate) struct Waiting {
     pub after: Option<PeerId>,
 }
 
-impl Waiting {
-    pub(crate) fn new(message: Message, detached: DetachedBodies, hold: Hold) -> Self {
+impl ParkedMessage {
+    pub(crate) fn new(message: Message, detached: DetachedBodies, hold: HostGuard) -> Self {
         Self {
             message,
             detached,

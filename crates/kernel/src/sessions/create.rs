@@ -38,7 +38,7 @@ pub(crate) struct NewSession {
     pub meta: Option<Value>,
     /// Turns of another session that it begins with.
     pub source: Option<SessionSource>,
-    /// What its creator wants to hear of the progress under.
+    /// The progress token of its creator.
     pub progress_token: Option<String>,
 }
 
@@ -69,7 +69,7 @@ pub(crate) struct EmptySession {
     pub creator: Option<String>,
 }
 
-/// Makes a session that has no chat yet; whoever calls gives it one, and starts its agent.
+/// Makes a session without a chat; the caller adds one and starts its agent.
 pub(crate) fn create_empty(step: &mut Step, new: EmptySession) {
     let id = ChannelId(step.next_seq().0);
     let now = step.now();
@@ -209,7 +209,7 @@ fn start_effect(kernel: &Kernel, uri: &ChannelUri) -> Effect {
 /// The agent is ready for the session, or never will be: turns that were waiting start or end (G-09).
 pub(crate) fn finish_start(step: &mut Step, uri: &ChannelUri, result: Result<(), AgentError>) {
     if !step.session(uri).is_creating() {
-        return; // it was told before: a session that is revived is started once more
+        return; // announced before: a revived session is started once more
     }
     progress::finish(step, uri);
     match result {

@@ -48,7 +48,7 @@ pub(crate) fn dispose_session(step: &mut Step, uri: &ChannelUri) {
         count_sessions(step, -1);
         return step.notify_root(HostNotification::SessionRemoved, &params);
     }
-    // Nobody was told of it but whoever watches it (G-28).
+    // It was never announced, so only its watchers know it (G-28).
     let method = HostNotification::SessionRemoved.name(); // the same in every version
     let text = rpc::notification(method, &params);
     for peer in watching {
@@ -67,7 +67,7 @@ fn watchers_of(kernel: &Kernel, session: &ChannelUri, chats: &[ChannelUri]) -> B
         .collect()
 }
 
-/// Ends a session if nobody said anything in it, nobody is there, and whoever made it is gone.
+/// Disposes of a session without turns that nobody watches and whose creator is gone.
 pub(crate) fn dispose_if_empty(step: &mut Step, uri: &ChannelUri) {
     let session = step.session(uri);
     let is_watched = |uri: &ChannelUri| !step.peers().watchers(uri).is_empty();

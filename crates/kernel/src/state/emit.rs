@@ -16,7 +16,7 @@ use super::Step;
 use crate::bodies::SentAction;
 use crate::channels::PlainChannel;
 use crate::follow_up::FollowUp;
-use crate::frame::{Frame, Outgoing, Recipient, Recipients, RefusedAction};
+use crate::frame::{Frame, OutgoingFrame, Recipient, Recipients, RefusedAction};
 use crate::io::PeerId;
 use crate::peers::Peers;
 use crate::record::{ChannelId, Record, Seq};
@@ -27,7 +27,7 @@ use crate::record::{ChannelId, Record, Seq};
 pub(crate) struct Sender {
     pub peer: PeerId,
     pub origin: Origin,
-    /// The action in the words of its version, if those are others.
+    /// The action in the form of the sender's version, if that differs.
     pub as_sent: Option<Arc<Object>>,
 }
 
@@ -100,14 +100,14 @@ impl Step<'_> {
     /// written nobody gets it.
     pub(crate) fn send_unrecorded(&mut self, uri: &ChannelUri, action: &Action) {
         if self.unwritable().is_some() || self.peers().watchers(uri).is_empty() {
-            return; // seqs are not used then; or nobody would hear it
+            return; // no seq may be used while nothing can be written; or nobody watches
         }
         let seq = self.next_seq();
         let encoded = action::encode(uri, &action.body, seq.0, None, None);
         let knows = |generation| compat::knows(generation, action.kind);
         if let Some(recipients) = self.kernel.peers.recipients(uri, None, knows) {
             let frame = Frame::Text(encoded.frame);
-            self.out.frames.push(Outgoing { recipients, frame });
+            self.out.frames.push(OutgoingFrame { recipients, frame });
         }
     }
 
@@ -144,7 +144,7 @@ impl Step<'_> {
             channel: id,
             envelope,
         });
-        // A client of an older generation hears only what it knows, and the echo of what it sent itself (G-23).
+        // A client of an older generation is sent only what it knows, and the echo of its own actions (G-23).
         let served = self.send_older_forms(uri, action, seq, origin);
         let sender = sender.map(|sender| sender.peer);
         let unserved =
@@ -152,7 +152,7 @@ impl Step<'_> {
         let sender = sender.filter(|sender| !served.contains(&self.generation_of(*sender)));
         if let Some(recipients) = self.kernel.peers.recipients(uri, sender, unserved) {
             let frame = Frame::Text(frame);
-            self.out.frames.push(Outgoing { recipients, frame });
+            self.out.frames.push(OutgoingFrame { recipients, frame });
         }
         bytes
     }
@@ -188,7 +188,7 @@ impl Step<'_> {
                 let encoded = action::encode(uri, &body, seq.0, origin, None);
                 if let Some(recipients) = self.kernel.peers.recipients_of(uri, generation) {
                     let frame = Frame::Text(encoded.frame);
-                    self.out.frames.push(Outgoing { recipients, frame });
+                    self.out.frames.push(OutgoingFrame { recipients, frame });
                     served.insert(generation);
                 }
             }
@@ -231,7 +231,7 @@ impl Step<'_> {
     pub(crate) fn send(&mut self, peer: PeerId, frame: Frame) {
         if self.peers().contains(peer) {
             let recipients = Recipients::One(Recipient { peer, window_ms: 0 });
-            self.out.frames.push(Outgoing { recipients, frame });
+            self.out.frames.push(OutgoingFrame { recipients, frame });
         }
     }
 
@@ -270,7 +270,7 @@ impl Step<'_> {
     ) {
         if let Some(recipients) = self.kernel.peers.recipients(uri, None, |_| true) {
             let frame = Frame::Text(rpc::notification(notification.name(), params));
-            self.out.frames.push(Outgoing { recipients, frame });
+            self.out.frames.push(OutgoingFrame { recipients, frame });
         }
     }
 
@@ -308,7 +308,7 @@ impl Step<'_> {
                     compat::down_notification(generation, notification, params.clone())
             {
                 let frame = Frame::Text(rpc::notification(notification.name(), &params));
-                self.out.frames.push(Outgoing { recipients, frame });
+                self.out.frames.push(OutgoingFrame { recipients, frame });
             }
         }
     }

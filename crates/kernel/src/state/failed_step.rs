@@ -183,7 +183,7 @@ impl Kernel {
 }
 
 impl Step<'_> {
-    /// Stops the agents whose chats left memory, has their turns ended, and repeats tasks that failed for another's sake.
+    /// Stops the agents whose chats left memory, ends their turns, and repeats tasks that failed because of another step.
     fn go_on_without(
         &mut self,
         evicted: Vec<(ChannelUri, Option<Run>)>,
@@ -226,7 +226,7 @@ impl Step<'_> {
     }
 }
 
-/// Connections that are not admitted any more hear nothing of what stands.
+/// Removes recipients that are not admitted any more.
 fn forget_recipients(output: &mut Output, dismissed: &[PeerId]) {
     if dismissed.is_empty() {
         return; // as always, but for the step that could not be written and admitted somebody

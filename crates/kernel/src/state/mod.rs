@@ -22,7 +22,7 @@ use crate::follow_up::FollowUp;
 use crate::io::{AgentFacts, HostFacts, Output, RunId};
 use crate::limits::Limits;
 use crate::log::Log;
-use crate::peers::{Peers, Ready};
+use crate::peers::{NegotiatedPeer, Peers};
 use crate::queries::Queries;
 use crate::record::{ChannelId, FloorRecord, Seq};
 use crate::recovery::Recovery;
@@ -59,7 +59,7 @@ pub(crate) struct Step<'k> {
     out: Output,
     /// Sessions and chats whose derived state may have changed, in the order they did.
     changed: Vec<ChannelUri>,
-    /// Sessions that whoever had read them has not read any more (G-24).
+    /// Sessions that became unread (G-24).
     unread: Vec<ChannelUri>,
     follow_ups: VecDeque<FollowUp>,
 }
@@ -218,7 +218,7 @@ impl Kernel {
         self.channels.find_plain(uri)
     }
 
-    /// A chat that is in memory: whoever calls this made sure of it.
+    /// A chat that is in memory: the caller has made sure of it.
     pub(crate) fn chat(&self, uri: &ChannelUri) -> &Chat {
         match self.channels.find_chat(uri) {
             Some(chat) => chat,
@@ -226,7 +226,7 @@ impl Kernel {
         }
     }
 
-    /// A session that is in memory: whoever calls this made sure of it, or has one of its chats.
+    /// A session that is in memory: the caller has made sure of it, or has one of its chats.
     pub(crate) fn session(&self, uri: &ChannelUri) -> &Session {
         match self.channels.find_session(uri) {
             Some(session) => session,
@@ -257,7 +257,7 @@ impl Kernel {
         self.peers.role(peer)
     }
 
-    pub(crate) fn ready(&self, peer: crate::io::PeerId) -> Option<&Ready> {
+    pub(crate) fn ready(&self, peer: crate::io::PeerId) -> Option<&NegotiatedPeer> {
         self.peers.ready(peer)
     }
 
@@ -296,7 +296,7 @@ impl Kernel {
         runs.map(|(run, chat)| (run, chat.clone())).collect()
     }
 
-    /// How often renders ended in what, by the words of [`crate::Transform::word`].
+    /// How often renders ended in which outcome, by [`crate::Transform::outcome_name`].
     pub fn renders(&self) -> &BTreeMap<&'static str, u64> {
         self.upkeep.renders()
     }
@@ -312,7 +312,7 @@ impl Kernel {
             active_clients,
             runs,
             requests,
-            // What is waited for, and what is to be made good, is in it by the tasks below.
+            // Reads that wait and work to catch up on are covered by the tasks below.
             queries: _,
             recovery: _,
             // The host's own, never undone.

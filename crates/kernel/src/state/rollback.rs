@@ -59,7 +59,7 @@ impl Kernel {
 }
 
 impl Step<'_> {
-    /// What stands of outputs that could not be written, and who hears that the rest does not.
+    /// Sends what holds without the failed write, and failure replies in place of the rest.
     fn send_refusals_instead(&mut self, outputs: Vec<Output>, why: &str) {
         let committed = self.seq();
         let mut nothing_lost_yet = true;

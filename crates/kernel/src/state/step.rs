@@ -14,8 +14,8 @@ use crate::channels::{Channel, Chat, DamagedChannel, PlainChannel, Run, Session,
 use crate::follow_up::FollowUp;
 use crate::io::{AgentFacts, Effect, FailureReply, Output, PeerId, RunId, Ticket, Timer};
 use crate::journal_query::{Query, StoredChannel, TurnPage};
-use crate::peers::{Offer, Peers, Waiting};
-use crate::queries::{Answered, Waiter};
+use crate::peers::{InboxOutcome, ParkedMessage, Peers};
+use crate::queries::{AnswerMatch, Waiter};
 use crate::received::Received;
 use crate::record::{ChannelId, Record, Seq};
 use crate::requests::{Request, Requests};
@@ -198,7 +198,11 @@ impl Step<'_> {
         &mut self.kernel.peers
     }
 
-    pub(crate) fn offer_message(&mut self, peer: PeerId, received: Received) -> Option<Offer> {
+    pub(crate) fn offer_message(
+        &mut self,
+        peer: PeerId,
+        received: Received,
+    ) -> Option<InboxOutcome> {
         let kernel = &mut *self.kernel;
         kernel.peers.offer(peer, received, &kernel.limits)
     }
@@ -212,7 +216,7 @@ impl Step<'_> {
     pub(crate) fn park_for_reads(
         &mut self,
         peer: PeerId,
-        mut waiting: Box<Waiting>,
+        mut waiting: Box<ParkedMessage>,
         queries: Vec<Query>,
     ) {
         for query in queries {
@@ -246,7 +250,7 @@ impl Step<'_> {
         let facts = Arc::make_mut(&mut self.kernel.facts);
         let before = std::mem::replace(&mut facts.agents, agents);
         for agent in &mut facts.agents {
-            // The host speaks of what agents are; tokens come by clients.
+            // The host reports what agents are; tokens come from clients.
             let mut before = before.iter();
             let known = before.find(|known| known.provider == agent.provider);
             agent.tokens = known.map(|known| known.tokens.clone()).unwrap_or_default();
@@ -329,7 +333,7 @@ impl Step<'_> {
     }
 
     /// The journal answered a question.
-    pub(crate) fn take_answered(&mut self, ticket: Ticket) -> Answered {
+    pub(crate) fn take_answered(&mut self, ticket: Ticket) -> AnswerMatch {
         let kernel = &mut *self.kernel;
         let channels = &kernel.channels;
         let hidden = |chat| hidden_seq(channels, chat);
@@ -386,7 +390,7 @@ impl Step<'_> {
         self.effect(Effect::WakeAt { timer, at });
     }
 
-    /// Who must hear of it if this step cannot be written.
+    /// Adds a reply that is sent if this step cannot be written.
     pub(crate) fn reply_if_write_fails(&mut self, reply: FailureReply) {
         self.out.failure_replies.push(reply);
     }

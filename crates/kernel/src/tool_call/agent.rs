@@ -146,7 +146,7 @@ pub(crate) fn withdraw_confirmation(step: &mut Step, uri: &ChannelUri, turn_id: 
         return; // somebody was faster
     }
     if let Some(run) = step.run_mut(uri) {
-        run.take_awaited(&id); // nobody hears of it
+        run.take_awaited(&id); // the agent completes it itself: no reply follows
     }
     let fields = json!({
         "turnId": turn_id,

@@ -1,4 +1,4 @@
-//! Tool calls: what an agent makes of them, what clients may do to them, and how the agent hears of it.
+//! Tool calls: how an agent makes them, what clients may do to them, and how the agent is answered.
 
 pub(crate) mod agent;
 pub(crate) mod check;

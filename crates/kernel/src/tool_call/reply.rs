@@ -1,4 +1,4 @@
-//! How an agent hears of its tool calls: decisions, and results of calls that somebody else carried out.
+//! Replies to an agent about its tool calls: decisions, and results of calls that a client carried out.
 
 use agent_api::{AgentReply, ToolResult};
 use serde_json::{Value, json};
@@ -71,7 +71,7 @@ pub(crate) fn report_if_over(step: &mut Step, uri: &ChannelUri, id: &str) {
     }
 }
 
-/// A call that somebody else was to carry out comes to nothing, and the agent hears why.
+/// A call that a client was to carry out fails, and the agent gets the reason.
 pub(crate) fn fail_call(step: &mut Step, uri: &ChannelUri, id: &str, why: &str) {
     let Some(turn_id) = step.active_turn_id(uri) else {
         return; // the turn ended, and its calls with it

@@ -96,7 +96,7 @@ fn turn_for_agent(
     }
 }
 
-/// The name of the custom agent that a message names. What became of one that is gone by now, its agent says.
+/// The custom agent that a message names. If it no longer exists, the agent that runs the turn reports that.
 fn custom_agent_of(kernel: &Kernel, session: &ChannelUri, message: &Value) -> Option<String> {
     let named = named_agent(kernel, session, message.as_object()?)
         .ok()

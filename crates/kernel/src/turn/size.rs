@@ -1,5 +1,5 @@
 //! The largest turn: it travels whole, in snapshots and in pages, so it must fit into a message with room to spare. A turn that
-//! reaches the bound ends in an error that names it; what was said until then stands.
+//! reaches the bound ends in an error that names it; its response up to then stays.
 
 use agent_api::AgentError;
 use wire::ChannelUri;

@@ -34,7 +34,7 @@ pub(crate) fn start_turn(
     begin_turn(step, uri, author, submitted);
 }
 
-/// What follows when a turn became active, whoever started it.
+/// What follows when a turn became active, whatever started it.
 pub(crate) fn begin_turn(
     step: &mut Step,
     uri: &ChannelUri,

@@ -19,7 +19,7 @@ pub(super) enum AddressPiece<'a> {
 
 /// Tells the pieces of a text, in order; none of them is empty.
 pub(super) fn split_addresses<'a>(text: &'a str, mut tell: impl FnMut(AddressPiece<'a>)) {
-    let mut told = 0;
+    let mut done = 0;
     let mut from = 0;
     while let Some(start) = find_scheme(text, from) {
         let rest = text.get(start..).unwrap_or("");
@@ -31,12 +31,12 @@ pub(super) fn split_addresses<'a>(text: &'a str, mut tell: impl FnMut(AddressPie
             .split_once("//")
             .is_some_and(|(_, host)| host.starts_with(|c: char| c.is_alphanumeric() || c == '['));
         if begins_word && has_host && is_allowed(address) {
-            tell_text(text.get(told..start), &mut tell);
-            told = start + address.len();
+            tell_text(text.get(done..start), &mut tell);
+            done = start + address.len();
             tell(AddressPiece::Address(address));
         }
     }
-    tell_text(text.get(told..), &mut tell);
+    tell_text(text.get(done..), &mut tell);
 }
 
 fn tell_text<'a>(text: Option<&'a str>, tell: &mut impl FnMut(AddressPiece<'a>)) {

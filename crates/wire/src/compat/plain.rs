@@ -11,7 +11,7 @@ use crate::{ActionKind, Object};
 const FILES_REVIEWED: &str = "changeset/filesReviewedChanged";
 
 /// Whether the step to 0.8 changes an action.
-pub(super) fn touched_by_0_8(kind: ActionKind) -> bool {
+pub(super) fn changes_in_0_8(kind: ActionKind) -> bool {
     matches!(
         kind,
         ActionKind::RootTerminalsChanged

@@ -22,7 +22,7 @@ pub(super) const STEP: VersionStep = VersionStep {
 };
 
 fn touches(kind: ActionKind) -> bool {
-    plain::touched_by_0_8(kind)
+    plain::changes_in_0_8(kind)
         || matches!(
             kind,
             ActionKind::RootAgentsChanged

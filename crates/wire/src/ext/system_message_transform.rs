@@ -144,7 +144,7 @@ fn sections_of(opt_in: &Value) -> Vec<String> {
 }
 
 /// The entry of an active client after [`ACTION`]: the newest opt-in counts, so the field is removed.
-pub fn merged(entry: &Value, sections: &[String]) -> Value {
+pub fn merge_opt_in(entry: &Value, sections: &[String]) -> Value {
     let mut entry = entry.clone();
     if let Some(fields) = entry.as_object_mut() {
         fields.shift_remove(FIELD);
@@ -203,13 +203,16 @@ mod tests {
     #[test]
     fn the_newest_opt_in_counts() {
         let entry = json!({"clientId": "c", FIELD: {"sections": ["a"]}, "_meta": {"k": 1}});
-        let entry = merged(&entry, &["b".to_owned()]);
+        let entry = merge_opt_in(&entry, &["b".to_owned()]);
         assert_eq!(of_entry(&entry), extension(&["b"]));
         assert_eq!(
             (&entry["clientId"], &entry["_meta"]["k"]),
             (&json!("c"), &json!(1))
         );
-        assert_eq!(of_entry(&merged(&json!({"_meta": 7}), &[])), extension(&[]));
+        assert_eq!(
+            of_entry(&merge_opt_in(&json!({"_meta": 7}), &[])),
+            extension(&[])
+        );
     }
 
     #[test]

@@ -87,12 +87,12 @@ pub fn decode_call(method: &str, params: Value) -> Result<Call, RpcError> {
         Method::Subscribe => decode_params(params).map(Call::Subscribe),
         Method::CreateSession => {
             let params = or_session(params);
-            let typed = typed_from(&params)?;
+            let typed = decode_borrowed_params(&params)?;
             Ok(Call::CreateSession(Box::new(typed), params))
         }
         Method::DisposeSession => decode_params(params).map(Call::DisposeSession),
         Method::CreateChat => {
-            let typed = typed_from(&params)?;
+            let typed = decode_borrowed_params(&params)?;
             Ok(Call::CreateChat(Box::new(typed), params))
         }
         Method::DisposeChat => decode_params(params).map(Call::DisposeChat),
@@ -166,7 +166,7 @@ fn decode_params<T: DeserializeOwned>(params: Value) -> Result<T, RpcError> {
 }
 
 /// The same for params that are needed afterwards: they are read, not copied first.
-fn typed_from<T: DeserializeOwned>(params: &Value) -> Result<T, RpcError> {
+fn decode_borrowed_params<T: DeserializeOwned>(params: &Value) -> Result<T, RpcError> {
     if !params.is_object() {
         return Err(invalid("params must be an object"));
     }

@@ -47,7 +47,7 @@ impl DiscoveryCache {
 
     /// Searches no directory that may not be worked in.
     #[must_use]
-    pub fn confined_to(mut self, confinement: Confinement) -> Self {
+    pub fn with_confinement(mut self, confinement: Confinement) -> Self {
         self.confinement = confinement;
         self
     }

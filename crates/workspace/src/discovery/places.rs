@@ -39,13 +39,13 @@ const CONTAINERS_MAX: usize = 64;
 
 /// Everything that the directories hold, in the order in which names count.
 pub(super) fn find_all(scan: &mut Scan<'_>) -> Vec<Container> {
-    find(scan, Wanted::Everything)
+    find(scan, DiscoveryScope::Everything)
 }
 
 /// The plugins that the directories hold, with their MCP servers alone, in the order in which names of servers count: those of
 /// the user, of clients, of projects.
 pub(super) fn find_plugins(scan: &mut Scan<'_>) -> Vec<Container> {
-    let mut found = find(scan, Wanted::PluginServers);
+    let mut found = find(scan, DiscoveryScope::PluginServers);
     found.sort_by_key(|container| match container.origin {
         ContainerOrigin::User => 0,
         ContainerOrigin::Client => 1,
@@ -65,12 +65,12 @@ pub(super) fn find_missing_writable(workspace: &Workspace) -> Vec<Container> {
 
 /// What is looked for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Wanted {
+enum DiscoveryScope {
     Everything,
     PluginServers,
 }
 
-impl Wanted {
+impl DiscoveryScope {
     /// Where a plugin keeps it.
     fn parts(self) -> &'static [(&'static str, ChildKind)] {
         match self {
@@ -80,7 +80,7 @@ impl Wanted {
     }
 }
 
-fn find(scan: &mut Scan<'_>, wanted: Wanted) -> Vec<Container> {
+fn find(scan: &mut Scan<'_>, wanted: DiscoveryScope) -> Vec<Container> {
     let mut found = FoundContainers {
         wanted,
         containers: Vec::new(),
@@ -119,7 +119,7 @@ fn find(scan: &mut Scan<'_>, wanted: Wanted) -> Vec<Container> {
 
 /// The skills that a user has for all projects.
 fn add_user_skills(scan: &mut Scan<'_>, root: &WorkspacePath, found: &mut FoundContainers) {
-    if found.wanted == Wanted::PluginServers {
+    if found.wanted == DiscoveryScope::PluginServers {
         return; // they are no plugin
     }
     let directory = root.join("skills");
@@ -131,7 +131,7 @@ fn add_user_skills(scan: &mut Scan<'_>, root: &WorkspacePath, found: &mut FoundC
 }
 
 fn add_project(scan: &mut Scan<'_>, root: &WorkspacePath, found: &mut FoundContainers) {
-    if found.wanted == Wanted::Everything {
+    if found.wanted == DiscoveryScope::Everything {
         for (path, contents) in PROJECT {
             let directory = find_directory(scan, &root.join(path), path, contents);
             found.add(scan, directory);
@@ -204,7 +204,7 @@ pub(super) fn fill(
 
 /// What was found so far, within the bounds.
 struct FoundContainers {
-    wanted: Wanted,
+    wanted: DiscoveryScope,
     containers: Vec<Container>,
     children: usize,
 }

@@ -72,7 +72,7 @@ pub(super) fn fixed_settings() -> Vec<(OsString, OsString)> {
 }
 
 /// What a call gets that the user asked for.
-pub(super) fn asked_for() -> Vec<(OsString, OsString)> {
+pub(super) fn user_settings() -> Vec<(OsString, OsString)> {
     ASKED_FOR.iter().map(pair).collect()
 }
 

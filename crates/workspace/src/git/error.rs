@@ -31,7 +31,7 @@ pub enum GitError {
     Refused(String),
     #[error("git: {0}")]
     Failed(String),
-    #[error("git printed what cannot be read")]
+    #[error("the output of git cannot be read")]
     Unreadable,
     /// The caller is gone: this is not read.
     #[error("cancelled")]

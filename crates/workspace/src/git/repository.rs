@@ -127,7 +127,7 @@ impl Repository {
     pub(super) fn call_with_hooks<'a>(&self, cancellation: &'a Cancellation) -> GitCall<'a> {
         self.in_repository(GitCall::new(
             &self.directory,
-            &config::asked_for(),
+            &config::user_settings(),
             cancellation,
         ))
     }

@@ -24,14 +24,14 @@ pub(super) struct SeenChanges {
 /// What was seen of one path.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SeenPath {
-    before: WasThere,
+    before: EarlierState,
     /// It was removed or moved away after that.
     left: bool,
 }
 
 /// Whether a path was there before the batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum WasThere {
+pub(super) enum EarlierState {
     Absent,
     Present,
     /// Something was moved there, perhaps over something else.
@@ -39,7 +39,7 @@ pub(super) enum WasThere {
 }
 
 impl SeenChanges {
-    pub(super) fn add(&mut self, path: PathBuf, before: WasThere, left: bool) {
+    pub(super) fn add(&mut self, path: PathBuf, before: EarlierState, left: bool) {
         if let Some(seen) = self.changes.get_mut(&path) {
             seen.left |= left;
         } else if self.changes.len() < CHANGES_MAX {
@@ -54,13 +54,15 @@ impl SeenPath {
     /// What a batch comes to for one path; `None` if it came and went.
     pub(super) fn kind(self, is_there: bool) -> Option<ResourceChangeKind> {
         match (self.before, is_there) {
-            (WasThere::Absent, false) => None,
-            (WasThere::Absent, true) => Some(ResourceChangeKind::Added),
-            (WasThere::Present, true) => Some(ResourceChangeKind::Updated),
-            (WasThere::Present | WasThere::Unknown, false) => Some(ResourceChangeKind::Deleted),
+            (EarlierState::Absent, false) => None,
+            (EarlierState::Absent, true) => Some(ResourceChangeKind::Added),
+            (EarlierState::Present, true) => Some(ResourceChangeKind::Updated),
+            (EarlierState::Present | EarlierState::Unknown, false) => {
+                Some(ResourceChangeKind::Deleted)
+            }
             // Two files that exchange their names were both there.
-            (WasThere::Unknown, true) if self.left => Some(ResourceChangeKind::Updated),
-            (WasThere::Unknown, true) => Some(ResourceChangeKind::Added),
+            (EarlierState::Unknown, true) if self.left => Some(ResourceChangeKind::Updated),
+            (EarlierState::Unknown, true) => Some(ResourceChangeKind::Added),
         }
     }
 }

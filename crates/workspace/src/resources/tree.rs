@@ -39,12 +39,12 @@ impl From<Errno> for TreeError {
 
 /// What may still be met.
 #[derive(Debug, Clone, Copy)]
-struct Left {
+struct RemainingLimits {
     entries: usize,
     bytes: u64,
 }
 
-impl Left {
+impl RemainingLimits {
     fn new() -> Self {
         Self {
             entries: TREE_ENTRIES_MAX,
@@ -73,7 +73,7 @@ pub(super) enum TreePurpose {
 
 /// Whether an entry, with all that is in it, is within the bounds.
 pub(super) fn check(parent: &OwnedFd, name: &OsStr, purpose: TreePurpose) -> Result<(), TreeError> {
-    let mut left = Left::new();
+    let mut left = RemainingLimits::new();
     if purpose == TreePurpose::Removing {
         left.bytes = u64::MAX;
     }
@@ -85,7 +85,7 @@ fn measure(
     name: &OsStr,
     purpose: TreePurpose,
     depth: usize,
-    left: &mut Left,
+    left: &mut RemainingLimits,
 ) -> Result<(), TreeError> {
     let stat = Stat::of_entry(parent, name)?;
     left.take(&stat)?;
@@ -119,7 +119,7 @@ pub(super) fn describe(parent: &OwnedFd, name: &OsStr) -> Result<TreeDescription
         parent,
         name,
         TREE_DEPTH_MAX,
-        &mut Left::new(),
+        &mut RemainingLimits::new(),
         &mut described,
     )?;
     Ok(TreeDescription(described))
@@ -129,7 +129,7 @@ fn describe_to(
     parent: &OwnedFd,
     name: &OsStr,
     depth: usize,
-    left: &mut Left,
+    left: &mut RemainingLimits,
     described: &mut Vec<(FileType, u32, Identity)>,
 ) -> Result<(), TreeError> {
     let stat = Stat::of_entry(parent, name)?;
@@ -228,14 +228,14 @@ fn remove_to(parent: &OwnedFd, name: &OsStr, depth: usize) -> Result<(), TreeErr
 
 /// Copies an entry with all that is in it to a name that is free. Links are copied as links.
 pub(super) fn copy(from: (&OwnedFd, &OsStr), to: (&OwnedFd, &OsStr)) -> Result<(), TreeError> {
-    copy_to(from, to, TREE_DEPTH_MAX, &mut Left::new())
+    copy_to(from, to, TREE_DEPTH_MAX, &mut RemainingLimits::new())
 }
 
 fn copy_to(
     (from, name): (&OwnedFd, &OsStr),
     (to, new_name): (&OwnedFd, &OsStr),
     depth: usize,
-    left: &mut Left,
+    left: &mut RemainingLimits,
 ) -> Result<(), TreeError> {
     let stat = Stat::of_entry(from, name)?;
     left.take(&stat)?;

@@ -20,7 +20,7 @@ use rustix::io::Errno;
 use wire::file_uri;
 
 use super::place::{LastName, ResourcePlace};
-use super::seen_changes::{CHANGES_MAX, ResourceChangeKind, SeenChanges, WasThere};
+use super::seen_changes::{CHANGES_MAX, EarlierState, ResourceChangeKind, SeenChanges};
 use super::watch_globs::WatchGlobs;
 use super::watched_directories::WatchedDirectory;
 use super::{ResourceAccess, ResourceError, ResourceFiles, ResourceGrant};
@@ -276,9 +276,9 @@ impl ResourceWatch {
             .flags
             .intersects(ReadFlags::CREATE | ReadFlags::MOVED_TO);
         let before = match (event.flags.contains(ReadFlags::CREATE), comes) {
-            (true, _) => WasThere::Absent,
-            (false, true) => WasThere::Unknown,
-            (false, false) => WasThere::Present,
+            (true, _) => EarlierState::Absent,
+            (false, true) => EarlierState::Unknown,
+            (false, false) => EarlierState::Present,
         };
         if is_directory && leaves {
             self.let_go(&path);

@@ -37,16 +37,16 @@ impl WatchFixture {
         self.files.watch(&request, &[]).unwrap()
     }
 
-    fn told(&self, watch: &mut ResourceWatch) -> Vec<(String, ResourceChangeKind)> {
+    fn changes_of(&self, watch: &mut ResourceWatch) -> Vec<(String, ResourceChangeKind)> {
         let batch = watch.read_changes();
         assert_eq!(batch.end, None);
         let changes = batch.changes.into_iter();
         let prefix = format!("file://{}", self.root.display());
-        let told = changes.map(|change| {
+        let changes = changes.map(|change| {
             let path = change.uri.strip_prefix(&prefix).unwrap();
             (path.trim_start_matches('/').to_owned(), change.kind)
         });
-        told.collect()
+        changes.collect()
     }
 }
 
@@ -59,14 +59,14 @@ fn a_tree_tells_each_path_once() {
     use ResourceChangeKind::*;
     let f = fixture();
     let mut watch = f.watch("", true, &["skipped".to_owned()]);
-    assert_eq!(f.told(&mut watch), []);
+    assert_eq!(f.changes_of(&mut watch), []);
     fs::write(f.root.join("d/e/a"), "one").unwrap();
     fs::write(f.root.join("d/e/a"), "two").unwrap();
     fs::write(f.root.join("gone"), "").unwrap();
     fs::remove_file(f.root.join("gone")).unwrap();
     fs::write(f.root.join("data/token"), "").unwrap();
     fs::write(f.root.join("data/inner/token"), "").unwrap();
-    assert_eq!(f.told(&mut watch), [of("d/e/a", Added)]);
+    assert_eq!(f.changes_of(&mut watch), [of("d/e/a", Added)]);
     fs::create_dir_all(f.root.join("new/deep")).unwrap();
     fs::write(f.root.join("new/deep/b"), "").unwrap();
     fs::create_dir(f.root.join("skipped")).unwrap();
@@ -76,7 +76,7 @@ fn a_tree_tells_each_path_once() {
         of("new/deep", Added),
         of("new/deep/b", Added),
     ];
-    assert_eq!(f.told(&mut watch), new);
+    assert_eq!(f.changes_of(&mut watch), new);
     fs::write(f.root.join("new/deep/b"), "later").unwrap();
     fs::rename(f.root.join("d/e/a"), f.root.join("d/e/c")).unwrap();
     let later = [
@@ -84,7 +84,7 @@ fn a_tree_tells_each_path_once() {
         of("d/e/c", Added),
         of("new/deep/b", Updated),
     ];
-    assert_eq!(f.told(&mut watch), later);
+    assert_eq!(f.changes_of(&mut watch), later);
     fs::rename(f.root.join("new"), f.root.join("moved")).unwrap();
     let moved = [
         of("moved", Added),
@@ -92,7 +92,7 @@ fn a_tree_tells_each_path_once() {
         of("moved/deep/b", Added),
         of("new", Deleted),
     ];
-    assert_eq!(f.told(&mut watch), moved);
+    assert_eq!(f.changes_of(&mut watch), moved);
     let request = crate::WriteRequest {
         uri: &format!("file://{}", f.root.join("moved/deep/b").display()),
         bytes: b"again",
@@ -101,15 +101,15 @@ fn a_tree_tells_each_path_once() {
         if_match: None,
     };
     f.files.write(&request, &[]).unwrap();
-    assert_eq!(f.told(&mut watch), [of("moved/deep/b", Updated)]);
+    assert_eq!(f.changes_of(&mut watch), [of("moved/deep/b", Updated)]);
     fs::remove_dir_all(f.root.join("moved")).unwrap();
     let gone = [
         of("moved", Deleted),
         of("moved/deep", Deleted),
         of("moved/deep/b", Deleted),
     ];
-    assert_eq!(f.told(&mut watch), gone);
-    assert_eq!(f.told(&mut watch), []);
+    assert_eq!(f.changes_of(&mut watch), gone);
+    assert_eq!(f.changes_of(&mut watch), []);
 }
 
 #[test]
@@ -120,14 +120,14 @@ fn without_descendants_only_itself_and_its_children_are_told() {
     fs::write(f.root.join("d/e/deep"), "").unwrap();
     fs::write(f.root.join("d/a"), "").unwrap();
     fs::write(f.root.join("beside"), "").unwrap();
-    assert_eq!(f.told(&mut watch), [of("d/a", Added)]);
+    assert_eq!(f.changes_of(&mut watch), [of("d/a", Added)]);
     fs::remove_dir_all(f.root.join("d")).unwrap();
-    let told = f.told(&mut watch);
-    assert_eq!(told.first(), Some(&of("d", Deleted)));
+    let changes = f.changes_of(&mut watch);
+    assert_eq!(changes.first(), Some(&of("d", Deleted)));
     fs::create_dir(f.root.join("d")).unwrap();
-    assert_eq!(f.told(&mut watch), [of("d", Added)]);
+    assert_eq!(f.changes_of(&mut watch), [of("d", Added)]);
     fs::write(f.root.join("d/b"), "").unwrap();
-    assert_eq!(f.told(&mut watch), [of("d/b", Added)]);
+    assert_eq!(f.changes_of(&mut watch), [of("d/b", Added)]);
 }
 
 #[test]
@@ -138,12 +138,12 @@ fn a_file_is_watched_by_its_name() {
     let mut watch = f.watch("d/a", false, &[]);
     fs::write(f.root.join("d/a"), "more").unwrap();
     fs::write(f.root.join("d/b"), "").unwrap();
-    assert_eq!(f.told(&mut watch), [of("d/a", Updated)]);
+    assert_eq!(f.changes_of(&mut watch), [of("d/a", Updated)]);
     // As editors write.
     fs::rename(f.root.join("d/b"), f.root.join("d/a")).unwrap();
-    assert_eq!(f.told(&mut watch), [of("d/a", Added)]);
+    assert_eq!(f.changes_of(&mut watch), [of("d/a", Added)]);
     fs::remove_file(f.root.join("d/a")).unwrap();
-    assert_eq!(f.told(&mut watch), [of("d/a", Deleted)]);
+    assert_eq!(f.changes_of(&mut watch), [of("d/a", Deleted)]);
 }
 
 #[test]
@@ -155,12 +155,12 @@ fn very_many_changes_become_one() {
     }
     let mut all = Vec::new();
     loop {
-        let told = f.told(&mut watch);
-        if told.is_empty() {
+        let changes = f.changes_of(&mut watch);
+        if changes.is_empty() {
             break;
         }
-        assert!(told.len() <= CHANGES_MAX);
-        all.extend(told);
+        assert!(changes.len() <= CHANGES_MAX);
+        all.extend(changes);
     }
     assert!(all.contains(&of("", ResourceChangeKind::Updated)) || all.len() > CHANGES_MAX);
 }
@@ -219,7 +219,7 @@ fn lost_events_are_told_and_what_came_meanwhile_is_watched() {
     assert!(is_told);
     fs::write(f.root.join("late/deep/a"), "").unwrap();
     assert_eq!(
-        f.told(&mut watch),
+        f.changes_of(&mut watch),
         [of("late/deep/a", ResourceChangeKind::Added)]
     );
     let gone = PathBuf::from("d/e");

@@ -10,7 +10,7 @@ use rustix::fs::{Dir, FileType};
 use rustix::io::Errno;
 
 use super::ResourceError;
-use super::seen_changes::{SeenChanges, WasThere};
+use super::seen_changes::{EarlierState, SeenChanges};
 use super::watch::ResourceWatch;
 use crate::confined::{Links, Stat};
 
@@ -127,7 +127,7 @@ impl ResourceWatch {
                 kind => Ok(kind),
             };
             if let Some(batch) = batch.as_deref_mut() {
-                batch.add(below.clone(), WasThere::Absent, false);
+                batch.add(below.clone(), EarlierState::Absent, false);
             }
             if self.recursive && kind == Ok(FileType::Directory) {
                 pending.push(below);

@@ -283,7 +283,7 @@ mod tests {
         std::os::unix::fs::symlink("secret", root.join("innocent")).unwrap();
         let uri = format!("file://{}", root.display());
         let workspace = Workspace::open(&[uri], &Confinement::none()).unwrap();
-        let workspace = workspace.leaving_out(move |location| {
+        let workspace = workspace.excluding(move |location| {
             assert_eq!(location.root, root);
             location.relative == Path::new("d") || location.relative.starts_with("secret/b")
         });

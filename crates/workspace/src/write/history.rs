@@ -39,12 +39,12 @@ pub(super) struct Proposal {
     before: Option<Digest>,
     lineage: Option<u64>,
     /// Set once it was said what exactly is written.
-    pin: Option<Pin>,
+    pin: Option<PinnedChange>,
 }
 
 /// Both sides of a change that is about to be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Pin {
+pub(super) struct PinnedChange {
     /// Absent for a new file.
     pub before: Option<Digest>,
     pub after: Digest,
@@ -124,7 +124,7 @@ impl FileHistory {
     }
 
     /// A change is about to be made, and is to be exactly this.
-    pub(super) fn record_pin(&mut self, id: Digest, pin: Pin) {
+    pub(super) fn record_pin(&mut self, id: Digest, pin: PinnedChange) {
         let (before, lineage) = match self.proposals.get(&id) {
             Some(proposal) => (proposal.before, proposal.lineage),
             None => (pin.before, None),
@@ -138,7 +138,7 @@ impl FileHistory {
     }
 
     /// A change is applied, or never will be: what was proposed is forgotten. What it is to be, if that was said.
-    pub(super) fn take_proposal(&mut self, id: Digest) -> Option<Pin> {
+    pub(super) fn take_proposal(&mut self, id: Digest) -> Option<PinnedChange> {
         self.proposals.remove(&id)?.pin
     }
 
@@ -273,7 +273,7 @@ mod tests {
     fn what_is_pinned_is_taken_once() {
         let mut history = FileHistory::default();
         history.record_proposal(CHANGE, &path(), Some(digest(1)));
-        let pin = Pin {
+        let pin = PinnedChange {
             before: Some(digest(1)),
             after: digest(2),
         };

@@ -14,7 +14,7 @@ use wire::Digest;
 
 pub use history::Extent;
 pub(crate) use history::FileHistory;
-use history::Pin;
+use history::PinnedChange;
 pub use restore::{FileNow, WantedFile};
 
 use crate::read::FILE_BYTES_MAX;
@@ -75,7 +75,7 @@ impl Workspace {
     ) -> Result<FileChange, E> {
         let (target, after) = self.compute_change(request, edit)?;
         self.check_proposal(&target, request)?;
-        let pin = Pin {
+        let pin = PinnedChange {
             before: target.digest(),
             after: digest_of(&after),
         };
@@ -110,7 +110,7 @@ impl Workspace {
         checked?;
         self.check_overwrite(&target, request.extent)?;
         let after = self.edited_content(&target, edit)?;
-        let made = Pin {
+        let made = PinnedChange {
             before: target.digest(),
             after: digest_of(&after),
         };

@@ -21,7 +21,7 @@ impl ContentStore for Entities<'_> {
         None
     }
 
-    fn staged(&mut self, _: &Part) -> Option<String> {
+    fn find_staged_copy(&mut self, _: &Part) -> Option<String> {
         None
     }
 

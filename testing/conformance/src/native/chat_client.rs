@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use client::{Connection, Envelope, Events, Mirror, Target};
+use client::{Connection, Envelope, Events, HostTarget, Mirror};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 use wire::ChannelUri;
@@ -34,14 +34,14 @@ pub struct ChatClient {
 
 impl ChatClient {
     pub async fn arrives(host: &TestHost, name: &str) -> Self {
-        let target = Target {
+        let target = HostTarget {
             url: host.url.clone(),
             token: None,
         };
         Self::arrives_at(&target, name).await
     }
 
-    pub async fn arrives_at(target: &Target, name: &str) -> Self {
+    pub async fn arrives_at(target: &HostTarget, name: &str) -> Self {
         let (connection, events) = Connection::connect(target).await.expect("the socket opens");
         connection.initialize(name, &[]).await.expect("initialize");
         Self {

@@ -45,7 +45,7 @@ pub(crate) fn piped(switches: &[&str]) -> McpDeclaration {
 pub(crate) async fn ready(declaration: McpDeclaration, directory: &Path) -> McpServer {
     let server = McpServer::new(declaration, place(directory));
     server.start();
-    server.settled().await;
+    server.wait_until_settled().await;
     assert_eq!(server.state(), ServerState::Ready);
     server
 }

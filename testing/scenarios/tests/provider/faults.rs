@@ -377,7 +377,7 @@ async fn a_refusal_of_what_could_be_smaller_is_not_tried_again() {
         let ended = send_request(&endpoint(&server), &request, &sender).await;
         let blame = ended.unwrap_err().blame;
         let image = std::collections::BTreeSet::from([provider::MediaKind::Image]);
-        assert_eq!(blame, Some(provider::Blame::Kinds(image)));
+        assert_eq!(blame, Some(provider::RefusalCause::Kinds(image)));
     }
     assert_eq!(server.requests().len(), count);
 }

@@ -379,7 +379,7 @@ impl HostServices for Recorder {
 
     async fn release_call(&self) {}
 
-    async fn settle_call(&self, _: agent_api::CallUse) {}
+    async fn settle_call(&self, _: agent_api::CallUsage) {}
 
     async fn extend_budget(&self) -> Result<(), StoreError> {
         Ok(())

@@ -307,14 +307,14 @@ async fn ag_10_another_token_is_another_process_and_the_older_one_ends() {
             required: false,
         });
     });
-    agent.authenticated(None, "https://r.example", "first");
+    agent.receive_token(None, "https://r.example", "first");
     let first = place.turn(&agent, user("t1", "one")).await;
     assert_eq!(agent.report().processes, 1);
-    agent.authenticated(None, "https://r.example", "first");
-    agent.authenticated(None, "https://another.example", "x");
+    agent.receive_token(None, "https://r.example", "first");
+    agent.receive_token(None, "https://another.example", "x");
     assert_eq!(agent.report().processes, 1, "it is the same token");
     // Taken back: nothing that has it is left.
-    agent.authenticated(None, "https://r.example", "");
+    agent.receive_token(None, "https://r.example", "");
     until(|| agent.report().processes == 0).await;
     let next = user("t2", "two").after("t1", &first);
     let next = place.turn(&agent, next).await;
@@ -380,8 +380,8 @@ async fn h_318_each_principal_works_with_their_own_token_in_one_chat() {
             required: false,
         });
     });
-    agent.authenticated(Some("ann"), "https://r.example", "of-ann");
-    agent.authenticated(Some("bob"), "https://r.example", "of-bob");
+    agent.receive_token(Some("ann"), "https://r.example", "of-ann");
+    agent.receive_token(Some("bob"), "https://r.example", "of-bob");
     let mut last: Option<(&str, Played)> = None;
     for (turn, who, token) in [
         ("t1", Some("ann"), "of-ann"),
@@ -408,7 +408,7 @@ async fn h_318_each_principal_works_with_their_own_token_in_one_chat() {
         assert!(text.contains(turn), "nothing was lost on the way: {text}");
     }
     // Whose token is taken back has no process with it any more; the others go on.
-    agent.authenticated(Some("ann"), "https://r.example", "");
+    agent.receive_token(Some("ann"), "https://r.example", "");
     until(|| agent.report().processes == 2).await;
 }
 

@@ -27,7 +27,7 @@ pub use super::oauth_client::OAuthClient;
 
 use self::authorization_server::{AuthorizationServer, OFFLINE_ACCESS};
 use self::redirect::Redirect;
-use self::returned::{ExpectedReturn, FOREIGN, Returned};
+use self::returned::{ExpectedRedirect, FOREIGN, RedirectAnswer};
 use self::token_request::TokenEndpoint;
 use super::allowed_addresses::AllowedAddresses;
 
@@ -93,7 +93,7 @@ pub struct PendingSignIn {
     /// Who is visited, for people to check.
     pub host: String,
     redirect_uri: String,
-    expected: ExpectedReturn,
+    expected: ExpectedRedirect,
     endpoint: TokenEndpoint,
     verifier: String,
 }
@@ -126,7 +126,7 @@ impl fmt::Debug for TokenRenewal {
 }
 
 /// Where an address goes that somebody copied from a browser on another machine.
-pub type ReturnedAddresses = mpsc::Sender<String>;
+pub type RedirectedAddresses = mpsc::Sender<String>;
 
 /// Finds the authorisation server of a resource and makes the page to sign in at; the answer comes to a port of this machine.
 pub async fn begin_sign_in(wanted: &SignInWanted) -> Result<SignInPage, SignInError> {
@@ -184,7 +184,7 @@ pub async fn begin_sign_in_at(
         url: page.into(),
         host,
         redirect_uri: redirect_uri.to_owned(),
-        expected: ExpectedReturn::new(&state, &server),
+        expected: ExpectedRedirect::new(&state, &server),
         endpoint: TokenEndpoint::new(&server, client, wanted.resource.clone()),
         verifier,
     })
@@ -213,7 +213,7 @@ impl SignInPage {
     }
 
     /// Where the address goes that a browser on another machine was sent to and could not open.
-    pub fn returned_addresses(&self) -> ReturnedAddresses {
+    pub fn returned_addresses(&self) -> RedirectedAddresses {
         self.redirect.returned_addresses()
     }
 
@@ -235,15 +235,15 @@ impl SignInPage {
 impl PendingSignIn {
     /// Whether an address that a browser was sent to is the answer to this page.
     pub fn is_answered_by(&self, address: &str) -> bool {
-        self.expected.read(address) != Returned::Foreign
+        self.expected.read(address) != RedirectAnswer::Foreign
     }
 
     /// Gets the token for the address that the browser was sent to.
     pub async fn finish(self, address: &str) -> Result<TokenGrant, SignInError> {
         let code = match self.expected.read(address) {
-            Returned::Code(code) => code,
-            Returned::Refused(why) => return Err(SignInError::Refused(why)),
-            Returned::Foreign => return Err(SignInError::Refused(FOREIGN.to_owned())),
+            RedirectAnswer::Code(code) => code,
+            RedirectAnswer::Refused(why) => return Err(SignInError::Refused(why)),
+            RedirectAnswer::Foreign => return Err(SignInError::Refused(FOREIGN.to_owned())),
         };
         let redeemed = self
             .endpoint

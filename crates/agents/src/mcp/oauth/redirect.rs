@@ -3,7 +3,7 @@
 //!
 //! Promises: whatever is not the answer is answered and waited past. Nothing of a request is shown in an answer. Connections that say
 //! nothing hold nobody up; they are bounded in number, time and size. A code counts even if its browser does not wait for the answer.
-//! If nobody came back, it is told what became of those who tried.
+//! If no valid answer came back, the error says what happened to the attempts.
 //! Must not know: what a code is redeemed for.
 
 use std::sync::Arc;
@@ -14,8 +14,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 
-use super::returned::{ExpectedReturn, FOREIGN, Returned};
-use super::{PAGE_MAX, ReturnedAddresses, SignInError};
+use super::returned::{ExpectedRedirect, FOREIGN, RedirectAnswer};
+use super::{PAGE_MAX, RedirectedAddresses, SignInError};
 
 const REQUEST_BYTES_MAX: usize = 16 << 10;
 const REQUEST_MAX: Duration = Duration::from_secs(10);
@@ -28,7 +28,7 @@ pub(super) struct Redirect {
     uri: String,
     listener: TcpListener,
     brought: mpsc::Receiver<String>,
-    bring: ReturnedAddresses,
+    bring: RedirectedAddresses,
 }
 
 impl Redirect {
@@ -49,18 +49,18 @@ impl Redirect {
         &self.uri
     }
 
-    pub(super) fn returned_addresses(&self) -> ReturnedAddresses {
+    pub(super) fn returned_addresses(&self) -> RedirectedAddresses {
         self.bring.clone()
     }
 
     /// Waits for the code, as long as a person may take.
-    pub(super) async fn code(self, expected: ExpectedReturn) -> Result<String, SignInError> {
+    pub(super) async fn code(self, expected: ExpectedRedirect) -> Result<String, SignInError> {
         self.code_within(expected, PAGE_MAX).await
     }
 
     async fn code_within(
         self,
-        expected: ExpectedReturn,
+        expected: ExpectedRedirect,
         patience: Duration,
     ) -> Result<String, SignInError> {
         let Self {
@@ -86,7 +86,7 @@ impl Redirect {
                 }
                 address = brought.recv() => {
                     let returned = address.map(|address| expected.read(&address));
-                    if let Some(returned) = returned.filter(|it| *it != Returned::Foreign) {
+                    if let Some(returned) = returned.filter(|it| *it != RedirectAnswer::Foreign) {
                         break returned;
                     }
                 }
@@ -105,14 +105,14 @@ impl Redirect {
             }
         };
         match returned {
-            Returned::Code(code) => Ok(code),
-            Returned::Refused(why) => Err(SignInError::Refused(why)),
-            Returned::Foreign => Err(SignInError::Refused(FOREIGN.to_owned())),
+            RedirectAnswer::Code(code) => Ok(code),
+            RedirectAnswer::Refused(why) => Err(SignInError::Refused(why)),
+            RedirectAnswer::Foreign => Err(SignInError::Refused(FOREIGN.to_owned())),
         }
     }
 }
 
-/// What went wrong with a connection, for whoever waits in vain.
+/// What went wrong with a connection, for the error of a sign-in that times out.
 fn fault_of(served: Result<Result<(), String>, tokio::task::JoinError>) -> Option<String> {
     let fault = match served {
         Ok(Ok(())) => return None,
@@ -139,8 +139,8 @@ async fn accept(
 /// Serves a connection; one that says nothing in time is closed.
 async fn serve_in_time(
     stream: TcpStream,
-    expected: &ExpectedReturn,
-    found: &mpsc::Sender<Returned>,
+    expected: &ExpectedRedirect,
+    found: &mpsc::Sender<RedirectAnswer>,
 ) -> Result<(), String> {
     match tokio::time::timeout(REQUEST_MAX, serve(stream, expected, found)).await {
         Ok(served) => served.map_err(|error| format!("a browser’s connection broke off: {error}")),
@@ -154,8 +154,8 @@ async fn serve_in_time(
 /// Answers a request, and hands on what it brought once the browser has its answer, or does not want it.
 async fn serve(
     mut stream: TcpStream,
-    expected: &ExpectedReturn,
-    found: &mpsc::Sender<Returned>,
+    expected: &ExpectedRedirect,
+    found: &mpsc::Sender<RedirectAnswer>,
 ) -> std::io::Result<()> {
     let head = read_head(&mut stream).await?;
     if head.is_empty() {
@@ -168,22 +168,22 @@ async fn serve(
         None => return answer(&mut stream, "400 Bad Request", "This is no request.").await,
     };
     let (status, text) = match &returned {
-        Returned::Code(_) => (
+        RedirectAnswer::Code(_) => (
             "200 OK",
             "greenroom has the answer. You can close this page.",
         ),
-        Returned::Refused(_) => (
+        RedirectAnswer::Refused(_) => (
             "200 OK",
             "The sign-in was refused; greenroom says why. You can close this page.",
         ),
-        Returned::Foreign => (
+        RedirectAnswer::Foreign => (
             "400 Bad Request",
             "This is not the answer to the sign-in that greenroom waits for. Nothing was done.",
         ),
     };
     // A code can be used whether or not its browser waits for the answer.
     let answered = answer(&mut stream, status, text).await;
-    if returned != Returned::Foreign {
+    if returned != RedirectAnswer::Foreign {
         // Nobody waits any more if another answer was first.
         let _ = found.send(returned).await;
     }
@@ -243,8 +243,8 @@ mod tests {
         assert_eq!(target_of(b""), None);
     }
 
-    fn expected() -> ExpectedReturn {
-        ExpectedReturn::for_test("s1")
+    fn expected() -> ExpectedRedirect {
+        ExpectedRedirect::for_test("s1")
     }
 
     #[tokio::test]

@@ -16,7 +16,7 @@ pub(super) const FOREIGN: &str = "this is not the answer to the sign-in that wai
 
 /// What an answer must hold to be the one that is waited for.
 #[derive(Debug)]
-pub(super) struct ExpectedReturn {
+pub(super) struct ExpectedRedirect {
     /// A digest: how long a comparison takes says nothing of the state itself.
     state: [u8; 32],
     issuer: String,
@@ -25,14 +25,14 @@ pub(super) struct ExpectedReturn {
 
 /// What came back.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Returned {
+pub(super) enum RedirectAnswer {
     Code(String),
     Refused(String),
     /// Not from the page that was made.
     Foreign,
 }
 
-impl ExpectedReturn {
+impl ExpectedRedirect {
     pub(super) fn new(state: &str, server: &AuthorizationServer) -> Self {
         Self {
             state: Sha256::digest(state).into(),
@@ -52,10 +52,10 @@ impl ExpectedReturn {
     }
 
     /// Reads an address that a browser was sent to, whole or from its path on.
-    pub(super) fn read(&self, address: &str) -> Returned {
+    pub(super) fn read(&self, address: &str) -> RedirectAnswer {
         let base = Url::parse("http://127.0.0.1/").ok();
         let Some(address) = base.and_then(|base| base.join(address.trim()).ok()) else {
-            return Returned::Foreign;
+            return RedirectAnswer::Foreign;
         };
         let field = |name: &str| {
             let mut fields = address.query_pairs();
@@ -65,21 +65,23 @@ impl ExpectedReturn {
         let state = field("state").unwrap_or_default();
         let digest: [u8; 32] = Sha256::digest(state).into();
         if digest != self.state {
-            return Returned::Foreign;
+            return RedirectAnswer::Foreign;
         }
         // RFC 9207: a code of another server must not be brought to this one.
         match field("iss") {
-            Some(issuer) if issuer != self.issuer => return Returned::Foreign,
-            None if self.names_itself => return Returned::Foreign,
+            Some(issuer) if issuer != self.issuer => return RedirectAnswer::Foreign,
+            None if self.names_itself => return RedirectAnswer::Foreign,
             Some(_) | None => {}
         }
         if let Some(error) = field("error") {
             let description = field("error_description");
-            return Returned::Refused(describe_error(&error, description.as_deref()));
+            return RedirectAnswer::Refused(describe_error(&error, description.as_deref()));
         }
         match field("code") {
-            Some(code) if !code.is_empty() && code.len() <= CODE_BYTES_MAX => Returned::Code(code),
-            Some(_) | None => Returned::Refused("there was no code in the answer".to_owned()),
+            Some(code) if !code.is_empty() && code.len() <= CODE_BYTES_MAX => {
+                RedirectAnswer::Code(code)
+            }
+            Some(_) | None => RedirectAnswer::Refused("there was no code in the answer".to_owned()),
         }
     }
 }
@@ -88,16 +90,16 @@ impl ExpectedReturn {
 mod tests {
     use super::*;
 
-    fn expected(names_itself: bool) -> ExpectedReturn {
-        ExpectedReturn {
+    fn expected(names_itself: bool) -> ExpectedRedirect {
+        ExpectedRedirect {
             names_itself,
-            ..ExpectedReturn::for_test("s1")
+            ..ExpectedRedirect::for_test("s1")
         }
     }
 
     #[test]
     fn a_code_counts_only_with_its_state_and_from_its_server() {
-        let code = |code: &str| Returned::Code(code.to_owned());
+        let code = |code: &str| RedirectAnswer::Code(code.to_owned());
         for (address, names_itself, returned) in [
             ("/callback?code=c&state=s1", false, code("c")),
             (
@@ -105,9 +107,9 @@ mod tests {
                 false,
                 code("a/b"),
             ),
-            ("/callback?code=c&state=s2", false, Returned::Foreign),
-            ("/callback?code=c", false, Returned::Foreign),
-            ("/callback?code=c&state=s1", true, Returned::Foreign),
+            ("/callback?code=c&state=s2", false, RedirectAnswer::Foreign),
+            ("/callback?code=c", false, RedirectAnswer::Foreign),
+            ("/callback?code=c&state=s1", true, RedirectAnswer::Foreign),
             (
                 "/callback?code=c&state=s1&iss=https://auth.example",
                 true,
@@ -116,22 +118,22 @@ mod tests {
             (
                 "/callback?code=c&state=s1&iss=https://evil.example",
                 false,
-                Returned::Foreign,
+                RedirectAnswer::Foreign,
             ),
             (
                 "/callback?error=access_denied&state=s2",
                 false,
-                Returned::Foreign,
+                RedirectAnswer::Foreign,
             ),
             (
                 "/callback?error=access_denied&error_description=no+way%0a&state=s1",
                 false,
-                Returned::Refused("no way (access_denied)".to_owned()),
+                RedirectAnswer::Refused("no way (access_denied)".to_owned()),
             ),
         ] {
             assert_eq!(expected(names_itself).read(address), returned, "{address}");
         }
         let empty = expected(false).read("/callback?state=s1&code=");
-        assert!(matches!(empty, Returned::Refused(_)));
+        assert!(matches!(empty, RedirectAnswer::Refused(_)));
     }
 }

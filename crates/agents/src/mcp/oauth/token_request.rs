@@ -34,7 +34,7 @@ pub enum RenewalError {
 
 /// What a server answered instead of a token.
 enum TokenRequestError {
-    /// Its own word on what was sent.
+    /// Its own judgement of what was sent.
     Final(String),
     Passing(String),
 }
@@ -127,7 +127,7 @@ impl TokenEndpoint {
         answer: &Value,
         renewed_with: Option<&str>,
     ) -> Result<TokenGrant, TokenRequestError> {
-        // Not a word on what was sent, and so not the end of it.
+        // Not a judgement of what was sent, so the tokens stay.
         let refused = |why: &str| TokenRequestError::Passing(why.to_owned());
         if let Some(error) = answer["error"].as_str() {
             let why = describe_error(error, answer["error_description"].as_str());
@@ -167,7 +167,7 @@ impl TokenEndpoint {
     }
 }
 
-/// The words of a refusal.
+/// The text of a refusal.
 pub(super) fn describe_error(error: &str, description: Option<&str>) -> String {
     match description {
         Some(description) => format!("{} ({})", clean(description), clean(error)),

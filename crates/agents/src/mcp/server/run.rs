@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use tokio::time::sleep;
 
-use super::{Core, LiveServer, ServerState};
+use super::{LiveServer, McpServerCore, ServerState};
 use crate::mcp::auth::{self, TokenChallenge, TokenRequest};
 use crate::mcp::connection::McpConnection;
 use crate::mcp::declaration::McpTransport;
@@ -21,13 +21,13 @@ const RESTART_AFTER: Duration = Duration::from_secs(1);
 /// A server that ran this long before it crashed is not one that crashes all the time.
 const STABLE_AFTER: Duration = Duration::from_secs(300);
 
-/// Lists are asked for again when nothing was said of them for this long (MC-8).
+/// Lists are requested again when the server has not sent a change for this long (MC-8).
 const QUIET: Duration = Duration::from_millis(250);
 
 /// A server that never stops saying that its list changed is listed again after this long all the same.
 const QUIET_MAX: Duration = Duration::from_secs(2);
 
-impl Core {
+impl McpServerCore {
     /// Changes what is there, unless it was stopped or started again since; whether it did.
     fn change(&self, run: u64, state: ServerState, change: impl FnOnce(&mut LiveServer)) -> bool {
         let mut live = self.lock();
@@ -148,7 +148,7 @@ impl Core {
             (error, _) => ServerState::Failed(error),
         };
         let wants_token = matches!(state, ServerState::TokenWanted(_));
-        // Whoever stopped it wants to hear no more of it.
+        // It was stopped on purpose: nothing is reported.
         let is_current = self.change(run, state, LiveServer::disconnect);
         let has_newer = {
             let live = self.lock();

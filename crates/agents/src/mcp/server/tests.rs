@@ -62,7 +62,7 @@ async fn mc_14_a_call_that_is_silent_or_stopped_loses_no_token() {
         }
     );
     assert_eq!(called.err(), Some(McpError::Stopped));
-    server.settled().await;
+    server.wait_until_settled().await;
     assert_eq!(server.state(), ServerState::Stopped);
 }
 
@@ -92,7 +92,7 @@ async fn mc_14_a_token_that_is_refused_is_wanted_anew() {
     let server = fake.connect("old", LONG).await;
     let called = server.call("work", JsonObject::new(), &NobodyAsked).await;
     assert_eq!(called.err(), Some(McpError::TokenWanted(challenge())));
-    server.settled().await;
+    server.wait_until_settled().await;
     // This one does not say where a token is got.
     let state = server.state();
     assert!(

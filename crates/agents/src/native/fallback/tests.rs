@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use super::*;
 
-fn chosen(blame: &Blame, sent: &SentRequest<'_>) -> Option<Reduction> {
+fn chosen(blame: &RefusalCause, sent: &SentRequest<'_>) -> Option<Reduction> {
     let known = Refusals::default();
     let chosen = choose(&known, blame, Reduction::AsMeant, sent);
     chosen.map(|less| less.reduction)
@@ -33,23 +33,34 @@ fn a_server_that_merely_fails_teaches_nothing_about_texts() {
         is_refused: false,
         ..sent(Vec::new())
     };
-    assert_eq!(chosen(&Blame::Unknown, &sent), None);
+    assert_eq!(chosen(&RefusalCause::Unknown, &sent), None);
     assert_eq!(
-        chosen(&Blame::Lists, &sent),
+        chosen(&RefusalCause::Lists, &sent),
         Some(Reduction::PlainText),
         "it says so"
     );
     assert_eq!(
-        chosen(&Blame::Signatures, &sent),
+        chosen(&RefusalCause::Signatures, &sent),
         Some(Reduction::WithoutRefused)
     );
     sent.has_signatures = false;
     sent.is_refused = true;
-    assert_eq!(chosen(&Blame::Unknown, &sent), Some(Reduction::PlainText));
-    assert_eq!(chosen(&Blame::Body(BTreeSet::new()), &sent), None);
+    assert_eq!(
+        chosen(&RefusalCause::Unknown, &sent),
+        Some(Reduction::PlainText)
+    );
+    assert_eq!(chosen(&RefusalCause::Body(BTreeSet::new()), &sent), None);
     sent.has_lists = false;
-    assert_eq!(chosen(&Blame::Unknown, &sent), None, "it would be the same");
-    assert_eq!(chosen(&Blame::Lists, &sent), None, "it would be the same");
+    assert_eq!(
+        chosen(&RefusalCause::Unknown, &sent),
+        None,
+        "it would be the same"
+    );
+    assert_eq!(
+        chosen(&RefusalCause::Lists, &sent),
+        None,
+        "it would be the same"
+    );
 }
 
 #[test]
@@ -59,18 +70,18 @@ fn what_is_unexplained_is_tried_without_signatures_once() {
         has_signatures: true,
         ..sent(Vec::new())
     };
-    let less = choose(&known, &Blame::Unknown, Reduction::AsMeant, &sent).unwrap();
+    let less = choose(&known, &RefusalCause::Unknown, Reduction::AsMeant, &sent).unwrap();
     assert!(less.without.signatures && less.learned.signatures && !less.without.strings_only);
     sent.has_signatures = false;
     sent.lacks_signatures = true;
-    let more = choose(&known, &Blame::Unknown, less.reduction, &sent);
+    let more = choose(&known, &RefusalCause::Unknown, less.reduction, &sent);
     assert!(more.is_none(), "{more:?}");
 }
 
 #[test]
 fn thoughts_that_are_missing_are_sent_empty_once_beside_what_was_left_out() {
     let known = Refusals::default();
-    let missing = Blame::ReasoningMissing;
+    let missing = RefusalCause::ReasoningMissing;
     let less = choose(&known, &missing, Reduction::AsMeant, &sent(Vec::new())).unwrap();
     assert!(less.without.blank_reasoning && less.learned.blank_reasoning);
     assert_eq!(less.reduction, Reduction::WithoutRefused);
@@ -93,7 +104,7 @@ fn thoughts_that_are_missing_are_sent_empty_once_beside_what_was_left_out() {
 #[test]
 fn thoughts_that_are_not_shown_are_not_asked_for_once() {
     let known = Refusals::default();
-    let shown = Blame::ShownThoughts;
+    let shown = RefusalCause::ShownThoughts;
     let asked = SentRequest {
         shows_thoughts: true,
         ..sent(Vec::new())
@@ -113,11 +124,11 @@ fn thoughts_that_are_not_shown_are_not_asked_for_once() {
         ..sent(vec![image])
     };
     assert!(choose(&known, &shown, less.reduction, &silent).is_none());
-    let images = Blame::Kinds(BTreeSet::from([MediaKind::Image]));
+    let images = RefusalCause::Kinds(BTreeSet::from([MediaKind::Image]));
     let more = choose(&known, &images, less.reduction, &silent).unwrap();
     assert!(more.learned.hides_thoughts && more.learned.kinds.contains(&MediaKind::Image));
     assert!(!more.learned.strings_only, "that is not tried yet");
-    let more = choose(&known, &Blame::Lists, less.reduction, &silent).unwrap();
+    let more = choose(&known, &RefusalCause::Lists, less.reduction, &silent).unwrap();
     assert!(more.without.hides_thoughts && more.without.strings_only);
 }
 
@@ -131,13 +142,13 @@ fn empty_thoughts_stay_when_something_else_is_refused_next() {
         position: 0,
         part: 0,
     };
-    let missing = Blame::ReasoningMissing;
+    let missing = RefusalCause::ReasoningMissing;
     let first = choose(&known, &missing, Reduction::AsMeant, &sent(vec![image()])).unwrap();
     let with_blanks = SentRequest {
         without: &first.without,
         ..sent(vec![image()])
     };
-    let images = Blame::Kinds(BTreeSet::from([MediaKind::Image]));
+    let images = RefusalCause::Kinds(BTreeSet::from([MediaKind::Image]));
     let less = choose(&known, &images, first.reduction, &with_blanks).unwrap();
     assert_eq!(less.reduction, Reduction::PlainText);
     assert!(less.without.strings_only && less.without.blank_reasoning);
@@ -153,19 +164,25 @@ fn empty_thoughts_that_are_not_taken_any_more_are_forgotten() {
         ..sent(Vec::new())
     };
     let as_meant = Reduction::AsMeant;
-    let less = choose(&known, &Blame::Signatures, as_meant, &with_blanks).unwrap();
+    let less = choose(&known, &RefusalCause::Signatures, as_meant, &with_blanks).unwrap();
     assert!(less.without.is_empty() && less.learned.is_empty());
     let again = SentRequest {
         without: &less.without,
         ..sent(Vec::new())
     };
-    let more = choose(&known, &Blame::Signatures, less.reduction, &again);
+    let more = choose(&known, &RefusalCause::Signatures, less.reduction, &again);
     assert!(more.is_none(), "it would be the same: {more:?}");
     let without_refused = Reduction::WithoutRefused;
-    let less = choose(&known, &Blame::Signatures, without_refused, &with_blanks).unwrap();
+    let less = choose(
+        &known,
+        &RefusalCause::Signatures,
+        without_refused,
+        &with_blanks,
+    )
+    .unwrap();
     assert!(!less.without.blank_reasoning && less.learned.is_empty());
     with_blanks.has_signatures = true;
-    let less = choose(&known, &Blame::Signatures, as_meant, &with_blanks).unwrap();
+    let less = choose(&known, &RefusalCause::Signatures, as_meant, &with_blanks).unwrap();
     assert!(less.learned.signatures && !less.learned.blank_reasoning);
 }
 
@@ -178,7 +195,7 @@ fn bodies_that_were_gone_before_are_not_blamed_for_signatures() {
     };
     let less = choose(
         &known,
-        &Blame::Unknown,
+        &RefusalCause::Unknown,
         Reduction::WithoutRefused,
         &without_bodies,
     );
@@ -206,11 +223,11 @@ fn bodies_that_were_taken_before_are_blamed_last() {
             native(MediaKind::Image, 4),
         ])
     };
-    let blame = Blame::Body(BTreeSet::from([MediaKind::Image]));
+    let blame = RefusalCause::Body(BTreeSet::from([MediaKind::Image]));
     let known = Refusals::default();
     let less = choose(&known, &blame, Reduction::AsMeant, &sent).unwrap();
     assert_eq!(less.names.len(), 1);
-    let blame = Blame::Kinds(BTreeSet::from([MediaKind::Audio]));
+    let blame = RefusalCause::Kinds(BTreeSet::from([MediaKind::Audio]));
     let less = choose(&known, &blame, Reduction::AsMeant, &sent).unwrap();
     assert_eq!(
         less.learned.kinds,

@@ -10,7 +10,7 @@ fn turn(text: &str, parts: Value) -> PastTurn {
     }
 }
 
-fn recall_turns(turns: &[PastTurn], tokens_max: u64) -> Recalled {
+fn recall_turns(turns: &[PastTurn], tokens_max: u64) -> RecalledHistory {
     let source = OutputSource {
         api: crate::provider::Api::Chat,
         model: "m".to_owned(),

@@ -22,7 +22,7 @@ use super::sign_in::{SignIn, wait_for_sign_in};
 use super::{elicitation, result, shown};
 use crate::mcp::{CallHost, Elicitation, ElicitationAnswer, McpError, SessionTool};
 use crate::permission::CallSubject;
-use crate::tool::{Nature, Plan};
+use crate::tool::{Plan, ToolEffect};
 use crate::trust::next_ask;
 
 /// Carries out a call; what the model gets of it.
@@ -73,7 +73,7 @@ async fn run_with_consent(
     context: &ToolContext<'_>,
     call: &RequestedCall,
     (tool, mut input, plan): (&SessionTool, Value, &Plan),
-    (nature, subject): (Nature, &CallSubject),
+    (nature, subject): (ToolEffect, &CallSubject),
     turn: Option<MutexGuard<'_, ()>>,
 ) -> Result<CallAnswer, TurnOver> {
     let offered = offer_tool_rule(context, &tool.model_name).await;
@@ -109,12 +109,12 @@ async fn run_with_consent(
 }
 
 /// What a server says of its tools counts only where the user says so (MC-7).
-fn nature_of(tool: &SessionTool) -> Nature {
+fn nature_of(tool: &SessionTool) -> ToolEffect {
     let hints = tool.tool.hints;
     let is_closed = hints.read_only == Some(true) && hints.open_world == Some(false);
     match tool.server.declaration().trust_hints && is_closed {
-        true => Nature::Reads,
-        false => Nature::Runs,
+        true => ToolEffect::Reads,
+        false => ToolEffect::Runs,
     }
 }
 
@@ -134,7 +134,7 @@ fn describe(tool: &SessionTool) -> String {
 
 async fn lock_exclusive<'a>(
     context: &'a ToolContext<'_>,
-    nature: Nature,
+    nature: ToolEffect,
 ) -> Option<MutexGuard<'a, ()>> {
     match nature.changes() {
         true => Some(context.exclusive.lock().await),
@@ -259,7 +259,7 @@ mod tests {
     use super::*;
     use crate::mcp::testing::{declare, make_server, remote_server, token_wanted};
     use crate::mcp::{McpDeclaration, McpTool, McpTransport, ToolHints};
-    use crate::permission::CallPlace;
+    use crate::permission::RuleContext;
     use crate::provider::ToolUse;
     use crate::sink::PendingReplies;
     use crate::sink::testing::channel_sink;
@@ -289,11 +289,11 @@ mod tests {
             headers: BTreeMap::new(),
         };
         for (trust_hints, read_only, open_world, nature) in [
-            (false, Some(true), Some(false), Nature::Runs),
-            (true, Some(true), Some(false), Nature::Reads),
-            (true, Some(true), Some(true), Nature::Runs),
-            (true, Some(true), None, Nature::Runs),
-            (true, None, Some(false), Nature::Runs),
+            (false, Some(true), Some(false), ToolEffect::Runs),
+            (true, Some(true), Some(false), ToolEffect::Reads),
+            (true, Some(true), Some(true), ToolEffect::Runs),
+            (true, Some(true), None, ToolEffect::Runs),
+            (true, None, Some(false), ToolEffect::Runs),
         ] {
             let mut tool = tool_without_token();
             tool.server = make_server(McpDeclaration {
@@ -331,7 +331,7 @@ mod tests {
             client_files: Vec::new(),
             events: &events,
             rules: None,
-            place: CallPlace {
+            place: RuleContext {
                 session: "s".to_owned(),
                 directories: workspace.real_directories(),
             },

@@ -9,7 +9,7 @@ use wire::published::state::ChatInputResponseKind;
 
 use super::{ServerMemory, SessionMcp, shown};
 use crate::mcp::{DeclaredServer, FileInputs, McpInput, McpInputs};
-use crate::trust::{next_ask, shown_path};
+use crate::trust::{next_ask, printable_path};
 
 /// Characters of what a file says of an input, and of an option.
 const TEXT_CHARS_MAX: usize = 500;
@@ -31,7 +31,7 @@ impl SessionMcp {
     ) -> Result<bool, TurnOver> {
         let mut is_answered = false;
         for declared in servers {
-            let unasked = self.lock().unasked(declared);
+            let unasked = self.lock().unanswered_inputs(declared);
             if unasked.is_empty() {
                 continue;
             }
@@ -58,7 +58,7 @@ impl SessionMcp {
 
 impl ServerMemory {
     /// What a server wants to know and its file did not ask for yet.
-    fn unasked(&self, declared: &DeclaredServer) -> Vec<McpInput> {
+    fn unanswered_inputs(&self, declared: &DeclaredServer) -> Vec<McpInput> {
         let known = self.inputs.get(&declared.file);
         let inputs = declared.inputs.iter().filter(|input| {
             let is_known = known.is_some_and(|known| known.contains_key(&input.id));
@@ -70,7 +70,7 @@ impl ServerMemory {
 }
 
 fn make_request(declared: &DeclaredServer, inputs: &[McpInput]) -> InputRequest {
-    let (name, file) = (shown(&declared.name), shown_path(&declared.file));
+    let (name, file) = (shown(&declared.name), printable_path(&declared.file));
     let questions = inputs.iter().map(|input| {
         let said = cut(&input.description);
         let message = match said.is_empty() {
@@ -160,7 +160,7 @@ mod tests {
             ("/w/.vscode/mcp.json", false),
             ("/w/.mcp.json", true),
         ] {
-            let unasked = memory.unasked(&declared(file));
+            let unasked = memory.unanswered_inputs(&declared(file));
             assert_eq!(!unasked.is_empty(), is_unasked, "{file}");
         }
     }

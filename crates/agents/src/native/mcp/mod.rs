@@ -29,11 +29,11 @@ use crate::mcp::{
 };
 use crate::mcp_settings::{McpSettings, find_servers};
 use crate::native::tool_scope::ToolScope;
-use crate::trust::{shown_path, shown_text as shown};
+use crate::trust::{printable_path, printable_text as shown};
 
 use crate::server_entry::{customization_id, is_switched_off, shadowed_entry};
 pub(super) use call::run_mcp_call;
-pub(super) use users::BroughtTokens;
+pub(super) use users::ClientTokens;
 use users::{ServerUse, ServerUsers};
 
 /// How long a turn waits for servers that start, once for each start (MC-4).
@@ -43,7 +43,7 @@ const WAIT_MAX: Duration = Duration::from_secs(10);
 const RETRY_AFTER: Duration = Duration::from_secs(300);
 
 /// What was said in a session and is not said again; forgotten when there is too much of it.
-const TOLD_MAX: usize = 256;
+const REPORTED_MAX: usize = 256;
 
 /// The servers of a session, if a turn may use any.
 pub(super) struct TurnServers<'a>(Option<ServerUse<'a>>);
@@ -91,7 +91,7 @@ impl<'a> TurnServers<'a> {
 
 /// Where a turn works.
 #[derive(Clone, Copy)]
-pub(super) struct TurnPlace<'a> {
+pub(super) struct TurnLocation<'a> {
     pub session: &'a str,
     /// Whose tokens are used.
     pub principal: Option<&'a str>,
@@ -112,7 +112,7 @@ pub(super) struct SessionMcp {
     conversation: String,
     /// Absent where no host listens between turns.
     news: Option<Arc<dyn HostNews>>,
-    tokens: Arc<BroughtTokens>,
+    tokens: Arc<ClientTokens>,
     servers: SessionServers,
     memory: Mutex<ServerMemory>,
     /// Held while servers are added and taken away.
@@ -129,7 +129,7 @@ struct ServerMemory {
     chats: BTreeSet<String>,
     /// Names and digests that the user said no to in this session.
     refused: BTreeSet<(String, String)>,
-    told: BTreeSet<String>,
+    reported: BTreeSet<String>,
     /// Servers that start, and that a turn has waited for: the next one does not.
     waited_for: BTreeSet<String>,
     /// What is declared, whether it may be started or not.
@@ -196,7 +196,7 @@ impl SessionMcp {
     pub(super) fn new(
         conversation: &str,
         news: Option<Arc<dyn HostNews>>,
-        tokens: Arc<BroughtTokens>,
+        tokens: Arc<ClientTokens>,
     ) -> Self {
         Self {
             conversation: conversation.to_owned(),
@@ -232,7 +232,7 @@ impl SessionMcp {
     pub(super) async fn begin_turn<'a>(
         self: &'a Arc<Self>,
         settings: &Arc<McpSettings>,
-        place: TurnPlace<'_>,
+        place: TurnLocation<'_>,
         events: &dyn EventSink,
     ) -> Result<ServerUse<'a>, TurnOver> {
         let servers_used = self.begin_use(place.principal);
@@ -307,14 +307,14 @@ impl SessionMcp {
     async fn allow(
         &self,
         settings: &Arc<McpSettings>,
-        (directory, place): (&PathBuf, TurnPlace<'_>),
+        (directory, place): (&PathBuf, TurnLocation<'_>),
         declared: DeclaredServer,
         events: &dyn EventSink,
     ) -> Result<Option<McpDeclaration>, TurnOver> {
         let declaration = match &declared.declaration {
             Ok(declaration) => declaration.clone(),
             Err(why) => {
-                let (name, file) = (shown(&declared.name), shown_path(&declared.file));
+                let (name, file) = (shown(&declared.name), printable_path(&declared.file));
                 let text = format!("The MCP server `{name}` of {file} was not started: {why}.");
                 self.tell(text, events).await?;
                 return Ok(None);
@@ -356,14 +356,14 @@ impl SessionMcp {
 
     /// Waits a while for servers that start, unless a turn did so before, or somebody wants the turn to go on.
     async fn wait(&self) {
-        // Heard from now on: whoever sees that a turn waits may say so at once.
+        // Requests are received from now on: a user who sees that a turn waits may answer at once.
         let mut background = std::pin::pin!(self.background.notified());
         background.as_mut().enable();
         let _waiting = self.begin_waiting();
         let waited_for = self.lock().waited_for.clone();
         let is_awaited = |server: &McpServer| !waited_for.contains(&server.declaration().name);
         tokio::select! {
-            () = self.servers.settled(WAIT_MAX, is_awaited) => {}
+            () = self.servers.wait_until_settled(WAIT_MAX, is_awaited) => {}
             () = background => {}
         }
         let servers = self.servers.all();
@@ -391,7 +391,7 @@ impl SessionMcp {
         }
     }
 
-    /// Says what became of a server that the model does not have.
+    /// Reports why the model does not have a server.
     async fn report(&self, server: &McpServer, events: &dyn EventSink) -> Result<(), TurnOver> {
         let name = &server.declaration().name;
         let why = match server.state() {
@@ -415,10 +415,10 @@ impl SessionMcp {
     async fn tell(&self, text: String, events: &dyn EventSink) -> Result<(), TurnOver> {
         {
             let mut memory = self.lock();
-            if memory.told.len() >= TOLD_MAX {
-                memory.told.clear();
+            if memory.reported.len() >= REPORTED_MAX {
+                memory.reported.clear();
             }
-            if !memory.told.insert(text.clone()) {
+            if !memory.reported.insert(text.clone()) {
                 return Ok(());
             }
         }

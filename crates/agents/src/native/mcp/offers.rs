@@ -10,7 +10,7 @@ use std::sync::Arc;
 use agent_api::{AgentCommand, AgentResource};
 use serde_json::Value;
 
-use super::{SessionMcp, TurnPlace, shown};
+use super::{SessionMcp, TurnLocation, shown};
 use crate::mcp::{McpContent, McpPrompt, McpTemplate, ReadyServer, ServerPlace, typed_name};
 use crate::mcp_settings::{McpSettings, find_servers};
 use crate::server_entry::{customization_id, is_switched_off};
@@ -26,7 +26,7 @@ impl SessionMcp {
     pub(in super::super) async fn begin_quietly(
         self: &Arc<Self>,
         settings: &Arc<McpSettings>,
-        place: TurnPlace<'_>,
+        place: TurnLocation<'_>,
     ) {
         {
             let mut memory = self.lock();

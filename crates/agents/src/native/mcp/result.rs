@@ -94,7 +94,7 @@ async fn show(piece: McpContent, has_room: bool, events: &dyn EventSink) -> (Str
             if let Some(mime_type) = mime_type.filter(|mime| mime.len() <= MIME_BYTES_MAX) {
                 block["contentType"] = json!(mime_type);
             }
-            (text, shown_if(has_room, block))
+            (text, show_if(has_room, block))
         }
         McpContent::Media { .. } if !has_room => (String::new(), ResultBlock::TooMany),
         McpContent::Media { mime_type, .. } if mime_type.len() > MIME_BYTES_MAX => {
@@ -123,7 +123,7 @@ async fn show(piece: McpContent, has_room: bool, events: &dyn EventSink) -> (Str
     }
 }
 
-fn shown_if(has_room: bool, block: Value) -> ResultBlock {
+fn show_if(has_room: bool, block: Value) -> ResultBlock {
     match has_room {
         true => ResultBlock::Shown(block),
         false => ResultBlock::TooMany,

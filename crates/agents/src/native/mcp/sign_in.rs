@@ -29,7 +29,7 @@ pub(super) async fn wait_for_sign_in(
     server: &McpServer,
 ) -> Result<SignIn, TurnOver> {
     let mut states = server.states();
-    server.settled().await; // what it wants is being found out
+    server.wait_until_settled().await; // what it wants is being found out
     let ServerState::TokenWanted(request) = server.state() else {
         return Ok(SignIn::NotWanted);
     };

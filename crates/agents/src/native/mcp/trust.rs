@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use agent_api::{EventSink, TurnOver};
 
-use super::{SessionMcp, TurnPlace};
+use super::{SessionMcp, TurnLocation};
 use crate::mcp::DeclaredServer;
 use crate::mcp_settings::McpSettings;
 use crate::trust::{DeclaredItem, ServerAnswer, ask_about_server, describe_refusal};
@@ -18,7 +18,7 @@ impl SessionMcp {
     pub(super) async fn is_trusted(
         &self,
         settings: &Arc<McpSettings>,
-        (directory, place): (&Path, TurnPlace<'_>),
+        (directory, place): (&Path, TurnLocation<'_>),
         declared: &DeclaredServer,
         events: &dyn EventSink,
     ) -> Result<bool, TurnOver> {

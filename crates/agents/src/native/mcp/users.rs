@@ -14,7 +14,7 @@ use crate::mcp::{McpServer, ReadyServer, ServerState, ServerToken};
 
 /// Tokens that clients brought, by whose they are and what they are for. In memory alone.
 #[derive(Default)]
-pub(in super::super) struct BroughtTokens(Mutex<BTreeMap<(Option<String>, String), String>>);
+pub(in super::super) struct ClientTokens(Mutex<BTreeMap<(Option<String>, String), String>>);
 
 /// Tokens of one principal that are held; their first by name goes when they bring more.
 const TOKENS_OF_ONE_MAX: usize = 64;
@@ -22,7 +22,7 @@ const TOKENS_OF_ONE_MAX: usize = 64;
 /// Tokens that are held of all together. When there are so many, whoever brings one more loses one of their own, or is refused.
 const TOKENS_MAX: usize = 4_096;
 
-impl BroughtTokens {
+impl ClientTokens {
     /// Holds a token, or forgets it. What one principal brings never pushes out what another one brought.
     pub(in super::super) fn set(
         &self,
@@ -41,7 +41,7 @@ impl BroughtTokens {
                 if is_full && !tokens.contains_key(&of) {
                     let first = own.next().map(|(first, _)| first.clone());
                     let Some(first) = first else {
-                        tracing::warn!("a token is not held: there are too many of others");
+                        tracing::warn!("a token is not stored: too many tokens are stored already");
                         return;
                     };
                     tokens.remove(&first);
@@ -376,7 +376,7 @@ mod tests {
         let ready = session.ready(Some("ann"));
         let _bob = session.begin_use(Some("bob"));
         server.start();
-        server.settled().await;
+        server.wait_until_settled().await;
         let late = ready[0].get_prompt("whose", Default::default()).await;
         assert!(late.is_err(), "{late:?}");
         let refused = session.expand_prompt(Some("ann"), "mcp:s:whose", &[]).await;

@@ -25,8 +25,8 @@ fn file(tool: &str, path: &str) -> CallSubject {
     subject(tool, detail)
 }
 
-fn place() -> CallPlace {
-    CallPlace {
+fn place() -> RuleContext {
+    RuleContext {
         session: "native:/s".to_owned(),
         directories: vec![PathBuf::from("/work"), PathBuf::from("/other")],
     }

@@ -4,7 +4,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::super::answer_stream::{END_MARK, ReadAnswer, broken_off, error_from_body, invalid};
+use super::super::answer_stream::{
+    END_MARK, ReadAnswer, error_from_body, interrupted_error, invalid,
+};
 use super::super::error_body::ErrorBody;
 use super::super::items::{input_object, is_blank_text, link};
 use super::super::sources::CitedSources;
@@ -102,7 +104,7 @@ impl ReadAnswer for MessageReader {
         let usage = self.usage();
         let Some(stop) = self.stop.take() else {
             events.extend(usage.map(ModelEvent::Usage));
-            return Err(broken_off());
+            return Err(interrupted_error());
         };
         let items: Vec<Value> = std::mem::take(&mut self.blocks)
             .into_iter()
@@ -345,7 +347,7 @@ impl AnswerBlock {
     }
 }
 
-/// What came of a tool of the server, as people read it: what it found or printed, or why it failed.
+/// The result of a tool of the server, as people read it: what it found or printed, or why it failed.
 fn server_result(block: &Value) -> ModelEvent {
     let content = &block["content"];
     let found = content.as_array().into_iter().flatten();

@@ -5,10 +5,12 @@
 use serde_json::{Map, Value, json};
 
 use super::super::ProviderErrorKind::{Interrupted, Rejected};
-use super::super::answer_stream::{END_MARK, ReadAnswer, broken_off, error_from_body, invalid};
+use super::super::answer_stream::{
+    END_MARK, ReadAnswer, error_from_body, interrupted_error, invalid,
+};
 use super::super::error_body::ErrorBody;
 use super::super::sources::CitedSources;
-use super::super::{Blame, ModelEvent, ProviderError, StopReason, Usage};
+use super::super::{ModelEvent, ProviderError, RefusalCause, StopReason, Usage};
 
 /// More parts than this in one answer, texts put together, are no answer.
 const PARTS_MAX: usize = 1_024;
@@ -101,7 +103,7 @@ impl ReadAnswer for GeminiReader {
             _ if self.blocked => StopReason::Refusal,
             None => {
                 events.extend(usage);
-                return Err(broken_off());
+                return Err(interrupted_error());
             }
             Some("STOP") if self.calls > 0 => StopReason::ToolCalls,
             Some("STOP" | "FINISH_REASON_UNSPECIFIED") => StopReason::End,
@@ -116,7 +118,7 @@ impl ReadAnswer for GeminiReader {
                 events.extend(usage);
                 let message = "the model server misses a signature of the model's thoughts";
                 return Err(ProviderError {
-                    blame: Some(Blame::ReasoningMissing),
+                    blame: Some(RefusalCause::ReasoningMissing),
                     ..ProviderError::new(Rejected, message)
                 });
             }
@@ -241,7 +243,7 @@ impl GeminiReader {
         events.push(ModelEvent::CallInput { index, text });
     }
 
-    /// Tools of the server, and what came of them.
+    /// Tools of the server, and their results.
     fn show_server_tool(&mut self, part: &Value, events: &mut Vec<ModelEvent>) {
         let (call, response) = (&part["toolCall"], &part["toolResponse"]);
         let word = |value: &Value| value.as_str().unwrap_or("").to_owned();
@@ -264,7 +266,7 @@ impl GeminiReader {
         self.show_code(part, events);
     }
 
-    /// A search that the server tells of only by what it searched for.
+    /// A search that the server reports only by its queries.
     fn show_search(&mut self, queries: &Value, events: &mut Vec<ModelEvent>) {
         let is_told = queries
             .as_array()
@@ -286,7 +288,7 @@ impl GeminiReader {
         });
     }
 
-    /// Code that the server runs, and what came of it.
+    /// Code that the server runs, and its result.
     fn show_code(&mut self, part: &Value, events: &mut Vec<ModelEvent>) {
         if let Some(code) = part["executableCode"]["code"].as_str() {
             self.server_calls += 1;

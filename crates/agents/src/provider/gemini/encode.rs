@@ -64,7 +64,7 @@ fn tools(request: &ModelRequest) -> Vec<Value> {
     own.into_iter().chain(server).collect()
 }
 
-/// How tools are used. Those of the server are taken beside ours only if it may tell of what it did with them.
+/// How tools are used. The server's own tools are allowed beside ours only if it may report what it did with them.
 fn tool_config(request: &ModelRequest) -> Map<String, Value> {
     let mut config = Map::new();
     if request.forbids_calls {

@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::super::answer_stream::AnswerStream;
-use super::super::stream_tests::{check, decode, long_request, shortened, stream_of};
-use super::super::{Blame, Decode, ModelMessage, ModelRequest};
+use super::super::stream_tests::{check, check_prefixes, decode_damaged, long_request, stream_of};
+use super::super::{Decode, ModelMessage, ModelRequest, RefusalCause};
 use super::decode::GeminiReader;
 use super::{encode, path};
 
@@ -89,13 +89,7 @@ fn a_request_with_everything() {
 
 #[test]
 fn a_longer_conversation_begins_with_the_bytes_of_a_shorter_one() {
-    let longer = request();
-    let whole = String::from_utf8(encode(&longer)).unwrap();
-    for messages in [1, 3, 5, 7] {
-        let shorter = String::from_utf8(encode(&shortened(&longer, messages))).unwrap();
-        let (prefix, _) = shorter.split_once(r#"]}],"generationConfig""#).unwrap();
-        assert!(whole.starts_with(prefix), "{messages}: {prefix}");
-    }
+    check_prefixes(&request(), encode, r#"]}],"generationConfig""#);
 }
 
 #[test]
@@ -283,7 +277,7 @@ fn calls_of_another_model_are_signed_where_the_server_wants_it() {
         .read(stream_of(&[stop]).as_bytes(), &mut Vec::new())
         .unwrap();
     let error = decoder.end(&mut Vec::new()).unwrap_err();
-    assert_eq!(error.blame, Some(Blame::ReasoningMissing));
+    assert_eq!(error.blame, Some(RefusalCause::ReasoningMissing));
 }
 
 /// The server takes its own tools beside ours only if it may tell of them.
@@ -313,12 +307,7 @@ proptest! {
         damage in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 1..6),
         size in 1_usize..64,
     ) {
-        let mut stream = recorded.as_bytes().to_vec();
-        for (offset, byte) in damage {
-            let offset = offset.index(stream.len());
-            stream[offset] = byte;
-        }
-        let whole = decode(made(), [stream.as_slice()]);
-        prop_assert_eq!(decode(made(), stream.chunks(size)), whole);
+        let (whole, pieces) = decode_damaged(made, recorded, &damage, size);
+        prop_assert_eq!(pieces, whole);
     }
 }

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::ProviderErrorKind::Interrupted;
 use super::answer_stream::{
-    AnswerStream, END_MARK, ReadAnswer, broken_off, error_from_body, invalid,
+    AnswerStream, END_MARK, ReadAnswer, error_from_body, interrupted_error, invalid,
 };
 use super::error_body::ErrorBody;
 use super::{ModelEvent, ProviderError, StopReason, Usage};
@@ -81,7 +81,7 @@ impl ReadAnswer for ChatReader {
         }
         events.extend(self.usage.take().map(ModelEvent::Usage));
         let Some(finish) = &self.finish else {
-            return Err(broken_off());
+            return Err(interrupted_error());
         };
         let reason = self.stop_reason(finish)?;
         let whole = self.take_message().map(|message| vec![message]);

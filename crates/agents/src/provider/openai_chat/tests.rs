@@ -1,62 +1,19 @@
 //! Streams as servers send them, read whole and in all pieces.
 
-use std::fmt::Write;
-
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
+use super::super::Decode;
 use super::super::answer_stream::AnswerStream;
-use super::super::{Decode, ModelEvent, ProviderError, StreamFlow};
+use super::super::stream_tests::{self, decode, decode_damaged};
 use super::ChatReader;
 
 fn made() -> AnswerStream<ChatReader> {
     AnswerStream::new(ChatReader::naming_calls("made"))
 }
 
-/// All events, one a line, and how it ended.
-fn decode<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
-    let mut decoder = made();
-    let mut events = Vec::new();
-    let ended = read_all(&mut decoder, pieces, &mut events);
-    let mut lines = String::new();
-    for event in &events {
-        match event {
-            ModelEvent::Items(items) => {
-                for item in items {
-                    writeln!(lines, "item {item}").unwrap();
-                }
-            }
-            event => writeln!(lines, "{event:?}").unwrap(),
-        }
-    }
-    if let Err(error) = ended {
-        writeln!(lines, "{:?}: {}", error.kind, error.message).unwrap();
-    }
-    lines
-}
-
-fn read_all<'a>(
-    decoder: &mut AnswerStream<ChatReader>,
-    pieces: impl IntoIterator<Item = &'a [u8]>,
-    events: &mut Vec<ModelEvent>,
-) -> Result<(), ProviderError> {
-    for piece in pieces {
-        if decoder.read(piece, events)? == StreamFlow::Done {
-            return Ok(());
-        }
-    }
-    decoder.end(events)
-}
-
 fn check(stream: &str, expected: Expect) {
-    let stream = stream.as_bytes();
-    let whole = decode([stream]);
-    expected.assert_eq(&whole);
-    assert_eq!(decode(stream.chunks(1)), whole, "byte by byte");
-    for offset in 0..stream.len() {
-        let (first, second) = stream.split_at(offset);
-        assert_eq!(decode([first, second]), whole, "split at {offset}");
-    }
+    stream_tests::check(made, stream, &expected);
 }
 
 macro_rules! recorded {
@@ -422,7 +379,7 @@ fn the_number_of_calls_is_bounded() {
         )
     };
     let stream: String = (0..200).map(call).collect();
-    let lines = decode([stream.as_bytes()]);
+    let lines = decode(made(), [stream.as_bytes()]);
     assert_eq!(lines.lines().count(), 129);
     assert!(lines.ends_with("more than 128 calls at once\n"), "{lines}");
 }
@@ -447,7 +404,7 @@ proptest! {
         offsets.extend([0, stream.len()]);
         offsets.sort_unstable();
         let pieces: Vec<&[u8]> = offsets.windows(2).map(|ends| &stream[ends[0]..ends[1]]).collect();
-        prop_assert_eq!(decode(pieces), decode([stream]));
+        prop_assert_eq!(decode(made(), pieces), decode(made(), [stream]));
     }
 
     #[test]
@@ -456,11 +413,7 @@ proptest! {
         damage in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 1..6),
         size in 1_usize..64,
     ) {
-        let mut stream = recorded.as_bytes().to_vec();
-        for (offset, byte) in damage {
-            let offset = offset.index(stream.len());
-            stream[offset] = byte;
-        }
-        prop_assert_eq!(decode(stream.chunks(size)), decode([stream.as_slice()]));
+        let (whole, pieces) = decode_damaged(made, recorded, &damage, size);
+        prop_assert_eq!(pieces, whole);
     }
 }

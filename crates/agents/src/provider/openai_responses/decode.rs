@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::super::answer_stream::{END_MARK, ReadAnswer, broken_off, error_from_body, invalid};
+use super::super::answer_stream::{
+    END_MARK, ReadAnswer, error_from_body, interrupted_error, invalid,
+};
 use super::super::error_body::ErrorBody;
 use super::super::sources::CitedSources;
 use super::super::{ModelEvent, ProviderError, StopReason, Usage};
@@ -103,7 +105,7 @@ impl ReadAnswer for ResponseReader {
     /// The connection ended before the answer did.
     fn conclude(&mut self, _: &mut Vec<ModelEvent>) -> Result<(), ProviderError> {
         self.done = true;
-        Err(broken_off())
+        Err(interrupted_error())
     }
 
     fn is_done(&self) -> bool {
@@ -269,7 +271,7 @@ fn push_server_call(kind: &str, item: &Value, events: &mut Vec<ModelEvent>) {
     });
 }
 
-/// What came of it, as people read it: why it failed, what an MCP server answered, what code printed.
+/// Its result, as people read it: why it failed, what an MCP server answered, what code printed.
 fn server_result(item: &Value) -> String {
     let error = &item["error"];
     let whole = [&error["message"], error, &item["output"]];

@@ -4,7 +4,9 @@ use expect_test::expect;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::super::stream_tests::{check, decode, long_request, shortened, stream_of};
+use super::super::stream_tests::{
+    check, check_prefixes, decode, decode_damaged, long_request, stream_of,
+};
 use super::super::{ModelMessage, ModelRequest};
 use super::encode;
 
@@ -65,13 +67,7 @@ fn a_request_with_everything() {
 
 #[test]
 fn a_longer_conversation_begins_with_the_bytes_of_a_shorter_one() {
-    let longer = request();
-    let whole = String::from_utf8(encode(&longer)).unwrap();
-    for messages in [1, 3, 5, 7] {
-        let shorter = String::from_utf8(encode(&shortened(&longer, messages))).unwrap();
-        let (prefix, _) = shorter.split_once(r#"],"stream""#).unwrap();
-        assert!(whole.starts_with(prefix), "{messages}: {prefix}");
-    }
+    check_prefixes(&request(), encode, r#"],"stream""#);
 }
 
 #[test]
@@ -287,12 +283,7 @@ proptest! {
         damage in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 1..6),
         size in 1_usize..64,
     ) {
-        let mut stream = recorded.as_bytes().to_vec();
-        for (offset, byte) in damage {
-            let offset = offset.index(stream.len());
-            stream[offset] = byte;
-        }
-        let whole = decode(super::decoder(), [stream.as_slice()]);
-        prop_assert_eq!(decode(super::decoder(), stream.chunks(size)), whole);
+        let (whole, pieces) = decode_damaged(super::decoder, recorded, &damage, size);
+        prop_assert_eq!(pieces, whole);
     }
 }

@@ -1,4 +1,4 @@
-//! What a server's refusal of a request is about, as far as its words tell.
+//! What a server's refusal of a request is about, as far as its message says.
 //!
 //! Promises: words that list what a server takes are not read as a complaint about it; a refusal for the key, for money or
 //! for too many requests is none of the kind that a smaller request could mend.
@@ -16,8 +16,8 @@ use words::{FOREIGN, MISSING, kinds_in, names_any, read_words, without_quotes};
 
 /// What a refused request should do without.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Blame {
-    /// The words say nothing of it.
+pub enum RefusalCause {
+    /// The message does not say.
     Unknown,
     /// Whatever is of these kinds: the model or its server takes none.
     Kinds(BTreeSet<MediaKind>),
@@ -37,7 +37,7 @@ pub enum Blame {
     TooLong,
 }
 
-impl Blame {
+impl RefusalCause {
     /// Whether to send the same again is of no use: the words say why, or something else can be sent.
     pub(super) fn forbids_repeating(&self, reducible: bool) -> bool {
         match self {
@@ -58,7 +58,7 @@ pub(super) fn is_refusal(status: u16) -> bool {
 }
 
 /// What a refusal is about; none if it is about something that no smaller request mends. `words` are in lower case.
-pub(super) fn blame_of(status: Option<u16>, words: &str) -> Option<Blame> {
+pub(super) fn cause_of_refusal(status: Option<u16>, words: &str) -> Option<RefusalCause> {
     // What is quoted may be the name of an attachment.
     let is_foreign = names_any(&without_quotes(words), FOREIGN);
     if status.is_some_and(|status| !is_refusal(status)) || is_foreign {
@@ -67,12 +67,15 @@ pub(super) fn blame_of(status: Option<u16>, words: &str) -> Option<Blame> {
     // A pointer to the documentation is no complaint about documents.
     let words = &words.replace("documentation", "");
     let blame = read_words(words);
-    let is_missing = status == Some(404) && blame == Blame::Unknown && names_any(words, MISSING);
+    let is_missing =
+        status == Some(404) && blame == RefusalCause::Unknown && names_any(words, MISSING);
     if is_missing {
         return None;
     }
     Some(match (status, blame) {
-        (Some(413), Blame::Unknown | Blame::Kinds(_)) => Blame::Body(kinds_in(words)),
+        (Some(413), RefusalCause::Unknown | RefusalCause::Kinds(_)) => {
+            RefusalCause::Body(kinds_in(words))
+        }
         (_, blame) => blame,
     })
 }

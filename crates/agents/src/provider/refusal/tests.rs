@@ -3,17 +3,17 @@
 use super::*;
 use MediaKind::{Audio, Document, Image, Video};
 
-fn kinds<const N: usize>(kinds: [MediaKind; N]) -> Option<Blame> {
-    Some(Blame::Kinds(BTreeSet::from(kinds)))
+fn kinds<const N: usize>(kinds: [MediaKind; N]) -> Option<RefusalCause> {
+    Some(RefusalCause::Kinds(BTreeSet::from(kinds)))
 }
 
-fn body<const N: usize>(kinds: [MediaKind; N]) -> Option<Blame> {
-    Some(Blame::Body(BTreeSet::from(kinds)))
+fn body<const N: usize>(kinds: [MediaKind; N]) -> Option<RefusalCause> {
+    Some(RefusalCause::Body(BTreeSet::from(kinds)))
 }
 
 #[track_caller]
-fn check(status: u16, words: &str, expected: Option<Blame>) {
-    let found = blame_of(Some(status), &words.to_lowercase());
+fn check(status: u16, words: &str, expected: Option<RefusalCause>) {
+    let found = cause_of_refusal(Some(status), &words.to_lowercase());
     assert_eq!(found, expected, "{status} {words}");
 }
 
@@ -154,7 +154,7 @@ fn a_conversation_that_is_too_long_is_recognised() {
         ),
         (400, "Range of input length should be [1, 129024]"),
     ] {
-        check(status, words, Some(Blame::TooLong));
+        check(status, words, Some(RefusalCause::TooLong));
     }
 }
 
@@ -175,16 +175,16 @@ fn servers_that_want_strings_say_so() {
         ),
         (422, "Input should be a valid string"),
     ] {
-        check(status, words, Some(Blame::Lists));
+        check(status, words, Some(RefusalCause::Lists));
     }
 }
 
 #[test]
 fn signatures_are_recognised() {
     let words = "messages.1.content.0: Invalid `signature` in `thinking` block";
-    check(400, words, Some(Blame::Signatures));
+    check(400, words, Some(RefusalCause::Signatures));
     let words = "The encrypted content gAAA... could not be verified.";
-    check(400, words, Some(Blame::Signatures));
+    check(400, words, Some(RefusalCause::Signatures));
 }
 
 #[test]
@@ -198,7 +198,7 @@ fn thoughts_that_are_missing_are_told_from_those_that_are_not_taken() {
         "Function call is missing a thought_signature in functionCall parts.",
         "Function call `read` in the 2. content block is missing a `thought_signature`.",
     ] {
-        check(400, words, Some(Blame::ReasoningMissing));
+        check(400, words, Some(RefusalCause::ReasoningMissing));
     }
     for words in [
         "'messages.2': property 'reasoning_content' is unsupported",
@@ -206,7 +206,7 @@ fn thoughts_that_are_missing_are_told_from_those_that_are_not_taken() {
         "Corrupted thought signature.",
         "Thought signature is not valid.",
     ] {
-        check(400, words, Some(Blame::Signatures));
+        check(400, words, Some(RefusalCause::Signatures));
     }
 }
 
@@ -218,7 +218,7 @@ fn thoughts_that_are_not_shown_to_everybody_are_recognised() {
         "Thinking is not enabled for models/m-1",
         "Unable to submit request because Thinking_config.include_thoughts is only enabled when thinking is enabled..",
     ] {
-        check(400, words, Some(Blame::ShownThoughts));
+        check(400, words, Some(RefusalCause::ShownThoughts));
     }
 }
 
@@ -234,7 +234,7 @@ fn words_that_say_nothing_blame_nothing() {
         (500, "unsupported content[].type"),
         (501, ""),
     ] {
-        check(status, words, Some(Blame::Unknown));
+        check(status, words, Some(RefusalCause::Unknown));
     }
 }
 

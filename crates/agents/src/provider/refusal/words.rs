@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Blame, MediaKind};
+use super::{MediaKind, RefusalCause};
 
 /// What is wrong with the asker, or with the moment, and not with what is asked.
 pub(super) const FOREIGN: &[&str] = &[
@@ -159,44 +159,44 @@ const TOO_LONG: &[&str] = &[
     "`inputs` must have less",
 ];
 
-pub(super) fn read_words(words: &str) -> Blame {
+pub(super) fn read_words(words: &str) -> RefusalCause {
     if names_any(words, REASONING) && names_any(words, REASONING_MISSING) {
-        return Blame::ReasoningMissing;
+        return RefusalCause::ReasoningMissing;
     }
     if names_any(words, SHOWN_THOUGHTS) {
-        return Blame::ShownThoughts;
+        return RefusalCause::ShownThoughts;
     }
     if names_any(words, TOO_LONG) {
-        return Blame::TooLong;
+        return RefusalCause::TooLong;
     }
     if names_any(words, SIGNATURES) {
-        return Blame::Signatures;
+        return RefusalCause::Signatures;
     }
     if names_any(words, LISTS) {
-        return Blame::Lists;
+        return RefusalCause::Lists;
     }
     let listed = LISTED_AFTER.iter().filter_map(|mark| words.find(mark));
     let (complaint, listed) = words.split_at(listed.min().unwrap_or(words.len()));
     let none_is_allowed = complaint.contains("at most 0 ");
     let named = kinds_in(complaint);
     if names_any(complaint, BODY) && !none_is_allowed {
-        return Blame::Body(named);
+        return RefusalCause::Body(named);
     }
     if !named.is_empty() && !names_any(complaint, MULTIMODAL) {
-        return Blame::Kinds(named);
+        return RefusalCause::Kinds(named);
     }
     if names_any(complaint, MULTIMODAL) {
-        return Blame::Kinds(match named.is_empty() {
+        return RefusalCause::Kinds(match named.is_empty() {
             true => BTreeSet::from(MediaKind::ALL),
             false => named,
         });
     }
     let taken = kinds_in(listed);
     match taken.is_empty() {
-        true => Blame::Unknown,
+        true => RefusalCause::Unknown,
         false => {
             let all = MediaKind::ALL.into_iter();
-            Blame::Kinds(all.filter(|kind| !taken.contains(kind)).collect())
+            RefusalCause::Kinds(all.filter(|kind| !taken.contains(kind)).collect())
         }
     }
 }

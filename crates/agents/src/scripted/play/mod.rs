@@ -26,8 +26,8 @@ use super::number::Number;
 use super::script::Script;
 use super::step::{Fail, ScriptStep, UsageField};
 use super::substitute::Scope;
-use crate::locale::{Locale, Words};
-use crate::prompt::Gatherer;
+use crate::locale::{Locale, LocaleTexts};
+use crate::prompt::ProjectFactsReader;
 use checkpoint::Checkpoint;
 use wire::Object;
 use wire::published::state::UsageInfo;
@@ -47,7 +47,7 @@ pub(super) struct ScriptedSession {
 /// The working directories of a session, and who gathers facts about them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct SessionContext {
-    pub(super) gatherer: Gatherer,
+    pub(super) gatherer: ProjectFactsReader,
     pub(super) directories: Vec<String>,
 }
 
@@ -168,7 +168,7 @@ fn pace(config: &Object) -> Option<Duration> {
 struct ScenePlayer<'a> {
     events: &'a dyn EventSink,
     scope: Scope,
-    words: &'static Words,
+    words: &'static LocaleTexts,
     session: &'a SessionContext,
     pace: Option<Duration>,
     location: String,

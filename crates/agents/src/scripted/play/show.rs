@@ -14,7 +14,7 @@ use crate::lower::lower_message;
 use crate::prompt::{CustomInstructions, Prompt};
 
 impl ScenePlayer<'_> {
-    /// Stores content and refers to it; if it cannot be stored, the user is told.
+    /// Stores content and refers to it; if it cannot be stored, a notice says so.
     pub(super) async fn show_content(&self, content: &ContentRef) -> Result<(), SceneStop> {
         let body = self.scope.substitute(&content.text).into_bytes();
         let content_type = self.scope.substitute(&content.content_type);

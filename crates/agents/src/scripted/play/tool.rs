@@ -3,7 +3,7 @@
 use agent_api::{AgentEvent, AgentReply, ToolReady, ToolResult, ToolStart};
 use serde_json::{Value, json};
 
-use super::super::shape::Shaped;
+use super::super::shape::ShapedValue;
 use super::super::step::{ClientToolStep, Confirm, ConfirmationPrompt, ScriptedOutcome, ToolStep};
 use super::{ScenePlayer, SceneStop, insert_some, unexpected_reply};
 use wire::Object;
@@ -264,7 +264,7 @@ impl ScenePlayer<'_> {
 
     fn markdown(
         &self,
-        shaped: Option<&Shaped>,
+        shaped: Option<&ShapedValue>,
         field: &str,
     ) -> Result<Option<StringOrMarkdown>, SceneStop> {
         let markdown = shaped.map(|shaped| shaped.markdown(&self.scope));
@@ -273,7 +273,11 @@ impl ScenePlayer<'_> {
             .map_err(|what| self.play_error(field, &what))
     }
 
-    pub(super) fn values(&self, shaped: &[Shaped], field: &str) -> Result<Vec<Value>, SceneStop> {
+    pub(super) fn values(
+        &self,
+        shaped: &[ShapedValue],
+        field: &str,
+    ) -> Result<Vec<Value>, SceneStop> {
         let values = shaped.iter().enumerate().map(|(n, shaped)| {
             let location = format!("{field}[{n}]");
             let value = shaped.value(&self.scope);

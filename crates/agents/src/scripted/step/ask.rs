@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::super::script::{ScriptError, at};
-use super::super::shape::{Shape, Shaped};
+use super::super::shape::{Shape, ShapedValue};
 use super::field::{StepFields, each, text};
 use super::tool::unique;
 
@@ -12,7 +12,7 @@ use super::tool::unique;
 pub(in super::super) struct Ask {
     pub(in super::super) message: Option<String>,
     pub(in super::super) url: Option<String>,
-    pub(in super::super) questions: Vec<Shaped>,
+    pub(in super::super) questions: Vec<ShapedValue>,
 }
 
 impl Ask {
@@ -32,8 +32,8 @@ impl Ask {
     }
 }
 
-fn questions(value: &Value, location: &str) -> Result<Vec<Shaped>, ScriptError> {
-    let read = |value: &Value, location: &str| Shaped::parse(Shape::Question, value, location);
+fn questions(value: &Value, location: &str) -> Result<Vec<ShapedValue>, ScriptError> {
+    let read = |value: &Value, location: &str| ShapedValue::parse(Shape::Question, value, location);
     let questions = each(value, location, read)?;
     unique(&questions, "id", location)?;
     Ok(questions)

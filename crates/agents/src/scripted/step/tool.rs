@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::super::number::Number;
 use super::super::script::{ScriptError, at, object};
-use super::super::shape::{Shape, Shaped};
+use super::super::shape::{Shape, ShapedValue};
 use super::field::{StepFields, each, flag, name, number, one_of, texts};
 use wire::Object;
 
@@ -23,9 +23,9 @@ pub(in super::super) struct ToolStep {
     pub(in super::super) confirm: Confirm,
     pub(in super::super) confirmation: ConfirmationPrompt,
     /// Asks again while it runs, with these words.
-    pub(in super::super) reconfirm: Option<Shaped>,
+    pub(in super::super) reconfirm: Option<ShapedValue>,
     /// Output so far, one list after the other.
-    pub(in super::super) updates: Vec<Vec<Shaped>>,
+    pub(in super::super) updates: Vec<Vec<ShapedValue>>,
     pub(in super::super) result: Option<ScriptedOutcome>,
     pub(in super::super) confirm_result: bool,
 }
@@ -39,19 +39,19 @@ pub(in super::super) enum Confirm {
 /// What is shown when someone is asked.
 #[derive(Debug, Clone, PartialEq)]
 pub(in super::super) struct ConfirmationPrompt {
-    pub(in super::super) title: Option<Shaped>,
+    pub(in super::super) title: Option<ShapedValue>,
     /// None given: the host's own two.
-    pub(in super::super) options: Vec<Shaped>,
+    pub(in super::super) options: Vec<ShapedValue>,
     pub(in super::super) editable: bool,
-    pub(in super::super) edits: Vec<Shaped>,
+    pub(in super::super) edits: Vec<ShapedValue>,
 }
 
 /// What the tool comes to.
 #[derive(Debug, Clone, PartialEq)]
 pub(in super::super) struct ScriptedOutcome {
     pub(in super::super) success: bool,
-    pub(in super::super) message: Option<Shaped>,
-    pub(in super::super) content: Option<Vec<Shaped>>,
+    pub(in super::super) message: Option<ShapedValue>,
+    pub(in super::super) content: Option<Vec<ShapedValue>>,
     pub(in super::super) structured: Option<Object>,
     pub(in super::super) error: Option<Value>,
 }
@@ -114,8 +114,8 @@ impl ConfirmationPrompt {
     }
 }
 
-fn options(value: &Value, location: &str) -> Result<Vec<Shaped>, ScriptError> {
-    let read = |value: &Value, location: &str| Shaped::parse(Shape::Choice, value, location);
+fn options(value: &Value, location: &str) -> Result<Vec<ShapedValue>, ScriptError> {
+    let read = |value: &Value, location: &str| ShapedValue::parse(Shape::Choice, value, location);
     let options = each(value, location, read)?;
     if options.is_empty() {
         return Err(at(location, "must not be empty"));
@@ -125,7 +125,7 @@ fn options(value: &Value, location: &str) -> Result<Vec<Shaped>, ScriptError> {
 }
 
 /// Clients answer by name: two things of one name could not be distinguished.
-pub(super) fn unique(items: &[Shaped], key: &str, location: &str) -> Result<(), ScriptError> {
+pub(super) fn unique(items: &[ShapedValue], key: &str, location: &str) -> Result<(), ScriptError> {
     for (n, item) in items.iter().enumerate() {
         let name = item.field(key);
         if let Some(name) = name
@@ -141,8 +141,8 @@ pub(super) fn unique(items: &[Shaped], key: &str, location: &str) -> Result<(), 
 }
 
 /// A list of `FileEdit`, or the collection it goes out as.
-fn edits(value: &Value, location: &str) -> Result<Vec<Shaped>, ScriptError> {
-    let read = |value: &Value, location: &str| Shaped::parse(Shape::Edit, value, location);
+fn edits(value: &Value, location: &str) -> Result<Vec<ShapedValue>, ScriptError> {
+    let read = |value: &Value, location: &str| ShapedValue::parse(Shape::Edit, value, location);
     if !value.is_object() {
         return each(value, location, read);
     }
@@ -150,14 +150,14 @@ fn edits(value: &Value, location: &str) -> Result<Vec<Shaped>, ScriptError> {
     collection.required("items", |value, location| each(value, location, read))
 }
 
-fn contents(value: &Value, location: &str) -> Result<Vec<Shaped>, ScriptError> {
+fn contents(value: &Value, location: &str) -> Result<Vec<ShapedValue>, ScriptError> {
     each(value, location, |value, location| {
-        Shaped::parse(Shape::Content, value, location)
+        ShapedValue::parse(Shape::Content, value, location)
     })
 }
 
-fn words_of(value: &Value, location: &str) -> Result<Shaped, ScriptError> {
-    Shaped::parse(Shape::Words, value, location)
+fn words_of(value: &Value, location: &str) -> Result<ShapedValue, ScriptError> {
+    ShapedValue::parse(Shape::Words, value, location)
 }
 
 impl ScriptedOutcome {

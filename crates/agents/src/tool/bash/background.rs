@@ -104,7 +104,7 @@ struct OutputState {
 
 /// What a look at a command shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Look {
+pub(super) struct CommandOutput {
     /// The command.
     pub(super) command: String,
     /// What it printed since the last look, as far as it is shown.
@@ -287,7 +287,7 @@ impl BackgroundCommands {
     }
 
     /// What a command printed since the last look; waits for something new at most so long.
-    pub(super) async fn look(&self, id: &str, wait: Duration) -> Result<Look, ToolError> {
+    pub(super) async fn look(&self, id: &str, wait: Duration) -> Result<CommandOutput, ToolError> {
         let (shared, command) = self.find(id)?;
         let changed = shared.changed.notified();
         tokio::pin!(changed);
@@ -304,7 +304,7 @@ impl BackgroundCommands {
         let was_taken = self.was_taken(id);
         let mut state = shared.lock();
         let (text, has_more) = state.take();
-        Ok(Look {
+        Ok(CommandOutput {
             command,
             text,
             end: state.end.clone().filter(|_| !has_more),
@@ -320,7 +320,7 @@ impl BackgroundCommands {
     }
 
     /// Kills a command, and waits until it is gone.
-    pub(super) async fn kill(&self, id: &str) -> Result<Look, ToolError> {
+    pub(super) async fn kill(&self, id: &str) -> Result<CommandOutput, ToolError> {
         let (shared, _) = self.find(id)?;
         loop {
             let changed = shared.changed.notified();
@@ -385,7 +385,7 @@ fn follow(
     shared.lock().end = Some(end.map_err(|error| error.to_string()));
 }
 
-/// Tells whoever waits for a command that nobody follows it any longer, however that came about.
+/// Ends the waits for a command when its follower ends, for whatever reason.
 struct EndOnDrop<'a>(&'a SharedOutput);
 
 impl Drop for EndOnDrop<'_> {

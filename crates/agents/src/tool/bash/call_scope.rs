@@ -40,6 +40,6 @@ pub(super) fn current_mark() -> Mark {
 }
 
 /// Who shows the call's terminals.
-pub(super) fn current_shower() -> Option<mpsc::Sender<ShowRequest>> {
+pub(super) fn current_terminal_viewer() -> Option<mpsc::Sender<ShowRequest>> {
     SCOPE.try_with(|scope| scope.show.clone()).ok().flatten()
 }

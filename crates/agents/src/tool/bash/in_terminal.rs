@@ -52,7 +52,7 @@ struct TerminalHold {
 }
 
 /// Why nobody waits for a command any more.
-pub(super) enum Waited {
+pub(super) enum CommandWaitEnd {
     Ended(CommandEnd),
     /// Somebody wants it to go on while the agent does too.
     Released,
@@ -136,18 +136,18 @@ impl TerminalCommand {
     }
 
     /// Waits for the end, or until somebody lets the agent go on without it.
-    pub(super) async fn wait(&self) -> Waited {
+    pub(super) async fn wait(&self) -> CommandWaitEnd {
         loop {
             let changed = self.terminal.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
             if self.terminal.holder() == TerminalHolder::Chat {
-                return Waited::Released;
+                return CommandWaitEnd::Released;
             }
             tokio::select! {
                 end = self.terminal.running.ended() => {
                     self.tap.finish();
-                    return Waited::Ended(end);
+                    return CommandWaitEnd::Ended(end);
                 }
                 () = changed => {}
             }
@@ -234,7 +234,7 @@ impl ShownTerminal for CommandTerminal {
         self.running.request_kill();
     }
 
-    fn held_by(&self, holder: TerminalHolder) {
+    fn set_holder(&self, holder: TerminalHolder) {
         let by_a_person = holder == TerminalHolder::Client;
         let is_abandoned = {
             let mut hold = self.hold();

@@ -23,13 +23,13 @@ use workspace::Workspace;
 use super::format::shorten;
 use super::input::ToolInput;
 use super::{
-    ChatTools, Nature, Plan, PlanSubject, Tool, ToolError, ToolOutcome, ToolSettings, input,
+    ChatTools, Plan, PlanSubject, Tool, ToolEffect, ToolError, ToolOutcome, ToolSettings, input,
 };
 pub(crate) use call_scope::{CallScope, ShowRequest, in_scope};
 use capture::{Capture, SharedCapture};
 pub(crate) use environment::{command_environment, is_allowed_variable};
+use in_terminal::CommandWaitEnd;
 pub(crate) use in_terminal::TerminalCommand;
-use in_terminal::Waited;
 pub use in_terminal::terminal_change;
 use terminals::{CommandEnd, ShellCommand};
 pub(crate) use terminals::{Mark, end_marked, end_processes, kill_all as kill_session, new_mark};
@@ -107,8 +107,8 @@ impl Tool for BashTool {
         BashInput::schema()
     }
 
-    fn nature(&self) -> Nature {
-        Nature::Runs
+    fn effect(&self) -> ToolEffect {
+        ToolEffect::Runs
     }
 
     fn kind(&self) -> Option<&'static str> {
@@ -143,7 +143,7 @@ impl Tool for BashTool {
             variables: environment::command_environment(&self.settings.command_variables),
             timeout: self.timeout(&input),
         };
-        let shower = call_scope::current_shower();
+        let shower = call_scope::current_terminal_viewer();
         if input.background {
             return self.start(command, shower.as_ref()).await;
         }
@@ -185,10 +185,10 @@ impl BashTool {
         let running = TerminalCommand::start(command, title.clone(), shower, sink).await?;
         let waited = match background {
             Some(_) => running.wait().await,
-            None => Waited::Ended(running.ended().await),
+            None => CommandWaitEnd::Ended(running.ended().await),
         };
         match (waited, background) {
-            (Waited::Ended(end), _) => {
+            (CommandWaitEnd::Ended(end), _) => {
                 let resource = running.resource.clone();
                 let was_taken = running.was_taken();
                 drop(running);
@@ -202,8 +202,8 @@ impl BashTool {
                 outcome.content.extend(ended);
                 Ok(outcome)
             }
-            (Waited::Released, None) => Err(ToolError("nobody waits for it".to_owned())),
-            (Waited::Released, Some(background)) => {
+            (CommandWaitEnd::Released, None) => Err(ToolError("nobody waits for it".to_owned())),
+            (CommandWaitEnd::Released, Some(background)) => {
                 let block = running.resource.as_ref();
                 let block = block.map(|resource| terminal_block(resource, &title));
                 let was_taken = running.was_taken();
@@ -260,7 +260,7 @@ pub(crate) async fn run_for_user(
     output: &mpsc::Sender<String>,
 ) -> Result<ToolOutcome, ToolError> {
     let input = BashInput::parse(&json!({"command": command}))?;
-    let shower = call_scope::current_shower();
+    let shower = call_scope::current_terminal_viewer();
     let shower = shower.ok_or_else(|| ToolError("there is nowhere to show it".to_owned()))?;
     let command = ShellCommand {
         text: input.command,

@@ -12,8 +12,8 @@ use workspace::Workspace;
 
 use super::super::format::shorten;
 use super::super::input::{self, ToolInput};
-use super::super::{ChatTools, Nature, Plan, Tool, ToolError, ToolOutcome};
-use super::background::Look;
+use super::super::{ChatTools, Plan, Tool, ToolEffect, ToolError, ToolOutcome};
+use super::background::CommandOutput;
 use super::{SUMMARY_CHARS_MAX, TAKEN_OVER, describe_end};
 
 /// How long a look may wait for output.
@@ -99,8 +99,8 @@ impl Tool for BashOutputTool {
         LookInput::schema()
     }
 
-    fn nature(&self) -> Nature {
-        Nature::Reads
+    fn effect(&self) -> ToolEffect {
+        ToolEffect::Reads
     }
 
     fn kind(&self) -> Option<&'static str> {
@@ -149,8 +149,8 @@ impl Tool for BashKillTool {
     }
 
     /// It ends only what was consented to, so it needs no consent of its own.
-    fn nature(&self) -> Nature {
-        Nature::Reads
+    fn effect(&self) -> ToolEffect {
+        ToolEffect::Reads
     }
 
     fn kind(&self) -> Option<&'static str> {
@@ -186,7 +186,7 @@ fn plan_for(verb: &str, id: &str) -> Plan {
     }
 }
 
-fn outcome(look: Look, summary: String) -> ToolOutcome {
+fn outcome(look: CommandOutput, summary: String) -> ToolOutcome {
     let mut text = look.text;
     if text.is_empty() {
         text.push_str("[no new output]\n");

@@ -1,4 +1,4 @@
-//! Files that are not text: pictures and documents that a model may see, and everything else in words.
+//! Files that are not text: pictures and documents as themselves, and a description of everything else.
 //!
 //! Promises: nothing that is too large to be shown is loaded whole.
 //! Must not know: which model is asked, and what it can see.
@@ -27,7 +27,7 @@ const KNOWN_FORMATS: [(&[u8], &str); 10] = [
     (b"\xff\xfe", "text in UTF-16"),
 ];
 
-/// A picture or a document as itself, anything else in words.
+/// A picture or a document as itself, a description of anything else.
 pub(super) fn read(
     path: &WorkspacePath,
     mime: &str,

@@ -1,4 +1,4 @@
-//! The lines of a text file that one call returns: as many as fit, and a word where there are more.
+//! The lines of a text file that one call returns: as many as fit, and a note where there are more.
 
 use std::ops::ControlFlow;
 

@@ -22,7 +22,7 @@ use super::blocking::run_blocking;
 use super::format::{group_digits, shorten};
 use super::input::{self, ToolInput};
 use super::{
-    Nature, Plan, PlanSubject, TEXT_BYTES_MAX, Tool, ToolError, ToolOutcome, ToolSettings,
+    Plan, PlanSubject, TEXT_BYTES_MAX, Tool, ToolEffect, ToolError, ToolOutcome, ToolSettings,
 };
 use fetch::WebPage;
 
@@ -95,8 +95,8 @@ impl Tool for WebFetchTool {
         FetchInput::schema()
     }
 
-    fn nature(&self) -> Nature {
-        Nature::Fetches
+    fn effect(&self) -> ToolEffect {
+        ToolEffect::Fetches
     }
 
     fn kind(&self) -> Option<&'static str> {

@@ -4,7 +4,7 @@ use client::chat::{Branch, ChatSelector, CommandCheck, PendingInput, TurnFollowe
 
 use super::{PlainChat, PlainFlow};
 use crate::chat::annotations::ListedThreads;
-use crate::chat::command::{Entered, unknown_command};
+use crate::chat::command::{EnteredInput, unknown_command};
 use crate::chat::command_table::{COMMANDS, ChatCommand};
 use crate::chat::complete::host_commands;
 use crate::chat::dialog::{self, PromptOutcome};
@@ -69,15 +69,15 @@ impl PlainChat {
         if line.trim().is_empty() {
             return Ok(PlainFlow::Continue);
         }
-        let done = match Entered::parse(line) {
-            Entered::Command(command) => self.run_command(command).await,
-            Entered::Wrong(why) => Err(anyhow::Error::msg(why)),
-            Entered::Message | Entered::Other(_) if target == LineTarget::Question => {
+        let done = match EnteredInput::parse(line) {
+            EnteredInput::Command(command) => self.run_command(command).await,
+            EnteredInput::Wrong(why) => Err(anyhow::Error::msg(why)),
+            EnteredInput::Message | EnteredInput::Other(_) if target == LineTarget::Question => {
                 self.choose(line)?;
                 Ok(PlainFlow::Continue)
             }
-            Entered::Message => self.send(line),
-            Entered::Other(name) => match self.chat.check_command(&name).await? {
+            EnteredInput::Message => self.send(line),
+            EnteredInput::Other(name) => match self.chat.check_command(&name).await? {
                 CommandCheck::Known => self.send(line),
                 CommandCheck::Unknown { others } => {
                     Err(anyhow::Error::msg(unknown_command(&name, &others)))

@@ -256,7 +256,7 @@ impl PlainChat {
             }
             ChatEvent::NotResent { .. } => {
                 self.output.note(
-                    "the connection was lost before the host answered the last message; look before you repeat it",
+                    "the connection was lost before the host answered the last message; check whether it arrived before you send it again",
                 )?;
                 self.exit = Exit::NoHost;
             }

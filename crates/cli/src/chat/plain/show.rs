@@ -53,7 +53,7 @@ impl PlainChat {
         Ok(())
     }
 
-    /// The page to visit to sign in somewhere, and what became of it.
+    /// The page to visit to sign in somewhere, and the outcome.
     pub(super) fn show_sign_in(&mut self, event: &SignInEvent) -> anyhow::Result<()> {
         self.sign_ins.take(event);
         self.output.end_line()?;

@@ -16,24 +16,24 @@ fn an_argument_is_taken_unless_it_is_there_already() {
     let mut popup = Popup::default();
     popup.typed_argument("/model ", 7, arguments(&["ab", "a"]));
     assert!(popup.is_open());
-    assert!(popup.taken_by_enter().is_none(), "the list is wanted");
+    assert!(popup.proposal_for_enter().is_none(), "the list is wanted");
     popup.typed_argument("/model a", 8, arguments(&["ab", "a"]));
-    assert!(popup.taken_by_enter().is_none(), "that is one");
+    assert!(popup.proposal_for_enter().is_none(), "that is one");
     popup.step();
     popup.step();
-    let taken = popup.taken_by_enter().unwrap();
+    let taken = popup.proposal_for_enter().unwrap();
     assert_eq!(
         popup.text_with(&taken).unwrap(),
         ("/model ab".to_owned(), 9)
     );
     popup.typed_argument("/model b", 8, arguments(&["ab"]));
-    assert!(popup.taken_by_enter().is_some());
+    assert!(popup.proposal_for_enter().is_some());
     // An answer to what was typed before changes nothing.
     let query = PopupQuery {
         text: "/m".to_owned(),
         cursor: 2,
     };
-    assert_eq!(popup.answered(&query, Vec::new()), None);
+    assert_eq!(popup.accept_answer(&query, Vec::new()), None);
     assert!(popup.is_open());
     popup.dismiss();
     popup.typed_argument("/model b", 8, arguments(&["ab"]));
@@ -67,57 +67,57 @@ fn query(text: &str) -> PopupQuery {
 #[test]
 fn our_own_commands_are_there_at_once_and_the_hosts_join_them() {
     let mut popup = Popup::default();
-    assert_eq!(popup.typed("/re", 3), Some(query("/re")));
+    assert_eq!(popup.update_text("/re", 3), Some(query("/re")));
     assert_eq!(
         labels(&popup),
         ["/rename", "/resume"],
         "those with it inside come last"
     );
     let host = vec![completion("/review ", 0..3), completion("/rename ", 0..3)];
-    assert_eq!(popup.answered(&query("/re"), host), None);
+    assert_eq!(popup.accept_answer(&query("/re"), host), None);
     assert_eq!(
         labels(&popup),
         ["/rename", "/resume", "/review"],
         "ours win"
     );
-    assert_eq!(popup.typed("/rev", 4), Some(query("/rev")));
+    assert_eq!(popup.update_text("/rev", 4), Some(query("/rev")));
     assert_eq!(
         labels(&popup),
         ["/review"],
         "narrowed before the host answers"
     );
-    let taken = popup.taken_by_enter().unwrap();
+    let taken = popup.proposal_for_enter().unwrap();
     assert_eq!(popup.text_with(&taken), Some(("/review ".to_owned(), 8)));
 }
 
 #[test]
 fn one_question_at_a_time_and_stale_answers_are_dropped() {
     let mut popup = Popup::default();
-    assert!(popup.typed("see @a", 6).is_some());
-    assert_eq!(popup.typed("see @al", 7), None, "one is on its way");
-    assert_eq!(popup.typed("see @alp", 8), None);
-    let next = popup.answered(&query("see @a"), vec![completion("@file:a ", 4..6)]);
+    assert!(popup.update_text("see @a", 6).is_some());
+    assert_eq!(popup.update_text("see @al", 7), None, "one is on its way");
+    assert_eq!(popup.update_text("see @alp", 8), None);
+    let next = popup.accept_answer(&query("see @a"), vec![completion("@file:a ", 4..6)]);
     assert_eq!(next, Some(query("see @alp")));
     assert!(!popup.is_open(), "that was for another text");
-    popup.answered(&query("see @alp"), vec![completion("@file:alpha ", 4..8)]);
+    popup.accept_answer(&query("see @alp"), vec![completion("@file:alpha ", 4..8)]);
     assert_eq!(labels(&popup), ["@file:alpha"]);
     assert!(popup.lines(60)[0].text().contains("FILE  Does\\x07 it"));
-    assert_eq!(popup.typed("see @alp ", 9), None);
+    assert_eq!(popup.update_text("see @alp ", 9), None);
     assert!(!popup.is_open());
-    assert!(popup.typed("/x", 2).is_some());
-    assert_eq!(popup.failed(), None);
-    assert!(popup.typed("/xy", 3).is_some(), "asked again");
+    assert!(popup.update_text("/x", 2).is_some());
+    assert_eq!(popup.note_failure(), None);
+    assert!(popup.update_text("/xy", 3).is_some(), "asked again");
 }
 
 #[test]
 fn closed_stays_closed_for_the_word() {
     let mut popup = Popup::default();
-    popup.typed("/", 1);
+    popup.update_text("/", 1);
     popup.dismiss();
-    popup.typed("/h", 2);
+    popup.update_text("/h", 2);
     assert!(!popup.is_open());
-    popup.typed("", 0);
-    popup.typed("/", 1);
+    popup.update_text("", 0);
+    popup.update_text("/", 1);
     assert!(popup.is_open());
 }
 
@@ -126,9 +126,9 @@ fn enter_takes_only_what_is_meant() {
     let enter = |text: &str, proposed: &str| {
         let mut popup = Popup::default();
         let start = query(text).word_start();
-        popup.typed(text, text.len());
-        popup.answered(&query(text), vec![completion(proposed, start..text.len())]);
-        popup.taken_by_enter().map(|taken| taken.label())
+        popup.update_text(text, text.len());
+        popup.accept_answer(&query(text), vec![completion(proposed, start..text.len())]);
+        popup.proposal_for_enter().map(|taken| taken.label())
     };
     assert_eq!(enter("/hel", "/x "), Some("/help".to_owned()));
     assert_eq!(enter("/help", "/x "), None, "typed whole");
@@ -138,10 +138,13 @@ fn enter_takes_only_what_is_meant() {
     assert_eq!(enter("issue #12", "#file:12.txt "), None, "may be anything");
     assert_eq!(enter("ann@example", "@file:example "), None);
     let mut popup = Popup::default();
-    popup.typed("issue #12", 9);
-    popup.answered(&query("issue #12"), vec![completion("#file:12.txt ", 6..9)]);
+    popup.update_text("issue #12", 9);
+    popup.accept_answer(&query("issue #12"), vec![completion("#file:12.txt ", 6..9)]);
     popup.step();
-    assert!(popup.taken_by_enter().is_some(), "chosen with the arrows");
+    assert!(
+        popup.proposal_for_enter().is_some(),
+        "chosen with the arrows"
+    );
 }
 
 #[test]
@@ -149,16 +152,16 @@ fn tab_takes_the_only_one_when_it_is_there() {
     let mut popup = Popup::default();
     assert!(popup.want_first("@al", 3).is_some());
     assert!(popup.take_wanted().is_none());
-    popup.answered(&query("@al"), vec![completion("@file:alpha ", 0..3)]);
+    popup.accept_answer(&query("@al"), vec![completion("@file:alpha ", 0..3)]);
     assert!(popup.take_wanted().is_some());
     let mut popup = Popup::default();
     popup.want_first("@al", 3);
-    popup.answered(&query("@al"), Vec::new());
-    assert!(popup.found_nothing());
-    assert!(!popup.found_nothing(), "said once");
+    popup.accept_answer(&query("@al"), Vec::new());
+    assert!(popup.take_found_nothing());
+    assert!(!popup.take_found_nothing(), "said once");
     let bad = vec![completion("\u{1b}[2J", 0..3)];
-    popup.typed("@al", 3);
-    popup.answered(&query("@al"), bad);
+    popup.update_text("@al", 3);
+    popup.accept_answer(&query("@al"), bad);
     assert!(
         !popup.is_open(),
         "what would control the terminal is not proposed"

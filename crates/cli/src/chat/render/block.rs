@@ -6,7 +6,7 @@ use markup::markdown::{Item, List, MarkdownBlock};
 
 use super::Page;
 use super::code::code_lines;
-use super::inline::styled;
+use super::inline::style_inlines;
 use super::table::table_lines;
 use crate::chat::line::{Colors, Line, Style, TextStyle, columns};
 
@@ -101,13 +101,14 @@ fn lines_of(block: &MarkdownBlock, indent: &Indent, page: Page) -> Vec<Line> {
                 Colors::On => String::new(),
                 Colors::Off => format!("{} ", "#".repeat(usize::from(*level))),
             };
-            let lines = styled(content, style, page).wrap(width.saturating_sub(mark.len()).max(1));
+            let lines =
+                style_inlines(content, style, page).wrap(width.saturating_sub(mark.len()).max(1));
             let mark = Line::new(Style::Plain, mark);
             let marked = lines.into_iter().map(|line| mark.clone().then_line(line));
             indent.before(marked.collect())
         }
         MarkdownBlock::Paragraph(content) => {
-            indent.before(styled(content, TextStyle::default(), page).wrap(width))
+            indent.before(style_inlines(content, TextStyle::default(), page).wrap(width))
         }
         MarkdownBlock::Quote(blocks) => block_lines(blocks, &indent.with_bar(), page),
         MarkdownBlock::List(list) => list_lines(list, indent, page),

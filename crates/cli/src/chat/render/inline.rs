@@ -11,7 +11,7 @@ use super::{LinkStyle, Page};
 use crate::chat::line::{Color, Colors, Style, TextStyle};
 
 /// The text of inlines, beginning with this look.
-pub(super) fn styled(inlines: &[Inline], style: TextStyle, page: Page) -> StyledText {
+pub(super) fn style_inlines(inlines: &[Inline], style: TextStyle, page: Page) -> StyledText {
     let mut text = StyledText::default();
     add(inlines, style, page, &mut text);
     text
@@ -137,7 +137,7 @@ mod tests {
         let [MarkdownBlock::Paragraph(inlines)] = &blocks[..] else {
             panic!("a paragraph: {blocks:?}")
         };
-        let lines = styled(inlines, TextStyle::default(), page).wrap(200);
+        let lines = style_inlines(inlines, TextStyle::default(), page).wrap(200);
         let encoded: Vec<String> = lines.iter().map(|line| line.encode(page.colors)).collect();
         expected.assert_eq(&encoded.join("\n").replace('\u{1b}', "^"));
     }

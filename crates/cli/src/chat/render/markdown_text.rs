@@ -22,12 +22,12 @@ pub(crate) struct MarkdownText {
     code: Option<CodeLines>,
     /// Lines of code that are complete and not coloured yet.
     waiting: Vec<String>,
-    above: Above,
+    above: LineAbove,
 }
 
 /// What stands above what comes next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Above {
+enum LineAbove {
     #[default]
     Nothing,
     Block,
@@ -65,8 +65,8 @@ impl MarkdownText {
             None => {
                 let blocks = self.stream.parse_open(OPEN_BYTES_MAX);
                 let mut lines = block_lines(&blocks, &Indent::default(), page);
-                let is_continued = self.stream.is_in_list() && self.above == Above::TightItem;
-                if self.above != Above::Nothing && !is_continued && !lines.is_empty() {
+                let is_continued = self.stream.is_in_list() && self.above == LineAbove::TightItem;
+                if self.above != LineAbove::Nothing && !is_continued && !lines.is_empty() {
                     lines.insert(0, Line::default());
                 }
                 let lines = lines.into_iter();
@@ -89,25 +89,25 @@ impl MarkdownText {
                     self.leave_room(&mut lines);
                     let language = language.as_deref().and_then(Language::find);
                     self.code = Some(CodeLines::new(language));
-                    self.above = Above::Code;
+                    self.above = LineAbove::Code;
                 }
                 StablePiece::CodeEnd => {
                     self.color_waiting(&mut lines);
                     self.code = None;
-                    self.above = Above::Block;
+                    self.above = LineAbove::Block;
                 }
                 StablePiece::Block(block) => {
                     self.leave_room(&mut lines);
                     lines.extend(block_lines(&[block], &Indent::default(), page));
-                    self.above = Above::Block;
+                    self.above = LineAbove::Block;
                 }
                 StablePiece::Items { list, position } => {
-                    if position == ItemPosition::First || self.above != Above::TightItem {
+                    if position == ItemPosition::First || self.above != LineAbove::TightItem {
                         self.leave_room(&mut lines);
                     }
                     self.above = match list.is_tight {
-                        true => Above::TightItem,
-                        false => Above::Block,
+                        true => LineAbove::TightItem,
+                        false => LineAbove::Block,
                     };
                     let list = MarkdownBlock::List(list);
                     lines.extend(block_lines(&[list], &Indent::default(), page));
@@ -127,7 +127,7 @@ impl MarkdownText {
     }
 
     fn leave_room(&self, lines: &mut Vec<Line>) {
-        if self.above != Above::Nothing {
+        if self.above != LineAbove::Nothing {
             lines.push(Line::default());
         }
     }

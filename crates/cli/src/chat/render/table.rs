@@ -5,7 +5,7 @@
 use markup::markdown::{Align, Table};
 
 use super::Page;
-use super::inline::styled;
+use super::inline::style_inlines;
 use super::styled::StyledText;
 use crate::chat::line::{Line, Style, TextStyle};
 
@@ -21,7 +21,7 @@ pub(super) fn table_lines(table: &Table, page: Page) -> Vec<Line> {
     };
     let cells = |row: &Vec<_>, style| -> Vec<StyledText> {
         row.iter()
-            .map(|cell: &Vec<_>| styled(cell, style, page))
+            .map(|cell: &Vec<_>| style_inlines(cell, style, page))
             .collect()
     };
     let head = cells(&table.head, bold);

@@ -154,7 +154,7 @@ pub(super) fn show_edit(
     }
 }
 
-/// What an edit does, in words.
+/// A description of what an edit does.
 pub(super) fn edit_text(edit: &Value) -> String {
     let side = |side: &str| edit[side]["uri"].as_str().map(file_name);
     let what = match (side("before"), side("after")) {

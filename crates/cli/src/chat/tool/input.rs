@@ -112,7 +112,7 @@ fn asked_input(
     {
         return Vec::new(); // the same change, with its place in the file
     }
-    given_input_lines(call, input, width, detail)
+    input_lines_of(call, input, width, detail)
 }
 
 fn unseen_input(reference: &Value, why: &str, width: usize) -> Vec<Line> {
@@ -123,7 +123,7 @@ fn unseen_input(reference: &Value, why: &str, width: usize) -> Vec<Line> {
 }
 
 /// An input of a call, its own or another that it is to run with: the diff it would make, or its fields.
-pub(crate) fn given_input_lines(
+pub(crate) fn input_lines_of(
     call: &Object,
     input: &str,
     width: usize,

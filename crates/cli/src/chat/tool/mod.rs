@@ -1,4 +1,4 @@
-//! A tool call in lines: what it does, how far it is, what came of it.
+//! A tool call in lines: what it does, how far it is, its result.
 //!
 //! Promises: every state of a call has a look of its own. Long input and output are folded, and by how much is shown; what
 //! is decided on can be had whole. No value of an input can pass for another field of it.
@@ -21,7 +21,7 @@ use client::token::wanted_resource;
 use serde_json::Value;
 use wire::Object;
 
-pub(crate) use self::input::given_input_lines;
+pub(crate) use self::input::input_lines_of;
 pub(crate) use self::output::whole_output;
 pub(crate) use self::plan::{is_open_plan, is_written_plan, plan_lines, plan_summary};
 #[cfg(test)]

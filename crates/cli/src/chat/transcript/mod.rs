@@ -212,7 +212,7 @@ impl Transcript {
     }
 
     /// The whole of the call that was finished last.
-    pub(crate) fn unfolded(&self, view: &ChatView<'_>) -> UnfoldedCall {
+    pub(crate) fn unfold_last_call(&self, view: &ChatView<'_>) -> UnfoldedCall {
         let call = self.last_call.as_ref();
         call.map_or_else(UnfoldedCall::default, |call| UnfoldedCall {
             lines: tool_lines_with(call, view.page, Detail::Unfolded, view.references),

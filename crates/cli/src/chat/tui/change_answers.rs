@@ -33,7 +33,7 @@ pub(super) enum ChangesAnswer {
         request: Box<OperationRequest>,
         now: Result<ChangesList, ChangesError>,
     },
-    /// What came of an operation, by its label.
+    /// The result of an operation, by its label.
     Operated {
         list: Box<ChangesList>,
         label: String,

@@ -61,7 +61,7 @@ impl TerminalChat {
     ) {
         let list = match list {
             Ok(list) => list,
-            Err(error) => return self.say_changes_error(&error),
+            Err(error) => return self.show_changes_error(&error),
         };
         let Some(operation) = list.operation(COMMIT) else {
             return self.note_error("the host offers no commit here");
@@ -139,7 +139,7 @@ impl TerminalChat {
                 self.take_changes(Ok(now));
                 self.note_error("nothing was done: the files changed since they were listed");
             }
-            Err(error) => self.say_changes_error(&error),
+            Err(error) => self.show_changes_error(&error),
         }
     }
 

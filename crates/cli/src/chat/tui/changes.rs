@@ -56,7 +56,7 @@ impl TerminalChat {
                 self.print(lines);
                 self.changes = Some(list);
             }
-            Err(error) => self.say_changes_error(&error),
+            Err(error) => self.show_changes_error(&error),
         }
     }
 
@@ -108,7 +108,7 @@ impl TerminalChat {
     ) {
         let (before, after) = match contents {
             Ok(contents) => contents,
-            Err(error) => return self.say_changes_error(&error),
+            Err(error) => return self.show_changes_error(&error),
         };
         let mut lines = vec![file_line(None, file, &self.base_directory())];
         let width = self.painter.width();
@@ -126,7 +126,7 @@ impl TerminalChat {
         self.wait_for_changes(async move { ChangesAnswer::List(marked.await) });
     }
 
-    pub(super) fn say_changes_error(&mut self, error: &ChangesError) {
+    pub(super) fn show_changes_error(&mut self, error: &ChangesError) {
         let text = match error {
             ChangesError::Client(error) => describe(error),
             ChangesError::ChangedSince(uri) => {

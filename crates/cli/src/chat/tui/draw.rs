@@ -37,7 +37,7 @@ impl TerminalChat {
         // As it is now, not as it was when somebody last said that it had changed.
         self.painter.resize(self.tty.size());
         self.reading.begin_frame();
-        self.reading.see_workers(self.chat.workers());
+        self.reading.update_workers(self.chat.workers());
         if self.draw_pager()? {
             return Ok(());
         }

@@ -7,7 +7,7 @@ use client::chat::{ChatError, CommandCheck, CurrentModel};
 
 use super::background::BackgroundAnswer;
 use super::{Flow, TerminalChat};
-use crate::chat::command::{Entered, unknown_command};
+use crate::chat::command::{EnteredInput, unknown_command};
 
 /// A line that was entered.
 #[derive(Debug)]
@@ -41,13 +41,13 @@ impl TerminalChat {
             self.unsent.push_back(line);
             return Ok(Flow::Continue);
         }
-        match Entered::parse(&line.text) {
-            Entered::Command(command) => return self.run_command(command).await,
-            Entered::Wrong(why) => {
+        match EnteredInput::parse(&line.text) {
+            EnteredInput::Command(command) => return self.run_command(command).await,
+            EnteredInput::Wrong(why) => {
                 self.note_error(&why);
                 self.give_back_text(&line.text);
             }
-            Entered::Other(name) => {
+            EnteredInput::Other(name) => {
                 let checked = self.chat.check_command(&name);
                 self.is_checking = true;
                 self.answers.wait_for(async move {
@@ -55,7 +55,7 @@ impl TerminalChat {
                     BackgroundAnswer::Command { line, name, result }
                 });
             }
-            Entered::Message => self.send(&line)?,
+            EnteredInput::Message => self.send(&line)?,
         }
         Ok(Flow::Continue)
     }

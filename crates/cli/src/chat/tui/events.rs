@@ -98,7 +98,7 @@ impl TerminalChat {
         self.close_prompt();
         self.unread = None;
         if self.asked.is_none() {
-            self.bring_text_back();
+            self.restore_stashed_text();
             return;
         }
         self.close_rewrite_prompt();

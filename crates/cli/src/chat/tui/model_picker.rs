@@ -268,7 +268,7 @@ impl TerminalChat {
 
     /// Sets a mode; one that gives much is asked about first.
     fn set_or_ask(&mut self, mode: &OfferedMode) -> anyhow::Result<()> {
-        if !mode.gives_much() || mode.is_current {
+        if !mode.is_permissive() || mode.is_current {
             return self.set_mode(mode);
         }
         let text = format!(
@@ -314,7 +314,7 @@ fn mode_item(mode: OfferedMode) -> MenuItem<OfferedMode> {
         false => escape_line(&mode.title),
     };
     let detail = escape_line(&mode.description);
-    let gives_much = mode.gives_much();
+    let gives_much = mode.is_permissive();
     let mut item = MenuItem::new(mode, label, detail);
     if gives_much {
         item.tone = Tone::Warn;

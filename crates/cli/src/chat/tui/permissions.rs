@@ -1,6 +1,6 @@
 //! `/permissions`: the session's mode, and the rules that hold in it.
 
-use host::rules::{CallPlace, PermissionRule, RuleStore};
+use host::rules::{PermissionRule, RuleContext, RuleStore};
 
 use super::TerminalChat;
 use crate::chat::line::{Line, Style};
@@ -37,7 +37,7 @@ impl TerminalChat {
                 }
             }
         }
-        let place = CallPlace {
+        let place = RuleContext {
             session: self.chat.session().to_string(),
             directories,
         };

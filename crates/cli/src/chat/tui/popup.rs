@@ -22,7 +22,7 @@ impl TerminalChat {
                 self.popup.want_first_argument(text, cursor, proposals);
                 match self.popup.take_wanted() {
                     Some(wanted) => self.take_proposal(&wanted),
-                    None if self.popup.found_nothing() => self.note("No matches"),
+                    None if self.popup.take_found_nothing() => self.note("No matches"),
                     None => {} // there is a choice
                 }
                 return used;
@@ -48,7 +48,7 @@ impl TerminalChat {
                     self.take_proposal(&selected);
                 }
             }
-            Key::Enter => match self.popup.taken_by_enter() {
+            Key::Enter => match self.popup.proposal_for_enter() {
                 Some(WordProposal::Own(command)) if !command.needs_arguments() => {
                     // A command that is whole is run: nothing is left to be typed.
                     self.take_proposal(&WordProposal::Own(command));
@@ -78,7 +78,9 @@ impl TerminalChat {
                 self.popup.typed_argument(text, cursor, proposals);
             }
             true => {
-                let question = self.popup.typed(self.editor.text(), self.editor.cursor());
+                let question = self
+                    .popup
+                    .update_text(self.editor.text(), self.editor.cursor());
                 self.ask_for_completions(question);
             }
             // Going through the history, or through the text, is no typing.
@@ -130,10 +132,10 @@ impl TerminalChat {
         result: Result<Vec<Completion>, ChatError>,
     ) {
         let question = match result {
-            Ok(completions) => self.popup.answered(query, completions),
+            Ok(completions) => self.popup.accept_answer(query, completions),
             Err(error) => {
-                let question = self.popup.failed();
-                if self.popup.found_nothing() {
+                let question = self.popup.note_failure();
+                if self.popup.take_found_nothing() {
                     self.note_error(&error.to_string());
                 }
                 question
@@ -142,7 +144,7 @@ impl TerminalChat {
         self.ask_for_completions(question);
         if let Some(wanted) = self.popup.take_wanted() {
             self.take_proposal(&wanted);
-        } else if self.popup.found_nothing() {
+        } else if self.popup.take_found_nothing() {
             self.note("No matches");
         }
     }

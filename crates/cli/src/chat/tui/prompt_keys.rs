@@ -13,7 +13,7 @@ use crate::chat::dialog::{self, PromptOutcome};
 use crate::chat::keys::Key;
 use crate::chat::prompt::{PromptAction, PromptField, PromptItem, PromptKey};
 
-/// What whoever sends several keys at once is told.
+/// The hint when several keys come at once.
 pub(super) const ALL_AT_ONCE: &str =
     "Press Enter by itself: these keys came all at once, as if pasted";
 
@@ -23,7 +23,7 @@ pub(super) struct UnreadQuestion {
     /// How long it is shown before a key can answer it.
     pause: Duration,
     drawn_at: Option<Instant>,
-    /// A key came too early, and whoever pressed it was told.
+    /// A key came too early, and the hint was shown.
     has_held_back: bool,
 }
 
@@ -269,7 +269,7 @@ impl TerminalChat {
     }
 
     /// The text that was put aside comes back, before what was typed since.
-    pub(super) fn bring_text_back(&mut self) {
+    pub(super) fn restore_stashed_text(&mut self) {
         let aside = std::mem::take(&mut self.stash);
         if aside.is_empty() {
             return; // nothing was put aside

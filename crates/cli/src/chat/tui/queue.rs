@@ -1,6 +1,6 @@
 //! The messages that wait for the agent: one is chosen to be edited, removed, or sent at the agent's next opportunity.
 
-use client::chat::{WaitingMessage, WaitsFor};
+use client::chat::{WaitReason, WaitingMessage};
 
 use super::overlay::{KeyUse, Overlay, OverlayLines};
 use super::{Flow, TerminalChat};
@@ -98,9 +98,9 @@ impl TerminalChat {
         let mut above: Vec<Line> = listed
             .map(|(index, message)| {
                 let what = match message.waits_for {
-                    WaitsFor::Steering => "steering",
-                    WaitsFor::Turn if self.chat.is_working() => "queued",
-                    WaitsFor::Turn => "paused",
+                    WaitReason::Steering => "steering",
+                    WaitReason::Turn if self.chat.is_working() => "queued",
+                    WaitReason::Turn => "paused",
                 };
                 let text = escape_line(&message.text);
                 match index == chosen {

@@ -47,7 +47,7 @@ impl ReadingState {
     }
 
     /// Notes how far the workers are.
-    pub(super) fn see_workers(&mut self, workers: Vec<WorkerSummary>) {
+    pub(super) fn update_workers(&mut self, workers: Vec<WorkerSummary>) {
         let now = Instant::now();
         self.workers
             .retain(|chat, _| workers.iter().any(|worker| worker.chat == *chat));
@@ -188,7 +188,7 @@ impl TerminalChat {
         }
         let view = self.reading.view(self.painter.page());
         match asked {
-            None => self.transcript.unfolded(&view),
+            None => self.transcript.unfold_last_call(&view),
             Some(asked) => {
                 let width = view.page.width;
                 let mut lines =

@@ -7,7 +7,7 @@ use super::entering::{EnteredLine, LineOrigin};
 use super::overlay::{KeyUse, Overlay, OverlayLines};
 use super::prompt_keys::ALL_AT_ONCE;
 use super::{Flow, TerminalChat};
-use crate::chat::command::Entered;
+use crate::chat::command::EnteredInput;
 use crate::chat::editor::EditorOutcome;
 use crate::chat::keys::Key;
 use crate::chat::line::Style;
@@ -59,18 +59,18 @@ impl RewritePrompt {
 impl TerminalChat {
     /// Enter on a message that is written anew: the text stays in the input line until it is decided.
     pub(super) async fn enter_rewritten(&mut self, text: &str) -> anyhow::Result<Flow> {
-        match Entered::parse(text) {
+        match EnteredInput::parse(text) {
             // A command of this client is no message: it replaces none.
-            Entered::Command(_) => {
+            EnteredInput::Command(_) => {
                 self.stop_rewriting();
                 self.remember(text);
                 return self.enter_line(EnteredLine::new(text)).await;
             }
-            Entered::Wrong(why) => {
+            EnteredInput::Wrong(why) => {
                 self.editor.set(text);
                 self.note_error(&why);
             }
-            Entered::Message | Entered::Other(_) => {
+            EnteredInput::Message | EnteredInput::Other(_) => {
                 self.editor.set(text);
                 match self.asked {
                     Some(_) => self.note("Answer the question above first; your text stays here"),

@@ -13,7 +13,7 @@ use crate::chat::editor::{Editor, EditorOutcome};
 use crate::chat::keys::Key;
 use crate::chat::line::{Line, Style};
 use crate::chat::menu::{Menu, MenuOutcome};
-use crate::chat::session_menu::{SessionChosen, Viewpoint, items};
+use crate::chat::session_menu::{SessionChosen, SessionMenuContext, items};
 use crate::clock::now;
 use crate::terminal::escape_line;
 
@@ -80,7 +80,7 @@ impl TerminalChat {
         let directory = std::env::current_dir().ok();
         let items = items(
             sessions,
-            &Viewpoint {
+            &SessionMenuContext {
                 current: self.chat.session(),
                 directory: directory.as_deref(),
                 home: home.as_deref(),

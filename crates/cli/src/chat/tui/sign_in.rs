@@ -1,4 +1,4 @@
-//! Signing in to an MCP server, on a terminal: the page to visit, and what became of it.
+//! Signing in to an MCP server, on a terminal: the page to visit, and the outcome.
 
 use std::sync::Arc;
 

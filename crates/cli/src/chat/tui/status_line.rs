@@ -26,7 +26,7 @@ const BRANCH_AGE: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(super) struct Status {
     usage: UsageReader,
-    workplace: Workplace,
+    workplace: WorkingDirectoryLabel,
     pub(super) attention: Attention,
     signal: Signal,
     /// The title that the window has from us.
@@ -35,7 +35,7 @@ pub(super) struct Status {
 
 /// Where the agent works.
 #[derive(Debug)]
-struct Workplace {
+struct WorkingDirectoryLabel {
     /// Whether its directories are those of this machine.
     is_local: bool,
     home: Option<PathBuf>,
@@ -47,7 +47,7 @@ impl Status {
     pub(super) fn new(signal: Signal, is_local: bool) -> Self {
         Self {
             usage: UsageReader::default(),
-            workplace: Workplace {
+            workplace: WorkingDirectoryLabel {
                 is_local,
                 home: std::env::var_os("HOME").map(PathBuf::from),
                 branch: None,
@@ -59,7 +59,7 @@ impl Status {
     }
 }
 
-impl Workplace {
+impl WorkingDirectoryLabel {
     fn branch(&mut self, directory: &Path) -> Option<String> {
         if !self.is_local {
             return None; // another machine's files are not ours
@@ -97,10 +97,10 @@ impl TerminalChat {
         let shortened = directory.as_deref().map(|path| shorten_home(path, home));
         StatusFacts {
             running: running_for(chat),
-            waiting_elsewhere: self.chat.waiting_elsewhere(),
+            waiting_elsewhere: self.chat.count_waiting_elsewhere(),
             model: self.model_fact(model),
             mode: self.chat.permission_mode().map(|mode| ModeFact {
-                gives_much: mode.gives_much(),
+                gives_much: mode.is_permissive(),
                 title: escape_line(&mode.title),
             }),
             directory: shortened.map(|path| escape_line(&path)),
@@ -187,25 +187,25 @@ impl TerminalChat {
         let situation = Situation {
             is_asking: self.asked.is_some(),
             is_working: self.chat.is_working(),
-            waiting_elsewhere: self.chat.waiting_elsewhere(),
+            waiting_elsewhere: self.chat.count_waiting_elsewhere(),
         };
-        let mut told = String::new();
+        let mut text = String::new();
         let session = self.chat.session_state();
         let title = window_title(
             session.as_ref().map_or("", |session| &session.title),
             situation,
         );
         if title != self.status.title {
-            told.push_str(&encode_title(&title));
+            text.push_str(&encode_title(&title));
             self.status.title = title;
         }
         let reason = self.status.attention.observe(situation, Instant::now());
         if let Some(reason) = reason {
-            told.push_str(&self.status.signal.encode(reason));
+            text.push_str(&self.status.signal.encode(reason));
         }
-        match told.is_empty() {
+        match text.is_empty() {
             true => Ok(()),
-            false => write(&told),
+            false => write(&text),
         }
     }
 }

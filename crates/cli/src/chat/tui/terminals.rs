@@ -130,7 +130,7 @@ fn parse(typed: &str, listed: &[TerminalEntry]) -> Result<TerminalsRequest, Stri
 
 #[cfg(test)]
 mod tests {
-    use client::terminals::HeldBy;
+    use client::terminals::TerminalOwner;
 
     use super::*;
 
@@ -141,7 +141,7 @@ mod tests {
             uri: uri(name),
             title: name.to_owned(),
             is_running: true,
-            held_by: HeldBy::Me,
+            held_by: TerminalOwner::Me,
         };
         let listed = [entry("a"), entry("b")];
         let parse = |typed: &str| parse(typed, &listed);

@@ -82,13 +82,13 @@ struct LastTurn {
     parts: usize,
     /// Bytes reported of the text part after them.
     text: Option<usize>,
-    phase: Phase,
+    phase: FollowerPhase,
     /// The turn as it was when its end was reported.
     ended: Option<Turn>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
+enum FollowerPhase {
     Running,
     Over,
 }
@@ -138,7 +138,7 @@ impl TurnFollower {
             let calls = self.calls;
             let last = self.begin_turn(&active.id, &active.message, &mut events);
             let parts = parts_from(active, last.parts);
-            last.follow_parts(&parts, Phase::Running, calls, &mut events);
+            last.follow_parts(&parts, FollowerPhase::Running, calls, &mut events);
         }
         events
     }
@@ -155,7 +155,7 @@ impl TurnFollower {
         match self.last.as_ref().filter(|last| last.id == turn.id) {
             None => self.known.contains(&turn.id),
             Some(last) => {
-                last.phase == Phase::Over
+                last.phase == FollowerPhase::Over
                     // One that failed may have been resumed and have ended since the last call.
                     && (last.ended.as_ref() == Some(turn) || part_count(turn) <= last.parts)
             }
@@ -196,8 +196,8 @@ impl TurnFollower {
         let last = self.last.take_if(|last| last.id == id);
         let last = match last {
             Some(mut last) => {
-                if last.phase == Phase::Over {
-                    last.phase = Phase::Running;
+                if last.phase == FollowerPhase::Over {
+                    last.phase = FollowerPhase::Running;
                     events.push(TurnEvent::Resumed);
                 }
                 last
@@ -212,7 +212,7 @@ impl TurnFollower {
                     id: id.to_owned(),
                     parts: 0,
                     text: None,
-                    phase: Phase::Running,
+                    phase: FollowerPhase::Running,
                     ended: None,
                 }
             }
@@ -231,8 +231,8 @@ impl TurnFollower {
             .skip(last.parts)
             .filter_map(Value::as_object)
             .collect();
-        last.follow_parts(&parts, Phase::Over, calls, events);
-        last.phase = Phase::Over;
+        last.follow_parts(&parts, FollowerPhase::Over, calls, events);
+        last.phase = FollowerPhase::Over;
         last.ended = Some(turn.clone());
         events.push(TurnEvent::Ended {
             turn_id: turn.id.clone(),
@@ -248,7 +248,7 @@ impl LastTurn {
     fn follow_parts(
         &mut self,
         parts: &[&Object],
-        phase: Phase,
+        phase: FollowerPhase,
         calls: UnfinishedCalls,
         events: &mut Vec<TurnEvent>,
     ) {
@@ -259,7 +259,7 @@ impl LastTurn {
                 Some("reasoning") => Some(AnswerTextKind::Reasoning),
                 _ => None,
             };
-            let is_finished = phase == Phase::Over
+            let is_finished = phase == FollowerPhase::Over
                 || match (kind, calls) {
                     (Some(_), _) => !is_last,
                     (None, UnfinishedCalls::PassBy) => true,

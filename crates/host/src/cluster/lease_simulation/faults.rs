@@ -52,7 +52,7 @@ impl SimFigures {
 }
 
 impl LeaseWorld {
-    pub(super) fn want_something(&mut self) {
+    pub(super) fn ask_for_space(&mut self) {
         self.turn += 1;
         let (pair, after) = match self.is_quiet() {
             true => (self.turn, 20), // everything is wanted everywhere
@@ -62,7 +62,7 @@ impl LeaseWorld {
         let index = usize::try_from(pair / SPACES as u64 % NODES as u64).unwrap_or(0);
         let start = self.places[index].start;
         self.at(0, SimEvent::Node(index, start, SimNodeEvent::Wanted(space)));
-        if !self.is_quiet() && self.happens(5) {
+        if !self.is_quiet() && self.draw_percent(5) {
             let here = self.places[index].node.as_ref().map(SimNode::here);
             if let Some(space) = here.and_then(|here| here.first().copied()) {
                 self.figures.unloads += 1;
@@ -75,7 +75,7 @@ impl LeaseWorld {
         self.at(after, SimEvent::Client);
     }
 
-    pub(super) fn go_wrong(&mut self) {
+    pub(super) fn inject_fault(&mut self) {
         let index = usize::try_from(self.below(NODES as u64)).unwrap_or(0);
         let left = FAULTS_MS.saturating_sub(self.now);
         match self.below(10) {
@@ -92,7 +92,7 @@ impl LeaseWorld {
                 self.figures.kills += 1;
                 self.kill(index);
                 // One may stay away for good; two are enough to go on.
-                if self.happens(10) && self.gone.is_none() {
+                if self.draw_percent(10) && self.gone.is_none() {
                     self.gone = Some(index);
                 } else if self.gone != Some(index) {
                     let after = self.below(12_000).min(left);
@@ -101,7 +101,7 @@ impl LeaseWorld {
             }
             7..=8 => {
                 self.figures.table_restarts += 1;
-                let long = if self.happens(30) { 9_000 } else { 1_500 };
+                let long = if self.draw_percent(30) { 9_000 } else { 1_500 };
                 let down = self.below(long).min(left);
                 self.table_down_until = self.now + down;
                 self.at(down, SimEvent::TableUp);
@@ -111,7 +111,7 @@ impl LeaseWorld {
                 // Another primary, with another clock; it is not told backwards so far that nobody is ever judged again.
                 self.figures.clock_jumps += 1;
                 self.jumped_at = Some(self.now);
-                match self.happens(50) {
+                match self.draw_percent(50) {
                     true => self.skew += self.below(8_000),
                     false => {
                         self.skew -= self.below(2_000);

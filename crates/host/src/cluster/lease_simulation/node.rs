@@ -54,7 +54,7 @@ pub(super) enum SimAnswer {
 
 /// What a node wants done.
 #[derive(Debug)]
-pub(super) enum SimWish {
+pub(super) enum SimRequest {
     Send(SimStatement),
     /// A batch is committed; it is said a moment later.
     Speak {
@@ -112,39 +112,39 @@ impl SimNode {
         }
     }
 
-    pub(super) fn handle(&mut self, input: NodeInput, now: BootInstant) -> Vec<SimWish> {
+    pub(super) fn handle(&mut self, input: NodeInput, now: BootInstant) -> Vec<SimRequest> {
         let mut wishes = Vec::new();
         for command in self.machine.handle(input, now) {
             match command {
                 NodeCommand::Ask(ask) => {
-                    wishes.push(SimWish::Send(SimStatement::Lease { ask, sent: now }));
+                    wishes.push(SimRequest::Send(SimStatement::Lease { ask, sent: now }));
                 }
                 NodeCommand::Load(space, lease) => wishes.push(self.load(space, lease)),
                 NodeCommand::Unload(space) => self.unload(space, &mut wishes),
                 NodeCommand::Drop(space) => {
                     self.spaces.remove(&space);
-                    wishes.push(SimWish::End { space });
+                    wishes.push(SimRequest::End { space });
                 }
-                NodeCommand::Tell(space, finding) => wishes.push(SimWish::Told(space, finding)),
+                NodeCommand::Tell(space, finding) => wishes.push(SimRequest::Told(space, finding)),
                 NodeCommand::Stand => {}
             }
         }
         wishes
     }
 
-    fn load(&mut self, space: SpaceId, lease: TakenLease) -> SimWish {
+    fn load(&mut self, space: SpaceId, lease: TakenLease) -> SimRequest {
         self.holds += 1;
         let hold = self.holds;
         let held = SimSpace {
             hold,
-            lease: SpaceLease::taken(lease.epoch, lease.batch),
+            lease: SpaceLease::from_row(lease.epoch, lease.batch),
             is_here: false,
             is_ending: false,
             seq: 0,
             open: None,
         };
         self.spaces.insert(space, held);
-        SimWish::Send(SimStatement::Boot { space, hold })
+        SimRequest::Send(SimStatement::Boot { space, hold })
     }
 
     fn space(&mut self, space: SpaceId, hold: u64) -> Option<&mut SimSpace> {
@@ -164,7 +164,7 @@ impl SimNode {
         here.map(|(space, _)| *space).collect()
     }
 
-    fn unload(&mut self, space: SpaceId, wishes: &mut Vec<SimWish>) {
+    fn unload(&mut self, space: SpaceId, wishes: &mut Vec<SimRequest>) {
         let Some(held) = self.spaces.get_mut(&space) else {
             return; // it was lost in this moment, and its end is on its way
         };
@@ -174,23 +174,25 @@ impl SimNode {
         }
     }
 
-    fn close(&mut self, space: SpaceId, wishes: &mut Vec<SimWish>) {
+    fn close(&mut self, space: SpaceId, wishes: &mut Vec<SimRequest>) {
         let Some(held) = self.spaces.get_mut(&space) else {
             return; // as above
         };
         held.is_ending = true;
         let hold = held.hold;
         match held.lease.close() {
-            Some(epoch) => {
-                wishes.push(SimWish::Send(SimStatement::GiveBack { space, hold, epoch }))
-            }
+            Some(epoch) => wishes.push(SimRequest::Send(SimStatement::GiveBack {
+                space,
+                hold,
+                epoch,
+            })),
             None => self.lose(space, wishes),
         }
     }
 
-    fn lose(&mut self, space: SpaceId, wishes: &mut Vec<SimWish>) {
+    fn lose(&mut self, space: SpaceId, wishes: &mut Vec<SimRequest>) {
         self.spaces.remove(&space);
-        wishes.push(SimWish::End { space });
+        wishes.push(SimRequest::End { space });
     }
 
     /// The kernel has something to write, unless something else is under way.
@@ -199,7 +201,7 @@ impl SimNode {
         (space, hold): (SpaceId, u64),
         value: u64,
         now: BootInstant,
-    ) -> Vec<SimWish> {
+    ) -> Vec<SimRequest> {
         let mut wishes = Vec::new();
         if let Some(held) = self
             .space(space, hold)
@@ -214,7 +216,7 @@ impl SimNode {
     }
 
     /// As `PostgresJournal` does: what was left open first, then the batch.
-    fn go_on(&mut self, space: SpaceId, now: BootInstant, wishes: &mut Vec<SimWish>) {
+    fn go_on(&mut self, space: SpaceId, now: BootInstant, wishes: &mut Vec<SimRequest>) {
         let Some(held) = self.spaces.get_mut(&space) else {
             return; // it was lost in this moment
         };
@@ -230,7 +232,11 @@ impl SimNode {
                     seq: open.seq,
                     value: open.value,
                 };
-                wishes.push(SimWish::Send(SimStatement::Append { space, hold, batch }));
+                wishes.push(SimRequest::Send(SimStatement::Append {
+                    space,
+                    hold,
+                    batch,
+                }));
             }
             LeaseStep::Renew(_) if now.0 > open.since.0 + PATIENCE_MS => {
                 // The sender is told that it failed, and takes it back.
@@ -238,7 +244,7 @@ impl SimNode {
                 held.open = None;
                 match held.is_ending {
                     true => self.close(space, wishes),
-                    false => wishes.push(SimWish::Write {
+                    false => wishes.push(SimRequest::Write {
                         space,
                         hold,
                         after_ms: 500,
@@ -247,7 +253,7 @@ impl SimNode {
             }
             LeaseStep::Renew(epochs) => {
                 held.lease.begin_renewal();
-                wishes.push(SimWish::Send(SimStatement::Renew {
+                wishes.push(SimRequest::Send(SimStatement::Renew {
                     space,
                     hold,
                     epochs,
@@ -262,7 +268,7 @@ impl SimNode {
         statement: SimStatement,
         answer: SimAnswer,
         now: BootInstant,
-    ) -> Vec<SimWish> {
+    ) -> Vec<SimRequest> {
         let mut wishes = Vec::new();
         match (statement, answer) {
             (SimStatement::Lease { ask, sent }, answer) => {
@@ -275,7 +281,7 @@ impl SimNode {
             (SimStatement::Boot { space, hold }, SimAnswer::Boot(Some(seq))) => {
                 if let Some(held) = self.space(space, hold) {
                     (held.is_here, held.seq) = (true, seq);
-                    wishes.push(SimWish::Write {
+                    wishes.push(SimRequest::Write {
                         space,
                         hold,
                         after_ms: 20,
@@ -309,14 +315,14 @@ impl SimNode {
         (space, hold, batch): (SpaceId, u64, SentBatch),
         answer: &SimAnswer,
         now: BootInstant,
-        wishes: &mut Vec<SimWish>,
+        wishes: &mut Vec<SimRequest>,
     ) {
         let Some(held) = self.space(space, hold) else {
             return; // the space was dropped meanwhile
         };
         match answer {
             SimAnswer::Append(true) => {
-                held.lease.written();
+                held.lease.note_written();
                 self.committed(space, (batch.seq, batch.value), wishes);
             }
             SimAnswer::Append(false) => {
@@ -335,7 +341,7 @@ impl SimNode {
         (space, hold): (SpaceId, u64),
         answer: &SimAnswer,
         now: BootInstant,
-        wishes: &mut Vec<SimWish>,
+        wishes: &mut Vec<SimRequest>,
     ) {
         let Some(held) = self.space(space, hold) else {
             return; // the space was dropped meanwhile
@@ -346,14 +352,19 @@ impl SimNode {
         let Some(open) = held.open else {
             return; // its sender was told that it failed, and the next one asks
         };
-        match held.lease.renewed(*row) {
+        match held.lease.apply_renewal(*row) {
             RenewedLease::Written => self.committed(space, (open.seq, open.value), wishes),
             RenewedLease::NotWritten => self.go_on(space, now, wishes),
             RenewedLease::Lost => self.lose(space, wishes),
         }
     }
 
-    fn committed(&mut self, space: SpaceId, (seq, value): (u64, u64), wishes: &mut Vec<SimWish>) {
+    fn committed(
+        &mut self,
+        space: SpaceId,
+        (seq, value): (u64, u64),
+        wishes: &mut Vec<SimRequest>,
+    ) {
         let Some(held) = self.spaces.get_mut(&space) else {
             return; // it was dropped meanwhile
         };
@@ -362,7 +373,7 @@ impl SimNode {
         let hold = held.hold;
         match held.is_ending {
             true => self.close(space, wishes),
-            false => wishes.push(SimWish::Speak {
+            false => wishes.push(SimRequest::Speak {
                 space,
                 hold,
                 seq,

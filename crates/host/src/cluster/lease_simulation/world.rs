@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::PlantedBug;
 use super::faults::SimFigures;
-use super::node::{SimAnswer, SimNode, SimStatement, SimWish};
+use super::node::{SimAnswer, SimNode, SimRequest, SimStatement};
 use super::table::TableModel;
 use crate::cluster::lease_table::{BootInstant, NodeId, SpaceId};
 use crate::cluster::node_machine::{
@@ -52,7 +52,7 @@ pub(super) enum SimNodeEvent {
     Speak(SpaceId, u64, u64, u64),
 }
 
-pub(super) struct SimPlace {
+pub(super) struct SimMachine {
     /// Counts the processes that ran here.
     pub(super) start: u64,
     pub(super) node: Option<SimNode>,
@@ -72,7 +72,7 @@ pub(super) struct LeaseWorld {
     pub(super) now: u64,
     sent: u64,
     events: BTreeMap<(u64, u64), SimEvent>,
-    pub(super) places: Vec<SimPlace>,
+    pub(super) places: Vec<SimMachine>,
     pub(super) table: TableModel,
     pub(super) table_down_until: u64,
     /// What the database's clock is ahead.
@@ -111,7 +111,7 @@ impl LeaseWorld {
         };
         for index in 0..NODES {
             let clock = world.below(1_000_000);
-            world.places.push(SimPlace {
+            world.places.push(SimMachine {
                 start: 0,
                 node: None,
                 clock,
@@ -140,7 +140,7 @@ impl LeaseWorld {
         self.next() % bound.max(1)
     }
 
-    pub(super) fn happens(&mut self, percent: u64) -> bool {
+    pub(super) fn draw_percent(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
 
@@ -178,8 +178,8 @@ impl LeaseWorld {
                     is_answered,
                 } => self.arrive((node, start, id), statement, is_answered)?,
                 SimEvent::Start(index) => self.register(index),
-                SimEvent::Fault => self.go_wrong(),
-                SimEvent::Client => self.want_something(),
+                SimEvent::Fault => self.inject_fault(),
+                SimEvent::Client => self.ask_for_space(),
                 SimEvent::TableUp => {}
             }
         }
@@ -244,10 +244,11 @@ impl LeaseWorld {
             SimNodeEvent::Write(space, hold) => {
                 let mut wishes = node.write((space, hold), value, now);
                 if bug == PlantedBug::SpeakUncommitted
-                    && let Some(SimWish::Send(SimStatement::Append { batch, .. })) = wishes.first()
+                    && let Some(SimRequest::Send(SimStatement::Append { batch, .. })) =
+                        wishes.first()
                 {
                     let (seq, value) = (batch.seq, batch.value);
-                    wishes.push(SimWish::Speak {
+                    wishes.push(SimRequest::Speak {
                         space,
                         hold,
                         seq,
@@ -319,12 +320,12 @@ impl LeaseWorld {
         }
     }
 
-    fn grant(&mut self, index: usize, start: u64, wishes: Vec<SimWish>) -> Result<(), String> {
+    fn grant(&mut self, index: usize, start: u64, wishes: Vec<SimRequest>) -> Result<(), String> {
         for wish in wishes {
             let id = self.places[index].node.as_ref().map_or(0, |node| node.id);
             match wish {
-                SimWish::Send(statement) => self.send(index, id, statement),
-                SimWish::Speak {
+                SimRequest::Send(statement) => self.send(index, id, statement),
+                SimRequest::Speak {
                     space,
                     hold,
                     seq,
@@ -334,7 +335,7 @@ impl LeaseWorld {
                     let speak = SimNodeEvent::Speak(space, hold, seq, value);
                     self.at(after, SimEvent::Node(index, start, speak));
                 }
-                SimWish::Write {
+                SimRequest::Write {
                     space,
                     hold,
                     after_ms,
@@ -345,7 +346,7 @@ impl LeaseWorld {
                         SimEvent::Node(index, start, SimNodeEvent::Write(space, hold)),
                     );
                 }
-                SimWish::End { space } => {
+                SimRequest::End { space } => {
                     let after = self.below(50);
                     self.at(
                         after,
@@ -353,7 +354,7 @@ impl LeaseWorld {
                     );
                 }
                 // A client that is let in reads at once.
-                SimWish::Told(space, SpaceFinding::Here) => {
+                SimRequest::Told(space, SpaceFinding::Here) => {
                     let now = self.clock(index);
                     let node = self.places[index].node.as_ref();
                     if node
@@ -362,7 +363,7 @@ impl LeaseWorld {
                         self.check_speech(index, space)?;
                     }
                 }
-                SimWish::Told(..) => {}
+                SimRequest::Told(..) => {}
             }
         }
         Ok(())
@@ -424,9 +425,9 @@ impl LeaseWorld {
             true => (false, false, false),
             // The last late packet comes before it is quiet.
             false => (
-                self.happens(2),
-                self.happens(2) && self.now + LATE_MS < FAULTS_MS,
-                self.happens(2),
+                self.draw_percent(2),
+                self.draw_percent(2) && self.now + LATE_MS < FAULTS_MS,
+                self.draw_percent(2),
             ),
         };
         if is_lost || is_late || is_unheard {

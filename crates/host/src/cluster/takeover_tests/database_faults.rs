@@ -10,7 +10,7 @@ use super::support::{
     TestCluster, ask, connect, create_session, has_session, hear, open_chat, poll, run_turn, send,
     serve_handle, session, wait_until_here,
 };
-use crate::cluster::{SpacePlace, SpaceUnavailable};
+use crate::cluster::{SpaceLocation, SpaceUnavailable};
 
 /// The network between one node and the database carries nothing any more, and nobody says so.
 #[tokio::test(flavor = "multi_thread")]
@@ -50,7 +50,7 @@ async fn a_node_that_alone_cannot_reach_the_database_falls_silent_and_another_ta
     proxy.open();
     poll(
         "the node knows who has it",
-        async || matches!(a.space("team").await, Ok(SpacePlace::At(owner)) if owner.id == b.id()),
+        async || matches!(a.space("team").await, Ok(SpaceLocation::At(owner)) if owner.id == b.id()),
     )
     .await;
     assert!(has_session(&mut socket, 1).await && has_session(&mut socket, 3).await);
@@ -220,7 +220,10 @@ async fn on_a_full_disk_of_the_database_changes_are_refused_and_reading_goes_on(
     assert!(!has_session(&mut socket, number).await);
     let ping = json!({"channel": "ahp-root://"});
     assert!(ask(&mut socket, 900, "ping", ping).await.unwrap()["error"].is_null());
-    assert!(matches!(node.space("team").await, Ok(SpacePlace::Here(_))));
+    assert!(matches!(
+        node.space("team").await,
+        Ok(SpaceLocation::Here(_))
+    ));
     cluster.run("DROP TABLE public.filler");
     poll("changes are taken again", async || {
         number += 1;

@@ -8,7 +8,7 @@ use super::support::{
     wait_until_here,
 };
 use crate::accounts::AccountAdmin;
-use crate::cluster::{ClusterAdmin, ClusterNode, SpacePlace};
+use crate::cluster::{ClusterAdmin, ClusterNode, SpaceLocation};
 use crate::journal::MoveOrder;
 
 /// A lease that a node holds without serving its space: its last answer was lost, or the space failed.
@@ -102,7 +102,7 @@ async fn a_space_that_failed_while_it_was_to_move_goes_where_it_was_ordered_to()
     assert_eq!(cluster.holder("team"), Some(a.id()));
     let orders = [&a, &b].map(|node| tokio::spawn(Arc::clone(node).follow_orders(|| {})));
     poll("it is where it was ordered to", async || {
-        matches!(b.space("team").await, Ok(SpacePlace::Here(_)))
+        matches!(b.space("team").await, Ok(SpaceLocation::Here(_)))
     })
     .await;
     assert_eq!(cluster.holder("team"), Some(b.id()));

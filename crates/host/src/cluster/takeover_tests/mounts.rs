@@ -7,7 +7,7 @@ use super::support::{
     TestCluster, config, connect, create_session, has_session, join, open_chat, poll, run_turn,
     serve_handle, wait_until_here,
 };
-use crate::cluster::{ClusterAdmin, ClusterAdminError, ClusterNode, SpacePlace};
+use crate::cluster::{ClusterAdmin, ClusterAdminError, ClusterNode, SpaceLocation};
 use crate::config::Config;
 use crate::journal::PostgresNode;
 use crate::mounts::MountEntry;
@@ -21,7 +21,7 @@ fn offer(label: &str, path: &Path) -> impl FnOnce(&mut Config) + use<> {
 }
 
 async fn is_at(node: &ClusterNode, space: &str, owner: &ClusterNode) -> bool {
-    matches!(node.space(space).await, Ok(SpacePlace::At(at)) if at.id == owner.id())
+    matches!(node.space(space).await, Ok(SpaceLocation::At(at)) if at.id == owner.id())
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -18,7 +18,7 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 use tokio_util::sync::CancellationToken;
 
 use crate::accounts::{AccountAdmin, NewToken};
-use crate::cluster::{ClusterNode, SpacePlace};
+use crate::cluster::{ClusterNode, SpaceLocation};
 use crate::config::{Config, JournalChoice};
 use crate::journal::postgres::test_server::{TestServer, query_sql, run_sql};
 use crate::journal::{PostgresNode, PostgresSettings};
@@ -227,7 +227,7 @@ pub(super) async fn poll(what: &str, mut is_so: impl AsyncFnMut() -> bool) -> Du
 pub(super) async fn wait_until_here(node: &ClusterNode, space: &str) -> (SpaceHandle, Duration) {
     let mut handle = None;
     let took = poll("the space is here", async || {
-        if let Ok(SpacePlace::Here(here)) = node.space(space).await {
+        if let Ok(SpaceLocation::Here(here)) = node.space(space).await {
             handle = Some(here);
         }
         handle.is_some()

@@ -22,7 +22,7 @@ const TOOL: &str = "restore_files";
 
 /// What was done.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Restored {
+pub(super) struct RestoreResult {
     pub files: Vec<PlannedFile>,
     /// Why others were not restored.
     pub problems: Vec<String>,
@@ -43,7 +43,7 @@ pub(super) async fn restore(
     plan: RestorePlan,
     files: &Files,
     events: &dyn EventSink,
-) -> Result<Restored, RestoreStop> {
+) -> Result<RestoreResult, RestoreStop> {
     let mut problems = plan.problems;
     let (prepared, failed) = prepare(plan.files, files).await?;
     problems.extend(failed);
@@ -57,7 +57,7 @@ pub(super) async fn restore(
     }
     let blocks = done.iter().map(|prepared| prepared.block.clone());
     let blocks = blocks.collect();
-    let restored = Restored {
+    let restored = RestoreResult {
         files: done.into_iter().map(|prepared| prepared.file).collect(),
         problems,
     };
@@ -245,7 +245,7 @@ async fn record(prepared: &[PreparedFile], events: &dyn EventSink) -> Result<(),
 
 async fn complete_call(
     command: RestoreCommand,
-    restored: &Restored,
+    restored: &RestoreResult,
     blocks: Vec<Value>,
     events: &dyn EventSink,
 ) -> Result<(), RestoreStop> {

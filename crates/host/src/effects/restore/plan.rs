@@ -63,20 +63,20 @@ pub(super) struct PlannedFile {
     pub stats: DiffStats,
 }
 
-/// What becomes of a file.
+/// What restoring does to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum RestoreAction {
     Restored,
     Removed,
     Recreated,
 }
 
 impl PlannedFile {
-    pub(super) fn fate(&self) -> Fate {
+    pub(super) fn fate(&self) -> RestoreAction {
         match (self.seen, self.wanted) {
-            (_, None) => Fate::Removed,
-            (None, Some(_)) => Fate::Recreated,
-            (Some(_), Some(_)) => Fate::Restored,
+            (_, None) => RestoreAction::Removed,
+            (None, Some(_)) => RestoreAction::Recreated,
+            (Some(_), Some(_)) => RestoreAction::Restored,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What people read about files that are restored, and what the model is told of it afterwards.
+//! Texts about restored files: for people, and for the model afterwards.
 //!
 //! Promises: bounded; a path cannot pretend to be anything but a path. What somebody else changed is named first, and is only
 //! overwritten by an answer to a question that names every file.
@@ -6,8 +6,8 @@
 use workspace::DiffStats;
 
 use super::RestoreDecision;
-use super::apply::Restored;
-use super::plan::{Fate, PlannedFile, RestorePlan};
+use super::apply::RestoreResult;
+use super::plan::{PlannedFile, RestoreAction, RestorePlan};
 use super::turns::{FileTurn, RestoreCommand};
 
 /// Files that are named one by one.
@@ -44,7 +44,7 @@ pub(super) fn nothing_to_do(command: RestoreCommand) -> Option<&'static str> {
 
 /// What is said if none of the files can be restored.
 pub(super) fn impossible(plan: &RestorePlan) -> String {
-    let restored = Restored {
+    let restored = RestoreResult {
         files: Vec::new(),
         problems: plan.problems.clone(),
     };
@@ -83,9 +83,9 @@ pub(super) fn list(command: RestoreCommand, target: &FileTurn, plan: &RestorePla
     let lines = foreign.into_iter().chain(own).map(|file| {
         let (path, change) = (code(&file.path), counts(file.stats));
         let fate = match file.fate() {
-            Fate::Restored => "will be restored",
-            Fate::Removed => "will be removed",
-            Fate::Recreated => "will be re-created",
+            RestoreAction::Restored => "will be restored",
+            RestoreAction::Removed => "will be removed",
+            RestoreAction::Recreated => "will be re-created",
         };
         match file.is_foreign {
             false => format!("{path} {fate} ({change})"),
@@ -145,7 +145,7 @@ pub(super) fn invocation(count: usize) -> String {
 }
 
 /// What the call did.
-pub(super) fn summary(command: RestoreCommand, restored: &Restored) -> String {
+pub(super) fn summary(command: RestoreCommand, restored: &RestoreResult) -> String {
     let count = files(restored.files.len());
     match command {
         RestoreCommand::Undo => format!("Undid the changes of {count}"),
@@ -154,8 +154,12 @@ pub(super) fn summary(command: RestoreCommand, restored: &Restored) -> String {
     }
 }
 
-/// What the user and, with the next message, the model are told.
-pub(super) fn report(command: RestoreCommand, target: &FileTurn, restored: &Restored) -> String {
+/// The report for the user and, with the next message, for the model.
+pub(super) fn report(
+    command: RestoreCommand,
+    target: &FileTurn,
+    restored: &RestoreResult,
+) -> String {
     let name = name_of(target);
     let mut text = match (command, restored.files.is_empty()) {
         (_, true) => "No file was restored.".to_owned(),
@@ -177,12 +181,12 @@ pub(super) fn report(command: RestoreCommand, target: &FileTurn, restored: &Rest
     text
 }
 
-fn result_lines(restored: &Restored) -> Vec<String> {
+fn result_lines(restored: &RestoreResult) -> Vec<String> {
     let done = restored.files.iter().map(|file: &PlannedFile| {
         let fate = match file.fate() {
-            Fate::Restored => "restored",
-            Fate::Removed => "removed",
-            Fate::Recreated => "re-created",
+            RestoreAction::Restored => "restored",
+            RestoreAction::Removed => "removed",
+            RestoreAction::Recreated => "re-created",
         };
         format!("{} {fate} ({})", code(&file.path), counts(file.stats))
     });
@@ -215,7 +219,7 @@ fn counts(DiffStats { added, removed }: DiffStats) -> String {
     format!("+{added} -{removed}")
 }
 
-/// A turn by the beginning of its message; of a command no model hears (G-74).
+/// Names a turn by the beginning of its message. A restoration is a command, which no model gets (G-74).
 fn name_of(turn: &FileTurn) -> String {
     match (&turn.restores, turn.name.as_str()) {
         (Some(_), _) => "the last restoration".to_owned(),
@@ -340,7 +344,7 @@ mod tests {
         );
         let own = plan.clone().without_foreign_changes();
         assert_eq!(labels(&own)[0], "Restore 3 files");
-        let restored = Restored {
+        let restored = RestoreResult {
             files: own.files,
             problems: own.problems,
         };

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use kernel::{Answer, ChannelId, FileChangesRecord, Query, Record};
 
-use super::{Book, chat, dispose, fork, session, sweep, turn};
+use super::{JournalUnderTest, chat, dispose, fork, session, sweep, turn};
 
 fn changes(channel: u64, turn_id: &str, json: &'static str) -> Record {
     Record::FileChanges(FileChangesRecord {
@@ -13,7 +13,7 @@ fn changes(channel: u64, turn_id: &str, json: &'static str) -> Record {
     })
 }
 
-fn found(book: &mut Book, channel: u64, turns: &[&str]) -> Vec<(String, Bytes)> {
+fn found(book: &mut JournalUnderTest, channel: u64, turns: &[&str]) -> Vec<(String, Bytes)> {
     let query = Query::FileChanges {
         channel: ChannelId(channel),
         turn_ids: turns.iter().map(|id| (*id).to_owned()).collect(),
@@ -27,7 +27,7 @@ fn found(book: &mut Book, channel: u64, turns: &[&str]) -> Vec<(String, Bytes)> 
     }
 }
 
-pub(super) fn changes_are_read_by_turn_and_replaced(book: &mut Book) {
+pub(super) fn changes_are_read_by_turn_and_replaced(book: &mut JournalUnderTest) {
     book.write([session(1, "s"), chat(2, "c")]);
     book.write([changes(2, "t0", "old"), changes(1, "", "all")]);
     book.write([changes(2, "t0", "new"), changes(2, "t1", "b")]);
@@ -40,7 +40,9 @@ pub(super) fn changes_are_read_by_turn_and_replaced(book: &mut Book) {
     assert_eq!(found(book, 1, &[""]), [row("", "all")]);
 }
 
-pub(super) fn a_fork_has_the_changes_of_its_turns_for_as_long_as_it_shows_them(book: &mut Book) {
+pub(super) fn a_fork_has_the_changes_of_its_turns_for_as_long_as_it_shows_them(
+    book: &mut JournalUnderTest,
+) {
     book.write([session(1, "s"), chat(2, "c"), chat(3, "f")]);
     book.write([turn(2, 0, "t0"), changes(2, "t0", "a")]);
     book.write([fork(3, 2, 0, 5)]);

@@ -4,7 +4,7 @@ use kernel::{Answer, ClientRecord, FloorRecord, Query, Record, Seq};
 use serde_json::json;
 use wire::Timestamp;
 
-use super::{Book, uri};
+use super::{JournalUnderTest, uri};
 
 fn client(id: &str, last_seen_ms: i64) -> ClientRecord {
     ClientRecord {
@@ -35,7 +35,7 @@ fn put(id: &str, floor: &FloorRecord) -> Record {
     }
 }
 
-fn find(book: &mut Book, id: &str) -> Option<(ClientRecord, Vec<FloorRecord>)> {
+fn find(book: &mut JournalUnderTest, id: &str) -> Option<(ClientRecord, Vec<FloorRecord>)> {
     match book.ask(Query::Client {
         client_id: id.to_owned(),
     }) {
@@ -53,7 +53,7 @@ fn sweep(clients_before: i64, clients_max: u32) -> Record {
     }
 }
 
-pub(super) fn clients_and_floors_round_trip(book: &mut Book) {
+pub(super) fn clients_and_floors_round_trip(book: &mut JournalUnderTest) {
     let full = ClientRecord {
         capabilities: Some(json!({"x": [1, null], "a": {}})),
         locale: Some("de-CH".to_owned()),
@@ -90,7 +90,7 @@ pub(super) fn clients_and_floors_round_trip(book: &mut Book) {
     assert_eq!(find(book, "ann"), Some((full, vec![served])));
 }
 
-pub(super) fn a_client_that_is_gone_takes_its_floors_along(book: &mut Book) {
+pub(super) fn a_client_that_is_gone_takes_its_floors_along(book: &mut JournalUnderTest) {
     book.write([Record::Client(client("ann", 1)), put("ann", &floor("a", 3))]);
     book.write([Record::ClientGone {
         client_id: "ann".to_owned(),
@@ -101,7 +101,7 @@ pub(super) fn a_client_that_is_gone_takes_its_floors_along(book: &mut Book) {
     assert_eq!(find(book, "ann"), Some((client("ann", 2), vec![])));
 }
 
-pub(super) fn clients_are_evicted_by_age(book: &mut Book) {
+pub(super) fn clients_are_evicted_by_age(book: &mut JournalUnderTest) {
     book.write((0..4).map(|n| Record::Client(client(&format!("c{n}"), n * 10))));
     book.write([put("c1", &floor("a", 1)), sweep(20, 100)]);
     let found = [0, 1, 2, 3].map(|n| find(book, &format!("c{n}")).is_some());
@@ -110,7 +110,7 @@ pub(super) fn clients_are_evicted_by_age(book: &mut Book) {
     assert_eq!(find(book, "c1"), Some((client("c1", 50), vec![])));
 }
 
-pub(super) fn clients_over_the_maximum_go_oldest_first(book: &mut Book) {
+pub(super) fn clients_over_the_maximum_go_oldest_first(book: &mut JournalUnderTest) {
     book.write((0..5).map(|n| Record::Client(client(&format!("c{n}"), 100 - n * 10))));
     book.write([sweep(0, 2)]);
     book.reopen();

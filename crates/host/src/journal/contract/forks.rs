@@ -1,17 +1,17 @@
 //! Forks: a chat that sees the turns of another.
 
-use kernel::FoundTurn;
+use kernel::TurnPosition;
 
-use super::{Book, chat, dispose, fork, hide, numbers, sweep, turn};
+use super::{JournalUnderTest, chat, dispose, fork, hide, numbers, sweep, turn};
 
 /// Chat 1 with turns a0 to a4, and its fork 2 through a2 with a turn b3 of its own.
-fn forked(book: &mut Book) {
+fn forked(book: &mut JournalUnderTest) {
     book.write([chat(1, "a")]);
     book.write((0..5).map(|n| turn(1, n, &format!("a{n}"))));
     book.write([chat(2, "b"), fork(2, 1, 2, 10), turn(2, 3, "b3")]);
 }
 
-pub(super) fn a_fork_copies_nothing_and_goes_on_from_its_last_turn(book: &mut Book) {
+pub(super) fn a_fork_copies_nothing_and_goes_on_from_its_last_turn(book: &mut JournalUnderTest) {
     book.write([chat(1, "a")]);
     book.write((0..5).map(|n| turn(1, n, &format!("a{n}"))));
     book.write([chat(2, "b"), fork(2, 1, 2, 10)]);
@@ -23,7 +23,7 @@ pub(super) fn a_fork_copies_nothing_and_goes_on_from_its_last_turn(book: &mut Bo
     assert_eq!(book.channel("b").next_n, 4);
     assert_eq!(
         book.find_turn(2, "a1"),
-        Some(FoundTurn {
+        Some(TurnPosition {
             n: 1,
             visible: true
         })
@@ -39,7 +39,9 @@ pub(super) fn a_fork_copies_nothing_and_goes_on_from_its_last_turn(book: &mut Bo
     assert_eq!((numbers(&page), page.older), (vec![3], true));
 }
 
-pub(super) fn a_fork_survives_truncate_dispose_and_sweep_of_its_source(book: &mut Book) {
+pub(super) fn a_fork_survives_truncate_dispose_and_sweep_of_its_source(
+    book: &mut JournalUnderTest,
+) {
     forked(book);
     let all = ["a0", "a1", "a2", "b3"];
     book.write([hide(1, 1, 20)]);
@@ -47,7 +49,7 @@ pub(super) fn a_fork_survives_truncate_dispose_and_sweep_of_its_source(book: &mu
     assert_eq!(book.turns(2), all);
     assert_eq!(
         book.find_turn(2, "a2"),
-        Some(FoundTurn {
+        Some(TurnPosition {
             n: 2,
             visible: true
         })
@@ -61,7 +63,7 @@ pub(super) fn a_fork_survives_truncate_dispose_and_sweep_of_its_source(book: &mu
     assert_eq!(book.channel("b").next_n, 4);
 }
 
-pub(super) fn a_fork_of_a_fork_sees_both(book: &mut Book) {
+pub(super) fn a_fork_of_a_fork_sees_both(book: &mut JournalUnderTest) {
     forked(book);
     book.write([turn(2, 4, "b4"), turn(2, 5, "b5")]);
     book.write([chat(3, "c"), fork(3, 2, 4, 30), turn(3, 5, "c5")]);
@@ -79,7 +81,7 @@ pub(super) fn a_fork_of_a_fork_sees_both(book: &mut Book) {
     assert_eq!((numbers(&page), page.older), (vec![2, 3, 4], true));
 }
 
-pub(super) fn a_fork_within_a_fork_s_inherited_turns_sees_only_those(book: &mut Book) {
+pub(super) fn a_fork_within_a_fork_s_inherited_turns_sees_only_those(book: &mut JournalUnderTest) {
     forked(book);
     book.write([chat(3, "c"), fork(3, 2, 1, 30)]);
     assert_eq!(book.turns(3), ["a0", "a1"]);
@@ -88,7 +90,7 @@ pub(super) fn a_fork_within_a_fork_s_inherited_turns_sees_only_those(book: &mut 
     assert_eq!(book.turns(3), ["a0", "a1", "c2"]);
 }
 
-pub(super) fn truncating_a_fork_leaves_its_source_alone(book: &mut Book) {
+pub(super) fn truncating_a_fork_leaves_its_source_alone(book: &mut JournalUnderTest) {
     forked(book);
     book.write([hide(2, 1, 20)]);
     book.reopen();
@@ -101,7 +103,7 @@ pub(super) fn truncating_a_fork_leaves_its_source_alone(book: &mut Book) {
     );
     assert_eq!(
         book.find_turn(2, "a2"),
-        Some(FoundTurn {
+        Some(TurnPosition {
             n: 2,
             visible: false
         })
@@ -117,7 +119,7 @@ pub(super) fn truncating_a_fork_leaves_its_source_alone(book: &mut Book) {
     assert_eq!(book.turns(3), ["a0", "b4", "c5"]);
 }
 
-pub(super) fn what_was_hidden_before_the_fork_never_belonged_to_it(book: &mut Book) {
+pub(super) fn what_was_hidden_before_the_fork_never_belonged_to_it(book: &mut JournalUnderTest) {
     book.write([chat(1, "a")]);
     book.write((0..4).map(|n| turn(1, n, &format!("a{n}"))));
     book.write([hide(1, 2, 10), turn(1, 4, "a4")]);
@@ -128,7 +130,7 @@ pub(super) fn what_was_hidden_before_the_fork_never_belonged_to_it(book: &mut Bo
     assert_eq!(book.channel("b").next_n, 5);
 }
 
-pub(super) fn the_last_fork_to_go_takes_the_turns_with_it(book: &mut Book) {
+pub(super) fn the_last_fork_to_go_takes_the_turns_with_it(book: &mut JournalUnderTest) {
     forked(book);
     book.write([chat(3, "c"), fork(3, 1, 1, 11)]);
     book.write([dispose(1, 30), sweep(31)]);
@@ -144,7 +146,7 @@ pub(super) fn the_last_fork_to_go_takes_the_turns_with_it(book: &mut Book) {
     assert_eq!(book.find_turn(1, "a0"), None);
 }
 
-pub(super) fn the_context_of_a_side_chat_is_kept_and_not_shown(book: &mut Book) {
+pub(super) fn the_context_of_a_side_chat_is_kept_and_not_shown(book: &mut JournalUnderTest) {
     book.write([chat(1, "a")]);
     book.write((0..3).map(|n| turn(1, n, &format!("a{n}"))));
     // It was made beside a1 and the turn that ran then.

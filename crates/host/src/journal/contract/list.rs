@@ -4,7 +4,7 @@ use bytes::Bytes;
 use kernel::{Answer, ChannelId, ClientRecord, EmptySessions, Query, Record, SummaryRecord};
 use wire::Timestamp;
 
-use super::{Book, uri};
+use super::{JournalUnderTest, uri};
 
 fn summary(session: u64, modified: i64) -> SummaryRecord {
     SummaryRecord {
@@ -18,7 +18,7 @@ fn summary(session: u64, modified: i64) -> SummaryRecord {
     }
 }
 
-fn page(book: &mut Book, after: Option<(i64, u64)>, limit: u32) -> Vec<SummaryRecord> {
+fn page(book: &mut JournalUnderTest, after: Option<(i64, u64)>, limit: u32) -> Vec<SummaryRecord> {
     let after = after.map(|(modified, session)| (Timestamp(modified), ChannelId(session)));
     match book.ask(Query::Sessions { after, limit }) {
         Answer::Sessions(page) => page,
@@ -26,12 +26,12 @@ fn page(book: &mut Book, after: Option<(i64, u64)>, limit: u32) -> Vec<SummaryRe
     }
 }
 
-fn empty_before(book: &mut Book, created_before: i64, limit: u32) -> Vec<String> {
+fn empty_before(book: &mut JournalUnderTest, created_before: i64, limit: u32) -> Vec<String> {
     let empty = empty_sessions(book, created_before, limit);
     empty.due.iter().map(ToString::to_string).collect()
 }
 
-fn empty_sessions(book: &mut Book, created_before: i64, limit: u32) -> EmptySessions {
+fn empty_sessions(book: &mut JournalUnderTest, created_before: i64, limit: u32) -> EmptySessions {
     match book.ask(Query::EmptySessions {
         created_before: Timestamp(created_before),
         limit,
@@ -41,7 +41,7 @@ fn empty_sessions(book: &mut Book, created_before: i64, limit: u32) -> EmptySess
     }
 }
 
-pub(super) fn the_list_pages_through_equal_times(book: &mut Book) {
+pub(super) fn the_list_pages_through_equal_times(book: &mut JournalUnderTest) {
     book.write((1..=7).map(|n| Record::Summary(summary(n, if n == 3 { 90 } else { 50 }))));
     book.reopen();
     let mut seen = Vec::new();
@@ -55,7 +55,7 @@ pub(super) fn the_list_pages_through_equal_times(book: &mut Book) {
     assert_eq!(seen, [3, 7, 6, 5, 4, 2, 1]);
 }
 
-pub(super) fn what_is_not_listed_is_only_swept(book: &mut Book) {
+pub(super) fn what_is_not_listed_is_only_swept(book: &mut JournalUnderTest) {
     let hidden = |session, modified| SummaryRecord {
         empty: true,
         json: Bytes::new(),
@@ -80,7 +80,7 @@ pub(super) fn what_is_not_listed_is_only_swept(book: &mut Book) {
     assert_eq!(empty_before(book, 90, 9), ["test:/s4"]);
 }
 
-pub(super) fn a_summary_is_replaced_and_removed(book: &mut Book) {
+pub(super) fn a_summary_is_replaced_and_removed(book: &mut JournalUnderTest) {
     let creator = Some("ann".to_owned());
     let second = SummaryRecord {
         creator,
@@ -100,7 +100,7 @@ pub(super) fn a_summary_is_replaced_and_removed(book: &mut Book) {
     assert_eq!(page(book, None, 9), [summary(2, 55)]);
 }
 
-pub(super) fn empty_sessions_wait_for_their_creators(book: &mut Book) {
+pub(super) fn empty_sessions_wait_for_their_creators(book: &mut JournalUnderTest) {
     let seen = |id: &str, last_seen_ms| {
         Record::Client(ClientRecord {
             client_id: id.to_owned(),
@@ -139,7 +139,7 @@ pub(super) fn empty_sessions_wait_for_their_creators(book: &mut Book) {
         ["test:/s3", "test:/s4"],
         "seen at the bound is seen since"
     );
-    let next_since = |book: &mut Book, before| {
+    let next_since = |book: &mut JournalUnderTest, before| {
         let next = empty_sessions(book, before, 9).next_since;
         next.map(|at| at.0)
     };

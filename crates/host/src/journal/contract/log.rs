@@ -1,11 +1,13 @@
 //! The log that reconnects are replayed from.
 
 use bytes::Bytes;
-use kernel::{ChannelId, ChannelRecord, Kind, Record, Seq};
+use kernel::{ChannelId, ChannelRecord, Record, Seq, StoredKind};
 
-use super::{Book, action, channel, chat};
+use super::{JournalUnderTest, action, channel, chat};
 
-pub(super) fn the_log_is_in_seq_order_across_channels_with_their_own_floors(book: &mut Book) {
+pub(super) fn the_log_is_in_seq_order_across_channels_with_their_own_floors(
+    book: &mut JournalUnderTest,
+) {
     book.write((1..=12).map(|seq| action(seq % 3, seq)));
     book.reopen();
     let slice = book.log_seqs(&[(2, 4), (0, 0)], 9);
@@ -16,7 +18,7 @@ pub(super) fn the_log_is_in_seq_order_across_channels_with_their_own_floors(book
     assert_eq!(book.log(&[(0, 11)], 12, 99).actions[0].2, "action 012");
 }
 
-pub(super) fn a_log_over_its_bound_says_so(book: &mut Book) {
+pub(super) fn a_log_over_its_bound_says_so(book: &mut JournalUnderTest) {
     // Ten bytes each.
     book.write((1..=6).map(|seq| action(seq % 2, seq)));
     assert!(!book.log(&[(0, 0), (1, 0)], 6, 60).overflowed);
@@ -28,7 +30,7 @@ pub(super) fn a_log_over_its_bound_says_so(book: &mut Book) {
     );
 }
 
-pub(super) fn trimmed_actions_are_out_of_reach(book: &mut Book) {
+pub(super) fn trimmed_actions_are_out_of_reach(book: &mut JournalUnderTest) {
     book.write((1..=12).map(|seq| action(seq % 3, seq)));
     book.write([Record::Trim { through: Seq(6) }]);
     book.reopen();
@@ -43,9 +45,9 @@ pub(super) fn trimmed_actions_are_out_of_reach(book: &mut Book) {
     assert_eq!(book.log_seqs(&[(0, 0), (1, 0), (2, 0)], 99), []);
 }
 
-pub(super) fn trimming_keeps_what_a_head_does_not_hold_yet(book: &mut Book) {
+pub(super) fn trimming_keeps_what_a_head_does_not_hold_yet(book: &mut JournalUnderTest) {
     let head_at = |seq| {
-        let record = channel(1, "a", Kind::Chat, None);
+        let record = channel(1, "a", StoredKind::Chat, None);
         Record::Channel(ChannelRecord {
             head_seq: Seq(seq),
             ..record
@@ -69,7 +71,7 @@ pub(super) fn trimming_keeps_what_a_head_does_not_hold_yet(book: &mut Book) {
     );
 }
 
-pub(super) fn actions_of_all_sizes_are_replayed_and_loaded_in_order(book: &mut Book) {
+pub(super) fn actions_of_all_sizes_are_replayed_and_loaded_in_order(book: &mut JournalUnderTest) {
     let of_bytes = |seq: u64, bytes: usize| Record::Action {
         seq: Seq(seq),
         channel: ChannelId(1),
@@ -78,7 +80,7 @@ pub(super) fn actions_of_all_sizes_are_replayed_and_loaded_in_order(book: &mut B
     let sizes = [10, 100_000, 16_384, 16_385, 1];
     book.write([Record::Channel(ChannelRecord {
         head_seq: Seq(2),
-        ..channel(1, "a", Kind::Chat, None)
+        ..channel(1, "a", StoredKind::Chat, None)
     })]);
     book.write((1..).zip(sizes).map(|(seq, bytes)| of_bytes(seq, bytes)));
     book.reopen();
@@ -93,7 +95,7 @@ pub(super) fn actions_of_all_sizes_are_replayed_and_loaded_in_order(book: &mut B
         .collect();
     assert_eq!(replayed, expected);
     assert!(book.log(&[(1, 0)], 99, 100_000).overflowed);
-    let later = |book: &mut Book| -> Vec<(u64, usize)> {
+    let later = |book: &mut JournalUnderTest| -> Vec<(u64, usize)> {
         let later = book.channel("a").later;
         later
             .iter()

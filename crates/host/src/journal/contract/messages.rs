@@ -6,7 +6,7 @@ use kernel::{
 };
 use wire::{Digest, Timestamp};
 
-use super::{Book, chat, dispose, fork, session, sweep, turn};
+use super::{JournalUnderTest, chat, dispose, fork, session, sweep, turn};
 
 /// A part whose keys are in no order, with a number that no float holds.
 const STRANGE: &str = r#"{"type":"poll","z":1,"a":12345678901234567890,"text":"é"}"#;
@@ -35,7 +35,7 @@ fn started(id: &str, turn_id: &str) -> Record {
     }
 }
 
-fn found(book: &mut Book, chat: u64, turns: &[&str]) -> Vec<StoredMessage> {
+fn found(book: &mut JournalUnderTest, chat: u64, turns: &[&str]) -> Vec<StoredMessage> {
     let query = Query::Messages {
         chat: ChannelId(chat),
         turn_ids: turns.iter().map(|id| (*id).to_owned()).collect(),
@@ -46,13 +46,13 @@ fn found(book: &mut Book, chat: u64, turns: &[&str]) -> Vec<StoredMessage> {
     }
 }
 
-fn ids(book: &mut Book, chat: u64, turns: &[&str]) -> Vec<String> {
+fn ids(book: &mut JournalUnderTest, chat: u64, turns: &[&str]) -> Vec<String> {
     let found = found(book, chat, turns);
     found.into_iter().map(|message| message.id).collect()
 }
 
 // C-006, C-081
-pub(super) fn a_message_is_read_as_it_was_written(book: &mut Book) {
+pub(super) fn a_message_is_read_as_it_was_written(book: &mut JournalUnderTest) {
     book.write([session(1, "s"), chat(2, "c")]);
     book.write([message(2, 1, Some("t0"), &[STRANGE, "{\"type\":\"text\"}"])]);
     book.reopen();
@@ -73,7 +73,7 @@ pub(super) fn a_message_is_read_as_it_was_written(book: &mut Book) {
     }
 }
 
-pub(super) fn a_message_that_waits_belongs_to_its_turn_when_it_starts(book: &mut Book) {
+pub(super) fn a_message_that_waits_belongs_to_its_turn_when_it_starts(book: &mut JournalUnderTest) {
     book.write([session(1, "s"), chat(2, "c")]);
     book.write([message(2, 1, None, &["{}"]), message(2, 2, None, &["{}"])]);
     book.write([message(2, 3, Some("t0"), &["{}"])]);
@@ -87,7 +87,7 @@ pub(super) fn a_message_that_waits_belongs_to_its_turn_when_it_starts(book: &mut
 }
 
 // C-021
-pub(super) fn a_part_is_frozen_once(book: &mut Book) {
+pub(super) fn a_part_is_frozen_once(book: &mut JournalUnderTest) {
     let freeze = |json: &'static str, digest| {
         Record::Frozen(FrozenRecord {
             part_id: "prt_10".to_owned(),
@@ -108,7 +108,7 @@ pub(super) fn a_part_is_frozen_once(book: &mut Book) {
     assert!(journal.find_unreferenced(&[digest]).unwrap().is_empty());
 }
 
-pub(super) fn a_fork_finds_the_messages_of_the_turns_it_sees(book: &mut Book) {
+pub(super) fn a_fork_finds_the_messages_of_the_turns_it_sees(book: &mut JournalUnderTest) {
     book.write([session(1, "s"), chat(2, "c")]);
     book.write([message(2, 1, Some("t0"), &["{}"]), turn(2, 0, "t0")]);
     book.write([message(2, 2, Some("t1"), &["{}"]), turn(2, 1, "t1")]);
@@ -125,7 +125,7 @@ pub(super) fn a_fork_finds_the_messages_of_the_turns_it_sees(book: &mut Book) {
     assert_eq!(ids(book, 2, &["t1"]), [""; 0]);
 }
 
-pub(super) fn messages_go_with_their_chat(book: &mut Book) {
+pub(super) fn messages_go_with_their_chat(book: &mut JournalUnderTest) {
     book.write([session(1, "s"), chat(2, "c")]);
     book.write([message(2, 1, Some("t0"), &["{}"]), turn(2, 0, "t0")]);
     book.write([message(2, 2, None, &["{}"])]);
@@ -150,7 +150,7 @@ fn freeze(part_id: &str, name: u8) -> Record {
 }
 
 /// Which of some bodies are kept.
-fn names_kept(book: &mut Book, names: &[u8]) -> Vec<u8> {
+fn names_kept(book: &mut JournalUnderTest, names: &[u8]) -> Vec<u8> {
     let digests: Vec<Digest> = names.iter().map(|name| Digest::new([*name; 32])).collect();
     let journal = book.journal.as_mut().unwrap();
     let unreferenced = journal.find_unreferenced(&digests).unwrap();
@@ -161,7 +161,7 @@ fn names_kept(book: &mut Book, names: &[u8]) -> Vec<u8> {
 }
 
 // G-52
-pub(super) fn bodies_of_messages_are_kept_while_a_turn_shows_them(book: &mut Book) {
+pub(super) fn bodies_of_messages_are_kept_while_a_turn_shows_them(book: &mut JournalUnderTest) {
     let names = |part_id: &str, name: u8| Record::PartReference {
         part_id: part_id.to_owned(),
         digest: Digest::new([name; 32]),
@@ -202,7 +202,7 @@ pub(super) fn bodies_of_messages_are_kept_while_a_turn_shows_them(book: &mut Boo
 }
 
 // G-52
-pub(super) fn what_a_fork_was_first_to_look_at_outlives_the_fork(book: &mut Book) {
+pub(super) fn what_a_fork_was_first_to_look_at_outlives_the_fork(book: &mut JournalUnderTest) {
     book.write([session(1, "s"), chat(2, "c")]);
     book.write([message(2, 1, Some("t0"), &["{}"]), turn(2, 0, "t0")]);
     book.write([message(2, 2, None, &["{}"])]);

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use kernel::{Answer, ChannelId, ModelOutputRecord, Query, Record};
 
-use super::{Book, chat, dispose, fork, session, sweep, turn};
+use super::{JournalUnderTest, chat, dispose, fork, session, sweep, turn};
 
 fn output(chat: u64, turn_id: &str, round: u64, json: &'static str) -> Record {
     Record::ModelOutput(ModelOutputRecord {
@@ -14,12 +14,12 @@ fn output(chat: u64, turn_id: &str, round: u64, json: &'static str) -> Record {
     })
 }
 
-fn found(book: &mut Book, chat: u64, turns: &[&str]) -> Vec<(String, u64, Bytes)> {
+fn found(book: &mut JournalUnderTest, chat: u64, turns: &[&str]) -> Vec<(String, u64, Bytes)> {
     found_within(book, chat, turns, u64::MAX)
 }
 
 fn found_within(
-    book: &mut Book,
+    book: &mut JournalUnderTest,
     chat: u64,
     turns: &[&str],
     bytes_max: u64,
@@ -38,7 +38,7 @@ fn found_within(
     }
 }
 
-pub(super) fn outputs_are_read_by_turn_and_round(book: &mut Book) {
+pub(super) fn outputs_are_read_by_turn_and_round(book: &mut JournalUnderTest) {
     book.write([session(1, "s"), chat(2, "c"), chat(3, "d")]);
     book.write([output(2, "t0", 1, "b"), output(2, "t0", 0, "old")]);
     book.write([output(2, "t0", 0, "a"), output(3, "t0", 0, "other")]);
@@ -50,7 +50,9 @@ pub(super) fn outputs_are_read_by_turn_and_round(book: &mut Book) {
     );
 }
 
-pub(super) fn a_fork_has_the_outputs_of_its_turns_for_as_long_as_it_shows_them(book: &mut Book) {
+pub(super) fn a_fork_has_the_outputs_of_its_turns_for_as_long_as_it_shows_them(
+    book: &mut JournalUnderTest,
+) {
     book.write([session(1, "s"), chat(2, "c"), chat(3, "f")]);
     book.write([turn(2, 0, "t0"), output(2, "t0", 0, "a")]);
     book.write([fork(3, 2, 0, 5)]);
@@ -67,12 +69,14 @@ pub(super) fn a_fork_has_the_outputs_of_its_turns_for_as_long_as_it_shows_them(b
     assert_eq!(found(book, 2, &["t0"]), []);
 }
 
-pub(super) fn outputs_of_the_newest_turns_are_read_as_far_as_there_is_room(book: &mut Book) {
+pub(super) fn outputs_of_the_newest_turns_are_read_as_far_as_there_is_room(
+    book: &mut JournalUnderTest,
+) {
     book.write([session(1, "s"), chat(2, "c")]);
     book.write([output(2, "t0", 0, "1"), output(2, "t1", 0, "4444")]);
     book.write([output(2, "t2", 0, "22"), output(2, "t2", 1, "22")]);
     let turns = ["t0", "t1", "t2", "t3"];
-    let read = |book: &mut Book, bytes_max| -> Vec<String> {
+    let read = |book: &mut JournalUnderTest, bytes_max| -> Vec<String> {
         let outputs = found_within(book, 2, &turns, bytes_max).into_iter();
         outputs.map(|(turn_id, ..)| turn_id).collect()
     };

@@ -7,7 +7,7 @@ use kernel::{Answer, Batch, Boot, Query};
 use tokio::runtime::Runtime;
 use wire::Digest;
 
-use super::Book;
+use super::JournalUnderTest;
 use crate::journal::postgres::test_server::TestServer;
 use crate::journal::{
     Journal, JournalError, JournalHandle, JournalReader, PostgresJournal, PostgresNode,
@@ -33,7 +33,7 @@ impl ServerBooks {
         })
     }
 
-    pub(super) fn postgres(&self) -> Book {
+    pub(super) fn postgres(&self) -> JournalUnderTest {
         self.spaces.set(self.spaces.get() + 1);
         let name = format!("space {}", self.spaces.get());
         let (node, runtime) = (Arc::clone(&self.node), Arc::clone(&self.runtime));
@@ -43,10 +43,10 @@ impl ServerBooks {
             let (journal, _) = opened.unwrap();
             Box::new(BlockingPostgres { journal, runtime }) as Box<dyn Journal>
         };
-        Book::opened_by(Box::new(open), None)
+        JournalUnderTest::opened_by(Box::new(open), None)
     }
 
-    pub(super) fn faulty_postgres(&self) -> Book {
+    pub(super) fn faulty_postgres(&self) -> JournalUnderTest {
         self.postgres().made_faulty()
     }
 }

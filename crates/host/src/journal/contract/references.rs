@@ -3,7 +3,7 @@
 use kernel::{Answer, ChannelId, Query, Record};
 use wire::Digest;
 
-use super::{Book, chat, dispose, fork, hide, session, sweep, turn};
+use super::{JournalUnderTest, chat, dispose, fork, hide, session, sweep, turn};
 
 fn digest(name: u8) -> Digest {
     Digest::new([name; 32])
@@ -28,7 +28,7 @@ fn typed(channel: u64, name: u8, content_type: &str) -> Record {
 }
 
 /// Which of the first ten are kept.
-fn names_kept(book: &mut Book) -> Vec<u8> {
+fn names_kept(book: &mut JournalUnderTest) -> Vec<u8> {
     let all: Vec<Digest> = (0..10).map(digest).collect();
     let unreferenced = book
         .journal
@@ -40,7 +40,7 @@ fn names_kept(book: &mut Book) -> Vec<u8> {
     kept.map(|digest| digest.as_bytes()[0]).collect()
 }
 
-fn type_of(book: &mut Book, name: u8) -> Option<String> {
+fn type_of(book: &mut JournalUnderTest, name: u8) -> Option<String> {
     match book.ask(Query::ContentType {
         digest: digest(name),
     }) {
@@ -49,7 +49,7 @@ fn type_of(book: &mut Book, name: u8) -> Option<String> {
     }
 }
 
-pub(super) fn content_is_kept_while_its_channel_is(book: &mut Book) {
+pub(super) fn content_is_kept_while_its_channel_is(book: &mut JournalUnderTest) {
     book.write([session(1, "s"), chat(2, "c")]);
     book.write([reference(1, None, 1), reference(2, None, 2)]);
     book.write([turn(2, 0, "t0"), reference(2, Some(0), 3)]);
@@ -64,7 +64,7 @@ pub(super) fn content_is_kept_while_its_channel_is(book: &mut Book) {
     assert_eq!(names_kept(book), [1]);
 }
 
-pub(super) fn one_reference_of_many_is_enough(book: &mut Book) {
+pub(super) fn one_reference_of_many_is_enough(book: &mut JournalUnderTest) {
     book.write([chat(1, "a"), chat(2, "b")]);
     for channel in [1, 2] {
         book.write([reference(channel, None, 1), reference(channel, None, 1)]);
@@ -77,7 +77,7 @@ pub(super) fn one_reference_of_many_is_enough(book: &mut Book) {
     assert_eq!(names_kept(book), [0; 0]);
 }
 
-pub(super) fn a_fork_keeps_what_the_turns_it_sees_refer_to(book: &mut Book) {
+pub(super) fn a_fork_keeps_what_the_turns_it_sees_refer_to(book: &mut JournalUnderTest) {
     book.write([chat(1, "a"), reference(1, None, 9)]);
     for n in 0..4_u8 {
         let number = u64::from(n);
@@ -107,7 +107,7 @@ pub(super) fn a_fork_keeps_what_the_turns_it_sees_refer_to(book: &mut Book) {
     assert_eq!(names_kept(book), [0; 0]);
 }
 
-pub(super) fn a_refused_reference_keeps_nothing(book: &mut Book) {
+pub(super) fn a_refused_reference_keeps_nothing(book: &mut JournalUnderTest) {
     book.write([chat(1, "a")]);
     // The batch breaks the journal's order: nothing of it is there.
     let refused = book.try_write(vec![reference(1, None, 1), chat(2, "b"), chat(3, "b")]);
@@ -116,7 +116,7 @@ pub(super) fn a_refused_reference_keeps_nothing(book: &mut Book) {
     assert_eq!(names_kept(book), [0; 0]);
 }
 
-pub(super) fn a_type_is_known_while_someone_tells_it(book: &mut Book) {
+pub(super) fn a_type_is_known_while_someone_tells_it(book: &mut JournalUnderTest) {
     book.write([chat(1, "a"), chat(2, "b")]);
     book.write([reference(1, None, 1), typed(2, 1, "text/plain")]);
     assert_eq!(type_of(book, 1).as_deref(), Some("text/plain"));

@@ -1,16 +1,16 @@
 //! Completed turns: pages, tails, truncates.
 
-use kernel::FoundTurn;
+use kernel::TurnPosition;
 use wire::state::Outcome;
 
-use super::{Book, chat, hide, ids, numbers, turn};
+use super::{JournalUnderTest, chat, hide, ids, numbers, turn};
 
-fn chat_of(book: &mut Book, turns: u64) {
+fn chat_of(book: &mut JournalUnderTest, turns: u64) {
     book.write([chat(1, "a")]);
     book.write((0..turns).map(|n| turn(1, n, &format!("t{n}"))));
 }
 
-pub(super) fn turns_page_newest_first_with_the_crossing_turn_included(book: &mut Book) {
+pub(super) fn turns_page_newest_first_with_the_crossing_turn_included(book: &mut JournalUnderTest) {
     chat_of(book, 10);
     book.reopen();
     let page = book.page(1, 8, 3, 1_000);
@@ -31,7 +31,7 @@ pub(super) fn turns_page_newest_first_with_the_crossing_turn_included(book: &mut
     assert_eq!(turn.outcome, Outcome::Error { resumable: true });
 }
 
-pub(super) fn a_long_chat_opens_by_its_tail(book: &mut Book) {
+pub(super) fn a_long_chat_opens_by_its_tail(book: &mut JournalUnderTest) {
     chat_of(book, 2_000);
     book.reopen();
     let opened = book.find_channel_within("a", 3, 1_000).unwrap();
@@ -51,7 +51,7 @@ pub(super) fn a_long_chat_opens_by_its_tail(book: &mut Book) {
     );
 }
 
-pub(super) fn hidden_turns_are_invisible_but_their_ids_are_used(book: &mut Book) {
+pub(super) fn hidden_turns_are_invisible_but_their_ids_are_used(book: &mut JournalUnderTest) {
     chat_of(book, 6);
     book.write([hide(1, 4, 20)]);
     book.reopen();
@@ -59,14 +59,14 @@ pub(super) fn hidden_turns_are_invisible_but_their_ids_are_used(book: &mut Book)
     assert_eq!(ids(&book.channel("a").turns), ["t0", "t1", "t2", "t3"]);
     assert_eq!(
         book.find_turn(1, "t3"),
-        Some(FoundTurn {
+        Some(TurnPosition {
             n: 3,
             visible: true
         })
     );
     assert_eq!(
         book.find_turn(1, "t4"),
-        Some(FoundTurn {
+        Some(TurnPosition {
             n: 4,
             visible: false
         })
@@ -82,12 +82,12 @@ pub(super) fn hidden_turns_are_invisible_but_their_ids_are_used(book: &mut Book)
     assert!(!book.page(1, u64::MAX, 0, 0).older);
 }
 
-pub(super) fn a_resumed_turn_is_found_where_it_is_visible(book: &mut Book) {
+pub(super) fn a_resumed_turn_is_found_where_it_is_visible(book: &mut JournalUnderTest) {
     chat_of(book, 3);
     book.write([hide(1, 2, 20), turn(1, 3, "t2")]);
     assert_eq!(
         book.find_turn(1, "t2"),
-        Some(FoundTurn {
+        Some(TurnPosition {
             n: 3,
             visible: true
         })
@@ -95,7 +95,7 @@ pub(super) fn a_resumed_turn_is_found_where_it_is_visible(book: &mut Book) {
     assert_eq!(book.turns(1), ["t0", "t1", "t2"]);
 }
 
-pub(super) fn turn_numbers_are_never_used_twice(book: &mut Book) {
+pub(super) fn turn_numbers_are_never_used_twice(book: &mut JournalUnderTest) {
     chat_of(book, 5);
     book.write([hide(1, 2, 20)]);
     book.reopen();

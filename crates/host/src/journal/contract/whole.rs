@@ -1,13 +1,13 @@
 //! Batches, channels, boot.
 
 use bytes::Bytes;
-use kernel::{Answer, Batch, BootWork, ChannelId, ChannelRecord, Kind, Query, Record, Seq};
+use kernel::{Answer, Batch, BootWork, ChannelId, ChannelRecord, Query, Record, Seq, StoredKind};
 
 use crate::journal::JournalError;
 
-use super::{Book, action, channel, chat, dispose, root, session, sweep, turn, uri};
+use super::{JournalUnderTest, action, channel, chat, dispose, root, session, sweep, turn, uri};
 
-pub(super) fn batches_are_whole(book: &mut Book) {
+pub(super) fn batches_are_whole(book: &mut JournalUnderTest) {
     book.write([chat(1, "a"), turn(1, 0, "t0")]);
     // The last record is impossible; what stands before it must not be there either.
     let refused = book.try_write(vec![
@@ -32,7 +32,7 @@ pub(super) fn batches_are_whole(book: &mut Book) {
     );
 }
 
-pub(super) fn a_failed_append_leaves_everything_and_a_later_one_works(book: &mut Book) {
+pub(super) fn a_failed_append_leaves_everything_and_a_later_one_works(book: &mut JournalUnderTest) {
     book.write([chat(1, "a"), action(1, 2)]);
     assert!(book.try_write(vec![action(1, 3), action(1, 2)]).is_err());
     assert_eq!(book.log_seqs(&[(1, 0)], 99), [(2, 1)]);
@@ -41,7 +41,7 @@ pub(super) fn a_failed_append_leaves_everything_and_a_later_one_works(book: &mut
     assert_eq!(book.log_seqs(&[(1, 0)], 99), [(2, 1), (3, 1)]);
 }
 
-pub(super) fn a_record_that_can_never_be_written_is_named(book: &mut Book) {
+pub(super) fn a_record_that_can_never_be_written_is_named(book: &mut JournalUnderTest) {
     let named = |refused: Result<(), JournalError>| match refused {
         Err(JournalError::BadRecord { index, .. }) => index,
         other => panic!("{other:?}"),
@@ -58,7 +58,7 @@ pub(super) fn a_record_that_can_never_be_written_is_named(book: &mut Book) {
     assert_eq!(book.log_seqs(&[(1, 0)], 99), [(2, 1), (3, 1), (4, 1)]);
 }
 
-pub(super) fn seq_never_goes_back_over_reopen(book: &mut Book) {
+pub(super) fn seq_never_goes_back_over_reopen(book: &mut JournalUnderTest) {
     let empty = |seq| Batch {
         seq: Seq(seq),
         records: Vec::new(),
@@ -72,7 +72,7 @@ pub(super) fn seq_never_goes_back_over_reopen(book: &mut Book) {
     assert_eq!(book.boot().seq, Seq(7));
 }
 
-pub(super) fn duties_are_told_at_boot(book: &mut Book) {
+pub(super) fn boot_work_is_reported_at_boot(book: &mut JournalUnderTest) {
     let with = |boot_work, id, name, kind, parent| {
         Record::Channel(ChannelRecord {
             boot_work,
@@ -91,10 +91,10 @@ pub(super) fn duties_are_told_at_boot(book: &mut Book) {
     assert!(book.boot().root.is_none());
     book.write([
         root(),
-        with(creating, 1, "s", Kind::Session, None),
-        with(open_turn, 2, "c", Kind::Chat, Some(1)),
-        with(open_turn, 3, "done", Kind::Chat, Some(1)),
-        with(open_turn, 4, "gone", Kind::Chat, Some(1)),
+        with(creating, 1, "s", StoredKind::Session, None),
+        with(open_turn, 2, "c", StoredKind::Chat, Some(1)),
+        with(open_turn, 3, "done", StoredKind::Chat, Some(1)),
+        with(open_turn, 4, "gone", StoredKind::Chat, Some(1)),
         chat(3, "done"),
         dispose(4, 1),
     ]);
@@ -102,13 +102,13 @@ pub(super) fn duties_are_told_at_boot(book: &mut Book) {
     let boot = book.boot();
     assert!(boot.root.is_some());
     let boot_work = [
-        (uri("s"), Kind::Session, creating),
-        (uri("c"), Kind::Chat, open_turn),
+        (uri("s"), StoredKind::Session, creating),
+        (uri("c"), StoredKind::Chat, open_turn),
     ];
     assert_eq!(boot.boot_work, boot_work);
 }
 
-pub(super) fn a_disposed_uri_can_be_used_as_another_channel(book: &mut Book) {
+pub(super) fn a_disposed_uri_can_be_used_as_another_channel(book: &mut JournalUnderTest) {
     book.write([chat(1, "a"), turn(1, 0, "old")]);
     book.write([dispose(1, 10)]);
     assert!(book.find_channel("a").is_none());
@@ -128,12 +128,12 @@ pub(super) fn a_disposed_uri_can_be_used_as_another_channel(book: &mut Book) {
     assert_eq!(book.channel("a").id, ChannelId(8));
 }
 
-pub(super) fn disposing_of_a_session_disposes_of_its_chats(book: &mut Book) {
+pub(super) fn disposing_of_a_session_disposes_of_its_chats(book: &mut JournalUnderTest) {
     book.write([
         session(1, "s"),
-        Record::Channel(channel(2, "c", Kind::Chat, Some(1))),
+        Record::Channel(channel(2, "c", StoredKind::Chat, Some(1))),
         session(3, "other"),
-        Record::Channel(channel(4, "d", Kind::Chat, Some(3))),
+        Record::Channel(channel(4, "d", StoredKind::Chat, Some(3))),
     ]);
     book.write([dispose(1, 10)]);
     book.reopen();
@@ -141,21 +141,23 @@ pub(super) fn disposing_of_a_session_disposes_of_its_chats(book: &mut Book) {
     assert_eq!(found, [false, false, true, true]);
 }
 
-pub(super) fn what_belongs_to_a_session_comes_with_it_and_ends_with_it(book: &mut Book) {
+pub(super) fn what_belongs_to_a_session_comes_with_it_and_ends_with_it(
+    book: &mut JournalUnderTest,
+) {
     let running = BootWork {
         running_process: true,
         ..BootWork::default()
     };
     let kinds = [
-        ("changes", Kind::Changeset, Some(1)),
-        ("notes", Kind::Annotations, Some(1)),
-        ("tool", Kind::Terminal, Some(1)),
-        ("shell", Kind::Terminal, None),
+        ("changes", StoredKind::Changeset, Some(1)),
+        ("notes", StoredKind::Annotations, Some(1)),
+        ("tool", StoredKind::Terminal, Some(1)),
+        ("shell", StoredKind::Terminal, None),
     ];
     book.write([session(1, "s")]);
     for (id, (name, kind, parent)) in (2..).zip(kinds) {
         let record = ChannelRecord {
-            boot_work: if kind == Kind::Terminal {
+            boot_work: if kind == StoredKind::Terminal {
                 running
             } else {
                 BootWork::default()
@@ -176,8 +178,8 @@ pub(super) fn what_belongs_to_a_session_comes_with_it_and_ends_with_it(book: &mu
     assert_eq!(
         left,
         [
-            (uri("shell"), Kind::Terminal, running),
-            (uri("tool"), Kind::Terminal, running)
+            (uri("shell"), StoredKind::Terminal, running),
+            (uri("tool"), StoredKind::Terminal, running)
         ]
     );
     for (name, kind, parent) in kinds {
@@ -192,14 +194,14 @@ pub(super) fn what_belongs_to_a_session_comes_with_it_and_ends_with_it(book: &mu
     assert_eq!(found, [false, false, false, true]);
 }
 
-pub(super) fn two_live_channels_never_share_a_uri(book: &mut Book) {
+pub(super) fn two_live_channels_never_share_a_uri(book: &mut JournalUnderTest) {
     book.write([chat(1, "a")]);
     assert!(book.try_write(vec![chat(2, "a")]).is_err());
     assert!(book.try_write(vec![chat(3, "b"), chat(4, "b")]).is_err());
     assert_eq!(book.channel("a").id, ChannelId(1));
 }
 
-pub(super) fn a_reader_sees_what_was_committed(book: &mut Book) {
+pub(super) fn a_reader_sees_what_was_committed(book: &mut JournalUnderTest) {
     let mut readers: Vec<_> = (0..2)
         .map(|_| book.journal.as_ref().unwrap().reader().unwrap())
         .collect();
@@ -220,21 +222,26 @@ pub(super) fn a_reader_sees_what_was_committed(book: &mut Book) {
     }
 }
 
-pub(super) fn a_channel_comes_with_its_session_and_what_came_after_its_head(book: &mut Book) {
+pub(super) fn a_channel_comes_with_its_session_and_what_came_after_its_head(
+    book: &mut JournalUnderTest,
+) {
     let head_at = |seq, id, name, kind, parent| {
         Record::Channel(ChannelRecord {
             head_seq: Seq(seq),
             ..channel(id, name, kind, parent)
         })
     };
-    book.write([session(1, "s"), head_at(2, 2, "c", Kind::Chat, Some(1))]);
+    book.write([
+        session(1, "s"),
+        head_at(2, 2, "c", StoredKind::Chat, Some(1)),
+    ]);
     book.write([action(2, 3), action(1, 4), action(2, 5), action(2, 6)]);
-    book.write([head_at(5, 2, "c", Kind::Chat, Some(1))]);
+    book.write([head_at(5, 2, "c", StoredKind::Chat, Some(1))]);
     book.reopen();
     let found = book.channel("c");
     assert_eq!(
         (found.kind, found.head_seq, found.next_n),
-        (Kind::Chat, Seq(5), 0)
+        (StoredKind::Chat, Seq(5), 0)
     );
     assert_eq!(found.private, "private c");
     assert_eq!(found.later, [(Seq(6), Bytes::from_static(b"action 006"))]);
@@ -243,13 +250,13 @@ pub(super) fn a_channel_comes_with_its_session_and_what_came_after_its_head(book
     let parent = found.parent.unwrap();
     assert_eq!(
         (parent.id, parent.kind, parent.uri),
-        (ChannelId(1), Kind::Session, uri("s"))
+        (ChannelId(1), StoredKind::Session, uri("s"))
     );
     assert_eq!(parent.later, [(Seq(4), Bytes::from_static(b"action 004"))]);
     assert!(book.find_channel("nowhere").is_none());
 }
 
-pub(super) fn a_checkpoint_is_replaced_and_removed(book: &mut Book) {
+pub(super) fn a_checkpoint_is_replaced_and_removed(book: &mut JournalUnderTest) {
     let checkpoint = |turn_id: &str, data: Option<&'static str>| Record::Checkpoint {
         chat: ChannelId(1),
         turn_id: turn_id.to_owned(),
@@ -271,7 +278,7 @@ pub(super) fn a_checkpoint_is_replaced_and_removed(book: &mut Book) {
     assert_eq!(book.channel("a").checkpoint, None);
 }
 
-pub(super) fn a_probe_leaves_no_trace(book: &mut Book) {
+pub(super) fn a_probe_leaves_no_trace(book: &mut JournalUnderTest) {
     book.write([chat(1, "a")]);
     book.journal.as_mut().unwrap().probe().unwrap();
     book.journal.as_mut().unwrap().probe().unwrap();

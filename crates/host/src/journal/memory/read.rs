@@ -3,14 +3,14 @@
 //! Must not know: how the maps came to be what they are.
 
 use kernel::{
-    Answer, Boot, ChannelId, ClientRecord, EmptySessions, FileChangesRecord, FloorRecord,
-    FoundTurn, Kind, LogSlice, MessageRecord, ModelOutputRecord, Query, Seq, StoredChannel,
-    StoredMessage, StoredTurn, SummaryRecord, TurnPage,
+    Answer, Boot, ChannelId, ClientRecord, EmptySessions, FileChangesRecord, FloorRecord, LogSlice,
+    MessageRecord, ModelOutputRecord, Query, Seq, StoredChannel, StoredKind, StoredMessage,
+    StoredTurn, SummaryRecord, TurnPage, TurnPosition,
 };
 use wire::{ChannelUri, Digest, Timestamp};
 
 use super::{ChannelRow, ForkedRange, JournalTables, TurnRow};
-use crate::journal::page::{Crossing, PageBuilder};
+use crate::journal::page::{CrossingTurn, PageBuilder};
 
 impl JournalTables {
     pub(super) fn boot(&self) -> Boot {
@@ -41,7 +41,7 @@ impl JournalTables {
                 turns_max,
                 bytes_max,
             } => {
-                let page = PageBuilder::new(*turns_max, *bytes_max, Crossing::LeftOut);
+                let page = PageBuilder::new(*turns_max, *bytes_max, CrossingTurn::LeftOut);
                 Answer::Channel(self.open_channel(uri, page).map(Box::new))
             }
             Query::Turns {
@@ -50,7 +50,7 @@ impl JournalTables {
                 turns_max,
                 bytes_max,
             } => {
-                let page = PageBuilder::new(*turns_max, *bytes_max, Crossing::Included);
+                let page = PageBuilder::new(*turns_max, *bytes_max, CrossingTurn::Included);
                 Answer::Turns(self.turns_before(chat.0, *before_n, page))
             }
             Query::Context {
@@ -59,7 +59,7 @@ impl JournalTables {
                 turns_max,
                 bytes_max,
             } => {
-                let page = PageBuilder::new(*turns_max, *bytes_max, Crossing::Included);
+                let page = PageBuilder::new(*turns_max, *bytes_max, CrossingTurn::Included);
                 let context = self
                     .turns_of(chat.0)
                     .filter(|(n, ..)| n <= through_n)
@@ -212,7 +212,7 @@ impl JournalTables {
         let id = self.live.get(uri)?;
         let row = self.channels.get(id)?;
         let mut channel = self.stored_channel(*id, row);
-        if row.kind == Kind::Chat {
+        if row.kind == StoredKind::Chat {
             channel.turns = self.turns_before(*id, u64::MAX, page);
             channel.next_n = self.next_n(*id);
             channel.checkpoint = self.checkpoints.get(id).cloned();
@@ -293,10 +293,10 @@ impl JournalTables {
         own.chain(seen).max().unwrap_or(0)
     }
 
-    fn find_turn(&self, chat: u64, turn_id: &str) -> Option<FoundTurn> {
+    fn find_turn(&self, chat: u64, turn_id: &str) -> Option<TurnPosition> {
         self.turns_of(chat)
             .filter(|(_, row, _)| row.turn.id == turn_id)
-            .map(|(n, _, visible)| FoundTurn { n, visible })
+            .map(|(n, _, visible)| TurnPosition { n, visible })
             .max_by_key(|found| (found.visible, found.n))
     }
 

@@ -1,4 +1,4 @@
-//! How long the database takes for a batch of a space lately: whoever begins something that writes for long looks here first.
+//! How long the database takes for a batch of a space lately: checked before something begins that writes for long.
 //! Each space is judged by its own batches: one that writes what takes long keeps no other from anything.
 //!
 //! Promises: a batch that is not answered yet counts with the time it has taken so far; time in which the server was away does not
@@ -67,7 +67,7 @@ impl AppendPace {
 
 impl PacedAppend {
     /// The server has answered. One that was lost, and is dropped, says nothing about the next.
-    pub(super) fn answered(self) {
+    pub(super) fn note_answer(self) {
         let now = Instant::now();
         let mut state = self.pace.lock();
         let mut under_way = state.under_way.iter();
@@ -101,8 +101,8 @@ mod tests {
         let slow = pace.begin(ms(300));
         tokio::time::advance(ms(700)).await;
         assert_eq!(pace.current(), ms(1_000), "though it is not answered");
-        slow.answered();
-        pace.begin(ms(1)).answered();
+        slow.note_answer();
+        pace.begin(ms(1)).note_answer();
         assert_eq!(pace.current(), ms(1_000), "it was so just now");
         tokio::time::advance(REMEMBERED).await;
         assert_eq!(pace.current(), Duration::ZERO);

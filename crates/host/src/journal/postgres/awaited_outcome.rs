@@ -1,4 +1,4 @@
-//! A batch on its way: whoever stops waiting for it must not forget that it may be written.
+//! A batch on its way: a caller that stops waiting for it must not forget that it may be written.
 //!
 //! Must not know: how anything is sent.
 

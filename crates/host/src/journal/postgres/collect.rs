@@ -10,7 +10,7 @@ use tokio::time::timeout_at;
 use wire::Digest;
 
 use super::connection::{PooledConnection, StatementError};
-use super::journal::{SharedJournal, lost};
+use super::journal::{SharedJournal, lost_error};
 use crate::cluster::LeaseStep;
 use crate::journal::{JournalError, RemoveContent};
 
@@ -56,7 +56,7 @@ impl SharedJournal {
         let mut lease = self.lease.lock().await;
         self.check_usable(&mut lease, self.node.until()).await?;
         let LeaseStep::Write { epoch, .. } = lease.next() else {
-            return Err(lost());
+            return Err(lost_error());
         };
         connection.begin();
         connection.run(BEGIN).await.map_err(unwritten)?;

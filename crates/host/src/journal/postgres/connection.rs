@@ -166,7 +166,7 @@ pub(crate) struct PooledConnection {
     idle: Arc<Mutex<Vec<Connected>>>,
     /// Between the first and the last statement of something that belongs together.
     is_busy: bool,
-    /// Something was sent whose answer has not come: it stays so if whoever waited gave up.
+    /// A statement was sent whose answer has not come; it stays so if its waiter gave up.
     is_waiting: bool,
     answer_wait: Duration,
     _permit: OwnedSemaphorePermit,
@@ -181,7 +181,7 @@ impl Drop for PooledConnection {
     }
 }
 
-/// What became of a statement that did not succeed.
+/// Why a statement did not succeed.
 #[derive(Debug)]
 pub(crate) enum StatementError {
     /// The server refused it; nothing of it is there.
@@ -229,7 +229,7 @@ impl StatementError {
     }
 }
 
-/// The server's words, which an error shows only through its source.
+/// The server's message, which an error shows only through its source.
 pub(super) fn describe(error: &Error) -> String {
     match error.as_db_error() {
         Some(refusal) => format!("{} ({})", refusal.message(), refusal.code().code()),
@@ -300,7 +300,7 @@ impl PooledConnection {
         let connected = self.connected()?;
         if !connected.statements.contains_key(sql) {
             let preparing = connected.client.prepare(sql);
-            let statement = answered(wait, preparing).await?;
+            let statement = await_answer(wait, preparing).await?;
             connected.statements.insert(sql, statement);
         }
         Ok(())
@@ -331,8 +331,8 @@ impl PooledConnection {
         let wait = self.answer_wait;
         let connected = self.connected()?;
         match connected.statements.get(sql) {
-            Some(statement) => answered(wait, connected.client.query(statement, values)).await,
-            None => answered(wait, connected.client.query(sql, values)).await,
+            Some(statement) => await_answer(wait, connected.client.query(statement, values)).await,
+            None => await_answer(wait, connected.client.query(sql, values)).await,
         }
     }
 
@@ -341,7 +341,7 @@ impl PooledConnection {
         self.is_waiting = true;
         let wait = self.answer_wait;
         let ran = match self.connected() {
-            Ok(connected) => answered(wait, connected.client.batch_execute(sql)).await,
+            Ok(connected) => await_answer(wait, connected.client.batch_execute(sql)).await,
             Err(gone) => Err(gone),
         };
         self.note_answer(ran)
@@ -406,7 +406,7 @@ impl PooledConnection {
         self.is_waiting = true;
         let wait = self.answer_wait;
         let ran = match self.connected() {
-            Ok(connected) => answered(wait, connected.client.execute(sql, values)).await,
+            Ok(connected) => await_answer(wait, connected.client.execute(sql, values)).await,
             Err(gone) => Err(gone),
         };
         self.note_answer(ran)
@@ -427,7 +427,7 @@ fn no_answer() -> StatementError {
 }
 
 /// Waits for an answer, but not for ever.
-async fn answered<T>(
+async fn await_answer<T>(
     wait: Duration,
     answer: impl Future<Output = Result<T, Error>>,
 ) -> Result<T, StatementError> {

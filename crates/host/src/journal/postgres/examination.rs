@@ -1,6 +1,6 @@
-//! What a database and its nodes look like to whoever looks for what is wrong. Changes nothing, and makes no table.
+//! Facts about a database and its nodes for `greenroom doctor`. Changes nothing, and makes no table.
 //!
-//! Promises: what is told is what a node would find in a connection of its own, with the same settings of the session.
+//! Promises: the facts are those that a node would find in a connection of its own, with the same settings of the session.
 //! Must not know: what is good and what is bad, how any of it is printed.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -20,7 +20,7 @@ const SPACES_NAMED_MAX: i64 = 5;
 /// What was found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DatabaseFacts {
-    /// The server's own words for its version.
+    /// The server's version as it reports it.
     pub version: String,
     /// Such as 150004.
     pub version_number: i32,

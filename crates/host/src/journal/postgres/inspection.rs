@@ -122,7 +122,7 @@ pub(super) fn put_end(space: i64, end: &ModelCallEndRecord) -> BoundStatement {
 pub(super) fn put_render(space: i64, rendered: &Rendered) -> Vec<BoundStatement> {
     let chat = int(rendered.chat.0);
     let before: Value = rendered.before.iter().map(section_json).collect();
-    let asked = rendered.transform.asked();
+    let asked = rendered.transform.attempt();
     let asked = asked.map(|asked| {
         asked_json(asked, &rendered.transform)
             .to_string()
@@ -139,7 +139,7 @@ pub(super) fn put_render(space: i64, rendered: &Rendered) -> Vec<BoundStatement>
                 rendered.at.0,
                 before.to_string().into_bytes(),
                 json!(rendered.rewritten).to_string().into_bytes(),
-                rendered.transform.word().to_owned(),
+                rendered.transform.outcome_name().to_owned(),
                 asked
             ],
         ),

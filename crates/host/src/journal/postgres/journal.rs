@@ -19,7 +19,7 @@ use wire::Digest;
 use super::awaited_outcome::AwaitedOutcome;
 use super::connection::StatementError;
 use super::leases::{end_blocker, is_lock_timeout};
-use super::log_days::NotedDay;
+use super::log_days::LastDayRow;
 use super::space_loads::{SpaceCounters, add_time};
 use super::writer::{QueuedWrite, WriteOutcome, size_of};
 use super::{PgBlobs, PostgresNode};
@@ -51,7 +51,7 @@ pub(super) struct SharedJournal {
     notes: std::sync::Mutex<VecDeque<Record>>,
     pub(super) counters: Arc<SpaceCounters>,
     failure: watch::Sender<Option<String>>,
-    noted_day: NotedDay,
+    noted_day: LastDayRow,
 }
 
 impl PostgresJournal {
@@ -99,10 +99,10 @@ impl PostgresJournal {
             node,
             space,
             holder,
-            lease: Mutex::new(SpaceLease::taken(lease.epoch, lease.batch)),
+            lease: Mutex::new(SpaceLease::from_row(lease.epoch, lease.batch)),
             notes: std::sync::Mutex::default(),
             failure: watch::Sender::new(None),
-            noted_day: NotedDay::default(),
+            noted_day: LastDayRow::default(),
         };
         Self {
             shared: Arc::new(shared),
@@ -295,7 +295,7 @@ impl SharedJournal {
             awaited.has_come();
             match outcome {
                 WriteOutcome::Written => {
-                    lease.written();
+                    lease.note_written();
                     self.noted_day.note(day);
                     self.note_commit(batch, began);
                     return Ok(());
@@ -330,7 +330,7 @@ impl SharedJournal {
                 }
             }
         }
-        Err(lost())
+        Err(lost_error())
     }
 
     fn note_commit(&self, batch: &Batch, began: Instant) {
@@ -357,7 +357,7 @@ impl SharedJournal {
     ) -> Result<(), JournalError> {
         match lease.next() {
             LeaseStep::Write { .. } => Ok(()),
-            LeaseStep::Lost => Err(lost()),
+            LeaseStep::Lost => Err(lost_error()),
             LeaseStep::Closed => Err(closed()),
             LeaseStep::Renew(_) => match Box::pin(self.renew(lease, until)).await? {
                 RenewedLease::NotWritten => Ok(()),
@@ -377,7 +377,7 @@ impl SharedJournal {
         if renewed.is_err() {
             lease.give_up();
         }
-        Ok(lease.renewed(renewed?))
+        Ok(lease.apply_renewal(renewed?))
     }
 
     async fn ask_to_renew(
@@ -415,14 +415,14 @@ impl SharedJournal {
                 |error: tokio_postgres::Error| JournalError::Unwritable(error.to_string());
             return row.transpose().map_err(damaged);
         }
-        Err(lost())
+        Err(lost_error())
     }
 
     /// The space is another's: final.
     pub(super) fn lose(&self, lease: &mut SpaceLease) -> JournalError {
         lease.lose();
-        self.failure.send_replace(Some(lost().to_string()));
-        lost()
+        self.failure.send_replace(Some(lost_error().to_string()));
+        lost_error()
     }
 
     /// Gives the lease back.
@@ -469,7 +469,7 @@ impl SharedJournal {
     }
 }
 
-pub(super) fn lost() -> JournalError {
+pub(super) fn lost_error() -> JournalError {
     JournalError::Lost("another node serves this space now".to_owned())
 }
 

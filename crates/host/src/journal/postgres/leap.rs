@@ -33,7 +33,7 @@ const LEAP_IDS: &str =
 /// Spaces in one statement: few enough that the log says something now and then.
 const SPACES_AT_ONCE: i64 = 5_000;
 /// How often the log says how far it has come.
-const TOLD_EVERY: Duration = Duration::from_secs(2);
+const LOG_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Has every number leap, in a transaction of the caller's.
 pub(super) async fn leap(changes: &Transaction<'_>) -> Result<(), Error> {
@@ -41,7 +41,7 @@ pub(super) async fn leap(changes: &Transaction<'_>) -> Result<(), Error> {
     let row = changes.query_one(MOMENT, &[]).await?;
     let (moment, all): (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
     let (mut last, mut done) = (i64::MIN, 0_i64);
-    let mut told_at = Instant::now();
+    let mut logged_at = Instant::now();
     loop {
         let values: [&(dyn tokio_postgres::types::ToSql + Sync); 3] =
             [&last, &SPACES_AT_ONCE, &moment];
@@ -51,13 +51,17 @@ pub(super) async fn leap(changes: &Transaction<'_>) -> Result<(), Error> {
             break; // there are no more
         };
         (last, done) = (reached, done + count);
-        if told_at.elapsed() >= TOLD_EVERY {
-            told_at = Instant::now();
-            tracing::info!(done, all, "the seqs of spaces leap");
+        if logged_at.elapsed() >= LOG_INTERVAL {
+            logged_at = Instant::now();
+            tracing::info!(
+                done,
+                all,
+                "sequence numbers of all spaces are raised, because commits may be lost"
+            );
         }
     }
     changes.query(LEAP_IDS, &[&moment]).await?;
-    tracing::info!(spaces = done, "the seqs of all spaces have leapt");
+    tracing::info!(spaces = done, "sequence numbers of all spaces were raised");
     Ok(())
 }
 

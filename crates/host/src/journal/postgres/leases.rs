@@ -373,7 +373,7 @@ pub(super) async fn end_blocker(
     tracing::warn!(
         space,
         ended = ended.len(),
-        "a lease was locked for a second; whoever locked it is ended"
+        "a lease was locked for a second; the session that locked it is terminated"
     );
     Ok(())
 }

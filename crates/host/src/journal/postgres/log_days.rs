@@ -32,7 +32,7 @@ const LOG_FROM: &str = "SELECT min(d.first_seq) FILTER (WHERE d.day >= kept.firs
 
 /// The day for which a row is there, as far as this journal knows, by the clock of this machine: it only says when to look.
 #[derive(Debug, Default)]
-pub(super) struct NotedDay(AtomicI64);
+pub(super) struct LastDayRow(AtomicI64);
 
 fn today() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -40,7 +40,7 @@ fn today() -> i64 {
     int(days)
 }
 
-impl NotedDay {
+impl LastDayRow {
     /// The day that a batch is to be noted for, if it may be the first of it.
     pub(super) fn due(&self, batch: &Batch) -> Option<i64> {
         let (noted, today) = (self.0.load(Ordering::Relaxed), today());

@@ -69,7 +69,7 @@ const SCHEMA: &str = include_str!("schema.sql");
 /// Eight connections in all, however many spaces.
 const WRITERS: usize = 2;
 const READERS: usize = 3;
-/// Batches that wait for a writer: one of each space at most, and whoever finds no room waits.
+/// Batches that wait for a writer: one of each space at most; a sender that finds no room waits.
 const WRITES_QUEUED_MAX: usize = 1_024;
 
 /// A transaction that a stopped process leaves open is ended; no statement of ours takes as long.

@@ -88,7 +88,7 @@ impl PgBlobs {
             }
             None => {}
         }
-        let object = self.bury_new(digest)?;
+        let object = self.reserve_object_name(digest)?;
         self.upload(objects, digest, &object, body)?;
         self.name_object(digest, &object, body.len(), now)?;
         Ok(true)
@@ -119,7 +119,7 @@ impl PgBlobs {
     }
 
     /// The name of an object that is about to be put.
-    pub(crate) fn bury_new(&self, digest: &Digest) -> Result<String, BlobError> {
+    pub(crate) fn reserve_object_name(&self, digest: &Digest) -> Result<String, BlobError> {
         let object = make_object_name()?;
         let name = &digest.as_bytes()[..];
         let buried = self.work(async |connection| {

@@ -9,14 +9,14 @@ mod turns;
 
 use bytes::Bytes;
 use kernel::{
-    Answer, Boot, BootWork, ChannelId, FileChangesRecord, Kind, LogSlice, ModelOutputRecord,
-    PartRecord, Query, Seq, StoredChannel, StoredMessage, TurnPage,
+    Answer, Boot, BootWork, ChannelId, FileChangesRecord, LogSlice, ModelOutputRecord, PartRecord,
+    Query, Seq, StoredChannel, StoredKind, StoredMessage, TurnPage,
 };
 use tokio_postgres::Row;
 use wire::{ChannelUri, Digest};
 
 use super::connection::{PooledConnection, StatementError, int};
-use crate::journal::page::{Crossing, PageBuilder};
+use crate::journal::page::{CrossingTurn, PageBuilder};
 
 /// Why a query has no answer, for the operator.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ impl SpaceReader<'_> {
                 turns_max,
                 bytes_max,
             } => {
-                let page = PageBuilder::new(*turns_max, *bytes_max, Crossing::LeftOut);
+                let page = PageBuilder::new(*turns_max, *bytes_max, CrossingTurn::LeftOut);
                 Answer::Channel(self.open_channel(uri, page).await?.map(Box::new))
             }
             Query::Turns {
@@ -62,7 +62,7 @@ impl SpaceReader<'_> {
                 turns_max,
                 bytes_max,
             } => {
-                let page = PageBuilder::new(*turns_max, *bytes_max, Crossing::Included);
+                let page = PageBuilder::new(*turns_max, *bytes_max, CrossingTurn::Included);
                 Answer::Turns(self.turns_before(*chat, *before_n, page).await?)
             }
             Query::Context {
@@ -71,7 +71,7 @@ impl SpaceReader<'_> {
                 turns_max,
                 bytes_max,
             } => {
-                let page = PageBuilder::new(*turns_max, *bytes_max, Crossing::Included);
+                let page = PageBuilder::new(*turns_max, *bytes_max, CrossingTurn::Included);
                 Answer::Turns(self.context(*chat, *through_n, page).await?)
             }
             Query::FindTurn { chat, turn_id } => {
@@ -153,7 +153,7 @@ impl SpaceReader<'_> {
             return Ok(None);
         };
         let mut channel = self.channel_at(row).await?;
-        if channel.kind == Kind::Chat {
+        if channel.kind == StoredKind::Chat {
             channel.turns = self.turns_before(channel.id, u64::MAX, page).await?;
             channel.next_n = self.next_n(channel.id).await?;
             channel.checkpoint = self.checkpoint(channel.id).await?;
@@ -394,8 +394,8 @@ fn uri_at(row: &Row, column: usize) -> PgReadResult<ChannelUri> {
     ChannelUri::parse(&text).map_err(|error| PgReadError(format!("the channel `{text}`: {error}")))
 }
 
-fn kind_at(row: &Row, column: usize) -> PgReadResult<Kind> {
+fn kind_at(row: &Row, column: usize) -> PgReadResult<StoredKind> {
     let code: i16 = row.try_get(column)?;
-    let kind = u8::try_from(code).ok().and_then(Kind::from_code);
+    let kind = u8::try_from(code).ok().and_then(StoredKind::from_code);
     kind.ok_or_else(|| PgReadError(format!("{code} is no kind of channel")))
 }

@@ -9,7 +9,7 @@ use kernel::{Answer, Boot, Query};
 use tokio::time::Instant;
 
 use super::connection::{PooledConnection, StatementError};
-use super::journal::{SharedJournal, lost};
+use super::journal::{SharedJournal, lost_error};
 use super::read::SpaceReader;
 use crate::journal::JournalError;
 
@@ -73,11 +73,11 @@ impl SharedJournal {
             };
             let damaged =
                 |error: tokio_postgres::Error| JournalError::Unreadable(error.to_string());
-            let row = rows.first().ok_or_else(lost)?;
+            let row = rows.first().ok_or_else(lost_error)?;
             let holder: Option<i64> = row.try_get(0).map_err(damaged)?;
             if holder != Some(self.holder) {
                 finish_read(&mut connection).await;
-                return Err(lost());
+                return Err(lost_error());
             }
             let floor = row.try_get(1).map_err(damaged)?;
             return Ok((connection, floor, row.try_get(2).map_err(damaged)?));

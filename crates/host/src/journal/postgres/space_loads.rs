@@ -1,7 +1,7 @@
 //! What the journals of a node count: together, and for the few spaces that write most.
 //!
 //! Promises: counting is one addition to an atomic number; however many spaces there were, only those that are loaded are held.
-//! Must not know: how it is told.
+//! Must not know: how it is shown.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};

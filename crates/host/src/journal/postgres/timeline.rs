@@ -1,4 +1,4 @@
-//! Whether the server is still the one whose commits clients have heard of (ADR 0114).
+//! Whether the server still has the commits that clients were sent (ADR 0114).
 //!
 //! A standby that took the place of its server, and a backup that was restored, may lack commits that were told to clients; their
 //! numbers must not be given a second time. Such a server writes on another timeline, or is another one.
@@ -72,9 +72,9 @@ impl From<Error> for TimelineError {
 }
 
 /// It may be tried again from now on.
-struct EndOfChange<'a>(&'a TimelineWatch);
+struct ClearChangingOnDrop<'a>(&'a TimelineWatch);
 
-impl Drop for EndOfChange<'_> {
+impl Drop for ClearChangingOnDrop<'_> {
     fn drop(&mut self) {
         self.0.is_changing.store(false, Ordering::Release);
     }
@@ -97,7 +97,7 @@ impl TimelineWatch {
     /// Makes sure of the server behind a new connection, which comes back if it can be used.
     pub(super) async fn check(self: &Arc<Self>, client: Client) -> Result<Client, TimelineError> {
         let Some(known) = self.known() else {
-            // The tables may not be there yet: whoever makes them begins to watch.
+            // The tables may not be there yet: watching begins when they are made.
             return Ok(client);
         };
         let row = client.query_one(ASK_BOTH, &[]).await?;
@@ -118,10 +118,11 @@ impl TimelineWatch {
         }
         let watch = Arc::clone(self);
         tokio::spawn(async move {
-            let _ended = EndOfChange(&watch);
-            if let Err(TimelineError::Failed(error)) = watch.go_on_with(&mut client, timeline).await
+            let _ended = ClearChangingOnDrop(&watch);
+            if let Err(TimelineError::Failed(error)) =
+                watch.continue_on_timeline(&mut client, timeline).await
             {
-                tracing::warn!(%error, "the database is another than before, which could not be dealt with; it is tried again");
+                tracing::warn!(%error, "the database was replaced, and the change could not be handled; it is tried again");
             }
         });
     }
@@ -133,12 +134,16 @@ impl TimelineWatch {
             Failover::Lossy | Failover::Lossless => {
                 let timeline: Option<String> = client.query_one(ASK, &[]).await?.try_get(0)?;
                 let timeline = timeline.ok_or(TimelineError::Standby)?;
-                self.go_on_with(client, timeline).await
+                self.continue_on_timeline(client, timeline).await
             }
         }
     }
 
-    async fn go_on_with(&self, client: &mut Client, timeline: String) -> Result<(), TimelineError> {
+    async fn continue_on_timeline(
+        &self,
+        client: &mut Client,
+        timeline: String,
+    ) -> Result<(), TimelineError> {
         let began = Instant::now();
         let changes = client.transaction().await?;
         changes.batch_execute(OWN_LIMITS).await?;
@@ -148,18 +153,20 @@ impl TimelineWatch {
         if is_new {
             if noted.is_some() && self.failover == Failover::Lossy {
                 tracing::warn!(
-                    "the database is another than before and may lack commits: seqs leap, clients get snapshots"
+                    "the database was replaced and may lack commits: sequence numbers are raised, clients get snapshots"
                 );
                 leap(&changes).await?;
             } else if noted.is_some() {
-                tracing::warn!("the database is another than before; it is said to lack nothing");
+                tracing::warn!(
+                    "the database was replaced; an operator has stated that no commit is missing"
+                );
             }
             changes.execute(NOTE, &[&timeline]).await?;
         }
         changes.commit().await?;
         if is_new && noted.is_some() {
             let took = whole_ms(began.elapsed());
-            tracing::info!(took_ms = took, "the database is known again");
+            tracing::info!(took_ms = took, "the database is recognised again");
         }
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         *known = Some(timeline);

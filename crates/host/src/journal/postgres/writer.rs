@@ -69,7 +69,7 @@ pub(super) struct QueuedWrite {
     pub done: oneshot::Sender<WriteOutcome>,
 }
 
-/// What became of a batch.
+/// The outcome of a batch.
 #[derive(Debug)]
 pub(super) enum WriteOutcome {
     Written,
@@ -153,7 +153,7 @@ fn answer(request: QueuedWrite, outcome: WriteOutcome) {
     if let Some(append) = request.append
         && !matches!(outcome, WriteOutcome::Unknown(_))
     {
-        append.answered();
+        append.note_answer();
     }
     // Whoever asked may be gone; the outcome stays.
     let _nobody_waits = request.done.send(outcome);

@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use kernel::{Answer, ChannelId, Kind, Query, StoredChannel, StoredMessage, TurnPage};
+use kernel::{Answer, ChannelId, Query, StoredChannel, StoredKind, StoredMessage, TurnPage};
 use rusqlite::{Connection, OptionalExtension};
 use serde_json::{Value, json};
 use wire::reduce::reduce_chat;
@@ -61,14 +61,21 @@ impl Archive {
             return Ok(None);
         };
         let (session, chats) = match (found.kind, found.parent.clone()) {
-            (Kind::Session, _) => {
+            (StoredKind::Session, _) => {
                 let state = session_of(&found)?;
                 let listed = state.chats.iter().map(|chat| &chat.resource);
                 let chats = listed.filter_map(|chat| self.chat(chat).transpose());
                 (found, chats.collect::<Result<_, _>>()?)
             }
-            (Kind::Chat, Some(session)) => (*session, vec![chat_of(&found)?]),
-            (Kind::Root | Kind::Chat | Kind::Changeset | Kind::Annotations | Kind::Terminal, _) => {
+            (StoredKind::Chat, Some(session)) => (*session, vec![chat_of(&found)?]),
+            (
+                StoredKind::Root
+                | StoredKind::Chat
+                | StoredKind::Changeset
+                | StoredKind::Annotations
+                | StoredKind::Terminal,
+                _,
+            ) => {
                 return Ok(None);
             }
         };
@@ -297,11 +304,11 @@ mod tests {
         });
         let (kind, head) = match parent {
             None => (
-                Kind::Session,
+                StoredKind::Session,
                 Head::Session(Arc::new(SessionState::from_value(state).unwrap())),
             ),
             Some(_) => (
-                Kind::Chat,
+                StoredKind::Chat,
                 Head::Chat(Arc::new(ChatState::from_value(state).unwrap())),
             ),
         };

@@ -9,14 +9,14 @@ pub(super) mod turns;
 
 use bytes::Bytes;
 use kernel::{
-    Answer, Boot, BootWork, ChannelId, Kind, LogSlice, Query, Seq, StoredChannel, TurnPage,
+    Answer, Boot, BootWork, ChannelId, LogSlice, Query, Seq, StoredChannel, StoredKind, TurnPage,
 };
 use rusqlite::{Connection, OptionalExtension, Row};
 use wire::ChannelUri;
 
 use super::{actions, changes, int, messages, outputs, references};
 use crate::journal::JournalError;
-use crate::journal::page::{Crossing, PageBuilder};
+use crate::journal::page::{CrossingTurn, PageBuilder};
 
 pub(super) const DUTIES: &str = "SELECT uri, kind, duty FROM channel INDEXED BY channel_duty
      WHERE duty != 0 AND disposed_at IS NULL ORDER BY id";
@@ -54,7 +54,7 @@ pub(super) fn answer(conn: &Connection, query: &Query) -> ReadResult<Answer> {
             turns_max,
             bytes_max,
         } => {
-            let page = PageBuilder::new(*turns_max, *bytes_max, Crossing::LeftOut);
+            let page = PageBuilder::new(*turns_max, *bytes_max, CrossingTurn::LeftOut);
             Answer::Channel(open_channel(conn, uri, page)?.map(Box::new))
         }
         Query::Turns {
@@ -63,7 +63,7 @@ pub(super) fn answer(conn: &Connection, query: &Query) -> ReadResult<Answer> {
             turns_max,
             bytes_max,
         } => {
-            let page = PageBuilder::new(*turns_max, *bytes_max, Crossing::Included);
+            let page = PageBuilder::new(*turns_max, *bytes_max, CrossingTurn::Included);
             Answer::Turns(turns::before(conn, *chat, *before_n, page)?)
         }
         Query::Context {
@@ -72,7 +72,7 @@ pub(super) fn answer(conn: &Connection, query: &Query) -> ReadResult<Answer> {
             turns_max,
             bytes_max,
         } => {
-            let page = PageBuilder::new(*turns_max, *bytes_max, Crossing::Included);
+            let page = PageBuilder::new(*turns_max, *bytes_max, CrossingTurn::Included);
             Answer::Turns(turns::context(conn, *chat, *through_n, page)?)
         }
         Query::FindTurn { chat, turn_id } => Answer::FindTurn(turns::find(conn, *chat, turn_id)?),
@@ -146,7 +146,7 @@ fn open_channel(
         return Ok(None);
     };
     let mut channel = channel_at(conn, row)?;
-    if channel.kind == Kind::Chat {
+    if channel.kind == StoredKind::Chat {
         channel.turns = turns::before(conn, channel.id, u64::MAX, page)?;
         channel.next_n = turns::next_n(conn, channel.id)?;
         channel.checkpoint = checkpoint(conn, channel.id)?;
@@ -253,7 +253,7 @@ fn uri_at(row: &Row<'_>, column: usize) -> ReadResult<ChannelUri> {
     ChannelUri::parse(&text).map_err(|error| ReadError(format!("the channel `{text}`: {error}")))
 }
 
-fn kind_at(row: &Row<'_>, column: usize) -> ReadResult<Kind> {
+fn kind_at(row: &Row<'_>, column: usize) -> ReadResult<StoredKind> {
     let code = row.get(column)?;
-    Kind::from_code(code).ok_or_else(|| ReadError(format!("{code} is not a kind of channel")))
+    StoredKind::from_code(code).ok_or_else(|| ReadError(format!("{code} is not a kind of channel")))
 }

@@ -1,7 +1,7 @@
 //! Renders of system prompts: the newest of each chat, for the operator's eyes alone (G-37).
 
 use agent_api::Section;
-use kernel::{Asked, Rendered, Transform, TransformFailure};
+use kernel::{Rendered, Transform, TransformAttempt, TransformFailure};
 use rusqlite::{Connection, Result, params};
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ pub struct ArchivedRender {
     pub before: Vec<(String, String)>,
     /// What a client made of some of them.
     pub rewritten: Vec<(String, String)>,
-    /// What became of it, in one word.
+    /// The name of its outcome.
     pub outcome: String,
     pub asked: Option<ArchivedAsk>,
 }
@@ -52,10 +52,10 @@ pub(super) fn put(conn: &Connection, rendered: &Rendered) -> Result<()> {
         rendered.at.0,
         before,
         json!(rendered.rewritten).to_string(),
-        rendered.transform.word(),
+        rendered.transform.outcome_name(),
         rendered
             .transform
-            .asked()
+            .attempt()
             .map(|asked| asked_json(asked, &rendered.transform).to_string()),
     ])?;
     run(
@@ -70,7 +70,7 @@ pub(in crate::journal) fn section_json(section: &Section) -> Value {
     json!([section.id, section.content])
 }
 
-pub(in crate::journal) fn asked_json(asked: &Asked, transform: &Transform) -> Value {
+pub(in crate::journal) fn asked_json(asked: &TransformAttempt, transform: &Transform) -> Value {
     let mut json = json!({
         "clientId": asked.client_id,
         "method": asked.method,
@@ -133,7 +133,7 @@ fn parse_json<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, JournalEr
 mod tests {
     use std::collections::BTreeMap;
 
-    use kernel::{Batch, ChannelId, NotAsked, Record, Seq};
+    use kernel::{Batch, ChannelId, Record, Seq, TransformSkipped};
     use wire::Timestamp;
 
     use super::*;
@@ -157,8 +157,8 @@ mod tests {
     fn the_newest_of_each_chat_are_kept_as_they_were() {
         let dir = tempfile::tempdir().unwrap();
         let mut journal = Sqlite::open(dir.path()).unwrap();
-        let nobody = || Transform::NotAsked(NotAsked::NobodyOptedIn);
-        let asked = Asked {
+        let nobody = || Transform::NotAsked(TransformSkipped::NobodyOptedIn);
+        let asked = TransformAttempt {
             client_id: "ann".to_owned(),
             method: "systemMessageTransform",
             sections: vec!["tone".to_owned()],

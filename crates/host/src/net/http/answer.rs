@@ -75,7 +75,7 @@ impl HttpResponse {
         self
     }
 
-    pub(crate) fn staying_open(mut self) -> Self {
+    pub(crate) fn keep_open(mut self) -> Self {
         self.stays_open = true;
         self
     }
@@ -97,7 +97,7 @@ impl HttpResponse {
         Self::new(503, "the host has too many connections\n")
     }
 
-    pub(crate) fn crowded() -> Self {
+    pub(crate) fn too_many_handshakes() -> Self {
         let text = "too many connections wait to be admitted, and this was the oldest; try again\n";
         Self::new(503, text)
     }

@@ -16,7 +16,7 @@ use super::answer::HttpResponse;
 use super::gate::Headers;
 use super::http_socket::{HttpSocket, refuse_silent};
 use super::query::one_value;
-use super::range::{AskedPart, find_part};
+use super::range::{RequestedPart, find_part};
 use super::token;
 use crate::accounts::Accounts;
 use crate::net::access::Access;
@@ -88,12 +88,12 @@ async fn give(
         .is_some_and(|tag| tag != etag);
     let range = headers.one(RANGE).ok().flatten().filter(|_| !is_other);
     let mut answer = match find_part(range, length) {
-        AskedPart::Whole => HttpResponse::with_body(200, content_type, body),
-        AskedPart::Nothing => {
+        RequestedPart::Whole => HttpResponse::with_body(200, content_type, body),
+        RequestedPart::Nothing => {
             let refusal = HttpResponse::new(416, "this range is outside of the content\n");
             return Err(with_text(refusal, format!("bytes */{length}")));
         }
-        AskedPart::Part(part) => {
+        RequestedPart::Part(part) => {
             let place = format!("bytes {}-{}/{length}", part.start, part.end - 1);
             let mut answer = HttpResponse::with_body(206, content_type, body.slice(part));
             answer.status = StatusCode::PARTIAL_CONTENT;
@@ -133,7 +133,7 @@ pub(super) async fn find_space(
 ) -> Result<Option<String>, HttpResponse> {
     let signature = one_value(query, "sig").unwrap_or_default();
     let device = signature.split_once('.').map(|(device, _)| device);
-    let id = device.and_then(Accounts::signed_for);
+    let id = device.and_then(Accounts::signed_token_id);
     let Some((id, accounts)) = id.zip(http_socket.handles.accounts()) else {
         return Ok(None);
     };
@@ -169,7 +169,7 @@ fn finish(answer: HttpResponse, etag: &str) -> HttpResponse {
     if let Ok(etag) = HeaderValue::try_from(etag) {
         answer = answer.with(ETAG, etag);
     }
-    answer.staying_open()
+    answer.keep_open()
 }
 
 fn find_page(admission: &Admission) -> Result<&PageServices, HttpResponse> {
@@ -228,7 +228,7 @@ async fn check_signer(
     handle: &SpaceHandle,
     http_socket: &HttpSocket,
 ) -> Result<(), HttpResponse> {
-    let token = Accounts::signed_for(name).zip(http_socket.handles.accounts());
+    let token = Accounts::signed_token_id(name).zip(http_socket.handles.accounts());
     let is_known = match token {
         None => Access::is_known(&handle.admission, name),
         Some((id, accounts)) => accounts.still_counts(id).await.map_err(|error| {

@@ -145,7 +145,7 @@ where
                 Pin::new(&mut *http).graceful_shutdown();
             }
             () = evicted.cancelled() => return match http_socket.has_asked() {
-                false => ExchangeEnd::Refused(HttpResponse::crowded()),
+                false => ExchangeEnd::Refused(HttpResponse::too_many_handshakes()),
                 true => ExchangeEnd::Gone,
             },
             () = sleep_until(http_socket.deadline), if is_waiting => {

@@ -33,12 +33,14 @@ impl<'a> Headers<'a> {
     }
 
     /// The one value of a header that may not be repeated.
-    pub(super) fn one(&self, name: HeaderName) -> Result<Option<&'a str>, Repeated> {
+    pub(super) fn one(&self, name: HeaderName) -> Result<Option<&'a str>, InvalidHeader> {
         let mut values = self.all(name);
         match (values.next(), values.next()) {
             (None, _) => Ok(None),
-            (Some(value), None) => std::str::from_utf8(value).map(Some).map_err(|_| Repeated),
-            (Some(_), Some(_)) => Err(Repeated),
+            (Some(value), None) => std::str::from_utf8(value)
+                .map(Some)
+                .map_err(|_| InvalidHeader),
+            (Some(_), Some(_)) => Err(InvalidHeader),
         }
     }
 
@@ -55,8 +57,8 @@ impl<'a> Headers<'a> {
     }
 }
 
-/// Repeated, or not text.
-pub(super) struct Repeated;
+/// A header that is repeated, or is not text.
+pub(super) struct InvalidHeader;
 
 /// `name` or `name:port`, as in `Host`; the name in brackets if it is an IPv6 address.
 #[derive(Clone, Copy)]
@@ -103,7 +105,9 @@ fn check_host<'a>(
     let text = match headers.one(HOST) {
         Ok(Some(text)) => text,
         Ok(None) => return Err(HttpResponse::new(400, "the Host header is missing\n")),
-        Err(Repeated) => return Err(HttpResponse::new(400, "the Host header must come once\n")),
+        Err(InvalidHeader) => {
+            return Err(HttpResponse::new(400, "the Host header must come once\n"));
+        }
     };
     let host = Authority::parse(text).ok_or(forbidden.clone())?;
     if is_allowed(text, host, admission) {
@@ -138,7 +142,10 @@ fn check_origin(
     admission: &Admission,
 ) -> Result<(), HttpResponse> {
     let forbidden = HttpResponse::new(403, "this Origin is not allowed; see allowed_origins\n");
-    let Some(origin) = headers.one(ORIGIN).map_err(|Repeated| forbidden.clone())? else {
+    let Some(origin) = headers
+        .one(ORIGIN)
+        .map_err(|InvalidHeader| forbidden.clone())?
+    else {
         return Ok(());
     };
     let listed = |allowed: &String| is_equal_origin(allowed.trim_end_matches('/'), origin);

@@ -154,7 +154,7 @@ impl HttpSocket {
         };
         let slot = match &state.standing {
             // Its own slot is the one that it gets.
-            HttpSocketStanding::Admitted(slot) => Some(slot.become_connection()),
+            HttpSocketStanding::Admitted(slot) => Some(slot.take_connection_slot()),
             HttpSocketStanding::Unknown(_) => admission.try_admit(),
             HttpSocketStanding::Upgrading(_) => None,
         };

@@ -48,5 +48,5 @@ pub(super) fn answer(
     if let Ok(etag) = HeaderValue::try_from(chosen.etag) {
         headers.insert(ETAG, etag);
     }
-    answer.staying_open()
+    answer.keep_open()
 }

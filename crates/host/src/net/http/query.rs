@@ -9,7 +9,7 @@ use wire::percent;
 pub(super) fn one_value(query: &str, name: &str) -> Option<String> {
     let mut values = values_of(query, name);
     match (values.next(), values.next()) {
-        (Some(value), None) => String::from_utf8(percent::decoded_leniently(value)).ok(),
+        (Some(value), None) => String::from_utf8(percent::decode_leniently(value)).ok(),
         _ => None,
     }
 }

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 /// Which part is to be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum AskedPart {
+pub(super) enum RequestedPart {
     Whole,
     Part(Range<usize>),
     /// Outside of what there is.
@@ -15,9 +15,9 @@ pub(super) enum AskedPart {
 }
 
 /// `asked` is the header `Range`, `length` what there is.
-pub(super) fn find_part(asked: Option<&str>, length: usize) -> AskedPart {
+pub(super) fn find_part(asked: Option<&str>, length: usize) -> RequestedPart {
     let Some(range) = asked.and_then(|asked| asked.trim().strip_prefix("bytes=")) else {
-        return AskedPart::Whole;
+        return RequestedPart::Whole;
     };
     // Several ranges would need an answer in parts, which no player asks for.
     let Some((first, last)) = range
@@ -25,7 +25,7 @@ pub(super) fn find_part(asked: Option<&str>, length: usize) -> AskedPart {
         .split_once('-')
         .filter(|_| !range.contains(','))
     else {
-        return AskedPart::Whole;
+        return RequestedPart::Whole;
     };
     let number = |text: &str| match text.bytes().all(|byte| byte.is_ascii_digit()) {
         // One that is too long for a number is behind everything.
@@ -36,11 +36,11 @@ pub(super) fn find_part(asked: Option<&str>, length: usize) -> AskedPart {
         (Some(first), Some(last)) if first <= last => first..last.saturating_add(1).min(length),
         (Some(first), None) if last.is_empty() => first..length,
         (None, Some(count)) if first.is_empty() => length.saturating_sub(count)..length,
-        _ => return AskedPart::Whole,
+        _ => return RequestedPart::Whole,
     };
     match part.start < part.end {
-        true => AskedPart::Part(part),
-        false => AskedPart::Nothing,
+        true => RequestedPart::Part(part),
+        false => RequestedPart::Nothing,
     }
 }
 
@@ -51,13 +51,13 @@ mod tests {
     #[test]
     fn one_range_is_found_and_anything_odd_means_the_whole() {
         let find = |asked: &str| find_part(Some(asked), 100);
-        assert_eq!(find("bytes=0-9"), AskedPart::Part(0..10));
-        assert_eq!(find("bytes=90-"), AskedPart::Part(90..100));
-        assert_eq!(find("bytes=-5"), AskedPart::Part(95..100));
-        assert_eq!(find("bytes=-500"), AskedPart::Part(0..100));
+        assert_eq!(find("bytes=0-9"), RequestedPart::Part(0..10));
+        assert_eq!(find("bytes=90-"), RequestedPart::Part(90..100));
+        assert_eq!(find("bytes=-5"), RequestedPart::Part(95..100));
+        assert_eq!(find("bytes=-500"), RequestedPart::Part(0..100));
         assert_eq!(
             find("bytes=50-9999999999999999999999"),
-            AskedPart::Part(50..100)
+            RequestedPart::Part(50..100)
         );
         for outside in [
             "bytes=100-",
@@ -65,7 +65,7 @@ mod tests {
             "bytes=-0",
             "bytes=99999999999999999999999-",
         ] {
-            assert_eq!(find(outside), AskedPart::Nothing, "{outside}");
+            assert_eq!(find(outside), RequestedPart::Nothing, "{outside}");
         }
         for odd in [
             "",
@@ -78,9 +78,9 @@ mod tests {
             "items=0-1",
             "bytes=+1-2",
         ] {
-            assert_eq!(find(odd), AskedPart::Whole, "{odd}");
+            assert_eq!(find(odd), RequestedPart::Whole, "{odd}");
         }
-        assert_eq!(find_part(None, 100), AskedPart::Whole);
-        assert_eq!(find_part(Some("bytes=0-"), 0), AskedPart::Nothing);
+        assert_eq!(find_part(None, 100), RequestedPart::Whole);
+        assert_eq!(find_part(Some("bytes=0-"), 0), RequestedPart::Nothing);
     }
 }

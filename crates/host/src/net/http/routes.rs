@@ -35,9 +35,9 @@ pub(super) async fn answer(
     let headers = Headers(&parts.headers);
     let goes_on = parts.version == Version::HTTP_11 && !headers.lists(CONNECTION, "close");
     match route(&parts, &headers, body, http_socket).await {
-        Ok(Routed::Answer(answer)) => answer.into_hyper(goes_on && !http_socket.is_late()),
-        Ok(Routed::WebSocket { accept }) => upgrade::answer(&headers, &accept),
-        Ok(Routed::Owner(owner, body)) => {
+        Ok(RouteOutcome::Answer(answer)) => answer.into_hyper(goes_on && !http_socket.is_late()),
+        Ok(RouteOutcome::WebSocket { accept }) => upgrade::answer(&headers, &accept),
+        Ok(RouteOutcome::Owner(owner, body)) => {
             let goes_on = goes_on && !http_socket.is_late();
             let answered = forward::pass_on(&parts, body, &owner, (http_socket, goes_on)).await;
             answered.unwrap_or_else(|refusal| refusal.into_hyper(goes_on))
@@ -49,7 +49,7 @@ pub(super) async fn answer(
     }
 }
 
-enum Routed {
+enum RouteOutcome {
     Answer(HttpResponse),
     WebSocket {
         accept: String,
@@ -72,7 +72,7 @@ async fn route(
     headers: &Headers<'_>,
     body: Incoming,
     http_socket: &HttpSocket,
-) -> Result<Routed, HttpResponse> {
+) -> Result<RouteOutcome, HttpResponse> {
     // The names that the listener answers to are the same for all of its spaces.
     let first = http_socket.handles.first().admission;
     // Where it was passed on, the other node has checked what it answers to.
@@ -94,7 +94,11 @@ async fn route(
         "/" if is_upgrade || !is_read(&parts.method) => {}
         path => {
             if let Some(file) = web::find(path) {
-                return Ok(Routed::Answer(page::answer(file, &parts.method, headers)));
+                return Ok(RouteOutcome::Answer(page::answer(
+                    file,
+                    &parts.method,
+                    headers,
+                )));
             }
             if path.starts_with("/app/") {
                 // The digest is of another version of the page: it is loaded anew, which needs no token either.
@@ -109,11 +113,11 @@ async fn route(
         && path != "/api/pair"
         && let Some(owner) = forward::find_owner(parts, headers, http_socket).await?
     {
-        return Ok(Routed::Owner(Box::new(owner), body));
+        return Ok(RouteOutcome::Owner(Box::new(owner), body));
     }
     if let Some(name) = path.strip_prefix("/content/") {
         let answer = content::answer(&parts.method, name, query, headers, http_socket);
-        return answer.await.map(Routed::Answer);
+        return answer.await.map(RouteOutcome::Answer);
     }
     if path.starts_with("/api/") {
         let request = ApiRequest {
@@ -124,7 +128,7 @@ async fn route(
             http_socket,
             admission: &first,
         };
-        return api::answer(&request, body).await.map(Routed::Answer);
+        return api::answer(&request, body).await.map(RouteOutcome::Answer);
     }
     route_with_token(parts, headers, &body, http_socket).await
 }
@@ -135,7 +139,7 @@ async fn route_with_token(
     headers: &Headers<'_>,
     body: &Incoming,
     http_socket: &HttpSocket,
-) -> Result<Routed, HttpResponse> {
+) -> Result<RouteOutcome, HttpResponse> {
     let (path, query) = (parts.uri.path(), parts.uri.query().unwrap_or(""));
     let is_upgrade = upgrade::is_asked_for(headers);
     let (way, access) = token::identify(headers, query, http_socket, is_upgrade).await?;
@@ -154,13 +158,13 @@ async fn route_with_token(
     match path {
         "/status" => {
             http_socket.admit()?;
-            return Ok(Routed::Answer(describe_status(&handle.admission)));
+            return Ok(RouteOutcome::Answer(describe_status(&handle.admission)));
         }
         "/spaces" => {
             http_socket.admit()?;
             return spaces::answer(&handle, &access, http_socket)
                 .await
-                .map(Routed::Answer);
+                .map(RouteOutcome::Answer);
         }
         "/metrics" => {
             http_socket.admit()?;
@@ -168,7 +172,7 @@ async fn route_with_token(
                 let text = "metrics are for owners of the space\n";
                 return Err(HttpResponse::new(403, text));
             }
-            return Ok(Routed::Answer(describe_metrics(&handle.admission)));
+            return Ok(RouteOutcome::Answer(describe_metrics(&handle.admission)));
         }
         "/" | "/ahp" => {}
         _ if is_upgrade => {}
@@ -184,7 +188,7 @@ async fn open_websocket(
     body: &Incoming,
     (access, way): (Access, UpgradedWay),
     http_socket: &HttpSocket,
-) -> Result<Routed, HttpResponse> {
+) -> Result<RouteOutcome, HttpResponse> {
     if !access.may(DeviceScope::Use) {
         let text = "this device may not use sessions; pair it again\n";
         return Err(HttpResponse::new(403, text));
@@ -205,7 +209,7 @@ async fn open_websocket(
         place = found.map_err(|why| HttpResponse::text(429, format!("{why}\n")))?;
     }
     http_socket.upgrade(access, way, place)?;
-    Ok(Routed::WebSocket { accept })
+    Ok(RouteOutcome::WebSocket { accept })
 }
 
 fn is_read(method: &Method) -> bool {
@@ -220,13 +224,13 @@ fn answer_probe(
     method: &Method,
     path: &str,
     http_socket: &HttpSocket,
-) -> Result<Routed, HttpResponse> {
+) -> Result<RouteOutcome, HttpResponse> {
     match (
         *method == Method::GET,
         path == "/healthz" || http_socket.handles.is_ready(),
     ) {
         (false, _) => Err(refuse_method()),
-        (true, true) => Ok(Routed::Answer(HttpResponse::new(200, "ok\n"))),
+        (true, true) => Ok(RouteOutcome::Answer(HttpResponse::new(200, "ok\n"))),
         (true, false) => Err(HttpResponse::not_ready()),
     }
 }
@@ -237,7 +241,7 @@ fn answer_proof(
     method: &Method,
     query: &str,
     http_socket: &HttpSocket,
-) -> Result<Routed, HttpResponse> {
+) -> Result<RouteOutcome, HttpResponse> {
     if *method != Method::GET {
         return Err(refuse_method());
     }
@@ -250,7 +254,7 @@ fn answer_proof(
     let handle = handle.ok_or_else(unknown)?;
     let proof = token::prove(query, handle.admission.token.as_deref())?;
     let answer = HttpResponse::with_body(200, "text/plain; charset=utf-8", Bytes::from(proof));
-    Ok(Routed::Answer(answer.staying_open()))
+    Ok(RouteOutcome::Answer(answer.keep_open()))
 }
 
 /// What Prometheus asks for (G-58).

@@ -1,4 +1,4 @@
-//! `GET /spaces`: the spaces of whoever asks.
+//! `GET /spaces`: the spaces that the token's principal is a member of.
 //!
 //! Promises: nobody learns of a space that they are no member of.
 //! Must not know: how accounts are stored.
@@ -37,5 +37,5 @@ pub(super) async fn answer(
 }
 
 fn list(principal: &Value, spaces: &Value) -> HttpResponse {
-    HttpResponse::json(200, &json!({"principal": principal, "spaces": spaces})).staying_open()
+    HttpResponse::json(200, &json!({"principal": principal, "spaces": spaces})).keep_open()
 }

@@ -16,7 +16,7 @@ use super::gate::Headers;
 use super::http_socket::{HttpSocket, UpgradedWay};
 use super::query::values_of;
 use crate::accounts::{AccountToken, Accounts, GrantedToken, TokenRefusal};
-use crate::cluster::{Reached, RelayRefusal, RelayedClient};
+use crate::cluster::{ClientRoute, RelayRefusal, RelayedClient};
 use crate::net::access::Access;
 use crate::net::{Admission, SpaceHandle};
 
@@ -90,8 +90,8 @@ async fn find_way(
         address: http_socket.address,
     };
     match relays.reach(&client).await.map_err(refuse_relay)? {
-        Reached::Here(handle) => Ok(UpgradedWay::Here(handle)),
-        Reached::There(owner) => Ok(UpgradedWay::There(owner)),
+        ClientRoute::Here(handle) => Ok(UpgradedWay::Here(handle)),
+        ClientRoute::There(owner) => Ok(UpgradedWay::There(owner)),
     }
 }
 
@@ -163,7 +163,7 @@ fn wrong() -> HttpResponse {
 
 /// Every token in a request, wherever it is.
 fn presented_tokens(headers: &Headers<'_>, query: &str) -> Vec<Vec<u8>> {
-    let in_query = values_of(query, "tkn").map(percent::decoded_leniently);
+    let in_query = values_of(query, "tkn").map(percent::decode_leniently);
     let in_header = headers.all(AUTHORIZATION).filter_map(|value| {
         let (scheme, token) = value.split_at_checked("Bearer ".len())?;
         scheme

@@ -105,7 +105,7 @@ fn protocol(reason: &'static str) -> WsFault {
 
 /// A frame whose payload is being read.
 #[derive(Debug, Clone, Copy)]
-struct Open {
+struct OpenFrame {
     opcode: Opcode,
     fin: Fin,
     left: usize,
@@ -118,7 +118,7 @@ pub struct FrameDecoder {
     message_bytes_max: usize,
     head: [u8; HEAD_BYTES_MAX],
     head_len: usize,
-    open: Option<Open>,
+    open: Option<OpenFrame>,
     /// A data message has begun and its last frame has not been seen.
     in_message: bool,
     /// The message that has begun was announced as large.
@@ -255,7 +255,7 @@ impl FrameDecoder {
         }
     }
 
-    fn read_head(&mut self) -> Result<Open, WsFault> {
+    fn read_head(&mut self) -> Result<OpenFrame, WsFault> {
         let extended = extended_len(self.head[1]);
         let length = match extended {
             0 => u64::from(self.head[1] & 0x7F),
@@ -286,7 +286,7 @@ impl FrameDecoder {
             }
             self.in_message = true;
         }
-        Ok(Open {
+        Ok(OpenFrame {
             opcode,
             fin,
             left,
@@ -309,7 +309,7 @@ impl FrameDecoder {
         Some(WsEvent::Large { bytes_max })
     }
 
-    fn finish(&mut self, open: Open) -> Result<Option<WsEvent>, WsFault> {
+    fn finish(&mut self, open: OpenFrame) -> Result<Option<WsEvent>, WsFault> {
         match open.opcode {
             Opcode::Ping => Ok(Some(WsEvent::Ping(std::mem::take(&mut self.control)))),
             Opcode::Pong => {

@@ -22,7 +22,7 @@ const LANGUAGE_BYTES_MAX: usize = 64;
 
 /// Where things stand in a text that was read.
 #[derive(Debug)]
-pub(crate) struct Places {
+pub(crate) struct TextLayout {
     /// The blocks that stand in no other.
     pub(crate) blocks: Vec<Range<usize>>,
     /// Where the last run of text begins that may hold spans; none if code, HTML or a rule follows it.
@@ -34,8 +34,8 @@ pub(crate) fn read(
     text: &str,
     definitions: &mut Definitions,
     sink: &mut impl MarkdownSink,
-) -> Places {
-    let earlier = Earlier {
+) -> TextLayout {
+    let earlier = EarlierDefinitions {
         definitions: definitions.clone(),
         room: Cell::new(text.len().max(EXPANSION_BYTES_MIN)),
     };
@@ -53,24 +53,27 @@ pub(crate) fn read(
 }
 
 /// The same of a text without link definitions; none, and nothing is told, if it has any.
-pub(crate) fn read_without_definitions(text: &str, sink: &mut impl MarkdownSink) -> Option<Places> {
+pub(crate) fn read_without_definitions(
+    text: &str,
+    sink: &mut impl MarkdownSink,
+) -> Option<TextLayout> {
     let parser = Parser::new_ext(text, OPTIONS);
     if parser.reference_definitions().iter().next().is_some() {
         return None;
     }
-    let earlier = Earlier::default();
+    let earlier = EarlierDefinitions::default();
     Some(Reader::new(parser.into_offset_iter(), &earlier, sink).read_all())
 }
 
 /// Definitions of earlier parts; they go before those of this one. A long target that is referred to often must not make the
 /// tree much larger than the text, so there is room for a certain number of bytes, as the parser has for its own.
 #[derive(Default)]
-struct Earlier {
+struct EarlierDefinitions {
     definitions: Definitions,
     room: Cell<usize>,
 }
 
-impl Earlier {
+impl EarlierDefinitions {
     fn find(&self, label: &str) -> Option<String> {
         let target = self.definitions.find(label)?;
         self.room.set(self.room.get().checked_sub(target.len())?);
@@ -91,9 +94,9 @@ enum LooseText {
 
 struct Reader<'r, I, S> {
     events: I,
-    earlier: &'r Earlier,
+    earlier: &'r EarlierDefinitions,
     sink: &'r mut S,
-    places: Places,
+    places: TextLayout,
     /// Where the event stands that was read last.
     range: Range<usize>,
     /// The box of the item that is being read.
@@ -113,12 +116,12 @@ where
     I: Iterator<Item = (Event<'a>, Range<usize>)>,
     S: MarkdownSink,
 {
-    fn new(events: I, earlier: &'r Earlier, sink: &'r mut S) -> Self {
+    fn new(events: I, earlier: &'r EarlierDefinitions, sink: &'r mut S) -> Self {
         Self {
             events,
             earlier,
             sink,
-            places: Places {
+            places: TextLayout {
                 blocks: Vec::new(),
                 leaf: None,
             },
@@ -132,7 +135,7 @@ where
         }
     }
 
-    fn read_all(mut self) -> Places {
+    fn read_all(mut self) -> TextLayout {
         self.read_blocks(0);
         self.places
     }

@@ -3,7 +3,7 @@
 //! Promises: bodies are fetched only for turns that are on the page.
 //! Must not know: how turns become hidden.
 
-use kernel::{ChannelId, FoundTurn, StoredTurn, TurnPage};
+use kernel::{ChannelId, StoredTurn, TurnPage, TurnPosition};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 use wire::state::Outcome;
@@ -162,7 +162,7 @@ impl SpaceReader<'_> {
         &mut self,
         chat: ChannelId,
         turn_id: &str,
-    ) -> PgReadResult<Option<FoundTurn>> {
+    ) -> PgReadResult<Option<TurnPosition>> {
         let own = "SELECT n, hidden_at IS NULL FROM greenroom.turn
              WHERE space = $1 AND channel = $2 AND id = $3";
         let mut all = Vec::new();
@@ -171,7 +171,7 @@ impl SpaceReader<'_> {
             .query(own, &[&self.space, &int(chat.0), &turn_id])
             .await?
         {
-            all.push(FoundTurn {
+            all.push(TurnPosition {
                 n: number(row.try_get(0)?)?,
                 visible: row.try_get(1)?,
             });
@@ -189,7 +189,7 @@ impl SpaceReader<'_> {
             ];
             for row in self.conn.query(in_range, &values).await? {
                 let n: i64 = row.try_get(0)?;
-                all.push(FoundTurn {
+                all.push(TurnPosition {
                     n: number(n)?,
                     visible: n <= range.visible_n,
                 });

@@ -3,7 +3,7 @@
 //! Promises: reading newest first stops at the page's end, so the tail of a long chat costs what a short chat costs.
 //! Must not know: how turns become hidden.
 
-use kernel::{ChannelId, FoundTurn, StoredTurn, TurnPage};
+use kernel::{ChannelId, StoredTurn, TurnPage, TurnPosition};
 use rusqlite::{CachedStatement, Connection, Row, ToSql};
 use wire::state::Outcome;
 
@@ -54,12 +54,12 @@ pub(super) fn before(
         found: TurnPage::default(),
     };
     let own = conn.prepare_cached(OWN_TURNS)?;
-    if reading.take(own, &[&int(chat.0), &before_n])? == PageRoom::Left {
+    if reading.take(own, &[&int(chat.0), &before_n])? == PageSpace::Left {
         for range in ranges(conn, chat)?.iter().rev() {
             let end = before_n.min(range.visible_n.saturating_add(1));
             let rows = conn.prepare_cached(RANGE_TURNS)?;
             let values: [&dyn ToSql; 4] = [&range.source, &range.first_n, &end, &range.as_of];
-            if reading.take(rows, &values)? == PageRoom::None {
+            if reading.take(rows, &values)? == PageSpace::None {
                 break;
             }
         }
@@ -84,7 +84,7 @@ pub(super) fn context(
         found: TurnPage::default(),
     };
     let own = conn.prepare_cached(CONTEXT_TURNS)?;
-    if reading.take(own, &[&int(chat.0), &int(through_n)])? == PageRoom::None {
+    if reading.take(own, &[&int(chat.0), &int(through_n)])? == PageSpace::None {
         reading.found.turns.reverse();
         return Ok(reading.found);
     }
@@ -92,7 +92,7 @@ pub(super) fn context(
         let end = range.last_n.min(int(through_n)).saturating_add(1);
         let rows = conn.prepare_cached(RANGE_TURNS)?;
         let values: [&dyn ToSql; 4] = [&range.source, &range.first_n, &end, &range.as_of];
-        if reading.take(rows, &values)? == PageRoom::None {
+        if reading.take(rows, &values)? == PageSpace::None {
             break;
         }
     }
@@ -113,14 +113,14 @@ pub(super) fn find(
     conn: &Connection,
     chat: ChannelId,
     turn_id: &str,
-) -> ReadResult<Option<FoundTurn>> {
+) -> ReadResult<Option<TurnPosition>> {
     let mut statement = conn.prepare_cached(FIND_OWN)?;
     let mut best = None;
     let mut rows = statement.query((int(chat.0), turn_id))?;
     while let Some(row) = rows.next()? {
         best = better(
             best,
-            FoundTurn {
+            TurnPosition {
                 n: number(row.get(0)?)?,
                 visible: row.get(1)?,
             },
@@ -140,7 +140,7 @@ pub(super) fn find(
             let n: i64 = row.get(0)?;
             best = better(
                 best,
-                FoundTurn {
+                TurnPosition {
                     n: number(n)?,
                     visible: n <= range.visible_n,
                 },
@@ -150,7 +150,7 @@ pub(super) fn find(
     Ok(best)
 }
 
-fn better(one: Option<FoundTurn>, other: FoundTurn) -> Option<FoundTurn> {
+fn better(one: Option<TurnPosition>, other: TurnPosition) -> Option<TurnPosition> {
     one.into_iter()
         .chain([other])
         .max_by_key(|found| (found.visible, found.n))
@@ -173,7 +173,7 @@ fn ranges(conn: &Connection, chat: ChannelId) -> ReadResult<Vec<VisibleRange>> {
 }
 
 #[derive(PartialEq, Eq)]
-enum PageRoom {
+enum PageSpace {
     Left,
     None,
 }
@@ -190,16 +190,16 @@ impl Reading<'_> {
         &mut self,
         mut rows: CachedStatement<'_>,
         values: &[&dyn ToSql],
-    ) -> ReadResult<PageRoom> {
+    ) -> ReadResult<PageSpace> {
         let mut rows = rows.query(values)?;
         while let Some(row) = rows.next()? {
             if !self.page.takes(number(row.get(3)?)?) {
                 self.found.older = true;
-                return Ok(PageRoom::None);
+                return Ok(PageSpace::None);
             }
             self.found.turns.push(self.turn_at(row)?);
         }
-        Ok(PageRoom::Left)
+        Ok(PageSpace::Left)
     }
 
     /// The body is fetched only for a turn that is on the page.

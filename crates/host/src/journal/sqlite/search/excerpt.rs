@@ -17,11 +17,11 @@ pub struct TextPiece {
 }
 
 /// A text without its case, one character for each of the original's.
-pub(super) struct Folded {
+pub(super) struct CaseFoldedText {
     chars: Vec<char>,
 }
 
-impl Folded {
+impl CaseFoldedText {
     pub(super) fn new(text: &str) -> Self {
         // A character whose small form is several is compared by the first of them.
         let fold = |c: char| c.to_lowercase().next().unwrap_or(c);
@@ -65,8 +65,8 @@ fn blank_control(c: char) -> char {
 }
 
 /// The text around the first of some words; none if one of them is missing.
-pub(super) fn cut_excerpt(text: &str, words: &[Folded]) -> Option<Vec<TextPiece>> {
-    let folded = Folded::new(text);
+pub(super) fn cut_excerpt(text: &str, words: &[CaseFoldedText]) -> Option<Vec<TextPiece>> {
+    let folded = CaseFoldedText::new(text);
     let first = words
         .iter()
         .map(|word| folded.find(word, 0))
@@ -107,7 +107,11 @@ fn plain(text: &str) -> TextPiece {
 }
 
 /// Where the words stand in a part of a text, in order and without overlap.
-fn find_marks(folded: &Folded, words: &[Folded], part: Range<usize>) -> Vec<Range<usize>> {
+fn find_marks(
+    folded: &CaseFoldedText,
+    words: &[CaseFoldedText],
+    part: Range<usize>,
+) -> Vec<Range<usize>> {
     let mut marks: Vec<Range<usize>> = Vec::new();
     let mut at = part.start;
     while at < part.end {
@@ -133,7 +137,10 @@ mod tests {
     use super::*;
 
     fn marked(text: &str, words: &[&str]) -> Option<String> {
-        let words: Vec<Folded> = words.iter().map(|word| Folded::word(word)).collect();
+        let words: Vec<CaseFoldedText> = words
+            .iter()
+            .map(|word| CaseFoldedText::word(word))
+            .collect();
         let pieces = cut_excerpt(text, &words)?;
         let show = |piece: &TextPiece| match piece.is_match {
             true => format!("[{}]", piece.text),

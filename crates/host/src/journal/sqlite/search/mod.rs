@@ -17,7 +17,7 @@ use std::time::Duration;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension};
 use wire::Timestamp;
 
-use self::excerpt::{Folded, cut_excerpt};
+use self::excerpt::{CaseFoldedText, cut_excerpt};
 use super::read::list::UNLISTED;
 use super::{SqliteReader, make_private_file};
 use crate::journal::JournalError;
@@ -108,7 +108,7 @@ impl SearchIndex {
         let SqliteReader { conn: journal } = SqliteReader::open(dir)?;
         let path = dir.join(FILE);
         let index = match open_index(&path, dir) {
-            Err(Unusable::Damaged) => {
+            Err(IndexFault::Damaged) => {
                 tracing::info!("the search index is damaged or of another format; it is made anew");
                 remove(&path).and_then(|()| open_index(&path, dir))
             }
@@ -129,7 +129,7 @@ impl SearchIndex {
         limit: usize,
     ) -> Result<Vec<SearchHit>, SearchError> {
         let found = match self.try_search(words, limit) {
-            Err(SearchFailure::Index(Unusable::Damaged)) => {
+            Err(SearchFailure::Index(IndexFault::Damaged)) => {
                 // Some damage shows only when the page is read.
                 tracing::info!("the search index is damaged; it is made anew");
                 let dir = self.path.parent().unwrap_or(Path::new(".")).to_owned();
@@ -151,9 +151,9 @@ impl SearchIndex {
         words: &[String],
         limit: usize,
     ) -> Result<Vec<SearchHit>, SearchFailure> {
-        let words: Vec<Folded> = words
+        let words: Vec<CaseFoldedText> = words
             .iter()
-            .map(|word| Folded::word(word))
+            .map(|word| CaseFoldedText::word(word))
             .filter(|word| !word.is_empty())
             .take(WORDS_MAX)
             .collect();
@@ -171,7 +171,7 @@ impl SearchIndex {
     }
 }
 
-fn title_hits(sessions: &HashMap<i64, ListedSession>, words: &[Folded]) -> Vec<SearchHit> {
+fn title_hits(sessions: &HashMap<i64, ListedSession>, words: &[CaseFoldedText]) -> Vec<SearchHit> {
     let mut hits: Vec<SearchHit> = sessions
         .values()
         .filter_map(|session| {
@@ -190,14 +190,14 @@ fn title_hits(sessions: &HashMap<i64, ListedSession>, words: &[Folded]) -> Vec<S
 fn text_hits(
     index: &Connection,
     sessions: &HashMap<i64, ListedSession>,
-    words: &[Folded],
+    words: &[CaseFoldedText],
     limit: usize,
     hits: &mut Vec<SearchHit>,
-) -> Result<(), Unusable> {
+) -> Result<(), IndexFault> {
     let indexed: Vec<String> = words
         .iter()
         .filter(|word| word.chars() >= INDEXED_CHARS_MIN)
-        .map(Folded::quoted)
+        .map(CaseFoldedText::quoted)
         .collect();
     let found = match indexed.is_empty() {
         true => "SELECT id FROM document ORDER BY started_at DESC, id DESC",
@@ -236,7 +236,7 @@ fn text_hits(
 fn read_document(
     index: &Connection,
     id: i64,
-) -> Result<Option<(i64, SearchedTurn, String)>, Unusable> {
+) -> Result<Option<(i64, SearchedTurn, String)>, IndexFault> {
     let mut statement = index.prepare_cached(
         "SELECT chat.session, chat.uri, document.turn_id, document.started_at, content.text
          FROM document JOIN chat ON chat.channel = document.chat
@@ -286,7 +286,7 @@ impl ListedSession {
 #[derive(Debug)]
 enum SearchFailure {
     Journal(JournalError),
-    Index(Unusable),
+    Index(IndexFault),
 }
 
 impl SearchFailure {
@@ -300,21 +300,21 @@ impl SearchFailure {
     }
 }
 
-impl From<Unusable> for SearchFailure {
-    fn from(unusable: Unusable) -> Self {
+impl From<IndexFault> for SearchFailure {
+    fn from(unusable: IndexFault) -> Self {
         Self::Index(unusable)
     }
 }
 
 /// Why an index cannot be used.
 #[derive(Debug)]
-enum Unusable {
+enum IndexFault {
     /// It is to be made anew.
     Damaged,
     Failed(String),
 }
 
-impl Unusable {
+impl IndexFault {
     fn explain(self, path: &Path) -> SearchError {
         let reason = match self {
             Self::Damaged => "it is damaged, and so is the one made in its place".to_owned(),
@@ -328,7 +328,7 @@ impl Unusable {
 }
 
 /// Of the index, never of the journal.
-impl From<rusqlite::Error> for Unusable {
+impl From<rusqlite::Error> for IndexFault {
     fn from(error: rusqlite::Error) -> Self {
         match error.sqlite_error_code() {
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Self::Damaged,
@@ -343,13 +343,13 @@ impl From<rusqlite::Error> for Unusable {
     }
 }
 
-impl From<io::Error> for Unusable {
+impl From<io::Error> for IndexFault {
     fn from(error: io::Error) -> Self {
         Self::Failed(error.to_string())
     }
 }
 
-fn open_index(path: &Path, dir: &Path) -> Result<Connection, Unusable> {
+fn open_index(path: &Path, dir: &Path) -> Result<Connection, IndexFault> {
     make_private_file(path, dir)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut conn = Connection::open_with_flags(path, flags)?;
@@ -365,7 +365,7 @@ fn open_index(path: &Path, dir: &Path) -> Result<Connection, Unusable> {
     match (number("application_id")?, number("user_version")?) {
         (APPLICATION_ID, FORMAT) => return Ok(conn),
         (0, 0) => {}
-        _ => return Err(Unusable::Damaged),
+        _ => return Err(IndexFault::Damaged),
     }
     let tx = conn.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     // Two that find it missing at once make it one after the other.
@@ -379,7 +379,7 @@ fn open_index(path: &Path, dir: &Path) -> Result<Connection, Unusable> {
     Ok(conn)
 }
 
-fn remove(path: &Path) -> Result<(), Unusable> {
+fn remove(path: &Path) -> Result<(), IndexFault> {
     for suffix in ["", "-wal", "-shm"] {
         let mut name = path.as_os_str().to_owned();
         name.push(suffix);

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use rusqlite::{Connection, Row, TransactionBehavior, params};
 use serde_json::Value;
 
-use super::{SearchFailure, Unusable};
+use super::{IndexFault, SearchFailure};
 
 /// Turns that are indexed in one transaction.
 const STEP_TURNS: usize = 200;
@@ -82,7 +82,7 @@ fn chats_in(conn: &Connection, query: &str) -> rusqlite::Result<Chats> {
     chats.collect()
 }
 
-fn forget_chat(index: &mut Connection, channel: i64) -> Result<(), Unusable> {
+fn forget_chat(index: &mut Connection, channel: i64) -> Result<(), IndexFault> {
     let tx = index.transaction_with_behavior(TransactionBehavior::Immediate)?;
     tx.prepare_cached(
         "DELETE FROM content WHERE rowid IN (SELECT id FROM document WHERE chat = ?1)",
@@ -136,7 +136,7 @@ fn index_chat(
     Ok(note_version(index, channel, version)?)
 }
 
-fn forget_documents(index: &mut Connection, ids: &[i64]) -> Result<(), Unusable> {
+fn forget_documents(index: &mut Connection, ids: &[i64]) -> Result<(), IndexFault> {
     let tx = index.transaction_with_behavior(TransactionBehavior::Immediate)?;
     for id in ids {
         tx.prepare_cached("DELETE FROM content WHERE rowid = ?1")?
@@ -147,7 +147,7 @@ fn forget_documents(index: &mut Connection, ids: &[i64]) -> Result<(), Unusable>
     Ok(tx.commit()?)
 }
 
-fn note_version(index: &Connection, channel: i64, version: &ChatVersion) -> Result<(), Unusable> {
+fn note_version(index: &Connection, channel: i64, version: &ChatVersion) -> Result<(), IndexFault> {
     index
         .prepare_cached(
             "INSERT OR REPLACE INTO chat (channel, uri, session, head_seq, last_turn) VALUES (?1, ?2, ?3, ?4, ?5)",
@@ -186,7 +186,7 @@ fn body_of(journal: &Connection, turn: &ShownTurn) -> rusqlite::Result<Vec<u8>> 
 }
 
 /// The documents of a chat by the number of their turn: their id, and the turn's.
-fn documents_of(index: &Connection, chat: i64) -> Result<HashMap<i64, (i64, String)>, Unusable> {
+fn documents_of(index: &Connection, chat: i64) -> Result<HashMap<i64, (i64, String)>, IndexFault> {
     let mut statement =
         index.prepare_cached("SELECT n, id, turn_id FROM document WHERE chat = ?1")?;
     let documents =
@@ -199,7 +199,7 @@ fn add_document(
     chat: i64,
     turn: &ShownTurn,
     body: &[u8],
-) -> Result<(), Unusable> {
+) -> Result<(), IndexFault> {
     // What cannot be read shows nothing that could be searched for.
     let json: Value = serde_json::from_slice(body).unwrap_or_default();
     let started_at = json["startedAt"].as_str().unwrap_or("");

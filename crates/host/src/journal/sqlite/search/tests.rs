@@ -4,7 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use kernel::{Batch, BootWork, ChannelId, ChannelRecord, Head, Kind, Record, Seq, SummaryRecord};
+use kernel::{
+    Batch, BootWork, ChannelId, ChannelRecord, Head, Record, Seq, StoredKind, SummaryRecord,
+};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tempfile::{TempDir, tempdir};
@@ -53,11 +55,11 @@ impl World {
         });
         let (kind, head) = match parent {
             None => (
-                Kind::Session,
+                StoredKind::Session,
                 Head::Session(Arc::new(SessionState::from_value(state).unwrap())),
             ),
             Some(_) => (
-                Kind::Chat,
+                StoredKind::Chat,
                 Head::Chat(Arc::new(ChatState::from_value(state).unwrap())),
             ),
         };

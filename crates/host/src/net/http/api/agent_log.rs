@@ -19,7 +19,7 @@ pub(super) fn answer(
     let id = one_value(request.query, "id");
     let id = id.ok_or_else(|| HttpResponse::new(400, "which agent? /api/agents/log?id=ID\n"))?;
     match services(request)?.agent_log(&id) {
-        Some(log) => Ok(HttpResponse::json(200, &json!({"log": log})).staying_open()),
+        Some(log) => Ok(HttpResponse::json(200, &json!({"log": log})).keep_open()),
         None => Err(HttpResponse::new(
             404,
             "this host offers no agent of this id that has a process; `greenroom agents` lists them\n",

@@ -163,7 +163,7 @@ pub(super) async fn revoke(
     match on_disk(move || devices.revoke(&revoked)).await? {
         Revocation::Done => {
             tracing::info!(device = id.as_str(), "a device was signed out");
-            Ok(HttpResponse::new(204, "").staying_open())
+            Ok(HttpResponse::new(204, "").keep_open())
         }
         Revocation::Unknown => Err(HttpResponse::new(404, "there is no such device\n")),
         Revocation::Unsaved(error) => {
@@ -180,7 +180,7 @@ pub(super) async fn revoke(
 pub(super) fn list(request: &ApiRequest<'_>, access: &Access) -> HttpResponse {
     let devices = request.admission.devices.list();
     let devices: Vec<Value> = devices.iter().map(|it| to_json(it, access)).collect();
-    HttpResponse::json(200, &json!({"devices": devices})).staying_open()
+    HttpResponse::json(200, &json!({"devices": devices})).keep_open()
 }
 
 /// Who asks.
@@ -201,7 +201,7 @@ pub(super) fn describe_caller(request: &ApiRequest<'_>, access: &Access) -> Http
         200,
         &json!({"device": device, "scopes": scopes, "role": role, "version": crate::server::VERSION}),
     )
-    .staying_open()
+    .keep_open()
 }
 
 fn to_json(device: &Device, access: &Access) -> Value {

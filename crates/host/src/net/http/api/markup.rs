@@ -59,7 +59,7 @@ pub(super) async fn answer(
         let gzip = HeaderValue::from_static("gzip");
         response = response.with(CONTENT_ENCODING, gzip);
     }
-    Ok(response.staying_open())
+    Ok(response.keep_open())
 }
 
 fn pack(bytes: &[u8]) -> Bytes {

@@ -51,7 +51,7 @@ pub(super) async fn answer(
         )
     };
     match read {
-        Ok(Ok(shown)) => Ok(HttpResponse::json(200, &shown).staying_open()),
+        Ok(Ok(shown)) => Ok(HttpResponse::json(200, &shown).keep_open()),
         Ok(Err(error @ (PromptError::UnknownChat | PromptError::UnknownCall))) => {
             Err(HttpResponse::text(404, format!("{error}\n")))
         }

@@ -50,7 +50,7 @@ pub(super) async fn answer(
         HttpResponse::new(507, "the file cannot be stored; the host's log says why\n")
     })?;
     let answer = json!({"uri": stored.uri, "size": size, "contentType": content_type});
-    Ok(HttpResponse::json(201, &answer).staying_open())
+    Ok(HttpResponse::json(201, &answer).keep_open())
 }
 
 #[derive(Deserialize)]
@@ -91,5 +91,5 @@ pub(super) async fn answer_addresses(
     let addresses: Vec<Value> = asked.items.iter().map(|item| json!(sign(item))).collect();
     let end = Timestamp(end_of_next_day(now) * 1_000).to_rfc3339();
     let answer = json!({"items": addresses, "expiresAt": end});
-    Ok(HttpResponse::json(200, &answer).staying_open())
+    Ok(HttpResponse::json(200, &answer).keep_open())
 }

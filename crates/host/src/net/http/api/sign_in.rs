@@ -94,7 +94,7 @@ pub(super) async fn begin(
     let begun = sign_ins.begin(access.name(), &wanted, &given.back).await;
     let address = begun.map_err(|error| refuse(&error))?;
     let answer = json!({"url": address.url, "host": address.host});
-    Ok(HttpResponse::json(200, &answer).staying_open())
+    Ok(HttpResponse::json(200, &answer).keep_open())
 }
 
 /// Browsers name the page that asks, and the gate let it in; programs name none, and any address of this host counts.
@@ -127,7 +127,7 @@ pub(super) async fn finish(
     if let Some(seconds) = signed_in.grant.expires_in_s {
         answer["expiresIn"] = json!(seconds);
     }
-    Ok(HttpResponse::json(200, &answer).staying_open())
+    Ok(HttpResponse::json(200, &answer).keep_open())
 }
 
 /// The same as for `authenticate`.

@@ -7,17 +7,17 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-/// Something of the host's that lives as long as a message does.
+/// A value of the host that lives as long as a message, such as a permit for its memory.
 #[derive(Clone, Default)]
-pub struct Hold(Option<Arc<dyn Any + Send + Sync>>);
+pub struct HostGuard(Option<Arc<dyn Any + Send + Sync>>);
 
-impl Hold {
+impl HostGuard {
     pub fn new(held: impl Any + Send + Sync) -> Self {
         Self(Some(Arc::new(held)))
     }
 }
 
-impl fmt::Debug for Hold {
+impl fmt::Debug for HostGuard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.0.is_some() { "Held" } else { "Free" })
     }

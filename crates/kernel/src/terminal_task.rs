@@ -1,11 +1,11 @@
-//! What the kernel and whoever runs the processes of terminals say to each other.
+//! Messages between the kernel and the host about terminals.
 
 use agent_api::TerminalHolder;
 use wire::ChannelUri;
 
 /// What is to be done to a terminal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TerminalAct {
+pub enum TerminalTask {
     /// Start a shell in it.
     Start(TerminalStart),
     /// Somebody typed this. Never in a record or a log.

@@ -34,14 +34,14 @@ pub(crate) fn run_with_little_room(test: &str) {
 }
 
 /// Three small files and one that is too large to be written in between.
-pub(crate) struct LittleRoom {
+pub(crate) struct FullDiskFixture {
     _directory: tempfile::TempDir,
     pub root: PathBuf,
     pub workspace: Workspace,
     pub bodies: Bodies,
 }
 
-impl LittleRoom {
+impl FullDiskFixture {
     /// `None` where large files can be written.
     pub(crate) fn new() -> Option<Self> {
         let room = Self::anywhere();
@@ -64,7 +64,7 @@ impl LittleRoom {
         let confinement = Confinement::within(std::slice::from_ref(&root)).unwrap();
         let blobs = Arc::new(MemoryBlobs::default());
         let bodies = Bodies::new(blobs, Clock::start(), &Limits::default());
-        let bodies = bodies.confined_to(confinement.clone());
+        let bodies = bodies.with_confinement(confinement.clone());
         let uri = format!("file://{}", root.display());
         let workspace = Workspace::open(&[uri], &confinement).unwrap();
         Self {
