@@ -167,6 +167,35 @@ async fn requests_are_answered_by_keyboard() -> Result<()> {
     page.observed().check(&host.origin, &[])
 }
 
+#[tokio::test]
+async fn a_result_is_looked_at_before_the_agent_sees_it() -> Result<()> {
+    let Some(browser) = Browser::start().await? else {
+        return Ok(()); // it was said
+    };
+    let script = Script::write()?;
+    let host = Host::start(&["--script", script.path()])?;
+    let page = browser.page(Screen::PHONE).await?;
+    sign_in(&page, &host).await?;
+    for answer in ["Keep it back", "Show it to the agent"] {
+        start_session_in(&page, None, &format!("result {answer}")).await?;
+        page.wait_for_text("result waits for you").await?;
+        page.press(&button("Review")).await?;
+        wait_for_sheet(&page, "Result of Fetch a page").await?;
+        page.wait_for(&format!(
+            "{}.innerText.includes('a secret of the page')",
+            sheet_part(".sheet-body")
+        ))
+        .await?;
+        page.press(&in_sheet(answer)).await?;
+        page.wait_for("!document.querySelector('.sheet[open]')")
+            .await?;
+        page.wait_for_text("Told:").await?;
+        let is_withheld = page.text().await?.contains("result withheld");
+        ensure!(is_withheld == (answer == "Keep it back"), "{answer}");
+    }
+    page.observed().check(&host.origin, &[])
+}
+
 /// Chooses by a letter, which focuses the button, and confirms by Enter.
 async fn choose(page: &Page, letter: &str, label: &str) -> Result<()> {
     page.wait_for(&css(".sheet-foot[data-armed=yes]")).await?;

@@ -56,6 +56,10 @@ fn scenes() -> Value {
     let count = json!({"tool": {
         "name": "count", "display": "Count", "input": {"rows": 3}, "confirm": "ask", "title": "Count the seats",
     }});
+    let result = json!({"tool": {
+        "name": "fetch", "display": "Fetch a page", "input": {"url": "https://example.com/"}, "confirm_result": true,
+        "result": {"message": "Fetched it", "content": [{"type": "text", "text": "a secret of the page"}]},
+    }});
     let questions = json!({"ask": {"message": "Before we begin", "questions": [
         {"kind": "text", "id": "name", "message": "What shall I call you?", "required": true, "max": 20},
         {"kind": "integer", "id": "seats", "message": "How many seats?", "min": 1, "max": 12, "defaultValue": 2},
@@ -73,6 +77,7 @@ fn scenes() -> Value {
         {"when": "^options", "steps": [options, told]},
         {"when": "^edit", "steps": [{"content_ref": {"text": POEM, "type": "text/plain"}}, edit, told]},
         {"when": "^worker", "steps": [{"spawn": {"title": "counter", "steps": [count, told]}}, told]},
+        {"when": "^result", "steps": [result, told]},
         {"when": "^questions", "steps": [questions, told]},
         {"when": "^page", "steps": [page, told]},
         {"steps": [{"say": ["Nothing of that."]}]},
