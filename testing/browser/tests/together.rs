@@ -111,6 +111,39 @@ async fn said(page: &Page) -> Result<Vec<String>> {
         .collect())
 }
 
+/// Both write at once: what one of them types stays in its own field, until one of them chooses.
+async fn write_at_once(phone: &Page, laptop: &Page, chat: &mut Chat) -> Result<()> {
+    phone
+        .type_into(&labelled("Message"), "written on the phone")
+        .await?;
+    laptop
+        .type_into(&labelled("Message"), "written on the laptop")
+        .await?;
+    chat.type_line("from the terminal")?;
+    for (page, own) in [
+        (phone, "written on the phone"),
+        (laptop, "written on the laptop"),
+    ] {
+        page.wait_for_text("Heard: from the terminal").await?;
+        let field = page
+            .evaluate(&format!("{}.value", labelled("Message")))
+            .await?;
+        ensure!(field == json!(own), "a draft was overwritten: {field}");
+    }
+
+    // Who is told of the other's draft chooses, and both have the same then.
+    laptop.press(&button("Keep mine")).await?;
+    phone.press(&button("Use it")).await?;
+    for page in [phone, laptop] {
+        let field = labelled("Message");
+        page.wait_for(&format!("{field}.value === 'written on the laptop'"))
+            .await?;
+        page.wait_for("!document.body.innerText.includes('Changed on another device')")
+            .await?;
+    }
+    Ok(())
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn two_browsers_and_a_terminal_see_and_decide_the_same() -> Result<()> {
     let (Some(first), Some(second)) = (Browser::start().await?, Browser::start().await?) else {
@@ -159,35 +192,7 @@ async fn two_browsers_and_a_terminal_see_and_decide_the_same() -> Result<()> {
         page.wait_for(&format!("!({})", button("Review"))).await?;
     }
 
-    // Both write at once: what one of them types stays in its own field.
-    phone
-        .type_into(&labelled("Message"), "written on the phone")
-        .await?;
-    laptop
-        .type_into(&labelled("Message"), "written on the laptop")
-        .await?;
-    chat.type_line("from the terminal")?;
-    for (page, own) in [
-        (&phone, "written on the phone"),
-        (&laptop, "written on the laptop"),
-    ] {
-        page.wait_for_text("Heard: from the terminal").await?;
-        let field = page
-            .evaluate(&format!("{}.value", labelled("Message")))
-            .await?;
-        ensure!(field == json!(own), "a draft was overwritten: {field}");
-    }
-
-    // Who is told of the other's draft chooses, and both have the same then.
-    laptop.press(&button("Keep mine")).await?;
-    phone.press(&button("Use it")).await?;
-    for page in [&phone, &laptop] {
-        let field = labelled("Message");
-        page.wait_for(&format!("{field}.value === 'written on the laptop'"))
-            .await?;
-        page.wait_for("!document.body.innerText.includes('Changed on another device')")
-            .await?;
-    }
+    write_at_once(&phone, &laptop, &mut chat).await?;
 
     let (on_phone, on_laptop) = (said(&phone).await?, said(&laptop).await?);
     ensure!(on_phone == on_laptop, "{on_phone:#?}\n{on_laptop:#?}");
