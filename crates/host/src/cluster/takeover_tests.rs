@@ -196,7 +196,8 @@ async fn a_node_that_was_stopped_past_its_lease_writes_nothing_and_says_nothing(
     eprintln!("taken over {took:?} after the stop");
     let mut socket = connect(&serve_handle(&handle).await, "bob").await;
     create_session(&mut socket, 3).await;
-    let written = "SELECT epoch || ' ' || batch FROM greenroom.lease";
+    // Batches are the new owner's own: it may still write what follows from the session. What is there is looked at below.
+    let written = "SELECT epoch FROM greenroom.lease";
     let before = cluster.ask(written);
     zombie.signal(Signal::CONT);
     let heard = hear(&mut old, 51).await;
