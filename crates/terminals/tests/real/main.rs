@@ -141,9 +141,9 @@ async fn a_shell_has_a_terminal_of_its_own() {
     // It controls the terminal: the key that interrupts works, also in what it runs.
     seen.terminal.write("cat\n").unwrap();
     seen.terminal.write("typed\n").unwrap();
-    seen.sees("typed").await;
-    seen.until("read", |seen| {
-        seen.screen.contents().matches("typed").count() >= 1
+    // Once as it is typed, once as it is printed: from then on the program runs, and the key is for it.
+    seen.until("printed", |seen| {
+        seen.screen.contents().matches("typed").count() >= 2
     })
     .await;
     seen.terminal.write("\x03").unwrap();
