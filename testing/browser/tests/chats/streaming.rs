@@ -81,3 +81,52 @@ async fn what_comes_next_is_read_as_it_will_be() -> Result<()> {
         .await?;
     page.observed().check(&host.origin, &[])
 }
+
+/// Writes paragraphs, which take less room when they are drawn, into a chat whose end is followed. Then, before the next frame, somebody
+/// asks where things are, and more comes. Ends when it is drawn and painted.
+const SHRINK: &str = "(async () => {
+    const at = (name) => document.querySelector('script[src$=\"/main.js\"]').src.replace('main.js', `view/${name}.js`);
+    const { MarkdownView } = await import(at('markdown'));
+    const { findMarkup } = await import(at('chat_context'));
+    const frame = () => new Promise(requestAnimationFrame);
+    const view = new MarkdownView(findMarkup(), { isWriting: true });
+    const scroller = document.querySelector('.transcript');
+    document.querySelector('.turns').append(view.element);
+    const text = 'A paragraph.\\n\\n'.repeat(40);
+    view.update(text, true);
+    const more = document.createElement('div');
+    const isDrawn = new Promise((done) => { new MutationObserver((_, it) => {
+        if (view.drawnTo !== text.length) return;
+        it.disconnect();
+        setTimeout(() => { void scroller.scrollHeight; more.style.height = '200px'; view.element.after(more); done(); });
+    }).observe(view.element, { childList: true }); });
+    await isDrawn;
+    for (let count = 0; count < 3; count += 1) await frame();
+    const distance = scroller.scrollHeight - scroller.clientHeight - scroller.scrollTop;
+    view.update(text, false);
+    view.element.remove();
+    more.remove();
+    for (let count = 0; count < 3; count += 1) await frame();
+    return distance;
+})()";
+
+#[tokio::test]
+async fn the_end_is_followed_also_when_a_text_becomes_shorter() -> Result<()> {
+    let Some(browser) = Browser::start().await? else {
+        return Ok(()); // it was said
+    };
+    let host = Host::start(&[])?;
+    let page = browser.page(Screen::PHONE).await?;
+    sign_in(&page, &host).await?;
+    start_session_in(&page, None, "hello").await?;
+    page.wait_for("document.querySelector('.turn[data-state=complete] .md')")
+        .await?;
+    for _ in 0..5 {
+        let distance = page.evaluate(SHRINK).await?;
+        ensure!(
+            distance.as_f64().is_some_and(|it| it.abs() < 3.0),
+            "the end is {distance} pixels below"
+        );
+    }
+    page.observed().check(&host.origin, &[])
+}

@@ -59,8 +59,9 @@ export class ScrollKeeper {
     const top = this.view.scrollTop;
     const moved = top - this.last;
     const isOwn = Math.abs(top - this.expected) < 2;
-    this.last = top;
     this.expected = -Infinity;
+    if (!isOwn && Math.abs(moved) < 1) return; // it was taken up before its event came; less than a pixel counts with what follows
+    this.last = top;
     if (isOwn) return;
     const distance = this.distanceToEnd();
     this.setFollowing(distance <= NEAR_END && !(moved < -1 && distance > 2));

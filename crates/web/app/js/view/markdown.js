@@ -23,6 +23,9 @@ const GAP_CHARS = 80;
 /** How long to wait before the whole is asked for again. */
 const FINISH_AGAIN_MS = 2_500;
 
+/** What a text tells those around it when it was drawn anew: it may take less room than it did. */
+export const DRAWN = 'drawn';
+
 /** @typedef {{ json: string, node: Node }} DrawnBlock */
 
 export class MarkdownView {
@@ -184,9 +187,7 @@ export class MarkdownView {
     this.isAsking = false;
     if (version !== this.version || !this.isWriting) return; // another text, or the end, was drawn meanwhile
     if (answer?.tree) {
-      this.draw(this.stableBlocks, answer.tree);
-      this.drawnTo = stableAt + open.length;
-      this.showRest();
+      this.redraw(this.stableBlocks, answer.tree, stableAt + open.length);
       this.advance(open, answer);
     }
     this.askSoon();
@@ -215,9 +216,15 @@ export class MarkdownView {
     if (version !== this.version) return; // it goes on after all
     if (answer === null) this.finishLater(version);
     if (!answer?.tree) return this.showRest();
-    this.draw(0, answer.tree);
-    this.drawnTo = source.length;
+    return this.redraw(0, answer.tree, source.length);
+  }
+
+  /** Shows blocks, the text that none of them shows behind them, and says so. @param {number} from @param {unknown[]} tree @param {number} drawnTo */
+  redraw(from, tree, drawnTo) {
+    this.draw(from, tree);
+    this.drawnTo = drawnTo;
     this.showRest();
+    this.element.dispatchEvent(new Event(DRAWN, { bubbles: true }));
   }
 
   /** The host did not answer: the text stands there plain until it does. @param {number} version */

@@ -8,6 +8,7 @@ import { sweepColours } from '../ui/highlight.js';
 import { ScrollKeeper } from '../ui/scroll.js';
 import { writeOutName } from '../ui/visible.js';
 import { STATUS } from '../state/store.js';
+import { DRAWN } from './markdown.js';
 import { copyText, TurnView } from './turn.js';
 
 /** @typedef {import('./chat_context.js').ChatContext} ChatContext */
@@ -37,6 +38,7 @@ export class Transcript {
     this.content = h('div.turns', null, this.older, this.above, this.list, this.below, this.empty);
     this.element = h('div.transcript.scroller', { tabIndex: 0, role: 'region', 'aria-label': 'Transcript' }, this.content);
     this.element.addEventListener('click', copyCode);
+    this.element.addEventListener(DRAWN, () => this.restoreSoon());
     this.keeper = new ScrollKeeper(this.element, this.content, this.list, { onChange: () => this.heardFollowing(), onScroll: () => onFrame(this.look) });
     /** @type {any} */
     this.state = undefined;
@@ -49,6 +51,7 @@ export class Transcript {
     /** @type {Map<string, number>} */
     this.heights = new Map();
     this.newParts = 0;
+    this.isRestoring = false;
     /** @type {any[]} */
     this.changes = [];
     this.isLoading = false;
@@ -68,6 +71,19 @@ export class Transcript {
       remove: (element) => this.removeTurn(element),
     });
     this.ticking = setInterval(() => this.tick(), 1_000);
+  }
+
+  /**
+   * Keeps the reading position before anything else is laid out: a list that became shorter and then longer again looks as if the reader
+   * had gone up. Once for all that was drawn together.
+   */
+  restoreSoon() {
+    if (this.isRestoring) return; // it is about to
+    this.isRestoring = true;
+    queueMicrotask(() => {
+      this.isRestoring = false;
+      this.keeper.restore();
+    });
   }
 
   stop() {
