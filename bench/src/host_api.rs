@@ -179,7 +179,7 @@ pub(crate) mod mcp {
 
     use agents::mcp::{
         CallHost, Elicitation, ElicitationAnswer, McpConnection, McpContent, McpDeclaration,
-        McpTransport, ServerPlace,
+        McpTransport, ServerDirectories,
     };
     use anyhow::Result;
     use async_trait::async_trait;
@@ -222,7 +222,7 @@ pub(crate) mod mcp {
                 trust_hints: false,
                 oauth: None,
             };
-            let place = ServerPlace {
+            let place = ServerDirectories {
                 directory,
                 roots: Vec::new(),
             };

@@ -148,7 +148,9 @@ pub(crate) async fn connect(address: &str, token: Option<&str>) -> Result<(TcpSt
         }
         if let Some(end) = protocol::head_end(&head) {
             if !head.starts_with(b"HTTP/1.1 101") {
-                bail!("the upgrade was refused");
+                let head = String::from_utf8_lossy(&head);
+                let status = head.lines().next().unwrap_or_default();
+                bail!("the upgrade was refused: {status}");
             }
             return Ok((stream, head.split_off(end)));
         }

@@ -19,7 +19,6 @@ const NOTHING_TO_ASSERT: &[(&str, &str)] = &[
     ),
     ("customization/survey.rs", "asks the host, changes nothing"),
     ("kernel.rs", "`Step::finish` asserts what a step must hold"),
-    ("pause.rs", "collects answers in the order they come"),
     (
         "sessions/news.rs",
         "what an agent says is checked, not assumed",

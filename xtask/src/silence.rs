@@ -1,5 +1,5 @@
-//! No silent return in the kernel: `let .. else { return; }` hides that something expected was not there. Such a block
-//! asserts, tells somebody, or has a comment that says why returning is right.
+//! No silent return in the kernel: `let .. else { return; }`, `if .. { return; }` and `.. => return,` hide that something expected was
+//! not there. Such a block asserts, tells somebody, or has a comment that says why returning is right.
 
 use anyhow::Result;
 
@@ -19,6 +19,8 @@ pub(crate) fn check_silence(repository: &Repository) -> Result<Vec<String>> {
 
 fn silent_returns(source: &Source) -> Result<Vec<String>> {
     let block_start = pattern(r"\belse\s*\{")?;
+    let other_start = pattern(r"\b(let|if)\b|=>")?;
+    let other_return = pattern(r"(\{\s*return;\s*\}|=>\s*return,)")?;
     let nothing =
         pattern(r"^\{\s*return\s*(\(\)|[A-Za-z_:<>]*\b[Dd]efault(::default)?\(\))?\s*;?\s*\}$")?;
     let statement_start = pattern(r"\b(let|if)\b")?;
@@ -41,6 +43,26 @@ fn silent_returns(source: &Source) -> Result<Vec<String>> {
             .map_or(found.start(), |keyword| keyword.start());
         let first = source.line_of(start).saturating_sub(1);
         let last = source.line_of(end.saturating_sub(1));
+        if !(first..=last).any(has_reason) {
+            wrong.push(format!(
+                "{}:{}: a silent return: assert, refuse, or say why it is right",
+                source.name,
+                source.line_of(found.start()) + 1
+            ));
+        }
+    }
+    for found in other_return.find_iter(&source.code) {
+        let before = source.code[..found.start()].trim_end();
+        if before.ends_with("else") {
+            continue; // looked at above
+        }
+        let start = other_start
+            .find_iter(before)
+            .last()
+            .filter(|_| found.as_str().starts_with('{'))
+            .map_or(found.start(), |keyword| keyword.start());
+        let first = source.line_of(start).saturating_sub(1);
+        let last = source.line_of(found.end() - 1);
         if !(first..=last).any(has_reason) {
             wrong.push(format!(
                 "{}:{}: a silent return: assert, refuse, or say why it is right",
@@ -73,6 +95,11 @@ mod tests {
             1
         );
         assert_eq!(found("if let Some(a) = b { c(); } else { return; }"), 1);
+        assert_eq!(found("if a.is_empty() {\n    return;\n}"), 1);
+        assert_eq!(
+            found("match a {\n    None => return,\n    Some(b) => b,\n}"),
+            1
+        );
     }
 
     #[test]
@@ -93,6 +120,12 @@ mod tests {
             0
         );
         assert_eq!(found("let Some(a) = b else { return; }; // ok"), 1);
+        assert_eq!(found(&format!("if a {{\n    return; {because}\n}}")), 0);
+        assert_eq!(
+            found(&format!("match a {{\n    None => return, {because}\n}}")),
+            0
+        );
+        assert_eq!(found("if a { b(); return; }"), 0);
     }
 
     #[test]

@@ -24,6 +24,8 @@ const WARM_UP: usize = 25;
 
 /// In the working directory of the host's sessions, which is the agent's.
 const CANCELS: &str = "cancels";
+/// The same for the agent, which runs in the project beside it.
+const CANCELS_OF_AGENT: &str = "../cancels";
 const WAIT_MAX: Duration = Duration::from_secs(20);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,7 +124,7 @@ fn time_cancels(harness: &mut Harness, count: u32) -> Result<Vec<f64>> {
         std::fs::remove_file(&noted)?;
     }
     let acp = AcpSetup {
-        options: &["--cancels", CANCELS],
+        options: &["--cancels", CANCELS_OF_AGENT],
         ..AcpSetup::default()
     };
     let mut driver = Driver::with(start_host(harness, acp)?, "acp", 1)?;

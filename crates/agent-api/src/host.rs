@@ -7,6 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use serde_json::Value;
+use wire::NamedBody;
 use wire::published::state::ContentRef;
 
 use crate::budget::{CallEstimate, CallKind, CallPermit, CallUsage};
@@ -22,6 +23,13 @@ pub trait HostServices: Send + Sync {
     /// Stores a body, so that events can refer to it.
     async fn store_body(&self, body: Vec<u8>, content_type: &str)
     -> Result<ContentRef, StoreError>;
+
+    /// The same for a body whose digest is known: it is not hashed again.
+    async fn store_named_body(
+        &self,
+        body: NamedBody,
+        content_type: &str,
+    ) -> Result<ContentRef, StoreError>;
 
     /// Reads the typed parts of a message by its id; none if they cannot be read.
     async fn read_message(&self, id: String) -> Option<Arc<UserMessage>>;

@@ -25,7 +25,7 @@ pub struct TurnInput {
     /// itself](crate::Agent::lowers_messages).
     pub text: String,
     /// The whole `Message`.
-    pub message: Value,
+    pub message: Arc<Value>,
     /// The name of the custom agent that it names, as the session lists it; none if the session does not list it any more.
     pub custom_agent: Option<String>,
     /// Its typed parts.

@@ -19,6 +19,7 @@ pub mod provider;
 pub mod scripted;
 mod secret_values;
 mod server_entry;
+mod settings_entry;
 pub mod sink;
 #[cfg(test)]
 mod test_turn;
@@ -29,3 +30,4 @@ pub mod user_command;
 pub use mcp_settings::McpSettings;
 pub use native::{Model, NativeAgent};
 pub use scripted::{Script, ScriptError, ScriptedAgent};
+pub use settings_entry::SettingsEntryError;

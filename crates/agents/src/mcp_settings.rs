@@ -12,7 +12,7 @@ use workspace::discovery::find_plugin_servers;
 use workspace::{Confinement, UserDirectories};
 
 use crate::mcp::{
-    DeclaredServers, McpEntry, McpInputs, ServerPlaces, client_plugins, find_declared,
+    DeclaredServers, McpEntry, McpInputs, ServerSources, client_plugins, find_declared,
 };
 use crate::server_entry::make_entry;
 use crate::trust::TrustStore;
@@ -33,7 +33,7 @@ pub struct McpSettings {
 impl McpSettings {
     /// The servers that the user declares for all sessions, without those of plugins, as clients see them before one runs. Blocks.
     pub(crate) fn own_entries(&self) -> Vec<Value> {
-        let places = ServerPlaces {
+        let sources = ServerSources {
             settings: (&self.entries, &self.settings_file),
             data: &self.data,
             // What else it declares is not the user's for all sessions, and left out.
@@ -41,7 +41,7 @@ impl McpSettings {
             plugins: &[],
             brought: &[],
         };
-        let found = find_declared(&places, &McpInputs::new());
+        let found = find_declared(&sources, &McpInputs::new());
         let own = found.servers.iter().filter(|declared| declared.is_users);
         own.map(|declared| make_entry(declared, json!({"kind": "stopped"})))
             .collect()
@@ -61,14 +61,14 @@ pub(crate) async fn find_servers(
         let uri = wire::file_uri::uri_of(directory.as_os_str().as_bytes());
         let copies = client_plugins(&brought);
         let confinement = &settings.confinement;
-        let places = ServerPlaces {
+        let sources = ServerSources {
             settings: (&settings.entries, &settings.settings_file),
             data: &settings.data,
             directory: &directory,
             plugins: &find_plugin_servers(&[uri], &settings.user, &copies, confinement),
             brought: &brought,
         };
-        find_declared(&places, &inputs)
+        find_declared(&sources, &inputs)
     });
     match looking.await {
         Ok(found) => found,

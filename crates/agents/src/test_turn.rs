@@ -12,7 +12,7 @@ pub(crate) fn user_turn(turn_id: &str, text: &str) -> TurnInput {
         turn_id: turn_id.to_owned(),
         last_turn_id: None,
         text: text.to_owned(),
-        message: json!({"text": text}),
+        message: json!({"text": text}).into(),
         custom_agent: None,
         user: Arc::new(UserMessage::text(text)),
         reaches_model: true,

@@ -44,7 +44,7 @@ pub(crate) async fn run(options: DatabaseVerbOptions) -> anyhow::Result<Exit> {
     prepared.map_err(AccountError::from)?;
     match options.database.json {
         true => print_json(&json!({"prepared": true}))?,
-        false => print("The tables are there, as this version wants them.\n")?,
+        false => print("The tables are ready for this version.\n")?,
     }
     Ok(Exit::Complete)
 }

@@ -96,7 +96,7 @@ impl LocalHost {
 
 fn unreadable(data: &Path) -> String {
     format!(
-        "the data directory {} cannot be looked at; check who owns it",
+        "the data directory {} cannot be read; check who owns it",
         data.display()
     )
 }

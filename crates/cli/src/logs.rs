@@ -39,7 +39,7 @@ GREENROOM_LOG sets the level (error, warn, info, debug) of a host when it is sta
 
 Exit codes: 0 shown, 1 there is no log.")]
 pub(crate) struct LogsOptions {
-    /// Go on as lines are written; Ctrl-C ends it
+    /// Follow the log as it is written; Ctrl-C stops
     #[arg(long, short)]
     follow: bool,
     /// How many of the last lines to show
@@ -112,7 +112,7 @@ fn note_terminal_host(data: &Path) {
         .filter(|record| record.mode == RunMode::Foreground)
     {
         eprintln!(
-            "The host that runs (pid {}) logs to the terminal or program it was started by; this is an older log.",
+            "The running host (pid {}) logs to the terminal or program that started it; this is an older log.",
             record.pid
         );
     }

@@ -55,7 +55,7 @@ pub(crate) struct MigrateOptions {
 }
 
 /// Which way.
-enum MigrateWay {
+enum MigrateDirection {
     IntoDatabase,
     IntoDirectory,
 }
@@ -86,11 +86,18 @@ fn address_of(option: &str, text: &str, file: Option<&Path>) -> anyhow::Result<S
 }
 
 pub(crate) async fn run(options: MigrateOptions) -> anyhow::Result<Exit> {
-    let (way, directory, option, url) = match (is_database(&options.from), is_database(&options.to))
-    {
-        (false, true) => (MigrateWay::IntoDatabase, &options.from, "--to", &options.to),
+    let (direction, directory, option, url) = match (
+        is_database(&options.from),
+        is_database(&options.to),
+    ) {
+        (false, true) => (
+            MigrateDirection::IntoDatabase,
+            &options.from,
+            "--to",
+            &options.to,
+        ),
         (true, false) => (
-            MigrateWay::IntoDirectory,
+            MigrateDirection::IntoDirectory,
             &options.to,
             "--from",
             &options.from,
@@ -112,16 +119,20 @@ pub(crate) async fn run(options: MigrateOptions) -> anyhow::Result<Exit> {
     };
     let progress = MigrateLine::for_command(options.json);
     let tell = |step: MigrateStep| progress.tell(&step);
-    let migrated = match way {
-        MigrateWay::IntoDatabase => to_postgres(&wish, &tell).await,
-        MigrateWay::IntoDirectory => to_directory(&wish, &tell).await,
+    let migrated = match direction {
+        MigrateDirection::IntoDatabase => to_postgres(&wish, &tell).await,
+        MigrateDirection::IntoDirectory => to_directory(&wish, &tell).await,
     };
     progress.clear();
-    report(&options, &way, &migrated?)?;
+    report(&options, &direction, &migrated?)?;
     Ok(Exit::Complete)
 }
 
-fn report(options: &MigrateOptions, way: &MigrateWay, migrated: &Migrated) -> anyhow::Result<()> {
+fn report(
+    options: &MigrateOptions,
+    direction: &MigrateDirection,
+    migrated: &Migrated,
+) -> anyhow::Result<()> {
     if options.json {
         print_json(&json!({
             "space": options.space,
@@ -133,9 +144,9 @@ fn report(options: &MigrateOptions, way: &MigrateWay, migrated: &Migrated) -> an
         return Ok(());
     }
     let space = escape_line(&options.space);
-    let place = match way {
-        MigrateWay::IntoDatabase => format!("The sessions are in the space {space} now."),
-        MigrateWay::IntoDirectory => {
+    let place = match direction {
+        MigrateDirection::IntoDatabase => format!("The sessions are in the space {space} now."),
+        MigrateDirection::IntoDirectory => {
             format!("The sessions are in {} now.", escape_line(&options.to))
         }
     };
@@ -147,11 +158,11 @@ fn report(options: &MigrateOptions, way: &MigrateWay, migrated: &Migrated) -> an
             format_count(migrated.bodies as u64, "attachment")
         ),
     };
-    let next = match way {
-        MigrateWay::IntoDatabase => {
+    let next = match direction {
+        MigrateDirection::IntoDatabase => {
             format!("Give people tokens: greenroom space token {space} --for WHO --role member")
         }
-        MigrateWay::IntoDirectory => format!(
+        MigrateDirection::IntoDirectory => format!(
             "Serve them: greenroom serve --data {}. What is left in the database goes with: greenroom space remove {space}",
             escape_line(&options.to)
         ),

@@ -143,7 +143,7 @@ async fn drain(options: &DrainOptions) -> anyhow::Result<Exit> {
             match options.database.json {
                 true => print_json(&json!({"name": options.name, "spaces": 0}))?,
                 false => print(&format!(
-                    "{} serves no space that others could any more. Stop it when you like.\n",
+                    "{} no longer serves a space that another node could take. It can be stopped.\n",
                     escape_line(&options.name)
                 ))?,
             }

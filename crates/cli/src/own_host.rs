@@ -112,7 +112,7 @@ impl OwnHost {
         let ended = self
             .task
             .await
-            .context("the host of this process broke off")?;
+            .context("the host in this process ended unexpectedly")?;
         Ok(ended?)
     }
 }

@@ -69,7 +69,7 @@ fn read() -> anyhow::Result<()> {
     std::io::stdin()
         .take(DOCUMENT_BYTES_MAX + 1)
         .read_to_end(&mut bytes)
-        .context("its bytes do not come")?;
+        .context("it could not be read in full")?;
     if bytes.len() as u64 > DOCUMENT_BYTES_MAX {
         bail!("it is larger than {} MiB", DOCUMENT_BYTES_MAX >> 20);
     }

@@ -35,7 +35,7 @@ pub(crate) struct RestartOptions {
     /// Kill the host if it does not stop in time
     #[arg(long)]
     force: bool,
-    /// Go on in the background with a host that runs in a terminal
+    /// Restart in the background, even if the host runs in a terminal
     #[arg(long)]
     background: bool,
     /// Data directory of the host [default: $XDG_DATA_HOME/greenroom, else ~/.local/share/greenroom]

@@ -74,10 +74,10 @@ pub(crate) struct ServeOptions {
     /// Print all settings as a TOML file and exit
     #[arg(long)]
     print_config: bool,
-    /// Belong to no terminal: how other verbs start a host
+    /// Detach from the terminal; other verbs start a host like this
     #[arg(long, hide = true, conflicts_with_all = ["stdio", "ready_json"])]
     background: bool,
-    /// Run under a service manager: how the unit starts a host
+    /// Run under a service manager; the installed unit starts a host like this
     #[arg(long, hide = true, conflicts_with_all = ["stdio", "ready_json", "background"])]
     service: bool,
     /// With --background: listen on this port if it is free, since clients know it
@@ -234,7 +234,7 @@ async fn serve(options: ServeOptions, log_level: LogLevel) -> anyhow::Result<Exi
     if options.background {
         // Whoever leads a group already cannot lead a session; then the terminal's signals still come.
         if let Err(error) = rustix::process::setsid() {
-            tracing::warn!(%error, "the host still belongs to a terminal");
+            tracing::warn!(%error, "cannot detach from the terminal; closing it may stop the host");
         }
     }
     config.on_log_level = Some(std::sync::Arc::new(move |level| log_level.set(level)));

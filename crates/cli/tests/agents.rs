@@ -137,7 +137,7 @@ fn directories_are_trusted_listed_and_revoked() {
     );
     fs::write(data_directory(place.path()).join("trust.toml"), item).unwrap();
     let (_, listed) = agents(&["trust"]);
-    let line = format!("{}: its MCP server files alone", project.display());
+    let line = format!("{}: only its MCP server files", project.display());
     assert!(
         listed.contains(&line) && listed.contains("by ann"),
         "{listed}"

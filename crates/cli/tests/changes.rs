@@ -185,7 +185,7 @@ async fn changes_of_turns_and_branches_are_offered_by_the_host() {
         ann.type_line("/changes uncommitted");
         ann.sees("Uncommitted changes: 1 file +1 -1");
         ann.type_line("/changes merge");
-        ann.sees("/changes knows no merge");
+        ann.sees("`merge` is unknown: /changes takes");
         ann.type_line("/changes stage 1");
         ann.sees("Staged.");
         assert_eq!(git(&work, &["diff", "--cached", "--name-only"]), "a.txt");
@@ -218,7 +218,7 @@ async fn reviews_are_marks_on_what_was_read_and_conflicts_are_asked_about() {
     let typed = tokio::task::spawn_blocking(move || {
         let mut ann = chat(&host);
         ann.type_line("/changes reviewed 1");
-        ann.sees("there is no list with files: /changes makes one");
+        ann.sees("no files are listed yet; run /changes first");
         send(&mut ann, "change them", "First done.");
         ann.type_line("/changes");
         ann.sees("All changes of this session: 2 files +2 -1");
@@ -234,7 +234,7 @@ async fn reviews_are_marks_on_what_was_read_and_conflicts_are_asked_about() {
         ann.sees("2 files +2 -1 · 1 of 2 reviewed");
         send(&mut ann, "and the first", "Second done.");
         ann.type_line("/changes reviewed 1");
-        ann.sees("a.txt is another since it was listed");
+        ann.sees("a.txt changed since it was listed");
         ann.type_line("/changes");
         let screen = ann.sees("2 files +3 -2");
         let list = screen.rsplit("All changes").next().unwrap();

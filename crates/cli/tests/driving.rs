@@ -270,7 +270,7 @@ fn an_unknown_command_is_an_error_and_no_message() {
         ann.press(CTRL_U);
         ann.press("/new idea");
         ann.press(ENTER);
-        ann.sees("/new takes nothing behind it");
+        ann.sees("/new takes no argument");
         ann.press(CTRL_U);
         // What the host knows is passed on, and a backslash sends anything.
         ann.type_line("/compact");

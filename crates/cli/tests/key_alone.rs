@@ -331,7 +331,7 @@ async fn a_service_that_has_no_key_is_not_advised_to_start_again() {
             && said.contains("environment file of the unit"),
         "{said}"
     );
-    assert!(!said.contains("starts it with it"), "{said}");
+    assert!(!said.contains("starts it with this variable"), "{said}");
     let server = server().await;
     server.has_models(["m"]);
     let address = format!("{}#m", server.url());

@@ -469,7 +469,7 @@ async fn a_running_host_takes_what_is_added_removed_and_chosen_at_once() {
     );
     let data = host.data.path().to_owned();
     let said = models_ok(&data, &["add", &format!("{}#one", server.url())]).await;
-    assert!(said.contains("has taken it"), "{said}");
+    assert!(said.contains("uses it now"), "{said}");
     assert_eq!(host.state("ahp-root://")["agents"][0]["provider"], "native");
     models_ok(&data, &["add", &format!("{}#two", server.url())]).await;
     assert_eq!(offered(&host.state("ahp-root://")), ["one", "two"]);
@@ -500,7 +500,7 @@ async fn a_running_host_takes_what_is_added_removed_and_chosen_at_once() {
         ],
     )
     .await;
-    assert!(said.contains("another configuration"), "{said}");
+    assert!(said.contains("another settings file"), "{said}");
 }
 
 /// All that lies under a directory, as text as far as it is any.

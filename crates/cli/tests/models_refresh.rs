@@ -79,7 +79,7 @@ async fn servers_say_what_their_models_can_do_and_the_configuration_wins() {
     let facts_file = data_directory(data).join("model-facts.json");
     let dry = models_ok(data, &["refresh", "--dry-run"]).await;
     assert!(
-        dry.contains("context_tokens 200000") && dry.contains("--dry-run"),
+        dry.contains("context_tokens 200000") && dry.contains("Dry run: nothing was saved."),
         "{dry}"
     );
     assert!(!facts_file.exists());
@@ -89,10 +89,10 @@ async fn servers_say_what_their_models_can_do_and_the_configuration_wins() {
         "{said}"
     );
     assert!(
-        said.contains("vague: its server says nothing of it but its name."),
+        said.contains("vague: the server gives no details about it."),
         "{said}"
     );
-    assert!(said.contains("The host that runs has taken it."), "{said}");
+    assert!(said.contains("The running host uses it now."), "{said}");
     let root = host.state("ahp-root://");
     let offered = root["agents"][0]["models"].as_array().unwrap();
     let find = |id: &str| offered.iter().find(|model| model["id"] == id).unwrap();

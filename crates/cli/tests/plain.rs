@@ -43,7 +43,7 @@ fn questions_are_answered_by_lines() {
     let (out, err) = (text(&answered.stdout), text(&answered.stderr));
     assert_eq!(answered.status.code(), Some(0), "{err}");
     assert!(
-        err.contains("  1 Approve") && err.contains("Nothing is decided"),
+        err.contains("  1 Approve") && err.contains("Not an answer"),
         "{err}"
     );
     assert!(err.contains("✓ Listed 2 files"), "{err}");

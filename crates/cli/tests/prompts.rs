@@ -297,7 +297,7 @@ fn a_key_for_one_question_of_a_form_does_not_answer_the_next() {
     ann.press("Ann");
     ann.sees("answer › Ann");
     ann.press("\r1");
-    let screen = ann.sees("Read this first");
+    let screen = ann.sees("before answering");
     assert!(
         screen.contains("2 of 3") && !screen.contains('❯'),
         "{screen}"
@@ -306,7 +306,7 @@ fn a_key_for_one_question_of_a_form_does_not_answer_the_next() {
     ann.press("\r1");
     let screen = ann.wait_until(|screen| screen.contains("3 of 3"));
     assert!(
-        screen.contains("Read this first") && !screen.contains('❯'),
+        screen.contains("before answering") && !screen.contains('❯'),
         "{screen}"
     );
     ann.decide('2');
@@ -330,7 +330,7 @@ fn a_key_that_comes_with_the_edit_of_an_input_does_not_approve_it() {
     ann.press("\r1");
     let screen = ann.sees("with this input instead:\n  path: ode.txt");
     assert!(
-        screen.contains("Read this first") && !screen.contains('❯'),
+        screen.contains("before answering") && !screen.contains('❯'),
         "{screen}"
     );
     ann.decide('1');
@@ -356,7 +356,7 @@ fn questions_are_answered_in_fields_that_are_opened_for_them() {
         ann.press(ENTER);
         ann.sees("3 of 5");
         ann.decide('8');
-        ann.sees("Take the default: 1");
+        ann.sees("Use the default: 1");
         ann.decide('7');
         ann.sees("3 of 5");
         ann.decide('3');
@@ -464,7 +464,7 @@ fn words_of_ones_own_choose_no_option() {
         let message = format!("one {words}");
         let mut ann = chat(&host, (80, 24));
         ann.type_line(&message);
-        ann.sees("3 Your own words");
+        ann.sees("3 Other…");
         ann.decide('3');
         ann.sees("answer ›");
         ann.type_line(words);
@@ -475,11 +475,11 @@ fn words_of_ones_own_choose_no_option() {
     }
     let mut ann = chat(&host, (80, 24));
     ann.type_line("many");
-    ann.sees("3 Your own words");
+    ann.sees("3 Other…");
     ann.decide('3');
     ann.sees("answer ›");
     ann.type_line("1, or green");
-    ann.sees("3 Your own words: 1, or green");
+    ann.sees("3 Other…: 1, or green");
     ann.decide('2');
     ann.sees("[x] Blue");
     ann.decide('7');
@@ -506,7 +506,7 @@ fn a_question_that_another_client_answers_leaves_what_was_typed() {
     ann.press("use the other one");
     ann.sees("why › use the other one");
     bob.decide('1');
-    ann.sees("This question is gone");
+    ann.sees("This question was answered elsewhere or withdrawn");
     ann.press("\x19"); // Ctrl-Y
     ann.sees("\n› use the other one");
 }
@@ -517,7 +517,7 @@ fn through_a_pipe_only_an_exact_digit_or_word_decides() {
     let refused = "tool\ny\nyes\nhmm, actually no\n1 or 2?\napprove\n 1\n";
     let output = host.run_with(&["chat"], refused);
     let err = text(&output.stderr);
-    assert_eq!(err.matches("Nothing is decided").count(), 6, "{err}");
+    assert_eq!(err.matches("Not an answer").count(), 6, "{err}");
     assert_eq!(output.status.code(), Some(1), "{err}");
     assert!(err.contains("the agent is waiting"), "{err}");
 

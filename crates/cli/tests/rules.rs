@@ -192,7 +192,7 @@ async fn a_directory_that_is_gone_is_said_where_its_rules_would_be_listed() {
     fs::remove_dir(&work).unwrap();
     ann.type_line("/permissions");
     let screen = ann.sees("cannot be found (No such file or directory");
-    assert!(!screen.contains("No rules hold here"), "{screen}");
+    assert!(!screen.contains("No rules apply here"), "{screen}");
 }
 
 #[test]
@@ -229,7 +229,10 @@ fn rules_are_added_listed_checked_and_removed() {
     let created = fs::metadata(data_directory(home.path())).unwrap();
     assert_eq!(created.permissions().mode() & 0o777, 0o700);
     let (code, said) = rules(&["add", "bash(env:*)", "--session", "native:/x"]);
-    assert!(code == Some(0) && said.contains("runs others"), "{said}");
+    assert!(
+        code == Some(0) && said.contains("runs other programs"),
+        "{said}"
+    );
     expect![[r#"
         project WORK
           allow  bash(cargo test:*)
@@ -256,13 +259,13 @@ fn rules_are_added_listed_checked_and_removed() {
         (
             "bash",
             "cargo test > x",
-            "No rule decides: the session's mode does.\n",
+            "No rule matches: the mode of the session decides.\n",
         ),
         ("write", "src/a.rs", "allow edit(src/**): project WORK\n"),
         (
             "edit",
             ".github/x",
-            "No rule decides: it is asked about, also where edits are accepted, because this file steers tools or agents.\n",
+            "No rule matches: the user is asked, even where edits are accepted, because this file controls tools or agents.\n",
         ),
     ] {
         assert_eq!(rules(&["check", tool, input]), (Some(0), said.to_owned()));

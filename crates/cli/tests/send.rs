@@ -155,7 +155,7 @@ fn on_a_terminal_the_person_there_decides() {
     let mut ann = Terminal::start("ann", command);
     ann.wait_until(|screen| screen.contains("Remove") && screen.ends_with("\n?"));
     ann.type_line("maybe");
-    ann.sees("Nothing is decided");
+    ann.sees("Not an answer");
     ann.type_line("yes please");
     ann.type_line("1");
     // Before its last line the question could not have been read.

@@ -342,7 +342,7 @@ fn a_space_names_a_mount_and_the_doctor_looks_at_the_database() {
     let before = look();
     assert!(before("tables")[0].contains("none yet"));
     let made = run(home, &["database", "prepare"]);
-    assert!(made.contains("The tables are there"), "{made}");
+    assert!(made.contains("The tables are ready"), "{made}");
     run(home, &["space", "create", "team-a"]);
     let shown = run(home, &["space", "mount", "team-a"]);
     assert!(shown.contains("names no mount"), "{shown}");

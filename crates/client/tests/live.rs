@@ -340,7 +340,6 @@ async fn without_a_connection_dispatching_goes_on_and_asking_fails_at_once() {
         assert_eq!(draft_of(&live).as_deref(), Some("two"));
         assert!(live.subscribe(&chat()).await.is_err());
         assert!(live.request("ping", json!({})).await.is_err());
-        live.retry_now();
         is_asked.await.unwrap();
         live.unsubscribe(&chat()).await;
         left.send(()).unwrap();

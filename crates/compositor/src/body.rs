@@ -6,7 +6,6 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
 use wire::{Digest, Object};
 
 use crate::compose::{AttachmentBudget, DetachedBody};
@@ -109,7 +108,7 @@ impl BodyCollector {
     }
 
     fn detach(&mut self, mime: String, bytes: Bytes) -> Digest {
-        let digest = Digest::new(Sha256::digest(&bytes).into());
+        let digest = Digest::of(&bytes);
         if self.names.insert(digest) {
             self.detached.push(DetachedBody {
                 content_id: format!("sha256:{digest}"),

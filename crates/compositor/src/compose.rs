@@ -123,13 +123,20 @@ pub fn is_plain(message: &Object) -> bool {
     !text.is_empty() && !has_attachments && !has_skeleton && !may_be_command && !may_mention
 }
 
-/// What [`compose`] would make of a plain message.
-pub fn compose_plain(message: &Object) -> Composed {
+/// The rows of a plain message: its parts, and its metadata.
+pub fn plain_rows(message: &Object) -> (Vec<Part>, Object) {
     let text = message.get("text").and_then(Value::as_str).unwrap_or("");
+    let metadata = ahp::metadata(message, message.clone());
+    (vec![Part::text(text)], metadata)
+}
+
+/// What [`compose`] would make of a plain message.
+pub fn compose_plain(message: Object) -> Composed {
+    let (parts, metadata) = plain_rows(&message);
     Composed {
-        parts: vec![Part::text(text)],
-        metadata: ahp::metadata(message, message.clone()),
-        message: Some(message.clone()),
+        parts,
+        metadata,
+        message: Some(message),
         bodies: Vec::new(),
         inline_bytes: 0,
         diagnostics: Vec::new(),

@@ -25,5 +25,6 @@ pub mod version;
 pub use command::{Catalogue, CommandAction, host_actions};
 pub use compose::{
     ComposeRefusal, Composed, Environment, SubmittedMessage, compose, compose_plain, is_plain,
+    plain_rows,
 };
 pub use part::{Part, View};

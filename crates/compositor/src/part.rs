@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use wire::Object;
 
 /// One part of a message: an object with a `type`.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part(Object);
 
 /// The types of the first version (C-004).

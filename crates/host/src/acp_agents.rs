@@ -6,13 +6,14 @@
 use std::ffi::OsStr;
 use std::sync::Arc;
 
+use agents::SettingsEntryError;
 pub use agents::acp::AgentReport;
 pub use agents::acp::config::{AcpAgentConfig, TrustPolicy, find_program};
 pub use agents::acp::entry::AgentEntry;
 pub use agents::acp::presets::Preset;
-use agents::acp::{AcpAgent, EntryError, EnvSource};
+use agents::acp::{AcpAgent, EnvSource};
 pub use agents::trust::{
-    DirectoryTrust, Survey, TRUST_FILE, TrustEntry, TrustError, TrustStore, printable_path,
+    CommandFiles, DirectoryTrust, TRUST_FILE, TrustEntry, TrustError, TrustStore, printable_path,
 };
 
 use crate::config::Config;
@@ -28,11 +29,14 @@ pub struct OfferedAgent {
 impl Config {
     /// The external agents that a host offers, in the order in which it lists them: those of the settings as they are
     /// written, then presets that are installed and that no entry uses (AG-2).
-    pub fn offered_agents(&self) -> Result<Vec<OfferedAgent>, EntryError> {
+    pub fn offered_agents(&self) -> Result<Vec<OfferedAgent>, SettingsEntryError> {
         self.offered_agents_on(std::env::var_os("PATH").as_deref())
     }
 
-    fn offered_agents_on(&self, path: Option<&OsStr>) -> Result<Vec<OfferedAgent>, EntryError> {
+    fn offered_agents_on(
+        &self,
+        path: Option<&OsStr>,
+    ) -> Result<Vec<OfferedAgent>, SettingsEntryError> {
         let configured = AgentEntry::resolve_all(&self.agents)?;
         let found = match self.agents_auto {
             true => self.unused_presets(path),

@@ -45,7 +45,7 @@ pub(crate) fn freeze_client_files(
                 debug_assert!(false, "what names a file of the client is a reference");
                 continue;
             };
-            let stored = frozen::store(&resolved, store, now);
+            let stored = frozen::store(part, &resolved, store, now);
             let FrozenReference { json, digest } =
                 stored.map_err(|error| WorkFailed(error.to_string()))?;
             frozen.push(FrozenPart {

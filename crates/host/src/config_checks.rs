@@ -1,12 +1,58 @@
-//! Settings that cannot work, each with words that begin with its key.
+//! Reads the text of a settings file. Settings that cannot work are refused, each with words that begin with its key.
 
 use std::path::PathBuf;
 
-use crate::blobs::ObjectBodies;
-use crate::config::{Config, JournalChoice};
-use crate::space_entry::is_space_name;
+use agents::SettingsEntryError;
+use agents::acp::AgentEntry;
+use agents::mcp::McpEntry;
 
-pub(super) fn check_default(file: &Config) -> Result<(), String> {
+use crate::blobs::ObjectBodies;
+use crate::config::{JournalChoice, Model};
+use crate::config_settings::Settings;
+use crate::mounts::MountEntry;
+use crate::settings_problem::SettingsProblem;
+use crate::space_entry::{SpaceEntry, is_space_name};
+use crate::telemetry::check_endpoint;
+
+pub(super) fn parse_settings(text: &str) -> Result<Settings, SettingsProblem> {
+    let problem = |message: String| SettingsProblem::of_value(text, message);
+    let file: Settings =
+        toml::from_str(text).map_err(|error| SettingsProblem::of_file(text, &error))?;
+    check_values(&file).map_err(problem)?;
+    let of_entry = |table: &'static str| {
+        move |error: SettingsEntryError| {
+            SettingsProblem::of_entry(text, table, error.index, error.key, error.message)
+        }
+    };
+    AgentEntry::resolve_all(&file.agents).map_err(of_entry("agents"))?;
+    SpaceEntry::check_all(&file.spaces).map_err(of_entry("spaces"))?;
+    MountEntry::check_all(&file.mounts).map_err(of_entry("mounts"))?;
+    McpEntry::check_all(&file.mcp).map_err(of_entry("mcp"))?;
+    Ok(file)
+}
+
+fn check_values(file: &Settings) -> Result<(), String> {
+    file.limits.check()?;
+    file.budget.check()?;
+    Model::check_all(&file.models).map_err(|error| error.to_string())?;
+    check_default(file)?;
+    check_variables(&file.tool_env)?;
+    file.compaction().check()?;
+    check_timeouts(file)?;
+    check_tls(file)?;
+    check_postgres(file)?;
+    if let Some(endpoint) = &file.otlp_endpoint {
+        check_endpoint(endpoint)?;
+    }
+    check_fetched_hosts(&file.web_fetch_allow)?;
+    check_worktree_dir(file)?;
+    check_absolute("trusted", &file.trusted)?;
+    check_absolute("plugins", &file.plugins)?;
+    let granted = file.resource_grants.iter().map(|grant| grant.path.clone());
+    check_absolute("resource_grants", &granted.collect::<Vec<_>>())
+}
+
+fn check_default(file: &Settings) -> Result<(), String> {
     let is_missing = |id: &&String| file.models.iter().all(|model| model.id != **id);
     if let Some(id) = file.default_model.as_ref().filter(is_missing) {
         return Err(format!(
@@ -22,7 +68,7 @@ pub(super) fn check_default(file: &Config) -> Result<(), String> {
 }
 
 /// One without the other would leave a host without encryption that was meant to have it.
-pub(super) fn check_tls(file: &Config) -> Result<(), String> {
+fn check_tls(file: &Settings) -> Result<(), String> {
     match (&file.tls_cert, &file.tls_key) {
         (Some(_), None) => {
             Err("tls_cert: it needs tls_key, the file with its private key".to_owned())
@@ -38,7 +84,7 @@ pub(super) fn check_tls(file: &Config) -> Result<(), String> {
     }
 }
 
-pub(super) fn check_timeouts(file: &Config) -> Result<(), String> {
+fn check_timeouts(file: &Settings) -> Result<(), String> {
     let (default, most) = (file.bash_timeout_s, file.bash_timeout_max_s);
     match default {
         0 => Err("bash_timeout_s: a command needs at least 1 second".to_owned()),
@@ -50,7 +96,7 @@ pub(super) fn check_timeouts(file: &Config) -> Result<(), String> {
 }
 
 /// Whole names with ports: a pattern would open more of a private network than was meant.
-pub(super) fn check_fetched_hosts(hosts: &[String]) -> Result<(), String> {
+fn check_fetched_hosts(hosts: &[String]) -> Result<(), String> {
     let is_host = |entry: &String| {
         let Some((host, port)) = entry.rsplit_once(':') else {
             return false;
@@ -67,12 +113,12 @@ pub(super) fn check_fetched_hosts(hosts: &[String]) -> Result<(), String> {
 }
 
 /// A database without a use, or a use without a database, is a mistake.
-pub(super) fn check_postgres(file: &Config) -> Result<(), String> {
+fn check_postgres(file: &Settings) -> Result<(), String> {
     let name = file.cluster.as_ref().map(|cluster| cluster.name.as_deref());
     match (file.journal, name) {
         (_, None) => {}
         (JournalChoice::Sqlite | JournalChoice::Memory, Some(_)) => {
-            return Err("cluster: it is used with journal = \"postgres\" alone".to_owned());
+            return Err("cluster: only valid with journal = \"postgres\"".to_owned());
         }
         // It becomes part of the name of a space.
         (JournalChoice::Postgres, Some(name)) => {
@@ -84,11 +130,11 @@ pub(super) fn check_postgres(file: &Config) -> Result<(), String> {
         }
     }
     if !file.mounts.is_empty() && file.journal != JournalChoice::Postgres {
-        return Err("mounts: they are used with journal = \"postgres\" alone".to_owned());
+        return Err("mounts: only valid with journal = \"postgres\"".to_owned());
     }
     if let Some(blobs) = &file.blobs {
         if file.journal != JournalChoice::Postgres {
-            return Err("blobs: it is used with journal = \"postgres\" alone".to_owned());
+            return Err("blobs: only valid with journal = \"postgres\"".to_owned());
         }
         ObjectBodies::open(blobs).map_err(|error| error.to_string())?;
     }
@@ -97,7 +143,7 @@ pub(super) fn check_postgres(file: &Config) -> Result<(), String> {
             "journal: \"postgres\" needs `postgres`, such as \"host=/run/postgresql dbname=greenroom\"".to_owned(),
         ),
         (JournalChoice::Sqlite | JournalChoice::Memory, Some(_)) => {
-            Err("postgres: it is used with journal = \"postgres\" alone".to_owned())
+            Err("postgres: only valid with journal = \"postgres\"".to_owned())
         }
         (JournalChoice::Postgres, Some(_))
         | (JournalChoice::Sqlite | JournalChoice::Memory, None) => Ok(()),
@@ -105,7 +151,7 @@ pub(super) fn check_postgres(file: &Config) -> Result<(), String> {
 }
 
 /// A path that is not absolute means another directory wherever the host is started.
-pub(super) fn check_absolute(key: &str, directories: &[PathBuf]) -> Result<(), String> {
+fn check_absolute(key: &str, directories: &[PathBuf]) -> Result<(), String> {
     match directories.iter().find(|path| !path.is_absolute()) {
         None => Ok(()),
         Some(other) => Err(format!(
@@ -115,7 +161,7 @@ pub(super) fn check_absolute(key: &str, directories: &[PathBuf]) -> Result<(), S
 }
 
 /// Patterns would pass on what nobody thought of.
-pub(super) fn check_variables(names: &[String]) -> Result<(), String> {
+fn check_variables(names: &[String]) -> Result<(), String> {
     let is_name = |name: &String| {
         let mut chars = name.chars();
         !name.is_empty() && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
@@ -129,7 +175,7 @@ pub(super) fn check_variables(names: &[String]) -> Result<(), String> {
 }
 
 /// Worktrees of all sessions lie in one directory, where sessions may work: those of one space would reach those of another.
-pub(super) fn check_worktree_dir(file: &Config) -> Result<(), String> {
+fn check_worktree_dir(file: &Settings) -> Result<(), String> {
     check_absolute("worktree_dir", file.worktree_dir.as_slice())?;
     if file.worktree_dir.is_none() {
         return Ok(());

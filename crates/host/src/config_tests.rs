@@ -43,7 +43,7 @@ fn cu_4_plugins_are_a_list_of_paths_or_tables_with_one() {
     let load = |text: &str| {
         std::fs::write(&path, text).unwrap();
         let mut config = Config::default_for(PathBuf::new());
-        config.load_toml(&path).map(|()| config.plugins)
+        config.load_toml(&path).map(|()| config.settings.plugins)
     };
     let both = [PathBuf::from("/a"), PathBuf::from("/b")];
     assert_eq!(load("plugins = [\"/a\", \"/b\"]\n").unwrap(), both);
@@ -193,7 +193,7 @@ fn a_node_of_a_cluster_needs_a_database_and_a_plain_name() {
         "default"
     );
     for (text, why) in [
-        (node.to_owned(), "alone"),
+        (node.to_owned(), "only valid with journal"),
         (
             format!("{database}{}", node.replace("\"a\"", "\"A b\"")),
             "small letters",

@@ -80,6 +80,10 @@ impl Delivery {
         }
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.connections.is_empty()
+    }
+
     pub(crate) fn link(&self, peer: PeerId) -> Option<&Link> {
         let connection = self.connections.get(&peer)?;
         Some(&connection.link)

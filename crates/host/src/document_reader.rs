@@ -180,7 +180,7 @@ fn parse_output(said: &ReaderOutput) -> DocumentRead {
     let read = lines.next_back();
     let problem = match (&read, said.end) {
         (Some(_), ProcessEnd::Success) => None,
-        (None, ProcessEnd::Success) => Some("its reader said nothing of it"),
+        (None, ProcessEnd::Success) => Some("the document reader returned nothing"),
         (_, ProcessEnd::Failure) => {
             Some("reading it took more memory or time than it may, or failed")
         }

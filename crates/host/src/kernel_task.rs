@@ -166,8 +166,11 @@ impl KernelTask {
                 self.effects.stop_all();
                 tenure.set_busy(false);
                 if !tenure.is_lost() {
-                    // Before anybody hears of it: whoever connects again finds a space that is free.
+                    // Before anybody hears of it: whoever connects again finds a space that is free, and loaded where it went.
                     Box::pin(self.journal.close()).await;
+                    if !self.delivery.is_empty() {
+                        Box::pin(tenure.load_elsewhere()).await;
+                    }
                 }
                 self.delivery
                     .close_all(1012, "this space is served elsewhere now; connect again");
@@ -183,16 +186,38 @@ impl KernelTask {
         tokio::select! {
             biased;
             () = wait_until_silent(self.tenure.as_ref()) => return self.wait_until_heard().await,
+            // Before the queue, which a busy space never empties.
+            () = stop.cancelled() => {
+                Box::pin(self.finish_arrived()).await;
+                return false;
+            }
             () = wait_until(due) => {}
             item = self.queue.recv() => match item {
                 Some(item) => self.take(item),
                 None => return false,
             },
-            () = stop.cancelled() => {
-                Box::pin(self.commit()).await;
-                return false;
+        }
+        self.step_due();
+        self.take_arrived(usize::MAX);
+        // Boxed: most kernels wait for something to come, and a commit takes more room than that.
+        Box::pin(self.commit()).await;
+        !self.is_lost()
+    }
+
+    /// Processes, writes and sends what has arrived by now, the word to stop among it; what comes later comes too late.
+    async fn finish_arrived(&mut self) {
+        let mut left = self.queue.len();
+        loop {
+            self.step_due();
+            left -= self.take_arrived(left);
+            self.commit().await;
+            if left == 0 || self.is_lost() || !self.wait_until_heard().await {
+                return;
             }
         }
+    }
+
+    fn step_due(&mut self) {
         let now = Instant::now();
         while let Some(timer) = self.take_timer(now) {
             self.step(Input::Woke(timer), now);
@@ -200,17 +225,23 @@ impl KernelTask {
         for due in self.streams.take_due(now) {
             self.step_events(due);
         }
-        while self.stepped.len() < self.batch_max
-            && self.steps_max.is_none_or(|most| now.elapsed() < most)
+    }
+
+    /// Takes at most so many inputs that have arrived, and no more than go into one batch; how many that were.
+    fn take_arrived(&mut self, most: usize) -> usize {
+        let began = Instant::now();
+        let mut taken = 0;
+        while taken < most
+            && self.stepped.len() < self.batch_max
+            && self.steps_max.is_none_or(|most| began.elapsed() < most)
         {
             let Ok(item) = self.queue.try_recv() else {
                 break; // nothing more has arrived yet
             };
             self.take(item);
+            taken += 1;
         }
-        // Boxed: most kernels wait for something to come, and a commit takes more room than that.
-        Box::pin(self.commit()).await;
-        !self.is_lost()
+        taken
     }
 
     /// The next timer that is due.
@@ -308,7 +339,7 @@ impl KernelTask {
     }
 
     fn count(&self, counter: MetricCounter, count: u64) {
-        if let Some(telemetry) = &self.effects.services.telemetry {
+        if let Some(telemetry) = &self.effects.telemetry {
             telemetry.metrics.add(counter, count);
         }
     }

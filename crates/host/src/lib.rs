@@ -16,6 +16,7 @@ pub mod complete;
 pub mod compose;
 mod config;
 mod config_checks;
+mod config_settings;
 mod credentials;
 mod customization_entries;
 mod delivery;
@@ -53,6 +54,7 @@ mod settings_tables;
 mod settings_template;
 mod shared_parts;
 pub mod sign_in;
+mod space_agents;
 mod space_entry;
 mod space_host;
 mod startup;
@@ -65,7 +67,7 @@ pub use agents::model_data;
 pub use budget::{BudgetLimits, BudgetSettings};
 pub use config::{
     Api, CONFIG_FILE, ClusterSettings, Config, ConfigError, DEFAULT_PORT, FailoverChoice,
-    JournalChoice, LogLevelHook, Model, TokenChoice,
+    JournalChoice, LogLevelHook, Model, Settings, TokenChoice,
 };
 pub use credentials::EndpointRecord;
 pub use document_reader::{DOCUMENT_LINE, DOCUMENT_TEXT_BYTES_MAX, DocumentReader, ReadDocument};

@@ -7,6 +7,7 @@
 
 use std::path::{Path, PathBuf};
 
+use agents::SettingsEntryError;
 use serde::{Deserialize, Serialize};
 
 use crate::space_entry::is_space_name;
@@ -21,20 +22,12 @@ pub struct MountEntry {
     pub path: PathBuf,
 }
 
-/// What is wrong with one of the tables.
-#[derive(Debug)]
-pub(crate) struct MountEntryError {
-    pub index: usize,
-    pub key: &'static str,
-    pub message: String,
-}
-
 impl MountEntry {
-    pub(crate) fn check_all(entries: &[Self]) -> Result<(), MountEntryError> {
+    pub(crate) fn check_all(entries: &[Self]) -> Result<(), SettingsEntryError> {
         for (index, entry) in entries.iter().enumerate() {
             let before = entries.get(..index).unwrap_or_default();
             let checked = entry.check(before);
-            checked.map_err(|(key, message)| MountEntryError {
+            checked.map_err(|(key, message)| SettingsEntryError {
                 index,
                 key,
                 message,

@@ -21,7 +21,7 @@ use crate::cluster::{ClusterNode, PeerService, Relays};
 use crate::config::Config;
 use crate::credentials::{EndpointFile, EndpointRecord};
 use crate::devices::Devices;
-use crate::net::{self, SpaceHandle, SpaceHandles};
+use crate::net::{self, DescribeMetrics, SpaceHandle, SpaceHandles};
 use crate::server::{ServeError, ServerReady, VERSION};
 use crate::space_entry::FIRST_SPACE;
 use crate::space_host::{PreparedSpace, SpaceHost};
@@ -203,6 +203,7 @@ impl Node {
         }
         let orders = Arc::clone(cluster).follow_orders(move || room.set_draining());
         PeerTasks {
+            metrics: Some(cluster.metrics(&relays, &self.first.admission.room)),
             relays: Some(relays),
             service,
             peers,
@@ -241,7 +242,8 @@ impl Node {
         self.set_ready(true);
         let stop = CancellationToken::new();
         let peers = self.join_peers(&stop);
-        let handles = Arc::new(self.handles().with_relays(peers.relays.clone()));
+        let handles = self.handles().with_relays(peers.relays.clone());
+        let handles = Arc::new(handles.with_node_metrics(peers.metrics.clone()));
         if let Some(service) = &peers.service {
             service.serve_clients(Arc::clone(&handles));
         }
@@ -294,6 +296,7 @@ const DRAIN_GRACE_S: u64 = 20;
 #[derive(Default)]
 struct PeerTasks {
     relays: Option<Arc<Relays>>,
+    metrics: Option<DescribeMetrics>,
     /// What answers other nodes.
     service: Option<Arc<PeerService>>,
     peers: Option<JoinHandle<()>>,
@@ -383,8 +386,8 @@ async fn save_uses(devices: &[Arc<Devices>]) {
     let saved = tokio::task::spawn_blocking(save).await;
     match saved {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => tracing::warn!(%error, "when devices were last used is not recorded"),
-        Err(error) => tracing::warn!(%error, "when devices were last used is not recorded"),
+        Ok(Err(error)) => tracing::warn!(%error, "when devices were last used is not saved"),
+        Err(error) => tracing::error!(%error, "saving when devices were last used panicked"),
     }
 }
 

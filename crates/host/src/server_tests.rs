@@ -31,13 +31,12 @@ use crate::startup::{OpenedJournal, Parts};
 const SOON: Duration = Duration::from_secs(60);
 
 fn config(directory: &tempfile::TempDir) -> Config {
-    Config {
-        listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
-        token: TokenChoice::None,
-        journal: JournalChoice::Memory,
-        workspaces: vec![directory.path().to_owned()],
-        ..Config::default_for(directory.path().join("data"))
-    }
+    let mut config = Config::default_for(directory.path().join("data"));
+    config.token = TokenChoice::None;
+    config.listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    config.journal = JournalChoice::Memory;
+    config.workspaces = vec![directory.path().to_owned()];
+    config
 }
 
 /// A hook of an embedding program that panics: it is called by the kernel's thread.
@@ -201,11 +200,9 @@ async fn a_host_on_postgresql_goes_on_over_a_restart_of_the_server_and_its_own()
     };
     let directory = tempfile::tempdir().unwrap();
     let settings = server.make_database();
-    let mut config = Config {
-        journal: JournalChoice::Postgres,
-        postgres: Some(settings.url),
-        ..config(&directory)
-    };
+    let mut config = config(&directory);
+    config.journal = JournalChoice::Postgres;
+    config.postgres = Some(settings.url);
     config.limits.server.journal_patience_ms = 20_000;
     for round in 0..2 {
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();

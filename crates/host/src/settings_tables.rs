@@ -69,16 +69,16 @@ pub(crate) const MODEL_SETTINGS: &[Setting] = &[
     ),
     (
         "context_tokens",
-        "How much it can read at once.",
+        "The size of its context window, in tokens.",
         Some("32768"),
     ),
     (
         "output_tokens",
-        "How much it may write in one answer.",
+        "The longest answer, in tokens.",
         Some("8192"),
     ),
-    ("vision", "Whether it can see images.", Some("false")),
-    ("pdf", "Whether it takes PDFs.", Some("false")),
+    ("vision", "Whether it accepts images.", Some("false")),
+    ("pdf", "Whether it accepts PDFs.", Some("false")),
     ("pdf_pages", "The most pages of a PDF.", Some("100")),
     ("pdf_bytes", "The largest PDF.", Some("32000000")),
     (
@@ -86,12 +86,12 @@ pub(crate) const MODEL_SETTINGS: &[Setting] = &[
         "Whether it can open an encrypted PDF.",
         Some("false"),
     ),
-    ("audio", "Whether it can hear.", Some("false")),
-    ("video", "Whether it can see films.", Some("false")),
+    ("audio", "Whether it accepts audio.", Some("false")),
+    ("video", "Whether it accepts video.", Some("false")),
     ("tools", "Whether it can call tools.", Some("true")),
     (
         "efforts",
-        "How much it may be told to think, in its server's words.",
+        "The levels of reasoning effort that it offers, as its server names them.",
         Some("[\"low\", \"high\"]"),
     ),
     (
@@ -184,7 +184,11 @@ pub(crate) const AGENT_SETTINGS: &[Setting] = &[
 
 /// The keys of an `[[mcp]]` table.
 pub(crate) const MCP_SETTINGS: &[Setting] = &[
-    ("name", "What its tools are called by.", Some("\"files\"")),
+    (
+        "name",
+        "Its name, with which the names of its tools begin.",
+        Some("\"files\""),
+    ),
     (
         "command",
         "The program: a name that is looked for on PATH, or a whole path. No shell.",
@@ -217,12 +221,12 @@ pub(crate) const MCP_SETTINGS: &[Setting] = &[
     ),
     (
         "transport",
-        "\"stdio\" for a command, \"http\" for a URL; told by them.",
+        "\"stdio\" for a command, \"http\" for a URL; follows from which of them is there.",
         Some("\"stdio\""),
     ),
     (
         "tools",
-        "The only tools that are offered to models; all without it.",
+        "Tools offered to models (default: all).",
         Some("[\"read_file\"]"),
     ),
     (

@@ -5,9 +5,10 @@
 
 use std::path::{Path, PathBuf};
 
+use agents::SettingsEntryError;
 use serde::{Deserialize, Serialize};
 
-use crate::config::{Config, TokenChoice};
+use crate::config::{Config, Settings, TokenChoice};
 
 /// What the space of the data directory itself is called.
 pub const FIRST_SPACE: &str = "default";
@@ -25,20 +26,12 @@ pub struct SpaceEntry {
     pub workspaces: Vec<PathBuf>,
 }
 
-/// What is wrong with one of the tables.
-#[derive(Debug)]
-pub(crate) struct SpaceEntryError {
-    pub index: usize,
-    pub key: &'static str,
-    pub message: String,
-}
-
 impl SpaceEntry {
-    pub(crate) fn check_all(entries: &[Self]) -> Result<(), SpaceEntryError> {
+    pub(crate) fn check_all(entries: &[Self]) -> Result<(), SettingsEntryError> {
         for (index, entry) in entries.iter().enumerate() {
             let before = entries.get(..index).unwrap_or_default();
             let checked = entry.check(before);
-            checked.map_err(|(key, message)| SpaceEntryError {
+            checked.map_err(|(key, message)| SettingsEntryError {
                 index,
                 key,
                 message,
@@ -95,15 +88,18 @@ impl Config {
         });
         Self {
             data: entry.data.clone(),
-            workspaces,
-            spaces,
             token: TokenChoice::InDataDir,
             // The log is the process's, and its level not for every space to choose.
             on_log_level: None,
-            // The certificate is the listener's.
-            tls_cert: None,
-            tls_key: None,
             file: Some(self.file_path()),
+            settings: Settings {
+                workspaces,
+                spaces,
+                // The certificate is the listener's.
+                tls_cert: None,
+                tls_key: None,
+                ..self.settings.clone()
+            },
             ..self.clone()
         }
     }

@@ -15,26 +15,27 @@ use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use workspace::ResourceFiles;
 
+use crate::accounts::SpaceBounds;
 use crate::budget::Budget;
 use crate::clock::Clock;
-use crate::cluster::ClusterNode;
+use crate::cluster::{ClusterNode, Tenure};
 use crate::config::{Config, JournalChoice};
 use crate::credentials;
 use crate::devices::Devices;
 use crate::document_reader::DocumentReader;
-use crate::effects::{Bodies, ClientFileAccess, Effects};
+use crate::effects::{Bodies, ClientFileAccess, EffectTools, Effects};
 use crate::journal::DirectoryLock;
 use crate::kernel_task::KernelTask;
 use crate::limits::ServerLimits;
 use crate::net::{Admission, TlsIdentity};
-use crate::news::start_agents;
 use crate::page::PageServices;
 use crate::resource_grants::ResourceGrants;
 use crate::server::ServeError;
+use crate::space_agents::SettingsSource;
 use crate::startup::Parts;
 use crate::stream_batcher::StreamBatcher;
 use crate::supervisor::Supervisor;
-use crate::telemetry::send_while_running;
+use crate::telemetry::{Telemetry, send_while_running};
 use crate::terminals::ShellSettings;
 
 /// A space that is ready to be started.
@@ -109,7 +110,6 @@ impl PreparedSpace {
                 Devices::open(&config.data)?,
             ),
         };
-        let agents = parts.roster.agents().to_vec();
         // Without one of the database it follows from the token of the data directory.
         let secret = parts.address_secret.clone().or_else(|| token.clone());
         let page = PageServices::over(bodies.clone(), secret.as_deref());
@@ -117,7 +117,7 @@ impl PreparedSpace {
             path: config.data.clone(),
             message: format!("the system gives no random bytes: {error}"),
         })?;
-        let page = page.with_agents(agents);
+        let page = page.with_agents(parts.agents.clone());
         let mut admission = create_admission(config, (token, devices), page)?;
         admission.tenure = parts.tenure.clone();
         admission.bounds = parts.bounds.clone();
@@ -236,37 +236,35 @@ fn start_kernel(
     let (queue, inbox) = mpsc::channel(config.limits.server.inputs_max);
     let coalesce = Duration::from_millis(config.limits.server.stream_coalesce_ms);
     let streams = StreamBatcher::new(coalesce);
-    let (roster, journal_handle) = (parts.roster, journal.clone());
-    let mut effects = Effects::new(
-        queue.clone(),
-        journal_handle,
-        bodies,
-        roster.agents().to_vec(),
-        streams,
-    );
-    let roster = Arc::new(roster);
-    start_agents(&roster, queue.clone());
-    effects.roster = Some(roster);
-    effects
-        .services
-        .terminals
-        .set_settings(ShellSettings::of(config));
-    let files = ResourceFiles::new(parts.confinement);
-    effects.files = ClientFileAccess::new(files, Some(ResourceGrants::new(config)));
-    effects.services.staging = Some(parts.staging);
-    effects.services.entities = Arc::clone(&config.entities);
-    effects.services.documents = Arc::new(DocumentReader::new(config.document_reader.clone()));
-    effects.services.calls = (&config.limits.server).into();
+    let (agents, journal_handle) = (parts.agents, journal.clone());
+    agents.start(queue.clone());
     let budget = Budget::open(config, clock);
     let budget = budget.map_err(|error| ServeError::Data {
         path: config.data.clone(),
         message: format!("what was spent of the budget cannot be read: {error}"),
     })?;
-    effects.services.budget = Some(budget);
-    effects.services.tenure = tenure.clone();
-    effects.services.bounds = admission.bounds.clone();
-    effects.services.telemetry = Some(Arc::clone(&admission.telemetry));
-    effects.worktree_dir = config.worktree_dir.clone();
+    let telemetry = Arc::clone(&admission.telemetry);
+    let tools = ToolParts {
+        settings: parts.settings,
+        staging: parts.staging,
+        budget,
+        tenure: tenure.clone(),
+        bounds: admission.bounds.clone(),
+        telemetry: Arc::clone(&telemetry),
+    };
+    let make_tools = Box::new(move |arrivals: &_, journal: &_, bodies: &_| {
+        tools.complete(EffectTools::new(arrivals, journal, bodies))
+    });
+    let arrivals = queue.clone();
+    let mut effects = Effects::new(
+        arrivals,
+        journal_handle,
+        bodies,
+        agents,
+        streams,
+        make_tools,
+    );
+    effects.telemetry = Some(telemetry);
     let task = KernelTask::new(
         kernel,
         clock,
@@ -279,4 +277,41 @@ fn start_kernel(
     let task = task.under(tenure);
     let admission = Arc::clone(admission);
     Supervisor::start(task, boot_output, queue, journal, admission)
+}
+
+/// What the tools of effects are completed with.
+struct ToolParts {
+    settings: SettingsSource,
+    staging: PathBuf,
+    budget: Arc<Budget>,
+    tenure: Option<Tenure>,
+    bounds: Option<Arc<SpaceBounds>>,
+    telemetry: Arc<Telemetry>,
+}
+
+impl ToolParts {
+    fn complete(&self, mut tools: EffectTools) -> EffectTools {
+        let services = &mut tools.services;
+        services.staging = Some(self.staging.clone());
+        services.budget = Some(Arc::clone(&self.budget));
+        services.tenure = self.tenure.clone();
+        services.bounds = self.bounds.clone();
+        services.telemetry = Some(Arc::clone(&self.telemetry));
+        let config = match self.settings.get() {
+            Ok(config) => config,
+            Err(error) => {
+                // The space is about to end; nothing that it still does needs its own settings.
+                tracing::debug!(%error, "effects of a space that ends have no settings");
+                return tools;
+            }
+        };
+        services.terminals.set_settings(ShellSettings::of(&config));
+        services.entities = Arc::clone(&config.entities);
+        services.documents = Arc::new(DocumentReader::new(config.document_reader.clone()));
+        services.calls = (&config.limits.server).into();
+        let files = ResourceFiles::new(services.bodies.confinement().clone());
+        tools.files = ClientFileAccess::new(files, Some(ResourceGrants::new(&config)));
+        tools.worktree_dir = config.worktree_dir.clone();
+        tools
+    }
 }

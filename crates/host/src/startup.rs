@@ -30,10 +30,13 @@ use crate::model_facts_file::load_facts;
 use crate::models::AgentRoster;
 use crate::net::{TlsError, TlsIdentity};
 use crate::server::{ServeError, VERSION};
+use crate::space_agents::{SettingsSource, SpaceAgents};
 
 /// What the loop is started with.
 pub(crate) struct Parts {
-    pub roster: AgentRoster,
+    pub agents: SpaceAgents,
+    /// Its settings, for what is made later.
+    pub settings: SettingsSource,
     pub facts: Arc<HostFacts>,
     /// Where sessions may work.
     pub confinement: Confinement,
@@ -143,7 +146,8 @@ impl Parts {
         let roster = create_agents(config, &confinement)?;
         let facts = collect_host_facts(config, &roster, &roots)?;
         Ok(Self {
-            roster,
+            agents: SpaceAgents::of(roster),
+            settings: SettingsSource::of(config),
             facts: Arc::new(facts),
             confinement,
             staging: make_staging_directory(&config.data).map_err(data_problem)?,
@@ -193,7 +197,10 @@ fn load_capabilities(config: &Config) -> Result<Arc<CapabilityMap>, ServeError> 
     })
 }
 
-fn create_agents(config: &Config, confinement: &Confinement) -> Result<AgentRoster, ServeError> {
+pub(crate) fn create_agents(
+    config: &Config,
+    confinement: &Confinement,
+) -> Result<AgentRoster, ServeError> {
     let wrong = |error: agents::native::ModelError| ServeError::Model(error.to_string());
     let models = config.ordered_models();
     for model in models.iter().filter(|model| model.is_of_environment) {

@@ -171,6 +171,7 @@ impl Supervisor {
         if self.ended.is_terminated() {
             return Ok(()); // it has ended, and its waiter has the reason
         }
+        self.journal.prepare_to_close();
         let stopped = async {
             let last = QueuedInput::from(Input::Stopping);
             if self.queue.send(last).await.is_err() {
@@ -233,13 +234,14 @@ fn explain_end(ended: Result<Result<(), String>, oneshot::error::RecvError>) -> 
     match ended {
         Ok(Ok(())) => "its thread ended unexpectedly".to_owned(),
         Ok(Err(panic)) => format!("its thread panicked: {panic}"),
-        Err(_) => "its thread ended without a word".to_owned(),
+        Err(_) => "its thread ended without a reason".to_owned(),
     }
 }
 
 /// Gives the kernel a thread, which waits for inputs, timers and the disk; effects run elsewhere (ADR 0069).
 fn run_on_a_thread(work: impl Future<Output = ()> + Send + 'static) -> Result<(), ServeError> {
-    let not_started = |error| ServeError::KernelStopped(format!("no thread for it: {error}"));
+    let not_started =
+        |error| ServeError::KernelStopped(format!("its thread could not be started: {error}"));
     let runtime = runtime::Builder::new_current_thread().enable_time().build();
     let runtime = runtime.map_err(not_started)?;
     let builder = thread::Builder::new().name("kernel".to_owned());

@@ -53,12 +53,11 @@ fn config(directory: &Path) -> Config {
         data: directory.join(name),
         workspaces: Vec::new(),
     };
-    Config {
-        listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
-        workspaces: vec![directory.to_owned()],
-        spaces: vec![space("red"), space("blue")],
-        ..Config::default_for(directory.join("data"))
-    }
+    let mut config = Config::default_for(directory.join("data"));
+    config.listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    config.workspaces = vec![directory.to_owned()];
+    config.spaces = vec![space("red"), space("blue")];
+    config
 }
 
 fn endpoint(data: PathBuf) -> EndpointRecord {

@@ -27,7 +27,7 @@ pub(crate) fn record_agent_action(
             stop_run(step, uri);
             let failure = AgentError {
                 error_type: "agentUnreadable".to_owned(),
-                message: format!("the agent said what nobody can read: {error}"),
+                message: format!("the agent sent an invalid update: {error}"),
                 resumable: false,
             };
             end_turn_in_error(step, uri, failure);

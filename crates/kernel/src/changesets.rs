@@ -119,7 +119,7 @@ fn git_of(kernel: &Kernel, session: &ChannelUri) -> Object {
 /// Tells of `_meta.git`, if it is something else by now.
 fn publish_git(step: &mut Step, session: &ChannelUri, git: Object) {
     if git_of(step, session) == git {
-        return; // it is known
+        return; // its clients know that already
     }
     let meta = step.session(session).state().extra.get("_meta");
     let meta = meta.and_then(Value::as_object).cloned();

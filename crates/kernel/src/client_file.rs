@@ -67,9 +67,9 @@ pub enum ClientFileError {
     Timeout,
     #[error("the client is gone")]
     PeerGone,
-    #[error("the client does not read it (error {0})")]
+    #[error("the client refused to read it (error {0})")]
     Refused(i32),
-    #[error("the client answered something else")]
+    #[error("the client sent an invalid response")]
     Malformed,
     #[error("it has more than the {0} bytes that are read from a client")]
     TooLarge(usize),

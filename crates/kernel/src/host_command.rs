@@ -17,11 +17,12 @@ use crate::agent_action::notice;
 use crate::background_task::BackgroundTask;
 use crate::channels::Chat;
 use crate::chats::{self, ForkSource, NewChat};
+use crate::composed_message::ComposedMessage;
 use crate::follow_up::FollowUp;
 use crate::io::RestoreTask;
 use crate::message::explain_missing_model;
 use crate::state::{Kernel, Step};
-use crate::submission::{CommandStep, HostAction, REWIND_ALONE};
+use crate::submission::{CommandStep, HostAction, REWIND_ALONE, Submitted};
 use crate::truncate;
 use crate::turn::end::{end_turn, end_turn_in_error, stop_run};
 
@@ -301,10 +302,15 @@ pub(crate) fn end_restore(step: &mut Step, uri: &ChannelUri) -> bool {
 fn with_submission<T: Default>(
     step: &mut Step,
     uri: &ChannelUri,
-    change: impl FnOnce(&mut crate::submission::Submitted) -> T,
+    change: impl FnOnce(&mut Submitted) -> T,
 ) -> T {
     let submission = step.chat_mut(uri).submission_mut();
     submission.map(change).unwrap_or_default()
+}
+
+/// What the active turn's message means, if it was just composed. Its agent gets it, and nobody else.
+pub(crate) fn take_composed(step: &mut Step, uri: &ChannelUri) -> Option<Arc<ComposedMessage>> {
+    with_submission(step, uri, |submitted| submitted.composed.take())
 }
 
 /// Ends the turn without an agent and holds the queue (C-054, G-08).
@@ -385,7 +391,7 @@ pub(crate) fn finish_branch(
             let session = step.chat(from).session().clone();
             chats::create_chat(step, &session, new);
             step.touch_modified(&session);
-            let words = format!("This chat goes on in a branch, too: {chat}");
+            let words = format!("Created a branch of this chat: {chat}");
             notice(step, from, turn_id, &words);
             step.follow_up(FollowUp::StartAgent {
                 chat: from.clone(),

@@ -299,7 +299,10 @@ fn handle_unsubscribe(
 fn park(step: &mut Step, peer: PeerId, mut waiting: Box<ParkedMessage>, pause: Pause) {
     match pause {
         Pause::Read(queries) => step.park_for_reads(peer, waiting, queries),
-        Pause::Work(work) => {
+        Pause::Work(mut work) => {
+            if let HostWork::StoreResult { result, .. } = &mut work {
+                waiting.answers.set_detached_result(std::mem::take(result));
+            }
             let ticket = step.start_work(peer);
             step.effect(work_effect(ticket, work));
             waiting.tickets.push(ticket);
@@ -347,7 +350,9 @@ fn work_effect(ticket: Ticket, work: HostWork) -> Effect {
         HostWork::Fetch(fetch) => Effect::Fetch { ticket, fetch },
         HostWork::Complete(complete) => Effect::Complete { ticket, complete },
         HostWork::ChangeModels(change) => Effect::ChangeModels { ticket, change },
-        HostWork::StoreBodies(bodies) => Effect::StoreBodies { ticket, bodies },
+        HostWork::StoreBodies(bodies) | HostWork::StoreResult { bodies, .. } => {
+            Effect::StoreBodies { ticket, bodies }
+        }
         HostWork::Compose(compose) => Effect::Compose { ticket, compose },
         HostWork::CheckMessage(check) => Effect::CheckMessage { ticket, check },
         HostWork::ListSettingValues(question) => Effect::ListSettingValues { ticket, question },

@@ -79,6 +79,27 @@ pub enum Query {
     },
 }
 
+impl Query {
+    /// For logs.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Channel { .. } => "channel",
+            Self::Turns { .. } => "turns",
+            Self::Context { .. } => "context",
+            Self::FindTurn { .. } => "find-turn",
+            Self::Client { .. } => "client",
+            Self::Log { .. } => "log",
+            Self::Sessions { .. } => "sessions",
+            Self::EmptySessions { .. } => "empty-sessions",
+            Self::ContentType { .. } => "content-type",
+            Self::Messages { .. } => "messages",
+            Self::Message { .. } => "message",
+            Self::FileChanges { .. } => "file-changes",
+            Self::ModelOutputs { .. } => "model-outputs",
+        }
+    }
+}
+
 /// The answer to a [`Query`] of the same name.
 #[derive(Debug, Clone)]
 pub enum Answer {

@@ -28,7 +28,10 @@ mod client_dispatch;
 mod client_file;
 mod client_plugin;
 mod clients;
+mod composed_message;
 mod config;
+#[cfg(test)]
+mod copies_tests;
 mod customization;
 mod derive;
 mod dispatch;
@@ -111,6 +114,7 @@ pub use client_file::{
     ClientAnswer, ClientFile, ClientFileBody, ClientFileError, ClientQuestion, ListedEntry,
 };
 pub use client_plugin::PluginOffer;
+pub use composed_message::{ComposedMessage, MessagePart};
 pub use frame::{
     ChannelSnapshot, EncodedContent, Frame, LateResponse, LateResponseBody, OutgoingFrame,
     Recipient, Recipients, RefusedAction, Replayed, SnapshotState,

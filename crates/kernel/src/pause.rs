@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 use wire::rpc::code;
-use wire::{ChannelUri, Digest, RpcError};
+use wire::{ChannelUri, Digest, Object, RpcError};
 
 use crate::bodies::UnstoredBody;
 use crate::changeset_work::{ChangesetOperation, OperationOutcome};
@@ -107,6 +107,11 @@ pub(crate) enum HostWork {
     Complete(Box<CompletionTask>),
     ChangeModels(Box<ModelChange>),
     StoreBodies(Vec<UnstoredBody>),
+    /// The same for what was detached from the result of a call. What is left of the result waits with its message.
+    StoreResult {
+        bodies: Vec<UnstoredBody>,
+        result: Object,
+    },
     Compose(Box<ComposeTask>),
     CheckMessage(Box<MessageCheck>),
     ListSettingValues(SettingQuestion),
@@ -147,6 +152,8 @@ pub(crate) type StoredNames = Vec<(String, Digest)>;
 pub(crate) struct HandlerAnswers {
     reads: Vec<(Query, Result<Answer, ReadFailed>)>,
     work: Vec<HostWorkResult>,
+    /// The result that the message brings, without the bodies that the host was given to store.
+    detached_result: Option<Object>,
 }
 
 impl HandlerAnswers {
@@ -156,6 +163,16 @@ impl HandlerAnswers {
 
     pub(crate) fn add_work(&mut self, done: HostWorkResult) {
         self.work.push(done);
+    }
+
+    pub(crate) fn set_detached_result(&mut self, result: Object) {
+        debug_assert!(self.detached_result.is_none(), "a result is detached once");
+        self.detached_result = Some(result);
+    }
+
+    /// The result of a call whose bodies the host was given to store.
+    pub(crate) fn detached_result(&self) -> Option<&Object> {
+        self.detached_result.as_ref()
     }
 
     /// The answer to a query; a pause to ask it if it was not asked yet.

@@ -65,7 +65,7 @@ pub(crate) fn check_set(
     };
     message::check(kernel, chat, message, answers)?;
     let waiting = queue.iter().chain(steering).filter(|other| other.id != id);
-    let waiting: usize = waiting.map(|other| size_of(&other.message)).sum();
+    let waiting: usize = waiting.map(|other| size_of(&*other.message)).sum();
     if waiting + size_of(message) > bytes_max {
         return Err(too_large(kernel));
     }
@@ -127,7 +127,9 @@ pub(crate) fn set(
         if let Some(before) = before {
             step.record(Record::MessageGone { id: before.id });
         }
-        let submitted = record_message(step, uri, submission, None);
+        let mut submitted = record_message(step, uri, submission, None);
+        // It may wait for long, and others with it: what it means is read when its turn comes.
+        submitted.composed = None;
         let author = author_of(step, sender);
         step.chat_mut(uri).put_message(id, author, submitted);
     }
@@ -181,7 +183,7 @@ fn start_waiting(
     let fields = json!({
         "turnId": turn_id,
         "startedAt": step.now().to_rfc3339(),
-        "message": next.message,
+        "message": *next.message,
         "queuedMessageId": next.id,
     });
     let started = step.act_as_host(uri, ActionKind::ChatTurnStarted, fields);

@@ -13,7 +13,7 @@ use crate::client_file::{ClientFile, ClientFileError};
 use crate::customization::switched_off;
 use crate::io::{ComposeTask, MessageContext};
 use crate::message;
-use crate::pause::{ActionStop, HandlerAnswers, HostWork, Pause};
+use crate::pause::{ActionStop, HandlerAnswers, HostWork, Pause, StoredNames};
 use crate::refusal::Refusal;
 use crate::state::Kernel;
 use crate::submission::Submission;
@@ -103,6 +103,9 @@ fn prepare_submission(
     let Some(Value::Object(sent)) = sent.without_bodies().get("message") else {
         return Err(Refusal::because("`message` is missing").into());
     };
+    if compositor::is_plain(sent) {
+        return prepare_plain(kernel, chat, action, sent);
+    }
     let directories = directories_of(kernel, chat);
     let session = kernel.chat(chat).session();
     let attachment = |index: usize| detached.find(&format!("/message/attachments/{index}"));
@@ -129,10 +132,33 @@ fn prepare_submission(
     message::check(kernel, kernel.chat(chat), &mut submission.message, answers)?;
     submission.drop_unused_model();
     message::pin_parts(kernel, &mut submission.parts);
-    let message = Value::Object(submission.message.clone());
+    let message = submission.take_message();
     action.body.insert("message".to_owned(), message);
     Ok(Prepared {
         embedded_bytes: submission.inline_bytes,
+        action,
+        submission: Some(submission),
+    })
+}
+
+/// A text that means itself: its action was checked with the message in it, and is recorded as it is.
+fn prepare_plain(
+    kernel: &Kernel,
+    chat: &ChannelUri,
+    mut action: Action,
+    sent: &Object,
+) -> Result<Prepared, ActionStop> {
+    let mut submission = Submission::plain_as_sent(sent);
+    if sent.get("model").is_none_or(Value::is_null) {
+        submission.missing_model = message::missing_model(kernel, kernel.chat(chat));
+    }
+    let Some(Value::Object(message)) = action.body.get_mut("message") else {
+        return Err(Refusal::because("`message` is missing").into());
+    };
+    submission.message = std::mem::take(message);
+    *action.body.entry("message").or_insert(Value::Null) = submission.take_message();
+    Ok(Prepared {
+        embedded_bytes: 0,
         action,
         submission: Some(submission),
     })
@@ -260,16 +286,28 @@ fn prepare_result(
     mut action: Action,
     answers: &HandlerAnswers,
 ) -> Result<Prepared, ActionStop> {
-    let bodies = match action.body.get_mut("result") {
-        Some(Value::Object(result)) => detach_result(result, kernel.limits().inline_result_bytes),
-        _ => Vec::new(),
+    if answers.detached_result().is_some() {
+        let names = match answers.store_result() {
+            Some(Ok(names)) => names.clone(),
+            Some(Err(failed)) => return Err(Refusal(failed.to_string()).into()),
+            None => unreachable!("a message goes on when its bodies are stored"),
+        };
+        return Ok(leave_unchanged(fill_names_in(action, names)));
+    }
+    let Some(Value::Object(result)) = action.body.get_mut("result") else {
+        return Ok(leave_unchanged(action)); // it says no more than that the call is over
     };
+    let bodies = detach_result(result, kernel.limits().inline_result_bytes);
+    if bodies.is_empty() {
+        return Ok(leave_unchanged(action));
+    }
+    let result = std::mem::take(result);
     let bodies = bodies.into_iter().map(|body| UnstoredBody {
         pointer: format!("/result{}", body.pointer),
         ..body
     });
-    let action = fill_stored_refs(action, bodies.collect(), answers)?;
-    Ok(leave_unchanged(action))
+    let bodies = bodies.collect();
+    Err(Pause::Work(HostWork::StoreResult { bodies, result }).into())
 }
 
 fn prepare_content(kernel: &Kernel, mut action: Action) -> Prepared {
@@ -282,7 +320,7 @@ fn prepare_content(kernel: &Kernel, mut action: Action) -> Prepared {
 /// Fills in the names of bodies if all of them were stored; otherwise they are to be stored first. More may have to go than
 /// before: others may have used the room meanwhile.
 fn fill_stored_refs(
-    mut action: Action,
+    action: Action,
     bodies: Vec<UnstoredBody>,
     answers: &HandlerAnswers,
 ) -> Result<Action, ActionStop> {
@@ -301,10 +339,15 @@ fn fill_stored_refs(
     let Some(names) = bodies.iter().map(name_of).collect::<Option<Vec<_>>>() else {
         return Err(Pause::Work(HostWork::StoreBodies(bodies)).into());
     };
+    Ok(fill_names_in(action, names))
+}
+
+/// Puts the names of bodies where they belong.
+fn fill_names_in(mut action: Action, names: StoredNames) -> Action {
     let mut whole = Value::Object(std::mem::take(&mut action.body));
     bodies::fill_names(&mut whole, names);
     if let Value::Object(body) = whole {
         action.body = body;
     }
-    Ok(action)
+    action
 }

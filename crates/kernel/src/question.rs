@@ -161,7 +161,7 @@ fn check_bounds(question: &Value, answer: &Value) -> Result<(), Refusal> {
             if !is_option(question, chosen)
                 && !(allows_freeform(question) && (freeform || !chosen.is_empty()))
             {
-                return outside("is none of the options");
+                return outside("is not one of the options");
             }
         }
         "multi-select" => {
@@ -174,7 +174,7 @@ fn check_bounds(question: &Value, answer: &Value) -> Result<(), Refusal> {
             let written = answer["freeformValues"].as_array().map_or(0, Vec::len);
             let known = chosen.iter().all(|chosen| is_option(question, chosen));
             if !(known && written == 0 || allows_freeform(question)) {
-                return outside("names what is none of the options");
+                return outside("names an unknown option");
             }
             if !within((chosen.len() + written) as f64) {
                 return outside("names too few or too many options");

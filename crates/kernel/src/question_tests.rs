@@ -48,7 +48,7 @@ fn an_answer_has_the_kind_and_the_bounds_of_its_question() {
         (
             "one",
             submitted("selected", json!("b")),
-            "none of the options",
+            "not one of the options",
         ),
         (
             "other",

@@ -1,9 +1,13 @@
 //! The rows of a message: its typed parts, written in the transaction of the action that brings it (C-080, C-081).
 
+use std::sync::Arc;
+
 use bytes::Bytes;
+use compositor::Part;
 use serde_json::{Value, json};
 use wire::{ChannelUri, Object, rpc};
 
+use crate::composed_message::{ComposedMessage, MessagePart};
 use crate::record::{FrozenRecord, MessageRecord, PartRecord, Record};
 use crate::references::body_of_part;
 use crate::state::{Kernel, Step};
@@ -58,7 +62,9 @@ pub(crate) fn record_message(
     for reference in references {
         step.record(reference);
     }
+    let mut composed = composed_parts(submission.parts, part_id);
     for frozen in submission.frozen {
+        composed[frozen.part].frozen = Some(frozen.json.clone());
         step.record(Record::Frozen(FrozenRecord {
             part_id: part_id(frozen.part),
             json: frozen.json,
@@ -80,7 +86,19 @@ pub(crate) fn record_message(
         help: submission.help,
         missing_model: submission.missing_model,
         compact: None,
+        composed: Some(Arc::new(ComposedMessage { parts: composed })),
     }
+}
+
+/// The parts as the turn gets them, under the ids of their rows.
+fn composed_parts(parts: Vec<Part>, id: impl Fn(usize) -> String) -> Vec<MessagePart> {
+    let parts = parts.into_iter().enumerate();
+    let parts = parts.map(|(index, part)| MessagePart {
+        id: id(index),
+        part,
+        frozen: None,
+    });
+    parts.collect()
 }
 
 /// The model that is really used, as inspectors expect it.

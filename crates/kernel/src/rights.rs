@@ -1,6 +1,9 @@
 //! Which role each request and each action needs. No request and no kind of channel is decided by default: a new one has to be put in its place.
 
-use wire::action::{ActionError, ClientAction, RootAction};
+use wire::action::{
+    ActionError, AnnotationsAction, ChangesetAction, ChatAction, ClientAction, RootAction,
+    SessionAction, TerminalAction,
+};
 use wire::methods::{Call, ResourceCall};
 use wire::rpc::code;
 use wire::{ActionKind, ChannelUri, RpcError};
@@ -136,13 +139,79 @@ fn needed_for_resource(call: &ResourceCall) -> Role {
 fn needed_for_action(action: ClientAction) -> Role {
     match action {
         ClientAction::Root(RootAction::ConfigChanged) => Role::Owner,
-        // Everything that changes a session needs a member.
-        ClientAction::Session(_)
-        | ClientAction::Chat(_)
-        | ClientAction::Changeset(_)
-        | ClientAction::Annotations(_)
-        | ClientAction::Terminal(_)
-        | ClientAction::OtherChannel(_) => Role::Member,
+        ClientAction::Session(action) => needed_in_session(action),
+        ClientAction::Chat(action) => needed_in_chat(action),
+        ClientAction::Changeset(ChangesetAction::FilesReviewChanged) => Role::Member,
+        ClientAction::Annotations(action) => needed_for_annotations(action),
+        ClientAction::Terminal(action) => needed_in_terminal(action),
+        // No channel here takes it: it is refused for that.
+        ClientAction::OtherChannel(_) => Role::Member,
         ClientAction::ResourceWatch(none) => match none {},
+    }
+}
+
+// Everything that changes a session needs a member. Each action is named, so that a new one does not compile before somebody decides.
+
+fn needed_in_session(action: SessionAction) -> Role {
+    match action {
+        SessionAction::TitleChanged
+        | SessionAction::IsReadChanged
+        | SessionAction::IsArchivedChanged
+        | SessionAction::ConfigChanged
+        | SessionAction::ActiveClientSet
+        | SessionAction::ActiveClientRemoved
+        | SessionAction::DefaultChatChanged
+        | SessionAction::WorkingDirectorySet
+        | SessionAction::WorkingDirectoryRemoved
+        | SessionAction::WorkingDirectoryReplaced
+        | SessionAction::CustomizationToggled
+        | SessionAction::McpServerStartRequested
+        | SessionAction::McpServerStopRequested
+        | SessionAction::McpServerBackgroundRequested
+        | SessionAction::SelectionSet
+        | SessionAction::SystemMessageTransformSet => Role::Member,
+    }
+}
+
+fn needed_in_chat(action: ChatAction) -> Role {
+    match action {
+        ChatAction::TurnStarted
+        | ChatAction::TurnCancelled
+        | ChatAction::TurnResume
+        | ChatAction::DraftChanged
+        | ChatAction::IsReadChanged
+        | ChatAction::IsArchivedChanged
+        | ChatAction::ToolCallConfirmed
+        | ChatAction::ToolCallComplete
+        | ChatAction::ToolCallResultConfirmed
+        | ChatAction::ToolCallContentChanged
+        | ChatAction::InputAnswerChanged
+        | ChatAction::InputCompleted
+        | ChatAction::PendingMessageSet
+        | ChatAction::PendingMessageRemoved
+        | ChatAction::QueuedMessagesReordered
+        | ChatAction::Truncated
+        | ChatAction::WorkingDirectorySet
+        | ChatAction::WorkingDirectoryRemoved => Role::Member,
+    }
+}
+
+fn needed_for_annotations(action: AnnotationsAction) -> Role {
+    match action {
+        AnnotationsAction::EntryRemoved
+        | AnnotationsAction::EntrySet
+        | AnnotationsAction::Removed
+        | AnnotationsAction::Set
+        | AnnotationsAction::Updated => Role::Member,
+    }
+}
+
+fn needed_in_terminal(action: TerminalAction) -> Role {
+    match action {
+        TerminalAction::Claimed
+        | TerminalAction::Cleared
+        | TerminalAction::Input
+        | TerminalAction::Resized
+        | TerminalAction::TitleChanged => Role::Member,
     }
 }

@@ -2,11 +2,13 @@
 //! in `agent_api`.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::Value;
 use wire::ChannelUri;
 
+use crate::composed_message::ComposedMessage;
 use crate::ids::{ChannelId, RunId};
 
 /// Everything an agent needs to work on a turn.
@@ -19,7 +21,11 @@ pub struct TurnRun {
     pub chat: ChannelUri,
     /// The session's number, which no other session ever has.
     pub session_id: ChannelId,
-    pub message: Value,
+    /// Shared with the state of its chat.
+    pub message: Arc<Value>,
+    /// What the message means, if it was just composed: then its rows need not be read. None if it waited in the queue, if the turn is
+    /// resumed, or if the host was started since.
+    pub composed: Option<Arc<ComposedMessage>>,
     /// The name of the custom agent that the message names, if the session still has it and it is switched on.
     pub custom_agent: Option<String>,
     /// The client whose files the turn can use: the one that began it. `None` once it was resumed, which anybody may do.

@@ -20,7 +20,7 @@ pub(crate) fn queue_leftover(step: &mut Step, uri: &ChannelUri) {
     order.extend(waiting);
     let fields = json!({"kind": "steering", "id": left.id});
     step.act_as_host(uri, ActionKind::ChatPendingMessageRemoved, fields);
-    let fields = json!({"kind": "queued", "id": left.id, "message": left.message});
+    let fields = json!({"kind": "queued", "id": left.id, "message": *left.message});
     step.act_as_host(uri, ActionKind::ChatPendingMessageSet, fields);
     if order.len() > 1 {
         // Set appends; only an order puts it first.

@@ -4,6 +4,8 @@
 //! Promises: an agent is offered a message once, and again only if it was changed. A message that an agent has is a part of the
 //! turn, whatever its author did to it meanwhile.
 
+use std::sync::Arc;
+
 use agent_api::AgentReply;
 use serde_json::{Value, json};
 use wire::{ActionKind, ChannelUri};
@@ -31,7 +33,7 @@ pub(crate) fn take_steering(
             // It would not know of it any more. Another one remembers by itself.
             show_steering(step, uri, turn_id, &waiting.message);
         }
-        message = Some(waiting.message);
+        message = Some(Arc::unwrap_or_clone(waiting.message));
     }
     let reply = AgentReply::Steered {
         steer,
@@ -65,7 +67,7 @@ pub(crate) fn offer_waiting(step: &mut Step, uri: &ChannelUri) {
     if let Some(steer) = run.offer_steering(&waiting) {
         let reply = AgentReply::SteeringWaits {
             steer,
-            message: waiting.message,
+            message: Arc::unwrap_or_clone(waiting.message),
             message_id,
             pending_id: waiting.id,
         };
@@ -90,10 +92,8 @@ pub(crate) fn take_offered(step: &mut Step, uri: &ChannelUri, turn_id: &str, pen
     show_steering(step, uri, turn_id, &offered.message);
     record_plain_message(step, uri, &offered.message, turn_id);
     let text = match was_changed {
-        true => {
-            "The agent already had this message when it was changed. The changed one still waits."
-        }
-        false => "The agent already had this message when it was removed.",
+        true => "The agent had already received the original; your edit is still waiting.",
+        false => "The agent had already received this message when you removed it.",
     };
     notice(step, uri, turn_id, text);
 }

@@ -3,11 +3,15 @@
 //! A plain text means itself. Everything else is composed by the host first, which knows files and catalogues; then the
 //! message is handled again and its rows are written in the transaction of the action that brings it.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use compositor::Part;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use wire::{Digest, Object};
 
+use crate::composed_message::ComposedMessage;
 use crate::run::RestoreTask;
 
 /// What is said of a message with more in it than a `/rewind` that asks how far: its own turn goes with those that are taken
@@ -59,11 +63,18 @@ pub struct Submission {
 impl Submission {
     /// A text that means itself.
     pub fn plain(message: Object) -> Self {
-        let compositor::Composed {
-            parts, metadata, ..
-        } = compositor::compose_plain(&message);
+        let submission = Self::plain_as_sent(&message);
         Self {
             message,
+            ..submission
+        }
+    }
+
+    /// What a text means that means itself, without the message.
+    pub(crate) fn plain_as_sent(message: &Object) -> Self {
+        let (parts, metadata) = compositor::plain_rows(message);
+        Self {
+            message: Object::new(),
             metadata,
             parts,
             frozen: Vec::new(),
@@ -86,6 +97,13 @@ impl Submission {
         if !self.calls_model() {
             self.message.shift_remove("model");
         }
+    }
+
+    /// Takes the message, for the action that brings it. What is left of it is what its rows need: which model it names.
+    pub(crate) fn take_message(&mut self) -> Value {
+        let model = self.message.get("model").cloned();
+        let left = model.map(|model| ("model".to_owned(), model)).into_iter();
+        Value::Object(std::mem::replace(&mut self.message, left.collect()))
     }
 
     /// Why a message cannot be carried out together with all that is in it.
@@ -133,6 +151,9 @@ pub(crate) struct Submitted {
     /// The agent is to shorten its history; the instructions that came with the command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compact: Option<String>,
+    /// What the message means, while that is in memory and its turn is about to begin: the agent need not wait for its rows to be read.
+    #[serde(skip)]
+    pub composed: Option<Arc<ComposedMessage>>,
 }
 
 /// A host command on its way.

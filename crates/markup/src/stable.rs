@@ -124,16 +124,8 @@ pub struct StablePart {
     pub blocks: usize,
 }
 
-/// A text that is being written, as it looks now: what [`find_stable`], [`markdown::parse_part`] of what is stable and [`parse_open`] of the
-/// rest give together, from one reading.
-pub fn parse_open_text(text: &str) -> Result<(Vec<MarkdownBlock>, StablePart), MarkupTooLarge> {
-    MarkupTooLarge::check(text.len(), markdown::BYTES_MAX)?;
-    let mut tree = TreeBuilder::default();
-    let stable = read_open_text(text, &mut tree);
-    Ok((tree.finish(), stable))
-}
-
-/// The same as [`markdown::write_json`] writes it.
+/// A text that is being written, as it looks now, as [`markdown::write_json`] writes it: what [`find_stable`], [`markdown::parse_part`] of
+/// what is stable and [`parse_open`] of the rest give together, from one reading.
 pub fn write_open_json(
     text: &str,
     out: &mut Vec<u8>,

@@ -123,11 +123,6 @@ impl MarkdownStream {
         &self.open
     }
 
-    /// Whether the open part is a line of a fenced code block.
-    pub fn is_in_code(&self) -> bool {
-        self.fence.is_some()
-    }
-
     /// Whether the open part goes on with a list.
     pub fn is_in_list(&self) -> bool {
         self.list.is_some()

@@ -106,7 +106,7 @@ pub async fn open(
             kill,
             process: started?,
         }),
-        Err(_) => Err(io::Error::other("its thread died")),
+        Err(_) => Err(io::Error::other("internal error while starting it")),
     }
 }
 

@@ -14,14 +14,14 @@ const STRING_BYTES_MAX: usize = 64 * 1_024;
 
 #[derive(Debug, Default)]
 pub(crate) struct SequenceGuard {
-    place: SequencePlace,
+    state: ParserState,
     /// A sequence that has begun.
     waiting: String,
 }
 
 /// Where the next character is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum SequencePlace {
+enum ParserState {
     #[default]
     Text,
     /// After `ESC`, and what may come before the character that says what it is.
@@ -34,7 +34,7 @@ enum SequencePlace {
 
 impl SequenceGuard {
     pub(crate) fn pass(&mut self, text: &str) -> String {
-        if self.place == SequencePlace::Text && is_plain(text) {
+        if self.state == ParserState::Text && is_plain(text) {
             return text.to_owned();
         }
         let mut passed = String::with_capacity(text.len());
@@ -53,19 +53,19 @@ impl SequenceGuard {
 
     /// What a drawing ends with, so that the rest of a string that has begun is not shown as text.
     pub(crate) fn reopen(&self) -> &'static str {
-        match self.place {
-            SequencePlace::Inside {
+        match self.state {
+            ParserState::Inside {
                 ends_by_bell: true, ..
             } => "\x1b]",
             // Everybody passes over the content of this one.
-            SequencePlace::Inside { .. } => "\x1b_",
-            SequencePlace::Text | SequencePlace::Escape | SequencePlace::Control { .. } => "",
+            ParserState::Inside { .. } => "\x1b_",
+            ParserState::Text | ParserState::Escape | ParserState::Control { .. } => "",
         }
     }
 
     /// What waits when nothing more comes.
     pub(crate) fn finish(&mut self) -> String {
-        self.place = SequencePlace::Text;
+        self.state = ParserState::Text;
         std::mem::take(&mut self.waiting)
     }
 
@@ -75,28 +75,28 @@ impl SequenceGuard {
                 // Whatever had begun is over; the rest of a sequence without its end means nothing.
                 self.waiting.clear();
                 self.waiting.push(character);
-                self.place = SequencePlace::Escape;
+                self.state = ParserState::Escape;
                 return;
             }
             // Cancels everything.
             '\x18' | '\x1a' => {
                 self.waiting.clear();
-                self.place = SequencePlace::Text;
+                self.state = ParserState::Text;
                 passed.push(character);
                 return;
             }
             _ => {}
         }
-        match self.place {
-            SequencePlace::Text => passed.push(character),
-            SequencePlace::Escape => self.take_kind(character, passed),
-            SequencePlace::Control { chars } => self.take_parameter(character, chars + 1, passed),
-            SequencePlace::Inside {
+        match self.state {
+            ParserState::Text => passed.push(character),
+            ParserState::Escape => self.take_kind(character, passed),
+            ParserState::Control { chars } => self.take_parameter(character, chars + 1, passed),
+            ParserState::Inside {
                 ends_by_bell,
                 bytes,
             } => {
                 if ends_by_bell && character == '\x07' {
-                    self.place = SequencePlace::Text;
+                    self.state = ParserState::Text;
                     passed.push(character);
                     return;
                 }
@@ -104,7 +104,7 @@ impl SequenceGuard {
                 if bytes <= STRING_BYTES_MAX {
                     passed.push(character);
                 }
-                self.place = SequencePlace::Inside {
+                self.state = ParserState::Inside {
                     ends_by_bell,
                     bytes,
                 };
@@ -116,42 +116,42 @@ impl SequenceGuard {
     fn take_kind(&mut self, character: char, passed: &mut String) {
         self.waiting.push(character);
         let is_first = self.waiting.len() == 2;
-        self.place = match character {
-            '[' if is_first => SequencePlace::Control { chars: 0 },
+        self.state = match character {
+            '[' if is_first => ParserState::Control { chars: 0 },
             ']' if is_first => self.enter_string(true, passed),
             'P' | 'X' | '^' | '_' if is_first => self.enter_string(false, passed),
-            ' '..='/' if self.waiting.len() < SEQUENCE_CHARS_MAX => SequencePlace::Escape,
+            ' '..='/' if self.waiting.len() < SEQUENCE_CHARS_MAX => ParserState::Escape,
             ' '..='/' => {
                 self.waiting.truncate(1);
-                SequencePlace::Escape
+                ParserState::Escape
             }
             // A control character inside counts at once, and the sequence goes on.
             '\0'..='\x1f' => {
                 self.waiting.pop();
                 passed.push(character);
-                SequencePlace::Escape
+                ParserState::Escape
             }
             _ => {
                 passed.push_str(&std::mem::take(&mut self.waiting));
-                SequencePlace::Text
+                ParserState::Text
             }
         };
     }
 
-    fn enter_string(&mut self, ends_by_bell: bool, passed: &mut String) -> SequencePlace {
+    fn enter_string(&mut self, ends_by_bell: bool, passed: &mut String) -> ParserState {
         passed.push_str(&std::mem::take(&mut self.waiting));
-        SequencePlace::Inside {
+        ParserState::Inside {
             ends_by_bell,
             bytes: 0,
         }
     }
 
     fn take_parameter(&mut self, character: char, chars: usize, passed: &mut String) {
-        self.place = SequencePlace::Control { chars };
+        self.state = ParserState::Control { chars };
         match character {
             '\0'..='\x1f' => passed.push(character),
             '@'..='~' => {
-                self.place = SequencePlace::Text;
+                self.state = ParserState::Text;
                 let sequence = std::mem::take(&mut self.waiting);
                 if chars <= SEQUENCE_CHARS_MAX {
                     passed.push_str(&sequence);

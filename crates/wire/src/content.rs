@@ -1,8 +1,13 @@
 //! Content that is stored outside of state and named by its digest: `ahp-content:/sha256/<hex>` (G-32), and for people also
 //! `ahp-content:/sha256/<hex>/<file name>` (G-48).
 //!
-//! Promises: a digest has one spelling, and only the digest says what is read; nothing else is accepted as such a URI.
-//! Must not know: how a digest is computed, where content is stored.
+//! Promises: a digest has one spelling, and only the digest says what is read; nothing else is accepted as such a URI. Bodies are
+//! named by [`Digest::of`] alone, and a [`NamedBody`] has the name of what it holds.
+//! Must not know: where content is stored.
+
+#[cfg(debug_assertions)]
+mod hash_count;
+mod named_body;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -10,8 +15,13 @@ use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 
 use crate::percent;
+
+#[cfg(debug_assertions)]
+pub use hash_count::HashCount;
+pub use named_body::NamedBody;
 
 /// The scheme of content URIs.
 pub const SCHEME: &str = "ahp-content";
@@ -34,6 +44,19 @@ impl Digest {
 
     pub const fn new(bytes: [u8; 32]) -> Self {
         Self(bytes)
+    }
+
+    /// The name of a body. Hashing is most of the work with a large one: it is done once, and the name passed on.
+    pub fn of(body: &[u8]) -> Self {
+        let digest = Self(Sha256::digest(body).into());
+        #[cfg(debug_assertions)]
+        hash_count::record(&digest);
+        digest
+    }
+
+    /// Whether this is the name of a body: for whoever checks what was read.
+    pub fn is_of(&self, body: &[u8]) -> bool {
+        self.0 == *Sha256::digest(body)
     }
 
     pub fn as_bytes(&self) -> &[u8; 32] {

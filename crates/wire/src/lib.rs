@@ -26,7 +26,7 @@ pub mod version;
 pub use action::{Action, ActionKind, Origin};
 /// The published types, for the crates that read params decoded by them.
 pub use ahp_types as published;
-pub use content::Digest;
+pub use content::{Digest, NamedBody};
 pub use force::ForceOffer;
 pub use rpc::{Id, Incoming, RpcError};
 pub use time::Timestamp;

@@ -60,7 +60,7 @@ pub use list::{Tree, TreeLimits};
 pub use location::RealLocation;
 pub use path::WorkspacePath;
 pub use project::{INSTRUCTION_BYTES_MAX, InstructionFile, ProjectContext, ProjectReader};
-pub use read::{FILE_BYTES_MAX, FileBytes, ReadReceipt, digest_of, is_binary};
+pub use read::{FILE_BYTES_MAX, FileBytes, ReadReceipt, is_binary};
 pub use replacement::{LineEndings, NearMiss, Replacement, ReplacementError};
 pub use resources::{
     Placement, ResourceAccess, ResourceBytes, ResourceChange, ResourceChangeKind, ResourceEntry,
@@ -71,6 +71,6 @@ pub use roots::{ClientPluginCopy, CommandDirectory, UserDirectories, Workspace};
 pub use search::{SearchMatches, SearchOptions, SearchOutput, SearchPattern};
 pub use sources::{ContentStore, EmptyStore, WorkspaceSources};
 pub use tree::{
-    FileSide, KeepContent, LINK, SUBMODULE, TreeChange, TreeChanges, TreeLook, is_link,
+    FileSide, LINK, SUBMODULE, StoreContent, TreeChange, TreeChanges, TreeSnapshot, is_link,
 };
 pub use write::{ChangeRequest, Extent, FileChange, FileNow, WantedFile};

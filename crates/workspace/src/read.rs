@@ -6,9 +6,9 @@
 use std::fs::File;
 use std::io::{self, Read};
 
+use bytes::Bytes;
 use rustix::fs::FileType;
-use sha2::{Digest as _, Sha256};
-use wire::Digest;
+use wire::{Digest, NamedBody};
 
 use crate::confined::{Links, Stat};
 use crate::error::{errno_to_file_error, io_to_file_error};
@@ -25,7 +25,7 @@ const SNIFFED_BYTES: usize = 8 * 1_024;
 
 /// What a file holds.
 pub(crate) enum Contents {
-    Whole(Vec<u8>, ReadReceipt),
+    Whole(NamedBody, ReadReceipt),
     /// More than [`FILE_BYTES_MAX`].
     Stream(File),
 }
@@ -41,11 +41,13 @@ pub struct ReadReceipt {
 #[derive(Debug)]
 pub struct FileBytes {
     /// All of them, or their beginning.
-    pub bytes: Vec<u8>,
+    pub bytes: Bytes,
     /// How many the file has.
     pub total: u64,
     /// Absent if this is only their beginning.
     pub receipt: Option<ReadReceipt>,
+    /// The same bytes with their name, if they are all of them.
+    pub body: Option<NamedBody>,
 }
 
 /// A file's content at one moment.
@@ -53,8 +55,7 @@ pub struct FileBytes {
 pub(crate) struct FileSnapshot {
     pub(crate) file: File,
     pub(crate) stat: Stat,
-    pub(crate) bytes: Vec<u8>,
-    pub(crate) digest: Digest,
+    pub(crate) body: NamedBody,
 }
 
 /// The beginning of a file.
@@ -93,9 +94,9 @@ impl Workspace {
         if stat.identity.bytes > FILE_BYTES_MAX {
             return Ok(Contents::Stream(file));
         }
-        let snapshot = take_snapshot(file, &self.display_path(path))?;
+        let snapshot = take_snapshot(file, &self.display_path(path), None)?;
         let receipt = self.receipt(path, &snapshot);
-        Ok(Contents::Whole(snapshot.bytes, receipt))
+        Ok(Contents::Whole(snapshot.body, receipt))
     }
 
     /// The bytes of a file if it has at most so many, and at most [`FILE_BYTES_MAX`]; otherwise as many of its beginning.
@@ -105,21 +106,22 @@ impl Workspace {
         let total = stat.identity.bytes;
         if total <= bytes_max {
             let display_path = self.display_path(path);
-            let snapshot = take_snapshot(file, &display_path)?;
-            let total = snapshot.bytes.len() as u64;
+            let snapshot = take_snapshot(file, &display_path, None)?;
             return Ok(FileBytes {
                 receipt: Some(self.receipt(path, &snapshot)),
-                bytes: snapshot.bytes,
-                total,
+                bytes: snapshot.body.bytes().clone(),
+                total: snapshot.body.len() as u64,
+                body: Some(snapshot.body),
             });
         }
         let mut bytes = Vec::new();
         let read = file.take(bytes_max).read_to_end(&mut bytes);
         read.map_err(|error| io_to_file_error(&error, &self.display_path(path)))?;
         Ok(FileBytes {
-            bytes,
+            bytes: bytes.into(),
             total,
             receipt: None,
+            body: None,
         })
     }
 
@@ -127,7 +129,7 @@ impl Workspace {
         let real = self.root(path).real_path_inside(&snapshot.file);
         ReadReceipt {
             path: real.map_or_else(|| path.clone(), |real| path.with_relative(real)),
-            digest: snapshot.digest,
+            digest: snapshot.body.digest(),
         }
     }
 
@@ -167,8 +169,12 @@ impl Workspace {
     }
 }
 
-/// Reads a file whole, as it was at one moment.
-pub(crate) fn take_snapshot(mut file: File, display_path: &str) -> Result<FileSnapshot, FileError> {
+/// Reads a file whole, as it was at one moment. `known` is what it is expected to hold: then nothing has to be hashed.
+pub(crate) fn take_snapshot(
+    mut file: File,
+    display_path: &str,
+    known: Option<&NamedBody>,
+) -> Result<FileSnapshot, FileError> {
     let failed = |error: io::Error| io_to_file_error(&error, display_path);
     let unknown = |errno| errno_to_file_error(errno, display_path);
     for _ in 0..ATTEMPTS_MAX {
@@ -182,22 +188,13 @@ pub(crate) fn take_snapshot(mut file: File, display_path: &str) -> Result<FileSn
         }
         let stat = Stat::of(&file).map_err(unknown)?;
         if stat == before {
-            let digest = digest_of(&bytes);
-            return Ok(FileSnapshot {
-                file,
-                stat,
-                bytes,
-                digest,
-            });
+            let body = NamedBody::like(bytes, known);
+            return Ok(FileSnapshot { file, stat, body });
         }
         io::Seek::rewind(&mut file).map_err(failed)?;
     }
     let path = display_path.to_owned();
     Err(FileError::Unstable { path })
-}
-
-pub fn digest_of(bytes: &[u8]) -> Digest {
-    Digest::new(Sha256::digest(bytes).into())
 }
 
 /// Whether content is not text, judged by its beginning.

@@ -16,7 +16,7 @@ use workspace::discovery::{DiscoveryCache, discover};
 use workspace::{
     Cancellation, ChangeRequest, Confinement, EmptyStore, Extent, FileError, IgnoreMode, OpenError,
     ProjectReader, SearchOptions, SearchPattern, TreeLimits, UserDirectories, Workspace,
-    WorkspaceSources, digest_of,
+    WorkspaceSources,
 };
 
 /// `root` is a root, `elsewhere` is not; `root/data` belongs to the host.
@@ -304,7 +304,7 @@ fn nothing_is_written_into_the_hosts_own_directory() {
     let workspace = place.open_with_copies(&own);
     let write = |path: &str| {
         let request = ChangeRequest {
-            id: digest_of(path.as_bytes()),
+            id: wire::Digest::of(path.as_bytes()),
             path,
             extent: Extent::Whole,
         };

@@ -16,7 +16,7 @@ use std::path::Path;
 
 use repository::TestRepository;
 use wire::Digest;
-use workspace::{Cancellation, Confinement, LINK, TreeChanges, TreeLook, Workspace};
+use workspace::{Cancellation, Confinement, LINK, TreeChanges, TreeSnapshot, Workspace};
 
 /// A working directory, and what was kept of it.
 struct Tree {
@@ -33,7 +33,7 @@ impl Tree {
         }
     }
 
-    fn look(&mut self) -> TreeLook {
+    fn look(&mut self) -> TreeSnapshot {
         let kept = &mut self.kept;
         let mut keep = |digest: &Digest, content: &[u8]| {
             kept.insert(*digest, content.to_vec());
@@ -44,7 +44,7 @@ impl Tree {
             .look_at_tree(&Confinement::none(), &mut keep, None, &never)
     }
 
-    fn compare(&mut self, before: &TreeLook, after: &TreeLook) -> TreeChanges {
+    fn compare(&mut self, before: &TreeSnapshot, after: &TreeSnapshot) -> TreeChanges {
         let kept = &mut self.kept;
         let mut keep = |digest: &Digest, content: &[u8]| {
             kept.insert(*digest, content.to_vec());
@@ -56,7 +56,7 @@ impl Tree {
     }
 
     /// What differs from the last commit, or from where a branch began, by a look that was taken.
-    fn since_commit(&mut self, look: &TreeLook, base: Option<&str>) -> TreeChanges {
+    fn since_commit(&mut self, look: &TreeSnapshot, base: Option<&str>) -> TreeChanges {
         let kept = &mut self.kept;
         let mut keep = |digest: &Digest, content: &[u8]| {
             kept.insert(*digest, content.to_vec());

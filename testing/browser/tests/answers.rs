@@ -173,7 +173,8 @@ async fn an_approval_that_a_killed_host_may_not_have_heard_is_not_shown_as_given
     host.start_again()?;
     page.wait_for(IS_LIVE).await?;
     // The host ended the turn that the kill cut off; it goes on and asks again.
-    page.wait_for_text("is not asked any more").await?;
+    page.wait_for_text("answered by someone else or withdrawn")
+        .await?;
     page.key("Escape", 0).await?;
     page.wait_for(&button("Resume")).await?;
     ensure!(
@@ -232,7 +233,7 @@ async fn an_approval_that_was_lost_is_not_known_and_is_given_again() -> Result<(
     page.evaluate("void (WebSocket.prototype.send = window.send)")
         .await?;
     page.set_network(Network::Good).await?;
-    page.wait_for_text("It is not known whether your answer arrived")
+    page.wait_for_text("Your answer may not have arrived")
         .await?;
     // A browser gives no input to a page that is behind another.
     page.command("Page.bringToFront", json!({})).await?;

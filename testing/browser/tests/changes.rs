@@ -109,7 +109,7 @@ async fn answer_note(page: &Page) -> Result<()> {
         .await?;
     page.press(&button("Resolve")).await?;
     page.wait_for_text("Note on line 2, resolved").await?;
-    page.press(&button("Open again")).await?;
+    page.press(&button("Reopen")).await?;
     page.wait_for("!document.body.textContent.includes('resolved')")
         .await
 }
@@ -297,7 +297,7 @@ async fn notes_on_a_file_and_on_a_line_go_to_the_agent_as_one_message() -> Resul
     choose_uncommitted(&page).await?;
     page.wait_for("document.querySelectorAll('details.file').length === 2")
         .await?;
-    page.press(&button("What to do with greeting.txt")).await?;
+    page.press(&button("Actions for greeting.txt")).await?;
     page.press("[...document.querySelectorAll('.menu-entry')].find(it => it.textContent.startsWith('Write a note'))")
         .await?;
     keep_note(&page, "Is this file needed?").await?;

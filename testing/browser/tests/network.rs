@@ -66,7 +66,7 @@ async fn a_host_that_hangs_is_noticed_when_the_page_is_looked_at() -> Result<()>
     // What is not in memory is not there to be read, and the page says so instead of nothing.
     let other = "[...document.querySelectorAll('.session-link')].find(it => !it.textContent.includes('the first'))";
     page.evaluate(&format!("{other}.click()")).await?;
-    page.wait_for_text("This chat is shown as soon as the host answers.")
+    page.wait_for_text("The chat appears as soon as the host answers.")
         .await?;
     host.thaw()?;
     page.wait_for(IS_LIVE).await?;

@@ -80,7 +80,7 @@ async fn sessions_are_renamed_archived_forked_and_deleted() -> Result<()> {
         .await?;
     lists(&page, &["gamma"]).await?;
     page.wait_for_text("Archived").await?;
-    choose(&page, "gamma", "Take out of the archive").await?;
+    choose(&page, "gamma", "Restore from the archive").await?;
     page.evaluate("(() => { const field = document.querySelector('.search-field'); field.value = ''; field.dispatchEvent(new Event('input')); })()")
         .await?;
     lists(&page, &["beta", "gamma"]).await?;

@@ -47,6 +47,19 @@ pub(crate) enum Fault {
     CutRelays {
         node: usize,
     },
+    /// A space is ordered away, and the database is restarted before it is there.
+    MoveAndRestartDatabase {
+        space: usize,
+        node: usize,
+    },
+    /// One node is stopped, and the next is killed before anybody knows: the third is alone for a while.
+    FreezeAndKill {
+        node: usize,
+    },
+    /// The database is restarted while a node gives its spaces away.
+    DrainAndRestartDatabase {
+        node: usize,
+    },
 }
 
 impl Fault {
@@ -63,6 +76,9 @@ impl Fault {
             Self::Drain { .. } => "drain",
             Self::Move { .. } => "move",
             Self::CutRelays { .. } => "relays",
+            Self::MoveAndRestartDatabase { .. } => "move and database",
+            Self::FreezeAndKill { .. } => "freeze and kill",
+            Self::DrainAndRestartDatabase { .. } => "drain and database",
         }
     }
 
@@ -91,6 +107,16 @@ impl Fault {
                 node: rng.index(nodes),
             },
             Self::CutRelays {
+                node: rng.index(nodes),
+            },
+            Self::MoveAndRestartDatabase {
+                space: rng.index(spaces),
+                node: rng.index(nodes),
+            },
+            Self::FreezeAndKill {
+                node: rng.index(nodes),
+            },
+            Self::DrainAndRestartDatabase {
                 node: rng.index(nodes),
             },
         ];
@@ -218,6 +244,28 @@ impl Cluster {
                 // Whoever was relayed there finds its space all the same, on the node itself.
                 self.wait_for_progress(1).await?;
                 self.node(node)?.proxy.mend();
+            }
+            Fault::MoveAndRestartDatabase { space, node } => {
+                let node = self.node(node)?.name.clone();
+                let space = self.spaces.get(space).context("a space")?;
+                self.admin.move_space(space, &node).await?;
+                self.server.restart("fast")?;
+            }
+            Fault::FreezeAndKill { node } => {
+                let killed = (node + 1) % self.nodes.len();
+                self.node(node)?.freeze()?;
+                self.node(killed)?.kill()?;
+                let name = self.node(killed)?.name.clone();
+                self.wait_until_judged(&name).await?;
+                self.wait_for_takeover(node).await?;
+                self.node(killed)?.start_again()?;
+                self.node(node)?.thaw()?;
+            }
+            Fault::DrainAndRestartDatabase { node } => {
+                self.node(node)?.begin_stop()?;
+                self.server.restart("fast")?;
+                self.node(node)?.finish_stop()?;
+                self.node(node)?.start_again()?;
             }
         }
         self.publish();

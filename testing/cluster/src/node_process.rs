@@ -15,6 +15,9 @@ fn script(every_ms: u64) -> Value {
     json!({"scenes": [{"steps": [{"stream": {"chunks": 60, "size": 24, "every_ms": every_ms}}]}]})
 }
 
+/// How often a node is started before it counts as broken. Each waits for its database for `journal_patience_ms`.
+const STARTS_MAX: usize = 5;
+
 /// A process that dies with the test.
 pub(crate) struct NodeProcess {
     pub(crate) name: String,
@@ -81,8 +84,22 @@ impl NodeProcess {
         Ok(node)
     }
 
-    /// On the same data directory, at another address.
+    /// On the same data directory, at another address. A node whose database is just being started ends with an error, and is
+    /// started again, as whoever watches over a service does.
     pub(crate) fn start_again(&mut self) -> Result<()> {
+        let mut tries_left = STARTS_MAX;
+        loop {
+            tries_left -= 1;
+            match self.start_once() {
+                Err(_) if tries_left > 0 => {
+                    println!("{} did not start, and is started once more", self.name);
+                }
+                started => return started,
+            }
+        }
+    }
+
+    fn start_once(&mut self) -> Result<()> {
         let log = std::fs::File::options();
         let log = log
             .clone()
@@ -177,7 +194,15 @@ impl NodeProcess {
 
     /// Drains and ends.
     pub(crate) fn stop(&mut self) -> Result<()> {
-        self.signal(Signal::TERM)?;
+        self.begin_stop()?;
+        self.finish_stop()
+    }
+
+    pub(crate) fn begin_stop(&self) -> Result<()> {
+        self.signal(Signal::TERM)
+    }
+
+    pub(crate) fn finish_stop(&mut self) -> Result<()> {
         let mut child = self.child.take().context("the node runs")?;
         let status = child.wait()?;
         ensure!(

@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 use crate::checked_client::{CheckedClient, NodeUrls};
 use crate::faults::{Cluster, Fault};
 use crate::node_process::{NodeProcess, find_binary};
-use crate::space_history::{Absences, CurrentFault, SpaceHistory};
+use crate::space_history::{ABSENCE_LONG, Absences, CurrentFault, SpaceHistory};
 
 pub(crate) const NODES: usize = 3;
 pub(crate) const DATABASE: &str = "greenroom";
@@ -103,7 +103,7 @@ impl ChaosReport {
             let at = |part| self.absence_at(kind, part).as_secs_f64();
             let (count, p50, p99, longest) = (times.len(), at(0.5), at(0.99), at(1.0));
             format!(
-                "{kind:<10} {count:>5} cut off, back after p50 {p50:.2} s, p99 {p99:.2} s, longest {longest:.2} s\n"
+                "{kind:<18} {count:>5} cut off, back after p50 {p50:.2} s, p99 {p99:.2} s, longest {longest:.2} s\n"
             )
         });
         lines.collect()
@@ -125,7 +125,8 @@ pub async fn run(plan: ChaosPlan) -> Result<Option<ChaosReport>> {
     };
     let root = tempfile::tempdir()?;
     let report = run_over(plan, server, root.path()).await;
-    if report.is_err() {
+    let is_long = |report: &ChaosReport| report.longest_absence() > ABSENCE_LONG;
+    if report.as_ref().map_or(true, is_long) {
         eprintln!("logs of the nodes are in {}", root.keep().display());
     }
     report.map(Some)
@@ -226,7 +227,7 @@ pub(crate) async fn start_space(
     };
     let token = accounts.issue_token(&new_token).await?.token.reveal();
     cluster.spaces.push(name.clone());
-    let history = Arc::new(SpaceHistory::new(&cluster.fault));
+    let history = Arc::new(SpaceHistory::new(&cluster.fault, &name));
     cluster.histories.push(Arc::clone(&history));
     let mut opened = Vec::new();
     for writes in [true, false] {

@@ -3,10 +3,21 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, ensure};
 use client::Envelope;
+
+/// No takeover takes so long: it is told apart, with the moment, so that the logs of the nodes explain it.
+pub(crate) const ABSENCE_LONG: Duration = Duration::from_secs(15);
+
+/// The time of day in UTC, as in the logs of nodes.
+fn now_as_text() -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let seconds = now.unwrap_or_default().as_secs() % 86_400;
+    let (hours, minutes) = (seconds / 3_600, seconds / 60 % 60);
+    format!("{hours:02}:{minutes:02}:{:02}", seconds % 60)
+}
 
 /// What goes wrong at the moment, in a word.
 #[derive(Clone, Default)]
@@ -43,6 +54,7 @@ pub(crate) struct SpaceHistory {
     /// How often a client was told to begin anew.
     beginners: AtomicUsize,
     fault: CurrentFault,
+    name: String,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -50,9 +62,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl SpaceHistory {
-    pub(crate) fn new(fault: &CurrentFault) -> Self {
+    pub(crate) fn new(fault: &CurrentFault, name: &str) -> Self {
         Self {
             fault: fault.clone(),
+            name: name.to_owned(),
             ..Self::default()
         }
     }
@@ -84,6 +97,10 @@ impl SpaceHistory {
 
     /// A client was without a connection for so long, because of what had gone wrong when that began.
     pub(crate) fn note_absence(&self, fault: &'static str, time: Duration) {
+        if time > ABSENCE_LONG {
+            let (name, until) = (&self.name, now_as_text());
+            println!("{name}: a client was away for {time:?}, until {until} UTC, after: {fault}");
+        }
         lock(&self.absences).entry(fault).or_default().push(time);
     }
 

@@ -13,7 +13,7 @@ async fn nothing_is_lost_whatever_happens_to_nodes_and_database() {
         .await
         .unwrap_or_else(|error| panic!("{error:?}"));
     if let Some(report) = report {
-        assert_eq!(report.faults, 9, "each kind once");
+        assert_eq!(report.faults, 12, "each kind once");
         println!("{} actions\n{}", report.actions, report.describe_absences());
         let longest = report.longest_absence();
         assert!(longest <= ABSENCE_MAX, "somebody was away for {longest:?}");

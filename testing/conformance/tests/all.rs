@@ -34,6 +34,7 @@ mod compose_check;
 mod content;
 mod documented_configurations;
 mod followed_actions;
+mod hashed_once;
 mod hostile_repository;
 mod interop;
 mod llama_cpp;

@@ -179,7 +179,7 @@ async fn a_plugin_that_cannot_be_read_says_why() {
     for (nonce, list, why) in [
         ("1", outside, "not the name of a file"),
         ("2", json!({"entries": many}), "more than 512 files"),
-        ("3", json!({"entries": 5}), "answered something else"),
+        ("3", json!({"entries": 5}), "sent an invalid response"),
         (
             "4",
             json!({"entries": [{"name": "gone.md", "type": "file"}]}),

@@ -64,11 +64,11 @@ async fn start_and_initialize(at: &str, block: &str) {
         let loaded = config.load_toml(&file);
         loaded.unwrap_or_else(|error| panic!("{at}: {error}"));
         config.listen = here.listen;
-        config.script = here.script;
-        config.workspaces = here.workspaces;
-        config.tls_cert = here.tls_cert;
-        config.tls_key = here.tls_key;
-        config.spaces = here.spaces;
+        config.script = here.script.clone();
+        config.workspaces = here.workspaces.clone();
+        config.tls_cert = here.tls_cert.clone();
+        config.tls_key = here.tls_key.clone();
+        config.spaces = here.spaces.clone();
         config.capabilities = None;
     })
     .await;

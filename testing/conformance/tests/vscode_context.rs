@@ -245,7 +245,7 @@ async fn a_window_that_cannot_read_it_loses_the_file_and_not_the_message() {
             "request_3",
             "result",
             json!({"data": "?"}),
-            "something else",
+            "invalid response",
         ),
     ];
     for (turn, member, value, why) in cases {

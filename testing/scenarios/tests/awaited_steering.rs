@@ -102,7 +102,7 @@ fn a_message_that_is_removed_while_the_agent_has_it_is_shown_with_a_notice() {
     assert_eq!(told.len(), 2);
     assert_eq!(told[0], "You added: left");
     assert!(
-        told[1].contains("already had") && told[1].contains("removed"),
+        told[1].contains("already received") && told[1].contains("removed"),
         "{told:?}"
     );
     assert_eq!(ann.sent_messages(), ["go"]);
@@ -122,7 +122,7 @@ fn a_message_that_is_changed_while_the_agent_has_it_waits_on_as_it_is_now() {
     let told = notices(&chat["turns"][0]);
     assert_eq!(told[0], "You added: left");
     assert!(
-        told[1].contains("already had") && told[1].contains("changed"),
+        told[1].contains("already received") && told[1].contains("your edit is still waiting"),
         "{told:?}"
     );
     s.all_agree();

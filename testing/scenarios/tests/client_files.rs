@@ -114,10 +114,12 @@ fn whatever_goes_wrong_costs_the_file_and_not_the_message() {
                 json!({"code": -32601, "message": "no such method"}),
             );
         }),
-        ("something else", |_, ann| {
+        ("invalid response", |_, ann| {
             ann.replies("result", json!({"data": "%%"}))
         }),
-        ("something else", |_, ann| ann.replies("result", json!([1]))),
+        ("invalid response", |_, ann| {
+            ann.replies("result", json!([1]))
+        }),
         ("is gone", |_, ann| ann.loses_connection()),
         ("4194304 bytes", |_, ann| answers(ann, "large")),
     ];

@@ -70,7 +70,7 @@ fn a_message_is_stored_unchanged() {
         .unwrap();
     assert_eq!(echo["action"], action);
     assert_eq!(bob.latest_turn()["message"], sent);
-    assert_eq!(s.look().models.asked[0].message, sent);
+    assert_eq!(*s.look().models.asked[0].message, sent);
     s.host_restarts();
     ann.reconnects();
     assert_eq!(s.state(&ann.chat())["turns"][0]["message"], sent);
@@ -102,7 +102,12 @@ fn a_pending_message_is_stored_unchanged() {
     ann.dispatches(&ann.chat(), set("steering", "again"));
     s.settles();
     let asked = s.look().models.asked.clone();
-    let sent: Vec<&Value> = asked.iter().rev().take(2).map(|run| &run.message).collect();
+    let sent: Vec<&Value> = asked
+        .iter()
+        .rev()
+        .take(2)
+        .map(|run| &*run.message)
+        .collect();
     assert_eq!(sent, [&rich("q"), &rich("s")], "after the resumed turn");
     let reply = s.look().models.replies.first().cloned().unwrap().1;
     let agent_api::AgentReply::Steered {

@@ -27,7 +27,7 @@ pub(super) struct AgentCore {
     pub(super) pool: ProcessPool,
     news: OnceLock<Arc<dyn HostNews>>,
     /// By whose they are.
-    tokens: Mutex<BTreeMap<Option<String>, BroughtValue>>,
+    tokens: Mutex<BTreeMap<Option<String>, TokenVersion>>,
     /// Counts tokens: none of these is used twice.
     generations: AtomicU64,
     /// Servers that the agent is handed over; none without.
@@ -36,17 +36,17 @@ pub(super) struct AgentCore {
     pub(super) own_servers: OnceLock<Vec<Value>>,
     servers: Mutex<ServerRecords>,
     /// What was said in a session and is not said again.
-    told: Mutex<BTreeSet<(String, String)>>,
+    sent_notices: Mutex<BTreeSet<(String, String)>>,
 }
 
 /// Sentences that are remembered; forgotten when there are more.
-const TOLD_MAX: usize = 256;
+const SENT_NOTICES_MAX: usize = 256;
 
 /// Principals whose tokens are held; of more none is taken, until somebody takes theirs back.
 const TOKENS_MAX: usize = 256;
 
 /// A token that a client brought, and which one it is of all that were.
-struct BroughtValue {
+struct TokenVersion {
     value: String,
     generation: u64,
 }
@@ -72,7 +72,7 @@ impl AgentCore {
             mcp: OnceLock::new(),
             own_servers: OnceLock::new(),
             servers: Mutex::default(),
-            told: Mutex::default(),
+            sent_notices: Mutex::default(),
         })
     }
 
@@ -101,7 +101,7 @@ impl AgentCore {
     }
 
     pub(super) fn learn_view(&self, view: &SessionView) {
-        self.learn(|known| known.hear_view(view));
+        self.learn(|known| known.apply_view(view));
     }
 
     pub(super) fn learn_sign_in(&self, signed_in: bool) {
@@ -113,7 +113,7 @@ impl AgentCore {
         self.known.change(|known| known.set_commands(commands));
     }
 
-    pub(super) fn tell_setting(&self, conversation: &str, name: &str, value: Value) {
+    pub(super) fn report_setting(&self, conversation: &str, name: &str, value: Value) {
         if let Some(news) = self.news.get() {
             news.setting_changed(conversation, name, value);
         }
@@ -130,17 +130,20 @@ impl AgentCore {
     }
 
     /// Says something once in a session.
-    pub(super) async fn tell_once(
+    pub(super) async fn notify_once(
         &self,
         turn: &AcpTurn<'_>,
         text: String,
     ) -> Result<(), TurnStopped> {
         let is_new = {
-            let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-            if told.len() >= TOLD_MAX {
-                told.clear();
+            let mut sent_notices = self
+                .sent_notices
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            if sent_notices.len() >= SENT_NOTICES_MAX {
+                sent_notices.clear();
             }
-            told.insert((turn.facts.conversation.clone(), text.clone()))
+            sent_notices.insert((turn.facts.conversation.clone(), text.clone()))
         };
         match is_new {
             true => Ok(turn.notice(text).await?),
@@ -190,7 +193,7 @@ impl AgentCore {
             false => {
                 let generation = self.generations.fetch_add(1, Ordering::Relaxed) + 1;
                 let value = token.to_owned();
-                tokens.insert(owner, BroughtValue { value, generation });
+                tokens.insert(owner, TokenVersion { value, generation });
                 Some(generation)
             }
         };

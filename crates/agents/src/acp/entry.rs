@@ -13,6 +13,7 @@ use toml::Value;
 
 use super::config::{AcpAgentConfig, AcpAuth, EnvSource, Share, TrustPolicy};
 use super::presets::Preset;
+use crate::SettingsEntryError;
 
 /// The longest id: it is the scheme of sessions (G-27).
 const ID_BYTES_MAX: usize = 32;
@@ -92,26 +93,15 @@ pub struct AuthEntry {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EnvFrom(pub Vec<EnvSource>);
 
-/// What is wrong with a table.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct EntryError {
-    /// Which of the tables, counted from 0.
-    pub index: usize,
-    /// The key in it.
-    pub key: &'static str,
-    pub message: String,
-}
-
 /// A problem of one key.
 type KeyProblem = (&'static str, String);
 
 impl AgentEntry {
     /// The agents that the tables make, in their order.
-    pub fn resolve_all(entries: &[Self]) -> Result<Vec<AcpAgentConfig>, EntryError> {
+    pub fn resolve_all(entries: &[Self]) -> Result<Vec<AcpAgentConfig>, SettingsEntryError> {
         let mut ids = BTreeSet::new();
         let resolved = entries.iter().enumerate().map(|(index, entry)| {
-            let error = |(key, problem): KeyProblem| EntryError {
+            let error = |(key, problem): KeyProblem| SettingsEntryError {
                 index,
                 key,
                 message: format!("{key} of the agent `{}`: {problem}", entry.shown_id()),
@@ -372,7 +362,7 @@ mod tests {
         toml::from_str(text).unwrap()
     }
 
-    fn resolve(text: &str) -> Result<AcpAgentConfig, EntryError> {
+    fn resolve(text: &str) -> Result<AcpAgentConfig, SettingsEntryError> {
         AgentEntry::resolve_all(&[entry(text)]).map(|mut all| all.remove(0))
     }
 

@@ -54,7 +54,7 @@ async fn read_secret(path: &std::path::Path, name: &str) -> Result<String, Strin
     match read.await {
         Ok(Ok(text)) => Ok(text.trim_end_matches(['\n', '\r']).to_owned()),
         Ok(Err(error)) => Err(failed(error.kind().to_string())),
-        Err(_) => Err(failed("its reader died".to_owned())),
+        Err(_) => Err(failed("internal error while reading it".to_owned())),
     }
 }
 

@@ -63,7 +63,7 @@ pub(super) fn start(
             connection,
         ),
         RequestError::Unreadable { why, .. } => {
-            let why = shown(connection.tail(), why, 500);
+            let why = redact_and_shorten(connection.tail(), why, 500);
             let message = format!("{} cannot be used: {why}", config.name);
             error("agentProtocol", message, false)
         }
@@ -72,7 +72,7 @@ pub(super) fn start(
 }
 
 /// Words of the agent as they are shown: without secrets, then cut to a label, so that no part of one is left at the cut.
-fn shown(tail: &StderrTail, words: &str, chars_max: usize) -> String {
+fn redact_and_shorten(tail: &StderrTail, words: &str, chars_max: usize) -> String {
     label(&tail.blank(words.to_owned()), chars_max)
 }
 
@@ -92,13 +92,13 @@ pub(super) fn request(
 ) -> AgentError {
     match why {
         RequestError::Refused(refused) => {
-            let text = shown(connection.tail(), &refused.text(), MESSAGE_CHARS_MAX);
+            let text = redact_and_shorten(connection.tail(), &refused.text(), MESSAGE_CHARS_MAX);
             error("agentError", format!("{}: {text}", config.name), true)
         }
         RequestError::TimedOut { .. } => slow_start(config, &why.to_string(), connection),
         RequestError::Ended(end) => ended(config, end),
         RequestError::Unreadable { .. } => {
-            let why = shown(connection.tail(), &why.to_string(), 500);
+            let why = redact_and_shorten(connection.tail(), &why.to_string(), 500);
             error("agentProtocol", format!("{}: {why}", config.name), true)
         }
     }
@@ -192,7 +192,7 @@ pub(super) fn sign_in(
     tail: &StderrTail,
     why: &AcpError,
 ) -> AgentError {
-    let words = shown(tail, &why.message, 300);
+    let words = redact_and_shorten(tail, &why.message, 300);
     let mut lines = vec![format!("{} is not signed in: {words}", config.name)];
     let variables = why.data.get("envVars").and_then(Value::as_array);
     let variables = variables.into_iter().flatten().filter_map(variable_name);
@@ -373,6 +373,6 @@ mod tests {
     fn ag_18_a_secret_at_the_cut_leaves_nothing() {
         let tail = StderrTail::new(vec!["hush-hush".to_owned()]);
         let words = format!("{}hush-hush", "x".repeat(295));
-        assert!(!shown(&tail, &words, 300).contains("hush"));
+        assert!(!redact_and_shorten(&tail, &words, 300).contains("hush"));
     }
 }

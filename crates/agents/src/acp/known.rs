@@ -131,7 +131,7 @@ fn write(path: &Path, known: &Known) -> std::io::Result<()> {
 }
 
 impl Known {
-    pub(super) fn hear_view(&mut self, view: &SessionView) {
+    pub(super) fn apply_view(&mut self, view: &SessionView) {
         if view.model.is_some() {
             self.model.clone_from(&view.model);
         }

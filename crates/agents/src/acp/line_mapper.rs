@@ -45,7 +45,7 @@ impl LineMapper {
         let _tag: UpdateTag<'_> = parse(params.update)?;
         let update: acp::SessionUpdate = parse(params.update)?;
         // What is said of the session itself: its commands and settings.
-        self.view.hear(&update);
+        self.view.apply_update(&update);
         Ok(self.mapper.map(update).len())
     }
 

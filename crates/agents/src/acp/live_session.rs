@@ -15,7 +15,7 @@ use super::agent_core::AgentCore;
 use super::connection::{AcpConnection, RequestError, SessionInbox, SessionListener};
 use super::failed_server::FailedServer;
 use super::mapper::{UsageTotals, notice_of};
-use super::mcp_servers::HandedServers;
+use super::mcp_servers::PassedServers;
 use super::view::{OptionValues, SessionView, Setter, ViewChange};
 
 /// How long an agent may take to change a setting.
@@ -23,14 +23,14 @@ const SETTING_LIMIT: Duration = Duration::from_secs(30);
 
 pub(super) struct LiveSession {
     pub(super) inbox: Arc<SessionInbox>,
-    pub(super) said: Arc<SaidSettings>,
+    pub(super) reported: Arc<ReportedSettings>,
     pub(super) directories: Vec<PathBuf>,
     /// The digest of what plugins of clients said to the agent then.
     pub(super) words_digest: Option<String>,
     /// The digest of the prompt that was appended to the agent's own.
     pub(super) prompt_digest: Option<String>,
     /// The MCP servers that it got.
-    pub(super) handed: HandedServers,
+    pub(super) handed: PassedServers,
     /// The last turn whose message the agent got; none before the first.
     through: Mutex<Option<String>>,
     /// Held while settings are changed, so that they are changed one after the other.
@@ -44,11 +44,11 @@ pub(super) struct OpenedWith {
     pub(super) directories: Vec<PathBuf>,
     pub(super) words_digest: Option<String>,
     pub(super) prompt_digest: Option<String>,
-    pub(super) handed: HandedServers,
+    pub(super) handed: PassedServers,
 }
 
 /// What an agent said of a session.
-pub(super) struct SaidSettings {
+pub(super) struct ReportedSettings {
     core: Weak<AgentCore>,
     pub(super) conversation: String,
     view: Mutex<SessionView>,
@@ -89,7 +89,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl SaidSettings {
+impl ReportedSettings {
     pub(super) fn new(core: &Arc<AgentCore>, conversation: &str, usage: UsageTotals) -> Arc<Self> {
         Arc::new(Self {
             core: Arc::downgrade(core),
@@ -125,10 +125,10 @@ impl SaidSettings {
     }
 
     /// Reads what opening the session was answered with.
-    pub(super) fn hear_answer(&self, answer: &Value) {
+    pub(super) fn apply_response(&self, answer: &Value) {
         let view = {
             let mut view = lock(&self.view);
-            view.hear_answer(answer);
+            view.apply_response(answer);
             view.clone()
         };
         if let Some(core) = self.core.upgrade() {
@@ -173,17 +173,17 @@ impl SaidSettings {
                         continue;
                     }
                     let (property, value) = (setting.property(), setting.current.clone());
-                    core.tell_setting(&self.conversation, &property, value);
+                    core.report_setting(&self.conversation, &property, value);
                 }
             }
         }
     }
 }
 
-impl SessionListener for SaidSettings {
-    fn hear(&self, update: &acp::SessionUpdate, is_in_turn: bool) {
+impl SessionListener for ReportedSettings {
+    fn on_update(&self, update: &acp::SessionUpdate, is_in_turn: bool) {
         if let acp::SessionUpdate::UsageUpdate(usage) = update {
-            lock(&self.usage).hear(usage);
+            lock(&self.usage).apply_update(usage);
         }
         if let acp::SessionUpdate::SessionInfoUpdate(info) = update
             && !is_in_turn
@@ -205,7 +205,7 @@ impl SessionListener for SaidSettings {
                 | acp::SessionUpdate::CurrentModeUpdate(_) => view.settings.clone(),
                 _ => Vec::new(),
             };
-            (before, view.hear(update))
+            (before, view.apply_update(update))
         };
         if let Some(change) = change {
             self.tell(change, &before);
@@ -216,13 +216,13 @@ impl SessionListener for SaidSettings {
 impl LiveSession {
     pub(super) fn new(
         inbox: Arc<SessionInbox>,
-        said: Arc<SaidSettings>,
+        reported: Arc<ReportedSettings>,
         with: OpenedWith,
         through: Option<String>,
     ) -> Arc<Self> {
         Arc::new(Self {
             inbox,
-            said,
+            reported,
             directories: with.directories,
             words_digest: with.words_digest,
             prompt_digest: with.prompt_digest,
@@ -263,12 +263,12 @@ impl LiveSession {
     }
 
     async fn set_all(&self, connection: &AcpConnection, config: &Object) {
-        for setting in self.said.view().settings {
-            let current = self.said.lasting_value(&setting);
+        for setting in self.reported.view().settings {
+            let current = self.reported.lasting_value(&setting);
             let Some(wanted) = config.get(&setting.property()) else {
                 // The session says nothing of it: it has what the agent has.
-                if let Some(core) = self.said.core.upgrade() {
-                    core.tell_setting(&self.said.conversation, &setting.property(), current);
+                if let Some(core) = self.reported.core.upgrade() {
+                    core.report_setting(&self.reported.conversation, &setting.property(), current);
                 }
                 continue;
             };
@@ -276,7 +276,7 @@ impl LiveSession {
                 continue;
             }
             // Whoever changes the mode meanwhile wants that one from now on.
-            lock(&self.said.turn_mode).take_if(|mode| mode.setting == setting.id);
+            lock(&self.reported.turn_mode).take_if(|mode| mode.setting == setting.id);
             let set = match setting.offers(wanted) {
                 true => self
                     .set(connection, &setting, wanted)
@@ -290,10 +290,11 @@ impl LiveSession {
                     "The agent did not change {name}: {}",
                     super::label::label(&why, 300)
                 );
-                self.said.add_notice(None, notice);
-                if let Some(core) = self.said.core.upgrade() {
-                    let (conversation, property) = (&self.said.conversation, setting.property());
-                    core.tell_setting(conversation, &property, setting.current);
+                self.reported.add_notice(None, notice);
+                if let Some(core) = self.reported.core.upgrade() {
+                    let (conversation, property) =
+                        (&self.reported.conversation, setting.property());
+                    core.report_setting(conversation, &property, setting.current);
                 }
             }
         }
@@ -306,14 +307,14 @@ impl LiveSession {
         custom_agent: &str,
     ) -> Result<(), TurnModeError> {
         let _changing = self.changing.lock().await;
-        let mode = self.said.view().mode().cloned();
+        let mode = self.reported.view().mode().cloned();
         let Some((mode, value)) = mode.and_then(|mode| {
             let value = mode.value_named(custom_agent)?.to_owned();
             Some((mode, json!(value)))
         }) else {
             return Err(TurnModeError::NotOffered);
         };
-        let before = self.said.lasting_value(&mode);
+        let before = self.reported.lasting_value(&mode);
         let is_set = mode.current == value;
         // Noted first: some agents say so before they answer.
         let turn_mode = (before != value).then(|| TurnMode {
@@ -321,14 +322,14 @@ impl LiveSession {
             value: value.clone(),
             before,
         });
-        let earlier = std::mem::replace(&mut *lock(&self.said.turn_mode), turn_mode);
+        let earlier = std::mem::replace(&mut *lock(&self.reported.turn_mode), turn_mode);
         if is_set {
             return Ok(());
         }
         let set = self.set(connection, &mode, &value).await;
         if set.is_err() {
             // What an earlier turn chose may count still, and is set back by a later one.
-            *lock(&self.said.turn_mode) = earlier;
+            *lock(&self.reported.turn_mode) = earlier;
         }
         set.map_err(TurnModeError::Refused)
     }
@@ -336,23 +337,23 @@ impl LiveSession {
     /// What counted before the last turn that chose a custom agent counts again, unless this one chooses one too.
     pub(super) async fn end_turn_mode(&self, connection: &AcpConnection, next: Option<&str>) {
         let _changing = self.changing.lock().await;
-        let Some(ended) = lock(&self.said.turn_mode).clone() else {
+        let Some(ended) = lock(&self.reported.turn_mode).clone() else {
             return; // most turns choose none
         };
-        let mode = self.said.view().mode().cloned();
+        let mode = self.reported.view().mode().cloned();
         let mode = mode.filter(|mode| mode.id == ended.setting);
         let chooses = |name: &str| mode.as_ref().is_some_and(|mode| mode.offers_name(name));
         if next.is_some_and(chooses) {
             return; // what counted before is still known
         }
-        *lock(&self.said.turn_mode) = None;
+        *lock(&self.reported.turn_mode) = None;
         let Some(mode) = mode.filter(|mode| mode.current != ended.before) else {
             return; // there is nothing to be set back
         };
         if let Err(error) = self.set(connection, &mode, &ended.before).await {
             let why = super::label::label(&error.to_string(), 300);
             let notice = format!("The agent did not change {} back: {why}", mode.name);
-            self.said.add_notice(None, notice);
+            self.reported.add_notice(None, notice);
         }
     }
 
@@ -363,7 +364,7 @@ impl LiveSession {
         id: &str,
     ) -> Result<(), RequestError> {
         let _changing = self.changing.lock().await;
-        let model = self.said.view().model;
+        let model = self.reported.view().model;
         let Some(model) = model.filter(|model| model.current != json!(id)) else {
             return Ok(()); // it is the one, or there is no choice
         };
@@ -401,9 +402,9 @@ impl LiveSession {
                     .await?
             }
         };
-        let mut view = lock(&self.said.view);
+        let mut view = lock(&self.reported.view);
         if answer["configOptions"].is_array() {
-            view.hear_answer(&answer);
+            view.apply_response(&answer);
         } else if let Some(model) = view.model.as_mut().filter(|model| model.id == choice.id) {
             model.current = value.clone();
         } else if let Some(setting) = view.settings.iter_mut().find(|known| known.id == choice.id) {
@@ -443,30 +444,30 @@ mod tests {
         let known = KnownAgentFile::open(data.path(), "fake");
         let trust = Arc::new(TrustStore::new(data.path(), Vec::new()));
         let core = AgentCore::new(AcpAgentConfig::new("fake", "fake"), known, trust);
-        let said = SaidSettings::new(&core, "conversation", UsageTotals::default());
-        said.hear_answer(
+        let reported = ReportedSettings::new(&core, "conversation", UsageTotals::default());
+        reported.apply_response(
             &json!({"modes": {"currentModeId": "build", "availableModes": [
                 {"id": "build", "name": "Build"}, {"id": "plan", "name": "Plan"}, {"id": "review", "name": "Review"},
             ]}}),
         );
         let connection = refusing();
-        let inbox = connection.listen("s", Arc::clone(&said) as Arc<dyn SessionListener>);
+        let inbox = connection.listen("s", Arc::clone(&reported) as Arc<dyn SessionListener>);
         let with = OpenedWith {
             directories: Vec::new(),
             words_digest: None,
             prompt_digest: None,
-            handed: HandedServers::default(),
+            handed: PassedServers::default(),
         };
-        let session = LiveSession::new(inbox, said, with, None);
+        let session = LiveSession::new(inbox, reported, with, None);
         let begun = session.begin_turn_mode(&connection, "plan").await;
         assert!(begun.is_ok());
         let begun = session.begin_turn_mode(&connection, "review").await;
         assert!(matches!(begun, Err(TurnModeError::Refused(_))));
-        let held = lock(&session.said.turn_mode).clone().unwrap();
+        let held = lock(&session.reported.turn_mode).clone().unwrap();
         assert_eq!((held.value, held.before), (json!("plan"), json!("build")));
         session.end_turn_mode(&connection, None).await;
-        let view = session.said.view();
+        let view = session.reported.view();
         assert_eq!(view.mode().unwrap().current, json!("build"));
-        assert!(session.said.take_notices().is_empty());
+        assert!(session.reported.take_notices().is_empty());
     }
 }

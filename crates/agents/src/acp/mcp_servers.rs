@@ -31,7 +31,7 @@ const FAILED_MAX: usize = 256;
 
 /// What a session of the agent is opened with.
 #[derive(Clone, Default)]
-pub(super) struct HandedServers {
+pub(super) struct PassedServers {
     /// `McpServer`s of the protocol.
     pub(super) servers: Vec<Value>,
     /// Changes with what is handed over.
@@ -70,18 +70,18 @@ pub(super) async fn find_handed_over(
     turn: &AcpTurn<'_>,
     process: &AgentProcess,
     directory: &Path,
-) -> Result<HandedServers, TurnStopped> {
+) -> Result<PassedServers, TurnStopped> {
     let core = turn.core;
     let (Some(settings), true) = (core.mcp.get(), core.config.hands_over_mcp) else {
-        return Ok(HandedServers::default());
+        return Ok(PassedServers::default());
     };
     let plugins = &turn.facts.plugins;
     let found = find_servers(settings, directory, plugins, McpInputs::new()).await;
     for problem in &found.problems {
         let text = format!("MCP servers could not be read from a file. {problem}");
-        core.tell_once(turn, text).await?;
+        core.notify_once(turn, text).await?;
     }
-    let mut handed = HandedServers::default();
+    let mut handed = PassedServers::default();
     for declared in &found.servers {
         if is_read_by_agent(&core.config, declared, directory) {
             continue; // it would be there twice
@@ -151,11 +151,11 @@ async fn is_allowed(
         Err(error) => error.to_string(),
     };
     let text = describe_refusal(declared, &why);
-    turn.core.tell_once(turn, text).await?;
+    turn.core.notify_once(turn, text).await?;
     Ok(false)
 }
 
-impl HandedServers {
+impl PassedServers {
     /// Shows the servers while the agent starts them, and when its session is open.
     pub(super) fn show(&self, core: &AgentCore, conversation: &str, is_open: bool) {
         let mut entries = self.entries.clone();

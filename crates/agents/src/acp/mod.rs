@@ -21,7 +21,7 @@ mod mapper;
 mod mcp_servers;
 mod notes;
 mod open;
-mod plugin_words;
+mod plugin_instructions;
 mod pool;
 pub mod presets;
 mod process;
@@ -47,7 +47,7 @@ use crate::mcp_settings::McpSettings;
 use crate::trust::TrustStore;
 use agent_core::AgentCore;
 pub use config::{AcpAgentConfig, AcpAuth, EnvSource, Share, TrustPolicy};
-pub use entry::{AgentEntry, EntryError};
+pub use entry::AgentEntry;
 use known::KnownAgentFile;
 pub use line_mapper::{LineMapper, NotAnUpdate};
 
@@ -156,7 +156,7 @@ impl Agent for AcpAgent {
             .iter()
             .find_map(|process| process.session(&session.chat));
         match live {
-            Some(live) => live.said.view().commands,
+            Some(live) => live.reported.view().commands,
             None => self.core.known.get().agent_commands(),
         }
     }
@@ -164,9 +164,9 @@ impl Agent for AcpAgent {
     fn setting_values(&self, conversation: &str, property: &str) -> Vec<SettingValue> {
         let processes = self.core.pool.processes();
         let mut live = processes.iter().flat_map(|process| process.all_sessions());
-        let live = live.find(|live| live.said.conversation == conversation);
+        let live = live.find(|live| live.reported.conversation == conversation);
         let of_view =
-            live.and_then(|live| Some(live.said.view().setting(property)?.setting_values()));
+            live.and_then(|live| Some(live.reported.view().setting(property)?.setting_values()));
         of_view.unwrap_or_else(|| {
             let known = self.core.known.get().settings;
             let setting = known.iter().find(|setting| setting.property() == property);
@@ -179,9 +179,9 @@ impl Agent for AcpAgent {
     fn custom_agents(&self, conversation: &str) -> Option<BTreeSet<String>> {
         let processes = self.core.pool.processes();
         let mut live = processes.iter().flat_map(|process| process.all_sessions());
-        let live = live.find(|live| live.said.conversation == conversation);
+        let live = live.find(|live| live.reported.conversation == conversation);
         let mode = match live {
-            Some(live) => live.said.view().mode().cloned(),
+            Some(live) => live.reported.view().mode().cloned(),
             None => view::mode_of(&self.core.known.get().settings).cloned(),
         };
         let values = mode.into_iter().flat_map(|mode| mode.values);
@@ -191,7 +191,7 @@ impl Agent for AcpAgent {
     fn receive_settings(&self, conversation: &str, config: &wire::Object) {
         for process in self.core.pool.processes() {
             for session in process.all_sessions() {
-                if session.said.conversation == conversation
+                if session.reported.conversation == conversation
                     && session.want_settings(config.clone())
                 {
                     let connection = process.connection.clone();

@@ -16,9 +16,9 @@ use super::agent_process::AgentProcess;
 use super::config::AcpAuth;
 use super::connection::RequestError;
 use super::errors;
-use super::live_session::{LiveSession, OpenedWith, SaidSettings};
+use super::live_session::{LiveSession, OpenedWith, ReportedSettings};
 use super::mapper::UsageTotals;
-use super::mcp_servers::HandedServers;
+use super::mcp_servers::PassedServers;
 use super::notes::ChatNotes;
 use super::rpc::{AcpError, INTERNAL_ERROR, METHOD_NOT_FOUND};
 
@@ -38,7 +38,7 @@ pub(super) struct Opening {
     pub(super) chat: String,
     /// The primary one first.
     pub(super) directories: Vec<PathBuf>,
-    pub(super) handed: HandedServers,
+    pub(super) handed: PassedServers,
     /// The digest of what plugins of clients say to the agent.
     pub(super) words_digest: Option<String>,
     /// Appended to the agent's own prompt, with its digest.
@@ -126,7 +126,7 @@ impl Opening {
     fn live(
         &self,
         inbox: Arc<super::connection::SessionInbox>,
-        said: Arc<SaidSettings>,
+        reported: Arc<ReportedSettings>,
         through: Option<String>,
     ) -> Arc<LiveSession> {
         let digest = self
@@ -139,15 +139,16 @@ impl Opening {
             prompt_digest: digest,
             handed: self.handed.clone(),
         };
-        let session = LiveSession::new(inbox, said, opened_with, through);
+        let session = LiveSession::new(inbox, reported, opened_with, through);
         self.process.set_session(&self.chat, Arc::clone(&session));
         session
     }
 
     /// A session that knows what another one knows. None if the agent does not make it: a transcript says the same.
     async fn fork(&self, source: &ChatNotes) -> Result<Option<Arc<LiveSession>>, RequestError> {
-        let said = SaidSettings::new(&self.core, &self.conversation, UsageTotals::default());
-        let listener = Arc::clone(&said) as Arc<dyn super::connection::SessionListener>;
+        let reported =
+            ReportedSettings::new(&self.core, &self.conversation, UsageTotals::default());
+        let listener = Arc::clone(&reported) as Arc<dyn super::connection::SessionListener>;
         let mut params = self.params();
         params["sessionId"] = json!(source.session);
         let connection = &self.process.connection;
@@ -161,9 +162,9 @@ impl Opening {
             .await
         {
             Ok((inbox, answer)) => {
-                said.hear_answer(&answer);
+                reported.apply_response(&answer);
                 inbox.wait_for_quiet(QUIET_AFTER_RESUME, REPLAY_MAX).await;
-                Ok(Some(self.live(inbox, said, source.through.clone())))
+                Ok(Some(self.live(inbox, reported, source.through.clone())))
             }
             Err(RequestError::Refused(_) | RequestError::Unreadable { .. }) => Ok(None),
             Err(error @ (RequestError::TimedOut { .. } | RequestError::Ended(_))) => Err(error),
@@ -174,12 +175,12 @@ impl Opening {
     async fn begin(&self) -> Result<Arc<LiveSession>, RequestError> {
         let mut has_signed_in = false;
         loop {
-            let said = SaidSettings::new(
+            let reported = ReportedSettings::new(
                 &self.core,
                 &self.conversation,
                 UsageTotals::of_new_session(),
             );
-            let listener = Arc::clone(&said) as Arc<dyn super::connection::SessionListener>;
+            let listener = Arc::clone(&reported) as Arc<dyn super::connection::SessionListener>;
             let connection = &self.process.connection;
             match connection
                 .new_session(
@@ -191,8 +192,8 @@ impl Opening {
                 .await
             {
                 Ok((inbox, answer)) => {
-                    said.hear_answer(&answer);
-                    return Ok(self.live(inbox, said, None));
+                    reported.apply_response(&answer);
+                    return Ok(self.live(inbox, reported, None));
                 }
                 Err(RequestError::Refused(error))
                     if errors::is_sign_in(&error) && !has_signed_in =>
@@ -266,17 +267,18 @@ impl Opening {
         notes: &ChatNotes,
     ) -> Result<Arc<LiveSession>, RequestError> {
         let connection = &self.process.connection;
-        let said = SaidSettings::new(&self.core, &self.conversation, UsageTotals::default());
+        let reported =
+            ReportedSettings::new(&self.core, &self.conversation, UsageTotals::default());
         // Before it is asked for: what is replayed comes at once.
-        let listener = Arc::clone(&said) as Arc<dyn super::connection::SessionListener>;
+        let listener = Arc::clone(&reported) as Arc<dyn super::connection::SessionListener>;
         let inbox = connection.listen(&notes.session, listener);
         let mut params = self.params();
         params["sessionId"] = json!(notes.session);
         let answer = self.request_signed_in(method, &params).await;
         match answer {
             Ok(answer) => {
-                said.hear_answer(&answer);
-                Ok(self.live(inbox, said, notes.through.clone()))
+                reported.apply_response(&answer);
+                Ok(self.live(inbox, reported, notes.through.clone()))
             }
             Err(error) => {
                 connection.forget(&notes.session);

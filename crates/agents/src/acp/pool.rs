@@ -63,7 +63,7 @@ impl PoolSlot {
         current.clone().filter(|process| process.is_usable())
     }
 
-    fn retired(&self) -> Vec<Arc<AgentProcess>> {
+    fn running_old_processes(&self) -> Vec<Arc<AgentProcess>> {
         let retired = self.retired.lock().unwrap_or_else(PoisonError::into_inner);
         let running = retired.iter().filter(|old| !old.connection.is_over());
         running.cloned().collect()
@@ -99,7 +99,7 @@ impl ProcessPool {
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         // What is over is forgotten here: nothing else grows with the number of directories.
         slots.retain(|other, slot| {
-            let is_used = || slot.current().is_some() || !slot.retired().is_empty();
+            let is_used = || slot.current().is_some() || !slot.running_old_processes().is_empty();
             other == key || Arc::strong_count(slot) > 1 || is_used()
         });
         Arc::clone(slots.entry(key.clone()).or_default())
@@ -246,7 +246,7 @@ impl ProcessPool {
     pub(super) fn processes(&self) -> Vec<Arc<AgentProcess>> {
         let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         let current = slots.values().filter_map(|slot| slot.current());
-        let retired = slots.values().flat_map(|slot| slot.retired());
+        let retired = slots.values().flat_map(|slot| slot.running_old_processes());
         current.chain(retired).collect()
     }
 

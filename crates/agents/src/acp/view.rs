@@ -148,7 +148,7 @@ impl OptionValues {
 
 impl SessionView {
     /// Reads what the answer to `session/new`, `load` or `resume` says.
-    pub(super) fn hear_answer(&mut self, answer: &Value) {
+    pub(super) fn apply_response(&mut self, answer: &Value) {
         let options = &answer["configOptions"];
         if options.is_array() {
             // One that cannot be read takes none of the others with it.
@@ -165,7 +165,7 @@ impl SessionView {
         }
     }
 
-    pub(super) fn hear(&mut self, update: &acp::SessionUpdate) -> Option<ViewChange> {
+    pub(super) fn apply_update(&mut self, update: &acp::SessionUpdate) -> Option<ViewChange> {
         match update {
             acp::SessionUpdate::ConfigOptionUpdate(update) => {
                 self.set_options(update.config_options.clone());
@@ -373,7 +373,7 @@ mod tests {
             ("qwen", Setter::Option, "$runtime|openai|fake-model(openai)"),
         ] {
             let mut view = SessionView::default();
-            view.hear_answer(&answer_of(agent));
+            view.apply_response(&answer_of(agent));
             let model = view.model.unwrap();
             assert_eq!(
                 (model.setter, model.values[0].id.as_str()),
@@ -391,7 +391,7 @@ mod tests {
             ("codex", Setter::Option, "agent"),
         ] {
             let mut view = SessionView::default();
-            view.hear_answer(&answer_of(agent));
+            view.apply_response(&answer_of(agent));
             let mode = view.setting("agent_mode").unwrap();
             assert_eq!(
                 (mode.setter, &mode.current),
@@ -401,9 +401,9 @@ mod tests {
             assert_eq!(mode.schema()["enumDynamic"], true);
         }
         let mut view = SessionView::default();
-        view.hear_answer(&answer_of("gemini"));
+        view.apply_response(&answer_of("gemini"));
         let update = json!({"sessionUpdate": "current_mode_update", "currentModeId": "plan"});
-        let change = view.hear(&serde_json::from_value(update).unwrap());
+        let change = view.apply_update(&serde_json::from_value(update).unwrap());
         assert_eq!(change, Some(ViewChange::Settings));
         let mode = view.setting("agent_mode").unwrap();
         assert_eq!(mode.current, json!("plan"));
@@ -421,10 +421,10 @@ mod tests {
         let modes =
             json!({"currentModeId": "ask", "availableModes": [{"id": "ask", "name": "Ask"}]});
         let mut view = SessionView::default();
-        view.hear_answer(&json!({"configOptions": option, "modes": modes}));
+        view.apply_response(&json!({"configOptions": option, "modes": modes}));
         assert_eq!(view.settings.len(), 1, "there is one mode: {view:?}");
         let update = json!({"sessionUpdate": "current_mode_update", "currentModeId": "auto"});
-        view.hear(&serde_json::from_value(update).unwrap());
+        view.apply_update(&serde_json::from_value(update).unwrap());
         let mode = view.setting("agent_permission_mode").unwrap();
         assert_eq!(mode.current, json!("auto"));
         assert_eq!(mode.current_name().as_deref(), Some("Auto"));
@@ -436,7 +436,7 @@ mod tests {
         let values = json!([{"value": long, "name": "L"}, {"value": "a\u{7}", "name": "A"}, {"value": "b", "name": "B"}]);
         let select = |id: &str| json!({"id": id, "name": "N", "type": "select", "currentValue": "b", "options": values});
         let mut view = SessionView::default();
-        view.hear_answer(&json!({"configOptions": [select(&long), select("s")]}));
+        view.apply_response(&json!({"configOptions": [select(&long), select("s")]}));
         assert_eq!(view.settings.len(), 1);
         let offered: Vec<&str> = view.settings[0]
             .values
@@ -454,7 +454,7 @@ mod tests {
             json!({"sessionUpdate": "available_commands_update", "availableCommands": commands});
         let mut view = SessionView::default();
         assert_eq!(
-            view.hear(&serde_json::from_value(update).unwrap()),
+            view.apply_update(&serde_json::from_value(update).unwrap()),
             Some(ViewChange::Commands)
         );
         let held = |c: &AgentCommand| {
@@ -483,7 +483,7 @@ mod tests {
         let option =
             json!([{"id": "fast", "name": "Fast", "type": "boolean", "currentValue": false}]);
         let mut view = SessionView::default();
-        view.hear_answer(&json!({"configOptions": option}));
+        view.apply_response(&json!({"configOptions": option}));
         let fast = view.setting("agent_fast").unwrap();
         assert_eq!(fast.schema()["type"], "boolean");
         assert!(fast.offers(&json!(true)) && !fast.offers(&json!("true")));

@@ -50,7 +50,7 @@ const INSTRUCTIONS_BYTES_MAX: usize = 2 * 1_024;
 
 /// Where a session's servers work.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ServerPlace {
+pub struct ServerDirectories {
     /// The primary working directory.
     pub directory: PathBuf,
     /// All of them, as `file:` URIs.
@@ -80,14 +80,14 @@ impl McpConnection {
     /// Starts or reaches a server.
     pub async fn open(
         declaration: &McpDeclaration,
-        place: &ServerPlace,
+        directories: &ServerDirectories,
         token: Option<&str>,
     ) -> Result<Self, McpError> {
         let secrets = secrets_of(&declaration.transport, token);
-        let shared = McpShared::new(place.roots.clone(), token.is_some(), secrets);
+        let shared = McpShared::new(directories.roots.clone(), token.is_some(), secrets);
         let shared = Arc::new(shared);
         let limit = start_limit(&declaration.transport);
-        let opening = open_either(declaration, place, token, &shared);
+        let opening = open_either(declaration, directories, token, &shared);
         let opened = match timeout(limit, opening).await {
             Ok(opened) => opened.map_err(|error| error.without(&shared.secrets))?,
             Err(_) => return Err(McpError::Silent(limit, shared.log.last_line())),
@@ -258,19 +258,19 @@ fn start_limit(transport: &McpTransport) -> Duration {
 /// (MC-1).
 async fn open_either(
     declaration: &McpDeclaration,
-    place: &ServerPlace,
+    directories: &ServerDirectories,
     token: Option<&str>,
     shared: &Arc<McpShared>,
 ) -> Result<OpenedConnection, McpError> {
     let initialize = ClientLifecycleMode::Initialize;
-    let opened = open_once(declaration, place, token, shared, initialize).await;
+    let opened = open_once(declaration, directories, token, shared, initialize).await;
     let Err(McpError::Handshake(why)) = opened else {
         return opened;
     };
     let discover = ClientLifecycleMode::Discover {
         preferred_versions: vec![ProtocolVersion::LATEST],
     };
-    match open_once(declaration, place, token, shared, discover).await {
+    match open_once(declaration, directories, token, shared, discover).await {
         // It knows neither: its answer to what most clients say is the one that helps.
         Err(McpError::Handshake(_) | McpError::Refused { .. } | McpError::Unreadable) => {
             Err(McpError::Handshake(why))
@@ -281,7 +281,7 @@ async fn open_either(
 
 async fn open_once(
     declaration: &McpDeclaration,
-    place: &ServerPlace,
+    directories: &ServerDirectories,
     token: Option<&str>,
     shared: &Arc<McpShared>,
     lifecycle: ClientLifecycleMode,
@@ -295,8 +295,8 @@ async fn open_once(
             cwd,
         } => {
             let directory = match cwd {
-                Some(cwd) => place.directory.join(cwd),
-                None => place.directory.clone(),
+                Some(cwd) => directories.directory.join(cwd),
+                None => directories.directory.clone(),
             };
             let command = ServerCommand {
                 command,

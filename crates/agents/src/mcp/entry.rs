@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::declaration::{McpDeclaration, McpTransport, is_server_name};
 use super::expand::Expander;
 use super::oauth_entry::OAuthEntry;
+use crate::SettingsEntryError;
 
 /// The longest time limit of a call.
 const TIMEOUT_S_MAX: u64 = 24 * 60 * 60;
@@ -79,14 +80,6 @@ impl std::fmt::Debug for McpEntry {
     }
 }
 
-/// An entry that cannot work.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct McpEntryError {
-    pub index: usize,
-    pub key: &'static str,
-    pub message: String,
-}
-
 impl McpEntry {
     /// An entry of a file of JSON. What other programs write beside the keys that are known is ignored.
     pub(super) fn read(name: &str, written: Value) -> Result<Self, String> {
@@ -102,9 +95,9 @@ impl McpEntry {
     }
 
     /// Whether all entries of the settings file can work.
-    pub fn check_all(entries: &[Self]) -> Result<(), McpEntryError> {
+    pub fn check_all(entries: &[Self]) -> Result<(), SettingsEntryError> {
         for (index, entry) in entries.iter().enumerate() {
-            let wrong = |key, message: &str| McpEntryError {
+            let wrong = |key, message: &str| SettingsEntryError {
                 index,
                 key,
                 message: format!("mcp: {message}"),
@@ -236,7 +229,7 @@ mod tests {
         assert!(McpEntry::read("s", json!([])).is_err());
     }
 
-    fn check(text: &str) -> Result<(), McpEntryError> {
+    fn check(text: &str) -> Result<(), SettingsEntryError> {
         #[derive(Deserialize)]
         struct File {
             mcp: Vec<McpEntry>,

@@ -102,7 +102,7 @@ pub struct DeclaredServers {
 }
 
 /// Where servers are looked for.
-pub struct ServerPlaces<'a> {
+pub struct ServerSources<'a> {
     /// `[[mcp]]` of the settings file, and that file.
     pub settings: (&'a [McpEntry], &'a Path),
     pub data: &'a Path,
@@ -115,25 +115,25 @@ pub struct ServerPlaces<'a> {
 }
 
 /// Looks for the servers of a session.
-pub fn find_declared(places: &ServerPlaces<'_>, inputs: &McpInputs) -> DeclaredServers {
+pub fn find_declared(sources: &ServerSources<'_>, inputs: &McpInputs) -> DeclaredServers {
     let mut found = DeclaredServers::default();
     // Each file gets what was answered to it, and nothing that was answered to another one.
     let none = FileInputs::new();
     let answers = |file: &Path| inputs.get(file).unwrap_or(&none);
-    let directory = places.directory;
-    let (entries, settings_file) = places.settings;
+    let directory = sources.directory;
+    let (entries, settings_file) = sources.settings;
     let own = UserExpander {
         directory,
         inputs: answers(settings_file),
     };
     found.add_settings(entries, &DeclaringFile::new(settings_file, &own, directory));
-    let file = places.data.join(USERS_FILE);
+    let file = sources.data.join(USERS_FILE);
     let own = UserExpander {
         directory,
         inputs: answers(&file),
     };
     found.add_file(&DeclaringFile::new(&file, &own, directory));
-    let plugins = declarations(places.plugins, places.brought);
+    let plugins = declarations(sources.plugins, sources.brought);
     let (others, of_directory): (Vec<_>, Vec<_>) = plugins
         .into_iter()
         .partition(|declared| declared.place != ContainerOrigin::Project);

@@ -42,13 +42,13 @@ mod tool_list;
 
 pub use auth::{TokenChallenge, TokenReason, TokenRequest};
 pub use call::{CallHost, Elicitation, ElicitationAnswer, ElicitationForm};
-pub use connection::{McpConnection, ServerPlace};
+pub use connection::{McpConnection, ServerDirectories};
 pub use content::{McpContent, McpResult};
 pub use declaration::{DirectoryProgram, McpDeclaration, McpTransport, is_server_name};
-pub use entry::{McpEntry, McpEntryError};
+pub use entry::McpEntry;
 pub use error::McpError;
 pub use expand::{FileInputs, McpInputs};
-pub use find::{DeclaredServer, DeclaredServers, McpInput, ServerPlaces, find_declared};
+pub use find::{DeclaredServer, DeclaredServers, McpInput, ServerSources, find_declared};
 pub use names::{model_names, typed_name};
 pub use oauth::{
     OAuthClient, PendingSignIn, RedirectedAddresses, RenewalError, SignInError, SignInPage,

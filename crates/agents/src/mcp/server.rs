@@ -18,7 +18,7 @@ use tokio::task::JoinHandle;
 
 use super::auth::{TokenChallenge, TokenRequest, covers};
 use super::call::CallHost;
-use super::connection::{McpConnection, ServerPlace};
+use super::connection::{McpConnection, ServerDirectories};
 use super::content::McpResult;
 use super::declaration::{McpDeclaration, McpTransport};
 use super::error::McpError;
@@ -54,7 +54,7 @@ pub struct McpServer {
 
 struct McpServerCore {
     declaration: McpDeclaration,
-    place: Mutex<ServerPlace>,
+    directories: Mutex<ServerDirectories>,
     state: watch::Sender<ServerState>,
     live: Mutex<LiveServer>,
 }
@@ -75,12 +75,12 @@ struct LiveServer {
 }
 
 impl McpServer {
-    pub fn new(declaration: McpDeclaration, place: ServerPlace) -> Self {
+    pub fn new(declaration: McpDeclaration, directories: ServerDirectories) -> Self {
         Self {
             id: String::new(),
             core: Arc::new(McpServerCore {
                 declaration,
-                place: Mutex::new(place),
+                directories: Mutex::new(directories),
                 state: watch::Sender::new(ServerState::Stopped),
                 live: Mutex::default(),
             }),
@@ -103,12 +103,12 @@ impl McpServer {
 
     /// Where it works.
     pub fn directory(&self) -> PathBuf {
-        self.core.lock_place().directory.clone()
+        self.core.lock_directories().directory.clone()
     }
 
     /// The session works in these directories now, as `file:` URIs; a server that runs is told so.
     pub fn set_roots(&self, roots: &[String]) {
-        roots.clone_into(&mut self.core.lock_place().roots);
+        roots.clone_into(&mut self.core.lock_directories().roots);
         let connection = self.core.lock().connection.clone();
         if let Some(connection) = connection {
             connection.set_roots(roots.to_vec());
@@ -375,8 +375,10 @@ impl McpServerCore {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn lock_place(&self) -> MutexGuard<'_, ServerPlace> {
-        self.place.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_directories(&self) -> MutexGuard<'_, ServerDirectories> {
+        self.directories
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 

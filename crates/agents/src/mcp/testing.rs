@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::auth::{TokenReason, TokenRequest};
-use super::connection::ServerPlace;
+use super::connection::ServerDirectories;
 use super::declaration::{McpDeclaration, McpTransport};
 use super::server::{McpServer, ServerState, ServerToken};
 
@@ -29,11 +29,11 @@ pub(crate) fn declare(transport: McpTransport) -> McpDeclaration {
 
 /// The same, not started.
 pub(crate) fn make_server(declaration: McpDeclaration) -> Arc<McpServer> {
-    let place = ServerPlace {
+    let directories = ServerDirectories {
         directory: PathBuf::from("/"),
         roots: Vec::new(),
     };
-    Arc::new(McpServer::new(declaration, place))
+    Arc::new(McpServer::new(declaration, directories))
 }
 
 /// One that takes tokens.

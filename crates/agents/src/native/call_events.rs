@@ -6,6 +6,7 @@
 use agent_api::{AgentEvent, AgentReply, EventSink, ToolReady, ToolResult, TurnOver};
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, mpsc};
+use wire::NamedBody;
 use wire::published::state::ToolCallConfirmationReason;
 use workspace::Workspace;
 
@@ -166,9 +167,10 @@ pub(super) async fn ask_for_consent(
 }
 
 /// Stores what edits refer to, before anybody sees the edits. Whether all of it was stored.
-async fn store_all(context: &ToolContext<'_>, bodies: &[Vec<u8>]) -> bool {
+async fn store_all(context: &ToolContext<'_>, bodies: &[NamedBody]) -> bool {
     for body in bodies {
-        let stored = context.events.store_body(body.clone(), "text/plain").await;
+        let body = body.clone();
+        let stored = context.events.store_named_body(body, "text/plain").await;
         if stored.is_err() {
             return false;
         }
@@ -239,7 +241,7 @@ async fn record_start(
         Err(ToolError(text)) => return Ok(Err(text)),
     };
     for body in bodies {
-        if let Err(why) = context.events.store_body(body, "text/plain").await {
+        if let Err(why) = context.events.store_named_body(body, "text/plain").await {
             return Ok(Err(format!(
                 "Nothing was changed: what the file holds now could not be kept for an undo: {why}"
             )));

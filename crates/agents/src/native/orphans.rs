@@ -218,7 +218,8 @@ fn inspect_edit(edit: &RecordedEdit, workspace: &Workspace) -> String {
 mod tests {
     use agent_api::FileContent;
     use serde_json::json;
-    use workspace::{Confinement, digest_of};
+    use wire::Digest;
+    use workspace::Confinement;
 
     use super::*;
 
@@ -236,7 +237,7 @@ mod tests {
         let uri = format!("file://{}", directory.display());
         let workspace = Workspace::open(std::slice::from_ref(&uri), &Confinement::none()).unwrap();
         let content = |text: &str| {
-            let digest = digest_of(text.as_bytes());
+            let digest = Digest::of(text.as_bytes());
             Some(FileContent { digest, mode: None })
         };
         let edit = |before: Option<FileContent>| RecordedEdit {

@@ -279,13 +279,13 @@ impl RetriedRequest<'_> {
         let sending = execute(self.endpoint, request);
         tokio::pin!(sending);
         loop {
-            let left = timeouts.first_event.saturating_sub(silence.lasted());
+            let left = timeouts.first_event.saturating_sub(silence.elapsed());
             if left.is_zero() {
                 // It would take as long again.
                 return Err(Failure::Final(no_answer_within(timeouts.first_event)));
             }
-            if let Some(lasted) = silence.take_due() {
-                let sent = sink.accept(ModelEvent::Silent(lasted)).await;
+            if let Some(elapsed) = silence.take_due() {
+                let sent = sink.accept(ModelEvent::Silent(elapsed)).await;
                 sent.map_err(ProviderError::from)?;
             }
             let pause = silence.next_pause().min(left);

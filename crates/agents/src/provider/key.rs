@@ -79,14 +79,6 @@ impl ApiKey {
         }
     }
 
-    /// The variable that holds it: child processes must not get it.
-    pub fn environment_variable(&self) -> Option<&str> {
-        match &self.source {
-            KeySource::Environment(variable) => Some(variable),
-            KeySource::File(_) | KeySource::RealFile(_) | KeySource::Command(_) => None,
-        }
-    }
-
     pub(super) async fn read(&self) -> Result<Secret, ProviderError> {
         match &self.source {
             KeySource::Environment(variable) => {

@@ -24,7 +24,7 @@ impl SilenceTimer {
         }
     }
 
-    pub(super) fn lasted(&self) -> Duration {
+    pub(super) fn elapsed(&self) -> Duration {
         self.since.elapsed()
     }
 
@@ -36,20 +36,20 @@ impl SilenceTimer {
 
     /// How long it has lasted, if that is to be reported now.
     pub(super) fn take_due(&mut self) -> Option<Duration> {
-        let lasted = self.lasted();
-        let multiples = lasted.as_nanos() / self.every.as_nanos();
+        let elapsed = self.elapsed();
+        let multiples = elapsed.as_nanos() / self.every.as_nanos();
         let multiples = u32::try_from(multiples).unwrap_or(u32::MAX);
         if multiples <= self.reported {
             return None;
         }
         self.reported = multiples;
-        Some(lasted)
+        Some(elapsed)
     }
 
     /// Until it is to be reported next.
     pub(super) fn next_pause(&self) -> Duration {
         let next = self.every.saturating_mul(self.reported.saturating_add(1));
-        next.saturating_sub(self.lasted())
+        next.saturating_sub(self.elapsed())
     }
 }
 
@@ -65,7 +65,7 @@ mod tests {
         let mut reported = Vec::new();
         for _ in 0..350 {
             tokio::time::advance(SECOND / 10).await;
-            reported.extend(silence.take_due().map(|lasted| lasted.as_secs()));
+            reported.extend(silence.take_due().map(|elapsed| elapsed.as_secs()));
         }
         assert_eq!(reported, [10, 20, 30]);
         assert_eq!(silence.next_pause(), 5 * SECOND);

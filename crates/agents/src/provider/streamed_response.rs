@@ -101,9 +101,9 @@ impl<'a, D: Decode, L: ModelEventSink> StreamedResponse<'a, D, L> {
     }
 
     /// Reports how long nothing of the answer has come, if it is time; returns how long until the next report.
-    async fn tell_silence(&mut self) -> Result<Duration, ProviderError> {
-        if let Some(lasted) = self.silence.take_due() {
-            self.sink.accept(ModelEvent::Silent(lasted)).await?;
+    async fn report_silence(&mut self) -> Result<Duration, ProviderError> {
+        if let Some(elapsed) = self.silence.take_due() {
+            self.sink.accept(ModelEvent::Silent(elapsed)).await?;
         }
         Ok(self.silence.next_pause())
     }
@@ -122,7 +122,7 @@ impl<'a, D: Decode, L: ModelEventSink> StreamedResponse<'a, D, L> {
             // What comes after the answer is not waited for aloud.
             let pause = match self.decoder.has_stopped() {
                 true => left,
-                false => self.tell_silence().await?.min(left),
+                false => self.report_silence().await?.min(left),
             };
             self.timer.fire_by(Instant::now() + pause);
             tokio::select! {

@@ -22,8 +22,8 @@ use agent_api::{
 use async_trait::async_trait;
 use bytes::Bytes;
 use tokio::sync::oneshot;
-use wire::Object;
 use wire::published::state::ContentRef;
+use wire::{NamedBody, Object};
 
 pub use pending_replies::{PendingReplies, UnexpectedReply};
 
@@ -199,6 +199,14 @@ impl<R: EventReceiver> HostServices for TurnSink<R> {
         content_type: &str,
     ) -> Result<ContentRef, StoreError> {
         self.receiver.store_body(body, content_type).await
+    }
+
+    async fn store_named_body(
+        &self,
+        body: NamedBody,
+        content_type: &str,
+    ) -> Result<ContentRef, StoreError> {
+        self.receiver.store_named_body(body, content_type).await
     }
 
     async fn read_message(&self, id: String) -> Option<Arc<UserMessage>> {

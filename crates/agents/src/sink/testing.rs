@@ -29,6 +29,14 @@ impl HostServices for ChannelReceiver {
         })
     }
 
+    async fn store_named_body(
+        &self,
+        body: NamedBody,
+        content_type: &str,
+    ) -> Result<ContentRef, StoreError> {
+        self.store_body(body.to_vec(), content_type).await
+    }
+
     async fn read_message(&self, _: String) -> Option<Arc<UserMessage>> {
         None
     }

@@ -134,7 +134,7 @@ impl AskInput {
             (questions, Some(single)) if questions.is_empty() => vec![single],
             (questions, None) => questions,
             (_, Some(_)) => {
-                return wrong("`question` belongs into `questions`, which holds others".to_owned());
+                return wrong("give either `question` or `questions`, not both".to_owned());
             }
         };
         if questions.is_empty() {

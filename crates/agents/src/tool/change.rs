@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use wire::Digest;
-use workspace::{Cancellation, ChangeRequest, DiffStats, Extent, FileChange, Workspace, digest_of};
+use workspace::{Cancellation, ChangeRequest, DiffStats, Extent, FileChange, Workspace};
 
 use super::file_edit;
 use super::format::count;
@@ -105,7 +105,7 @@ impl<C: Change> Tool for ChangeTool<C> {
 
 /// Names a change: the tool and its input.
 fn change_id(tool: &str, input: &Value) -> Digest {
-    digest_of(format!("{tool} {input}").as_bytes())
+    Digest::of(format!("{tool} {input}").as_bytes())
 }
 
 fn propose_change(

@@ -72,7 +72,7 @@ impl EditInput {
             (edits, None, None) => Ok(edits.iter().map(ReplacementInput::to_replacement).collect()),
             // Whichever were made, the other would be missing without a word.
             (_, Some(_), _) | (_, _, Some(_)) => wrong(
-                "`old_text` and `new_text` belong into `edits`, which holds others; nothing was changed"
+                "give either `old_text` and `new_text` or `edits`, not both; nothing was changed"
                     .to_owned(),
             ),
         }
@@ -238,7 +238,7 @@ mod tests {
             let mut both = edits.clone();
             both[field] = json!(value);
             let why = replace(both).unwrap_err().0;
-            assert!(why.contains("belong into `edits`"), "{why}");
+            assert!(why.contains("or `edits`, not both"), "{why}");
         }
         let half = json!({"path": "f", "old_text": "a"});
         let why = replace(half).unwrap_err().0;

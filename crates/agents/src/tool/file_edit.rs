@@ -5,19 +5,19 @@
 
 use agent_api::{FileContent, RecordedEdit};
 use serde_json::{Value, json};
-use wire::Object;
-use workspace::{DiffStats, FileChange, digest_of, is_binary};
+use wire::{NamedBody, Object};
+use workspace::{DiffStats, FileChange, is_binary};
 
 use super::Edits;
 
 /// `FileEdit`, and the bodies it refers to.
-pub(crate) fn preview_item(change: &FileChange, stats: DiffStats) -> (Value, Vec<Vec<u8>>) {
+pub(crate) fn preview_item(change: &FileChange, stats: DiffStats) -> (Value, Vec<NamedBody>) {
     let (fields, bodies) = fields(change, stats);
     (Value::Object(fields), bodies)
 }
 
 /// `ToolResultFileEditContent`, and the bodies it refers to.
-pub(crate) fn result_content(change: &FileChange, stats: DiffStats) -> (Value, Vec<Vec<u8>>) {
+pub(crate) fn result_content(change: &FileChange, stats: DiffStats) -> (Value, Vec<NamedBody>) {
     let (mut fields, bodies) = fields(change, stats);
     fields.insert("type".to_owned(), json!("fileEdit"));
     (Value::Object(fields), bodies)
@@ -25,11 +25,11 @@ pub(crate) fn result_content(change: &FileChange, stats: DiffStats) -> (Value, V
 
 /// The change as a turn records it, and the bodies it refers to.
 pub(crate) fn recorded_edit(change: FileChange) -> Edits {
-    let content = |body: &[u8], mode| FileContent {
-        digest: digest_of(body),
+    let content = |body: &NamedBody, mode| FileContent {
+        digest: body.digest(),
         mode,
     };
-    let before = change.before.as_deref();
+    let before = change.before.as_ref();
     let edit = RecordedEdit {
         before: before.map(|body| content(body, change.mode)),
         after: Some(content(&change.after, change.mode)),
@@ -42,16 +42,16 @@ pub(crate) fn recorded_edit(change: FileChange) -> Edits {
     }
 }
 
-fn fields(change: &FileChange, stats: DiffStats) -> (Object, Vec<Vec<u8>>) {
+fn fields(change: &FileChange, stats: DiffStats) -> (Object, Vec<NamedBody>) {
     let mut fields = Object::new();
     let mut bodies = Vec::new();
     for (name, body) in [
-        ("before", change.before.as_deref()),
-        ("after", Some(&change.after[..])),
+        ("before", change.before.as_ref()),
+        ("after", Some(&change.after)),
     ] {
         if let Some(body) = body {
             fields.insert(name.to_owned(), side(change, body));
-            bodies.push(body.to_vec());
+            bodies.push(body.clone());
         }
     }
     let diff = json!({"added": stats.added, "removed": stats.removed});
@@ -60,7 +60,7 @@ fn fields(change: &FileChange, stats: DiffStats) -> (Object, Vec<Vec<u8>>) {
 }
 
 /// `FileEditSide`
-fn side(change: &FileChange, body: &[u8]) -> Value {
+fn side(change: &FileChange, body: &NamedBody) -> Value {
     let is_text = !is_binary(body) && std::str::from_utf8(body).is_ok();
     let content_type = if is_text {
         "text/plain; charset=utf-8"
@@ -70,7 +70,7 @@ fn side(change: &FileChange, body: &[u8]) -> Value {
     json!({
         "uri": change.uri,
         "content": {
-            "uri": digest_of(body).uri_with_name(&change.display_path),
+            "uri": body.digest().uri_with_name(&change.display_path),
             "sizeHint": body.len(),
             "contentType": content_type,
         },
@@ -81,14 +81,19 @@ fn side(change: &FileChange, body: &[u8]) -> Value {
 mod tests {
     use super::*;
     use serde_json::from_value;
+    use wire::Digest;
     use wire::published::state;
+
+    fn contents(bodies: &[NamedBody]) -> Vec<&[u8]> {
+        bodies.iter().map(|body| &body[..]).collect()
+    }
 
     fn change(before: Option<&[u8]>, after: &[u8]) -> FileChange {
         FileChange {
             display_path: "src/a.rs".to_owned(),
             uri: "file:///a".to_owned(),
-            before: before.map(<[u8]>::to_vec),
-            after: after.to_vec(),
+            before: before.map(|body| NamedBody::of(body.to_vec())),
+            after: NamedBody::of(after.to_vec()),
             mode: before.map(|_| 0o640),
             new_directories: 1,
         }
@@ -97,16 +102,16 @@ mod tests {
     #[test]
     fn what_is_recorded_names_both_sides_and_what_came_with_them() {
         let Edits { edits, bodies } = recorded_edit(change(Some(b"a\n"), b"b\n"));
-        assert_eq!(bodies, [b"a\n".to_vec(), b"b\n".to_vec()]);
+        assert_eq!(contents(&bodies), [b"a\n", b"b\n"]);
         let before = edits[0].before.unwrap();
         assert_eq!(
             (before.digest, before.mode),
-            (digest_of(b"a\n"), Some(0o640))
+            (Digest::of(b"a\n"), Some(0o640))
         );
-        assert_eq!(edits[0].after.unwrap().digest, digest_of(b"b\n"));
+        assert_eq!(edits[0].after.unwrap().digest, Digest::of(b"b\n"));
 
         let Edits { edits, bodies } = recorded_edit(change(None, b"new"));
-        assert_eq!(bodies, [b"new".to_vec()]);
+        assert_eq!(contents(&bodies), [b"new"]);
         assert_eq!((edits[0].before, edits[0].new_directories), (None, 1));
     }
 
@@ -114,13 +119,13 @@ mod tests {
     fn both_shapes_are_what_the_protocol_publishes() {
         let change = change(Some(b"a\n"), b"\0");
         let (item, bodies) = preview_item(&change, change.diff_stats());
-        assert_eq!(bodies, [b"a\n".to_vec(), b"\0".to_vec()]);
+        assert_eq!(contents(&bodies), [&b"a\n"[..], b"\0"]);
         let read: state::FileEdit = from_value(item.clone()).unwrap();
         assert_eq!(serde_json::to_value(&read).unwrap(), item);
         let before = read.before.unwrap();
         assert_eq!(before.uri, "file:///a");
-        let digest = wire::Digest::from_uri(&before.content.uri).unwrap();
-        assert_eq!(digest, digest_of(b"a\n"));
+        let digest = Digest::from_uri(&before.content.uri).unwrap();
+        assert_eq!(digest, Digest::of(b"a\n"));
         assert!(before.content.uri.ends_with("/a.rs"), "named for people");
         let after = read.after.unwrap().content;
         assert_eq!(
@@ -138,6 +143,6 @@ mod tests {
         let change = change(None, b"a");
         let (item, bodies) = preview_item(&change, change.diff_stats());
         assert_eq!(item.get("before"), None);
-        assert_eq!(bodies, [b"a".to_vec()]);
+        assert_eq!(contents(&bodies), [b"a"]);
     }
 }

@@ -33,6 +33,7 @@ use std::sync::Arc;
 use agent_api::{ClientFileCall, InputRequest, RecordedEdit, Worker};
 use async_trait::async_trait;
 use serde_json::Value;
+use wire::NamedBody;
 use workspace::Workspace;
 
 pub(crate) use ask_user::describe_answers;
@@ -144,7 +145,7 @@ pub struct Plan {
     /// `FileEdit` items of a preview.
     pub edits: Vec<Value>,
     /// What `edits` refer to by `ahp-content:` URIs: to be in the blob store before the edits are sent.
-    pub bodies: Vec<Vec<u8>>,
+    pub bodies: Vec<NamedBody>,
     /// What it is about, for the user's rules.
     pub subject: PlanSubject,
 }
@@ -167,7 +168,7 @@ pub enum PlanSubject {
 pub struct Edits {
     pub edits: Vec<RecordedEdit>,
     /// What they refer to: to be in the blob store before they are sent.
-    pub bodies: Vec<Vec<u8>>,
+    pub bodies: Vec<NamedBody>,
 }
 
 /// What a call did.
@@ -180,7 +181,7 @@ pub struct ToolOutcome {
     /// Further content blocks for people: `fileEdit` and the like.
     pub content: Vec<Value>,
     /// What `content` refers to by `ahp-content:` URIs: to be in the blob store before the content is sent.
-    pub bodies: Vec<Vec<u8>>,
+    pub bodies: Vec<NamedBody>,
     /// The whole output where `text` holds only part of it: is stored as a body.
     pub whole: Option<Vec<u8>>,
     /// The same for programs.

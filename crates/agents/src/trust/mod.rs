@@ -5,18 +5,18 @@
 //! (G-63). An answer is on the disk before anything is started on it. A file that cannot be read trusts nothing.
 //! Must not know: processes, what agents do.
 
+mod command_files;
 mod file;
 mod question;
 mod server;
 mod store;
-mod survey;
 #[cfg(test)]
 mod tests;
 
+pub use command_files::{CommandFiles, printable_path};
 pub use file::{ItemEntry, TRUST_FILE, TrustEntry};
 pub use question::require_trust;
 pub(crate) use server::{
     DeclaredItem, ServerAnswer, ask_about_server, describe_refusal, next_ask, printable_text,
 };
 pub use store::{DirectoryTrust, TrustError, TrustStore, TrustedItem};
-pub use survey::{Survey, printable_path};

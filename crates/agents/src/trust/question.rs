@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use wire::Object;
 use wire::published::state::ChatInputResponseKind;
 
+use super::command_files::{CommandFiles, printable_path};
 use super::store::{DirectoryTrust, TrustError, TrustStore};
-use super::survey::{Survey, printable_path};
 use crate::acp::config::{AcpAgentConfig, TrustPolicy};
 
 /// The number of the first question in its turn, others have those before it: no agent counts as far.
@@ -62,9 +62,9 @@ async fn require_one(
     (directory, ask): (&Path, u64),
 ) -> Result<(), AgentError> {
     let looked = look(Arc::clone(store), directory.to_owned(), session.to_owned()).await;
-    let DirectorySurvey {
+    let InspectedDirectory {
         directory,
-        survey,
+        command_files,
         standing,
     } = looked.map_err(|error| trust_error(agent, directory, &error.0))?;
     let fresh = match standing {
@@ -76,7 +76,7 @@ async fn require_one(
         let why = "its entry in greenroom.toml says `trust = \"never\"`, so nobody is asked";
         return Err(not_trusted(agent, &directory, Some(why)));
     }
-    let request = make_request(agent, &directory, &survey, fresh.as_deref());
+    let request = make_request(agent, &directory, &command_files, fresh.as_deref());
     let event = AgentEvent::InputRequested { ask, request };
     let reply = events.ask(event).await;
     // A turn that is over needs no error.
@@ -89,7 +89,7 @@ async fn require_one(
         TrustAnswer::Session => Some(session.to_owned()),
     };
     let (store, trusted) = (Arc::clone(store), directory.clone());
-    let record = move || store.add(&trusted, session.as_deref(), &by, &survey);
+    let record = move || store.add(&trusted, session.as_deref(), &by, &command_files);
     let recorded = run_blocking(record).await;
     recorded.map_err(|error| {
         let why = format!("your answer could not be stored: {error}");
@@ -97,9 +97,9 @@ async fn require_one(
     })
 }
 
-struct DirectorySurvey {
+struct InspectedDirectory {
     directory: PathBuf,
-    survey: Survey,
+    command_files: CommandFiles,
     standing: DirectoryTrust,
 }
 
@@ -107,15 +107,15 @@ async fn look(
     store: Arc<TrustStore>,
     directory: PathBuf,
     session: String,
-) -> Result<DirectorySurvey, TrustError> {
+) -> Result<InspectedDirectory, TrustError> {
     run_blocking(move || {
         let directory = std::fs::canonicalize(directory)
             .map_err(|error| TrustError(format!("the directory cannot be looked at: {error}")))?;
-        let survey = Survey::of(&directory);
-        let standing = store.standing(&directory, Some(&session), &survey)?;
-        Ok(DirectorySurvey {
+        let command_files = CommandFiles::of(&directory);
+        let standing = store.standing(&directory, Some(&session), &command_files)?;
+        Ok(InspectedDirectory {
             directory,
-            survey,
+            command_files,
             standing,
         })
     })
@@ -164,11 +164,11 @@ fn chosen_option(answers: &Object) -> Option<&str> {
 fn make_request(
     agent: &AcpAgentConfig,
     directory: &Path,
-    survey: &Survey,
+    command_files: &CommandFiles,
     fresh: Option<&[String]>,
 ) -> InputRequest {
     let (name, place) = (&agent.name, display_directory(directory));
-    let files = fresh.unwrap_or(&survey.files);
+    let files = fresh.unwrap_or(&command_files.files);
     let listed = list_files(files, directory);
     let message = match (fresh, files.is_empty()) {
         (Some(_), _) => format!(

@@ -13,8 +13,8 @@ use agent_api::{AgentEvent, AgentReply, EventSink, InputRequest, TurnOver};
 use serde_json::{Value, json};
 use wire::published::state::ChatInputResponseKind;
 
+use super::command_files::printable_path;
 use super::store::{TrustError, TrustStore, TrustedItem};
-use super::survey::printable_path;
 use crate::mcp::{DeclaredServer, McpTransport};
 
 const QUESTION: &str = "trust";

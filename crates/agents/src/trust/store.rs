@@ -6,8 +6,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use super::command_files::CommandFiles;
 use super::file::{self, ItemEntry, TRUST_FILE, TrustEntry, TrustText};
-use super::survey::Survey;
 use crate::data_file::DataFile;
 
 /// The directories that a host trusts.
@@ -81,7 +81,7 @@ impl TrustStore {
         &self,
         directory: &Path,
         session: Option<&str>,
-        survey: &Survey,
+        command_files: &CommandFiles,
     ) -> Result<DirectoryTrust, TrustError> {
         let is_configured = |trusted: &PathBuf| {
             // The settings file may name it by a link; one that is not there covers nothing.
@@ -102,7 +102,7 @@ impl TrustStore {
         }
         let known = covering.iter().flat_map(|entry| &entry.files);
         let known: BTreeSet<&str> = known.map(String::as_str).collect();
-        let fresh = survey.not_among(&known);
+        let fresh = command_files.not_among(&known);
         Ok(match fresh.is_empty() {
             true => DirectoryTrust::Trusted,
             false => DirectoryTrust::Changed { fresh },
@@ -115,7 +115,7 @@ impl TrustStore {
         directory: &Path,
         session: Option<&str>,
         by: &str,
-        survey: &Survey,
+        command_files: &CommandFiles,
     ) -> Result<(), TrustError> {
         if directory.to_str().is_none() {
             let reason = "a directory can only be remembered if its name is text";
@@ -126,7 +126,7 @@ impl TrustStore {
             session: session.map(str::to_owned),
             since: now(),
             by: by.to_owned(),
-            files: survey.files.clone(),
+            files: command_files.files.clone(),
         };
         let added = self.file.change(|text| file::add(text, entry).map(Some));
         added.map(drop).map_err(TrustError)

@@ -302,10 +302,10 @@ async fn the_settings_file_decides_without_a_question() {
     assert_eq!(error.error_type, "notTrusted");
     assert!(error.message.contains("trust = \"never\""), "{error}");
     // What was trusted before stays so: `never` is about asking.
-    let survey = Survey::of(&world.project);
+    let command_files = CommandFiles::of(&world.project);
     world
         .store()
-        .add(&world.project, None, "me", &survey)
+        .add(&world.project, None, "me", &command_files)
         .unwrap();
     assert_eq!(world.require("s1", None).await, (Ok(()), Vec::new()));
     assert!(world.store().revoke(&world.project).unwrap());
@@ -378,11 +378,11 @@ async fn many_files_are_told_by_a_digest_and_one_more_is_noticed() {
 async fn what_is_remembered_is_bounded() {
     let world = World::new();
     let store = world.store();
-    let survey = Survey::default();
+    let command_files = CommandFiles::default();
     for number in 0..205 {
         let session = format!("s{number}");
         store
-            .add(&world.project, Some(&session), "me", &survey)
+            .add(&world.project, Some(&session), "me", &command_files)
             .unwrap();
     }
     let entries = store.entries().unwrap();
@@ -390,7 +390,7 @@ async fn what_is_remembered_is_bounded() {
     assert_eq!(entries[0].session.as_deref(), Some("s5"));
     let bytes = std::ffi::OsStr::from_bytes(b"/\xff");
     let error = store
-        .add(Path::new(bytes), None, "me", &survey)
+        .add(Path::new(bytes), None, "me", &command_files)
         .unwrap_err();
     assert!(error.0.contains("its name is text"), "{error}");
 }

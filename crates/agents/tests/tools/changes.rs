@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use agents::tool::PlanSubject;
 use serde_json::{Value, json};
+use wire::content::HashCount;
 use wire::published::state::{FileEdit, ToolResultContent};
 
-use crate::{Session, error};
+use crate::{Session, contents, error};
 
 fn write(path: &str, content: &str) -> Value {
     json!({"path": path, "content": content})
@@ -29,7 +30,7 @@ async fn a_new_file_is_previewed_created_and_reported() {
     let preview: FileEdit = serde_json::from_value(plan.edits[0].clone()).unwrap();
     assert_eq!(preview.before, None);
     assert_eq!(preview.diff.unwrap().added, Some(2));
-    assert_eq!(plan.bodies, [b"one\ntwo\n"]);
+    assert_eq!(contents(&plan.bodies), [b"one\ntwo\n"]);
 
     let outcome = session.run("write", input).await.unwrap();
     assert!(outcome.success);
@@ -46,7 +47,7 @@ async fn a_new_file_is_previewed_created_and_reported() {
     };
     let uri = format!("file://{}", session.path("a/b/new.txt").display());
     assert_eq!(block.after.unwrap().uri, uri);
-    assert_eq!(outcome.bodies, [b"one\ntwo\n"]);
+    assert_eq!(contents(&outcome.bodies), [b"one\ntwo\n"]);
     assert!(session.is_tidy());
 }
 
@@ -61,7 +62,7 @@ async fn an_edit_is_previewed_and_preserves_the_file_mode() {
     let plan = session.plan("edit", input.clone()).await.unwrap();
     assert_eq!(plan.summary, "Edit run.sh");
     let bodies: [&[u8]; 2] = [b"echo a\necho b\n", b"print c\nprint d\nprint b\n"];
-    assert_eq!(plan.bodies, bodies);
+    assert_eq!(contents(&plan.bodies), bodies);
     assert_eq!(session.text("run.sh"), "echo a\necho b\n");
 
     let outcome = session.run("edit", input).await.unwrap();
@@ -208,7 +209,7 @@ async fn what_is_recorded_before_a_change_is_what_is_written() {
     let recorded = session.edits("edit", &change).await.unwrap();
     session.run("edit", change).await.unwrap();
     let written = session.text("a");
-    assert_eq!(recorded.bodies.last().unwrap(), written.as_bytes());
+    assert_eq!(**recorded.bodies.last().unwrap(), *written.as_bytes());
     // What cannot be done is said before it is tried.
     let again = edit("a", "one", "1");
     assert!(error(session.edits("edit", &again).await).contains("is not in the file"));
@@ -346,4 +347,31 @@ async fn a_concurrent_reader_sees_the_old_or_the_new_file_and_never_a_part() {
     done.store(true, Ordering::Relaxed);
     assert!(reading.join().unwrap() > 0);
     assert!(session.is_tidy());
+}
+
+/// A file is read three times on its way, each time to make sure that it still is what it was, and hashed twice.
+#[tokio::test]
+async fn each_side_of_a_change_is_hashed_at_most_twice() {
+    let (before, after) = ("one of these\n".repeat(99), "two of these\n".repeat(99));
+    let session = Session::with(&[("a", before.as_str())]);
+    let counts = [&before, &after].map(|side| HashCount::watch(side.as_bytes()));
+    let change =
+        json!({"path": "a", "edits": [{"old_text": "one", "new_text": "two", "all": true}]});
+    session.plan("edit", change.clone()).await.unwrap();
+    session.edits("edit", &change).await.unwrap();
+    session.run("edit", change).await.unwrap();
+    assert_eq!(session.text("a"), after);
+    assert_eq!(counts.each_ref().map(HashCount::get), [2, 2]);
+}
+
+#[tokio::test]
+async fn a_file_of_the_same_length_is_not_what_was_recorded() {
+    let session = Session::with(&[("a", "one 1\n")]);
+    let change = edit("a", "one", "two");
+    session.plan("edit", change.clone()).await.unwrap();
+    session.edits("edit", &change).await.unwrap();
+    session.put("a", "one 2\n");
+    let why = error(session.run("edit", change).await);
+    assert!(why.contains("has changed since"), "{why}");
+    assert_eq!(session.text("a"), "one 2\n");
 }

@@ -18,6 +18,7 @@ use agents::tool::{self, Edits, Plan, Tool, ToolError, ToolOutcome};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
+use wire::NamedBody;
 use workspace::{Confinement, Workspace};
 
 /// A session with one working directory.
@@ -102,6 +103,10 @@ fn open(directory: &Path) -> Workspace {
 fn named(name: &str) -> Box<dyn Tool> {
     let mut tools = tool::all(&Arc::default(), &Arc::default()).into_iter();
     tools.find(|tool| tool.name() == name).unwrap()
+}
+
+fn contents(bodies: &[NamedBody]) -> Vec<&[u8]> {
+    bodies.iter().map(|body| &body[..]).collect()
 }
 
 fn error<T: std::fmt::Debug>(result: Result<T, ToolError>) -> String {

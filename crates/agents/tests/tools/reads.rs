@@ -3,8 +3,9 @@
 use base64::Engine as _;
 use expect_test::expect;
 use serde_json::{Value, json};
+use wire::content::HashCount;
 
-use crate::{Session, error};
+use crate::{Session, contents, error};
 
 /// The beginning of a picture of so many pixels: enough to be recognised.
 fn png(width: u32, height: u32) -> Vec<u8> {
@@ -25,13 +26,29 @@ async fn a_picture_is_shown_as_a_picture() {
             outcome.text,
             "[p.txt is a PNG image of 640 x 480 pixels, 29 bytes]"
         );
-        assert_eq!(outcome.bodies, [png(640, 480)]);
+        assert_eq!(contents(&outcome.bodies), [png(640, 480)]);
         let block = &outcome.content[0];
         assert_eq!(block["type"], "resource");
         assert_eq!(block["contentType"], "image/png");
         let uri = block["uri"].as_str().unwrap();
         let digest = wire::Digest::from_uri(uri).unwrap();
-        assert_eq!(digest, workspace::digest_of(&outcome.bodies[0]));
+        assert_eq!(digest, outcome.bodies[0].digest());
+    }
+}
+
+#[tokio::test]
+async fn a_picture_is_hashed_once_while_it_is_read() {
+    let session = Session::new();
+    // One that is read whole to see what it is, and one of which the beginning is.
+    for (width, bytes) in [(640, 0), (641, 200_000)] {
+        let mut picture = png(width, 480);
+        picture.resize(picture.len() + bytes, 7);
+        session.put("p.png", &picture);
+        let count = HashCount::watch(&picture);
+        let input = json!({"path": "p.png"});
+        let outcome = session.run("read", input).await.unwrap();
+        assert_eq!(contents(&outcome.bodies), [picture]);
+        assert_eq!(count.get(), 1, "{bytes}");
     }
 }
 
@@ -123,7 +140,7 @@ async fn a_notebook_is_read_as_cells_with_outputs() {
     .assert_eq(&outcome.text);
     assert_eq!(outcome.summary, "Read 4 cells of n.ipynb");
     assert_eq!(outcome.content[0]["contentType"], "image/png");
-    assert_eq!(outcome.bodies, [b"\x89PNG\r\n\x1a\n"]);
+    assert_eq!(contents(&outcome.bodies), [b"\x89PNG\r\n\x1a\n"]);
 
     let part = json!({"path": "n.ipynb", "offset": 3, "limit": 1});
     let text = session.text_of("read", part).await;

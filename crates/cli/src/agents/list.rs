@@ -10,7 +10,7 @@ use host::acp_agents::{AcpAgentConfig, AgentReport, Preset, TrustPolicy};
 use serde_json::{Value, json};
 use wire::ChannelUri;
 
-use super::ConfigPlace;
+use super::ConfigFileOptions;
 use crate::exit::Exit;
 use crate::output::{print, print_json};
 use crate::target::HostOptions;
@@ -22,11 +22,11 @@ pub(super) struct AgentListOptions {
     /// Print one JSON array instead of text
     #[arg(long)]
     json: bool,
-    /// Print what the process of an agent that runs last wrote to its standard error, instead of the list
+    /// Print the latest standard error of a running agent instead of the list
     #[arg(long, value_name = "ID", conflicts_with = "json")]
     log: Option<String>,
     #[command(flatten)]
-    place: ConfigPlace,
+    config: ConfigFileOptions,
 }
 
 /// An agent of the list.
@@ -49,7 +49,7 @@ enum ListReason {
 }
 
 pub(super) async fn run(options: &AgentListOptions) -> anyhow::Result<Exit> {
-    let settings = options.place.settings()?;
+    let settings = options.config.settings()?;
     if let Some(id) = &options.log {
         return print_log(&settings, id).await;
     }
@@ -239,8 +239,6 @@ async fn note_restart(settings: &Config, listed: &[ListedAgent]) -> Option<Strin
         .collect();
     let ids = missing.join(", ");
     (!missing.is_empty()).then(|| {
-        format!(
-            "The host that runs does not offer {ids} yet: `greenroom restart` lets it look again."
-        )
+        format!("The running host does not offer {ids} yet; it does after `greenroom restart`.")
     })
 }

@@ -10,7 +10,7 @@ mod trust;
 pub(crate) use list::list_agents;
 
 use crate::exit::Exit;
-use crate::models::ConfigPlace;
+use crate::models::ConfigFileOptions;
 
 /// List the agents that are installed, and trust directories for them
 #[derive(Debug, clap::Args)]

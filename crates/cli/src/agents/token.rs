@@ -46,7 +46,7 @@ pub(super) async fn run(options: &TokenOptions) -> anyhow::Result<Exit> {
     live.close().await;
     brought.with_context(|| {
         format!(
-            "the host did not take the token for {}",
+            "the host refused the token for {}",
             escape_line(&options.resource)
         )
     })?;
@@ -60,7 +60,7 @@ fn read_token() -> anyhow::Result<String> {
     read.context("the token on standard input cannot be read")?;
     let token = text.trim();
     if token.is_empty() {
-        bail!("there is no token on standard input; `--forget` takes one back");
+        bail!("there is no token on standard input; `--forget` removes a stored one");
     }
     Ok(token.to_owned())
 }

@@ -5,10 +5,10 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
-use host::acp_agents::{DirectoryTrust, Survey, TrustStore};
+use host::acp_agents::{CommandFiles, DirectoryTrust, TrustStore};
 use serde_json::{Value, json};
 
-use super::ConfigPlace;
+use super::ConfigFileOptions;
 use crate::exit::Exit;
 use crate::output::{print, print_json};
 use crate::private_directory::create_parent_of;
@@ -24,18 +24,18 @@ pub(super) struct TrustOptions {
     /// The directory; what is below it is trusted with it. Without it, all are listed
     #[arg(value_name = "DIR")]
     directory: Option<PathBuf>,
-    /// Trust it no more
+    /// Stop trusting it
     #[arg(long, requires = "directory")]
     revoke: bool,
     /// Print the list as a JSON array
     #[arg(long, conflicts_with = "directory")]
     json: bool,
     #[command(flatten)]
-    place: ConfigPlace,
+    config: ConfigFileOptions,
 }
 
 pub(super) fn run(options: &TrustOptions) -> anyhow::Result<Exit> {
-    let store = options.place.settings()?.trust_store();
+    let store = options.config.settings()?.trust_store();
     match &options.directory {
         None => list(&store, options.json)?,
         Some(directory) if options.revoke => revoke(&store, directory)?,
@@ -117,7 +117,7 @@ fn list(store: &TrustStore, as_json: bool) -> anyhow::Result<()> {
         let server = item.item.strip_prefix("mcp:");
         let what = server.map_or_else(|| item.item.clone(), |name| format!("MCP server {name}"));
         let line = format!(
-            "{}{}: its {what} alone  since {} by {}",
+            "{}{}: only its {what}  since {} by {}",
             text(&item.directory),
             in_session(&item.session),
             item.since,
@@ -144,19 +144,19 @@ fn trust(store: &TrustStore, directory: &Path) -> anyhow::Result<()> {
         "{} is not a directory: name the one that the agent is to work in",
         directory.display()
     );
-    let survey = Survey::of(&real);
+    let command_files = CommandFiles::of(&real);
     let shown = escape_line(&real.to_string_lossy());
-    if store.standing(&real, None, &survey)? == DirectoryTrust::Trusted {
+    if store.standing(&real, None, &command_files)? == DirectoryTrust::Trusted {
         print(&format!("{shown} is trusted already.\n"))?;
         return Ok(());
     }
     // No host may have run here yet.
     create_parent_of(store.path()).context("the data directory cannot be made")?;
-    store.add(&real, None, BY, &survey)?;
+    store.add(&real, None, BY, &command_files)?;
     let mut text = format!("Agents may be started in {shown} and below it.\n");
-    if !survey.files.is_empty() {
+    if !command_files.files.is_empty() {
         text.push_str("These files can make them run commands without asking:\n");
-        for file in &survey.files {
+        for file in &command_files.files {
             text.push_str(&format!("  {}\n", escape_line(file)));
         }
     }
@@ -173,7 +173,7 @@ fn revoke(store: &TrustStore, directory: &Path) -> anyhow::Result<()> {
     let covering = find_covering(store, &real)?;
     match (revoked, covering) {
         (true, None) => print(&format!(
-            "{shown} is trusted no more. Agents that run there go on until they are idle.\n"
+            "{shown} is no longer trusted. Agents running there continue until they are idle.\n"
         ))?,
         (false, None) => bail!(
             "{shown} was not trusted; `greenroom agents trust` lists the directories that are"
@@ -193,7 +193,7 @@ fn find_covering(store: &TrustStore, directory: &Path) -> anyhow::Result<Option<
     if let Some(above) = configured {
         let above = escape_line(&above.to_string_lossy());
         return Ok(Some(format!(
-            "`{above}` in `trusted` of greenroom.toml; take it out there"
+            "`{above}` in `trusted` of greenroom.toml; remove it there"
         )));
     }
     let entries = store.entries()?;
@@ -202,6 +202,6 @@ fn find_covering(store: &TrustStore, directory: &Path) -> anyhow::Result<Option<
         .find(|entry| entry.session.is_none() && directory.starts_with(&entry.directory));
     Ok(above.map(|entry| {
         let above = escape_line(&entry.directory.to_string_lossy());
-        format!("what was said of {above}: revoke that")
+        format!("an entry for {above}; revoke that one")
     }))
 }

@@ -23,9 +23,9 @@ const WORDS: [ArgumentWord; 7] = [
         "FILE[:LINE[-LINE]] TEXT: comment on a file or on lines of it",
     ),
     ArgumentWord::new("reply", "N TEXT: answer a comment"),
-    ArgumentWord::new("edit", "N TEXT: give a comment another text"),
+    ArgumentWord::new("edit", "N TEXT: change the text of a comment"),
     ArgumentWord::new("resolve", "N: mark a comment as done"),
-    ArgumentWord::new("reopen", "N: it is not done after all"),
+    ArgumentWord::new("reopen", "N: mark a comment as open again"),
     ArgumentWord::new("remove", "N: a comment with its answers; N.2: one answer"),
     ArgumentWord::new("send", "[TEXT]: send the open comments to the agent"),
 ];

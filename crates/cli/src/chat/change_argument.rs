@@ -27,7 +27,7 @@ pub(crate) enum ChangesRequest {
 
 /// What the first word may be, and what it does.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ChangesWord {
+pub(crate) struct ChangesSubcommand {
     pub(crate) word: String,
     pub(crate) about: String,
 }
@@ -41,7 +41,7 @@ pub(crate) fn parse(
     let (word, rest) = split(typed);
     if word.is_empty() {
         let first = offers.iter().find(|offer| !offer.is_of_turn);
-        let first = first.ok_or("the host keeps no changes of this session yet")?;
+        let first = first.ok_or("no changes of this session are recorded yet")?;
         return Ok(ChangesRequest::List(first.clone()));
     }
     if word.starts_with(|c: char| c.is_ascii_digit()) {
@@ -63,7 +63,7 @@ pub(crate) fn parse(
     if let Some(offer) = offers.iter().find(|offer| offer.name == word) {
         return match rest.is_empty() {
             true => Ok(ChangesRequest::List(offer.clone())),
-            false => Err(format!("/changes {word} takes nothing behind it")),
+            false => Err(format!("/changes {word} takes no argument")),
         };
     }
     match listed.and_then(|list| list.operation(word)) {
@@ -100,7 +100,7 @@ pub(crate) fn request(
         return Err(format!("{id} is for all files: /changes {id}"));
     } else if rest.is_empty() {
         return Err(format!(
-            "/changes {id} needs {} behind it",
+            "/changes {id} needs an argument: {}",
             files_of(operation)
         ));
     } else {
@@ -124,12 +124,15 @@ fn files_of(operation: &OfferedOperation) -> &'static str {
 }
 
 /// The words that may stand first, for whoever types.
-pub(crate) fn words(offers: &[ChangesetOffer], listed: Option<&ChangesList>) -> Vec<ChangesWord> {
-    let word = |word: &str, about: &str| ChangesWord {
+pub(crate) fn words(
+    offers: &[ChangesetOffer],
+    listed: Option<&ChangesList>,
+) -> Vec<ChangesSubcommand> {
+    let word = |word: &str, about: &str| ChangesSubcommand {
         word: word.to_owned(),
         about: about.to_owned(),
     };
-    let mut words: Vec<ChangesWord> = offers
+    let mut words: Vec<ChangesSubcommand> = offers
         .iter()
         .map(|offer| word(&offer.name, &offer.label))
         .collect();
@@ -165,9 +168,9 @@ fn unknown(word: &str, offers: &[ChangesetOffer], listed: Option<&ChangesList>) 
     };
     let hint = match listed {
         Some(_) => "",
-        None => ". What can be done with files is known when they are listed",
+        None => ". /changes alone lists the files and what can be done with them",
     };
-    format!("/changes knows no {word}: it takes the number of a file, {known}{hint}")
+    format!("`{word}` is unknown: /changes takes the number of a file, {known}{hint}")
 }
 
 fn split(text: &str) -> (&str, &str) {
@@ -183,7 +186,7 @@ pub(crate) fn select(
 ) -> Result<Vec<FileChangeEntry>, String> {
     let files = listed.map_or(&[][..], |list| &list.files);
     if files.is_empty() {
-        return Err("there is no list with files: /changes makes one".to_owned());
+        return Err("no files are listed yet; run /changes first".to_owned());
     }
     if typed == "all" {
         return Ok(files.to_vec());
@@ -299,12 +302,12 @@ pub(crate) mod tests {
             ("1 2", "one file is shown at a time"),
             ("reviewed", "name files of the list by their numbers"),
             ("reviewed x", "x is not the number of a file"),
-            ("session 1", "/changes session takes nothing behind it"),
-            ("discard", "/changes discard needs N or all"),
+            ("session 1", "/changes session takes no argument"),
+            ("discard", "/changes discard needs an argument: N or all"),
             ("commit", "commit needs its message"),
             ("merge", "MERGE is not possible now"),
             ("look all", "look is for one file"),
-            ("dance", "/changes knows no dance"),
+            ("dance", "`dance` is unknown: /changes takes"),
         ] {
             let said = said(typed, Some(&list));
             assert!(said.contains(why), "{typed}: {said}");

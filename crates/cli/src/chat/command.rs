@@ -35,12 +35,12 @@ impl EnteredInput {
         };
         let rest = line.get(name.len()..).unwrap_or("").trim();
         if command.arguments.is_empty() && !rest.is_empty() {
-            return Self::Wrong(format!("{name} takes nothing behind it"));
+            return Self::Wrong(format!("{name} takes no argument"));
         }
         if command.needs_arguments() && rest.is_empty() {
             return match name {
                 "/open" => Self::Command(ChatCommand::Sessions),
-                _ => Self::Wrong(format!("{name} needs {} behind it", command.arguments)),
+                _ => Self::Wrong(format!("{name} needs an argument: {}", command.arguments)),
             };
         }
         Self::Command((command.make)(rest.to_owned()))
@@ -120,9 +120,9 @@ mod tests {
             );
         }
         for (line, why) in [
-            ("/new idea: fork it", "/new takes nothing behind it"),
-            ("/steer", "/steer needs TEXT behind it"),
-            ("/rename ", "/rename needs TITLE behind it"),
+            ("/new idea: fork it", "/new takes no argument"),
+            ("/steer", "/steer needs an argument: TEXT"),
+            ("/rename ", "/rename needs an argument: TITLE"),
         ] {
             assert_eq!(
                 EnteredInput::parse(line),

@@ -137,7 +137,7 @@ pub(crate) const COMMANDS: &[OwnCommand] = &[
         "/permissions",
         &["/rules"],
         "",
-        "show the mode and the rules that hold here",
+        "show the mode and the rules that apply here",
         |_| ChatCommand::Permissions,
     )),
     command(
@@ -178,7 +178,7 @@ pub(crate) const COMMANDS: &[OwnCommand] = &[
         "/rename",
         &[],
         "TITLE",
-        "give this session another title",
+        "change the title of this session",
         ChatCommand::Rename,
     ),
     on_terminals(command(
@@ -192,7 +192,7 @@ pub(crate) const COMMANDS: &[OwnCommand] = &[
         "/archive",
         &[],
         "",
-        "put this session away, or take it out again",
+        "archive this session, or restore it",
         |_| ChatCommand::Archive,
     )),
     on_terminals(command(
@@ -258,7 +258,7 @@ pub(crate) const COMMANDS: &[OwnCommand] = &[
         "/quit",
         &["/exit"],
         "",
-        "leave; the session stays, and a running turn goes on",
+        "leave; the session is kept and a running turn continues",
         |_| ChatCommand::Quit,
     ),
 ];
@@ -275,10 +275,13 @@ pub(crate) const KEYS: &[(&str, &str)] = &[
         "Shift-Enter",
         "a new line; also Alt-Enter, Ctrl-J, \\ Enter",
     ),
-    ("Up", "what was sent before; or what waits in the queue"),
-    ("Alt-Up", "the messages that wait: edit, remove, steer"),
-    ("Ctrl-R", "search what was sent before"),
-    ("Ctrl-O", "all of what is asked, or of the last result"),
+    ("Up", "earlier messages, or those in the queue"),
+    ("Alt-Up", "queued messages: edit, remove, steer"),
+    ("Ctrl-R", "search earlier messages"),
+    (
+        "Ctrl-O",
+        "show the whole question, or the whole last result",
+    ),
     ("Ctrl-T", "show reasoning, or fold it"),
     ("Tab", "complete / and @; at a question: put the text aside"),
     ("Esc", "interrupt the turn; twice: edit the last message"),

@@ -30,7 +30,7 @@ pub(crate) async fn read_content(
         Ok(Ok(ReadContent::Text(text))) => ReferencedContent::Here(Arc::from(text.into_bytes())),
         Ok(Ok(ReadContent::Base64(data))) => match STANDARD.decode(data) {
             Ok(bytes) => ReferencedContent::Here(Arc::from(bytes)),
-            Err(_) => ReferencedContent::Missing("the host sent what is not base64".to_owned()),
+            Err(_) => ReferencedContent::Missing("the host sent invalid base64".to_owned()),
         },
         Ok(Err(error)) => ReferencedContent::Missing(error.to_string()),
         Err(_) => ReferencedContent::Missing(TOO_LATE.to_owned()),

@@ -88,7 +88,7 @@ pub(crate) fn apply(
             return PromptOutcome::Stays;
         }
     };
-    go_on(state, form.into())
+    advance(state, form.into())
 }
 
 /// A text was entered that the prompt asked for.
@@ -114,7 +114,7 @@ pub(crate) fn enter_field(
             "" => PromptOutcome::Wrong("Nothing is typed; Escape goes back".to_owned()),
             text => {
                 let answered = form.answer_text(text).into();
-                go_on(state, answered)
+                advance(state, answered)
             }
         },
         (PromptField::Reason | PromptField::Input, PendingInput::Questions(_))
@@ -139,7 +139,7 @@ pub(crate) fn question_position(input: &PendingInput) -> Option<usize> {
 }
 
 /// The next question starts with nothing chosen.
-fn go_on(state: &mut PromptState, outcome: AnswerOutcome) -> PromptOutcome {
+fn advance(state: &mut PromptState, outcome: AnswerOutcome) -> PromptOutcome {
     match outcome {
         AnswerOutcome::Complete(response) => PromptOutcome::Responded(response),
         AnswerOutcome::Next => {
@@ -228,7 +228,7 @@ pub(crate) fn field_hint(field: PromptField) -> &'static str {
     match field {
         PromptField::Reason => "Enter denies and says this; Escape goes back",
         PromptField::Answer => "Enter sends this answer; Escape goes back",
-        PromptField::OwnWords => "Enter marks these words; Escape goes back",
+        PromptField::OwnWords => "Enter adds this as your own answer; Escape goes back",
         PromptField::Input => "Enter takes this as the input; you still decide on it",
     }
 }

@@ -79,7 +79,7 @@ impl EditedFile {
         match serde_json::from_str::<Value>(&text) {
             Ok(value) => Ok(value.to_string()),
             Err(error) => {
-                bail!("the edited input is not JSON any more ({error}); it was not taken")
+                bail!("the edited input is not JSON any more ({error}); it was not used")
             }
         }
     }

@@ -48,7 +48,7 @@ fn read(path: &Path, content_type: &str, head: Vec<u8>, rest: File) -> anyhow::R
         .context("the picture cannot be read")?;
     ensure!(
         bytes.len() as u64 <= IMAGE_BYTES_MAX,
-        "the picture is larger than {}, which is as much as can be sent",
+        "the picture is larger than {}, the largest that can be sent",
         format_bytes(IMAGE_BYTES_MAX)
     );
     let name = path.file_name().unwrap_or_default().to_string_lossy();

@@ -309,7 +309,7 @@ mod tests {
         let mut chat = ChatState::new("ahp-chat:/c", "", 8, String::new());
         let pending = |text: &str| PendingMessage {
             id: text.to_owned(),
-            message: json!({"text": text}),
+            message: json!({"text": text}).into(),
         };
         chat.steering_message = Some(pending("left a bit"));
         chat.queued_messages = ["a", "b\nc", "d", "e", "f"].map(pending).to_vec();
@@ -435,7 +435,7 @@ mod tests {
         let mut chat = ChatState::new("ahp-chat:/c", "", 8, String::new());
         chat.queued_messages = vec![PendingMessage {
             id: "q".to_owned(),
-            message: json!({"text": "a long message that waits"}),
+            message: json!({"text": "a long message that waits"}).into(),
         }];
         let typed = editor("漢字 and more than fits\n\ton two lines");
         for (width, rows) in (1..40).flat_map(|width| (1..12).map(move |rows| (width, rows))) {

@@ -97,7 +97,7 @@ impl Popup {
         self.is_argument = false;
         self.is_steered = false;
         self.is_taken_when_there = false;
-        let items = self.narrowed(before.as_ref(), &query);
+        let items = self.filter_items(before.as_ref(), &query);
         self.show(items);
         self.next_question()
     }
@@ -211,7 +211,7 @@ impl Popup {
     }
 
     /// What fits of what was shown before the last key, with our own commands: it is there before the host answers.
-    fn narrowed(
+    fn filter_items(
         &self,
         before: Option<&PopupQuery>,
         now: &PopupQuery,

@@ -99,7 +99,7 @@ fn answer_items(
         };
         items.push(PromptItem {
             digit: answer_digit(items.len()),
-            word: "Your own words".to_owned(),
+            word: "Other…".to_owned(),
             detail: escape_line(&state.own_words),
             mark: None,
             action: PromptAction::OpenField(field),
@@ -152,10 +152,10 @@ fn go_on_item(
     let has_marked = !marks(form, state).is_empty() || !state.own_words.is_empty();
     if question.kind() == QuestionKind::MultiSelect && has_marked {
         let send = PromptAction::SendMarked;
-        return Some(PromptItem::new(GO_ON, "Send what is marked", send));
+        return Some(PromptItem::new(GO_ON, "Send selection", send));
     }
     if let Some(default) = form.default_answer() {
-        let mut item = PromptItem::new(GO_ON, "Take the default", PromptAction::GoOn);
+        let mut item = PromptItem::new(GO_ON, "Use the default", PromptAction::GoOn);
         item.detail = answer_text(question.value(), default.value());
         return Some(item);
     }
@@ -266,8 +266,8 @@ mod tests {
                 |  1 of 4: Which color?
                 |  1 Red: like blood
                 |  2 Blue: recommended
-                |  3 Your own words
-                |  7 Take the default: Blue
+                |  3 Other…
+                |  7 Use the default: Blue
                 |  9 Decline
                 |  0 Dismiss
             "#]],
@@ -291,7 +291,7 @@ mod tests {
             expect![[r#"
                 |  3 of 4: How many?
                 |  1 Answer: a whole number, at least 1
-                |  7 Take the default: 2
+                |  7 Use the default: 2
                 |  8 Back
                 |  9 Decline
                 |  0 Dismiss
@@ -330,8 +330,8 @@ mod tests {
                 |  What?
                 |  1 [ ] A skull: recommended
                 |  2 [x] A lamp
-                |  3 Your own words: A rope
-                |  7 Send what is marked
+                |  3 Other…: A rope
+                |  7 Send selection
                 |  9 Decline
                 |  0 Dismiss
             "#]],

@@ -267,7 +267,7 @@ impl SignInTask {
         match brought.await {
             Ok(()) => true,
             Err(error) => {
-                self.fail(format!("the host did not take the token: {error}"))
+                self.fail(format!("the host refused the token: {error}"))
                     .await;
                 false
             }

@@ -57,7 +57,7 @@ pub(crate) fn usage_rows(usage: &ChatUsage, window: Option<u64>) -> Vec<Line> {
     if rows.is_empty() {
         rows.push(Line::new(
             Style::Dim,
-            "  Nothing is known yet: the agent has not said what it used",
+            "  Unknown so far: the agent has not reported its usage",
         ));
     }
     rows
@@ -155,7 +155,7 @@ mod tests {
         usage.is_partial = true;
         assert!(rows(&usage, None).starts_with("  Context     12.4k tokens\n"));
         assert!(rows(&usage, None).contains("without earlier turns"));
-        assert!(rows(&ChatUsage::default(), None).contains("Nothing is known yet"));
+        assert!(rows(&ChatUsage::default(), None).contains("Unknown so far"));
     }
 
     #[test]

@@ -87,7 +87,7 @@ pub(super) fn to_text(result: &ComposeResult) -> String {
         escape_line(&result.target)
     );
     if !result.reaches_model {
-        text.push_str("  nothing: no model is asked\n");
+        text.push_str("  nothing: no model is called\n");
     }
     for part in &result.parts {
         let _ = writeln!(text, "  {}", describe_part(part));

@@ -227,7 +227,7 @@ fn to_text(preview: &Preview) -> String {
             let _ = writeln!(text, "  {}", brief(block));
         }
         if lowered.blocks.is_empty() {
-            text.push_str("  nothing: no model is asked\n");
+            text.push_str("  nothing: no model is called\n");
         }
         for decision in &lowered.decisions {
             let why = decision.why.as_deref().map(|why| format!(": {why}"));

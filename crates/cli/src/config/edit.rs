@@ -29,11 +29,11 @@ pub(super) fn run(data: &Path, path: &Path) -> anyhow::Result<Exit> {
         template: host::settings_template(),
         find_problem: &|copy| Ok(find_problem(data, copy)?),
         saved: format!(
-            "Saved {}. A running host uses it after `{}`.",
+            "Saved {}. `resource_grants` applies at once, everything else after `{}`.",
             path.display(),
             command_for("restart", data)
         ),
-        kept: "Saved as it is. A host does not start with it.",
+        kept: "Saved with its mistakes. A host does not start with it.",
     })
 }
 
@@ -119,7 +119,7 @@ fn choose() -> anyhow::Result<Choice> {
     }
     loop {
         let answer = read_answer(
-            "Edit again (e), keep it all the same (k), or leave the old file as it is (q)? ",
+            "Edit again (e), keep it anyway (k), or leave the old file unchanged (q)? ",
         )?;
         match answer.as_str() {
             "e" | "edit" => return Ok(Choice::EditAgain),
@@ -145,7 +145,7 @@ impl Copy {
         let path = PathBuf::from(name);
         if path.exists() {
             eprintln!(
-                "{} holds changes of an earlier time, which were wrong; it is opened instead.",
+                "{} holds earlier changes that had mistakes; it is opened instead.",
                 path.display()
             );
             return Ok(Self {

@@ -151,7 +151,7 @@ fn check(data: &Path, path: &Path) -> anyhow::Result<Exit> {
         return Ok(Exit::Usage);
     }
     print(&format!(
-        "{} is right. A running host uses it after `{}`.\n",
+        "{} is valid. A running host uses `resource_grants` at once, everything else after `{}`.\n",
         path.display(),
         command_for("restart", data)
     ))?;

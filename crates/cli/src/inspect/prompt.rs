@@ -94,7 +94,7 @@ pub(super) fn outcome_text(render: &ArchivedRender) -> String {
         return match render.outcome.as_str() {
             "nobodyOptedIn" => "Nobody was asked: no connected client opted in.".to_owned(),
             "nothingToRewrite" => {
-                "Nobody was asked: nothing its owner opted in to may leave the host.".to_owned()
+                "Nobody was asked: every section that clients opted in to is restricted to this host.".to_owned()
             }
             other => format!("Nobody was asked: {}.", escape_line(other)),
         };
@@ -113,9 +113,9 @@ pub(super) fn outcome_text(render: &ArchivedRender) -> String {
         ("timeout", _) => "it did not answer in time".to_owned(),
         ("peerGone", _) => "its connection ended".to_owned(),
         ("error", Some(code)) => format!("it answered with error {code}"),
-        ("malformed", _) => "its answer had another shape".to_owned(),
+        ("malformed", _) => "its answer was malformed".to_owned(),
         ("tooLarge", _) => "its answer was too large".to_owned(),
-        ("busy", _) => "too much was asked of it already".to_owned(),
+        ("busy", _) => "it had too many open requests".to_owned(),
         (other, _) => escape_line(other),
     };
     format!("{client} was asked for {sections}; all passed through after {ms} ms: {why}.")

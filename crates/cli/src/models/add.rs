@@ -10,7 +10,7 @@ use host::model_server::{self, ServerModels};
 use host::{Config, Model};
 
 use super::key_alone::how_to_give_key;
-use super::{ConfigPlace, choose, edit_config, on_host};
+use super::{ConfigFileOptions, choose, edit_config, on_host};
 use crate::exit::Exit;
 use crate::output::print;
 use crate::terminal::{escape, escape_line};
@@ -53,7 +53,7 @@ pub(super) struct AddOptions {
     #[arg(long)]
     no_check: bool,
     #[command(flatten)]
-    place: ConfigPlace,
+    config: ConfigFileOptions,
 }
 
 pub(super) async fn run(options: AddOptions) -> anyhow::Result<Exit> {
@@ -72,7 +72,7 @@ pub(super) async fn run(options: AddOptions) -> anyhow::Result<Exit> {
     };
     name_model(&mut model, name, options.id.clone());
     model.check()?;
-    let file = options.place.file()?;
+    let file = options.config.file()?;
     let mut is_new = true;
     file.change(|text, config| {
         is_new = give_free_id(&mut model, config, options.id.is_some())?;
@@ -94,7 +94,7 @@ pub(super) async fn run(options: AddOptions) -> anyhow::Result<Exit> {
         ),
         false => format!("{id} is in {} already.\n", file.display()),
     })?;
-    let default = options.place.settings()?.ordered_models();
+    let default = options.config.settings()?.ordered_models();
     let default = default.first().map(|model| &model.id);
     if default == Some(&model.id) {
         print("It is the default.\n")?;
@@ -159,7 +159,7 @@ async fn choose_name(model: &Model, named: Option<String>) -> anyhow::Result<Opt
             .map(|advice| format!("\n{advice}"))
             .unwrap_or_default();
         anyhow!(
-            "{}{advice}\nNothing was added; --no-check adds it all the same.",
+            "{}{advice}\nNothing was added; --no-check adds it anyway.",
             error.message
         )
     })?;

@@ -66,7 +66,10 @@ pub(super) fn how_to_give_key(variable: &str, data: &Path) -> String {
             command_for("restart", data)
         ),
         Some(RunMode::Background | RunMode::Foreground) | None => {
-            format!("`{}` starts it with it.", command_for("restart", data))
+            format!(
+                "`{}` starts it with this variable.",
+                command_for("restart", data)
+            )
         }
     }
 }

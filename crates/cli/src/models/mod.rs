@@ -56,12 +56,12 @@ struct ModelListOptions {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    place: ConfigPlace,
+    config: ConfigFileOptions,
 }
 
 /// Which configuration file is meant.
 #[derive(Debug, Default, clap::Args)]
-pub(crate) struct ConfigPlace {
+pub(crate) struct ConfigFileOptions {
     /// Data directory whose greenroom.toml is used
     /// [default: $XDG_DATA_HOME/greenroom, else ~/.local/share/greenroom]
     #[arg(long, value_name = "DIR")]
@@ -71,7 +71,7 @@ pub(crate) struct ConfigPlace {
     config: Option<PathBuf>,
 }
 
-impl ConfigPlace {
+impl ConfigFileOptions {
     fn data_directory(&self) -> anyhow::Result<PathBuf> {
         Ok(endpoint::data_directory(self.data.as_deref())?)
     }
@@ -105,7 +105,7 @@ struct RemoveOptions {
     /// The model's id, as `greenroom models` lists it
     id: String,
     #[command(flatten)]
-    place: ConfigPlace,
+    config: ConfigFileOptions,
 }
 
 /// Choose the model that new messages go to unless they name another
@@ -114,7 +114,7 @@ struct DefaultOptions {
     /// The model's id, as `greenroom models` lists it
     id: String,
     #[command(flatten)]
-    place: ConfigPlace,
+    config: ConfigFileOptions,
 }
 
 pub(crate) async fn run(options: ModelsOptions) -> anyhow::Result<Exit> {
@@ -132,7 +132,7 @@ async fn list(options: ModelListOptions) -> anyhow::Result<Exit> {
     let is_named = !options.model.is_empty();
     let models = match is_named {
         true => options.model,
-        false => options.place.settings()?.ordered_models(),
+        false => options.config.settings()?.ordered_models(),
     };
     let asked = models.into_iter().map(|model| {
         tokio::spawn(async move {
@@ -252,7 +252,7 @@ fn format_line(
 }
 
 async fn run_remove(options: &RemoveOptions) -> anyhow::Result<Exit> {
-    let file = options.place.file()?;
+    let file = options.config.file()?;
     let id = &options.id;
     file.change(|text, config| {
         check_known(config, id)?;
@@ -267,7 +267,7 @@ async fn run_remove(options: &RemoveOptions) -> anyhow::Result<Exit> {
         escape_line(id),
         file.display()
     ))?;
-    let left = options.place.settings()?.ordered_models();
+    let left = options.config.settings()?.ordered_models();
     match left.first() {
         Some(default) => print(&format!("The default is {}.\n", escape_line(&default.id)))?,
         None => print("No model is left. Add one with `greenroom models add URL#MODEL`.\n")?,
@@ -278,7 +278,7 @@ async fn run_remove(options: &RemoveOptions) -> anyhow::Result<Exit> {
 }
 
 async fn run_default(options: &DefaultOptions) -> anyhow::Result<Exit> {
-    let file = options.place.file()?;
+    let file = options.config.file()?;
     let id = &options.id;
     file.change(|text, config| {
         check_known(config, id)?;

@@ -32,12 +32,12 @@ impl HostUpdate {
     pub(super) fn describe(self) -> &'static str {
         match self {
             Self::NoHost => "",
-            Self::Yes => "The host that runs has taken it.\n",
+            Self::Yes => "The running host uses it now.\n",
             Self::ReadsAnother => {
-                "The host that runs was started with another configuration or other models and has not taken it.\n"
+                "Not applied: the running host uses another settings file or models from its command line.\n"
             }
             Self::NeedsRestart => {
-                "The host that runs has not taken it: `greenroom restart` lets it read its configuration.\n"
+                "Not applied yet: the running host uses it after `greenroom restart`.\n"
             }
         }
     }
@@ -55,7 +55,7 @@ impl HostUpdate {
     pub(super) fn describe_removal(self) -> &'static str {
         match self {
             Self::Yes => {
-                "The host that runs has taken it. Sessions that used the model say so and go on with another when you choose one.\n"
+                "The running host no longer offers it. Sessions that used it say so and continue when you choose another model.\n"
             }
             other => other.describe(),
         }
@@ -196,9 +196,9 @@ pub(crate) async fn find_or_add(live: &Live, choice: &ModelChoice) -> anyhow::Re
 fn explain(error: ClientError) -> anyhow::Error {
     match error.code() {
         Some(code::METHOD_NOT_FOUND) => anyhow!(
-            "the host that runs is older and takes no models: `greenroom restart`, or add it with `greenroom models add`"
+            "the running host is older and cannot add models: run `greenroom restart`, or use `greenroom models add`"
         ),
-        _ => anyhow::Error::new(error).context("the host does not take the model"),
+        _ => anyhow::Error::new(error).context("the host refused the model"),
     }
 }
 

@@ -9,7 +9,7 @@ use host::{Model, ModelFactsFile};
 use serde_json::{Value, json};
 
 use super::on_host::HostUpdate;
-use super::{ConfigPlace, on_host};
+use super::{ConfigFileOptions, on_host};
 use crate::clock::now;
 use crate::exit::Exit;
 use crate::output::{print, print_json};
@@ -36,11 +36,11 @@ pub(super) struct RefreshOptions {
     /// Show what is new and store nothing
     #[arg(long)]
     dry_run: bool,
-    /// Print one JSON array instead of text; `host` says whether the host that runs has what is new
+    /// Print one JSON array instead of text; `host` says whether the running host uses what is new
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    place: ConfigPlace,
+    config: ConfigFileOptions,
 }
 
 /// The answer about one model.
@@ -50,7 +50,7 @@ struct Refreshed {
 }
 
 pub(super) async fn run(options: RefreshOptions) -> anyhow::Result<Exit> {
-    let data = options.place.data_directory()?;
+    let data = options.config.data_directory()?;
     let mut reported = ModelFactsFile::load(&data).or_else(|error| match options.dry_run {
         true => Err(error),
         false => {
@@ -84,12 +84,12 @@ pub(super) async fn run(options: RefreshOptions) -> anyhow::Result<Exit> {
     if is_new && !options.dry_run {
         create_data_directory(&data)?;
         reported.save(&data)?;
-        took = Some(on_host::reload(&options.place.file()?, |_| true).await);
+        took = Some(on_host::reload(&options.config.file()?, |_| true).await);
     }
     match (options.json, took) {
         (true, took) => print_json(&to_json(&refreshed, took))?,
         (false, Some(took)) => print(took.describe())?,
-        (false, None) if is_new => print("Nothing is kept: --dry-run.\n")?,
+        (false, None) if is_new => print("Dry run: nothing was saved.\n")?,
         (false, None) => {} // that nothing is new was said of each
     }
     Ok(match refreshed.iter().all(|one| one.answer.is_ok()) {
@@ -99,7 +99,7 @@ pub(super) async fn run(options: RefreshOptions) -> anyhow::Result<Exit> {
 }
 
 fn choose(options: &RefreshOptions) -> anyhow::Result<Vec<Model>> {
-    let models = options.place.settings()?.ordered_models();
+    let models = options.config.settings()?.ordered_models();
     let Some(id) = &options.id else {
         if models.is_empty() {
             bail!("no models are configured; `greenroom models add` adds one");
@@ -195,12 +195,10 @@ impl Refreshed {
         let said = self.new_facts(facts);
         if said.is_empty() {
             let known = match self.model.facts() == ModelFacts::default() {
-                true => {
-                    "Nothing is known of it: say in the configuration what it can do, such as `context_tokens`."
-                }
-                false => "What is known of it stays.",
+                true => "Set what it can do in the configuration, such as `context_tokens`.",
+                false => "What was known before stays.",
             };
-            return format!("{id}: its server says nothing of it but its name. {known}\n");
+            return format!("{id}: the server gives no details about it. {known}\n");
         }
         let lines: Vec<String> = said.iter().filter_map(ServerFact::describe).collect();
         match lines.is_empty() {

@@ -56,9 +56,9 @@ pub(super) fn run(options: &CheckOptions) -> anyhow::Result<Exit> {
     }
     let line = match (rule, is_protected) {
         (Some(rule), _) => describe(rule),
-        (None, false) => "No rule decides: the session's mode does.".to_owned(),
+        (None, false) => "No rule matches: the mode of the session decides.".to_owned(),
         (None, true) => {
-            "No rule decides: it is asked about, also where edits are accepted, because this file steers tools or agents."
+            "No rule matches: the user is asked, even where edits are accepted, because this file controls tools or agents."
                 .to_owned()
         }
     };

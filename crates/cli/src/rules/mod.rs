@@ -154,7 +154,9 @@ fn add(options: &ChangeOptions) -> anyhow::Result<Exit> {
     options.data.store_to_write()?.add(&rule)?;
     print(&format!("{}\n", describe(&rule)))?;
     if rule.effect == RuleEffect::Allow && is_broad(&rule) {
-        print("With it agents can run anything without asking: this program runs others.\n")?;
+        print(
+            "This rule lets agents run anything without asking, because this program runs other programs.\n",
+        )?;
     }
     Ok(Exit::Complete)
 }
@@ -240,6 +242,6 @@ fn edit(path: &Path) -> anyhow::Result<Exit> {
             "Saved {}. A running host follows it at once.",
             path.display()
         ),
-        kept: "Saved as it is. Until it is right, agents ask before everything.",
+        kept: "Saved with its mistakes. Until they are corrected, agents ask before everything.",
     })
 }

@@ -60,7 +60,7 @@ pub(crate) struct SendOptions {
     /// What this session may spend on models from now on, in dollars; `off` for no limit of its own
     #[arg(long, value_name = "DOLLARS", value_parser = parse_limit)]
     budget: Option<f64>,
-    /// A file that goes along with the message; may be repeated
+    /// A file to attach to the message; may be repeated
     #[arg(long, value_name = "FILE")]
     attach: Vec<PathBuf>,
     /// Cancel the turn if it takes longer

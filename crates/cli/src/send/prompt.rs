@@ -154,7 +154,7 @@ impl TerminalPrompt {
                         dialog::apply(&mut asked.input, &mut self.state, action)
                     }
                     None => PromptOutcome::Wrong(
-                        "Nothing is decided: type one of these digits, then Enter".to_owned(),
+                        "Not an answer. Type one of the digits above, then Enter".to_owned(),
                     ),
                 }
             }

@@ -133,7 +133,7 @@ async fn install(options: InstallOptions) -> anyhow::Result<Exit> {
     eprintln!();
     if mode == Some(Some(RunMode::Background)) {
         eprintln!(
-            "The host that runs in the background is stopped first; its clients reconnect to the service."
+            "The host that runs in the background is stopped first; clients reconnect to the service."
         );
     }
     if !confirm("Write it, enable it and start it?", options.yes)? {

@@ -31,7 +31,7 @@ pub(crate) struct ArchiveOptions {
     /// The sessions: URIs, parts of ids, or titles
     #[arg(required = true)]
     session: Vec<SessionName>,
-    /// Take them out again
+    /// Restore them from the archive
     #[arg(long)]
     undo: bool,
     #[command(flatten)]

@@ -114,7 +114,7 @@ impl ExportedSession {
         let bytes = params.session.len() + params.turns.len();
         if !host.is_own() && bytes > HOST_MESSAGE_BYTES {
             eprintln!(
-                "It has {}: a host that does not take it (frame_in_bytes) must be stopped first; then it is imported without one.",
+                "It has {}. If the running host refuses that much (frame_in_bytes), stop it and import again: that works without a host.",
                 format_bytes(bytes as u64)
             );
         }

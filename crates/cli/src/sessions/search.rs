@@ -29,10 +29,10 @@ const PLAIN: &str = "\u{1b}[0m";
 Upper and lower case are the same; parts of words are found. The newest come first, titles before everything else. A turn is found once it has \
 ended. Exit codes: 0 something was found, 1 nothing was, 2 wrong usage.")]
 pub(crate) struct SessionSearchOptions {
-    /// What to find; several must all be in one turn
+    /// Words to find; all must be in one turn
     #[arg(required = true)]
     words: Vec<String>,
-    /// How many places to show
+    /// How many matches to show
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1000))]
     limit: u32,
     /// Print one JSON array instead

@@ -46,7 +46,7 @@ pub(crate) fn find_address(file: Option<&Path>, data: Option<&Path>) -> anyhow::
     }
     let data: PathBuf = endpoint::data_directory(data)?;
     let config = data.join(host::CONFIG_FILE);
-    settings(data, None)?.postgres.with_context(|| {
+    settings(data, None)?.settings.postgres.with_context(|| {
         format!(
             "no database is configured: set `journal = \"postgres\"` and `postgres = \"..\"` in {}, or pass --database or --database-file",
             config.display()
@@ -62,7 +62,7 @@ pub(crate) fn find_blobs(data: Option<&Path>) -> anyhow::Result<Option<BlobSetti
         Err(error @ std::env::VarError::NotUnicode(_)) => bail!("{BLOBS_VARIABLE}: {error}"),
     }
     let data: PathBuf = endpoint::data_directory(data)?;
-    Ok(settings(data, None)?.blobs)
+    Ok(settings(data, None)?.settings.blobs)
 }
 
 fn read_address(file: &Path) -> anyhow::Result<String> {

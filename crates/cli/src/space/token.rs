@@ -104,7 +104,7 @@ pub(super) async fn issue(options: &IssueOptions) -> anyhow::Result<Exit> {
     print(&format!("{token}\n"))?;
     let until = expires.map_or_else(String::new, |at| format!(", until {at}"));
     eprintln!(
-        "This is the only time it is shown. It makes {} {} {} of {}{until}. To take it back: greenroom space revoke {}",
+        "This is the only time it is shown. It makes {} {} {} of {}{until}. To revoke it: greenroom space revoke {}",
         escape_line(&new_token.principal),
         match new_token.role {
             Role::Owner => "an",
@@ -127,7 +127,7 @@ pub(super) async fn revoke(options: &RevokeTokenOptions) -> anyhow::Result<Exit>
         print_json(&json!({"id": id, "space": space, "principal": principal}))?;
     } else {
         print(&format!(
-            "The token {id} of {} for {} does not count any more.\n",
+            "The token {id} of {} for {} is revoked.\n",
             escape_line(&principal),
             escape_line(&space)
         ))?;

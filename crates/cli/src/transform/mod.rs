@@ -184,7 +184,7 @@ fn catalogue_of(root: &Value, provider: &str) -> Vec<Value> {
 /// Sections the pack names that will not be rewritten.
 fn warnings(pack: &RewriteRules, catalogue: &[Value]) -> Vec<String> {
     if catalogue.is_empty() {
-        return vec!["this agent lists no sections; it may never ask".to_owned()];
+        return vec!["this agent lists no sections; its prompt may never be rewritten".to_owned()];
     }
     let mut lines = Vec::new();
     for rule in &pack.rules {

@@ -151,13 +151,13 @@ fn a_wrong_file_is_kept_only_if_the_user_says_so() {
     let file = home.data().join("greenroom.toml");
     home.settings("scripted = true\n");
     let mut ann = Terminal::start("ann", edit(&home, "scriptd = 1\n"));
-    ann.sees("keep it all the same");
+    ann.sees("keep it anyway");
     ann.type_line("q");
     assert_eq!(ann.ends(), Some(2));
     assert_eq!(fs::read_to_string(&file).unwrap(), "scripted = true\n");
 
     let mut ann = Terminal::start("ann", edit(&home, "scriptd = 2\n"));
-    ann.sees("keep it all the same");
+    ann.sees("keep it anyway");
     ann.type_line("what");
     ann.type_line("k");
     assert_eq!(ann.ends(), Some(2));

@@ -128,10 +128,13 @@ impl Terminal {
     pub fn choose(&mut self, digit: char) {
         self.press(&digit.to_string());
         let chosen = format!("❯ {digit} ");
-        let too_new = "Read this first";
-        let screen = self.wait_until(|screen| screen.contains(&chosen) || screen.contains(too_new));
+        // Beginnings of notes, which narrow terminals cut.
+        let is_too_new = |screen: &str| {
+            screen.contains("The question changed") || screen.contains("Still loading")
+        };
+        let screen = self.wait_until(|screen| screen.contains(&chosen) || is_too_new(screen));
         if !screen.contains(&chosen) {
-            self.wait_until(|screen| !screen.contains(too_new));
+            self.wait_until(|screen| !is_too_new(screen));
             self.press(&digit.to_string());
             self.sees(&chosen);
         }

@@ -7,12 +7,6 @@ use crate::ClientError;
 use super::OpenChat;
 
 impl OpenChat {
-    /// Whether there are older turns that are not here.
-    pub fn has_earlier_turns(&self) -> bool {
-        self.confirmed()
-            .is_some_and(|chat| chat.turns_next_cursor.is_some())
-    }
-
     /// Asks for a page of older turns; they are in the state when this is done. What is returned does not borrow the chat.
     pub fn fetch_earlier_turns(
         &self,

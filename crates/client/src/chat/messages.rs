@@ -3,6 +3,8 @@
 //! Promises: a message that is sent while the agent works waits in the queue, and so does one that another client's turn
 //! came before.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 use uuid::Uuid;
 use wire::Timestamp;
@@ -113,7 +115,7 @@ impl OpenChat {
             return Ok(false);
         };
         self.dispatch(json!({
-            "type": "chat/pendingMessageSet", "kind": "queued", "id": head.id, "message": head.message,
+            "type": "chat/pendingMessageSet", "kind": "queued", "id": head.id, "message": *head.message,
         }))?;
         Ok(true)
     }
@@ -172,7 +174,7 @@ impl OpenChat {
             Some(turn) => (turn.id.clone(), turn.message.clone()),
             None => {
                 let last = chat.turns.last()?;
-                (last.id.clone(), last.value()["message"].take())
+                (last.id.clone(), Arc::new(last.value()["message"].take()))
             }
         };
         let text = message["text"].as_str()?.to_owned();

@@ -252,14 +252,6 @@ impl OpenChat {
         last.is_some_and(|turn| turn.outcome != Outcome::Complete)
     }
 
-    /// What the session waits for people or clients to do, by id.
-    pub fn input_needed_ids(&self) -> Vec<String> {
-        let session = self.session_state();
-        let needed = session.iter().flat_map(|session| &session.input_needed);
-        let ids = needed.filter_map(|needed| needed["id"].as_str());
-        ids.map(str::to_owned).collect()
-    }
-
     /// Waits for the next event; an error once the chat is gone or the connection has ended for good. May be dropped and
     /// called again: nothing is lost.
     pub async fn next(&mut self) -> Result<ChatEvent, ChatError> {

@@ -2,6 +2,8 @@
 //!
 //! Promises: what was taken back carries what it carried before when it is sent again.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 use wire::state::PendingMessage;
 
@@ -60,7 +62,7 @@ impl OpenChat {
         Ok(Some(message["text"].as_str().unwrap_or("").to_owned()))
     }
 
-    fn find_waiting(&self, id: &str) -> Option<(&'static str, Value)> {
+    fn find_waiting(&self, id: &str) -> Option<(&'static str, Arc<Value>)> {
         let chat = self.ahead()?;
         let is_it = |waiting: &&PendingMessage| waiting.id == id;
         let steering = chat.steering_message.iter().find(is_it);

@@ -249,11 +249,6 @@ impl Live {
         read(&self.shared.lock().replica)
     }
 
-    /// Tries to reconnect now instead of at the end of the wait.
-    pub fn retry_now(&self) {
-        self.shared.retry.notify_waiters();
-    }
-
     /// Why nothing comes any more, once the client is closed.
     pub fn close_reason(&self) -> Option<ClientError> {
         self.shared.lock().closed.clone()

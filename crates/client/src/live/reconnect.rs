@@ -91,10 +91,7 @@ impl ConnectionSupervisor {
                 return Err(why);
             }
             let waiting = async {
-                tokio::select! {
-                    () = tokio::time::sleep(wait) => {}
-                    () = shared.retry.notified() => {}
-                }
+                tokio::time::sleep(wait).await;
                 self.attempt().await
             };
             let attempted = tokio::select! {

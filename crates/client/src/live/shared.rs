@@ -24,8 +24,6 @@ pub(super) struct LiveShared {
     inner: Mutex<LiveInner>,
     /// Something may have to be sent.
     pub(super) unsent: Notify,
-    /// The wait before the next attempt is cut short.
-    pub(super) retry: Notify,
     /// The client is to end.
     pub(super) closing: Notify,
 }
@@ -79,7 +77,6 @@ impl LiveShared {
                 subscribing: HashMap::new(),
             }),
             unsent: Notify::new(),
-            retry: Notify::new(),
             closing: Notify::new(),
         }
     }

@@ -7,7 +7,6 @@
 use std::ops::Range;
 
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
 use wire::{Digest, Object};
 
 use super::MESSAGE_KEY;
@@ -121,5 +120,5 @@ fn part_of(part: Option<&Value>) -> Option<Object> {
 }
 
 pub(super) fn text_digest(text: &str) -> String {
-    Digest::new(Sha256::digest(text.as_bytes()).into()).to_hex()
+    Digest::of(text.as_bytes()).to_hex()
 }

@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
 
 use super::capabilities::Media;
 use super::part::{MessageLowering, OVER_BUDGET, TOO_LARGE};
@@ -127,7 +126,7 @@ impl MessageLowering<'_> {
             mime,
             base64: &base64,
             name,
-            uri: &|| wire::Digest::new(Sha256::digest(bytes).into()).uri(),
+            uri: &|| wire::Digest::of(bytes).uri(),
         };
         let block = self.target.media(&media);
         Ok(Native {

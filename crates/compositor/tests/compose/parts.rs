@@ -203,10 +203,7 @@ fn c_085_every_message_has_a_version_and_newer_ones_are_preserved() {
     );
     let message = json!({"text": "x", "origin": {"kind": "user"}});
     assert_eq!(world.message(message.clone()).metadata["schema_version"], 1);
-    assert_eq!(
-        compose_plain(&object(message)).metadata["schema_version"],
-        1
-    );
+    assert_eq!(compose_plain(object(message)).metadata["schema_version"], 1);
     for (version, stored) in [(json!(2), 2), (json!("x"), 1), (json!(0), 1)] {
         let metadata = object(json!({"schema_version": version, "queued_at": 5}));
         let parts = vec![json!({"type": "text", "text": "x"})];
@@ -255,7 +252,7 @@ fn a_plain_message_equals_its_composed_form() {
         let message = object(message);
         assert!(is_plain(&message));
         let composed = compose(SubmittedMessage::Ahp(message.clone()), &environment).unwrap();
-        assert_eq!(compose_plain(&message), composed);
+        assert_eq!(compose_plain(message.clone()), composed);
         assert_eq!(composed.message.as_ref(), Some(&message));
         assert_eq!(to_ahp(&composed.parts, &composed.metadata, &[]), message);
     }

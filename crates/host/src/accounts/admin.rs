@@ -144,7 +144,7 @@ impl AccountAdmin {
     }
 
     pub(super) async fn connection(&self) -> Result<PooledConnection, AccountError> {
-        Ok(self.node.lease_connection().await?)
+        Ok(self.node.operator_connection().await?)
     }
 
     pub async fn create_space(&self, name: &str) -> Result<(), AccountError> {

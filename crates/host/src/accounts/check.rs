@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use kernel::Role;
-use tokio::sync::Semaphore;
-use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 use tokio_postgres::Row;
 use tokio_util::sync::CancellationToken;
 
@@ -20,6 +20,7 @@ use super::tables::make_tables;
 use super::token::AccountToken;
 use super::{AccountError, role_of_stored};
 use crate::journal::PostgresNode;
+use crate::journal::postgres::connection::TURN_WAIT;
 use crate::page::ContentAddresses;
 
 /// For how long a token that counted is believed without asking.
@@ -216,10 +217,8 @@ impl Accounts {
             return found;
         }
         let _place = self.waiting.try_acquire().map_err(|_| TokenRefusal::Busy)?;
-        let closed = |error: tokio::sync::AcquireError| {
-            TokenRefusal::Unavailable(AccountError::Database(error.to_string()))
-        };
-        let _turn = self.asking.acquire().await.map_err(closed)?;
+        let turn = self.wait_for_turn().await;
+        let _turn = turn.map_err(TokenRefusal::Unavailable)?;
         // Somebody before may have asked the same.
         if let Some(found) = self.recall(token) {
             return found;
@@ -238,6 +237,13 @@ impl Accounts {
             return Err(TokenRefusal::Busy);
         }
         Ok(cache.remember(digest, granted))
+    }
+
+    /// One asks at a time, and each within bounds.
+    async fn wait_for_turn(&self) -> Result<SemaphorePermit<'_>, AccountError> {
+        let busy = || AccountError::Database("too many ask for tokens at once".to_owned());
+        let turn = timeout(TURN_WAIT, self.asking.acquire()).await;
+        turn.map_err(|_| busy())?.map_err(|_| busy())
     }
 
     fn recall(&self, token: &AccountToken) -> Option<Result<Arc<GrantedToken>, TokenRefusal>> {
@@ -270,7 +276,7 @@ impl Accounts {
         {
             return Ok(!remembered.granted.has_expired());
         }
-        let _turn = self.asking.acquire().await;
+        let _turn = self.wait_for_turn().await?;
         Ok(self.find(id).await?.is_some())
     }
 
@@ -285,7 +291,7 @@ impl Accounts {
         if let Some(space) = recalled(&self.lock()) {
             return Ok(Some(space));
         }
-        let _turn = self.asking.acquire().await;
+        let _turn = self.wait_for_turn().await?;
         // Somebody before may have asked the same.
         if let Some(space) = recalled(&self.lock()) {
             return Ok(Some(space));

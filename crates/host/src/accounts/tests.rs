@@ -51,18 +51,16 @@ struct Served {
 /// A node with the spaces `default` and `red`.
 async fn start_node(settings: &PostgresSettings) -> Served {
     let directory = tempfile::tempdir().unwrap();
-    let mut config = Config {
-        listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
-        journal: JournalChoice::Postgres,
-        postgres: Some(settings.url.clone()),
-        workspaces: vec![directory.path().to_owned()],
-        spaces: vec![SpaceEntry {
-            name: "red".to_owned(),
-            data: directory.path().join("red"),
-            workspaces: Vec::new(),
-        }],
-        ..Config::default_for(directory.path().join("data"))
-    };
+    let mut config = Config::default_for(directory.path().join("data"));
+    config.listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    config.journal = JournalChoice::Postgres;
+    config.postgres = Some(settings.url.clone());
+    config.workspaces = vec![directory.path().to_owned()];
+    config.spaces = vec![SpaceEntry {
+        name: "red".to_owned(),
+        data: directory.path().join("red"),
+        workspaces: Vec::new(),
+    }];
     config.limits.server.journal_patience_ms = 20_000;
     let (stop, stopped) = oneshot::channel::<()>();
     let (ready, is_ready) = oneshot::channel();

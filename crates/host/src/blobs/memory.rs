@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use wire::{Digest, Timestamp};
 
-use super::{BlobError, Blobs, Found, digest_of};
+use super::{BlobError, Blobs, Found};
 
 /// A handle on a store in memory.
 #[derive(Debug, Clone, Default)]
@@ -58,7 +58,7 @@ impl MemoryBlobs {
     }
 
     #[cfg(test)]
-    pub(super) fn damage(&self, digest: &Digest) {
+    pub(crate) fn damage(&self, digest: &Digest) {
         if let Some((body, _)) = self.store().bodies.get_mut(digest) {
             *body = body.iter().map(|byte| byte ^ 1).collect();
         }
@@ -68,7 +68,7 @@ impl MemoryBlobs {
 impl Store {
     /// Whether the body was not there before.
     fn insert(&mut self, digest: &Digest, body: &[u8], now: Timestamp) -> Result<bool, BlobError> {
-        debug_assert_eq!(*digest, digest_of(body), "a body is named by what it holds");
+        debug_assert!(digest.is_of(body), "a body is named by what it holds");
         if self.disk_broken {
             return Err(BlobError::Unwritable("the disk is full".to_owned()));
         }
@@ -123,7 +123,7 @@ impl Blobs for MemoryBlobs {
         if bytes > bytes_max {
             return Ok(Found::TooLarge { bytes });
         }
-        if digest_of(&body) != *digest {
+        if !digest.is_of(&body) {
             return Err(BlobError::Damaged(*digest));
         }
         Ok(Found::Body(body.to_vec()))

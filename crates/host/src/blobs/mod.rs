@@ -24,7 +24,6 @@ pub use store_bodies::store_bodies;
 
 use std::ops::RangeInclusive;
 
-use sha2::{Digest as _, Sha256};
 use wire::{Digest, Timestamp};
 
 /// Why the store failed; the operator reads it.
@@ -91,9 +90,18 @@ pub trait Blobs: Send + Sync {
 
     /// Removes a body unless it was put at that moment or later.
     fn remove(&self, digest: &Digest, before: Timestamp) -> Result<(), BlobError>;
+
+    /// Removes several, each as [`Blobs::remove`] does. The error is that of the first that could not be removed; the others are.
+    fn remove_all(&self, digests: &[Digest], before: Timestamp) -> Result<(), BlobError> {
+        let mut removed = Ok(());
+        for digest in digests {
+            removed = removed.and(self.remove(digest, before));
+        }
+        removed
+    }
 }
 
 /// The name of a body.
 pub fn digest_of(body: &[u8]) -> Digest {
-    Digest::new(Sha256::digest(body).into())
+    Digest::of(body)
 }

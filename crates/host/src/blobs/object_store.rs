@@ -84,6 +84,8 @@ impl ObjectBodies {
             let is_for_it = name.starts_with(VARIABLES);
             is_for_it.then_some((name.to_ascii_lowercase(), value.into_string().ok()?))
         });
+        // The store's HTTP client takes the process's provider and panics without one. An error means that there is one already.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let opened = parse_url_opts(&url, variables);
         let (store, prefix) = opened.map_err(|error| wrong(error.to_string()))?;
         Ok(Self {

@@ -13,10 +13,8 @@ const ESTIMATE: CallEstimate = CallEstimate {
 };
 
 fn budget(toml: &str) -> Arc<Budget> {
-    let mut config = Config {
-        journal: JournalChoice::Memory,
-        ..Config::default()
-    };
+    let mut config = Config::default_for("".into());
+    config.journal = JournalChoice::Memory;
     config.budget = toml::from_str(toml).unwrap();
     Budget::open(&config, Clock::start()).unwrap()
 }
@@ -35,11 +33,12 @@ fn turn_with(
     let run = TurnRun {
         switched_off: Default::default(),
         run: RunId(1),
+        composed: None,
         provider: String::new(),
         session: uri.clone(),
         chat: uri,
         session_id: ChannelId(7),
-        message: Value::Null,
+        message: Value::Null.into(),
         custom_agent: None,
         author: None,
         principal: None,

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use workspace::TreeLook;
+use workspace::TreeSnapshot;
 
 use crate::blobs::BodyHold;
 
@@ -23,12 +23,12 @@ const LOOK_TIME: Duration = Duration::from_secs(30 * 60);
 pub(crate) struct RecentLook {
     directories: Vec<String>,
     since: Instant,
-    look: TreeLook,
+    look: TreeSnapshot,
     _hold: BodyHold,
 }
 
 impl RecentLook {
-    pub(crate) fn look(&self) -> &TreeLook {
+    pub(crate) fn look(&self) -> &TreeSnapshot {
         &self.look
     }
 }
@@ -49,7 +49,7 @@ impl RecentLooks {
     }
 
     /// Remembers a look whose contents are kept. `hold` is a hold on nothing yet.
-    pub(crate) fn remember(&self, directories: Vec<String>, look: TreeLook, hold: BodyHold) {
+    pub(crate) fn remember(&self, directories: Vec<String>, look: TreeSnapshot, hold: BodyHold) {
         look.contents().for_each(|digest| hold.add(digest));
         let mut looks = self.lock();
         looks.retain(|known| known.directories != directories && known.since.elapsed() < LOOK_TIME);
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
     use crate::blobs::HeldBodies;
 
-    fn look_at(directory: &std::path::Path) -> (Vec<String>, TreeLook) {
+    fn look_at(directory: &std::path::Path) -> (Vec<String>, TreeSnapshot) {
         let directories = vec![format!("file://{}", directory.display())];
         let workspace = Workspace::open(&directories, &Confinement::none()).unwrap();
         let mut keep = |_: &Digest, _: &[u8]| Ok(());

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use kernel::LookId;
 use tokio::sync::OnceCell;
-use workspace::{Cancellation, TreeLook, Workspace};
+use workspace::{Cancellation, TreeSnapshot, Workspace};
 
 use super::recent_looks::RecentLooks;
 use super::store;
@@ -26,7 +26,7 @@ const LOOK_TIME: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(crate) struct SharedLook {
     pub workspace: Workspace,
-    pub look: TreeLook,
+    pub look: TreeSnapshot,
 }
 
 /// The looks of the last turns. A handle.

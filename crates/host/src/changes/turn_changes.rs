@@ -16,7 +16,7 @@ use kernel::{
 };
 use serde_json::Value;
 use wire::ChannelUri;
-use workspace::{Cancellation, TreeChange, TreeLook, Workspace};
+use workspace::{Cancellation, TreeChange, TreeSnapshot, Workspace};
 
 use super::recent_looks::RecentLook;
 use super::seen_calls::SeenCalls;
@@ -44,7 +44,7 @@ pub(crate) struct TurnChanges {
     /// Whether the agent's calls may change files before they are heard of.
     is_unseen: bool,
     seen: Mutex<SeenCalls>,
-    look: tokio::sync::Mutex<Option<(Workspace, TreeLook)>>,
+    look: tokio::sync::Mutex<Option<(Workspace, TreeSnapshot)>>,
     /// The first look was taken, or is not to be any more.
     has_looked: AtomicBool,
 }
@@ -249,7 +249,7 @@ impl TurnChanges {
         }
         let named = ChannelUri::turn_changeset_of(&self.turn.session, &self.turn.turn_id);
         let Ok(changeset) = named.inspect_err(|error| {
-            tracing::warn!(%error, "what a turn changed is recorded and not shown");
+            tracing::warn!(%error, "no changeset for a turn: its URI is too long; /undo works");
         }) else {
             return false;
         };
@@ -396,8 +396,8 @@ fn look_at(
     workspace: &Workspace,
     bodies: &Bodies,
     hold: &BodyHold,
-    earlier: Option<&TreeLook>,
-) -> TreeLook {
+    earlier: Option<&TreeSnapshot>,
+) -> TreeSnapshot {
     let mut keep = store::keep_and_hold(bodies, hold);
     let (confinement, never) = (bodies.confinement(), Cancellation::default());
     let look = workspace.look_at_tree(confinement, &mut keep, earlier, &never);
@@ -418,14 +418,14 @@ struct Comparison {
 /// What changed since a look, and the look that it is compared with; none is taken where the first saw nothing.
 fn compare(
     workspace: &Workspace,
-    before: &TreeLook,
+    before: &TreeSnapshot,
     bodies: &Bodies,
     hold: &BodyHold,
-) -> (Comparison, Option<TreeLook>) {
+) -> (Comparison, Option<TreeSnapshot>) {
     let after = (!before.is_blind()).then(|| look_at(workspace, bodies, hold, Some(before)));
     let looks = || [before].into_iter().chain(&after);
-    let unseen = looks().flat_map(TreeLook::unseen).map(str::to_owned);
-    let failures = looks().flat_map(TreeLook::failures).map(str::to_owned);
+    let unseen = looks().flat_map(TreeSnapshot::unseen).map(str::to_owned);
+    let failures = looks().flat_map(TreeSnapshot::failures).map(str::to_owned);
     let mut found = Comparison {
         changes: Vec::new(),
         problems: unseen.collect(),

@@ -25,6 +25,10 @@ pub enum ClusterAdminError {
         node: String,
     },
     #[error(
+        "the space `{space}` was changed by a newer version than that of the node {node}; replace its program first"
+    )]
+    OlderNode { space: String, node: String },
+    #[error(
         "`{0}` is no label of a mount: it takes small letters, digits and `-`, at most 64 of them"
     )]
     BadLabel(String),
@@ -76,8 +80,26 @@ impl ClusterAdmin {
         }
         match self.database.order_move(space, node).await? {
             true => Ok(()),
-            false => Err(ClusterAdminError::NoNode(node.to_owned())),
+            false => Err(self.explain_refused_move(space, node).await?),
         }
+    }
+
+    /// A node that lives and takes spaces does not take one of a newer format.
+    async fn explain_refused_move(
+        &self,
+        space: &str,
+        node: &str,
+    ) -> Result<ClusterAdminError, ClusterAdminError> {
+        let nodes = self.nodes().await?;
+        let takes = |it: &ListedNode| it.name == node && it.expires_in > 0.0 && !it.is_draining;
+        let node = node.to_owned();
+        Ok(match nodes.iter().any(takes) {
+            true => ClusterAdminError::OlderNode {
+                space: space.to_owned(),
+                node,
+            },
+            false => ClusterAdminError::NoNode(node),
+        })
     }
 
     /// The label that a space names, if it names one.

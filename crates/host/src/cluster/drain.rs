@@ -99,8 +99,14 @@ impl ClusterNode {
 
     async fn free_orphans(&self, loaded: &[LoadedSpace]) {
         let served: Vec<SpaceId> = loaded.iter().map(|space| space.id).collect();
-        if let Err(error) = self.database().free_orphans(self.id(), &served).await {
-            tracing::debug!(%error, "leases that nobody uses are still held");
+        match self.database().free_orphans(self.id(), &served).await {
+            // Nobody else looks for it.
+            Ok(unfinished) => {
+                for space in unfinished {
+                    self.successor_of(space).load().await;
+                }
+            }
+            Err(error) => tracing::debug!(%error, "leases that nobody uses are still held"),
         }
     }
 

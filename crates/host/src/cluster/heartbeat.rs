@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::lease_table::{BootInstant, NodeId, SpaceId};
 use super::node_machine::NodeStanding;
+use super::successor::Successor;
 
 /// `CLOCK_BOOTTIME`.
 pub(crate) fn boot_now() -> BootInstant {
@@ -93,6 +94,8 @@ pub(crate) struct Tenure {
     lost: CancellationToken,
     /// Turns or terminals run: the space is not idle though nobody is connected.
     busy: Arc<AtomicBool>,
+    /// Where it is served next; `None`: nowhere, until somebody wants it.
+    successor: Option<Successor>,
     /// For log lines.
     pub(crate) served: ServedSpace,
 }
@@ -112,6 +115,19 @@ impl Tenure {
             trust,
             lost: CancellationToken::new(),
             busy: Arc::default(),
+            successor: None,
+        }
+    }
+
+    pub(super) fn with_successor(mut self, successor: Successor) -> Self {
+        self.successor = Some(successor);
+        self
+    }
+
+    /// Has the space loaded where it goes, now that it is free.
+    pub(crate) async fn load_elsewhere(&self) {
+        if let Some(successor) = &self.successor {
+            successor.load().await;
         }
     }
 

@@ -7,6 +7,7 @@
 
 mod admin;
 mod drain;
+mod failed_spaces;
 mod forward;
 mod forwarded_body;
 mod frame_edges;
@@ -36,6 +37,7 @@ mod relay_stream;
 mod runtime_pulse;
 mod space_directory;
 mod space_telemetry;
+mod successor;
 #[cfg(test)]
 mod takeover_tests;
 

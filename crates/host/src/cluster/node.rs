@@ -31,10 +31,11 @@ use super::relay::Relays;
 use super::runtime_pulse::{RuntimePulse, keep_pulse};
 use super::space_directory::SpaceDirectory;
 use super::space_telemetry::tell_telemetry;
+use super::successor::Successor;
 use crate::config::{ClusterSettings, Config};
 use crate::journal::{DirectoryLock, JournalError, NodeRegistration, PostgresNode, SpaceFacts};
 use crate::mounts::MountEntry;
-use crate::net::{ConnectionCapacity, SpaceHandle};
+use crate::net::{ConnectionCapacity, DescribeMetrics, SpaceHandle};
 use crate::server::ServeError;
 use crate::space_host::PreparedSpace;
 use crate::startup::make_private_directory;
@@ -88,6 +89,11 @@ impl ClusterShared {
         if self.inputs.send(input).await.is_err() {
             tracing::debug!("the node has left its cluster");
         }
+    }
+
+    /// No space is taken any more.
+    pub(super) fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Relaxed)
     }
 
     /// Gives a space what all spaces of the node share.
@@ -188,16 +194,25 @@ impl ClusterNode {
     ) -> Option<(TcpListener, Arc<PeerService>)> {
         let listener = lock(&self.shared.peers).take()?;
         let directory: Arc<dyn SpaceDirectory> = Arc::clone(self) as _;
+        let describe = self.metrics(relays, room);
+        let identity = Arc::clone(&self.shared.identity);
+        let handle = PeerService::new(identity, directory, move || describe());
+        Some((listener, Arc::new(handle)))
+    }
+
+    /// What operators ask for.
+    pub(crate) fn metrics(
+        self: &Arc<Self>,
+        relays: &Arc<Relays>,
+        room: &Arc<ConnectionCapacity>,
+    ) -> DescribeMetrics {
         let (node, relays, room) = (Arc::downgrade(self), Arc::clone(relays), Arc::clone(room));
-        let describe = move || {
+        Arc::new(move || {
             let node = node.upgrade();
             node.map_or_else(String::new, |node| {
                 node.describe_metrics(&relays, room.connections())
             })
-        };
-        let identity = Arc::clone(&self.shared.identity);
-        let handle = PeerService::new(identity, directory, describe);
-        Some((listener, Arc::new(handle)))
+        })
     }
 
     pub(crate) fn database(&self) -> &Arc<PostgresNode> {
@@ -234,38 +249,56 @@ impl ClusterNode {
             .await
             .map_err(failed)?;
         let SpaceFacts { id: space, .. } = found.ok_or(SpaceUnavailable::Missing)?;
-        let (waiter, finding) = oneshot::channel();
-        self.shared
-            .tell(DriverInput::Wanted { space, waiter })
-            .await;
-        let Ok(finding) = timeout(FINDING_WAIT, finding).await else {
-            tracing::warn!(
-                node = self.shared.id,
-                space,
-                "the owner of a space was not found in time"
-            );
-            return Err(SpaceUnavailable::Nobody);
-        };
-        match finding {
+        match self.find(space).await {
             Ok(SpaceFinding::Here) => match self.handle(name)? {
                 Some(handle) => Ok(SpaceLocation::Here(handle)),
                 None => Err(SpaceUnavailable::Nobody), // it ended in this moment
             },
             Ok(SpaceFinding::At(node)) => Ok(SpaceLocation::At(node)),
             Ok(SpaceFinding::Missing) => Err(SpaceUnavailable::Missing),
-            Ok(SpaceFinding::Unavailable) | Err(_) => self.find_taker(space).await,
+            Ok(SpaceFinding::Unavailable) => self.find_taker(space).await,
+            Err(unavailable) => Err(unavailable),
         }
     }
 
-    /// Where a space goes that nobody serves and that this node does not take because it drains: whoever asks there has it taken.
-    async fn find_taker(&self, space: SpaceId) -> Result<SpaceLocation, SpaceUnavailable> {
-        if !self.shared.draining.load(Ordering::Relaxed) {
-            return Err(SpaceUnavailable::Nobody);
+    /// Takes a space and loads it, if nobody serves it; whether it is here now.
+    pub(super) async fn take_space(&self, space: SpaceId) -> bool {
+        matches!(self.find(space).await, Ok(SpaceFinding::Here))
+    }
+
+    /// What is known of a space, or why nobody knows.
+    async fn find(&self, space: SpaceId) -> Result<SpaceFinding, SpaceUnavailable> {
+        let (waiter, finding) = oneshot::channel();
+        self.shared
+            .tell(DriverInput::Wanted { space, waiter })
+            .await;
+        match timeout(FINDING_WAIT, finding).await {
+            // Nobody answers if the driver is gone, or the space is not here for others.
+            Ok(finding) => Ok(finding.unwrap_or(SpaceFinding::Unavailable)),
+            Err(_) => {
+                tracing::warn!(
+                    node = self.shared.id,
+                    space,
+                    "the owner of a space was not found in time"
+                );
+                Err(SpaceUnavailable::Nobody)
+            }
         }
-        let taker = self.shared.database.find_taker(self.shared.id, space);
+    }
+
+    /// The way to the node that a space goes to.
+    pub(super) fn successor_of(&self, space: SpaceId) -> Successor {
+        Successor::new(&self.shared, space)
+    }
+
+    /// Where a space goes that nobody serves and that this node does not take because it drains, or because it is ordered
+    /// elsewhere: whoever asks there has it taken.
+    async fn find_taker(&self, space: SpaceId) -> Result<SpaceLocation, SpaceUnavailable> {
+        let (database, node) = (&self.shared.database, self.shared.id);
+        let taker = database.find_taker(node, space, self.shared.is_draining());
         match taker.await {
             Ok(Some(node)) => Ok(SpaceLocation::At(node)),
-            Ok(None) => Err(SpaceUnavailable::Nobody), // it is the only one
+            Ok(None) => Err(SpaceUnavailable::Nobody), // it is the only one, or takes spaces itself
             Err(error) => Err(SpaceUnavailable::Failed(error.to_string())),
         }
     }

@@ -20,6 +20,7 @@ use super::lease_table::{BootInstant, LeaseAnswer, LeaseAsk, SpaceId, TakenLease
 use super::node::{ClusterShared, lock};
 use super::node_machine::{NodeCommand, NodeInput, NodeMachine, SpaceFinding};
 use super::node_spaces::{HeldJournal, SpaceControl, serve_space};
+use super::successor::Successor;
 use crate::journal::SpaceJournal;
 use crate::net::SpaceHandle;
 
@@ -252,11 +253,15 @@ impl NodeDriver {
             space,
             epoch: lease.epoch,
         };
+        let holder = self.holders.remove(&space);
+        let tenure = Tenure::new(Arc::clone(&self.node.trust), served);
         let control = SpaceControl {
-            tenure: Tenure::new(Arc::clone(&self.node.trust), served),
+            tenure: match holder {
+                Some(_) => tenure, // it goes nowhere
+                None => tenure.with_successor(Successor::new(&self.node, space)),
+            },
             unload: CancellationToken::new(),
         };
-        let holder = self.holders.remove(&space);
         let driven = DrivenSpace {
             control: control.clone(),
             name: None,

@@ -8,6 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::failed_spaces::FailedSpaces;
 use super::lease_table::{
     BootInstant, FoundLease, HeartbeatRow, LeaseAnswer, LeaseAsk, NodeId, SpaceId, TakenLease,
 };
@@ -21,6 +22,8 @@ pub(crate) const TAKEOVERS_MAX: u32 = 50;
 const BEAT_AGAIN_MS: u64 = 100;
 /// How often a space is looked up again when another was faster.
 const LOOKUPS_MAX: u8 = 3;
+/// Before the second time, and twice that before the third: the first may be at once, as the row says who was faster.
+const LOOKUP_PAUSE_MS: u64 = 50;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum HeldSpace {
@@ -67,8 +70,12 @@ pub(crate) struct NodeMachine {
     may_have_free_work: bool,
     /// The spaces of the last list.
     listed_work: Vec<SpaceId>,
-    /// Spaces that failed here: others leave them to this node, so it looks for them with every heartbeat.
-    failed: BTreeSet<SpaceId>,
+    /// Spaces that failed here: others leave them to this node, so it looks for them with its heartbeats.
+    failed: FailedSpaces,
+    /// When spaces are looked up again.
+    lookups_due: BTreeMap<SpaceId, BootInstant>,
+    /// Nodes that lived when the last heartbeat was answered.
+    living: BTreeSet<NodeId>,
     is_draining: bool,
 }
 
@@ -91,7 +98,9 @@ impl NodeMachine {
             has_more_work: false,
             may_have_free_work: true,
             listed_work: Vec::new(),
-            failed: BTreeSet::new(),
+            failed: FailedSpaces::default(),
+            lookups_due: BTreeMap::new(),
+            living: BTreeSet::new(),
             is_draining: false,
         }
     }
@@ -114,9 +123,12 @@ impl NodeMachine {
     pub(crate) fn next_wake(&self) -> Option<BootInstant> {
         let beat = self.beat_sent.is_none().then_some(self.next_beat);
         let silence = (self.standing == NodeStanding::Trusted).then_some(self.trusted_until);
+        let lookup = self.lookups_due.values().min().copied();
         match self.standing {
             NodeStanding::Ended => None,
-            NodeStanding::Trusted | NodeStanding::Silent => beat.into_iter().chain(silence).min(),
+            NodeStanding::Trusted | NodeStanding::Silent => {
+                [beat, silence, lookup].into_iter().flatten().min()
+            }
         }
     }
 
@@ -136,12 +148,12 @@ impl NodeMachine {
             NodeInput::Answered { ask, sent, answer } => {
                 self.take_answer(ask, sent, answer, now, &mut todo)
             }
-            NodeInput::Wanted(space) => self.want(space, &mut todo),
+            NodeInput::Wanted(space) => self.want(space, now, &mut todo),
             NodeInput::Loaded(space) => self.note_loaded(space, &mut todo),
-            NodeInput::Ended(space) => self.note_ended(space, &mut todo),
+            NodeInput::Ended(space) => self.note_ended(space, now, &mut todo),
             NodeInput::Failed(space) => {
-                self.failed.insert(space);
-                self.note_ended(space, &mut todo);
+                self.failed.note(space, now);
+                self.note_ended(space, now, &mut todo);
             }
             NodeInput::Unwanted(space) => {
                 if let Some(HeldSpace::Here { .. }) = self.spaces.get(&space) {
@@ -152,6 +164,7 @@ impl NodeMachine {
             }
             NodeInput::Drain => self.is_draining = true,
         }
+        self.look_up_due(now, &mut todo);
         self.beat(now, &mut todo);
         todo
     }
@@ -214,7 +227,7 @@ impl NodeMachine {
             }
             // Another was faster, or nobody knows: its row says who has it now.
             (LeaseAsk::Take { space, .. } | LeaseAsk::Find { space }, _) => {
-                self.look_up_again(space, todo);
+                self.look_up_again(space, now, todo);
             }
         }
     }
@@ -242,6 +255,12 @@ impl NodeMachine {
         } else if now < self.trusted_until {
             self.stand(NodeStanding::Trusted, todo);
         }
+        let living: BTreeSet<NodeId> = row.living.into_iter().collect();
+        if !self.living.is_subset(&living) {
+            // A node that has left freed what it still had; nobody took that from this one.
+            self.may_have_free_work = true;
+        }
+        self.living = living;
         let expired: BTreeSet<NodeId> = row
             .expired
             .into_iter()
@@ -260,21 +279,22 @@ impl NodeMachine {
             todo.push(NodeCommand::Ask(LeaseAsk::ListWork { limit }));
         }
         if may_take {
-            self.load_failed_anew(todo);
+            self.load_failed_anew(now, todo);
         }
     }
 
-    fn load_failed_anew(&mut self, todo: &mut Vec<NodeCommand>) {
-        let idle = self.failed.iter();
-        let idle = idle.filter(|space| !self.spaces.contains_key(space));
-        for space in idle.copied().collect::<Vec<_>>() {
-            self.want(space, todo);
+    fn load_failed_anew(&mut self, now: BootInstant, todo: &mut Vec<NodeCommand>) {
+        for space in self.failed.due(now) {
+            if !self.spaces.contains_key(&space) {
+                self.want(space, now, todo);
+            }
         }
     }
 
     fn end(&mut self, todo: &mut Vec<NodeCommand>) {
         self.stand(NodeStanding::Ended, todo);
-        self.failed.clear();
+        self.failed.forget_all();
+        self.lookups_due.clear();
         for (space, held) in std::mem::take(&mut self.spaces) {
             match held {
                 HeldSpace::Asking { .. } => {
@@ -294,17 +314,20 @@ impl NodeMachine {
             return; // nobody asked: the answer to a list that was given up
         };
         self.taken = taken;
-        let lost = self.spaces.iter().filter(|(space, held)| match held {
-            HeldSpace::Loading { hold } | HeldSpace::Here { hold } => {
-                *hold <= before && !owned.contains(space)
+        for (space, held) in &mut self.spaces {
+            let is_loading = matches!(held, HeldSpace::Loading { .. });
+            let (HeldSpace::Loading { hold } | HeldSpace::Here { hold }) = held else {
+                continue; // it is not this node's yet, or no more
+            };
+            if *hold > before || owned.contains(space) {
+                continue; // it is this node's
             }
-            HeldSpace::Asking { .. } | HeldSpace::Ending { .. } => false,
-        });
-        let lost: Vec<SpaceId> = lost.map(|(space, _)| *space).collect();
-        for space in lost {
-            let ending = HeldSpace::Ending { is_wanted: false };
-            self.spaces.insert(space, ending);
-            todo.push(NodeCommand::Drop(space));
+            *held = HeldSpace::Ending { is_wanted: false };
+            todo.push(NodeCommand::Drop(*space));
+            if is_loading {
+                // Its end is told to those who come from now on.
+                todo.push(NodeCommand::Tell(*space, SpaceFinding::Unavailable));
+            }
         }
         if now < self.trusted_until {
             self.stand(NodeStanding::Trusted, todo);
@@ -343,7 +366,7 @@ impl NodeMachine {
         }
     }
 
-    fn want(&mut self, space: SpaceId, todo: &mut Vec<NodeCommand>) {
+    fn want(&mut self, space: SpaceId, now: BootInstant, todo: &mut Vec<NodeCommand>) {
         match self.spaces.get_mut(&space) {
             Some(HeldSpace::Here { .. }) => {
                 todo.push(NodeCommand::Tell(space, SpaceFinding::Here));
@@ -351,6 +374,10 @@ impl NodeMachine {
             Some(HeldSpace::Ending { is_wanted }) => *is_wanted = true,
             Some(HeldSpace::Asking { .. } | HeldSpace::Loading { .. }) => {} // told when that is over
             None => {
+                if !self.failed.may_be_tried(space, now) {
+                    todo.push(NodeCommand::Tell(space, SpaceFinding::Unavailable));
+                    return;
+                }
                 let asking = HeldSpace::Asking { lookups: 0 };
                 self.spaces.insert(space, asking);
                 todo.push(NodeCommand::Ask(LeaseAsk::Find { space }));
@@ -386,7 +413,7 @@ impl NodeMachine {
             }
         };
         // Another has it, or nobody needs it; a node that drains loads nothing anew.
-        self.failed.remove(&space);
+        self.failed.forget(space);
         self.spaces.remove(&space);
         todo.push(NodeCommand::Tell(space, finding));
     }
@@ -398,11 +425,23 @@ impl NodeMachine {
         todo.push(NodeCommand::Load(space, lease));
     }
 
-    fn look_up_again(&mut self, space: SpaceId, todo: &mut Vec<NodeCommand>) {
+    /// Asks for what was to be looked up again by now.
+    fn look_up_due(&mut self, now: BootInstant, todo: &mut Vec<NodeCommand>) {
+        let due = self.lookups_due.iter().filter(|(_, at)| **at <= now);
+        for space in due.map(|(space, _)| *space).collect::<Vec<_>>() {
+            self.lookups_due.remove(&space);
+            if let Some(HeldSpace::Asking { .. }) = self.spaces.get(&space) {
+                todo.push(NodeCommand::Ask(LeaseAsk::Find { space }));
+            }
+        }
+    }
+
+    fn look_up_again(&mut self, space: SpaceId, now: BootInstant, todo: &mut Vec<NodeCommand>) {
         match self.spaces.get_mut(&space) {
             Some(HeldSpace::Asking { lookups }) if *lookups < LOOKUPS_MAX => {
+                let pause = LOOKUP_PAUSE_MS * u64::from(*lookups);
                 *lookups += 1;
-                todo.push(NodeCommand::Ask(LeaseAsk::Find { space }));
+                self.lookups_due.insert(space, now.plus(pause));
             }
             Some(HeldSpace::Asking { .. }) => {
                 self.spaces.remove(&space);
@@ -420,14 +459,14 @@ impl NodeMachine {
         if let Some(HeldSpace::Loading { hold }) = self.spaces.get(&space) {
             let here = HeldSpace::Here { hold: *hold };
             self.spaces.insert(space, here);
-            self.failed.remove(&space);
+            self.failed.forget(space);
             todo.push(NodeCommand::Tell(space, SpaceFinding::Here));
         }
     }
 
-    fn note_ended(&mut self, space: SpaceId, todo: &mut Vec<NodeCommand>) {
+    fn note_ended(&mut self, space: SpaceId, now: BootInstant, todo: &mut Vec<NodeCommand>) {
         match self.spaces.remove(&space) {
-            Some(HeldSpace::Ending { is_wanted: true }) => self.want(space, todo),
+            Some(HeldSpace::Ending { is_wanted: true }) => self.want(space, now, todo),
             Some(HeldSpace::Loading { .. }) => {
                 todo.push(NodeCommand::Tell(space, SpaceFinding::Unavailable));
             }

@@ -77,6 +77,19 @@ impl TestMachine {
         self.answer(LeaseAsk::Find { space: SPACE }, found)
     }
 
+    /// What is asked a pause after something was answered, and not before.
+    fn after_pause(&mut self, answered: Vec<NodeCommand>, ms: u64) -> Vec<NodeCommand> {
+        if ms == 0 {
+            return answered;
+        }
+        assert_eq!(answered, []);
+        self.now += ms - 1;
+        assert_eq!(self.tell(NodeInput::Woke), []);
+        self.now += 1;
+        assert_eq!(self.machine.next_wake(), Some(BootInstant(self.now)));
+        self.tell(NodeInput::Woke)
+    }
+
     /// Takes and loads the space after it was wanted.
     fn load(&mut self) {
         let take = LeaseAsk::Take {
@@ -109,9 +122,9 @@ fn a_space_that_failed_is_loaded_anew_though_nobody_wants_it() {
     assert_eq!(node.tell(NodeInput::Failed(SPACE)), []);
     assert_eq!(node.beat(&[]), [find()]);
     // The database does not answer: with the next heartbeat it is tried again.
-    for _ in 0..3 {
+    for pause in [0, 50, 100] {
         let again = node.answer(LeaseAsk::Find { space: SPACE }, LeaseAnswer::Unknown);
-        assert_eq!(again, [find()]);
+        assert_eq!(node.after_pause(again, pause), [find()]);
     }
     let given_up = node.answer(LeaseAsk::Find { space: SPACE }, LeaseAnswer::Unknown);
     let nobody = NodeCommand::Tell(SPACE, SpaceFinding::Unavailable);
@@ -153,7 +166,7 @@ fn work_of_a_dead_node_that_could_not_be_taken_is_looked_for_again() {
         node.answer(take.clone(), LeaseAnswer::Taken(None)),
         [find()]
     );
-    for lookup in 0..3 {
+    for pause in [50, 100, 0] {
         let found = LeaseAnswer::Found(Some(FoundLease {
             holder: Some(9),
             alive: None,
@@ -162,12 +175,12 @@ fn work_of_a_dead_node_that_could_not_be_taken_is_looked_for_again() {
         let again = node.answer(LeaseAsk::Find { space: SPACE }, found);
         assert_eq!(again, [NodeCommand::Ask(take.clone())]);
         let refused = node.answer(take.clone(), LeaseAnswer::Taken(None));
-        match lookup {
-            2 => assert_eq!(
+        match pause {
+            0 => assert_eq!(
                 refused,
                 [NodeCommand::Tell(SPACE, SpaceFinding::Unavailable)]
             ),
-            _ => assert_eq!(refused, [find()]),
+            _ => assert_eq!(node.after_pause(refused, pause), [find()]),
         }
     }
     assert_eq!(node.beat(&[9]), [list_work()]);
@@ -203,6 +216,85 @@ fn work_that_nobody_has_is_looked_for_at_the_start_and_after_a_leap() {
     node.tell(NodeInput::Ended(SPACE));
     assert_eq!(node.beat_taken(&[], 1), [list_work()]);
     assert_eq!(node.answer(LIST, work()), [NodeCommand::Ask(take)]);
+}
+
+#[test]
+fn whoever_waits_for_a_space_that_is_lost_while_it_is_loaded_is_told() {
+    let mut node = TestMachine::new();
+    assert_eq!(node.tell(NodeInput::Wanted(SPACE)), [find()]);
+    let take = LeaseAsk::Take {
+        space: SPACE,
+        seen: None,
+    };
+    node.find(None);
+    node.answer(take, LeaseAnswer::Taken(Some(LEASE)));
+    node.beat_taken(&[], 1);
+    let lost = node.answer(LeaseAsk::ListOwned, LeaseAnswer::Owned(Vec::new()));
+    let nobody = NodeCommand::Tell(SPACE, SpaceFinding::Unavailable);
+    assert_eq!(lost, [NodeCommand::Drop(SPACE), nobody]);
+    // Who comes now waits until it has ended.
+    assert_eq!(node.tell(NodeInput::Wanted(SPACE)), []);
+    assert_eq!(node.tell(NodeInput::Loaded(SPACE)), []);
+    assert_eq!(node.tell(NodeInput::Ended(SPACE)), [find()]);
+}
+
+#[test]
+fn a_space_that_fails_again_and_again_is_loaded_less_and_less_often() {
+    let mut node = TestMachine::new();
+    let fail = |node: &mut TestMachine| {
+        let take = LeaseAsk::Take {
+            space: SPACE,
+            seen: None,
+        };
+        assert_eq!(node.find(None), [NodeCommand::Ask(take.clone())]);
+        node.answer(take, LeaseAnswer::Taken(Some(LEASE)));
+        node.tell(NodeInput::Failed(SPACE))
+    };
+    let nobody = || [NodeCommand::Tell(SPACE, SpaceFinding::Unavailable)];
+    assert_eq!(node.tell(NodeInput::Wanted(SPACE)), [find()]);
+    assert_eq!(fail(&mut node), nobody());
+    // Heartbeats are 2 s apart: it is tried with the first, the second, and then every time after twice as many.
+    for beats in [1, 1, 2, 4, 8, 16, 30, 30] {
+        for _ in 1..beats {
+            assert_eq!(node.beat(&[]), []);
+        }
+        assert_eq!(node.beat(&[]), [find()]);
+        assert_eq!(fail(&mut node), nobody());
+        if beats > 2 {
+            assert_eq!(node.tell(NodeInput::Wanted(SPACE)), nobody(), "not yet");
+        }
+    }
+    node.beat(&[]);
+    node.beat(&[]);
+    node.beat(&[]);
+    assert_eq!(
+        node.tell(NodeInput::Wanted(SPACE)),
+        [find()],
+        "somebody waits"
+    );
+    node.load();
+    assert_eq!(node.tell(NodeInput::Failed(SPACE)), []);
+    assert_eq!(node.tell(NodeInput::Wanted(SPACE)), [find()], "it was here");
+}
+
+#[test]
+fn free_work_is_looked_for_when_a_node_has_left() {
+    let mut node = TestMachine::new();
+    let mut beat_with = |living: &[i64]| {
+        node.now += LEASE_TIMES.beat_ms;
+        node.tell(NodeInput::Woke);
+        let row = HeartbeatRow {
+            taken: 0,
+            expired: Vec::new(),
+            living: living.to_vec(),
+        };
+        let mut todo = node.answer(LeaseAsk::Heartbeat, LeaseAnswer::Heartbeat(Some(row)));
+        todo.retain(|command| *command != NodeCommand::Stand);
+        todo
+    };
+    assert_eq!(beat_with(&[ME, 2]), [], "another began");
+    assert_eq!(beat_with(&[ME, 2]), []);
+    assert_eq!(beat_with(&[ME]), [list_work()], "it has left");
 }
 
 #[test]

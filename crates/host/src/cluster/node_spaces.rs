@@ -11,7 +11,7 @@ use kernel::Boot;
 use tokio_util::sync::CancellationToken;
 
 use super::heartbeat::Tenure;
-use super::lease_table::{PeerNode, SpaceId, TakenLease};
+use super::lease_table::{LeaseAnswer, LeaseAsk, PeerNode, SpaceId, TakenLease};
 use super::node::ClusterShared;
 use super::node_driver::DriverInput;
 use super::node_machine::NodeInput;
@@ -22,9 +22,10 @@ use crate::journal::{JournalHandle, PostgresJournal, PostgresNode, SpaceFacts, S
 use crate::mounts::SpaceMount;
 use crate::net::SpaceHandle;
 use crate::server::ServeError;
+use crate::space_agents::{SettingsSource, SpaceAgents};
 use crate::space_entry::{SpaceEntry, is_space_name};
 use crate::space_host::{PreparedSpace, SpaceHost};
-use crate::startup::{OpenedJournal, Parts, make_private_directory};
+use crate::startup::{OpenedJournal, Parts, create_agents, make_private_directory};
 use crate::supervisor::SpaceEnd;
 
 /// Where the directories of spaces are in a node's data directory.
@@ -149,19 +150,14 @@ async fn start_over(
         return Err(ServeError::Spaces(text));
     }
     let mount = SpaceMount::find(mount, &node.config.mounts);
-    let mut config = node.config.of_space(&SpaceEntry {
-        data: node.config.data.join(SPACES_DIRECTORY).join(&name),
-        name: name.clone(),
-        workspaces: mount.workspaces(),
-    });
-    config.without_workspaces = mount.missing().is_some();
-    config.token = TokenChoice::Unstored;
     let boot = journal.boot().await?;
     let served = (Arc::clone(&node.database), journal.clone(), tenure.clone());
     let named = (name.clone(), mount);
     let room = node.preparing.acquire().await;
     // Files are read and written for it: others have something to do meanwhile.
-    let prepared = tokio::task::spawn_blocking(move || prepare_space(&config, named, boot, served));
+    let preparing = Arc::clone(node);
+    let prepared =
+        tokio::task::spawn_blocking(move || prepare_space(&preparing, named, boot, served));
     let prepared = prepared.await;
     drop(room);
     let died = |error| ServeError::Spaces(format!("a space was not prepared: {error}"));
@@ -174,13 +170,46 @@ async fn start_over(
     Ok((name, host))
 }
 
+/// The settings of a space of this node.
+fn config_of(node: &ClusterShared, name: &str, mount: &SpaceMount) -> Config {
+    let mut config = node.config.of_space(&SpaceEntry {
+        data: node.config.data.join(SPACES_DIRECTORY).join(name),
+        name: name.to_owned(),
+        workspaces: mount.workspaces(),
+    });
+    config.without_workspaces = mount.missing().is_some();
+    config.token = TokenChoice::Unstored;
+    config
+}
+
+/// Has agents and settings of a space made when they are wanted: most spaces that are loaded are at rest.
+fn make_on_demand(
+    parts: &mut Parts,
+    node: &Arc<ClusterShared>,
+    (name, mount): (&str, &SpaceMount),
+) {
+    // Not held: the node has what has these.
+    let node = Arc::downgrade(node);
+    let (name, mount) = (name.to_owned(), mount.clone());
+    let settings = SettingsSource::on_demand(move || {
+        let ended = || ServeError::Spaces("this node has left its cluster".to_owned());
+        let node = node.upgrade().ok_or_else(ended)?;
+        Ok(config_of(&node, &name, &mount))
+    });
+    let (source, confinement) = (settings.clone(), parts.confinement.clone());
+    let make = move || create_agents(&source.get()?, &confinement);
+    parts.agents = SpaceAgents::on_demand(Box::new(make));
+    parts.settings = settings;
+}
+
 /// Everything of a space but its kernel. Blocks.
 fn prepare_space(
-    config: &Config,
+    node: &Arc<ClusterShared>,
     (name, mount): (String, SpaceMount),
     boot: Boot,
     (database, journal, tenure): (Arc<PostgresNode>, PostgresJournal, Tenure),
 ) -> Result<PreparedSpace, ServeError> {
+    let config = &config_of(node, &name, &mount);
     make_private_directory(&config.data).map_err(|error| ServeError::Data {
         path: config.data.clone(),
         message: error.to_string(),
@@ -190,6 +219,7 @@ fn prepare_space(
     let handle = JournalHandle::over(Arc::new(journal.clone()));
     let stores = (OpenedJournal::Elsewhere(handle, boot), blobs);
     let mut parts = Parts::assemble(config, stores, None)?;
+    make_on_demand(&mut parts, node, (&name, &mount));
     parts.tenure = Some(tenure);
     parts.address_secret = Some(database.address_secret(&name));
     let limits = &config.limits.server;
@@ -198,6 +228,15 @@ fn prepare_space(
     let bounds = bounds.with_append_slow_ms(limits.append_slow_ms);
     parts.bounds = Some(Arc::new(bounds.without_mount(mount.missing())));
     PreparedSpace::over(config, parts)
+}
+
+/// Whether another node took a space; one whose journal failed here was lost to nobody.
+async fn is_held_elsewhere(node: &ClusterShared, space: SpaceId) -> bool {
+    let found = node.database.ask(node.id, &LeaseAsk::Find { space }).await;
+    match found {
+        LeaseAnswer::Found(Some(found)) => found.holder.is_some_and(|holder| holder != node.id),
+        _ => false, // nobody knows
+    }
 }
 
 /// Waits until a space is to end, or ends by itself, and gives its lease back unless it is lost. What is returned is told to the
@@ -222,7 +261,9 @@ async fn end_space(
     control.tenure.lose();
     let ended = match end {
         Some(SpaceEnd::Journal(reason)) => {
-            node.counters.note_lost();
+            if is_lost || Box::pin(is_held_elsewhere(node, space)).await {
+                node.counters.note_lost();
+            }
             tracing::warn!(
                 node = node.id,
                 space,

@@ -32,7 +32,8 @@ use super::forward::{FORWARD_PREFIX, FORWARDED_HEADER};
 use super::peer_dial::{CLIENT_HEADER, RELAY_PATH, RELAY_PROTOCOL};
 use super::peer_trust::PeerTrust;
 use super::space_directory::{RelayedClient, SpaceDirectory};
-use super::{NodeFingerprint, PeerIdentity, SpaceLocation};
+use super::successor::TAKE_PREFIX;
+use super::{NodeFingerprint, PeerIdentity, SpaceId, SpaceLocation};
 use crate::net::{
     Access, AnswerBody, ConnectionSlot, Handshakes, SpaceHandle, SpaceHandles, answer_forwarded,
     run_connection, spawn_decrypting_relay,
@@ -91,7 +92,7 @@ impl PeerService {
             match accepted {
                 Ok((socket, _)) => {
                     let (service, stop) = (Arc::clone(&self), stop.clone());
-                    let handshake = handshakes.begin();
+                    let handshake = handshakes.begin().await;
                     tasks.spawn(async move {
                         let eviction = handshake.eviction();
                         let opening = timeout(HANDSHAKE_WAIT, service.admit(socket));
@@ -185,6 +186,7 @@ impl PeerService {
                 Err((status, words)) => (respond(status, words.to_owned()), None),
             },
             "/metrics" => (respond(StatusCode::OK, (self.describe_metrics)()), None),
+            path if path.starts_with(TAKE_PREFIX) => (self.take_space(path).await, None),
             path if path.starts_with(FORWARD_PREFIX) => (self.answer_client(request).await, None),
             _ => {
                 let words = "nodes ask for nothing here\n".to_owned();
@@ -210,6 +212,22 @@ impl PeerService {
         };
         *request.uri_mut() = target;
         answer_forwarded(request, Arc::clone(handles), client).await
+    }
+
+    /// Loads a space that another node has given back, so that its clients find it served.
+    async fn take_space(&self, path: &str) -> Response<AnswerBody> {
+        let space = path.strip_prefix(TAKE_PREFIX);
+        let Some(space) = space.and_then(|space| space.parse::<SpaceId>().ok()) else {
+            let words = "a space is asked for by its number\n";
+            return respond(StatusCode::BAD_REQUEST, words.to_owned());
+        };
+        match self.directory.take(space).await {
+            true => respond(StatusCode::OK, String::new()),
+            false => {
+                let words = "this node does not serve the space\n";
+                respond(StatusCode::MISDIRECTED_REQUEST, words.to_owned())
+            }
+        }
     }
 
     async fn accept_client(

@@ -26,7 +26,9 @@ use super::peer_listener::PeerService;
 use super::relay::{ClientRoute, RelayRefusal, Relays};
 use super::relay_stream::{RelayCut, pass_on};
 use super::space_directory::{NodeGone, RelayedClient, SpaceDirectory};
-use super::{NodeFingerprint, NodeId, PeerIdentity, PeerNode, SpaceLocation, SpaceUnavailable};
+use super::{
+    NodeFingerprint, NodeId, PeerIdentity, PeerNode, SpaceId, SpaceLocation, SpaceUnavailable,
+};
 use crate::ServerLimits;
 use crate::kernel_queue::QueuedInput;
 use crate::net::ws::frame::{FrameDecoder, WsEvent, close};
@@ -47,6 +49,12 @@ impl SpaceDirectory for TestDirectory {
         self.lookups.fetch_add(1, Ordering::SeqCst);
         let places = self.places.lock().unwrap();
         places.get(space).cloned().ok_or(SpaceUnavailable::Missing)
+    }
+
+    async fn take(&self, space: SpaceId) -> bool {
+        let places = self.places.lock().unwrap();
+        let place = places.get(&space.to_string());
+        matches!(place, Some(SpaceLocation::Here(_)))
     }
 
     async fn living_nodes(&self) -> Result<Vec<NodeFingerprint>, SpaceUnavailable> {

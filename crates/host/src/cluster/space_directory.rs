@@ -10,7 +10,7 @@ use futures_util::future::BoxFuture;
 use kernel::Role;
 use serde::{Deserialize, Serialize};
 
-use super::{ClusterNode, NodeFingerprint, NodeId, SpaceLocation, SpaceUnavailable};
+use super::{ClusterNode, NodeFingerprint, NodeId, SpaceId, SpaceLocation, SpaceUnavailable};
 use crate::accounts::GrantedToken;
 use crate::net::Access;
 
@@ -23,6 +23,9 @@ pub(crate) trait SpaceDirectory: Send + Sync {
     /// Where a space is served from now on: it is taken if nobody has it.
     async fn locate(&self, space: &str) -> Result<SpaceLocation, SpaceUnavailable>;
 
+    /// Takes a space here that nobody serves; whether it is served here now.
+    async fn take(&self, space: SpaceId) -> bool;
+
     /// The certificates of all nodes that live.
     async fn living_nodes(&self) -> Result<Vec<NodeFingerprint>, SpaceUnavailable>;
 
@@ -34,6 +37,10 @@ pub(crate) trait SpaceDirectory: Send + Sync {
 impl SpaceDirectory for ClusterNode {
     async fn locate(&self, space: &str) -> Result<SpaceLocation, SpaceUnavailable> {
         self.space(space).await
+    }
+
+    async fn take(&self, space: SpaceId) -> bool {
+        self.take_space(space).await
     }
 
     async fn living_nodes(&self) -> Result<Vec<NodeFingerprint>, SpaceUnavailable> {

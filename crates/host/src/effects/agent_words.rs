@@ -88,7 +88,7 @@ impl Effects {
 
     /// A chat left memory.
     pub(crate) fn unload_chat(&self, chat: &ChannelUri) {
-        for agent in &self.agents {
+        for agent in self.agents.made() {
             agent.unload_chat(chat.as_str());
         }
     }

@@ -302,13 +302,9 @@ async fn values_of_a_setting_are_texts_with_labels() {
 #[tokio::test]
 async fn news_reach_the_kernel_in_order_and_speak_of_the_agents_that_are_there() {
     let recorder = Arc::new(Recorder::default());
-    let data = tempfile::tempdir().unwrap();
-    let config = crate::config::Config::default_for(data.path().to_owned());
-    let native = Arc::new(agents::NativeAgent::new(Vec::new()).unwrap());
-    let agents: Vec<Arc<dyn Agent>> = vec![Arc::new(Shared(Arc::clone(&recorder)))];
-    let roster = Arc::new(AgentRoster::new(&config, native, agents));
+    let agents = SpaceAgents::for_test(vec![Arc::new(Shared(Arc::clone(&recorder)))]);
     let (queue, mut arrivals) = tokio::sync::mpsc::channel(64);
-    crate::news::start_agents(&roster, queue);
+    agents.start(queue);
     let news = recorder.news.lock().unwrap().clone().unwrap();
     news.agent_changed(AgentInfo {
         provider: "other".to_owned(),

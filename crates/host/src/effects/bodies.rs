@@ -17,7 +17,7 @@ use kernel::{
 use serde_json::Value;
 use tokio::sync::Semaphore;
 use wire::published::state::ContentRef;
-use wire::{Digest, Timestamp};
+use wire::{Digest, NamedBody, Timestamp};
 use workspace::discovery::DiscoveryCache;
 use workspace::{Confinement, UserDirectories};
 
@@ -219,12 +219,22 @@ impl Bodies {
     ) -> Result<ContentRef, WorkFailed> {
         let (bytes, clock) = (body.len(), self.shared.clock);
         let stored = self.work(move |store| store.put(&body, clock.now()).map_err(failed));
-        Ok(ContentRef {
-            uri: stored.await?.uri(),
-            size_hint: i64::try_from(bytes).ok(),
-            content_type: Some(content_type.to_owned()),
-            nonce: None,
-        })
+        Ok(reference(&stored.await?, bytes, content_type))
+    }
+
+    /// The same for a body whose digest is known.
+    pub(crate) async fn store_named_body(
+        &self,
+        body: NamedBody,
+        content_type: &str,
+    ) -> Result<ContentRef, WorkFailed> {
+        let (digest, bytes, clock) = (body.digest(), body.len(), self.shared.clock);
+        let stored = self.work(move |store| {
+            let put = store.put_named(&digest, &body, clock.now());
+            put.map_err(failed)
+        });
+        stored.await?;
+        Ok(reference(&digest, bytes, content_type))
     }
 
     /// Makes the record of a call of a model, with the bodies in it stored.
@@ -271,10 +281,10 @@ impl Bodies {
         for some in aged.chunks(COLLECT_MAX) {
             let (blobs, held) = (Arc::clone(&self.shared.blobs), self.shared.held.clone());
             let collected = journal.collect(some.to_vec(), move |unreferred| {
-                for digest in unreferred.iter().filter(|digest| !held.contains(digest)) {
-                    if let Err(error) = blobs.remove(digest, before) {
-                        tracing::warn!(%error, "a body that nothing refers to could not be removed; a later collection tries again");
-                    }
+                let unneeded = unreferred.iter().filter(|digest| !held.contains(digest));
+                let unneeded: Vec<Digest> = unneeded.copied().collect();
+                if let Err(error) = blobs.remove_all(&unneeded, before) {
+                    tracing::warn!(%error, "a body that nothing refers to could not be removed; a later collection tries again");
                 }
             });
             if let Err(error) = collected.await {
@@ -316,6 +326,15 @@ pub(super) fn known_names(
         catalogue,
         skills: skills.map(|skill| skill.name.clone()).collect(),
         entity_kinds,
+    }
+}
+
+fn reference(digest: &Digest, bytes: usize, content_type: &str) -> ContentRef {
+    ContentRef {
+        uri: digest.uri(),
+        size_hint: i64::try_from(bytes).ok(),
+        content_type: Some(content_type.to_owned()),
+        nonce: None,
     }
 }
 

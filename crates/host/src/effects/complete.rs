@@ -54,7 +54,7 @@ impl Completions {
 
 impl Effects {
     pub(crate) fn complete(&self, ticket: Ticket, complete: CompletionTask) {
-        let (completions, arrivals) = (self.completions.clone(), self.arrivals.clone());
+        let (completions, arrivals) = (self.tools().completions.clone(), self.arrivals.clone());
         let agent = self.agent(&complete.context.provider);
         let brought = self
             .bodies

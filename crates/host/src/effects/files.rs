@@ -202,7 +202,7 @@ impl ClientFileAccess {
 
 impl Effects {
     pub(crate) fn use_files(&self, ticket: Ticket, task: FileTask) {
-        let (files, arrivals) = (self.files.clone(), self.arrivals.clone());
+        let (files, arrivals) = (self.tools().files.clone(), self.arrivals.clone());
         tokio::spawn(async move {
             let kind = FileWork::of(&task.call);
             let used = files.run(kind, move |access| access.use_files(&task));

@@ -17,13 +17,14 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use kernel::{
     Batch, ChannelId, HistoryAt, LoweredRecord, ModelOutputRecord, Record, RunId, Seq, TurnRun,
+    WorkFailed,
 };
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 use wire::published::state::ContentRef;
-use wire::rpc;
+use wire::{NamedBody, rpc};
 
 use super::services::TurnServices;
 use super::{past_turns, turn_client};
@@ -72,6 +73,11 @@ struct Throttle {
 }
 
 impl KernelSink {
+    fn not_stored(&self, failed: &WorkFailed) -> StoreError {
+        tracing::error!(run = ?self.run, error = %failed, "a body of an agent is not stored");
+        StoreError(failed.to_string())
+    }
+
     pub(super) fn new(
         turn: &TurnRun,
         arrivals: KernelQueue,
@@ -170,10 +176,17 @@ impl HostServices for KernelSink {
         content_type: &str,
     ) -> Result<ContentRef, StoreError> {
         let stored = self.services.bodies.store_body(body, content_type).await;
-        stored.map_err(|failed| {
-            tracing::error!(run = ?self.run, error = %failed, "a body of an agent is not stored");
-            StoreError(failed.to_string())
-        })
+        stored.map_err(|failed| self.not_stored(&failed))
+    }
+
+    async fn store_named_body(
+        &self,
+        body: NamedBody,
+        content_type: &str,
+    ) -> Result<ContentRef, StoreError> {
+        let bodies = &self.services.bodies;
+        let stored = bodies.store_named_body(body, content_type).await;
+        stored.map_err(|failed| self.not_stored(&failed))
     }
 
     async fn show_terminal(&self, offer: TerminalOffer) -> Result<String, StoreError> {

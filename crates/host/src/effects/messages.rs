@@ -1,6 +1,8 @@
-//! Reads users' messages from their rows: typed parts, and their references as they were first resolved (C-021, C-081).
+//! Users' messages for agents: typed parts, as they were just composed or from their rows, and their references as they were first
+//! resolved (C-021, C-081).
 //!
-//! Promises: a reference is resolved once; whatever becomes of the file, later turns are shown the same.
+//! Promises: a reference is resolved once; whatever becomes of the file, later turns are shown the same. A row that is damaged is an
+//! error, never another message.
 //! Must not know: models.
 
 use std::collections::BTreeMap;
@@ -10,7 +12,10 @@ use agent_api::{AgentError, UserMessage};
 use compositor::chat_reference::ChatReference;
 use compositor::resolve::{InlineLimits, Resolved, Sources, resolve};
 use compositor::{Part, version};
-use kernel::{Answer, Batch, ChannelId, FrozenRecord, Query, Record, Seq, StoredMessage};
+use kernel::{
+    Answer, Batch, ChannelId, ComposedMessage, FrozenRecord, MessagePart, Query, Record, Seq,
+    StoredMessage,
+};
 use serde_json::Value;
 use wire::Timestamp;
 
@@ -18,7 +23,7 @@ use super::resources::ResourceReader;
 use super::sources::HostSources;
 use super::transcript;
 use crate::blobs::Blobs;
-use crate::frozen::{self, FrozenReference};
+use crate::frozen::{self, FrozenError, FrozenReference};
 use crate::journal::JournalHandle;
 
 /// Attachments without a part type of their own, chats among them.
@@ -45,23 +50,40 @@ impl TurnMessages {
             chat: self.chat,
             turn_ids,
         };
-        let stored = self.read(query).await?;
-        let turns: Vec<String> = stored
-            .iter()
-            .map(|message| message.turn_id.clone().unwrap_or_default())
-            .collect();
+        let mut turns = Vec::new();
+        let mut read = Vec::new();
+        for message in self.read(query).await? {
+            turns.push(message.turn_id.clone().unwrap_or_default());
+            read.push(parts_of(message)?);
+        }
         let mut by_turn: BTreeMap<String, Vec<Arc<UserMessage>>> = BTreeMap::new();
-        for (turn, message) in turns.into_iter().zip(self.restore(stored).await) {
+        for (turn, message) in turns.into_iter().zip(self.resolve(read).await?) {
             by_turn.entry(turn).or_default().push(message);
         }
         Ok(by_turn)
     }
 
+    /// A message that was just composed: its rows hold the same, and are not read.
+    pub(crate) async fn use_composed(
+        &self,
+        composed: ComposedMessage,
+    ) -> Result<Arc<UserMessage>, AgentError> {
+        let mut messages = self.resolve(vec![composed.parts]).await?;
+        let nothing = || Arc::new(UserMessage::text(""));
+        Ok(messages.pop().unwrap_or_else(nothing))
+    }
+
     /// One message; none if it cannot be read, and its text must do.
     pub(crate) async fn read_one(&self, id: String) -> Option<Arc<UserMessage>> {
-        match self.read(Query::Message { id }).await {
-            Ok(stored) => self.restore(stored).await.pop(),
+        let read = async {
+            let stored = self.read(Query::Message { id }).await?;
+            let parts: Result<Vec<_>, _> = stored.into_iter().map(parts_of).collect();
+            self.resolve(parts?).await
+        };
+        match read.await {
+            Ok(mut messages) => messages.pop(),
             Err(error) => {
+                let error = error.message;
                 tracing::warn!(%error, "a steering message cannot be read; only its text is used");
                 None
             }
@@ -71,20 +93,24 @@ impl TurnMessages {
     async fn read(&self, query: Query) -> Result<Vec<StoredMessage>, AgentError> {
         match self.journal.read(query).await {
             Ok(Answer::Messages(messages)) => Ok(messages),
-            Ok(_) => Err(unreadable("the journal answered something else")),
-            Err(error) => Err(unreadable(&error.to_string())),
+            Ok(_) => Err(unreadable_history("the journal answered something else")),
+            Err(error) => Err(unreadable_history(&error.to_string())),
         }
     }
 
-    /// Rows as typed parts. References that were never resolved are resolved now, and what they are is recorded.
-    async fn restore(&self, stored: Vec<StoredMessage>) -> Vec<Arc<UserMessage>> {
-        if stored.is_empty() {
-            return Vec::new();
+    /// Messages with their references resolved. What those are that were never resolved is recorded.
+    async fn resolve(
+        &self,
+        read: Vec<Vec<MessagePart>>,
+    ) -> Result<Vec<Arc<UserMessage>>, AgentError> {
+        if read.is_empty() {
+            return Ok(Vec::new());
         }
-        let mut transcripts = self.read_transcripts(&stored).await;
+        let unresolved = || read.iter().flatten().filter(|part| part.frozen.is_none());
+        let mut transcripts = self.read_transcripts(unresolved()).await;
         let mut unreadable = BTreeMap::new();
         if let Some(resources) = &self.resources {
-            for read in resources.read_all(&stored).await {
+            for read in resources.read_all(unresolved()).await {
                 let outcomes = match read.is_read {
                     true => &mut transcripts,
                     false => &mut unreadable,
@@ -104,12 +130,16 @@ impl TurnMessages {
                 now,
                 records: Vec::new(),
             };
-            let messages = stored.into_iter().map(|message| resolver.restore(message));
-            let messages: Vec<Arc<UserMessage>> = messages.map(Arc::new).collect();
-            (messages, resolver.records)
+            let messages = read
+                .into_iter()
+                .map(|parts| resolver.resolve_parts(parts).map(Arc::new));
+            let messages: Vec<Arc<UserMessage>> = messages.collect::<Result<_, _>>()?;
+            Ok((messages, resolver.records))
         });
         let (messages, records) = match work.await {
-            Ok(done) => done,
+            Ok(done) => {
+                done.map_err(|error: FrozenError| unreadable_history(&error.to_string()))?
+            }
             // A defect of ours: the turn ends in it, rather than with a message that nobody sent.
             Err(died) => std::panic::resume_unwind(died.into_panic()),
         };
@@ -122,24 +152,24 @@ impl TurnMessages {
                 tracing::warn!(%error, "resolved references are not recorded; the next turn resolves them again");
             }
         }
-        messages
+        Ok(messages)
     }
 }
 
 impl TurnMessages {
     /// What was said in chats that messages refer to and that were not read before, by part.
-    async fn read_transcripts(&self, stored: &[StoredMessage]) -> BTreeMap<String, Resolved> {
+    async fn read_transcripts(
+        &self,
+        unresolved: impl Iterator<Item = &MessagePart>,
+    ) -> BTreeMap<String, Resolved> {
         let mut transcripts = BTreeMap::new();
-        let parts = stored.iter().flat_map(|message| &message.parts);
-        for (row, _) in parts.filter(|(row, frozen)| row.kind == CHAT_KIND && frozen.is_none()) {
-            let part = serde_json::from_slice(&row.json).ok();
-            let part = part.and_then(|value| Part::from_value(value).ok());
-            let Some(reference) = part.as_ref().and_then(ChatReference::of) else {
+        for MessagePart { id, part, .. } in unresolved.filter(|it| it.part.kind() == CHAT_KIND) {
+            let Some(reference) = ChatReference::of(part) else {
                 continue; // another attachment that nobody knows
             };
             match transcript::read(&self.journal, &reference).await {
                 Ok(transcript) => {
-                    transcripts.insert(row.id.clone(), transcript);
+                    transcripts.insert(id.clone(), transcript);
                 }
                 Err(error) => {
                     tracing::warn!(%error, "a chat that a message refers to cannot be read; the next turn reads it again");
@@ -150,7 +180,7 @@ impl TurnMessages {
     }
 }
 
-/// Turns rows into messages, and resolves references that were never resolved.
+/// Resolves the references of messages that were never resolved.
 struct ReferenceResolver<'a> {
     sources: &'a mut dyn Sources,
     blobs: &'a dyn Blobs,
@@ -163,25 +193,20 @@ struct ReferenceResolver<'a> {
 }
 
 impl ReferenceResolver<'_> {
-    fn restore(&mut self, stored: StoredMessage) -> UserMessage {
-        let metadata: Value = serde_json::from_slice(&stored.metadata).unwrap_or_default();
-        let schema_version = metadata["schema_version"].as_i64().unwrap_or(1);
-        let (rows, recorded): (Vec<_>, Vec<_>) = stored.parts.into_iter().unzip();
-        let ids: Vec<String> = rows.iter().map(|row| row.id.clone()).collect();
-        let values = rows
-            .iter()
-            .map(|row| serde_json::from_slice(&row.json).unwrap_or_default());
-        let parts = version::read(values.collect(), schema_version);
+    fn resolve_parts(&mut self, read: Vec<MessagePart>) -> Result<UserMessage, FrozenError> {
+        let mut parts = Vec::with_capacity(read.len());
         let mut resolved = BTreeMap::new();
-        for (index, part) in parts.iter().enumerate() {
-            let before = recorded.get(index);
-            let before = before.and_then(|json| frozen::load(json.as_deref()?, self.blobs));
-            let reference = before.or_else(|| self.resolve(ids.get(index)?, part));
-            if let Some(reference) = reference {
+        for (index, MessagePart { id, part, frozen }) in read.into_iter().enumerate() {
+            let before = match frozen {
+                Some(json) => frozen::load(&json, self.blobs)?,
+                None => None,
+            };
+            if let Some(reference) = before.or_else(|| self.resolve(&id, &part)) {
                 resolved.insert(index, reference);
             }
+            parts.push(part);
         }
-        UserMessage { parts, resolved }
+        Ok(UserMessage { parts, resolved })
     }
 
     fn resolve(&mut self, part_id: &str, part: &Part) -> Option<Resolved> {
@@ -192,7 +217,7 @@ impl ReferenceResolver<'_> {
             Some(read) => read,
             None => resolve(part, self.sources, &InlineLimits::default())?,
         };
-        match frozen::store(&resolved, self.blobs, self.now) {
+        match frozen::store(part, &resolved, self.blobs, self.now) {
             Ok(FrozenReference { json, digest }) => self.records.push(FrozenRecord {
                 part_id: part_id.to_owned(),
                 json,
@@ -206,7 +231,29 @@ impl ReferenceResolver<'_> {
     }
 }
 
-fn unreadable(why: &str) -> AgentError {
+/// The typed parts of a message from its rows. Rows of a newer version are read as far as they can be; what is no JSON is damaged.
+fn parts_of(stored: StoredMessage) -> Result<Vec<MessagePart>, AgentError> {
+    let damaged = |error: serde_json::Error| {
+        let why = format!("the row of the message {} is damaged: {error}", stored.id);
+        unreadable_history(&why)
+    };
+    let metadata: Value = serde_json::from_slice(&stored.metadata).map_err(damaged)?;
+    let schema_version = metadata["schema_version"].as_i64().unwrap_or(1);
+    let mut values = Vec::with_capacity(stored.parts.len());
+    for (row, _) in &stored.parts {
+        values.push(serde_json::from_slice(&row.json).map_err(damaged)?);
+    }
+    let parts = version::read(values, schema_version);
+    let rows = stored.parts.into_iter().zip(parts);
+    let parts = rows.map(|((row, frozen), part)| MessagePart {
+        id: row.id,
+        part,
+        frozen,
+    });
+    Ok(parts.collect())
+}
+
+fn unreadable_history(why: &str) -> AgentError {
     AgentError {
         error_type: "historyUnreadable".to_owned(),
         message: format!("what was said cannot be read: {why}; resume the turn to try again"),

@@ -50,20 +50,108 @@ async fn shown(services: &TurnServices, chat: u64, directory: &Path, turn_id: &s
     resolved.to_stored().body.unwrap()
 }
 
+fn services_in(data: &Path, blobs: &MemoryBlobs) -> (TurnServices, Bodies) {
+    let sqlite = Sqlite::open(data).unwrap();
+    let (journal, _) = JournalHandle::start(Box::new(sqlite)).unwrap();
+    let bodies = Bodies::new(Arc::new(blobs.clone()), Clock::start(), &Limits::default());
+    let (arrivals, _) = tokio::sync::mpsc::channel(1);
+    let terminals = crate::terminals::Terminals::new(arrivals.clone());
+    let asker = crate::client_plugins::ClientAsker::new(arrivals);
+    let services = TurnServices::new(journal, bodies.clone(), terminals, asker);
+    (services, bodies)
+}
+
+/// The error that a turn ends in whose message cannot be read.
+async fn unreadable(services: &TurnServices) -> AgentError {
+    let messages = services.messages(ChannelId(2), &[]);
+    let read = messages.read_turns(vec!["t0".to_owned()]).await;
+    let error = read.unwrap_err();
+    assert!(error.resumable, "{error:?}");
+    error
+}
+
+#[tokio::test]
+async fn a_damaged_row_is_an_error_and_not_another_message() {
+    let whole = Bytes::from_static(br#"{"schema_version":1}"#);
+    let (cut, text) = (
+        Bytes::from_static(b"{\"ref"),
+        Bytes::from_static(b"{\"type\":\"text\"}"),
+    );
+    for (metadata, json) in [(whole, cut.clone()), (cut, text)] {
+        let data = tempdir().unwrap();
+        let (services, _) = services_in(data.path(), &MemoryBlobs::new());
+        let Record::Message(mut message) = message_about("a.txt", "t0") else {
+            unreachable!()
+        };
+        message.metadata = metadata;
+        message.parts[0].json = json;
+        let channels = vec![session(1, "s"), chat(2, "c")];
+        write(&services.journal, channels).await;
+        let rows = vec![Record::Message(message), turn(2, 0, "t0")];
+        write(&services.journal, rows).await;
+        let error = unreadable(&services).await;
+        assert!(error.message.contains("msg_1 is damaged"), "{error:?}");
+    }
+}
+
+// C-021
+#[tokio::test]
+async fn a_frozen_reference_that_cannot_be_read_is_not_resolved_again() {
+    let (data, files) = (tempdir().unwrap(), tempdir().unwrap());
+    fs::write(files.path().join("a.txt"), "as it was").unwrap();
+    let blobs = MemoryBlobs::new();
+    let (services, _) = services_in(data.path(), &blobs);
+    write(&services.journal, vec![session(1, "s"), chat(2, "c")]).await;
+    let rows = vec![message_about("a.txt", "t0"), turn(2, 0, "t0")];
+    write(&services.journal, rows).await;
+    assert_eq!(shown(&services, 2, files.path(), "t0").await, b"as it was");
+    fs::write(files.path().join("a.txt"), "as it is").unwrap();
+    let digest = wire::Digest::of(b"as it was");
+    blobs.damage(&digest);
+    let error = unreadable(&services).await;
+    assert!(error.message.contains("is damaged"), "{error:?}");
+    // One that is gone cannot be shown again by anybody.
+    blobs.remove(&digest, Timestamp(i64::MAX)).unwrap();
+    assert_eq!(shown(&services, 2, files.path(), "t0").await, b"as it is");
+}
+
+// C-081
+#[tokio::test]
+async fn what_was_just_composed_is_what_its_rows_say_later() {
+    let (data, files) = (tempdir().unwrap(), tempdir().unwrap());
+    fs::write(files.path().join("a.txt"), "as it was").unwrap();
+    let (services, _) = services_in(data.path(), &MemoryBlobs::new());
+    let rows = message_about("a.txt", "t0");
+    let Record::Message(message) = &rows else {
+        unreachable!()
+    };
+    let row = &message.parts[0];
+    let composed = ComposedMessage {
+        parts: vec![MessagePart {
+            id: row.id.clone(),
+            part: Part::from_value(serde_json::from_slice(&row.json).unwrap()).unwrap(),
+            frozen: None,
+        }],
+    };
+    write(&services.journal, vec![session(1, "s"), chat(2, "c")]).await;
+    write(&services.journal, vec![rows, turn(2, 0, "t0")]).await;
+    let directory = file_uri::uri_of(files.path().to_str().unwrap());
+    let messages = services.messages(ChannelId(2), &[directory]);
+    let shown_first = messages.use_composed(composed).await.unwrap();
+    fs::write(files.path().join("a.txt"), "as it is").unwrap();
+    let by_turn = messages.read_turns(vec!["t0".to_owned()]).await.unwrap();
+    assert_eq!(by_turn["t0"], [shown_first]);
+}
+
 // G-52
 #[tokio::test]
 async fn a_fork_is_shown_the_same_file_when_the_chat_it_came_from_is_gone() {
     let (data, files) = (tempdir().unwrap(), tempdir().unwrap());
     let file = files.path().join("a.txt");
     fs::write(&file, "as it was").unwrap();
-    let sqlite = Sqlite::open(data.path()).unwrap();
-    let (journal, _) = JournalHandle::start(Box::new(sqlite)).unwrap();
     let blobs = MemoryBlobs::new();
-    let bodies = Bodies::new(Arc::new(blobs.clone()), Clock::start(), &Limits::default());
-    let (arrivals, _) = tokio::sync::mpsc::channel(1);
-    let terminals = crate::terminals::Terminals::new(arrivals.clone());
-    let asker = crate::client_plugins::ClientAsker::new(arrivals);
-    let services = TurnServices::new(journal.clone(), bodies.clone(), terminals, asker);
+    let (services, bodies) = services_in(data.path(), &blobs);
+    let journal = services.journal.clone();
     write(&journal, vec![session(1, "s"), chat(2, "c")]).await;
     write(
         &journal,

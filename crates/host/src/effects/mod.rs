@@ -20,6 +20,7 @@ mod services;
 mod sources;
 mod staging;
 mod survey;
+mod tools;
 mod transcript;
 mod turn_client;
 mod turn_log;
@@ -27,61 +28,48 @@ mod watches;
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use agent_api::{Agent, AgentError, AgentReply, SessionFacts};
 use agents::sink::PendingReplies;
 use kernel::{
     Batch, ChangesInput, ChangesetOperation, ChangesetTarget, ComposeTask, FetchTask, Input,
-    MessageCheck, Query, ReadFailed, Rendered, RunId, Ticket, TurnRun, UnstoredBody,
+    MessageCheck, Query, ReadFailed, Rendered, RunId, TerminalTask, Ticket, TurnRun, UnstoredBody,
 };
 use tokio::task::AbortHandle;
 use wire::{ChannelUri, Timestamp};
-use workspace::ResourceFiles;
 
 use agent_words::DeliveredTokens;
 pub(crate) use bodies::Bodies;
-use complete::Completions;
 pub(crate) use files::ClientFileAccess;
 pub(crate) use services::TurnServices;
 pub(crate) use sources::read_body;
-use watches::Watches;
+pub(crate) use tools::{EffectTools, MakeTools};
 
-use crate::changes::{self, Computing, OperationServices, WorktreeRequest};
+use crate::changes::{self, OperationServices, WorktreeRequest};
 use crate::client_plugins::ClientAsker;
-use crate::complete::Completer;
 use crate::journal::JournalHandle;
 use crate::kernel_queue::{KernelQueue, QueuedInput};
-use crate::models::AgentRoster;
 use crate::pacer::Pacer;
+use crate::space_agents::SpaceAgents;
 use crate::stream_batcher::StreamBatcher;
-use crate::telemetry::outcome_of_call;
-use crate::terminals::Terminals;
+use crate::telemetry::{Telemetry, outcome_of_call};
 
 /// Starts effects and knows which turns run.
 pub(crate) struct Effects {
     pub arrivals: KernelQueue,
     pub journal: JournalHandle,
     pub bodies: Bodies,
-    pub agents: Vec<Arc<dyn Agent>>,
-    completions: Completions,
+    pub agents: SpaceAgents,
     pub pace: Arc<Pacer>,
     /// Where pieces of streams wait.
     pub streams: Arc<StreamBatcher>,
-    pub services: TurnServices,
-    /// What clients may do with files.
-    pub files: ClientFileAccess,
-    watches: Watches,
-    /// What may change of the agents; nothing if absent.
-    pub roster: Option<Arc<AgentRoster>>,
+    /// What operators see of the space.
+    pub telemetry: Option<Arc<Telemetry>>,
+    tools: OnceLock<Box<EffectTools>>,
+    make_tools: MakeTools,
     runs: HashMap<RunId, RunningAgent>,
     handed_tokens: DeliveredTokens,
-    /// Who asks clients about their files.
-    pub asker: ClientAsker,
-    computing: Computing,
-    /// Where worktrees lie, if not in their repositories.
-    pub worktree_dir: Option<PathBuf>,
 }
 
 /// A turn that runs, and the replies its agent waits for.
@@ -108,44 +96,63 @@ impl Effects {
         arrivals: KernelQueue,
         journal: JournalHandle,
         bodies: Bodies,
-        agents: Vec<Arc<dyn Agent>>,
+        agents: SpaceAgents,
         streams: StreamBatcher,
+        make_tools: MakeTools,
     ) -> Self {
-        let completions = Completions::new(Completer::new(bodies.discovery()));
-        let terminals = Terminals::new(arrivals.clone());
-        let asker = ClientAsker::new(arrivals.clone());
-        let services = TurnServices::new(journal.clone(), bodies.clone(), terminals, asker.clone());
-        let files = ResourceFiles::new(bodies.confinement().clone());
-        let computing = Computing::new(services.looks.clone());
         Self {
-            files: ClientFileAccess::new(files, None),
-            watches: Watches::default(),
-            services,
             arrivals,
             journal,
             bodies,
             agents,
-            completions,
             pace: Arc::default(),
             streams: Arc::new(streams),
-            roster: None,
-            worktree_dir: None,
+            telemetry: None,
+            tools: OnceLock::new(),
+            make_tools,
             runs: HashMap::new(),
             handed_tokens: DeliveredTokens::default(),
-            asker,
-            computing,
         }
+    }
+
+    fn tools(&self) -> &EffectTools {
+        self.tools.get_or_init(|| {
+            let made = (self.make_tools)(&self.arrivals, &self.journal, &self.bodies);
+            Box::new(made)
+        })
+    }
+
+    /// Who asks clients about their files.
+    pub(crate) fn asker(&self) -> &ClientAsker {
+        &self.tools().asker
+    }
+
+    #[cfg(test)]
+    fn tools_mut(&mut self) -> &mut EffectTools {
+        self.tools();
+        self.tools.get_mut().unwrap()
+    }
+
+    /// Does something to a terminal.
+    pub(crate) fn act_on_terminal(&self, terminal: ChannelUri, act: TerminalTask) {
+        self.tools().services.terminals.act(terminal, act);
+    }
+
+    pub(crate) fn has_terminals(&self) -> bool {
+        let tools = self.tools.get();
+        tools.is_some_and(|tools| !tools.services.terminals.is_empty())
     }
 
     pub(crate) fn read(&self, ticket: Ticket, query: Query) {
         let (journal, arrivals) = (self.journal.clone(), self.arrivals.clone());
+        let kind = query.name();
         tokio::spawn(async move {
             let answer = journal
                 .read(query)
                 .await
                 .map_err(|error| ReadFailed(error.to_string()));
             if let Err(failed) = &answer {
-                tracing::warn!(error = %failed, "a query of the journal failed");
+                tracing::warn!(error = %failed, query = kind, "the journal could not be read; what waits for it fails");
             }
             send(&arrivals, Input::Read { ticket, answer }).await;
         });
@@ -176,7 +183,7 @@ impl Effects {
 
     pub(crate) fn compose(&self, ticket: Ticket, compose: ComposeTask) {
         let (store, arrivals) = (self.bodies.clone(), self.arrivals.clone());
-        let entity_kinds = self.services.entities.kinds();
+        let entity_kinds = self.tools().services.entities.kinds();
         let agent = self.agent(&compose.context.provider);
         tokio::spawn(async move {
             let composed = store.compose_message(compose, entity_kinds, agent).await;
@@ -186,7 +193,7 @@ impl Effects {
 
     pub(crate) fn check_message(&self, ticket: Ticket, check: MessageCheck) {
         let (store, arrivals) = (self.bodies.clone(), self.arrivals.clone());
-        let services = &self.services;
+        let services = &self.tools().services;
         let known = (
             Arc::clone(&services.entities),
             Arc::clone(&services.documents),
@@ -202,7 +209,8 @@ impl Effects {
     pub(crate) fn compute_changeset(&self, place: ChangesetTarget) {
         let (bodies, journal) = (self.bodies.clone(), self.journal.clone());
         let arrivals = self.arrivals.clone();
-        self.computing.start(place, bodies, journal, arrivals);
+        let computing = &self.tools().computing;
+        computing.start(place, bodies, journal, arrivals);
     }
 
     /// Carries out an operation on a changeset.
@@ -211,7 +219,7 @@ impl Effects {
             bodies: self.bodies.clone(),
             journal: self.journal.clone(),
             arrivals: self.arrivals.clone(),
-            session_changes: Arc::clone(&self.services.session_changes),
+            session_changes: Arc::clone(&self.tools().services.session_changes),
         };
         let arrivals = self.arrivals.clone();
         tokio::spawn(async move {
@@ -266,7 +274,7 @@ impl Effects {
     ) {
         let agent = self.agent(&provider);
         let (arrivals, bodies) = (self.arrivals.clone(), self.bodies.clone());
-        let worktree_dir = self.worktree_dir.clone();
+        let worktree_dir = self.tools().worktree_dir.clone();
         tokio::spawn(async move {
             let failure = || AgentError {
                 error_type: "agentMissing".to_owned(),
@@ -359,7 +367,7 @@ impl Effects {
             turn,
             replies.clone(),
             self.arrivals.clone(),
-            self.services.clone(),
+            self.tools().services.clone(),
             Arc::clone(&self.pace),
             Arc::clone(&self.streams),
         ));
@@ -369,15 +377,14 @@ impl Effects {
 
     /// Clients know a call by this id.
     pub(crate) fn name_call(&self, run: RunId, call: u64, id: String) {
-        if let Some(telemetry) = &self.services.telemetry {
+        if let Some(telemetry) = &self.telemetry {
             telemetry.name_call(run, call, id);
         }
     }
 
     /// Hands a run the reply it waits for. A run that is gone, or waits no more, gets none.
     pub(crate) fn reply(&self, run: RunId, reply: AgentReply) {
-        if let (AgentReply::ToolEnded { call, result }, Some(telemetry)) =
-            (&reply, &self.services.telemetry)
+        if let (AgentReply::ToolEnded { call, result }, Some(telemetry)) = (&reply, &self.telemetry)
         {
             telemetry.end_call(run, *call, outcome_of_call(result));
         }
@@ -406,16 +413,13 @@ impl Effects {
     /// A chat, or a session, is gone for good.
     pub(crate) fn end_chat(&self, chat: &ChannelUri) {
         self.forget_plugins(chat);
-        for agent in &self.agents {
-            agent.end_chat(chat.as_str());
-        }
+        let roster = self.agents.roster();
+        let agents = roster.iter().flat_map(|roster| roster.agents());
+        agents.for_each(|agent| agent.end_chat(chat.as_str()));
     }
 
     fn agent(&self, provider: &str) -> Option<Arc<dyn Agent>> {
-        self.agents
-            .iter()
-            .find(|agent| agent.info().provider == provider)
-            .cloned()
+        self.agents.find(provider)
     }
 }
 

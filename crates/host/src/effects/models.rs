@@ -8,9 +8,9 @@ use super::{Effects, send};
 
 impl Effects {
     pub(crate) fn change_models(&self, ticket: Ticket, change: ModelChange) {
-        let (roster, arrivals) = (self.roster.clone(), self.arrivals.clone());
+        let (agents, arrivals) = (self.agents.clone(), self.arrivals.clone());
         tokio::spawn(async move {
-            let Some(roster) = roster else {
+            let Some(roster) = agents.roster() else {
                 let changed = Err(WorkFailed(
                     "this host's models cannot be changed".to_owned(),
                 ));

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use agent_api::{Agent, SessionFacts};
 use compositor::resolve::{InlineLimits, Resolved, WhyUnavailable, resolve_to_body};
 use compositor::{Part, View, part::Location};
-use kernel::StoredMessage;
+use kernel::MessagePart;
 
 /// Reads for the messages of a turn what its agent can read.
 pub(crate) struct ResourceReader {
@@ -27,26 +27,23 @@ pub(super) struct ReadResource {
 }
 
 impl ResourceReader {
-    /// Reads what messages refer to and what was not read before.
-    pub(super) async fn read_all(&self, stored: &[StoredMessage]) -> Vec<ReadResource> {
-        let parts = stored.iter().flat_map(|message| &message.parts);
-        let unread = parts.filter(|(row, frozen)| row.kind == "file-ref" && frozen.is_none());
+    /// Reads what messages refer to, of their parts that were not resolved before.
+    pub(super) async fn read_all(
+        &self,
+        unresolved: impl Iterator<Item = &MessagePart>,
+    ) -> Vec<ReadResource> {
         let mut read = Vec::new();
-        for (row, _) in unread {
-            let part = serde_json::from_slice(&row.json).ok();
-            let part = part.and_then(|value| Part::from_value(value).ok());
-            if let Some(part) = part
-                && let Some(uri) = address_of(&part)
-            {
+        for MessagePart { id, part, .. } in unresolved {
+            if let Some(uri) = address_of(part) {
                 if read.is_empty() {
                     // The first message of a session may come before anything runs that could be asked.
                     self.agent
                         .prepare_commands(&self.facts, &self.switched_off)
                         .await;
                 }
-                let resolved = self.read(&part, uri).await;
+                let resolved = self.read(part, uri).await;
                 read.push(ReadResource {
-                    part_id: row.id.clone(),
+                    part_id: id.clone(),
                     is_read: resolved.is_some(),
                     resolved: resolved.unwrap_or(Resolved::Unavailable {
                         why: WhyUnavailable::NotFound,

@@ -13,7 +13,7 @@ use agents::lower::lower_message;
 use agents::sink::{PendingReplies, TurnSink};
 use agents::user_command;
 use compositor::lower::{Capabilities, Target, text_of};
-use kernel::{Input, RunId, TurnRun};
+use kernel::{ComposedMessage, Input, RunId, TurnRun};
 use tokio::task::JoinSet;
 use tracing::Instrument;
 use workspace::Workspace;
@@ -33,7 +33,7 @@ use crate::stream_batcher::StreamBatcher;
 /// Runs a turn to its end. Dropping this future (a cancel) drops the agent's work with it.
 pub(super) async fn run(
     agent: Option<Arc<dyn Agent>>,
-    turn: TurnRun,
+    mut turn: TurnRun,
     replies: PendingReplies,
     arrivals: KernelQueue,
     mut services: TurnServices,
@@ -86,6 +86,7 @@ pub(super) async fn run(
     );
     let sink = TurnSink::new(sink, replies);
     let command = command_of(&turn);
+    let composed = turn.composed.take();
     let is_unnamed = turn.untitled && turn.reaches_model && command.is_none();
     let unnamed = is_unnamed.then(|| (turn.clone(), services.clone()));
     let event = match command {
@@ -94,7 +95,7 @@ pub(super) async fn run(
             outcome_of(work.instrument(log.span())).await
         }
         None => {
-            let work = play(Arc::clone(&agent), turn, services, sink);
+            let work = play(Arc::clone(&agent), (turn, composed), services, sink);
             outcome_of(work.instrument(log.span())).await
         }
     };
@@ -257,7 +258,7 @@ async fn outcome_of(
         Some(Ok(Err(error))) => AgentEvent::Failed(error),
         Some(Err(_)) | None => AgentEvent::Failed(AgentError {
             error_type: "agentCrashed".to_owned(),
-            message: "the agent died; resume the turn to go on".to_owned(),
+            message: "the agent crashed; resume the turn to continue".to_owned(),
             resumable: true,
         }),
     }
@@ -299,7 +300,7 @@ async fn prepare_directories(
 
 async fn play(
     agent: Arc<dyn Agent>,
-    turn: TurnRun,
+    (turn, composed): (TurnRun, Option<Arc<ComposedMessage>>),
     services: TurnServices,
     events: TurnSink<KernelSink>,
 ) -> Result<(), AgentError> {
@@ -311,7 +312,15 @@ async fn play(
         ),
         false => (Vec::new(), Vec::new()),
     };
-    let user = read_own_message(&messages, &turn).await?;
+    let user = match composed {
+        // Whoever else has it is about to let go of it.
+        Some(composed) => {
+            messages
+                .use_composed(Arc::unwrap_or_clone(composed))
+                .await?
+        }
+        None => read_own_message(&messages, &turn).await?,
+    };
     let sources = SharedSources::shared(messages.sources);
     let text = match agent.lowers_messages() {
         true => turn.message["text"].as_str().unwrap_or("").to_owned(),
@@ -364,7 +373,7 @@ async fn read_own_outputs(
     Ok(outputs.remove(&turn.turn_id).unwrap_or_default())
 }
 
-/// The message of this turn.
+/// The message of this turn, from its rows: it was resumed, waited in the queue, or began before the host was started.
 async fn read_own_message(
     messages: &TurnMessages,
     turn: &TurnRun,

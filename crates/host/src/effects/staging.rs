@@ -13,9 +13,10 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use compositor::Part;
 use compositor::part::{Body, View};
+use wire::Digest;
 
 use super::sources::digest_in;
-use crate::blobs::{Blobs, Found, digest_of};
+use crate::blobs::{Blobs, Found};
 use crate::client_plugins;
 
 /// Bytes of all copies together.
@@ -39,17 +40,18 @@ impl Staging {
         let View::Attachment(attachment) = part.view() else {
             return None; // only attachments have bodies to copy
         };
-        let body = match attachment.body {
-            Body::Absent => return None,
-            Body::Inline(data) => STANDARD.decode(data).ok()?,
+        let (digest, body) = match attachment.body {
+            Body::Absent => return None, // nothing to copy
+            Body::Inline(data) => {
+                let body = STANDARD.decode(data).ok()?;
+                (Digest::of(&body), body)
+            }
             Body::Stored(content_id) => {
-                match blobs.read(&digest_in(content_id)?, STAGED_BYTES_MAX) {
-                    Ok(Found::Body(body)) => body,
-                    Ok(_) | Err(_) => return None,
-                }
+                let digest = digest_in(content_id)?;
+                (digest, read_whole(blobs, &digest)?)
             }
         };
-        match put(directory, attachment.name, &body) {
+        match put(directory, attachment.name, (&digest, &body)) {
             Ok(path) => path.to_str().map(str::to_owned),
             Err(error) => {
                 tracing::warn!(%error, "no copy of an attachment can be made for tools");
@@ -59,8 +61,27 @@ impl Staging {
     }
 }
 
-fn put(directory: &Path, name: &str, body: &[u8]) -> io::Result<PathBuf> {
-    let folder = directory.join(&digest_of(body).to_hex()[..16]);
+/// A stored body; none if it is not there, too large to be copied, or cannot be read.
+fn read_whole(blobs: &dyn Blobs, digest: &Digest) -> Option<Vec<u8>> {
+    match blobs.read(digest, STAGED_BYTES_MAX) {
+        Ok(Found::Body(body)) => Some(body),
+        Ok(Found::Missing) => {
+            tracing::warn!(%digest, "an attachment is not there any more; tools get no copy of it");
+            None
+        }
+        Ok(Found::TooLarge { bytes }) => {
+            tracing::warn!(%digest, bytes, "an attachment is too large to be copied for tools");
+            None
+        }
+        Err(error) => {
+            tracing::error!(%error, "an attachment cannot be read; tools get no copy of it");
+            None
+        }
+    }
+}
+
+fn put(directory: &Path, name: &str, (digest, body): (&Digest, &[u8])) -> io::Result<PathBuf> {
+    let folder = directory.join(&digest.to_hex()[..16]);
     let path = folder.join(file_name(name));
     if fs::metadata(&path).is_ok_and(|there| there.len() == body.len() as u64) {
         return Ok(path);
@@ -137,6 +158,10 @@ fn directories_in(directory: &Path) -> io::Result<Vec<PathBuf>> {
 mod tests {
     use super::*;
 
+    fn copy(directory: &Path, body: &[u8]) -> io::Result<PathBuf> {
+        put(directory, "a.txt", (&Digest::of(body), body))
+    }
+
     #[test]
     fn a_name_stays_inside_and_is_short() {
         for (name, expected) in [
@@ -155,8 +180,8 @@ mod tests {
     #[test]
     fn the_copies_of_all_sessions_share_one_bound() {
         let dir = tempfile::tempdir().unwrap();
-        let first = put(&dir.path().join("1"), "a.txt", b"body").unwrap();
-        let second = put(&dir.path().join("2"), "a.txt", b"body").unwrap();
+        let first = copy(&dir.path().join("1"), b"body").unwrap();
+        let second = copy(&dir.path().join("2"), b"body").unwrap();
         assert_ne!(first, second, "each session has its own");
         make_room(dir.path(), STAGED_BYTES_MAX - 8).unwrap();
         assert!(first.exists() && second.exists());
@@ -168,9 +193,9 @@ mod tests {
     fn a_copy_is_made_once() {
         let dir = tempfile::tempdir().unwrap();
         let own = dir.path().join("1");
-        let first = put(&own, "a.txt", b"body").unwrap();
+        let first = copy(&own, b"body").unwrap();
         assert_eq!(fs::read(&first).unwrap(), b"body");
-        assert_eq!(put(&own, "a.txt", b"body").unwrap(), first);
-        assert_ne!(put(&own, "a.txt", b"other").unwrap(), first);
+        assert_eq!(copy(&own, b"body").unwrap(), first);
+        assert_ne!(copy(&own, b"other").unwrap(), first);
     }
 }

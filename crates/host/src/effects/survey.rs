@@ -95,9 +95,9 @@ impl Effects {
         let change = self.bodies.plugins().offer(session, offers, said_by);
         remove_in_background(change.unused);
         for (number, offer) in change.unread {
-            let (asker, arrivals) = (self.asker.clone(), self.arrivals.clone());
+            let (asker, arrivals) = (self.tools().asker.clone(), self.arrivals.clone());
             let (plugins, session) = (self.bodies.plugins().clone(), session.clone());
-            let staging = self.services.staging.as_deref();
+            let staging = self.tools().services.staging.as_deref();
             let directory = staging.map(|staging| copy_directory(staging, session_id, number));
             tokio::spawn(async move {
                 let Some(permit) = plugins.begin_read(&session, number).await else {

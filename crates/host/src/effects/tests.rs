@@ -36,7 +36,14 @@ impl TestHost {
         let store = Arc::new(blobs.clone());
         let bodies = Bodies::new(store, Clock::start(), &kernel::Limits::default());
         Self {
-            effects: Effects::new(sender, journal, bodies, vec![agent], streams),
+            effects: Effects::new(
+                sender,
+                journal,
+                bodies,
+                SpaceAgents::for_test(vec![agent]),
+                streams,
+                Box::new(EffectTools::new),
+            ),
             blobs,
             arrivals,
         }
@@ -53,13 +60,14 @@ impl TestHost {
             budget_turn: (kernel::ChannelId(1), "t".to_owned()),
             compact: None,
             reaches_model: true,
+            composed: None,
             restore: None,
             run,
             provider: provider.to_owned(),
             session: ChannelUri::parse("ahp-session:/s").unwrap(),
             chat: ChannelUri::parse("ahp-chat:/c").unwrap(),
             session_id: kernel::ChannelId(1),
-            message: json!({"text": "go"}),
+            message: json!({"text": "go"}).into(),
             custom_agent: None,
             author: None,
             principal: None,
@@ -256,7 +264,7 @@ async fn what_cannot_be_kept_is_said_and_the_turn_goes_on() {
 async fn nothing_is_accepted_while_the_node_is_silent_or_once_the_space_is_lost() {
     let mut host = TestHost::with_script(json!([{"notify": "done"}]));
     let tenure = Tenure::of_silent_node();
-    host.effects.services.tenure = Some(tenure.clone());
+    host.effects.tools_mut().services.tenure = Some(tenure.clone());
     host.start_turn(RunId(1));
     let soon = Duration::from_secs(60);
     let heard = tokio::time::timeout(soon, host.next_event()).await;

@@ -62,8 +62,8 @@ impl Watches {
 
 impl Effects {
     pub(crate) fn begin_watch(&self, ticket: Ticket, task: WatchTask) {
-        let (files, arrivals) = (self.files.clone(), self.arrivals.clone());
-        let watches = self.watches.clone();
+        let (files, arrivals) = (self.tools().files.clone(), self.arrivals.clone());
+        let watches = self.tools().watches.clone();
         tokio::spawn(async move {
             let (uri, ended) = match watches.enter() {
                 Ok(entered) => entered,
@@ -96,7 +96,7 @@ impl Effects {
 
     pub(crate) fn end_watch(&self, watch: &ChannelUri) {
         // One that ended by itself is not there any more.
-        if let Some(token) = self.watches.lock().get(watch) {
+        if let Some(token) = self.tools().watches.lock().get(watch) {
             token.cancel();
         }
     }

@@ -14,6 +14,7 @@ mod outputs;
 mod postgres;
 mod references;
 mod turns;
+mod twin;
 mod whole;
 
 use std::sync::Arc;
@@ -45,7 +46,7 @@ macro_rules! contract {
             };
             $($(
                 eprintln!("{}", stringify!($promise));
-                $room::$promise(&mut books.$server());
+                books.$server(&|book| $room::$promise(book));
             )*)*
         }
     };
@@ -63,7 +64,7 @@ macro_rules! contract {
 
 contract! {
     memory, sqlite, faulty_memory, faulty_sqlite;
-    postgres, faulty_postgres;
+    postgres, faulty_postgres, postgres_beside_a_twin;
     {
         whole: batches_are_whole, a_record_that_can_never_be_written_is_named,
             a_failed_append_leaves_everything_and_a_later_one_works,

@@ -78,6 +78,9 @@ pub trait SpaceJournal: Send + Sync {
 
     fn stats(&self) -> CommitStats;
 
+    /// It is closed soon: what is written from now on waits for nothing but the disk.
+    fn prepare_to_close(&self) {}
+
     /// Takes nothing new, finishes what was handed over, closes the journal: errors from now on.
     async fn close(&self);
 
@@ -152,6 +155,11 @@ impl JournalHandle {
 
     pub fn stats(&self) -> CommitStats {
         self.journal.stats()
+    }
+
+    /// See [`SpaceJournal::prepare_to_close`].
+    pub(crate) fn prepare_to_close(&self) {
+        self.journal.prepare_to_close();
     }
 
     /// See [`SpaceJournal::close`]. Other handles get errors from now on.

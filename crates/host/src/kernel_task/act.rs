@@ -55,7 +55,7 @@ impl KernelTask {
             }
             Effect::Survey(survey) => self.effects.survey(*survey),
             Effect::ClientAnswered { ask, answer, hold } => {
-                self.effects.asker.deliver(ask, answer, hold);
+                self.effects.asker().deliver(ask, answer, hold);
             }
             Effect::RecordRender { session, rendered } => {
                 self.effects.record_render(&session, rendered)
@@ -100,7 +100,7 @@ impl KernelTask {
             Effect::Authenticate(brought) => self.effects.authenticate(brought),
             Effect::ForgetTokens { principal } => self.effects.forget_tokens(&principal),
             Effect::Terminal { terminal, act } => {
-                self.effects.services.terminals.act(terminal, act);
+                self.effects.act_on_terminal(terminal, act);
             }
             Effect::WakeAt { timer, at } => self.set_timer(timer, at),
             Effect::Close { peer, why } => self.close(peer, why),

@@ -85,8 +85,7 @@ impl KernelTask {
         }
         self.send_and_start_effects(stepped);
         if let Some(tenure) = &self.tenure {
-            let has_terminals = !self.effects.services.terminals.is_empty();
-            tenure.set_busy(has_terminals || !self.kernel.running().is_empty());
+            tenure.set_busy(self.effects.has_terminals() || !self.kernel.running().is_empty());
         }
     }
 

@@ -1,25 +1,39 @@
 //! Sockets that have not shown a token yet: how many there may be, and which one goes when another comes.
 //!
-//! Promises: never more than the bound; a new socket never waits for those that say nothing: the oldest of them is closed
-//! (ADR 0025).
+//! Promises: never more than the bound; a new socket never waits longer than [`GRACE`] for those that say nothing: the oldest
+//! of them is closed (ADR 0025).
 //! Must not know: HTTP, what a socket is used for afterwards.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
+
+/// How long a socket may take to be answered before its place is given to another. When a thousand clients come back at once
+/// they are accepted faster than they are answered; none of them is silent.
+const GRACE: Duration = Duration::from_millis(100);
 
 /// All of them, the oldest first.
 #[derive(Clone)]
 pub(crate) struct Handshakes {
     max: usize,
     waiting: Arc<Mutex<WaitingHandshakes>>,
+    /// A place became free.
+    freed: Arc<Notify>,
 }
 
 #[derive(Default)]
 struct WaitingHandshakes {
     last: u64,
-    evictions: BTreeMap<u64, CancellationToken>,
+    begun: BTreeMap<u64, BegunHandshake>,
+}
+
+struct BegunHandshake {
+    at: Instant,
+    evicted: CancellationToken,
 }
 
 /// One socket's place among them; free again when dropped.
@@ -34,6 +48,7 @@ impl Handshakes {
         Self {
             max,
             waiting: Arc::default(),
+            freed: Arc::default(),
         }
     }
 
@@ -42,15 +57,44 @@ impl Handshakes {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes space if there is none, and takes it.
-    pub(crate) fn begin(&self) -> Handshake {
-        let evicted = CancellationToken::new();
+    /// Takes a place. If there is none, waits until one is free, or until the oldest has had its time and is closed.
+    pub(crate) async fn begin(&self) -> Handshake {
+        loop {
+            match self.take_place() {
+                Ok(handshake) => return handshake,
+                Err(oldest_until) => tokio::select! {
+                    () = self.freed.notified() => {}
+                    () = sleep_until(oldest_until) => {}
+                },
+            }
+        }
+    }
+
+    /// `Err`: none is free before this moment, unless a handshake ends.
+    fn take_place(&self) -> Result<Handshake, Instant> {
+        let now = Instant::now();
         let mut waiting = self.lock();
-        while waiting.evictions.len() >= self.max && waiting.evict_oldest() {}
+        while waiting.begun.len() >= self.max
+            && let Some(oldest) = waiting.begun.values().next()
+        {
+            let until = oldest.at + GRACE;
+            if now < until {
+                return Err(until);
+            }
+            waiting.evict_oldest();
+        }
+        Ok(self.insert(waiting, now))
+    }
+
+    fn insert(&self, mut waiting: MutexGuard<'_, WaitingHandshakes>, at: Instant) -> Handshake {
+        assert!(waiting.begun.len() < self.max, "there is a place");
         waiting.last += 1;
-        let number = waiting.last;
-        waiting.evictions.insert(number, evicted.clone());
-        drop(waiting);
+        let (number, evicted) = (waiting.last, CancellationToken::new());
+        let begun = BegunHandshake {
+            at,
+            evicted: evicted.clone(),
+        };
+        waiting.begun.insert(number, begun);
         Handshake {
             number,
             evicted,
@@ -66,9 +110,9 @@ impl Handshakes {
 
 impl WaitingHandshakes {
     fn evict_oldest(&mut self) -> bool {
-        match self.evictions.pop_first() {
-            Some((_, evicted)) => {
-                evicted.cancel();
+        match self.begun.pop_first() {
+            Some((_, oldest)) => {
+                oldest.evicted.cancel();
                 true
             }
             None => false,
@@ -77,6 +121,12 @@ impl WaitingHandshakes {
 }
 
 impl Handshake {
+    /// Of a socket that takes no place from others.
+    pub(crate) fn alone() -> Self {
+        let all = Handshakes::new(1);
+        all.insert(all.lock(), Instant::now())
+    }
+
     /// Cancelled when the place is needed for another.
     pub(crate) fn eviction(&self) -> CancellationToken {
         self.evicted.clone()
@@ -85,29 +135,55 @@ impl Handshake {
 
 impl Drop for Handshake {
     fn drop(&mut self) {
-        self.all.lock().evictions.remove(&self.number);
+        self.all.lock().begun.remove(&self.number);
+        self.all.freed.notify_one();
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use tokio::time::sleep;
+
     use super::*;
 
-    #[test]
-    fn the_oldest_goes_when_there_is_no_place_left() {
+    fn is_evicted(handshake: &Handshake) -> bool {
+        handshake.evicted.is_cancelled()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_oldest_goes_when_there_is_no_place_left() {
         let handshakes = Handshakes::new(2);
-        let is_evicted = |handshake: &Handshake| handshake.evicted.is_cancelled();
-        let (first, second) = (handshakes.begin(), handshakes.begin());
+        let (first, second) = (handshakes.begin().await, handshakes.begin().await);
         assert!(!is_evicted(&first));
-        let third = handshakes.begin();
+        let third = handshakes.begin().await;
         assert!(is_evicted(&first) && !is_evicted(&second));
         drop(second);
-        let fourth = handshakes.begin();
+        let fourth = handshakes.begin().await;
         assert!(!is_evicted(&third) && !is_evicted(&fourth), "one had ended");
         drop(first);
         assert!(handshakes.evict_oldest());
         assert!(is_evicted(&third) && !is_evicted(&fourth));
         assert!(handshakes.evict_oldest());
         assert!(!handshakes.evict_oldest());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn those_that_came_just_now_are_answered_first() {
+        let handshakes = Handshakes::new(1);
+        let first = handshakes.begin().await;
+        let began = Instant::now();
+        let answered = async {
+            sleep(GRACE / 2).await;
+            assert!(!is_evicted(&first), "it may be answered any moment");
+            drop(first);
+        };
+        let (second, ()) = tokio::join!(handshakes.begin(), answered);
+        assert_eq!(began.elapsed().as_millis(), (GRACE / 2).as_millis());
+        // This one says nothing, and nobody waits for it any more.
+        sleep(GRACE).await;
+        let began = Instant::now();
+        let third = handshakes.begin().await;
+        assert!(is_evicted(&second) && !is_evicted(&third));
+        assert_eq!(began.elapsed(), Duration::ZERO);
     }
 }

@@ -62,7 +62,11 @@ pub(crate) async fn serve_spaces(
             accepted = listener.accept() => match accepted {
                 Ok((socket, address)) => {
                     pause_ms = ACCEPT_PAUSE_MS;
-                    let http_socket = HttpSocket::new(Arc::clone(&handles), address, handshakes.begin());
+                    let handshake = tokio::select! {
+                        () = stop.cancelled() => break,
+                        handshake = handshakes.begin() => handshake,
+                    };
+                    let http_socket = HttpSocket::new(Arc::clone(&handles), address, handshake);
                     tasks.spawn(serve_socket(socket, http_socket, Arc::clone(&handles), stop.clone()));
                 }
                 Err(error) if is_of_one_connection(&error) => {}

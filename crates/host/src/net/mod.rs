@@ -38,7 +38,7 @@ pub use listen::serve;
 pub(crate) use listen::serve_spaces;
 pub use outbox::Backlog;
 pub(crate) use outbox::WrittenBy;
-pub(crate) use space_handles::{SpaceHandle, SpaceHandles};
+pub(crate) use space_handles::{DescribeMetrics, SpaceHandle, SpaceHandles};
 pub(crate) use stall::StallGuard;
 pub(crate) use text_run::{LinkItem, TextRun};
 pub(crate) use tls::spawn_decrypting_relay;

@@ -67,7 +67,12 @@ pub(crate) struct SpaceHandles {
     relays: Option<Arc<Relays>>,
     /// Whose tokens name spaces, beside those of data directories.
     accounts: Option<Arc<Accounts>>,
+    /// What a node of a cluster counts, as text.
+    node_metrics: Option<DescribeMetrics>,
 }
+
+/// Writes metrics down as they are now.
+pub(crate) type DescribeMetrics = Arc<dyn Fn() -> String + Send + Sync>;
 
 /// The handle that is there now.
 fn current(handle: &RwLock<SpaceHandle>) -> SpaceHandle {
@@ -85,6 +90,7 @@ impl SpaceHandles {
             others: others.into_iter().map(RwLock::new).collect(),
             relays: None,
             accounts: None,
+            node_metrics: None,
         }
     }
 
@@ -95,6 +101,18 @@ impl SpaceHandles {
 
     pub(crate) fn relays(&self) -> Option<&Arc<Relays>> {
         self.relays.as_ref()
+    }
+
+    /// The same, with what the node counts.
+    pub(crate) fn with_node_metrics(self, node_metrics: Option<DescribeMetrics>) -> Self {
+        Self {
+            node_metrics,
+            ..self
+        }
+    }
+
+    pub(crate) fn node_metrics(&self) -> Option<String> {
+        self.node_metrics.as_ref().map(|describe| describe())
     }
 
     /// The same, with the accounts of a database.

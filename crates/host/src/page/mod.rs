@@ -13,7 +13,6 @@ mod served_content;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use agent_api::Agent;
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use wire::Digest;
@@ -22,6 +21,7 @@ use crate::blobs::{BlobError, Blobs, Found};
 use crate::clock::Clock;
 use crate::effects::Bodies;
 use crate::sign_in::PageSignIns;
+use crate::space_agents::SpaceAgents;
 
 pub(crate) use addresses::{AddressFault, AddressParts, ContentAddresses, end_of_next_day};
 pub(crate) use prompts::{PromptError, PromptReader};
@@ -46,7 +46,7 @@ pub struct PageServices {
     /// Sign-ins to MCP servers that devices began.
     pub(crate) sign_ins: PageSignIns,
     served: Arc<Semaphore>,
-    agents: Vec<Arc<dyn Agent>>,
+    agents: Option<SpaceAgents>,
 }
 
 impl PageServices {
@@ -66,20 +66,20 @@ impl PageServices {
             prompt_reads: Arc::new(Semaphore::new(1)),
             sign_ins: PageSignIns::default(),
             served: Arc::new(Semaphore::new(SERVED_BYTES_MAX as usize)),
-            agents: Vec::new(),
+            agents: None,
         })
     }
 
     /// Shows what the processes of these agents print.
     #[must_use]
-    pub(crate) fn with_agents(mut self, agents: Vec<Arc<dyn Agent>>) -> Self {
-        self.agents = agents;
+    pub(crate) fn with_agents(mut self, agents: SpaceAgents) -> Self {
+        self.agents = Some(agents);
         self
     }
 
     /// What the process of an agent last printed; none if it has no process, or is not there.
     pub(crate) fn agent_log(&self, id: &str) -> Option<String> {
-        let mut agents = self.agents.iter();
+        let mut agents = self.agents.iter().flat_map(SpaceAgents::made);
         agents.find(|agent| agent.info().provider == id)?.log_tail()
     }
 

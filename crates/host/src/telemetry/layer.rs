@@ -23,9 +23,17 @@ const RECORDS_MAX: usize = 2_048;
 /// Of one field.
 const FIELD_CHARS_MAX: usize = 512;
 
+/// A line of the log. It becomes JSON when it is taken: as JSON, two thousand of them took megabytes.
+struct LogRecord {
+    at_ms: i64,
+    level: Level,
+    target: &'static str,
+    fields: LogFields,
+}
+
 #[derive(Default)]
 struct LogRecords {
-    records: VecDeque<TelemetryLog>,
+    records: VecDeque<LogRecord>,
     dropped: u64,
 }
 
@@ -36,9 +44,42 @@ static WAITING: Mutex<LogRecords> = Mutex::new(LogRecords {
 
 /// What waits, and how many were dropped before.
 pub(super) fn take_records() -> (Vec<TelemetryLog>, u64) {
-    let mut waiting = WAITING.lock().unwrap_or_else(PoisonError::into_inner);
-    let dropped = std::mem::take(&mut waiting.dropped);
-    (waiting.records.drain(..).collect(), dropped)
+    let LogRecords { records, dropped } = take_waiting();
+    (
+        records.into_iter().map(LogRecord::into_otlp).collect(),
+        dropped,
+    )
+}
+
+/// Drops what waits: there is nobody to send it to.
+pub(super) fn discard_log() {
+    drop(take_waiting());
+}
+
+fn take_waiting() -> LogRecords {
+    std::mem::take(&mut *WAITING.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+impl LogRecord {
+    fn into_otlp(self) -> TelemetryLog {
+        let (severity, name) = severity_of(self.level);
+        let LogFields {
+            message,
+            attributes,
+        } = self.fields;
+        let attributes = attributes
+            .iter()
+            .map(|(name, value)| attribute(name, value));
+        let target = attribute("code.namespace", self.target);
+        let record = json!({
+            "timeUnixNano": nanos(self.at_ms),
+            "severityNumber": severity,
+            "severityText": name,
+            "body": {"stringValue": message},
+            "attributes": attributes.chain([target]).collect::<Vec<Value>>(),
+        });
+        TelemetryLog { severity, record }
+    }
 }
 
 /// A layer of the log that keeps its records for telemetry.
@@ -46,7 +87,7 @@ pub(super) fn take_records() -> (Vec<TelemetryLog>, u64) {
 pub struct TelemetryLayer;
 
 /// The fields of a span, kept with it.
-struct SpanFields(Vec<Value>);
+struct SpanFields(Vec<(&'static str, Box<str>)>);
 
 impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for TelemetryLayer {
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
@@ -65,27 +106,22 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for TelemetryLayer {
                 fields.attributes.extend(more.iter().cloned());
             }
         }
-        let (severity, name) = severity_of(*event.metadata().level());
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
-        let ms = since.map_or(0, |since| {
+        let at_ms = since.map_or(0, |since| {
             i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
         });
-        fields
-            .attributes
-            .push(attribute("code.namespace", event.metadata().target()));
-        let record = json!({
-            "timeUnixNano": nanos(ms),
-            "severityNumber": severity,
-            "severityText": name,
-            "body": {"stringValue": fields.message},
-            "attributes": fields.attributes,
-        });
+        let record = LogRecord {
+            at_ms,
+            level: *event.metadata().level(),
+            target: event.metadata().target(),
+            fields,
+        };
         let mut waiting = WAITING.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.records.len() == RECORDS_MAX {
             waiting.records.pop_front();
             waiting.dropped += 1;
         }
-        waiting.records.push_back(TelemetryLog { severity, record });
+        waiting.records.push_back(record);
     }
 }
 
@@ -102,8 +138,8 @@ fn severity_of(level: Level) -> (u8, &'static str) {
 
 #[derive(Default)]
 struct LogFields {
-    message: String,
-    attributes: Vec<Value>,
+    message: Box<str>,
+    attributes: Vec<(&'static str, Box<str>)>,
 }
 
 impl Visit for LogFields {
@@ -121,10 +157,11 @@ impl Visit for LogFields {
 
 impl LogFields {
     fn put(&mut self, field: &Field, value: &str) {
-        let value: String = value.chars().take(FIELD_CHARS_MAX).collect();
+        let end = value.char_indices().nth(FIELD_CHARS_MAX);
+        let value = &value[..end.map_or(value.len(), |(at, _)| at)];
         match field.name() {
-            "message" => self.message = value,
-            name => self.attributes.push(attribute(name, &value)),
+            "message" => self.message = value.into(),
+            name => self.attributes.push((name, value.into())),
         }
     }
 }

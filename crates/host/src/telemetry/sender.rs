@@ -8,6 +8,7 @@ use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
 use super::Collector;
+use super::layer::discard_log;
 use crate::kernel_queue::{KernelQueue, QueuedInput};
 use crate::net::Admission;
 
@@ -33,7 +34,12 @@ pub(crate) async fn send_while_running(
             _ = ticks.tick() => {}
             () = stop.cancelled() => return,
         }
-        let Some(batch) = telemetry.take_batch(admission.connections(), with_log) else {
+        let connections = admission.connections();
+        let is_heard = collector.is_some() || connections > 0;
+        if with_log && !is_heard {
+            discard_log();
+        }
+        let Some(batch) = telemetry.take_batch(connections, with_log && is_heard) else {
             continue; // nothing happened
         };
         if let Some(collector) = &collector {

@@ -25,7 +25,9 @@ pub(super) async fn open(
     start: TerminalStart,
 ) -> Result<ShellTerminal, String> {
     let work = tokio::task::spawn_blocking(move || plan(&settings, &start));
-    let launch = work.await.map_err(|_| "its task died".to_owned())??;
+    let launch = work
+        .await
+        .map_err(|_| "internal error while preparing it".to_owned())??;
     let opened = terminals::open(launch, Mark::unique(), None).await;
     opened.map(ShellTerminal).map_err(|error| error.to_string())
 }

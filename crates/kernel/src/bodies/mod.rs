@@ -1,7 +1,7 @@
 //! Bodies that are too large for state: which they are, and what stands in their place (G-32, C-033).
 //!
-//! Moving a body out takes two steps: here it is lifted out and a reference without a name put in its place; when the
-//! host has kept it, the name is filled in. Nothing here decodes or hashes a body.
+//! Moving a body out takes two steps: here it is taken out, decoded if it is base64, and a reference without a name put in
+//! its place; when the host has stored it, its digest is filled in as the name. Nothing here hashes a body.
 
 mod detached;
 mod event;

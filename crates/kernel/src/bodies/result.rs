@@ -53,7 +53,7 @@ pub(crate) fn detach_result(result: &mut Object, bytes_max: usize) -> Vec<Unstor
 /// Clips the output of a tool that runs to what is worth showing: how it began, and where it is.
 pub(crate) fn clip_content(content: &mut Vec<Value>, bytes_max: usize) {
     if content.iter().map(weight).sum::<usize>() <= bytes_max {
-        return;
+        return; // it is shown whole
     }
     let text = joined_texts(content);
     let mut clipped = Vec::new();

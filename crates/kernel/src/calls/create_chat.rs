@@ -392,13 +392,13 @@ pub(super) fn apply(step: &mut Step, peer: PeerId, id: &Id, planned: PlannedChat
 }
 
 /// The first turn, of the client that made the chat (H-147).
-fn begin_with(step: &mut Step, peer: PeerId, chat: &ChannelUri, submission: Submission) {
+fn begin_with(step: &mut Step, peer: PeerId, chat: &ChannelUri, mut submission: Submission) {
     let commands = rewind_first(step, chat, submission.command_steps());
     let turn_id = step.chat(chat).free_turn_id(step.seq());
     let fields = json!({
         "turnId": turn_id,
         "startedAt": step.now().to_rfc3339(),
-        "message": submission.message,
+        "message": submission.take_message(),
     });
     let started = step.act_as_host(chat, ActionKind::ChatTurnStarted, fields);
     assert!(started, "a new chat takes a turn");

@@ -6,7 +6,7 @@ use wire::action::{
     AnnotationsAction, ChangesetAction, ChannelKind, ChatAction, ClientAction, RootAction,
     SessionAction, TerminalAction,
 };
-use wire::{Action, ChannelUri, dialect};
+use wire::{Action, ChannelUri, Object, dialect};
 
 use super::{check, plain};
 use crate::client_dispatch::ClientDispatch;
@@ -65,7 +65,7 @@ pub(crate) fn gather(
     if let Some(reason) = kernel.unwritable() {
         return Err(Refusal(reason).into());
     }
-    let (verb, action) = decode(dispatch)?;
+    let (verb, action) = decode(dispatch, answers)?;
     let target = target_of(kernel, uri, verb).ok_or_else(|| {
         let name = action.name();
         Refusal(format!("`{name}` does not belong on this channel"))
@@ -209,7 +209,10 @@ fn gather_chat(
 }
 
 /// Known, and for clients to dispatch at all (H-069, H-070).
-fn decode(dispatch: &ClientDispatch) -> Result<(ClientAction, Action), Refusal> {
+fn decode(
+    dispatch: &ClientDispatch,
+    answers: &HandlerAnswers,
+) -> Result<(ClientAction, Action), Refusal> {
     let kind = match &dispatch.kind {
         Ok(kind) => *kind,
         Err(error) => return Err(Refusal(error.to_string())),
@@ -230,8 +233,23 @@ fn decode(dispatch: &ClientDispatch) -> Result<(ClientAction, Action), Refusal> 
             "an action nests at most {ACTION_DEPTH_MAX} levels deep"
         )));
     }
-    let body = body.clone();
+    let body = match answers.detached_result() {
+        Some(result) => with_result(body, result),
+        None => body.clone(),
+    };
     Ok((verb, Action { kind, body }))
+}
+
+/// An action with a result whose bodies were detached in place of the whole, which is not copied again.
+fn with_result(sent: &Object, detached: &Object) -> Object {
+    let fields = sent.iter().map(|(name, value)| {
+        let value = match name.as_str() {
+            "result" => Value::Object(detached.clone()),
+            _ => value.clone(),
+        };
+        (name.clone(), value)
+    });
+    fields.collect()
 }
 
 /// The channel an action acts on: the one it was sent to if the kinds agree. A rename sent to a chat acts on its session

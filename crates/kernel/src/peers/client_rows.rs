@@ -1,5 +1,7 @@
 //! What the journal holds of clients (G-20): who is remembered, whose rows are not true, and records that wait for a batch.
 
+use std::mem::discriminant;
+
 use super::{NegotiatedPeer, Peers};
 use crate::io::PeerId;
 use crate::record::{ClientRecord, FloorRecord, Record};
@@ -71,6 +73,14 @@ impl Peers {
     /// Keeps a record of a client for the next batch: it says when the client was last seen, or that it is known before it was
     /// served anything. A crash before that costs the client an `initialize` (G-20).
     pub(crate) fn defer_record(&mut self, client_id: &str, record: Record) {
+        // A newer one of the same kind says all that an older one says, unless something else came between them.
+        let mut of_client = self.deferred.iter_mut().rev();
+        if let Some((_, last)) = of_client.find(|(id, _)| id == client_id)
+            && discriminant(last) == discriminant(&record)
+        {
+            *last = record;
+            return;
+        }
         // No room for more than there are: there may be thousands of kernels at rest.
         self.deferred.reserve_exact(1);
         self.deferred.push((client_id.to_owned(), record));

@@ -4,7 +4,7 @@ use wire::{ChannelUri, Generation, Version};
 
 use super::{NegotiatedPeer, Peers, Subscription};
 use crate::io::PeerId;
-use crate::record::{Record, Seq};
+use crate::record::{ClientRecord, Record, Seq};
 use crate::role::Role;
 
 const ANN: PeerId = PeerId(1);
@@ -115,15 +115,50 @@ fn what_was_answered_before_the_first_record_stands() {
 #[test]
 fn records_that_wait_are_bounded_and_go_with_the_next_batch() {
     let mut peers = with_ann();
-    let gone = || Record::ClientGone {
-        client_id: "ann".to_owned(),
-    };
+    let mut number = 0;
     while !peers.has_many_deferred() {
-        peers.defer_record("ann", gone());
+        number += 1;
+        let client_id = match number {
+            1 => "ann".to_owned(),
+            other => format!("client-{other}"),
+        };
+        peers.defer_record(&client_id.clone(), Record::ClientGone { client_id });
     }
     assert_eq!(peers.take_deferred().len(), 64);
     assert!(!peers.has_many_deferred() && peers.take_deferred().is_empty());
     // The batch that took them along is not written: what is stored of the client is not true.
     peers.roll_back();
     assert!(peers.all_ready()[0].volatile);
+}
+
+#[test]
+fn the_newest_of_equal_records_of_a_client_waits() {
+    let mut peers = Peers::default();
+    let client = |last_seen_ms| {
+        Record::Client(ClientRecord {
+            client_id: "ann".to_owned(),
+            version: "1.0.0".to_owned(),
+            capabilities: None,
+            locale: None,
+            transform: None,
+            last_seen_ms,
+        })
+    };
+    let gone = Record::ClientGone {
+        client_id: "ann".to_owned(),
+    };
+    for record in [client(1), client(2), gone, client(3)] {
+        peers.defer_record("ann", record);
+    }
+    peers.defer_record("bob", client(9));
+    peers.defer_record("ann", client(4));
+    let waiting = peers.take_deferred().into_iter();
+    let waiting: Vec<Option<i64>> = waiting
+        .map(|record| match record {
+            Record::Client(client) => Some(client.last_seen_ms),
+            _ => None,
+        })
+        .collect();
+    // What came between two of them stays between them.
+    assert_eq!(waiting, [Some(2), None, Some(4), Some(9)]);
 }

@@ -112,7 +112,7 @@ pub(crate) fn check_complete(
     match status_of(call) {
         "auth-required" if failed => Ok(()),
         "auth-required" => Err(Refusal::because(
-            "a call that waits for authentication can only be given up",
+            "a call that waits for authentication can only be completed as failed",
         )),
         "running" | "pending-confirmation" => check_owner(call, client_id),
         _ => Err(Refusal::because("this tool call is not running")),

@@ -58,7 +58,7 @@ pub(crate) fn call_client(
         "confirmed": "not-needed",
     });
     if !record_agent_action(step, uri, ActionKind::ChatToolCallReady, fields) {
-        return; // likewise
+        return; // likewise: the turn ended in an error
     }
     if !is_offered {
         let why = format!("no client that is active in this session offers `{name}`");

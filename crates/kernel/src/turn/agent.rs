@@ -28,7 +28,11 @@ pub(crate) fn start_agent(step: &mut Step, uri: &ChannelUri, resume: Option<Opti
     // The host's own work comes first; it may have to wait, or be all there was.
     if let Some(task) = host_command::carry_out(step, uri) {
         let run = step.start_run(uri);
-        let turn = turn_for_agent(step, uri, run, task, resume);
+        let composed = host_command::take_composed(step, uri);
+        let turn = TurnRun {
+            composed: composed.filter(|_| resume.is_none()),
+            ..turn_for_agent(step, uri, run, task, resume)
+        };
         step.effect(Effect::RunTurn(Box::new(turn)));
         let session = step.chat(uri).session().clone();
         survey(step, &session);
@@ -68,6 +72,7 @@ fn turn_for_agent(
         chat: uri.clone(),
         custom_agent: custom_agent_of(kernel, chat.session(), &message),
         message,
+        composed: None,
         // Whoever resumes a turn did not choose the addresses that its message names.
         author: author.filter(|_| resume.is_none()),
         principal,

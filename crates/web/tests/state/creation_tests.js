@@ -101,7 +101,7 @@ export async function what_the_host_refuses_is_said_and_can_be_asked_for_again()
   await settle();
   scene.requests[0].reject(Object.assign(new Error('no such folder'), { code: -32602 }));
   await settle();
-  equal([scene.problem(), findButton('Start', scene.container).disabled], ['The session was not made: no such folder', false]);
+  equal([scene.problem(), findButton('Start', scene.container).disabled], ['The session was not created: no such folder', false]);
   scene.form.requestSubmit();
   await settle();
   const [first, second] = scene.requests.map(({ params }) => params.channel);
@@ -114,7 +114,7 @@ export async function a_session_that_may_have_been_made_is_not_made_twice() {
   await settle();
   scene.requests[0].reject(new Error('the connection was lost'));
   await settle();
-  equal([scene.problem().includes('not known'), scene.routes.length], [true, 0]);
+  equal([scene.problem().includes('may not have been created'), scene.routes.length], [true, 0]);
   scene.form.requestSubmit();
   await settle();
   const [first, second] = scene.requests.map(({ params }) => params.channel);
@@ -153,9 +153,9 @@ export async function a_session_that_is_gone_before_it_is_there_is_said() {
   const session = scene.requests[0].params.channel;
   scene.requests[0].resolve({});
   await settle();
-  scene.tell(session, undefined, new Error('It is not there any more.'));
+  scene.tell(session, undefined, new Error('It no longer exists.'));
   await settle();
-  equal([scene.problems(), scene.watched(session)], [['The session did not start: It is not there any more.'], 0]);
+  equal([scene.problems(), scene.watched(session)], [['The session did not start: It no longer exists.'], 0]);
 }
 
 export async function a_first_message_that_is_not_taken_is_kept() {

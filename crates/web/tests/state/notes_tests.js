@@ -84,7 +84,7 @@ export async function a_note_that_was_refused_is_still_in_its_field_with_the_wor
   const scene = await Scene.open([], [{ id: 'a', edit: EDIT }]);
   await scene.write('Why?');
   await scene.refuse('a session has at most 2 annotations');
-  equal([scene.shows('Not kept: a session has at most 2 annotations'), document.body.querySelector('textarea').value, scene.shows('Note on the file')], [true, 'Why?', false]);
+  equal([scene.shows('Not saved: a session has at most 2 annotations'), document.body.querySelector('textarea').value, scene.shows('Note on the file')], [true, 'Why?', false]);
   document.body.querySelector('form').requestSubmit();
   await pass(300);
   const ids = scene.host.dispatched().map(({ action }) => action.annotation.id);
@@ -99,7 +99,7 @@ export async function of_a_note_that_a_lost_connection_took_along_nothing_is_kno
   scene.host.answers.reconnect = ({ subscriptions }) => ({ type: 'snapshot', snapshots: subscriptions.map((channel) => scene.host.snapshot(channel)) });
   scene.host.drop();
   await pass(5_000);
-  equal([scene.shows('It is not known whether that arrived.'), scene.shows('Not kept'), document.body.querySelector('textarea').value], [true, false, 'Why?']);
+  equal([scene.shows('It may not have arrived.'), scene.shows('Not saved'), document.body.querySelector('textarea').value], [true, false, 'Why?']);
 }
 
 export async function a_note_is_resolved_when_the_host_says_so_and_stays_open_if_it_refuses() {
@@ -107,7 +107,7 @@ export async function a_note_is_resolved_when_the_host_says_so_and_stays_open_if
   await scene.press('Resolve');
   equal([scene.shows('sending …'), scene.shows('resolved')], [true, false], 'on its way');
   await scene.refuse('not now');
-  equal([scene.shows('sending …'), scene.shows('resolved'), scene.shows('Not kept: not now')], [false, false, true], 'refused');
+  equal([scene.shows('sending …'), scene.shows('resolved'), scene.shows('Not saved: not now')], [false, false, true], 'refused');
   await scene.press('Resolve');
   await scene.take();
   equal([scene.shows('Note on the file, resolved'), scene.notes.bar.hidden], [true, true], 'confirmed');
@@ -162,7 +162,7 @@ export async function a_review_counts_when_the_host_has_confirmed_it() {
   await check();
   equal([box.checked, box.indeterminate, scene.shows('Sending …'), scene.shows('1 of 2 reviewed')], [false, true, true, true], 'on its way');
   await scene.refuse('the files of this changeset are not reviewed');
-  equal([box.checked, box.indeterminate, scene.shows('Not kept: the files of this changeset are not reviewed')], [false, false, true], 'refused');
+  equal([box.checked, box.indeterminate, scene.shows('Not saved: the files of this changeset are not reviewed')], [false, false, true], 'refused');
   await check();
   await scene.take();
   equal([box.checked, box.indeterminate, scene.shows('2 of 2 reviewed')], [true, false, true], 'confirmed');

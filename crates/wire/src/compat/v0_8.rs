@@ -87,7 +87,7 @@ fn resume(chat: &ChatState, out: &mut Vec<Object>) {
         &[
             ("turnId", turn_id.clone()),
             ("startedAt", json!(turn.started_at)),
-            ("message", turn.message.clone()),
+            ("message", Value::clone(&turn.message)),
         ],
     ));
     for part in turn.parts.iter().filter(|part| part.kind() != "error") {

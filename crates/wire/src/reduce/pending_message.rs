@@ -1,5 +1,7 @@
 //! Pending messages of a chat: the steering message and the queue.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::{Reduced, set};
@@ -31,7 +33,7 @@ pub(super) fn set_message(state: &mut ChatState, action: &Action) -> Reduced {
     };
     let entry = PendingMessage {
         id: id.to_owned(),
-        message: message.clone(),
+        message: Arc::new(message.clone()),
     };
     match kind {
         PendingMessageKind::Steering => set(&mut state.steering_message, Some(entry)),

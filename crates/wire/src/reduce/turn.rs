@@ -90,7 +90,7 @@ fn complete_turn(turn: ActiveTurn, duration: i64, outcome: &str, last: Option<Ob
     json.insert("id".to_owned(), Value::String(turn.id));
     json.insert("startedAt".to_owned(), Value::String(turn.started_at));
     json.insert("duration".to_owned(), json!(duration));
-    json.insert("message".to_owned(), turn.message);
+    json.insert("message".to_owned(), Arc::unwrap_or_clone(turn.message));
     json.insert("responseParts".to_owned(), Value::Array(parts));
     if let Some(usage) = turn.usage {
         json.insert("usage".to_owned(), usage);

@@ -32,7 +32,8 @@ pub struct ChatState {
 #[derive(Debug, Clone, PartialEq)]
 pub struct PendingMessage {
     pub id: String,
-    pub message: Value,
+    /// Shared: it may be large.
+    pub message: Arc<Value>,
 }
 
 /// The turn that is running.
@@ -40,7 +41,8 @@ pub struct PendingMessage {
 pub struct ActiveTurn {
     pub id: String,
     pub started_at: String,
-    pub message: Value,
+    /// Shared: it may be large, and whoever works on it has it, too.
+    pub message: Arc<Value>,
     pub parts: PartList,
     pub usage: Option<Value>,
     pub extra: Object,
@@ -160,16 +162,17 @@ impl PendingMessage {
         let message = fields
             .take("message")
             .ok_or_else(|| fields.missing("message"))?;
+        let message = Arc::new(message);
         Ok(Self { id, message })
     }
 }
 
 impl ActiveTurn {
-    pub fn new(id: &str, started_at: &str, message: Value) -> Self {
+    pub fn new(id: &str, started_at: &str, message: impl Into<Arc<Value>>) -> Self {
         Self {
             id: id.to_owned(),
             started_at: started_at.to_owned(),
-            message,
+            message: message.into(),
             parts: PartList::default(),
             usage: None,
             extra: Object::new(),
@@ -183,6 +186,7 @@ impl ActiveTurn {
             started_at: fields.text("startedAt")?,
             message: fields
                 .take("message")
+                .map(Arc::new)
                 .ok_or_else(|| fields.missing("message"))?,
             parts: PartList::new(
                 fields
@@ -341,7 +345,7 @@ impl Serialize for ActiveTurn {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("id", &self.id)?;
         map.serialize_entry("startedAt", &self.started_at)?;
-        map.serialize_entry("message", &self.message)?;
+        map.serialize_entry("message", &*self.message)?;
         map.serialize_entry("responseParts", &self.parts)?;
         if let Some(usage) = &self.usage {
             map.serialize_entry("usage", usage)?;
@@ -363,7 +367,7 @@ impl Serialize for PendingMessage {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(2))?;
         map.serialize_entry("id", &self.id)?;
-        map.serialize_entry("message", &self.message)?;
+        map.serialize_entry("message", &*self.message)?;
         map.end()
     }
 }

@@ -11,12 +11,12 @@ use rustix::fs::{FallocateFlags, OFlags};
 use rustix::io::Errno;
 
 use super::ResourceError;
-use super::place::ResourcePlace;
+use super::resolved_resource::ResolvedResource;
 use crate::confined::{Links, Stat};
 
 /// Appends to a file that was `expected`.
 pub(super) fn append(
-    place: &ResourcePlace,
+    place: &ResolvedResource,
     bytes: &[u8],
     expected: &Stat,
 ) -> Result<(), ResourceError> {

@@ -6,7 +6,7 @@ use rustix::fs::{AtFlags, FileType, StatxFlags, StatxTimestamp};
 use rustix::io::Errno;
 use wire::Timestamp;
 
-use super::place::LastName;
+use super::resolved_resource::LastName;
 use super::{ResourceAccess, ResourceError, ResourceFiles, ResourceGrant};
 
 /// What a resource is. Pipes, devices and sockets count as files that cannot be read.

@@ -14,8 +14,8 @@ use rustix::fs::RenameFlags;
 use rustix::io::Errno;
 
 use super::ResourceError;
-use super::place::ResourcePlace;
 use super::rename::{Existing, PutInPlace, TempTree, failed, make_parent, rename_to_free, sync};
+use super::resolved_resource::ResolvedResource;
 use super::tree::{self, TreeDescription, TreeError};
 use crate::write::atomic;
 
@@ -24,8 +24,8 @@ const CLOCK_SECONDS: i64 = 2;
 
 /// A copy that has its name, and a source that is still there.
 pub(super) struct MovedCopy<'a> {
-    from: &'a ResourcePlace,
-    to: &'a ResourcePlace,
+    from: &'a ResolvedResource,
+    to: &'a ResolvedResource,
     source: (OwnedFd, OsString),
     name: OsString,
     copy: TempTree,
@@ -40,8 +40,8 @@ pub(super) struct MovedCopy<'a> {
 impl<'a> MovedCopy<'a> {
     /// Copies the source and gives the copy the name of the destination.
     pub(super) fn put(
-        from: &'a ResourcePlace,
-        to: &'a ResourcePlace,
+        from: &'a ResolvedResource,
+        to: &'a ResolvedResource,
         existing: Existing,
     ) -> Result<Self, ResourceError> {
         let (parent, from_name) = from.parent()?;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use super::super::place::LastName;
+use super::super::resolved_resource::LastName;
 use super::super::{ResourceAccess, ResourceFiles};
 use super::*;
 use crate::Confinement;
@@ -29,7 +29,7 @@ fn fixture() -> MoveFixture {
 }
 
 impl MoveFixture {
-    fn place(&self, name: &str) -> ResourcePlace {
+    fn place(&self, name: &str) -> ResolvedResource {
         let uri = format!("file://{}", self.root.join(name).display());
         let access = ResourceAccess::Write;
         self.files

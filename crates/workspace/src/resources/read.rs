@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{Dir, FileType};
 use rustix::io::Errno;
 
-use super::place::{LastName, ResourcePlace};
+use super::resolved_resource::{LastName, ResolvedResource};
 use super::{ResourceAccess, ResourceError, ResourceFiles, ResourceGrant, ResourceKind};
 use crate::confined::{Links, Stat};
 
@@ -92,7 +92,7 @@ impl ResourceFiles {
     /// An entry as clients see it; `None` for what is the host's own, and for what is gone by now.
     fn entry(
         &self,
-        place: &ResourcePlace,
+        place: &ResolvedResource,
         directory: &OwnedFd,
         name: &std::ffi::CStr,
     ) -> Result<Option<ResourceEntry>, ResourceError> {
@@ -123,7 +123,7 @@ impl ResourceFiles {
 }
 
 /// Only regular files have content.
-pub(super) fn check_regular(place: &ResourcePlace, kind: FileType) -> Result<(), ResourceError> {
+pub(super) fn check_regular(place: &ResolvedResource, kind: FileType) -> Result<(), ResourceError> {
     let path = place.display.clone();
     match kind {
         FileType::RegularFile => Ok(()),
@@ -136,7 +136,7 @@ pub(super) fn check_regular(place: &ResourcePlace, kind: FileType) -> Result<(),
 /// Reads a file whole: as it was at one moment, if it holds still for long enough.
 fn read_bounded(
     mut file: File,
-    place: &ResourcePlace,
+    place: &ResolvedResource,
     bytes_max: u64,
 ) -> Result<Vec<u8>, ResourceError> {
     let failed = |error: std::io::Error| ResourceError::of_io(&error, &place.display);

@@ -11,7 +11,7 @@ use rustix::fs::{AtFlags, FileType, RenameFlags};
 use rustix::io::Errno;
 
 use super::move_copy::MovedCopy;
-use super::place::{LastName, ResourcePlace};
+use super::resolved_resource::{LastName, ResolvedResource};
 use super::tree::{self, TreeError, TreePurpose};
 use super::{ResourceAccess, ResourceError, ResourceFiles, ResourceGrant};
 use crate::write::atomic;
@@ -163,7 +163,7 @@ impl ResourceFiles {
 
 /// What is at a destination, if that may be replaced.
 fn check_destination(
-    to: &ResourcePlace,
+    to: &ResolvedResource,
     existing: Existing,
 ) -> Result<Option<FileType>, ResourceError> {
     let Some(entry) = to.entry()? else {
@@ -178,7 +178,7 @@ fn check_destination(
 }
 
 /// Neither may lie in the other.
-fn check_apart(from: &ResourcePlace, to: &ResourcePlace) -> Result<(), ResourceError> {
+fn check_apart(from: &ResolvedResource, to: &ResolvedResource) -> Result<(), ResourceError> {
     let (source, destination) = (from.real_path(), to.real_path());
     match source.starts_with(&destination) || destination.starts_with(&source) {
         true => Err(ResourceError::Nested {
@@ -190,7 +190,7 @@ fn check_apart(from: &ResourcePlace, to: &ResourcePlace) -> Result<(), ResourceE
 }
 
 /// The directory of a destination, made if it is not there.
-pub(super) fn make_parent(to: &ResourcePlace) -> Result<(OwnedFd, &OsStr), ResourceError> {
+pub(super) fn make_parent(to: &ResolvedResource) -> Result<(OwnedFd, &OsStr), ResourceError> {
     let above = to.relative.parent().unwrap_or(Path::new(""));
     let parent = atomic::create_directories(&to.root, above);
     Ok((parent.map_err(|errno| to.failed(errno))?, to.name()?))
@@ -198,8 +198,8 @@ pub(super) fn make_parent(to: &ResourcePlace) -> Result<(OwnedFd, &OsStr), Resou
 
 /// Copies beside the destination, then gives the copy its name.
 fn put_copy(
-    from: &ResourcePlace,
-    to: &ResourcePlace,
+    from: &ResolvedResource,
+    to: &ResolvedResource,
     existing: Existing,
 ) -> Result<(), ResourceError> {
     let (from_parent, from_name) = from.parent()?;
@@ -235,11 +235,11 @@ pub(super) fn rename_to_free(
     }
 }
 
-pub(super) fn sync(directory: &OwnedFd, place: &ResourcePlace) -> Result<(), ResourceError> {
+pub(super) fn sync(directory: &OwnedFd, place: &ResolvedResource) -> Result<(), ResourceError> {
     rustix::fs::fsync(directory).map_err(|errno| place.failed(errno))
 }
 
-pub(super) fn failed(place: &ResourcePlace, error: TreeError) -> ResourceError {
+pub(super) fn failed(place: &ResolvedResource, error: TreeError) -> ResourceError {
     let path = place.display.clone();
     match error {
         TreeError::TooLarge => ResourceError::TreeTooLarge { path },
@@ -261,7 +261,7 @@ impl TempTree {
     pub(super) fn copy_of(
         source: (&OwnedFd, &OsStr),
         parent: OwnedFd,
-        to: &ResourcePlace,
+        to: &ResolvedResource,
     ) -> Result<Self, ResourceError> {
         let name = atomic::temp_name().map_err(|errno| to.failed(errno))?;
         let copy = Self {
@@ -279,7 +279,7 @@ impl TempTree {
     pub(super) fn give_name(
         &self,
         name: &OsStr,
-        to: &ResourcePlace,
+        to: &ResolvedResource,
         existing: Existing,
     ) -> Result<PutInPlace, ResourceError> {
         let parent = &self.parent;

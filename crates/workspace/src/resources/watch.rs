@@ -19,7 +19,7 @@ use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 use wire::file_uri;
 
-use super::place::{LastName, ResourcePlace};
+use super::resolved_resource::{LastName, ResolvedResource};
 use super::seen_changes::{CHANGES_MAX, EarlierState, ResourceChangeKind, SeenChanges};
 use super::watch_globs::WatchGlobs;
 use super::watched_directories::WatchedDirectory;
@@ -66,7 +66,7 @@ pub struct WatchedBatch {
 #[derive(Debug)]
 pub struct ResourceWatch {
     pub(super) events: OwnedFd,
-    pub(super) place: ResourcePlace,
+    pub(super) place: ResolvedResource,
     confinement: Confinement,
     /// As the client named it.
     named: PathBuf,

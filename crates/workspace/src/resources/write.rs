@@ -10,8 +10,8 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use super::facts::facts_of;
-use super::place::{LastName, ResourcePlace};
 use super::read::check_regular;
+use super::resolved_resource::{LastName, ResolvedResource};
 use super::{ResourceAccess, ResourceError, ResourceFiles, ResourceGrant};
 use crate::Cancellation;
 use crate::confined::{Links, Stat};
@@ -96,7 +96,7 @@ impl ResourceFiles {
 }
 
 /// Writes a file that is not there.
-fn create(place: &ResourcePlace, request: &WriteRequest<'_>) -> Result<(), ResourceError> {
+fn create(place: &ResolvedResource, request: &WriteRequest<'_>) -> Result<(), ResourceError> {
     place.name()?;
     let (Placement::From(position) | Placement::BeforeLast(position) | Placement::At(position)) =
         request.placement;
@@ -113,7 +113,7 @@ fn create(place: &ResourcePlace, request: &WriteRequest<'_>) -> Result<(), Resou
 
 /// Replaces a file by one with new bytes in it.
 fn replace(
-    place: &ResourcePlace,
+    place: &ResolvedResource,
     bytes: &[u8],
     placement: Placement,
     expected: &Stat,
@@ -147,7 +147,11 @@ fn replace(
 }
 
 /// A position beyond the end would leave a hole that nobody asked for.
-fn check_position(place: &ResourcePlace, position: u64, bytes: u64) -> Result<(), ResourceError> {
+fn check_position(
+    place: &ResolvedResource,
+    position: u64,
+    bytes: u64,
+) -> Result<(), ResourceError> {
     match position <= bytes {
         true => Ok(()),
         false => Err(ResourceError::BeyondEnd {
@@ -158,7 +162,7 @@ fn check_position(place: &ResourcePlace, position: u64, bytes: u64) -> Result<()
     }
 }
 
-pub(super) fn failed(place: &ResourcePlace, error: WriteError) -> ResourceError {
+pub(super) fn failed(place: &ResolvedResource, error: WriteError) -> ResourceError {
     match error {
         WriteError::Changed => ResourceError::Changed {
             path: place.display.clone(),

@@ -9,7 +9,9 @@ use std::path::PathBuf;
 
 use super::compare::{Pairs, committed_sides, with_known_mode};
 use super::entry::EntryReader;
-use super::{KeepContent, RepositoryLook, TreeChanges, TreeLook, TreeSource, by_path, submodule};
+use super::{
+    RepositorySnapshot, StoreContent, TreeChanges, TreeSnapshot, TreeSource, by_path, submodule,
+};
 use crate::{Cancellation, GitEntry, GitError, Workspace};
 
 impl Workspace {
@@ -17,9 +19,9 @@ impl Workspace {
     /// the branch that was checked out left `base`. An error if git said nothing then.
     pub fn changed_since_commit(
         &self,
-        look: &TreeLook,
+        look: &TreeSnapshot,
         base: Option<&str>,
-        keep: &mut KeepContent<'_>,
+        keep: &mut StoreContent<'_>,
         cancellation: &Cancellation,
     ) -> Result<TreeChanges, String> {
         if let Some(failure) = look.failures().next() {
@@ -59,7 +61,7 @@ impl Workspace {
 
 /// What differs from the last commit, or from where the branch left `base`: what its commits changed, and what is not committed.
 fn changed_entries(
-    look: &RepositoryLook,
+    look: &RepositorySnapshot,
     base: Option<&str>,
     cancellation: &Cancellation,
 ) -> Result<BTreeMap<PathBuf, GitEntry>, GitError> {

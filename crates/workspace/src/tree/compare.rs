@@ -12,7 +12,7 @@ use rustix::fs::{AtFlags, CWD, StatxFlags};
 use wire::file_uri;
 
 use super::entry::{EntryReader, FileSide, SUBMODULE, is_link};
-use super::{KeepContent, RepositoryLook, RootLook, TreeLook, TreeSource, beneath};
+use super::{RepositorySnapshot, RootSnapshot, StoreContent, TreeSnapshot, TreeSource, beneath};
 use crate::roots::Root;
 use crate::{Cancellation, GitEntry, GitError, Repository, Workspace};
 
@@ -44,9 +44,9 @@ impl Workspace {
     /// What changed from one look to the next.
     pub fn compare_looks(
         &self,
-        before: &TreeLook,
-        after: &TreeLook,
-        keep: &mut KeepContent<'_>,
+        before: &TreeSnapshot,
+        after: &TreeSnapshot,
+        keep: &mut StoreContent<'_>,
         cancellation: &Cancellation,
     ) -> TreeChanges {
         let mut compared = TreeChanges::default();
@@ -120,7 +120,7 @@ impl Workspace {
 
 pub(super) type Pairs = BTreeMap<PathBuf, (Option<FileSide>, Option<FileSide>)>;
 
-fn pair_plain(then: &RootLook, now: &RootLook) -> Pairs {
+fn pair_plain(then: &RootSnapshot, now: &RootSnapshot) -> Pairs {
     let paths: BTreeSet<&PathBuf> = then.files.keys().chain(now.files.keys()).collect();
     let pairs = paths.into_iter().map(|path| {
         let sides = (then.files.get(path).copied(), now.files.get(path).copied());
@@ -132,8 +132,8 @@ fn pair_plain(then: &RootLook, now: &RootLook) -> Pairs {
 /// Finds both sides of what may have changed in a repository.
 struct Pairing<'a, 'r, 'k> {
     root: &'a Root,
-    then: (&'a RootLook, &'a RepositoryLook),
-    now: (&'a RootLook, &'a RepositoryLook),
+    then: (&'a RootSnapshot, &'a RepositorySnapshot),
+    now: (&'a RootSnapshot, &'a RepositorySnapshot),
     reader: &'a mut EntryReader<'r, 'k>,
     cancellation: &'a Cancellation,
 }

@@ -24,7 +24,7 @@ impl Tree {
         }
     }
 
-    fn look(&mut self, earlier: Option<&TreeLook>) -> TreeLook {
+    fn look(&mut self, earlier: Option<&TreeSnapshot>) -> TreeSnapshot {
         let mut keep = |digest: &Digest, content: &[u8]| {
             self.read.insert(*digest, content.to_vec());
             Ok(())
@@ -66,7 +66,7 @@ fn what_nobody_touched_is_not_read_again() {
     before.begun.0 += 60;
     let again = tree.look(Some(&before));
     assert_eq!(tree.take_read(), [""; 0], "everything is known");
-    let contents = |look: &TreeLook| look.contents().collect::<Vec<_>>();
+    let contents = |look: &TreeSnapshot| look.contents().collect::<Vec<_>>();
     assert_eq!(contents(&again), contents(&before));
 
     fs::write(at("longer"), "first: longer, and more").unwrap();

@@ -12,10 +12,9 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, FileType, StatxFlags};
 use wire::Digest;
 
-use super::KeepContent;
+use super::StoreContent;
 use crate::FILE_BYTES_MAX;
 use crate::confined::Links;
-use crate::read::digest_of;
 use crate::roots::Root;
 
 /// The types of what is no regular file, as git writes them.
@@ -85,7 +84,7 @@ pub fn is_link(mode: u32) -> bool {
 
 /// Reads entries and has their content kept, until there is too much of it.
 pub(super) struct EntryReader<'a, 'k> {
-    keep: &'a mut KeepContent<'k>,
+    keep: &'a mut StoreContent<'k>,
     files: usize,
     bytes: u64,
     left_out: usize,
@@ -93,7 +92,7 @@ pub(super) struct EntryReader<'a, 'k> {
 }
 
 impl<'a, 'k> EntryReader<'a, 'k> {
-    pub(super) fn new(keep: &'a mut KeepContent<'k>) -> Self {
+    pub(super) fn new(keep: &'a mut StoreContent<'k>) -> Self {
         Self {
             keep,
             files: 0,
@@ -164,7 +163,7 @@ impl<'a, 'k> EntryReader<'a, 'k> {
             self.left_out += 1;
             return None;
         }
-        let digest = digest_of(content);
+        let digest = Digest::of(content);
         if let Err(problem) = (self.keep)(&digest, content) {
             self.failed.get_or_insert(problem);
             return None;

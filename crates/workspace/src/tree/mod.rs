@@ -24,12 +24,12 @@ use crate::roots::RootUse;
 use crate::{Cancellation, Confinement, GitEntry, GitError, Repository, Workspace};
 
 /// Stores a content before it is needed; an error if it cannot be.
-pub type KeepContent<'a> = dyn FnMut(&Digest, &[u8]) -> Result<(), String> + 'a;
+pub type StoreContent<'a> = dyn FnMut(&Digest, &[u8]) -> Result<(), String> + 'a;
 
 /// The working directories at one moment.
 #[derive(Debug, Clone, Default)]
-pub struct TreeLook {
-    roots: BTreeMap<usize, RootLook>,
+pub struct TreeSnapshot {
+    roots: BTreeMap<usize, RootSnapshot>,
     /// Working directories that could not be looked at.
     unseen: BTreeMap<usize, Unseen>,
     /// What of the others is not known, and why.
@@ -48,7 +48,7 @@ struct Unseen {
 
 /// One working directory.
 #[derive(Debug, Clone)]
-pub(crate) struct RootLook {
+pub(crate) struct RootSnapshot {
     source: TreeSource,
     /// By their paths beneath the directory: in a repository those that differ from the last commit.
     files: BTreeMap<PathBuf, FileSide>,
@@ -56,20 +56,20 @@ pub(crate) struct RootLook {
 
 #[derive(Debug, Clone)]
 pub(crate) enum TreeSource {
-    Repository(Box<RepositoryLook>),
+    Repository(Box<RepositorySnapshot>),
     Plain,
 }
 
 /// A repository at one moment.
 #[derive(Debug, Clone)]
-pub(crate) struct RepositoryLook {
+pub(crate) struct RepositorySnapshot {
     repository: Repository,
     head: Option<String>,
     /// What differs from the last commit, by paths beneath the working directory.
     entries: BTreeMap<PathBuf, GitEntry>,
 }
 
-impl TreeLook {
+impl TreeSnapshot {
     /// Why working directories could not be looked at; empty if all were.
     pub fn unseen(&self) -> impl Iterator<Item = &str> {
         self.unseen.values().map(|unseen| unseen.why.as_str())
@@ -106,10 +106,10 @@ impl Workspace {
     pub fn look_at_tree(
         &self,
         confinement: &Confinement,
-        keep: &mut KeepContent<'_>,
-        earlier: Option<&TreeLook>,
+        keep: &mut StoreContent<'_>,
+        earlier: Option<&TreeSnapshot>,
         cancellation: &Cancellation,
-    ) -> TreeLook {
+    ) -> TreeSnapshot {
         let mut reader = EntryReader::new(keep);
         let mut look = self.look_with_git(confinement, &mut reader, earlier, cancellation);
         for index in self.working_roots() {
@@ -120,7 +120,7 @@ impl Workspace {
             match plain::read(self, index, &mut reader, known, cancellation) {
                 Ok(files) => {
                     let source = TreeSource::Plain;
-                    look.roots.insert(index, RootLook { source, files });
+                    look.roots.insert(index, RootSnapshot { source, files });
                 }
                 Err(why) => {
                     let is_by_git = false;
@@ -136,9 +136,9 @@ impl Workspace {
     pub fn look_at_repositories(
         &self,
         confinement: &Confinement,
-        keep: &mut KeepContent<'_>,
+        keep: &mut StoreContent<'_>,
         cancellation: &Cancellation,
-    ) -> TreeLook {
+    ) -> TreeSnapshot {
         let mut reader = EntryReader::new(keep);
         let mut look = self.look_with_git(confinement, &mut reader, None, cancellation);
         look.problems.extend(reader.problem());
@@ -149,17 +149,17 @@ impl Workspace {
         &self,
         confinement: &Confinement,
         reader: &mut EntryReader<'_, '_>,
-        earlier: Option<&TreeLook>,
+        earlier: Option<&TreeSnapshot>,
         cancellation: &Cancellation,
-    ) -> TreeLook {
+    ) -> TreeSnapshot {
         let begun = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         let begun = begun.unwrap_or_default();
-        let mut look = TreeLook {
+        let mut look = TreeSnapshot {
             begun: (
                 i64::try_from(begun.as_secs()).unwrap_or(i64::MAX),
                 begun.subsec_nanos(),
             ),
-            ..TreeLook::default()
+            ..TreeSnapshot::default()
         };
         for index in self.working_roots() {
             let known = earlier.and_then(|look| look.files_of(index));
@@ -185,7 +185,7 @@ impl Workspace {
         reader: &mut EntryReader<'_, '_>,
         earlier: Option<EarlierFiles<'_>>,
         cancellation: &Cancellation,
-    ) -> Result<Option<RootLook>, GitError> {
+    ) -> Result<Option<RootSnapshot>, GitError> {
         let root = &self.shared.roots[index];
         let found = Repository::find(&root.real_path, confinement, cancellation)?;
         let Some(repository) = found else {
@@ -204,8 +204,8 @@ impl Workspace {
             };
             files.extend(side.map(|side| (path.clone(), side)));
         }
-        Ok(Some(RootLook {
-            source: TreeSource::Repository(Box::new(RepositoryLook {
+        Ok(Some(RootSnapshot {
+            source: TreeSource::Repository(Box::new(RepositorySnapshot {
                 repository,
                 head: status.head,
                 entries,

@@ -6,7 +6,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 
-use wire::Digest;
+use wire::{Digest, NamedBody};
 
 use crate::WorkspacePath;
 
@@ -20,6 +20,8 @@ const PROPOSALS_MAX: usize = 256;
 pub(crate) struct FileHistory {
     files: BoundedMap<WorkspacePath, KnownFile>,
     proposals: BoundedMap<Digest, Proposal>,
+    /// What the newest change holds that was pinned, by its name: it is made next. Of another one only the digests are known.
+    pinned: Option<(Digest, PinnedContents)>,
     lineages: u64,
 }
 
@@ -48,6 +50,23 @@ pub(super) struct PinnedChange {
     /// Absent for a new file.
     pub before: Option<Digest>,
     pub after: Digest,
+}
+
+/// What both sides of a change hold that is about to be made.
+#[derive(Debug, Clone)]
+pub(super) struct PinnedContents {
+    /// Absent for a new file.
+    pub before: Option<NamedBody>,
+    pub after: NamedBody,
+}
+
+impl PinnedContents {
+    pub(super) fn digests(&self) -> PinnedChange {
+        PinnedChange {
+            before: self.before.as_ref().map(NamedBody::digest),
+            after: self.after.digest(),
+        }
+    }
 }
 
 /// How much of a file a change is about.
@@ -124,7 +143,9 @@ impl FileHistory {
     }
 
     /// A change is about to be made, and is to be exactly this.
-    pub(super) fn record_pin(&mut self, id: Digest, pin: PinnedChange) {
+    pub(super) fn record_pin(&mut self, id: Digest, contents: PinnedContents) {
+        let pin = contents.digests();
+        self.pinned = Some((id, contents));
         let (before, lineage) = match self.proposals.get(&id) {
             Some(proposal) => (proposal.before, proposal.lineage),
             None => (pin.before, None),
@@ -135,6 +156,12 @@ impl FileHistory {
             pin: Some(pin),
         };
         self.proposals.insert(id, proposal, PROPOSALS_MAX);
+    }
+
+    /// What a change holds that was pinned, if it is the newest: with it the files need not be hashed once more.
+    pub(super) fn take_pinned_contents(&mut self, id: Digest) -> Option<PinnedContents> {
+        let (_, contents) = self.pinned.take_if(|(pinned, _)| *pinned == id)?;
+        Some(contents)
     }
 
     /// A change is applied, or never will be: what was proposed is forgotten. What it is to be, if that was said.
@@ -272,13 +299,20 @@ mod tests {
     #[test]
     fn what_is_pinned_is_taken_once() {
         let mut history = FileHistory::default();
-        history.record_proposal(CHANGE, &path(), Some(digest(1)));
-        let pin = PinnedChange {
-            before: Some(digest(1)),
-            after: digest(2),
+        let (before, after) = (NamedBody::of("one"), NamedBody::of("two"));
+        history.record_proposal(CHANGE, &path(), Some(before.digest()));
+        let contents = PinnedContents {
+            before: Some(before.clone()),
+            after,
         };
-        history.record_pin(CHANGE, pin);
-        assert!(history.proposal(CHANGE).unwrap().is_for(Some(digest(1))));
+        let pin = contents.digests();
+        history.record_pin(CHANGE, contents);
+        let proposal = history.proposal(CHANGE).unwrap();
+        assert!(proposal.is_for(Some(before.digest())));
+        assert!(history.take_pinned_contents(digest(1)).is_none());
+        let contents = history.take_pinned_contents(CHANGE).unwrap();
+        assert_eq!(contents.digests(), pin);
+        assert!(history.take_pinned_contents(CHANGE).is_none());
         assert_eq!(history.take_proposal(CHANGE), Some(pin));
         assert_eq!(history.take_proposal(CHANGE), None);
     }

@@ -10,15 +10,15 @@ mod history;
 mod restore;
 mod target;
 
-use wire::Digest;
+use wire::{Digest, NamedBody};
 
 pub use history::Extent;
 pub(crate) use history::FileHistory;
-use history::PinnedChange;
+use history::{PinnedChange, PinnedContents};
 pub use restore::{FileNow, WantedFile};
 
 use crate::read::FILE_BYTES_MAX;
-use crate::{Cancellation, DiffStats, FileError, Workspace, digest_of};
+use crate::{Cancellation, DiffStats, FileError, Workspace};
 use target::WriteTarget;
 
 /// A requested change to one file.
@@ -37,8 +37,8 @@ pub struct FileChange {
     pub display_path: String,
     pub uri: String,
     /// Absent for a new file.
-    pub before: Option<Vec<u8>>,
-    pub after: Vec<u8>,
+    pub before: Option<NamedBody>,
+    pub after: NamedBody,
     /// The permissions of the file before; absent for a new one.
     pub mode: Option<u32>,
     /// How many directories a new file needs that are not there.
@@ -63,7 +63,7 @@ impl Workspace {
         let mut history = self.history();
         history.record_proposal(request.id, &target.path, target.digest());
         drop(history);
-        Ok(self.file_change(target, after))
+        Ok(self.file_change(target, NamedBody::of(after)))
     }
 
     /// Computes a change that is about to be made, and pins it: it is made exactly so, or not at all. What it was proposed
@@ -75,12 +75,13 @@ impl Workspace {
     ) -> Result<FileChange, E> {
         let (target, after) = self.compute_change(request, edit)?;
         self.check_proposal(&target, request)?;
-        let pin = PinnedChange {
-            before: target.digest(),
-            after: digest_of(&after),
+        let change = self.file_change(target, NamedBody::of(after));
+        let contents = PinnedContents {
+            before: change.before.clone(),
+            after: change.after.clone(),
         };
-        self.history().record_pin(request.id, pin);
-        Ok(self.file_change(target, after))
+        self.history().record_pin(request.id, contents);
+        Ok(change)
     }
 
     fn compute_change<E: From<FileError>>(
@@ -88,7 +89,7 @@ impl Workspace {
         request: &ChangeRequest<'_>,
         edit: impl FnOnce(Option<&[u8]>, &str) -> Result<Vec<u8>, E>,
     ) -> Result<(WriteTarget, Vec<u8>), E> {
-        let target = self.open_target(&self.resolve(request.path)?)?;
+        let target = self.open_target(&self.resolve(request.path)?, None)?;
         self.check_overwrite(&target, request.extent)?;
         let after = self.edited_content(&target, edit)?;
         Ok((target, after))
@@ -104,15 +105,21 @@ impl Workspace {
     ) -> Result<FileChange, E> {
         let _writing = self.lock_writes();
         cancellation.check()?;
-        let target = self.open_target(&self.resolve(request.path)?)?;
+        // Compared byte by byte with what was pinned, where that is still known, or by its digest.
+        let contents = self.history().take_pinned_contents(request.id);
+        let (before, after) = match &contents {
+            Some(contents) => (contents.before.as_ref(), Some(&contents.after)),
+            None => (None, None),
+        };
+        let target = self.open_target(&self.resolve(request.path)?, before)?;
         let checked = self.check_proposal(&target, request);
         let pin = self.history().take_proposal(request.id);
         checked?;
         self.check_overwrite(&target, request.extent)?;
-        let after = self.edited_content(&target, edit)?;
+        let after = NamedBody::like(self.edited_content(&target, edit)?, after);
         let made = PinnedChange {
             before: target.digest(),
-            after: digest_of(&after),
+            after: after.digest(),
         };
         if pin.is_some_and(|pin| pin != made) {
             let path = self.display_path(&target.path);
@@ -138,7 +145,7 @@ impl Workspace {
         Ok(after)
     }
 
-    fn file_change(&self, target: WriteTarget, after: Vec<u8>) -> FileChange {
+    fn file_change(&self, target: WriteTarget, after: NamedBody) -> FileChange {
         FileChange {
             display_path: self.display_path(&target.path),
             uri: self.uri(&target.path),

@@ -73,7 +73,7 @@ impl Workspace {
         let target = rustix::fs::readlinkat(&parent, name, Vec::new()).ok()?;
         let bytes = target.into_bytes();
         Some(FileNow {
-            digest: read::digest_of(&bytes),
+            digest: Digest::of(&bytes),
             bytes,
             mode: LINK,
             stat,
@@ -104,10 +104,10 @@ impl Workspace {
             Err(FileError::NotFound { .. }) => return Ok(None),
             Err(error) => return Err(error),
         };
-        let snapshot = read::take_snapshot(file, &display_path)?;
+        let snapshot = read::take_snapshot(file, &display_path, None)?;
         Ok(Some(FileNow {
-            bytes: snapshot.bytes,
-            digest: snapshot.digest,
+            bytes: snapshot.body.to_vec(),
+            digest: snapshot.body.digest(),
             mode: snapshot.stat.mode & 0o777,
             stat: snapshot.stat,
         }))
@@ -160,7 +160,7 @@ impl Workspace {
             WriteError::System(errno) => errno_to_file_error(errno, &display_path),
         })?;
         if let WantedFile::Content { bytes, .. } = wanted {
-            let digest = read::digest_of(bytes);
+            let digest = Digest::of(bytes);
             self.history().record_write(path, digest, Extent::Parts);
         }
         Ok(())
@@ -257,7 +257,7 @@ mod tests {
             wanted: WantedFile<'_>,
         ) -> Result<(), FileError> {
             let path = self.workspace.resolve(name).unwrap();
-            let seen = seen.map(read::digest_of);
+            let seen = seen.map(Digest::of);
             let cancellation = Cancellation::default();
             self.workspace
                 .restore_file(&path, seen, wanted, &cancellation)

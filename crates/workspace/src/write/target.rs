@@ -8,7 +8,7 @@ use std::path::Path;
 
 use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
-use wire::Digest;
+use wire::{Digest, NamedBody};
 
 use super::ChangeRequest;
 use super::atomic::{self, WriteError};
@@ -35,18 +35,17 @@ struct ExistingFile {
     parent: OwnedFd,
     name: OsString,
     stat: Stat,
-    bytes: Vec<u8>,
-    digest: Digest,
+    body: NamedBody,
 }
 
 impl WriteTarget {
     /// What the file holds now, if there is one.
     pub(super) fn before(&self) -> Option<&[u8]> {
-        self.existing.as_ref().map(|existing| &existing.bytes[..])
+        self.existing.as_ref().map(|existing| &existing.body[..])
     }
 
-    pub(super) fn into_before(self) -> Option<Vec<u8>> {
-        self.existing.map(|existing| existing.bytes)
+    pub(super) fn into_before(self) -> Option<NamedBody> {
+        self.existing.map(|existing| existing.body)
     }
 
     /// The permissions of the file, if there is one.
@@ -56,13 +55,18 @@ impl WriteTarget {
     }
 
     pub(super) fn digest(&self) -> Option<Digest> {
-        self.existing.as_ref().map(|existing| existing.digest)
+        let existing = self.existing.as_ref();
+        existing.map(|existing| existing.body.digest())
     }
 }
 
 impl Workspace {
-    /// Opens a path where something is to be written.
-    pub(super) fn open_target(&self, path: &WorkspacePath) -> Result<WriteTarget, FileError> {
+    /// Opens a path where something is to be written. `known` is what the file is expected to hold: then nothing has to be hashed.
+    pub(super) fn open_target(
+        &self,
+        path: &WorkspacePath,
+        known: Option<&NamedBody>,
+    ) -> Result<WriteTarget, FileError> {
         let display_path = self.display_path(path);
         if path.relative.as_os_str().is_empty() {
             return Err(FileError::IsDirectory { path: display_path });
@@ -73,11 +77,11 @@ impl Workspace {
         match self.entry_type(path) {
             Err(Errno::NOENT) => self.open_new_target(path),
             Err(errno) => Err(errno_to_file_error(errno, &display_path)),
-            Ok(FileType::Symlink) => self.open_existing_target(path).map_err(|error| {
+            Ok(FileType::Symlink) => self.open_existing_target(path, known).map_err(|error| {
                 let (path, reason) = (display_path, Box::new(error));
                 FileError::BrokenLink { path, reason }
             }),
-            Ok(_) => self.open_existing_target(path),
+            Ok(_) => self.open_existing_target(path, known),
         }
     }
 
@@ -117,13 +121,17 @@ impl Workspace {
         Err(failed(Errno::NOENT))
     }
 
-    fn open_existing_target(&self, path: &WorkspacePath) -> Result<WriteTarget, FileError> {
+    fn open_existing_target(
+        &self,
+        path: &WorkspacePath,
+        known: Option<&NamedBody>,
+    ) -> Result<WriteTarget, FileError> {
         let display_path = self.display_path(path);
         let (file, stat) = self.open_file(path, Links::Followed)?;
         if stat.identity.bytes > FILE_BYTES_MAX {
             return Err(FileError::TooLarge { path: display_path });
         }
-        let snapshot = read::take_snapshot(file, &display_path)?;
+        let snapshot = read::take_snapshot(file, &display_path, known)?;
         let root = self.root(path);
         let moving = || FileError::Moving {
             path: display_path.clone(),
@@ -146,8 +154,7 @@ impl Workspace {
                 parent,
                 name,
                 stat: snapshot.stat,
-                bytes: snapshot.bytes,
-                digest: snapshot.digest,
+                body: snapshot.body,
             }),
         })
     }
@@ -166,7 +173,9 @@ impl Workspace {
         if existing.stat.mode & 0o222 == 0 {
             return Err(FileError::ReadOnlyFile { path });
         }
-        let freshness = self.history().freshness(&target.path, existing.digest);
+        let freshness = self
+            .history()
+            .freshness(&target.path, existing.body.digest());
         match (freshness, extent) {
             // A change to parts names what it replaces.
             (Freshness::Unchanged, _) | (Freshness::Unread, Extent::Parts) => Ok(()),
@@ -203,16 +212,16 @@ impl Workspace {
     pub(super) fn write_target(
         &self,
         target: &WriteTarget,
-        bytes: &[u8],
+        body: &NamedBody,
         extent: Extent,
         cancellation: &Cancellation,
     ) -> Result<(), FileError> {
         let root = self.root(&target.path);
         let written = match &target.existing {
-            None => atomic::create(root, &target.path.relative, bytes, None, cancellation),
+            None => atomic::create(root, &target.path.relative, body, None, cancellation),
             Some(ExistingFile {
                 parent, name, stat, ..
-            }) => atomic::replace(parent, name, bytes, None, stat, cancellation),
+            }) => atomic::replace(parent, name, body, None, stat, cancellation),
         };
         let path = self.display_path(&target.path);
         written.map_err(|error| match error {
@@ -220,8 +229,8 @@ impl Workspace {
             WriteError::Cancelled => FileError::Cancelled,
             WriteError::System(errno) => errno_to_file_error(errno, &path),
         })?;
-        let digest = read::digest_of(bytes);
-        self.history().record_write(&target.path, digest, extent);
+        let mut history = self.history();
+        history.record_write(&target.path, body.digest(), extent);
         Ok(())
     }
 }

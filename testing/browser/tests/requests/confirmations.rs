@@ -176,7 +176,7 @@ async fn a_result_is_looked_at_before_the_agent_sees_it() -> Result<()> {
     let host = Host::start(&["--script", script.path()])?;
     let page = browser.page(Screen::PHONE).await?;
     sign_in(&page, &host).await?;
-    for answer in ["Keep it back", "Show it to the agent"] {
+    for answer in ["Withhold it", "Show it to the agent"] {
         start_session_in(&page, None, &format!("result {answer}")).await?;
         page.wait_for_text("result waits for you").await?;
         page.press(&button("Review")).await?;
@@ -191,7 +191,7 @@ async fn a_result_is_looked_at_before_the_agent_sees_it() -> Result<()> {
             .await?;
         page.wait_for_text("Told:").await?;
         let is_withheld = page.text().await?.contains("result withheld");
-        ensure!(is_withheld == (answer == "Keep it back"), "{answer}");
+        ensure!(is_withheld == (answer == "Withhold it"), "{answer}");
     }
     page.observed().check(&host.origin, &[])
 }

@@ -78,7 +78,7 @@ async fn every_kind_of_question_is_answered_within_its_bounds() -> Result<()> {
     page.wait_for("!document.querySelector('.sheet[open]')")
         .await?;
     other
-        .wait_for_text("This was answered by someone else, or is not asked any more.")
+        .wait_for_text("This was answered by someone else or withdrawn.")
         .await?;
     let answers = json!({
         "name": "Ann", "seats": 7, "price": 4.5, "part": "chorus", "props": ["skull", "letter"], "encore": true,

@@ -167,7 +167,7 @@ impl Scene {
             }
             "prompt" => {
                 self.open_session("Write the docs", "/prompt").await?;
-                return page.wait_for_text("Nothing that was sent").await;
+                return page.wait_for_text("No model calls are stored").await;
             }
             "session" => {
                 self.open_session("How a replica catches up", "").await?;

@@ -9,15 +9,15 @@ use std::time::{Duration, Instant};
 
 use agents::mcp::{
     CallHost, Elicitation, ElicitationAnswer, McpContent, McpDeclaration, McpError, McpResult,
-    McpServer, McpTransport, ServerPlace, ServerState,
+    McpServer, McpTransport, ServerDirectories, ServerState,
 };
 use async_trait::async_trait;
 
 /// How long anything may take before a test gives up.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-pub(crate) fn place(directory: &Path) -> ServerPlace {
-    ServerPlace {
+pub(crate) fn place(directory: &Path) -> ServerDirectories {
+    ServerDirectories {
         directory: directory.to_owned(),
         roots: vec![format!("file://{}", directory.display())],
     }

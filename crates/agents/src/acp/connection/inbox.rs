@@ -24,7 +24,7 @@ const LOOK_BACK: usize = 64;
 
 /// Hears what an agent says of a session itself, in a turn or not. Must not block.
 pub(in super::super) trait SessionListener: Send + Sync {
-    fn hear(&self, update: &acp::SessionUpdate, is_in_turn: bool);
+    fn on_update(&self, update: &acp::SessionUpdate, is_in_turn: bool);
 }
 
 pub(in super::super) struct SessionInbox {
@@ -42,7 +42,7 @@ struct InboxState {
     items: VecDeque<WaitingItem>,
     bytes: usize,
     /// When what was taken last came.
-    taken_came_at: SystemTime,
+    last_arrival: SystemTime,
     /// Updates that nobody was to see.
     dropped: u64,
     last_dropped: Option<Instant>,
@@ -93,7 +93,7 @@ impl SessionInbox {
                 phase: InboxPhase::Quiet,
                 items: VecDeque::new(),
                 bytes: 0,
-                taken_came_at: SystemTime::now(),
+                last_arrival: SystemTime::now(),
                 dropped: 0,
                 last_dropped: None,
                 is_prompted: false,
@@ -134,7 +134,7 @@ impl SessionInbox {
     /// Takes an update that is wanted, or that is of the session itself.
     pub(super) fn deliver(&self, update: acp::SessionUpdate, bytes: usize) {
         let is_in_turn = self.lock().phase == InboxPhase::Prompting;
-        self.listener.hear(&update, is_in_turn);
+        self.listener.on_update(&update, is_in_turn);
         let mut state = self.lock();
         if state.phase != InboxPhase::Prompting {
             return; // The listener has heard it; nothing else of it is wanted.
@@ -243,7 +243,7 @@ impl SessionInbox {
                 let mut state = self.lock();
                 if let Some(waiting) = state.items.pop_front() {
                     state.bytes = state.bytes.saturating_sub(waiting.bytes);
-                    state.taken_came_at = waiting.came_at;
+                    state.last_arrival = waiting.came_at;
                     drop(state);
                     self.taken.notify_waiters();
                     return waiting.item;
@@ -257,8 +257,8 @@ impl SessionInbox {
     }
 
     /// When what was taken last came: that may be a while ago if a turn is behind.
-    pub(in super::super) fn taken_came_at(&self) -> SystemTime {
-        self.lock().taken_came_at
+    pub(in super::super) fn last_arrival(&self) -> SystemTime {
+        self.lock().last_arrival
     }
 
     /// Waits until there is room for more.
@@ -389,7 +389,7 @@ mod tests {
     struct Deaf;
 
     impl SessionListener for Deaf {
-        fn hear(&self, _: &acp::SessionUpdate, _: bool) {}
+        fn on_update(&self, _: &acp::SessionUpdate, _: bool) {}
     }
 
     fn inbox() -> Arc<SessionInbox> {

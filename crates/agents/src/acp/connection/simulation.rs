@@ -39,7 +39,7 @@ impl Dice {
 struct Deaf;
 
 impl SessionListener for Deaf {
-    fn hear(&self, _: &acp::SessionUpdate, _: bool) {}
+    fn on_update(&self, _: &acp::SessionUpdate, _: bool) {}
 }
 
 /// What the agent has seen of the other side.

@@ -10,7 +10,7 @@ const LIMIT: Duration = Duration::from_secs(30);
 struct Heard(Mutex<Vec<String>>);
 
 impl SessionListener for Heard {
-    fn hear(&self, update: &acp::SessionUpdate, _: bool) {
+    fn on_update(&self, update: &acp::SessionUpdate, _: bool) {
         let update = serde_json::to_value(update).unwrap();
         self.0
             .lock()

@@ -5,14 +5,14 @@
 //! a yes that is on its way to the older question would count for the newer one.
 
 use super::call::{MappedCall, Stage};
-use super::call_words::CallWords;
+use super::call_update::CallUpdate;
 use super::{Mapper, MapperStep};
 
 impl Mapper {
     /// A call is about to be asked about. If it was asked about before, what is asked now becomes another call; the older question
     /// stays open with what it showed, and a call that runs by an older yes is over.
-    pub(super) fn set_aside_asked(&mut self, words: &mut CallWords, steps: &mut Vec<MapperStep>) {
-        let Some(before) = self.calls.get(&words.id).filter(|call| call.was_asked) else {
+    pub(super) fn set_aside_asked(&mut self, update: &mut CallUpdate, steps: &mut Vec<MapperStep>) {
+        let Some(before) = self.calls.get(&update.id).filter(|call| call.was_asked) else {
             return; // this is the first question about it
         };
         match before.stage {
@@ -21,11 +21,11 @@ impl Mapper {
             // Another call begins anyway.
             Stage::Started | Stage::Denied | Stage::Over => return,
         }
-        words.fill_from(before);
-        if let Some(before) = self.calls.remove(&words.id)
+        update.fill_from(before);
+        if let Some(before) = self.calls.remove(&update.id)
             && before.stage == Stage::Asking
         {
-            self.earlier.push((words.id.clone(), before));
+            self.earlier.push((update.id.clone(), before));
         }
     }
 
@@ -38,11 +38,11 @@ impl Mapper {
             return; // it is what they decide about
         };
         let older = before.number;
-        let mut words = CallWords::about(id);
-        words.fill_from(before);
-        words.announce();
+        let mut update = CallUpdate::about(id);
+        update.fill_from(before);
+        update.announce();
         self.calls.remove(id);
-        match self.begin_question(words, steps) {
+        match self.begin_question(update, steps) {
             Some(asked) => steps.push(MapperStep::Replace {
                 call: older,
                 asked: Box::new(asked),

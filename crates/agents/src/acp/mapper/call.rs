@@ -11,13 +11,13 @@ use serde_json::{Value, json};
 use wire::meta;
 use wire::published::state::{ToolCallConfirmationReason, ToolInput};
 
-use super::call_words::CallWords;
+use super::call_update::CallUpdate;
 use super::consent::{CallConsent, FileDiff};
 use super::content::{text_block, to_tool_block};
 use super::contributor::contributor_of;
-use super::shown_command::{ShownCommand, is_same_command};
+use super::displayed_command::{DisplayedCommand, is_same_command};
 use super::terminal::TerminalOutput;
-use super::{HeardTimes, Mapper, MapperStep};
+use super::{ActivityTimes, Mapper, MapperStep};
 use crate::acp::label::label;
 
 const TITLE_CHARS_MAX: usize = 500;
@@ -62,20 +62,20 @@ pub(super) struct MappedCall {
     pub(super) was_asked: bool,
     pub(super) consent: CallConsent,
     /// What it was when it was asked about last.
-    asked: Option<AskedWords>,
+    asked: Option<ConsentSubject>,
     pub(super) stage: Stage,
 }
 
 /// What people decide about.
 #[derive(Debug, Clone, PartialEq)]
-enum AskedWords {
+enum ConsentSubject {
     /// An input: that is what runs. Of one that is no command nobody here knows which words decide that.
     Input { input: Value, is_command: bool },
     /// It showed none: then its title and the changes of files are all that they saw.
     Shown(String, Vec<FileDiff>),
 }
 
-impl AskedWords {
+impl ConsentSubject {
     /// Whether a decision about this is one about what the call is now. Agents describe one command in more words or fewer: opencode asks
     /// about the line alone, and says right after that where it runs and what it is for.
     fn means(&self, now: &Self, usual: Option<&Path>) -> bool {
@@ -102,10 +102,10 @@ pub(super) enum Stage {
 }
 
 impl Mapper {
-    pub(super) fn map_call(&mut self, words: CallWords, steps: &mut Vec<MapperStep>) {
+    pub(super) fn map_call(&mut self, update: CallUpdate, steps: &mut Vec<MapperStep>) {
         self.run.end();
-        let id = words.id.clone();
-        let status = words.fields.status;
+        let id = update.id.clone();
+        let status = update.fields.status;
         let is_closing = self.closing.as_ref() == Some(&id);
         if matches!(
             status,
@@ -113,7 +113,7 @@ impl Mapper {
         ) {
             self.end_earlier(&id, steps);
         }
-        let Some((call, is_new_content)) = self.hear_call(words, steps) else {
+        let Some((call, is_new_content)) = self.merge_update(update, steps) else {
             return; // more calls than a turn can have
         };
         match (call.stage, status) {
@@ -150,31 +150,31 @@ impl Mapper {
     }
 
     /// Notes what is said of a call, and begins it if it is new. Also whether there is something new to show.
-    pub(super) fn hear_call(
+    pub(super) fn merge_update(
         &mut self,
-        words: CallWords,
+        update: CallUpdate,
         steps: &mut Vec<MapperStep>,
     ) -> Option<(&mut MappedCall, bool)> {
-        let is_over = self.calls.get(&words.id).map(|call| call.stage);
+        let is_over = self.calls.get(&update.id).map(|call| call.stage);
         let is_over = matches!(is_over, Some(Stage::Over | Stage::Denied));
         let begins = matches!(
-            words.fields.status,
+            update.fields.status,
             Some(acp::ToolCallStatus::Pending | acp::ToolCallStatus::InProgress)
         );
-        if is_over && words.is_announcement && begins {
+        if is_over && update.is_announcement && begins {
             // The id again: another call.
-            if self.closing.as_ref() == Some(&words.id) {
+            if self.closing.as_ref() == Some(&update.id) {
                 self.close_call(steps);
             }
-            self.calls.remove(&words.id);
+            self.calls.remove(&update.id);
         }
-        if !self.calls.contains_key(&words.id) {
+        if !self.calls.contains_key(&update.id) {
             let number = self.next_call_or_tell(steps)?;
-            let call = MappedCall::begin(number, &words, &self.servers, &self.heard, steps);
-            self.calls.insert(words.id.clone(), call);
+            let call = MappedCall::begin(number, &update, &self.servers, &self.activity, steps);
+            self.calls.insert(update.id.clone(), call);
         }
-        let call = self.calls.get_mut(&words.id)?;
-        let is_new_content = call.hear(words);
+        let call = self.calls.get_mut(&update.id)?;
+        let is_new_content = call.merge(update);
         call.show_terminals(&self.terminals);
         call.watch_files(steps);
         Some((call, is_new_content))
@@ -195,20 +195,20 @@ impl Mapper {
 impl MappedCall {
     fn begin(
         number: u64,
-        words: &CallWords,
+        update: &CallUpdate,
         servers: &[(String, String)],
-        heard: &HeardTimes,
+        activity: &ActivityTimes,
         steps: &mut Vec<MapperStep>,
     ) -> Self {
-        let fields = &words.fields;
+        let fields = &update.fields;
         let kind = fields.kind.unwrap_or_default();
         let title = fields
             .title
             .as_deref()
             .map(|title| label(title, TITLE_CHARS_MAX));
         let title = title.filter(|title| !title.is_empty());
-        let name = words.tool_name(kind);
-        let contributor = contributor_of(words.meta.as_ref(), &name, servers);
+        let name = update.tool_name(kind);
+        let contributor = contributor_of(update.meta.as_ref(), &name, servers);
         let title = title.unwrap_or_else(|| name.clone());
         let mut call = Self {
             number,
@@ -235,7 +235,7 @@ impl MappedCall {
             display_name: call.title.clone(),
             meta: call.meta(),
             contributor,
-            began: heard.beginning_of(words),
+            began: activity.beginning_of(update),
             ..ToolStart::default()
         });
         let started = AgentEvent::ToolStarted {
@@ -247,8 +247,8 @@ impl MappedCall {
     }
 
     /// Notes what is said; whether there is something new to show.
-    fn hear(&mut self, words: CallWords) -> bool {
-        let fields = words.fields;
+    fn merge(&mut self, update: CallUpdate) -> bool {
+        let fields = update.fields;
         if let Some(title) = fields
             .title
             .as_deref()
@@ -267,7 +267,7 @@ impl MappedCall {
         if let Some(content) = fields.content {
             self.content = content;
         }
-        if let Some(meta) = &words.meta {
+        if let Some(meta) = &update.meta {
             is_new |= self.terminal.read(meta);
             let response = meta
                 .get("claudeCode")
@@ -282,23 +282,23 @@ impl MappedCall {
 
     /// What it is now is what people are asked about.
     pub(super) fn note_asked(&mut self) {
-        self.asked = Some(self.asked_words());
+        self.asked = Some(self.consent_subject());
     }
 
     /// Whether it is another call than the one that people are asked about.
     /// `usual` is the directory of commands that name none.
     pub(super) fn is_changed(&self, usual: Option<&Path>) -> bool {
         let asked = self.asked.as_ref();
-        asked.is_some_and(|asked| !asked.means(&self.asked_words(), usual))
+        asked.is_some_and(|asked| !asked.means(&self.consent_subject(), usual))
     }
 
-    fn asked_words(&self) -> AskedWords {
+    fn consent_subject(&self) -> ConsentSubject {
         match self.raw_input.clone().filter(|input| !is_empty(input)) {
-            Some(input) => AskedWords::Input {
+            Some(input) => ConsentSubject::Input {
                 input,
                 is_command: self.kind == acp::ToolKind::Execute,
             },
-            None => AskedWords::Shown(self.title.clone(), self.diffs()),
+            None => ConsentSubject::Shown(self.title.clone(), self.diffs()),
         }
     }
 
@@ -354,13 +354,13 @@ impl MappedCall {
     }
 
     /// What a call which runs a command says it runs, and where.
-    pub(super) fn command(&self) -> Option<ShownCommand> {
+    pub(super) fn command(&self) -> Option<DisplayedCommand> {
         let input = self.raw_input.as_ref();
         let input = input.filter(|_| self.kind == acp::ToolKind::Execute);
-        ShownCommand::of_input(input?)
+        DisplayedCommand::of_input(input?)
     }
 
-    pub(super) fn told_content(&self) -> &[acp::ToolCallContent] {
+    pub(super) fn content(&self) -> &[acp::ToolCallContent] {
         &self.content
     }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::Mapper;
 use super::call::Stage;
-use super::shown_command::ShownCommand;
+use super::displayed_command::DisplayedCommand;
 
 /// A change that an agent tells of: whole texts or single lines, nobody knows (AG-27c).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,13 +35,13 @@ impl FileDiff {
 pub(super) struct CallConsent {
     asked: Vec<FileDiff>,
     allowed: Vec<FileDiff>,
-    asked_command: Option<ShownCommand>,
-    allowed_command: Option<ShownCommand>,
+    asked_command: Option<DisplayedCommand>,
+    allowed_command: Option<DisplayedCommand>,
 }
 
 impl CallConsent {
     /// It is asked about these changes and this command, and only about them.
-    pub(super) fn ask(&mut self, diffs: Vec<FileDiff>, command: Option<ShownCommand>) {
+    pub(super) fn ask(&mut self, diffs: Vec<FileDiff>, command: Option<DisplayedCommand>) {
         *self = Self {
             asked: diffs,
             asked_command: command,
@@ -62,13 +62,13 @@ impl CallConsent {
     /// The command that it was allowed to run, if it is this one and has not run yet.
     pub(super) fn take_command(
         &mut self,
-        is_it: impl Fn(&ShownCommand) -> bool,
-    ) -> Option<ShownCommand> {
+        is_it: impl Fn(&DisplayedCommand) -> bool,
+    ) -> Option<DisplayedCommand> {
         self.allowed_command.take_if(|allowed| is_it(allowed))
     }
 
     /// The changes of a file that were allowed, in the order in which they were told.
-    fn allowed(&self, path: &Path) -> Vec<FileDiff> {
+    fn approved_changes(&self, path: &Path) -> Vec<FileDiff> {
         let changes = self.allowed.iter().filter(|diff| diff.path == path);
         changes.cloned().collect()
     }
@@ -80,7 +80,7 @@ impl Mapper {
         let earlier = self.earlier.iter().map(|(_, call)| call);
         let running = earlier.chain(self.calls.values());
         let running = running.filter(|call| call.stage == Stage::Running);
-        let edits = running.map(|call| (call.number, call.consent.allowed(path)));
+        let edits = running.map(|call| (call.number, call.consent.approved_changes(path)));
         edits.filter(|(_, changes)| !changes.is_empty()).collect()
     }
 }

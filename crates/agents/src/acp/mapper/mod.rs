@@ -4,16 +4,16 @@
 //! turn (AG-26). What needs files or stored bodies is a step of its own, which who runs the turn carries out.
 //! Must not know: processes, requests, where bodies lie.
 
+mod activity_times;
 mod asked_again;
 mod call;
-mod call_words;
+mod call_update;
 mod consent;
 mod content;
 mod contributor;
-mod heard_times;
+mod displayed_command;
 mod permission;
 mod plan;
-mod shown_command;
 mod terminal;
 #[cfg(test)]
 mod tests;
@@ -27,14 +27,14 @@ use agent_api::{AgentEvent, TextKind};
 use agent_client_protocol_schema::v1 as acp;
 
 use super::label::label;
+use activity_times::ActivityTimes;
 use call::MappedCall;
 pub(super) use consent::FileDiff;
 pub(super) use content::MappedMedia;
-use heard_times::HeardTimes;
+pub(super) use displayed_command::{DisplayedCommand, line_of};
 pub(super) use permission::{
     AskedPermission, PermissionChoice, confirmation_options, distinct_options, option_for,
 };
-pub(super) use shown_command::{ShownCommand, line_of};
 use text::MappedTextRun;
 pub(super) use usage::UsageTotals;
 
@@ -102,7 +102,7 @@ pub(super) struct Mapper {
     /// Terminals of the host that the agent knows by these ids.
     terminals: BTreeMap<String, serde_json::Value>,
     /// When what is mapped came: whoever hands it in notes that first.
-    pub(super) heard: HeardTimes,
+    pub(super) activity: ActivityTimes,
 }
 
 impl Mapper {
@@ -122,7 +122,7 @@ impl Mapper {
             servers: Vec::new(),
             usual_directory: None,
             terminals: BTreeMap::new(),
-            heard: HeardTimes::default(),
+            activity: ActivityTimes::default(),
         }
     }
 
@@ -182,8 +182,10 @@ impl Mapper {
         match update {
             U::AgentMessageChunk(chunk) => self.map_chunk(TextKind::Markdown, chunk, &mut steps),
             U::AgentThoughtChunk(chunk) => self.map_chunk(TextKind::Reasoning, chunk, &mut steps),
-            U::ToolCall(call) => self.map_call(call_words::from_call(call), &mut steps),
-            U::ToolCallUpdate(update) => self.map_call(call_words::from_update(update), &mut steps),
+            U::ToolCall(call) => self.map_call(call_update::from_call(call), &mut steps),
+            U::ToolCallUpdate(update) => {
+                self.map_call(call_update::from_update(update), &mut steps)
+            }
             U::Plan(plan) => self.map_plan(&plan, &mut steps),
             U::SessionInfoUpdate(info) => {
                 let title = info.title.take();
@@ -191,7 +193,7 @@ impl Mapper {
                 let title = title.filter(|title| !title.is_empty());
                 steps.extend(title.map(|title| MapperStep::Send(AgentEvent::Title(title))));
             }
-            U::UsageUpdate(usage) => self.usage.hear(&usage),
+            U::UsageUpdate(usage) => self.usage.apply_update(&usage),
             U::Notice(notice) => {
                 let (title, text) = describe_notice(&notice);
                 steps.push(MapperStep::Notice { title, text });
@@ -201,7 +203,7 @@ impl Mapper {
             _ => {}
         }
         if !is_silent {
-            self.heard.note_said();
+            self.activity.note_activity();
         }
         steps
     }

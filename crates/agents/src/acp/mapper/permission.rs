@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use wire::published::state::ToolCallConfirmationReason;
 
 use super::call::Stage;
-use super::call_words::{self, CallWords};
+use super::call_update::{self, CallUpdate};
 use super::consent::FileDiff;
 use super::{Mapper, MapperStep};
 use crate::acp::label::label;
@@ -40,19 +40,19 @@ impl Mapper {
     ) -> Option<AskedPermission> {
         self.run.end();
         self.close_call(steps);
-        let mut words = call_words::from_update(call);
-        words.announce();
-        self.set_aside_asked(&mut words, steps);
-        self.begin_question(words, steps)
+        let mut update = call_update::from_update(call);
+        update.announce();
+        self.set_aside_asked(&mut update, steps);
+        self.begin_question(update, steps)
     }
 
     /// A call becomes one that people are asked about, as it is by these words.
     pub(super) fn begin_question(
         &mut self,
-        words: CallWords,
+        update: CallUpdate,
         steps: &mut Vec<MapperStep>,
     ) -> Option<AskedPermission> {
-        let (call, _) = self.hear_call(words, steps)?;
+        let (call, _) = self.merge_update(update, steps)?;
         call.stage = Stage::Asking;
         call.was_asked = true;
         let diffs = call.diffs();

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::Mapper;
 use super::call::{MappedCall, Stage};
-use super::shown_command::ShownCommand;
+use super::displayed_command::DisplayedCommand;
 
 /// Shown of the end while it runs.
 const LIVE_BYTES_MAX: usize = 64 * 1_024;
@@ -88,8 +88,8 @@ impl Mapper {
     /// The call that runs and was allowed to run just this command, and the command as it was shown. Once: a consent is good for one.
     pub(in super::super) fn take_allowed_command(
         &mut self,
-        is_it: impl Fn(&ShownCommand) -> bool,
-    ) -> Option<(u64, ShownCommand)> {
+        is_it: impl Fn(&DisplayedCommand) -> bool,
+    ) -> Option<(u64, DisplayedCommand)> {
         self.all_calls_mut().find_map(|call| {
             let consent = Some(&mut call.consent).filter(|_| call.stage == Stage::Running)?;
             Some((call.number, consent.take_command(&is_it)?))
@@ -117,13 +117,10 @@ impl Mapper {
 impl MappedCall {
     /// Shows the terminals that its content names.
     pub(super) fn show_terminals(&mut self, known: &BTreeMap<String, Value>) {
-        let named = self
-            .told_content()
-            .iter()
-            .filter_map(|content| match content {
-                acp::ToolCallContent::Terminal(terminal) => known.get(&*terminal.terminal_id.0),
-                _ => None,
-            });
+        let named = self.content().iter().filter_map(|content| match content {
+            acp::ToolCallContent::Terminal(terminal) => known.get(&*terminal.terminal_id.0),
+            _ => None,
+        });
         let named: Vec<Value> = named.cloned().collect();
         for block in named {
             if !self.shown.contains(&block) {

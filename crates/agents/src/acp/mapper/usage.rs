@@ -23,7 +23,7 @@ impl UsageTotals {
         }
     }
 
-    pub(in super::super) fn hear(&mut self, usage: &acp::UsageUpdate) {
+    pub(in super::super) fn apply_update(&mut self, usage: &acp::UsageUpdate) {
         self.context = Some((usage.used, usage.size));
         if let Some(cost) = &usage.cost {
             let currency = cost.currency.chars().take(8).collect();

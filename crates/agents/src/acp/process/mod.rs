@@ -104,7 +104,7 @@ pub(super) fn describe_exit(status: Option<ExitStatus>) -> String {
     match status.map(|status| (status.code(), status.signal())) {
         Some((Some(code), _)) => format!("exit code {code}"),
         Some((None, Some(signal))) => format!("killed by signal {signal}"),
-        Some((None, None)) | None => "nobody knows how".to_owned(),
+        Some((None, None)) | None => "exit status unknown".to_owned(),
     }
 }
 

@@ -21,7 +21,8 @@ fn says() -> Value {
 }
 
 fn of(mut input: Input, name: &str) -> Input {
-    input.turn.message["agent"] = json!({"uri": format!("file:///w/{name}.md")});
+    std::sync::Arc::make_mut(&mut input.turn.message)["agent"] =
+        json!({"uri": format!("file:///w/{name}.md")});
     input.turn.custom_agent = Some(name.to_owned());
     input
 }

@@ -14,8 +14,8 @@ use agent_api::{
 use async_trait::async_trait;
 use bytes::Bytes;
 use serde_json::{Value, json};
-use wire::Object;
 use wire::published::state::{ChatInputResponseKind, ContentRef};
+use wire::{NamedBody, Object};
 
 use crate::acp::{AcpAgent, AcpAgentConfig, TrustPolicy};
 use crate::test_turn::user_turn;
@@ -223,7 +223,7 @@ impl Input {
     }
 
     pub(super) fn with_model(mut self, model: &str) -> Self {
-        self.turn.message["model"] = json!({"id": model});
+        Arc::make_mut(&mut self.turn.message)["model"] = json!({"id": model});
         self
     }
 
@@ -353,6 +353,14 @@ impl HostServices for Recorder {
             content_type: Some(content_type.to_owned()),
             nonce: None,
         })
+    }
+
+    async fn store_named_body(
+        &self,
+        body: NamedBody,
+        content_type: &str,
+    ) -> Result<ContentRef, StoreError> {
+        self.store_body(body.to_vec(), content_type).await
     }
 
     async fn read_message(&self, _: String) -> Option<Arc<UserMessage>> {

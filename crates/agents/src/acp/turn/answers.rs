@@ -156,7 +156,7 @@ impl RunningTurn<'_> {
             .await?;
         self.mapper.decide(call, true);
         let option = once.option_id.to_string();
-        self.answer(&id, Ok(selected(&option)));
+        self.answer(&id, Ok(selected_outcome(&option)));
         Ok(())
     }
 
@@ -265,7 +265,7 @@ impl RunningTurn<'_> {
         });
         // Begun now, so that it is asked before anything else is said.
         match futures_util::poll!(&mut asking) {
-            std::task::Poll::Ready(answer) => self.answered(answer).await,
+            std::task::Poll::Ready(answer) => self.handle_answer(answer).await,
             std::task::Poll::Pending => {
                 self.answers.push(asking);
                 Ok(())
@@ -273,7 +273,7 @@ impl RunningTurn<'_> {
         }
     }
 
-    pub(super) async fn answered(&mut self, answer: UserAnswer) -> Result<(), TurnStopped> {
+    pub(super) async fn handle_answer(&mut self, answer: UserAnswer) -> Result<(), TurnStopped> {
         let UserAnswer {
             id,
             question,
@@ -374,7 +374,7 @@ impl RunningTurn<'_> {
         let option = option.filter(|(_, allows)| *allows == approved);
         match option.or_else(|| option_for(options, plain)) {
             Some((option, allows)) => {
-                self.answer(id, Ok(selected(&option)));
+                self.answer(id, Ok(selected_outcome(&option)));
                 allows
             }
             None => {
@@ -446,7 +446,7 @@ impl RunningTurn<'_> {
     }
 }
 
-fn selected(option: &str) -> Value {
+fn selected_outcome(option: &str) -> Value {
     json!({"outcome": {"outcome": "selected", "optionId": option}})
 }
 
@@ -456,7 +456,7 @@ fn cancelled() -> Value {
 
 fn deny(options: &[acp::PermissionOption]) -> Value {
     match option_for(options, PermissionChoice::Deny) {
-        Some((option, _)) => selected(&option),
+        Some((option, _)) => selected_outcome(&option),
         None => cancelled(),
     }
 }

@@ -22,7 +22,7 @@ use super::super::agent_process::TERMINALS_MAX;
 use super::super::approvals::ApprovalVerdict;
 use super::super::connection::TerminalRequest;
 use super::super::label::label;
-use super::super::mapper::{AskedPermission, Mapper, ShownCommand};
+use super::super::mapper::{AskedPermission, DisplayedCommand, Mapper};
 use super::super::rpc::{self, AcpError, RequestId};
 use super::TurnStopped;
 use super::answers::AnsweredQuestion;
@@ -194,7 +194,7 @@ impl RunningTurn<'_> {
     /// The running call that showed just this command and was allowed.
     fn allowed_command(&mut self, command: &RequestedCommand) -> Option<u64> {
         let usual = self.directories.workspace.command_directory().ok()?.name;
-        let is_it = |shown: &ShownCommand| command.is_shown_by(shown, &usual);
+        let is_it = |shown: &DisplayedCommand| command.is_shown_by(shown, &usual);
         let (call, _) = self.mapper.take_allowed_command(is_it)?;
         Some(call)
     }

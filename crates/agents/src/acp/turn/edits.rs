@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use agent_api::{EventSink, StoreError};
 use serde_json::{Value, json};
+use wire::NamedBody;
 use workspace::{FileChange, Workspace, is_binary};
 
 use super::super::mapper::FileDiff;
@@ -83,8 +84,8 @@ impl EditWatch {
                 |path| self.workspace.display_path(&path),
             ),
             uri,
-            before,
-            after,
+            before: before.map(NamedBody::of),
+            after: NamedBody::of(after),
             mode: None,
             new_directories: 0,
         }
@@ -114,7 +115,7 @@ impl EditWatch {
 
     /// What the question about a call showed that these changes of one file make of it. None if that was not shown: only the path was
     /// known, where a change goes was not clear, or the file held something else than `before`.
-    pub(super) fn shown_result(
+    pub(super) fn previewed_result(
         &self,
         call: u64,
         changes: &[FileDiff],
@@ -161,8 +162,9 @@ impl EditWatch {
                 // A file that was removed has no side after.
                 (Some(HeldEdit::Text(before)), HeldEdit::Missing) => {
                     let change = self.change(&diff.path, Some(before.clone()), Vec::new());
-                    blocks.push(match store_all(events, vec![before.clone()]).await {
-                        Ok(()) => removed(&change),
+                    let bodies = change.before.clone().into_iter().collect();
+                    blocks.push(match store_all(events, bodies).await {
+                        Ok(()) => deletion_block(&change),
                         Err(why) => not_shown(&change, &why),
                     });
                     continue;
@@ -209,7 +211,7 @@ fn read(workspace: &Workspace, path: &Path) -> HeldEdit {
     };
     match workspace.read_bytes(&resolved, FILE_BYTES_MAX) {
         Ok(file) if file.total > FILE_BYTES_MAX || is_binary(&file.bytes) => HeldEdit::Unknown,
-        Ok(file) => HeldEdit::Text(file.bytes),
+        Ok(file) => HeldEdit::Text(file.bytes.into()),
         Err(workspace::FileError::NotFound { .. }) => HeldEdit::Missing,
         Err(_) => HeldEdit::Unknown,
     }
@@ -280,7 +282,7 @@ fn not_shown(change: &FileChange, why: &StoreError) -> Value {
     json!({"type": "text", "text": text})
 }
 
-fn removed(change: &FileChange) -> Value {
+fn deletion_block(change: &FileChange) -> Value {
     let (mut block, _) = result_content(change, change.diff_stats());
     if let Some(fields) = block.as_object_mut() {
         fields.shift_remove("after");
@@ -290,10 +292,10 @@ fn removed(change: &FileChange) -> Value {
 
 pub(super) async fn store_all(
     events: &dyn EventSink,
-    bodies: Vec<Vec<u8>>,
+    bodies: Vec<NamedBody>,
 ) -> Result<(), StoreError> {
     for body in bodies {
-        events.store_body(body, "text/plain").await?;
+        events.store_named_body(body, "text/plain").await?;
     }
     Ok(())
 }
@@ -372,8 +374,16 @@ mod tests {
         ] {
             edits.watch(1, &changes).await;
             let made = made.map(bytes);
-            assert_eq!(edits.shown_result(1, &changes, before), made, "{changes:?}");
-            assert_eq!(edits.shown_result(2, &changes, before), None, "not watched");
+            assert_eq!(
+                edits.previewed_result(1, &changes, before),
+                made,
+                "{changes:?}"
+            );
+            assert_eq!(
+                edits.previewed_result(2, &changes, before),
+                None,
+                "not watched"
+            );
         }
     }
 

@@ -28,7 +28,10 @@ impl RunningTurn<'_> {
         let read = tokio::task::spawn_blocking(move || read(&workspace, &request));
         let answer = match read.await {
             Ok(answer) => answer,
-            Err(_) => Err(AcpError::new(rpc::INTERNAL_ERROR, "the reader died")),
+            Err(_) => Err(AcpError::new(
+                rpc::INTERNAL_ERROR,
+                "internal error while reading it",
+            )),
         };
         self.answer(&id, answer);
         Ok(())
@@ -59,7 +62,8 @@ fn read(workspace: &Workspace, request: &acp::ReadTextFileRequest) -> Result<Val
     if file.total > READ_BYTES_MAX || is_binary(&file.bytes) {
         return Err(refused(format!("{path} is too large, or no text")));
     }
-    let text = String::from_utf8(file.bytes).map_err(|_| refused(format!("{path} is no text")))?;
+    let text =
+        String::from_utf8(file.bytes.into()).map_err(|_| refused(format!("{path} is no text")))?;
     if let Some(receipt) = &file.receipt {
         workspace.mark_as_read(receipt);
     }

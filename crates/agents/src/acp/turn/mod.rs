@@ -151,7 +151,7 @@ impl AcpTurn<'_> {
         process: &AgentProcess,
         session: &LiveSession,
     ) -> Result<(), TurnOver> {
-        for held in session.said.take_notices() {
+        for held in session.reported.take_notices() {
             let title = held.title.as_deref();
             if title.is_none_or(|title| process.is_new_notice(title)) {
                 self.notice(held.text).await?;

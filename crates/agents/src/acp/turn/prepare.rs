@@ -11,10 +11,10 @@ use workspace::{Confinement, Workspace};
 use super::super::agent_process::{AgentProcess, Lease};
 use super::super::errors;
 use super::super::live_session::{LiveSession, TurnModeError};
-use super::super::mcp_servers::{HandedServers, find_handed_over};
+use super::super::mcp_servers::{PassedServers, find_handed_over};
 use super::super::notes::ChatNotes;
 use super::super::open::{OpenedChat, Opening};
-use super::super::plugin_words::describe_plugins;
+use super::super::plugin_instructions::describe_plugins;
 use super::super::transcript;
 use super::super::view::OptionValues;
 use super::{AcpTurn, CANCEL_LIMIT, TurnStopped};
@@ -138,10 +138,10 @@ async fn open_in(
     let (core, facts, input) = (turn.core, turn.facts, &turn.input);
     let last = input.last_turn_id.as_deref();
     let is_known = |through: Option<&str>| knows(&input.turn_id, last, through);
-    let words = plugin_words(turn, &process).await;
+    let words = plugin_instructions(turn, &process).await;
     let handed = match directories.paths.first() {
         Some(primary) => find_handed_over(turn, &process, primary).await?,
-        None => HandedServers::default(),
+        None => PassedServers::default(),
     };
     let words_digest = words.as_deref().map(hex_digest);
     if let Some(session) = live
@@ -277,10 +277,10 @@ fn reason_to_begin_anew(
 ) -> Option<String> {
     let core = turn.core;
     if notes.agent != agent_name(turn) {
-        return Some("its command is another one now".to_owned());
+        return Some("its command was changed in the settings".to_owned());
     }
     if directories.paths.first() != Some(&notes.cwd) {
-        return Some("the session has another working directory now".to_owned());
+        return Some("the working directory of the session was changed".to_owned());
     }
     if core.pool.is_abandoned(&notes.session) {
         return Some("its last session did not answer after a cancel".to_owned());
@@ -312,7 +312,7 @@ async fn read_transcript(turn: &AcpTurn<'_>) -> Option<String> {
 }
 
 /// What plugins of clients say to the agent; none if there is no door for it (AG-37). Other words open the session anew.
-async fn plugin_words(turn: &AcpTurn<'_>, process: &AgentProcess) -> Option<String> {
+async fn plugin_instructions(turn: &AcpTurn<'_>, process: &AgentProcess) -> Option<String> {
     match process.abilities.system_prompt {
         true => Some(describe_plugins(&turn.facts.plugins, &turn.input.switched_off).await),
         false => None,
@@ -364,7 +364,7 @@ pub(super) async fn settings(
         .await;
     choose_custom_agent(turn, prepared).await?;
     turn.show_held_notices(process, session).await?;
-    let model = session.said.view().model;
+    let model = session.reported.view().model;
     let Some(chosen) = turn.chosen_model() else {
         if let Some(model) = &model {
             name_model(turn, model).await?;
@@ -412,7 +412,7 @@ async fn name_model(turn: &AcpTurn<'_>, model: &OptionValues) -> Result<(), Turn
          want one.",
         config.name
     );
-    turn.core.tell_once(turn, text).await
+    turn.core.notify_once(turn, text).await
 }
 
 /// Notes which session the chat has, and through which turn the agent knows it; returns when that is on the disk. What was noted

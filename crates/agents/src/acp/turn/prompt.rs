@@ -58,7 +58,7 @@ fn compact_command(
     prepared: &PreparedTurn,
     instructions: &str,
 ) -> Result<Value, TurnStopped> {
-    let view = prepared.session.said.view();
+    let view = prepared.session.reported.view();
     let is_known = |commands: &[agent_api::AgentCommand]| {
         commands.iter().any(|command| command.name == "compact")
     };

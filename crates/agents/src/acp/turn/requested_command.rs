@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use workspace::{CommandDirectory, FileError, Workspace};
 
 use super::super::label::label;
-use super::super::mapper::{ShownCommand, line_of};
+use super::super::mapper::{DisplayedCommand, line_of};
 
 const LINE_BYTES_MAX: usize = 64 * 1_024;
 const VARIABLES_MAX: usize = 64;
@@ -57,7 +57,7 @@ impl RequestedCommand {
         });
         let directory = match open.await {
             Ok(directory) => directory.map_err(|error| error.to_string())?,
-            Err(_) => return Err("its task died".to_owned()),
+            Err(_) => return Err("internal error while running it".to_owned()),
         };
         let wanted = request.output_byte_limit.unwrap_or(u64::MAX);
         Ok(Self {
@@ -73,7 +73,7 @@ impl RequestedCommand {
     }
 
     /// Whether this is the command that a call showed; `usual` is the directory of commands that name none.
-    pub(super) fn is_shown_by(&self, shown: &ShownCommand, usual: &Path) -> bool {
+    pub(super) fn is_shown_by(&self, shown: &DisplayedCommand, usual: &Path) -> bool {
         let is_line = shown.line == self.line || Some(&shown.line) == self.bare_line.as_ref();
         let own = self.directory.name.as_path();
         let is_directory = match &shown.directory {
@@ -205,7 +205,7 @@ mod tests {
             let request = serde_json::from_value(request).unwrap();
             let command = RequestedCommand::read(request, Arc::clone(&workspace));
             let command = command.await.unwrap();
-            let shown = ShownCommand::of_input(shown).unwrap();
+            let shown = DisplayedCommand::of_input(shown).unwrap();
             assert_eq!(command.is_shown_by(&shown, &usual), expected, "{what}");
         }
     }

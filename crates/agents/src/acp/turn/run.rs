@@ -88,7 +88,7 @@ impl<'a> RunningTurn<'a> {
         model: Option<String>,
     ) -> Self {
         let used = turn.input.response_parts.len() as u64;
-        let usage = prepared.session.said.usage().next_turn();
+        let usage = prepared.session.reported.usage().next_turn();
         Self {
             turn,
             prepared,
@@ -127,7 +127,7 @@ impl<'a> RunningTurn<'a> {
         loop {
             let end = self.follow_one(&prompt).await?;
             while let Some((what, is_taken)) = self.injections.next().await {
-                self.injected(what, is_taken).await?;
+                self.finish_injection(what, is_taken).await?;
             }
             if !matches!(end, PromptEnd::Done) || self.follow_ups.is_empty() {
                 return Ok(end);
@@ -145,7 +145,7 @@ impl<'a> RunningTurn<'a> {
             process: Arc::clone(&self.prepared.process),
             session: Arc::clone(session),
         };
-        self.mapper.heard.note_prompt(SystemTime::now());
+        self.mapper.activity.note_prompt(SystemTime::now());
         let sent = connection.prompt(&session.inbox, &json!(prompt)).await;
         if let Err(error) = sent {
             return Err(self.turn.failed(&self.prepared.process, &error));
@@ -160,9 +160,9 @@ impl<'a> RunningTurn<'a> {
                         return Ok(end);
                     }
                 }
-                Some(answer) = self.answers.next() => self.answered(answer).await?,
+                Some(answer) = self.answers.next() => self.handle_answer(answer).await?,
                 Some(ended) = self.commands.next_end() => self.command_ended(ended).await?,
-                Some((what, is_taken)) = self.injections.next() => self.injected(what, is_taken).await?,
+                Some((what, is_taken)) = self.injections.next() => self.finish_injection(what, is_taken).await?,
                 steering = self.turn.events.steering(), if can_steer => self.steer(steering?).await?,
             }
             let process = &self.prepared.process;
@@ -172,8 +172,8 @@ impl<'a> RunningTurn<'a> {
 
     /// Takes what the agent said; the end of the prompt, if it was that.
     async fn take(&mut self, item: InboxItem) -> Result<Option<PromptEnd>, TurnStopped> {
-        let came_at = self.session().inbox.taken_came_at();
-        self.mapper.heard.note_arrival(came_at);
+        let came_at = self.session().inbox.last_arrival();
+        self.mapper.activity.note_arrival(came_at);
         match item {
             InboxItem::Update(update) => {
                 let steps = self.mapper.map(*update);
@@ -207,7 +207,7 @@ impl<'a> RunningTurn<'a> {
         self.carry_out(steps).await?;
         self.prepared
             .session
-            .said
+            .reported
             .set_usage(self.mapper.usage().clone());
         Ok(())
     }
@@ -354,7 +354,11 @@ impl<'a> RunningTurn<'a> {
         }));
     }
 
-    async fn injected(&mut self, what: Injected, is_taken: bool) -> Result<(), TurnStopped> {
+    async fn finish_injection(
+        &mut self,
+        what: Injected,
+        is_taken: bool,
+    ) -> Result<(), TurnStopped> {
         match (what, is_taken) {
             (Injected::Steering(pending_id), true) => {
                 self.turn

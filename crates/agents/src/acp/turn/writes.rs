@@ -13,7 +13,7 @@ use agent_client_protocol_schema::v1 as acp;
 use serde_json::{Value, json};
 use wire::Digest;
 use wire::published::state::ToolInput;
-use workspace::{ChangeRequest, Extent, FileChange, FileError, digest_of};
+use workspace::{ChangeRequest, Extent, FileChange, FileError};
 
 use super::super::approvals::ApprovalVerdict;
 use super::super::mapper::{AskedPermission, FileDiff, Mapper};
@@ -80,7 +80,7 @@ impl RunningTurn<'_> {
         let path = path.ok_or("the path must be absolute")?.to_owned();
         let content = request.content.into_bytes();
         let id = [path.as_bytes(), &content].join(&0);
-        let id = digest_of(&id);
+        let id = Digest::of(&id);
         let workspace = Arc::clone(&self.directories.workspace);
         let proposed = run_blocking(move |_| {
             let change = change_request(id, &path);
@@ -105,7 +105,7 @@ impl RunningTurn<'_> {
         let before = write.proposed.before.as_deref();
         let edits = self.mapper.allowed_edits(path).into_iter();
         let mut shown = edits.filter(|(call, changes)| {
-            let made = self.edits.shown_result(*call, changes, before);
+            let made = self.edits.previewed_result(*call, changes, before);
             made.is_some_and(|made| made == write.content)
         });
         shown.next().map(|(call, _)| call)

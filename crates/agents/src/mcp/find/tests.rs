@@ -12,14 +12,14 @@ fn find(entries: &[McpEntry], root: &Path) -> DeclaredServers {
 }
 
 fn find_with(entries: &[McpEntry], root: &Path, inputs: &McpInputs) -> DeclaredServers {
-    let places = ServerPlaces {
+    let sources = ServerSources {
         settings: (entries, Path::new("/c/greenroom.toml")),
         data: &root.join("data"),
         directory: &root.join("place"),
         plugins: &[],
         brought: &[],
     };
-    find_declared(&places, inputs)
+    find_declared(&sources, inputs)
 }
 
 fn find_answered(root: &Path, file: &str, value: &str) -> Vec<DeclaredServer> {

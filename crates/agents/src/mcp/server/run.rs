@@ -75,8 +75,8 @@ impl McpServerCore {
             live.used_token.clone_from(&token);
             token.map(|token| token.token)
         };
-        let place = self.lock_place().clone();
-        let opening = McpConnection::open(&self.declaration, &place, token.as_deref());
+        let directories = self.lock_directories().clone();
+        let opening = McpConnection::open(&self.declaration, &directories, token.as_deref());
         let connection = Arc::new(opening.await?);
         let (tools, offers) = tokio::join!(connection.list(), connection.list_offers());
         let (tools, offers) = (Arc::new(tools?), Arc::new(offers));
@@ -86,7 +86,7 @@ impl McpServerCore {
             live.offers = offers;
         });
         // They may have changed while it started.
-        let roots = self.lock_place().roots.clone();
+        let roots = self.lock_directories().roots.clone();
         connection.set_roots(roots);
         Ok(is_wanted.then_some(connection))
     }

@@ -24,7 +24,7 @@ use serde_json::Value;
 use tokio::sync::Notify;
 
 use crate::mcp::{
-    DeclaredServer, DeclaredServers, McpDeclaration, McpInputs, McpServer, ServerPlace,
+    DeclaredServer, DeclaredServers, McpDeclaration, McpInputs, McpServer, ServerDirectories,
     ServerState, SessionServers, SessionTool,
 };
 use crate::mcp_settings::{McpSettings, find_servers};
@@ -152,7 +152,7 @@ struct ServerMemory {
     users: ServerUsers,
     /// What was last said of the servers.
     published: Vec<Value>,
-    place: Option<ServerPlace>,
+    place: Option<ServerDirectories>,
 }
 
 impl ServerMemory {
@@ -245,7 +245,7 @@ impl SessionMcp {
             let text = format!("MCP servers could not be read from a file. {problem}");
             self.tell(text, events).await?;
         }
-        let server_place = ServerPlace {
+        let server_place = ServerDirectories {
             directory: directory.clone(),
             roots: place.roots.to_vec(),
         };
@@ -273,7 +273,12 @@ impl SessionMcp {
     }
 
     /// Takes over what is declared, before anything is started.
-    fn begin(&self, found: &DeclaredServers, place: &ServerPlace, switched_off: &BTreeSet<String>) {
+    fn begin(
+        &self,
+        found: &DeclaredServers,
+        place: &ServerDirectories,
+        switched_off: &BTreeSet<String>,
+    ) {
         let mut memory = self.lock();
         memory.know(found);
         memory.place = Some(place.clone());
@@ -286,7 +291,7 @@ impl SessionMcp {
     fn install(
         self: &Arc<Self>,
         allowed: Vec<(String, McpDeclaration)>,
-        place: &ServerPlace,
+        place: &ServerDirectories,
     ) -> Vec<Arc<McpServer>> {
         let _installing = self
             .installing
@@ -335,7 +340,7 @@ impl SessionMcp {
         self: &Arc<Self>,
         id: &str,
         declaration: McpDeclaration,
-        place: &ServerPlace,
+        place: &ServerDirectories,
     ) -> Arc<McpServer> {
         let runs_here = |server: &Arc<McpServer>| {
             *server.declaration() == declaration && server.directory() == place.directory

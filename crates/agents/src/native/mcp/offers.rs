@@ -11,7 +11,7 @@ use agent_api::{AgentCommand, AgentResource};
 use serde_json::Value;
 
 use super::{SessionMcp, TurnLocation, shown};
-use crate::mcp::{McpContent, McpPrompt, McpTemplate, ReadyServer, ServerPlace, typed_name};
+use crate::mcp::{McpContent, McpPrompt, McpTemplate, ReadyServer, ServerDirectories, typed_name};
 use crate::mcp_settings::{McpSettings, find_servers};
 use crate::server_entry::{customization_id, is_switched_off};
 
@@ -41,7 +41,7 @@ impl SessionMcp {
         let directory = place.directories.first().unwrap_or(&settings.data).clone();
         // What cannot be read is said by the turn that follows.
         let found = find_servers(settings, &directory, place.plugins, self.inputs()).await;
-        let server_place = ServerPlace {
+        let server_place = ServerDirectories {
             directory,
             roots: place.roots.to_vec(),
         };

@@ -116,7 +116,8 @@ impl ReadAnswer for GeminiReader {
             }
             Some(UNSIGNED) => {
                 events.extend(usage);
-                let message = "the model server misses a signature of the model's thoughts";
+                let message =
+                    "the model server refused the request: a reasoning signature is missing";
                 return Err(ProviderError {
                     blame: Some(RefusalCause::ReasoningMissing),
                     ..ProviderError::new(Rejected, message)

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use agent_api::{AgentEvent, Lowering, Section, TextKind};
 use compositor::lower::{Capabilities, Target};
 use serde_json::{Value, json};
-use workspace::digest_of;
+use wire::Digest;
 
 use super::super::step::{ContentRef, unknown_target};
 use super::{ScenePlayer, SceneStop};
@@ -89,7 +89,7 @@ fn show_section(section: &Section) -> Value {
         true => json!({
             "id": section.id,
             "restricted": true,
-            "sha256": digest_of(section.content.as_bytes()).to_string(),
+            "sha256": Digest::of(section.content.as_bytes()).to_string(),
         }),
     }
 }

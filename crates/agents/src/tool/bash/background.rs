@@ -192,7 +192,9 @@ impl BackgroundCommands {
         let Ok(process) = has_started.await else {
             let end = shared.lock().end.take();
             let why = end.and_then(Result::err);
-            return Err(failed(why.unwrap_or_else(|| "its thread died".to_owned())));
+            return Err(failed(
+                why.unwrap_or_else(|| "internal error while running it".to_owned()),
+            ));
         };
         let id = self.add(process, text, shared, CommandLife::Piped(kill));
         Ok((id, process))
@@ -390,7 +392,7 @@ struct EndOnDrop<'a>(&'a SharedOutput);
 
 impl Drop for EndOnDrop<'_> {
     fn drop(&mut self) {
-        let unknown = || Err("the thread that followed it died".to_owned());
+        let unknown = || Err("internal error while running it".to_owned());
         self.0.lock().end.get_or_insert_with(unknown);
         self.0.changed.notify_waiters();
     }
@@ -410,10 +412,7 @@ mod tests {
         });
         assert!(thread.join().is_err());
         let end = shared.lock().end.clone();
-        assert_eq!(
-            end,
-            Some(Err("the thread that followed it died".to_owned()))
-        );
+        assert_eq!(end, Some(Err("internal error while running it".to_owned())));
         // What is known of an end stays.
         shared.lock().end = Some(Err("its own".to_owned()));
         drop(EndOnDrop(&shared));

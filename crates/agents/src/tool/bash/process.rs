@@ -31,7 +31,7 @@ pub(super) async fn run(
         Ok(Ok(done)) => Ok(done),
         Ok(Err(error)) => Err(ToolError(format!("the command could not be run: {error}"))),
         Err(_) => Err(ToolError(
-            "the command could not be run: its thread died".to_owned(),
+            "the command could not be run: internal error while running it".to_owned(),
         )),
     }
 }

@@ -6,7 +6,8 @@
 use compositor::image_header::dimensions;
 use compositor::media_type::detect;
 use serde_json::json;
-use workspace::{FILE_BYTES_MAX, FileBytes, Workspace, WorkspacePath, digest_of, picture};
+use wire::NamedBody;
+use workspace::{FILE_BYTES_MAX, FileBytes, Workspace, WorkspacePath, picture};
 
 use super::super::format::group_digits;
 use super::super::{ToolError, ToolOutcome};
@@ -27,14 +28,18 @@ const KNOWN_FORMATS: [(&[u8], &str); 10] = [
     (b"\xff\xfe", "text in UTF-16"),
 ];
 
-/// A picture or a document as itself, a description of anything else.
+/// A picture or a document as itself, a description of anything else. `beginning` is what was read of it so far.
 pub(super) fn read(
     path: &WorkspacePath,
     mime: &str,
+    beginning: FileBytes,
     workspace: &Workspace,
 ) -> Result<ToolOutcome, ToolError> {
     let display_path = workspace.display_path(path);
-    let file = workspace.read_bytes(path, FILE_BYTES_MAX)?;
+    let file = match beginning.body {
+        Some(_) => beginning,
+        None => workspace.read_bytes(path, FILE_BYTES_MAX)?,
+    };
     match refuse(mime, &file) {
         None => Ok(show(&display_path, mime, file, workspace)),
         Some(why) => Ok(ToolOutcome {
@@ -73,17 +78,19 @@ fn show(display_path: &str, mime: &str, file: FileBytes, workspace: &Workspace) 
     if let Some(receipt) = &file.receipt {
         workspace.mark_as_read(receipt);
     }
+    let text = format!("[{display_path} is {}]", describe(mime, &file));
+    let body = file.body.unwrap_or_else(|| NamedBody::of(file.bytes));
     let content = json!({
         "type": "resource",
-        "uri": digest_of(&file.bytes).uri_with_name(display_path),
+        "uri": body.digest().uri_with_name(display_path),
         "contentType": mime,
-        "sizeHint": file.bytes.len(),
+        "sizeHint": body.len(),
     });
     ToolOutcome {
-        text: format!("[{display_path} is {}]", describe(mime, &file)),
+        text,
         summary: format!("Read {display_path}"),
         content: vec![content],
-        bodies: vec![file.bytes],
+        bodies: vec![body],
         success: true,
         ..ToolOutcome::default()
     }

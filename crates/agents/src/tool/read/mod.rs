@@ -104,7 +104,7 @@ impl FileTool for ReadTool {
         };
         let beginning = workspace.read_bytes(path, SNIFFED_BYTES)?;
         if let Some(mime) = detect(&beginning.bytes) {
-            return media::read(path, mime, workspace);
+            return media::read(path, mime, beginning, workspace);
         }
         if is_binary(&beginning.bytes) {
             return Ok(media::describe_binary(

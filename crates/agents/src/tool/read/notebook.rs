@@ -7,7 +7,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use compositor::media_type::detect;
 use serde_json::{Value, json};
-use workspace::{FILE_BYTES_MAX, Workspace, WorkspacePath, digest_of};
+use wire::NamedBody;
+use workspace::{FILE_BYTES_MAX, Workspace, WorkspacePath};
 
 use super::super::format::{count, group_digits};
 use super::super::{TEXT_BYTES_MAX, ToolError, ToolOutcome};
@@ -73,7 +74,7 @@ struct CellPage {
     text: String,
     cells: usize,
     content: Vec<Value>,
-    bodies: Vec<Vec<u8>>,
+    bodies: Vec<NamedBody>,
 }
 
 impl CellPage {
@@ -99,13 +100,14 @@ impl CellPage {
             return false;
         }
         for (mime, bytes) in pictures {
+            let body = NamedBody::of(bytes);
             self.content.push(json!({
                 "type": "resource",
-                "uri": digest_of(&bytes).uri_with_name(&format!("cell-{number}")),
+                "uri": body.digest().uri_with_name(&format!("cell-{number}")),
                 "contentType": mime,
-                "sizeHint": bytes.len(),
+                "sizeHint": body.len(),
             }));
-            self.bodies.push(bytes);
+            self.bodies.push(body);
         }
         self.text.push_str(&text);
         self.cells += 1;

@@ -40,7 +40,7 @@ impl PlainChat {
                 return self.drop_line(line, "it was typed before the question");
             }
             (LineUse::QuestionGone, _) => {
-                return self.drop_line(line, "it was for a question that is gone");
+                return self.drop_line(line, "it was for an earlier question");
             }
         }
         if let Some(field) = self.field.take() {
@@ -57,8 +57,12 @@ impl PlainChat {
     /// A line that decides nothing and is no message.
     fn drop_line(&mut self, line: &str, why: &str) -> anyhow::Result<PlainFlow> {
         if !line.trim().is_empty() {
+            let still_open = match self.asked {
+                Some(_) => ". The question is still open",
+                None => "",
+            };
             self.output
-                .note(&format!("`{line}` is dropped: {why}. Nothing is decided"))?;
+                .note(&format!("Ignored `{line}`: {why}{still_open}"))?;
             self.exit = Exit::Failed;
         }
         self.repeat_question()?;
@@ -113,8 +117,7 @@ impl PlainChat {
                 dialog::apply(&mut asked.input, &mut self.prompt, action)
             }
             None => PromptOutcome::Wrong(
-                "Nothing is decided: type one of these digits or words, and nothing else"
-                    .to_owned(),
+                "Not an answer. Type one of the digits or words above".to_owned(),
             ),
         };
         self.take_outcome(outcome, position)

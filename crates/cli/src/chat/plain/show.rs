@@ -39,7 +39,7 @@ impl PlainChat {
             self.field = None;
             if before.is_some() && !std::mem::take(&mut self.has_answered) {
                 self.output
-                    .note("That question is gone: nothing is to be decided about it any more")?;
+                    .note("That question was answered elsewhere or withdrawn")?;
             }
             match self.asked.clone() {
                 Some(asked) => {

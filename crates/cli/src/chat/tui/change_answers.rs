@@ -64,7 +64,7 @@ impl TerminalChat {
     /// Does what was entered once the host's catalogue is there.
     pub(super) fn wait_for_offers(&mut self, then: WaitingEntry) {
         let offered = self.chat.wait_for_changesets();
-        self.note("Asking what the host keeps of changes …");
+        self.note("Asking the host for changes …");
         self.wait_for_changes(async move {
             let is_offered = offered.await;
             ChangesAnswer::Offered { then, is_offered }
@@ -93,7 +93,7 @@ impl TerminalChat {
 
     fn take_offered(&mut self, then: WaitingEntry, is_offered: bool) {
         if !is_offered {
-            return self.note_error("the host offers no changes of this session");
+            return self.note_error("the host records no changes of this session");
         }
         self.note = None;
         match then {

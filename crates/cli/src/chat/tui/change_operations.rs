@@ -29,7 +29,7 @@ impl TerminalChat {
         };
         let Some(operation) = list.operation(DISCARD) else {
             let label = escape_line(&list.of.label);
-            return self.note_error(&format!("{label}: nothing of it can be discarded"));
+            return self.note_error(&format!("{label}: these changes cannot be discarded"));
         };
         match change_argument::request(operation, typed, Some(list)) {
             Ok(request) => self.ask_or_operate(request),

@@ -131,7 +131,7 @@ impl TerminalChat {
             ChangesError::Client(error) => describe(error),
             ChangesError::ChangedSince(uri) => {
                 let name = name_of(uri, &self.base_directory());
-                format!("{name} is another since it was listed: /changes lists it again")
+                format!("{name} changed since it was listed; run /changes again")
             }
             // In the transcript: a note may say why, and stays.
             ChangesError::NotMarked => {

@@ -96,7 +96,7 @@ impl TerminalChat {
             .archive_session(self.chat.session(), !is_archived)?;
         self.note(match is_archived {
             true => "No longer archived",
-            false => "Archived: /archive takes it out again",
+            false => "Archived. /archive again restores it",
         });
         Ok(())
     }

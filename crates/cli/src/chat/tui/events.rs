@@ -49,7 +49,7 @@ impl TerminalChat {
             }
             ChatEvent::NotResent { what } => {
                 self.note_error(
-                    "the connection was lost before the host took your last action: look, then repeat it",
+                    "Connection lost before your last action was confirmed. Check whether it arrived before repeating it",
                 );
                 self.give_back(&what);
             }
@@ -120,7 +120,7 @@ impl TerminalChat {
         self.prompt = PromptState::default();
         if self.field.take().is_some() && !self.editor.is_empty() {
             self.editor.put_away();
-            self.note("This question is gone. Ctrl-Y brings back what you typed");
+            self.note("This question was answered elsewhere or withdrawn. Ctrl-Y brings back what you typed");
         }
     }
 }

@@ -43,7 +43,7 @@ impl TerminalChat {
             return self.note_error(match self.chat.has_agent() {
                 true => "this agent has no models to choose from",
                 false => {
-                    "the agent of this session is not on this host; /new starts another session"
+                    "the agent of this session is not available on this host; /new starts another session"
                 }
             });
         }

@@ -20,7 +20,7 @@ impl TerminalChat {
             Ok(rules) => rules,
             Err(error) => {
                 return self.note_error(&format!(
-                    "{error}. Until it is mended everything is asked: `greenroom rules edit`"
+                    "{error}. Agents ask before everything until it is corrected: `greenroom rules edit`"
                 ));
             }
         };
@@ -47,7 +47,8 @@ impl TerminalChat {
             .map(|line| Line::new(Style::Plain, format!("  {line}")))
             .collect();
         if lines.is_empty() && is_whole {
-            let none = "  No rules hold here. `greenroom rules add 'bash(cargo test:*)'` adds one.";
+            let none =
+                "  No rules apply here. `greenroom rules add 'bash(cargo test:*)'` adds one.";
             return self.print([Line::new(Style::Dim, none)]);
         }
         if !lines.is_empty() {

@@ -97,8 +97,8 @@ impl TerminalChat {
             unread.has_held_back = true;
             let is_coming = self.subject.as_ref().is_some_and(|it| !it.is_complete());
             self.note(match is_coming {
-                true => "Read this first: not all of it is there yet",
-                false => "Read this first: it is another question",
+                true => "Still loading. Read all of it before answering",
+                false => "The question changed. Read it before answering",
             });
         }
         is_held
@@ -133,7 +133,7 @@ impl TerminalChat {
         match self.prompt.press(key, &items) {
             PromptKey::Chose => used,
             PromptKey::NothingChosen => {
-                self.note("Nothing is chosen: a digit or ↑↓ chooses, Enter confirms");
+                self.note("Nothing selected. Choose with a digit or ↑↓, then press Enter");
                 used
             }
             PromptKey::NotDrawn => {

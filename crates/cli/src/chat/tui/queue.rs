@@ -30,7 +30,7 @@ impl TerminalChat {
         }
         let waiting = self.chat.waiting_messages();
         match &waiting[..] {
-            [] => self.note("No message waits"),
+            [] => self.note("The queue is empty"),
             [only] if only.is_own && self.editor.is_empty() => self.edit_waiting(&only.id)?,
             [.., newest] => {
                 let id = newest.id.clone();
@@ -44,7 +44,7 @@ impl TerminalChat {
         let used = Ok(KeyUse::Used(Flow::Continue));
         let waiting = self.chat.waiting_messages();
         let Some(index) = waiting.iter().position(|message| message.id == menu.id) else {
-            self.note("The agent has it already");
+            self.note("The agent has already received it");
             return used;
         };
         let stay_at = |message: Option<&WaitingMessage>| {
@@ -84,7 +84,7 @@ impl TerminalChat {
                 self.editor.put_away();
                 self.editor.set(&escape(&text));
             }
-            None => self.note("The agent has it already"),
+            None => self.note("The agent has already received it"),
         }
         Ok(())
     }

@@ -106,7 +106,7 @@ impl TerminalChat {
         match pressed {
             PromptKey::Chose => self.overlay = Some(Overlay::Rewrite(prompt)),
             PromptKey::NothingChosen => {
-                self.note("Nothing is chosen: a digit or ↑↓ chooses, Enter confirms");
+                self.note("Nothing selected. Choose with a digit or ↑↓, then press Enter");
                 self.overlay = Some(Overlay::Rewrite(prompt));
             }
             PromptKey::NotDrawn => {
@@ -150,7 +150,7 @@ impl TerminalChat {
     /// Takes the message out of the chat that is replaced. The one in its place is sent next; nothing else is left to check.
     pub(super) fn remove_replaced(&mut self, turn_id: &str) -> bool {
         if self.chat.last_turn_id().as_deref() != Some(turn_id) {
-            self.note_error("The chat has gone on since that message: nothing is replaced");
+            self.note_error("The chat has continued since that message: nothing is replaced");
             return false;
         }
         match self.chat.rewind_before(turn_id) {

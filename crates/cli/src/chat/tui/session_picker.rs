@@ -155,7 +155,7 @@ impl TerminalChat {
         match (key, title.key(key)) {
             (Key::Escape, _) => {}
             (_, EditorOutcome::Entered(text)) if text.trim().is_empty() => {
-                self.note_error("a title is not empty; Escape goes back");
+                self.note_error("a title cannot be empty; Escape goes back");
                 sessions.renaming = Some((uri, title));
             }
             (_, EditorOutcome::Entered(text)) => {

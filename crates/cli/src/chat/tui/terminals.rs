@@ -51,7 +51,7 @@ impl TerminalChat {
         let lines = list_lines(&self.terminals).into_iter();
         let mut lines: Vec<Line> = lines.map(|line| Line::new(Style::Plain, line)).collect();
         let hint = match lines.is_empty() {
-            true => "  There are none: /terminals new starts a shell",
+            true => "  No terminals. /terminals new starts a shell",
             false => "  /terminals NUMBER opens one, /terminals kill NUMBER ends it",
         };
         lines.push(Line::new(Style::Dim, hint));
@@ -124,7 +124,9 @@ fn parse(typed: &str, listed: &[TerminalEntry]) -> Result<TerminalsRequest, Stri
         [word] if word.starts_with(|c: char| c.is_ascii_digit()) => {
             find(word).map(|(_, uri)| TerminalsRequest::Open(uri))
         }
-        _ => Err("/terminals takes nothing, `new`, a number, or `kill` and a number".to_owned()),
+        _ => {
+            Err("use /terminals alone, or with `new`, a number, or `kill` and a number".to_owned())
+        }
     }
 }
 
@@ -158,9 +160,9 @@ mod tests {
             ("0", "there is no terminal 0"),
             ("kill 7", "there is no terminal 7"),
             ("kill it", "it is not the number of a terminal"),
-            ("kill", "/terminals takes nothing"),
-            ("start", "/terminals takes nothing"),
-            ("new 2", "/terminals takes nothing"),
+            ("kill", "use /terminals alone"),
+            ("start", "use /terminals alone"),
+            ("new 2", "use /terminals alone"),
         ] {
             let said = parse(typed).unwrap_err();
             assert!(said.contains(why), "{typed}: {said}");

@@ -3,6 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 
 use super::*;
+use crate::blobs::digest_of;
 
 const NOW: Timestamp = Timestamp(1_000_000);
 

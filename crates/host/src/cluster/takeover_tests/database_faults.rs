@@ -145,16 +145,24 @@ async fn a_space_whose_batches_take_long_keeps_no_other_from_its_turns() {
 struct SmallDisk(PathBuf);
 
 impl SmallDisk {
-    /// None, with words, where this user may mount nothing.
+    /// None, with words, where this user may mount nothing; a failure where the tests of the database are required.
     fn mount(at: &Path) -> Option<Self> {
         std::fs::create_dir_all(at).unwrap();
         let mounted = Command::new("mount")
             .args(["-t", "tmpfs", "-o", "size=4m,mode=0700", "tmpfs"])
             .arg(at)
             .output();
-        let is_mounted = mounted.is_ok_and(|mounted| mounted.status.success());
-        if !is_mounted {
-            eprintln!("skipped: a small disk can be mounted by root alone");
+        let refused = match mounted {
+            Ok(mounted) if mounted.status.success() => None,
+            Ok(refused) => Some(String::from_utf8_lossy(&refused.stderr).into_owned()),
+            Err(error) => Some(error.to_string()),
+        };
+        if let Some(why) = refused {
+            let is_required = std::env::var_os("GREENROOM_REQUIRE_POSTGRES").is_some();
+            assert!(!is_required, "a small disk cannot be mounted: {why}");
+            eprintln!(
+                "skipped: a small disk cannot be mounted, as root may where it is allowed to: {why}"
+            );
             return None;
         }
         let disk = Self(at.to_owned());

@@ -1,12 +1,16 @@
 //! Spaces that leave a node in order.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use kernel::{Input, PeerId};
 
 use super::served_nodes::ServedNode;
 use super::support::{
     TestCluster, connect, create_session, has_session, hear, issue_token, poll, serve_handle,
     wait_until_here,
 };
+use crate::ServerLimits;
 use crate::accounts::AccountAdmin;
 use crate::cluster::{ClusterAdmin, ClusterNode, SpaceLocation};
 use crate::journal::MoveOrder;
@@ -63,6 +67,30 @@ async fn a_lease_that_nobody_uses_does_not_wait_for_turns_of_other_spaces() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn work_in_a_space_that_a_draining_node_held_and_did_not_serve_goes_on_elsewhere() {
+    let Some(cluster) = TestCluster::start(&["team"]).await else {
+        return; // the line that says so is written
+    };
+    let _b = ServedNode::start(&cluster, "b", |_| {}).await;
+    // It has looked for work that nobody has, and does so no more.
+    let beats = || cluster.ask("SELECT expires FROM greenroom.node WHERE name = 'b'");
+    for _ in 0..2 {
+        let before = beats();
+        poll("a heartbeat", async || beats() != before).await;
+    }
+    let a = cluster.node("a").await;
+    let (handle, _) = wait_until_here(&a, "team").await;
+    let mut socket = connect(&serve_handle(&handle).await, "ann").await;
+    create_session(&mut socket, 1).await;
+    drop((socket, handle));
+    make_orphan(&cluster, &a, "team").await;
+    cluster.run("UPDATE greenroom.channel SET duty = 2 WHERE uri LIKE 'scripted:%'");
+    a.drain_spaces().await;
+    let holder = cluster.holder("team");
+    assert!(holder.is_some() && holder != Some(a.id()), "{holder:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn who_comes_to_a_node_that_drains_is_served_by_another() {
     let Some(cluster) = TestCluster::start(&[]).await else {
         return; // the line that says so is written
@@ -79,13 +107,85 @@ async fn who_comes_to_a_node_that_drains_is_served_by_another() {
     let admin = ClusterAdmin::connect(&cluster.settings).await.unwrap();
     admin.drain("a").await.unwrap();
     assert_eq!(hear(&mut socket, 99).await, Err(1012));
-    // To the same node again: it takes nothing any more, and nobody has the space.
+    let second = cluster.holder("team");
+    assert!(
+        second.is_some() && second != first,
+        "another has it before anybody was told: {second:?}"
+    );
+    // To the same node again: it takes nothing any more.
     let mut socket = connect(&a.address_for(&token), "ann").await;
     assert!(has_session(&mut socket, 1).await);
-    let second = cluster.holder("team");
-    assert!(second.is_some() && second != first, "{second:?}");
+    assert_eq!(cluster.holder("team"), second);
     let (status, _) = a.request("GET /status", Some(&token), "").await;
     assert_eq!(status, 200, "so are other requests");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_space_that_moves_is_where_it_was_ordered_to_before_its_clients_are_told() {
+    let Some(cluster) = TestCluster::start(&[]).await else {
+        return; // the line that says so is written
+    };
+    let a = ServedNode::start(&cluster, "a", |_| {}).await;
+    let mut others = Vec::new();
+    for name in ["b", "c"] {
+        others.push(ServedNode::start(&cluster, name, |_| {}).await);
+    }
+    let accounts = AccountAdmin::connect(&cluster.settings).await.unwrap();
+    accounts.create_space("team").await.unwrap();
+    let token = issue_token(&accounts, "team", "ann", kernel::Role::Owner).await;
+    let mut from = a.address_for(&token);
+    let admin = ClusterAdmin::connect(&cluster.settings).await.unwrap();
+    for (target, node) in ["b", "c"].into_iter().zip(&others) {
+        let mut socket = connect(&from, "ann").await;
+        admin.move_space("team", target).await.unwrap();
+        assert_eq!(hear(&mut socket, 99).await, Err(1012));
+        let place = admin.place_of("team").await.unwrap();
+        assert_eq!(place.as_deref(), Some(target));
+        from = node.address_for(&token);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_whose_row_says_that_it_drains_passes_clients_on_before_it_has_read_that() {
+    let Some(cluster) = TestCluster::start(&["team", "other"]).await else {
+        return; // the line that says so is written
+    };
+    // Neither follows orders.
+    let (a, b) = (cluster.node("a").await, cluster.node("b").await);
+    let admin = ClusterAdmin::connect(&cluster.settings).await.unwrap();
+    assert!(matches!(a.space("other").await, Ok(SpaceLocation::Here(_))));
+    admin.drain("a").await.unwrap();
+    let found = a.space("team").await;
+    assert!(matches!(found, Ok(SpaceLocation::At(taker)) if taker.id == b.id()));
+}
+
+/// Nobody waits for its inputs to end: what comes behind the word to stop comes too late.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_space_whose_queue_is_never_empty_is_given_back_in_order() {
+    let Some(cluster) = TestCluster::start(&["team"]).await else {
+        return; // the line that says so is written
+    };
+    let a = cluster.node("a").await;
+    let (handle, _) = wait_until_here(&a, "team").await;
+    let mut socket = connect(&serve_handle(&handle).await, "ann").await;
+    let queue = handle.queue.clone();
+    let flood = tokio::spawn(async move {
+        loop {
+            let nothing = Input::Disconnected {
+                peer: PeerId(u64::MAX),
+            };
+            if queue.send(nothing.into()).await.is_err() {
+                return; // the kernel has ended
+            }
+        }
+    });
+    let began = Instant::now();
+    a.give_back("team").await.unwrap();
+    let limit = Duration::from_millis(ServerLimits::default().shutdown_ms);
+    assert!(began.elapsed() < limit, "{:?}", began.elapsed());
+    assert_eq!(hear(&mut socket, 99).await, Err(1012));
+    assert_eq!(cluster.holder("team"), None);
+    flood.await.unwrap();
 }
 
 /// Until the order was void, for a minute, neither its holder could take it nor the node it was ordered to.
@@ -98,7 +198,8 @@ async fn a_space_that_failed_while_it_was_to_move_goes_where_it_was_ordered_to()
     make_orphan(&cluster, &a, "team").await;
     let admin = ClusterAdmin::connect(&cluster.settings).await.unwrap();
     admin.move_space("team", "b").await.unwrap();
-    assert!(a.space("team").await.is_err(), "it is ordered elsewhere");
+    let passed_on = a.space("team").await;
+    assert!(matches!(passed_on, Ok(SpaceLocation::At(target)) if target.id == b.id()));
     assert_eq!(cluster.holder("team"), Some(a.id()));
     let orders = [&a, &b].map(|node| tokio::spawn(Arc::clone(node).follow_orders(|| {})));
     poll("it is where it was ordered to", async || {

@@ -62,8 +62,18 @@ impl ServedNode {
 
     /// The status with which a WebSocket is refused; `None`: it is let in.
     async fn refusal(&self, token: &str) -> Option<u16> {
+        let refused = self.refusal_with_pause(token).await;
+        refused.map(|(status, _)| status)
+    }
+
+    /// The same, and after how many seconds the client is to come again.
+    async fn refusal_with_pause(&self, token: &str) -> Option<(u16, Option<String>)> {
         match connect_async(format!("{}?tkn={token}", self.url)).await {
-            Err(Error::Http(answer)) => Some(answer.status().as_u16()),
+            Err(Error::Http(answer)) => {
+                let pause = answer.headers().get("retry-after");
+                let pause = pause.map(|pause| pause.to_str().unwrap().to_owned());
+                Some((answer.status().as_u16(), pause))
+            }
             Err(other) => panic!("{other}"),
             Ok(_) => None,
         }
@@ -136,6 +146,33 @@ async fn requests_of_accounts_are_answered_whichever_node_they_come_to() {
     // Whoever speaks to the node itself may not claim to come from another one.
     let claimed = "GET /forward/metrics HTTP/1.1\r\ngreenroom-forwarded-for: 127.0.0.1:1\r\nX: ";
     assert_eq!(b.request(claimed, token, "").await.0, 404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn metrics_of_a_node_are_for_whoever_has_the_token_of_its_data_directory() {
+    let Some(cluster) = TestCluster::start(&[]).await else {
+        return; // the line that says so is written
+    };
+    let a = ServedNode::start(&cluster, "a", |_| {}).await;
+    let admin = AccountAdmin::connect(&cluster.settings).await.unwrap();
+    admin.create_space("team").await.unwrap();
+    let token = issue_token(&admin, "team", "ann", kernel::Role::Owner).await;
+    let _socket = connect(&a.address_for(&token), "ann").await;
+    let asked = "GET /metrics/node";
+    let (status, metrics) = a.request(asked, a.token.as_deref(), "").await;
+    assert_eq!(status, 200, "{metrics}");
+    for row in [
+        "greenroom_node_connections 1",
+        "greenroom_node_spaces_taken_total 1",
+    ] {
+        assert!(metrics.lines().any(|line| line == row), "{row}: {metrics}");
+    }
+    assert_eq!(
+        a.request(asked, Some(&token), "").await.0,
+        403,
+        "of a space"
+    );
+    assert_eq!(a.request(asked, None, "").await.0, 401);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -250,7 +287,8 @@ async fn a_node_that_others_cannot_reach_keeps_its_spaces_and_who_comes_elsewher
     let mut socket = connect(&a.address_for(&token), "ann").await;
     let holder = cluster.holder("team");
     assert!(holder.is_some());
-    assert_eq!(b.refusal(&token).await, Some(503));
+    let refused = b.refusal_with_pause(&token).await;
+    assert_eq!(refused, Some((503, Some("1".to_owned()))));
     create_session(&mut socket, 1).await;
     assert!(has_session(&mut socket, 1).await);
     assert_eq!(cluster.holder("team"), holder, "it has a heartbeat");

@@ -191,14 +191,12 @@ impl Drop for NodeProcess {
 
 pub(super) fn config(name: &str, data: &Path, url: &str) -> Config {
     let cluster = format!("name = {name:?}\naddress = \"127.0.0.1:0\"\n");
-    let mut config = Config {
-        journal: JournalChoice::Postgres,
-        postgres: Some(url.to_owned()),
-        cluster: Some(toml::from_str(&cluster).unwrap()),
-        agents_auto: false,
-        workspaces: vec![data.parent().unwrap().to_owned()],
-        ..Config::default_for(data.to_owned())
-    };
+    let mut config = Config::default_for(data.to_owned());
+    config.journal = JournalChoice::Postgres;
+    config.postgres = Some(url.to_owned());
+    config.cluster = Some(toml::from_str(&cluster).unwrap());
+    config.agents_auto = false;
+    config.workspaces = vec![data.parent().unwrap().to_owned()];
     config.limits.server.journal_patience_ms = 2_000;
     config
 }
@@ -323,6 +321,33 @@ pub(super) async fn hear(socket: &mut NodeSocket, id: u64) -> Result<Value, u16>
             Some(Ok(Message::Close(frame))) => return Err(frame.map_or(0, |it| it.code.into())),
             Some(Ok(_)) => {}
             Some(Err(_)) | None => return Err(0),
+        }
+    }
+}
+
+/// The texts that have arrived and were not read yet.
+pub(super) async fn arrived_texts(socket: &mut NodeSocket) -> Vec<String> {
+    let mut texts = Vec::new();
+    // Nothing more is on its way: a moment is enough to see what is there.
+    while let Ok(Some(Ok(message))) = timeout(Duration::from_millis(200), socket.next()).await {
+        if let Message::Text(text) = message {
+            texts.push(text.to_string());
+        }
+    }
+    texts
+}
+
+/// All texts until the connection ends, and the code that it ends with, 0 without one.
+pub(super) async fn hear_to_the_end(socket: &mut NodeSocket) -> (Vec<String>, u16) {
+    let mut texts = Vec::new();
+    loop {
+        match timeout(LONG, socket.next()).await.expect("nothing came") {
+            Some(Ok(Message::Text(text))) => texts.push(text.to_string()),
+            Some(Ok(Message::Close(frame))) => {
+                return (texts, frame.map_or(0, |it| it.code.into()));
+            }
+            Some(Ok(_)) => {}
+            Some(Err(_)) | None => return (texts, 0),
         }
     }
 }

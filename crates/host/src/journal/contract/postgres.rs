@@ -8,34 +8,63 @@ use tokio::runtime::Runtime;
 use wire::Digest;
 
 use super::JournalUnderTest;
-use crate::journal::postgres::test_server::TestServer;
+use super::twin::{Twin, record_additions};
+use crate::journal::postgres::test_server::{TestServer, query_sql};
 use crate::journal::{
     Journal, JournalError, JournalHandle, JournalReader, PostgresJournal, PostgresNode,
 };
 
 pub(super) struct ServerBooks {
-    node: Arc<PostgresNode>,
-    runtime: Arc<Runtime>,
+    pub(super) node: Arc<PostgresNode>,
+    pub(super) runtime: Arc<Runtime>,
     spaces: Cell<u32>,
-    _server: TestServer,
+    database: String,
+    server: TestServer,
 }
 
 impl ServerBooks {
     pub(super) fn start() -> Option<Self> {
         let server = TestServer::start()?;
         let runtime = Arc::new(Runtime::new().unwrap());
-        let node = runtime.block_on(PostgresNode::connect(&server.make_database()));
+        let settings = server.make_database();
+        let node = runtime.block_on(PostgresNode::connect(&settings));
         Some(Self {
             node: node.unwrap(),
             runtime,
             spaces: Cell::new(0),
-            _server: server,
+            database: settings.url.rsplit_once("dbname=").unwrap().1.to_owned(),
+            server,
         })
     }
 
-    pub(super) fn postgres(&self) -> JournalUnderTest {
+    pub(super) fn ask(&self, sql: &str) -> String {
+        query_sql(self.server.socket(), &self.database, sql)
+    }
+
+    /// A name that no space has yet.
+    pub(super) fn new_name(&self) -> String {
         self.spaces.set(self.spaces.get() + 1);
-        let name = format!("space {}", self.spaces.get());
+        format!("space-{}", self.spaces.get())
+    }
+
+    pub(super) fn postgres(&self, promise: &dyn Fn(&mut JournalUnderTest)) {
+        promise(&mut self.open_book());
+    }
+
+    pub(super) fn faulty_postgres(&self, promise: &dyn Fn(&mut JournalUnderTest)) {
+        promise(&mut self.open_book().made_faulty());
+    }
+
+    /// Beside a space that has the same, and must have it afterwards.
+    pub(super) fn postgres_beside_a_twin(&self, promise: &dyn Fn(&mut JournalUnderTest)) {
+        let twin = Twin::fill(self, record_additions(promise));
+        let before = twin.rows(self);
+        promise(&mut self.open_book());
+        assert_eq!(twin.rows(self), before, "another space was changed");
+    }
+
+    fn open_book(&self) -> JournalUnderTest {
+        let name = self.new_name();
         let (node, runtime) = (Arc::clone(&self.node), Arc::clone(&self.runtime));
         let open = move || {
             let opened = runtime.block_on(node.open_space(&name));
@@ -44,10 +73,6 @@ impl ServerBooks {
             Box::new(BlockingPostgres { journal, runtime }) as Box<dyn Journal>
         };
         JournalUnderTest::opened_by(Box::new(open), None)
-    }
-
-    pub(super) fn faulty_postgres(&self) -> JournalUnderTest {
-        self.postgres().made_faulty()
     }
 }
 

@@ -7,13 +7,13 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use tokio::time::Instant;
 use wire::{Digest, Timestamp};
 
 use super::PostgresNode;
 use super::collect::nothing_refers_to;
 use super::connection::{BoundStatement, PooledConnection, StatementError, int, values};
-use crate::blobs::{BlobError, Blobs, Found, digest_of};
+use super::retry_limit::RetryLimit;
+use crate::blobs::{BlobError, Blobs, Found};
 
 /// A body is stored in pieces of this size.
 const CHUNK_BYTES: usize = 256 << 10;
@@ -24,9 +24,9 @@ pub(super) const IN_OBJECTS: i16 = 1;
 
 /// Asks for references itself: the transaction that keeps writers away meanwhile may have ended, and the space be another's.
 const REMOVE: &str = concat!(
-    "WITH gone AS (DELETE FROM greenroom.blob WHERE space = $1 AND digest = $2 AND put_at < $3 AND ",
-    nothing_refers_to!("$2"),
-    " RETURNING digest, place, object),
+    "WITH gone AS (DELETE FROM greenroom.blob b WHERE b.space = $1 AND b.digest = ANY($2::bytea[]) AND b.put_at < $3 AND ",
+    nothing_refers_to!("b.digest"),
+    " RETURNING b.digest, b.place, b.object),
      buried AS (INSERT INTO greenroom.blob_grave (space, digest, object, at)
          SELECT $1, digest, object, clock_timestamp() FROM gone WHERE place = 1
          ON CONFLICT (space, digest, object) DO UPDATE SET at = excluded.at)
@@ -45,12 +45,12 @@ impl PgBlobs {
         &self,
         work: impl AsyncFn(&mut PooledConnection) -> Result<T, StatementError>,
     ) -> Result<T, String> {
-        let until = self.node.until();
+        let mut patience = RetryLimit::begin(self.node.patience);
         self.node.runtime.block_on(async {
             loop {
-                let mut connection = self.node.readers.get(until).await?;
+                let mut connection = self.node.readers.get(patience.until()).await?;
                 match work(&mut connection).await {
-                    Err(StatementError::Lost(_)) if Instant::now() < until => {}
+                    Err(StatementError::Lost(_)) if patience.allows_retry() => {}
                     done => return done.map_err(|error| error.words()),
                 }
             }
@@ -122,7 +122,7 @@ impl Blobs for PgBlobs {
             found => found,
         };
         match found {
-            Found::Body(body) if digest_of(&body) != *digest => Err(BlobError::Damaged(*digest)),
+            Found::Body(body) if !digest.is_of(&body) => Err(BlobError::Damaged(*digest)),
             found => Ok(found),
         }
     }
@@ -156,10 +156,16 @@ impl Blobs for PgBlobs {
     }
 
     fn remove(&self, digest: &Digest, before: Timestamp) -> Result<(), BlobError> {
-        let name = &digest.as_bytes()[..];
+        self.remove_all(&[*digest], before)
+    }
+
+    /// In one statement: whoever collects keeps the batches of the space waiting meanwhile.
+    fn remove_all(&self, digests: &[Digest], before: Timestamp) -> Result<(), BlobError> {
+        let names = digests.iter().map(|digest| &digest.as_bytes()[..]);
+        let names: Vec<&[u8]> = names.collect();
         let removed = self.work(async |connection| {
             connection
-                .query(REMOVE, &[&self.space, &name, &before.0])
+                .query(REMOVE, &[&self.space, &names, &before.0])
                 .await
         });
         removed.map(drop).map_err(BlobError::Unwritable)

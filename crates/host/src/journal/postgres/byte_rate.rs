@@ -7,13 +7,21 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 /// How many seconds' worth may come at once.
 const BURST_S: f64 = 2.0;
 
+/// A space that writes too much writes now and then all the same.
+const DELAY_MAX: Duration = Duration::from_secs(5);
+
 /// The rate of one space.
 #[derive(Debug)]
-pub(crate) struct ByteRate(Mutex<RateState>);
+pub(crate) struct ByteRate {
+    state: Mutex<RateState>,
+    /// Nothing waits any more.
+    lifted: CancellationToken,
+}
 
 #[derive(Debug)]
 struct RateState {
@@ -26,24 +34,45 @@ struct RateState {
 
 impl Default for ByteRate {
     fn default() -> Self {
-        Self(Mutex::new(RateState {
+        let state = RateState {
             per_s: 0,
             left: f64::INFINITY,
             reckoned_at: Instant::now(),
-        }))
+        };
+        Self {
+            state: Mutex::new(state),
+            lifted: CancellationToken::new(),
+        }
     }
 }
 
 impl ByteRate {
     pub(crate) fn set(&self, per_s: u64) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.per_s = per_s;
+    }
+
+    /// From now on nothing waits, nor what does already: somebody else waits for the space.
+    pub(crate) fn lift(&self) {
+        self.lifted.cancel();
+    }
+
+    /// Waits until a batch of so many bytes may go.
+    pub(super) async fn wait_for(&self, bytes: usize) {
+        let delay = self.delay_of(bytes).min(DELAY_MAX);
+        if delay.is_zero() || self.lifted.is_cancelled() {
+            return; // it may go at once
+        }
+        tokio::select! {
+            () = tokio::time::sleep(delay) => {}
+            () = self.lifted.cancelled() => {}
+        }
     }
 
     /// How long a batch of so many bytes has to wait; it is counted.
     #[expect(clippy::cast_precision_loss, reason = "sizes of batches are small")]
     pub(crate) fn delay_of(&self, bytes: usize) -> Duration {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.per_s == 0 {
             return Duration::ZERO;
         }
@@ -73,5 +102,19 @@ mod tests {
         assert_eq!(rate.delay_of(1), Duration::from_secs(3));
         tokio::time::advance(Duration::from_secs(10)).await;
         assert_eq!(rate.delay_of(1), Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_waits_goes_at_once_when_the_rate_is_lifted() {
+        let rate = ByteRate::default();
+        rate.set(1_000);
+        rate.wait_for(100_000).await;
+        let began = Instant::now();
+        rate.wait_for(1).await;
+        assert_eq!(began.elapsed(), DELAY_MAX);
+        let ((), ()) = tokio::join!(rate.wait_for(1), async { rate.lift() });
+        rate.wait_for(100_000).await;
+        rate.wait_for(1).await;
+        assert_eq!(began.elapsed(), DELAY_MAX);
     }
 }

@@ -6,10 +6,10 @@
 
 use std::time::Duration;
 
-use tokio::time::timeout_at;
+use tokio::time::timeout;
 use wire::Digest;
 
-use super::connection::{PooledConnection, StatementError};
+use super::connection::{PooledConnection, StatementError, TURN_WAIT};
 use super::journal::{SharedJournal, lost_error};
 use crate::cluster::LeaseStep;
 use crate::journal::{JournalError, RemoveContent};
@@ -49,7 +49,7 @@ impl SharedJournal {
     ) -> Result<(), JournalError> {
         let unwritten = |error: StatementError| JournalError::Unwritable(error.words());
         let busy = || JournalError::Unwritable("content of others is being removed".to_owned());
-        let turn = timeout_at(self.node.until(), self.node.collecting.acquire()).await;
+        let turn = timeout(TURN_WAIT, self.node.collecting.acquire()).await;
         let _turn = turn.map_err(|_| busy())?.map_err(|_| busy())?;
         // Not the one for leases: a removal may take long, and others are to be taken and found meanwhile.
         let mut connection = self.node.read_connection().await?;
@@ -100,7 +100,7 @@ async fn keep_open<T>(
     mut work: tokio::task::JoinHandle<T>,
 ) -> Result<T, tokio::task::JoinError> {
     loop {
-        match tokio::time::timeout(KEPT_OPEN_EVERY, &mut work).await {
+        match timeout(KEPT_OPEN_EVERY, &mut work).await {
             Ok(done) => return done,
             Err(_) => {
                 if let Err(error) = connection.run("SELECT 1").await {

@@ -13,17 +13,23 @@ use std::task::Poll;
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_postgres::error::{DbError, Severity};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Config, Error, NoTls, Row, Statement};
 
+use super::answer_wait::AnswerWait;
+use super::connection_trust::ConnectionTrust;
 use super::timeline::{TimelineError, TimelineWatch};
 
 /// Before it is tried again to reach a server that is away.
 const RECONNECT_MS: u64 = 50;
 /// One attempt to reach the server has so long, also when there is no time left for another.
 const CONNECT_WAIT_MIN: Duration = Duration::from_millis(500);
+
+/// How long a connection that others use is waited for: they are served one after the other, each in its bounds.
+pub(crate) const TURN_WAIT: Duration = Duration::from_secs(20);
 
 /// A value of a statement.
 pub(crate) type BoundValue = Box<dyn ToSql + Sync + Send>;
@@ -56,16 +62,18 @@ pub(crate) struct ConnectionPool {
     config: Config,
     permits: Arc<Semaphore>,
     idle: Arc<Mutex<Vec<Connected>>>,
-    /// How long an answer may take. Longer than the server lets a statement run: what hits it is a server, or a way to it, that
-    /// does not speak any more.
     answer_wait: Duration,
     watch: Arc<TimelineWatch>,
+    trust: Arc<ConnectionTrust>,
 }
 
 /// A connection, and the statements it knows.
 struct Connected {
     client: Client,
     statements: HashMap<&'static str, Statement>,
+    generation: u64,
+    /// What carries its bytes.
+    task: AbortHandle,
 }
 
 impl ConnectionPool {
@@ -73,7 +81,7 @@ impl ConnectionPool {
         config: Config,
         size: usize,
         answer_wait: Duration,
-        watch: &Arc<TimelineWatch>,
+        (watch, trust): (&Arc<TimelineWatch>, &Arc<ConnectionTrust>),
     ) -> Self {
         Self {
             config,
@@ -81,29 +89,26 @@ impl ConnectionPool {
             idle: Arc::default(),
             answer_wait,
             watch: Arc::clone(watch),
+            trust: Arc::clone(trust),
         }
     }
 
-    /// A connection, new if need be; it is tried until then to get one that is free and to reach the server.
+    /// A connection, new if need be: until then it is tried to reach the server, at least once. Its turn comes within
+    /// [`TURN_WAIT`]: that others use it says nothing about the server.
     pub(crate) async fn get(&self, until: Instant) -> Result<PooledConnection, String> {
-        let permit = self.permit(until).await?;
+        let permit = self.permit().await?;
         self.connect_with(permit, until).await
     }
 
-    /// The same for what must not fail because many others want one, too: its turn comes within `turn`, and `patience` counts from
-    /// then on.
-    pub(super) async fn get_in_turn(
-        &self,
-        turn: Duration,
-        patience: Duration,
-    ) -> Result<PooledConnection, String> {
-        let permit = self.permit(Instant::now() + turn).await?;
+    /// The same for what nobody stands waiting for: `patience` counts from its turn on.
+    pub(super) async fn get_in_turn(&self, patience: Duration) -> Result<PooledConnection, String> {
+        let permit = self.permit().await?;
         self.connect_with(permit, Instant::now() + patience).await
     }
 
-    async fn permit(&self, until: Instant) -> Result<OwnedSemaphorePermit, String> {
+    async fn permit(&self) -> Result<OwnedSemaphorePermit, String> {
         let permit = Arc::clone(&self.permits).acquire_owned();
-        let permit = timeout_at(until, permit).await;
+        let permit = timeout(TURN_WAIT, permit).await;
         let permit = permit.map_err(|_| "all connections are in use".to_owned())?;
         permit.map_err(|closed| closed.to_string())
     }
@@ -114,17 +119,16 @@ impl ConnectionPool {
         until: Instant,
     ) -> Result<PooledConnection, String> {
         loop {
-            let idle = lock(&self.idle).pop();
-            if let Some(connected) = idle.filter(|it| !it.client.is_closed()) {
-                return Ok(self.pooled(connected, permit));
+            while let Some(connected) = self.pop_idle() {
+                if connected.is_usable(&self.trust) {
+                    return Ok(self.pooled(connected, permit));
+                }
+                connected.task.abort();
             }
             let least = Instant::now() + CONNECT_WAIT_MIN;
             let connecting = timeout_at(until.max(least), self.connect());
             let failed = match connecting.await {
-                Ok(Ok(client)) => {
-                    let statements = HashMap::new();
-                    return Ok(self.pooled(Connected { client, statements }, permit));
-                }
+                Ok(Ok(connected)) => return Ok(self.pooled(connected, permit)),
                 Ok(Err(why)) => why,
                 Err(_) => "the server does not answer".to_owned(),
             };
@@ -135,24 +139,45 @@ impl ConnectionPool {
         }
     }
 
-    async fn connect(&self) -> Result<Client, String> {
+    fn pop_idle(&self) -> Option<Connected> {
+        lock(&self.idle).pop()
+    }
+
+    async fn connect(&self) -> Result<Connected, String> {
+        let generation = self.trust.generation();
         let connected = self.config.connect(NoTls).await;
         let (client, connection) = connected.map_err(|error| describe(&error))?;
         // It ends with its client, or when the server goes: the client's calls fail then.
-        tokio::spawn(async move { drop(connection.await) });
+        let task = tokio::spawn(async move { drop(connection.await) });
         let checked = self.watch.check(client).await;
-        checked.map_err(|why| explain_timeline(why).words())
+        Ok(Connected {
+            client: checked.map_err(|why| explain_timeline(why).words())?,
+            statements: HashMap::new(),
+            generation,
+            task: task.abort_handle(),
+        })
     }
 
     fn pooled(&self, connected: Connected, permit: OwnedSemaphorePermit) -> PooledConnection {
+        let wait = AnswerWait {
+            limit: self.answer_wait,
+            generation: connected.generation,
+            trust: Arc::clone(&self.trust),
+        };
         PooledConnection {
             connected: Some(connected),
             idle: Arc::clone(&self.idle),
             is_busy: false,
             is_waiting: false,
-            answer_wait: self.answer_wait,
+            wait,
             _permit: permit,
         }
+    }
+}
+
+impl Connected {
+    fn is_usable(&self, trust: &ConnectionTrust) -> bool {
+        !self.client.is_closed() && trust.is_trusted(self.generation)
     }
 }
 
@@ -168,16 +193,21 @@ pub(crate) struct PooledConnection {
     is_busy: bool,
     /// A statement was sent whose answer has not come; it stays so if its waiter gave up.
     is_waiting: bool,
-    answer_wait: Duration,
+    wait: AnswerWait,
     _permit: OwnedSemaphorePermit,
 }
 
 impl Drop for PooledConnection {
     fn drop(&mut self) {
-        let reusable = self.connected.take();
+        let Some(connected) = self.connected.take() else {
+            return; // only this takes it
+        };
         let is_left_open = self.is_busy || self.is_waiting;
-        let reusable = reusable.filter(|it| !is_left_open && !it.client.is_closed());
-        lock(&self.idle).extend(reusable);
+        match !is_left_open && connected.is_usable(&self.wait.trust) {
+            true => lock(&self.idle).push(connected),
+            // Not by taking leave, which waits for answers: the server rolls back what was begun.
+            false => connected.task.abort(),
+        }
     }
 }
 
@@ -271,10 +301,15 @@ impl PooledConnection {
         connected.ok_or_else(|| StatementError::Lost("the connection is gone".to_owned()))
     }
 
-    /// Whether the server is gone.
-    pub(crate) fn is_closed(&self) -> bool {
+    /// Whether nothing is to be expected of it any more: it is closed, or an answer did not come.
+    pub(crate) fn is_lost(&self) -> bool {
         let connected = self.connected.as_ref();
-        connected.is_none_or(|connected| connected.client.is_closed())
+        self.is_waiting || connected.is_none_or(|connected| connected.client.is_closed())
+    }
+
+    /// How long an answer may take from now on.
+    pub(crate) fn limit_answers(&mut self, limit: Duration) {
+        self.wait.limit = limit;
     }
 
     /// The tables are there: which server it is counts from now on.
@@ -296,11 +331,11 @@ impl PooledConnection {
     }
 
     async fn prepare(&mut self, sql: &'static str) -> Result<(), StatementError> {
-        let wait = self.answer_wait;
+        let wait = self.wait.clone();
         let connected = self.connected()?;
         if !connected.statements.contains_key(sql) {
             let preparing = connected.client.prepare(sql);
-            let statement = await_answer(wait, preparing).await?;
+            let statement = wait.await_answer(preparing).await?;
             connected.statements.insert(sql, statement);
         }
         Ok(())
@@ -328,20 +363,23 @@ impl PooledConnection {
         values: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>, StatementError> {
         self.prepare(sql).await?;
-        let wait = self.answer_wait;
+        let wait = self.wait.clone();
         let connected = self.connected()?;
         match connected.statements.get(sql) {
-            Some(statement) => await_answer(wait, connected.client.query(statement, values)).await,
-            None => await_answer(wait, connected.client.query(sql, values)).await,
+            Some(statement) => {
+                wait.await_answer(connected.client.query(statement, values))
+                    .await
+            }
+            None => wait.await_answer(connected.client.query(sql, values)).await,
         }
     }
 
     /// Something without values, such as `COMMIT`.
     pub(crate) async fn run(&mut self, sql: &str) -> Result<(), StatementError> {
         self.is_waiting = true;
-        let wait = self.answer_wait;
+        let wait = self.wait.clone();
         let ran = match self.connected() {
-            Ok(connected) => await_answer(wait, connected.client.batch_execute(sql)).await,
+            Ok(connected) => wait.await_answer(connected.client.batch_execute(sql)).await,
             Err(gone) => Err(gone),
         };
         self.note_answer(ran)
@@ -362,7 +400,7 @@ impl PooledConnection {
                 return Err((index, error));
             }
         }
-        let wait = self.answer_wait;
+        let wait = self.wait.clone();
         let connected = self.connected().map_err(|error| (0, error))?;
         let (client, prepared) = (&connected.client, &connected.statements);
         let mut runs: Vec<StatementRun<'_>> = vec![Box::pin(client.batch_execute("BEGIN"))];
@@ -379,9 +417,9 @@ impl PooledConnection {
             }));
         }
         runs.push(Box::pin(client.batch_execute("COMMIT")));
-        let Ok(ran) = timeout(wait, join_in_order(runs)).await else {
-            return Err((0, no_answer())); // it stays begun, and is not used again
-        };
+        let ran = wait.wait_for(join_in_order(runs)).await;
+        // Without an answer it stays begun, and is not used again.
+        let ran = ran.map_err(|silent| (0, silent))?;
         let mut failed = ran.into_iter().enumerate();
         let failed = failed.find_map(|(index, ran)| Some((index, ran.err()?)));
         let outcome = match failed {
@@ -404,9 +442,12 @@ impl PooledConnection {
         values: &[&(dyn ToSql + Sync)],
     ) -> Result<u64, StatementError> {
         self.is_waiting = true;
-        let wait = self.answer_wait;
+        let wait = self.wait.clone();
         let ran = match self.connected() {
-            Ok(connected) => await_answer(wait, connected.client.execute(sql, values)).await,
+            Ok(connected) => {
+                wait.await_answer(connected.client.execute(sql, values))
+                    .await
+            }
             Err(gone) => Err(gone),
         };
         self.note_answer(ran)
@@ -420,19 +461,4 @@ fn explain_timeline(error: TimelineError) -> StatementError {
         TimelineError::Failed(error) => return error.into(),
     };
     StatementError::Lost(words.to_owned())
-}
-
-fn no_answer() -> StatementError {
-    StatementError::Lost("the database did not answer in time".to_owned())
-}
-
-/// Waits for an answer, but not for ever.
-async fn await_answer<T>(
-    wait: Duration,
-    answer: impl Future<Output = Result<T, Error>>,
-) -> Result<T, StatementError> {
-    match timeout(wait, answer).await {
-        Ok(answer) => Ok(answer?),
-        Err(_) => Err(no_answer()),
-    }
 }

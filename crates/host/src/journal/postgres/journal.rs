@@ -7,7 +7,6 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use async_trait::async_trait;
 use kernel::{Answer, Batch, Boot, Query, Record};
@@ -20,6 +19,7 @@ use super::awaited_outcome::AwaitedOutcome;
 use super::connection::StatementError;
 use super::leases::{end_blocker, is_lock_timeout};
 use super::log_days::LastDayRow;
+use super::retry_limit::RetryLimit;
 use super::space_loads::{SpaceCounters, add_time};
 use super::writer::{QueuedWrite, WriteOutcome, size_of};
 use super::{PgBlobs, PostgresNode};
@@ -31,10 +31,6 @@ use crate::journal::{
 
 /// Notes waiting for a batch to travel with; the oldest goes when there are more.
 const NOTES_MAX: usize = 64;
-/// How long a lease that is to be given back waits for its turn among the questions about leases.
-const GIVE_BACK_TURN: Duration = Duration::from_secs(20);
-/// A space that writes too much answers now and then all the same.
-const RATE_DELAY_MAX: Duration = Duration::from_secs(5);
 
 /// The journal of one space. Clones are the same one.
 #[derive(Clone)]
@@ -212,7 +208,12 @@ impl SpaceJournal for PostgresJournal {
         }
     }
 
+    fn prepare_to_close(&self) {
+        self.shared.counters.rate.lift();
+    }
+
     async fn close(&self) {
+        self.prepare_to_close();
         let shared = Arc::clone(&self.shared);
         let closed = self.run(async move { shared.close().await }).await;
         if let Err(error) = closed {
@@ -232,10 +233,7 @@ impl SharedJournal {
         batch.records.extend(lock(&self.notes).drain(..));
         if !batch.records.is_empty() {
             // Whoever writes too much waits here, and nobody else does.
-            let delay = self.counters.rate.delay_of(size_of(&batch));
-            if !delay.is_zero() {
-                tokio::time::sleep(delay.min(RATE_DELAY_MAX)).await;
-            }
+            self.counters.rate.wait_for(size_of(&batch)).await;
         }
         loop {
             let shared = Arc::new(batch);
@@ -268,7 +266,8 @@ impl SharedJournal {
 
     async fn append(&self, batch: &Arc<Batch>) -> Result<(), JournalError> {
         let began = Instant::now();
-        let until = began + self.node.patience;
+        let mut patience = RetryLimit::begin(self.node.patience);
+        let until = patience.until();
         let mut lease = self.lease.lock().await;
         self.check_usable(&mut lease, until).await?;
         while let LeaseStep::Write { epoch, number } = lease.next() {
@@ -323,7 +322,7 @@ impl SharedJournal {
                             self.note_commit(batch, began);
                             return Ok(());
                         }
-                        RenewedLease::NotWritten if Instant::now() < until => {} // sent again
+                        RenewedLease::NotWritten if patience.allows_retry() => {} // sent again
                         RenewedLease::NotWritten => return Err(JournalError::Unwritable(why)),
                         RenewedLease::Lost => return Err(self.lose(&mut lease)),
                     }
@@ -462,7 +461,7 @@ impl SharedJournal {
         let back = "UPDATE greenroom.lease SET node = NULL
              WHERE space = $1 AND node = $2 AND epoch = $3";
         let (leases, patience) = (&self.node.leases, self.node.patience);
-        let connection = leases.get_in_turn(GIVE_BACK_TURN, patience).await;
+        let connection = leases.get_in_turn(patience).await;
         let mut connection = connection.map_err(StatementError::Lost)?;
         let values: [&(dyn ToSql + Sync); 3] = [&self.space, &self.holder, &epoch];
         connection.query(back, &values).await.map(drop)

@@ -7,20 +7,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout_at};
 use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
 
 use super::connection::{PooledConnection, StatementError};
 use super::mounts::{belongs_elsewhere, offering};
-use super::{FORMAT, PostgresJournal, PostgresNode};
+use super::{BEAT_ANSWER_WAIT, FORMAT, PostgresJournal, PostgresNode};
 use crate::cluster::{
     FoundLease, HeartbeatRow, LEASE_TIMES, LeaseAnswer, LeaseAsk, NodeId, PeerNode, SpaceId,
     TakenLease,
 };
 use crate::journal::JournalError;
 
-/// A heartbeat that is not answered by then is sent again.
-const BEAT_TIMEOUT: Duration = Duration::from_secs(2);
 /// What PostgreSQL calls a lock that was not to be had in time.
 const LOCK_TIMEOUT: &str = "55P03";
 
@@ -81,6 +80,15 @@ const LIST_WORK: &str = concat!(
          AND NOT ", belongs_elsewhere!("$1"), "
      ORDER BY l.space LIMIT $2"
 );
+
+const FIND_TAKER: &str = "SELECT n.id, n.name, n.address, n.fingerprint FROM greenroom.node n
+     JOIN greenroom.lease l ON l.space = $2 AND l.format <= n.format
+     LEFT JOIN greenroom.move_order m ON m.space = l.space AND m.target = n.id AND m.asked_at > clock_timestamp() - interval '60 s'
+     WHERE n.id <> $1 AND NOT n.draining AND n.expires > clock_timestamp() AND n.address <> ''
+         AND ($3 OR m.target IS NOT NULL OR EXISTS (SELECT 1 FROM greenroom.node me WHERE me.id = $1 AND me.draining))
+     ORDER BY m.target IS NULL, NOT EXISTS (SELECT 1 FROM greenroom.space s, unnest(n.mounts) AS offered
+             WHERE s.id = l.space AND split_part(offered, '=', 1) = s.mount),
+         md5(n.id::text || ' ' || l.space::text) LIMIT 1";
 
 /// Ends whoever has locked the lease of a space, or the row of its holder: the rows name their transactions.
 const END_BLOCKER: &str = "SELECT pg_terminate_backend(a.pid) FROM pg_stat_activity a JOIN (
@@ -172,34 +180,38 @@ impl PostgresNode {
     }
 
     /// Frees what a node that takes no more holds beside its own spaces and those it serves: a lease that was taken without an
-    /// answer, that could not be given back, or whose space failed. What was begun under one of them writes nothing.
+    /// answer, that could not be given back, or whose space failed. What was begun under one of them writes nothing. The spaces among
+    /// them that have work which waits for nobody.
     pub(crate) async fn free_orphans(
         &self,
         node: NodeId,
         served: &[SpaceId],
-    ) -> Result<(), JournalError> {
-        let sql =
-            "UPDATE greenroom.lease l SET node = NULL, epoch = l.epoch + 1 FROM greenroom.node n
-             WHERE n.id = $1 AND l.node = n.id AND l.space <> ALL (n.held) AND l.space <> ALL ($2)";
+    ) -> Result<Vec<SpaceId>, JournalError> {
+        let sql = "WITH freed AS (
+                 UPDATE greenroom.lease l SET node = NULL, epoch = l.epoch + 1 FROM greenroom.node n
+                 WHERE n.id = $1 AND l.node = n.id AND l.space <> ALL (n.held) AND l.space <> ALL ($2) RETURNING l.space)
+             SELECT f.space FROM freed f WHERE EXISTS (SELECT 1 FROM greenroom.channel c
+                 WHERE c.space = f.space AND c.duty <> 0 AND c.disposed_at IS NULL)";
         let mut connection = self.lease_connection().await?;
         let freed = connection.query(sql, &[&node, &served]).await;
-        freed.map(drop).map_err(unwritten)
+        let freed = freed.map_err(unwritten)?;
+        let spaces = freed.iter().map(|row| row.try_get(0).map_err(damaged));
+        spaces.collect()
     }
 
-    /// A node that takes spaces, other than this one and always the same for a space, as long as it lives; one that offers what the
-    /// space names, if there is one.
+    /// The node that a space of this one goes to, always the same for a space as long as it lives: the one it is ordered to, or,
+    /// where this one drains, any that offers what the space names, or any at all. Its row says that a node drains before the node
+    /// itself has read that.
     pub(crate) async fn find_taker(
         &self,
         node: NodeId,
         space: SpaceId,
+        is_draining: bool,
     ) -> Result<Option<PeerNode>, JournalError> {
-        let sql = "SELECT n.id, n.name, n.address, n.fingerprint FROM greenroom.node n
-             WHERE n.id <> $1 AND NOT n.draining AND n.expires > clock_timestamp() AND n.address <> '' AND n.format >= $3
-             ORDER BY NOT EXISTS (SELECT 1 FROM greenroom.space s, unnest(n.mounts) AS offered
-                     WHERE s.id = $2 AND split_part(offered, '=', 1) = s.mount),
-                 md5(n.id::text || ' ' || $2::bigint::text) LIMIT 1";
         let mut connection = self.lease_connection().await?;
-        let found = connection.query(sql, &[&node, &space, &FORMAT]).await;
+        let found = connection
+            .query(FIND_TAKER, &[&node, &space, &is_draining])
+            .await;
         let found = found.map_err(unwritten)?;
         let taker = found.first().map(|row| peer_node(row, 0)).transpose();
         Ok(taker.map_err(damaged)?.flatten())
@@ -221,8 +233,9 @@ impl PostgresNode {
     pub(crate) async fn ask(&self, node: NodeId, ask: &LeaseAsk) -> LeaseAnswer {
         let asked = match ask {
             LeaseAsk::Heartbeat => {
-                let beat = timeout(BEAT_TIMEOUT, self.beat(node)).await;
-                beat.unwrap_or_else(|_| Err(StatementError::Lost("it took too long".to_owned())))
+                let until = Instant::now() + BEAT_ANSWER_WAIT;
+                let beat = timeout_at(until, self.beat(node, until)).await;
+                beat.unwrap_or_else(|_| Err(too_late()))
             }
             LeaseAsk::Take { space, seen } => self.take(node, *space, *seen).await,
             LeaseAsk::Find { .. } | LeaseAsk::ListOwned | LeaseAsk::ListWork { .. } => {
@@ -235,15 +248,21 @@ impl PostgresNode {
         })
     }
 
-    async fn beat(&self, node: NodeId) -> Result<LeaseAnswer, StatementError> {
-        let connection = self.heartbeats.get(Instant::now() + BEAT_TIMEOUT).await;
+    async fn beat(&self, node: NodeId, until: Instant) -> Result<LeaseAnswer, StatementError> {
+        let connection = self.heartbeats.get(until).await;
         let mut connection = connection.map_err(StatementError::Lost)?;
         // One that is given up in the middle is not used again.
         connection.begin();
-        let rows = connection
-            .query(HEARTBEAT, &[&node, &ttl_seconds()])
-            .await?;
+        let ttl = ttl_seconds();
+        let values: [&(dyn ToSql + Sync); 2] = [&node, &ttl];
+        let asked = connection.query(HEARTBEAT, &values);
+        let Ok(rows) = timeout_at(until, asked).await else {
+            self.trust.note_silent_beat();
+            return Err(too_late());
+        };
+        let rows = rows?;
         connection.finish();
+        self.trust.note_answered_beat();
         let row = rows.first().map(|row| -> Result<_, tokio_postgres::Error> {
             Ok(HeartbeatRow {
                 taken: row.try_get(0)?,
@@ -292,11 +311,8 @@ impl PostgresNode {
     }
 
     async fn look(&self, node: NodeId, ask: &LeaseAsk) -> Result<LeaseAnswer, StatementError> {
-        let mut connection = self
-            .leases
-            .get(self.until())
-            .await
-            .map_err(StatementError::Lost)?;
+        let connection = self.leases.get_in_turn(self.patience).await;
+        let mut connection = connection.map_err(StatementError::Lost)?;
         Ok(match ask {
             LeaseAsk::Find { space } => {
                 let rows = connection.query(FIND, &[space, &node]).await?;
@@ -411,6 +427,10 @@ fn space_facts(row: &Row) -> Result<SpaceFacts, JournalError> {
         name: row.try_get(1).map_err(damaged)?,
         mount: row.try_get(2).map_err(damaged)?,
     })
+}
+
+fn too_late() -> StatementError {
+    StatementError::Lost("it took too long".to_owned())
 }
 
 fn unwritten(error: StatementError) -> JournalError {

@@ -5,17 +5,21 @@
 //! meaning: a restart of the server below the patience is noticed by nobody.
 //! Must not know: what the bytes it stores mean.
 
+mod answer_wait;
 mod append_pace;
 mod awaited_outcome;
 mod blobs;
 mod byte_rate;
 mod collect;
 pub(crate) mod connection;
+mod connection_trust;
 mod examination;
 mod inspection;
 mod journal;
 mod leap;
 mod leases;
+#[cfg(test)]
+mod load_tests;
 mod log_days;
 mod mounts;
 mod object_rows;
@@ -23,7 +27,10 @@ mod orders;
 mod read;
 mod reads;
 mod records;
+mod retry_limit;
 mod roles;
+#[cfg(test)]
+mod silence_tests;
 mod space_loads;
 mod sweep;
 #[cfg(test)]
@@ -46,6 +53,7 @@ use tokio_postgres::config::Host;
 
 pub use self::blobs::PgBlobs;
 use self::connection::{ConnectionPool, PooledConnection, StatementError};
+use self::connection_trust::ConnectionTrust;
 pub use self::examination::{DatabaseFacts, SessionSetting, TableFacts};
 pub use self::journal::PostgresJournal;
 pub use self::leases::NodeRegistration;
@@ -78,6 +86,11 @@ const SESSION: &str = "-c idle_in_transaction_session_timeout=3000 -c statement_
 const LEASE_SESSION: &str = "-c lock_timeout=1000";
 /// Longer than the server lets a statement run, so that it is the server that ends one, if it lives.
 const ANSWER_WAIT: Duration = Duration::from_secs(35);
+/// For batches, and questions about leases: kernels wait for them. A database that takes longer answers no heartbeats either. What
+/// was written all the same is found by its number.
+pub(super) const SHORT_ANSWER_WAIT: Duration = Duration::from_secs(4);
+/// For batches too large to share a statement, which keep their space alone waiting.
+const LARGE_ANSWER_WAIT: Duration = Duration::from_secs(10);
 /// A heartbeat that takes longer is of no use any more.
 const BEAT_ANSWER_WAIT: Duration = Duration::from_secs(2);
 
@@ -113,6 +126,8 @@ pub struct PostgresNode {
     collecting: Semaphore,
     /// Of its own: whatever is waited for elsewhere, a node must not seem to be gone.
     heartbeats: ConnectionPool,
+    /// What heartbeats say about the other connections.
+    trust: Arc<ConnectionTrust>,
     patience: Duration,
     runtime: Handle,
     counters: Arc<JournalCounters>,
@@ -131,19 +146,27 @@ impl PostgresNode {
         let patience = Duration::from_millis(settings.journal_patience_ms);
         let counters = Arc::new(JournalCounters::default());
         let watch = Arc::new(TimelineWatch::new(settings.failover));
-        let writer = |size: usize| {
+        let (trust, of_beats) = (Arc::default(), Arc::default());
+        let known = (&watch, &trust);
+        let writer = |answer_wait: Duration| {
             let (sender, queue) = mpsc::channel(WRITES_QUEUED_MAX);
-            let pool = ConnectionPool::new(config.clone(), size, ANSWER_WAIT, &watch);
+            let pool = ConnectionPool::new(config.clone(), 1, answer_wait, known);
             tokio::spawn(write_batches(pool, queue, patience, Arc::clone(&counters)));
             sender
         };
         let mut node = Self {
-            writers: (0..WRITERS).map(|_| writer(1)).collect(),
-            large: writer(1),
-            readers: ConnectionPool::new(config.clone(), READERS, ANSWER_WAIT, &watch),
-            leases: ConnectionPool::new(lease_config, 1, ANSWER_WAIT, &watch),
+            writers: (0..WRITERS).map(|_| writer(SHORT_ANSWER_WAIT)).collect(),
+            large: writer(LARGE_ANSWER_WAIT),
+            readers: ConnectionPool::new(config.clone(), READERS, ANSWER_WAIT, known),
+            leases: ConnectionPool::new(lease_config, 1, SHORT_ANSWER_WAIT, known),
             collecting: Semaphore::new(1),
-            heartbeats: ConnectionPool::new(config.clone(), 1, BEAT_ANSWER_WAIT, &watch),
+            heartbeats: ConnectionPool::new(
+                config.clone(),
+                1,
+                BEAT_ANSWER_WAIT,
+                (&watch, &of_beats),
+            ),
+            trust: Arc::clone(&trust),
             patience,
             runtime: Handle::current(),
             counters,
@@ -213,6 +236,13 @@ impl PostgresNode {
     pub(crate) async fn lease_connection(&self) -> Result<PooledConnection, JournalError> {
         let connection = self.leases.get(self.until()).await;
         connection.map_err(JournalError::Unwritable)
+    }
+
+    /// The same for what an operator asks for: it may look at all rows of all spaces, or remove many.
+    pub(crate) async fn operator_connection(&self) -> Result<PooledConnection, JournalError> {
+        let mut connection = self.lease_connection().await?;
+        connection.limit_answers(ANSWER_WAIT);
+        Ok(connection)
     }
 
     /// A connection for questions that may take long.

@@ -2,8 +2,8 @@
 //!
 //! An order is a row, and the nodes it is for read it: operators need no way to a node but the database.
 //!
-//! Promises: while a space is ordered to a node that lives, no other takes it; an order that nobody follows is void after a
-//! minute.
+//! Promises: while a space is ordered to a node that lives, no other takes it; no space is ordered to a node of a format older than
+//! its own; an order that nobody follows is void after a minute.
 //! Must not know: how an order is followed.
 
 use tokio_postgres::Row;
@@ -26,15 +26,16 @@ const LIVING: &str = "SELECT fingerprint FROM greenroom.node WHERE expires > clo
 const DRAIN: &str = "UPDATE greenroom.node SET draining = true WHERE name = $1 AND expires > clock_timestamp() RETURNING id";
 
 const ORDER: &str = "INSERT INTO greenroom.move_order (space, target, asked_at)
-     SELECT s.id, n.id, clock_timestamp() FROM greenroom.space s, greenroom.node n
+     SELECT s.id, n.id, clock_timestamp() FROM greenroom.space s LEFT JOIN greenroom.lease l ON l.space = s.id, greenroom.node n
          WHERE s.name = $1 AND s.removed_at IS NULL AND n.name = $2 AND n.expires > clock_timestamp() AND NOT n.draining
+             AND coalesce(l.format <= n.format, true)
      ON CONFLICT (space) DO UPDATE SET target = excluded.target, asked_at = excluded.asked_at RETURNING space, target";
 
 /// A node wants a space of its own settings that another has taken over. One that is of the other's settings too stays there.
 const CLAIM: &str = "INSERT INTO greenroom.move_order (space, target, asked_at)
      SELECT l.space, $2, clock_timestamp() FROM greenroom.lease l JOIN greenroom.space s ON s.id = l.space
-         JOIN greenroom.node o ON o.id = l.node WHERE l.space = $1 AND o.id <> $2 AND l.space <> ALL (o.held)
-             AND s.name <> 'node-' || o.name
+         JOIN greenroom.node o ON o.id = l.node JOIN greenroom.node me ON me.id = $2
+         WHERE l.space = $1 AND o.id <> $2 AND l.space <> ALL (o.held) AND s.name <> 'node-' || o.name AND l.format <= me.format
      ON CONFLICT (space) DO UPDATE SET target = excluded.target, asked_at = excluded.asked_at RETURNING space";
 
 /// A node says that a space is its own for as long as it runs.
@@ -45,13 +46,17 @@ const HELD: &str =
 /// epoch writes nothing; a holder that has taken it again since it read the order keeps it.
 const HAND_OVER: &str = "UPDATE greenroom.lease l SET node = o.target, epoch = l.epoch + 1
      FROM greenroom.move_order o JOIN greenroom.node n ON n.id = o.target
-     WHERE l.space = $1 AND o.space = $1 AND (l.node IS NULL OR (l.node = $2 AND l.epoch = $3)) AND n.expires > clock_timestamp() AND NOT n.draining
+     WHERE l.space = $1 AND o.space = $1 AND (l.node IS NULL OR (l.node = $2 AND l.epoch = $3)) AND n.expires > clock_timestamp() AND NOT n.draining AND l.format <= n.format
      RETURNING l.node";
 
-/// A space that is ordered to a node and that nobody who lives has is the node's to take: no other may for a minute.
+/// A space that is ordered to a node and that nobody who lives has is the node's to take: no other may for a minute. Whoever holds one
+/// that is ordered to a node which is gone or drains keeps it: given back, it would be taken and given back again until the order is
+/// void.
 const READ_ORDERS: &str = "SELECT n.draining, o.space, s.name, o.target, l.node, l.epoch FROM greenroom.node n
      LEFT JOIN (greenroom.move_order o JOIN greenroom.lease l ON l.space = o.space JOIN greenroom.space s ON s.id = o.space)
-         ON (l.node = n.id OR (o.target = n.id AND NOT EXISTS (
+         ON ((l.node = n.id AND (o.target = n.id OR EXISTS (
+             SELECT 1 FROM greenroom.node t WHERE t.id = o.target AND t.expires > clock_timestamp() AND NOT t.draining)))
+             OR (o.target = n.id AND NOT EXISTS (
              SELECT 1 FROM greenroom.node h WHERE h.id = l.node AND h.expires > clock_timestamp())))
              AND o.asked_at > clock_timestamp() - interval '60 s'
      WHERE n.id = $1";

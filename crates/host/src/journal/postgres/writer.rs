@@ -105,27 +105,28 @@ pub(super) async fn write_batches(
             bytes += size_of(&next.batch);
             requests.push(next);
         }
-        let asked_at = Instant::now();
-        match pool.get(asked_at + patience).await {
-            Ok(mut connection) => {
-                for request in &requests {
-                    add_time(&counters.queued_us, request.queued_at.elapsed());
+        // One whose connection is lost takes none along that was not sent yet: those go in another.
+        while !requests.is_empty() {
+            let asked_at = Instant::now();
+            let mut connection = match pool.get(asked_at + patience).await {
+                Ok(connection) => connection,
+                Err(reason) => {
+                    for request in std::mem::take(&mut requests) {
+                        answer(request, WriteOutcome::Failed(reason.clone()));
+                    }
+                    continue; // with the next that wait
                 }
-                if asked_at.elapsed() > AWAY_MIN {
-                    reached_at = Instant::now();
-                }
-                for request in &mut requests {
-                    // Behind others, not for a server that was away, whoever of them met it.
-                    let since = request.queued_at.max(reached_at);
-                    request.append = Some(request.pace.begin(since.elapsed()));
-                }
-                write_all(&mut connection, requests, &counters).await;
+            };
+            if asked_at.elapsed() > AWAY_MIN {
+                reached_at = Instant::now();
             }
-            Err(reason) => {
-                for request in requests {
-                    answer(request, WriteOutcome::Failed(reason.clone()));
-                }
+            for request in requests.iter_mut().filter(|it| it.append.is_none()) {
+                add_time(&counters.queued_us, request.queued_at.elapsed());
+                // Behind others, not for a server that was away, whoever of them met it.
+                let since = request.queued_at.max(reached_at);
+                request.append = Some(request.pace.begin(since.elapsed()));
             }
+            requests = write_all(&mut connection, requests, &counters).await;
         }
     }
 }
@@ -167,25 +168,39 @@ fn is_plain(request: &QueuedWrite) -> bool {
     records.all(|record| matches!(record, Record::Action { .. }))
 }
 
+/// Writes and answers them; returns those that were not sent because the connection was lost.
 async fn write_all(
     connection: &mut PooledConnection,
     requests: Vec<QueuedWrite>,
     counters: &JournalCounters,
-) {
-    let (mut plain, others): (Vec<_>, Vec<_>) = requests.into_iter().partition(is_plain);
-    // Rows are locked in this order by everybody.
-    plain.sort_by_key(|request| request.space);
-    if plain.len() > 1 {
-        plain = append_merged(connection, plain, counters).await;
+) -> Vec<QueuedWrite> {
+    let (plain, others): (Vec<_>, Vec<_>) = requests.into_iter().partition(is_plain);
+    let (mut alone, later) = one_of_each_space(plain);
+    if alone.len() > 1 {
+        alone = append_merged(connection, alone, counters).await;
     }
-    for request in plain {
-        let outcome = append_one(connection, &request).await;
+    let mut unsent = Vec::new();
+    for request in alone.into_iter().chain(later).chain(others) {
+        if connection.is_lost() {
+            unsent.push(request);
+            continue;
+        }
+        let outcome = match is_plain(&request) {
+            true => append_one(connection, &request).await,
+            false => append_in_flight(connection, &request, Grouping::Actions).await,
+        };
         answer_alone(request, outcome, counters);
     }
-    for request in others {
-        let outcome = append_in_flight(connection, &request, Grouping::Actions).await;
-        answer_alone(request, outcome, counters);
-    }
+    unsent
+}
+
+/// The first of each space, in the order in which everybody locks rows, and those that came after it in its space: a statement
+/// joins its rows by space alone, and would take those of a batch whose lease is lost for those of the one that holds it.
+fn one_of_each_space(mut requests: Vec<QueuedWrite>) -> (Vec<QueuedWrite>, Vec<QueuedWrite>) {
+    requests.sort_by_key(|request| request.space); // stable
+    let mut before = None;
+    let is_first = |request: &QueuedWrite| before.replace(request.space) != Some(request.space);
+    requests.into_iter().partition(is_first)
 }
 
 /// Writes all of them in one statement and answers them; returns those that are to be tried alone.

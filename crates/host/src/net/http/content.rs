@@ -232,7 +232,7 @@ async fn check_signer(
     let is_known = match token {
         None => Access::is_known(&handle.admission, name),
         Some((id, accounts)) => accounts.still_counts(id).await.map_err(|error| {
-            tracing::warn!(%error, "it is not known whether an address still counts");
+            tracing::warn!(%error, "cannot check a signed content address; answered 503");
             HttpResponse::new(503, "accounts cannot be read at the moment; try again\n")
         })?,
     };

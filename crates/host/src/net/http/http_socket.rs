@@ -16,7 +16,7 @@ use crate::accounts::BoundedSlot;
 use crate::cluster::OwnerSocket;
 use crate::net::access::Access;
 use crate::net::admission::{ConnectionSlot, HttpSlot};
-use crate::net::handshakes::{Handshake, Handshakes};
+use crate::net::handshakes::Handshake;
 use crate::net::space_handles::{SpaceHandle, SpaceHandles};
 
 /// One socket.
@@ -80,7 +80,7 @@ impl HttpSocket {
 
     /// Somebody whose one request another node passes on.
     pub(super) fn forwarded(handles: Arc<SpaceHandles>, address: SocketAddr) -> Self {
-        let handshake = Handshakes::new(1).begin();
+        let handshake = Handshake::alone();
         Self {
             is_forwarded: true,
             ..Self::new(handles, address, handshake)

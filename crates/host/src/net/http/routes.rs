@@ -24,7 +24,7 @@ use super::{content, forward, page, spaces, token, upgrade};
 use crate::cluster::PeerNode;
 use crate::devices::DeviceScope;
 use crate::net::access::Access;
-use crate::net::{Admission, SpaceHandles};
+use crate::net::{Admission, SpaceHandle, SpaceHandles};
 
 /// Answers a request, or opens a WebSocket.
 pub(super) async fn answer(
@@ -174,6 +174,11 @@ async fn route_with_token(
             }
             return Ok(RouteOutcome::Answer(describe_metrics(&handle.admission)));
         }
+        "/metrics/node" => {
+            http_socket.admit()?;
+            let answer = describe_node(&handle, &access, &http_socket.handles);
+            return answer.map(RouteOutcome::Answer);
+        }
         "/" | "/ahp" => {}
         _ if is_upgrade => {}
         _ => return Err(HttpResponse::new(404, "there is nothing at this address\n")),
@@ -257,12 +262,29 @@ fn answer_proof(
     Ok(RouteOutcome::Answer(answer.keep_open()))
 }
 
+const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
 /// What Prometheus asks for (G-58).
 fn describe_metrics(admission: &Admission) -> HttpResponse {
     let metrics = &admission.telemetry.metrics;
     let text = metrics.to_prometheus(admission.connections(), env!("CARGO_PKG_VERSION"));
-    let content_type = "text/plain; version=0.0.4; charset=utf-8";
-    HttpResponse::with_body(200, content_type, Bytes::from(text))
+    HttpResponse::with_body(200, METRICS_TYPE, Bytes::from(text))
+}
+
+/// The same of a node of a cluster, for whoever has the token of its data directory: it tells of all spaces.
+fn describe_node(
+    handle: &SpaceHandle,
+    access: &Access,
+    handles: &SpaceHandles,
+) -> Result<HttpResponse, HttpResponse> {
+    if !matches!(access, Access::Owner) || handle.name != handles.first().name {
+        let text = "metrics of the node are for whoever has the token of its data directory\n";
+        return Err(HttpResponse::new(403, text));
+    }
+    let no_node = || HttpResponse::new(404, "this host is no node of a cluster\n");
+    let text = handles.node_metrics().ok_or_else(no_node)?;
+    let answer = HttpResponse::with_body(200, METRICS_TYPE, Bytes::from(text));
+    Ok(answer)
 }
 
 /// What an operator asks a host that no client sees: how many are connected, and which process it is.

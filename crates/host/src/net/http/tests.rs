@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::limits::ServerLimits;
-use crate::net::handshakes::Handshakes;
+use crate::net::handshakes::Handshake;
 use crate::net::{Admission, SpaceHandle, SpaceHandles};
 
 const UPGRADE: &str = "Upgrade: websocket\r\nConnection: keep-alive, Upgrade\r\n\
@@ -42,7 +42,7 @@ fn talk(bytes: &[u8], admission: &Arc<Admission>) -> String {
         let (queue, _inbox) = tokio::sync::mpsc::channel(1);
         let handle = SpaceHandle::new("", Arc::clone(admission), queue);
         let handles = Arc::new(SpaceHandles::new(handle, Vec::new()));
-        let http_socket = HttpSocket::new(handles, address, Handshakes::new(1).begin());
+        let http_socket = HttpSocket::new(handles, address, Handshake::alone());
         let stop = CancellationToken::new();
         let served = serve(near, http_socket, &stop);
         let asked = async {

@@ -3,12 +3,15 @@
 //! Promises: tokens are compared in constant time and never repeated; a token that is anywhere in a request must be right.
 //! Must not know: sockets, what a connection is used for.
 
+use std::future::Future;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use hmac::{Hmac, Mac};
 use hyper::header::{AUTHORIZATION, HeaderValue, RETRY_AFTER, SEC_WEBSOCKET_PROTOCOL};
 use sha2::Sha256;
+use tokio::time::timeout;
 use wire::percent;
 
 use super::answer::HttpResponse;
@@ -25,6 +28,9 @@ const PROTOCOL_PREFIX: &[u8] = b"tkn.";
 /// The subprotocol that is agreed on, if it is offered.
 pub(super) const PROTOCOL: &str = "ahp";
 
+/// Clients give a connection up after ten seconds: they are told before, as another node may serve them by then.
+const FINDING_WAIT: Duration = Duration::from_secs(5);
+
 /// Hex digits of a nonce.
 const NONCE_DIGITS: usize = 32;
 
@@ -39,9 +45,12 @@ pub(super) async fn identify(
     let presented = presented_tokens(headers, query);
     let is_of_account = presented.iter().any(|it| AccountToken::is_claimed(it));
     if let Some(accounts) = http_socket.handles.accounts().filter(|_| is_of_account) {
-        let granted = check_account(accounts, &presented).await?;
-        let way = find_way(&granted, http_socket, opens_websocket).await?;
-        return Ok((way, Access::Account(granted)));
+        let identified = async {
+            let granted = check_account(accounts, &presented).await?;
+            let way = find_way(&granted, http_socket, opens_websocket).await?;
+            Ok((way, Access::Account(granted)))
+        };
+        return find_in_time(identified).await;
     }
     let address = http_socket.address.ip();
     let check = |handle: &SpaceHandle| check(&presented, &handle.admission, address);
@@ -63,6 +72,14 @@ pub(super) async fn identify_by_header(
         (UpgradedWay::Here(handle), access) => Ok((handle, access)),
         (UpgradedWay::There(_), _) => Err(HttpResponse::elsewhere()),
     }
+}
+
+/// Has whoever asks try again if nothing is found out in time, however many waits that is made of.
+async fn find_in_time<T>(
+    finding: impl Future<Output = Result<T, HttpResponse>>,
+) -> Result<T, HttpResponse> {
+    let found = timeout(FINDING_WAIT, finding).await;
+    found.unwrap_or_else(|_| Err(refuse_relay(RelayRefusal::TryAgain)))
 }
 
 /// The way to the space of an account.
@@ -104,13 +121,17 @@ pub(super) fn refuse_relay(refusal: RelayRefusal) -> HttpResponse {
         }
         RelayRefusal::Refused(status) => {
             let text = format!("the node that serves the space refuses with {status}; try again\n");
-            HttpResponse::text(503, text).with(RETRY_AFTER, HeaderValue::from_static("2"))
+            try_again_after("2", text)
         }
         RelayRefusal::TryAgain => {
             let text = "nobody serves the space at the moment; try again\n";
-            HttpResponse::new(503, text).with(RETRY_AFTER, HeaderValue::from_static("1"))
+            try_again_after("1", text.to_owned())
         }
     }
+}
+
+fn try_again_after(seconds: &'static str, text: String) -> HttpResponse {
+    HttpResponse::text(503, text).with(RETRY_AFTER, HeaderValue::from_static(seconds))
 }
 
 /// The space of whoever asks with the token of an account; `None`: they show none.
@@ -123,7 +144,7 @@ pub(super) async fn find_space(
     if !presented.iter().any(|it| AccountToken::is_claimed(it)) {
         return Ok(None);
     }
-    let granted = check_account(accounts, &presented).await?;
+    let granted = find_in_time(check_account(accounts, &presented)).await?;
     Ok(Some(granted.space_name.clone()))
 }
 
@@ -149,10 +170,13 @@ async fn check_account(
 fn refuse_account(refusal: TokenRefusal) -> HttpResponse {
     match refusal {
         TokenRefusal::Wrong => wrong(),
-        TokenRefusal::Busy => HttpResponse::new(503, "too many sign in at once; try again\n"),
+        TokenRefusal::Busy => {
+            try_again_after("1", "too many sign in at once; try again\n".to_owned())
+        }
         TokenRefusal::Unavailable(error) => {
             tracing::warn!(%error, "nobody can sign in: accounts cannot be read");
-            HttpResponse::new(503, "accounts cannot be read at the moment; try again\n")
+            let text = "accounts cannot be read at the moment; try again\n";
+            try_again_after("1", text.to_owned())
         }
     }
 }
@@ -252,6 +276,19 @@ mod tests {
         let upper = prove("nonce=ABCDEF00000000000000000000000000", Some("key")).unwrap();
         let lower = prove("nonce=abcdef00000000000000000000000000", Some("key")).unwrap();
         assert_ne!(upper, lower);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_waits_too_long_for_their_space_is_told_when_to_try_again() {
+        let began = tokio::time::Instant::now();
+        let waiting = std::future::pending::<Result<(), HttpResponse>>();
+        let answer = find_in_time(waiting).await.unwrap_err();
+        assert_eq!(began.elapsed(), FINDING_WAIT);
+        assert_eq!(answer.status, 503);
+        assert_eq!(answer.headers[RETRY_AFTER], "1");
+        let refused = HttpResponse::new(404, "gone\n");
+        let answer = find_in_time(async { Err::<(), _>(refused) }).await;
+        assert_eq!(answer.unwrap_err().status, 404, "what is known is told");
     }
 
     #[test]

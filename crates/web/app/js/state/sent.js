@@ -43,9 +43,9 @@ export function isStillOpen(action, chat) {
 
 /** Why it is not known what became of an action: only its author can decide about it (G-30). @type {Record<import('../wire/resume.js').DropReason, string>} */
 const DROPPED = {
-  'moved-on': 'The connection was lost, and the chat went on meanwhile.',
+  'moved-on': 'The connection was lost, and the chat continued meanwhile.',
   'state-replaced': 'The connection was lost.',
-  'channel-gone': 'It is not there any more.',
+  'channel-gone': 'It no longer exists.',
   'not-watched': 'The connection was lost.',
   'sent-too-often': 'The connection was lost each time this was sent.',
 };

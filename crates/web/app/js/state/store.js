@@ -371,7 +371,7 @@ export class Store {
   #takeGone(channel) {
     const watch = this.#watches.get(channel);
     if (watch !== undefined) {
-      watch.error = new Error('It is not there any more.');
+      watch.error = new Error('It no longer exists.');
     }
     this.#show(channel, ALL);
   }

@@ -127,7 +127,7 @@ export function showNote(text, how = {}) {
 export async function describeProblem(sent, problem) {
   const { status, reason } = await sent.done;
   if (status === 'refused') return `${problem}: ${reason ?? 'no reason was given'}`;
-  return status === 'unknown' ? `It is not known whether that arrived. ${reason ?? ''} Look and try again.` : '';
+  return status === 'unknown' ? `It may not have arrived. ${reason ?? ''} Check before you try again.` : '';
 }
 
 /** The same, and says it. @param {Parameters<typeof describeProblem>[0]} sent @param {string} problem @returns {Promise<boolean>} whether it was taken */

@@ -85,7 +85,7 @@ export function createAnnotations(context, { onSent }) {
   async function keep(action) {
     const sent = store.dispatch(channel, action);
     onFrame(draw);
-    const why = await describeProblem(sent, 'Not kept');
+    const why = await describeProblem(sent, 'Not saved');
     onFrame(draw);
     return why;
   }
@@ -116,7 +116,7 @@ export function createAnnotations(context, { onSent }) {
         entries.map((/** @type {any} */ entry) => h('div.row.comment-entry', null, h('p.comment-text.grow', { dir: 'auto' }, textOf(entry.text)),
           iconButton('edit', 'Edit', () => edit('Note', entry)), iconButton('close', 'Remove', () => remove(note, entry)))),
         h('div.comment-buttons', null, button('Reply', () => edit('Reply', { id: randomId() })),
-          button(resolved ? 'Open again' : 'Resolve', () => act({ type: 'annotations/updated', annotationId, resolved: !resolved }))));
+          button(resolved ? 'Reopen' : 'Resolve', () => act({ type: 'annotations/updated', annotationId, resolved: !resolved }))));
     };
     return element;
   }

@@ -172,7 +172,7 @@ export function mountChanges(container, context) {
     drawn = key;
     fill(counts, drawTotal(edits));
     const openOnes = new Set([...list.querySelectorAll('details[open]')].map((file) => /** @type {HTMLElement} */ (file).dataset.path));
-    fill(list, edits.length === 0 && h('p.muted.empty', null, `No file was changed${chat.turnsNextCursor === undefined ? '' : ' in the turns that are loaded'}.`), edits.map((edit) => {
+    fill(list, edits.length === 0 && h('p.muted.empty', null, `No files were changed${chat.turnsNextCursor === undefined ? '' : ' in the turns that are loaded'}.`), edits.map((edit) => {
       const file = drawFileEdit(chatContext, edit, {
         isOpen: edits.length === 1,
         onLine: (line, row) => annotations.open(edit, row, line),

@@ -120,7 +120,7 @@ export function createChangeset(context, uri, { annotations, isReviewable, onCou
     annotations.attach(element, edit);
     const word = h('span');
     const box = h('input', { type: 'checkbox', on: { change: () => review(id, box.checked) } });
-    const more = iconButton('more', `What to do with ${element.dataset.path}`, (event) => {
+    const more = iconButton('more', `Actions for ${element.dataset.path}`, (event) => {
       event.preventDefault();
       openMenu(more, [
         { label: 'Write a note on this file', run: () => { element.open = true; annotations.open(edit, head); } },
@@ -144,7 +144,7 @@ export function createChangeset(context, uri, { annotations, isReviewable, onCou
   async function review(id, isRead) {
     const sent = store.dispatch(uri, { type: REVIEW, files: [id], reviewed: isRead });
     draw();
-    const isTaken = await reportProblem(sent, 'Not kept');
+    const isTaken = await reportProblem(sent, 'Not saved');
     const element = drawn.get(id)?.element;
     if (isTaken && isRead && element) element.open = false;
     onFrame(draw);
@@ -157,7 +157,7 @@ export function createChangeset(context, uri, { annotations, isReviewable, onCou
     /** @type {Record<string, unknown>} */
     const meta = {};
     if (operation.id === 'commit') {
-      const message = await askText({ title: operation.label, label: 'Message of the commit', value: '', yes: operation.label, isLong: true });
+      const message = await askText({ title: operation.label, label: 'Commit message', value: '', yes: operation.label, isLong: true });
       if (!message) return; // a commit without a message is none
       meta.message = message;
     }

@@ -215,7 +215,7 @@ export class Composer {
     // Another client's turn may have come before: the message then waits for its end.
     if (status === 'refused' && kind === 'turn' && this.isWorking) return this.queueInstead(message);
     this.edit(message);
-    return this.say(status === 'refused' ? `Not sent: ${reason ?? 'the host refused it'}` : `It is not known whether this was sent. ${reason ?? ''} Look at the chat, then send it again or delete it.`);
+    return this.say(status === 'refused' ? `Not sent: ${reason ?? 'the host refused it'}` : `This may not have been sent. ${reason ?? ''} Check the chat, then send it again or delete it.`);
   }
 
   /** @param {any} message */

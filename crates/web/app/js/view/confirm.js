@@ -136,7 +136,7 @@ export function mountConfirm({ body, foot, title }, context) {
       if (now === about) return; // the same is asked
       about = now;
       context.guard();
-      context.tellChanged('What is asked has changed. Look again.');
+      context.tellChanged('The question changed. Read it before answering.');
       draw();
     },
     /** @param {boolean} isLocked */
@@ -198,7 +198,7 @@ function drawAbout(call, decision, chat, onInput) {
   if (decision?.subject === 'sign-in') parts.push(drawSignIn(call, chat));
   for (const edit of editsOf(call)) parts.push(drawFileEdit(chat, edit, { isOpen: true }));
   parts.push(drawInput(call.toolInput, chat, onInput));
-  if (decision?.subject === 'result') parts.push(h('h3', null, 'What came out'), drawResult(call, chat));
+  if (decision?.subject === 'result') parts.push(h('h3', null, 'Output'), drawResult(call, chat));
   return parts;
 }
 
@@ -258,7 +258,7 @@ function createEditor() {
   };
   const check = () => {
     const isWrong = !element.hidden && original !== null && isJson(original) && !isJson(field.value);
-    setText(problem, 'This is not JSON, and the input was. Put it right or close the editor.');
+    setText(problem, 'This is not JSON, and the input was. Correct it or close the editor.');
     show(problem, isWrong);
     setAttribute(field, 'aria-invalid', isWrong && 'true');
     if (isWrong) field.focus();

@@ -13,7 +13,7 @@ const QUICK_MS = 500;
  */
 export function followCreation(store, session) {
   const text = h('span', { dir: 'auto' }, 'Starting the session …');
-  const bar = h('progress', { hidden: true, 'aria-label': 'How far it is' });
+  const bar = h('progress', { hidden: true, 'aria-label': 'Progress' });
   const note = h('div.note', { role: 'status' }, text, ' ', bar);
   const timer = setTimeout(() => document.body.append(note), QUICK_MS);
   let isOver = false;

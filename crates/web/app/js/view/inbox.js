@@ -31,10 +31,10 @@ export function mountInbox(container, { store, navigate }) {
 
   /** That nothing waits is said only when the host has said so. */
   function drawEmpty() {
-    if (!store.isInboxRead) return h('p.muted', null, 'What waits for you is shown as soon as the host answers.');
+    if (!store.isInboxRead) return h('p.muted', null, 'Requests appear as soon as the host answers.');
     const isOld = !store.connection.isLive;
     return [h('h2', null, isOld ? 'Nothing waited for you' : 'Nothing waits for you'),
-      h('p.muted', null, isOld ? 'That was so when the host was last heard of.' : 'Approvals and questions of all sessions and their workers come here.')];
+      h('p.muted', null, isOld ? 'As of the last contact with the host.' : 'Approvals and questions of all sessions and their workers come here.')];
   }
 
   const redraw = () => onFrame(draw);

@@ -29,7 +29,7 @@ export function mountNewSession(container, context) {
   const modelSetting = h('div.setting', null, h('label.label', { for: 'new-model' }, 'Model'), model);
   const modelForm = createSchemaForm({ onChange: () => {} });
   const form = createSchemaForm({ onChange: (values) => resolve(values) });
-  const message = h('textarea.field.grows', { id: 'new-message', rows: '4', dir: 'auto', placeholder: 'What is to be done?' });
+  const message = h('textarea.field.grows', { id: 'new-message', rows: '4', dir: 'auto', placeholder: 'What should the agent do?' });
   const problem = h('p.problem', { role: 'alert', hidden: true });
   const start = h('button.button.primary', { type: 'submit' }, 'Start');
   const page = h('form.filled', { novalidate: true, on: { submit: (/** @type {Event} */ event) => { event.preventDefault(); create(); } } },
@@ -148,7 +148,7 @@ export function mountNewSession(container, context) {
         isCreating = start.disabled = false;
         // Only the host's own word says that there is none, if it was asked.
         if (isLive) unknown = code === undefined ? { session, params } : undefined;
-        return void setProblem(`${isLive && unknown ? 'It is not known whether the session was made; Start asks again for the same' : 'The session was not made'}: ${messageOf(error)}`);
+        return void setProblem(`${isLive && unknown ? 'The session may not have been created. Press Start to try the same again' : 'The session was not created'}: ${messageOf(error)}`);
       }
     }
     creation.isThere();

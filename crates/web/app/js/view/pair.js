@@ -41,7 +41,7 @@ function askToPair(code, onPaired) {
     h('span.splash-mark', { 'aria-hidden': 'true' }),
     h('h1', null, 'Pair this device?'),
     h('p', null, 'It can then read every session on ', h('strong.mono', null, location.host), ', answer for you and start work there.'),
-    h('div.setting', null, h('label.label', { for: 'device-name' }, 'Name of this device'), name, h('p.hint', null, 'By this name you find it again to sign it out.')),
+    h('div.setting', null, h('label.label', { for: 'device-name' }, 'Name of this device'), name, h('p.hint', null, 'The list of devices shows this name, for signing it out later.')),
     problem,
     h('div.row', null, button, h('button.button', { on: { click: () => location.reload() } }, 'Cancel')));
 
@@ -65,7 +65,7 @@ function askToPair(code, onPaired) {
 /** @param {any} error */
 function describe(error) {
   if (error.status === 0) return 'The host cannot be reached. Try again.';
-  if (error.status === 429) return 'There were too many tries. Wait a minute and try again.';
+  if (error.status === 429) return 'Too many attempts. Wait a minute and try again.';
   return error.status === 403 ? `${sentence(error.message)} Get a new one with greenroom open or greenroom pair.` : sentence(error.message);
 }
 

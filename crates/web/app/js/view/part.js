@@ -100,7 +100,7 @@ function createNotice(context, part) {
   const view = new MarkdownView(context.markup);
   const steering = part._meta?.['greenroom.steering'] !== undefined;
   const element = h('div.part-notice', { class: steering ? 'is-steering' : '' },
-    h('span.notice-mark', null, steering ? 'You, while it worked' : 'Note'), view.element);
+    h('span.notice-mark', null, steering ? 'You, while the agent worked' : 'Note'), view.element);
   const update = (/** @type {any} */ next) => view.update(textOf(next.content), false);
   update(part);
   return { element, update };

@@ -88,11 +88,11 @@ export function createPickers(context, onChange) {
   function drawPanel() {
     const current = wanted()?.id ?? models()[0]?.id;
     const isGone = current !== undefined && !offered();
-    fill(modelField, isGone && h('option', { value: current }, `${writeOutName(String(current))} (not there any more)`),
+    fill(modelField, isGone && h('option', { value: current }, `${writeOutName(String(current))} (no longer offered)`),
       listModels(models()));
     modelField.value = current ?? '';
     const window = offered()?.maxContextWindow;
-    setText(modelHint, isGone ? 'The model that this chat used is gone. Choose another.' : window ? `Looks at ${formatCount(window)} tokens` : '');
+    setText(modelHint, isGone ? 'The model that this chat used is gone. Choose another.' : window ? `Context window: ${formatCount(window)} tokens` : '');
     modelForm.update(offered()?.configSchema ?? {}, wanted()?.config ?? {});
     const config = context.sessionState()?.config;
     sessionForm.update(config?.schema ?? {}, config?.values ?? {});

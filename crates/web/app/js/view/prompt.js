@@ -42,7 +42,7 @@ class PromptView {
     this.tabs = Object.entries(TABS).map(([name, label]) => h('button.prompt-tab', {
       role: 'tab', 'aria-controls': 'prompt-body', data: { name }, on: { click: () => this.choose(name) },
     }, label));
-    this.element = h('div.screen', null, this.head, this.body, h('div.prompt-tabs', { role: 'tablist', 'aria-label': 'What of the call' }, this.tabs));
+    this.element = h('div.screen', null, this.head, this.body, h('div.prompt-tabs', { role: 'tablist', 'aria-label': 'Parts of the call' }, this.tabs));
     container.append(this.element);
     /** @type {any} */
     this.session = undefined;
@@ -117,7 +117,7 @@ class PromptView {
   drawNothing() {
     this.call = undefined;
     this.drawHead();
-    fill(this.body, h('div.empty', null, h('p.muted', null, 'Nothing that was sent to a model is stored for this chat.')));
+    fill(this.body, h('div.empty', null, h('p.muted', null, 'No model calls are stored for this chat.')));
   }
 
   /** @param {number} by */
@@ -183,7 +183,7 @@ function describeTransform(transform, who) {
   const asked = transform?.asked;
   if (!asked) return '';
   const took = formatDuration(asked.ms);
-  return asked.error ? `Passed through: ${who} was asked and did not answer as it should: ${writeOutName(String(asked.error))}` : `${who} was asked${took ? `, ${took}` : ''}: ${writeOutName(String(transform.outcome ?? ''))}`;
+  return asked.error ? `Passed through: ${who} was asked and sent an invalid answer: ${writeOutName(String(asked.error))}` : `${who} was asked${took ? `, ${took}` : ''}: ${writeOutName(String(transform.outcome ?? ''))}`;
 }
 
 /** @param {any} call @param {string} who the client that was asked to rewrite it */
@@ -222,7 +222,7 @@ function drawSection(section, who, ms) {
 /** @param {any} call */
 function drawParts(call) {
   const parts = call.parts ?? [];
-  if (parts.length === 0) return [h('p.muted', null, call.isRender ? 'This prompt went to no model.' : 'No parts of messages were decided on in this call.')];
+  if (parts.length === 0) return [h('p.muted', null, call.isRender ? 'This prompt went to no model.' : 'This call had no message parts.')];
   return parts.map((/** @type {any} */ part) => h('div.prompt-section', null,
     h('div.row', { class: 'prompt-line' }, h('span.prompt-name', null, [part.kind, part.name].filter(Boolean).map((text) => writeOutName(String(text))).join(' ')),
       h('span.prompt-word', null, [part.treatment, part.became && part.became !== part.treatment ? `as ${part.became}` : '', formatBytes(part.bytes), part.tokens ? `about ${formatCount(part.tokens)} tokens` : ''].filter(Boolean).join(' · '))),

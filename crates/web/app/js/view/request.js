@@ -56,7 +56,7 @@ export function readDecision(call) {
   const subject = /** @type {const} */ ({ 'pending-confirmation': 'call', 'pending-result-confirmation': 'result', 'auth-required': 'sign-in' });
   const about = subject[/** @type {keyof typeof subject} */ (call?.status)];
   if (!about) return null;
-  const plain = { approve: about === 'result' ? 'Show it to the agent' : 'Approve', deny: about === 'result' ? 'Keep it back' : 'Deny' };
+  const plain = { approve: about === 'result' ? 'Show it to the agent' : 'Approve', deny: about === 'result' ? 'Withhold it' : 'Deny' };
   /** @type {Decision['options']} */
   let options = [];
   if (about === 'call' && Array.isArray(call.options) && call.options.length > 0) {

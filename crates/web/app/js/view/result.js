@@ -13,7 +13,7 @@ export function drawResult(call, chat) {
   if (message) parts.push(h('p', { dir: 'auto' }, message));
   if (call.error) parts.push(h('p.problem', { dir: 'auto' }, writeOut(textOf(call.error.message) || 'It failed.')));
   for (const item of Array.isArray(call.content) ? call.content : []) parts.push(drawItem(item, chat));
-  return parts.length > 0 ? parts : h('p.muted', null, 'Nothing came out.');
+  return parts.length > 0 ? parts : h('p.muted', null, 'No output.');
 }
 
 /** @param {any} item @param {any} chat */

@@ -82,7 +82,7 @@ class SessionView {
       update: (link, entry) => this.drawTab(link, entry),
     });
     this.body = h('div.session-body');
-    this.waiting = h('div.empty', { role: 'status', hidden: true }, h('p.muted', null, 'This chat is shown as soon as the host answers.'));
+    this.waiting = h('div.empty', { role: 'status', hidden: true }, h('p.muted', null, 'The chat appears as soon as the host answers.'));
     this.element = h('div.screen', null, this.head, this.tabs, this.waiting, this.body);
     container.append(this.element);
     stayAboveKeyboard(this.element, this.abort.signal);
@@ -272,7 +272,7 @@ class SessionView {
       'line',
       ...(parent?.chat ? [{ label: 'Open the chat it came from', run: () => this.given.navigate({ screen: 'session', session: this.sessionUri, chat: parent.chat, turn: parent.turnId }) }] : []),
       ...(capability ? [{ label: 'New chat', run: () => this.createChat() }] : []),
-      ...(capability?.sideChat && lastTurn ? [{ label: 'Side chat', hint: 'Knows this chat, leaves it alone', run: () => this.createChat({ kind: 'sideChat', chat: this.chatUri, turnId: lastTurn }) }] : []),
+      ...(capability?.sideChat && lastTurn ? [{ label: 'Side chat', hint: 'Reads this chat without changing it', run: () => this.createChat({ kind: 'sideChat', chat: this.chatUri, turnId: lastTurn }) }] : []),
       ...(capability?.fork && lastComplete ? [{ label: 'Fork this chat', hint: 'A copy up to the last answer', run: () => this.createChat({ kind: 'fork', chat: this.chatUri, turnId: lastComplete }) }] : []),
       { label: 'Rename, archive, delete …', run: () => this.openSessionMenu(anchor) },
     ]);

@@ -24,7 +24,7 @@ export function openSessionMenu(anchor, summary, { store, navigate, onDeleted })
       : { label: 'Mark as read', run: () => tell({ type: 'session/isReadChanged', isRead: true }) },
     { label: 'Fork', hint: 'a new chat from its last answer', run: () => fork(store, summary, navigate) },
     archived
-      ? { label: 'Take out of the archive', run: () => tell({ type: 'session/isArchivedChanged', isArchived: false }) }
+      ? { label: 'Restore from the archive', run: () => tell({ type: 'session/isArchivedChanged', isArchived: false }) }
       : { label: 'Archive', hint: 'found again by search', run: () => tell({ type: 'session/isArchivedChanged', isArchived: true }) },
     'line',
     { label: 'Delete …', danger: true, run: () => remove(store, summary, onDeleted) },
@@ -70,7 +70,7 @@ export async function createChat({ store, session, navigate }, source) {
     await store.request('createChat', { channel: session, chat, ...(source ? { source } : {}) });
     navigate({ screen: 'session', session, chat });
   } catch (error) {
-    reportFailure(error, 'No chat was made');
+    reportFailure(error, 'The chat was not created');
   }
 }
 
@@ -103,5 +103,5 @@ export function messageOf(error) {
 /** Says that a request failed. Only the host's own word, or that it was not sent, says that nothing was done. @param {any} error @param {string} problem such as "Not deleted" */
 export function reportFailure(error, problem) {
   const isKnown = error?.code !== undefined || error?.wasOpen === false;
-  showNote(`${isKnown ? problem : 'It is not known whether that was done'}: ${messageOf(error)}`, { isProblem: true });
+  showNote(`${isKnown ? problem : 'This may not have been done'}: ${messageOf(error)}`, { isProblem: true });
 }

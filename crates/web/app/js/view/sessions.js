@@ -78,11 +78,11 @@ export function mountSessions(container, context) {
     if (search.value.trim() !== '') {
       fill(empty, h('p.muted', null, 'No title or folder has these words.'));
     } else if (!store.isListRead) {
-      fill(empty, h('p.muted', null, 'The sessions are shown as soon as the host answers.'));
+      fill(empty, h('p.muted', null, 'Sessions appear as soon as the host answers.'));
     } else {
       fill(empty,
         h('h2', null, 'No sessions yet'),
-        h('p.muted', null, 'A session is one piece of work with an agent. It goes on when you close this page.'),
+        h('p.muted', null, 'A session is one piece of work with an agent. It continues when you close this page.'),
         h('button.button.primary', { on: { click: () => navigate({ screen: 'new' }) } }, 'Start one'));
     }
   }

@@ -128,7 +128,7 @@ function devices() {
   }
 
   async function leave() {
-    const text = 'The token, settings and drafts on this device are removed. Sessions go on.';
+    const text = 'The token, settings and drafts on this device are removed. Sessions continue.';
     if (await askYesNo({ title: 'Sign out this device?', text, yes: 'Sign out', danger: true })) signOut();
   }
 

@@ -178,7 +178,7 @@ export function startSheet({ store, shell }) {
     if (!store.connection.isLive) {
       if (!open.view) {
         setText(parts.title, 'Waiting for the host');
-        fill(body, h('p.muted', null, 'What is asked is shown as soon as the host answers.'));
+        fill(body, h('p.muted', null, 'The question appears as soon as the host answers.'));
       }
       return;
     }
@@ -186,7 +186,7 @@ export function startSheet({ store, shell }) {
     open.outcome = 'gone';
     guard();
     if (!open.view) setText(parts.title, 'Answered already');
-    setState({ kind: 'gone', text: 'This was answered by someone else, or is not asked any more.', canRetry: false });
+    setState({ kind: 'gone', text: 'This was answered by someone else or withdrawn.', canRetry: false });
     offerNext();
   }
 
@@ -222,13 +222,13 @@ export function startSheet({ store, shell }) {
       own.following = setTimeout(followOn, DONE_MS);
     } else if (status === 'answered-elsewhere') {
       own.outcome = 'gone';
-      setState({ kind: 'gone', text: 'Yours came too late: this was answered by someone else, or is not asked any more.', canRetry: false });
+      setState({ kind: 'gone', text: 'Your answer came too late: this was answered by someone else or withdrawn.', canRetry: false });
       offerNext();
     } else if (status === 'refused') {
       setState({ kind: 'refused', text: `The host refused: ${reason || 'no reason was given'}. It still waits.`, canRetry: true });
       refresh();
     } else {
-      setState({ kind: 'unknown', text: 'It is not known whether your answer arrived. If it is still asked, answer again.', canRetry: true });
+      setState({ kind: 'unknown', text: 'Your answer may not have arrived. If the question is still open, answer again.', canRetry: true });
       refresh();
     }
   }
@@ -275,8 +275,8 @@ function buildSheet() {
   const title = h('h2.sheet-title', { id: 'sheet-title', tabindex: '-1', dir: 'auto' });
   const placeLine = h('p.sheet-place.truncate', { dir: 'auto' });
   const count = h('span.muted');
-  const before = iconButton('back', 'The one before', () => {});
-  const after = iconButton('forward', 'The next one', () => {});
+  const before = iconButton('back', 'Previous request', () => {});
+  const after = iconButton('forward', 'Next request', () => {});
   const close = iconButton('close', 'Close', () => {});
   const body = h('div.sheet-body', { tabindex: '0', role: 'group', 'aria-label': 'What is asked' });
   const foot = h('div.sheet-foot');

@@ -23,7 +23,7 @@ export function startShortcuts({ store, shell, sheet }) {
   const outside = (/** @type {() => boolean | void} */ run) => () => (sheet.isOpen() || document.querySelector('dialog[open]') ? false : run());
 
   add('j', 'Sessions', 'Next session', outside(() => moveInList(1)));
-  add('k', 'Sessions', 'Session before', outside(() => moveInList(-1)));
+  add('k', 'Sessions', 'Previous session', outside(() => moveInList(-1)));
   add('i', 'Sessions', 'Inbox', outside(() => shell.navigate({ screen: 'inbox' })));
   add('n', 'Sessions', 'New session', outside(() => shell.navigate({ screen: 'new' })));
   add('/', 'Sessions', 'Search', outside(() => focusOn('.search-field')));

@@ -111,7 +111,7 @@ export async function mountReturn(container, { store, address }) {
   try {
     await finishSignIn(store, address);
     setText(title, 'You are signed in');
-    setText(text, 'Close this tab. Your session goes on where you left it.');
+    setText(text, 'Close this tab. Your session continues where you left it.');
   } catch (error) {
     setText(title, 'You are not signed in');
     setText(text, messageOf(error));

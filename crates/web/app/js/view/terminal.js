@@ -237,7 +237,7 @@ export function mountTerminal(container, context) {
   }
 
   async function end() {
-    if (isRunning() && !(await askYesNo({ title: 'End this terminal?', text: 'What runs in it is ended.', yes: 'End it', danger: true }))) return; // it stays
+    if (isRunning() && !(await askYesNo({ title: 'End this terminal?', text: 'Programs running in it are stopped.', yes: 'End it', danger: true }))) return; // it stays
     try {
       await store.request('disposeTerminal', { channel: uri });
       navigate({ screen: 'session', session: route.session, chat: route.chat }, { replace: true });

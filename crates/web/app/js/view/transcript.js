@@ -34,7 +34,7 @@ export class Transcript {
     this.below = h('div');
     this.list = h('div.turn-list');
     this.older = h('p.turn-older', { role: 'status' });
-    this.empty = h('div.turn-empty', { hidden: true }, h('p.muted', null, 'Nothing was said here yet.'));
+    this.empty = h('div.turn-empty', { hidden: true }, h('p.muted', null, 'No messages yet.'));
     this.content = h('div.turns', null, this.older, this.above, this.list, this.below, this.empty);
     this.element = h('div.transcript.scroller', { tabIndex: 0, role: 'region', 'aria-label': 'Transcript' }, this.content);
     this.element.addEventListener('click', copyCode);

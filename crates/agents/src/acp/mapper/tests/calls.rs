@@ -178,9 +178,9 @@ fn a_call_that_is_told_of_when_it_is_over_began_after_what_was_said_before() {
     };
     let usage = || update(json!({"sessionUpdate": "usage_update", "used": 1, "size": 2}));
     let mut mapper = mapper();
-    mapper.heard.note_prompt(at(1));
+    mapper.activity.note_prompt(at(1));
     let mut maps = |seconds: u64, update: acp::SessionUpdate| {
-        mapper.heard.note_arrival(at(seconds));
+        mapper.activity.note_arrival(at(seconds));
         mapper.map(update)
     };
     assert_eq!(began(&maps(5, told("a", "completed"))), Some(at(1)));

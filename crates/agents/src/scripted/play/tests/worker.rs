@@ -40,7 +40,7 @@ async fn brief_of(steps: Value, input: TurnInput) -> Bytes {
 
 fn worker(brief: Bytes) -> TurnInput {
     TurnInput {
-        message: json!({"text": "About it", "origin": {"kind": "tool"}}),
+        message: json!({"text": "About it", "origin": {"kind": "tool"}}).into(),
         brief: Some(brief),
         ..input("About it")
     }
@@ -112,7 +112,7 @@ async fn a_resumed_worker_plays_the_rest_of_its_steps() {
 async fn a_user_who_talks_to_a_worker_talks_to_the_script() {
     let brief = brief_of(spawning(), input("do it")).await;
     let from_a_user = TurnInput {
-        message: json!({"text": "x", "origin": {"kind": "user"}}),
+        message: json!({"text": "x", "origin": {"kind": "user"}}).into(),
         brief: Some(brief),
         ..input("x")
     };

@@ -44,7 +44,7 @@ pub(super) async fn describe_plugins(
 fn describe(plugins: &[ClientPlugin], switched_off: &BTreeSet<String>) -> String {
     let (user, confinement) = (UserDirectories::default(), Confinement::none());
     let found = discover(&[], &user, &client_plugins(plugins), &confinement);
-    let mut words = PluginWords::default();
+    let mut words = PluginInstructions::default();
     for container in &found.containers {
         let copy = container.client.as_ref().map(|client| client.copy.clone());
         let copy = copy.and_then(|copy| Workspace::open(&[copy], &confinement).ok());
@@ -60,13 +60,13 @@ fn describe(plugins: &[ClientPlugin], switched_off: &BTreeSet<String>) -> String
 
 /// What is told, as it is put together.
 #[derive(Default)]
-struct PluginWords {
+struct PluginInstructions {
     rules: String,
     listed: Vec<String>,
     skills: Vec<String>,
 }
 
-impl PluginWords {
+impl PluginInstructions {
     fn add(&mut self, copy: &Workspace, container: &Container, child: &Child) {
         match &child.content {
             ChildContent::Rule(rule) if rule.always_applies => {

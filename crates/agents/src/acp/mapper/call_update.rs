@@ -10,7 +10,7 @@ const NAME_CHARS_MAX: usize = 100;
 
 /// What one message says of a call.
 #[derive(Debug)]
-pub(super) struct CallWords {
+pub(super) struct CallUpdate {
     pub(super) id: String,
     pub(super) fields: acp::ToolCallUpdateFields,
     pub(super) meta: Option<Map<String, Value>>,
@@ -18,7 +18,7 @@ pub(super) struct CallWords {
     pub(super) is_announcement: bool,
 }
 
-pub(super) fn from_call(call: acp::ToolCall) -> CallWords {
+pub(super) fn from_call(call: acp::ToolCall) -> CallUpdate {
     let mut fields = acp::ToolCallUpdateFields::default();
     fields.title = Some(call.title);
     fields.name = call.name;
@@ -28,7 +28,7 @@ pub(super) fn from_call(call: acp::ToolCall) -> CallWords {
     fields.locations = (!call.locations.is_empty()).then_some(call.locations);
     fields.raw_input = call.raw_input;
     fields.raw_output = call.raw_output;
-    CallWords {
+    CallUpdate {
         id: call.tool_call_id.to_string(),
         fields,
         meta: call.meta,
@@ -36,8 +36,8 @@ pub(super) fn from_call(call: acp::ToolCall) -> CallWords {
     }
 }
 
-pub(super) fn from_update(update: acp::ToolCallUpdate) -> CallWords {
-    CallWords {
+pub(super) fn from_update(update: acp::ToolCallUpdate) -> CallUpdate {
+    CallUpdate {
         id: update.tool_call_id.to_string(),
         fields: update.fields,
         meta: update.meta,
@@ -45,7 +45,7 @@ pub(super) fn from_update(update: acp::ToolCallUpdate) -> CallWords {
     }
 }
 
-impl CallWords {
+impl CallUpdate {
     /// Nothing is said of a call but which one it is.
     pub(super) fn about(id: &str) -> Self {
         Self {
@@ -71,7 +71,7 @@ impl CallWords {
         if fields.raw_input.is_none() {
             fields.raw_input.clone_from(&call.raw_input);
         }
-        let content = || call.told_content().to_vec();
+        let content = || call.content().to_vec();
         fields.content.get_or_insert_with(content);
         let locations = || {
             let paths = call.locations.iter().cloned();

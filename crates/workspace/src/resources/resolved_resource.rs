@@ -18,7 +18,7 @@ use crate::roots::Root;
 
 /// What a URI names, resolved.
 #[derive(Debug)]
-pub(super) struct ResourcePlace {
+pub(super) struct ResolvedResource {
     pub(super) root: Root,
     /// Beneath the root, without links; the last names may not be there.
     pub(super) relative: PathBuf,
@@ -43,7 +43,7 @@ impl ResourceFiles {
         last: LastName,
         access: ResourceAccess,
         grants: &[ResourceGrant],
-    ) -> Result<ResourcePlace, ResourceError> {
+    ) -> Result<ResolvedResource, ResourceError> {
         let path = path_of(uri)?;
         let display = path.display().to_string();
         let (open, rest) = self.open_nearest(&path, last, &display)?;
@@ -161,7 +161,7 @@ impl ResourceFiles {
         around: &Path,
         whole: PathBuf,
         display: String,
-    ) -> Result<ResourcePlace, ResourceError> {
+    ) -> Result<ResolvedResource, ResourceError> {
         let is_whole_root = whole == around;
         let is_file = is_whole_root && !around.is_dir();
         let root = match (is_file, around.parent()) {
@@ -173,7 +173,7 @@ impl ResourceFiles {
         };
         let root = Root::open_exactly(root, &self.confinement).map_err(|_| moving())?;
         let relative = whole.strip_prefix(&root.real_path).map_err(|_| moving())?;
-        Ok(ResourcePlace {
+        Ok(ResolvedResource {
             relative: relative.to_owned(),
             root,
             display,
@@ -182,7 +182,7 @@ impl ResourceFiles {
     }
 
     /// What is to be moved, replaced or removed as a whole must be neither a root nor hold what is the host's own.
-    pub(super) fn check_removable(&self, place: &ResourcePlace) -> Result<(), ResourceError> {
+    pub(super) fn check_removable(&self, place: &ResolvedResource) -> Result<(), ResourceError> {
         let path = || place.display.clone();
         if place.is_whole_root || place.relative.as_os_str().is_empty() {
             return Err(ResourceError::IsRoot { path: path() });
@@ -194,7 +194,7 @@ impl ResourceFiles {
     }
 
     /// What is to be used with all that is in it must not hold what is the host's own.
-    pub(super) fn check_no_hidden(&self, place: &ResourcePlace) -> Result<(), ResourceError> {
+    pub(super) fn check_no_hidden(&self, place: &ResolvedResource) -> Result<(), ResourceError> {
         let holds = self.confinement.is_around_hidden(&place.real_path());
         match holds.map_err(|errno| ResourceError::of(errno, &place.display))? {
             true => Err(ResourceError::HostOwned {
@@ -219,7 +219,7 @@ fn path_of(uri: &str) -> Result<PathBuf, ResourceError> {
 /// How much of a URI an error repeats.
 const URI_CHARS_MAX: usize = 128;
 
-impl ResourcePlace {
+impl ResolvedResource {
     pub(super) fn real_path(&self) -> PathBuf {
         self.root.real_path.join(&self.relative)
     }

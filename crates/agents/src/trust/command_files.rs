@@ -56,14 +56,14 @@ const LEVELS_MAX: usize = 32;
 
 /// The files that can run commands, each by its [shown](shown_path) absolute path, in the order of the names.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Survey {
+pub struct CommandFiles {
     pub files: Vec<String>,
 }
 
-impl Survey {
+impl CommandFiles {
     /// Looks at a directory, and at those above it up to the root of its repository: agents read those too. Blocks.
     pub fn of(directory: &Path) -> Self {
-        let mut search = SurveyWalk {
+        let mut search = CommandFileSearch {
             found: BTreeSet::new(),
             entries_left: ENTRIES_MAX,
         };
@@ -117,12 +117,12 @@ fn levels(directory: &Path) -> Vec<&Path> {
     levels.into_iter().take(count).collect()
 }
 
-struct SurveyWalk {
+struct CommandFileSearch {
     found: BTreeSet<PathBuf>,
     entries_left: usize,
 }
 
-impl SurveyWalk {
+impl CommandFileSearch {
     fn look_at(&mut self, level: &Path) {
         for file in FILES {
             let file = level.join(file);
@@ -152,7 +152,7 @@ impl SurveyWalk {
         };
         for entry in entries.flatten() {
             if self.entries_left == 0 {
-                return; // the survey says so
+                return; // what was found says that it is not all
             }
             self.entries_left -= 1;
             let (path, name) = (entry.path(), entry.file_name());

@@ -36,7 +36,7 @@ const WORD_FIELDS: [&str; 5] = [
 const BACKGROUND_FIELDS: [&str; 2] = ["run_in_background", "is_background"];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in super::super) struct ShownCommand {
+pub(in super::super) struct DisplayedCommand {
     /// What a shell gets.
     pub(in super::super) line: String,
     /// Absent: where commands run if nothing is said.
@@ -44,7 +44,7 @@ pub(in super::super) struct ShownCommand {
     pub(in super::super) variables: BTreeMap<String, String>,
 }
 
-impl ShownCommand {
+impl DisplayedCommand {
     /// The command of a call's input. None: it is no command, or something about it is not understood.
     pub(in super::super) fn of_input(input: &Value) -> Option<Self> {
         let fields = input.as_object()?;
@@ -92,7 +92,7 @@ impl ShownCommand {
 /// commands that name none. Naming it is saying more. Leaving out one that was named is not: a shell that is kept from command to
 /// command may be elsewhere by now.
 pub(super) fn is_same_command(asked: &Value, now: &Value, usual: Option<&Path>) -> bool {
-    let commands = ShownCommand::of_input(asked).zip(ShownCommand::of_input(now));
+    let commands = DisplayedCommand::of_input(asked).zip(DisplayedCommand::of_input(now));
     let Some((before, after)) = commands else {
         return false; // not understood: every word of it may decide what runs
     };
@@ -157,18 +157,18 @@ mod tests {
     #[test]
     fn ag_52_an_input_shows_its_line_its_directory_and_its_variables() {
         let plain =
-            ShownCommand::of_input(&json!({"command": "ls", "description": "d", "cwd": null}));
+            DisplayedCommand::of_input(&json!({"command": "ls", "description": "d", "cwd": null}));
         let plain = plain.unwrap();
         assert_eq!((plain.line.as_str(), plain.directory), ("ls", None));
         assert!(plain.variables.is_empty());
         let whole = json!({"command": "rm", "args": ["a b"], "cwd": "/w/sub", "env": {"CI": "1"}});
-        let whole = ShownCommand::of_input(&whole).unwrap();
+        let whole = DisplayedCommand::of_input(&whole).unwrap();
         assert_eq!(whole.line, "rm 'a b'");
         assert_eq!(whole.directory.as_deref(), Some(Path::new("/w/sub")));
         assert_eq!(whole.variables["CI"], "1");
         let listed = json!({"command": "ls", "env": [{"name": "CI", "value": "1"}]});
         assert_eq!(
-            ShownCommand::of_input(&listed).unwrap().variables["CI"],
+            DisplayedCommand::of_input(&listed).unwrap().variables["CI"],
             "1"
         );
     }
@@ -188,7 +188,7 @@ mod tests {
             json!({"command": "ls", "env": {"A": "1"}, "environment": {"A": "2"}}),
             json!({"command": "ls", "host": "other"}),
         ] {
-            assert_eq!(ShownCommand::of_input(&input), None, "{input}");
+            assert_eq!(DisplayedCommand::of_input(&input), None, "{input}");
         }
     }
 }

@@ -6,18 +6,18 @@ use std::time::SystemTime;
 
 use agent_client_protocol_schema::v1 as acp;
 
-use super::call_words::CallWords;
+use super::call_update::CallUpdate;
 
 /// When the agent was heard, as far as that is known.
 #[derive(Debug, Clone, Copy, Default)]
-pub(in super::super) struct HeardTimes {
+pub(in super::super) struct ActivityTimes {
     /// What is mapped now came then.
     now: Option<SystemTime>,
     /// It was prompted then, or said something else last.
     before: Option<SystemTime>,
 }
 
-impl HeardTimes {
+impl ActivityTimes {
     /// The agent is about to be prompted.
     pub(in super::super) fn note_prompt(&mut self, at: SystemTime) {
         self.before = Some(at);
@@ -29,14 +29,14 @@ impl HeardTimes {
     }
 
     /// What came now was something that is seen in the turn.
-    pub(super) fn note_said(&mut self) {
+    pub(super) fn note_activity(&mut self) {
         self.before = self.now;
     }
 
     /// When a call that is new began, at the earliest.
-    pub(super) fn beginning_of(&self, words: &CallWords) -> Option<SystemTime> {
+    pub(super) fn beginning_of(&self, update: &CallUpdate) -> Option<SystemTime> {
         use acp::ToolCallStatus as S;
-        match words.fields.status {
+        match update.fields.status {
             Some(S::Completed | S::Failed) => self.before,
             _ => self.now,
         }
