@@ -1,7 +1,7 @@
 //! `write` and `edit`: all or nothing, and nothing that was not seen.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -374,4 +374,66 @@ async fn a_file_of_the_same_length_is_not_what_was_recorded() {
     let why = error(session.run("edit", change).await);
     assert!(why.contains("has changed since"), "{why}");
     assert_eq!(session.text("a"), "one 2\n");
+}
+
+/// A link that leads elsewhere by now leads to a file that nobody was shown, whatever it holds.
+#[tokio::test]
+async fn a_change_is_made_to_the_file_that_was_shown() {
+    for (tool, input) in [
+        ("edit", edit("link/a", "one", "1")),
+        ("write", write("link/new", "text\n")),
+    ] {
+        for is_recorded in [false, true] {
+            let session = Session::with(&[("here/a", "one\n"), ("there/a", "one\n")]);
+            let link = session.path("link");
+            symlink("here", &link).unwrap();
+            session.plan(tool, input.clone()).await.unwrap();
+            if is_recorded {
+                session.edits(tool, &input).await.unwrap();
+            }
+            fs::remove_file(&link).unwrap();
+            symlink("there", &link).unwrap();
+            if !is_recorded {
+                let why = error(session.edits(tool, &input).await);
+                assert!(why.contains("has changed since"), "{why}");
+            }
+            let why = error(session.run(tool, input.clone()).await);
+            assert!(why.contains("has changed since"), "{why}");
+            assert_eq!(session.text("there/a"), "one\n");
+            assert!(!session.path("there/new").exists());
+        }
+    }
+}
+
+/// Two chats of a session may ask for the same change at once.
+#[tokio::test]
+async fn what_was_recorded_counts_though_the_same_change_is_proposed_again() {
+    let session = Session::with(&[("a", "one\ntwo\n")]);
+    let change = edit("a", "one", "1");
+    session.plan("edit", change.clone()).await.unwrap();
+    session.edits("edit", &change).await.unwrap();
+    session.put("a", "one\nother\n");
+    session.plan("edit", change.clone()).await.unwrap();
+    let why = error(session.run("edit", change).await);
+    assert!(why.contains("has changed since"), "{why}");
+    assert_eq!(session.text("a"), "one\nother\n");
+}
+
+/// What only the newest recorded change holds is compared byte by byte; older ones are told by their digests.
+#[tokio::test]
+async fn an_older_recorded_change_is_made_as_it_was_recorded_or_not_at_all() {
+    let session = Session::with(&[("a", "one 1\n"), ("b", "one 1\n"), ("c", "one 1\n")]);
+    let changes = ["a", "b", "c"].map(|path| edit(path, "one", "two"));
+    for change in &changes {
+        session.plan("edit", change.clone()).await.unwrap();
+        session.edits("edit", change).await.unwrap();
+    }
+    session.put("b", "one 2\n");
+    let [a, b, c] = changes;
+    session.run("edit", a).await.unwrap();
+    let why = error(session.run("edit", b).await);
+    assert!(why.contains("has changed since"), "{why}");
+    session.run("edit", c).await.unwrap();
+    let texts = ["a", "b", "c"].map(|path| session.text(path));
+    assert_eq!(texts, ["two 1\n", "one 2\n", "two 1\n"]);
 }

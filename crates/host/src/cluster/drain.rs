@@ -100,11 +100,15 @@ impl ClusterNode {
     async fn free_orphans(&self, loaded: &[LoadedSpace]) {
         let served: Vec<SpaceId> = loaded.iter().map(|space| space.id).collect();
         match self.database().free_orphans(self.id(), &served).await {
-            // Nobody else looks for it.
+            // Nobody else looks for it. Together, as whoever leaves otherwise would wait for each of them.
             Ok(unfinished) => {
-                for space in unfinished {
-                    self.successor_of(space).load().await;
-                }
+                let successors = unfinished.into_iter().map(|space| self.successor_of(space));
+                iter(successors)
+                    .for_each_concurrent(
+                        LEAVING_MAX,
+                        |successor| async move { successor.load().await },
+                    )
+                    .await;
             }
             Err(error) => tracing::debug!(%error, "leases that nobody uses are still held"),
         }

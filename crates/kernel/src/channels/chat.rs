@@ -301,6 +301,9 @@ impl Chat {
             self.private.current_submission = None;
             removes_checkpoint = self.checkpoint.is_some();
             self.checkpoint.take_if(|(of, _)| *of == turn.id);
+        } else if let Some(submitted) = &mut self.private.current_submission {
+            // No agent had it. If the turn goes on, the rows of its message are read.
+            submitted.composed = None;
         }
         Some(EndedTurn {
             n,

@@ -8,6 +8,7 @@ use wire::{Action, ActionKind, ChannelUri, Timestamp};
 
 use super::*;
 use crate::author::Author;
+use crate::composed_message::ComposedMessage;
 use crate::submission::Submitted;
 
 fn chat() -> Chat {
@@ -66,6 +67,30 @@ fn a_truncate_hides_what_came_after_and_the_turn_that_ran() {
     assert_eq!((chat.turn_count(), chat.next_n()), (1, 3));
     assert!(!chat.knows_all_turns(), "hidden turns used their numbers");
     assert_eq!(chat.last_hidden_seq(), Seq(9));
+}
+
+#[test]
+fn what_a_message_means_stays_in_memory_no_longer_than_its_turn() {
+    let mut chat = chat();
+    start(&mut chat, "a");
+    chat.begin_turn(
+        Timestamp(0),
+        None,
+        Submitted {
+            reaches_model: true,
+            composed: Some(Arc::new(ComposedMessage { parts: Vec::new() })),
+            ..Submitted::default()
+        },
+    );
+    // Before an agent had it: its model is gone, the host is going down.
+    let error = json!({"errorType": "hostStopped", "message": "stopped"});
+    let part = json!({"kind": "error", "error": error, "resumable": true});
+    let fields = json!({"turnId": "a", "duration": 1, "part": part});
+    chat.reduce(&Action::host(ActionKind::ChatError, fields));
+    chat.end_turn().unwrap();
+    let left = chat.private().current_submission.as_ref().unwrap();
+    assert!(left.reaches_model, "the turn may go on");
+    assert_eq!(left.composed, None);
 }
 
 #[test]

@@ -36,8 +36,10 @@ struct KnownFile {
 }
 
 /// What a file was when a change to it was proposed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Proposal {
+    /// Which file: the name that the change gives may lead to another by now.
+    path: WorkspacePath,
     before: Option<Digest>,
     lineage: Option<u64>,
     /// Set once it was said what exactly is written.
@@ -55,6 +57,8 @@ pub(super) struct PinnedChange {
 /// What both sides of a change hold that is about to be made.
 #[derive(Debug, Clone)]
 pub(super) struct PinnedContents {
+    /// Without links.
+    pub path: WorkspacePath,
     /// Absent for a new file.
     pub before: Option<NamedBody>,
     pub after: NamedBody,
@@ -130,6 +134,7 @@ impl FileHistory {
         });
         let pin = None;
         let proposal = Proposal {
+            path: path.clone(),
             before,
             lineage,
             pin,
@@ -144,13 +149,15 @@ impl FileHistory {
 
     /// A change is about to be made, and is to be exactly this.
     pub(super) fn record_pin(&mut self, id: Digest, contents: PinnedContents) {
-        let pin = contents.digests();
+        let (path, pin) = (contents.path.clone(), contents.digests());
         self.pinned = Some((id, contents));
-        let (before, lineage) = match self.proposals.get(&id) {
+        // Removed, so that it is among the newest again: it is made next.
+        let (before, lineage) = match self.proposals.remove(&id) {
             Some(proposal) => (proposal.before, proposal.lineage),
             None => (pin.before, None),
         };
         let proposal = Proposal {
+            path,
             before,
             lineage,
             pin: Some(pin),
@@ -169,7 +176,7 @@ impl FileHistory {
         self.proposals.remove(&id)?.pin
     }
 
-    /// Whether a file is what it was when a change was proposed, or what this session has made of it since.
+    /// Whether a file is the one a change was proposed for, and what it was then or what this session has made of it since.
     pub(super) fn descends_from(
         &self,
         proposal: &Proposal,
@@ -177,10 +184,11 @@ impl FileHistory {
         now: Option<Digest>,
     ) -> bool {
         let known = self.files.get(path);
-        now == proposal.before
-            || known.is_some_and(|known| {
-                Some(known.digest) == now && Some(known.lineage) == proposal.lineage
-            })
+        proposal.is_for(path, now)
+            || *path == proposal.path
+                && known.is_some_and(|known| {
+                    Some(known.digest) == now && Some(known.lineage) == proposal.lineage
+                })
     }
 
     /// The lineage of a file as it is now: a new one if it was changed from outside.
@@ -207,9 +215,9 @@ impl FileHistory {
 }
 
 impl Proposal {
-    /// Whether a file is exactly what it was when the change was proposed.
-    pub(super) fn is_for(&self, now: Option<Digest>) -> bool {
-        self.before == now
+    /// Whether a file is the one that the change was proposed for, and exactly what it was then.
+    pub(super) fn is_for(&self, path: &WorkspacePath, now: Option<Digest>) -> bool {
+        self.path == *path && self.before == now
     }
 }
 
@@ -287,7 +295,7 @@ mod tests {
         history.record_proposal(CHANGE, &path(), Some(digest(1)));
         assert_eq!(history.freshness(&path(), digest(1)), Freshness::Unread);
         history.record_write(&path(), digest(2), Extent::Parts);
-        let proposal = *history.proposal(CHANGE).unwrap();
+        let proposal = history.proposal(CHANGE).unwrap().clone();
         assert!(history.descends_from(&proposal, &path(), Some(digest(1))));
         assert!(history.descends_from(&proposal, &path(), Some(digest(2))));
         assert!(!history.descends_from(&proposal, &path(), Some(digest(3))));
@@ -302,13 +310,14 @@ mod tests {
         let (before, after) = (NamedBody::of("one"), NamedBody::of("two"));
         history.record_proposal(CHANGE, &path(), Some(before.digest()));
         let contents = PinnedContents {
+            path: path(),
             before: Some(before.clone()),
             after,
         };
         let pin = contents.digests();
         history.record_pin(CHANGE, contents);
         let proposal = history.proposal(CHANGE).unwrap();
-        assert!(proposal.is_for(Some(before.digest())));
+        assert!(proposal.is_for(&path(), Some(before.digest())));
         assert!(history.take_pinned_contents(digest(1)).is_none());
         let contents = history.take_pinned_contents(CHANGE).unwrap();
         assert_eq!(contents.digests(), pin);
@@ -322,7 +331,7 @@ mod tests {
         let mut history = FileHistory::default();
         history.record_proposal(CHANGE, &path(), None);
         history.record_read(&path(), digest(1));
-        let proposal = *history.proposal(CHANGE).unwrap();
+        let proposal = history.proposal(CHANGE).unwrap().clone();
         assert!(history.descends_from(&proposal, &path(), None));
         assert!(!history.descends_from(&proposal, &path(), Some(digest(1))));
     }

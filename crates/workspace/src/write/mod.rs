@@ -75,8 +75,10 @@ impl Workspace {
     ) -> Result<FileChange, E> {
         let (target, after) = self.compute_change(request, edit)?;
         self.check_proposal(&target, request)?;
+        let path = target.path.clone();
         let change = self.file_change(target, NamedBody::of(after));
         let contents = PinnedContents {
+            path,
             before: change.before.clone(),
             after: change.after.clone(),
         };
@@ -104,9 +106,10 @@ impl Workspace {
         edit: impl FnOnce(Option<&[u8]>, &str) -> Result<Vec<u8>, E>,
     ) -> Result<FileChange, E> {
         let _writing = self.lock_writes();
-        cancellation.check()?;
-        // Compared byte by byte with what was pinned, where that is still known, or by its digest.
+        // Compared byte by byte with what was pinned, where that is still known, or by its digest. It stays in memory no longer,
+        // whatever comes of the change.
         let contents = self.history().take_pinned_contents(request.id);
+        cancellation.check()?;
         let (before, after) = match &contents {
             Some(contents) => (contents.before.as_ref(), Some(&contents.after)),
             None => (None, None),
@@ -121,7 +124,10 @@ impl Workspace {
             before: target.digest(),
             after: after.digest(),
         };
-        if pin.is_some_and(|pin| pin != made) {
+        // The same change may have been proposed again since, which forgets what was pinned of it, but not its contents.
+        let is_another = contents
+            .is_some_and(|contents| contents.path != target.path || contents.digests() != made);
+        if is_another || pin.is_some_and(|pin| pin != made) {
             let path = self.display_path(&target.path);
             return Err(FileError::ChangedSinceProposal { path }.into());
         }

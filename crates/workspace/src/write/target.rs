@@ -184,7 +184,7 @@ impl Workspace {
         }
     }
 
-    /// Whether the file is still what the change was proposed for.
+    /// Whether it is the file that the change was proposed for, and still what it was then.
     pub(super) fn check_proposal(
         &self,
         target: &WriteTarget,
@@ -197,7 +197,7 @@ impl Workspace {
         };
         let (path, now) = (&target.path, target.digest());
         let is_valid = match request.extent {
-            Extent::Whole => proposal.is_for(now),
+            Extent::Whole => proposal.is_for(path, now),
             Extent::Parts => history.descends_from(proposal, path, now),
         };
         match is_valid {

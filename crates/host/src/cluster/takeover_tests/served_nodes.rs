@@ -1,5 +1,7 @@
 //! Whole nodes, with listeners for clients and for each other: requests come to any of them, and their own spaces are served again.
 
+use std::time::{Duration, Instant};
+
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
@@ -146,6 +148,27 @@ async fn requests_of_accounts_are_answered_whichever_node_they_come_to() {
     // Whoever speaks to the node itself may not claim to come from another one.
     let claimed = "GET /forward/metrics HTTP/1.1\r\ngreenroom-forwarded-for: 127.0.0.1:1\r\nX: ";
     assert_eq!(b.request(claimed, token, "").await.0, 404);
+}
+
+/// As long as it takes to find out that nobody can have the space is too long for clients.
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_of_accounts_are_answered_in_time_while_nobody_can_have_their_space() {
+    let Some(cluster) = TestCluster::start(&[]).await else {
+        return; // the line that says so is written
+    };
+    let a = ServedNode::start(&cluster, "a", |_| {}).await;
+    let admin = AccountAdmin::connect(&cluster.settings).await.unwrap();
+    admin.create_space("team").await.unwrap();
+    let token = issue_token(&admin, "team", "ann", kernel::Role::Owner).await;
+    // Whoever has locked it is none of a node's to end.
+    let client = cluster.connect_beside().await;
+    let lock = "BEGIN; UPDATE greenroom.lease SET batch = batch WHERE node IS NULL";
+    client.batch_execute(lock).await.unwrap();
+    let began = Instant::now();
+    let (status, words) = a.request("GET /status", Some(&token), "").await;
+    assert_eq!(status, 503, "{words}");
+    // Whoever asks once more and waits for the lock, and that four times, takes eight seconds.
+    assert!(began.elapsed() < Duration::from_secs(7), "{began:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -18,6 +18,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use tokio_postgres::error::{DbError, Severity};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Config, Error, NoTls, Row, Statement};
+use tokio_util::task::AbortOnDropHandle;
 
 use super::answer_wait::AnswerWait;
 use super::connection_trust::ConnectionTrust;
@@ -147,9 +148,13 @@ impl ConnectionPool {
         let generation = self.trust.generation();
         let connected = self.config.connect(NoTls).await;
         let (client, connection) = connected.map_err(|error| describe(&error))?;
-        // It ends with its client, or when the server goes: the client's calls fail then.
+        // It ends with its client, or when the server goes: the client's calls fail then. Given up in the middle of the check it
+        // would wait for the answer to that.
         let task = tokio::spawn(async move { drop(connection.await) });
+        let task = AbortOnDropHandle::new(task);
         let checked = self.watch.check(client).await;
+        // Also if it cannot be used: whoever makes sure of the server may have it.
+        let task = task.detach();
         Ok(Connected {
             client: checked.map_err(|why| explain_timeline(why).words())?,
             statements: HashMap::new(),
@@ -392,13 +397,23 @@ impl PooledConnection {
         statements: &[BoundStatement],
     ) -> Result<(), (usize, StatementError)> {
         self.begin();
+        self.is_waiting = true;
+        let ran = self.ask_together(statements).await;
+        // Without an answer it stays begun, and nothing more is to be expected of it.
+        self.is_waiting = matches!(ran, Err((_, StatementError::Lost(_))));
+        if !self.is_waiting {
+            self.finish();
+        }
+        ran
+    }
+
+    async fn ask_together(
+        &mut self,
+        statements: &[BoundStatement],
+    ) -> Result<(), (usize, StatementError)> {
         for (index, bound) in statements.iter().enumerate() {
-            if let Err(error) = self.prepare(bound.sql).await {
-                if !matches!(error, StatementError::Lost(_)) {
-                    self.finish(); // nothing was begun
-                }
-                return Err((index, error));
-            }
+            let prepared = self.prepare(bound.sql).await;
+            prepared.map_err(|error| (index, error))?;
         }
         let wait = self.wait.clone();
         let connected = self.connected().map_err(|error| (0, error))?;
@@ -418,19 +433,12 @@ impl PooledConnection {
         }
         runs.push(Box::pin(client.batch_execute("COMMIT")));
         let ran = wait.wait_for(join_in_order(runs)).await;
-        // Without an answer it stays begun, and is not used again.
-        let ran = ran.map_err(|silent| (0, silent))?;
-        let mut failed = ran.into_iter().enumerate();
-        let failed = failed.find_map(|(index, ran)| Some((index, ran.err()?)));
-        let outcome = match failed {
+        let mut failed = ran.map_err(|silent| (0, silent))?.into_iter().enumerate();
+        match failed.find_map(|(index, ran)| Some((index, ran.err()?))) {
             None => Ok(()),
             // One more than its place: `BEGIN` is before it.
             Some((index, error)) => Err((index.saturating_sub(1), StatementError::from(error))),
-        };
-        if !matches!(&outcome, Err((_, StatementError::Lost(_)))) {
-            self.finish();
         }
-        outcome
     }
 }
 

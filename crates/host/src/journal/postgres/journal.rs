@@ -386,6 +386,7 @@ impl SharedJournal {
     ) -> Result<Option<(i64, i64)>, JournalError> {
         let take = "UPDATE greenroom.lease SET epoch = epoch + 1
              WHERE space = $1 AND node = $2 AND epoch BETWEEN $3 AND $4 RETURNING epoch, batch";
+        let mut patience = RetryLimit::ending_at(until);
         while let LeaseStep::Renew(epochs) = lease.next() {
             let connection = self.node.leases.get(until).await;
             let mut connection = connection.map_err(JournalError::Unwritable)?;
@@ -399,12 +400,12 @@ impl SharedJournal {
             let rows = match renewed {
                 Ok(rows) => rows,
                 // The batch of before is still under way, in a connection that nobody hears any more.
-                Err(error) if is_lock_timeout(&error) && Instant::now() < until => {
+                Err(error) if is_lock_timeout(&error) && patience.allows_retry() => {
                     let ended = end_blocker(&mut connection, self.space).await;
                     ended.map_err(|error| JournalError::Unwritable(error.words()))?;
                     continue;
                 }
-                Err(StatementError::Lost(_)) if Instant::now() < until => continue,
+                Err(StatementError::Lost(_)) if patience.allows_retry() => continue,
                 Err(error) => return Err(JournalError::Unwritable(error.words())),
             };
             let row = rows.first().map(|row| -> Result<_, tokio_postgres::Error> {

@@ -16,8 +16,13 @@ pub(super) struct RetryLimit {
 
 impl RetryLimit {
     pub(super) fn begin(patience: Duration) -> Self {
+        Self::ending_at(Instant::now() + patience)
+    }
+
+    /// What is left of one that began before.
+    pub(super) fn ending_at(until: Instant) -> Self {
         Self {
-            until: Instant::now() + patience,
+            until,
             has_ended: false,
         }
     }

@@ -7,12 +7,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use kernel::{Answer, Batch, ChannelId, Query, Record, Seq};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 
 use super::leases::NodeRegistration;
-use super::test_server::TestServer;
+use super::test_server::{TestServer, run_sql};
+use super::writer::WriteOutcome;
 use super::*;
 use crate::cluster::{LeaseAnswer, LeaseAsk, NodeId};
 use crate::journal::{Commit, SpaceJournal};
@@ -233,4 +235,126 @@ async fn who_waits_for_others_to_be_served_is_not_told_that_the_database_is_away
     assert!(found.unwrap().is_some());
     boot.unwrap();
     assert!(matches!(read, Ok(Answer::Messages(_))), "{read:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn batches_behind_one_that_is_not_answered_go_in_another_connection() {
+    let Some(server) = TestServer::start() else {
+        return; // the line that says so is written
+    };
+    let tunnel = SilentTunnel::start(&server);
+    let settings = server.make_database();
+    let node = PostgresNode::connect(&settings).await.unwrap();
+    let config = parse_near(&tunnel.through(&settings, &server).url).unwrap();
+    let watch = Arc::new(TimelineWatch::new(Failover::Unwatched));
+    let pool = ConnectionPool::new(config, 1, SHORT_ANSWER_WAIT, (&watch, &node.trust));
+    drop(pool.get(node.until()).await.unwrap());
+    tunnel.silence_connections();
+    let (sender, queue) = mpsc::channel(8);
+    let mut outcomes = Vec::new();
+    for name in ["one", "two", "three", "four"] {
+        let (journal, _) = node.open_space(name).await.unwrap();
+        let (done, outcome) = oneshot::channel();
+        let request = QueuedWrite {
+            space: journal.blobs().space,
+            epoch: 1,
+            number: 0,
+            batch: Arc::new(batch(1)),
+            // It has a transaction of its own.
+            begins_day: true,
+            queued_at: Instant::now(),
+            pace: append_pace::AppendPace::default(),
+            append: None,
+            done,
+        };
+        sender.try_send(request).unwrap();
+        outcomes.push(outcome);
+    }
+    drop(sender);
+    let writing = write_batches(pool, queue, node.patience, Arc::default());
+    within(FEW_SECONDS, "all are answered", writing).await;
+    let outcomes = futures_util::future::join_all(outcomes).await;
+    let outcomes: Vec<WriteOutcome> = outcomes.into_iter().map(Result::unwrap).collect();
+    let (first, others) = outcomes.split_first().unwrap();
+    assert!(matches!(first, WriteOutcome::Unknown(_)), "{first:?}");
+    let is_written = |outcome: &WriteOutcome| matches!(outcome, WriteOutcome::Written);
+    assert!(others.iter().all(is_written), "{others:?}");
+}
+
+/// The first batch from now on takes longer than anybody waits for it, and the next ones do not.
+const STUCK_ONCE: &str = "CREATE SEQUENCE greenroom.tries;
+     CREATE FUNCTION greenroom.stick() RETURNS trigger LANGUAGE plpgsql AS
+         $$ BEGIN IF nextval('greenroom.tries') = 1 THEN PERFORM pg_sleep(25); END IF; RETURN NULL; END $$;
+     CREATE TRIGGER stick AFTER INSERT ON greenroom.action FOR EACH STATEMENT EXECUTE FUNCTION greenroom.stick()";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_that_the_server_is_stuck_with_is_ended_there_and_sent_once_more() {
+    let Some(server) = TestServer::start() else {
+        return; // the line that says so is written
+    };
+    let settings = PostgresSettings {
+        journal_patience_ms: 2_000,
+        ..server.make_database()
+    };
+    let node = PostgresNode::connect(&settings).await.unwrap();
+    let (journal, _) = node.open_space("team").await.unwrap();
+    journal.append(batch(1)).await.unwrap();
+    let database = settings.url.rsplit_once("dbname=").unwrap().1;
+    run_sql(server.socket(), database, STUCK_ONCE);
+    let written = within(FEW_SECONDS, "it is written", journal.append(batch(2))).await;
+    assert_eq!(written, Ok(()));
+    assert_eq!(node.counts().unknown, 1, "it was looked up");
+    assert_eq!(seqs(&journal).await, [1, 2]);
+}
+
+/// Carries one connection until its first statement names a text, and nothing of it from then on. Ends when the near side closes it.
+async fn carry_until(listener: UnixListener, server: PathBuf, text: &[u8]) {
+    let (mut near, _) = listener.accept().await.unwrap();
+    let mut far = UnixStream::connect(&server).await.unwrap();
+    let (mut asked, mut answered) = (vec![0; 64 << 10], vec![0; 64 << 10]);
+    let mut is_silent = false;
+    loop {
+        tokio::select! {
+            read = near.read(&mut asked) => {
+                let count = read.unwrap_or(0);
+                if count == 0 {
+                    return;
+                }
+                let asked = &asked[..count];
+                is_silent |= asked.windows(text.len()).any(|it| it == text);
+                if !is_silent {
+                    far.write_all(asked).await.unwrap();
+                }
+            }
+            read = far.read(&mut answered), if !is_silent => {
+                let count = read.unwrap();
+                near.write_all(&answered[..count]).await.unwrap();
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_that_falls_silent_before_it_can_be_used_is_closed() {
+    let Some(server) = TestServer::start() else {
+        return; // the line that says so is written
+    };
+    let settings = server.make_database();
+    let node = PostgresNode::connect(&settings).await.unwrap();
+    let watch = Arc::new(TimelineWatch::new(Failover::Lossless));
+    let mut known = node.read_connection().await.unwrap();
+    known.begin_watch(&watch).await.unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let listener = UnixListener::bind(directory.path().join(SOCKET)).unwrap();
+    let far = server.socket().join(SOCKET);
+    let closed = tokio::spawn(carry_until(listener, far, b"FROM greenroom.cluster"));
+    let (near, far) = (directory.path(), server.socket().display().to_string());
+    let url = settings.url.replace(&far, &near.display().to_string());
+    let config = parse_near(&url).unwrap();
+    let pool = ConnectionPool::new(config, 1, SHORT_ANSWER_WAIT, (&watch, &node.trust));
+    let refused = pool.get(Instant::now()).await.map(drop);
+    assert_eq!(refused, Err("the server does not answer".to_owned()));
+    within(FEW_SECONDS, "nobody holds it", closed)
+        .await
+        .unwrap();
 }

@@ -55,9 +55,13 @@ async fn give(
         let refusal = HttpResponse::new(405, "content is read with GET or HEAD\n");
         return Err(refusal.with(ALLOW, HeaderValue::from_static("GET, HEAD")));
     }
-    let (handle, signed) = open_handle(name, query, http_socket).await?;
-    refuse_silent(&handle)?;
-    check_signer(&signed.device, &handle, http_socket).await?;
+    let found = async {
+        let (handle, signed) = open_handle(name, query, http_socket).await?;
+        refuse_silent(&handle)?;
+        check_signer(&signed.device, &handle, http_socket).await?;
+        Ok((handle, signed))
+    };
+    let (handle, signed) = token::find_in_time(found).await?;
     let (digest, claimed) = (signed.digest, signed.content_type);
     let page = find_page(&handle.admission)?;
     http_socket.admit()?;

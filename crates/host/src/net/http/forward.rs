@@ -31,15 +31,18 @@ pub(super) async fn find_owner(
     if http_socket.is_forwarded() || has_misplaced_token {
         return Ok(None); // this node answers, or refuses
     }
-    let space = match path.strip_prefix("/content/") {
-        Some(name) => content::find_space(name, query, http_socket).await?,
-        None => token::find_space(headers, query, accounts).await?,
+    let found = async {
+        let space = match path.strip_prefix("/content/") {
+            Some(name) => content::find_space(name, query, http_socket).await?,
+            None => token::find_space(headers, query, accounts).await?,
+        };
+        let Some(space) = space else {
+            return Ok(None); // it is for a space of this node's settings, or for none
+        };
+        let owner = relays.find_owner(&space).await;
+        owner.map_err(token::refuse_relay)
     };
-    let Some(space) = space else {
-        return Ok(None); // it is for a space of this node's settings, or for none
-    };
-    let owner = relays.find_owner(&space).await;
-    let owner = owner.map_err(token::refuse_relay)?;
+    let owner = token::find_in_time(found).await?;
     if owner.is_some() {
         http_socket.admit()?;
     }
