@@ -32,6 +32,8 @@ pub(crate) enum SettingForm {
     Example(&'static str),
     /// As a list of tables with these keys.
     Entries(&'static [Setting]),
+    /// As one table with these keys, which is absent by default.
+    Keys(&'static [Setting]),
     /// As a table that has help of its own.
     Table,
 }
@@ -85,7 +87,51 @@ macro_rules! settings_table {
     (@form $form:expr) => { $form };
 }
 
-use SettingForm::{Entries, Example, Table};
+use SettingForm::{Entries, Example, Keys, Table};
+
+/// The keys of the `[cluster]` table.
+const CLUSTER_SETTINGS: &[Setting] = &[
+    (
+        "name",
+        "What people call this node: small letters, digits and `-`. Each node has another name.",
+        Some("\"a\""),
+    ),
+    (
+        "address",
+        "Where other nodes reach it, with a port. Never an address that the public can reach.",
+        Some("\"10.0.0.11:4791\""),
+    ),
+    (
+        "listen",
+        "Where it listens for them, if that is another address of this machine. The same as `address` if absent.",
+        Some("\"0.0.0.0:4791\""),
+    ),
+    (
+        "failover",
+        "Whether commits may be missing when another server takes the place of the database's, or after a restore: \"lossy\" if so; \
+         \"lossless\" behind a synchronous standby.",
+        Some("\"lossy\""),
+    ),
+];
+
+/// The keys of the `[blobs]` table.
+const BLOB_SETTINGS: &[Setting] = &[
+    (
+        "store",
+        "s3://bucket/prefix, with AWS_ACCESS_KEY_ID and the like in the environment, or file:///srv/bodies on a disk that all nodes share.",
+        Some("\"s3://greenroom/bodies\""),
+    ),
+    (
+        "from_bytes",
+        "Smaller bodies stay in the database.",
+        Some("1048576"),
+    ),
+    (
+        "grave_days",
+        "For how many days a body that nothing refers to is kept: at least 1, and as long as the database can be restored to an earlier moment.",
+        Some("7"),
+    ),
+];
 
 settings_table! {
     /// Everything that the settings file may say.
@@ -122,11 +168,6 @@ settings_table! {
         journal: JournalChoice = JournalChoice::Sqlite;
         /// The database of journal = "postgres": sessions and their content; tokens, devices and rules stay in the data directory.
         postgres: Option<String> = None, Example("\"host=/run/postgresql dbname=greenroom\"");
-        /// This node among others on the same database: what it is called, and where other nodes reach it.
-        cluster: Option<ClusterSettings> = None, Example("{ name = \"a\", address = \"10.0.0.1:4791\" }");
-        /// Where bodies of 1 MiB and more lie that belong to spaces in the database: s3://bucket/prefix, with AWS_ACCESS_KEY_ID
-        /// and the like in the environment. In the database if absent.
-        blobs: Option<BlobSettings> = None, Example("{ store = \"s3://greenroom/bodies\" }");
         /// A JSON file that says what models and other targets accept, over what is built in.
         capabilities: Option<PathBuf> = None, Example("\"capabilities.json\"");
         /// Summarise conversations automatically when they come near their model's context window.
@@ -150,7 +191,7 @@ settings_table! {
         #[serde(deserialize_with = "crate::plugin_paths::deserialize")]
         plugins: Vec<PathBuf> = Vec::new(), Example("[\"/home/me/plugins/notes\"]");
         /// Files and directories outside `workspaces` that clients may ask for, and whether they may change them. Whole paths.
-        /// Counts at once. (G-55)
+        /// Counts at once, unless clients can change this file. (G-55)
         #[serde(skip_serializing_if = "Vec::is_empty")]
         resource_grants: Vec<GrantEntry> = Vec::new(), Example("[{ path = \"/srv/shared\", write = false }]");
         /// The id of the model that messages go to unless they name another; the first one without it.
@@ -172,6 +213,10 @@ settings_table! {
         /// (`greenroom space mount`) works there, and its turns run on nodes that offer it.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         mounts: Vec<MountEntry> = Vec::new(), Entries(MOUNT_SETTINGS);
+        /// This node among others on the same database.
+        cluster: Option<ClusterSettings> = None, Keys(CLUSTER_SETTINGS);
+        /// Where large bodies of spaces in the database lie; without this table, in the database.
+        blobs: Option<BlobSettings> = None, Keys(BLOB_SETTINGS);
         /// Bounds and periods: sizes in bytes, times in milliseconds or seconds as the name says.
         limits: LimitsTable = LimitsTable::default(), Table;
         /// What may be spent on models by a turn, by a session, and by all sessions in a day: in tokens, in dollars (by the prices of the

@@ -101,6 +101,7 @@ pub(crate) fn load(json: &[u8], blobs: &dyn Blobs) -> Result<Option<Resolved>, F
 mod tests {
     use std::sync::Arc;
 
+    #[cfg(debug_assertions)]
     use wire::content::HashCount;
 
     use super::*;
@@ -144,6 +145,7 @@ mod tests {
         assert_eq!(load(&stored.json).unwrap(), None);
     }
 
+    #[cfg(debug_assertions)] // others do not count
     #[test]
     fn content_that_is_shown_whole_is_not_hashed_again() {
         let blobs = MemoryBlobs::new();

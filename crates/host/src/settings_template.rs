@@ -8,11 +8,13 @@ use std::fmt::Write as _;
 
 use crate::config_settings::{SettingForm, Settings};
 use crate::limits::ServerLimits;
+use crate::settings_tables::Setting;
 
 const HEAD: &str = "\
 # Settings of the greenroom host. Every setting is here with its default, as a comment: take the `#` away to change one.
 # `greenroom config check` finds mistakes. A running host reads this file when it is restarted: `greenroom restart`.
-# Two settings are read earlier: `resource_grants` at once, `models` when `greenroom models` changes them.
+# Earlier count: `resource_grants` at once, unless clients can change this file; models, when `greenroom models` changes them; the
+# files of tls_cert and tls_key, when they change.
 ";
 
 /// The keys of a `[budget.turn]`, `[budget.session]` or `[budget.day]` table.
@@ -35,18 +37,22 @@ pub fn settings_template() -> String {
                 write_setting(&mut text, help.key, &default_of(&defaults, help.key))
             }
             SettingForm::Example(example) => write_setting(&mut text, help.key, example),
-            SettingForm::Entries(keys) => {
-                // Writing into a string does not fail.
-                let _ = writeln!(text, "#\n#[[{}]]", help.key);
-                for (key, words, example) in keys {
-                    let _ = writeln!(text, "## {words}");
-                    write_setting(&mut text, key, example.unwrap_or_default());
-                }
-            }
+            SettingForm::Entries(keys) => write_keys(&mut text, &format!("[[{}]]", help.key), keys),
+            SettingForm::Keys(keys) => write_keys(&mut text, &format!("[{}]", help.key), keys),
             SettingForm::Table => write_table(&mut text, help.key, &defaults),
         }
     }
     text
+}
+
+/// A table with examples of its keys, all of it as comments.
+fn write_keys(text: &mut String, header: &str, keys: &[Setting]) {
+    // Writing into a string does not fail.
+    let _ = writeln!(text, "#\n#{header}");
+    for (key, words, example) in keys {
+        let _ = writeln!(text, "## {words}");
+        write_setting(text, key, example.unwrap_or_default());
+    }
 }
 
 /// The tables whose keys are in no list here.
@@ -118,7 +124,8 @@ mod tests {
     use agents::acp::AgentEntry;
 
     use super::*;
-    use crate::config::Config;
+    use crate::blobs::BlobSettings;
+    use crate::config::{ClusterSettings, Config};
     use crate::config_checks::parse_settings;
 
     /// The keys that a table takes, as its own error names them.
@@ -144,16 +151,25 @@ mod tests {
             let line = match help.form {
                 SettingForm::Default | SettingForm::Example(_) => format!("\n#{} = ", help.key),
                 SettingForm::Entries(_) => format!("\n#[[{}]]\n", help.key),
+                SettingForm::Keys(_) => format!("\n#[{}]\n", help.key),
                 SettingForm::Table => format!("\n[{}", help.key),
             };
             assert!(template.contains(&line), "{} is missing", help.key);
         }
-        for table in ["models", "agents", "mcp", "spaces", "mounts"] {
-            let (_, part) = template.split_once(&format!("\n#[[{table}]]")).unwrap();
-            let part = part.split("\n\n").next().unwrap();
-            for key in keys_of(&format!("[[{table}]]\nno_such_key = 1\n")) {
+        for header in [
+            "[[models]]",
+            "[[agents]]",
+            "[[mcp]]",
+            "[[spaces]]",
+            "[[mounts]]",
+            "[cluster]",
+            "[blobs]",
+        ] {
+            let (_, part) = template.split_once(&format!("\n#{header}\n")).unwrap();
+            let part = format!("\n{}", part.split("\n\n").next().unwrap());
+            for key in keys_of(&format!("{header}\nno_such_key = 1\n")) {
                 let line = format!("\n#{key} = ");
-                assert!(part.contains(&line), "{key} of {table} is missing");
+                assert!(part.contains(&line), "{key} of {header} is missing");
             }
         }
         for table in keys_of("[budget]\nno_such_key = 1\n") {
@@ -192,6 +208,10 @@ mod tests {
         assert_eq!(all.models.len(), 1);
         assert_eq!(all.spaces.len(), 1);
         assert_eq!(all.mounts.len(), 1);
+        let blobs = all.blobs.unwrap();
+        assert_eq!(blobs, BlobSettings::at(&blobs.store), "these are defaults");
+        let failover = ClusterSettings::default().failover;
+        assert_eq!(all.cluster.unwrap().failover, failover);
         let agents = AgentEntry::resolve_all(&all.agents).unwrap();
         assert_eq!(agents[0].id, "claude");
         assert_eq!(all.budget.day.seconds, Some(1_800));

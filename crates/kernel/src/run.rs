@@ -24,7 +24,7 @@ pub struct TurnRun {
     /// Shared with the state of its chat.
     pub message: Arc<Value>,
     /// What the message means, if it was just composed: then its rows need not be read. None if it waited in the queue, if the turn is
-    /// resumed, or if the host was started since.
+    /// resumed, if this run restores files, or if the host was started since.
     pub composed: Option<Arc<ComposedMessage>>,
     /// The name of the custom agent that the message names, if the session still has it and it is switched on.
     pub custom_agent: Option<String>,

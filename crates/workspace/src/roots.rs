@@ -21,7 +21,7 @@ use crate::confinement::{HiddenDirectory, is_in_any};
 use crate::discovery::SkillBody;
 use crate::error::{errno_to_file_error, io_to_file_error};
 use crate::file_filter::FileFilter;
-use crate::write::FileHistory;
+use crate::write::{CallProposal, FileHistory};
 use crate::{Confinement, FileError, OpenError, WorkspacePath};
 
 /// Skills that a session gets again as it got them first.
@@ -33,6 +33,7 @@ pub struct Workspace {
     pub(crate) shared: Arc<RootsShared>,
     /// What lists and searches leave out.
     pub(crate) filter: Option<FileFilter>,
+    pub(crate) proposal: CallProposal,
 }
 
 #[derive(Debug)]
@@ -212,6 +213,7 @@ impl Workspace {
                 writing: Mutex::default(),
             }),
             filter: None,
+            proposal: CallProposal::default(),
         }
     }
 

@@ -304,7 +304,6 @@ fn nothing_is_written_into_the_hosts_own_directory() {
     let workspace = place.open_with_copies(&own);
     let write = |path: &str| {
         let request = ChangeRequest {
-            id: wire::Digest::of(path.as_bytes()),
             path,
             extent: Extent::Whole,
         };

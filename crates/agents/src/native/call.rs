@@ -12,6 +12,7 @@ use super::call_events::{
     CallDecision, CallOutcome, ToolContext, ask_for_consent, complete_call, run_tool, send_ready,
 };
 use super::call_order::{CallPosition, order_calls};
+use super::call_tool::CallTool;
 use super::client_call::run_client_call;
 use super::consent::{PermissionMode, Verdict};
 use super::exit_plan::{self, run_exit_plan};
@@ -69,6 +70,7 @@ async fn run_call(
     if name == exit_plan::NAME {
         return run_exit_plan(context, call).await;
     }
+    let tool = &CallTool::new(tool, context.workspace);
     let input = match parse(&call.tool_use.input) {
         Ok(input) => input,
         Err(text) => return refuse_call(context, call, tool.display_name(), text).await,
@@ -77,7 +79,7 @@ async fn run_call(
     // People are asked in the order of the calls, however long it takes to find out what each is about.
     let turn = context.asking.lock().await;
     position.wait().await;
-    let plan = match tool.plan(&input, context.workspace).await {
+    let plan = match tool.plan(&input).await {
         Ok(plan) => plan,
         Err(ToolError(text)) => return refuse_call(context, call, tool.display_name(), text).await,
     };
@@ -88,7 +90,7 @@ async fn run_call(
     }
     let mut turn = Some(turn);
     loop {
-        let subject = subject_of(tool, &input, &plan, context.workspace).await;
+        let subject = subject_of(&**tool, &input, &plan, context.workspace).await;
         match context.verdict(tool.effect(), &subject).await? {
             Verdict::Refuse(text) => {
                 return refuse_call(context, call, tool.display_name(), text).await;
@@ -120,13 +122,13 @@ impl ToolContext<'_> {
 async fn run_without_consent(
     context: &ToolContext<'_>,
     call: &RequestedCall,
-    (tool, input): (&dyn Tool, &Value),
+    (tool, input): (&CallTool<'_>, &Value),
     (plan, subject): (&Plan, &CallSubject),
 ) -> Result<Option<CallAnswer>, TurnOver> {
     let Ok(limits) = context.reading_limits(subject).await else {
         return Ok(None); // the rules cannot be read any more, so it is asked about
     };
-    let Some(_exclusive) = lock_exclusive(context, tool).await else {
+    let Some(_exclusive) = lock_exclusive(context, &**tool).await else {
         let reason = match tool.effect() {
             ToolEffect::Reads => ToolCallConfirmationReason::NotNeeded,
             ToolEffect::Edits | ToolEffect::Runs | ToolEffect::Fetches => {
@@ -138,14 +140,14 @@ async fn run_without_consent(
         return complete_call(context, call, outcome).await.map(Some);
     };
     // Looked at again now that the calls before it are done: it is held to what it sees.
-    let plan = match tool.plan(input, context.workspace).await {
+    let plan = match tool.plan(input).await {
         Ok(plan) => plan,
         Err(ToolError(text)) => {
             let answer = refuse_call(context, call, tool.display_name(), text).await?;
             return Ok(Some(answer));
         }
     };
-    let subject = subject_of(tool, input, &plan, context.workspace).await;
+    let subject = subject_of(&**tool, input, &plan, context.workspace).await;
     let verdict = context.verdict(tool.effect(), &subject).await?;
     if verdict != Verdict::Run {
         return Ok(None);
@@ -159,7 +161,7 @@ async fn run_without_consent(
 async fn run_with_consent(
     context: &ToolContext<'_>,
     call: &RequestedCall,
-    (tool, mut input): (&dyn Tool, Value),
+    (tool, mut input): (&CallTool<'_>, Value),
     (mut plan, mut subject): (Plan, CallSubject),
     turn: Option<MutexGuard<'_, ()>>,
 ) -> Result<CallAnswer, TurnOver> {
@@ -181,10 +183,10 @@ async fn run_with_consent(
         }
     }
     context.remember(scope, offered.as_ref(), &subject).await?;
-    let _exclusive = lock_exclusive(context, tool).await;
+    let _exclusive = lock_exclusive(context, &**tool).await;
     // A session that only reads since the question was asked only reads, and what is denied since is not done.
     // And it is what was approved: a link in its place is not.
-    let is_same = subject == subject_of(tool, &input, &plan, context.workspace).await;
+    let is_same = subject == subject_of(&**tool, &input, &plan, context.workspace).await;
     let mut outcome = match context.verdict(tool.effect(), &subject).await? {
         _ if !is_same => CallOutcome::failed(tool.display_name(), ANOTHER_FILE.to_owned()),
         Verdict::Refuse(text) => CallOutcome::failed(tool.display_name(), text),
@@ -203,11 +205,11 @@ async fn run_with_consent(
 async fn run_host_call_with_consent(
     context: &ToolContext<'_>,
     call: &RequestedCall,
-    (tool, input): (&dyn Tool, Value),
+    (tool, input): (&CallTool<'_>, Value),
     (mut plan, known): (Plan, Vec<&str>),
     turn: MutexGuard<'_, ()>,
 ) -> Result<CallAnswer, TurnOver> {
-    let request = match request_of(context, tool, &input, &known) {
+    let request = match request_of(context, &**tool, &input, &known) {
         Ok(request) => request,
         Err(text) => return refuse_call(context, call, tool.display_name(), text).await,
     };
@@ -215,8 +217,8 @@ async fn run_host_call_with_consent(
         let words = describe_other_model(context, &model);
         plan.summary = format!("{}. {words}", plan.summary);
     }
-    let nature = effect_of_task(context, tool, &request);
-    let subject = subject_of(tool, &input, &plan, context.workspace).await;
+    let nature = effect_of_task(context, &**tool, &request);
+    let subject = subject_of(&**tool, &input, &plan, context.workspace).await;
     let mut turn = Some(turn);
     loop {
         let verdict = context.verdict(nature, &subject).await?;
@@ -243,7 +245,7 @@ async fn run_host_call_with_consent(
             }
         };
         send_ready(context, call, &plan, reason).await?;
-        return run_host_call(context, call, (tool, &input), request, None).await;
+        return run_host_call(context, call, (&**tool, &input), request, None).await;
     }
 }
 
@@ -251,7 +253,7 @@ async fn run_host_call_with_consent(
 async fn run_approved_host_call(
     context: &ToolContext<'_>,
     call: &RequestedCall,
-    (tool, mut input): (&dyn Tool, Value),
+    (tool, mut input): (&CallTool<'_>, Value),
     (mut plan, mut request): (Plan, HostTask),
     known: &[&str],
 ) -> Result<CallAnswer, TurnOver> {
@@ -260,9 +262,9 @@ async fn run_approved_host_call(
         CallDecision::Approved { edited, .. } => edited,
     };
     if let Some(edited) = &edited {
-        let planned = plan_edited(context, tool, edited).await;
+        let planned = plan_edited(tool, edited).await;
         let asked = planned.and_then(|(input, plan)| {
-            let request = request_of(context, tool, &input, known)?;
+            let request = request_of(context, &**tool, &input, known)?;
             Ok((input, plan, request))
         });
         match asked {
@@ -276,14 +278,14 @@ async fn run_approved_host_call(
     let remark = edited.map(|edited| format!("The user changed the input to {edited}"));
     let _exclusive = lock_for_task(context, &request).await;
     // A session that only reads since the question was asked only reads, and what is denied since is not done.
-    let nature = effect_of_task(context, tool, &request);
-    let subject = subject_of(tool, &input, &plan, context.workspace).await;
+    let nature = effect_of_task(context, &**tool, &request);
+    let subject = subject_of(&**tool, &input, &plan, context.workspace).await;
     if let Verdict::Refuse(text) = context.verdict(nature, &subject).await? {
         let text = with_remark(remark.as_deref(), text);
         let outcome = CallOutcome::failed(tool.display_name(), text);
         return complete_call(context, call, outcome).await;
     }
-    run_host_call(context, call, (tool, &input), request, remark.as_deref()).await
+    run_host_call(context, call, (&**tool, &input), request, remark.as_deref()).await
 }
 
 /// Waits until no other call edits or runs, if the host is to change something.
@@ -311,21 +313,17 @@ async fn lock_exclusive<'a>(
 /// An input that a user wrote instead of the model's: it must be possible, and it alone is what was approved.
 async fn replan(
     context: &ToolContext<'_>,
-    tool: &dyn Tool,
+    tool: &CallTool<'_>,
     edited: &str,
 ) -> Result<(Value, Plan, CallSubject), String> {
-    let (input, plan) = plan_edited(context, tool, edited).await?;
-    let subject = subject_of(tool, &input, &plan, context.workspace).await;
+    let (input, plan) = plan_edited(tool, edited).await?;
+    let subject = subject_of(&**tool, &input, &plan, context.workspace).await;
     Ok((input, plan, subject))
 }
 
-async fn plan_edited(
-    context: &ToolContext<'_>,
-    tool: &dyn Tool,
-    edited: &str,
-) -> Result<(Value, Plan), String> {
+async fn plan_edited(tool: &CallTool<'_>, edited: &str) -> Result<(Value, Plan), String> {
     let input = parse(edited)?;
-    let plan = tool.plan(&input, context.workspace).await;
+    let plan = tool.plan(&input).await;
     let plan = plan.map_err(|ToolError(text)| text)?;
     Ok((input, plan))
 }

@@ -11,15 +11,14 @@ use wire::published::state::ToolCallConfirmationReason;
 use workspace::Workspace;
 
 use super::answer::{CallAnswer, MARK, RequestedCall};
+use super::call_tool::CallTool;
 use super::consent::{self, OfferedRule};
 use super::history::{media_of_result, text_of_result};
 use super::rules::{ApprovalScope, Rules};
 use super::{Model, NativeContext};
 use crate::call_output::{forward_output, result_content};
 use crate::permission::{FileSubject, ReadingLimits, RuleContext};
-use crate::tool::{
-    self, CallScope, Edits, Plan, ShowRequest, Tool, ToolEffect, ToolError, ToolOutcome,
-};
+use crate::tool::{self, CallScope, Edits, Plan, ShowRequest, ToolEffect, ToolError, ToolOutcome};
 
 /// What the calls of a turn share.
 pub(super) struct ToolContext<'a> {
@@ -181,7 +180,7 @@ async fn store_all(context: &ToolContext<'_>, bodies: &[NamedBody]) -> bool {
 pub(super) async fn run_tool(
     context: &ToolContext<'_>,
     call: &RequestedCall,
-    (tool, input): (&dyn Tool, &Value),
+    (tool, input): (&CallTool<'_>, &Value),
     limits: Option<ReadingLimits>,
 ) -> Result<CallOutcome, TurnOver> {
     let mark = call.meta.get(MARK).and_then(Value::as_str);
@@ -197,8 +196,8 @@ pub(super) async fn run_tool(
         mark,
         show: Some(show),
     };
-    let limited = limits.map(|limits| limit_reading(context.workspace, limits));
-    let workspace = limited.as_ref().unwrap_or(context.workspace);
+    let limited = limits.map(|limits| limit_reading(tool.workspace(), limits));
+    let workspace = limited.as_ref().unwrap_or(tool.workspace());
     let working = async move {
         let running = tool.run(input, workspace, &sender);
         tool::in_scope(scope, running).await
@@ -227,12 +226,12 @@ fn limit_reading(workspace: &Workspace, limits: ReadingLimits) -> Workspace {
 async fn record_start(
     context: &ToolContext<'_>,
     call: u64,
-    tool: &dyn Tool,
+    tool: &CallTool<'_>,
     input: &Value,
 ) -> Result<Result<(), String>, TurnOver> {
     let planned = match tool.effect() {
         ToolEffect::Reads | ToolEffect::Fetches => return Ok(Ok(())),
-        ToolEffect::Edits => tool.edits(input, context.workspace).await,
+        ToolEffect::Edits => tool.edits(input).await,
         ToolEffect::Runs => Ok(Edits::default()), // nobody knows
     };
     let Edits { edits, bodies } = match planned {
@@ -316,6 +315,7 @@ mod tests {
     use crate::provider::ToolUse;
     use crate::sink::PendingReplies;
     use crate::sink::testing::channel_sink;
+    use crate::tool::Tool;
 
     /// A tool that would change files and cannot say how.
     struct Unrecordable;
@@ -395,7 +395,8 @@ mod tests {
             },
             meta: wire::Object::new(),
         };
-        let outcome = run_tool(&context, &call, (&Unrecordable, &json!({})), None).await;
+        let tool = CallTool::new(&Unrecordable, context.workspace);
+        let outcome = run_tool(&context, &call, (&tool, &json!({})), None).await;
         let outcome = outcome.unwrap();
         assert!(!outcome.success);
         assert_eq!(outcome.text, "the file cannot be looked at");

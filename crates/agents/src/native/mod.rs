@@ -12,6 +12,7 @@ mod budget;
 mod call;
 mod call_events;
 mod call_order;
+mod call_tool;
 mod client_call;
 mod compact;
 mod consent;

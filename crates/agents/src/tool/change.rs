@@ -8,7 +8,6 @@ use std::marker::PhantomData;
 use async_trait::async_trait;
 use serde_json::Value;
 use tokio::sync::mpsc;
-use wire::Digest;
 use workspace::{Cancellation, ChangeRequest, DiffStats, Extent, FileChange, Workspace};
 
 use super::file_edit;
@@ -70,18 +69,14 @@ impl<C: Change> Tool for ChangeTool<C> {
     }
 
     async fn plan(&self, input: &Value, workspace: &Workspace) -> Result<Plan, ToolError> {
-        let id = change_id(C::NAME, input);
-        let propose = move |change: &C, workspace: &Workspace, _: &Cancellation| {
-            propose_change(change, id, workspace)
-        };
+        let propose =
+            |change: &C, workspace: &Workspace, _: &Cancellation| propose_change(change, workspace);
         parse_and_run(input, workspace, propose).await
     }
 
     async fn edits(&self, input: &Value, workspace: &Workspace) -> Result<Edits, ToolError> {
-        let id = change_id(C::NAME, input);
-        let preview = move |change: &C, workspace: &Workspace, _: &Cancellation| {
-            let request = request(change, id);
-            let change = workspace.pin_change(&request, |before, path| {
+        let preview = |change: &C, workspace: &Workspace, _: &Cancellation| {
+            let change = workspace.pin_change(&request(change), |before, path| {
                 change.apply(before, path).map(|edited| edited.content)
             });
             change.map(file_edit::recorded_edit)
@@ -95,26 +90,15 @@ impl<C: Change> Tool for ChangeTool<C> {
         workspace: &Workspace,
         _output: &mpsc::Sender<String>,
     ) -> Result<ToolOutcome, ToolError> {
-        let id = change_id(C::NAME, input);
-        let apply = move |change: &C, workspace: &Workspace, cancellation: &Cancellation| {
-            apply_change(change, id, workspace, cancellation)
+        let apply = |change: &C, workspace: &Workspace, cancellation: &Cancellation| {
+            apply_change(change, workspace, cancellation)
         };
         parse_and_run(input, workspace, apply).await
     }
 }
 
-/// Names a change: the tool and its input.
-fn change_id(tool: &str, input: &Value) -> Digest {
-    Digest::of(format!("{tool} {input}").as_bytes())
-}
-
-fn propose_change(
-    change: &impl Change,
-    id: Digest,
-    workspace: &Workspace,
-) -> Result<Plan, ToolError> {
-    let request = request(change, id);
-    let proposed = workspace.propose_change(&request, |before, path| {
+fn propose_change(change: &impl Change, workspace: &Workspace) -> Result<Plan, ToolError> {
+    let proposed = workspace.propose_change(&request(change), |before, path| {
         change.apply(before, path).map(|edited| edited.content)
     })?;
     let (item, bodies) = file_edit::preview_item(&proposed, proposed.diff_stats());
@@ -132,13 +116,11 @@ fn propose_change(
 
 fn apply_change(
     change: &impl Change,
-    id: Digest,
     workspace: &Workspace,
     cancellation: &Cancellation,
 ) -> Result<ToolOutcome, ToolError> {
     let mut note = String::new();
-    let request = request(change, id);
-    let applied = workspace.apply_change(&request, cancellation, |before, path| {
+    let applied = workspace.apply_change(&request(change), cancellation, |before, path| {
         let edited = change.apply(before, path)?;
         note = edited.note;
         Ok::<_, ToolError>(edited.content)
@@ -156,9 +138,8 @@ fn apply_change(
     })
 }
 
-fn request(change: &impl Change, id: Digest) -> ChangeRequest<'_> {
+fn request(change: &impl Change) -> ChangeRequest<'_> {
     ChangeRequest {
-        id,
         path: change.path(),
         extent: change.extent(),
     }

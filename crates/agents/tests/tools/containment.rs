@@ -244,6 +244,7 @@ async fn magic_links_are_not_followed() {
     let session = Session {
         directory: tempfile::tempdir().unwrap(),
         workspace: open(std::path::Path::new("/proc")),
+        calls: Default::default(),
     };
     for path in ["self/cwd", "self/root"] {
         let why = error(session.run("list", json!({"path": path})).await);

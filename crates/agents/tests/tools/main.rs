@@ -11,8 +11,9 @@ mod processes;
 mod reads;
 mod searches;
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use agents::tool::{self, Edits, Plan, Tool, ToolError, ToolOutcome};
 use serde_json::{Value, json};
@@ -25,6 +26,8 @@ use workspace::{Confinement, Workspace};
 struct Session {
     directory: TempDir,
     workspace: Workspace,
+    /// Calls that were planned and did not run yet, by tool and input: each has the working directory for itself.
+    calls: Mutex<HashMap<String, Workspace>>,
 }
 
 impl Session {
@@ -34,6 +37,7 @@ impl Session {
         Self {
             directory,
             workspace,
+            calls: Mutex::default(),
         }
     }
 
@@ -61,16 +65,32 @@ impl Session {
     }
 
     async fn plan(&self, tool: &str, input: Value) -> Result<Plan, ToolError> {
-        named(tool).plan(&input, &self.workspace).await
+        let call = self.workspace.for_call();
+        let name = format!("{tool} {input}");
+        self.calls.lock().unwrap().insert(name, call.clone());
+        named(tool).plan(&input, &call).await
     }
 
     async fn edits(&self, tool: &str, input: &Value) -> Result<Edits, ToolError> {
-        named(tool).edits(input, &self.workspace).await
+        let call = self
+            .calls
+            .lock()
+            .unwrap()
+            .get(&format!("{tool} {input}"))
+            .cloned();
+        let call = call.unwrap_or_else(|| self.workspace.for_call());
+        named(tool).edits(input, &call).await
     }
 
     async fn run(&self, tool: &str, input: Value) -> Result<ToolOutcome, ToolError> {
         let (output, _updates) = mpsc::channel(1);
-        named(tool).run(&input, &self.workspace, &output).await
+        let call = self
+            .calls
+            .lock()
+            .unwrap()
+            .remove(&format!("{tool} {input}"));
+        let call = call.unwrap_or_else(|| self.workspace.for_call());
+        named(tool).run(&input, &call, &output).await
     }
 
     /// What the model reads, of success or failure.

@@ -11,13 +11,12 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
-use super::find_problem;
+use super::{find_problem, when_used};
 use crate::ask::read_answer;
 use crate::exit::Exit;
 use crate::models::config_file::lock;
 use crate::output::print;
 use crate::private_directory::create_parent_of;
-use crate::stop::command_for;
 use crate::terminal::escape;
 
 const EDITOR_DEFAULT: &str = "vi";
@@ -28,11 +27,7 @@ pub(super) fn run(data: &Path, path: &Path) -> anyhow::Result<Exit> {
         path,
         template: host::settings_template(),
         find_problem: &|copy| Ok(find_problem(data, copy)?),
-        saved: format!(
-            "Saved {}. `resource_grants` applies at once, everything else after `{}`.",
-            path.display(),
-            command_for("restart", data)
-        ),
+        saved: format!("Saved {}. {}", path.display(), when_used(data)),
         kept: "Saved with its mistakes. A host does not start with it.",
     })
 }

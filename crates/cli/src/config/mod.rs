@@ -27,8 +27,9 @@ use crate::terminal::escape;
   greenroom config check
   greenroom config path
 
-A running host reads the file when it is restarted: `greenroom restart`. `greenroom serve --print-config` prints all settings \
-as they are.
+A running host reads the file when it is restarted: `greenroom restart`. Earlier count only `resource_grants`, at once, unless \
+clients can change the file, and models that `greenroom models` changes. `greenroom serve --print-config` prints all settings as they \
+are.
 
 Exit codes: 0 done, or the file is right; 1 it could not be read or written; 2 it is wrong.")]
 pub(crate) struct ConfigOptions {
@@ -138,6 +139,14 @@ pub(crate) fn find_problem(data: &Path, path: &Path) -> Result<Option<String>, C
     Ok(problem.map(|problem| format!("{}: {problem}", path.display())))
 }
 
+/// When a running host uses what the file says.
+fn when_used(data: &Path) -> String {
+    format!(
+        "A running host uses it after `{}`; `resource_grants` counts at once, unless clients can change the file.",
+        command_for("restart", data)
+    )
+}
+
 fn check(data: &Path, path: &Path) -> anyhow::Result<Exit> {
     if !path.exists() && path == data.join(host::CONFIG_FILE) {
         print(&format!(
@@ -151,9 +160,9 @@ fn check(data: &Path, path: &Path) -> anyhow::Result<Exit> {
         return Ok(Exit::Usage);
     }
     print(&format!(
-        "{} is valid. A running host uses `resource_grants` at once, everything else after `{}`.\n",
+        "{} is valid. {}\n",
         path.display(),
-        command_for("restart", data)
+        when_used(data)
     ))?;
     Ok(Exit::Complete)
 }

@@ -19,8 +19,14 @@ const LIFETIME_SECONDS_MAX: u64 = 36_525 * 86_400;
   greenroom space token team-a --for ann --role owner
   greenroom space token team-a --for dashboard --role viewer --expires 90d
 
-Roles: a viewer reads; a member takes part in every session; an owner changes the settings of the space too. \
-Clients show the token as they would that of a data directory: greenroom chat --host wss://HOST/ --token-file FILE")]
+Roles: a viewer reads; a member takes part in every session; an owner changes the settings of the space too.
+
+To use the token in a terminal, on another machine than the node:
+  ssh -N -L 4790:127.0.0.1:4790 you@node
+  greenroom chat --host ws://127.0.0.1:4790/ --token-file FILE
+
+The variable GREENROOM_TOKEN works too. greenroom's own commands speak no TLS, so ssh forwards a port; other AHP clients may show the \
+token to wss://HOST/.")]
 pub(super) struct IssueOptions {
     /// The space it is for
     name: String,

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kernel::Boot;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::heartbeat::Tenure;
@@ -27,6 +28,9 @@ use crate::space_entry::{SpaceEntry, is_space_name};
 use crate::space_host::{PreparedSpace, SpaceHost};
 use crate::startup::{OpenedJournal, Parts, create_agents, make_private_directory};
 use crate::supervisor::SpaceEnd;
+
+/// It is only counted who lost what: nothing waits longer to know.
+const HOLDER_WAIT: Duration = Duration::from_secs(1);
 
 /// Where the directories of spaces are in a node's data directory.
 const SPACES_DIRECTORY: &str = "spaces";
@@ -232,10 +236,11 @@ fn prepare_space(
 
 /// Whether another node took a space; one whose journal failed here was lost to nobody.
 async fn is_held_elsewhere(node: &ClusterShared, space: SpaceId) -> bool {
-    let found = node.database.ask(node.id, &LeaseAsk::Find { space }).await;
+    let find = LeaseAsk::Find { space };
+    let found = timeout(HOLDER_WAIT, node.database.ask(node.id, &find)).await;
     match found {
-        LeaseAnswer::Found(Some(found)) => found.holder.is_some_and(|holder| holder != node.id),
-        _ => false, // nobody knows
+        Ok(LeaseAnswer::Found(Some(found))) => found.holder.is_some_and(|holder| holder != node.id),
+        Ok(_) | Err(_) => false, // nobody knows
     }
 }
 
@@ -261,16 +266,18 @@ async fn end_space(
     control.tenure.lose();
     let ended = match end {
         Some(SpaceEnd::Journal(reason)) => {
-            if is_lost || Box::pin(is_held_elsewhere(node, space)).await {
-                node.counters.note_lost();
-            }
             tracing::warn!(
                 node = node.id,
                 space,
                 reason,
                 "a space is loaded anew, here or where it was taken"
             );
-            Box::pin(host.supervisor.wait_until_over(limit)).await;
+            let looking = async { is_lost || Box::pin(is_held_elsewhere(node, space)).await };
+            let over = Box::pin(host.supervisor.wait_until_over(limit));
+            let (is_elsewhere, ()) = tokio::join!(looking, over);
+            if is_elsewhere {
+                node.counters.note_lost();
+            }
             NodeInput::Failed(space)
         }
         Some(SpaceEnd::Kernel(_)) if is_lost => {

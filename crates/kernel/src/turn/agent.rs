@@ -28,7 +28,11 @@ pub(crate) fn start_agent(step: &mut Step, uri: &ChannelUri, resume: Option<Opti
     // The host's own work comes first; it may have to wait, or be all there was.
     if let Some(task) = host_command::carry_out(step, uri) {
         let run = step.start_run(uri);
-        let composed = host_command::take_composed(step, uri);
+        // Not for the run that restores files: it needs none of it, and the agent comes after it.
+        let composed = match &task.restore {
+            None => host_command::take_composed(step, uri),
+            Some(_) => None,
+        };
         let turn = TurnRun {
             composed: composed.filter(|_| resume.is_none()),
             ..turn_for_agent(step, uri, run, task, resume)

@@ -7,14 +7,16 @@
 
 pub(crate) mod atomic;
 mod history;
+mod proposal;
 mod restore;
 mod target;
 
-use wire::{Digest, NamedBody};
+use wire::NamedBody;
 
 pub use history::Extent;
 pub(crate) use history::FileHistory;
-use history::{PinnedChange, PinnedContents};
+pub(crate) use proposal::CallProposal;
+use proposal::{PinnedContents, Proposal};
 pub use restore::{FileNow, WantedFile};
 
 use crate::read::FILE_BYTES_MAX;
@@ -24,8 +26,6 @@ use target::WriteTarget;
 /// A requested change to one file.
 #[derive(Debug, Clone, Copy)]
 pub struct ChangeRequest<'a> {
-    /// Names the change: it is applied to what it was proposed for under the same name.
-    pub id: Digest,
     pub path: &'a str,
     pub extent: Extent,
 }
@@ -52,17 +52,17 @@ impl FileChange {
 }
 
 impl Workspace {
-    /// Computes a change without making it, and remembers what it was computed for. `edit` gets the content, if there is
-    /// a file, and the path as people read it.
+    /// Computes a change without making it, and remembers for this call ([`Workspace::for_call`]) what it was computed for. `edit`
+    /// gets the content, if there is a file, and the path as people read it.
     pub fn propose_change<E: From<FileError>>(
         &self,
         request: &ChangeRequest<'_>,
         edit: impl FnOnce(Option<&[u8]>, &str) -> Result<Vec<u8>, E>,
     ) -> Result<FileChange, E> {
         let (target, after) = self.compute_change(request, edit)?;
-        let mut history = self.history();
-        history.record_proposal(request.id, &target.path, target.digest());
-        drop(history);
+        let (path, before) = (target.path.clone(), target.digest());
+        let lineage = self.history().record_look(&path, before);
+        self.proposal.set(Proposal::new(path, before, lineage));
         Ok(self.file_change(target, NamedBody::of(after)))
     }
 
@@ -74,7 +74,7 @@ impl Workspace {
         edit: impl FnOnce(Option<&[u8]>, &str) -> Result<Vec<u8>, E>,
     ) -> Result<FileChange, E> {
         let (target, after) = self.compute_change(request, edit)?;
-        self.check_proposal(&target, request)?;
+        self.check_proposal(self.proposal.get().as_ref(), &target, request.extent)?;
         let path = target.path.clone();
         let change = self.file_change(target, NamedBody::of(after));
         let contents = PinnedContents {
@@ -82,7 +82,7 @@ impl Workspace {
             before: change.before.clone(),
             after: change.after.clone(),
         };
-        self.history().record_pin(request.id, contents);
+        self.proposal.pin(contents);
         Ok(change)
     }
 
@@ -106,28 +106,18 @@ impl Workspace {
         edit: impl FnOnce(Option<&[u8]>, &str) -> Result<Vec<u8>, E>,
     ) -> Result<FileChange, E> {
         let _writing = self.lock_writes();
-        // Compared byte by byte with what was pinned, where that is still known, or by its digest. It stays in memory no longer,
-        // whatever comes of the change.
-        let contents = self.history().take_pinned_contents(request.id);
+        // What was pinned stays in memory no longer, whatever comes of the change.
+        let proposal = self.proposal.take();
         cancellation.check()?;
-        let (before, after) = match &contents {
-            Some(contents) => (contents.before.as_ref(), Some(&contents.after)),
-            None => (None, None),
-        };
+        let pin = proposal.as_ref().and_then(|proposal| proposal.pin.as_ref());
+        // Compared byte by byte with what was pinned instead of hashed.
+        let before = pin.and_then(|pin| pin.before.as_ref());
         let target = self.open_target(&self.resolve(request.path)?, before)?;
-        let checked = self.check_proposal(&target, request);
-        let pin = self.history().take_proposal(request.id);
-        checked?;
+        self.check_proposal(proposal.as_ref(), &target, request.extent)?;
         self.check_overwrite(&target, request.extent)?;
-        let after = NamedBody::like(self.edited_content(&target, edit)?, after);
-        let made = PinnedChange {
-            before: target.digest(),
-            after: after.digest(),
-        };
-        // The same change may have been proposed again since, which forgets what was pinned of it, but not its contents.
-        let is_another = contents
-            .is_some_and(|contents| contents.path != target.path || contents.digests() != made);
-        if is_another || pin.is_some_and(|pin| pin != made) {
+        let after = self.edited_content(&target, edit)?;
+        let after = NamedBody::like(after, pin.map(|pin| &pin.after));
+        if pin.is_some_and(|pin| pin.differs_from(&target, &after)) {
             let path = self.display_path(&target.path);
             return Err(FileError::ChangedSinceProposal { path }.into());
         }

@@ -10,9 +10,9 @@ use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 use wire::{Digest, NamedBody};
 
-use super::ChangeRequest;
 use super::atomic::{self, WriteError};
 use super::history::{Extent, Freshness};
+use super::proposal::Proposal;
 use crate::confined::{Links, Stat};
 use crate::error::errno_to_file_error;
 use crate::read::{self, FILE_BYTES_MAX};
@@ -187,18 +187,18 @@ impl Workspace {
     /// Whether it is the file that the change was proposed for, and still what it was then.
     pub(super) fn check_proposal(
         &self,
+        proposal: Option<&Proposal>,
         target: &WriteTarget,
-        request: &ChangeRequest<'_>,
+        extent: Extent,
     ) -> Result<(), FileError> {
-        let history = self.history();
-        let Some(proposal) = history.proposal(request.id) else {
+        let Some(proposal) = proposal else {
             // No proposal was shown that could be outdated.
             return Ok(());
         };
         let (path, now) = (&target.path, target.digest());
-        let is_valid = match request.extent {
+        let is_valid = match extent {
             Extent::Whole => proposal.is_for(path, now),
-            Extent::Parts => history.descends_from(proposal, path, now),
+            Extent::Parts => self.history().descends_from(proposal, path, now),
         };
         match is_valid {
             true => Ok(()),

@@ -6,14 +6,12 @@
 //! Must not know: what agents edit by themselves.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use agent_api::{AgentEvent, StoreError, ToolReady, ToolResult, ToolStart};
 use agent_client_protocol_schema::v1 as acp;
 use serde_json::{Value, json};
-use wire::Digest;
 use wire::published::state::ToolInput;
-use workspace::{ChangeRequest, Extent, FileChange, FileError};
+use workspace::{ChangeRequest, Extent, FileChange, FileError, Workspace};
 
 use super::super::approvals::ApprovalVerdict;
 use super::super::mapper::{AskedPermission, FileDiff, Mapper};
@@ -31,8 +29,8 @@ const TOOL: &str = "write";
 /// A write that an agent asks for, and what it would make of the file.
 #[derive(Debug, Clone)]
 pub(super) struct AgentWrite {
-    /// Names the change in the workspace.
-    id: Digest,
+    /// Of this write alone.
+    workspace: Workspace,
     path: String,
     content: Vec<u8>,
     proposed: FileChange,
@@ -79,16 +77,14 @@ impl RunningTurn<'_> {
         let path = request.path.to_str().filter(|_| request.path.is_absolute());
         let path = path.ok_or("the path must be absolute")?.to_owned();
         let content = request.content.into_bytes();
-        let id = [path.as_bytes(), &content].join(&0);
-        let id = Digest::of(&id);
-        let workspace = Arc::clone(&self.directories.workspace);
+        let workspace = self.directories.workspace.for_call();
         let proposed = run_blocking(move |_| {
-            let change = change_request(id, &path);
+            let change = change_request(&path);
             let after = content.clone();
             let proposed = workspace.propose_change::<FileError>(&change, |_, _| Ok(after));
             match proposed {
                 Ok(proposed) => Ok(Some(AgentWrite {
-                    id,
+                    workspace,
                     path,
                     content,
                     proposed,
@@ -224,10 +220,12 @@ impl RunningTurn<'_> {
         call: u64,
         write: &AgentWrite,
     ) -> Result<Result<Value, String>, TurnStopped> {
-        let pinned = self.change(write.clone(), |write, workspace, _| {
-            let change = change_request(write.id, &write.path);
-            let after = write.content.clone();
-            workspace.pin_change::<ToolError>(&change, |_, _| Ok(after))
+        let pinning = write.clone();
+        let pinned = run_blocking(move |_| {
+            let (change, after) = (change_request(&pinning.path), pinning.content);
+            pinning
+                .workspace
+                .pin_change::<ToolError>(&change, |_, _| Ok(after))
         });
         let pinned = match pinned.await {
             Ok(pinned) if pinned == write.proposed => pinned,
@@ -245,9 +243,10 @@ impl RunningTurn<'_> {
         events.send(AgentEvent::ToolEdits { call, edits }).await?;
         // The answer comes when all that was sent before is on the disk.
         events.settings().await?;
-        let written = self.change(write.clone(), |write, workspace, cancellation| {
-            let change = change_request(write.id, &write.path);
-            let after = write.content.clone();
+        let applying = write.clone();
+        let written = run_blocking(move |cancellation| {
+            let (change, after) = (change_request(&applying.path), applying.content);
+            let workspace = applying.workspace;
             workspace.apply_change::<ToolError>(&change, cancellation, |_, _| Ok(after))
         });
         Ok(match written.await {
@@ -255,27 +254,11 @@ impl RunningTurn<'_> {
             Err(ToolError(why)) => Err(why),
         })
     }
-
-    async fn change(
-        &mut self,
-        write: AgentWrite,
-        work: impl FnOnce(
-            &AgentWrite,
-            &workspace::Workspace,
-            &workspace::Cancellation,
-        ) -> Result<FileChange, ToolError>
-        + Send
-        + 'static,
-    ) -> Result<FileChange, ToolError> {
-        let workspace = Arc::clone(&self.directories.workspace);
-        run_blocking(move |cancellation| work(&write, &workspace, cancellation)).await
-    }
 }
 
 /// Agents write whole files, of which they may have read a part.
-fn change_request(id: Digest, path: &str) -> ChangeRequest<'_> {
+fn change_request(path: &str) -> ChangeRequest<'_> {
     ChangeRequest {
-        id,
         path,
         extent: Extent::Parts,
     }

@@ -13,7 +13,13 @@ use super::support::{
 use crate::ServerLimits;
 use crate::accounts::AccountAdmin;
 use crate::cluster::{ClusterAdmin, ClusterNode, SpaceLocation};
+use crate::config::Config;
 use crate::journal::MoveOrder;
+
+/// Nothing ends a space of the node before the next one has loaded it, however busy the machine is.
+fn wait_for_successors(config: &mut Config) {
+    config.limits.server.shutdown_ms = 60_000;
+}
 
 /// A lease that a node holds without serving its space: its last answer was lost, or the space failed.
 async fn make_orphan(cluster: &TestCluster, node: &ClusterNode, space: &str) {
@@ -71,7 +77,7 @@ async fn work_in_a_space_that_a_draining_node_held_and_did_not_serve_goes_on_els
     let Some(cluster) = TestCluster::start(&["team"]).await else {
         return; // the line that says so is written
     };
-    let _b = ServedNode::start(&cluster, "b", |_| {}).await;
+    let _b = ServedNode::start(&cluster, "b", wait_for_successors).await;
     // It has looked for work that nobody has, and does so no more.
     let beats = || cluster.ask("SELECT expires FROM greenroom.node WHERE name = 'b'");
     for _ in 0..2 {
@@ -95,8 +101,8 @@ async fn who_comes_to_a_node_that_drains_is_served_by_another() {
     let Some(cluster) = TestCluster::start(&[]).await else {
         return; // the line that says so is written
     };
-    let a = ServedNode::start(&cluster, "a", |_| {}).await;
-    let _b = ServedNode::start(&cluster, "b", |_| {}).await;
+    let a = ServedNode::start(&cluster, "a", wait_for_successors).await;
+    let _b = ServedNode::start(&cluster, "b", wait_for_successors).await;
     let accounts = AccountAdmin::connect(&cluster.settings).await.unwrap();
     accounts.create_space("team").await.unwrap();
     let token = issue_token(&accounts, "team", "ann", kernel::Role::Owner).await;
@@ -125,10 +131,10 @@ async fn a_space_that_moves_is_where_it_was_ordered_to_before_its_clients_are_to
     let Some(cluster) = TestCluster::start(&[]).await else {
         return; // the line that says so is written
     };
-    let a = ServedNode::start(&cluster, "a", |_| {}).await;
+    let a = ServedNode::start(&cluster, "a", wait_for_successors).await;
     let mut others = Vec::new();
     for name in ["b", "c"] {
-        others.push(ServedNode::start(&cluster, name, |_| {}).await);
+        others.push(ServedNode::start(&cluster, name, wait_for_successors).await);
     }
     let accounts = AccountAdmin::connect(&cluster.settings).await.unwrap();
     accounts.create_space("team").await.unwrap();

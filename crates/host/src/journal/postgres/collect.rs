@@ -54,7 +54,7 @@ impl SharedJournal {
         // Not the one for leases: a removal may take long, and others are to be taken and found meanwhile.
         let mut connection = self.node.read_connection().await?;
         let mut lease = self.lease.lock().await;
-        self.check_usable(&mut lease, self.node.until()).await?;
+        self.check_usable(&mut lease).await?;
         let LeaseStep::Write { epoch, .. } = lease.next() else {
             return Err(lost_error());
         };

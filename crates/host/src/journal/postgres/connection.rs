@@ -255,6 +255,16 @@ impl StatementError {
         }
     }
 
+    /// The connection was lost before the answer; or the server ended it, as it took longer than its session allows or as an operator
+    /// said so. Nothing of it is there then, but whoever looks it up takes the lease anew, and so ends what may have held it up.
+    pub(super) fn is_to_be_looked_up(&self) -> bool {
+        matches!(self, Self::Lost(_)) || self.was_cancelled()
+    }
+
+    pub(super) fn was_cancelled(&self) -> bool {
+        self.code() == "57014"
+    }
+
     /// The five characters that name the kind of error.
     pub(crate) fn code(&self) -> &str {
         match self {
@@ -312,7 +322,12 @@ impl PooledConnection {
         self.is_waiting || connected.is_none_or(|connected| connected.client.is_closed())
     }
 
-    /// How long an answer may take from now on.
+    /// How long an answer may take.
+    pub(super) fn answer_limit(&self) -> Duration {
+        self.wait.limit
+    }
+
+    /// From now on.
     pub(crate) fn limit_answers(&mut self, limit: Duration) {
         self.wait.limit = limit;
     }

@@ -16,12 +16,13 @@ use tokio_postgres::types::ToSql;
 use wire::Digest;
 
 use super::awaited_outcome::AwaitedOutcome;
+use super::batch_size::{recorded_bytes, sent_bytes};
 use super::connection::StatementError;
 use super::leases::{end_blocker, is_lock_timeout};
 use super::log_days::LastDayRow;
 use super::retry_limit::RetryLimit;
 use super::space_loads::{SpaceCounters, add_time};
-use super::writer::{QueuedWrite, WriteOutcome, size_of};
+use super::writer::{QueuedWrite, WriteOutcome};
 use super::{PgBlobs, PostgresNode};
 use crate::cluster::{LeaseStep, RenewedLease, SpaceLease, TakenLease};
 use crate::journal::queue::lock;
@@ -233,7 +234,7 @@ impl SharedJournal {
         batch.records.extend(lock(&self.notes).drain(..));
         if !batch.records.is_empty() {
             // Whoever writes too much waits here, and nobody else does.
-            self.counters.rate.wait_for(size_of(&batch)).await;
+            self.counters.rate.wait_for(recorded_bytes(&batch)).await;
         }
         loop {
             let shared = Arc::new(batch);
@@ -267,9 +268,9 @@ impl SharedJournal {
     async fn append(&self, batch: &Arc<Batch>) -> Result<(), JournalError> {
         let began = Instant::now();
         let mut patience = RetryLimit::begin(self.node.patience);
-        let until = patience.until();
+        let bytes = sent_bytes(batch);
         let mut lease = self.lease.lock().await;
-        self.check_usable(&mut lease, until).await?;
+        self.check_usable(&mut lease).await?;
         while let LeaseStep::Write { epoch, number } = lease.next() {
             let (done, outcome) = oneshot::channel();
             let day = self.noted_day.due(batch);
@@ -278,19 +279,15 @@ impl SharedJournal {
                 epoch,
                 number,
                 batch: Arc::clone(batch),
+                bytes,
                 begins_day: day.is_some(),
                 queued_at: Instant::now(),
                 pace: self.counters.pace.clone(),
                 append: None,
                 done,
             };
-            let writer = self.node.writer_of(self.space, batch);
-            let gone = || WriteOutcome::Failed("the node's writer is gone".to_owned());
             let awaited = AwaitedOutcome::of(&mut lease);
-            let outcome = match writer.send(request).await {
-                Ok(()) => outcome.await.unwrap_or_else(|_| gone()),
-                Err(_) => gone(),
-            };
+            let outcome = self.hand_over(request, outcome).await;
             awaited.has_come();
             match outcome {
                 WriteOutcome::Written => {
@@ -317,7 +314,7 @@ impl SharedJournal {
                     let unknown = &self.node.counters.unknown;
                     unknown.fetch_add(1, Ordering::Relaxed);
                     // Boxed: it is seldom, and takes more room than all the rest.
-                    match Box::pin(self.renew(&mut lease, until)).await? {
+                    match Box::pin(self.renew(&mut lease)).await? {
                         RenewedLease::Written => {
                             self.note_commit(batch, began);
                             return Ok(());
@@ -332,13 +329,29 @@ impl SharedJournal {
         Err(lost_error())
     }
 
+    /// Has a batch written, and waits for what becomes of it.
+    async fn hand_over(
+        &self,
+        request: QueuedWrite,
+        outcome: oneshot::Receiver<WriteOutcome>,
+    ) -> WriteOutcome {
+        let writer = self
+            .node
+            .writer_of(self.space, &request.batch, request.bytes);
+        let gone = || WriteOutcome::Failed("the node's writer is gone".to_owned());
+        match writer.send(request).await {
+            Ok(()) => outcome.await.unwrap_or_else(|_| gone()),
+            Err(_) => gone(),
+        }
+    }
+
     fn note_commit(&self, batch: &Batch, began: Instant) {
         let (took, all) = (began.elapsed(), &self.node.counters);
         let add = |counter: &AtomicU64, count: usize| {
             counter.fetch_add(count as u64, Ordering::Relaxed);
         };
         add(&self.counters.records, batch.records.len());
-        add(&self.counters.bytes, size_of(batch));
+        add(&self.counters.bytes, recorded_bytes(batch));
         for batches in [&self.counters.batches, &all.batches] {
             batches.fetch_add(1, Ordering::Relaxed);
         }
@@ -349,16 +362,12 @@ impl SharedJournal {
 
     /// An error if nothing can be written any more. What was left open is resolved first: if a batch that was told to have
     /// failed is in the journal after all, the kernel is not what the journal says, and must begin anew.
-    pub(super) async fn check_usable(
-        &self,
-        lease: &mut SpaceLease,
-        until: Instant,
-    ) -> Result<(), JournalError> {
+    pub(super) async fn check_usable(&self, lease: &mut SpaceLease) -> Result<(), JournalError> {
         match lease.next() {
             LeaseStep::Write { .. } => Ok(()),
             LeaseStep::Lost => Err(lost_error()),
             LeaseStep::Closed => Err(closed()),
-            LeaseStep::Renew(_) => match Box::pin(self.renew(lease, until)).await? {
+            LeaseStep::Renew(_) => match Box::pin(self.renew(lease)).await? {
                 RenewedLease::NotWritten => Ok(()),
                 RenewedLease::Written | RenewedLease::Lost => Err(self.lose(lease)),
             },
@@ -367,28 +376,26 @@ impl SharedJournal {
 
     /// Finds out whether the last batch was written, by taking the lease anew. An error: not yet, and whoever handed the batch
     /// over is told that it was not.
-    async fn renew(
-        &self,
-        lease: &mut SpaceLease,
-        until: Instant,
-    ) -> Result<RenewedLease, JournalError> {
-        let renewed = self.ask_to_renew(lease, until).await;
+    async fn renew(&self, lease: &mut SpaceLease) -> Result<RenewedLease, JournalError> {
+        let renewed = self.ask_to_renew(lease).await;
         if renewed.is_err() {
             lease.give_up();
         }
         Ok(lease.apply_renewal(renewed?))
     }
 
+    /// With time of its own: that of the batch may have been spent on a connection that gave no answer. Counted from its turn on, as
+    /// the spaces whose batches shared that connection ask one after the other.
     async fn ask_to_renew(
         &self,
         lease: &mut SpaceLease,
-        until: Instant,
     ) -> Result<Option<(i64, i64)>, JournalError> {
         let take = "UPDATE greenroom.lease SET epoch = epoch + 1
              WHERE space = $1 AND node = $2 AND epoch BETWEEN $3 AND $4 RETURNING epoch, batch";
-        let mut patience = RetryLimit::ending_at(until);
+        let (leases, time) = (&self.node.leases, self.node.patience);
+        let mut patience = RetryLimit::begin(time);
         while let LeaseStep::Renew(epochs) = lease.next() {
-            let connection = self.node.leases.get(until).await;
+            let connection = leases.get_in_turn(time).await;
             let mut connection = connection.map_err(JournalError::Unwritable)?;
             lease.begin_renewal();
             let renewed = connection
@@ -406,6 +413,7 @@ impl SharedJournal {
                     continue;
                 }
                 Err(StatementError::Lost(_)) if patience.allows_retry() => continue,
+                Err(error) if error.was_cancelled() && patience.allows_retry() => continue,
                 Err(error) => return Err(JournalError::Unwritable(error.words())),
             };
             let row = rows.first().map(|row| -> Result<_, tokio_postgres::Error> {
@@ -430,7 +438,7 @@ impl SharedJournal {
         let mut lease = self.lease.lock().await;
         if let LeaseStep::Renew(_) = lease.next() {
             // Otherwise it is not known which epoch is to be given back.
-            let renewed = self.renew(&mut lease, self.node.until()).await;
+            let renewed = self.renew(&mut lease).await;
             if let Err(error) = renewed {
                 tracing::debug!(%error, "the outcome of the last batch is not known");
             }

@@ -260,8 +260,9 @@ impl PostgresNode {
             self.trust.note_silent_beat();
             return Err(too_late());
         };
-        let rows = rows?;
+        // Also where the server ended it, as it took too long: the connection is there.
         connection.finish();
+        let rows = rows?;
         self.trust.note_answered_beat();
         let row = rows.first().map(|row| -> Result<_, tokio_postgres::Error> {
             Ok(HeartbeatRow {

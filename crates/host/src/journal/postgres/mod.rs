@@ -8,6 +8,7 @@
 mod answer_wait;
 mod append_pace;
 mod awaited_outcome;
+mod batch_size;
 mod blobs;
 mod byte_rate;
 mod collect;
@@ -51,6 +52,7 @@ use tokio::time::Instant;
 use tokio_postgres::Config;
 use tokio_postgres::config::Host;
 
+use self::batch_size::is_housekeeping;
 pub use self::blobs::PgBlobs;
 use self::connection::{ConnectionPool, PooledConnection, StatementError};
 use self::connection_trust::ConnectionTrust;
@@ -65,7 +67,7 @@ use self::space_loads::{JournalCounters, JournalCounts};
 pub(crate) use self::space_loads::{SpaceActivity, SpaceCounters};
 pub use self::timeline::Failover;
 use self::timeline::TimelineWatch;
-use self::writer::{MERGED_BYTES_MAX, QueuedWrite, size_of, write_batches};
+use self::writer::{MERGED_BYTES_MAX, QueuedWrite, write_batches};
 use super::JournalError;
 use crate::accounts::make_account_tables;
 use crate::blobs::ObjectBodies;
@@ -84,12 +86,18 @@ const WRITES_QUEUED_MAX: usize = 1_024;
 const SESSION: &str = "-c idle_in_transaction_session_timeout=3000 -c statement_timeout=30000 -c synchronous_commit=on";
 /// Who takes a lease waits for a lock for a second, and ends its holder then.
 const LEASE_SESSION: &str = "-c lock_timeout=1000";
+/// What is waited for no longer than [`SHORT_ANSWER_WAIT`] is ended by the server just before: no session works on for nobody
+/// while another takes its place.
+const SHORT_SESSION: &str = "-c statement_timeout=3700";
+/// The same for [`BEAT_ANSWER_WAIT`].
+const BEAT_SESSION: &str = "-c statement_timeout=1800";
 /// Longer than the server lets a statement run, so that it is the server that ends one, if it lives.
 const ANSWER_WAIT: Duration = Duration::from_secs(35);
 /// For batches, and questions about leases: kernels wait for them. A database that takes longer answers no heartbeats either. What
 /// was written all the same is found by its number.
 pub(super) const SHORT_ANSWER_WAIT: Duration = Duration::from_secs(4);
-/// For batches too large to share a statement, which keep their space alone waiting.
+/// For batches too large to share a statement, which keep their space alone waiting. Housekeeping goes the same way and has
+/// [`ANSWER_WAIT`]: it removes thousands of rows, and would be begun again and again.
 const LARGE_ANSWER_WAIT: Duration = Duration::from_secs(10);
 /// A heartbeat that takes longer is of no use any more.
 const BEAT_ANSWER_WAIT: Duration = Duration::from_secs(2);
@@ -141,27 +149,34 @@ impl PostgresNode {
     pub async fn connect(settings: &PostgresSettings) -> Result<Arc<Self>, JournalError> {
         let mut config = parse_near(&settings.url)?;
         config.options(SESSION).application_name("greenroom");
-        let mut lease_config = config.clone();
-        lease_config.options(format!("{SESSION} {LEASE_SESSION}"));
+        let with_options = |options: &str| {
+            let mut config = config.clone();
+            config.options(format!("{SESSION} {options}"));
+            config
+        };
+        let short = with_options(SHORT_SESSION);
+        let of_leases = with_options(&format!("{SHORT_SESSION} {LEASE_SESSION}"));
         let patience = Duration::from_millis(settings.journal_patience_ms);
         let counters = Arc::new(JournalCounters::default());
         let watch = Arc::new(TimelineWatch::new(settings.failover));
         let (trust, of_beats) = (Arc::default(), Arc::default());
         let known = (&watch, &trust);
-        let writer = |answer_wait: Duration| {
+        let writer = |config: &Config, answer_wait: Duration| {
             let (sender, queue) = mpsc::channel(WRITES_QUEUED_MAX);
             let pool = ConnectionPool::new(config.clone(), 1, answer_wait, known);
             tokio::spawn(write_batches(pool, queue, patience, Arc::clone(&counters)));
             sender
         };
         let mut node = Self {
-            writers: (0..WRITERS).map(|_| writer(SHORT_ANSWER_WAIT)).collect(),
-            large: writer(LARGE_ANSWER_WAIT),
+            writers: (0..WRITERS)
+                .map(|_| writer(&short, SHORT_ANSWER_WAIT))
+                .collect(),
+            large: writer(&config, LARGE_ANSWER_WAIT),
             readers: ConnectionPool::new(config.clone(), READERS, ANSWER_WAIT, known),
-            leases: ConnectionPool::new(lease_config, 1, SHORT_ANSWER_WAIT, known),
+            leases: ConnectionPool::new(of_leases, 1, SHORT_ANSWER_WAIT, known),
             collecting: Semaphore::new(1),
             heartbeats: ConnectionPool::new(
-                config.clone(),
+                with_options(BEAT_SESSION),
                 1,
                 BEAT_ANSWER_WAIT,
                 (&watch, &of_beats),
@@ -238,11 +253,10 @@ impl PostgresNode {
         connection.map_err(JournalError::Unwritable)
     }
 
-    /// The same for what an operator asks for: it may look at all rows of all spaces, or remove many.
+    /// For what an operator asks for: it may look at all rows of all spaces, or remove many, which takes longer than a session for
+    /// leases allows.
     pub(crate) async fn operator_connection(&self) -> Result<PooledConnection, JournalError> {
-        let mut connection = self.lease_connection().await?;
-        connection.limit_answers(ANSWER_WAIT);
-        Ok(connection)
+        self.table_connection().await
     }
 
     /// A connection for questions that may take long.
@@ -257,9 +271,15 @@ impl PostgresNode {
         connection.map_err(JournalError::Unwritable)
     }
 
-    /// The writer that a batch goes to: a space's batches always to the same, large ones to one of their own.
-    fn writer_of(&self, space: i64, batch: &kernel::Batch) -> &mpsc::Sender<QueuedWrite> {
-        if size_of(batch) > MERGED_BYTES_MAX {
+    /// The writer that a batch of so many bytes goes to: a space's batches always to the same, large ones and housekeeping to one
+    /// of their own, where they keep nobody else waiting.
+    fn writer_of(
+        &self,
+        space: i64,
+        batch: &kernel::Batch,
+        bytes: usize,
+    ) -> &mpsc::Sender<QueuedWrite> {
+        if bytes > MERGED_BYTES_MAX || is_housekeeping(batch) {
             return &self.large;
         }
         let index = usize::try_from(space.unsigned_abs()).unwrap_or(0) % WRITERS;

@@ -10,34 +10,38 @@ use tokio::time::Instant;
 /// What is left of it.
 #[derive(Debug, Clone)]
 pub(super) struct RetryLimit {
+    patience: Duration,
     until: Instant,
     has_ended: bool,
 }
 
 impl RetryLimit {
     pub(super) fn begin(patience: Duration) -> Self {
-        Self::ending_at(Instant::now() + patience)
-    }
-
-    /// What is left of one that began before.
-    pub(super) fn ending_at(until: Instant) -> Self {
         Self {
-            until,
+            patience,
+            until: Instant::now() + patience,
             has_ended: false,
         }
     }
 
+    /// Until when the server is tried to be reached.
     pub(super) fn until(&self) -> Instant {
         self.until
     }
 
-    /// Whether to try once more. Once also when it has ended: all of it may have been spent on a connection that gave no answer, while
-    /// the server is there.
+    /// Whether to try once more. Once also when it has ended, with as much time as there was at first: all of that may have been
+    /// spent on a connection that gave no answer, while the server is there.
     pub(super) fn allows_retry(&mut self) -> bool {
-        let has_ended = Instant::now() >= self.until;
-        let had_ended = self.has_ended;
-        self.has_ended |= has_ended;
-        !(has_ended && had_ended)
+        let now = Instant::now();
+        match (self.has_ended, now < self.until) {
+            (true, _) => false,
+            (false, true) => true,
+            (false, false) => {
+                self.has_ended = true;
+                self.until = now + self.patience;
+                true
+            }
+        }
     }
 }
 
@@ -47,10 +51,14 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_took_all_of_it_is_tried_once_more() {
-        let mut patience = RetryLimit::begin(Duration::from_secs(2));
+        let time = Duration::from_secs(2);
+        let mut patience = RetryLimit::begin(time);
         assert!(patience.allows_retry() && patience.allows_retry());
-        tokio::time::advance(Duration::from_secs(2)).await;
+        tokio::time::advance(time * 2).await;
         assert!(patience.allows_retry(), "once");
+        assert_eq!(patience.until(), Instant::now() + time, "not at once");
+        assert!(!patience.allows_retry());
+        tokio::time::advance(time).await;
         assert!(!patience.allows_retry());
     }
 }

@@ -23,7 +23,11 @@ const SOCKET: &str = ".s.PGSQL.5432";
 /// Two answers that do not come and what follows, on a machine that does much else; less than a statement may take.
 const FEW_SECONDS: Duration = Duration::from_secs(15);
 
-/// Passes bytes on to the server until its connections are silenced: those that are there then stay, and carry nothing more.
+/// Once some were silent it takes so long until a new connection is there.
+const DELAY: Duration = Duration::from_millis(700);
+
+/// Passes bytes on to the server until its connections are silenced: those that are there then stay, and carry nothing more, and new
+/// ones take a moment.
 struct SilentTunnel {
     directory: tempfile::TempDir,
     /// Connections with smaller numbers are silent.
@@ -78,6 +82,9 @@ async fn carry_all(
         let mut far = UnixStream::connect(&server).await.unwrap();
         let mut silenced = silent_below.subscribe();
         tokio::spawn(async move {
+            if *silenced.borrow() > 0 {
+                tokio::time::sleep(DELAY).await;
+            }
             tokio::select! {
                 biased;
                 () = wait_until_silent(&mut silenced, number) => {
@@ -251,19 +258,22 @@ async fn batches_behind_one_that_is_not_answered_go_in_another_connection() {
     drop(pool.get(node.until()).await.unwrap());
     tunnel.silence_connections();
     let (sender, queue) = mpsc::channel(8);
-    let mut outcomes = Vec::new();
+    let (mut outcomes, mut paces) = (Vec::new(), Vec::new());
     for name in ["one", "two", "three", "four"] {
         let (journal, _) = node.open_space(name).await.unwrap();
         let (done, outcome) = oneshot::channel();
+        let pace = append_pace::AppendPace::default();
+        paces.push(pace.clone());
         let request = QueuedWrite {
             space: journal.blobs().space,
             epoch: 1,
             number: 0,
             batch: Arc::new(batch(1)),
+            bytes: 8,
             // It has a transaction of its own.
             begins_day: true,
             queued_at: Instant::now(),
-            pace: append_pace::AppendPace::default(),
+            pace,
             append: None,
             done,
         };
@@ -271,7 +281,8 @@ async fn batches_behind_one_that_is_not_answered_go_in_another_connection() {
         outcomes.push(outcome);
     }
     drop(sender);
-    let writing = write_batches(pool, queue, node.patience, Arc::default());
+    let counters = Arc::<JournalCounters>::default();
+    let writing = write_batches(pool, queue, node.patience, Arc::clone(&counters));
     within(FEW_SECONDS, "all are answered", writing).await;
     let outcomes = futures_util::future::join_all(outcomes).await;
     let outcomes: Vec<WriteOutcome> = outcomes.into_iter().map(Result::unwrap).collect();
@@ -279,6 +290,13 @@ async fn batches_behind_one_that_is_not_answered_go_in_another_connection() {
     assert!(matches!(first, WriteOutcome::Unknown(_)), "{first:?}");
     let is_written = |outcome: &WriteOutcome| matches!(outcome, WriteOutcome::Written);
     assert!(others.iter().all(is_written), "{others:?}");
+    let slowest = paces.iter().map(append_pace::AppendPace::current).max();
+    assert!(
+        slowest < Some(SHORT_ANSWER_WAIT / 2),
+        "the server was fast: {slowest:?}"
+    );
+    let queued = Duration::from_micros(counters.read().queued_us);
+    assert!(queued < SHORT_ANSWER_WAIT, "in vain: {queued:?}");
 }
 
 /// The first batch from now on takes longer than anybody waits for it, and the next ones do not.

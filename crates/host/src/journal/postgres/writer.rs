@@ -13,10 +13,10 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_postgres::types::ToSql;
 
+use super::ANSWER_WAIT;
 use super::append_pace::{AppendPace, PacedAppend};
-use super::connection::{
-    BoundStatement, ConnectionPool, PooledConnection, StatementError, int, values,
-};
+use super::batch_size::is_housekeeping;
+use super::connection::{BoundStatement, ConnectionPool, PooledConnection, int, values};
 use super::log_days;
 use super::records;
 use super::space_loads::{JournalCounters, add_time};
@@ -59,6 +59,8 @@ pub(super) struct QueuedWrite {
     /// The number of the batch: one is written once.
     pub number: i64,
     pub batch: Arc<Batch>,
+    /// What it sends, about.
+    pub bytes: usize,
     /// It may be the first of a day.
     pub begins_day: bool,
     pub queued_at: Instant,
@@ -82,7 +84,7 @@ pub(super) enum WriteOutcome {
     },
     /// Nothing was written.
     Failed(String),
-    /// The connection was lost before the answer.
+    /// The connection was lost before the answer, or the server ended it as it took too long.
     Unknown(String),
 }
 
@@ -95,14 +97,14 @@ pub(super) async fn write_batches(
 ) {
     let mut reached_at = Instant::now();
     while let Some(first) = queue.recv().await {
-        let (mut records, mut bytes) = (first.batch.records.len(), size_of(&first.batch));
+        let (mut records, mut bytes) = (first.batch.records.len(), first.bytes);
         let mut requests = vec![first];
         while requests.len() < SPACES_MAX && records < RECORDS_MAX && bytes < MERGED_BYTES_MAX {
             let Ok(next) = queue.try_recv() else {
                 break; // no other waits
             };
             records += next.batch.records.len();
-            bytes += size_of(&next.batch);
+            bytes += next.bytes;
             requests.push(next);
         }
         // One whose connection is lost takes none along that was not sent yet: those go in another.
@@ -127,18 +129,14 @@ pub(super) async fn write_batches(
                 request.append = Some(request.pace.begin(since.elapsed()));
             }
             requests = write_all(&mut connection, requests, &counters).await;
+            // The time that the connection before them gave no answer says nothing about the server, nor how long they waited for it:
+            // that is counted already.
+            for unsent in &mut requests {
+                unsent.append = None;
+                unsent.queued_at = Instant::now();
+            }
         }
     }
-}
-
-/// About what a batch has in bytes.
-pub(super) fn size_of(batch: &Batch) -> usize {
-    let sizes = batch.records.iter().map(|record| match record {
-        Record::Action { envelope, .. } => envelope.len(),
-        Record::Turn { turn, .. } => turn.json.len(),
-        _ => 256,
-    });
-    sizes.sum()
 }
 
 /// Answers a batch that had a transaction of its own.
@@ -185,10 +183,15 @@ async fn write_all(
             unsent.push(request);
             continue;
         }
+        let usual = connection.answer_limit();
+        if is_housekeeping(&request.batch) {
+            connection.limit_answers(ANSWER_WAIT);
+        }
         let outcome = match is_plain(&request) {
             true => append_one(connection, &request).await,
             false => append_in_flight(connection, &request, Grouping::Actions).await,
         };
+        connection.limit_answers(usual);
         answer_alone(request, outcome, counters);
     }
     unsent
@@ -239,14 +242,14 @@ async fn append_merged(
             }
             Vec::new()
         }
-        // Nothing of it is written: each is tried alone, and only the one that is to blame fails.
-        Err(StatementError::Refused(_)) => requests,
-        Err(StatementError::Lost(why)) => {
+        Err(error) if error.is_to_be_looked_up() => {
             for request in requests {
-                answer(request, WriteOutcome::Unknown(why.clone()));
+                answer(request, WriteOutcome::Unknown(error.words()));
             }
             Vec::new()
         }
+        // Nothing of it is written: each is tried alone, and only the one that is to blame fails.
+        Err(_) => requests,
     }
 }
 
@@ -266,11 +269,9 @@ async fn append_one(connection: &mut PooledConnection, request: &QueuedWrite) ->
     match connection.query(APPEND_ONE, &values).await {
         Ok(rows) if rows.is_empty() => WriteOutcome::NotOwner,
         Ok(_) => WriteOutcome::Written,
+        Err(error) if error.is_to_be_looked_up() => WriteOutcome::Unknown(error.words()),
         // Record by record, to find the one that is to blame.
-        Err(StatementError::Refused(_)) => {
-            append_in_flight(connection, request, Grouping::None).await
-        }
-        Err(StatementError::Lost(why)) => WriteOutcome::Unknown(why),
+        Err(_) => append_in_flight(connection, request, Grouping::None).await,
     }
 }
 
@@ -293,8 +294,8 @@ async fn append_in_flight(
         let Err((index, error)) = connection.run_together(&statements).await else {
             return WriteOutcome::Written;
         };
-        if let StatementError::Lost(why) = error {
-            return WriteOutcome::Unknown(why);
+        if error.is_to_be_looked_up() {
+            return WriteOutcome::Unknown(error.words());
         }
         let code = error.code();
         // A deadlock, or a database that wants it tried again: once.

@@ -10,6 +10,7 @@ use hyper::header::{
     ACCEPT_RANGES, ALLOW, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_RANGE,
     CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HeaderValue, IF_NONE_MATCH, IF_RANGE, RANGE,
 };
+use tokio::time::Instant;
 use wire::{Digest, Timestamp};
 
 use super::answer::HttpResponse;
@@ -35,10 +36,10 @@ pub(super) async fn answer(
     name: &str,
     query: &str,
     headers: &Headers<'_>,
-    http_socket: &HttpSocket,
+    of_request: (&HttpSocket, Instant),
 ) -> Result<HttpResponse, HttpResponse> {
     let policy = HeaderValue::from_static(CONTENT_POLICY);
-    match give(method, name, query, headers, http_socket).await {
+    match give(method, name, query, headers, of_request).await {
         Ok(answer) => Ok(answer.with(CONTENT_SECURITY_POLICY, policy)),
         Err(refusal) => Err(refusal.with(CONTENT_SECURITY_POLICY, policy)),
     }
@@ -49,7 +50,7 @@ async fn give(
     name: &str,
     query: &str,
     headers: &Headers<'_>,
-    http_socket: &HttpSocket,
+    (http_socket, until): (&HttpSocket, Instant),
 ) -> Result<HttpResponse, HttpResponse> {
     if !matches!(*method, Method::GET | Method::HEAD) {
         let refusal = HttpResponse::new(405, "content is read with GET or HEAD\n");
@@ -61,7 +62,7 @@ async fn give(
         check_signer(&signed.device, &handle, http_socket).await?;
         Ok((handle, signed))
     };
-    let (handle, signed) = token::find_in_time(found).await?;
+    let (handle, signed) = token::find_in_time(until, found).await?;
     let (digest, claimed) = (signed.digest, signed.content_type);
     let page = find_page(&handle.admission)?;
     http_socket.admit()?;
@@ -143,7 +144,7 @@ pub(super) async fn find_space(
     };
     let space = accounts.space_of(id).await.map_err(|error| {
         tracing::warn!(%error, "the space of a device could not be looked up");
-        HttpResponse::new(503, "accounts cannot be read at the moment; try again\n")
+        token::refuse_unread_accounts()
     })?;
     let Some(space) = space else {
         return Err(signed_out());
@@ -237,7 +238,7 @@ async fn check_signer(
         None => Access::is_known(&handle.admission, name),
         Some((id, accounts)) => accounts.still_counts(id).await.map_err(|error| {
             tracing::warn!(%error, "cannot check a signed content address; answered 503");
-            HttpResponse::new(503, "accounts cannot be read at the moment; try again\n")
+            token::refuse_unread_accounts()
         })?,
     };
     match is_known {

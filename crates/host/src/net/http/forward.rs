@@ -8,6 +8,7 @@ use hyper::Response;
 use hyper::body::Incoming;
 use hyper::header::{CONNECTION, HeaderValue};
 use hyper::http::request::Parts;
+use tokio::time::Instant;
 
 use super::answer::{AnswerBody, HttpResponse};
 use super::gate::Headers;
@@ -20,7 +21,7 @@ use crate::cluster::PeerNode;
 pub(super) async fn find_owner(
     parts: &Parts,
     headers: &Headers<'_>,
-    http_socket: &HttpSocket,
+    (http_socket, until): (&HttpSocket, Instant),
 ) -> Result<Option<PeerNode>, HttpResponse> {
     let handles = &http_socket.handles;
     let (Some(relays), Some(accounts)) = (handles.relays(), handles.accounts()) else {
@@ -42,7 +43,7 @@ pub(super) async fn find_owner(
         let owner = relays.find_owner(&space).await;
         owner.map_err(token::refuse_relay)
     };
-    let owner = token::find_in_time(found).await?;
+    let owner = token::find_in_time(until, found).await?;
     if owner.is_some() {
         http_socket.admit()?;
     }

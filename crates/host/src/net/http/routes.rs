@@ -14,6 +14,7 @@ use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, Version};
 use kernel::Role;
 use serde_json::json;
+use tokio::time::Instant;
 
 use super::answer::{AnswerBody, HttpResponse};
 use super::api::{self, ApiRequest};
@@ -87,6 +88,7 @@ async fn route(
     }
     let (path, query) = (parts.uri.path(), parts.uri.query().unwrap_or(""));
     let is_upgrade = upgrade::is_asked_for(headers);
+    let of_request = (http_socket, token::finding_deadline());
     match path {
         "/healthz" | "/readyz" => return answer_probe(&parts.method, path, http_socket),
         "/proof" => return answer_proof(&parts.method, query, http_socket),
@@ -111,12 +113,12 @@ async fn route(
     }
     if !is_upgrade
         && path != "/api/pair"
-        && let Some(owner) = forward::find_owner(parts, headers, http_socket).await?
+        && let Some(owner) = forward::find_owner(parts, headers, of_request).await?
     {
         return Ok(RouteOutcome::Owner(Box::new(owner), body));
     }
     if let Some(name) = path.strip_prefix("/content/") {
-        let answer = content::answer(&parts.method, name, query, headers, http_socket);
+        let answer = content::answer(&parts.method, name, query, headers, of_request);
         return answer.await.map(RouteOutcome::Answer);
     }
     if path.starts_with("/api/") {
@@ -126,11 +128,12 @@ async fn route(
             query,
             headers,
             http_socket,
+            until: of_request.1,
             admission: &first,
         };
         return api::answer(&request, body).await.map(RouteOutcome::Answer);
     }
-    route_with_token(parts, headers, &body, http_socket).await
+    route_with_token(parts, headers, &body, of_request).await
 }
 
 /// What is served to whoever has a token: the space that it names is here, or elsewhere.
@@ -138,11 +141,11 @@ async fn route_with_token(
     parts: &Parts,
     headers: &Headers<'_>,
     body: &Incoming,
-    http_socket: &HttpSocket,
+    (http_socket, until): (&HttpSocket, Instant),
 ) -> Result<RouteOutcome, HttpResponse> {
     let (path, query) = (parts.uri.path(), parts.uri.query().unwrap_or(""));
     let is_upgrade = upgrade::is_asked_for(headers);
-    let (way, access) = token::identify(headers, query, http_socket, is_upgrade).await?;
+    let (way, access) = token::identify(headers, query, (http_socket, until), is_upgrade).await?;
     if let UpgradedWay::Here(handle) = &way {
         refuse_silent(handle)?;
     }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use hmac::{Hmac, Mac};
 use hyper::header::{AUTHORIZATION, HeaderValue, RETRY_AFTER, SEC_WEBSOCKET_PROTOCOL};
 use sha2::Sha256;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 use wire::percent;
 
 use super::answer::HttpResponse;
@@ -34,12 +34,17 @@ const FINDING_WAIT: Duration = Duration::from_secs(5);
 /// Hex digits of a nonce.
 const NONCE_DIGITS: usize = 32;
 
+/// Until when it is to be found out who asks and where their space is: one moment for all of a request.
+pub(super) fn finding_deadline() -> Instant {
+    Instant::now() + FINDING_WAIT
+}
+
 /// Who asks, and where their space is. A token of an account names its space; any other is tried at each. Only what opens a
 /// WebSocket is passed on to another node.
 pub(super) async fn identify(
     headers: &Headers<'_>,
     query: &str,
-    http_socket: &HttpSocket,
+    (http_socket, until): (&HttpSocket, Instant),
     opens_websocket: bool,
 ) -> Result<(UpgradedWay, Access), HttpResponse> {
     let presented = presented_tokens(headers, query);
@@ -50,7 +55,7 @@ pub(super) async fn identify(
             let way = find_way(&granted, http_socket, opens_websocket).await?;
             Ok((way, Access::Account(granted)))
         };
-        return find_in_time(identified).await;
+        return find_in_time(until, identified).await;
     }
     let address = http_socket.address.ip();
     let check = |handle: &SpaceHandle| check(&presented, &handle.admission, address);
@@ -62,13 +67,13 @@ pub(super) async fn identify(
 pub(super) async fn identify_by_header(
     headers: &Headers<'_>,
     query: &str,
-    http_socket: &HttpSocket,
+    of_request: (&HttpSocket, Instant),
 ) -> Result<(SpaceHandle, Access), HttpResponse> {
     if values_of(query, "tkn").next().is_some() {
         let text = "a token is sent here in Authorization: Bearer ..., not in the address\n";
         return Err(HttpResponse::new(401, text));
     }
-    match identify(headers, query, http_socket, false).await? {
+    match identify(headers, query, of_request, false).await? {
         (UpgradedWay::Here(handle), access) => Ok((handle, access)),
         (UpgradedWay::There(_), _) => Err(HttpResponse::elsewhere()),
     }
@@ -76,9 +81,10 @@ pub(super) async fn identify_by_header(
 
 /// Has whoever asks try again if nothing is found out in time, however many waits that is made of.
 pub(super) async fn find_in_time<T>(
+    until: Instant,
     finding: impl Future<Output = Result<T, HttpResponse>>,
 ) -> Result<T, HttpResponse> {
-    let found = timeout(FINDING_WAIT, finding).await;
+    let found = timeout_at(until, finding).await;
     found.unwrap_or_else(|_| Err(refuse_relay(RelayRefusal::TryAgain)))
 }
 
@@ -175,10 +181,15 @@ fn refuse_account(refusal: TokenRefusal) -> HttpResponse {
         }
         TokenRefusal::Unavailable(error) => {
             tracing::warn!(%error, "nobody can sign in: accounts cannot be read");
-            let text = "accounts cannot be read at the moment; try again\n";
-            try_again_after("1", text.to_owned())
+            refuse_unread_accounts()
         }
     }
+}
+
+/// The database does not answer.
+pub(super) fn refuse_unread_accounts() -> HttpResponse {
+    let text = "accounts cannot be read at the moment; try again\n";
+    try_again_after("1", text.to_owned())
 }
 
 fn wrong() -> HttpResponse {
@@ -263,6 +274,8 @@ fn hex(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use tokio::time::sleep;
+
     use super::*;
 
     #[test]
@@ -281,13 +294,20 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn whoever_waits_too_long_for_their_space_is_told_when_to_try_again() {
         let began = tokio::time::Instant::now();
-        let waiting = std::future::pending::<Result<(), HttpResponse>>();
-        let answer = find_in_time(waiting).await.unwrap_err();
-        assert_eq!(began.elapsed(), FINDING_WAIT);
+        let waiting = std::future::pending::<Result<(), HttpResponse>>;
+        let until = finding_deadline();
+        // First the node that serves the space, then who asks.
+        let first = find_in_time(until, async {
+            sleep(FINDING_WAIT * 4 / 5).await;
+            Ok(())
+        });
+        assert!(first.await.is_ok());
+        let answer = find_in_time(until, waiting()).await.unwrap_err();
+        assert_eq!(began.elapsed(), FINDING_WAIT, "together");
         assert_eq!(answer.status, 503);
         assert_eq!(answer.headers[RETRY_AFTER], "1");
         let refused = HttpResponse::new(404, "gone\n");
-        let answer = find_in_time(async { Err::<(), _>(refused) }).await;
+        let answer = find_in_time(finding_deadline(), async { Err::<(), _>(refused) }).await;
         assert_eq!(answer.unwrap_err().status, 404, "what is known is told");
     }
 

@@ -16,6 +16,7 @@ use hyper::Method;
 use hyper::body::Incoming;
 use hyper::header::{ALLOW, HeaderValue};
 use kernel::Role;
+use tokio::time::Instant;
 
 use super::answer::HttpResponse;
 use super::gate::Headers;
@@ -37,6 +38,8 @@ pub(super) struct ApiRequest<'a> {
     pub(super) query: &'a str,
     pub(super) headers: &'a Headers<'a>,
     pub(super) http_socket: &'a HttpSocket,
+    /// Until when it is to be found out who asks.
+    pub(super) until: Instant,
     /// Of the space that it is for, as far as that is known.
     pub(super) admission: &'a Admission,
 }
@@ -52,7 +55,8 @@ pub(super) async fn answer(
         _ => {}
     }
     let http_socket = request.http_socket;
-    let identify = token::identify_by_header(request.headers, request.query, http_socket);
+    let of_request = (http_socket, request.until);
+    let identify = token::identify_by_header(request.headers, request.query, of_request);
     let (handle, access) = identify.await?;
     refuse_silent(&handle)?;
     http_socket.admit()?;
