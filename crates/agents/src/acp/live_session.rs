@@ -26,11 +26,11 @@ pub(super) struct LiveSession {
     pub(super) reported: Arc<ReportedSettings>,
     pub(super) directories: Vec<PathBuf>,
     /// The digest of what plugins of clients said to the agent then.
-    pub(super) words_digest: Option<String>,
+    pub(super) instructions_digest: Option<String>,
     /// The digest of the prompt that was appended to the agent's own.
     pub(super) prompt_digest: Option<String>,
     /// The MCP servers that it got.
-    pub(super) handed: PassedServers,
+    pub(super) servers: PassedServers,
     /// The last turn whose message the agent got; none before the first.
     through: Mutex<Option<String>>,
     /// Held while settings are changed, so that they are changed one after the other.
@@ -42,9 +42,9 @@ pub(super) struct LiveSession {
 /// What a session was opened with: with something else it is opened anew.
 pub(super) struct OpenedWith {
     pub(super) directories: Vec<PathBuf>,
-    pub(super) words_digest: Option<String>,
+    pub(super) instructions_digest: Option<String>,
     pub(super) prompt_digest: Option<String>,
-    pub(super) handed: PassedServers,
+    pub(super) servers: PassedServers,
 }
 
 /// What an agent said of a session.
@@ -155,7 +155,7 @@ impl ReportedSettings {
     }
 
     /// Tells what is another one than before.
-    fn tell(&self, change: ViewChange, before: &[OptionValues]) {
+    fn report_change(&self, change: ViewChange, before: &[OptionValues]) {
         let Some(core) = self.core.upgrade() else {
             return; // the host goes down
         };
@@ -208,7 +208,7 @@ impl SessionListener for ReportedSettings {
             (before, view.apply_update(update))
         };
         if let Some(change) = change {
-            self.tell(change, &before);
+            self.report_change(change, &before);
         }
     }
 }
@@ -224,9 +224,9 @@ impl LiveSession {
             inbox,
             reported,
             directories: with.directories,
-            words_digest: with.words_digest,
+            instructions_digest: with.instructions_digest,
             prompt_digest: with.prompt_digest,
-            handed: with.handed,
+            servers: with.servers,
             through: Mutex::new(through),
             changing: tokio::sync::Mutex::default(),
             wanted: Mutex::default(),
@@ -454,9 +454,9 @@ mod tests {
         let inbox = connection.listen("s", Arc::clone(&reported) as Arc<dyn SessionListener>);
         let with = OpenedWith {
             directories: Vec::new(),
-            words_digest: None,
+            instructions_digest: None,
             prompt_digest: None,
-            handed: PassedServers::default(),
+            servers: PassedServers::default(),
         };
         let session = LiveSession::new(inbox, reported, with, None);
         let begun = session.begin_turn_mode(&connection, "plan").await;

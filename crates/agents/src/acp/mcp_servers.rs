@@ -1,7 +1,7 @@
-//! MCP servers that an agent is handed over, so that it starts them itself (MC-9).
+//! MCP servers that an agent is passed, so that it starts them itself (MC-9).
 //!
 //! Promises: an agent gets only servers that are switched on; those of the directory because the user trusts that, as what the
-//! agent reads there itself (TR-1), and those that read variables of the user's only after a yes that names them (TR-3). What it reads itself is not handed over twice. A token that a client brought never is.
+//! agent reads there itself (TR-1), and those that read variables of the user's only after a yes that names them (TR-3). What it reads itself is not passed twice. A token that a client brought never is.
 //! Must not know: how agents use them.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,7 +34,7 @@ const FAILED_MAX: usize = 256;
 pub(super) struct PassedServers {
     /// `McpServer`s of the protocol.
     pub(super) servers: Vec<Value>,
-    /// Changes with what is handed over.
+    /// Changes with what is passed.
     pub(super) digest: String,
     /// Names, and the ids that clients know them by.
     pub(super) ids: Vec<(String, String)>,
@@ -66,7 +66,7 @@ impl ServerRecords {
 }
 
 /// Finds out what an agent gets in a directory that is trusted.
-pub(super) async fn find_handed_over(
+pub(super) async fn find_passed_servers(
     turn: &AcpTurn<'_>,
     process: &AgentProcess,
     directory: &Path,
@@ -81,7 +81,7 @@ pub(super) async fn find_handed_over(
         let text = format!("MCP servers could not be read from a file. {problem}");
         core.notify_once(turn, text).await?;
     }
-    let mut handed = PassedServers::default();
+    let mut passed = PassedServers::default();
     for declared in &found.servers {
         if is_read_by_agent(&core.config, declared, directory) {
             continue; // it would be there twice
@@ -92,8 +92,8 @@ pub(super) async fn find_handed_over(
             true => json!({"kind": "stopped"}),
             false => match to_server(declared, &process.abilities, directory) {
                 Ok(server) => {
-                    handed.servers.push(server);
-                    handed.ids.push((declared.name.clone(), id));
+                    passed.servers.push(server);
+                    passed.ids.push((declared.name.clone(), id));
                     json!({"kind": "ready"})
                 }
                 Err(why) => error_state("notHandedOver", &why),
@@ -104,14 +104,14 @@ pub(super) async fn find_handed_over(
             // Whether it really runs only the agent knows.
             entry["_meta"] = json!({"assumed": true});
         }
-        handed.entries.push(entry);
+        passed.entries.push(entry);
     }
     let shadowed = found.shadowed.iter();
     let shadowed = shadowed.map(|(declared, by)| shadowed_entry(declared, by));
-    handed.entries.extend(shadowed);
-    let digest = Sha256::digest(wire::rpc::to_json(&handed.servers));
-    handed.digest = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(handed)
+    passed.entries.extend(shadowed);
+    let digest = Sha256::digest(wire::rpc::to_json(&passed.servers));
+    passed.digest = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(passed)
 }
 
 /// Whether an agent may be handed a server. What a client brought is not part of the directory that the user trusts: they are
@@ -127,7 +127,7 @@ async fn is_allowed(
     let is_of_client = plugin.is_some_and(|plugin| plugin.client_id.is_some());
     let reads_variables = !declared.is_users && !declared.variables.is_empty();
     if !(is_of_client || reads_variables) || declared.declaration.is_err() {
-        return Ok(true); // the user's own, or the directory's; or it is not handed over, with words
+        return Ok(true); // the user's own, or the directory's; or it is not passed, with words
     }
     let session = &turn.facts.conversation;
     let key = (session.clone(), declared.digest.clone());

@@ -38,9 +38,9 @@ pub(super) struct Opening {
     pub(super) chat: String,
     /// The primary one first.
     pub(super) directories: Vec<PathBuf>,
-    pub(super) handed: PassedServers,
+    pub(super) servers: PassedServers,
     /// The digest of what plugins of clients say to the agent.
-    pub(super) words_digest: Option<String>,
+    pub(super) instructions_digest: Option<String>,
     /// Appended to the agent's own prompt, with its digest.
     pub(super) system_prompt: Option<(String, String)>,
     /// The session of another chat that this one begins with.
@@ -112,7 +112,7 @@ impl Opening {
             Some((primary, others)) => (primary.clone(), others),
             None => (PathBuf::from("/"), &[][..]),
         };
-        let mut params = json!({"cwd": primary, "mcpServers": self.handed.servers});
+        let mut params = json!({"cwd": primary, "mcpServers": self.servers.servers});
         if self.process.abilities.additional_directories && !others.is_empty() {
             params["additionalDirectories"] = json!(others);
         }
@@ -135,9 +135,9 @@ impl Opening {
             .map(|(_, digest)| digest.clone());
         let opened_with = OpenedWith {
             directories: self.directories.clone(),
-            words_digest: self.words_digest.clone(),
+            instructions_digest: self.instructions_digest.clone(),
             prompt_digest: digest,
-            handed: self.handed.clone(),
+            servers: self.servers.clone(),
         };
         let session = LiveSession::new(inbox, reported, opened_with, through);
         self.process.set_session(&self.chat, Arc::clone(&session));

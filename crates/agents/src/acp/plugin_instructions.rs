@@ -36,7 +36,7 @@ pub(super) async fn describe_plugins(
     let (plugins, switched_off) = (plugins.to_vec(), switched_off.clone());
     let looking = tokio::task::spawn_blocking(move || describe(&plugins, &switched_off));
     match looking.await {
-        Ok(words) => words,
+        Ok(instructions) => instructions,
         Err(died) => std::panic::resume_unwind(died.into_panic()),
     }
 }
@@ -44,7 +44,7 @@ pub(super) async fn describe_plugins(
 fn describe(plugins: &[ClientPlugin], switched_off: &BTreeSet<String>) -> String {
     let (user, confinement) = (UserDirectories::default(), Confinement::none());
     let found = discover(&[], &user, &client_plugins(plugins), &confinement);
-    let mut words = PluginInstructions::default();
+    let mut instructions = PluginInstructions::default();
     for container in &found.containers {
         let copy = container.client.as_ref().map(|client| client.copy.clone());
         let copy = copy.and_then(|copy| Workspace::open(&[copy], &confinement).ok());
@@ -52,10 +52,10 @@ fn describe(plugins: &[ClientPlugin], switched_off: &BTreeSet<String>) -> String
             continue; // its client left meanwhile, and the copy is gone
         };
         for child in container.enabled_children(switched_off) {
-            words.add(&copy, container, child);
+            instructions.add(&copy, container, child);
         }
     }
-    words.text()
+    instructions.text()
 }
 
 /// What is told, as it is put together.
@@ -82,7 +82,7 @@ impl PluginInstructions {
             ChildContent::Skill(skill) if skill.is_for_models() => {
                 push(&mut self.skills, describe_file(container, child, ""));
             }
-            // Servers are handed over; the rest is for people, or has no door here.
+            // Servers are passed when the session is opened; the rest is for people, or cannot be passed.
             ChildContent::Skill(_)
             | ChildContent::Prompt(_)
             | ChildContent::Agent(_)
@@ -179,11 +179,11 @@ mod tests {
                 "---\ndescription: Mine\ndisable-model-invocation: true\n---\nx",
             ),
         ]);
-        let words = describe(std::slice::from_ref(&plugin), &BTreeSet::new());
-        assert!(words.contains("Be brief."), "{words}");
+        let instructions = describe(std::slice::from_ref(&plugin), &BTreeSet::new());
+        assert!(instructions.contains("Be brief."), "{instructions}");
         assert!(
-            words.contains("Colours") && !words.contains("Use names."),
-            "{words}"
+            instructions.contains("Colours") && !instructions.contains("Use names."),
+            "{instructions}"
         );
         let skill = directory
             .path()
@@ -191,10 +191,13 @@ mod tests {
             .unwrap()
             .join("skills/map/SKILL.md");
         assert!(
-            words.contains(&format!("(`{}`): Draws maps", skill.display())),
-            "{words}"
+            instructions.contains(&format!("(`{}`): Draws maps", skill.display())),
+            "{instructions}"
         );
-        assert!(!words.contains("Mine"), "it is not for models: {words}");
+        assert!(
+            !instructions.contains("Mine"),
+            "it is not for models: {instructions}"
+        );
 
         let key = workspace::discovery::client_plugin_key("memfs:/kit", "Kit");
         let off = describe(&[plugin], &BTreeSet::from([key.id()]));
@@ -212,14 +215,14 @@ mod tests {
             .map(|(path, text)| (path.as_str(), *text))
             .collect();
         let (_directory, plugin) = plugin(&files);
-        let words = describe(&[plugin], &BTreeSet::new());
+        let instructions = describe(&[plugin], &BTreeSet::new());
         assert!(
-            words.len() < RULES_BYTES_MAX + 16 * 1_024,
+            instructions.len() < RULES_BYTES_MAX + 16 * 1_024,
             "{}",
-            words.len()
+            instructions.len()
         );
         assert!(
-            words.contains("Rules of the user's plugins"),
+            instructions.contains("Rules of the user's plugins"),
             "those without room are listed"
         );
     }

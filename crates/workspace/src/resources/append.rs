@@ -16,28 +16,30 @@ use crate::confined::{Links, Stat};
 
 /// Appends to a file that was `expected`.
 pub(super) fn append(
-    place: &ResolvedResource,
+    resource: &ResolvedResource,
     bytes: &[u8],
     expected: &Stat,
 ) -> Result<(), ResourceError> {
     let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let open = place.root.open_path(&place.relative, flags, Links::Refused);
-    let mut file = File::from(open.map_err(|errno| place.failed(errno))?);
+    let open = resource
+        .root
+        .open_path(&resource.relative, flags, Links::Refused);
+    let mut file = File::from(open.map_err(|errno| resource.failed(errno))?);
     let changed = || ResourceError::Changed {
-        path: place.display.clone(),
+        path: resource.display.clone(),
     };
-    let now = place.stat(&file)?;
+    let now = resource.stat(&file)?;
     if !now.identity.is_of_same_file(&expected.identity) {
         return Err(changed());
     }
-    reserve(&file, now.identity.bytes, bytes.len()).map_err(|errno| place.failed(errno))?;
+    reserve(&file, now.identity.bytes, bytes.len()).map_err(|errno| resource.failed(errno))?;
     let appended = |bytes: usize, why: String| ResourceError::Appended {
-        path: place.display.clone(),
+        path: resource.display.clone(),
         bytes,
         why,
     };
     write_or_undo(&mut file, bytes).map_err(|failed| match failed.left {
-        0 => place.failed(failed.errno),
+        0 => resource.failed(failed.errno),
         left => appended(left, std::io::Error::from(failed.errno).to_string()),
     })?;
     if bytes.is_empty() {
@@ -47,7 +49,7 @@ pub(super) fn append(
     file.sync_data()
         .map_err(|error| unsure(format!("the disk may not have them: {error}")))?;
     // Whoever replaced the file meanwhile did so without these bytes, or moved it away with them.
-    let there = place.existing();
+    let there = resource.existing();
     let (_, there) = there.map_err(|error| unsure(error.to_string()))?;
     match there.identity.is_of_same_file(&now.identity) {
         true => Ok(()),

@@ -44,15 +44,15 @@ impl ResourceFiles {
             true => LastName::Followed,
             false => LastName::Itself,
         };
-        let place = self.locate(uri, last, ResourceAccess::Read, grants)?;
-        let (entry, stat) = place.existing()?;
+        let resource = self.locate(uri, last, ResourceAccess::Read, grants)?;
+        let (entry, stat) = resource.existing()?;
         if follow_links && stat.kind == FileType::Symlink {
-            return Err(place.failed(Errno::NOENT)); // it leads nowhere
+            return Err(resource.failed(Errno::NOENT)); // it leads nowhere
         }
-        let facts = facts_of(&entry).map_err(|errno| place.failed(errno))?;
+        let facts = facts_of(&entry).map_err(|errno| resource.failed(errno))?;
         Ok(ResourceFacts {
             uri: match follow_links {
-                true => place.uri(),
+                true => resource.uri(),
                 false => uri.to_owned(),
             },
             ..facts

@@ -29,7 +29,7 @@ fn fixture() -> MoveFixture {
 }
 
 impl MoveFixture {
-    fn place(&self, name: &str) -> ResolvedResource {
+    fn resource(&self, name: &str) -> ResolvedResource {
         let uri = format!("file://{}", self.root.join(name).display());
         let access = ResourceAccess::Write;
         self.files
@@ -55,7 +55,7 @@ fn what_nobody_touched_is_moved() {
     let f = fixture();
     fs::create_dir(f.root.join("to")).unwrap();
     fs::write(f.root.join("to/old"), "old").unwrap();
-    let (from, to) = (f.place("from"), f.place("to"));
+    let (from, to) = (f.resource("from"), f.resource("to"));
     let copy = MovedCopy::put(&from, &to, Existing::Replaced).unwrap();
     copy.remove_source().unwrap();
     assert_eq!(f.names(), ["to"]);
@@ -83,7 +83,7 @@ fn what_is_written_meanwhile_is_not_lost() {
             if replaces {
                 fs::write(f.root.join("to"), "old").unwrap();
             }
-            let (from, to) = (f.place("from"), f.place("to"));
+            let (from, to) = (f.resource("from"), f.resource("to"));
             let copy = MovedCopy::put(&from, &to, Existing::Replaced).unwrap();
             meddle(&f.root);
             let before = ["from/deep/a", "from/b", "from/deep/new"].map(|name| f.text(name));
@@ -105,7 +105,7 @@ fn what_is_written_meanwhile_is_not_lost() {
 #[test]
 fn a_source_that_is_gone_takes_the_move_back() {
     let f = fixture();
-    let (from, to) = (f.place("from/b"), f.place("to"));
+    let (from, to) = (f.resource("from/b"), f.resource("to"));
     let copy = MovedCopy::put(&from, &to, Existing::AnError).unwrap();
     fs::remove_file(f.root.join("from/b")).unwrap();
     let refused = copy.remove_source().unwrap_err();
@@ -125,7 +125,7 @@ fn what_others_write_to_the_destination_is_not_removed() {
             if replaces {
                 fs::write(f.root.join("to"), "old").unwrap();
             }
-            let (from, to) = (f.place("from"), f.place("to"));
+            let (from, to) = (f.resource("from"), f.resource("to"));
             let copy = MovedCopy::put(&from, &to, Existing::Replaced).unwrap();
             fs::write(f.root.join("to/theirs"), "theirs").unwrap();
             if source_changes {
@@ -151,7 +151,7 @@ fn what_others_write_to_the_destination_is_not_removed() {
 #[test]
 fn a_destination_that_is_another_file_by_now_stays() {
     let f = fixture();
-    let (from, to) = (f.place("from/b"), f.place("to"));
+    let (from, to) = (f.resource("from/b"), f.resource("to"));
     let copy = MovedCopy::put(&from, &to, Existing::AnError).unwrap();
     fs::write(f.root.join("beside"), "two").unwrap();
     fs::rename(f.root.join("beside"), f.root.join("to")).unwrap();
@@ -170,7 +170,7 @@ fn a_source_that_cannot_be_removed_is_put_back_or_named() {
     // Nothing of it is gone: nothing was moved.
     let f = fixture();
     fs::write(f.root.join("to"), "old").unwrap();
-    let (from, to) = (f.place("from"), f.place("to"));
+    let (from, to) = (f.resource("from"), f.resource("to"));
     let copy = MovedCopy::put(&from, &to, Existing::Replaced).unwrap();
     let refused = copy.remove_source_by(|_, _| Err(TreeError::System(Errno::ACCESS)));
     assert!(refused.is_err());

@@ -41,14 +41,14 @@ impl ResourceFiles {
         bytes_max: u64,
         grants: &[ResourceGrant],
     ) -> Result<ResourceBytes, ResourceError> {
-        let place = self.locate(uri, LastName::Followed, ResourceAccess::Read, grants)?;
-        let (_, stat) = place.existing()?;
-        check_regular(&place, stat.kind)?;
-        let opened = place.root.open_any(&place.relative, Links::Refused);
-        let (file, stat) = opened.map_err(|errno| place.failed(errno))?;
-        check_regular(&place, stat.kind)?; // what it is now
-        let bytes = read_bounded(file, &place, bytes_max)?;
-        let name = place.relative.file_name().unwrap_or_default();
+        let resource = self.locate(uri, LastName::Followed, ResourceAccess::Read, grants)?;
+        let (_, stat) = resource.existing()?;
+        check_regular(&resource, stat.kind)?;
+        let opened = resource.root.open_any(&resource.relative, Links::Refused);
+        let (file, stat) = opened.map_err(|errno| resource.failed(errno))?;
+        check_regular(&resource, stat.kind)?; // what it is now
+        let bytes = read_bounded(file, &resource, bytes_max)?;
+        let name = resource.relative.file_name().unwrap_or_default();
         Ok(ResourceBytes {
             bytes,
             name: name.to_string_lossy().into_owned(),
@@ -61,29 +61,31 @@ impl ResourceFiles {
         uri: &str,
         grants: &[ResourceGrant],
     ) -> Result<Vec<ResourceEntry>, ResourceError> {
-        let place = self.locate(uri, LastName::Followed, ResourceAccess::Read, grants)?;
-        if let (_, stat) = place.existing()?
+        let resource = self.locate(uri, LastName::Followed, ResourceAccess::Read, grants)?;
+        if let (_, stat) = resource.existing()?
             && stat.kind == FileType::Symlink
         {
-            return Err(place.failed(Errno::NOENT)); // it leads nowhere
+            return Err(resource.failed(Errno::NOENT)); // it leads nowhere
         }
-        let open = place.root.open_directory(&place.relative, Links::Refused);
-        let open = open.map_err(|errno| place.failed(errno))?;
-        let listed = Dir::read_from(&open).map_err(|errno| place.failed(errno))?;
+        let open = resource
+            .root
+            .open_directory(&resource.relative, Links::Refused);
+        let open = open.map_err(|errno| resource.failed(errno))?;
+        let listed = Dir::read_from(&open).map_err(|errno| resource.failed(errno))?;
         let mut entries = Vec::new();
         for entry in listed {
-            let entry = entry.map_err(|errno| place.failed(errno))?;
+            let entry = entry.map_err(|errno| resource.failed(errno))?;
             let name = entry.file_name().to_bytes();
             if name == b"." || name == b".." {
                 continue;
             }
             if entries.len() == ENTRIES_MAX {
                 return Err(ResourceError::TooManyEntries {
-                    path: place.display,
+                    path: resource.display,
                     most: ENTRIES_MAX,
                 });
             }
-            entries.extend(self.entry(&place, &open, entry.file_name())?);
+            entries.extend(self.entry(&resource, &open, entry.file_name())?);
         }
         entries.sort_by(|one, other| one.name.cmp(&other.name));
         Ok(entries)
@@ -92,15 +94,15 @@ impl ResourceFiles {
     /// An entry as clients see it; `None` for what is the host's own, and for what is gone by now.
     fn entry(
         &self,
-        place: &ResolvedResource,
+        resource: &ResolvedResource,
         directory: &OwnedFd,
         name: &std::ffi::CStr,
     ) -> Result<Option<ResourceEntry>, ResourceError> {
         use std::os::unix::ffi::OsStrExt;
         let name = std::ffi::OsStr::from_bytes(name.to_bytes());
-        let path = place.real_path().join(name);
+        let path = resource.real_path().join(name);
         let is_hidden = self.confinement.hides(&path);
-        if is_hidden.map_err(|errno| place.failed(errno))? {
+        if is_hidden.map_err(|errno| resource.failed(errno))? {
             return Ok(None);
         }
         let Ok(stat) = Stat::of_entry(directory, name) else {
@@ -123,8 +125,11 @@ impl ResourceFiles {
 }
 
 /// Only regular files have content.
-pub(super) fn check_regular(place: &ResolvedResource, kind: FileType) -> Result<(), ResourceError> {
-    let path = place.display.clone();
+pub(super) fn check_regular(
+    resource: &ResolvedResource,
+    kind: FileType,
+) -> Result<(), ResourceError> {
+    let path = resource.display.clone();
     match kind {
         FileType::RegularFile => Ok(()),
         FileType::Directory => Err(ResourceError::IsDirectory { path }),
@@ -136,15 +141,15 @@ pub(super) fn check_regular(place: &ResolvedResource, kind: FileType) -> Result<
 /// Reads a file whole: as it was at one moment, if it holds still for long enough.
 fn read_bounded(
     mut file: File,
-    place: &ResolvedResource,
+    resource: &ResolvedResource,
     bytes_max: u64,
 ) -> Result<Vec<u8>, ResourceError> {
-    let failed = |error: std::io::Error| ResourceError::of_io(&error, &place.display);
+    let failed = |error: std::io::Error| ResourceError::of_io(&error, &resource.display);
     let mut attempts = 1;
     loop {
-        let before = place.stat(&file)?;
+        let before = resource.stat(&file)?;
         let too_large = |bytes| ResourceError::TooLarge {
-            path: place.display.clone(),
+            path: resource.display.clone(),
             bytes,
             most: bytes_max,
         };
@@ -158,7 +163,7 @@ fn read_bounded(
             return Err(too_large(bytes.len() as u64));
         }
         // A log that is written to all the time is read as far as it went.
-        if attempts == ATTEMPTS_MAX || place.stat(&file)? == before {
+        if attempts == ATTEMPTS_MAX || resource.stat(&file)? == before {
             return Ok(bytes);
         }
         attempts += 1;

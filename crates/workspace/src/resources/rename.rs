@@ -119,10 +119,10 @@ impl ResourceFiles {
         grants: &[ResourceGrant],
     ) -> Result<(), ResourceError> {
         let _writing = self.lock_writes();
-        let place = self.locate(uri, LastName::Itself, ResourceAccess::Write, grants)?;
-        let (_, stat) = place.existing()?;
-        self.check_removable(&place)?;
-        let (parent, name) = place.parent()?;
+        let resource = self.locate(uri, LastName::Itself, ResourceAccess::Write, grants)?;
+        let (_, stat) = resource.existing()?;
+        self.check_removable(&resource)?;
+        let (parent, name) = resource.parent()?;
         let removed = match (stat.kind, recursive) {
             (FileType::Directory, true) => tree::check(&parent, name, TreePurpose::Removing)
                 .and_then(|()| tree::remove(&parent, name)),
@@ -131,8 +131,8 @@ impl ResourceFiles {
             }
             _ => rustix::fs::unlinkat(&parent, name, AtFlags::empty()).map_err(TreeError::from),
         };
-        removed.map_err(|error| failed(&place, error))?;
-        sync(&parent, &place)
+        removed.map_err(|error| failed(&resource, error))?;
+        sync(&parent, &resource)
     }
 
     /// Makes a directory, and those it lies in.
@@ -141,22 +141,22 @@ impl ResourceFiles {
             path: path.to_owned(),
         };
         let located = self.locate(uri, LastName::Followed, ResourceAccess::Write, grants);
-        let place = located.map_err(|error| match error {
+        let resource = located.map_err(|error| match error {
             // Something on the way to it is there, and is no directory.
             ResourceError::NotADirectory { path } => exists(&path),
             error => error,
         })?;
-        if let Some(entry) = place.entry()? {
-            return match place.stat(&entry)?.kind {
+        if let Some(entry) = resource.entry()? {
+            return match resource.stat(&entry)?.kind {
                 FileType::Directory => Ok(()),
-                _ => Err(exists(&place.display)),
+                _ => Err(exists(&resource.display)),
             };
         }
-        match atomic::create_directories(&place.root, &place.relative) {
+        match atomic::create_directories(&resource.root, &resource.relative) {
             Ok(_) => Ok(()),
             // A file took the name meanwhile.
-            Err(Errno::NOTDIR) => Err(exists(&place.display)),
-            Err(errno) => Err(place.failed(errno)),
+            Err(Errno::NOTDIR) => Err(exists(&resource.display)),
+            Err(errno) => Err(resource.failed(errno)),
         }
     }
 }
@@ -235,16 +235,16 @@ pub(super) fn rename_to_free(
     }
 }
 
-pub(super) fn sync(directory: &OwnedFd, place: &ResolvedResource) -> Result<(), ResourceError> {
-    rustix::fs::fsync(directory).map_err(|errno| place.failed(errno))
+pub(super) fn sync(directory: &OwnedFd, resource: &ResolvedResource) -> Result<(), ResourceError> {
+    rustix::fs::fsync(directory).map_err(|errno| resource.failed(errno))
 }
 
-pub(super) fn failed(place: &ResolvedResource, error: TreeError) -> ResourceError {
-    let path = place.display.clone();
+pub(super) fn failed(resource: &ResolvedResource, error: TreeError) -> ResourceError {
+    let path = resource.display.clone();
     match error {
         TreeError::TooLarge => ResourceError::TreeTooLarge { path },
         TreeError::NotRegular => ResourceError::NotRegular { path },
-        TreeError::System(errno) => place.failed(errno),
+        TreeError::System(errno) => resource.failed(errno),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Where a URI leads: beneath which root, by a path without links.
 //!
-//! Promises: links are followed by the operating system, and the place is judged by what was opened. Whoever opens it again by
-//! this path follows no link any more, so that it is the same place or none.
+//! Promises: links are followed by the operating system, and the resource is judged by what was opened. Whoever opens it again by
+//! this path follows no link any more, so that it is the same resource or none.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, OwnedFd};
@@ -61,7 +61,7 @@ impl ResourceFiles {
                 return Err(ResourceError::NotADirectory { path: display });
             }
         }
-        self.place(&around, whole, display)
+        self.resource(&around, whole, display)
     }
 
     /// Whether a URI may be used with these grants: `None` if it lies in the roots anyway, else where it lies.
@@ -71,8 +71,8 @@ impl ResourceFiles {
         access: ResourceAccess,
         grants: &[ResourceGrant],
     ) -> Result<Option<PathBuf>, ResourceError> {
-        let place = self.locate(uri, LastName::Followed, access, grants)?;
-        let path = place.real_path();
+        let resource = self.locate(uri, LastName::Followed, access, grants)?;
+        let path = resource.real_path();
         Ok(match self.confinement.root_of(&path) {
             Some(_) => None,
             None => Some(path),
@@ -156,7 +156,7 @@ impl ResourceFiles {
     }
 
     /// A path without links beneath a root or a grant. Of a granted file its directory is opened.
-    fn place(
+    fn resource(
         &self,
         around: &Path,
         whole: PathBuf,
@@ -182,23 +182,23 @@ impl ResourceFiles {
     }
 
     /// What is to be moved, replaced or removed as a whole must be neither a root nor hold what is the host's own.
-    pub(super) fn check_removable(&self, place: &ResolvedResource) -> Result<(), ResourceError> {
-        let path = || place.display.clone();
-        if place.is_whole_root || place.relative.as_os_str().is_empty() {
+    pub(super) fn check_removable(&self, resource: &ResolvedResource) -> Result<(), ResourceError> {
+        let path = || resource.display.clone();
+        if resource.is_whole_root || resource.relative.as_os_str().is_empty() {
             return Err(ResourceError::IsRoot { path: path() });
         }
-        if self.confinement.has_root_in(&place.real_path()) {
+        if self.confinement.has_root_in(&resource.real_path()) {
             return Err(ResourceError::IsRoot { path: path() });
         }
-        self.check_no_hidden(place)
+        self.check_no_hidden(resource)
     }
 
     /// What is to be used with all that is in it must not hold what is the host's own.
-    pub(super) fn check_no_hidden(&self, place: &ResolvedResource) -> Result<(), ResourceError> {
-        let holds = self.confinement.is_around_hidden(&place.real_path());
-        match holds.map_err(|errno| ResourceError::of(errno, &place.display))? {
+    pub(super) fn check_no_hidden(&self, resource: &ResolvedResource) -> Result<(), ResourceError> {
+        let holds = self.confinement.is_around_hidden(&resource.real_path());
+        match holds.map_err(|errno| ResourceError::of(errno, &resource.display))? {
             true => Err(ResourceError::HostOwned {
-                path: place.display.clone(),
+                path: resource.display.clone(),
             }),
             false => Ok(()),
         }

@@ -14,7 +14,7 @@ pub enum ResourceChangeKind {
     Deleted,
 }
 
-/// Changes of one batch, by path beneath the place.
+/// Changes of one batch, by path beneath the resource.
 #[derive(Debug, Default)]
 pub(super) struct SeenChanges {
     pub(super) changes: BTreeMap<PathBuf, SeenPath>,

@@ -66,13 +66,13 @@ pub struct WatchedBatch {
 #[derive(Debug)]
 pub struct ResourceWatch {
     pub(super) events: OwnedFd,
-    pub(super) place: ResolvedResource,
+    pub(super) resource: ResolvedResource,
     confinement: Confinement,
     /// As the client named it.
     named: PathBuf,
     pub(super) recursive: bool,
     pub(super) globs: WatchGlobs,
-    /// What is watched, by its number: a directory beneath the place, or the directory that the place lies in.
+    /// What is watched, by its number: a directory beneath the resource, or the directory that the resource lies in.
     pub(super) watched: HashMap<i32, WatchedDirectory>,
 }
 
@@ -84,23 +84,23 @@ impl ResourceFiles {
         grants: &[ResourceGrant],
     ) -> Result<ResourceWatch, ResourceError> {
         let access = ResourceAccess::Read;
-        let place = self.locate(request.uri, LastName::Followed, access, grants)?;
-        let (_, stat) = place.existing()?;
+        let resource = self.locate(request.uri, LastName::Followed, access, grants)?;
+        let (_, stat) = resource.existing()?;
         let events = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC);
         let events = events.map_err(|errno| match errno {
             Errno::MFILE | Errno::NFILE => ResourceError::NoMoreWatches {
                 setting: "fs.inotify.max_user_instances",
             },
-            errno => place.failed(errno),
+            errno => resource.failed(errno),
         })?;
         let mut watch = ResourceWatch {
             events,
             confinement: self.confinement.clone(),
-            named: PathBuf::from(&place.display),
+            named: PathBuf::from(&resource.display),
             recursive: request.recursive,
             globs: WatchGlobs::new(request.excludes, request.includes)?,
             watched: HashMap::new(),
-            place,
+            resource,
         };
         let is_directory = stat.kind == FileType::Directory;
         watch.watch_around(is_directory)?;
@@ -146,10 +146,10 @@ impl ResourceWatch {
     /// A root of the host that was removed or moved is open here all the same: what happens in it is not what its name leads to.
     fn check_root(&self) -> Result<(), ResourceError> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let root = &self.place.root;
+        let root = &self.resource.root;
         match rustix::fs::open(&root.real_path, flags, Mode::empty()) {
             Ok(now) if Stat::is_same_file(&now, &root.directory) => Ok(()),
-            Ok(_) | Err(_) => Err(self.place.failed(Errno::NOENT)),
+            Ok(_) | Err(_) => Err(self.resource.failed(Errno::NOENT)),
         }
     }
 
@@ -209,7 +209,7 @@ impl ResourceWatch {
     fn is_there(&self, path: &Path) -> bool {
         let flags = OFlags::PATH | OFlags::NOFOLLOW;
         let open = self
-            .place
+            .resource
             .root
             .open_path(&self.relative(path), flags, Links::Refused);
         open.is_ok()
@@ -237,7 +237,7 @@ impl ResourceWatch {
                 }),
                 Err(Errno::AGAIN) => break,
                 Err(Errno::INTR) => {}
-                Err(errno) => return Err(self.place.failed(errno)),
+                Err(errno) => return Err(self.resource.failed(errno)),
             }
         }
         Ok(events)
@@ -251,20 +251,20 @@ impl ResourceWatch {
             self.watched.remove(&event.watched);
             return match watched {
                 // Nobody would tell if what lay in it came back.
-                WatchedDirectory::Around => Err(self.place.failed(Errno::NOENT)),
+                WatchedDirectory::Around => Err(self.resource.failed(Errno::NOENT)),
                 WatchedDirectory::Inside(_) => Ok(()),
             };
         }
         let name = event.name.as_deref().map(OsStr::from_bytes);
         let path = match (watched, name) {
-            (WatchedDirectory::Around, name) if name == self.place.relative.file_name() => {
+            (WatchedDirectory::Around, name) if name == self.resource.relative.file_name() => {
                 PathBuf::new()
             }
             (WatchedDirectory::Around, _) => return Ok(()), // something beside it
             (WatchedDirectory::Inside(directory), Some(name)) => directory.join(name),
             (WatchedDirectory::Inside(directory), None) => directory,
         };
-        let real = self.place.real_path().join(&path);
+        let real = self.resource.real_path().join(&path);
         if self.confinement.hides(&real).unwrap_or(true) {
             return Ok(()); // the host's own
         }

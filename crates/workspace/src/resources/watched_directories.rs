@@ -19,9 +19,9 @@ pub(super) const WATCHED_MAX: usize = 8_192;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum WatchedDirectory {
-    /// Beneath the place.
+    /// Beneath the resource.
     Inside(PathBuf),
-    /// Around the place: only its name counts there.
+    /// Around the resource: only its name counts there.
     Around,
 }
 
@@ -30,8 +30,8 @@ impl ResourceWatch {
     pub(super) fn relative(&self, path: &Path) -> PathBuf {
         // Joining nothing would add a slash.
         match path.as_os_str().is_empty() {
-            true => self.place.relative.clone(),
-            false => self.place.relative.join(path),
+            true => self.resource.relative.clone(),
+            false => self.resource.relative.join(path),
         }
     }
 
@@ -48,12 +48,12 @@ impl ResourceWatch {
         });
     }
 
-    /// Watches the directory that the place lies in, if it is not a root itself.
+    /// Watches the directory that the resource lies in, if it is not a root itself.
     pub(super) fn watch_around(&mut self, is_directory: bool) -> Result<(), ResourceError> {
-        if self.place.relative.as_os_str().is_empty() {
+        if self.resource.relative.as_os_str().is_empty() {
             return Ok(());
         }
-        let (parent, _) = self.place.parent()?;
+        let (parent, _) = self.resource.parent()?;
         let mut flags = WatchFlags::CREATE | WatchFlags::DELETE | WatchFlags::MOVE;
         // Of itself: it may be a root, and is moved or removed then.
         flags |= WatchFlags::ATTRIB | WatchFlags::MOVE_SELF;
@@ -76,12 +76,14 @@ impl ResourceWatch {
                 continue;
             }
             let open = self
-                .place
+                .resource
                 .root
                 .open_directory(&self.relative(&path), Links::Refused);
             let open = match open {
                 Ok(open) => open,
-                Err(errno) if path.as_os_str().is_empty() => return Err(self.place.failed(errno)),
+                Err(errno) if path.as_os_str().is_empty() => {
+                    return Err(self.resource.failed(errno));
+                }
                 // It is gone by now, a link, the host's own, or not for us.
                 Err(_) => continue,
             };
@@ -143,7 +145,7 @@ impl ResourceWatch {
     ) -> Result<(), ResourceError> {
         if self.watched.len() >= WATCHED_MAX {
             return Err(ResourceError::TooManyDirectories {
-                path: self.place.display.clone(),
+                path: self.resource.display.clone(),
             });
         }
         // The directory that was opened, not whatever has its name by now.
@@ -153,7 +155,7 @@ impl ResourceWatch {
             Errno::NOSPC => ResourceError::NoMoreWatches {
                 setting: "fs.inotify.max_user_watches",
             },
-            errno => self.place.failed(errno),
+            errno => self.resource.failed(errno),
         })?;
         self.watched.insert(number, watched);
         Ok(())

@@ -68,20 +68,20 @@ impl ResourceFiles {
         grants: &[ResourceGrant],
     ) -> Result<(), ResourceError> {
         let access = ResourceAccess::Write;
-        let place = self.locate(request.uri, LastName::Followed, access, grants)?;
-        let path = || place.display.clone();
-        let Some(entry) = place.entry()? else {
+        let resource = self.locate(request.uri, LastName::Followed, access, grants)?;
+        let path = || resource.display.clone();
+        let Some(entry) = resource.entry()? else {
             if request.if_match.is_some() {
                 return Err(ResourceError::EtagMismatch { path: path() });
             }
-            return create(&place, request);
+            return create(&resource, request);
         };
         if request.create_only {
             return Err(ResourceError::AlreadyExists { path: path() });
         }
-        let stat = place.stat(&entry)?;
-        check_regular(&place, stat.kind)?;
-        let facts = facts_of(&entry).map_err(|errno| place.failed(errno))?;
+        let stat = resource.stat(&entry)?;
+        check_regular(&resource, stat.kind)?;
+        let facts = facts_of(&entry).map_err(|errno| resource.failed(errno))?;
         if request.if_match.is_some_and(|tag| tag != facts.etag) {
             return Err(ResourceError::EtagMismatch { path: path() });
         }
@@ -89,31 +89,31 @@ impl ResourceFiles {
             return Err(ResourceError::PermissionDenied { path: path() });
         }
         match request.placement {
-            Placement::BeforeLast(0) => super::append::append(&place, request.bytes, &stat),
-            placement => replace(&place, request.bytes, placement, &stat),
+            Placement::BeforeLast(0) => super::append::append(&resource, request.bytes, &stat),
+            placement => replace(&resource, request.bytes, placement, &stat),
         }
     }
 }
 
 /// Writes a file that is not there.
-fn create(place: &ResolvedResource, request: &WriteRequest<'_>) -> Result<(), ResourceError> {
-    place.name()?;
+fn create(resource: &ResolvedResource, request: &WriteRequest<'_>) -> Result<(), ResourceError> {
+    resource.name()?;
     let (Placement::From(position) | Placement::BeforeLast(position) | Placement::At(position)) =
         request.placement;
-    check_position(place, position, 0)?;
-    let (root, path) = (&place.root, &place.relative);
+    check_position(resource, position, 0)?;
+    let (root, path) = (&resource.root, &resource.relative);
     let created = atomic::create(root, path, request.bytes, None, &Cancellation::default());
     created.map_err(|error| match (error, request.create_only) {
         (WriteError::Changed, true) => ResourceError::AlreadyExists {
-            path: place.display.clone(),
+            path: resource.display.clone(),
         },
-        (error, _) => failed(place, error),
+        (error, _) => failed(resource, error),
     })
 }
 
 /// Replaces a file by one with new bytes in it.
 fn replace(
-    place: &ResolvedResource,
+    resource: &ResolvedResource,
     bytes: &[u8],
     placement: Placement,
     expected: &Stat,
@@ -123,18 +123,20 @@ fn replace(
         Placement::From(position) => (position, size),
         Placement::At(position) => (position, position),
         Placement::BeforeLast(back) => {
-            check_position(place, back, size)?;
+            check_position(resource, back, size)?;
             (size - back, size - back)
         }
     };
-    check_position(place, kept_before, size)?;
+    check_position(resource, kept_before, size)?;
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let before = place.root.open_path(&place.relative, flags, Links::Refused);
-    let mut before = File::from(before.map_err(|errno| place.failed(errno))?);
-    if place.stat(&before)?.identity != expected.identity {
-        return Err(failed(place, WriteError::Changed));
+    let before = resource
+        .root
+        .open_path(&resource.relative, flags, Links::Refused);
+    let mut before = File::from(before.map_err(|errno| resource.failed(errno))?);
+    if resource.stat(&before)?.identity != expected.identity {
+        return Err(failed(resource, WriteError::Changed));
     }
-    let (parent, name) = place.parent()?;
+    let (parent, name) = resource.parent()?;
     let fill = |file: &mut File| -> io::Result<()> {
         io::copy(&mut (&mut before).take(kept_before), file)?;
         file.write_all(bytes)?;
@@ -143,31 +145,31 @@ fn replace(
         Ok(())
     };
     let replaced = atomic::replace_with(&parent, name, fill, expected, &Cancellation::default());
-    replaced.map_err(|error| failed(place, error))
+    replaced.map_err(|error| failed(resource, error))
 }
 
 /// A position beyond the end would leave a hole that nobody asked for.
 fn check_position(
-    place: &ResolvedResource,
+    resource: &ResolvedResource,
     position: u64,
     bytes: u64,
 ) -> Result<(), ResourceError> {
     match position <= bytes {
         true => Ok(()),
         false => Err(ResourceError::BeyondEnd {
-            path: place.display.clone(),
+            path: resource.display.clone(),
             position,
             bytes,
         }),
     }
 }
 
-pub(super) fn failed(place: &ResolvedResource, error: WriteError) -> ResourceError {
+pub(super) fn failed(resource: &ResolvedResource, error: WriteError) -> ResourceError {
     match error {
         WriteError::Changed => ResourceError::Changed {
-            path: place.display.clone(),
+            path: resource.display.clone(),
         },
-        WriteError::Cancelled => place.failed(Errno::CANCELED),
-        WriteError::System(errno) => place.failed(errno),
+        WriteError::Cancelled => resource.failed(Errno::CANCELED),
+        WriteError::System(errno) => resource.failed(errno),
     }
 }

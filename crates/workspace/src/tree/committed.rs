@@ -21,7 +21,7 @@ impl Workspace {
         &self,
         look: &TreeSnapshot,
         base: Option<&str>,
-        keep: &mut StoreContent<'_>,
+        store: &mut StoreContent<'_>,
         cancellation: &Cancellation,
     ) -> Result<TreeChanges, String> {
         if let Some(failure) = look.failures().next() {
@@ -29,7 +29,7 @@ impl Workspace {
         }
         let say = |error: GitError| error.to_string();
         let mut changes = TreeChanges::default();
-        let mut reader = EntryReader::new(keep);
+        let mut reader = EntryReader::new(store);
         for (index, seen) in &look.roots {
             let (TreeSource::Repository(known), Some(root)) =
                 (&seen.source, self.shared.roots.get(*index))

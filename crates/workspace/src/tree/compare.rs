@@ -46,11 +46,11 @@ impl Workspace {
         &self,
         before: &TreeSnapshot,
         after: &TreeSnapshot,
-        keep: &mut StoreContent<'_>,
+        store: &mut StoreContent<'_>,
         cancellation: &Cancellation,
     ) -> TreeChanges {
         let mut compared = TreeChanges::default();
-        let mut reader = EntryReader::new(keep);
+        let mut reader = EntryReader::new(store);
         for (index, now) in &after.roots {
             let (Some(root), Some(then)) = (self.shared.roots.get(*index), before.roots.get(index))
             else {

@@ -84,7 +84,7 @@ pub fn is_link(mode: u32) -> bool {
 
 /// Reads entries and has their content kept, until there is too much of it.
 pub(super) struct EntryReader<'a, 'k> {
-    keep: &'a mut StoreContent<'k>,
+    store: &'a mut StoreContent<'k>,
     files: usize,
     bytes: u64,
     left_out: usize,
@@ -92,9 +92,9 @@ pub(super) struct EntryReader<'a, 'k> {
 }
 
 impl<'a, 'k> EntryReader<'a, 'k> {
-    pub(super) fn new(keep: &'a mut StoreContent<'k>) -> Self {
+    pub(super) fn new(store: &'a mut StoreContent<'k>) -> Self {
         Self {
-            keep,
+            store,
             files: 0,
             bytes: 0,
             left_out: 0,
@@ -164,7 +164,7 @@ impl<'a, 'k> EntryReader<'a, 'k> {
             return None;
         }
         let digest = Digest::of(content);
-        if let Err(problem) = (self.keep)(&digest, content) {
+        if let Err(problem) = (self.store)(&digest, content) {
             self.failed.get_or_insert(problem);
             return None;
         }

@@ -106,11 +106,11 @@ impl Workspace {
     pub fn look_at_tree(
         &self,
         confinement: &Confinement,
-        keep: &mut StoreContent<'_>,
+        store: &mut StoreContent<'_>,
         earlier: Option<&TreeSnapshot>,
         cancellation: &Cancellation,
     ) -> TreeSnapshot {
-        let mut reader = EntryReader::new(keep);
+        let mut reader = EntryReader::new(store);
         let mut look = self.look_with_git(confinement, &mut reader, earlier, cancellation);
         for index in self.working_roots() {
             if look.roots.contains_key(&index) || look.unseen.contains_key(&index) {
@@ -136,10 +136,10 @@ impl Workspace {
     pub fn look_at_repositories(
         &self,
         confinement: &Confinement,
-        keep: &mut StoreContent<'_>,
+        store: &mut StoreContent<'_>,
         cancellation: &Cancellation,
     ) -> TreeSnapshot {
-        let mut reader = EntryReader::new(keep);
+        let mut reader = EntryReader::new(store);
         let mut look = self.look_with_git(confinement, &mut reader, None, cancellation);
         look.problems.extend(reader.problem());
         look

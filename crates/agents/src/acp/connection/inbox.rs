@@ -386,14 +386,14 @@ mod tests {
 
     use super::*;
 
-    struct Deaf;
+    struct IgnoreUpdates;
 
-    impl SessionListener for Deaf {
+    impl SessionListener for IgnoreUpdates {
         fn on_update(&self, _: &acp::SessionUpdate, _: bool) {}
     }
 
     fn inbox() -> Arc<SessionInbox> {
-        SessionInbox::new("s".to_owned(), Arc::new(Deaf))
+        SessionInbox::new("s".to_owned(), Arc::new(IgnoreUpdates))
     }
 
     fn update(fields: serde_json::Value) -> acp::SessionUpdate {

@@ -36,9 +36,9 @@ impl Dice {
     }
 }
 
-struct Deaf;
+struct IgnoreUpdates;
 
-impl SessionListener for Deaf {
+impl SessionListener for IgnoreUpdates {
     fn on_update(&self, _: &acp::SessionUpdate, _: bool) {}
 }
 
@@ -235,7 +235,7 @@ async fn prompt(
 }
 
 async fn chat(connection: AcpConnection, session: String, mut dice: Dice) {
-    let inbox = connection.listen(&session, Arc::new(Deaf));
+    let inbox = connection.listen(&session, Arc::new(IgnoreUpdates));
     let params = json!({"sessionId": session});
     if connection
         .request::<Value>("session/load", &params, LIMIT)

@@ -7,9 +7,9 @@ use super::*;
 const LIMIT: Duration = Duration::from_secs(30);
 
 #[derive(Default)]
-struct Heard(Mutex<Vec<String>>);
+struct RecordedUpdates(Mutex<Vec<String>>);
 
-impl SessionListener for Heard {
+impl SessionListener for RecordedUpdates {
     fn on_update(&self, update: &acp::SessionUpdate, _: bool) {
         let update = serde_json::to_value(update).unwrap();
         self.0
@@ -128,14 +128,14 @@ async fn a_prompt_is_followed_to_its_answer_and_nothing_comes_after_it() {
     .concat()
     .replace("; ;", ";");
     let connection = start(&script);
-    let heard = Arc::new(Heard::default());
-    let listener = Arc::clone(&heard) as Arc<dyn SessionListener>;
+    let recorded = Arc::new(RecordedUpdates::default());
+    let listener = Arc::clone(&recorded) as Arc<dyn SessionListener>;
     let opened = connection
         .new_session("session/new", &json!({}), listener, LIMIT)
         .await;
     let (inbox, answer) = opened.unwrap();
     assert_eq!(answer["sessionId"], "s");
-    assert_eq!(*heard.0.lock().unwrap(), ["available_commands_update"]);
+    assert_eq!(*recorded.0.lock().unwrap(), ["available_commands_update"]);
     connection.prompt(&inbox, &json!([])).await.unwrap();
     let mut said = String::new();
     loop {
@@ -176,16 +176,19 @@ async fn what_went_wrong_is_heard_between_turns_but_not_from_a_replay() {
     ]
     .concat();
     let connection = start(&script);
-    let heard = Arc::new(Heard::default());
-    let listener = Arc::clone(&heard) as Arc<dyn SessionListener>;
+    let recorded = Arc::new(RecordedUpdates::default());
+    let listener = Arc::clone(&recorded) as Arc<dyn SessionListener>;
     let none = json!({});
     let opened = connection.new_session("session/new", &none, listener, LIMIT);
     opened.await.unwrap();
-    let old = Arc::new(Heard::default());
+    let old = Arc::new(RecordedUpdates::default());
     let inbox = connection.listen("old", Arc::clone(&old) as Arc<dyn SessionListener>);
     let loaded = connection.request::<Value>("session/load", &none, LIMIT);
     loaded.await.unwrap();
-    assert_eq!(*heard.0.lock().unwrap(), ["notice", "tool_call", "notice"]);
+    assert_eq!(
+        *recorded.0.lock().unwrap(),
+        ["notice", "tool_call", "notice"]
+    );
     assert_eq!(*old.0.lock().unwrap(), Vec::<String>::new());
     inbox.wait_for_quiet(Duration::ZERO, Duration::ZERO).await;
     assert!(inbox.is_settled(), "what comes from now on is new");
@@ -227,7 +230,12 @@ async fn an_exit_is_told_to_all_who_wait() {
     );
     let connection = start(&script);
     let opened = connection
-        .new_session("session/new", &json!({}), Arc::new(Heard::default()), LIMIT)
+        .new_session(
+            "session/new",
+            &json!({}),
+            Arc::new(RecordedUpdates::default()),
+            LIMIT,
+        )
         .await;
     let (inbox, _) = opened.unwrap();
     connection.prompt(&inbox, &json!([])).await.unwrap();
@@ -265,7 +273,12 @@ async fn a_cancel_reaches_the_agent_and_its_questions_are_answered_once() {
     );
     let connection = start_in(directory.path(), &script, 1 << 20);
     let opened = connection
-        .new_session("session/new", &json!({}), Arc::new(Heard::default()), LIMIT)
+        .new_session(
+            "session/new",
+            &json!({}),
+            Arc::new(RecordedUpdates::default()),
+            LIMIT,
+        )
         .await;
     let (inbox, _) = opened.unwrap();
     connection.prompt(&inbox, &json!([])).await.unwrap();
@@ -308,7 +321,12 @@ async fn a_question_that_is_withdrawn_is_answered_and_said() {
     );
     let connection = start_in(directory.path(), &script, 1 << 20);
     let opened = connection
-        .new_session("session/new", &json!({}), Arc::new(Heard::default()), LIMIT)
+        .new_session(
+            "session/new",
+            &json!({}),
+            Arc::new(RecordedUpdates::default()),
+            LIMIT,
+        )
         .await;
     let (inbox, _) = opened.unwrap();
     connection.prompt(&inbox, &json!([])).await.unwrap();
@@ -360,7 +378,12 @@ async fn an_agent_that_asks_without_end_is_refused_and_all_that_is_open_is_answe
     );
     let connection = start_in(directory.path(), &script, 1 << 20);
     let opened = connection
-        .new_session("session/new", &json!({}), Arc::new(Heard::default()), LIMIT)
+        .new_session(
+            "session/new",
+            &json!({}),
+            Arc::new(RecordedUpdates::default()),
+            LIMIT,
+        )
         .await;
     let (inbox, _) = opened.unwrap();
     connection.prompt(&inbox, &json!([])).await.unwrap();

@@ -11,7 +11,7 @@ use workspace::{Confinement, Workspace};
 use super::super::agent_process::{AgentProcess, Lease};
 use super::super::errors;
 use super::super::live_session::{LiveSession, TurnModeError};
-use super::super::mcp_servers::{PassedServers, find_handed_over};
+use super::super::mcp_servers::{PassedServers, find_passed_servers};
 use super::super::notes::ChatNotes;
 use super::super::open::{OpenedChat, Opening};
 use super::super::plugin_instructions::describe_plugins;
@@ -138,21 +138,21 @@ async fn open_in(
     let (core, facts, input) = (turn.core, turn.facts, &turn.input);
     let last = input.last_turn_id.as_deref();
     let is_known = |through: Option<&str>| knows(&input.turn_id, last, through);
-    let words = plugin_instructions(turn, &process).await;
-    let handed = match directories.paths.first() {
-        Some(primary) => find_handed_over(turn, &process, primary).await?,
+    let instructions = plugin_instructions(turn, &process).await;
+    let servers = match directories.paths.first() {
+        Some(primary) => find_passed_servers(turn, &process, primary).await?,
         None => PassedServers::default(),
     };
-    let words_digest = words.as_deref().map(hex_digest);
+    let instructions_digest = instructions.as_deref().map(hex_digest);
     if let Some(session) = live
         && is_known(session.through().as_deref())
         && session.directories == directories.paths
-        && session.words_digest == words_digest
-        && session.handed.digest == handed.digest
+        && session.instructions_digest == instructions_digest
+        && session.servers.digest == servers.digest
         && !process.connection.is_over()
     {
         let has_message = session.through().as_deref() == Some(&input.turn_id);
-        handed.show(core, &facts.conversation, true);
+        servers.show(core, &facts.conversation, true);
         return Ok(PreparedTurn {
             process,
             session,
@@ -165,26 +165,26 @@ async fn open_in(
     let anew = notes
         .as_ref()
         .and_then(|notes| reason_to_begin_anew(turn, notes, directories, &is_known));
-    let system_prompt = render(turn, words).await?;
+    let system_prompt = render(turn, instructions).await?;
     let opening = Opening {
         core: Arc::clone(core),
         process: Arc::clone(&process),
         conversation: facts.conversation.clone(),
         chat: facts.chat.clone(),
         directories: directories.paths.clone(),
-        handed: handed.clone(),
-        words_digest,
+        servers: servers.clone(),
+        instructions_digest,
         system_prompt,
         forked,
     };
-    handed.show(core, &facts.conversation, false);
+    servers.show(core, &facts.conversation, false);
     let had_session = notes.is_some();
     let opened = opening.open(notes, anew).await;
     let OpenedChat { session, anew } = opened.map_err(|error| turn.failed(&process, &error))?;
     if let Some(is_signed_in) = process.connection.sign_in() {
         core.learn_sign_in(is_signed_in);
     }
-    handed.show(core, &facts.conversation, true);
+    servers.show(core, &facts.conversation, true);
     let has_message =
         input.resume.is_some() && session.through().as_deref() == Some(&input.turn_id);
     let transcript = match session.through().is_none() {
@@ -311,7 +311,7 @@ async fn read_transcript(turn: &AcpTurn<'_>) -> Option<String> {
     }
 }
 
-/// What plugins of clients say to the agent; none if there is no door for it (AG-37). Other words open the session anew.
+/// What plugins of clients say to the agent; none if the agent takes none (AG-37). Other instructions open the session anew.
 async fn plugin_instructions(turn: &AcpTurn<'_>, process: &AgentProcess) -> Option<String> {
     match process.abilities.system_prompt {
         true => Some(describe_plugins(&turn.facts.plugins, &turn.input.switched_off).await),
@@ -323,14 +323,14 @@ async fn plugin_instructions(turn: &AcpTurn<'_>, process: &AgentProcess) -> Opti
 /// rewrite sections may say something else every time.
 async fn render(
     turn: &AcpTurn<'_>,
-    words: Option<String>,
+    instructions: Option<String>,
 ) -> Result<Option<(String, String)>, TurnStopped> {
-    let Some(words) = words else {
+    let Some(instructions) = instructions else {
         return Ok(None); // the agent takes none
     };
     let sections = sections::catalogue().into_iter().map(|section| {
         let text = match section.id == PLUGIN_SECTION {
-            true => words.clone(),
+            true => instructions.clone(),
             false => String::new(),
         };
         Section::new(section.id, text)

@@ -94,7 +94,7 @@ impl<'a> RunningTurn<'a> {
             prepared,
             directories,
             mapper: Mapper::new(used, usage)
-                .with_servers(prepared.session.handed.ids.clone())
+                .with_servers(prepared.session.servers.ids.clone())
                 .with_usual_directory(prepared.session.directories.first().cloned()),
             edits: EditWatch::new(Arc::clone(&directories.workspace)),
             model,

@@ -152,7 +152,7 @@ struct ServerMemory {
     users: ServerUsers,
     /// What was last said of the servers.
     published: Vec<Value>,
-    place: Option<ServerDirectories>,
+    directories: Option<ServerDirectories>,
 }
 
 impl ServerMemory {
@@ -232,36 +232,40 @@ impl SessionMcp {
     pub(super) async fn begin_turn<'a>(
         self: &'a Arc<Self>,
         settings: &Arc<McpSettings>,
-        place: TurnLocation<'_>,
+        location: TurnLocation<'_>,
         events: &dyn EventSink,
     ) -> Result<ServerUse<'a>, TurnOver> {
-        let servers_used = self.begin_use(place.principal);
-        let directory = place.directories.first().unwrap_or(&settings.data).clone();
-        let mut found = find_servers(settings, &directory, place.plugins, self.inputs()).await;
-        if place.may_ask && self.ask_for_inputs(&found.servers, events).await? {
-            found = find_servers(settings, &directory, place.plugins, self.inputs()).await;
+        let servers_used = self.begin_use(location.principal);
+        let directory = location
+            .directories
+            .first()
+            .unwrap_or(&settings.data)
+            .clone();
+        let mut found = find_servers(settings, &directory, location.plugins, self.inputs()).await;
+        if location.may_ask && self.ask_for_inputs(&found.servers, events).await? {
+            found = find_servers(settings, &directory, location.plugins, self.inputs()).await;
         }
         for problem in &found.problems {
             let text = format!("MCP servers could not be read from a file. {problem}");
-            self.tell(text, events).await?;
+            self.notice_once(text, events).await?;
         }
-        let server_place = ServerDirectories {
+        let server_directories = ServerDirectories {
             directory: directory.clone(),
-            roots: place.roots.to_vec(),
+            roots: location.roots.to_vec(),
         };
-        self.begin(&found, &server_place, place.switched_off);
+        self.begin(&found, &server_directories, location.switched_off);
         let mut allowed = Vec::new();
         for declared in found.servers {
             let id = customization_id(&declared);
-            if is_switched_off(&declared, place.switched_off) {
+            if is_switched_off(&declared, location.switched_off) {
                 continue;
             }
-            let declaration = self.allow(settings, (&directory, place), declared, events);
+            let declaration = self.allow(settings, (&directory, location), declared, events);
             if let Some(declaration) = declaration.await? {
                 allowed.push((id, declaration));
             }
         }
-        let servers = self.install(allowed, &server_place);
+        let servers = self.install(allowed, &server_directories);
         self.wait().await;
         for server in &servers {
             match servers_used.may_use(server) {
@@ -276,12 +280,12 @@ impl SessionMcp {
     fn begin(
         &self,
         found: &DeclaredServers,
-        place: &ServerDirectories,
+        directories: &ServerDirectories,
         switched_off: &BTreeSet<String>,
     ) {
         let mut memory = self.lock();
         memory.know(found);
-        memory.place = Some(place.clone());
+        memory.directories = Some(directories.clone());
         memory.switched_off.clone_from(switched_off);
         drop(memory);
         self.publish();
@@ -291,14 +295,15 @@ impl SessionMcp {
     fn install(
         self: &Arc<Self>,
         allowed: Vec<(String, McpDeclaration)>,
-        place: &ServerDirectories,
+        directories: &ServerDirectories,
     ) -> Vec<Arc<McpServer>> {
         let _installing = self
             .installing
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         let servers = allowed.into_iter();
-        let servers = servers.map(|(id, declaration)| self.keep_or_make(&id, declaration, place));
+        let servers =
+            servers.map(|(id, declaration)| self.keep_or_make(&id, declaration, directories));
         let servers: Vec<Arc<McpServer>> = servers.collect();
         self.replace_servers(servers.clone());
         // What was switched off while the user was asked stays off.
@@ -312,7 +317,7 @@ impl SessionMcp {
     async fn allow(
         &self,
         settings: &Arc<McpSettings>,
-        (directory, place): (&PathBuf, TurnLocation<'_>),
+        (directory, location): (&PathBuf, TurnLocation<'_>),
         declared: DeclaredServer,
         events: &dyn EventSink,
     ) -> Result<Option<McpDeclaration>, TurnOver> {
@@ -321,7 +326,7 @@ impl SessionMcp {
             Err(why) => {
                 let (name, file) = (shown(&declared.name), printable_path(&declared.file));
                 let text = format!("The MCP server `{name}` of {file} was not started: {why}.");
-                self.tell(text, events).await?;
+                self.notice_once(text, events).await?;
                 return Ok(None);
             }
         };
@@ -330,7 +335,7 @@ impl SessionMcp {
         let is_allowed = declared.is_users
             || is_started
             || self
-                .is_trusted(settings, (directory, place), &declared, events)
+                .is_trusted(settings, (directory, location), &declared, events)
                 .await?;
         Ok(is_allowed.then_some(declaration))
     }
@@ -340,19 +345,19 @@ impl SessionMcp {
         self: &Arc<Self>,
         id: &str,
         declaration: McpDeclaration,
-        place: &ServerDirectories,
+        directories: &ServerDirectories,
     ) -> Arc<McpServer> {
         let runs_here = |server: &Arc<McpServer>| {
-            *server.declaration() == declaration && server.directory() == place.directory
+            *server.declaration() == declaration && server.directory() == directories.directory
         };
         match self.servers.find(&declaration.name).filter(runs_here) {
             Some(server) => {
-                server.set_roots(&place.roots);
+                server.set_roots(&directories.roots);
                 server
             }
             None => {
                 // Its token comes with `replace_servers`.
-                let server = Arc::new(McpServer::new(declaration, place.clone()).with_id(id));
+                let server = Arc::new(McpServer::new(declaration, directories.clone()).with_id(id));
                 self.follow(&server);
                 server
             }
@@ -413,11 +418,11 @@ impl SessionMcp {
             ServerState::Failed(error) => format!("is not available: {error}"),
         };
         let text = format!("The MCP server `{}` {why}.", shown(name));
-        self.tell(text, events).await
+        self.notice_once(text, events).await
     }
 
     /// Says something once in a session.
-    async fn tell(&self, text: String, events: &dyn EventSink) -> Result<(), TurnOver> {
+    async fn notice_once(&self, text: String, events: &dyn EventSink) -> Result<(), TurnOver> {
         {
             let mut memory = self.lock();
             if memory.reported.len() >= REPORTED_MAX {

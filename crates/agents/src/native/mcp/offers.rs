@@ -26,30 +26,34 @@ impl SessionMcp {
     pub(in super::super) async fn begin_quietly(
         self: &Arc<Self>,
         settings: &Arc<McpSettings>,
-        place: TurnLocation<'_>,
+        location: TurnLocation<'_>,
     ) {
         {
             let mut memory = self.lock();
-            let is_theirs = memory.users.principal.as_deref() == place.principal;
-            if !self.pass_locked(&mut memory, place.principal) {
+            let is_theirs = memory.users.principal.as_deref() == location.principal;
+            if !self.pass_locked(&mut memory, location.principal) {
                 return; // a turn of another one uses them
             }
-            if is_theirs && memory.place.is_some() {
+            if is_theirs && memory.directories.is_some() {
                 return; // a turn began: what may be started is
             }
         }
-        let directory = place.directories.first().unwrap_or(&settings.data).clone();
+        let directory = location
+            .directories
+            .first()
+            .unwrap_or(&settings.data)
+            .clone();
         // What cannot be read is said by the turn that follows.
-        let found = find_servers(settings, &directory, place.plugins, self.inputs()).await;
-        let server_place = ServerDirectories {
+        let found = find_servers(settings, &directory, location.plugins, self.inputs()).await;
+        let server_directories = ServerDirectories {
             directory,
-            roots: place.roots.to_vec(),
+            roots: location.roots.to_vec(),
         };
-        self.begin(&found, &server_place, place.switched_off);
+        self.begin(&found, &server_directories, location.switched_off);
         let mut allowed = Vec::new();
         for declared in found.servers {
             let id = customization_id(&declared);
-            let is_on = !is_switched_off(&declared, place.switched_off);
+            let is_on = !is_switched_off(&declared, location.switched_off);
             if is_on
                 && self.may_start(settings, &declared).await
                 && let Ok(declaration) = declared.declaration
@@ -57,7 +61,7 @@ impl SessionMcp {
                 allowed.push((id, declaration));
             }
         }
-        self.install(allowed, &server_place);
+        self.install(allowed, &server_directories);
         self.wait().await;
     }
 

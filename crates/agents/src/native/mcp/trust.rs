@@ -32,7 +32,7 @@ impl SessionMcp {
             Ok(false) => {}
             Err(error) => {
                 let text = format!("No MCP server of this directory was started: {error}");
-                self.tell(text, events).await?;
+                self.notice_once(text, events).await?;
                 return Ok(false);
             }
         }
@@ -52,7 +52,8 @@ impl SessionMcp {
             }
             ServerAnswer::Unasked(why) => why,
         };
-        self.tell(describe_refusal(declared, &why), events).await?;
+        self.notice_once(describe_refusal(declared, &why), events)
+            .await?;
         Ok(false)
     }
 }
