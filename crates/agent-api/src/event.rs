@@ -78,7 +78,7 @@ pub enum AgentEvent {
         content: Vec<Value>,
     },
     /// A call that may change things is about to begin: the files that it is about to change, as far as that is known, as they are before and will be after: recorded before anything is
-    /// changed, so that it can be undone whatever becomes of the call. Their content is stored already
+    /// changed, so that it can be undone whatever becomes of the call. All of them each time: what is left out was not made after all. Their content is stored already
     /// ([`crate::HostServices::store_body`]). What is sent and asked afterwards is answered when this is on the disk.
     ToolEdits {
         call: u64,

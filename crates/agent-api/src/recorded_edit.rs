@@ -24,6 +24,8 @@ pub struct RecordedEdit {
     pub after: Option<FileContent>,
     /// How many directories were made for a new file.
     pub new_directories: usize,
+    /// The host saw that it was made: it counts, however its call ends.
+    pub is_made: bool,
 }
 
 /// What a file holds, by name.
@@ -44,6 +46,9 @@ impl RecordedEdit {
         }
         if self.new_directories > 0 {
             edit["newDirectories"] = json!(self.new_directories);
+        }
+        if self.is_made {
+            edit["made"] = json!(true);
         }
         edit
     }
@@ -72,6 +77,7 @@ impl RecordedEdit {
             before: side("before")?,
             after: side("after")?,
             new_directories: usize::try_from(directories).ok()?,
+            is_made: value["made"] == true,
         })
     }
 
@@ -94,6 +100,7 @@ impl RecordedEdit {
             before: side("before")?,
             after: side("after")?,
             new_directories: 0,
+            is_made: false,
         })
     }
 }
@@ -123,15 +130,17 @@ impl FileContent {
 
 /// The changes that a tool call of a turn made, or was about to make when its turn was cut off.
 pub fn edits_of_call(call: &Value) -> Vec<RecordedEdit> {
-    if call["status"] == "completed" && call["success"] == false {
-        return Vec::new(); // a file is changed whole or not at all
-    }
+    let has_failed = call["status"] == "completed" && call["success"] == false;
     let recorded = call["_meta"][meta::EDITS].as_array();
     if let Some(recorded) = recorded {
         let recorded = recorded.iter().take(EDITS_MAX);
-        return recorded.filter_map(RecordedEdit::from_value).collect();
+        let recorded = recorded.filter_map(RecordedEdit::from_value);
+        // A file is changed whole or not at all.
+        return recorded
+            .filter(|edit| edit.is_made || !has_failed)
+            .collect();
     }
-    if call["status"] != "completed" {
+    if call["status"] != "completed" || has_failed {
         return Vec::new();
     }
     let blocks = call["content"].as_array().into_iter().flatten();
@@ -157,18 +166,21 @@ mod tests {
                 before: content(1, Some(0o755)),
                 after: content(2, None),
                 new_directories: 0,
+                is_made: false,
             },
             RecordedEdit {
                 uri: "file:///b".to_owned(),
                 before: None,
                 after: content(3, None),
                 new_directories: 2,
+                is_made: true,
             },
             RecordedEdit {
                 uri: "file:///c".to_owned(),
                 before: content(4, Some(0o600)),
                 after: None,
                 new_directories: 0,
+                is_made: false,
             },
         ];
         let values: Vec<Value> = edits.iter().map(RecordedEdit::to_value).collect();
@@ -178,7 +190,11 @@ mod tests {
             assert_eq!(edits_of_call(&call), edits);
         }
         let call = json!({"status": "completed", "success": false, "_meta": {meta::EDITS: values}});
-        assert_eq!(edits_of_call(&call), [], "it says that nothing was changed");
+        assert_eq!(
+            edits_of_call(&call),
+            edits[1..2],
+            "but for what is known to be made"
+        );
     }
 
     #[test]

@@ -78,13 +78,13 @@ fn on_a_terminal_a_line_answers_only_the_question_that_it_was_typed_at() {
     ann.press("tool\r1\r");
     ann.sees("3 Deny and say why");
     // A doubled answer counts once, also for the question behind it.
-    ann.press("2\r2\r");
+    ann.answer("2\r2\r");
     ann.sees("⊘ List files: denied");
     ann.sees("\"approved\":false");
     ann.type_line("ask");
     // Before its last line it could not have been read.
     ann.sees("0 Dismiss");
-    ann.press("9\r1\r");
+    ann.answer("9\r1\r");
     ann.sees("declined");
     ann.press(CTRL_D);
     ann.ends();

@@ -154,15 +154,15 @@ fn on_a_terminal_the_person_there_decides() {
     command.args(["send", "go"]);
     let mut ann = Terminal::start("ann", command);
     ann.wait_until(|screen| screen.contains("Remove") && screen.ends_with("\n?"));
-    ann.type_line("maybe");
+    ann.answer("maybe\r");
     ann.sees("Not an answer");
     ann.type_line("yes please");
     ann.type_line("1");
     // Before its last line the question could not have been read.
     ann.wait_until(|screen| screen.contains("Why?") && screen.ends_with("\n?"));
-    ann.type_line("1");
+    ann.answer("1\r");
     ann.sees("Type your answer");
-    ann.type_line("because");
+    ann.answer("because\r");
     ann.sees("It went on: ");
     assert_eq!(ann.ends(), Some(0));
     let screen = ann.screen();
@@ -186,9 +186,9 @@ fn what_is_typed_before_a_question_does_not_answer_it() {
     let stands_there = |screen: &str, name: &str| screen.contains(name) && screen.ends_with("\n?");
     ann.wait_until(|screen| stands_there(screen, "Remove"));
     // A doubled answer counts once.
-    ann.press("2\r2\r");
+    ann.answer("2\r2\r");
     ann.wait_until(|screen| stands_there(screen, "Move"));
-    ann.type_line("2");
+    ann.answer("2\r");
     let screen = ann.sees("It went on: ");
     assert_eq!(ann.ends(), Some(0));
     assert!(

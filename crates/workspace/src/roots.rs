@@ -33,6 +33,7 @@ pub struct Workspace {
     pub(crate) shared: Arc<RootsShared>,
     /// What lists and searches leave out.
     pub(crate) filter: Option<FileFilter>,
+    /// Of one call, if the handle was made by [`Workspace::for_call`].
     pub(crate) proposal: CallProposal,
 }
 

@@ -1,7 +1,7 @@
 //! Files that an external agent reads and writes through the host (AG-50, AG-51): what is asked, what is written, what is refused.
 
 use conformance::acp::{AcpHarness, AcpSetup, scene};
-use conformance::native::calls_of;
+use conformance::native::{SESSION, calls_of};
 use serde_json::{Value, json};
 
 const ENTRY: &str = "trust = \"always\"\nfs = true";
@@ -212,4 +212,91 @@ async fn ag_51_another_text_than_the_allowed_edit_showed_is_asked_about() {
     harness.ann.decides(json!({})).await;
     denies_write(&mut harness, "a.txt", "evil\n").await;
     assert_eq!(harness.read("a.txt"), "one\ntwo\n");
+}
+
+/// A yes is good for one write: what the call was allowed is not done once more after somebody took it back.
+#[tokio::test]
+async fn ag_51_what_an_allowed_edit_showed_is_written_once() {
+    let (mine, back) = ("one\nTWO\n", "one\ntwo\n");
+    let writes = [mine, back, mine].map(|content| write("{{cwd}}/a.txt", content));
+    let steps = json!([asked_edit(json!(writes)), {"say": ["done"]}]);
+    let mut harness = start(steps, json!({})).await;
+    harness.ann.sends_message("go").await;
+    harness.ann.decides(json!({})).await;
+    let asked = harness.ann.asked().await;
+    assert_eq!(asked["invocationMessage"], "Write a.txt", "{asked:#}");
+    assert_eq!(harness.read("a.txt"), mine, "that was allowed");
+    harness.ann.decides_about(&asked, json!({})).await;
+    denies_write(&mut harness, "a.txt", mine).await;
+    assert_eq!(harness.read("a.txt"), back);
+}
+
+#[tokio::test]
+async fn ag_51_a_write_that_is_allowed_while_the_session_only_reads_is_not_done() {
+    let steps = json!([write("{{cwd}}/a.txt", "mine\n"), {"say": ["done"]}]);
+    let mut harness = start(steps, json!({})).await;
+    harness.ann.sends_message("go").await;
+    let asked = harness.ann.asked().await;
+    let config = json!({"type": "session/configChanged", "config": {"approvals": "plan"}});
+    harness.ann.does_in(SESSION, config).await;
+    let is_so = |state: &Value| state["config"]["values"]["approvals"] == "plan";
+    harness.ann.until_session(SESSION, is_so).await;
+    harness.ann.decides_about(&asked, json!({})).await;
+    let turn = harness.ann.turn_over().await;
+    assert_eq!(harness.read("a.txt"), "one\ntwo\n");
+    assert_eq!(calls_of(&turn)[0]["success"], false, "{turn:#}");
+    let answers = harness.answers();
+    let words = answers[0]["error"]["message"].as_str().unwrap();
+    assert!(words.contains("only reads"), "{answers:#?}");
+}
+
+/// The files that the host wrote for a call are recorded with it, each, also if the agent says that the call failed.
+#[tokio::test]
+async fn ag_51_what_the_host_wrote_for_a_call_is_recorded_however_the_call_ends() {
+    for (outcome, success) in [("completed", true), ("failed", false)] {
+        let diffs = json!([
+            {"type": "diff", "path": "{{cwd}}/a.txt", "oldText": "two", "newText": "TWO"},
+            {"type": "diff", "path": "{{cwd}}/b.txt", "oldText": null, "newText": "b\n"},
+        ]);
+        let asks = json!({"sessionId": "{{session}}",
+            "options": [{"optionId": "once", "name": "Allow", "kind": "allow_once"}],
+            "toolCall": {"toolCallId": "edit", "title": "Edit", "kind": "edit", "status": "pending", "content": diffs}});
+        let progress = |status: &str| json!({"update": {"sessionUpdate": "tool_call_update", "toolCallId": "edit", "status": status}});
+        let steps = json!([
+            {"request": {"method": "session/request_permission", "params": asks}},
+            progress("in_progress"),
+            write("{{cwd}}/a.txt", "one\nTWO\n"),
+            write("{{cwd}}/b.txt", "b\n"),
+            progress(outcome),
+            {"say": ["done"]},
+        ]);
+        let mut harness = start(steps, json!({})).await;
+        harness.ann.sends_message("go").await;
+        harness.ann.decides(json!({})).await;
+        let turn = harness.ann.turn_over().await;
+        let call = calls_of(&turn).remove(0);
+        assert_eq!(call["success"], success, "{turn:#}");
+        let edits = call["_meta"]["greenroom.edits"].as_array().unwrap();
+        let made: Vec<(bool, &Value)> = edits
+            .iter()
+            .map(|edit| {
+                (
+                    edit["uri"].as_str().unwrap().ends_with("/a.txt"),
+                    &edit["made"],
+                )
+            })
+            .collect();
+        assert_eq!(
+            made,
+            [(true, &json!(true)), (false, &json!(true))],
+            "{call:#}"
+        );
+        assert_eq!(
+            (harness.read("a.txt"), harness.read("b.txt")),
+            ("one\nTWO\n".to_owned(), "b\n".to_owned())
+        );
+        let undone = harness.talk("/undo").await;
+        assert_eq!(harness.read("a.txt"), "one\ntwo\n", "{undone:#}");
+        assert!(!harness.work().join("b.txt").exists(), "{undone:#}");
+    }
 }

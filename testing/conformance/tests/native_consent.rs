@@ -445,6 +445,38 @@ async fn a_call_that_waits_for_the_one_before_it_obeys_the_mode_of_its_own_time(
     assert!(!harness.work().join("made").exists());
 }
 
+/// An edit that needed no consent when its turn came, and does by the time it may begin: what is shown is what it would do now.
+#[tokio::test]
+async fn a_call_that_is_asked_about_after_it_waited_shows_what_it_would_do_by_then() {
+    let mut harness = NativeHarness::start_with(json!({"approvals": "full-access"})).await;
+    harness.write("a.txt", "one\ntwo\n");
+    let wait = "echo begun; until [ -e go ]; do :; done; echo other >> a.txt";
+    let calls = [
+        Call::new("x", "bash", &json!({ "command": wait })),
+        edit("a.txt", "two", "2"),
+    ];
+    harness.model.answers([Answer::calls(calls), ends()]);
+    harness.ann.sends_message("go").await;
+    harness
+        .ann
+        .until("the first runs", |chat| {
+            let calls = calls_of(&chat["activeTurn"]);
+            calls
+                .first()
+                .is_some_and(|call| call["content"].to_string().contains("begun"))
+        })
+        .await;
+    sets_approvals(&mut harness, "ask").await;
+    harness.write("go", "");
+    let asked = harness.ann.asked().await;
+    let preview = asked["edits"]["items"][0].clone();
+    let shown = harness.ann.reads(&preview["after"]["content"]["uri"]).await;
+    assert_eq!(shown, "one\n2\nother\n");
+    harness.ann.decides_about(&asked, json!({})).await;
+    harness.ann.turn_over().await;
+    assert_eq!(harness.read("a.txt"), shown);
+}
+
 #[tokio::test]
 async fn two_edits_of_one_file_that_were_both_approved_are_both_made() {
     for order in [[0, 1], [1, 0]] {

@@ -10,6 +10,10 @@ use wire::Object;
 /// The same setting as the native agent's (G-46).
 pub(super) const SETTING: &str = "approvals";
 
+/// What the agent and the user are told of what [`ApprovalVerdict::Refuse`] is about.
+pub(super) const ONLY_READS: &str =
+    "Refused: this session only reads (its approvals are set to plan).";
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ApprovalVerdict {
     Ask,

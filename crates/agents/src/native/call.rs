@@ -79,7 +79,7 @@ async fn run_call(
     // People are asked in the order of the calls, however long it takes to find out what each is about.
     let turn = context.asking.lock().await;
     position.wait().await;
-    let plan = match tool.plan(&input).await {
+    let mut plan = match tool.plan(&input).await {
         Ok(plan) => plan,
         Err(ToolError(text)) => return refuse_call(context, call, tool.display_name(), text).await,
     };
@@ -100,7 +100,13 @@ async fn run_call(
                 let about = (&plan, &subject);
                 match run_without_consent(context, call, (tool, &input), about).await? {
                     Some(answer) => return Ok(answer),
-                    None => continue,
+                    // What it would do was looked at again meanwhile: that is what people are asked about.
+                    None => match tool.plan(&input).await {
+                        Ok(planned) => plan = planned,
+                        Err(ToolError(text)) => {
+                            return refuse_call(context, call, tool.display_name(), text).await;
+                        }
+                    },
                 }
             }
             Verdict::Ask => {

@@ -245,6 +245,7 @@ mod tests {
             before,
             after: content("new"),
             new_directories: 0,
+            is_made: false,
         };
         let found = |before| inspect(&call(&[edit(before)]), &workspace);
         assert_eq!(found(None), "a.txt was not created.");

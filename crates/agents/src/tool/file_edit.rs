@@ -35,6 +35,7 @@ pub(crate) fn recorded_edit(change: FileChange) -> Edits {
         after: Some(content(&change.after, change.mode)),
         uri: change.uri,
         new_directories: change.new_directories,
+        is_made: false,
     };
     Edits {
         edits: vec![edit],

@@ -102,8 +102,8 @@ pub trait Tool: Send + Sync {
         None
     }
 
-    /// Checks an input without changing anything: is it possible, and what would it do? A change that is run afterwards
-    /// with the same input only applies to what is there now.
+    /// Checks an input without changing anything: is it possible, and what would it do? A change that is run afterwards with the
+    /// same workspace, which is for this call alone ([`Workspace::for_call`]), only applies to what is there now.
     async fn plan(&self, input: &Value, workspace: &Workspace) -> Result<Plan, ToolError>;
 
     /// What a call is about to do to files, looked at right before it runs, so that it can be undone. Running it does exactly

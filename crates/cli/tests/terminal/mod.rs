@@ -119,6 +119,13 @@ impl Terminal {
         self.keyboard.write_all(keys.as_bytes()).unwrap();
     }
 
+    /// Types at a question that is seen: a moment after, as people do who read it. What is typed at the very moment at which it is
+    /// drawn counts as typed before.
+    pub fn answer(&mut self, keys: &str) {
+        std::thread::sleep(Duration::from_millis(200));
+        self.press(keys);
+    }
+
     /// Pastes, as terminals do that tell it from typing.
     pub fn paste(&mut self, text: &str) {
         self.press(&format!("\x1b[200~{text}\x1b[201~"));

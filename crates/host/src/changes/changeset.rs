@@ -233,6 +233,7 @@ mod tests {
                 }),
                 after: None,
                 new_directories: 0,
+                is_made: false,
             });
             let file = changes.files.get_mut(*uri).unwrap();
             (file.before, file.after) = (*before, *after);

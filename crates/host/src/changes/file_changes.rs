@@ -129,6 +129,7 @@ impl RecordedChange {
             // What it became need not be kept for that.
             after: side(&self.after).flatten(),
             new_directories: self.new_directories,
+            is_made: false,
         })
     }
 
@@ -278,6 +279,7 @@ mod tests {
             before,
             after,
             new_directories: 0,
+            is_made: false,
         }
     }
 

@@ -1,7 +1,7 @@
 //! What is heard of the calls of a turn, and which changes that two looks found are theirs.
 //!
 //! Promises: a change counts to the turn if it was made while a call ran that may change anything, else to the user (G-72). A call of which
-//! is heard when it is over may have run since its agent was heard last. What a call said it would change counts if it succeeded.
+//! is heard when it is over may have run since its agent was heard last. What a call said it would change counts if it succeeded, or if it is known to be made.
 //! Must not know: what calls do; how changes are found.
 
 use std::collections::BTreeMap;
@@ -46,7 +46,7 @@ impl SeenCalls {
         }
         let has_edits = self.edits.iter().any(|(of, _)| *of == call);
         if result["success"] == false {
-            self.forget(call);
+            self.retain(call, |edit| edit.is_made);
         } else if !has_edits {
             // External agents say it with the result.
             let mut done = result.clone();
@@ -58,8 +58,31 @@ impl SeenCalls {
         }
     }
 
+    /// A call announces its changes, all of them each time. Those that were announced before keep their place.
+    pub(super) fn announce(&mut self, call: u64, edits: &[RecordedEdit]) {
+        let mut later = edits.to_vec();
+        for (of, known) in &mut self.edits {
+            if *of == call {
+                known.retain_mut(|known| {
+                    let again = later.iter().position(|edit| is_same(edit, known));
+                    again.map(|index| *known = later.remove(index)).is_some()
+                });
+            }
+        }
+        if !later.is_empty() {
+            self.edits.push((call, later));
+        }
+    }
+
     pub(super) fn forget(&mut self, call: u64) {
-        self.edits.retain(|(of, _)| *of != call);
+        self.retain(call, |_| false);
+    }
+
+    /// Entries stay where they are, also empty ones: how many there were before the first look counts them.
+    fn retain(&mut self, call: u64, keep: impl Fn(&RecordedEdit) -> bool) {
+        for (_, edits) in self.edits.iter_mut().filter(|(of, _)| *of == call) {
+            edits.retain(&keep);
+        }
     }
 
     pub(super) fn end_all(&mut self) {
@@ -68,6 +91,12 @@ impl SeenCalls {
         self.spans
             .extend(running.into_values().map(|since| (since, ended)));
     }
+}
+
+/// The same change, of which more may be known by now.
+fn is_same(one: &RecordedEdit, other: &RecordedEdit) -> bool {
+    let content = |edit: &RecordedEdit| (edit.before, edit.after);
+    one.uri == other.uri && content(one) == content(other)
 }
 
 impl FileChanges {
@@ -167,6 +196,44 @@ mod tests {
         };
         assert!(was_running(&[of_the_first], while_it_ran));
         assert!(!was_running(&[of_the_second], while_it_ran));
+    }
+
+    fn edit(uri: &str, is_made: bool) -> RecordedEdit {
+        RecordedEdit {
+            uri: uri.to_owned(),
+            before: None,
+            after: None,
+            new_directories: 0,
+            is_made,
+        }
+    }
+
+    #[test]
+    fn what_a_call_announces_again_is_known_once() {
+        let mut seen = SeenCalls::default();
+        seen.announce(1, &[edit("a", false)]);
+        seen.announce(2, &[edit("x", false)]);
+        seen.announce(1, &[edit("a", true), edit("b", false)]);
+        let known = [
+            (1, vec![edit("a", true)]),
+            (2, vec![edit("x", false)]),
+            (1, vec![edit("b", false)]),
+        ];
+        assert_eq!(seen.edits, known);
+        // The second was not made after all.
+        seen.announce(1, &[edit("a", true)]);
+        assert_eq!(seen.edits[2], (1, Vec::new()));
+    }
+
+    #[test]
+    fn a_call_that_failed_changed_nothing_but_what_is_known_to_be_made() {
+        let mut seen = SeenCalls::default();
+        seen.announce(1, &[edit("a", true), edit("b", false)]);
+        seen.announce(2, &[edit("x", false)]);
+        for call in [1, 2] {
+            seen.end(call, &json!({"success": false}));
+        }
+        assert_eq!(seen.edits, [(1, vec![edit("a", true)]), (2, Vec::new())]);
     }
 
     #[test]

@@ -189,6 +189,7 @@ mod tests {
             before: Some(content(gone)),
             after: Some(content(kept)),
             new_directories: 0,
+            is_made: false,
         });
         make_durable(&mut changes, &bodies);
         blobs.lose_unsynced();

@@ -150,13 +150,12 @@ impl TurnChanges {
             self.look_once().await;
         }
         match event {
-            AgentEvent::ToolEdits { call, edits } if edits.is_empty() => {
-                self.look_once().await;
-                self.seen().begin(*call, None);
-            }
             AgentEvent::ToolEdits { call, edits } => {
-                let mut seen = self.seen();
-                seen.edits.push((*call, edits.clone()));
+                if edits.is_empty() {
+                    self.look_once().await;
+                    self.seen().begin(*call, None);
+                }
+                self.seen().announce(*call, edits);
             }
             AgentEvent::ToolStarted { call, start } if self.is_unseen => {
                 self.seen().begin(*call, start.began);

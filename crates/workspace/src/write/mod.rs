@@ -59,9 +59,12 @@ impl Workspace {
         request: &ChangeRequest<'_>,
         edit: impl FnOnce(Option<&[u8]>, &str) -> Result<Vec<u8>, E>,
     ) -> Result<FileChange, E> {
+        // Otherwise what is remembered could be older than a change that is made meanwhile.
+        let writing = self.lock_writes();
         let (target, after) = self.compute_change(request, edit)?;
         let (path, before) = (target.path.clone(), target.digest());
         let lineage = self.history().record_look(&path, before);
+        drop(writing);
         self.proposal.set(Proposal::new(path, before, lineage));
         Ok(self.file_change(target, NamedBody::of(after)))
     }
@@ -81,6 +84,7 @@ impl Workspace {
             path,
             before: change.before.clone(),
             after: change.after.clone(),
+            new_directories: change.new_directories,
         };
         self.proposal.pin(contents);
         Ok(change)

@@ -34,6 +34,8 @@ pub(super) struct PinnedContents {
     /// Absent for a new file.
     pub(super) before: Option<NamedBody>,
     pub(super) after: NamedBody,
+    /// How many directories are made for it: they are removed when it is undone.
+    pub(super) new_directories: usize,
 }
 
 impl Workspace {
@@ -95,6 +97,7 @@ impl PinnedContents {
     pub(super) fn differs_from(&self, target: &WriteTarget, after: &NamedBody) -> bool {
         let before = self.before.as_ref().map(NamedBody::digest);
         self.path != target.path
+            || self.new_directories != target.new_directories
             || before != target.digest()
             || self.after.digest() != after.digest()
     }

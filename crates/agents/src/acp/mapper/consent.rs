@@ -1,9 +1,11 @@
 //! What a call was allowed to make of files (AG-51), and which command it was allowed to run (AG-52).
 //!
 //! Promises: what was asked about is kept as it was asked. Nothing that an agent says of a call, before, meanwhile or afterwards, allows
-//! anything: only a decision does, and only what it was about.
+//! anything: only a decision does, only what it was about, and once.
 
 use std::path::{Path, PathBuf};
+
+use agent_api::RecordedEdit;
 
 use super::Mapper;
 use super::call::Stage;
@@ -30,11 +32,15 @@ impl FileDiff {
     }
 }
 
-/// What a call asks for and what it was allowed.
+/// Files that the host writes for one call: all of them are recorded with each.
+const MADE_MAX: usize = 64;
+
+/// What a call asks for, what it was allowed, and what the host has made of that.
 #[derive(Debug, Default)]
 pub(super) struct CallConsent {
     asked: Vec<FileDiff>,
     allowed: Vec<FileDiff>,
+    made: Vec<RecordedEdit>,
     asked_command: Option<DisplayedCommand>,
     allowed_command: Option<DisplayedCommand>,
 }
@@ -44,6 +50,7 @@ impl CallConsent {
     pub(super) fn ask(&mut self, diffs: Vec<FileDiff>, command: Option<DisplayedCommand>) {
         *self = Self {
             asked: diffs,
+            made: std::mem::take(&mut self.made),
             asked_command: command,
             ..Self::default()
         };
@@ -80,7 +87,22 @@ impl Mapper {
         let earlier = self.earlier.iter().map(|(_, call)| call);
         let running = earlier.chain(self.calls.values());
         let running = running.filter(|call| call.stage == Stage::Running);
+        let running = running.filter(|call| call.consent.made.len() < MADE_MAX);
         let edits = running.map(|call| (call.number, call.consent.approved_changes(path)));
         edits.filter(|(_, changes)| !changes.is_empty()).collect()
+    }
+
+    /// What the host has written for a call that was allowed.
+    pub(in super::super) fn made_edits(&mut self, call: u64) -> Vec<RecordedEdit> {
+        let found = self.call_mut(call);
+        found.map_or_else(Vec::new, |call| call.consent.made.clone())
+    }
+
+    /// The host has written a file as this call was allowed to. That was good for once: nothing more is allowed of this file.
+    pub(in super::super) fn note_made(&mut self, call: u64, path: &Path, edits: Vec<RecordedEdit>) {
+        if let Some(call) = self.call_mut(call) {
+            call.consent.allowed.retain(|diff| diff.path != path);
+            call.consent.made = edits;
+        }
     }
 }

@@ -8,7 +8,7 @@ use agent_client_protocol_schema::v1 as acp;
 use serde_json::{Value, json};
 use wire::Object;
 
-use super::super::approvals::{self, ApprovalVerdict};
+use super::super::approvals::{self, ApprovalVerdict, ONLY_READS};
 use super::super::connection::{AgentQuestion, AgentQuestionKind};
 use super::super::mapper::{
     AskedPermission as AskedCall, Mapper, PermissionChoice, confirmation_options, distinct_options,
@@ -167,8 +167,8 @@ impl RunningTurn<'_> {
         options: &[acp::PermissionOption],
     ) -> Result<(), TurnStopped> {
         let ready = Mapper::ready_by_setting(asked.ready);
-        let why = "Refused: this session only reads (its approvals are set to plan).";
-        self.refuse(id, (asked.call, ready), options, why).await
+        let of_call = (asked.call, ready);
+        self.refuse(id, of_call, options, ONLY_READS).await
     }
 
     /// Nobody is asked: the call is denied, and the user reads why.

@@ -19,7 +19,7 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use wire::published::state::ToolInput;
 
 use super::super::agent_process::TERMINALS_MAX;
-use super::super::approvals::ApprovalVerdict;
+use super::super::approvals::{self, ApprovalVerdict, ONLY_READS};
 use super::super::connection::TerminalRequest;
 use super::super::label::label;
 use super::super::mapper::{AskedPermission, DisplayedCommand, Mapper};
@@ -273,10 +273,9 @@ impl RunningTurn<'_> {
                 self.start_command(id, (call, true), command).await
             }
             ApprovalVerdict::Refuse => {
-                let why = "Refused: this session only reads (its approvals are set to plan).";
                 let ready = Mapper::ready_by_setting(asked.ready);
-                self.show_refusal((call, ready), why).await?;
-                self.refuse_command(&id, why);
+                self.show_refusal((call, ready), ONLY_READS).await?;
+                self.refuse_command(&id, ONLY_READS);
                 Ok(())
             }
         }
@@ -294,7 +293,18 @@ impl RunningTurn<'_> {
             // Whoever looks for what it changes begins here.
             let edits = Vec::new();
             events.send(AgentEvent::ToolEdits { call, edits }).await?;
-            events.settings().await?;
+        }
+        let config = events.settings().await?;
+        // A session that only reads since it was allowed only reads.
+        if approvals::verdict(&config, acp::ToolKind::Execute) == ApprovalVerdict::Refuse {
+            self.refuse_command(&id, ONLY_READS);
+            return match is_own {
+                true => {
+                    let result = ToolResult::failed(ONLY_READS, ONLY_READS);
+                    self.complete(call, result).await
+                }
+                false => Ok(()), // the agent says what became of its call
+            };
         }
         let title = label(&command.line, TITLE_CHARS_MAX);
         let output = OutputTail::new(command.output_bytes);

@@ -7,13 +7,13 @@
 
 use std::path::{Path, PathBuf};
 
-use agent_api::{AgentEvent, StoreError, ToolReady, ToolResult, ToolStart};
+use agent_api::{AgentEvent, RecordedEdit, StoreError, ToolReady, ToolResult, ToolStart};
 use agent_client_protocol_schema::v1 as acp;
 use serde_json::{Value, json};
 use wire::published::state::ToolInput;
 use workspace::{ChangeRequest, Extent, FileChange, FileError, Workspace};
 
-use super::super::approvals::ApprovalVerdict;
+use super::super::approvals::{self, ApprovalVerdict, ONLY_READS};
 use super::super::mapper::{AskedPermission, FileDiff, Mapper};
 use super::super::rpc::{self, AcpError, RequestId};
 use super::TurnStopped;
@@ -34,6 +34,13 @@ pub(super) struct AgentWrite {
     path: String,
     content: Vec<u8>,
     proposed: FileChange,
+}
+
+/// A file that was written.
+struct WrittenFile {
+    /// Shows what became of it.
+    block: Value,
+    edits: Vec<RecordedEdit>,
 }
 
 impl RunningTurn<'_> {
@@ -59,12 +66,7 @@ impl RunningTurn<'_> {
             }
         };
         match self.allowed_edit(&path, &write) {
-            Some(call) => {
-                let done = self.write(call, &write).await?;
-                let done = done.map(|_| json!({}));
-                self.answer(&id, done.map_err(|why| refused(&why)));
-                Ok(())
-            }
+            Some(call) => self.write_in_call(id, (call, &path), &write).await,
             None => self.ask_about_write(id, path, write).await,
         }
     }
@@ -107,6 +109,37 @@ impl RunningTurn<'_> {
         shown.next().map(|(call, _)| call)
     }
 
+    /// Writes what a call of the agent showed and was allowed. It counts as made whatever the agent says of the call later.
+    async fn write_in_call(
+        &mut self,
+        id: RequestId,
+        (call, path): (u64, &Path),
+        write: &AgentWrite,
+    ) -> Result<(), TurnStopped> {
+        let earlier = self.mapper.made_edits(call);
+        let done = match self.write(call, write, &earlier).await? {
+            Ok(written) => {
+                let made = written.edits.into_iter();
+                let made = made.map(|edit| RecordedEdit {
+                    is_made: true,
+                    ..edit
+                });
+                let edits: Vec<RecordedEdit> = earlier.into_iter().chain(made).collect();
+                self.mapper.note_made(call, path, edits.clone());
+                let events = self.turn.events;
+                events.send(AgentEvent::ToolEdits { call, edits }).await?;
+                Ok(json!({}))
+            }
+            Err(why) => {
+                let (events, edits) = (self.turn.events, earlier);
+                events.send(AgentEvent::ToolEdits { call, edits }).await?;
+                Err(refused(&why))
+            }
+        };
+        self.answer(&id, done);
+        Ok(())
+    }
+
     /// A write that no allowed call of the agent showed is a call of its own.
     async fn ask_about_write(
         &mut self,
@@ -147,10 +180,9 @@ impl RunningTurn<'_> {
                 self.finish_write(id, call, &write).await
             }
             ApprovalVerdict::Refuse => {
-                let why = "Refused: this session only reads (its approvals are set to plan).";
                 let ready = Mapper::ready_by_setting(asked.ready);
-                self.show_refusal((call, ready), why).await?;
-                self.answer(&id, Err(refused(why)));
+                self.show_refusal((call, ready), ONLY_READS).await?;
+                self.answer(&id, Err(refused(ONLY_READS)));
                 Ok(())
             }
         }
@@ -189,12 +221,11 @@ impl RunningTurn<'_> {
         call: u64,
         write: &AgentWrite,
     ) -> Result<(), TurnStopped> {
-        let done = self.write(call, write).await?;
+        let done = self.write(call, write, &[]).await?;
         let path = &write.proposed.display_path;
         let result = match &done {
-            Ok(block) => {
-                ToolResult::new(true, format!("Wrote {path}")).with_content(vec![block.clone()])
-            }
+            Ok(written) => ToolResult::new(true, format!("Wrote {path}"))
+                .with_content(vec![written.block.clone()]),
             Err(why) => ToolResult::failed(format!("{path} was not written"), why),
         };
         let completed = AgentEvent::ToolCompleted {
@@ -214,12 +245,14 @@ impl RunningTurn<'_> {
         self.answer(id, Err(refused("The user did not allow it.")));
     }
 
-    /// Writes exactly what was proposed; what both sides hold is on the disk before. A block that shows it, or why it was not done.
+    /// Writes exactly what was proposed; what both sides hold is on the disk before, beside the `earlier` edits of its call. Or why
+    /// it was not done.
     async fn write(
         &mut self,
         call: u64,
         write: &AgentWrite,
-    ) -> Result<Result<Value, String>, TurnStopped> {
+        earlier: &[RecordedEdit],
+    ) -> Result<Result<WrittenFile, String>, TurnStopped> {
         let pinning = write.clone();
         let pinned = run_blocking(move |_| {
             let (change, after) = (change_request(&pinning.path), pinning.content);
@@ -239,10 +272,14 @@ impl RunningTurn<'_> {
                 "what the file holds now cannot be kept: {why}"
             )));
         }
-        let edits = recorded.edits;
+        let edits = [earlier, &recorded.edits].concat();
         events.send(AgentEvent::ToolEdits { call, edits }).await?;
         // The answer comes when all that was sent before is on the disk.
-        events.settings().await?;
+        let config = events.settings().await?;
+        // A session that only reads since it was allowed only reads.
+        if approvals::verdict(&config, acp::ToolKind::Edit) == ApprovalVerdict::Refuse {
+            return Ok(Err(ONLY_READS.to_owned()));
+        }
         let applying = write.clone();
         let written = run_blocking(move |cancellation| {
             let (change, after) = (change_request(&applying.path), applying.content);
@@ -250,7 +287,10 @@ impl RunningTurn<'_> {
             workspace.apply_change::<ToolError>(&change, cancellation, |_, _| Ok(after))
         });
         Ok(match written.await {
-            Ok(made) => Ok(result_content(&made, made.diff_stats()).0),
+            Ok(made) => Ok(WrittenFile {
+                block: result_content(&made, made.diff_stats()).0,
+                edits: recorded.edits,
+            }),
             Err(ToolError(why)) => Err(why),
         })
     }

@@ -112,6 +112,7 @@ fn prepare_one(file: PlannedFile, files: &Files) -> Result<PreparedFile, String>
             Some(_) => 0,
             None => files.workspace.missing_directories(&path),
         },
+        is_made: false,
     };
     let mut block = json!({
         "type": "fileEdit",

@@ -222,6 +222,7 @@ mod tests {
                 before: *before,
                 after: *after,
                 new_directories: usize::from(before.is_none()),
+                is_made: false,
             }
         };
         FileTurn {
