@@ -191,6 +191,10 @@ impl Supervisor {
                 tracing::warn!(
                     "the kernel did not finish in time; unfinished turns are closed at the next start"
                 );
+                if !self.journal.is_local() {
+                    // What it waits for is found out, or ended, when the journal is closed.
+                    self.abort.cancel();
+                }
                 Ok(())
             }
         }

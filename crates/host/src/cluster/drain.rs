@@ -12,13 +12,13 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use futures_util::stream::iter;
 use tokio::sync::oneshot;
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until, timeout};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
 
 use super::ClusterNode;
 use super::lease_table::SpaceId;
 use super::node::lock;
 use super::node_driver::{DriverInput, LoadedSpace};
-use super::successor::LOADED_WITHIN;
+use super::successor::Successor;
 use crate::journal::{MoveOrder, NodeOrders};
 
 /// All clients of a node at once would overrun whoever takes them.
@@ -101,17 +101,15 @@ impl ClusterNode {
     async fn free_orphans(&self, loaded: &[LoadedSpace]) {
         let served: Vec<SpaceId> = loaded.iter().map(|space| space.id).collect();
         match self.database().free_orphans(self.id(), &served).await {
-            // Nobody else looks for it before this node is gone. All of them together have as long as one, as spaces that are served
-            // wait for their turn meanwhile.
+            // Nobody else looks for it before this node is gone. Beside the rest: spaces that are served wait for their turn.
             Ok(unfinished) => {
                 let successors = unfinished.into_iter().map(|space| self.successor_of(space));
+                let successors: Vec<Successor> = successors.collect();
                 let loading =
                     iter(successors).for_each_concurrent(LEAVING_MAX, |successor| async move {
                         successor.load().await
                     });
-                if timeout(LOADED_WITHIN, loading).await.is_err() {
-                    tracing::debug!("spaces with work are left for others to find");
-                }
+                tokio::spawn(loading);
             }
             Err(error) => tracing::debug!(%error, "leases that nobody uses are still held"),
         }

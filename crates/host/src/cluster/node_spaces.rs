@@ -236,10 +236,13 @@ fn prepare_space(
 
 /// Whether another node took a space; one whose journal failed here was lost to nobody.
 async fn is_held_elsewhere(node: &ClusterShared, space: SpaceId) -> bool {
-    let find = LeaseAsk::Find { space };
-    let found = timeout(HOLDER_WAIT, node.database.ask(node.id, &find)).await;
-    match found {
-        Ok(LeaseAnswer::Found(Some(found))) => found.holder.is_some_and(|holder| holder != node.id),
+    let (database, id) = (Arc::clone(&node.database), node.id);
+    // A task of its own: a question that nobody waits for any more keeps its connection all the same.
+    let asking = tokio::spawn(async move { database.ask(id, &LeaseAsk::Find { space }).await });
+    match timeout(HOLDER_WAIT, asking).await {
+        Ok(Ok(LeaseAnswer::Found(Some(found)))) => {
+            found.holder.is_some_and(|holder| holder != node.id)
+        }
         Ok(_) | Err(_) => false, // nobody knows
     }
 }

@@ -1,6 +1,6 @@
 //! The next node of a space that leaves this one: it is found, and told to load the space before the clients are sent away (ADR 0151).
 //!
-//! Promises: it is asked once, and waited for no longer than `LOADED_WITHIN`; whoever does not answer is not needed, as the lease is
+//! Promises: it is asked once, and waited for no longer than a part of the time that a space has to end; whoever does not answer is not needed, as the lease is
 //! free already and any node takes the space that a client comes to.
 //! Must not know: why the space leaves, how it is taken and loaded there.
 
@@ -22,12 +22,9 @@ use super::peer_dial::{DialError, connect, unreachable_by};
 
 /// What the path begins with, on the address for nodes; the number of the space follows.
 pub(super) const TAKE_PREFIX: &str = "/take/";
-/// Clients hear nothing meanwhile: a node that takes longer has more to do than they would wait for.
-pub(super) const LOADED_WITHIN: Duration = match cfg!(test) {
-    // Tests wait for what comes of it, on a machine that does much else.
-    true => Duration::from_secs(30),
-    false => Duration::from_millis(1_500),
-};
+/// Of [`crate::ServerLimits::shutdown_ms`], 1.5 s by default. Clients hear nothing meanwhile: a node that takes longer has more to do
+/// than they would wait for, and the rest is for what follows.
+const LOADED_WITHIN: f64 = 0.375;
 
 /// The way to the next node of a space.
 #[derive(Clone)]
@@ -47,7 +44,9 @@ impl Successor {
         let Some(node) = self.node.upgrade() else {
             return; // this node is gone, and others find that out by themselves
         };
-        match timeout(LOADED_WITHIN, load_elsewhere(&node, self.space)).await {
+        let limit = Duration::from_millis(node.config.limits.server.shutdown_ms);
+        let limit = limit.mul_f64(LOADED_WITHIN);
+        match timeout(limit, load_elsewhere(&node, self.space)).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
                 tracing::debug!(node = node.id, space = self.space, %error, "the next node of a space did not load it");

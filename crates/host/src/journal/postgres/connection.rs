@@ -322,12 +322,7 @@ impl PooledConnection {
         self.is_waiting || connected.is_none_or(|connected| connected.client.is_closed())
     }
 
-    /// How long an answer may take.
-    pub(super) fn answer_limit(&self) -> Duration {
-        self.wait.limit
-    }
-
-    /// From now on.
+    /// How long an answer may take from now on.
     pub(crate) fn limit_answers(&mut self, limit: Duration) {
         self.wait.limit = limit;
     }

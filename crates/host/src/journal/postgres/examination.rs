@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::time::timeout;
 use tokio_postgres::{Client, NoTls};
 
-use super::{ADDED, FORMAT, LEASE_SESSION, PostgresSettings, SESSION, parse_near};
+use super::{ADDED, FORMAT, LEASE_SESSION, PostgresSettings, SESSION, SHORT_SESSION, parse_near};
 use crate::journal::JournalError;
 use crate::mounts::MountEntry;
 
@@ -67,11 +67,11 @@ pub enum TableFacts {
     },
 }
 
-/// What nodes ask for when they connect, as `SHOW` prints it.
+/// What nodes ask for in the session for leases, as `SHOW` prints it.
 const WANTED: [(&str, &str); 4] = [
     ("synchronous_commit", "on"),
     ("idle_in_transaction_session_timeout", "3s"),
-    ("statement_timeout", "30s"),
+    ("statement_timeout", "3700ms"),
     ("lock_timeout", "1s"),
 ];
 
@@ -95,7 +95,7 @@ impl DatabaseFacts {
         let unusable = |reason: String| JournalError::Unreadable(reason);
         let mut config = parse_near(&settings.url)?;
         config
-            .options(format!("{SESSION} {LEASE_SESSION}"))
+            .options(format!("{SESSION} {SHORT_SESSION} {LEASE_SESSION}"))
             .application_name("greenroom-doctor");
         let examined = async {
             let (client, connection) = config.connect(NoTls).await?;

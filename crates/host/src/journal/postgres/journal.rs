@@ -384,18 +384,17 @@ impl SharedJournal {
         Ok(lease.apply_renewal(renewed?))
     }
 
-    /// With time of its own: that of the batch may have been spent on a connection that gave no answer. Counted from its turn on, as
-    /// the spaces whose batches shared that connection ask one after the other.
+    /// With time of its own: that of the batch may have been spent on a connection that gave no answer. Spaces whose batches shared
+    /// that connection ask one after the other; whoever comes late in that row makes one attempt.
     async fn ask_to_renew(
         &self,
         lease: &mut SpaceLease,
     ) -> Result<Option<(i64, i64)>, JournalError> {
         let take = "UPDATE greenroom.lease SET epoch = epoch + 1
              WHERE space = $1 AND node = $2 AND epoch BETWEEN $3 AND $4 RETURNING epoch, batch";
-        let (leases, time) = (&self.node.leases, self.node.patience);
-        let mut patience = RetryLimit::begin(time);
+        let mut patience = RetryLimit::begin(self.node.patience);
         while let LeaseStep::Renew(epochs) = lease.next() {
-            let connection = leases.get_in_turn(time).await;
+            let connection = self.node.leases.get(patience.until()).await;
             let mut connection = connection.map_err(JournalError::Unwritable)?;
             lease.begin_renewal();
             let renewed = connection
@@ -412,8 +411,7 @@ impl SharedJournal {
                     ended.map_err(|error| JournalError::Unwritable(error.words()))?;
                     continue;
                 }
-                Err(StatementError::Lost(_)) if patience.allows_retry() => continue,
-                Err(error) if error.was_cancelled() && patience.allows_retry() => continue,
+                Err(error) if error.is_to_be_looked_up() && patience.allows_retry() => continue,
                 Err(error) => return Err(JournalError::Unwritable(error.words())),
             };
             let row = rows.first().map(|row| -> Result<_, tokio_postgres::Error> {
@@ -456,7 +454,10 @@ impl SharedJournal {
             return; // there is nothing to give back
         };
         let mut given = self.give_back(epoch).await;
-        if matches!(given, Err(StatementError::Lost(_))) {
+        if given
+            .as_ref()
+            .is_err_and(StatementError::is_to_be_looked_up)
+        {
             // It may be given back already: nothing changes then.
             given = self.give_back(epoch).await;
         }

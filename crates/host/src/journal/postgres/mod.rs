@@ -89,6 +89,8 @@ const LEASE_SESSION: &str = "-c lock_timeout=1000";
 /// What is waited for no longer than [`SHORT_ANSWER_WAIT`] is ended by the server just before: no session works on for nobody
 /// while another takes its place.
 const SHORT_SESSION: &str = "-c statement_timeout=3700";
+/// The same for [`LARGE_ANSWER_WAIT`].
+const LARGE_SESSION: &str = "-c statement_timeout=9700";
 /// The same for [`BEAT_ANSWER_WAIT`].
 const BEAT_SESSION: &str = "-c statement_timeout=1800";
 /// Longer than the server lets a statement run, so that it is the server that ends one, if it lives.
@@ -96,8 +98,7 @@ const ANSWER_WAIT: Duration = Duration::from_secs(35);
 /// For batches, and questions about leases: kernels wait for them. A database that takes longer answers no heartbeats either. What
 /// was written all the same is found by its number.
 pub(super) const SHORT_ANSWER_WAIT: Duration = Duration::from_secs(4);
-/// For batches too large to share a statement, which keep their space alone waiting. Housekeeping goes the same way and has
-/// [`ANSWER_WAIT`]: it removes thousands of rows, and would be begun again and again.
+/// For batches too large to share a statement, and for housekeeping, which may remove thousands of rows.
 const LARGE_ANSWER_WAIT: Duration = Duration::from_secs(10);
 /// A heartbeat that takes longer is of no use any more.
 const BEAT_ANSWER_WAIT: Duration = Duration::from_secs(2);
@@ -171,7 +172,7 @@ impl PostgresNode {
             writers: (0..WRITERS)
                 .map(|_| writer(&short, SHORT_ANSWER_WAIT))
                 .collect(),
-            large: writer(&config, LARGE_ANSWER_WAIT),
+            large: writer(&with_options(LARGE_SESSION), LARGE_ANSWER_WAIT),
             readers: ConnectionPool::new(config.clone(), READERS, ANSWER_WAIT, known),
             leases: ConnectionPool::new(of_leases, 1, SHORT_ANSWER_WAIT, known),
             collecting: Semaphore::new(1),
@@ -271,8 +272,8 @@ impl PostgresNode {
         connection.map_err(JournalError::Unwritable)
     }
 
-    /// The writer that a batch of so many bytes goes to: a space's batches always to the same, large ones and housekeeping to one
-    /// of their own, where they keep nobody else waiting.
+    /// The writer that a batch of so many bytes goes to: small ones of a space always to the same, large ones and housekeeping to one
+    /// of their own, where they keep no small ones waiting. A space has one batch under way at a time.
     fn writer_of(
         &self,
         space: i64,

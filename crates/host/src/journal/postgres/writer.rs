@@ -13,7 +13,6 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_postgres::types::ToSql;
 
-use super::ANSWER_WAIT;
 use super::append_pace::{AppendPace, PacedAppend};
 use super::batch_size::is_housekeeping;
 use super::connection::{BoundStatement, ConnectionPool, PooledConnection, int, values};
@@ -122,11 +121,19 @@ pub(super) async fn write_batches(
             if asked_at.elapsed() > AWAY_MIN {
                 reached_at = Instant::now();
             }
-            for request in requests.iter_mut().filter(|it| it.append.is_none()) {
+            for request in &mut requests {
                 add_time(&counters.queued_us, request.queued_at.elapsed());
                 // Behind others, not for a server that was away, whoever of them met it.
                 let since = request.queued_at.max(reached_at);
-                request.append = Some(request.pace.begin(since.elapsed()));
+                let waited = match request.bytes > MERGED_BYTES_MAX {
+                    false => since.elapsed(),
+                    // Behind others that take long, too: that says nothing about the server.
+                    true => Duration::ZERO,
+                };
+                // Nor does housekeeping, which takes as long as there is something to remove.
+                if !is_housekeeping(&request.batch) {
+                    request.append = Some(request.pace.begin(waited));
+                }
             }
             requests = write_all(&mut connection, requests, &counters).await;
             // The time that the connection before them gave no answer says nothing about the server, nor how long they waited for it:
@@ -183,15 +190,10 @@ async fn write_all(
             unsent.push(request);
             continue;
         }
-        let usual = connection.answer_limit();
-        if is_housekeeping(&request.batch) {
-            connection.limit_answers(ANSWER_WAIT);
-        }
         let outcome = match is_plain(&request) {
             true => append_one(connection, &request).await,
             false => append_in_flight(connection, &request, Grouping::Actions).await,
         };
-        connection.limit_answers(usual);
         answer_alone(request, outcome, counters);
     }
     unsent

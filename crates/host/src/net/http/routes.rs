@@ -165,9 +165,9 @@ async fn route_with_token(
         }
         "/spaces" => {
             http_socket.admit()?;
-            return spaces::answer(&handle, &access, http_socket)
-                .await
-                .map(RouteOutcome::Answer);
+            let listed = spaces::answer(&handle, &access, http_socket);
+            let listed = token::find_in_time(until, listed).await;
+            return listed.map(RouteOutcome::Answer);
         }
         "/metrics" => {
             http_socket.admit()?;

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::answer::HttpResponse;
 use super::http_socket::HttpSocket;
+use super::token;
 use crate::net::SpaceHandle;
 use crate::net::access::Access;
 
@@ -24,7 +25,7 @@ pub(super) async fn answer(
     let spaces = accounts.spaces_of(granted.principal).await;
     let spaces = spaces.map_err(|error| {
         tracing::warn!(%error, "spaces cannot be listed");
-        HttpResponse::new(503, "accounts cannot be read at the moment; try again\n")
+        token::refuse_unread_accounts()
     })?;
     let spaces = spaces.iter().map(|member| {
         json!({
