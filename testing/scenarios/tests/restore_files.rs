@@ -23,6 +23,7 @@ fn edits(s: &mut Scenario) -> AgentEvent {
         before: content(s, "before"),
         after: content(s, "after"),
         new_directories: 0,
+        is_made: false,
     }];
     AgentEvent::ToolEdits { call: 1, edits }
 }

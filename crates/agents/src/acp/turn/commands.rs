@@ -298,13 +298,7 @@ impl RunningTurn<'_> {
         // A session that only reads since it was allowed only reads.
         if approvals::verdict(&config, acp::ToolKind::Execute) == ApprovalVerdict::Refuse {
             self.refuse_command(&id, ONLY_READS);
-            return match is_own {
-                true => {
-                    let result = ToolResult::failed(ONLY_READS, ONLY_READS);
-                    self.complete(call, result).await
-                }
-                false => Ok(()), // the agent says what became of its call
-            };
+            return self.fail_command((call, is_own), ONLY_READS).await;
         }
         let title = label(&command.line, TITLE_CHARS_MAX);
         let output = OutputTail::new(command.output_bytes);
@@ -315,13 +309,7 @@ impl RunningTurn<'_> {
             Ok(started) => Arc::new(started),
             Err(ToolError(why)) => {
                 self.answer(&id, Err(AcpError::new(rpc::INTERNAL_ERROR, why.clone())));
-                return match is_own {
-                    true => {
-                        self.complete(call, ToolResult::failed(why.clone(), &why))
-                            .await
-                    }
-                    false => Ok(()), // the agent says what became of its call
-                };
+                return self.fail_command((call, is_own), &why).await;
             }
         };
         self.commands.begun += 1;
@@ -415,6 +403,18 @@ impl RunningTurn<'_> {
         };
         let content = block.into_iter().collect();
         self.complete(call, result.with_content(content)).await
+    }
+
+    /// A command was not started. Of a call of its own the agent says itself what became of it.
+    async fn fail_command(
+        &mut self,
+        (call, is_own): (u64, bool),
+        why: &str,
+    ) -> Result<(), TurnStopped> {
+        match is_own {
+            true => self.complete(call, ToolResult::failed(why, why)).await,
+            false => Ok(()),
+        }
     }
 
     async fn complete(&mut self, call: u64, result: ToolResult) -> Result<(), TurnStopped> {

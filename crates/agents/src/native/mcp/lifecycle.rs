@@ -126,44 +126,44 @@ impl SessionMcp {
         settings: &Arc<McpSettings>,
         declared: &DeclaredServer,
     ) -> bool {
-        let (place, is_stopped, is_started) = {
+        let (directories, is_stopped, is_started) = {
             let memory = self.lock();
             let key = (declared.name.clone(), declared.digest.clone());
             let is_stopped = memory.stopped.contains(&declared.name);
             (
-                memory.place.clone(),
+                memory.directories.clone(),
                 is_stopped,
                 memory.started.contains(&key),
             )
         };
-        let Some(place) = place else {
+        let Some(directories) = directories else {
             return false; // no turn has begun: the first one starts it
         };
         if is_stopped {
             return false; // somebody stopped it, apart from switching it off
         }
-        let item = DeclaredItem::new(&place.directory, declared);
+        let item = DeclaredItem::new(&directories.directory, declared);
         // A file of answers that cannot be read is said by the next turn.
         let is_known = item.is_known(&settings.trust, &self.conversation).await;
         declared.is_users || is_started || is_known.unwrap_or(false)
     }
 
     fn start_again(self: &Arc<Self>, declared: &DeclaredServer, id: &str) {
-        let place = {
+        let directories = {
             let memory = self.lock();
             match memory.is_off(&declared.name) {
                 true => None,
-                false => memory.place.clone(),
+                false => memory.directories.clone(),
             }
         };
-        let (Ok(declaration), Some(place)) = (&declared.declaration, place) else {
+        let (Ok(declaration), Some(directories)) = (&declared.declaration, directories) else {
             return; // it cannot be started, or is switched off: its state says so
         };
         let _installing = self
             .installing
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let server = self.keep_or_make(id, declaration.clone(), &place);
+        let server = self.keep_or_make(id, declaration.clone(), &directories);
         let mut servers = self.servers.all();
         servers.retain(|other| other.declaration().name != declared.name);
         servers.push(Arc::clone(&server));

@@ -18,7 +18,7 @@ impl SessionMcp {
     pub(super) async fn is_trusted(
         &self,
         settings: &Arc<McpSettings>,
-        (directory, place): (&Path, TurnLocation<'_>),
+        (directory, location): (&Path, TurnLocation<'_>),
         declared: &DeclaredServer,
         events: &dyn EventSink,
     ) -> Result<bool, TurnOver> {
@@ -27,7 +27,7 @@ impl SessionMcp {
             return Ok(false);
         }
         let item = DeclaredItem::new(directory, declared);
-        match item.is_known(&settings.trust, place.session).await {
+        match item.is_known(&settings.trust, location.session).await {
             Ok(true) => return Ok(true),
             Ok(false) => {}
             Err(error) => {
@@ -39,11 +39,11 @@ impl SessionMcp {
         let Ok(_asking) = self.asking.try_lock() else {
             return Ok(false); // another chat asks: this turn goes on without
         };
-        if !place.may_ask {
+        if !location.may_ask {
             return Ok(false);
         }
         let about = (directory, declared);
-        let answer = ask_about_server(&settings.trust, place.session, about, events).await?;
+        let answer = ask_about_server(&settings.trust, location.session, about, events).await?;
         let why = match answer {
             ServerAnswer::Yes => return Ok(true),
             ServerAnswer::No => {
