@@ -1,7 +1,7 @@
 //! Files that an external agent reads and writes through the host (AG-50, AG-51): what is asked, what is written, what is refused.
 
-use conformance::acp::{AcpHarness, AcpSetup, scene};
-use conformance::native::{SESSION, calls_of};
+use conformance::acp::{AcpHarness, AcpSetup, SESSION, scene};
+use conformance::native::calls_of;
 use serde_json::{Value, json};
 
 const ENTRY: &str = "trust = \"always\"\nfs = true";
@@ -295,7 +295,9 @@ async fn ag_51_what_the_host_wrote_for_a_call_is_recorded_however_the_call_ends(
             (harness.read("a.txt"), harness.read("b.txt")),
             ("one\nTWO\n".to_owned(), "b\n".to_owned())
         );
-        let undone = harness.talk("/undo").await;
+        harness.ann.sends_message("/undo").await;
+        harness.ann.chooses("restore").await;
+        let undone = harness.ann.turn_over().await;
         assert_eq!(harness.read("a.txt"), "one\ntwo\n", "{undone:#}");
         assert!(!harness.work().join("b.txt").exists(), "{undone:#}");
     }

@@ -119,10 +119,15 @@ impl Terminal {
         self.keyboard.write_all(keys.as_bytes()).unwrap();
     }
 
-    /// Types at a question that is seen: a moment after, as people do who read it. What is typed at the very moment at which it is
-    /// drawn counts as typed before.
+    /// Types at a question that is seen, once the program does nothing but wait: what is typed while it still draws counts as typed
+    /// before.
     pub fn answer(&mut self, keys: &str) {
-        std::thread::sleep(Duration::from_millis(200));
+        let threads = format!("/proc/{}/task", self.child.id());
+        let deadline = Instant::now() + DEADLINE;
+        while !all_wait(&threads) {
+            assert!(Instant::now() < deadline, "{} never waits", self.name);
+            std::thread::yield_now();
+        }
         self.press(keys);
     }
 
@@ -347,4 +352,18 @@ fn contents(parser: &vt100::Parser, rows: usize) -> String {
         }
     }
     text.trim_end().to_owned()
+}
+
+/// Whether all threads of a process wait for something.
+fn all_wait(threads: &str) -> bool {
+    let threads = std::fs::read_dir(threads).unwrap();
+    threads.flatten().all(|thread| {
+        let stat = std::fs::read_to_string(thread.path().join("stat"));
+        let Ok(stat) = stat else {
+            return true; // it is gone
+        };
+        // Behind the name, which may hold anything.
+        let state = stat.rsplit(") ").next();
+        state.is_some_and(|state| state.starts_with('S'))
+    })
 }
