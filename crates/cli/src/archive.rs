@@ -16,7 +16,7 @@ pub(crate) fn find_session(
 ) -> anyhow::Result<(Archive, ArchivedSession)> {
     if !data.join("journal.sqlite").exists() {
         return Err(anyhow!(
-            "there is no journal in {}; name the data directory with --data",
+            "there is no SQLite journal in {}; name the data directory with --data. What is in PostgreSQL cannot be read this way",
             data.display()
         ));
     }

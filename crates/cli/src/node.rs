@@ -128,6 +128,18 @@ fn to_json(node: &ListedNode) -> Value {
 async fn drain(options: &DrainOptions) -> anyhow::Result<Exit> {
     let admin = options.database.connect_to_nodes().await?;
     admin.drain(&options.name).await?;
+    let takes_spaces = |node: &ListedNode| {
+        node.name != options.name
+            && node.expires_in > 0.0
+            && !node.is_draining
+            && !node.address.is_empty()
+    };
+    if !admin.nodes().await?.iter().any(takes_spaces) {
+        eprintln!(
+            "No other node takes spaces: whoever comes is refused until one is started. To end the draining, start {} again.",
+            escape_line(&options.name)
+        );
+    }
     let until = Instant::now() + Duration::from_secs(options.timeout);
     let mut look = interval(LOOK_EVERY);
     loop {

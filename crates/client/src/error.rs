@@ -56,7 +56,9 @@ pub enum ClientError {
 
 fn explain_status(status: u16) -> &'static str {
     match status {
-        503 => "It has too many connections, or is starting or stopping: try again in a moment",
+        503 => {
+            "It has too many connections, is starting or stopping, or no node serves the space now: try again in a moment"
+        }
         _ => "Is it an agent host?",
     }
 }

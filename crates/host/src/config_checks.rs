@@ -7,8 +7,9 @@ use agents::acp::AgentEntry;
 use agents::mcp::McpEntry;
 
 use crate::blobs::ObjectBodies;
-use crate::config::{JournalChoice, Model};
+use crate::config::{ClusterSettings, JournalChoice, Model};
 use crate::config_settings::Settings;
+use crate::journal::postgres::check_database_address;
 use crate::mounts::MountEntry;
 use crate::settings_problem::SettingsProblem;
 use crate::space_entry::{SpaceEntry, is_space_name};
@@ -112,6 +113,29 @@ fn check_fetched_hosts(hosts: &[String]) -> Result<(), String> {
     }
 }
 
+/// Other nodes need a port of their own.
+fn check_peer_address(file: &Settings, cluster: &ClusterSettings) -> Result<(), String> {
+    for (name, address) in [("address", &cluster.address), ("listen", &cluster.listen)] {
+        let Some(address) = address else {
+            continue;
+        };
+        let parts = address.rsplit_once(':');
+        if parts.is_none_or(|(host, port)| host.is_empty() || port.parse::<u16>().is_err()) {
+            return Err(format!(
+                "cluster.{name}: {address:?} is not an address with its port, such as \"10.0.0.11:4791\""
+            ));
+        }
+    }
+    let taken = cluster.listen.as_ref().or(cluster.address.as_ref());
+    let clients = file.listen.to_string();
+    match taken.filter(|taken| **taken == clients && !clients.ends_with(":0")) {
+        Some(taken) => Err(format!(
+            "cluster: {taken:?} is where clients connect (`listen`); other nodes need another port"
+        )),
+        None => Ok(()),
+    }
+}
+
 /// A database without a use, or a use without a database, is a mistake.
 fn check_postgres(file: &Settings) -> Result<(), String> {
     let name = file.cluster.as_ref().map(|cluster| cluster.name.as_deref());
@@ -129,6 +153,9 @@ fn check_postgres(file: &Settings) -> Result<(), String> {
             }
         }
     }
+    if let Some(cluster) = &file.cluster {
+        check_peer_address(file, cluster)?;
+    }
     if !file.mounts.is_empty() && file.journal != JournalChoice::Postgres {
         return Err("mounts: only valid with journal = \"postgres\"".to_owned());
     }
@@ -145,8 +172,10 @@ fn check_postgres(file: &Settings) -> Result<(), String> {
         (JournalChoice::Sqlite | JournalChoice::Memory, Some(_)) => {
             Err("postgres: only valid with journal = \"postgres\"".to_owned())
         }
-        (JournalChoice::Postgres, Some(_))
-        | (JournalChoice::Sqlite | JournalChoice::Memory, None) => Ok(()),
+        (JournalChoice::Postgres, Some(url)) => {
+            check_database_address(url).map_err(|why| format!("postgres: {why}"))
+        }
+        (JournalChoice::Sqlite | JournalChoice::Memory, None) => Ok(()),
     }
 }
 

@@ -198,6 +198,22 @@ fn a_node_of_a_cluster_needs_a_database_and_a_plain_name() {
             format!("{database}{}", node.replace("\"a\"", "\"A b\"")),
             "small letters",
         ),
+        (
+            format!("{database}{node}address = \"10.0.0.11\"\n"),
+            "cluster.address: \"10.0.0.11\" is not an address with its port",
+        ),
+        (
+            format!("{database}{node}listen = \"0.0.0.0:x\"\n"),
+            "cluster.listen",
+        ),
+        (
+            format!("listen = \"127.0.0.1:4791\"\n{database}{node}address = \"127.0.0.1:4791\"\n"),
+            "is where clients connect",
+        ),
+        (
+            "journal = \"postgres\"\npostgres = \"host=10.0.0.5\"\n".to_owned(),
+            "postgres: \"10.0.0.5\" is another machine",
+        ),
     ] {
         let error = load(&text).err().unwrap();
         assert!(error.contains(why), "{error}");

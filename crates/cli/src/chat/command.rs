@@ -67,7 +67,7 @@ pub(crate) fn unknown_command(name: &str, others: &[String]) -> String {
         .map(|(_, name)| *name)
         .collect();
     let proposal = match close.as_slice() {
-        [] => "/help lists all".to_owned(),
+        [] => "/help lists all.".to_owned(),
         close => format!("did you mean {}?", close.join(", ")),
     };
     format!("there is no command {name}: {proposal} To send it as a message, type \\{name}")

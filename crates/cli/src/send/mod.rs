@@ -42,8 +42,9 @@ const MESSAGE_BYTES_MAX: u64 = 1 << 20;
   git diff | greenroom send - --attach notes.txt
   greenroom send --json hello | jq -r 'select(.type == \"text\").text'
 
-The agent of a new session works in the current directory. On a terminal you are asked before it does what needs consent. Without one \
-(a pipe, a script, --json) whatever asks is denied at once and questions are dismissed; --approvals says what needs no asking.
+The agent of a new session works in the current directory, or with --host in the first of the host's workspaces. \
+On a terminal you are asked before it does what needs consent. Without one (a pipe, a script, --json) whatever asks is denied at \
+once and questions are dismissed; --approvals says what needs no asking.
 
 Where no host runs and a model is configured, a key is in the environment, or an agent is installed, a host is started in the background and stays.
 

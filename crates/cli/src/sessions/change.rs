@@ -179,7 +179,7 @@ pub(crate) fn compact(options: &CompactOptions) -> anyhow::Result<Exit> {
     let data = super::local_data(&options.host)?;
     anyhow::ensure!(
         data.join("journal.sqlite").exists(),
-        "there is no journal in {}; name the data directory with --data",
+        "there is no SQLite journal in {}; name the data directory with --data. What is in PostgreSQL cannot be read this way",
         data.display()
     );
     let mut journal = Sqlite::open(&data)?;

@@ -46,7 +46,7 @@ pub(crate) fn run(options: &SessionSearchOptions) -> anyhow::Result<Exit> {
     let data = local_data(&options.host)?;
     anyhow::ensure!(
         data.join("journal.sqlite").exists(),
-        "there is no journal in {}; name the data directory with --data",
+        "there is no SQLite journal in {}; name the data directory with --data. What is in PostgreSQL cannot be read this way",
         data.display()
     );
     let mut index = SearchIndex::open(&data)?;

@@ -48,7 +48,8 @@ pub(crate) fn find_address(file: Option<&Path>, data: Option<&Path>) -> anyhow::
     let config = data.join(host::CONFIG_FILE);
     settings(data, None)?.settings.postgres.with_context(|| {
         format!(
-            "no database is configured: set `journal = \"postgres\"` and `postgres = \"..\"` in {}, or pass --database or --database-file",
+            "no database is configured: set `journal = \"postgres\"` and `postgres = \"..\"` in {}, name the data directory of a node with --data, \
+             set {VARIABLE}, or pass --database or --database-file",
             config.display()
         )
     })

@@ -65,7 +65,12 @@ impl ObjectBodies {
     /// Says what is wrong with the settings; the store itself is not asked for anything yet.
     pub fn open(settings: &BlobSettings) -> Result<Self, BlobError> {
         let wrong = |why: String| BlobError::Unreadable(format!("blobs.store: {why}"));
-        let url = url::Url::parse(&settings.store).map_err(|error| wrong(error.to_string()))?;
+        let url = url::Url::parse(&settings.store).map_err(|error| {
+            wrong(format!(
+                "{:?} is no address ({error}); it begins with s3:// or file://",
+                settings.store
+            ))
+        })?;
         if !matches!(url.scheme(), "s3" | "file") {
             return Err(wrong("it begins with s3:// or file://".to_owned()));
         }

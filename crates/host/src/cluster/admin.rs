@@ -14,6 +14,16 @@ use crate::mounts::is_mount_label;
 pub enum ClusterAdminError {
     #[error("no node named `{0}` is alive; `greenroom node list` shows those that are")]
     NoNode(String),
+    #[error("the node `{0}` is being drained and takes no spaces; start it again first")]
+    Draining(String),
+    #[error(
+        "the node `{0}` has no `address` in its [cluster] settings, so other nodes cannot pass clients on to it"
+    )]
+    NoAddress(String),
+    #[error(
+        "the space `{space}` is of the settings of the node {node}, and stays there as long as that runs"
+    )]
+    HeldSpace { space: String, node: String },
     #[error("there is no space `{0}`; `greenroom space list` shows those that are")]
     NoSpace(String),
     #[error(
@@ -66,40 +76,29 @@ impl ClusterAdmin {
 
     /// Has a node serve a space.
     pub async fn move_space(&self, space: &str, node: &str) -> Result<(), ClusterAdminError> {
-        if let Some(label) = self.mount_of(space).await? {
-            let nodes = self.nodes().await?;
-            let is_it = |it: &&ListedNode| it.name == node && it.expires_in > 0.0;
-            let offers = |it: &ListedNode| it.mounts.iter().any(|mount| mount.label == label);
-            if nodes.iter().find(is_it).is_some_and(|it| !offers(it)) {
-                return Err(ClusterAdminError::NoMount {
-                    space: space.to_owned(),
-                    label,
-                    node: node.to_owned(),
-                });
-            }
+        let label = self.mount_of(space).await?;
+        let nodes = self.nodes().await?;
+        let is_it = |it: &&ListedNode| it.name == node && it.expires_in > 0.0;
+        let target = nodes.iter().find(is_it);
+        let target = target.ok_or_else(|| ClusterAdminError::NoNode(node.to_owned()))?;
+        check_target(target, label, space)?;
+        if let Some(holder) = self.database.find_settings_holder(space).await?
+            && holder != node
+        {
+            let space = space.to_owned();
+            return Err(ClusterAdminError::HeldSpace {
+                space,
+                node: holder,
+            });
         }
         match self.database.order_move(space, node).await? {
             true => Ok(()),
-            false => Err(self.explain_refused_move(space, node).await?),
-        }
-    }
-
-    /// A node that lives and takes spaces does not take one of a newer format.
-    async fn explain_refused_move(
-        &self,
-        space: &str,
-        node: &str,
-    ) -> Result<ClusterAdminError, ClusterAdminError> {
-        let nodes = self.nodes().await?;
-        let takes = |it: &ListedNode| it.name == node && it.expires_in > 0.0 && !it.is_draining;
-        let node = node.to_owned();
-        Ok(match nodes.iter().any(takes) {
-            true => ClusterAdminError::OlderNode {
+            // A node that lives and takes spaces does not take one of a newer format.
+            false => Err(ClusterAdminError::OlderNode {
                 space: space.to_owned(),
-                node,
-            },
-            false => ClusterAdminError::NoNode(node),
-        })
+                node: node.to_owned(),
+            }),
+        }
     }
 
     /// The label that a space names, if it names one.
@@ -128,5 +127,30 @@ impl ClusterAdmin {
     pub async fn place_of(&self, space: &str) -> Result<Option<String>, ClusterAdminError> {
         let place = self.database.place_of(space).await?;
         place.ok_or_else(|| ClusterAdminError::NoSpace(space.to_owned()))
+    }
+}
+
+/// Whether a node that lives may get a space that names this mount.
+fn check_target(
+    node: &ListedNode,
+    label: Option<String>,
+    space: &str,
+) -> Result<(), ClusterAdminError> {
+    let name = node.name.clone();
+    if node.is_draining {
+        return Err(ClusterAdminError::Draining(name));
+    }
+    if node.address.is_empty() {
+        return Err(ClusterAdminError::NoAddress(name));
+    }
+    match label {
+        Some(label) if !node.mounts.iter().any(|mount| mount.label == label) => {
+            Err(ClusterAdminError::NoMount {
+                space: space.to_owned(),
+                label,
+                node: name,
+            })
+        }
+        Some(_) | None => Ok(()),
     }
 }

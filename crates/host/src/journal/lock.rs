@@ -109,7 +109,7 @@ impl LockRefusal {
         let path = dir.display();
         match self {
             Self::Held => JournalError::Locked(format!(
-                "another greenroom ({}) already serves the data directory {path}; stop it or choose another directory",
+                "another greenroom ({}) already serves the data directory {path}; stop it (`greenroom stop`) or choose another directory (--data)",
                 read_holder(dir)
             )),
             Self::Watched => JournalError::Locked(format!(

@@ -125,7 +125,7 @@ impl TerminalChat {
 
     async fn show_help(&mut self) {
         let row = |name: &str, what: &str| {
-            Line::new(Style::Bold, format!("  {name:20}")).then(Style::Plain, what)
+            Line::new(Style::Bold, format!("  {name:20}  ")).then(Style::Plain, what)
         };
         let ours = COMMANDS.iter().map(|command| {
             let name = format!("{} {}", command.name, command.arguments);

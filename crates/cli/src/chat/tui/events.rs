@@ -53,7 +53,12 @@ impl TerminalChat {
                 );
                 self.give_back(&what);
             }
-            ChatEvent::ConnectionLost { why } | ChatEvent::ReconnectFailed { why } => {
+            ChatEvent::ConnectionLost { why } => {
+                // What was noted before is older news.
+                self.note = None;
+                self.disconnected = Some(escape_line(&why.to_string()));
+            }
+            ChatEvent::ReconnectFailed { why } => {
                 self.disconnected = Some(escape_line(&why.to_string()));
             }
             ChatEvent::Reconnected => {

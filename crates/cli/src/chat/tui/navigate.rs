@@ -99,8 +99,12 @@ impl TerminalChat {
         let chat = self.chat.confirmed()?;
         let session = escape_line(self.chat.session().as_str());
         if chat.active_turn.is_some() {
+            let why = match self.disconnected {
+                None => "The agent is still working",
+                Some(_) => "The connection is lost",
+            };
             return Some(format!(
-                "The agent is still working. Return with `greenroom chat --session {session}`"
+                "{why}. Return with `greenroom chat --session {session}`"
             ));
         }
         (!chat.turns.is_empty())

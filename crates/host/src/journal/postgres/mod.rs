@@ -288,27 +288,36 @@ impl PostgresNode {
     }
 }
 
-/// The address of a database on this machine.
+/// What is wrong with the address of a database, without asking there.
+pub(crate) fn check_database_address(url: &str) -> Result<(), String> {
+    read_near(url).map(drop)
+}
+
 fn parse_near(url: &str) -> Result<Config, JournalError> {
-    let unusable = |reason: String| JournalError::Unreadable(format!("PostgreSQL: {reason}"));
+    read_near(url).map_err(|reason| JournalError::Unreadable(format!("PostgreSQL: {reason}")))
+}
+
+/// The address of a database on this machine.
+fn read_near(url: &str) -> Result<Config, String> {
     let config: Config = url
         .parse()
-        .map_err(|error: tokio_postgres::Error| unusable(error.to_string()))?;
-    match config.get_hosts().iter().find(|host| !is_near(host)) {
+        .map_err(|error: tokio_postgres::Error| error.to_string())?;
+    match config.get_hosts().iter().find_map(far_name) {
         None => Ok(config),
-        Some(host) => Err(unusable(format!(
-            "{host:?} is another machine: it is reached through a tunnel that ends on this one, not in the clear"
-        ))),
+        Some(name) => Err(format!(
+            "{name:?} is another machine: it is reached through a tunnel that ends on this one, not in the clear"
+        )),
     }
 }
 
-/// On this machine, where nobody listens in.
-fn is_near(host: &Host) -> bool {
+/// The name of a machine that is not this one: somebody may listen on the way.
+fn far_name(host: &Host) -> Option<&str> {
     match host {
-        Host::Unix(_) => true,
+        Host::Unix(_) => None,
         Host::Tcp(name) => {
             let address = name.parse::<IpAddr>();
-            name == "localhost" || address.is_ok_and(|address| address.is_loopback())
+            let is_near = name == "localhost" || address.is_ok_and(|it| it.is_loopback());
+            (!is_near).then_some(name)
         }
     }
 }

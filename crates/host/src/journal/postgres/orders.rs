@@ -66,6 +66,10 @@ const END_ORDER: &str = "DELETE FROM greenroom.move_order WHERE space = $1 AND t
 const PLACE: &str = "SELECT n.name FROM greenroom.space s LEFT JOIN greenroom.lease l ON l.space = s.id
      LEFT JOIN greenroom.node n ON n.id = l.node AND n.expires > clock_timestamp() WHERE s.name = $1 AND s.removed_at IS NULL";
 
+const SETTINGS_HOLDER: &str = "SELECT n.name FROM greenroom.space s JOIN greenroom.lease l ON l.space = s.id
+     JOIN greenroom.node n ON n.id = l.node AND n.expires > clock_timestamp()
+     WHERE s.name = $1 AND s.removed_at IS NULL AND (s.name IN ('default', 'node-' || n.name) OR l.space = ANY (n.held))";
+
 /// A node as operators see it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ListedNode {
@@ -120,6 +124,18 @@ impl PostgresNode {
         let mut connection = self.lease_connection().await?;
         let noted = connection.query(sql, &[&node, &busiest]).await;
         noted.map(drop).map_err(unwritten)
+    }
+
+    /// The node that lives and serves a space because its settings say so, if it is such a space.
+    pub(crate) async fn find_settings_holder(
+        &self,
+        space: &str,
+    ) -> Result<Option<String>, JournalError> {
+        let mut connection = self.lease_connection().await?;
+        let rows = connection.query(SETTINGS_HOLDER, &[&space]).await;
+        let rows = rows.map_err(unwritten)?;
+        let name = rows.first().map(|row| row.try_get(0)).transpose();
+        name.map_err(damaged)
     }
 
     /// All nodes that are or were lately.
