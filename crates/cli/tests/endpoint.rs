@@ -283,7 +283,7 @@ fn removing_the_lock_file_lets_no_second_host_in() {
         let words = text(&second.stderr);
         assert_eq!(second.status.code(), Some(1), "{words}");
         assert!(words.contains("another greenroom"), "{words}");
-        assert!(words.contains("stop it or choose another directory"));
+        assert!(words.contains("stop it (`greenroom stop`) or choose another directory"));
     }
     // Clients still find the one that serves.
     let sent = host.run(&["send", "again", "--session", &session]);

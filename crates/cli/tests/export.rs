@@ -64,5 +64,5 @@ fn an_export_that_fails_is_reported() {
     assert!(text(&missing.stderr).contains("holds no session or chat scripted:/none"));
     let elsewhere = host.run(&["export", "scripted:/none", "--data", "nowhere"]);
     assert_eq!(elsewhere.status.code(), Some(1));
-    assert!(text(&elsewhere.stderr).contains("no journal in nowhere"));
+    assert!(text(&elsewhere.stderr).contains("no SQLite journal in nowhere"));
 }

@@ -12,7 +12,7 @@ use super::support::{
 };
 use crate::ServerLimits;
 use crate::accounts::AccountAdmin;
-use crate::cluster::{ClusterAdmin, ClusterNode, SpaceLocation};
+use crate::cluster::{ClusterAdmin, ClusterAdminError, ClusterNode, SpaceLocation};
 use crate::config::Config;
 use crate::journal::MoveOrder;
 
@@ -224,7 +224,13 @@ async fn a_space_of_the_settings_of_a_node_is_ordered_away_in_vain() {
     let (a, b) = (cluster.node("a").await, cluster.node("b").await);
     let _held = a.hold("own").await.unwrap();
     let admin = ClusterAdmin::connect(&cluster.settings).await.unwrap();
-    admin.move_space("own", "b").await.unwrap();
+    let refused = admin.move_space("own", "b").await.unwrap_err();
+    assert!(
+        matches!(&refused, ClusterAdminError::HeldSpace { node, .. } if node == "a"),
+        "{refused}"
+    );
+    // One that was ordered before the node had it.
+    assert!(a.database().order_move("own", "b").await.unwrap());
     let space = "SELECT id FROM greenroom.space WHERE name = 'own'";
     let order = MoveOrder {
         space: cluster.ask(space).parse().unwrap(),
@@ -238,4 +244,33 @@ async fn a_space_of_the_settings_of_a_node_is_ordered_away_in_vain() {
     };
     a.follow_move(&order).await;
     assert_eq!(cluster.holder("own"), Some(a.id()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_space_is_not_ordered_to_a_node_that_cannot_serve_its_clients() {
+    let Some(cluster) = TestCluster::start(&["team"]).await else {
+        return; // the line that says so is written
+    };
+    let _a = cluster.node("a").await;
+    let _alone = cluster
+        .node_with("alone", |config| {
+            if let Some(cluster) = &mut config.cluster {
+                cluster.address = None;
+            }
+        })
+        .await;
+    let admin = ClusterAdmin::connect(&cluster.settings).await.unwrap();
+    let refused = admin.move_space("team", "alone").await.unwrap_err();
+    assert!(
+        refused.to_string().contains("has no `address`"),
+        "{refused}"
+    );
+    admin.drain("a").await.unwrap();
+    let refused = admin.move_space("team", "a").await.unwrap_err();
+    assert!(
+        refused.to_string().contains("is being drained"),
+        "{refused}"
+    );
+    let refused = admin.move_space("team", "nobody").await.unwrap_err();
+    assert!(refused.to_string().contains("no node named"), "{refused}");
 }
