@@ -413,6 +413,16 @@ async fn a_call_asked_before_a_session_began_to_plan_is_not_run() {
     assert!(harness.last_results()[0].contains("only reads"));
 }
 
+/// Waits until the first call of the turn says that it has begun.
+async fn first_runs(harness: &mut NativeHarness) {
+    let has_begun = |chat: &Value| {
+        let calls = calls_of(&chat["activeTurn"]);
+        let first = calls.first();
+        first.is_some_and(|call| call["content"].to_string().contains("begun"))
+    };
+    harness.ann.until("the first runs", has_begun).await;
+}
+
 #[tokio::test]
 async fn a_call_that_waits_for_the_one_before_it_obeys_the_mode_of_its_own_time() {
     let mut harness = NativeHarness::start_with(json!({"approvals": "full-access"})).await;
@@ -426,15 +436,7 @@ async fn a_call_that_waits_for_the_one_before_it_obeys_the_mode_of_its_own_time(
     ];
     harness.model.answers([Answer::calls(calls), ends()]);
     harness.ann.sends_message("go").await;
-    harness
-        .ann
-        .until("the first runs", |chat| {
-            let calls = calls_of(&chat["activeTurn"]);
-            calls
-                .first()
-                .is_some_and(|call| call["content"].to_string().contains("begun"))
-        })
-        .await;
+    first_runs(&mut harness).await;
     sets_approvals(&mut harness, "plan").await;
     harness.write("go", "");
     let turn = harness.ann.turn_over().await;
@@ -457,15 +459,7 @@ async fn a_call_that_is_asked_about_after_it_waited_shows_what_it_would_do_by_th
     ];
     harness.model.answers([Answer::calls(calls), ends()]);
     harness.ann.sends_message("go").await;
-    harness
-        .ann
-        .until("the first runs", |chat| {
-            let calls = calls_of(&chat["activeTurn"]);
-            calls
-                .first()
-                .is_some_and(|call| call["content"].to_string().contains("begun"))
-        })
-        .await;
+    first_runs(&mut harness).await;
     sets_approvals(&mut harness, "ask").await;
     harness.write("go", "");
     let asked = harness.ann.asked().await;

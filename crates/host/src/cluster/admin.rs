@@ -76,12 +76,7 @@ impl ClusterAdmin {
 
     /// Has a node serve a space.
     pub async fn move_space(&self, space: &str, node: &str) -> Result<(), ClusterAdminError> {
-        let label = self.mount_of(space).await?;
-        let nodes = self.nodes().await?;
-        let is_it = |it: &&ListedNode| it.name == node && it.expires_in > 0.0;
-        let target = nodes.iter().find(is_it);
-        let target = target.ok_or_else(|| ClusterAdminError::NoNode(node.to_owned()))?;
-        check_target(target, label, space)?;
+        self.check_target_of(space, node).await?;
         if let Some(holder) = self.database.find_settings_holder(space).await?
             && holder != node
         {
@@ -93,12 +88,24 @@ impl ClusterAdmin {
         }
         match self.database.order_move(space, node).await? {
             true => Ok(()),
-            // A node that lives and takes spaces does not take one of a newer format.
-            false => Err(ClusterAdminError::OlderNode {
-                space: space.to_owned(),
-                node: node.to_owned(),
-            }),
+            false => {
+                // It may have been gone or drained since. A node that lives and takes spaces does not take one of a newer format.
+                self.check_target_of(space, node).await?;
+                Err(ClusterAdminError::OlderNode {
+                    space: space.to_owned(),
+                    node: node.to_owned(),
+                })
+            }
         }
+    }
+
+    async fn check_target_of(&self, space: &str, node: &str) -> Result<(), ClusterAdminError> {
+        let label = self.mount_of(space).await?;
+        let nodes = self.nodes().await?;
+        let is_it = |it: &&ListedNode| it.name == node && it.expires_in > 0.0;
+        let target = nodes.iter().find(is_it);
+        let target = target.ok_or_else(|| ClusterAdminError::NoNode(node.to_owned()))?;
+        check_target(target, label, space)
     }
 
     /// The label that a space names, if it names one.
