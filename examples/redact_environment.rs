@@ -51,10 +51,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let session = ChannelUri::parse(&session)?;
     let token = Some(token).filter(|token| !token.is_empty());
     let client_id = format!("redact-environment-{}", std::process::id());
-    let options = Options {
-        handler: Some(transform::handler(Arc::new(Redact))),
-        ..Options::default()
-    };
+    let options =
+        Options { handler: Some(transform::handler(Arc::new(Redact))), ..Options::default() };
     let target = HostTarget { url, token };
     let (live, mut updates) = Live::connect(target, &client_id, options).await?;
     live.subscribe(&session).await?;

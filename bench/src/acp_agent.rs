@@ -90,10 +90,7 @@ pub(crate) fn run(options: &AgentOptions) -> Result<()> {
 impl Shared {
     fn flag(&self, session: &str) -> Arc<AtomicBool> {
         let fresh = Arc::new(AtomicBool::new(false));
-        let mut cancelled = self
-            .cancelled
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut cancelled = self.cancelled.lock().unwrap_or_else(PoisonError::into_inner);
         cancelled.insert(session.to_owned(), Arc::clone(&fresh));
         fresh
     }
@@ -112,10 +109,7 @@ fn note_cancel(options: &AgentOptions) -> Result<()> {
     let Some(path) = &options.cancels else {
         return Ok(()); // nobody wants to know
     };
-    let mut file = std::fs::OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(path)?;
+    let mut file = std::fs::OpenOptions::new().create(true).append(true).open(path)?;
     Ok(file.write_all(format!("{now}\n").as_bytes())?)
 }
 
@@ -186,10 +180,7 @@ fn padded(text: &str, size: usize) -> String {
 
 pub(crate) fn text_update(session: &str, text: &str) -> Value {
     let content = json!({"type": "text", "text": text});
-    session_update(
-        session,
-        json!({"sessionUpdate": "agent_message_chunk", "content": content}),
-    )
+    session_update(session, json!({"sessionUpdate": "agent_message_chunk", "content": content}))
 }
 
 /// A list of commands of about so many bytes.

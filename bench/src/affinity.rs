@@ -16,9 +16,7 @@ impl SeparateProcessors {
     /// With a single processor nothing can be done, and nothing is.
     pub(crate) fn from(server: u32) -> Result<Self> {
         let before = sched_getaffinity(None)?;
-        let allowed: Vec<usize> = (0..CpuSet::MAX_CPU)
-            .filter(|cpu| before.is_set(*cpu))
-            .collect();
+        let allowed: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|cpu| before.is_set(*cpu)).collect();
         let [driver, .., last] = allowed[..] else {
             return Ok(Self { before: None });
         };
@@ -34,9 +32,7 @@ impl SeparateProcessors {
             }
         }
         sched_setaffinity(None, &only(driver))?;
-        Ok(Self {
-            before: Some(before),
-        })
+        Ok(Self { before: Some(before) })
     }
 }
 

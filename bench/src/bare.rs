@@ -85,9 +85,7 @@ struct Bare {
 }
 
 pub(crate) fn run(options: BareOptions) -> Result<()> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     std::thread::spawn(|| {
         for _ in std::io::stdin().lines() {}
         std::process::exit(0);
@@ -118,16 +116,8 @@ async fn serve(options: BareOptions) -> Result<()> {
 impl Bare {
     fn new(options: BareOptions) -> Result<Self> {
         let chat = options.chat_id.unwrap_or(0);
-        let rows = options
-            .rows
-            .as_ref()
-            .map(|data| Rows::open(data, chat))
-            .transpose()?;
-        let scan = options
-            .scan
-            .as_ref()
-            .map(|data| Scan::open(data, chat))
-            .transpose()?;
+        let rows = options.rows.as_ref().map(|data| Rows::open(data, chat)).transpose()?;
+        let scan = options.scan.as_ref().map(|data| Scan::open(data, chat)).transpose()?;
         let cached = |bytes: usize| {
             let (head, tail) = (r#"{"jsonrpc":"2.0","id":2,"result":{"filler":""#, r#""}}"#);
             let mut text = Vec::with_capacity(head.len() + bytes + tail.len());
@@ -255,9 +245,7 @@ impl Bare {
     fn links_of(&self, channel: &Value) -> Vec<(Arc<Link>, u32)> {
         let watchers = self.watchers.iter();
         let of_channel = watchers.filter(|watcher| *channel == *watcher.channel);
-        of_channel
-            .map(|watcher| (watcher.link.clone(), watcher.window_ms))
-            .collect()
+        of_channel.map(|watcher| (watcher.link.clone(), watcher.window_ms)).collect()
     }
 
     fn push_due(&mut self) {
@@ -272,18 +260,14 @@ impl Bare {
         // One connection after the other: its writer finds as much as possible when it wakes.
         for watcher in &self.watchers {
             for _ in 0..now {
-                watcher
-                    .link
-                    .push(Frame::Text(frame.clone()), watcher.window_ms);
+                watcher.link.push(Frame::Text(frame.clone()), watcher.window_ms);
             }
         }
     }
 
     fn push(&self, frame: &Bytes) {
         for watcher in &self.watchers {
-            watcher
-                .link
-                .push(Frame::Text(frame.clone()), watcher.window_ms);
+            watcher.link.push(Frame::Text(frame.clone()), watcher.window_ms);
         }
     }
 }
@@ -294,16 +278,10 @@ fn draft_frame(params: &Value) -> (Vec<u8>, usize) {
         client_id: "driver".to_owned(),
         client_seq: params["clientSeq"].as_i64().unwrap_or(0),
     };
-    let channel = params["channel"]
-        .as_str()
-        .and_then(|text| ChannelUri::parse(text).ok());
+    let channel = params["channel"].as_str().and_then(|text| ChannelUri::parse(text).ok());
     let body = params["action"].as_object().cloned().unwrap_or_default();
     let channel = channel.unwrap_or_else(ChannelUri::root);
-    let frame = action::encode(&channel, &body, 1_234, Some(&origin), None)
-        .frame
-        .to_vec();
-    let at = Stamp::position(&frame)
-        .context("a draft without a stamp")
-        .unwrap_or(0);
+    let frame = action::encode(&channel, &body, 1_234, Some(&origin), None).frame.to_vec();
+    let at = Stamp::position(&frame).context("a draft without a stamp").unwrap_or(0);
     (frame, at)
 }

@@ -22,9 +22,7 @@ pub(crate) struct BarePageOptions {
 }
 
 pub(crate) fn run(options: &BarePageOptions) -> Result<()> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     std::thread::spawn(|| {
         for _ in std::io::stdin().lines() {}
         std::process::exit(0);
@@ -42,10 +40,7 @@ pub(crate) fn run(options: &BarePageOptions) -> Result<()> {
 
 async fn serve(body: Bytes) -> Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
-    println!(
-        "{}",
-        json!({"url": format!("ws://{}/", listener.local_addr()?)})
-    );
+    println!("{}", json!({"url": format!("ws://{}/", listener.local_addr()?)}));
     loop {
         let (socket, _) = listener.accept().await?;
         socket.set_nodelay(true)?;
@@ -56,9 +51,7 @@ async fn serve(body: Bytes) -> Result<()> {
                 async { Ok::<_, Infallible>(response) }
             });
             // It ends when the driver leaves.
-            let _ = Builder::new()
-                .serve_connection(TokioIo::new(socket), answer)
-                .await;
+            let _ = Builder::new().serve_connection(TokioIo::new(socket), answer).await;
         });
     }
 }

@@ -16,10 +16,7 @@ pub(crate) struct CleanupOptions {
 pub(crate) fn run(options: &CleanupOptions) -> Result<()> {
     let lines = std::io::stdin().lines().map_while(|line| line.ok());
     let pids: Vec<i32> = lines.filter_map(|line| line.parse().ok()).collect();
-    for pid in pids
-        .into_iter()
-        .filter(|pid| is_ours(*pid, &options.scratch))
-    {
+    for pid in pids.into_iter().filter(|pid| is_ours(*pid, &options.scratch)) {
         if let Some(pid) = Pid::from_raw(pid) {
             // It may end by itself at this very moment.
             let _ = kill_process(pid, Signal::KILL);

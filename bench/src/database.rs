@@ -51,11 +51,7 @@ impl Database {
 
     fn over(server: PostgresServer) -> Result<Self> {
         server.sql("postgres", &format!("CREATE DATABASE {NAME}"))?;
-        Ok(Self {
-            server,
-            directories: 0,
-            spaces: 0,
-        })
+        Ok(Self { server, directories: 0, spaces: 0 })
     }
 
     pub(crate) fn url(&self) -> String {
@@ -156,9 +152,7 @@ mod tests {
         };
         let before = database.statements().unwrap();
         for _ in 0..3 {
-            database
-                .sql("SELECT count(*) FROM generate_series(1, 7)")
-                .unwrap();
+            database.sql("SELECT count(*) FROM generate_series(1, 7)").unwrap();
         }
         let after = database.statements().unwrap();
         let fresh = after.iter().filter(|(id, _)| !before.contains_key(*id));

@@ -21,18 +21,13 @@ pub(crate) struct Rows {
 
 impl Rows {
     pub(crate) fn open(data: &Path, chat: i64) -> Result<Self> {
-        Ok(Self {
-            conn: open(data)?,
-            chat,
-        })
+        Ok(Self { conn: open(data)?, chat })
     }
 
     pub(crate) fn read(&mut self) -> Result<Bytes> {
         let head = br#"{"jsonrpc":"2.0","id":2,"result":{"snapshot":{"state":"#;
         let mut text = head.to_vec();
-        let mut statement = self
-            .conn
-            .prepare_cached("SELECT head FROM channel WHERE id = ?1")?;
+        let mut statement = self.conn.prepare_cached("SELECT head FROM channel WHERE id = ?1")?;
         statement.query_row([self.chat], |row| {
             text.extend_from_slice(row.get_ref(0)?.as_blob()?);
             Ok(())
@@ -40,10 +35,7 @@ impl Rows {
         text.extend_from_slice(br#","turns":["#);
         let sql = "SELECT body.bytes FROM turn JOIN turn_body AS body ON body.id = turn.body
              WHERE turn.channel = ?1 AND turn.hidden_at IS NULL ORDER BY turn.n";
-        append(
-            &mut self.conn.prepare_cached(sql)?.query([self.chat])?,
-            &mut text,
-        )?;
+        append(&mut self.conn.prepare_cached(sql)?.query([self.chat])?, &mut text)?;
         text.extend_from_slice(b"]}}}");
         Ok(Bytes::from(text))
     }
@@ -57,23 +49,14 @@ pub(crate) struct Scan {
 
 impl Scan {
     pub(crate) fn open(data: &Path, channel: i64) -> Result<Self> {
-        Ok(Self {
-            conn: open(data)?,
-            channel,
-        })
+        Ok(Self { conn: open(data)?, channel })
     }
 
     pub(crate) fn read(&mut self, above: i64) -> Result<Bytes> {
         let head = br#"{"jsonrpc":"2.0","id":2,"result":{"type":"replay","actions":["#;
         let mut text = head.to_vec();
         let sql = "SELECT bytes FROM action WHERE channel = ?1 AND seq > ?2 ORDER BY seq";
-        append(
-            &mut self
-                .conn
-                .prepare_cached(sql)?
-                .query([self.channel, above])?,
-            &mut text,
-        )?;
+        append(&mut self.conn.prepare_cached(sql)?.query([self.channel, above])?, &mut text)?;
         text.extend_from_slice(b"]}}");
         Ok(Bytes::from(text))
     }

@@ -39,13 +39,7 @@ impl Subject {
         match self {
             Self::Host(journal) => {
                 let data = harness.directory()?;
-                harness.host(
-                    &data,
-                    HostSetup {
-                        journal,
-                        ..HostSetup::SHIPPED
-                    },
-                )
+                harness.host(&data, HostSetup { journal, ..HostSetup::SHIPPED })
             }
             Self::Bare => harness.bare(&[]),
         }
@@ -66,12 +60,8 @@ impl Subject {
         match self {
             Self::Host(journal) => {
                 let data = harness.directory()?;
-                let setup = HostSetup {
-                    journal,
-                    model_port: Some(port),
-                    wire,
-                    ..HostSetup::SHIPPED
-                };
+                let setup =
+                    HostSetup { journal, model_port: Some(port), wire, ..HostSetup::SHIPPED };
                 harness.host(&data, setup)
             }
             Self::Bare => {
@@ -184,21 +174,14 @@ impl Driver {
 
     /// Sends stamped drafts at a steady pace.
     pub(crate) fn stamp(&mut self, count: u32, every: Duration) -> Result<()> {
-        send_stamps(
-            &mut self.socket,
-            &self.chat,
-            &mut self.client_seq,
-            (count, every),
-        )
+        send_stamps(&mut self.socket, &self.chat, &mut self.client_seq, (count, every))
     }
 
     /// The seq a client has seen that has seen everything.
     pub(crate) fn seq(&mut self) -> Result<u64> {
         let params = json!({"channel": self.chat, "view": {"turns": 1}});
         let answer = self.socket.request(4, "subscribe", &params)?;
-        let seq = answer["snapshot"]["fromSeq"]
-            .as_u64()
-            .context("no `fromSeq`")?;
+        let seq = answer["snapshot"]["fromSeq"].as_u64().context("no `fromSeq`")?;
         let gone = protocol::notification("unsubscribe", &json!({"channel": self.chat}));
         self.socket.send(&gone)?;
         Ok(seq)
@@ -227,10 +210,7 @@ pub(crate) fn send_stamps(
         let due = began + u64::from(index) * every;
         std::thread::sleep(Duration::from_nanos(due.saturating_sub(now_ns())));
         *client_seq += 1;
-        let stamp = Stamp {
-            index,
-            sent_ns: now_ns(),
-        };
+        let stamp = Stamp { index, sent_ns: now_ns() };
         socket.send(&protocol::stamped_draft(chat, *client_seq, stamp))?;
     }
     socket.drain()
@@ -266,11 +246,7 @@ pub(crate) struct WatcherOptions {
 impl WatcherOptions {
     /// So many watchers of frames that carry stamps.
     pub(crate) fn stamped(count: usize) -> Self {
-        Self {
-            count,
-            stamped: true,
-            ..Self::default()
-        }
+        Self { count, stamped: true, ..Self::default() }
     }
 }
 
@@ -316,11 +292,7 @@ impl Watchers {
             true => &driver.chats[..],
             false => std::slice::from_ref(&driver.chat),
         };
-        let place = WatchedPlace {
-            address: &driver.server.address,
-            chats,
-            tokens: &[],
-        };
+        let place = WatchedPlace { address: &driver.server.address, chats, tokens: &[] };
         Self::join_at(harness, place, options)
     }
 
@@ -348,10 +320,7 @@ impl Watchers {
         arguments.extend(options.word.map(|word| format!("--word={word}")));
         let mut process = harness.child(&arguments)?;
         process.line().context("the watchers did not join")?;
-        Ok(Self {
-            process,
-            count: options.count,
-        })
+        Ok(Self { process, count: options.count })
     }
 
     /// Counts anew; [`Watchers::wait`] then waits until each has had `frames`.
@@ -397,11 +366,7 @@ impl Watchers {
             bail!("{partial} stamped frames did not reach every watcher");
         }
         let latencies = answer["latencies"].as_array().context("no latencies")?;
-        Ok(latencies
-            .iter()
-            .filter_map(Value::as_f64)
-            .map(|ns| ns / 1_000.0)
-            .collect())
+        Ok(latencies.iter().filter_map(Value::as_f64).map(|ns| ns / 1_000.0).collect())
     }
 }
 
@@ -429,10 +394,7 @@ impl Load {
     /// Starts the subject, lets 100 watchers join, streams, and measures in the middle of the stream.
     pub(crate) fn run(self, harness: &mut Harness, subject: Subject) -> Result<LoadResult> {
         let mut driver = Driver::on(subject.start(harness)?)?;
-        let options = WatcherOptions {
-            window_ms: self.window_ms,
-            ..WatcherOptions::default()
-        };
+        let options = WatcherOptions { window_ms: self.window_ms, ..WatcherOptions::default() };
         let mut watchers = Watchers::join(harness, &driver, &options)?;
         driver.stream(self.deltas()?, self.every_ms)?;
         self.measure(&driver, &mut watchers)

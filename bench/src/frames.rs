@@ -73,10 +73,7 @@ impl Scanner {
                     _ => {}
                 }
             } else if self.left == 0 && self.fin && self.message_bytes == 0 {
-                on(Seen::Message {
-                    head: &now[..now.len().min(self.head_max)],
-                    bytes: now.len(),
-                });
+                on(Seen::Message { head: &now[..now.len().min(self.head_max)], bytes: now.len() });
             } else {
                 let space = self.head_max.saturating_sub(self.head.len());
                 self.head.extend_from_slice(&now[..now.len().min(space)]);
@@ -85,10 +82,7 @@ impl Scanner {
                     return;
                 }
                 if self.fin {
-                    on(Seen::Message {
-                        head: &self.head,
-                        bytes: self.message_bytes,
-                    });
+                    on(Seen::Message { head: &self.head, bytes: self.message_bytes });
                     self.head.clear();
                     self.message_bytes = 0;
                 }
@@ -136,22 +130,11 @@ fn parse(bytes: &[u8]) -> Option<Header> {
         return None;
     };
     let (payload, len) = match second & 0x7f {
-        126 => (
-            usize::from(u16::from_be_bytes(rest.get(..2)?.try_into().ok()?)),
-            4,
-        ),
-        127 => (
-            usize::try_from(u64::from_be_bytes(rest.get(..8)?.try_into().ok()?)).ok()?,
-            10,
-        ),
+        126 => (usize::from(u16::from_be_bytes(rest.get(..2)?.try_into().ok()?)), 4),
+        127 => (usize::try_from(u64::from_be_bytes(rest.get(..8)?.try_into().ok()?)).ok()?, 10),
         short => (usize::from(short), 2),
     };
-    Some(Header {
-        fin: first & 0x80 != 0,
-        opcode: first & 0x0f,
-        payload,
-        len,
-    })
+    Some(Header { fin: first & 0x80 != 0, opcode: first & 0x0f, payload, len })
 }
 
 #[cfg(test)]

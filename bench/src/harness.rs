@@ -71,9 +71,8 @@ pub(crate) struct AcpSetup {
 impl AcpSetup {
     /// Its table of the configuration.
     fn table(self, bench: &Path) -> String {
-        let args: Vec<&str> = std::iter::once("acp-agent")
-            .chain(self.options.iter().copied())
-            .collect();
+        let args: Vec<&str> =
+            std::iter::once("acp-agent").chain(self.options.iter().copied()).collect();
         let mut table = format!(
             "[[agents]]\nid = \"acp\"\ncommand = {bench:?}\nargs = {args:?}\ntrust = \"always\"\n"
         );
@@ -113,10 +112,7 @@ impl Harness {
     /// `greenroom`: the host to measure, instead of the one that is built beside this program.
     pub(crate) fn open(greenroom: Option<&Path>, quick: bool, seed: u64) -> Result<Self> {
         let bench = std::env::current_exe().context("where is this program?")?;
-        let release = bench
-            .parent()
-            .context("this program lies nowhere")?
-            .to_owned();
+        let release = bench.parent().context("this program lies nowhere")?.to_owned();
         let target = release.parent().unwrap_or(&release).to_owned();
         let greenroom = match greenroom {
             Some(path) => path.to_owned(),
@@ -134,10 +130,7 @@ impl Harness {
         std::fs::write(scratch.join("changes.json"), changes::script())?;
         std::fs::write(scratch.join("prompts.json"), prompt::script())?;
         std::fs::write(scratch.join("reading.json"), reading::SCRIPT)?;
-        let arguments = [
-            "cleanup".to_owned(),
-            format!("--scratch={}", scratch.display()),
-        ];
+        let arguments = ["cleanup".to_owned(), format!("--scratch={}", scratch.display())];
         let cleanup = Process::start(&bench, &arguments, scratch.join("cleanup-log"))?;
         Ok(Self {
             bench,
@@ -237,11 +230,7 @@ impl Harness {
         let data = self.directory()?;
         let mut seeder = Seeder::open(&data)?;
         for number in 0..count {
-            let shape = Shape {
-                turns: 20,
-                turn_bytes: 400,
-                actions: 20,
-            };
+            let shape = Shape { turns: 20, turn_bytes: 400, actions: 20 };
             seeder.session(&format!("session-{number:06}"), shape)?;
         }
         seeder.finish()?;
@@ -268,20 +257,11 @@ impl Harness {
             JournalKind::Sqlite => "sqlite",
             JournalKind::Memory => "memory",
         };
-        let limits = [
-            ("channel_idle_ms", setup.idle_ms),
-            ("stream_coalesce_ms", setup.coalesce_ms),
-        ];
-        let limits = limits
-            .into_iter()
-            .filter_map(|(name, ms)| Some((name, ms?)));
-        let limits: String = limits
-            .map(|(name, ms)| format!("{name} = {ms}\n"))
-            .collect();
-        let agent = setup
-            .acp
-            .map(|acp| acp.table(&self.bench))
-            .unwrap_or_default();
+        let limits =
+            [("channel_idle_ms", setup.idle_ms), ("stream_coalesce_ms", setup.coalesce_ms)];
+        let limits = limits.into_iter().filter_map(|(name, ms)| Some((name, ms?)));
+        let limits: String = limits.map(|(name, ms)| format!("{name} = {ms}\n")).collect();
+        let agent = setup.acp.map(|acp| acp.table(&self.bench)).unwrap_or_default();
         std::fs::write(
             &config,
             format!("journal = \"{journal}\"\nagents_auto = false\n[limits]\n{limits}\n{agent}"),
@@ -326,10 +306,8 @@ impl Harness {
 
     /// The same WebSocket code without a kernel and without a journal.
     pub(crate) fn bare(&mut self, options: &[String]) -> Result<Server> {
-        let arguments: Vec<String> = ["bare-server".to_owned()]
-            .into_iter()
-            .chain(options.iter().cloned())
-            .collect();
+        let arguments: Vec<String> =
+            ["bare-server".to_owned()].into_iter().chain(options.iter().cloned()).collect();
         let log = self.fresh("log");
         Server::start(&self.bench, &arguments, None, log)
     }
@@ -337,10 +315,7 @@ impl Harness {
     /// A relay of what a model answers that commits it first.
     pub(crate) fn recording_relay(&mut self, port: u16, wire: WireFormat) -> Result<Server> {
         let (wire, url, data) = (wire.name(), model_url(port), self.directory()?);
-        self.bare(&[
-            format!("--relay={wire}+{url}"),
-            format!("--record={}", data.display()),
-        ])
+        self.bare(&[format!("--relay={wire}+{url}"), format!("--record={}", data.display())])
     }
 
     /// hyper alone, with a body of this length.
@@ -382,9 +357,7 @@ fn build_if_older(greenroom: &Path, bench: &Path, target: &Path) -> Result<()> {
     {
         return Ok(());
     }
-    let is_build = bench
-        .parent()
-        .is_some_and(|release| release.join(".fingerprint").exists());
+    let is_build = bench.parent().is_some_and(|release| release.join(".fingerprint").exists());
     if greenroom.exists() && !is_build {
         return Ok(());
     }

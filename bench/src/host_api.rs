@@ -70,10 +70,7 @@ pub(crate) mod messages {
 
     impl MessageStore {
         pub(crate) fn open(data: &Path) -> Result<Self> {
-            Ok(Self {
-                blobs: FileBlobs::open(data)?,
-                known: KnownNames::default(),
-            })
+            Ok(Self { blobs: FileBlobs::open(data)?, known: KnownNames::default() })
         }
 
         /// Composes a message; bodies above `inline_bytes` are decoded, hashed, stored and synced when this returns.
@@ -143,10 +140,7 @@ pub(crate) mod prompt {
                 directories: vec!["/home/user/project".to_owned()],
                 os: "linux".to_owned(),
                 date: "2026-11-15".to_owned(),
-                git: Some(GitState {
-                    head: GitHead::Branch("main".to_owned()),
-                    operation: None,
-                }),
+                git: Some(GitState { head: GitHead::Branch("main".to_owned()), operation: None }),
             },
             tool_instructions: ToolInstructions {
                 servers: Vec::new(),
@@ -157,10 +151,7 @@ pub(crate) mod prompt {
             },
             custom_instructions: CustomInstructions {
                 listed: Vec::new(),
-                files: vec![InstructionFile {
-                    path: "AGENTS.md".to_owned(),
-                    text,
-                }],
+                files: vec![InstructionFile { path: "AGENTS.md".to_owned(), text }],
             },
             ..Prompt::default()
         }
@@ -222,10 +213,7 @@ pub(crate) mod mcp {
                 trust_hints: false,
                 oauth: None,
             };
-            let place = ServerDirectories {
-                directory,
-                roots: Vec::new(),
-            };
+            let place = ServerDirectories { directory, roots: Vec::new() };
             Ok(Self(McpConnection::open(&declaration, &place, None).await?))
         }
 

@@ -155,10 +155,9 @@ fn measure(cli: &Cli) -> Result<ExitCode> {
             }
             Err(error) => {
                 eprintln!("{} could not be measured: {error:#}\n", row.name);
-                report.failed.push(FailedRow {
-                    row: row.name.to_owned(),
-                    error: format!("{error:#}"),
-                });
+                report
+                    .failed
+                    .push(FailedRow { row: row.name.to_owned(), error: format!("{error:#}") });
             }
         }
     }
@@ -184,12 +183,6 @@ fn measure(cli: &Cli) -> Result<ExitCode> {
 /// A thousand watchers need more files than some systems allow by default; children inherit it.
 fn raise_file_limit() -> Result<()> {
     let limit = getrlimit(Resource::Nofile);
-    setrlimit(
-        Resource::Nofile,
-        Rlimit {
-            current: limit.maximum,
-            maximum: limit.maximum,
-        },
-    )?;
+    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum })?;
     Ok(())
 }

@@ -51,11 +51,8 @@ impl Cpu {
             let Ok(stat) = fs::read_to_string(task.join("schedstat")) else {
                 continue;
             };
-            let ns: u64 = stat
-                .split_whitespace()
-                .next()
-                .and_then(|ns| ns.parse().ok())
-                .unwrap_or(0);
+            let ns: u64 =
+                stat.split_whitespace().next().and_then(|ns| ns.parse().ok()).unwrap_or(0);
             cpu.total_ns += ns;
             if fs::read_to_string(task.join("comm")).is_ok_and(|name| name.trim() == "kernel") {
                 cpu.kernel_ns += ns;
@@ -83,12 +80,8 @@ impl Cpu {
 fn ticks_of(pid: u32) -> Result<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
     let after_name = stat.rsplit_once(')').context("no process state")?.1;
-    let field = |n: usize| {
-        after_name
-            .split_whitespace()
-            .nth(n)
-            .and_then(|text| text.parse::<u64>().ok())
-    };
+    let field =
+        |n: usize| after_name.split_whitespace().nth(n).and_then(|text| text.parse::<u64>().ok());
     Ok(field(11).unwrap_or(0) + field(12).unwrap_or(0))
 }
 
@@ -96,10 +89,8 @@ fn ticks_of(pid: u32) -> Result<u64> {
 pub(crate) fn rss_anon_kib(pid: u32) -> Result<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"))
         .context("the measured process is gone")?;
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("RssAnon:"))
-        .context("no RssAnon")?;
+    let line =
+        status.lines().find_map(|line| line.strip_prefix("RssAnon:")).context("no RssAnon")?;
     let number = line.split_whitespace().next().context("no RssAnon")?;
     Ok(number.parse()?)
 }
@@ -120,11 +111,7 @@ pub(crate) fn median(values: &[f64]) -> f64 {
 
 /// By nearest rank; not a number if there are no values.
 pub(crate) fn percentile(values: &[f64], percent: f64) -> f64 {
-    let mut sorted: Vec<f64> = values
-        .iter()
-        .copied()
-        .filter(|value| value.is_finite())
-        .collect();
+    let mut sorted: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
     sorted.sort_by(f64::total_cmp);
     if sorted.is_empty() {
         return f64::NAN;
@@ -138,11 +125,7 @@ pub(crate) fn percentile(values: &[f64], percent: f64) -> f64 {
 
 /// The least and the most of the rounds.
 pub(crate) fn spread(values: &[f64]) -> String {
-    format!(
-        "{:.3}-{:.3}",
-        percentile(values, 0.0),
-        percentile(values, 100.0)
-    )
+    format!("{:.3}-{:.3}", percentile(values, 0.0), percentile(values, 100.0))
 }
 
 /// A small seeded generator (SplitMix64): the order of subjects differs from round to round and can be had again.
@@ -177,10 +160,7 @@ pub(crate) struct Peak {
 
 impl Peak {
     pub(crate) fn of(pid: u32) -> Self {
-        let (kib, over) = (
-            Arc::new(AtomicU64::new(0)),
-            Arc::new(AtomicBool::new(false)),
-        );
+        let (kib, over) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
         let (seen, ends) = (Arc::clone(&kib), Arc::clone(&over));
         std::thread::spawn(move || {
             while !ends.load(Ordering::Relaxed)

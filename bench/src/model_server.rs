@@ -35,9 +35,7 @@ struct Shared {
 }
 
 pub(crate) fn run() -> Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let tasks = tokio::task::LocalSet::new();
     tasks.block_on(&runtime, serve())
 }
@@ -167,10 +165,7 @@ impl Answer {
 fn stamped(plain: &str, shared: &Shared) -> String {
     let index = shared.stamps.get();
     shared.stamps.set(index + 1);
-    let stamp = Stamp {
-        index,
-        sent_ns: now_ns(),
-    };
+    let stamp = Stamp { index, sent_ns: now_ns() };
     let rest = plain.get(STAMP_BYTES..).unwrap_or("");
     format!("{}{rest}", stamp.text())
 }
@@ -193,12 +188,8 @@ mod tests {
 
     #[test]
     fn the_text_of_a_message_selects_its_answer() {
-        let answer = Answer {
-            pieces: 10,
-            size: 16,
-            every: Duration::from_millis(5),
-            stamped: true,
-        };
+        let answer =
+            Answer { pieces: 10, size: 16, every: Duration::from_millis(5), stamped: true };
         assert_eq!(Answer::parse("stamped 10 16 5"), Some(answer));
         assert_eq!(Answer::parse("stream 10 16 5"), None);
         assert_eq!(Answer::parse("answer 10 16"), None);

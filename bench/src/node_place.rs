@@ -47,10 +47,7 @@ impl NodePlace {
         let arguments = arguments.into_iter();
         let arguments = arguments.flat_map(|(name, value)| [name.to_owned(), value]);
         let first = ["serve", "--ready-json"].map(str::to_owned);
-        Ok(Self {
-            arguments: first.into_iter().chain(arguments).collect(),
-            data,
-        })
+        Ok(Self { arguments: first.into_iter().chain(arguments).collect(), data })
     }
 
     /// Dropping what this returns is `kill -9`.

@@ -47,12 +47,7 @@ impl Process {
                 }
             }
         });
-        Ok(Self {
-            child,
-            stdin,
-            lines,
-            log,
-        })
+        Ok(Self { child, stdin, lines, log })
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -65,19 +60,13 @@ impl Process {
             Ok(line) => serde_json::from_str(&line).with_context(|| format!("not JSON: {line}")),
             Err(_) => {
                 let words = std::fs::read_to_string(&self.log).unwrap_or_default();
-                bail!(
-                    "a process of the measurement printed nothing: {}",
-                    words.trim()
-                )
+                bail!("a process of the measurement printed nothing: {}", words.trim())
             }
         }
     }
 
     pub(crate) fn send_line(&mut self, line: &str) -> Result<()> {
-        let stdin = self
-            .stdin
-            .as_mut()
-            .context("its standard input is closed")?;
+        let stdin = self.stdin.as_mut().context("its standard input is closed")?;
         writeln!(stdin, "{line}").context("a process of the measurement has ended")
     }
 
@@ -118,16 +107,8 @@ impl Server {
         let ready = process.line().context("a server did not become ready")?;
         let ready_after_ns = now_ns() - began;
         let url = ready["url"].as_str().context("no url in the ready line")?;
-        let address = url
-            .trim_start_matches("ws://")
-            .trim_end_matches('/')
-            .to_owned();
-        Ok(Self {
-            process,
-            address,
-            data,
-            ready_after_ns,
-        })
+        let address = url.trim_start_matches("ws://").trim_end_matches('/').to_owned();
+        Ok(Self { process, address, data, ready_after_ns })
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -136,10 +117,8 @@ impl Server {
 
     /// Asks it to end and waits until it has; dropping it kills it instead.
     pub(crate) fn stop(mut self) -> Result<()> {
-        let pid = i32::try_from(self.pid())
-            .ok()
-            .and_then(Pid::from_raw)
-            .context("no process id")?;
+        let pid =
+            i32::try_from(self.pid()).ok().and_then(Pid::from_raw).context("no process id")?;
         kill_process(pid, Signal::TERM)?;
         let status = self.process.child.wait()?;
         if !status.success() {

@@ -33,10 +33,7 @@ pub(crate) fn upgrade(address: &str, token: Option<&str>) -> String {
 
 /// Where the head of an HTTP answer ends.
 pub(crate) fn head_end(bytes: &[u8]) -> Option<usize> {
-    bytes
-        .windows(4)
-        .position(|window| window == b"\r\n\r\n")
-        .map(|at| at + 4)
+    bytes.windows(4).position(|window| window == b"\r\n\r\n").map(|at| at + 4)
 }
 
 /// A client's text frame. The mask is zero: legal to read, and it costs neither side anything.
@@ -144,11 +141,7 @@ pub(crate) fn turn_started_action(turn_id: &str, text: &str, attachments: Value)
 /// A draft that carries the moment it was sent at; see [`Stamp`].
 pub(crate) fn stamped_draft(chat: &str, client_seq: u64, stamp: Stamp) -> String {
     let draft = json!({"text": stamp.text(), "origin": {"kind": "user"}});
-    dispatch(
-        chat,
-        client_seq,
-        &json!({"type": "chat/draftChanged", "draft": draft}),
-    )
+    dispatch(chat, client_seq, &json!({"type": "chat/draftChanged", "draft": draft}))
 }
 
 /// The default chat of a session (G-26).
@@ -184,9 +177,7 @@ impl Stamp {
         }
         let number = |digits: &[u8]| {
             digits.iter().try_fold(0_u64, |number, digit| {
-                digit
-                    .is_ascii_digit()
-                    .then(|| number * 10 + u64::from(digit - b'0'))
+                digit.is_ascii_digit().then(|| number * 10 + u64::from(digit - b'0'))
             })
         };
         Some(Self {
@@ -202,10 +193,7 @@ mod tests {
 
     #[test]
     fn a_stamp_is_read_back() {
-        let stamp = Stamp {
-            index: 42,
-            sent_ns: 1_234_567_890_123,
-        };
+        let stamp = Stamp { index: 42, sent_ns: 1_234_567_890_123 };
         let text = stamped_draft("ahp-chat:/1", 3, stamp);
         let at = Stamp::position(text.as_bytes()).unwrap();
         assert_eq!(Stamp::at(text.as_bytes(), at), Some(stamp));

@@ -35,12 +35,7 @@ fn open_pair() -> Result<(File, OwnedFd)> {
     let path = ptsname(&master, Vec::new())?;
     let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
     let slave = rustix::fs::open(path, flags, Mode::empty())?;
-    let size = Winsize {
-        ws_row: 24,
-        ws_col: 80,
-        ws_xpixel: 0,
-        ws_ypixel: 0,
-    };
+    let size = Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
     tcsetwinsize(&slave, size)?;
     Ok((File::from(master), slave))
 }
@@ -101,13 +96,7 @@ impl PtyProcess {
         let started_ns = now_ns();
         let child = command.spawn();
         let child = child.with_context(|| format!("cannot start {}", program.display()))?;
-        Ok(Self {
-            child,
-            keyboard,
-            written,
-            started_ns,
-            seen: Vec::new(),
-        })
+        Ok(Self { child, keyboard, written, started_ns, seen: Vec::new() })
     }
 
     /// Nanoseconds from its start until it had written this.
@@ -118,10 +107,7 @@ impl PtyProcess {
                 bail!("a program in a terminal never wrote `{text}`: {seen:?}");
             };
             self.seen.extend(bytes);
-            let is_there = self
-                .seen
-                .windows(text.len())
-                .any(|window| window == text.as_bytes());
+            let is_there = self.seen.windows(text.len()).any(|window| window == text.as_bytes());
             if is_there {
                 return Ok(at_ns - self.started_ns);
             }

@@ -28,16 +28,9 @@ impl Relay {
             .with_safe_default_protocol_versions()?
             .with_root_certificates(RootCertStore::empty())
             .with_no_client_auth();
-        let client = Client::builder()
-            .tls_backend_preconfigured(without_trust)
-            .no_proxy()
-            .build()?;
-        Ok(Self {
-            client,
-            wire,
-            url: format!("{base_url}/{}", wire.path()),
-            recorder,
-        })
+        let client =
+            Client::builder().tls_backend_preconfigured(without_trust).no_proxy().build()?;
+        Ok(Self { client, wire, url: format!("{base_url}/{}", wire.path()), recorder })
     }
 
     /// Asks, and hands on what is answered to these, each with its delivery window.

@@ -24,11 +24,7 @@ pub(crate) struct FailedRow {
 
 impl Report {
     pub(crate) fn new(quick: bool) -> Self {
-        Self {
-            quick,
-            figures: Vec::new(),
-            failed: Vec::new(),
-        }
+        Self { quick, figures: Vec::new(), failed: Vec::new() }
     }
 
     /// Every row could be measured, and no figure misses its bound.
@@ -55,9 +51,7 @@ mod tests {
     #[test]
     fn a_figure_without_a_floor_is_read_back() {
         let mut report = Report::new(true);
-        report
-            .figures
-            .push(Figure::reported("a", "us", 1.0, f64::NAN));
+        report.figures.push(Figure::reported("a", "us", 1.0, f64::NAN));
         let text = serde_json::to_string(&report).unwrap();
         let read: Report = serde_json::from_str(&text).unwrap();
         assert_eq!(read.figures[0].figure, 1.0);

@@ -44,9 +44,7 @@ struct Shared {
 }
 
 pub(crate) fn run(options: &RequestOptions) -> Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let tasks = tokio::task::LocalSet::new();
     tasks.block_on(&runtime, attend(options))
 }
@@ -140,9 +138,7 @@ async fn ask(
         }
         if let Some((bytes, replay)) = answer {
             shared.bytes.set(shared.bytes.get() + bytes as u64);
-            shared
-                .replays
-                .set(shared.replays.get() + usize::from(replay));
+            shared.replays.set(shared.replays.get() + usize::from(replay));
             shared.last_ns.set(now_ns());
             advance(&shared.answered);
         }

@@ -20,10 +20,8 @@ pub(crate) struct Stream {
 impl Stream {
     /// Three frames more than deltas: the host says that a turn and its part begin, and that the turn is over.
     pub(crate) fn parse(params: &Value, text: &str) -> Option<Self> {
-        let mut words = text
-            .strip_prefix("stream ")?
-            .split(' ')
-            .map(|word| word.parse::<u64>().ok());
+        let mut words =
+            text.strip_prefix("stream ")?.split(' ').map(|word| word.parse::<u64>().ok());
         let (chunks, size, every_ms) = (words.next()??, words.next()??, words.next()??);
         let turn_id = params["action"]["turnId"].as_str()?;
         let channel = ChannelUri::parse(params["channel"].as_str()?).ok()?;
@@ -35,20 +33,12 @@ impl Stream {
             ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
             ticks
         });
-        Some(Self {
-            frame,
-            left: chunks + 3,
-            ticks,
-        })
+        Some(Self { frame, left: chunks + 3, ticks })
     }
 
     /// How many frames are to be pushed now; they count as pushed.
     pub(crate) fn due(&mut self) -> u64 {
-        let now = if self.ticks.is_some() {
-            1
-        } else {
-            self.left.min(PUSH_MAX)
-        };
+        let now = if self.ticks.is_some() { 1 } else { self.left.min(PUSH_MAX) };
         self.left -= now;
         now
     }
@@ -61,9 +51,7 @@ impl Stream {
 /// Waits until something is due.
 pub(crate) async fn next_push(stream: &mut Option<Stream>) {
     match stream {
-        Some(Stream {
-            ticks: Some(ticks), ..
-        }) => drop(ticks.tick().await),
+        Some(Stream { ticks: Some(ticks), .. }) => drop(ticks.tick().await),
         _ => tokio::task::yield_now().await,
     }
 }

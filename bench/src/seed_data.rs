@@ -48,13 +48,7 @@ pub(crate) struct Seeder {
 impl Seeder {
     pub(crate) fn open(data: &Path) -> Result<Self> {
         let journal = Sqlite::open(data).context("the journal of the measurement")?;
-        Ok(Self {
-            journal,
-            seq: 0,
-            sessions: 0,
-            records: Vec::new(),
-            bytes: 0,
-        })
+        Ok(Self { journal, seq: 0, sessions: 0, records: Vec::new(), bytes: 0 })
     }
 
     fn next(&mut self) -> u64 {
@@ -72,25 +66,11 @@ impl Seeder {
             let seq = self.next();
             let delta = Action::delta("t-of-old", "p123", "x".repeat(40));
             let envelope = action::encode(&chat_uri, &delta.body, seq, None, None).envelope;
-            self.put(
-                Record::Action {
-                    seq: Seq(seq),
-                    channel: ChannelId(chat_id),
-                    envelope,
-                },
-                256,
-            )?;
+            self.put(Record::Action { seq: Seq(seq), channel: ChannelId(chat_id), envelope }, 256)?;
         }
         for n in 0..u64::from(shape.turns) {
             let turn = Arc::new(turn(n, shape.turn_bytes)?);
-            self.put(
-                Record::Turn {
-                    chat: ChannelId(chat_id),
-                    n,
-                    turn,
-                },
-                shape.turn_bytes,
-            )?;
+            self.put(Record::Turn { chat: ChannelId(chat_id), n, turn }, shape.turn_bytes)?;
         }
         let moment = modified.to_rfc3339();
         let state = ChatState::new(&chat, name, status::IDLE, moment.clone());
@@ -139,14 +119,7 @@ impl Seeder {
             extra: Object::new(),
         };
         let uri = ChannelUri::root();
-        self.channel(
-            0,
-            &uri,
-            StoredKind::Root,
-            None,
-            Head::Root(Arc::new(root)),
-            Vec::new(),
-        )?;
+        self.channel(0, &uri, StoredKind::Root, None, Head::Root(Arc::new(root)), Vec::new())?;
         self.flush()
     }
 
@@ -181,10 +154,7 @@ impl Seeder {
     }
 
     fn flush(&mut self) -> Result<()> {
-        let batch = Batch {
-            seq: Seq(self.seq),
-            records: std::mem::take(&mut self.records),
-        };
+        let batch = Batch { seq: Seq(self.seq), records: std::mem::take(&mut self.records) };
         self.bytes = 0;
         Ok(self.journal.append(&batch)?)
     }

@@ -31,22 +31,13 @@ impl Socket {
         let mut head = Vec::new();
         while protocol::head_end(&head).is_none() {
             let mut byte = [0];
-            stream
-                .read_exact(&mut byte)
-                .context("no answer to the upgrade")?;
+            stream.read_exact(&mut byte).context("no answer to the upgrade")?;
             head.push(byte[0]);
         }
         if !head.starts_with(b"HTTP/1.1 101") {
-            bail!(
-                "the upgrade was refused: {}",
-                String::from_utf8_lossy(&head)
-            );
+            bail!("the upgrade was refused: {}", String::from_utf8_lossy(&head));
         }
-        Ok(Self {
-            stream,
-            scanner: Scanner::new(usize::MAX),
-            buffer: vec![0; READ_BYTES],
-        })
+        Ok(Self { stream, scanner: Scanner::new(usize::MAX), buffer: vec![0; READ_BYTES] })
     }
 
     /// Connects and introduces itself.
@@ -149,10 +140,7 @@ impl Socket {
     fn read_until(&mut self, mut is_it: impl FnMut(&[u8], usize) -> bool) -> Result<()> {
         let (mut done, mut closed, mut pinged) = (false, false, false);
         while !done {
-            let count = self
-                .stream
-                .read(&mut self.buffer)
-                .context("no answer in time")?;
+            let count = self.stream.read(&mut self.buffer).context("no answer in time")?;
             self.scanner.feed(&self.buffer[..count], |seen| match seen {
                 Seen::Message { head, bytes } => done = done || is_it(head, bytes),
                 Seen::Ping => pinged = true,

@@ -32,10 +32,8 @@ impl Tab {
     }
 
     fn open_at(address: &str, slowed: Option<(Duration, u32)>) -> Result<Self> {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(1)
-            .enable_all()
-            .build()?;
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let mut origin = format!("http://{address}");
         let line = match slowed {
             None => None,
@@ -51,17 +49,10 @@ impl Tab {
             let page = browser.page(Screen::PHONE).await?;
             page.go_to(&format!("{origin}/sw.js")).await?;
             // The host of a measurement asks for no token, but the page wants to have one.
-            page.evaluate("localStorage.setItem('greenroom.token', 'measured')")
-                .await?;
+            page.evaluate("localStorage.setItem('greenroom.token', 'measured')").await?;
             anyhow::Ok((browser, page))
         })?;
-        let tab = Self {
-            runtime,
-            page,
-            _browser: browser,
-            line,
-            origin,
-        };
+        let tab = Self { runtime, page, _browser: browser, line, origin };
         tab.end_connections();
         // What it hears of the network is told by the thread that is measured.
         tab.command("Network.disable", json!({}))?;
@@ -86,9 +77,7 @@ impl Tab {
 
     pub(crate) fn number(&self, expression: &str) -> Result<f64> {
         let value = self.evaluate(expression)?;
-        value
-            .as_f64()
-            .with_context(|| format!("{expression} is {value}"))
+        value.as_f64().with_context(|| format!("{expression} is {value}"))
     }
 
     pub(crate) fn wait_for(&self, expression: &str) -> Result<()> {
@@ -102,8 +91,7 @@ impl Tab {
     /// Runs before every document that is loaded from now on.
     pub(crate) fn prepare_documents(&self, script: &str) -> Result<()> {
         let source = json!({"source": script});
-        self.command("Page.addScriptToEvaluateOnNewDocument", source)
-            .map(drop)
+        self.command("Page.addScriptToEvaluateOnNewDocument", source).map(drop)
     }
 
     /// Milliseconds that the main thread has worked since it began.

@@ -40,20 +40,12 @@ impl Figure {
     /// At most `factor` times the floor.
     pub(crate) fn at_most(what: &str, unit: &str, figure: f64, floor: f64, factor: f64) -> Self {
         let new = Self::new(what, unit, figure, floor);
-        Self {
-            bound: format!("<= {factor} x"),
-            ok: Some(new.ratio <= factor),
-            ..new
-        }
+        Self { bound: format!("<= {factor} x"), ok: Some(new.ratio <= factor), ..new }
     }
 
     pub(crate) fn at_least(what: &str, unit: &str, figure: f64, floor: f64, factor: f64) -> Self {
         let new = Self::new(what, unit, figure, floor);
-        Self {
-            bound: format!(">= {factor} x"),
-            ok: Some(new.ratio >= factor),
-            ..new
-        }
+        Self { bound: format!(">= {factor} x"), ok: Some(new.ratio >= factor), ..new }
     }
 
     /// At most `bound`, which `words` explain.
@@ -190,23 +182,15 @@ mod tests {
         assert_eq!(Figure::at_most("a", "us", 3.0, 2.0, 1.5).ok, Some(true));
         assert_eq!(Figure::at_most("a", "us", 3.1, 2.0, 1.5).ok, Some(false));
         assert_eq!(Figure::at_least("a", "/s", 5.0, 10.0, 0.6).ok, Some(false));
-        assert_eq!(
-            Figure::within("a", "ms", 5.0, 1.0, 6.0, "1 x plus 5").ok,
-            Some(true)
-        );
-        assert_eq!(
-            Figure::within("a", "ms", f64::NAN, 1.0, 6.0, "").ok,
-            Some(false)
-        );
+        assert_eq!(Figure::within("a", "ms", 5.0, 1.0, 6.0, "1 x plus 5").ok, Some(true));
+        assert_eq!(Figure::within("a", "ms", f64::NAN, 1.0, 6.0, "").ok, Some(false));
     }
 
     #[test]
     fn two_runs_are_compared_by_their_ratios() {
         let before = [Figure::reported("a", "us", 3.0, 1.0)];
-        let after = [
-            Figure::at_most("a", "us", 4.0, 2.0, 2.0),
-            Figure::reported("b", "us", 1.0, 1.0),
-        ];
+        let after =
+            [Figure::at_most("a", "us", 4.0, 2.0, 2.0), Figure::reported("b", "us", 1.0, 1.0)];
         let text = beside(&before, &after);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(

@@ -84,9 +84,7 @@ struct Shared {
 }
 
 pub(crate) fn run(options: &WatchOptions) -> Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let tasks = tokio::task::LocalSet::new();
     tasks.block_on(&runtime, attend(options))
 }
@@ -134,13 +132,9 @@ pub(crate) fn commands() -> mpsc::UnboundedReceiver<String> {
 
 /// Connects and upgrades; also says what came behind the head of the answer.
 pub(crate) async fn connect(address: &str, token: Option<&str>) -> Result<(TcpStream, Vec<u8>)> {
-    let mut stream = TcpStream::connect(address)
-        .await
-        .context("cannot connect")?;
+    let mut stream = TcpStream::connect(address).await.context("cannot connect")?;
     stream.set_nodelay(true)?;
-    stream
-        .write_all(protocol::upgrade(address, token).as_bytes())
-        .await?;
+    stream.write_all(protocol::upgrade(address, token).as_bytes()).await?;
     let mut head = Vec::with_capacity(1_024);
     loop {
         if stream.read_buf(&mut head).await? == 0 {
@@ -161,11 +155,7 @@ async fn watch(options: &WatchOptions, number: usize, shared: &Shared) -> Result
     let token = options.tokens.iter().cycle().nth(number);
     let token = token.map(String::as_str);
     let (mut stream, early) = connect(&options.address, token).await?;
-    let root = if options.root {
-        vec![protocol::root()]
-    } else {
-        Vec::new()
-    };
+    let root = if options.root { vec![protocol::root()] } else { Vec::new() };
     let version = &options.versions[number % options.versions.len()];
     let mut hello = protocol::frame(&protocol::initialize_as(
         version,
@@ -313,9 +303,8 @@ impl Shared {
                 let stamps = self.stamps.borrow();
                 let each = options.count / options.channels.len();
                 let whole = stamps.iter().filter(|arrival| arrival.seen == each);
-                let latencies: Vec<u64> = whole
-                    .map(|arrival| arrival.last_ns.saturating_sub(arrival.sent_ns))
-                    .collect();
+                let latencies: Vec<u64> =
+                    whole.map(|arrival| arrival.last_ns.saturating_sub(arrival.sent_ns)).collect();
                 let partial = stamps.len() - latencies.len();
                 json!({"latencies": latencies, "partial": partial, "closed": self.closed.get()})
             }

@@ -32,10 +32,7 @@ impl WireFormat {
     pub(crate) fn parse(text: &str) -> Result<(Self, &str)> {
         let (name, url) = text.split_once('+').context("WIRE+URL")?;
         let known = Self::ALL.into_iter().find(|wire| wire.name() == name);
-        Ok((
-            known.ok_or_else(|| anyhow!("no wire format `{name}`"))?,
-            url,
-        ))
+        Ok((known.ok_or_else(|| anyhow!("no wire format `{name}`"))?, url))
     }
 
     pub(crate) fn path(self) -> String {
@@ -50,10 +47,7 @@ impl WireFormat {
     /// The wire format that a request to this path is in.
     pub(crate) fn of_path(path: &str) -> Result<Self> {
         let is_its_own = |wire: &Self| path.ends_with(&wire.path());
-        Self::ALL
-            .into_iter()
-            .find(is_its_own)
-            .ok_or_else(|| anyhow!("nothing is served at {path}"))
+        Self::ALL.into_iter().find(is_its_own).ok_or_else(|| anyhow!("nothing is served at {path}"))
     }
 
     /// A request with nothing but a text.
@@ -87,10 +81,9 @@ impl WireFormat {
     /// What comes before the first piece.
     pub(crate) fn begin(self) -> Vec<Value> {
         match self {
-            Self::Chat => vec![chat_choice(
-                &json!({"role": "assistant", "content": ""}),
-                &Value::Null,
-            )],
+            Self::Chat => {
+                vec![chat_choice(&json!({"role": "assistant", "content": ""}), &Value::Null)]
+            }
             Self::Anthropic => {
                 let usage = json!({"input_tokens": 10, "output_tokens": 1});
                 let message = json!({"id": "msg_01900000000070008000", "type": "message", "role": "assistant", "model": MODEL, "content": [], "usage": usage});
@@ -126,10 +119,7 @@ impl WireFormat {
         match self {
             Self::Chat => {
                 let usage = json!({"prompt_tokens": 10, "completion_tokens": pieces});
-                vec![
-                    chat_choice(&json!({}), &json!("stop")),
-                    chat_event(json!([]), &usage),
-                ]
+                vec![chat_choice(&json!({}), &json!("stop")), chat_event(json!([]), &usage)]
             }
             Self::Anthropic => vec![
                 json!({"type": "content_block_stop", "index": 0}),

@@ -22,9 +22,7 @@ fn wrong_adrs(index: &str, files: &[(String, String)]) -> Result<Vec<String>> {
     for (file, text) in files {
         let first = text.lines().next().unwrap_or("");
         let Some(found) = heading.captures(first) else {
-            wrong.push(format!(
-                "{DIRECTORY}{file}: does not open with `# 0001: Title`"
-            ));
+            wrong.push(format!("{DIRECTORY}{file}: does not open with `# 0001: Title`"));
             continue;
         };
         if !file.starts_with(&format!("{}-", &found[1])) {
@@ -54,10 +52,7 @@ mod tests {
 
     #[test]
     fn an_index_that_lists_the_heading_is_complete() {
-        assert_eq!(
-            found("- [0001: A](0001-a.md)", "# 0001: A\n"),
-            Vec::<String>::new()
-        );
+        assert_eq!(found("- [0001: A](0001-a.md)", "# 0001: A\n"), Vec::<String>::new());
     }
 
     #[test]
@@ -65,13 +60,6 @@ mod tests {
         assert_eq!(found("", "# 0001: A\n").len(), 1);
         assert_eq!(found("- [0001: A](0001-a.md)", "# 1. A\n").len(), 1);
         assert_eq!(found("- [0002: A](0001-a.md)", "# 0002: A\n").len(), 1);
-        assert_eq!(
-            found(
-                "- [0001: A](0001-a.md)\n- [0002: B](0002-b.md)",
-                "# 0001: A\n"
-            )
-            .len(),
-            1
-        );
+        assert_eq!(found("- [0001: A](0001-a.md)\n- [0002: B](0002-b.md)", "# 0001: A\n").len(), 1);
     }
 }

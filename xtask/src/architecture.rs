@@ -34,10 +34,7 @@ fn unlisted_files(page: &str, names: &[&str]) -> Result<Vec<String>> {
     let files = names.iter().filter(|name| !is_test_file(name));
     let files = files.filter_map(|name| name.strip_prefix(KERNEL));
     let entries: BTreeSet<&str> = files
-        .map(|file| {
-            file.split_once('/')
-                .map_or(file, |(directory, _)| directory)
-        })
+        .map(|file| file.split_once('/').map_or(file, |(directory, _)| directory))
         .map(|entry| entry.strip_suffix(".rs").unwrap_or(entry))
         .filter(|entry| *entry != "lib")
         .collect();
@@ -81,22 +78,13 @@ mod tests {
             "crates/kernel/src/log.rs",
         ];
         let unlisted = unlisted_files(PAGE, &names).unwrap();
-        assert_eq!(
-            unlisted,
-            ["ARCHITECTURE.md: no table names `log` of crates/kernel/src/"]
-        );
+        assert_eq!(unlisted, ["ARCHITECTURE.md: no table names `log` of crates/kernel/src/"]);
     }
 
     #[test]
     fn a_path_that_leads_nowhere_is_found() {
-        let names = [
-            "crates/kernel/src/pending.rs",
-            "crates/kernel/src/turn/end.rs",
-        ];
+        let names = ["crates/kernel/src/pending.rs", "crates/kernel/src/turn/end.rs"];
         let dead = dead_paths(PAGE, &names).unwrap();
-        assert_eq!(
-            dead,
-            ["ARCHITECTURE.md: `kernel/src/gone.rs` is not in crates/"]
-        );
+        assert_eq!(dead, ["ARCHITECTURE.md: `kernel/src/gone.rs` is not in crates/"]);
     }
 }

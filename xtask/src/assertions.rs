@@ -13,16 +13,10 @@ const REQUESTS: &str = "crates/kernel/src/calls/";
 
 /// Files without an assertion, and why. A file that has one, or that is gone, must leave this list.
 const NOTHING_TO_ASSERT: &[(&str, &str)] = &[
-    (
-        "bodies/result.rs",
-        "works on its argument alone; tests hold it to its bounds",
-    ),
+    ("bodies/result.rs", "works on its argument alone; tests hold it to its bounds"),
     ("customization/survey.rs", "asks the host, changes nothing"),
     ("kernel.rs", "`Step::finish` asserts what a step must hold"),
-    (
-        "sessions/news.rs",
-        "what an agent says is checked, not assumed",
-    ),
+    ("sessions/news.rs", "what an agent says is checked, not assumed"),
     ("submission.rs", "a message before it is recorded"),
     ("telemetry.rs", "has no state"),
 ];
@@ -43,15 +37,11 @@ fn missing_assertions(sources: &[Source], allowed: &[(&str, &str)]) -> Result<Ve
             without.push(short(source));
         }
     }
-    let unlisted = without
-        .iter()
-        .filter(|file| !allowed.iter().any(|(name, _)| name == file));
+    let unlisted = without.iter().filter(|file| !allowed.iter().any(|(name, _)| name == file));
     let wrong = unlisted.map(|file| {
         format!("{KERNEL}{file}: changes state and asserts nothing: what does it promise?")
     });
-    let outdated = allowed
-        .iter()
-        .filter(|(name, _)| !without.iter().any(|file| file == name));
+    let outdated = allowed.iter().filter(|(name, _)| !without.iter().any(|file| file == name));
     let outdated =
         outdated.map(|(name, _)| format!("assertions.rs: `{name}` need not be listed any more"));
     Ok(wrong.chain(outdated).collect())

@@ -61,13 +61,9 @@ fn run(repository: &Repository, checks: &[Check], pending: &[&str]) -> Result<Fi
         let found = check(repository)?;
         let is_pending = pending.contains(name);
         if is_pending && found.is_empty() {
-            findings
-                .wrong
-                .push(format!("[{name}] finds nothing: remove it from PENDING"));
+            findings.wrong.push(format!("[{name}] finds nothing: remove it from PENDING"));
         }
-        let lines = found
-            .into_iter()
-            .map(|finding| format!("[{name}] {finding}"));
+        let lines = found.into_iter().map(|finding| format!("[{name}] {finding}"));
         match is_pending {
             true => findings.pending.extend(lines),
             false => findings.wrong.extend(lines),
@@ -75,9 +71,7 @@ fn run(repository: &Repository, checks: &[Check], pending: &[&str]) -> Result<Fi
     }
     for name in pending {
         if !checks.iter().any(|(check, _)| check == name) {
-            findings
-                .wrong
-                .push(format!("[{name}] is pending and not a check"));
+            findings.wrong.push(format!("[{name}] is pending and not a check"));
         }
     }
     Ok(findings)
@@ -109,10 +103,7 @@ mod tests {
         let findings = run(&Repository::empty(), checks, &["one", "gone"]).unwrap();
         assert_eq!(
             findings.wrong,
-            [
-                "[one] finds nothing: remove it from PENDING",
-                "[gone] is pending and not a check"
-            ]
+            ["[one] finds nothing: remove it from PENDING", "[gone] is pending and not a check"]
         );
     }
 }

@@ -20,10 +20,7 @@ pub(crate) fn check_cli_protocol(repository: &Repository) -> Result<Vec<String>>
 }
 
 fn find_protocol(source: &Source) -> Result<Vec<String>> {
-    let views = [
-        (pattern(UNTYPED_CALL)?, &source.code),
-        (pattern(ACTION_NAME)?, &source.literals),
-    ];
+    let views = [(pattern(UNTYPED_CALL)?, &source.code), (pattern(ACTION_NAME)?, &source.literals)];
     let found = views.iter().flat_map(|(pattern, view)| {
         pattern.find_iter(view).map(|found| {
             format!(
@@ -57,10 +54,7 @@ mod tests {
             found("match kind { \"chat/delta\" => {} }"),
             ["a.rs:1: `\"chat/delta\"` is of the protocol: use the typed functions of `client`"]
         );
-        assert_eq!(
-            found("let a = [\"session/titleChanged\", \"root/a\"];").len(),
-            2
-        );
+        assert_eq!(found("let a = [\"session/titleChanged\", \"root/a\"];").len(), 2);
     }
 
     #[test]

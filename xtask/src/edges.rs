@@ -17,10 +17,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("web", &[]),
     ("workspace", &["compositor", "wire"]),
     ("terminals", &["workspace"]),
-    (
-        "agents",
-        &["agent-api", "compositor", "terminals", "wire", "workspace"],
-    ),
+    ("agents", &["agent-api", "compositor", "terminals", "wire", "workspace"]),
     (
         "host",
         &[
@@ -85,31 +82,19 @@ const FREE: &[&str] = &[
 /// Every dependency that should not be there.
 pub(crate) fn check_edges(repository: &Repository) -> Result<Vec<String>> {
     let output = Command::new(env!("CARGO"))
-        .args([
-            "metadata",
-            "--format-version",
-            "1",
-            "--no-deps",
-            "--offline",
-        ])
+        .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
         .current_dir(repository.root())
         .output()
         .context("cargo metadata did not run")?;
     if !output.status.success() {
-        bail!(
-            "cargo metadata failed: {}",
-            String::from_utf8_lossy(&output.stderr)
-        );
+        bail!("cargo metadata failed: {}", String::from_utf8_lossy(&output.stderr));
     }
     find_wrong_edges(&serde_json::from_slice(&output.stdout)?)
 }
 
 fn find_wrong_edges(metadata: &Value) -> Result<Vec<String>> {
     let packages = metadata["packages"].as_array().context("no packages")?;
-    let ours: Vec<&str> = packages
-        .iter()
-        .filter_map(|package| package["name"].as_str())
-        .collect();
+    let ours: Vec<&str> = packages.iter().filter_map(|package| package["name"].as_str()).collect();
     let mut wrong = Vec::new();
     for package in packages {
         let name = package["name"].as_str().unwrap_or("");
@@ -153,14 +138,8 @@ mod tests {
 
     #[test]
     fn a_wrong_dependency_is_found() {
-        assert_eq!(
-            found("kernel", "host", None),
-            ["`kernel` must not know `host`"]
-        );
-        assert_eq!(
-            found("kernel", "rusqlite", None),
-            ["`rusqlite` must not be used by `kernel`"]
-        );
+        assert_eq!(found("kernel", "host", None), ["`kernel` must not know `host`"]);
+        assert_eq!(found("kernel", "rusqlite", None), ["`rusqlite` must not be used by `kernel`"]);
         assert_eq!(
             found("stranger", "serde", None),
             ["crate `stranger` is not in the table of edges"]

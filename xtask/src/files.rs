@@ -13,9 +13,8 @@ const LINES_WARN: usize = 500;
 const LARGE: &[&str] = &[];
 
 /// Names that say nothing about what is inside.
-const EMPTY_NAMES: &[&str] = &[
-    "core", "common", "util", "utils", "helper", "helpers", "manager", "misc",
-];
+const EMPTY_NAMES: &[&str] =
+    &["core", "common", "util", "utils", "helper", "helpers", "manager", "misc"];
 
 /// Left behind by accident. Written in two pieces so that this file does not find itself.
 const LEFTOVERS: &[(&str, &str)] = &[
@@ -59,11 +58,7 @@ fn find_leftovers(name: &str, text: &str) -> Vec<String> {
         }
         for (number, line) in text.lines().enumerate() {
             if line.contains(&wanted) {
-                wrong.push(format!(
-                    "{name}:{}: `{wanted}`: {}",
-                    number + 1,
-                    line.trim()
-                ));
+                wrong.push(format!("{name}:{}: `{wanted}`: {}", number + 1, line.trim()));
             }
         }
     }
@@ -74,21 +69,14 @@ fn check_source(name: &str, text: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     let lines = text.lines().count();
     if lines > LINES_MAX && !LARGE.contains(&name) {
-        wrong.push(format!(
-            "{name}: {lines} lines; split it (limit {LINES_MAX})"
-        ));
+        wrong.push(format!("{name}: {lines} lines; split it (limit {LINES_MAX})"));
     }
     if !text.lines().take(5).any(|line| line.starts_with("//!")) {
         wrong.push(format!("{name}: does not open with `//!`: what is it for?"));
     }
-    let stem = Path::new(name)
-        .file_stem()
-        .and_then(|stem| stem.to_str())
-        .unwrap_or("");
+    let stem = Path::new(name).file_stem().and_then(|stem| stem.to_str()).unwrap_or("");
     if EMPTY_NAMES.contains(&stem) {
-        wrong.push(format!(
-            "{name}: `{stem}` says nothing about what is inside"
-        ));
+        wrong.push(format!("{name}: `{stem}` says nothing about what is inside"));
     }
     let is_test = name.contains("/tests/") || name.starts_with("testing/");
     // What is done to real nodes there lasts for a time, or is done at some time.
@@ -108,10 +96,7 @@ mod tests {
 
     #[test]
     fn a_source_is_short_named_and_says_what_it_is_for() {
-        assert_eq!(
-            check_source("a.rs", "//! For tests.\n"),
-            Vec::<String>::new()
-        );
+        assert_eq!(check_source("a.rs", "//! For tests.\n"), Vec::<String>::new());
         assert_eq!(check_source("a.rs", "fn a() {}\n").len(), 1);
         assert_eq!(check_source("util.rs", "//! For tests.\n").len(), 1);
         let long = format!("//! For tests.\n{}", "\n".repeat(LINES_MAX));

@@ -7,11 +7,8 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 /// The packages, from the root of the repository. The first two are programs as well, which the third starts.
-const PACKAGES: [&str; 3] = [
-    "testing/generations/of_0_5_0",
-    "testing/generations/of_0_5_1",
-    "testing/generations",
-];
+const PACKAGES: [&str; 3] =
+    ["testing/generations/of_0_5_0", "testing/generations/of_0_5_1", "testing/generations"];
 
 /// Builds the binary, unless `GREENROOM_BIN` names one, and runs the tests of all packages against it. Whether all passed.
 pub fn run_generations(root: &Path) -> Result<bool> {

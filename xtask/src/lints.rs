@@ -7,14 +7,8 @@ use anyhow::Result;
 use crate::repository::Repository;
 
 /// Lints of `[workspace.lints]` that must be `warn`, `deny` or `forbid`. `.ci/run` makes warnings errors.
-const REQUIRED: &[&str] = &[
-    "unsafe_code",
-    "unreachable_pub",
-    "unwrap_used",
-    "expect_used",
-    "panic",
-    "too_many_lines",
-];
+const REQUIRED: &[&str] =
+    &["unsafe_code", "unreachable_pub", "unwrap_used", "expect_used", "panic", "too_many_lines"];
 
 /// Lines that `clippy.toml` must have.
 const THRESHOLDS: &[&str] = &["too-many-lines-threshold = 70"];
@@ -49,15 +43,11 @@ pub(crate) fn check_lints(repository: &Repository) -> Result<Vec<String>> {
 }
 
 fn missing_lints(workspace: &str, clippy: &str) -> Vec<String> {
-    let lints = workspace
-        .split("\n[")
-        .filter(|section| section.starts_with("workspace.lints"));
+    let lints = workspace.split("\n[").filter(|section| section.starts_with("workspace.lints"));
     let on: Vec<&str> = lints
         .flat_map(str::lines)
         .filter(|line| {
-            ["\"warn\"", "\"deny\"", "\"forbid\""]
-                .iter()
-                .any(|level| line.contains(level))
+            ["\"warn\"", "\"deny\"", "\"forbid\""].iter().any(|level| line.contains(level))
         })
         .filter_map(|line| line.split([' ', '=']).next())
         .collect();
@@ -97,18 +87,12 @@ mod tests {
 
     #[test]
     fn a_lint_that_is_off_is_found() {
-        let all: String = REQUIRED
-            .iter()
-            .map(|lint| format!("{lint} = \"warn\"\n"))
-            .collect();
+        let all: String = REQUIRED.iter().map(|lint| format!("{lint} = \"warn\"\n")).collect();
         let workspace = format!("[workspace]\n\n[workspace.lints.clippy]\n{all}");
         let clippy = "too-many-lines-threshold = 70\n";
         assert_eq!(missing_lints(&workspace, clippy), Vec::<String>::new());
         let without = workspace.replace("panic = \"warn\"", "panic = \"allow\"");
-        assert_eq!(
-            missing_lints(&without, clippy),
-            ["Cargo.toml: the lint `panic` is not on"]
-        );
+        assert_eq!(missing_lints(&without, clippy), ["Cargo.toml: the lint `panic` is not on"]);
         assert_eq!(missing_lints(&workspace, "").len(), 1);
     }
 
@@ -120,18 +104,13 @@ mod tests {
             .collect();
         let kernel = format!("too-many-lines-threshold = 70\ndisallowed-types = [\n{bans}]\n");
         assert_eq!(missing_bans(&kernel), Vec::<String>::new());
-        assert_eq!(
-            missing_bans(&kernel.replace("HashMap", "BTreeMap")).len(),
-            1
-        );
+        assert_eq!(missing_bans(&kernel.replace("HashMap", "BTreeMap")).len(), 1);
         assert_eq!(missing_bans("").len(), FORBIDDEN_IN_KERNEL.len() + 1);
     }
 
     #[test]
     fn a_crate_inherits_the_lints() {
-        assert!(inherits_lints(
-            "[package]\nname = \"a\"\n\n[lints]\nworkspace = true\n"
-        ));
+        assert!(inherits_lints("[package]\nname = \"a\"\n\n[lints]\nworkspace = true\n"));
         assert!(!inherits_lints("[package]\nname = \"a\"\n"));
     }
 }

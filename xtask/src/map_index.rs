@@ -42,9 +42,7 @@ fn indexed_objects(source: &Source) -> Result<Vec<String>> {
             continue;
         }
         let text = &source.code[range.clone()];
-        let named = parameter
-            .captures_iter(text)
-            .chain(read.captures_iter(text));
+        let named = parameter.captures_iter(text).chain(read.captures_iter(text));
         for name in named.filter_map(|found| found.name("name")) {
             for indexed in indices_of(name.as_str(), &text[name.end()..]) {
                 let at = range.start + name.end() + indexed;

@@ -66,9 +66,7 @@ fn unlisted_owners(sources: &[Source], owners: &[&str]) -> Result<Vec<String>> {
             let held = held.as_str();
             let is_ours = defined.contains(held);
             if is_ours && !owners.contains(&held) && !CONSTANT.contains(&held) {
-                wrong.push(format!(
-                    "`Kernel` holds `{held}`, which is not listed as an owner"
-                ));
+                wrong.push(format!("`Kernel` holds `{held}`, which is not listed as an owner"));
             }
         }
     }
@@ -98,9 +96,7 @@ fn fields_of(source: &Source, owner: &str, open: usize) -> Result<Vec<String>> {
     let visible = pattern(r"\bpub\b\s*(\([^)]*\))?\s*(\w+\s*:)?")?;
     let is_tuple = source.code[open..].starts_with('(');
     let end = match is_tuple {
-        true => source.code[open..]
-            .find(';')
-            .map_or(source.code.len(), |at| open + at),
+        true => source.code[open..].find(';').map_or(source.code.len(), |at| open + at),
         false => closing_brace(&source.code, open),
     };
     Ok(visible
@@ -153,10 +149,7 @@ mod tests {
             unlisted_owners(&[Source::new("a.rs", text)], owners).unwrap()
         };
         assert_eq!(held(&["Log"]), Vec::<String>::new());
-        assert_eq!(
-            held(&[]),
-            ["`Kernel` holds `Log`, which is not listed as an owner"]
-        );
+        assert_eq!(held(&[]), ["`Kernel` holds `Log`, which is not listed as an owner"]);
     }
 
     #[test]

@@ -58,23 +58,15 @@ fn find_published(root: &Path) -> Result<PathBuf> {
         .args(["metadata", "--format-version", "1", "--locked"])
         .current_dir(root)
         .output()?;
-    ensure!(
-        output.status.success(),
-        "cargo metadata: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    ensure!(output.status.success(), "cargo metadata: {}", String::from_utf8_lossy(&output.stderr));
     let metadata: Value = serde_json::from_slice(&output.stdout)?;
-    let packages = metadata["packages"]
-        .as_array()
-        .map_or(&[][..], Vec::as_slice);
+    let packages = metadata["packages"].as_array().map_or(&[][..], Vec::as_slice);
     let found = packages
         .iter()
         .find(|package| package["name"] == "ahp-types" && package["version"] == VERSION);
     let manifest = found.and_then(|package| package["manifest_path"].as_str());
     let manifest = manifest.with_context(|| format!("ahp-types {VERSION} is not used here"))?;
-    let directory = Path::new(manifest)
-        .parent()
-        .context("a manifest in a directory")?;
+    let directory = Path::new(manifest).parent().context("a manifest in a directory")?;
     Ok(directory.join("src"))
 }
 
@@ -120,10 +112,7 @@ impl Published {
             };
             let text = text.with_context(|| format!("`{name}`"))?;
             written.insert(name, text);
-            let new = found
-                .0
-                .into_iter()
-                .filter(|name| !written.contains_key(name));
+            let new = found.0.into_iter().filter(|name| !written.contains_key(name));
             wanted.extend(new);
         }
         let mut text = HEAD.to_owned();
@@ -151,10 +140,7 @@ impl Published {
             }
         }
         ensure!(!members.is_empty(), "an enum without variants");
-        Ok(format!(
-            "export type {name} =\n  | {};\n",
-            members.join("\n  | ")
-        ))
+        Ok(format!("export type {name} =\n  | {};\n", members.join("\n  | ")))
     }
 }
 
@@ -177,10 +163,7 @@ fn write_variant(variant: &Variant, tag: Option<&str>, found: &mut Found) -> Res
             (None, None) => bail!("the variant `{}` has no name on the wire", variant.ident),
         },
         Fields::Unnamed(fields) => {
-            let field = fields
-                .unnamed
-                .first()
-                .context("a variant that holds nothing")?;
+            let field = fields.unnamed.first().context("a variant that holds nothing")?;
             let inner = write_type(&field.ty, found)?;
             match tagged {
                 Some(tagged) => format!("({} & {inner})", tag_alone(tagged)),
@@ -210,15 +193,8 @@ fn write_struct(item: &ItemStruct, found: &mut Found) -> Result<String> {
             text.push_str("}\n");
         }
         Fields::Unnamed(fields) => {
-            let field = fields
-                .unnamed
-                .first()
-                .context("a struct that holds nothing")?;
-            writeln!(
-                text,
-                "export type {name} = {};",
-                write_type(&field.ty, found)?
-            )?;
+            let field = fields.unnamed.first().context("a struct that holds nothing")?;
+            writeln!(text, "export type {name} = {};", write_type(&field.ty, found)?)?;
         }
         Fields::Unit => bail!("a struct without fields"),
     }
@@ -226,11 +202,7 @@ fn write_struct(item: &ItemStruct, found: &mut Found) -> Result<String> {
 }
 
 fn write_field(field: &Field, is_camel: bool, found: &mut Found) -> Result<String> {
-    let ident = field
-        .ident
-        .as_ref()
-        .context("a field without a name")?
-        .to_string();
+    let ident = field.ident.as_ref().context("a field without a name")?.to_string();
     let plain = ident.trim_start_matches("r#");
     let name = match serde_text(&field.attrs, "rename")? {
         Some(renamed) => renamed,
@@ -352,10 +324,7 @@ fn encoded_names(item: &ItemImpl) -> Option<(String, Vec<String>)> {
 fn literal_in(body: &Expr) -> Option<String> {
     match body {
         Expr::MethodCall(call) => match call.args.first()? {
-            Expr::Lit(syn::ExprLit {
-                lit: syn::Lit::Str(text),
-                ..
-            }) => Some(text.value()),
+            Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(text), .. }) => Some(text.value()),
             _ => None, // a value of a later version, as it came
         },
         Expr::Block(block) => match block.block.stmts.last()? {

@@ -80,10 +80,7 @@ mod tests {
         let all = "pub(crate) enum Pause {} enum NotLoaded {} type Load<T> = T; enum ActionStop {}";
         assert_eq!(missing(&format!("{all} enum RequestStop {{}}")).len(), 0);
         let left = missing(&format!("{all} enum StopRequest {{}}"));
-        assert!(
-            left.len() == 1 && left[0].contains("`RequestStop`"),
-            "{left:?}"
-        );
+        assert!(left.len() == 1 && left[0].contains("`RequestStop`"), "{left:?}");
         assert_eq!(missing_types(&[]).unwrap().len(), PAUSES.len());
     }
 
@@ -92,10 +89,7 @@ mod tests {
         let mixed = "fn set(step: &mut Step, a: u8) -> Result<(), Pause> {}";
         assert_eq!(found(mixed, &[]), 1);
         assert_eq!(found(mixed, &[("a.rs", "set")]), 0);
-        assert_eq!(
-            found("fn set(\n    step: &mut Step,\n) -> Load<u8> {}", &[]),
-            1
-        );
+        assert_eq!(found("fn set(\n    step: &mut Step,\n) -> Load<u8> {}", &[]), 1);
         for pause in PAUSES {
             let mixed = format!("fn set(step: &mut Step) -> Result<(), {pause}> {{}}");
             assert_eq!(found(&mixed, &[]), 1, "{pause}");

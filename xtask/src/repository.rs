@@ -31,12 +31,7 @@ impl Repository {
             let text = std::fs::read_to_string(root.join(name)).ok()?;
             Some((name.clone(), text))
         });
-        Ok(Self {
-            root: root.to_owned(),
-            texts: texts.collect(),
-            names,
-            sources: OnceCell::new(),
-        })
+        Ok(Self { root: root.to_owned(), texts: texts.collect(), names, sources: OnceCell::new() })
     }
 
     pub(crate) fn root(&self) -> &Path {
@@ -50,8 +45,7 @@ impl Repository {
 
     /// The text of a file that must be there.
     pub(crate) fn text(&self, name: &str) -> Result<&str> {
-        self.find_text(name)
-            .with_context(|| format!("{name} cannot be read"))
+        self.find_text(name).with_context(|| format!("{name} cannot be read"))
     }
 
     /// The text of a file, if it is there and is text.
@@ -72,9 +66,7 @@ impl Repository {
             let sources = texts.filter(|(name, _)| {
                 name.starts_with(CRATES) && name.ends_with(".rs") && !is_test_file(name)
             });
-            sources
-                .map(|(name, text)| Source::new(name, text))
-                .collect()
+            sources.map(|(name, text)| Source::new(name, text)).collect()
         });
         let sources = sources.iter().filter(|source| wanted(&source.name));
         sources.cloned().collect()
@@ -99,15 +91,10 @@ fn list_files(root: &Path) -> Result<Vec<String>> {
         .output()
         .context("git did not run")?;
     if !output.status.success() {
-        bail!(
-            "git ls-files failed: {}",
-            String::from_utf8_lossy(&output.stderr)
-        );
+        bail!("git ls-files failed: {}", String::from_utf8_lossy(&output.stderr));
     }
-    let mut names: Vec<String> = String::from_utf8(output.stdout)?
-        .lines()
-        .map(str::to_owned)
-        .collect();
+    let mut names: Vec<String> =
+        String::from_utf8(output.stdout)?.lines().map(str::to_owned).collect();
     // A file that was deleted and not committed yet is still in git's list.
     names.retain(|name| root.join(name).exists());
     Ok(names)

@@ -35,10 +35,7 @@ pub(crate) fn check_rules(repository: &Repository) -> Result<Vec<String>> {
 /// Every citation of a document that nobody can open.
 pub(crate) fn check_citations(repository: &Repository) -> Result<Vec<String>> {
     let (_, others) = read_texts(repository);
-    Ok(others
-        .iter()
-        .flat_map(|(name, text)| unknown_documents(name, text))
-        .collect())
+    Ok(others.iter().flat_map(|(name, text)| unknown_documents(name, text)).collect())
 }
 
 type Texts = Vec<(String, String)>;

@@ -86,58 +86,29 @@ mod tests {
     fn a_return_without_a_word_is_found() {
         assert_eq!(found("let Some(a) = b else { return; };"), 1);
         assert_eq!(found("let Some(a) = b else { return };"), 1);
-        assert_eq!(
-            found("let Some(a) = b else {return Default::default()};"),
-            1
-        );
-        assert_eq!(
-            found("let Some(a) = b\n    .c()\nelse {\n    return Facts::default();\n};"),
-            1
-        );
+        assert_eq!(found("let Some(a) = b else {return Default::default()};"), 1);
+        assert_eq!(found("let Some(a) = b\n    .c()\nelse {\n    return Facts::default();\n};"), 1);
         assert_eq!(found("if let Some(a) = b { c(); } else { return; }"), 1);
         assert_eq!(found("if a.is_empty() {\n    return;\n}"), 1);
-        assert_eq!(
-            found("match a {\n    None => return,\n    Some(b) => b,\n}"),
-            1
-        );
+        assert_eq!(found("match a {\n    None => return,\n    Some(b) => b,\n}"), 1);
     }
 
     #[test]
     fn a_reason_before_beside_or_inside_is_enough() {
         let because = "// the peer left meanwhile: nobody waits";
-        assert_eq!(
-            found(&format!("{because}\nlet Some(a) = b else {{ return; }};")),
-            0
-        );
-        assert_eq!(
-            found(&format!("let Some(a) = b else {{ return; }}; {because}")),
-            0
-        );
-        assert_eq!(
-            found(&format!(
-                "let Some(a) = b else {{\n    {because}\n    return;\n}};"
-            )),
-            0
-        );
+        assert_eq!(found(&format!("{because}\nlet Some(a) = b else {{ return; }};")), 0);
+        assert_eq!(found(&format!("let Some(a) = b else {{ return; }}; {because}")), 0);
+        assert_eq!(found(&format!("let Some(a) = b else {{\n    {because}\n    return;\n}};")), 0);
         assert_eq!(found("let Some(a) = b else { return; }; // ok"), 1);
         assert_eq!(found(&format!("if a {{\n    return; {because}\n}}")), 0);
-        assert_eq!(
-            found(&format!("match a {{\n    None => return, {because}\n}}")),
-            0
-        );
+        assert_eq!(found(&format!("match a {{\n    None => return, {because}\n}}")), 0);
         assert_eq!(found("if a { b(); return; }"), 0);
     }
 
     #[test]
     fn an_assertion_a_value_and_a_test_are_no_silence() {
-        assert_eq!(
-            found("let Some(a) = b else { debug_assert!(false); return; };"),
-            0
-        );
-        assert_eq!(
-            found("let Some(a) = b else { return Err(Refusal::Unknown); };"),
-            0
-        );
+        assert_eq!(found("let Some(a) = b else { debug_assert!(false); return; };"), 0);
+        assert_eq!(found("let Some(a) = b else { return Err(Refusal::Unknown); };"), 0);
         assert_eq!(
             found("#[cfg(test)]\nmod tests { fn a() { let Some(a) = b else { return; }; } }"),
             0

@@ -20,30 +20,17 @@ pub(crate) struct Source {
 
 impl Source {
     pub(crate) fn new(name: &str, text: &str) -> Source {
-        let Views {
-            mut code,
-            comments,
-            mut literals,
-        } = split_views(text);
+        let Views { mut code, comments, mut literals } = split_views(text);
         for range in find_tests(&code) {
             code.replace_range(range.clone(), &blank(&code[range.clone()]));
             literals.replace_range(range.clone(), &blank(&literals[range]));
         }
-        Source {
-            name: name.to_owned(),
-            code,
-            comments,
-            literals,
-        }
+        Source { name: name.to_owned(), code, comments, literals }
     }
 
     /// The line an offset into the code is on, counted from 0.
     pub(crate) fn line_of(&self, offset: usize) -> usize {
-        self.code
-            .bytes()
-            .take(offset)
-            .filter(|b| *b == b'\n')
-            .count()
+        self.code.bytes().take(offset).filter(|b| *b == b'\n').count()
     }
 }
 
@@ -177,10 +164,7 @@ fn raw_string(rest: &[u8]) -> Option<usize> {
     if rest.get(prefix) != Some(&b'r') {
         return None;
     }
-    let hashes = rest[prefix + 1..]
-        .iter()
-        .take_while(|b| **b == b'#')
-        .count();
+    let hashes = rest[prefix + 1..].iter().take_while(|b| **b == b'#').count();
     let open = prefix + 1 + hashes;
     if rest.get(open) != Some(&b'"') {
         return None;
@@ -207,10 +191,7 @@ fn character(rest: &[u8]) -> Option<usize> {
 }
 
 fn blank(piece: &str) -> String {
-    let lines: Vec<String> = piece
-        .split('\n')
-        .map(|line| " ".repeat(line.len()))
-        .collect();
+    let lines: Vec<String> = piece.split('\n').map(|line| " ".repeat(line.len())).collect();
     lines.join("\n")
 }
 
@@ -242,10 +223,8 @@ mod tests {
 
     #[test]
     fn comments_and_strings_are_not_code() {
-        let source = Source::new(
-            "a.rs",
-            "let a = \"x // y\"; // why\nlet b = 'c'; /* /* */ */ r#\"\"z\"#;",
-        );
+        let source =
+            Source::new("a.rs", "let a = \"x // y\"; // why\nlet b = 'c'; /* /* */ */ r#\"\"z\"#;");
         assert_eq!(
             source.code.split_whitespace().collect::<Vec<_>>(),
             ["let", "a", "=", ";", "let", "b", "=", ";", ";"]

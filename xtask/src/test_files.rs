@@ -76,9 +76,7 @@ impl UntestedTargets {
         // In two pieces, so that this file does not find itself.
         let marks = [concat!("#[te", "st]"), concat!("#[tokio::te", "st")];
         if is_untested && marks.iter().any(|mark| source.contains(mark)) {
-            return Some(format!(
-                "{file} has tests, and its target has `test = false`"
-            ));
+            return Some(format!("{file} has tests, and its target has `test = false`"));
         }
         let has_examples = self.docs && !is_bin && has_documentation_tests(source);
         has_examples.then(|| {
@@ -133,11 +131,7 @@ mod tests {
     fn a_test_in_a_target_without_tests_is_noticed() {
         let manifest = "[lib]\ntest = false\ndoctest = false\n\n[[bin]]\nname = \"a\"\npath = \"src/main.rs\"\ntest = false\n\n[[bin]]\nname = \"b\"\npath = \"src/bin/b.rs\"\n";
         let untested = UntestedTargets::of(manifest);
-        let expected = UntestedTargets {
-            lib: true,
-            docs: true,
-            bins: vec!["main.rs".to_owned()],
-        };
+        let expected = UntestedTargets { lib: true, docs: true, bins: vec!["main.rs".to_owned()] };
         assert_eq!(untested, expected);
         let test = concat!("#[te", "st]\nfn a() {}");
         for (name, found) in [("lib.rs", true), ("main.rs", true), ("bin/b.rs", false)] {
@@ -145,34 +139,21 @@ mod tests {
             assert_eq!(wrong.is_some(), found, "{name}");
             assert_eq!(untested.find_tests("x", name, "fn a() {}"), None, "{name}");
         }
-        assert_eq!(
-            UntestedTargets::default().find_tests("x", "lib.rs", test),
-            None
-        );
+        assert_eq!(UntestedTargets::default().find_tests("x", "lib.rs", test), None);
     }
 
     #[test]
     fn examples_of_documentation_are_told_from_other_blocks() {
         assert!(has_documentation_tests("//! ```\n//! a();\n//! ```"));
-        assert!(has_documentation_tests(
-            "    /// ```no_run\n    /// a();\n    /// ```"
-        ));
-        assert!(!has_documentation_tests(
-            "/// ```text\n/// a\n/// ```\n// ```"
-        ));
+        assert!(has_documentation_tests("    /// ```no_run\n    /// a();\n    /// ```"));
+        assert!(!has_documentation_tests("/// ```text\n/// a\n/// ```\n// ```"));
     }
 
     #[test]
     fn a_file_that_nothing_names_is_noticed() {
         let all = "//! All.\n\nmod queue;\n#[path = \"x\"]\nmod spoken;\n";
         let manifest = "[[test]]\nname = \"logs\"\n\n[[test]]\nname = \"it\"\npath = \"tests/all.rs\"\n\n[[test]]\nname = \"setup\"\npath = \"tests/setup/main.rs\"\n";
-        for named in [
-            "queue.rs",
-            "logs.rs",
-            "setup/main.rs",
-            "setup/stop.rs",
-            "data/a.json",
-        ] {
+        for named in ["queue.rs", "logs.rs", "setup/main.rs", "setup/stop.rs", "data/a.json"] {
             assert!(is_named(named, all, manifest), "{named}");
         }
         for missing in ["queues.rs", "que.rs", "other/main.rs"] {

@@ -69,23 +69,15 @@ mod tests {
 
     fn found(first: &str, second: &str, allowed: &str) -> usize {
         let sources = [Source::new("a.rs", first), Source::new("b.rs", second)];
-        duplicate_types(&sources, &read_allowed(allowed).unwrap())
-            .unwrap()
-            .len()
+        duplicate_types(&sources, &read_allowed(allowed).unwrap()).unwrap().len()
     }
 
     #[test]
     fn a_name_is_defined_once() {
         assert_eq!(found("pub struct Place;", "enum Place {}", ""), 1);
-        assert_eq!(
-            found("pub(crate) type Place = u8;", "trait Place {}", ""),
-            1
-        );
+        assert_eq!(found("pub(crate) type Place = u8;", "trait Place {}", ""), 1);
         assert_eq!(found("struct Place;", "struct Placed;", ""), 0);
-        assert_eq!(
-            found("impl A { \n    type Item = u8;\n}", "struct Item;", ""),
-            0
-        );
+        assert_eq!(found("impl A { \n    type Item = u8;\n}", "struct Item;", ""), 0);
     }
 
     #[test]

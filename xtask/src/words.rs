@@ -81,16 +81,10 @@ pub(crate) fn check_words(repository: &Repository) -> Result<Vec<String>> {
 fn private_names(sources: &[Source], allowed: &[(&str, &str)]) -> Result<Vec<String>> {
     let name =
         |kinds: &str, names: &[&str]| pattern(&format!(r"\b(?:{kinds})\s+({})\b", names.join("|")));
-    let patterns = [
-        name("struct|enum|trait|type", TYPES)?,
-        name("fn", FUNCTIONS)?,
-    ];
+    let patterns = [name("struct|enum|trait|type", TYPES)?, name("fn", FUNCTIONS)?];
     let mut wrong = Vec::new();
     for source in sources {
-        for found in patterns
-            .iter()
-            .flat_map(|name| name.captures_iter(&source.code))
-        {
+        for found in patterns.iter().flat_map(|name| name.captures_iter(&source.code)) {
             if !allowed.contains(&(source.name.as_str(), &found[1])) {
                 wrong.push(format!(
                     "{}:{}: `{}` says little to a stranger: docs/glossary.md has the words",
@@ -109,18 +103,12 @@ mod tests {
     use super::*;
 
     fn found(text: &str, allowed: &[(&str, &str)]) -> usize {
-        private_names(&[Source::new("a.rs", text)], allowed)
-            .unwrap()
-            .len()
+        private_names(&[Source::new("a.rs", text)], allowed).unwrap().len()
     }
 
     #[test]
     fn names_of_a_private_language_are_found() {
-        for text in [
-            "pub struct Desk;",
-            "enum Room { A }",
-            "pub(crate) fn told(a: u8) {}",
-        ] {
+        for text in ["pub struct Desk;", "enum Room { A }", "pub(crate) fn told(a: u8) {}"] {
             assert_eq!(found(text, &[]), 1, "{text}");
         }
         assert_eq!(found("struct Desk;", &[("a.rs", "Desk")]), 0);

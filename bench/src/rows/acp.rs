@@ -40,12 +40,7 @@ const CASES: [Case; 2] = [
         every_ms: 5,
         factor: 2.0,
     },
-    Case {
-        what: "the same, 1,000/s, 10 watchers",
-        watchers: 10,
-        every_ms: 1,
-        factor: 1.5,
-    },
+    Case { what: "the same, 1,000/s, 10 watchers", watchers: 10, every_ms: 1, factor: 1.5 },
 ];
 
 pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
@@ -73,11 +68,7 @@ pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
 
 impl Case {
     fn run(self, harness: &mut Harness, subject: Subject) -> Result<LoadResult> {
-        let load = Load {
-            every_ms: self.every_ms,
-            window_ms: None,
-            seconds: harness.seconds(2.0),
-        };
+        let load = Load { every_ms: self.every_ms, window_ms: None, seconds: harness.seconds(2.0) };
         let mut driver = Driver::with(start(harness, subject)?, "acp", 1)?;
         let mut watchers = Watchers::join(harness, &driver, &counting(self.watchers))?;
         let (count, every_ms) = (load.deltas()?, self.every_ms);
@@ -92,11 +83,7 @@ pub(super) fn start(harness: &mut Harness, subject: Subject) -> Result<crate::pr
     match subject {
         Subject::Host(journal) => {
             let data = harness.directory()?;
-            let setup = HostSetup {
-                journal,
-                acp: Some(AcpSetup::default()),
-                ..HostSetup::SHIPPED
-            };
+            let setup = HostSetup { journal, acp: Some(AcpSetup::default()), ..HostSetup::SHIPPED };
             harness.host(&data, setup)
         }
         Subject::Bare => harness.bare(&["--relay-agent".to_owned()]),
@@ -128,35 +115,21 @@ pub(super) fn killed(harness: &mut Harness) -> Result<Vec<Figure>> {
     let worst = times.iter().copied().fold(0.0, f64::max);
     let what = "`kill -9` of the host until the last process of its agent is gone, the longest";
     Ok(vec![
-        Figure::within(
-            what,
-            "s",
-            worst,
-            worst,
-            GONE_S,
-            "an agent must not outlive its host",
-        )
-        .note(format!("rounds: {}", spread(&times))),
+        Figure::within(what, "s", worst, worst, GONE_S, "an agent must not outlive its host")
+            .note(format!("rounds: {}", spread(&times))),
     ])
 }
 
 /// The host with an agent over ACP that is set up like this.
 pub(super) fn start_host(harness: &mut Harness, acp: AcpSetup) -> Result<crate::process::Server> {
     let data = harness.directory()?;
-    let setup = HostSetup {
-        acp: Some(acp),
-        ..HostSetup::SHIPPED
-    };
+    let setup = HostSetup { acp: Some(acp), ..HostSetup::SHIPPED };
     harness.host(&data, setup)
 }
 
 /// Watchers that count the agent's updates.
 pub(super) fn counting(count: usize) -> WatcherOptions {
-    WatcherOptions {
-        count,
-        word: Some(WORD),
-        ..WatcherOptions::default()
-    }
+    WatcherOptions { count, word: Some(WORD), ..WatcherOptions::default() }
 }
 
 /// Waits until watchers have more than so many updates: the host's agent is a process that starts first.
@@ -173,8 +146,7 @@ pub(super) fn await_first_update(watchers: &mut Watchers, before: u64) -> Result
 pub(super) fn agents_of(host: u32) -> Result<Vec<u32>> {
     let is_agent = |pid: &u32| {
         let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        line.split(|byte| *byte == 0)
-            .any(|word| word == b"acp-agent")
+        line.split(|byte| *byte == 0).any(|word| word == b"acp-agent")
     };
     let children = children_of(host)?;
     Ok(children.into_iter().filter(is_agent).collect())
@@ -186,10 +158,7 @@ fn children_of(pid: u32) -> Result<Vec<u32>> {
     for task in std::fs::read_dir(format!("/proc/{pid}/task"))? {
         let file: PathBuf = task?.path().join("children");
         let text = std::fs::read_to_string(file)?;
-        children.extend(
-            text.split_whitespace()
-                .filter_map(|it| it.parse::<u32>().ok()),
-        );
+        children.extend(text.split_whitespace().filter_map(|it| it.parse::<u32>().ok()));
     }
     Ok(children)
 }

@@ -54,12 +54,7 @@ pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
             20.0,
             "by hand + 20 ms",
         ),
-        figure(
-            "the same, its process is started",
-            |times| times.cold_ms,
-            60.0,
-            "by hand + 60 ms",
-        ),
+        figure("the same, its process is started", |times| times.cold_ms, 60.0, "by hand + 60 ms"),
     ])
 }
 
@@ -78,10 +73,7 @@ fn through_host(harness: &mut Harness, turns: usize) -> Result<FirstTokens> {
         // The end of the turn follows its last word.
         driver.await_idle(&driver.chat.clone())?;
     }
-    Ok(FirstTokens {
-        cold_ms: times[0],
-        warm_ms: median(&times[1..]),
-    })
+    Ok(FirstTokens { cold_ms: times[0], warm_ms: median(&times[1..]) })
 }
 
 /// The agent without a host.
@@ -141,8 +133,5 @@ fn by_hand(bench: &Path, turns: usize) -> Result<FirstTokens> {
         ensure!(said["method"] == "session/update", "a word comes first");
         agent.next()?; // the end of the turn
     }
-    Ok(FirstTokens {
-        cold_ms: times[0],
-        warm_ms: median(&times[1..]),
-    })
+    Ok(FirstTokens { cold_ms: times[0], warm_ms: median(&times[1..]) })
 }

@@ -36,11 +36,7 @@ enum Timed {
 }
 
 pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
-    let subjects = [
-        Timed::Of(Subject::HOST),
-        Timed::Of(Subject::Bare),
-        Timed::Commit,
-    ];
+    let subjects = [Timed::Of(Subject::HOST), Timed::Of(Subject::Bare), Timed::Commit];
     let results = harness.shuffled(&subjects, |harness, who| {
         let count = usize::try_from(harness.seconds(4.0).as_millis() / EVERY.as_millis())?;
         match who {
@@ -68,13 +64,7 @@ pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
             1.0,
             "relay + 1 ms + 1 commit",
         ),
-        figure(
-            "the same, p99",
-            |times| times.p99,
-            5_000.0,
-            2.0,
-            "relay + 5 ms + 2 commits",
-        ),
+        figure("the same, p99", |times| times.p99, 5_000.0, 2.0, "relay + 5 ms + 2 commits"),
     ])
 }
 
@@ -86,11 +76,7 @@ fn measure(harness: &mut Harness, subject: Subject, updates: usize) -> Result<Pe
     driver.send_message(&format!("stamped {updates} {UPDATE_BYTES} {every_ms}"))?;
     watchers.wait()?;
     let latencies = watchers.latencies_us()?;
-    ensure!(
-        latencies.len() == updates,
-        "{} of {updates} updates came",
-        latencies.len()
-    );
+    ensure!(latencies.len() == updates, "{} of {updates} updates came", latencies.len());
     Ok(Percentiles::of(&latencies[WARM_UP..]))
 }
 
@@ -123,19 +109,14 @@ fn time_cancels(harness: &mut Harness, count: u32) -> Result<Vec<f64>> {
     if noted.exists() {
         std::fs::remove_file(&noted)?;
     }
-    let acp = AcpSetup {
-        options: &["--cancels", CANCELS_OF_AGENT],
-        ..AcpSetup::default()
-    };
+    let acp = AcpSetup { options: &["--cancels", CANCELS_OF_AGENT], ..AcpSetup::default() };
     let mut driver = Driver::with(start_host(harness, acp)?, "acp", 1)?;
     let mut watchers = Watchers::join(harness, &driver, &counting(1))?;
     let mut times = Vec::new();
     for number in 1..=count as usize {
         let before = watchers.sample()?.frames;
-        let turn = driver.start_turn_in(
-            &driver.chat.clone(),
-            &format!("stream 10000 {UPDATE_BYTES} 20"),
-        )?;
+        let turn = driver
+            .start_turn_in(&driver.chat.clone(), &format!("stream 10000 {UPDATE_BYTES} 20"))?;
         await_first_update(&mut watchers, before)?;
         let sent_ns = now_ns();
         driver.cancel_turn(&turn)?;
@@ -152,9 +133,7 @@ fn await_note(noted: &Path, count: usize) -> Result<u64> {
     loop {
         // Not there before the first one.
         let text = std::fs::read_to_string(noted).unwrap_or_default();
-        let mut lines = text
-            .split_inclusive('\n')
-            .filter(|line| line.ends_with('\n'));
+        let mut lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
         if let Some(line) = lines.nth(count - 1) {
             return line.trim().parse().context("the note of a cancel");
         }

@@ -81,10 +81,7 @@ fn repeated(
 }
 
 fn apart() -> WatcherOptions {
-    WatcherOptions {
-        apart: true,
-        ..counting(CHATS)
-    }
+    WatcherOptions { apart: true, ..counting(CHATS) }
 }
 
 /// KiB for each chat after the first; and of the whole host.
@@ -133,10 +130,7 @@ fn chats_at_rest(harness: &mut Harness) -> Result<[f64; 2]> {
     let data = harness.directory()?;
     let setup = HostSetup {
         idle_ms: Some(u64::try_from(IDLE.as_millis())?),
-        acp: Some(AcpSetup {
-            idle_s: Some(IDLE.as_secs()),
-            ..AcpSetup::default()
-        }),
+        acp: Some(AcpSetup { idle_s: Some(IDLE.as_secs()), ..AcpSetup::default() }),
         ..HostSetup::SHIPPED
     };
     let mut driver = Driver::with(harness.host(&data, setup)?, "acp", CHATS)?;
@@ -156,10 +150,7 @@ fn chats_at_rest(harness: &mut Harness) -> Result<[f64; 2]> {
         std::thread::sleep(IDLE * 5 / 2);
         Ok(rss_anon_kib(pid)? as f64)
     };
-    Ok([
-        rest(&mut driver, prompt_first)?,
-        rest(&mut driver, prompt_others)?,
-    ])
+    Ok([rest(&mut driver, prompt_first)?, rest(&mut driver, prompt_others)?])
 }
 
 /// KiB that were added at most; and what there was before.

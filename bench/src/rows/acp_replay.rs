@@ -48,10 +48,8 @@ pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
     let with = median_of(&results, Subject::Replay, cpu);
     let without = median_of(&results, Subject::Nothing, cpu);
     let reading = median_of(&results, Subject::Reading, cpu);
-    let (most, least) = (
-        median_of(&results, Subject::Replay, kib),
-        median_of(&results, Subject::Nothing, kib),
-    );
+    let (most, least) =
+        (median_of(&results, Subject::Replay, kib), median_of(&results, Subject::Nothing, kib));
     Ok(vec![
         Figure::within(
             "CPU for each of 20,000 updates of a replay that are dropped, against reading the lines",
@@ -83,10 +81,7 @@ pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
 }
 
 fn load(harness: &mut Harness, options: &'static [&'static str]) -> Result<Cost> {
-    let acp = AcpSetup {
-        options,
-        ..AcpSetup::default()
-    };
+    let acp = AcpSetup { options, ..AcpSetup::default() };
     let server = start_host(harness, acp)?;
     let pid = server.pid();
     let mut driver = Driver::with(server, "acp", 1)?;

@@ -135,10 +135,7 @@ fn measure(harness: &mut Harness, way: Way) -> Result<Timed> {
             }
         }
     }
-    Ok(Timed {
-        whole: median(&whole),
-        steps: steps.map(|step| median(&step)),
-    })
+    Ok(Timed { whole: median(&whole), steps: steps.map(|step| median(&step)) })
 }
 
 /// The microseconds of decoding, of hashing, and of writing and syncing.
@@ -169,10 +166,8 @@ fn measure_memory(harness: &mut Harness) -> Result<f64> {
     }
     let before = rss_anon_kib(server.pid())?;
     let memory = Peak::of(server.pid());
-    let sending: Vec<_> = clients
-        .into_iter()
-        .map(|client| std::thread::spawn(move || client.send()))
-        .collect();
+    let sending: Vec<_> =
+        clients.into_iter().map(|client| std::thread::spawn(move || client.send())).collect();
     for client in sending {
         let sent = client.join().map_err(|_| anyhow!("a client died"))?;
         sent.context("a client could not send all of it")?;
@@ -201,12 +196,7 @@ impl Client {
         let chat = protocol::chat_of(&session);
         let frame =
             protocol::turn_started_with(&chat, 1, "turn-1", "see", json!([attachment(&body)]));
-        Ok(Self {
-            socket,
-            onlooker,
-            session,
-            frame,
-        })
+        Ok(Self { socket, onlooker, session, frame })
     }
 
     /// Until the turn is there and over.
@@ -214,17 +204,12 @@ impl Client {
         self.socket.send(&self.frame)?;
         let (began, chat) = (Instant::now(), protocol::chat_of(&self.session));
         loop {
-            let answer = self
-                .onlooker
-                .request(5, "subscribe", &json!({"channel": chat}))?;
+            let answer = self.onlooker.request(5, "subscribe", &json!({"channel": chat}))?;
             let turns = &answer["snapshot"]["state"]["turns"];
             if turns.as_array().is_some_and(|turns| turns.len() == 1) {
                 return Ok(());
             }
-            ensure!(
-                began.elapsed() < TURN_TIMEOUT,
-                "the turn is not over in time"
-            );
+            ensure!(began.elapsed() < TURN_TIMEOUT, "the turn is not over in time");
             std::thread::sleep(Duration::from_millis(50));
         }
     }

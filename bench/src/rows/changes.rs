@@ -65,10 +65,7 @@ pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
     let waits = subscribe(harness)?;
     let what = "subscribing to the changes of a known turn, against 2 ms";
     let subscribed = Figure::at_most(what, "us", median(&waits), SUBSCRIBED_US_MAX, 1.0);
-    Ok(vec![
-        look,
-        subscribed.note(format!("waits: {}", spread(&waits))),
-    ])
+    Ok(vec![look, subscribed.note(format!("waits: {}", spread(&waits)))])
 }
 
 /// A repository with so many files committed, and a few that differ.
@@ -78,24 +75,12 @@ fn make_repository(path: &Path, files: usize) -> Result<PathBuf> {
         if number % PER_DIRECTORY == 0 {
             fs::create_dir_all(&directory)?;
         }
-        fs::write(
-            directory.join(format!("f{number}.txt")),
-            format!("{number}\n"),
-        )?;
+        fs::write(directory.join(format!("f{number}.txt")), format!("{number}\n"))?;
     }
     for args in [
         &["init", "--quiet"][..],
         &["add", "--all"],
-        &[
-            "-c",
-            "user.name=b",
-            "-c",
-            "user.email=b@example.com",
-            "commit",
-            "--quiet",
-            "-m",
-            "all",
-        ],
+        &["-c", "user.name=b", "-c", "user.email=b@example.com", "commit", "--quiet", "-m", "all"],
     ] {
         git(path, args)?;
     }
@@ -107,10 +92,7 @@ fn make_repository(path: &Path, files: usize) -> Result<PathBuf> {
 }
 
 fn git(directory: &Path, args: &[&str]) -> Result<Vec<u8>> {
-    let output = Command::new("git")
-        .current_dir(directory)
-        .args(args)
-        .output()?;
+    let output = Command::new("git").current_dir(directory).args(args).output()?;
     ensure!(output.status.success(), "git {args:?} failed");
     Ok(output.stdout)
 }
@@ -123,14 +105,8 @@ fn measure(repository: &Path, subject: Subject) -> Result<f64> {
         match subject {
             Subject::Look => look(repository)?,
             Subject::GitStatus => {
-                let printed = git(
-                    repository,
-                    &["status", "--porcelain", "--untracked-files=all"],
-                )?;
-                ensure!(
-                    printed.split(|byte| *byte == b'\n').count() == 22,
-                    "21 files differ"
-                );
+                let printed = git(repository, &["status", "--porcelain", "--untracked-files=all"])?;
+                ensure!(printed.split(|byte| *byte == b'\n').count() == 22, "21 files differ");
             }
         }
         took = began.elapsed();
@@ -157,10 +133,7 @@ fn look(repository: &Path) -> Result<()> {
 /// How long subscriptions to the changes of a turn took, in microseconds.
 fn subscribe(harness: &mut Harness) -> Result<Vec<f64>> {
     let data = harness.directory()?;
-    let setup = HostSetup {
-        script: "changes.json",
-        ..HostSetup::SHIPPED
-    };
+    let setup = HostSetup { script: "changes.json", ..HostSetup::SHIPPED };
     let server = harness.host(&data, setup)?;
     let mut socket = Socket::join(&server.address, "watcher")?;
     socket.request(3, "createSession", &json!({"channel": SESSION}))?;
@@ -174,9 +147,7 @@ fn subscribe(harness: &mut Harness) -> Result<Vec<f64>> {
         id += 1;
         let answer = socket.request(id, "subscribe", &params);
         let files = answer.ok().and_then(|answer| {
-            let files = answer["snapshot"]["state"]["files"]
-                .as_array()
-                .map(Vec::len);
+            let files = answer["snapshot"]["state"]["files"].as_array().map(Vec::len);
             files.filter(|files| *files == 20)
         });
         if files.is_some() {
@@ -190,9 +161,7 @@ fn subscribe(harness: &mut Harness) -> Result<Vec<f64>> {
     let mut waits = Vec::new();
     for _ in 0..calls {
         let began = now_ns();
-        socket
-            .ask_and_discard(&request)
-            .context("the host refused")?;
+        socket.ask_and_discard(&request).context("the host refused")?;
         waits.push((now_ns() - began) as f64 / 1_000.0);
     }
     server.stop()?;

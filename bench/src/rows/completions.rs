@@ -80,11 +80,7 @@ fn measure(harness: &mut Harness, subject: Subject) -> Result<f64> {
                 Subject::Completion => {
                     let text = format!("look at @{query}");
                     let items = items_from_memory(&text, text.len() as u64, discovered, paths)?;
-                    ensure!(
-                        items.is_empty() == (query == "zzyzx"),
-                        "{query}: {}",
-                        items.len()
-                    );
+                    ensure!(items.is_empty() == (query == "zzyzx"), "{query}: {}", items.len());
                     black_box(items);
                 }
                 Subject::Matcher => {
@@ -114,10 +110,7 @@ fn subjects() -> &'static (Vec<String>, Paths, Discovered) {
     static SUBJECTS: OnceLock<(Vec<String>, Paths, Discovered)> = OnceLock::new();
     SUBJECTS.get_or_init(|| {
         let name = |at: usize| {
-            let (area, name) = (
-                AREAS[at % AREAS.len()],
-                NAMES[at / AREAS.len() % NAMES.len()],
-            );
+            let (area, name) = (AREAS[at % AREAS.len()], NAMES[at / AREAS.len() % NAMES.len()]);
             format!("{area}/part{}/{name}", at / (AREAS.len() * NAMES.len()))
         };
         let names: Vec<String> = (0..PATHS).map(name).collect();
@@ -125,10 +118,6 @@ fn subjects() -> &'static (Vec<String>, Paths, Discovered) {
         for name in &names {
             assert!(paths.push(0, name, PathKind::File), "all fit");
         }
-        (
-            names,
-            paths,
-            discover(&[], &UserDirectories::default(), &[], &Confinement::none()),
-        )
+        (names, paths, discover(&[], &UserDirectories::default(), &[], &Confinement::none()))
     })
 }

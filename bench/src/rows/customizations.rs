@@ -100,10 +100,7 @@ fn write_project(project: &Path) -> Result<Vec<PathBuf>> {
         };
         let path = project.join(path);
         std::fs::create_dir_all(path.parent().unwrap_or(project))?;
-        std::fs::write(
-            &path,
-            format!("---\ndescription: Number {number}\n---\n{body}"),
-        )?;
+        std::fs::write(&path, format!("---\ndescription: Number {number}\n---\n{body}"))?;
         files.push(path);
     }
     Ok(files)

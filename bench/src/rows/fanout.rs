@@ -11,29 +11,15 @@ use crate::table::Figure;
 const SUBJECTS: [Subject; 2] = [Subject::HOST, Subject::Bare];
 
 pub(super) fn steady(harness: &mut Harness) -> Result<Vec<Figure>> {
-    let load = Load {
-        every_ms: 5,
-        window_ms: None,
-        seconds: harness.seconds(2.0),
-    };
+    let load = Load { every_ms: 5, window_ms: None, seconds: harness.seconds(2.0) };
     let results = harness.shuffled(&SUBJECTS, |harness, subject| load.run(harness, subject))?;
-    Ok(vec![figure(
-        "CPU per delivered delta, 100 watchers, 200/s",
-        &results,
-    )])
+    Ok(vec![figure("CPU per delivered delta, 100 watchers, 200/s", &results)])
 }
 
 pub(super) fn windowed(harness: &mut Harness) -> Result<Vec<Figure>> {
-    let load = Load {
-        every_ms: 1,
-        window_ms: Some(5),
-        seconds: harness.seconds(2.0),
-    };
+    let load = Load { every_ms: 1, window_ms: Some(5), seconds: harness.seconds(2.0) };
     let results = harness.shuffled(&SUBJECTS, |harness, subject| load.run(harness, subject))?;
-    Ok(vec![figure(
-        "CPU per delivered delta, 1,000/s, 5 ms window",
-        &results,
-    )])
+    Ok(vec![figure("CPU per delivered delta, 1,000/s, 5 ms window", &results)])
 }
 
 fn figure(what: &str, results: &[(Subject, LoadResult)]) -> Figure {

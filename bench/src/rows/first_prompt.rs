@@ -23,13 +23,7 @@ enum Subject {
 pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
     let starts = if harness.quick { 5 } else { 15 };
     let data = harness.directory()?;
-    let host = harness.host(
-        &data,
-        HostSetup {
-            has_token: true,
-            ..HostSetup::SHIPPED
-        },
-    )?;
+    let host = harness.host(&data, HostSetup { has_token: true, ..HostSetup::SHIPPED })?;
     let data = data.display().to_string();
     let results = harness.shuffled(&[Subject::Prompt, Subject::Version], |harness, subject| {
         let mut times = Vec::new();
@@ -49,11 +43,9 @@ pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
     let prompt = median_of(&results, Subject::Prompt, time);
     let version = median_of(&results, Subject::Version, time);
     let what = "`greenroom` to its prompt, with a host that runs, against `--version`";
-    Ok(vec![
-        Figure::within(what, "ms", prompt, version, BOUND_MS, "50 ms").note(format!(
-            "rounds: prompt {}, version {}",
-            spread(&values(&results, Subject::Prompt, time)),
-            spread(&values(&results, Subject::Version, time)),
-        )),
-    ])
+    Ok(vec![Figure::within(what, "ms", prompt, version, BOUND_MS, "50 ms").note(format!(
+        "rounds: prompt {}, version {}",
+        spread(&values(&results, Subject::Prompt, time)),
+        spread(&values(&results, Subject::Version, time)),
+    ))])
 }

@@ -171,11 +171,7 @@ pub(super) fn on_sqlite(database: &mut Database, seconds: Duration) -> Result<Fu
         load
     })?;
     // The server did nothing for them.
-    Ok(FullLoad {
-        server_us: f64::NAN,
-        merged: f64::NAN,
-        ..load
-    })
+    Ok(FullLoad { server_us: f64::NAN, merged: f64::NAN, ..load })
 }
 
 fn write_to_sqlite(journal: &LocalJournal, control: &WriterControl) -> Result<()> {

@@ -33,14 +33,9 @@ enum Writer {
 }
 
 pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
-    let load = Load {
-        every_ms: 1,
-        window_ms: Some(5),
-        seconds: harness.seconds(2.0),
-    };
-    let results = harness.shuffled(&[Subject::HOST, OFF], |harness, subject| {
-        load.run(harness, subject)
-    })?;
+    let load = Load { every_ms: 1, window_ms: Some(5), seconds: harness.seconds(2.0) };
+    let results =
+        harness.shuffled(&[Subject::HOST, OFF], |harness, subject| load.run(harness, subject))?;
     let cost = |loaded: &LoadResult| loaded.us_per_frame;
     let batch = median_of(&results, Subject::HOST, |loaded| loaded.batch);
     let cpu = Figure::at_most(
@@ -64,11 +59,7 @@ pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
 }
 
 fn throughput(harness: &mut Harness, batch: f64) -> Result<Figure> {
-    let rows = if batch.is_finite() {
-        batch.round().max(1.0) as u64
-    } else {
-        1
-    };
+    let rows = if batch.is_finite() { batch.round().max(1.0) as u64 } else { 1 };
     let commits: u64 = if harness.quick { 300 } else { 1_500 };
     let writers = [Writer::Journal, Writer::PlainSqlite];
     let results = harness.shuffled(&writers, |harness, writer| {
@@ -83,13 +74,11 @@ fn throughput(harness: &mut Harness, batch: f64) -> Result<Figure> {
     let rounds = |writer| spread(&values(&results, writer, |rate| *rate));
     let what = format!("journal throughput at {rows} deltas a commit, against SQLite FULL");
     let (journal, plain) = (of(Writer::Journal), of(Writer::PlainSqlite));
-    Ok(
-        Figure::at_least(&what, "/s", journal, plain, 0.8).note(format!(
-            "rounds: journal {}, plain {}",
-            rounds(Writer::Journal),
-            rounds(Writer::PlainSqlite)
-        )),
-    )
+    Ok(Figure::at_least(&what, "/s", journal, plain, 0.8).note(format!(
+        "rounds: journal {}, plain {}",
+        rounds(Writer::Journal),
+        rounds(Writer::PlainSqlite)
+    )))
 }
 
 /// The next batch of so many deltas.
@@ -98,16 +87,9 @@ pub(super) fn batch(chat: &ChannelUri, seq: &mut u64, rows: u64) -> Batch {
     for _ in 0..rows {
         *seq += 1;
         let envelope = envelope(chat, *seq);
-        records.push(Record::Action {
-            seq: Seq(*seq),
-            channel: ChannelId(1),
-            envelope,
-        });
+        records.push(Record::Action { seq: Seq(*seq), channel: ChannelId(1), envelope });
     }
-    Batch {
-        seq: Seq(*seq),
-        records,
-    }
+    Batch { seq: Seq(*seq), records }
 }
 
 pub(super) fn envelope(chat: &ChannelUri, seq: u64) -> Bytes {
@@ -162,11 +144,7 @@ impl PlainSqlite {
                  PRIMARY KEY (channel, seq)
              ) WITHOUT ROWID;",
         )?;
-        Ok(Self {
-            conn,
-            chat: chat()?,
-            seq: 0,
-        })
+        Ok(Self { conn, chat: chat()?, seq: 0 })
     }
 
     /// So many deltas in one transaction.

@@ -33,13 +33,11 @@ struct Commits {
 
 pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
     let commits = if harness.quick { 200 } else { 1_000 };
-    let results = harness.shuffled(
-        &[Neighbours::Large, Neighbours::None],
-        |harness, neighbours| {
+    let results =
+        harness.shuffled(&[Neighbours::Large, Neighbours::None], |harness, neighbours| {
             let data = harness.directory()?;
             append(&data, neighbours, commits)
-        },
-    )?;
+        })?;
     let small = |commits: &Commits| commits.small;
     let of = |neighbours| median_of(&results, neighbours, small);
     let large = median_of(&results, Neighbours::Large, |commits| commits.large_in_all);
@@ -70,10 +68,7 @@ fn append(data: &Path, neighbours: Neighbours, commits: u64) -> Result<Commits> 
             channel: ChannelId(1),
             envelope: Bytes::from(vec![b'x'; bytes]),
         };
-        let batch = Batch {
-            seq: Seq(seq),
-            records: vec![record],
-        };
+        let batch = Batch { seq: Seq(seq), records: vec![record] };
         let began = now_ns();
         journal.append(&batch)?;
         anyhow::Ok((now_ns() - began) as f64 / 1e3)
@@ -88,8 +83,5 @@ fn append(data: &Path, neighbours: Neighbours, commits: u64) -> Result<Commits> 
     for _ in 0..commits {
         small.push(append(SMALL_BYTES)?);
     }
-    Ok(Commits {
-        small: percentile(&small, 50.0),
-        large_in_all,
-    })
+    Ok(Commits { small: percentile(&small, 50.0), large_in_all })
 }

@@ -44,19 +44,12 @@ pub(super) struct Percentiles {
 
 impl Percentiles {
     pub(super) fn of(values: &[f64]) -> Self {
-        Self {
-            p50: percentile(values, 50.0),
-            p99: percentile(values, 99.0),
-        }
+        Self { p50: percentile(values, 50.0), p99: percentile(values, 99.0) }
     }
 }
 
 pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
-    let subjects = [
-        Timed::Of(Subject::HOST),
-        Timed::Of(Subject::Bare),
-        Timed::Commit,
-    ];
+    let subjects = [Timed::Of(Subject::HOST), Timed::Of(Subject::Bare), Timed::Commit];
     let results = harness.shuffled(&subjects, |harness, who| {
         let count = u32::try_from(harness.seconds(3.0).as_millis() / EVERY.as_millis())?;
         match who {
@@ -67,10 +60,8 @@ pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
     let of = |who, value: fn(&Percentiles) -> f64| median_of(&results, who, value);
     let figure =
         |what: &str, value: fn(&Percentiles) -> f64, factor: f64, times: f64, words: &str| {
-            let (host, bare) = (
-                of(Timed::Of(Subject::HOST), value),
-                of(Timed::Of(Subject::Bare), value),
-            );
+            let (host, bare) =
+                (of(Timed::Of(Subject::HOST), value), of(Timed::Of(Subject::Bare), value));
             let commit = of(Timed::Commit, value);
             let bound = factor * bare + times * commit;
             Figure::within(what, "us", host, bare, bound, words)
@@ -83,20 +74,8 @@ pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
                 ))
         };
     Ok(vec![
-        figure(
-            "latency to the last of 100, p50",
-            |t| t.p50,
-            1.5,
-            1.0,
-            "1.5 x + 1 commit",
-        ),
-        figure(
-            "latency to the last of 100, p99",
-            |t| t.p99,
-            2.0,
-            2.0,
-            "2 x + 2 commits",
-        ),
+        figure("latency to the last of 100, p50", |t| t.p50, 1.5, 1.0, "1.5 x + 1 commit"),
+        figure("latency to the last of 100, p99", |t| t.p99, 2.0, 2.0, "2 x + 2 commits"),
     ])
 }
 
@@ -124,9 +103,8 @@ pub(super) fn time_drafts(
 /// Appends of what a draft records, at a pace, with nothing else going on.
 pub(super) fn commits(harness: &mut Harness, count: u32, every: Duration) -> Result<Percentiles> {
     let mut journal = Sqlite::open(&harness.directory()?).context("a journal of its own")?;
-    let chat = ChannelUri::parse(&protocol::chat_of(
-        "scripted:/01900000-0000-7000-8000-000000000001",
-    ))?;
+    let chat =
+        ChannelUri::parse(&protocol::chat_of("scripted:/01900000-0000-7000-8000-000000000001"))?;
     let mut times = Vec::new();
     let began = now_ns();
     for index in 0..count {
@@ -143,11 +121,7 @@ pub(super) fn commits(harness: &mut Harness, count: u32, every: Duration) -> Res
 /// What the host records for a draft.
 fn draft_batch(chat: &ChannelUri, index: u32) -> Batch {
     let seq = Seq(u64::from(index) + 10);
-    let text = Stamp {
-        index,
-        sent_ns: now_ns(),
-    }
-    .text();
+    let text = Stamp { index, sent_ns: now_ns() }.text();
     let draft = json!({"text": text, "origin": {"kind": "user"}});
     let act = Action::host(ActionKind::ChatDraftChanged, json!({"draft": draft}));
     let envelope = action::encode(chat, &act.body, seq.0, None, None).envelope;
@@ -163,13 +137,6 @@ fn draft_batch(chat: &ChannelUri, index: u32) -> Batch {
         head_seq: seq,
         private: b"{}".to_vec(),
     });
-    let action = Record::Action {
-        seq,
-        channel: ChannelId(2),
-        envelope,
-    };
-    Batch {
-        seq,
-        records: vec![action, head],
-    }
+    let action = Record::Action { seq, channel: ChannelId(2), envelope };
+    Batch { seq, records: vec![action, head] }
 }

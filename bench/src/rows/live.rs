@@ -77,8 +77,5 @@ fn measure(harness: &mut Harness, subject: Subject) -> Result<LiveResult> {
     let percentiles = time_drafts(&mut driver, &mut watchers, count)?;
     let opened = opener.ask("enough")?["opened"].as_f64().unwrap_or(0.0);
     // The warm-up of the drafts is half a second in which there are openings too.
-    Ok(LiveResult {
-        percentiles,
-        opened_per_s: opened / (seconds.as_secs_f64() + 0.5),
-    })
+    Ok(LiveResult { percentiles, opened_per_s: opened / (seconds.as_secs_f64() + 0.5) })
 }

@@ -24,10 +24,7 @@ const PACES: [Pace; 2] = [
         what: "CPU the journal adds to a delta committed alone, 500/s, against a bare commit",
         every_ms: 2,
     },
-    Pace {
-        what: "the same, 10/s",
-        every_ms: 100,
-    },
+    Pace { what: "the same, 10/s", every_ms: 100 },
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,9 +53,7 @@ struct Cost {
 }
 
 pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
-    let subjects = PACES
-        .iter()
-        .flat_map(|pace| [ON, OFF, Who::Commit].map(|who| (who, *pace)));
+    let subjects = PACES.iter().flat_map(|pace| [ON, OFF, Who::Commit].map(|who| (who, *pace)));
     let subjects: Vec<(Who, Pace)> = subjects.collect();
     let results = harness.shuffled(&subjects, measure)?;
     Ok(PACES.iter().map(|pace| figure(*pace, &results)).collect())
@@ -92,19 +87,11 @@ fn figure(pace: Pace, results: &[((Who, Pace), Cost)]) -> Figure {
 }
 
 fn measure(harness: &mut Harness, (who, pace): (Who, Pace)) -> Result<Cost> {
-    let load = Load {
-        every_ms: pace.every_ms,
-        window_ms: None,
-        seconds: harness.seconds(3.0),
-    };
+    let load = Load { every_ms: pace.every_ms, window_ms: None, seconds: harness.seconds(3.0) };
     match who {
         Who::Host(journal) => {
             let loaded = stream(harness, journal, load)?;
-            Ok(Cost {
-                cpu_us: loaded.us_per_frame,
-                wall_us: f64::NAN,
-                batch: loaded.batch,
-            })
+            Ok(Cost { cpu_us: loaded.us_per_frame, wall_us: f64::NAN, batch: loaded.batch })
         }
         Who::Commit => commit(harness, load),
     }
@@ -112,16 +99,9 @@ fn measure(harness: &mut Harness, (who, pace): (Who, Pace)) -> Result<Cost> {
 
 fn stream(harness: &mut Harness, journal: JournalKind, load: Load) -> Result<LoadResult> {
     let data = harness.directory()?;
-    let setup = HostSetup {
-        journal,
-        coalesce_ms: Some(0),
-        ..HostSetup::SHIPPED
-    };
+    let setup = HostSetup { journal, coalesce_ms: Some(0), ..HostSetup::SHIPPED };
     let mut driver = Driver::on(harness.host(&data, setup)?)?;
-    let options = WatcherOptions {
-        count: 1,
-        ..WatcherOptions::default()
-    };
+    let options = WatcherOptions { count: 1, ..WatcherOptions::default() };
     let mut watchers = Watchers::join(harness, &driver, &options)?;
     driver.stream(load.deltas()?, load.every_ms)?;
     load.measure(&driver, &mut watchers)
@@ -137,9 +117,5 @@ fn commit(harness: &mut Harness, load: Load) -> Result<Cost> {
         cpu.push((thread_cpu_ns() - cpu_before) as f64 / 1_000.0);
         wall.push((now_ns() - began) as f64 / 1_000.0);
     }
-    Ok(Cost {
-        cpu_us: median(&cpu),
-        wall_us: median(&wall),
-        batch: f64::NAN,
-    })
+    Ok(Cost { cpu_us: median(&cpu), wall_us: median(&wall), batch: f64::NAN })
 }

@@ -28,9 +28,7 @@ pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
     let calls = if harness.quick { 300 } else { 1_000 };
     let bench = harness.bench().to_owned();
     let directory = harness.directory()?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let subjects = [Subject::Agent, Subject::Rmcp];
     let results = harness.shuffled(&subjects, |_, subject| {
         runtime.block_on(async {

@@ -84,23 +84,14 @@ fn started(harness: &mut Harness) -> Result<[f64; 2]> {
 fn watched(harness: &mut Harness) -> Result<[f64; 2]> {
     let data = harness.directory()?;
     let mut driver = Driver::on(harness.host(&data, HostSetup::SHIPPED)?)?;
-    let one = WatcherOptions {
-        count: 1,
-        root: true,
-        name: "first",
-        ..WatcherOptions::default()
-    };
+    let one = WatcherOptions { count: 1, root: true, name: "first", ..WatcherOptions::default() };
     let mut first = Watchers::join(harness, &driver, &one)?;
     first.mark(103)?;
     driver.stream(100, 0)?;
     first.wait()?;
     let before = rss_anon_kib(driver.server.pid())?;
-    let options = WatcherOptions {
-        count: MANY,
-        root: true,
-        read_bytes: 4_096,
-        ..WatcherOptions::default()
-    };
+    let options =
+        WatcherOptions { count: MANY, root: true, read_bytes: 4_096, ..WatcherOptions::default() };
     let mut watchers = Watchers::join(harness, &driver, &options)?;
     std::thread::sleep(Duration::from_millis(500));
     let each = |now: u64| now.saturating_sub(before) as f64 / MANY as f64;
@@ -116,16 +107,9 @@ fn watched(harness: &mut Harness) -> Result<[f64; 2]> {
 /// KiB after one turn and after twenty more, each time with the chat gone from memory.
 fn turned(harness: &mut Harness) -> Result<[f64; 2]> {
     let data = harness.directory()?;
-    let setup = HostSetup {
-        idle_ms: Some(IDLE_MS),
-        ..HostSetup::SHIPPED
-    };
+    let setup = HostSetup { idle_ms: Some(IDLE_MS), ..HostSetup::SHIPPED };
     let mut driver = Driver::on(harness.host(&data, setup)?)?;
-    let options = WatcherOptions {
-        count: 1,
-        window_ms: Some(5),
-        ..WatcherOptions::default()
-    };
+    let options = WatcherOptions { count: 1, window_ms: Some(5), ..WatcherOptions::default() };
     let mut turns = |driver: &mut Driver, count: u32| -> Result<f64> {
         let mut watchers = Watchers::join(harness, driver, &options)?;
         for _ in 0..count {

@@ -80,11 +80,7 @@ pub(crate) const ROWS: &[Row] = &[
         what: "CPU per delivered delta with clients of nine versions, against all on 1.0",
         run: versions::run,
     },
-    Row {
-        name: "peak",
-        what: "peak deltas/s to 100 watchers",
-        run: peak::run,
-    },
+    Row { name: "peak", what: "peak deltas/s to 100 watchers", run: peak::run },
     Row {
         name: "latency",
         what: "latency to the last of 100 watchers at 200/s",
@@ -105,21 +101,9 @@ pub(crate) const ROWS: &[Row] = &[
         what: "a live stream's p99 while a terminal prints at full speed",
         run: terminal::run,
     },
-    Row {
-        name: "part",
-        what: "delta into the 10,000th part of a turn",
-        run: part::run,
-    },
-    Row {
-        name: "open",
-        what: "opening a 5 MB chat in full",
-        run: open::run,
-    },
-    Row {
-        name: "view",
-        what: "opening with `view.turns: 20`, cold",
-        run: view::run,
-    },
+    Row { name: "part", what: "delta into the 10,000th part of a turn", run: part::run },
+    Row { name: "open", what: "opening a 5 MB chat in full", run: open::run },
+    Row { name: "view", what: "opening with `view.turns: 20`, cold", run: view::run },
     Row {
         name: "reconnect",
         what: "reconnect, 100 clients, 1,000 missed actions each",
@@ -130,36 +114,20 @@ pub(crate) const ROWS: &[Row] = &[
         what: "journal, 1,000 deltas/s, 100 watchers, 5 ms window",
         run: journal::run,
     },
-    Row {
-        name: "large-actions",
-        what: "commits beside large actions",
-        run: large_actions::run,
-    },
+    Row { name: "large-actions", what: "commits beside large actions", run: large_actions::run },
     Row {
         name: "results",
         what: "a turn with 200 tool calls of 1 MB output each",
         run: results::run,
     },
-    Row {
-        name: "start",
-        what: "start to ready",
-        run: start::run,
-    },
+    Row { name: "start", what: "start to ready", run: start::run },
     Row {
         name: "first-prompt",
         what: "`greenroom` to its prompt, with a host that runs already",
         run: first_prompt::run,
     },
-    Row {
-        name: "memory",
-        what: "memory (RssAnon)",
-        run: memory::run,
-    },
-    Row {
-        name: "list",
-        what: "first page (50) of `listSessions`",
-        run: list::run,
-    },
+    Row { name: "memory", what: "memory (RssAnon)", run: memory::run },
+    Row { name: "list", what: "first page (50) of `listSessions`", run: list::run },
     Row {
         name: "page-file",
         what: "CPU for a file of the page, against hyper alone",
@@ -285,11 +253,7 @@ pub(crate) const ROWS: &[Row] = &[
         what: "CPU per frame of `greenroom chat` at the end of an answer of 20,000 lines, against its beginning",
         run: reading::run,
     },
-    Row {
-        name: "compose",
-        what: "a message of 50 parts composed and lowered",
-        run: compose::run,
-    },
+    Row { name: "compose", what: "a message of 50 parts composed and lowered", run: compose::run },
     Row {
         name: "attach",
         what: "1 MiB attached, against decoding, hashing, writing and syncing it",
@@ -344,11 +308,7 @@ pub(crate) const ROWS: &[Row] = &[
 
 /// The values of one subject, in the order of the rounds.
 fn values<S: PartialEq, T>(results: &[(S, T)], subject: S, value: impl Fn(&T) -> f64) -> Vec<f64> {
-    results
-        .iter()
-        .filter(|(who, _)| *who == subject)
-        .map(|(_, result)| value(result))
-        .collect()
+    results.iter().filter(|(who, _)| *who == subject).map(|(_, result)| value(result)).collect()
 }
 
 /// The median of one subject over the rounds.

@@ -76,23 +76,14 @@ const CASES: [Case; 9] = [
         window_ms: None,
         wire: WireFormat::Chat,
     },
-    over(
-        "the same over Anthropic Messages, 200/s, 1 watcher",
-        WireFormat::Anthropic,
-    ),
+    over("the same over Anthropic Messages, 200/s, 1 watcher", WireFormat::Anthropic),
     over("the same over OpenAI Responses", WireFormat::Responses),
     over("the same over Gemini", WireFormat::Gemini),
 ];
 
 /// The first case in another wire format.
 const fn over(what: &'static str, wire: WireFormat) -> Case {
-    Case {
-        what,
-        watchers: 1,
-        every_ms: 5,
-        window_ms: None,
-        wire,
-    }
+    Case { what, watchers: 1, every_ms: 5, window_ms: None, wire }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,21 +102,14 @@ type Who = (Server, Case);
 pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
     let (_model, port) = harness.model_server()?;
     let seconds = harness.seconds(2.0);
-    let subjects = CASES
-        .iter()
-        .flat_map(|case| SERVERS.map(|server| (server, *case)));
+    let subjects = CASES.iter().flat_map(|case| SERVERS.map(|server| (server, *case)));
     let subjects: Vec<Who> = subjects.collect();
     let results = harness.shuffled(&subjects, |harness, who| {
-        let load = Load {
-            every_ms: who.1.every_ms,
-            window_ms: who.1.window_ms,
-            seconds,
-        };
+        let load = Load { every_ms: who.1.every_ms, window_ms: who.1.window_ms, seconds };
         measure(harness, who, port, load).with_context(|| format!("{:?}: {}", who.0, who.1.what))
     })?;
-    let figures = CASES
-        .iter()
-        .flat_map(|case| [figure(*case, &results), against_recording(*case, &results)]);
+    let figures =
+        CASES.iter().flat_map(|case| [figure(*case, &results), against_recording(*case, &results)]);
     Ok(figures.collect())
 }
 
@@ -153,11 +137,7 @@ fn figure(case: Case, results: &[(Who, LoadResult)]) -> Figure {
             of(Server::Host, &|loaded| loaded.frame_bytes),
             of(Server::Relay, &|loaded| loaded.frame_bytes),
         ))
-        .note(format!(
-            "rounds: host {}, bare {}",
-            rounds(Server::Host),
-            rounds(Server::Relay),
-        ))
+        .note(format!("rounds: host {}, bare {}", rounds(Server::Host), rounds(Server::Relay),))
 }
 
 /// The same against a relay that is as durable.
@@ -166,14 +146,8 @@ fn against_recording(case: Case, results: &[(Who, LoadResult)]) -> Figure {
     let of = |server| median_of(results, (server, case), cost);
     let what = format!("{}: against a relay that records", case.what);
     let rounds = spread(&values(results, (Server::RecordingRelay, case), cost));
-    Figure::at_most(
-        &what,
-        "us",
-        of(Server::Host),
-        of(Server::RecordingRelay),
-        2.0,
-    )
-    .note(format!("rounds: recording relay {rounds}"))
+    Figure::at_most(&what, "us", of(Server::Host), of(Server::RecordingRelay), 2.0)
+        .note(format!("rounds: recording relay {rounds}"))
 }
 
 fn measure(

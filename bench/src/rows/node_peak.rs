@@ -36,9 +36,8 @@ pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
         return Ok(Vec::new()); // the line that says so is written
     };
     let node = NodePlace::make(harness, &database, "a", LIMITS)?.start(harness)?;
-    let results = harness.shuffled(&[1, MANY], |harness, spaces| {
-        measure(harness, &mut database, &node, spaces)
-    })?;
+    let results = harness
+        .shuffled(&[1, MANY], |harness, spaces| measure(harness, &mut database, &node, spaces))?;
     drop(node);
     let of = |spaces, value: fn(&Peak) -> f64| median_of(&results, spaces, value);
     let rounds = |spaces| spread(&values(&results, spaces, |peak| peak.rate));
@@ -58,16 +57,8 @@ pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
             of(1, |peak| peak.rate),
             0.7 * cores as f64,
         )
-        .note(format!(
-            "0.7 x {cores} cores; with 1 space {}; with 8 {}",
-            busy(1),
-            busy(MANY)
-        ))
-        .note(format!(
-            "rounds: 8 spaces {}, 1 {}",
-            rounds(MANY),
-            rounds(1)
-        )),
+        .note(format!("0.7 x {cores} cores; with 1 space {}; with 8 {}", busy(1), busy(MANY)))
+        .note(format!("rounds: 8 spaces {}, 1 {}", rounds(MANY), rounds(1))),
     ])
 }
 
@@ -84,16 +75,9 @@ fn measure(
         clients.push(SpaceClient::create(&node.address, token)?);
     }
     let chats: Vec<String> = clients.iter().map(|client| client.chat.clone()).collect();
-    let place = WatchedPlace {
-        address: &node.address,
-        chats: &chats,
-        tokens: &tokens,
-    };
-    let options = WatcherOptions {
-        count: spaces,
-        word: Some(TURN_ENDS),
-        ..WatcherOptions::default()
-    };
+    let place = WatchedPlace { address: &node.address, chats: &chats, tokens: &tokens };
+    let options =
+        WatcherOptions { count: spaces, word: Some(TURN_ENDS), ..WatcherOptions::default() };
     let mut watchers = Watchers::join_at(harness, place, &options)?;
     watchers.mark(1)?;
     for client in &mut clients {

@@ -42,11 +42,7 @@ enum Opened {
 /// A journal that holds a chat of 5 MB.
 pub(super) fn big_chat(data: &Path) -> Result<Seeded> {
     let mut seeder = Seeder::open(data)?;
-    let shape = Shape {
-        turns: TURNS,
-        turn_bytes: TURN_BYTES,
-        actions: 0,
-    };
+    let shape = Shape { turns: TURNS, turn_bytes: TURN_BYTES, actions: 0 };
     let seeded = seeder.session("big", shape)?;
     seeder.finish()?;
     Ok(seeded)
@@ -56,41 +52,27 @@ pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
     let data = harness.directory()?;
     let seeded = big_chat(&data)?;
     let subjects = [Opened::Warm, Opened::Cached, Opened::Cold, Opened::FromRows];
-    let results = harness.shuffled(&subjects, |harness, who| {
-        measure(harness, who, &data, &seeded)
-    })?;
+    let results =
+        harness.shuffled(&subjects, |harness, who| measure(harness, who, &data, &seeded))?;
     let figure = |what: &str, host: Opened, floor: Opened| {
         let (cost, least) = (|us: &f64| *us, |us: &f64| *us);
-        let figures = (
-            median_of(&results, host, cost),
-            median_of(&results, floor, least),
-        );
+        let figures = (median_of(&results, host, cost), median_of(&results, floor, least));
         Figure::at_most(what, "us", figures.0, figures.1, 2.0).note(format!(
             "rounds: host {}, floor {}",
             spread(&values(&results, host, cost)),
             spread(&values(&results, floor, least)),
         ))
     };
-    let warm = figure(
-        "5 MB warm: CPU against sending cached bytes",
-        Opened::Warm,
-        Opened::Cached,
-    );
-    let cold = figure(
-        "5 MB cold: CPU against reading the rows",
-        Opened::Cold,
-        Opened::FromRows,
-    );
+    let warm = figure("5 MB warm: CPU against sending cached bytes", Opened::Warm, Opened::Cached);
+    let cold = figure("5 MB cold: CPU against reading the rows", Opened::Cold, Opened::FromRows);
     Ok(vec![warm, cold, at_once(harness, &data, &seeded)?])
 }
 
 /// Microseconds of CPU for one opening.
 fn measure(harness: &mut Harness, who: Opened, data: &Path, seeded: &Seeded) -> Result<f64> {
     let big = format!("--big={}", seeded.chat);
-    let setup = HostSetup {
-        idle_ms: (who == Opened::Cold).then_some(IDLE_MS),
-        ..HostSetup::SHIPPED
-    };
+    let setup =
+        HostSetup { idle_ms: (who == Opened::Cold).then_some(IDLE_MS), ..HostSetup::SHIPPED };
     let server = match who {
         Opened::Warm | Opened::Cold => harness.host(data, setup)?,
         Opened::Cached => harness.bare(&[format!("--big-bytes={CHAT_BYTES}"), big])?,
@@ -164,10 +146,7 @@ fn at_once(harness: &mut Harness, data: &Path, seeded: &Seeded) -> Result<Figure
             format!("--address={}", server.address),
             format!("--count={AT_ONCE}"),
             "--name=o".to_owned(),
-            format!(
-                "--request={}",
-                protocol::subscribe(&seeded.chat, None, None)
-            ),
+            format!("--request={}", protocol::subscribe(&seeded.chat, None, None)),
         ])?;
         options.line()?;
         let before = rss_anon_kib(pid)?;
@@ -190,9 +169,7 @@ fn at_once(harness: &mut Harness, data: &Path, seeded: &Seeded) -> Result<Figure
     let bound = 2.0 * snapshot + AT_ONCE as f64 * 256.0;
     let what = "50 open 5 MB at once: memory added";
     let words = "2 snapshots + 256 KiB each";
-    Ok(
-        Figure::within(what, "KiB", median(&added), snapshot, bound, words)
-            .note("the floor column is one snapshot")
-            .note(format!("rounds: {}", spread(&added))),
-    )
+    Ok(Figure::within(what, "KiB", median(&added), snapshot, bound, words)
+        .note("the floor column is one snapshot")
+        .note(format!("rounds: {}", spread(&added))))
 }

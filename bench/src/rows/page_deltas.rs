@@ -29,21 +29,15 @@ enum Shown {
 pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
     use Shown::{Appended, Page};
     let paces = [(5, "200/s"), (1, "1,000/s")];
-    let subjects: Vec<(Shown, u64)> = paces
-        .iter()
-        .flat_map(|(every_ms, _)| [(Page, *every_ms), (Appended, *every_ms)])
-        .collect();
+    let subjects: Vec<(Shown, u64)> =
+        paces.iter().flat_map(|(every_ms, _)| [(Page, *every_ms), (Appended, *every_ms)]).collect();
     let results = harness.shuffled(&subjects, measure)?;
     let cost = |cost: &f64| *cost;
     let figure = |(every_ms, pace): (u64, &str)| {
         let (page, appended) = ((Page, every_ms), (Appended, every_ms));
         let of = |subject| median_of(&results, subject, cost);
         let rounds = |subject| spread(&values(&results, subject, cost));
-        let note = format!(
-            "rounds: page {}, appended {}",
-            rounds(page),
-            rounds(appended)
-        );
+        let note = format!("rounds: page {}, appended {}", rounds(page), rounds(appended));
         let what = format!("main thread of the page per delta, {pace}");
         Figure::at_most(&what, "ms", of(page), of(appended), 2.0).note(note)
     };
@@ -53,10 +47,7 @@ pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
 /// Milliseconds of the main thread for one delta.
 fn measure(harness: &mut Harness, (shown, every_ms): (Shown, u64)) -> Result<f64> {
     let data = harness.directory()?;
-    let setup = HostSetup {
-        script: "page.json",
-        ..HostSetup::SHIPPED
-    };
+    let setup = HostSetup { script: "page.json", ..HostSetup::SHIPPED };
     let mut driver = Driver::on(harness.host(&data, setup)?)?;
     let tab = Tab::open(&driver.server)?;
     let length = match shown {

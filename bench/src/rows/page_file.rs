@@ -26,19 +26,12 @@ pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
     let what = "CPU for a file of the page, against hyper alone";
     let figure = Figure::at_most(what, "us", of(Host), of(Hyper), 1.3);
     let rounds = |subject| spread(&values(&results, subject, cost));
-    Ok(vec![figure.note(format!(
-        "rounds: host {}, hyper {}",
-        rounds(Host),
-        rounds(Hyper)
-    ))])
+    Ok(vec![figure.note(format!("rounds: host {}, hyper {}", rounds(Host), rounds(Hyper)))])
 }
 
 /// The page itself, packed: the largest of what is asked for with every visit.
 fn measure(harness: &mut Harness, subject: Subject) -> Result<f64> {
-    let body = web::find("/")
-        .context("there is no page")?
-        .choose("br")
-        .bytes;
+    let body = web::find("/").context("there is no page")?.choose("br").bytes;
     let server = match subject {
         Subject::Host => {
             let data = harness.directory()?;
@@ -55,10 +48,7 @@ fn ask_again_and_again(server: &Server, body_bytes: usize, quick: bool) -> Resul
     let calls: u32 = if quick { 500 } else { 3_000 };
     let mut socket = TcpStream::connect(&server.address)?;
     socket.set_nodelay(true)?;
-    let head = format!(
-        "GET / HTTP/1.1\r\nHost: {}\r\nAccept-Encoding: br\r\n\r\n",
-        server.address
-    );
+    let head = format!("GET / HTTP/1.1\r\nHost: {}\r\nAccept-Encoding: br\r\n\r\n", server.address);
     let mut buffer = vec![0; 64 * 1_024];
     let mut ask = || -> Result<()> {
         socket.write_all(head.as_bytes())?;

@@ -54,42 +54,18 @@ pub(super) fn visit(harness: &mut Harness) -> Result<Vec<Figure>> {
     let list = median_of(&results, First, usable);
     let rounds = spread(&values(&results, First, usable));
     Ok(vec![
-        Figure::within(
-            "bytes of a first visit, brotli",
-            "KB",
-            first,
-            f64::NAN,
-            60.0,
-            "60 KB",
-        ),
+        Figure::within("bytes of a first visit, brotli", "KB", first, f64::NAN, 60.0, "60 KB"),
         Figure::within("files of a first visit", "", files, f64::NAN, 40.0, "40"),
-        Figure::reported(
-            "bytes of the whole page, brotli",
-            "KB",
-            first + rest,
-            f64::NAN,
-        ),
+        Figure::reported("bytes of the whole page, brotli", "KB", first + rest, f64::NAN),
         paint(
             First,
             "first visit, 100 ms and 4 Mbit/s: first paint, against the page without script",
             800.0,
             "0.8 s",
         ),
-        Figure::within(
-            "the same: the list can be used",
-            "ms",
-            list,
-            floor,
-            1_800.0,
-            "1.8 s",
-        )
-        .note(format!("rounds: {rounds}")),
-        paint(
-            Later,
-            "later visit from the service worker: first paint",
-            200.0,
-            "0.2 s",
-        ),
+        Figure::within("the same: the list can be used", "ms", list, floor, 1_800.0, "1.8 s")
+            .note(format!("rounds: {rounds}")),
+        paint(Later, "later visit from the service worker: first paint", 200.0, "0.2 s"),
     ])
 }
 
@@ -141,10 +117,7 @@ fn measure_visit(harness: &mut Harness, visit: Visit) -> Result<Seen> {
         }
     };
     server.stop()?;
-    Ok(Seen {
-        painted_ms,
-        usable_ms,
-    })
+    Ok(Seen { painted_ms, usable_ms })
 }
 
 /// Notes when the state of a chat came.
@@ -194,10 +167,7 @@ pub(super) fn killed(harness: &mut Harness) -> Result<Vec<Figure>> {
     let mut took = Vec::new();
     for _ in 0..harness.rounds() {
         let data = harness.directory()?;
-        let setup = HostSetup {
-            script: "page.json",
-            ..HostSetup::SHIPPED
-        };
+        let setup = HostSetup { script: "page.json", ..HostSetup::SHIPPED };
         let mut driver = Driver::on(harness.host(&data, setup)?)?;
         let tab = Tab::open(&driver.server)?;
         tab.go_to("/#/")?;

@@ -37,11 +37,7 @@ pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
 fn measure(harness: &mut Harness, parts: u64) -> Result<f64> {
     let deltas: u64 = if harness.quick { 10_000 } else { 30_000 };
     let mut driver = Driver::on(Subject::HOST.start(harness)?)?;
-    let options = WatcherOptions {
-        count: 1,
-        window_ms: Some(5),
-        ..WatcherOptions::default()
-    };
+    let options = WatcherOptions { count: 1, window_ms: Some(5), ..WatcherOptions::default() };
     let mut watchers = Watchers::join(harness, &driver, &options)?;
     // The beginning of the turn, and the parts; then the script waits.
     watchers.mark(1 + parts)?;

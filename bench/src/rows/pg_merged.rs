@@ -138,9 +138,8 @@ async fn write_by_hand(
         let (epochs, channels) = (vec![1_i64; merged], vec![1_i64; merged]);
         let bytes = seqs.iter().map(|seq| envelope(&chat, seq.unsigned_abs()));
         let bytes: Vec<Vec<u8>> = bytes.map(|envelope| envelope.to_vec()).collect();
-        let values: [&(dyn ToSql + Sync); 8] = [
-            &own, &epochs, &batches, &seqs, &own, &channels, &seqs, &bytes,
-        ];
+        let values: [&(dyn ToSql + Sync); 8] =
+            [&own, &epochs, &batches, &seqs, &own, &channels, &seqs, &bytes];
         let rows = client.query(&append, &values).await?;
         ensure!(rows.len() == merged, "a batch was not written");
         places.iter().for_each(|place| numbers[*place] += 1);

@@ -49,10 +49,7 @@ pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
             of(Writer::Sqlite, rate),
             2.0,
         )
-        .note(format!(
-            "{:.1} batches a transaction",
-            of(Writer::Postgres, |load| load.merged)
-        ))
+        .note(format!("{:.1} batches a transaction", of(Writer::Postgres, |load| load.merged)))
         .note(rounds(rate)),
         Figure::at_most(
             "the same: the node's own CPU a batch",

@@ -90,9 +90,7 @@ struct Timed {
 pub(crate) fn transform(harness: &mut Harness) -> Result<Vec<Figure>> {
     let results = harness.shuffled(&[Asked::NoClient, Asked::Client], measure)?;
     let at = |asked, percent| {
-        median_of(&results, asked, |time_drafts: &Timed| {
-            percentile(&time_drafts.renders, percent)
-        })
+        median_of(&results, asked, |time_drafts: &Timed| percentile(&time_drafts.renders, percent))
     };
     let pings = |percent| {
         let both = [Asked::NoClient, Asked::Client];
@@ -112,21 +110,15 @@ pub(crate) fn transform(harness: &mut Harness) -> Result<Vec<Figure>> {
         ))
     };
     Ok(vec![
-        figure(
-            "a client adds to a render, p50, against a bare request",
-            50.0,
-        ),
+        figure("a client adds to a render, p50, against a bare request", 50.0),
         figure("the same, p99", 99.0),
     ])
 }
 
 fn measure(harness: &mut Harness, asked: Asked) -> Result<Timed> {
     let data = harness.directory()?;
-    let setup = HostSetup {
-        journal: JournalKind::Memory,
-        script: "prompts.json",
-        ..HostSetup::SHIPPED
-    };
+    let setup =
+        HostSetup { journal: JournalKind::Memory, script: "prompts.json", ..HostSetup::SHIPPED };
     let server = harness.host(&data, setup)?;
     let mut socket = Socket::join(&server.address, CLIENT)?;
     let mut entry = json!({"clientId": CLIENT, "tools": []});
@@ -154,32 +146,16 @@ fn measure(harness: &mut Harness, asked: Asked) -> Result<Timed> {
             }
         }
     }
-    anyhow::ensure!(
-        moments.len() == RENDERS,
-        "{} renders were seen",
-        moments.len()
-    );
+    anyhow::ensure!(moments.len() == RENDERS, "{} renders were seen", moments.len());
     let expected = if asked == Asked::Client { RENDERS } else { 0 };
-    anyhow::ensure!(
-        transforms == expected,
-        "{transforms} transforms were asked for"
-    );
+    anyhow::ensure!(transforms == expected, "{transforms} transforms were asked for");
     server.stop()?;
     let gaps = moments.windows(2).skip(WARM);
-    Ok(Timed {
-        renders: gaps
-            .map(|pair| (pair[1] - pair[0]) as f64 / 1_000.0)
-            .collect(),
-        pings,
-    })
+    Ok(Timed { renders: gaps.map(|pair| (pair[1] - pair[0]) as f64 / 1_000.0).collect(), pings })
 }
 
 fn pinged(socket: &mut Socket) -> Result<Vec<f64>> {
-    let ping = protocol::request(
-        protocol::ASK_ID,
-        "ping",
-        &json!({"channel": protocol::root()}),
-    );
+    let ping = protocol::request(protocol::ASK_ID, "ping", &json!({"channel": protocol::root()}));
     let mut times = Vec::with_capacity(RENDERS);
     for _ in 0..RENDERS {
         let began = now_ns();

@@ -110,11 +110,7 @@ fn measure_beside(
     loud: &String,
 ) -> Result<Percentiles> {
     let mut client = SpaceClient::create(&node.address, loud)?;
-    let options = WatcherOptions {
-        count: 1,
-        name: "loud",
-        ..WatcherOptions::default()
-    };
+    let options = WatcherOptions { count: 1, name: "loud", ..WatcherOptions::default() };
     let mut watchers = watch(harness, node, &client, loud, &options)?;
     let ends = AtomicBool::new(false);
     std::thread::scope(|threads| {

@@ -58,10 +58,7 @@ pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
 
 fn measure(harness: &mut Harness, text: Text) -> Result<FrameCosts> {
     let data = harness.directory()?;
-    let setup = HostSetup {
-        script: "reading.json",
-        ..HostSetup::SHIPPED
-    };
+    let setup = HostSetup { script: "reading.json", ..HostSetup::SHIPPED };
     let server = harness.host(&data, setup)?;
     let url = format!("ws://{}/", server.address);
     let mut chat = Chat::start(harness, &url)?;
@@ -71,10 +68,7 @@ fn measure(harness: &mut Harness, text: Text) -> Result<FrameCosts> {
         Text::Prose => "prose\r",
     };
     chat.program.press(message)?;
-    Ok(FrameCosts {
-        beginning: chat.measure(BEGINNING)?,
-        end: chat.measure(END)?,
-    })
+    Ok(FrameCosts { beginning: chat.measure(BEGINNING)?, end: chat.measure(END)? })
 }
 
 /// The program in its terminal, and how often it has drawn.
@@ -89,19 +83,12 @@ impl Chat {
     fn start(harness: &Harness, url: &str) -> Result<Self> {
         let arguments = ["chat", "--host", url];
         let program = PtyProcess::start(harness.greenroom(), &arguments, harness.scratch())?;
-        Ok(Self {
-            program,
-            tail: Vec::new(),
-            frames: 0,
-        })
+        Ok(Self { program, tail: Vec::new(), frames: 0 })
     }
 
     /// Reads until a line of the answer was printed, whatever the colour of its number.
     fn wait_for_line(&mut self, number: u64) -> Result<()> {
-        self.wait_for(&[
-            &format!("{number} abcdef"),
-            &format!("{number}\x1b[0m abcdef"),
-        ])
+        self.wait_for(&[&format!("{number} abcdef"), &format!("{number}\x1b[0m abcdef")])
     }
 
     /// Reads until one of these was printed.

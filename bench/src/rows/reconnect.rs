@@ -59,11 +59,7 @@ struct Pasts {
 }
 
 pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
-    let mut pasts = Pasts {
-        tails: Vec::new(),
-        stopped: Vec::new(),
-        reply_bytes: 0,
-    };
+    let mut pasts = Pasts { tails: Vec::new(), stopped: Vec::new(), reply_bytes: 0 };
     for log in [SHORT_LOG, LONG_LOG] {
         let (past, server) = prepare(harness, log)?;
         let reply = come_back(harness, &past, &server)?.reply_bytes;
@@ -87,10 +83,7 @@ pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
             backs.push(pasts.once(harness, who)?);
         }
         let of = |value: fn(&Back) -> f64| median(&backs.iter().map(value).collect::<Vec<_>>());
-        Ok(Back {
-            us: of(|back| back.us),
-            reply_bytes: of(|back| back.reply_bytes),
-        })
+        Ok(Back { us: of(|back| back.us), reply_bytes: of(|back| back.reply_bytes) })
     })?;
     Ok(figures(&results))
 }
@@ -139,30 +132,13 @@ fn figures(results: &[(Who, Back)]) -> Vec<Figure> {
         ))
     };
     vec![
-        figure(
-            "100 reconnects from the tail, against cached bytes",
-            tail,
-            Who::Cached,
-            2.0,
-        )
-        .note(format!("{bytes:.0} bytes a reply")),
-        figure(
-            "100 reconnects after a restart, against scans",
-            restarted,
-            Who::Scanned,
-            2.0,
-        )
-        .note(format!(
-            "against one scan for all, nearly: {:.2}",
-            of(restarted) / of(Who::Cached)
-        )),
-        figure("from the tail, log ten times longer", long_tail, tail, 1.1),
-        figure(
-            "after a restart, log ten times longer",
-            long_restarted,
-            restarted,
-            1.1,
+        figure("100 reconnects from the tail, against cached bytes", tail, Who::Cached, 2.0)
+            .note(format!("{bytes:.0} bytes a reply")),
+        figure("100 reconnects after a restart, against scans", restarted, Who::Scanned, 2.0).note(
+            format!("against one scan for all, nearly: {:.2}", of(restarted) / of(Who::Cached)),
         ),
+        figure("from the tail, log ten times longer", long_tail, tail, 1.1),
+        figure("after a restart, log ten times longer", long_restarted, restarted, 1.1),
     ]
 }
 
@@ -170,42 +146,23 @@ fn figures(results: &[(Who, Back)]) -> Vec<Figure> {
 fn prepare(harness: &mut Harness, log: u32) -> Result<(Past, Server)> {
     let data = harness.directory()?;
     let mut seeder = Seeder::open(&data)?;
-    let seeded = seeder.session(
-        "past",
-        Shape {
-            turns: 5,
-            turn_bytes: 400,
-            actions: log,
-        },
-    )?;
+    let seeded = seeder.session("past", Shape { turns: 5, turn_bytes: 400, actions: log })?;
     seeder.finish()?;
     let server = harness.host(&data, HostSetup::SHIPPED)?;
     let mut driver = Driver::of(server, &seeded.chat)?;
-    let options = WatcherOptions {
-        root: true,
-        name: "r",
-        ..WatcherOptions::default()
-    };
+    let options = WatcherOptions { root: true, name: "r", ..WatcherOptions::default() };
     drop(Watchers::join(harness, &driver, &options)?);
     let last_seen = driver.seq()?;
     let mut witness = Watchers::join(
         harness,
         &driver,
-        &WatcherOptions {
-            count: 1,
-            ..WatcherOptions::default()
-        },
+        &WatcherOptions { count: 1, ..WatcherOptions::default() },
     )?;
     witness.mark(MISSED)?;
     // The turn, its part, and its end are actions too.
     driver.stream(MISSED - 3, 0)?;
     witness.wait()?;
-    let past = Past {
-        data,
-        chat: seeded.chat,
-        chat_id: seeded.chat_id,
-        last_seen,
-    };
+    let past = Past { data, chat: seeded.chat, chat_id: seeded.chat_id, last_seen };
     Ok((past, driver.server))
 }
 
@@ -215,10 +172,7 @@ fn come_back(harness: &mut Harness, past: &Past, server: &Server) -> Result<Back
         "askers".to_owned(),
         format!("--address={}", server.address),
         format!("--count={WATCHERS}"),
-        format!(
-            "--request={}",
-            protocol::reconnect("r{n}", past.last_seen, &subscriptions)
-        ),
+        format!("--request={}", protocol::reconnect("r{n}", past.last_seen, &subscriptions)),
     ])?;
     options.line()?;
     std::thread::sleep(Duration::from_millis(50));
@@ -234,8 +188,5 @@ fn come_back(harness: &mut Harness, past: &Past, server: &Server) -> Result<Back
     drop(options);
     // The host notices that they are gone before they come again.
     std::thread::sleep(Duration::from_millis(200));
-    Ok(Back {
-        us: used.total_ns as f64 / 1_000.0,
-        reply_bytes: bytes,
-    })
+    Ok(Back { us: used.total_ns as f64 / 1_000.0, reply_bytes: bytes })
 }

@@ -135,11 +135,7 @@ impl Sender {
         // One delta a minute: the turn outlasts the measurement, and does nothing meanwhile.
         let turn = protocol::turn_started(&chat, 1, "turn-1", "stream 10 1 60000");
         socket.send(&turn)?;
-        Ok(Self {
-            socket,
-            chat,
-            client_seq: 1,
-        })
+        Ok(Self { socket, chat, client_seq: 1 })
     }
 
     fn frame(&mut self, reason: RefusedFor) -> String {

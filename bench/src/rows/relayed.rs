@@ -99,11 +99,7 @@ pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
             1.4,
         ),
         figure(What::Cpu(WATCHERS), "the same, 100 watchers", 1.4),
-        figure(
-            What::Latency,
-            "p50 of a draft to 1 watcher, 200/s, relayed against direct",
-            1.3,
-        ),
+        figure(What::Latency, "p50 of a draft to 1 watcher, 200/s, relayed against direct", 1.3),
     ])
 }
 
@@ -130,10 +126,7 @@ fn cpu_a_frame(
     token: &String,
 ) -> Result<f64> {
     let seconds = harness.seconds(3.0);
-    let options = WatcherOptions {
-        count,
-        ..WatcherOptions::default()
-    };
+    let options = WatcherOptions { count, ..WatcherOptions::default() };
     let chat = client.chat.clone();
     let place = (&chat, token);
     let mut watchers = watch(harness, nodes.address(way), place, &options)?;

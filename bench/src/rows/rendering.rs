@@ -122,11 +122,7 @@ impl Client {
     fn connect(address: &str) -> Result<Self> {
         let socket = TcpStream::connect(address)?;
         socket.set_nodelay(true)?;
-        Ok(Self {
-            socket,
-            address: address.to_owned(),
-            answer: Vec::new(),
-        })
+        Ok(Self { socket, address: address.to_owned(), answer: Vec::new() })
     }
 
     fn post(&mut self, items: &[Value]) -> Result<()> {
@@ -160,8 +156,7 @@ impl Client {
         let mut buffer = [0; 64 * 1_024];
         let count = self.socket.read(&mut buffer).context("no answer")?;
         ensure!(count > 0, "the host closed the connection");
-        self.answer
-            .extend_from_slice(buffer.get(..count).unwrap_or_default());
+        self.answer.extend_from_slice(buffer.get(..count).unwrap_or_default());
         Ok(())
     }
 }

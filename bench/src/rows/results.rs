@@ -53,9 +53,8 @@ pub(crate) fn script() -> String {
         let content = json!([{"type": "text", "text": text}]);
         json!({"tool": {"name": "print", "result": {"content": content}}})
     };
-    let steps: Vec<Value> = (0..CALLS)
-        .flat_map(|number| [call(number), json!({"wait_ms": "$2"})])
-        .collect();
+    let steps: Vec<Value> =
+        (0..CALLS).flat_map(|number| [call(number), json!({"wait_ms": "$2"})]).collect();
     json!({"scenes": [{"when": r"^print (\w+) (\d+)$", "steps": steps}]}).to_string()
 }
 
@@ -103,10 +102,7 @@ pub(crate) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
 
 fn relayed(harness: &mut Harness, output: Output) -> Result<ResultsRun> {
     let data = harness.directory()?;
-    let setup = HostSetup {
-        script: "results.json",
-        ..HostSetup::SHIPPED
-    };
+    let setup = HostSetup { script: "results.json", ..HostSetup::SHIPPED };
     let mut driver = Driver::on(harness.host(&data, setup)?)?;
     let options = WatcherOptions::stamped(WATCHERS);
     let mut watchers = Watchers::join(harness, &driver, &options)?;
@@ -124,10 +120,7 @@ fn relayed(harness: &mut Harness, output: Output) -> Result<ResultsRun> {
         Output::Small => "x".to_owned(),
     };
     let every_ms = length.as_millis() / CALLS as u128;
-    let (chat, text) = (
-        protocol::chat_of(SESSION),
-        format!("print {word} {every_ms}"),
-    );
+    let (chat, text) = (protocol::chat_of(SESSION), format!("print {word} {every_ms}"));
     let (began, cpu) = (std::time::Instant::now(), Cpu::of(driver.server.pid())?);
     printer.send(&protocol::turn_started(&chat, 1, "turn-1", &text))?;
     // Drafts end before the turn does: all of them are sent while results come.
@@ -143,12 +136,7 @@ fn relayed(harness: &mut Harness, output: Output) -> Result<ResultsRun> {
     let cpu = Cpu::of(driver.server.pid())?.since(cpu);
     let grown_mib = memory.kib().saturating_sub(before) as f64 / 1_024.0;
     check(&mut printer, &chat, output)?;
-    Ok(ResultsRun {
-        percentiles,
-        grown_mib,
-        seconds,
-        cpu_ms: cpu.total_ns as f64 / 1e6,
-    })
+    Ok(ResultsRun { percentiles, grown_mib, seconds, cpu_ms: cpu.total_ns as f64 / 1e6 })
 }
 
 fn is_running(printer: &mut Socket) -> Result<bool> {

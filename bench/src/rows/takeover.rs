@@ -158,19 +158,11 @@ fn run_clients(
 
 impl ReturningClient {
     fn new(token: String) -> Self {
-        Self {
-            token,
-            chat: None,
-            seen: 0,
-            line: None,
-        }
+        Self { token, chat: None, seen: 0, line: None }
     }
 
     async fn connect(&self, url: &str) -> Result<(Connection, Events)> {
-        let target = HostTarget {
-            url: url.to_owned(),
-            token: Some(self.token.clone()),
-        };
+        let target = HostTarget { url: url.to_owned(), token: Some(self.token.clone()) };
         Ok(timeout(ANSWER_MAX, Connection::connect(&target)).await??)
     }
 

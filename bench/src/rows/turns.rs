@@ -39,33 +39,26 @@ pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
         )
     };
     let reported = |what: &str, unit, value: fn(&TurnsResult) -> f64| {
-        Figure::reported(
-            what,
-            unit,
-            of(Subject::HOST, value),
-            of(Subject::Bare, value),
-        )
-        .note(rounds(value))
+        Figure::reported(what, unit, of(Subject::HOST, value), of(Subject::Bare, value))
+            .note(rounds(value))
     };
     Ok(vec![
-        reported("100 turns at once, 20 pieces/s each: RssAnon", "KiB", |t| {
-            t.kib[1]
-        })
-        .note(format!(
-            "before the turns, 100 sessions and watchers: host {:.0} KiB, bare {:.0} KiB",
-            of(Subject::HOST, |t| t.kib[0]),
-            of(Subject::Bare, |t| t.kib[0]),
-        )),
-        reported("the same, from the model to the watcher, p99", "us", |t| {
-            t.percentiles.p99
-        })
-        .note(format!(
-            "p50: host {:.0} us, bare {:.0} us; CPU a piece: {:.1} us, {:.1} us",
-            of(Subject::HOST, |t| t.percentiles.p50),
-            of(Subject::Bare, |t| t.percentiles.p50),
-            of(Subject::HOST, |t| t.us_per_piece),
-            of(Subject::Bare, |t| t.us_per_piece),
-        )),
+        reported("100 turns at once, 20 pieces/s each: RssAnon", "KiB", |t| t.kib[1]).note(
+            format!(
+                "before the turns, 100 sessions and watchers: host {:.0} KiB, bare {:.0} KiB",
+                of(Subject::HOST, |t| t.kib[0]),
+                of(Subject::Bare, |t| t.kib[0]),
+            ),
+        ),
+        reported("the same, from the model to the watcher, p99", "us", |t| t.percentiles.p99).note(
+            format!(
+                "p50: host {:.0} us, bare {:.0} us; CPU a piece: {:.1} us, {:.1} us",
+                of(Subject::HOST, |t| t.percentiles.p50),
+                of(Subject::Bare, |t| t.percentiles.p50),
+                of(Subject::HOST, |t| t.us_per_piece),
+                of(Subject::Bare, |t| t.us_per_piece),
+            ),
+        ),
     ])
 }
 
@@ -73,12 +66,8 @@ fn measure(harness: &mut Harness, subject: Subject) -> Result<TurnsResult> {
     // Stamps are numbered from the start of a model server: each run has its own.
     let (_model, port) = harness.model_server()?;
     let mut driver = Driver::with(subject.start_with_model(harness, port)?, "native", TURNS)?;
-    let options = WatcherOptions {
-        count: TURNS,
-        stamped: true,
-        apart: true,
-        ..WatcherOptions::default()
-    };
+    let options =
+        WatcherOptions { count: TURNS, stamped: true, apart: true, ..WatcherOptions::default() };
     let mut watchers = Watchers::join(harness, &driver, &options)?;
     let pid = driver.server.pid();
     let before = rss_anon_kib(pid)? as f64;

@@ -10,17 +10,8 @@ use crate::measure::spread;
 use crate::protocol;
 use crate::table::Figure;
 
-const VERSIONS: [&str; 9] = [
-    "0.4.0",
-    "0.5.0",
-    "0.5.1",
-    "0.5.2",
-    "0.6.0",
-    "0.7.0",
-    "0.8.0",
-    "0.9.0",
-    protocol::VERSION,
-];
+const VERSIONS: [&str; 9] =
+    ["0.4.0", "0.5.0", "0.5.1", "0.5.2", "0.6.0", "0.7.0", "0.8.0", "0.9.0", protocol::VERSION];
 /// As many of each version.
 const WATCHERS: usize = 99;
 /// At most so much more with all versions.
@@ -42,14 +33,9 @@ enum Company {
 const COMPANIES: [Company; 3] = [Company::Newest, Company::Mixed, Company::OlderElsewhere];
 
 pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
-    let load = Load {
-        every_ms: 5,
-        window_ms: None,
-        seconds: harness.seconds(2.0),
-    };
-    let results = harness.shuffled(&COMPANIES, |harness, company| {
-        measure(harness, load, company)
-    })?;
+    let load = Load { every_ms: 5, window_ms: None, seconds: harness.seconds(2.0) };
+    let results =
+        harness.shuffled(&COMPANIES, |harness, company| measure(harness, load, company))?;
     let cost = |loaded: &LoadResult| loaded.us_per_frame;
     let of = |company| median_of(&results, company, cost);
     let rounds = |company| spread(&values(&results, company, cost));

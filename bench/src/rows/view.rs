@@ -22,42 +22,23 @@ const UNTIL_COLD: Duration = Duration::from_millis(220);
 pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
     let data = harness.directory()?;
     let mut seeder = Seeder::open(&data)?;
-    let shape = |turns| Shape {
-        turns,
-        turn_bytes: TURN_BYTES,
-        actions: 0,
-    };
+    let shape = |turns| Shape { turns, turn_bytes: TURN_BYTES, actions: 0 };
     let short = seeder.session("short", shape(SHORT))?;
     let long = seeder.session("long-", shape(LONG))?;
     seeder.finish()?;
-    let server = harness.host(
-        &data,
-        HostSetup {
-            idle_ms: Some(IDLE_MS),
-            ..HostSetup::SHIPPED
-        },
-    )?;
+    let server = harness.host(&data, HostSetup { idle_ms: Some(IDLE_MS), ..HostSetup::SHIPPED })?;
     let results = harness.shuffled(&[SHORT, LONG], |harness, turns| {
-        let chat = if turns == SHORT {
-            &short.chat
-        } else {
-            &long.chat
-        };
+        let chat = if turns == SHORT { &short.chat } else { &long.chat };
         let count = if harness.quick { 8 } else { 20 };
         let least = VIEW as usize * TURN_BYTES;
         openings(&server, chat, Some(VIEW), count, UNTIL_COLD, least)
     })?;
     let cost = |us: &f64| *us;
-    let figures = (
-        median_of(&results, LONG, cost),
-        median_of(&results, SHORT, cost),
-    );
+    let figures = (median_of(&results, LONG, cost), median_of(&results, SHORT, cost));
     let what = "view of 20 turns, cold: 10,000 turns against 100";
-    Ok(vec![
-        Figure::at_most(what, "us", figures.0, figures.1, 1.1).note(format!(
-            "rounds: 10,000 turns {}, 100 turns {}",
-            spread(&values(&results, LONG, cost)),
-            spread(&values(&results, SHORT, cost)),
-        )),
-    ])
+    Ok(vec![Figure::at_most(what, "us", figures.0, figures.1, 1.1).note(format!(
+        "rounds: 10,000 turns {}, 100 turns {}",
+        spread(&values(&results, LONG, cost)),
+        spread(&values(&results, SHORT, cost)),
+    ))])
 }

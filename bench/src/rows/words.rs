@@ -33,12 +33,7 @@ const CASES: [Case; 2] = [
         added_us: 700.0,
         bound: "relay + 0.7 ms",
     },
-    Case {
-        what: "the same, 200/s, p50",
-        every_ms: 5,
-        added_us: 5_000.0,
-        bound: "relay + 5 ms",
-    },
+    Case { what: "the same, 200/s, p50", every_ms: 5, added_us: 5_000.0, bound: "relay + 5 ms" },
 ];
 
 pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
@@ -47,31 +42,21 @@ pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
     let figure = |case: Case| {
         let of =
             |subject, value: fn(&Percentiles) -> f64| median_of(&results, (subject, case), value);
-        let rounds = |subject| {
-            spread(&values(&results, (subject, case), |times: &Percentiles| {
-                times.p50
-            }))
-        };
+        let rounds =
+            |subject| spread(&values(&results, (subject, case), |times: &Percentiles| times.p50));
         let relay = of(Subject::Bare, |times| times.p50);
         let host = of(Subject::HOST, |times| times.p50);
-        Figure::within(
-            case.what,
-            "us",
-            host,
-            relay,
-            relay + case.added_us,
-            case.bound,
-        )
-        .note(format!(
-            "p99: host {:.0} us, relay {:.0} us",
-            of(Subject::HOST, |times| times.p99),
-            of(Subject::Bare, |times| times.p99),
-        ))
-        .note(format!(
-            "rounds: host {}, relay {}",
-            rounds(Subject::HOST),
-            rounds(Subject::Bare),
-        ))
+        Figure::within(case.what, "us", host, relay, relay + case.added_us, case.bound)
+            .note(format!(
+                "p99: host {:.0} us, relay {:.0} us",
+                of(Subject::HOST, |times| times.p99),
+                of(Subject::Bare, |times| times.p99),
+            ))
+            .note(format!(
+                "rounds: host {}, relay {}",
+                rounds(Subject::HOST),
+                rounds(Subject::Bare),
+            ))
     };
     Ok(CASES.map(figure).to_vec())
 }

@@ -63,11 +63,8 @@ pub struct ModelInfo {
 impl AgentInfo {
     /// `AgentInfo` of AHP 1.0.
     pub fn to_wire(&self) -> Value {
-        let models: Vec<Value> = self
-            .models
-            .iter()
-            .map(|model| model.to_wire(&self.provider))
-            .collect();
+        let models: Vec<Value> =
+            self.models.iter().map(|model| model.to_wire(&self.provider)).collect();
         let mut info = json!({
             "provider": self.provider,
             "displayName": self.display_name,

@@ -122,10 +122,8 @@ impl fmt::Display for ReachedLimit {
             BudgetScope::Session => "this session used",
             BudgetScope::Day => "all sessions of today used",
         };
-        let (spent, allowance) = (
-            self.unit.describe(self.spent),
-            self.unit.describe(self.allowance),
-        );
+        let (spent, allowance) =
+            (self.unit.describe(self.spent), self.unit.describe(self.allowance));
         write!(f, "{used} {spent}; the limit is {allowance} ")?;
         match self.is_own {
             true => write!(f, "(`{SESSION_BUDGET}` of this session)"),
@@ -141,13 +139,7 @@ mod tests {
     #[test]
     fn a_limit_says_what_was_used_and_which_setting_it_is() {
         let reached = |scope, unit, spent, allowance| {
-            let reached = ReachedLimit {
-                scope,
-                unit,
-                allowance,
-                spent,
-                is_own: false,
-            };
+            let reached = ReachedLimit { scope, unit, allowance, spent, is_own: false };
             reached.to_string()
         };
         assert_eq!(

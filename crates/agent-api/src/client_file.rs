@@ -74,10 +74,7 @@ pub struct ClientFileFailure {
 
 impl From<StoreError> for ClientFileFailure {
     fn from(StoreError(why): StoreError) -> Self {
-        Self {
-            why,
-            maybe_done: false,
-        }
+        Self { why, maybe_done: false }
     }
 }
 
@@ -91,22 +88,14 @@ impl ClientFileCall {
             | Self::Write { uri, .. }
             | Self::Delete { uri, .. }
             | Self::MakeDirectory { uri } => (uri, None),
-            Self::Copy {
-                source,
-                destination,
+            Self::Copy { source, destination } | Self::Move { source, destination } => {
+                (source, Some(destination))
             }
-            | Self::Move {
-                source,
-                destination,
-            } => (source, Some(destination)),
         }
     }
 
     /// Whether something of the client's is another afterwards.
     pub fn changes(&self) -> bool {
-        !matches!(
-            self,
-            Self::Read { .. } | Self::List { .. } | Self::Resolve { .. }
-        )
+        !matches!(self, Self::Read { .. } | Self::List { .. } | Self::Resolve { .. })
     }
 }

@@ -216,11 +216,7 @@ impl InputRequest {
             Some(Value::Array(questions)) => questions,
             Some(_) => return Err(MalformedField("questions")),
         };
-        Ok(Self {
-            message,
-            url,
-            questions,
-        })
+        Ok(Self { message, url, questions })
     }
 
     /// The fields of a `ChatInputRequest`, without `id`.
@@ -271,10 +267,9 @@ impl AgentEvent {
     /// What the host will answer, if it answers this event at all.
     pub fn awaits(&self) -> Option<AwaitedReply> {
         match self {
-            Self::ToolReady { call, ready } => ready
-                .confirmed
-                .is_none()
-                .then_some(AwaitedReply::Call(*call)),
+            Self::ToolReady { call, ready } => {
+                ready.confirmed.is_none().then_some(AwaitedReply::Call(*call))
+            }
             Self::ToolCompleted { call, review, .. } => review.then_some(AwaitedReply::Call(*call)),
             Self::ClientTool { call, .. }
             | Self::ClientToolAwaited { call, .. }

@@ -23,10 +23,7 @@ pub struct UserMessage {
 
 impl UserMessage {
     pub fn text(text: &str) -> Self {
-        Self {
-            parts: vec![Part::text(text)],
-            resolved: BTreeMap::new(),
-        }
+        Self { parts: vec![Part::text(text)], resolved: BTreeMap::new() }
     }
 
     /// The skills it mentions that exist, each once, in order.
@@ -34,11 +31,7 @@ impl UserMessage {
         let mut skills = Vec::new();
         for part in &self.parts {
             if let View::Mention(part::Mention {
-                target:
-                    part::MentionTarget::Skill {
-                        name,
-                        unresolved: false,
-                    },
+                target: part::MentionTarget::Skill { name, unresolved: false },
                 ..
             }) = part.view()
                 && !skills.contains(&name)
@@ -53,8 +46,7 @@ impl UserMessage {
     pub fn files(&self) -> Vec<&str> {
         let files = self.parts.iter().filter_map(|part| match part.view() {
             View::Mention(part::Mention {
-                target: part::MentionTarget::File { path, .. },
-                ..
+                target: part::MentionTarget::File { path, .. }, ..
             }) => Some(path),
             _ => None,
         });

@@ -136,9 +136,7 @@ pub fn edits_of_call(call: &Value) -> Vec<RecordedEdit> {
         let recorded = recorded.iter().take(EDITS_MAX);
         let recorded = recorded.filter_map(RecordedEdit::from_value);
         // A file is changed whole or not at all.
-        return recorded
-            .filter(|edit| edit.is_made || !has_failed)
-            .collect();
+        return recorded.filter(|edit| edit.is_made || !has_failed).collect();
     }
     if call["status"] != "completed" || has_failed {
         return Vec::new();
@@ -190,11 +188,7 @@ mod tests {
             assert_eq!(edits_of_call(&call), edits);
         }
         let call = json!({"status": "completed", "success": false, "_meta": {meta::EDITS: values}});
-        assert_eq!(
-            edits_of_call(&call),
-            edits[1..2],
-            "but for what is known to be made"
-        );
+        assert_eq!(edits_of_call(&call), edits[1..2], "but for what is known to be made");
     }
 
     #[test]

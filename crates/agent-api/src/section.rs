@@ -15,10 +15,6 @@ pub struct Section {
 
 impl Section {
     pub fn new(id: impl Into<Cow<'static, str>>, content: impl Into<Cow<'static, str>>) -> Self {
-        Self {
-            id: id.into(),
-            content: content.into(),
-            restricted: false,
-        }
+        Self { id: id.into(), content: content.into(), restricted: false }
     }
 }

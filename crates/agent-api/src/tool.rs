@@ -249,10 +249,7 @@ mod tests {
         for (fields, name) in [
             (json!({}), "invocationMessage"),
             (json!({"invocationMessage": 7}), "invocationMessage"),
-            (
-                json!({"invocationMessage": "m", "options": "none"}),
-                "options",
-            ),
+            (json!({"invocationMessage": "m", "options": "none"}), "options"),
             (json!({"invocationMessage": "m", "edits": {}}), "edits"),
         ] {
             let read = ToolReady::from_object(object(fields));
@@ -260,15 +257,9 @@ mod tests {
         }
         for (fields, name) in [
             (json!({}), "success"),
-            (
-                json!({"success": "yes", "pastTenseMessage": "m"}),
-                "success",
-            ),
+            (json!({"success": "yes", "pastTenseMessage": "m"}), "success"),
             (json!({"success": true}), "pastTenseMessage"),
-            (
-                json!({"success": true, "pastTenseMessage": 1}),
-                "pastTenseMessage",
-            ),
+            (json!({"success": true, "pastTenseMessage": 1}), "pastTenseMessage"),
         ] {
             let read = ToolResult::from_object(object(fields));
             assert_eq!(read, Err(MalformedField(name)));

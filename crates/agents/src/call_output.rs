@@ -34,9 +34,7 @@ pub(crate) async fn forward_output(
         };
         let content: Vec<Value> = text.into_iter().chain(terminal.clone()).collect();
         if !content.is_empty() {
-            events
-                .send(AgentEvent::ToolContent { call, content })
-                .await?;
+            events.send(AgentEvent::ToolContent { call, content }).await?;
         }
     }
 }

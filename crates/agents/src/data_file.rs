@@ -35,12 +35,7 @@ struct LastRead<T> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fingerprint {
     Missing,
-    File {
-        device: u64,
-        inode: u64,
-        bytes: u64,
-        changed: (i64, i64),
-    },
+    File { device: u64, inode: u64, bytes: u64, changed: (i64, i64) },
 }
 
 impl<T> DataFile<T> {
@@ -50,12 +45,7 @@ impl<T> DataFile<T> {
         name: &'static str,
         parse: fn(&str) -> Result<T, String>,
     ) -> Self {
-        Self {
-            path: data.join(name),
-            name,
-            parse,
-            last: Mutex::default(),
-        }
+        Self { path: data.join(name), name, parse, last: Mutex::default() }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -73,10 +63,7 @@ impl<T> DataFile<T> {
             let content = (self.parse)(&text).map_err(|reason| self.error(&reason))?;
             Ok(Arc::new(content))
         });
-        *last = Some(LastRead {
-            fingerprint,
-            content: content.clone(),
-        });
+        *last = Some(LastRead { fingerprint, content: content.clone() });
         content
     }
 
@@ -120,10 +107,7 @@ impl<T> DataFile<T> {
     fn read(&self) -> Result<String, String> {
         let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let flags = i32::try_from(flags.bits()).unwrap_or_default();
-        let opened = OpenOptions::new()
-            .read(true)
-            .custom_flags(flags)
-            .open(&self.path);
+        let opened = OpenOptions::new().read(true).custom_flags(flags).open(&self.path);
         let file = match opened {
             Ok(file) => file,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(String::new()),
@@ -180,11 +164,7 @@ fn write_staged(staged: &Path, text: &str) -> std::io::Result<()> {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
         Ok(()) | Err(_) => {}
     }
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(MODE)
-        .open(staged)?;
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(MODE).open(staged)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()
 }

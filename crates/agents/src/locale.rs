@@ -71,11 +71,7 @@ impl Locale {
     /// By a name such as `de_AT.UTF-8`; English where the language is not spoken here.
     fn named(name: &str) -> Self {
         let language = name.split(['_', '-', '.', '@']).next().unwrap_or("");
-        if language.eq_ignore_ascii_case("de") {
-            Self::German
-        } else {
-            Self::English
-        }
+        if language.eq_ignore_ascii_case("de") { Self::German } else { Self::English }
     }
 
     pub(crate) fn words(self) -> &'static LocaleTexts {
@@ -131,10 +127,7 @@ mod tests {
             chosen(&[("LC_ALL", ""), ("LC_MESSAGES", "de"), ("LANG", "en_GB")]),
             Locale::German
         );
-        assert_eq!(
-            chosen(&[("LC_ALL", "C.UTF-8"), ("LANG", "de_DE")]),
-            Locale::English
-        );
+        assert_eq!(chosen(&[("LC_ALL", "C.UTF-8"), ("LANG", "de_DE")]), Locale::English);
     }
 
     #[test]

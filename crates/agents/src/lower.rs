@@ -25,10 +25,7 @@ pub async fn lower_message(
     target: Target,
     capabilities: Capabilities,
 ) -> Lowered {
-    let message = MessageToLower {
-        message,
-        described: BTreeSet::new(),
-    };
+    let message = MessageToLower { message, described: BTreeSet::new() };
     let mut lowered = lower_messages(sources, vec![message], target, capabilities).await;
     lowered.pop().unwrap_or_default()
 }

@@ -43,8 +43,7 @@ impl McpSettings {
         };
         let found = find_declared(&sources, &McpInputs::new());
         let own = found.servers.iter().filter(|declared| declared.is_users);
-        own.map(|declared| make_entry(declared, json!({"kind": "stopped"})))
-            .collect()
+        own.map(|declared| make_entry(declared, json!({"kind": "stopped"}))).collect()
     }
 }
 

@@ -26,9 +26,7 @@ impl SecretValues {
     pub(crate) fn new(mut values: Vec<String>) -> Self {
         values.retain(|secret| secret.len() >= SECRET_BYTES_MIN);
         values.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
-        Self {
-            values: values.into(),
-        }
+        Self { values: values.into() }
     }
 
     /// A text without them.

@@ -58,10 +58,7 @@ async fn run_as_call(
     events.settings().await?;
     let (sender, outputs) = mpsc::channel::<String>(4);
     let (show, shows) = mpsc::channel::<ShowRequest>(1);
-    let scope = CallScope {
-        mark: new_mark(),
-        show: Some(show),
-    };
+    let scope = CallScope { mark: new_mark(), show: Some(show) };
     let working = async move {
         let work = run_for_user(command, workspace, secrets, &sender);
         in_scope(scope, work).await
@@ -73,21 +70,13 @@ async fn run_as_call(
         text,
         ..ToolOutcome::default()
     });
-    let ToolOutcome {
-        text,
-        content,
-        whole,
-        ..
-    } = outcome;
+    let ToolOutcome { text, content, whole, .. } = outcome;
     let content = result_content(events, &text, content, whole).await;
     let result = match outcome.success {
         true => ToolResult::new(true, outcome.summary),
         false => ToolResult::failed(outcome.summary.clone(), &outcome.summary),
     };
-    let completed = AgentEvent::ToolCompleted {
-        call,
-        result: result.with_content(content),
-        review: false,
-    };
+    let completed =
+        AgentEvent::ToolCompleted { call, result: result.with_content(content), review: false };
     events.send(completed).await
 }

@@ -174,9 +174,7 @@ fn table(devices: &[DeviceSummary]) -> String {
             escape_line(&device.id),
         ]
     };
-    let rows: Vec<_> = std::iter::once(titles)
-        .chain(devices.iter().map(row))
-        .collect();
+    let rows: Vec<_> = std::iter::once(titles).chain(devices.iter().map(row)).collect();
     format_table(&rows)
 }
 
@@ -212,9 +210,6 @@ fn find<'a>(devices: &'a [DeviceSummary], name: &str) -> anyhow::Result<&'a Devi
     let names: Vec<String> = devices.iter().map(|it| format!("`{}`", it.name)).collect();
     match names.is_empty() {
         true => bail!("there is no device `{name}`: none is paired"),
-        false => bail!(
-            "there is no device `{name}`; there are: {}",
-            names.join(", ")
-        ),
+        false => bail!("there is no device `{name}`; there are: {}", names.join(", ")),
     }
 }

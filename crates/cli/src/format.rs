@@ -13,11 +13,7 @@ pub(crate) fn format_status(bits: u32) -> String {
         status::INPUT_NEEDED => "needs you",
         _ => "unknown",
     };
-    let archived = if bits & status::IS_ARCHIVED != 0 {
-        ", archived"
-    } else {
-        ""
-    };
+    let archived = if bits & status::IS_ARCHIVED != 0 { ", archived" } else { "" };
     format!("{activity}{archived}")
 }
 
@@ -60,12 +56,8 @@ pub(crate) fn format_count<N: PartialEq + From<u8> + std::fmt::Display>(
 
 /// A number of bytes, rounded for reading.
 pub(crate) fn format_bytes(bytes: u64) -> String {
-    const UNITS: [(&str, u64); 4] = [
-        ("TiB", 1 << 40),
-        ("GiB", 1 << 30),
-        ("MiB", 1 << 20),
-        ("KiB", 1 << 10),
-    ];
+    const UNITS: [(&str, u64); 4] =
+        [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
     match UNITS.iter().find(|(_, size)| bytes >= *size) {
         Some((unit, size)) => format!("{} {unit}", bytes / size),
         None => format!("{bytes} bytes"),
@@ -136,13 +128,9 @@ mod tests {
 
     #[test]
     fn durations_have_two_units_at_most() {
-        for (seconds, words) in [
-            (0, "0 s"),
-            (59, "59 s"),
-            (61, "1 min"),
-            (3_700, "1 h 1 min"),
-            (90_000, "1 d 1 h"),
-        ] {
+        for (seconds, words) in
+            [(0, "0 s"), (59, "59 s"), (61, "1 min"), (3_700, "1 h 1 min"), (90_000, "1 d 1 h")]
+        {
             assert_eq!(format_duration(seconds), words);
         }
     }

@@ -11,29 +11,10 @@ use crate::Cli;
 const GROUPS: [(&str, &[&str]); 7] = [
     ("Talk to agents", &["chat", "send"]),
     ("Other devices", &["open", "pair", "devices"]),
-    (
-        "Sessions",
-        &["sessions", "terminals", "watch", "export", "inspect"],
-    ),
-    (
-        "The host",
-        &[
-            "status", "stop", "restart", "serve", "logs", "service", "node",
-        ],
-    ),
+    ("Sessions", &["sessions", "terminals", "watch", "export", "inspect"]),
+    ("The host", &["status", "stop", "restart", "serve", "logs", "service", "node"]),
     ("Several teams", &["space", "migrate", "database"]),
-    (
-        "Set-up",
-        &[
-            "agents",
-            "models",
-            "rules",
-            "config",
-            "doctor",
-            "completions",
-            "man",
-        ],
-    ),
+    ("Set-up", &["agents", "models", "rules", "config", "doctor", "completions", "man"]),
     ("Messages and prompts", &["compose", "transform"]),
 ];
 
@@ -53,11 +34,7 @@ pub(crate) fn command() -> Command {
 }
 
 fn list_verbs(command: &Command) -> String {
-    let name_width = command
-        .get_subcommands()
-        .map(|verb| verb.get_name().len())
-        .max()
-        .unwrap_or(0);
+    let name_width = command.get_subcommands().map(|verb| verb.get_name().len()).max().unwrap_or(0);
     let mut text = String::new();
     for (group, names) in GROUPS {
         text.push_str(&format!("{group}:\n"));
@@ -102,17 +79,11 @@ mod tests {
             .filter(|verb| !verb.is_hide_set())
             .map(Command::get_name)
             .collect();
-        let mut grouped: Vec<&str> = GROUPS
-            .iter()
-            .flat_map(|(_, names)| names.iter().copied())
-            .collect();
+        let mut grouped: Vec<&str> =
+            GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
         verbs.sort_unstable();
         grouped.sort_unstable();
         assert_eq!(grouped, verbs);
-        assert!(
-            command
-                .get_subcommands()
-                .all(|verb| verb.get_about().is_some())
-        );
+        assert!(command.get_subcommands().all(|verb| verb.get_about().is_some()));
     }
 }

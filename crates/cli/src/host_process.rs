@@ -129,10 +129,7 @@ impl HostProcess {
         #[cfg(target_os = "linux")]
         if let Some(handle) = &self.handle {
             use rustix::event::{PollFd, PollFlags, Timespec, poll};
-            let at_once = Timespec {
-                tv_sec: 0,
-                tv_nsec: 0,
-            };
+            let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
             let mut ended = [PollFd::new(handle, PollFlags::IN)];
             if poll(&mut ended, Some(&at_once))? == 0 {
                 return Ok(false);

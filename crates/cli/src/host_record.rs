@@ -68,12 +68,8 @@ impl HostRecord {
             "log": self.log.as_ref().map(|log| to_json(log.as_os_str())),
         });
         let staged = data.join(format!("{FILE}.new"));
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&staged)?;
+        let mut file =
+            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&staged)?;
         file.write_all(format!("{record}\n").as_bytes())?;
         std::fs::rename(&staged, data.join(FILE))
     }

@@ -77,12 +77,7 @@ impl InputLines {
     }
 
     fn new(source: LineSource) -> Self {
-        Self {
-            source,
-            reader: None,
-            read_ahead: VecDeque::new(),
-            asking: QuestionState::default(),
-        }
+        Self { source, reader: None, read_ahead: VecDeque::new(), asking: QuestionState::default() }
     }
 
     pub(crate) fn source(&self) -> LineSource {
@@ -149,11 +144,8 @@ impl InputLines {
     }
 
     fn change(&mut self, is_asked: bool) {
-        self.asking = QuestionState {
-            number: self.asking.number + 1,
-            is_asked,
-            since: Some(Instant::now()),
-        };
+        self.asking =
+            QuestionState { number: self.asking.number + 1, is_asked, since: Some(Instant::now()) };
     }
 
     /// What a line is for now: since it was taken another question may have come.
@@ -243,9 +235,7 @@ mod tests {
     fn lines(source: LineSource, typed: &[(&str, Instant)]) -> InputLines {
         let mut lines = InputLines::new(source);
         let typed = typed.iter();
-        lines.read_ahead = typed
-            .map(|(text, at)| (*at, Ok((*text).to_owned())))
-            .collect();
+        lines.read_ahead = typed.map(|(text, at)| (*at, Ok((*text).to_owned()))).collect();
         lines
     }
 
@@ -288,11 +278,7 @@ mod tests {
             change(&mut lines, true, begin);
             assert_eq!(lines.use_of(&line), LineUse::QuestionGone);
             change(&mut lines, false, begin);
-            assert_eq!(
-                lines.use_of(&line),
-                LineUse::QuestionGone,
-                "nor is it a message"
-            );
+            assert_eq!(lines.use_of(&line), LineUse::QuestionGone, "nor is it a message");
             let (message, used) = next(&mut lines).await;
             assert_eq!(used, LineUse::Current);
             change(&mut lines, true, begin);

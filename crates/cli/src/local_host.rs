@@ -71,34 +71,22 @@ impl LocalHost {
                 Err(error) => return Err(error.into()),
             };
             let locator = HostLocator::in_data_directory(data.to_owned());
-            let options = Options {
-                subscriptions: vec![ChannelUri::root()],
-                ..Options::default()
-            };
+            let options = Options { subscriptions: vec![ChannelUri::root()], ..Options::default() };
             let (live, _updates) = Live::connect(locator, &client_id(), options).await?;
             let sessions = live.list_all_sessions().await?;
             let models = model_ids(&live);
             live.close().await;
-            anyhow::Ok(HostReport {
-                clients,
-                sessions,
-                models,
-            })
+            anyhow::Ok(HostReport { clients, sessions, models })
         };
-        tokio::time::timeout(ANSWER_WITHIN, asked)
-            .await
-            .with_context(|| {
-                let seconds = ANSWER_WITHIN.as_secs();
-                format!("it does not answer within {seconds} s")
-            })?
+        tokio::time::timeout(ANSWER_WITHIN, asked).await.with_context(|| {
+            let seconds = ANSWER_WITHIN.as_secs();
+            format!("it does not answer within {seconds} s")
+        })?
     }
 }
 
 fn unreadable(data: &Path) -> String {
-    format!(
-        "the data directory {} cannot be read; check who owns it",
-        data.display()
-    )
+    format!("the data directory {} cannot be read; check who owns it", data.display())
 }
 
 /// What a host says of itself.

@@ -36,11 +36,7 @@ pub(crate) fn path_of_age(path: &Path, age: usize) -> PathBuf {
 }
 
 pub(crate) fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new()
-        .create(true)
-        .append(true)
-        .mode(0o600)
-        .open(path)
+    OpenOptions::new().create(true).append(true).mode(0o600).open(path)
 }
 
 /// What becomes of the standard streams.
@@ -69,13 +65,7 @@ impl LogFile {
         create_parent_of(&path)?;
         let file = open(&path)?;
         let len = file.metadata()?.len();
-        let log = Self {
-            path,
-            file,
-            len,
-            bytes_max: FILE_BYTES_MAX,
-            streams,
-        };
+        let log = Self { path, file, len, bytes_max: FILE_BYTES_MAX, streams };
         log.redirect_streams()?;
         Ok(log)
     }
@@ -162,13 +152,7 @@ mod tests {
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
             .collect();
         names.sort();
-        let expected = [
-            "host.log",
-            "host.log.1",
-            "host.log.2",
-            "host.log.3",
-            "host.log.4",
-        ];
+        let expected = ["host.log", "host.log.1", "host.log.2", "host.log.3", "host.log.4"];
         assert_eq!(names, expected);
         let mut lines = String::new();
         for age in (0..FILES_MAX).rev() {

@@ -63,21 +63,16 @@ pub(crate) fn start(destination: LogDestination) -> LogLevel {
             Ok(file) => Some(file),
             Err(error) => {
                 // A host that cannot log still serves.
-                eprintln!(
-                    "greenroom: the log {} cannot be written: {error}",
-                    path.display()
-                );
+                eprintln!("greenroom: the log {} cannot be written: {error}", path.display());
                 None
             }
         },
     };
     let lines: Box<dyn Layer<_> + Send + Sync> = match file {
         Some(file) => Box::new(lines.with_writer(Mutex::new(file)).with_ansi(false)),
-        None => Box::new(
-            lines
-                .with_writer(std::io::stderr)
-                .with_ansi(std::io::stderr().is_terminal()),
-        ),
+        None => {
+            Box::new(lines.with_writer(std::io::stderr).with_ansi(std::io::stderr().is_terminal()))
+        }
     };
     tracing_subscriber::registry()
         .with(filter)

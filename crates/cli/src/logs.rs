@@ -107,10 +107,7 @@ fn note_terminal_host(data: &Path) {
     let Ok(Some(host)) = LocalHost::find(data) else {
         return; // the log of a host that has ended is shown as it is
     };
-    if let Some(record) = host
-        .record
-        .filter(|record| record.mode == RunMode::Foreground)
-    {
+    if let Some(record) = host.record.filter(|record| record.mode == RunMode::Foreground) {
         eprintln!(
             "The running host (pid {}) logs to the terminal or program that started it; this is an older log.",
             record.pid
@@ -207,11 +204,7 @@ fn print_lines(file: &mut File, shown: u64, waiting: &mut Vec<u8>) -> anyhow::Re
         let end = waiting.iter().rposition(|byte| *byte == b'\n');
         let end = end.map_or(0, |newline| newline + 1);
         // A line without an end is not waited for without bound.
-        let end = if waiting.len() > CHUNK_BYTES {
-            waiting.len()
-        } else {
-            end
-        };
+        let end = if waiting.len() > CHUNK_BYTES { waiting.len() } else { end };
         let lines: Vec<u8> = waiting.drain(..end).collect();
         print(&String::from_utf8_lossy(&lines))?;
     }

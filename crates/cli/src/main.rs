@@ -147,10 +147,7 @@ fn main() -> ExitCode {
     };
     // The default verb is chat.
     let verb = cli.verb.unwrap_or(Verb::Chat(Box::new(cli.chat)));
-    let runtime = match tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-    {
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
             eprintln!("greenroom: cannot start: {error}");

@@ -90,18 +90,8 @@ pub(crate) async fn run(options: MigrateOptions) -> anyhow::Result<Exit> {
         is_database(&options.from),
         is_database(&options.to),
     ) {
-        (false, true) => (
-            MigrateDirection::IntoDatabase,
-            &options.from,
-            "--to",
-            &options.to,
-        ),
-        (true, false) => (
-            MigrateDirection::IntoDirectory,
-            &options.to,
-            "--from",
-            &options.from,
-        ),
+        (false, true) => (MigrateDirection::IntoDatabase, &options.from, "--to", &options.to),
+        (true, false) => (MigrateDirection::IntoDirectory, &options.to, "--from", &options.from),
         (true, true) => bail!("both are databases: one of --from and --to is a data directory"),
         (false, false) => bail!(
             "neither is a database: one of --from and --to is postgres://.. or `host=/run/postgresql dbname=..`"
@@ -179,10 +169,7 @@ pub(crate) struct MigrateLine {
 
 impl MigrateLine {
     fn new(is_shown: bool) -> Self {
-        Self {
-            is_shown,
-            printed_at: Mutex::new(None),
-        }
+        Self { is_shown, printed_at: Mutex::new(None) }
     }
 
     /// For a command on a terminal that prints no JSON.

@@ -147,10 +147,7 @@ async fn drain(options: &DrainOptions) -> anyhow::Result<Exit> {
         let nodes = admin.nodes().await?;
         let is_it = |node: &&ListedNode| node.name == options.name && node.expires_in > 0.0;
         // Those of its own settings stay as long as it runs.
-        let left = nodes
-            .iter()
-            .find(is_it)
-            .map_or(0, |node| node.movable_spaces);
+        let left = nodes.iter().find(is_it).map_or(0, |node| node.movable_spaces);
         if left == 0 {
             match options.database.json {
                 true => print_json(&json!({"name": options.name, "spaces": 0}))?,

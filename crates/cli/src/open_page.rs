@@ -35,11 +35,7 @@ pub(crate) async fn run(options: OpenPageOptions) -> anyhow::Result<Exit> {
     let data = endpoint::data_directory(options.data.as_deref())?;
     let host = find_or_start_host(&data).await?;
     let page = PageAddress::of_endpoint(&host)?;
-    let request = CodeRequest {
-        opens_here: true,
-        inspect: true,
-        ..CodeRequest::default()
-    };
+    let request = CodeRequest { opens_here: true, inspect: true, ..CodeRequest::default() };
     let code = request_code(&host.destination(None), &request).await?;
     let link = page.pairing_link(&code.code);
     if options.print {
@@ -50,9 +46,7 @@ pub(crate) async fn run(options: OpenPageOptions) -> anyhow::Result<Exit> {
     match browser::open(&link).await {
         Ok(()) => {
             let text = page.text();
-            print(&format!(
-                "Opened {text} in the browser, which asks whether to pair it.\n"
-            ))?;
+            print(&format!("Opened {text} in the browser, which asks whether to pair it.\n"))?;
         }
         Err(why) => {
             eprintln!(

@@ -32,23 +32,14 @@ pub(crate) struct TurnOutput<Out, Err> {
 impl TurnOutput<io::Stdout, io::Stderr> {
     pub(crate) fn standard() -> Self {
         let out = io::stdout();
-        let reasoning = if out.is_terminal() {
-            Reasoning::Dimmed
-        } else {
-            Reasoning::LeftOut
-        };
+        let reasoning = if out.is_terminal() { Reasoning::Dimmed } else { Reasoning::LeftOut };
         Self::new(out, io::stderr(), reasoning)
     }
 }
 
 impl<Out: Write, Err: Write> TurnOutput<Out, Err> {
     pub(crate) fn new(out: Out, err: Err, reasoning: Reasoning) -> Self {
-        Self {
-            out,
-            err,
-            reasoning,
-            is_mid_line: false,
-        }
+        Self { out, err, reasoning, is_mid_line: false }
     }
 
     /// A piece of the answer, or of the reasoning before it.
@@ -137,19 +128,13 @@ mod tests {
         output.note("note\u{7}").unwrap();
         output.text(Markdown, Start, "c").unwrap();
         output.end_line().unwrap();
-        (
-            String::from_utf8(output.out).unwrap(),
-            String::from_utf8(output.err).unwrap(),
-        )
+        (String::from_utf8(output.out).unwrap(), String::from_utf8(output.err).unwrap())
     }
 
     #[test]
     fn a_pipe_gets_the_answer_alone() {
         let (out, err) = printed(Reasoning::LeftOut);
-        assert_eq!(
-            (out.as_str(), err.as_str()),
-            ("a\\x1b[31mb\nc\n", "note\\x07\n")
-        );
+        assert_eq!((out.as_str(), err.as_str()), ("a\\x1b[31mb\nc\n", "note\\x07\n"));
     }
 
     #[test]

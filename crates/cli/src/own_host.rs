@@ -99,9 +99,7 @@ impl OwnHost {
                 Err(error) => {
                     Err(error.context("no host runs, and the data directory cannot be used"))
                 }
-                Ok(()) => Err(anyhow!(
-                    "the data directory cannot be used: its host ended at once"
-                )),
+                Ok(()) => Err(anyhow!("the data directory cannot be used: its host ended at once")),
             },
         }
     }
@@ -109,10 +107,7 @@ impl OwnHost {
     async fn stop(self) -> anyhow::Result<()> {
         // One that ended by itself does not listen any more.
         let _ = self.stop.send(());
-        let ended = self
-            .task
-            .await
-            .context("the host in this process ended unexpectedly")?;
+        let ended = self.task.await.context("the host in this process ended unexpectedly")?;
         Ok(ended?)
     }
 }

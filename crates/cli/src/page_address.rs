@@ -90,59 +90,21 @@ mod tests {
     fn an_address_is_a_name_and_a_port() {
         let page = |text: &str| PageAddress::parse(text).map_err(|error| error.to_string());
         for (typed, text, is_loopback, is_encrypted) in [
-            (
-                "https://Laptop.Example",
-                "https://laptop.example/",
-                false,
-                true,
-            ),
-            (
-                "https://laptop.example:443/",
-                "https://laptop.example/",
-                false,
-                true,
-            ),
-            (
-                "http://127.0.0.1:4790",
-                "http://127.0.0.1:4790/",
-                true,
-                false,
-            ),
+            ("https://Laptop.Example", "https://laptop.example/", false, true),
+            ("https://laptop.example:443/", "https://laptop.example/", false, true),
+            ("http://127.0.0.1:4790", "http://127.0.0.1:4790/", true, false),
             ("http://[::1]:4790/", "http://[::1]:4790/", true, false),
             ("http://localhost:1", "http://localhost:1/", true, false),
-            (
-                "http://192.168.1.7:4790/",
-                "http://192.168.1.7:4790/",
-                false,
-                false,
-            ),
+            ("http://192.168.1.7:4790/", "http://192.168.1.7:4790/", false, false),
         ] {
             let page = page(typed).unwrap();
             assert_eq!(page.text(), text);
-            assert_eq!(
-                (page.is_loopback(), page.is_encrypted()),
-                (is_loopback, is_encrypted)
-            );
+            assert_eq!((page.is_loopback(), page.is_encrypted()), (is_loopback, is_encrypted));
         }
-        for wrong in [
-            "laptop",
-            "laptop:4790",
-            "ws://laptop/",
-            "file:///x",
-            "https://",
-            "",
-        ] {
-            assert!(
-                page(wrong).unwrap_err().contains("one looks like"),
-                "{wrong}"
-            );
+        for wrong in ["laptop", "laptop:4790", "ws://laptop/", "file:///x", "https://", ""] {
+            assert!(page(wrong).unwrap_err().contains("one looks like"), "{wrong}");
         }
-        for more in [
-            "https://a/b",
-            "https://a/?x",
-            "https://a/#x",
-            "https://u@a/",
-        ] {
+        for more in ["https://a/b", "https://a/?x", "https://a/#x", "https://u@a/"] {
             assert!(page(more).unwrap_err().contains("https://a/"), "{more}");
         }
     }

@@ -66,12 +66,8 @@ pub(crate) async fn run(options: PairOptions) -> anyhow::Result<Exit> {
         None => PageAddress::of_endpoint(&host)?,
     };
     check_encryption(&page, options.plain_http)?;
-    let request = CodeRequest {
-        opens_here: false,
-        name,
-        inspect: options.inspect,
-        at: Some(page.text()),
-    };
+    let request =
+        CodeRequest { opens_here: false, name, inspect: options.inspect, at: Some(page.text()) };
     let code = match request_code(&host.destination(None), &request).await {
         Ok(code) => code,
         Err(ClientError::AddressNotAllowed) => bail!(explain_not_allowed(&page, &data)),

@@ -14,14 +14,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
 /// What others send to process 1 and mean for the program.
-const PASSED_ON: [Signal; 6] = [
-    Signal::TERM,
-    Signal::INT,
-    Signal::HUP,
-    Signal::QUIT,
-    Signal::USR1,
-    Signal::USR2,
-];
+const PASSED_ON: [Signal; 6] =
+    [Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT, Signal::USR1, Signal::USR2];
 
 /// Runs the program in a child if this is process 1; `None` if it is not, or cannot start itself again.
 pub(crate) fn run_as_process_one() -> Option<ExitCode> {
@@ -38,9 +32,7 @@ pub(crate) fn run_as_process_one() -> Option<ExitCode> {
 }
 
 fn supervise() -> io::Result<u8> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         // Watched before there is a child: none of its signals is missed.
         let mut child_ended = signal(SignalKind::child())?;

@@ -18,19 +18,14 @@ pub(crate) fn draw(link: &str, columns: usize, has_colours: bool) -> Option<Stri
     let mut renderer = code.render::<Dense1x2>();
     if !has_colours {
         // Most terminals are dark: what is drawn is light there.
-        renderer
-            .dark_color(Dense1x2::Light)
-            .light_color(Dense1x2::Dark);
+        renderer.dark_color(Dense1x2::Light).light_color(Dense1x2::Dark);
     }
     let drawn = renderer.quiet_zone(true).build();
     if drawn.lines().any(|line| line.width() > columns) {
         return None;
     }
     Some(match has_colours {
-        true => drawn
-            .lines()
-            .map(|line| format!("{DARK_ON_LIGHT}{line}{PLAIN}\n"))
-            .collect(),
+        true => drawn.lines().map(|line| format!("{DARK_ON_LIGHT}{line}{PLAIN}\n")).collect(),
         false => format!("{drawn}\n"),
     })
 }
@@ -44,22 +39,11 @@ mod tests {
         let link = "https://laptop.example/#pair=AAAAAAAAAAAAAAAAAAAAAA";
         let drawn = draw(link, 80, true).unwrap();
         let lines: Vec<&str> = drawn.lines().collect();
-        assert!(
-            lines
-                .iter()
-                .all(|line| line.starts_with(DARK_ON_LIGHT) && line.ends_with(PLAIN))
-        );
-        assert!(
-            lines.len() <= 24,
-            "it fits into a usual terminal: {}",
-            lines.len()
-        );
+        assert!(lines.iter().all(|line| line.starts_with(DARK_ON_LIGHT) && line.ends_with(PLAIN)));
+        assert!(lines.len() <= 24, "it fits into a usual terminal: {}", lines.len());
         assert!(draw(link, 30, true).is_none());
         let plain = draw(link, 80, false).unwrap();
         assert!(!plain.contains('\u{1b}'));
-        assert!(
-            plain.starts_with('█'),
-            "the border is light on a dark terminal"
-        );
+        assert!(plain.starts_with('█'), "the border is light on a dark terminal");
     }
 }

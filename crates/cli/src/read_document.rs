@@ -55,10 +55,7 @@ fn confine() -> std::io::Result<()> {
         (Resource::Nofile, 3),
     ];
     for (resource, most) in limits {
-        let limit = Rlimit {
-            current: Some(most),
-            maximum: Some(most),
-        };
+        let limit = Rlimit { current: Some(most), maximum: Some(most) };
         setrlimit(resource, limit)?;
     }
     Ok(())
@@ -81,11 +78,7 @@ fn read() -> anyhow::Result<()> {
             true => None, // that says it all
             false => Some("it could not be read: it is damaged, or no PDF".to_owned()),
         };
-        return say(&ReadDocument {
-            encrypted,
-            problem,
-            ..ReadDocument::default()
-        });
+        return say(&ReadDocument { encrypted, problem, ..ReadDocument::default() });
     };
     drop(bytes);
     let pages: Vec<u32> = document.get_pages().into_keys().collect();

@@ -45,18 +45,12 @@ pub(crate) struct RestartOptions {
 
 pub(crate) async fn run(options: RestartOptions) -> anyhow::Result<Exit> {
     let data = endpoint::data_directory(options.data.as_deref())?;
-    let limits = StopLimits {
-        force: options.force,
-        ..StopLimits::default()
-    };
+    let limits = StopLimits { force: options.force, ..StopLimits::default() };
     let running = LocalHost::find(&data)?;
     let start = match &running {
         Some(host) => {
             let record = check_restartable(&data, host, &options)?;
-            StartOptions {
-                port: host.port(),
-                ..start_options(&record)
-            }
+            StartOptions { port: host.port(), ..start_options(&record) }
         }
         // Only what was started in the background says how the next one is started.
         None => HostRecord::read(&data)
@@ -99,11 +93,7 @@ fn check_restartable(
             command_for("stop", data)
         );
     };
-    if record
-        .arguments
-        .iter()
-        .any(|argument| argument == "--stdio")
-    {
+    if record.arguments.iter().any(|argument| argument == "--stdio") {
         bail!(
             "the host (pid {}) serves the program that started it over standard input and output: only that program can \
              start it again",
@@ -179,9 +169,7 @@ pub(crate) fn note_other_version(host: &HostOptions) -> Option<String> {
 pub(crate) fn compare_versions(running: &str, ours: &str, restart: &str) -> Option<String> {
     let difference = format!("The running host is {running}, this is {ours}");
     match numbers(running).cmp(&numbers(ours)) {
-        Ordering::Less => Some(format!(
-            "{difference}: `{restart}` starts it with this version."
-        )),
+        Ordering::Less => Some(format!("{difference}: `{restart}` starts it with this version.")),
         Ordering::Greater => Some(format!("{difference}: update this program.")),
         Ordering::Equal if running != ours => Some(format!("{difference}.")),
         Ordering::Equal => None,
@@ -191,9 +179,7 @@ pub(crate) fn compare_versions(running: &str, ours: &str, restart: &str) -> Opti
 /// The numbers of a version, as far as it has any.
 fn numbers(version: &str) -> Vec<u64> {
     let core = version.split(['-', '+']).next().unwrap_or_default();
-    core.split('.')
-        .map_while(|part| part.parse().ok())
-        .collect()
+    core.split('.').map_while(|part| part.parse().ok()).collect()
 }
 
 #[cfg(test)]

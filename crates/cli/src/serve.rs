@@ -157,17 +157,12 @@ pub(crate) fn settings(data: PathBuf, file: Option<&Path>) -> anyhow::Result<Con
     let mut config = Config::default_for(data);
     let file = file.or_else(|| default_file.is_file().then_some(default_file.as_path()));
     if let Some(file) = file {
-        config
-            .load_toml(file)
-            .context("the configuration file cannot be used")?;
+        config.load_toml(file).context("the configuration file cannot be used")?;
     }
     let home = std::env::var_os("HOME").filter(|home| !home.is_empty());
     config.user_agents = home.map(|home| PathBuf::from(home).join(".agents"));
     for problem in config.use_environment() {
-        eprintln!(
-            "greenroom: a key of the environment is not used: {}",
-            escape_line(&problem)
-        );
+        eprintln!("greenroom: a key of the environment is not used: {}", escape_line(&problem));
     }
     Ok(config)
 }
@@ -213,10 +208,7 @@ pub(crate) async fn run(options: ServeOptions, log_level: LogLevel) -> anyhow::R
 }
 
 fn is_already_served(error: &anyhow::Error) -> bool {
-    matches!(
-        error.downcast_ref::<ServeError>(),
-        Some(ServeError::Journal(JournalError::Locked(_)))
-    )
+    matches!(error.downcast_ref::<ServeError>(), Some(ServeError::Journal(JournalError::Locked(_))))
 }
 
 async fn serve(options: ServeOptions, log_level: LogLevel) -> anyhow::Result<Exit> {
@@ -240,10 +232,7 @@ async fn serve(options: ServeOptions, log_level: LogLevel) -> anyhow::Result<Exi
     config.on_log_level = Some(std::sync::Arc::new(move |level| log_level.set(level)));
     match serve_once(&options, config.clone()).await {
         Err(error) if may_move && is_port_taken(&error) => {
-            tracing::info!(
-                port = config.listen.port(),
-                "the port is taken; another one is used"
-            );
+            tracing::info!(port = config.listen.port(), "the port is taken; another one is used");
             config.listen.set_port(0);
             serve_once(&options, config).await?;
         }
@@ -298,34 +287,19 @@ mod tests {
     use super::*;
 
     fn options() -> ServeOptions {
-        ServeOptions {
-            data: Some(PathBuf::from("d")),
-            ..ServeOptions::default()
-        }
+        ServeOptions { data: Some(PathBuf::from("d")), ..ServeOptions::default() }
     }
 
     #[test]
     fn no_token_is_for_loopback_only() {
         let problem = |listen: &str, no_token| {
             let listen = Some(listen.parse().unwrap());
-            usage_error(
-                &ServeOptions {
-                    listen,
-                    no_token,
-                    ..options()
-                }
-                .config()
-                .unwrap(),
-            )
+            usage_error(&ServeOptions { listen, no_token, ..options() }.config().unwrap())
         };
         assert_eq!(problem("127.0.0.1:0", true), None);
         assert_eq!(problem("[::1]:0", true), None);
         assert_eq!(problem("0.0.0.0:4790", false), None);
-        assert!(
-            problem("0.0.0.0:4790", true)
-                .unwrap()
-                .contains("a token is needed")
-        );
+        assert!(problem("0.0.0.0:4790", true).unwrap().contains("a token is needed"));
     }
 
     #[test]
@@ -346,11 +320,8 @@ mod tests {
     fn the_earlier_port_is_used_if_it_is_free() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let earlier = listener.local_addr().unwrap();
-        let options = ServeOptions {
-            background: true,
-            earlier_port: Some(earlier.port()),
-            ..options()
-        };
+        let options =
+            ServeOptions { background: true, earlier_port: Some(earlier.port()), ..options() };
         let chosen = || {
             let mut config = options.config().unwrap();
             options.prefer_earlier_port(&mut config);
@@ -366,21 +337,10 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("greenroom.toml");
         std::fs::write(&file, "listen = \"127.0.0.1:5\"\nscripted = false\n").unwrap();
-        let from_file = ServeOptions {
-            config: Some(file.clone()),
-            ..options()
-        }
-        .config()
-        .unwrap();
+        let from_file = ServeOptions { config: Some(file.clone()), ..options() }.config().unwrap();
         assert_eq!((from_file.listen.port(), from_file.scripted), (5, false));
         let listen = Some("127.0.0.1:6".parse().unwrap());
-        let flagged = ServeOptions {
-            config: Some(file),
-            listen,
-            ..options()
-        }
-        .config()
-        .unwrap();
+        let flagged = ServeOptions { config: Some(file), listen, ..options() }.config().unwrap();
         assert_eq!(flagged.listen.port(), 6);
         assert_eq!(options().config().unwrap().listen.port(), 4790);
     }

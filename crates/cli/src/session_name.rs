@@ -26,10 +26,7 @@ pub(crate) enum NameError {
     #[error("no session is called `{0}`; `greenroom sessions` lists them")]
     Unknown(String),
     #[error("`{name}` may be any of these; type more of it, or the whole URI:\n{}", candidates.join("\n"))]
-    Ambiguous {
-        name: String,
-        candidates: Vec<String>,
-    },
+    Ambiguous { name: String, candidates: Vec<String> },
     #[error("`{name}` is not a channel URI: {why}")]
     BadUri { name: String, why: String },
 }
@@ -113,10 +110,7 @@ impl SessionName {
         if found.len() > CANDIDATES_MAX {
             candidates.push(format!("  … and {} more", found.len() - CANDIDATES_MAX));
         }
-        NameError::Ambiguous {
-            name: escape_line(&self.0),
-            candidates,
-        }
+        NameError::Ambiguous { name: escape_line(&self.0), candidates }
     }
 }
 
@@ -170,10 +164,7 @@ mod tests {
         };
         assert_eq!(
             candidates,
-            [
-                "  native:/0190aaaa-1111  Fix the parser",
-                "  native:/0190aaaa-2222  Fix the build"
-            ]
+            ["  native:/0190aaaa-1111  Fix the parser", "  native:/0190aaaa-2222  Fix the build"]
         );
         for name in ["", "nothing", "019", "\u{1b}[2J"] {
             let Err(NameError::Unknown(shown)) = choose(name) else {

@@ -167,9 +167,7 @@ async fn wait_for_another_host(data: &Path) -> anyhow::Result<()> {
 /// The host that serves the data directory and answers.
 async fn find_running_host(data: &Path) -> Option<Endpoint> {
     let endpoint = Endpoint::find(data).ok()?;
-    let (connection, _events) = Connection::connect_to(&endpoint.destination(None))
-        .await
-        .ok()?;
+    let (connection, _events) = Connection::connect_to(&endpoint.destination(None)).await.ok()?;
     connection.close().await;
     Some(endpoint)
 }
@@ -187,10 +185,7 @@ fn spawn(data: &Path, options: &StartOptions, log: File) -> anyhow::Result<Child
     if let Some(directory) = options.directory.as_ref().filter(|path| path.is_dir()) {
         command.current_dir(directory);
     }
-    command
-        .stdin(Stdio::null())
-        .stdout(log.try_clone()?)
-        .stderr(log);
+    command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
     Ok(command.spawn()?)
 }
 
@@ -199,9 +194,7 @@ fn last_log_line(path: &Path, began: u64) -> String {
     let read = || -> std::io::Result<String> {
         let mut log = File::open(path)?;
         let end = log.metadata()?.len();
-        log.seek(SeekFrom::Start(
-            began.max(end.saturating_sub(LOG_END_BYTES)),
-        ))?;
+        log.seek(SeekFrom::Start(began.max(end.saturating_sub(LOG_END_BYTES))))?;
         let mut bytes = Vec::new();
         log.take(LOG_END_BYTES).read_to_end(&mut bytes)?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
@@ -221,29 +214,16 @@ mod tests {
 
     #[test]
     fn only_a_host_that_is_not_there_is_missing() {
-        let no_host = EndpointError::NoHost {
-            data: "d".to_owned(),
-        };
-        let unreachable = ClientError::Unreachable {
-            url: "ws://x/".to_owned(),
-            why: "refused".to_owned(),
-        };
-        let unauthorized = ClientError::Unauthorized {
-            url: "ws://x/".to_owned(),
-        };
+        let no_host = EndpointError::NoHost { data: "d".to_owned() };
+        let unreachable =
+            ClientError::Unreachable { url: "ws://x/".to_owned(), why: "refused".to_owned() };
+        let unauthorized = ClientError::Unauthorized { url: "ws://x/".to_owned() };
         assert!(is_host_missing(&no_host.clone().into()));
         assert!(is_host_missing(&ClientError::NotFound(no_host).into()));
-        let left = EndpointError::LeftBehind {
-            data: "d".to_owned(),
-            pid: "7".to_owned(),
-        };
-        assert!(is_host_missing(
-            &anyhow::Error::new(left).context("while connecting")
-        ));
+        let left = EndpointError::LeftBehind { data: "d".to_owned(), pid: "7".to_owned() };
+        assert!(is_host_missing(&anyhow::Error::new(left).context("while connecting")));
         assert!(!is_host_missing(&unreachable.into()));
-        let starting = EndpointError::NotListening {
-            data: "d".to_owned(),
-        };
+        let starting = EndpointError::NotListening { data: "d".to_owned() };
         assert!(is_host_missing(&ClientError::NotFound(starting).into()));
         assert!(!is_host_missing(&unauthorized.into()));
         assert!(!is_host_missing(&anyhow::anyhow!("else")));

@@ -129,9 +129,7 @@ fn to_text(
     service: Option<&str>,
 ) -> String {
     let record = host.record.as_ref();
-    let pid = host
-        .pid
-        .map_or_else(|| "unknown".to_owned(), |pid| pid.to_string());
+    let pid = host.pid.map_or_else(|| "unknown".to_owned(), |pid| pid.to_string());
     let mode = record.map(|record| match record.mode {
         RunMode::Foreground => ", in a terminal or started by another program",
         RunMode::Background => ", in the background",
@@ -166,11 +164,8 @@ fn to_text(
     let restart = command_for("restart", data);
     let other =
         version_of(host).and_then(|running| compare_versions(running, host::VERSION, &restart));
-    let rows = lines
-        .iter()
-        .map(|(name, value)| format!("{name:9} {}\n", escape_line(value)));
-    rows.chain(other.map(|note| format!("\n{note}\n")))
-        .collect()
+    let rows = lines.iter().map(|(name, value)| format!("{name:9} {}\n", escape_line(value)));
+    rows.chain(other.map(|note| format!("\n{note}\n"))).collect()
 }
 
 fn describe_sessions(report: &HostReport) -> String {

@@ -59,26 +59,17 @@ pub(crate) struct StopLimits {
 
 impl Default for StopLimits {
     fn default() -> Self {
-        Self {
-            timeout: Duration::from_secs(TIMEOUT_SECONDS),
-            force: false,
-        }
+        Self { timeout: Duration::from_secs(TIMEOUT_SECONDS), force: false }
     }
 }
 
 pub(crate) async fn run(options: StopOptions) -> anyhow::Result<Exit> {
     let data = endpoint::data_directory(options.data.as_deref())?;
     let Some(host) = LocalHost::find(&data)? else {
-        print(&format!(
-            "No host is running with the data directory {}.\n",
-            data.display()
-        ))?;
+        print(&format!("No host is running with the data directory {}.\n", data.display()))?;
         return Ok(Exit::Complete);
     };
-    let limits = StopLimits {
-        timeout: Duration::from_secs(options.timeout),
-        force: options.force,
-    };
+    let limits = StopLimits { timeout: Duration::from_secs(options.timeout), force: options.force };
     stop_host(&data, &host, limits).await?;
     print("The host has stopped.\n")?;
     Ok(Exit::Complete)
@@ -93,14 +84,8 @@ pub(crate) async fn stop_host(
     let Some(process) = open_process(data, host)? else {
         return Ok(()); // it ended by itself a moment ago
     };
-    let address = host
-        .address()
-        .map_or_else(String::new, |address| format!(", {address}"));
-    eprintln!(
-        "Stopping the host (pid {}{}).",
-        process.pid(),
-        escape(&address)
-    );
+    let address = host.address().map_or_else(String::new, |address| format!(", {address}"));
+    eprintln!("Stopping the host (pid {}{}).", process.pid(), escape(&address));
     // A host that does not answer is stopped all the same.
     let report = host.ask(data).await.ok();
     let turns = report.and_then(|report| describe_turns(&report.working()));
@@ -112,10 +97,7 @@ pub(crate) async fn stop_host(
     let service = Service::installed_for(data).filter(|_| is_service);
     let stopped = service.map(|service| service.stop());
     if let Some(Err(error)) = &stopped {
-        eprintln!(
-            "greenroom: {}; the host is asked directly",
-            escape(&format!("{error:#}"))
-        );
+        eprintln!("greenroom: {}; the host is asked directly", escape(&format!("{error:#}")));
     }
     if !matches!(stopped, Some(Ok(()))) {
         process
@@ -133,16 +115,10 @@ pub(crate) async fn stop_host(
             command_for("stop", data)
         );
     }
-    eprintln!(
-        "It has not stopped within {} s and is killed.",
-        limits.timeout.as_secs()
-    );
+    eprintln!("It has not stopped within {} s and is killed.", limits.timeout.as_secs());
     process.signal(data, Signal::KILL)?;
     if !wait_until_ended(data, &process, KILLED_WITHIN).await? {
-        bail!(
-            "the host (pid {}) was killed and is still there",
-            process.pid()
-        );
+        bail!("the host (pid {}) was killed and is still there", process.pid());
     }
     Ok(())
 }
@@ -249,10 +225,7 @@ mod tests {
         );
         let none = session("");
         let words = describe_turns(&[&none; 7]).unwrap();
-        assert!(
-            words.starts_with("7 turns are running (native:/1, "),
-            "{words}"
-        );
+        assert!(words.starts_with("7 turns are running (native:/1, "), "{words}");
         assert!(words.contains("2 more"), "{words}");
     }
 }

@@ -33,10 +33,7 @@ pub(crate) struct HostOptions {
 impl HostOptions {
     /// The host that serves a data directory.
     pub(crate) fn local(data: &Path) -> Self {
-        Self {
-            data: Some(data.to_owned()),
-            ..Self::default()
-        }
+        Self { data: Some(data.to_owned()), ..Self::default() }
     }
 
     /// Has another run of this program find the same host. A token goes by its environment, where others do not see it.
@@ -66,9 +63,7 @@ impl HostOptions {
 
     pub(crate) fn destination(&self) -> anyhow::Result<Destination> {
         let token = self.token(std::env::var("GREENROOM_TOKEN").ok())?;
-        let local = self
-            .data_directory()
-            .and_then(|data| Ok(Endpoint::find(&data)?));
+        let local = self.data_directory().and_then(|data| Ok(Endpoint::find(&data)?));
         let Some(url) = &self.host else {
             return Ok(local?.destination(token));
         };
@@ -103,9 +98,7 @@ impl HostOptions {
         }
         let data = self.data_directory()?;
         let token = self.token(std::env::var("GREENROOM_TOKEN").ok())?;
-        Ok(HostLocator::from_fn(move || {
-            Ok(Endpoint::find(&data)?.destination(token.clone()))
-        }))
+        Ok(HostLocator::from_fn(move || Ok(Endpoint::find(&data)?.destination(token.clone()))))
     }
 
     /// A client that stays connected and watches these channels.
@@ -113,10 +106,7 @@ impl HostOptions {
         &self,
         subscriptions: &[ChannelUri],
     ) -> anyhow::Result<(Live, Updates)> {
-        let options = Options {
-            subscriptions: subscriptions.to_vec(),
-            ..Options::default()
-        };
+        let options = Options { subscriptions: subscriptions.to_vec(), ..Options::default() };
         let connected = Live::connect(self.locator()?, &client_id(), options).await;
         connected.map_err(|error| self.explain(error))
     }
@@ -148,24 +138,14 @@ fn read_token(file: &Path) -> anyhow::Result<String> {
     let text = std::fs::read_to_string(file)
         .with_context(|| format!("the token file {} cannot be read", file.display()))?;
     let token = text.trim();
-    anyhow::ensure!(
-        !token.is_empty(),
-        "the token file {} is empty",
-        file.display()
-    );
+    anyhow::ensure!(!token.is_empty(), "the token file {} is empty", file.display());
     Ok(token.to_owned())
 }
 
 /// Host and port of a URL, with the names of this machine made one.
 fn address_of(url: &str) -> String {
-    let address = url
-        .trim_start_matches("ws://")
-        .split(['/', '?'])
-        .next()
-        .unwrap_or("");
-    address
-        .replace("localhost", "127.0.0.1")
-        .replace("[::1]", "127.0.0.1")
+    let address = url.trim_start_matches("ws://").split(['/', '?']).next().unwrap_or("");
+    address.replace("localhost", "127.0.0.1").replace("[::1]", "127.0.0.1")
 }
 
 #[cfg(test)]
@@ -175,12 +155,7 @@ mod tests {
     use super::*;
 
     fn options(data: &Path) -> HostOptions {
-        HostOptions {
-            host: None,
-            token_file: None,
-            token: None,
-            data: Some(data.to_owned()),
-        }
+        HostOptions { host: None, token_file: None, token: None, data: Some(data.to_owned()) }
     }
 
     /// The endpoint file of a host, and the directory held as by that host.
@@ -253,12 +228,6 @@ mod tests {
 
         std::fs::write(&file, "\n").unwrap();
         options.token = None;
-        assert!(
-            options
-                .token(None)
-                .unwrap_err()
-                .to_string()
-                .contains("is empty")
-        );
+        assert!(options.token(None).unwrap_err().to_string().contains("is empty"));
     }
 }

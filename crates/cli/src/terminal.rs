@@ -51,22 +51,13 @@ mod tests {
     fn what_a_terminal_would_obey_is_written_out() {
         for (text, expected) in [
             ("plain\n\ttext", "plain\n\ttext"),
-            (
-                "echo hi \u{1b}] x; touch PWNED",
-                "echo hi \\x1b] x; touch PWNED",
-            ),
+            ("echo hi \u{1b}] x; touch PWNED", "echo hi \\x1b] x; touch PWNED"),
             ("\u{1b}[31mred\u{1b}[0m", "\\x1b[31mred\\x1b[0m"),
             ("\u{1b}]0;title\u{7}x", "\\x1b]0;title\\x07x"),
             ("\u{9b}31mred", "\\u{9b}31mred"),
-            (
-                "a\rb\u{8}c\u{0}d\u{7f}e\u{85}f",
-                "a\\rb\\x08c\\x00d\\x7fe\\u{85}f",
-            ),
+            ("a\rb\u{8}c\u{0}d\u{7f}e\u{85}f", "a\\rb\\x08c\\x00d\\x7fe\\u{85}f"),
             ("rm \u{202e}txt.exe\u{2066}", "rm \\u{202e}txt.exe\\u{2066}"),
-            (
-                "a\u{200b}b\u{2028}c\u{e0041}",
-                "a\\u{200b}b\\u{2028}c\\u{e0041}",
-            ),
+            ("a\u{200b}b\u{2028}c\u{e0041}", "a\\u{200b}b\\u{2028}c\\u{e0041}"),
             ("Grüße 👩‍🚀 漢字 \\x1b", "Grüße 👩‍🚀 漢字 \\x1b"),
         ] {
             assert_eq!(escape(text), expected, "{text:?}");

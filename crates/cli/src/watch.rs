@@ -47,11 +47,7 @@ pub(crate) async fn run(options: WatchOptions) -> anyhow::Result<Exit> {
     let mut watch = WatchPrinter {
         live,
         channel,
-        format: if options.json {
-            WatchFormat::Json
-        } else {
-            WatchFormat::Text
-        },
+        format: if options.json { WatchFormat::Json } else { WatchFormat::Text },
         printed: 0,
     };
     match watch.follow(updates).await {
@@ -153,11 +149,8 @@ impl WatchPrinter {
                 let text = format!("{turns}{more}, {}", format_status(chat.status));
                 (chat.value(), text)
             } else if let Some(session) = replica.confirmed_session(channel) {
-                let chats: Vec<&str> = session
-                    .chats
-                    .iter()
-                    .map(|chat| chat.resource.as_str())
-                    .collect();
+                let chats: Vec<&str> =
+                    session.chats.iter().map(|chat| chat.resource.as_str()).collect();
                 let text = format!(
                     "{} of {}; chats: {}",
                     session.lifecycle,
@@ -166,15 +159,9 @@ impl WatchPrinter {
                 );
                 (wire::action::to_value(&**session), text)
             } else if let Some(root) = replica.confirmed_root().filter(|_| self.channel.is_root()) {
-                let agents = root
-                    .agents
-                    .iter()
-                    .filter_map(|agent| agent["provider"].as_str());
+                let agents = root.agents.iter().filter_map(|agent| agent["provider"].as_str());
                 let agents: Vec<&str> = agents.collect();
-                (
-                    wire::action::to_value(&**root),
-                    format!("agents: {}", agents.join(" ")),
-                )
+                (wire::action::to_value(&**root), format!("agents: {}", agents.join(" ")))
             } else if let Some(plain) = replica.plain(channel) {
                 let title = plain.terminal().map(|terminal| terminal.title.clone());
                 (
@@ -281,13 +268,7 @@ mod tests {
         assert_eq!(json["origin"], json!({"clientId": "ann", "clientSeq": 3}));
         assert_eq!(json["action"]["n"], 1);
         let text = format_action(&envelope);
-        assert!(
-            text.starts_with("     7 chat/delta (by ann) content=\"a"),
-            "{text}"
-        );
-        assert!(
-            text.ends_with("… n=1") && !text.contains('\u{1b}'),
-            "{text}"
-        );
+        assert!(text.starts_with("     7 chat/delta (by ann) content=\"a"), "{text}");
+        assert!(text.ends_with("… n=1") && !text.contains('\u{1b}'), "{text}");
     }
 }

@@ -38,15 +38,9 @@ fn serve(directory: &Path) -> (Child, HostTarget) {
     command.args(["--config", "greenroom.toml", "--data", "data"]);
     command.env("GREENROOM_MODEL_PORTS", "");
     command.current_dir(directory);
-    let mut child = command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
-    BufReader::new(child.stdout.as_mut().unwrap())
-        .read_line(&mut line)
-        .unwrap();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
     let ready: Value = serde_json::from_str(&line).unwrap();
     let url = ready["url"].as_str().unwrap().to_owned();
     (child, HostTarget { url, token: None })
@@ -65,11 +59,7 @@ impl Killed {
         let mut ann = ChatClient::arrives_at(&target, "ann").await;
         let work = work_of(directory.path());
         ann.creates_session(SESSION, &work, json!({})).await;
-        Self {
-            directory,
-            child,
-            ann,
-        }
+        Self { directory, child, ann }
     }
 
     fn state(&self) -> PathBuf {
@@ -84,9 +74,7 @@ impl Killed {
     async fn dies_and_comes_back(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
-        let agents = acp_agent::starts(&self.state())
-            .into_iter()
-            .map(|it| it.pid);
+        let agents = acp_agent::starts(&self.state()).into_iter().map(|it| it.pid);
         let all: Vec<u32> = agents.chain(acp_agent::children(&self.state())).collect();
         let gone = until(|| !all.iter().any(|pid| is_alive(*pid)));
         timeout(DEADLINE, gone).await.expect("no process is left");
@@ -114,16 +102,12 @@ impl Killed {
     async fn reaches(&self, name: &str) {
         let file = self.state().join(name);
         let reached = until(|| file.exists());
-        timeout(DEADLINE, reached)
-            .await
-            .expect("the agent gets there");
+        timeout(DEADLINE, reached).await.expect("the agent gets there");
     }
 
     fn count(&self, method: &str) -> usize {
         let received = acp_agent::received(&self.state());
-        let of_method = received
-            .iter()
-            .filter(|line| line.frame["method"] == method);
+        let of_method = received.iter().filter(|line| line.frame["method"] == method);
         of_method.count()
     }
 }
@@ -144,11 +128,7 @@ async fn in_mid_turn() {
     assert_eq!(error_of(&turn)["resumable"], true, "{turn:#}");
     assert_eq!(texts_in(&turn, "markdown"), ["half"]);
     let next = killed.talk("next").await;
-    assert_eq!(
-        texts_in(&next, "markdown"),
-        [r#"I know ["go"]"#],
-        "{next:#}"
-    );
+    assert_eq!(texts_in(&next, "markdown"), [r#"I know ["go"]"#], "{next:#}");
     assert_eq!(killed.count("session/new"), 1);
 }
 
@@ -224,9 +204,7 @@ async fn while_the_agent_loads_its_session() {
     assert_eq!(next["state"], "complete", "{next:#}");
     // The turn that was cut off never reached the agent's session, so the agent is told everything anew.
     let received = acp_agent::received(&killed.state());
-    let mut prompts = received
-        .iter()
-        .filter(|line| line.frame["method"] == "session/prompt");
+    let mut prompts = received.iter().filter(|line| line.frame["method"] == "session/prompt");
     let told = prompts.next_back().unwrap().frame["params"]["prompt"].to_string();
     assert!(told.contains("one") && told.contains("two"), "{told}");
     let chat = killed.ann.sees();

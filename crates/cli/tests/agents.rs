@@ -63,10 +63,7 @@ fn what_is_installed_is_listed_and_how_to_install_the_rest() {
         shown.contains("mine      Mine: Not installed: `no-such-agent` is not on the PATH"),
         "{shown}"
     );
-    assert!(
-        shown.contains(&format!("gemini    Gemini CLI: {gemini}\n")),
-        "{shown}"
-    );
+    assert!(shown.contains(&format!("gemini    Gemini CLI: {gemini}\n")), "{shown}");
     let (_, missing) = shown.split_once("Not installed:\n").unwrap();
     let claude = "claude    Claude Code: Install it with `npm install -g @agentclientprotocol/claude-agent-acp` (Node 22 or newer).\n";
     assert!(missing.contains(claude), "{shown}");
@@ -75,10 +72,7 @@ fn what_is_installed_is_listed_and_how_to_install_the_rest() {
     let checked = json_of(&run(place.path(), &path, &["doctor", "--json"]));
     let findings = checked.as_array().unwrap().iter();
     let agents: Vec<&Value> = findings.filter(|it| it["check"] == "agent").collect();
-    let levels: Vec<&str> = agents
-        .iter()
-        .map(|it| it["level"].as_str().unwrap())
-        .collect();
+    let levels: Vec<&str> = agents.iter().map(|it| it["level"].as_str().unwrap()).collect();
     assert_eq!(levels, ["warn", "ok", "ok"], "{agents:?}");
 
     settings(place.path(), "[[agents]]\nid = \"mine\"\ncomand = \"x\"\n");
@@ -110,10 +104,7 @@ fn directories_are_trusted_listed_and_revoked() {
     assert_eq!(code, Some(0), "{said}");
     let file = project.join(".claude/settings.json").display().to_string();
     assert!(
-        said.contains(&format!(
-            "Agents may be started in {} and below it.",
-            project.display()
-        )),
+        said.contains(&format!("Agents may be started in {} and below it.", project.display())),
         "{said}"
     );
     assert!(said.contains(&file), "{said}");
@@ -127,10 +118,7 @@ fn directories_are_trusted_listed_and_revoked() {
     assert_eq!(mode.permissions().mode() & 0o777, 0o600);
     assert_eq!(agents(&["trust", "--revoke", "project"]).0, Some(0));
     let (code, said) = agents(&["trust", "--revoke", "project"]);
-    assert!(
-        code == Some(1) && said.contains("was not trusted"),
-        "{said}"
-    );
+    assert!(code == Some(1) && said.contains("was not trusted"), "{said}");
     // What was answered about a server of the directory is listed, and goes with it.
     let item = format!(
         "[[items]]\ndirectory = {project:?}\nitem = \"mcp:files\"\ndigest = \"d\"\nsince = \"2026-11-17T00:00:00Z\"\nby = \"ann\"\n"
@@ -138,29 +126,16 @@ fn directories_are_trusted_listed_and_revoked() {
     fs::write(data_directory(place.path()).join("trust.toml"), item).unwrap();
     let (_, listed) = agents(&["trust"]);
     let line = format!("{}: only its MCP server files", project.display());
-    assert!(
-        listed.contains(&line) && listed.contains("by ann"),
-        "{listed}"
-    );
+    assert!(listed.contains(&line) && listed.contains("by ann"), "{listed}");
     let (_, listed) = agents(&["trust", "--json"]);
     let listed: Value = serde_json::from_str(&listed).unwrap();
     assert_eq!(listed[0]["item"], "mcp:files");
     assert_eq!(agents(&["trust", "--revoke", "project"]).0, Some(0));
     assert!(agents(&["trust"]).1.starts_with("No directory is trusted"));
-    settings(
-        place.path(),
-        &format!("trusted = [{:?}]\n", place.path().join("project")),
-    );
+    settings(place.path(), &format!("trusted = [{:?}]\n", place.path().join("project")));
     let (code, said) = agents(&["trust", "--revoke", "project"]);
-    assert!(
-        code == Some(1) && said.contains("`trusted` of greenroom.toml"),
-        "{said}"
-    );
-    assert!(
-        agents(&["trust", "none"])
-            .1
-            .contains("none cannot be trusted")
-    );
+    assert!(code == Some(1) && said.contains("`trusted` of greenroom.toml"), "{said}");
+    assert!(agents(&["trust", "none"]).1.contains("none cannot be trusted"));
 }
 
 /// A host with an agent behind it that answers everything, in a directory with a file that can run commands.
@@ -221,10 +196,7 @@ fn a_terminal_asks_before_an_agent_starts_in_a_directory() {
     // The list of agents, and a new session with the one that is chosen there: nobody is asked again.
     ann.type_line("/agents");
     let screen = ann.sees("agent ›");
-    assert!(
-        screen.contains("Fake Agent") && screen.contains("Scripted"),
-        "{screen}"
-    );
+    assert!(screen.contains("Fake Agent") && screen.contains("Scripted"), "{screen}");
     ann.press("fake");
     ann.press(ENTER);
     ann.wait_until(|screen| !screen.contains("agent ›"));
@@ -278,14 +250,8 @@ fn an_agent_that_ran_is_listed_with_its_version_and_whether_it_is_signed_in() {
         listed[0].clone()
     };
     let before = listed();
-    assert_eq!(
-        (&before["id"], &before["offered"]),
-        (&json!("fake"), &json!(true))
-    );
-    assert!(
-        before["version"].is_null() && before["signedIn"].is_null(),
-        "{before:#}"
-    );
+    assert_eq!((&before["id"], &before["offered"]), (&json!("fake"), &json!(true)));
+    assert!(before["version"].is_null() && before["signedIn"].is_null(), "{before:#}");
     for (signed_in, words) in [(false, " · not signed in"), (true, " · signed in")] {
         let sent = host.run(&["send", "--agent", "fake", "hello"]);
         assert_eq!(sent.status.success(), signed_in, "{sent:?}");
@@ -293,10 +259,7 @@ fn an_agent_that_ran_is_listed_with_its_version_and_whether_it_is_signed_in() {
         assert_eq!(agent["signedIn"], signed_in, "{agent:#}");
         let version = agent["version"].as_str().unwrap();
         let shown = text(&host.run(&["agents"]).stdout);
-        assert!(
-            shown.contains(&format!("fake      Fake Agent {version}: ")),
-            "{shown}"
-        );
+        assert!(shown.contains(&format!("fake      Fake Agent {version}: ")), "{shown}");
         assert!(shown.contains(words), "{shown}");
     }
 }
@@ -320,26 +283,14 @@ fn what_an_agent_printed_is_shown_to_its_user_without_secrets() {
     );
     let host = Host::start_with(place, &[]);
     let before = host.run(&["agents", "--log", "noisy"]);
-    assert!(
-        text(&before.stderr).contains("printed nothing"),
-        "{before:?}"
-    );
+    assert!(text(&before.stderr).contains("printed nothing"), "{before:?}");
     let sent = host.run(&["send", "--agent", "noisy", "hello"]);
     assert_eq!(sent.status.code(), Some(1), "{sent:?}");
     let log = host.run(&["agents", "--log", "noisy"]);
     let shown = text(&log.stdout);
     assert_eq!(log.status.code(), Some(0), "{log:?}");
-    assert!(
-        shown.contains("cannot find the") && shown.contains("key is ***"),
-        "{shown}"
-    );
-    assert!(
-        !shown.contains('\u{1b}') && !shown.contains("s3cret"),
-        "{shown}"
-    );
+    assert!(shown.contains("cannot find the") && shown.contains("key is ***"), "{shown}");
+    assert!(!shown.contains('\u{1b}') && !shown.contains("s3cret"), "{shown}");
     let unknown = host.run(&["agents", "--log", "goose"]);
-    assert!(
-        text(&unknown.stderr).contains("offers no agent"),
-        "{unknown:?}"
-    );
+    assert!(text(&unknown.stderr).contains("offers no agent"), "{unknown:?}");
 }

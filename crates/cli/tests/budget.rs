@@ -64,8 +64,7 @@ async fn a_call_that_was_under_way_when_the_host_was_killed_is_spent() {
     let request = ann.chooses("stop").await;
     let message = request["message"].as_str().unwrap();
     assert!(message.contains("budget.day.tokens"), "{message}");
-    ann.until("it ends", |chat| chat["turns"][0]["state"] == "complete")
-        .await;
+    ann.until("it ends", |chat| chat["turns"][0]["state"] == "complete").await;
     assert_eq!(server.requests().len(), 1, "no model was asked again");
 }
 
@@ -80,10 +79,7 @@ async fn without_a_terminal_the_question_is_cancelled_and_the_turn_stops() {
     let sent = run(send).await;
     let (out, err) = (text(&sent.stdout), text(&sent.stderr));
     assert_eq!(sent.status.code(), Some(5), "{out}{err}");
-    assert!(
-        format!("{out}{err}").contains("Stopped at a limit"),
-        "{out}{err}"
-    );
+    assert!(format!("{out}{err}").contains("Stopped at a limit"), "{out}{err}");
     assert_eq!(server.requests().len(), 1);
 }
 
@@ -123,10 +119,7 @@ fn the_settings_file_is_checked_and_shows_budgets() {
     let checked = check.args(["config", "check"]).output().unwrap();
     assert_eq!(checked.status.code(), Some(2));
     let said = format!("{}{}", text(&checked.stdout), text(&checked.stderr));
-    assert!(
-        said.contains("budget.turn.calls must be more than 0"),
-        "{said}"
-    );
+    assert!(said.contains("budget.turn.calls must be more than 0"), "{said}");
     let mut init = running::greenroom(data.path());
     let printed = init.args(["config", "init", "--print"]).output().unwrap();
     assert!(text(&printed.stdout).contains("[budget.day]"));

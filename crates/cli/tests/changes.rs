@@ -129,10 +129,7 @@ async fn changes_are_listed_shown_taken_back_and_committed() {
         ann.sees("❯ Leave it as it is");
         say_yes(&mut ann, "Discard");
         let screen = ann.sees("nothing was done: the files changed since they were listed");
-        assert!(
-            screen.contains("All changes of this session: 2 files"),
-            "{screen}"
-        );
+        assert!(screen.contains("All changes of this session: 2 files"), "{screen}");
         assert!(work.join("new.txt").exists());
         assert_eq!(fs::read_to_string(work.join("gone.txt")).unwrap(), "gone\n");
         // Nothing is committed without a message.
@@ -238,10 +235,7 @@ async fn reviews_are_marks_on_what_was_read_and_conflicts_are_asked_about() {
         ann.type_line("/changes");
         let screen = ann.sees("2 files +3 -2");
         let list = screen.rsplit("All changes").next().unwrap();
-        assert!(
-            !list.contains("✓"),
-            "nobody read it as it is now:\n{screen}"
-        );
+        assert!(!list.contains("✓"), "nobody read it as it is now:\n{screen}");
         // What the user changed since is not replaced without another yes.
         fs::write(work.join("a.txt"), "mine\n").unwrap();
         ann.type_line("/discard 1");
@@ -252,10 +246,7 @@ async fn reviews_are_marks_on_what_was_read_and_conflicts_are_asked_about() {
         ann.sees("changed since");
         say_yes(&mut ann, "Discard anyway");
         ann.sees("1 file is what it was.");
-        assert_eq!(
-            fs::read_to_string(work.join("a.txt")).unwrap(),
-            "one\ntwo\n"
-        );
+        assert_eq!(fs::read_to_string(work.join("a.txt")).unwrap(), "one\ntwo\n");
     });
     typed.await.unwrap();
 }

@@ -123,10 +123,7 @@ fn a_call_is_confirmed_in_place() {
     assert!(screen.contains("✓ Listed 2 files\n  README.md"), "{screen}");
     assert!(!screen.contains("1 Approve"), "{screen}");
     // What stood above the question is still there.
-    assert!(
-        screen.contains("It only pretends: no file is read."),
-        "{screen}"
-    );
+    assert!(screen.contains("It only pretends: no file is read."), "{screen}");
 
     ann.type_line("options");
     ann.sees("1 Approve: Allow once");
@@ -170,10 +167,7 @@ fn messages_wait_in_the_queue_while_the_agent_works() {
     ann.press(ENTER);
     let screen = ann.sees("Say help for more.");
     let first = screen.find("› first").expect("the first message");
-    assert!(
-        first < screen.find("› hello").expect("the second message"),
-        "{screen}"
-    );
+    assert!(first < screen.find("› hello").expect("the second message"), "{screen}");
 }
 
 #[test]
@@ -229,10 +223,7 @@ fn chats_are_forked_and_sessions_changed() {
     ann.sees("Say help for more.");
     let first = session_of(&ann);
     // A command that is typed while the turn still runs is queued.
-    let chat = host.state(&first)["defaultChat"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let chat = host.state(&first)["defaultChat"].as_str().unwrap().to_owned();
     ann.wait_until(|_| host.state(&chat)["activeTurn"].is_null());
     ann.type_line("/fork");
     let screen = ann.sees("· You are now in a new branch: ahp-chat:/");
@@ -314,9 +305,7 @@ fn a_question_of_a_worker_is_answered_here_or_in_its_own_chat() {
     let chats = host.state(&session)["chats"].clone();
     let chats = chats.as_array().unwrap().iter();
     let mut workers = chats.filter_map(|chat| chat["resource"].as_str());
-    let worker = workers
-        .rfind(|chat| chat.starts_with("ahp-chat:/"))
-        .unwrap();
+    let worker = workers.rfind(|chat| chat.starts_with("ahp-chat:/")).unwrap();
     ann.type_line(&format!("/open {worker}"));
     ann.sees("› Helper\n\n? Dig\n\n  1 Approve");
     ann.decide('1');
@@ -338,18 +327,9 @@ fn agent_text_cannot_control_the_terminal() {
     let mut ann = chat(&host, "ann", &[]);
     ann.type_line("go");
     let screen = ann.sees("1 Approve");
-    assert!(
-        screen.contains("\\x1b[31mharmless") && screen.contains("? a\\x1b[41mb"),
-        "{screen}"
-    );
+    assert!(screen.contains("\\x1b[31mharmless") && screen.contains("? a\\x1b[41mb"), "{screen}");
     assert!(screen.contains("c: \\u{9b}2J\\u{202e}d"), "{screen}");
-    for sequence in [
-        &b"\x1b]0;"[..],
-        b"\x1b[2J",
-        b"\x1b[31m",
-        b"\x1b[41m",
-        "\u{9b}".as_bytes(),
-    ] {
+    for sequence in [&b"\x1b]0;"[..], b"\x1b[2J", b"\x1b[31m", b"\x1b[41m", "\u{9b}".as_bytes()] {
         assert!(!ann.wrote(sequence), "{sequence:?}");
     }
 }
@@ -366,9 +346,7 @@ impl Unserved {
 
 impl Drop for Unserved {
     fn drop(&mut self) {
-        let pid = self
-            .endpoint()
-            .and_then(|endpoint| endpoint["pid"].as_i64());
+        let pid = self.endpoint().and_then(|endpoint| endpoint["pid"].as_i64());
         let pid = pid.and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
         if let Some(pid) = pid {
             let _ = kill_process(pid, Signal::KILL);
@@ -387,10 +365,7 @@ fn without_a_host_one_is_started_and_stays() {
     ann.press(CTRL_D);
     assert_eq!(ann.ends(), Some(0));
 
-    let listed = greenroom(path)
-        .args(["sessions", "--json"])
-        .output()
-        .unwrap();
+    let listed = greenroom(path).args(["sessions", "--json"]).output().unwrap();
     let sessions: Value = serde_json::from_slice(&listed.stdout).unwrap();
     assert_eq!(sessions.as_array().map(Vec::len), Some(1));
     let log = std::fs::read_to_string(data_directory(path).join("host.log")).unwrap();

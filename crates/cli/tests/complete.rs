@@ -34,10 +34,7 @@ fn first_message(host: &Host) -> Value {
     let listed = host.run(&["sessions", "--json"]);
     let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
     let session = listed[0]["resource"].as_str().unwrap().to_owned();
-    let chat = host.state(&session)["defaultChat"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let chat = host.state(&session)["defaultChat"].as_str().unwrap().to_owned();
     let state = host.state(&chat);
     let turn = match &state["turns"][0] {
         Value::Null => &state["activeTurn"],
@@ -114,8 +111,5 @@ fn help_shows_what_the_host_does_too() {
     }
     let plain = host.run_with(&["chat", "--plain"], "/help\n");
     let stderr = text(&plain.stderr);
-    assert!(
-        stderr.contains("/quit") && stderr.contains("/compact"),
-        "{stderr}"
-    );
+    assert!(stderr.contains("/quit") && stderr.contains("/compact"), "{stderr}");
 }

@@ -15,10 +15,8 @@ use crate::running::{greenroom, text};
 const FILE: &str = include_str!("../../compositor/tests/vectors.json");
 
 /// Vectors that say something about a session; this verb has none.
-const OF_A_SESSION: [(&str, &str); 1] = [(
-    "V19",
-    "the verb does not know what the session already holds inline",
-)];
+const OF_A_SESSION: [(&str, &str); 1] =
+    [("V19", "the verb does not know what the session already holds inline")];
 
 /// Runs the verb over a message, in a workspace.
 fn compose(workspace: &Path, arguments: &[&str], input: &str) -> Output {
@@ -63,10 +61,7 @@ fn declare(workspace: &Path, file: &Value) {
                 continue;
             }
         };
-        put(
-            &workspace.join(format!(".greenroom/commands/{name}.md")),
-            body,
-        );
+        put(&workspace.join(format!(".greenroom/commands/{name}.md")), body);
     }
     for skill in file["skills"].as_array().unwrap() {
         let skill = skill.as_str().unwrap();
@@ -201,11 +196,7 @@ fn a_message_that_could_not_be_sent_is_refused() {
 fn plain_text_is_printed_and_nothing_is_written() {
     let workspace = tempfile::tempdir().unwrap();
     put(&workspace.path().join("a.txt"), "one\ntwo\n");
-    let output = compose(
-        workspace.path(),
-        &["--target", "openai_chat"],
-        "see @file:a.txt:2 now\n",
-    );
+    let output = compose(workspace.path(), &["--target", "openai_chat"], "see @file:a.txt:2 now\n");
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let words = text(&output.stdout);
     for expected in [
@@ -228,10 +219,7 @@ fn impossible_arguments_are_usage_errors() {
     let unknown = compose(workspace.path(), &["--target", "telex"], "hello");
     assert_eq!(unknown.status.code(), Some(2));
     let output = text(&unknown.stderr);
-    assert!(
-        output.contains("there are anthropic, openai_responses"),
-        "{output}"
-    );
+    assert!(output.contains("there are anthropic, openai_responses"), "{output}");
     let nowhere = compose(&workspace.path().join("nowhere"), &[], "hello");
     assert_eq!(nowhere.status.code(), Some(1), "{}", text(&nowhere.stderr));
     assert!(text(&nowhere.stderr).contains("is not a directory"));
@@ -240,25 +228,16 @@ fn impossible_arguments_are_usage_errors() {
 /// What the user keeps in all projects counts here as it does when the message is sent.
 #[test]
 fn the_users_own_commands_and_plugins_are_known() {
-    let (work, data, home) = (
-        tempfile::tempdir().unwrap(),
-        tempfile::tempdir().unwrap(),
-        tempfile::tempdir().unwrap(),
-    );
+    let (work, data, home) =
+        (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let plugin = home.path().join("elsewhere");
     put(&plugin.join("commands/go.md"), "Go far.");
-    put(
-        &home.path().join(".agents/plugins/kit/commands/build.md"),
-        "Build it all.",
-    );
+    put(&home.path().join(".agents/plugins/kit/commands/build.md"), "Build it all.");
     put(
         &running::data_directory(data.path()).join("greenroom.toml"),
         format!("plugins = [\"{}\"]\n", plugin.display()),
     );
-    for (message, expansion) in [
-        ("/kit:build", "Build it all."),
-        ("/elsewhere:go", "Go far."),
-    ] {
+    for (message, expansion) in [("/kit:build", "Build it all."), ("/elsewhere:go", "Go far.")] {
         let mut child = greenroom(data.path())
             .args(["compose", "--json", "--workspace"])
             .arg(work.path())
@@ -270,9 +249,6 @@ fn the_users_own_commands_and_plugins_are_known() {
         input.write_all(message.as_bytes()).unwrap();
         drop(input);
         let composed = to_json(&child.wait_with_output().unwrap());
-        assert!(
-            composed["lowered"].to_string().contains(expansion),
-            "{composed:#}"
-        );
+        assert!(composed["lowered"].to_string().contains(expansion), "{composed:#}");
     }
 }

@@ -58,15 +58,8 @@ fn a_model_of_the_configuration_needs_no_host() {
         ("blind", "described", "openai_chat"),
         ("anthropic+http://127.0.0.1:9/v1#m", "native", "anthropic"),
     ] {
-        let checked = to_json(&compose(
-            data.path(),
-            &["--model", model, "--json"],
-            &message,
-        ));
-        assert_eq!(
-            checked["parts"][1]["treatment"], treatment,
-            "{model}: {checked:#}"
-        );
+        let checked = to_json(&compose(data.path(), &["--model", model, "--json"], &message));
+        assert_eq!(checked["parts"][1]["treatment"], treatment, "{model}: {checked:#}");
         assert_eq!(checked["target"], target);
     }
     let words = text(&compose(data.path(), &["--model", "sees"], &message).stdout);
@@ -74,17 +67,11 @@ fn a_model_of_the_configuration_needs_no_host() {
         words.contains("part 1: file-attachment p.png, native (image), about 1500 tokens"),
         "{words}"
     );
-    assert!(
-        words.contains("Window: 8000 tokens, nothing used yet, 8000 left"),
-        "{words}"
-    );
+    assert!(words.contains("Window: 8000 tokens, nothing used yet, 8000 left"), "{words}");
     let unknown = compose(data.path(), &["--model", "nobody"], "hi");
     assert_eq!(unknown.status.code(), Some(1));
     let stderr = text(&unknown.stderr);
-    assert!(
-        stderr.contains("no model `nobody` is configured; there are: sees, blind"),
-        "{stderr}"
-    );
+    assert!(stderr.contains("no model `nobody` is configured; there are: sees, blind"), "{stderr}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -97,10 +84,7 @@ async fn a_session_says_what_its_model_would_get_and_how_much_room_there_is() {
         let host = Host::start_with(data, &[]);
         let sent = host.run(&["send", "--json", "--model", "blind", "hello"]);
         assert!(sent.status.success(), "{}", text(&sent.stderr));
-        let session = running::result(&sent.stdout)["session"]
-            .as_str()
-            .unwrap()
-            .to_owned();
+        let session = running::result(&sent.stdout)["session"].as_str().unwrap().to_owned();
         let data = host.data.path();
         let of_chat = compose(data, &["--session", &session, "--json"], &with_picture());
         let other = ["--session", &session, "--model", "sees", "--json"];
@@ -109,18 +93,11 @@ async fn a_session_says_what_its_model_would_get_and_how_much_room_there_is() {
         (to_json(&of_chat), to_json(&other), text(&nobody.stderr))
     });
     let (of_chat, other, nobody) = checks.await.unwrap();
-    assert_eq!(
-        of_chat["model"], "blind",
-        "the chat stays with its model: {of_chat:#}"
-    );
+    assert_eq!(of_chat["model"], "blind", "the chat stays with its model: {of_chat:#}");
     assert_eq!(of_chat["parts"][1]["treatment"], "described");
     assert_eq!(other["model"], "sees");
     assert_eq!(other["parts"][1]["treatment"], "native");
-    assert_eq!(
-        other["context"],
-        json!({"size": 8000, "used": 5100, "left": 2900}),
-        "{other:#}"
-    );
+    assert_eq!(other["context"], json!({"size": 8000, "used": 5100, "left": 2900}), "{other:#}");
     assert!(nobody.contains("no model with this id"), "{nobody}");
     assert_eq!(server.requests().len(), 1, "only the message was sent");
 }

@@ -51,19 +51,9 @@ fn hostile_agent() -> Host {
 
 /// Sequences that only somebody else can have written: our own are none of these.
 fn assert_obeyed_nothing(terminal: &Terminal) {
-    for sequence in [
-        "\u{1b}]",
-        "\u{1b}[2J",
-        "\u{1b}[8m",
-        "\u{1b}c",
-        "\u{9b}",
-        "\u{202e}",
-        "\u{7}",
-    ] {
-        assert!(
-            !terminal.wrote_besides_titles(sequence.as_bytes()),
-            "{sequence:?} was written"
-        );
+    for sequence in ["\u{1b}]", "\u{1b}[2J", "\u{1b}[8m", "\u{1b}c", "\u{9b}", "\u{202e}", "\u{7}"]
+    {
+        assert!(!terminal.wrote_besides_titles(sequence.as_bytes()), "{sequence:?} was written");
     }
 }
 
@@ -144,10 +134,7 @@ fn assert_can_be_seen(ann: &Terminal, wanted: &[&str], size: (u16, u16)) {
     if is_on_screen {
         return;
     }
-    assert!(
-        screen.contains("(Ctrl-O)"),
-        "nothing says that there is more at {size:?}: {screen}"
-    );
+    assert!(screen.contains("(Ctrl-O)"), "nothing says that there is more at {size:?}: {screen}");
     for text in wanted {
         ann.prints(text);
     }
@@ -169,10 +156,7 @@ fn what_is_decided_on_stands_above_the_choices_whatever_else_waits() {
         ann.type_line("go");
         let screen = ann.sees("1 Approve");
         let (subject, _) = screen.split_once("1 Approve").unwrap();
-        let last = subject
-            .lines()
-            .rfind(|line| !line.trim().is_empty())
-            .unwrap();
+        let last = subject.lines().rfind(|line| !line.trim().is_empty()).unwrap();
         let is_it = last.contains("command: rm -rf precious") || last.contains("(Ctrl-O)");
         assert!(is_it, "{size:?}: {screen}");
         assert_can_be_seen(&ann, &["command: rm -rf precious"], size);
@@ -202,19 +186,14 @@ async fn of_several_calls_that_wait_the_one_that_is_decided_on_stands_there() {
             let screen = ann.wait_until(|screen| {
                 screen.contains("1 Approve") && is_asked(screen) && !screen.contains('❯')
             });
-            let others = ["one", "two", "three"]
-                .into_iter()
-                .filter(|other| *other != name);
+            let others = ["one", "two", "three"].into_iter().filter(|other| *other != name);
             let (above, _) = screen.split_once("1 Approve").unwrap();
             // The name of another may be there; its command never is where this one is decided on.
             let last = above.rfind("command: touch").map(|at| &above[at..]);
             for other in others {
                 let is_other =
                     last.is_some_and(|last| last.starts_with(&format!("command: touch {other}")));
-                assert!(
-                    !is_other || above.contains("(Ctrl-O)"),
-                    "{size:?}: {screen}"
-                );
+                assert!(!is_other || above.contains("(Ctrl-O)"), "{size:?}: {screen}");
             }
             ann.prints(&command);
             ann.decide('1');
@@ -262,15 +241,9 @@ fn a_long_or_wide_command_can_be_seen_whole_on_every_screen() {
             let choices = screen.matches("1 Approve").count();
             assert_eq!(choices, 1, "{command:?} at {size:?}: {screen}");
             if !joined(&screen).contains("touchPWNED") {
-                assert!(
-                    screen.contains("(Ctrl-O)"),
-                    "{command:?} at {size:?}: {screen}"
-                );
+                assert!(screen.contains("(Ctrl-O)"), "{command:?} at {size:?}: {screen}");
                 let printed = joined(&ann.printed());
-                assert!(
-                    printed.contains("touchPWNED"),
-                    "{command:?} at {size:?}: {screen}"
-                );
+                assert!(printed.contains("touchPWNED"), "{command:?} at {size:?}: {screen}");
             }
         }
     }
@@ -311,16 +284,8 @@ fn an_edit_that_cannot_be_shown_says_so_and_its_input_is_shown() {
     let lines = "x\n".repeat(20_001);
     for (after, contents, says) in [
         (missing, vec![], "its content cannot be shown:"),
-        (
-            side("file:///w/a.txt", binary),
-            vec![binary],
-            "not a text: the change is not shown",
-        ),
-        (
-            side("file:///w/a.txt", &lines),
-            vec![lines.as_str()],
-            "1 line more",
-        ),
+        (side("file:///w/a.txt", binary), vec![binary], "not a text: the change is not shown"),
+        (side("file:///w/a.txt", &lines), vec![lines.as_str()], "1 line more"),
     ] {
         let tool = json!({"name": "write", "display": "Write", "title": "Write a.txt", "confirm": "ask",
             "input": {"path": "a.txt", "content": "evil words"}, "edits": [{"after": after}]});
@@ -335,10 +300,7 @@ fn an_edit_that_cannot_be_shown_says_so_and_its_input_is_shown() {
         // Through a pipe, too.
         let piped = host.run_with(&["chat", "--plain"], "go\n2\n");
         let err = text(&piped.stderr);
-        assert!(
-            err.contains(says) && err.contains("+ evil words"),
-            "{err:.3000}"
-        );
+        assert!(err.contains(says) && err.contains("+ evil words"), "{err:.3000}");
     }
 }
 
@@ -367,10 +329,7 @@ fn the_edit_of_a_worker_is_a_diff_before_it_is_approved() {
     sent.sees("2 + three");
     let piped = host.run_with(&["chat", "--plain"], "go\n2\n");
     let err = text(&piped.stderr);
-    assert!(
-        err.contains("worker Mender\n") && err.contains("2 + three\n"),
-        "{err}"
-    );
+    assert!(err.contains("worker Mender\n") && err.contains("2 + three\n"), "{err}");
 }
 
 #[test]
@@ -384,9 +343,7 @@ fn an_edited_input_is_shown_whole_in_the_place_of_the_one_that_does_not_run() {
     std::fs::write(&editor, format!("cat > \"$1\" <<'END'\n{edited}\nEND\n")).unwrap();
     for size in SCREENS {
         let mut command = host.greenroom();
-        command
-            .arg("chat")
-            .env("EDITOR", format!("sh {}", editor.display()));
+        command.arg("chat").env("EDITOR", format!("sh {}", editor.display()));
         let mut ann = Terminal::start_sized("ann", command, size);
         ann.sees("\n›");
         ann.type_line("go");
@@ -458,10 +415,7 @@ fn no_verb_prints_a_control_character_and_json_still_says_it() {
     assert_eq!(rows[0]["data"]["title"], TITLE);
     let parts = rows.iter().filter(|row| row["type"] == "part");
     let said = parts.map(|row| &row["data"]["data"]["content"]);
-    assert!(
-        said.into_iter()
-            .any(|content| content == "said\u{1b}]0;x\u{7}.")
-    );
+    assert!(said.into_iter().any(|content| content == "said\u{1b}]0;x\u{7}."));
     let sent = host.run(&["send", "--json", "--session", &session, "what\u{202e}"]);
     let inspected = host.run(&["inspect", &session]);
     let inspected_json = host.run(&["inspect", "--json", &session]);
@@ -495,10 +449,7 @@ async fn a_command_with_a_control_character_is_refused_and_nothing_runs() {
     let request = server.requests().last().unwrap().json();
     let messages = request["messages"].as_array().unwrap();
     let answer = messages.last().unwrap()["content"].as_str().unwrap();
-    assert!(
-        answer.contains("`command` has the control character U+001B"),
-        "{answer}"
-    );
+    assert!(answer.contains("`command` has the control character U+001B"), "{answer}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -508,10 +459,7 @@ async fn arguments_that_a_tool_does_not_know_are_shown_and_ignored() {
     let (host, mut ann) = chat_with_model(&server, Call::new("c", "bash", &input));
     let screen = ann.sees("1 Approve");
     assert!(screen.contains("command: touch made"), "{screen}");
-    assert!(
-        screen.contains("description: says\\x1b]0;x\\x07 hello"),
-        "{screen}"
-    );
+    assert!(screen.contains("description: says\\x1b]0;x\\x07 hello"), "{screen}");
     ann.decide('1');
     ann.sees("So be it.");
     assert!(host.data.path().join("made").exists());

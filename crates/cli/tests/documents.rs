@@ -16,11 +16,7 @@ use crate::running::{Host, data_directory, result, text};
 fn pdf(lines: &[String], trailer: &str) -> Vec<u8> {
     let streams = lines.iter().map(|line| {
         let content = format!("BT /F1 12 Tf 72 720 Td ({line}) Tj ET");
-        format!(
-            "<< /Length {} >>\nstream\n{content}\nendstream",
-            content.len()
-        )
-        .into_bytes()
+        format!("<< /Length {} >>\nstream\n{content}\nendstream", content.len()).into_bytes()
     });
     pdf_of_streams(&streams.collect::<Vec<_>>(), trailer)
 }
@@ -28,9 +24,7 @@ fn pdf(lines: &[String], trailer: &str) -> Vec<u8> {
 /// A PDF with a page for each content.
 fn pdf_of_streams(contents: &[Vec<u8>], trailer: &str) -> Vec<u8> {
     let pages = contents.len();
-    let kids: String = (0..pages)
-        .map(|page| format!("{} 0 R ", 4 + 2 * page))
-        .collect();
+    let kids: String = (0..pages).map(|page| format!("{} 0 R ", 4 + 2 * page)).collect();
     let mut objects: Vec<Vec<u8>> = vec![
         b"<< /Type /Catalog /Pages 2 0 R >>".to_vec(),
         format!("<< /Type /Pages /Kids [{kids}] /Count {pages} >>").into_bytes(),
@@ -85,11 +79,8 @@ fn bomb() -> Vec<u8> {
     bits.put_code(0, 7);
     let mut packed = vec![0x78, 0x9c];
     packed.extend(bits.bytes);
-    let mut stream = format!(
-        "<< /Length {} /Filter /FlateDecode >>\nstream\n",
-        packed.len()
-    )
-    .into_bytes();
+    let mut stream =
+        format!("<< /Length {} /Filter /FlateDecode >>\nstream\n", packed.len()).into_bytes();
     stream.extend(packed);
     stream.extend(b"\nendstream");
     stream
@@ -134,10 +125,7 @@ impl Documents {
         let data = tempfile::tempdir().unwrap();
         let directory = data_directory(data.path());
         std::fs::create_dir_all(&directory).unwrap();
-        let toml = format!(
-            "[[models]]\nid = \"m\"\nbase_url = \"{}\"\n{more}\n",
-            server.url()
-        );
+        let toml = format!("[[models]]\nid = \"m\"\nbase_url = \"{}\"\n{more}\n", server.url());
         std::fs::write(directory.join("greenroom.toml"), toml).unwrap();
         let host = tokio::task::spawn_blocking(move || Host::start_with(data, &[]));
         let host = host.await.unwrap();
@@ -146,8 +134,7 @@ impl Documents {
 
     /// Sends a document; the chat, and the content of the message that the model got.
     async fn send(&self, name: &str, bytes: &[u8]) -> (Value, Value) {
-        self.send_with(name, bytes, &["look", "--attach", name])
-            .await
+        self.send_with(name, bytes, &["look", "--attach", name]).await
     }
 
     /// The same for one that is named in the message.
@@ -162,9 +149,7 @@ impl Documents {
         self.server.answers([Answer::streams(["Read."])]);
         let mut command = self.host.greenroom();
         command.args(["send", "--json"]).args(arguments);
-        let sent = tokio::task::spawn_blocking(move || command.output().unwrap())
-            .await
-            .unwrap();
+        let sent = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
         let turn = result(&sent.stdout);
         assert_eq!(turn["text"], "Read.", "{turn:#}{}", text(&sent.stderr));
         let request = self.server.requests().last().unwrap().json();
@@ -175,14 +160,11 @@ impl Documents {
 }
 
 fn lines(pages: usize) -> Vec<String> {
-    (1..=pages)
-        .map(|page| format!("Line of page {page}"))
-        .collect()
+    (1..=pages).map(|page| format!("Line of page {page}")).collect()
 }
 
 fn file_in(user: &Value) -> bool {
-    user.as_array()
-        .is_some_and(|blocks| blocks.iter().any(|block| block["type"] == "file"))
+    user.as_array().is_some_and(|blocks| blocks.iter().any(|block| block["type"] == "file"))
 }
 
 #[tokio::test]
@@ -193,10 +175,7 @@ async fn a_pdf_with_too_many_pages_goes_as_its_text_and_a_short_one_as_it_is() {
     let (chat, user) = documents.send("long.pdf", &pdf(&lines(3), "")).await;
     assert!(!file_in(&user), "{user:#}");
     let said = user.to_string();
-    assert!(
-        said.contains("long.pdf (its text)") && said.contains("Line of page 3"),
-        "{user:#}"
-    );
+    assert!(said.contains("long.pdf (its text)") && said.contains("Line of page 3"), "{user:#}");
     let shown = chat.to_string();
     assert!(
         shown.contains("it has 3 pages, and openai_chat takes 2 (its text is sent instead)"),
@@ -211,10 +190,7 @@ async fn a_pdf_that_is_named_in_a_message_is_treated_like_one_that_is_attached()
     assert!(file_in(&user), "{user:#}");
     let (chat, user) = documents.mention("long.pdf", &pdf(&lines(3), "")).await;
     let said = user.to_string();
-    assert!(
-        said.contains("long.pdf (its text)") && said.contains("Line of page 3"),
-        "{user:#}"
-    );
+    assert!(said.contains("long.pdf (its text)") && said.contains("Line of page 3"), "{user:#}");
     assert!(
         chat.to_string()
             .contains("it has 3 pages, and openai_chat takes 2 (its text is sent instead)"),
@@ -237,10 +213,7 @@ async fn an_encrypted_pdf_is_described_with_the_reason() {
     let documents = Documents::start("").await;
     let trailer = "/Encrypt << /Filter /Standard /V 1 /R 2 /O (00000000000000000000000000000000) /U (11111111111111111111111111111111) /P -4 >> /ID [<00> <00>]";
     let (chat, user) = documents.send("locked.pdf", &pdf(&lines(1), trailer)).await;
-    assert!(
-        !file_in(&user) && !user.to_string().contains("Line of page"),
-        "{user:#}"
-    );
+    assert!(!file_in(&user) && !user.to_string().contains("Line of page"), "{user:#}");
     assert!(user.to_string().contains("locked.pdf"), "{user:#}");
     assert!(
         chat.to_string()
@@ -283,25 +256,18 @@ async fn an_encrypted_pdf_that_opens_without_a_password_goes_as_its_text() {
     for bits in [40, 128] {
         let open = encrypted_pdf("", bits);
         let name = format!("open{bits}.pdf");
-        for (chat, user) in [
-            documents.send(&name, &open).await,
-            documents.mention(&name, &open).await,
-        ] {
+        for (chat, user) in
+            [documents.send(&name, &open).await, documents.mention(&name, &open).await]
+        {
             let said = user.to_string();
-            assert!(
-                said.contains("Line of page 1") && !file_in(&user),
-                "{user:#}"
-            );
+            assert!(said.contains("Line of page 1") && !file_in(&user), "{user:#}");
             assert!(said.contains(&format!("{name} (its text)")), "{user:#}");
             let why = "it is encrypted, and openai_chat cannot open it (its text is sent instead)";
             assert!(chat.to_string().contains(why), "{chat:#}");
         }
         let locked = encrypted_pdf("secret", bits);
         let (chat, user) = documents.send("locked.pdf", &locked).await;
-        assert!(
-            !file_in(&user) && !user.to_string().contains("Line of page"),
-            "{user:#}"
-        );
+        assert!(!file_in(&user) && !user.to_string().contains("Line of page"), "{user:#}");
         let why = "it is encrypted, and openai_chat cannot open it (described instead)";
         assert!(chat.to_string().contains(why), "{chat:#}");
     }
@@ -314,23 +280,12 @@ async fn an_encrypted_pdf_that_opens_without_a_password_goes_as_its_text() {
 #[tokio::test]
 async fn a_pdf_that_is_made_to_break_its_reader_breaks_nothing_else() {
     let documents = Documents::start("vision = false").await;
-    let (chat, user) = documents
-        .send("bomb.pdf", &pdf_of_streams(&[bomb()], ""))
-        .await;
-    assert!(
-        user.to_string().contains("bomb.pdf") && !file_in(&user),
-        "{user:#}"
-    );
+    let (chat, user) = documents.send("bomb.pdf", &pdf_of_streams(&[bomb()], "")).await;
+    assert!(user.to_string().contains("bomb.pdf") && !file_in(&user), "{user:#}");
     let said = chat.to_string();
-    assert!(
-        said.contains("described instead") && said.contains("reading it took "),
-        "{chat:#}"
-    );
+    assert!(said.contains("described instead") && said.contains("reading it took "), "{chat:#}");
     let status = std::fs::read_to_string(format!("/proc/{}/status", documents.host.pid())).unwrap();
-    let peak = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:"))
-        .unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     let peak: u64 = peak.trim().trim_end_matches(" kB").trim().parse().unwrap();
     assert!(peak < 700 << 10, "the host had {peak} KiB in memory");
     // Neither does what is no PDF at all, or one that goes in circles.
@@ -369,11 +324,7 @@ fn the_reader_says_what_it_read_in_a_line_of_its_own() {
         serde_json::from_str::<Value>(last.trim_start_matches("greenroom-document ")).unwrap()
     };
     let said = read(&pdf(&lines(2), ""));
-    assert_eq!(
-        (&said["pages"], &said["text_pages"]),
-        (&json!(2), &json!(2)),
-        "{said}"
-    );
+    assert_eq!((&said["pages"], &said["text_pages"]), (&json!(2), &json!(2)), "{said}");
     assert!(said["text"].as_str().unwrap().contains("Line of page 2"));
     assert_eq!(read(b"no document")["pages"], Value::Null);
 }
@@ -400,9 +351,6 @@ async fn a_check_says_of_a_pdf_what_is_sent_of_it() {
             .unwrap_or_else(|error| panic!("{error} {}", text(&checked.stderr)));
         let part = &result["parts"][1];
         assert_eq!(part["treatment"], "text", "{arguments:?} {result:#}");
-        assert!(
-            part["why"].as_str().unwrap().contains("it has 3 pages"),
-            "{result:#}"
-        );
+        assert!(part["why"].as_str().unwrap().contains("it has 3 pages"), "{result:#}");
     }
 }

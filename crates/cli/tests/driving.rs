@@ -153,12 +153,8 @@ fn sessions_are_renamed_put_away_and_deleted_in_the_list() {
     ann.wait_until(|screen| screen.contains("❯ Alpha") && !below_prompt(screen).contains("Gamma"));
     let listed = host.run(&["sessions", "--json"]);
     let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
-    let titles: Vec<&str> = listed
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter_map(|session| session["title"].as_str())
-        .collect();
+    let titles: Vec<&str> =
+        listed.as_array().unwrap().iter().filter_map(|session| session["title"].as_str()).collect();
     assert_eq!(titles, ["Alpha parser"]);
 }
 
@@ -289,11 +285,7 @@ fn an_unknown_command_is_an_error_and_no_message() {
 #[test]
 fn the_status_line_fits_every_width_and_shows_where_one_is() {
     let host = Host::start();
-    write(
-        host.data.path(),
-        ".git/HEAD",
-        "ref: refs/heads/feature/driving\n",
-    );
+    write(host.data.path(), ".git/HEAD", "ref: refs/heads/feature/driving\n");
     for size in SIZES {
         let mut ann = chat_sized(&host, size, &[]);
         let fits = |status: &str| assert!(status.chars().count() < usize::from(size.0), "{status}");
@@ -365,10 +357,7 @@ fn the_user_is_called_only_when_they_look_elsewhere() {
     let bell = |terminal: &Terminal| terminal.wrote(b"\x1b]9;greenroom: the agent is done\x07");
     let start = |arguments: &[&str]| {
         let mut command = host.greenroom();
-        command
-            .arg("chat")
-            .args(arguments)
-            .env("GREENROOM_NOTIFY", "desktop");
+        command.arg("chat").args(arguments).env("GREENROOM_NOTIFY", "desktop");
         let terminal = Terminal::start("ann", command);
         terminal.sees("›");
         terminal
@@ -390,10 +379,7 @@ fn the_user_is_called_only_when_they_look_elsewhere() {
     ann.press(CTRL_D);
     ann.press("\x03\x03");
     ann.ends();
-    assert!(
-        ann.wrote(b"\x1b[?1004l") && ann.wrote(b"\x1b[23;2t"),
-        "all is put back"
-    );
+    assert!(ann.wrote(b"\x1b[?1004l") && ann.wrote(b"\x1b[23;2t"), "all is put back");
     let mut quiet = start(&["--no-notify"]);
     quiet.press(FOCUS_LOST);
     quiet.type_line("hello");
@@ -419,10 +405,7 @@ fn earlier_turns_are_read_and_loaded() {
         ann.press(PAGE_UP);
         ann.press("\x7f");
         ann.wait_until(|screen| !screen.contains("› x"));
-        assert!(
-            !ann.wrote(b"\x1b[?1049h"),
-            "a line that is typed keeps its keys"
-        );
+        assert!(!ann.wrote(b"\x1b[?1049h"), "a line that is typed keeps its keys");
         ann.press(PAGE_UP);
         ann.sees("q returns");
         ann.press(HOME);
@@ -465,10 +448,7 @@ async fn a_model_is_chosen_and_used_and_its_use_is_shown() {
     let server = ModelServer::start().await;
     let host = host_with_models(&server).await;
     for size in SIZES {
-        server.answers([
-            Answer::streams(["from small"]),
-            Answer::streams(["from large"]),
-        ]);
+        server.answers([Answer::streams(["from small"]), Answer::streams(["from large"])]);
         let mut ann = chat_sized(&host, size, &[]);
         ann.wait_for_status(|status| status.contains("Small Model"));
         ann.type_line("hello");
@@ -481,11 +461,8 @@ async fn a_model_is_chosen_and_used_and_its_use_is_shown() {
         ann.type_line("/usage");
         let screen = ann.sees("This chat");
         fits(&screen, size.0);
-        for (row, what) in [
-            ("Context", " of 1.0k tokens"),
-            ("Last turn", "$"),
-            ("This chat", "$"),
-        ] {
+        for (row, what) in [("Context", " of 1.0k tokens"), ("Last turn", "$"), ("This chat", "$")]
+        {
             let shown = screen.lines().find(|line| line.contains(row)).unwrap();
             assert!(shown.contains(what) || size.0 < 80, "{screen}");
         }
@@ -623,10 +600,7 @@ async fn comments_are_made_listed_resolved_and_sent() {
     ann.type_line("/annotations send please fix this");
     ann.sees("looked at it");
     let text = server.requests().last().unwrap().json().to_string();
-    assert!(
-        text.contains("src/main.rs") && text.contains("4-6"),
-        "{text}"
-    );
+    assert!(text.contains("src/main.rs") && text.contains("4-6"), "{text}");
     assert!(
         text.contains("why is this so slow?") && text.contains("reads the file thrice"),
         "{text}"

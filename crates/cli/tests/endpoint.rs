@@ -94,11 +94,8 @@ fn client_verbs(session: &str) -> Vec<Vec<String>> {
 
 fn run(home: &Path, verb: &[String]) -> Output {
     fs::create_dir_all(home.join("pack")).unwrap();
-    fs::write(
-        home.join("pack/tone.md"),
-        "---\nsections: [tone]\nmode: append\n---\nBe brief.\n",
-    )
-    .unwrap();
+    fs::write(home.join("pack/tone.md"), "---\nsections: [tone]\nmode: append\n---\nBe brief.\n")
+        .unwrap();
     greenroom(home).args(verb).output().unwrap()
 }
 
@@ -140,31 +137,18 @@ fn after_a_kill_no_verb_says_a_word_to_whoever_took_the_port() {
     }
     // Named by its address, without a token: that of the file belongs to nobody now.
     let url = format!("ws://{}/", stranger.address);
-    let named = run(
-        home.path(),
-        &["sessions", "--host", &url].map(str::to_owned),
-    );
+    let named = run(home.path(), &["sessions", "--host", &url].map(str::to_owned));
     assert_eq!(named.status.code(), Some(4));
     let sent = stranger.sent();
-    assert_eq!(
-        sent.len(),
-        1,
-        "only the connection that was asked for: {sent:?}"
-    );
-    assert!(
-        !sent[0].to_lowercase().contains("authorization"),
-        "{sent:?}"
-    );
+    assert_eq!(sent.len(), 1, "only the connection that was asked for: {sent:?}");
+    assert!(!sent[0].to_lowercase().contains("authorization"), "{sent:?}");
 }
 
 #[test]
 fn a_chat_starts_a_host_beside_the_stranger() {
     let (home, stranger, _) = killed_host();
-    let mut chat = greenroom(home.path())
-        .args(["chat", "--plain"])
-        .stdin(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut chat =
+        greenroom(home.path()).args(["chat", "--plain"]).stdin(Stdio::piped()).spawn().unwrap();
     chat.stdin.take().unwrap().write_all(b"hello\n").unwrap();
     let output = chat.wait_with_output().unwrap();
     let endpoint = fs::read(data_directory(home.path()).join("endpoint.json"));
@@ -180,11 +164,7 @@ fn a_chat_starts_a_host_beside_the_stranger() {
 fn a_client_that_was_connected_finds_the_next_host_and_not_the_stranger() {
     let host = Host::start();
     let session = host.new_session("hello");
-    let mut watch = host
-        .greenroom()
-        .args(["watch", "--json", &session])
-        .spawn()
-        .unwrap();
+    let mut watch = host.greenroom().args(["watch", "--json", &session]).spawn().unwrap();
     let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines();
     lines.next().unwrap().unwrap();
     let (address, token) = (address(&host), token(&host));
@@ -274,11 +254,7 @@ fn removing_the_lock_file_lets_no_second_host_in() {
     fs::remove_file(&lock).unwrap();
     let serve = ["serve", "--listen", "127.0.0.1:0", "--workspace", "."];
     for more in [&[][..], &["--stdio"]] {
-        let verb = if more.is_empty() {
-            &serve[..]
-        } else {
-            &["serve"]
-        };
+        let verb = if more.is_empty() { &serve[..] } else { &["serve"] };
         let second = host.greenroom().args(verb).args(more).output().unwrap();
         let words = text(&second.stderr);
         assert_eq!(second.status.code(), Some(1), "{words}");
@@ -345,10 +321,7 @@ fn silent_sockets_keep_no_client_waiting() {
     // The first ones were told why they had to go; the last ones still wait.
     let mut answer = String::new();
     (&silent[0]).read_to_string(&mut answer).unwrap();
-    assert!(
-        answer.contains("503") && answer.contains("try again"),
-        "{answer}"
-    );
+    assert!(answer.contains("503") && answer.contains("try again"), "{answer}");
     let last = more.last().unwrap();
     last.set_nonblocking(true).unwrap();
     let waits = last.peek(&mut [0]).unwrap_err();

@@ -10,10 +10,7 @@ fn kinds(lines: &[Value]) -> Vec<String> {
         Some("part") => format!("part {}", line["data"]["type"]),
         other => other.unwrap_or("").to_owned(),
     };
-    lines
-        .iter()
-        .map(|line| kind(line).replace('"', ""))
-        .collect()
+    lines.iter().map(|line| kind(line).replace('"', "")).collect()
 }
 
 #[test]
@@ -21,12 +18,7 @@ fn a_session_is_exported_beside_a_running_host_and_after_its_death() {
     let host = Host::start();
     let session = host.new_session("think");
     let exported = host.run(&["export", &session]);
-    assert_eq!(
-        exported.status.code(),
-        Some(0),
-        "{}",
-        text(&exported.stderr)
-    );
+    assert_eq!(exported.status.code(), Some(0), "{}", text(&exported.stderr));
     let rows = lines(&exported.stdout);
     assert_eq!(
         kinds(&rows),
@@ -49,10 +41,7 @@ fn a_session_is_exported_beside_a_running_host_and_after_its_death() {
     assert_eq!(lines(&host.run(&["export", chat]).stdout), rows);
 
     let data = host.kill();
-    let after = greenroom(data.path())
-        .args(["export", &session])
-        .output()
-        .unwrap();
+    let after = greenroom(data.path()).args(["export", &session]).output().unwrap();
     assert_eq!(lines(&after.stdout), rows);
 }
 

@@ -11,21 +11,11 @@ use tempfile::TempDir;
 
 use crate::running::{Host, data_directory, greenroom, lines, text};
 
-const SESSIONS: [&str; 8] = [
-    "plain",
-    "tools",
-    "question",
-    "attachments",
-    "fork",
-    "archived",
-    "queue",
-    "killed",
-];
+const SESSIONS: [&str; 8] =
+    ["plain", "tools", "question", "attachments", "fork", "archived", "queue", "killed"];
 
 fn fixture(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/fixtures/release-0.1.0")
-        .join(path)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/release-0.1.0").join(path)
 }
 
 fn copy(from: &Path, to: &Path) {
@@ -89,18 +79,11 @@ fn every_session_of_an_earlier_release_is_listed_and_opened_as_it_was() {
     let host = Host::start_with(copied(), &[]);
     let listed = host.run(&["sessions", "--json"]);
     let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
-    assert_eq!(
-        without_moment(listed),
-        without_moment(expected("sessions.json"))
-    );
+    assert_eq!(without_moment(listed), without_moment(expected("sessions.json")));
     let chats: BTreeMap<String, Value> = serde_json::from_value(expected("chats.json")).unwrap();
     assert_eq!(chats.len(), 10, "a chat for each session, a fork, a worker");
     for (chat, state) in chats {
-        assert_eq!(
-            without_moment(host.state(&chat)),
-            without_moment(state),
-            "{chat}"
-        );
+        assert_eq!(without_moment(host.state(&chat)), without_moment(state), "{chat}");
     }
 }
 
@@ -112,12 +95,7 @@ fn every_session_of_an_earlier_release_is_exported_as_it_was() {
         // Later releases say when a session was created and modified, too.
         for field in ["createdAt", "modifiedAt"] {
             let session = rows[0]["data"].as_object_mut().unwrap();
-            assert!(
-                session
-                    .remove(field)
-                    .is_some_and(|moment| moment.is_string()),
-                "{field}"
-            );
+            assert!(session.remove(field).is_some_and(|moment| moment.is_string()), "{field}");
         }
         if name != "killed" {
             assert_eq!(rows, before, "{name}");
@@ -196,16 +174,11 @@ fn every_session_of_an_earlier_release_is_continued() {
 #[test]
 fn the_settings_file_of_an_earlier_release_is_understood() {
     let home = copied();
-    let printed = greenroom(home.path())
-        .args(["serve", "--print-config"])
-        .output()
-        .unwrap();
+    let printed = greenroom(home.path()).args(["serve", "--print-config"]).output().unwrap();
     assert!(printed.status.success(), "{}", text(&printed.stderr));
     let settings = |text: &str| -> BTreeMap<String, String> {
         let pairs = text.lines().filter_map(|line| line.split_once(" = "));
-        pairs
-            .map(|(key, value)| (key.to_owned(), value.to_owned()))
-            .collect()
+        pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
     };
     let now = settings(&text(&printed.stdout));
     let then = fs::read_to_string(fixture("data/greenroom.toml")).unwrap();
@@ -237,14 +210,8 @@ fn a_journal_of_a_later_release_is_refused_with_a_message_and_not_changed() {
         let refused = greenroom(home.path()).args(verb).output().unwrap();
         let words = text(&refused.stderr);
         assert_eq!(refused.status.code(), Some(1), "{words}");
-        assert!(
-            words.contains("format 99") && words.contains("newer greenroom"),
-            "{words}"
-        );
-        assert!(
-            words.contains("run that version or a later one"),
-            "what to do: {words}"
-        );
+        assert!(words.contains("format 99") && words.contains("newer greenroom"), "{words}");
+        assert!(words.contains("run that version or a later one"), "what to do: {words}");
         assert_eq!(fs::read(&journal).unwrap(), before);
     }
     set_format(&journal, 4);

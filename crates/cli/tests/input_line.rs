@@ -347,9 +347,7 @@ fn a_message_is_written_in_the_users_own_editor() {
     let editor = host.data.path().join("editor.sh");
     std::fs::write(&editor, "sed -i s/one/[1]/ \"$1\"\n").unwrap();
     let mut command = greenroom(host.data.path());
-    command
-        .env("EDITOR", format!("sh {}", editor.display()))
-        .arg("chat");
+    command.env("EDITOR", format!("sh {}", editor.display())).arg("chat");
     let mut ann = start(command, (80, 24));
     ann.press("one");
     ann.press("\x18\x05");

@@ -54,9 +54,7 @@ async fn run_to_json(command: Command) -> Value {
 /// Says three things: a mention, a command and a picture; the turns' ids.
 async fn talks(ann: &mut ChatClient, server: &ModelServer) -> [String; 3] {
     server.answers(["Seen.", "Hello!", "A cat."].map(|answer| Answer::streams([answer])));
-    let mentions = ann
-        .sends_message("see @file:a.txt and @file:gone.txt")
-        .await;
+    let mentions = ann.sends_message("see @file:a.txt and @file:gone.txt").await;
     ann.turn_over().await;
     let commands = ann.sends_message("/greet Bob").await;
     ann.turn_over().await;
@@ -77,9 +75,7 @@ async fn messages_and_lowerings_are_inspected_with_and_without_a_host() {
     let ids = talks(&mut ann, &server).await;
 
     let all = run_to_json(inspects(host.greenroom(), &chat, &["--json"])).await;
-    let turns: Vec<&str> = (0..3)
-        .map(|at| all[at]["turnId"].as_str().unwrap())
-        .collect();
+    let turns: Vec<&str> = (0..3).map(|at| all[at]["turnId"].as_str().unwrap()).collect();
     assert_eq!(turns, ids, "{all:#}");
     let file = |path: &str| json!({"type": "mention", "target": {"kind": "file", "path": path}});
     let parts = |at: usize| &all[at]["messages"][0]["parts"];
@@ -106,11 +102,7 @@ async fn messages_and_lowerings_are_inspected_with_and_without_a_host() {
             Value::String(text) => json!([{"type": "text", "text": text}]),
             blocks => blocks,
         };
-        assert_eq!(
-            calls(at)[0]["blocks"],
-            blocks,
-            "what was sent is what is shown"
-        );
+        assert_eq!(calls(at)[0]["blocks"], blocks, "what was sent is what is shown");
     }
     let diagnostics = calls(0)[0]["diagnostics"].to_string();
     assert!(diagnostics.contains("gone.txt"), "{diagnostics}");
@@ -124,10 +116,7 @@ async fn messages_and_lowerings_are_inspected_with_and_without_a_host() {
     assert!(text(&none.stderr).contains("No turn `nobody` in this chat"));
     let words = run(inspects(host.greenroom(), SESSION, &[])).await;
     let words = text(&words.stdout);
-    assert!(
-        words.contains(r#"stored  {"type":"command","id":"/greet""#),
-        "{words}"
-    );
+    assert!(words.contains(r#"stored  {"type":"command","id":"/greet""#), "{words}");
     assert!(words.contains("sent to openai_chat"), "{words}");
 
     let data = host.kill();
@@ -154,10 +143,7 @@ async fn a_host_killed_during_a_model_request_has_stored_the_message() {
     let all = run_to_json(inspects(greenroom(data.path()), &chat, &["--json"])).await;
     assert_eq!(all[0]["turnId"], turn.as_str(), "{all:#}");
     let parts = all[0]["messages"][0]["parts"].as_array().unwrap();
-    let kinds: Vec<&str> = parts
-        .iter()
-        .filter_map(|part| part["type"].as_str())
-        .collect();
+    let kinds: Vec<&str> = parts.iter().filter_map(|part| part["type"].as_str()).collect();
     assert_eq!(kinds, ["text", "mention", "file-attachment"]);
     assert_eq!(parts[2]["data"], PICTURE);
 }

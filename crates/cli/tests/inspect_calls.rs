@@ -110,11 +110,7 @@ async fn check_all(data: &Path, server: &ModelServer, wire: Wire) {
         );
     }
     let listed = inspect_json(data, &["--call"]).await;
-    assert_eq!(
-        listed.as_array().unwrap().len(),
-        requests.len(),
-        "{listed:#}"
-    );
+    assert_eq!(listed.as_array().unwrap().len(), requests.len(), "{listed:#}");
 }
 
 /// Answers in turn; a picture is refused once it is asked about a second time.
@@ -179,9 +175,7 @@ async fn check_facts(data: &Path, wire: Wire) {
     let answered = "answered";
     assert_eq!(
         outcomes,
-        [
-            answered, answered, "refused", answered, answered, answered, answered
-        ],
+        [answered, answered, "refused", answered, answered, answered, answered],
         "{wire:?}"
     );
     assert_eq!(listed[4]["purpose"], "compaction");
@@ -206,10 +200,7 @@ async fn check_facts(data: &Path, wire: Wire) {
     let fourth = inspect_json(data, &["--call", "4"]).await;
     let parts = fourth["parts"].as_array().unwrap();
     let described = parts.iter().find(|part| part["name"] == "p.png").unwrap();
-    assert_eq!(
-        described["treatment"], "described",
-        "{wire:?}: {described:#}"
-    );
+    assert_eq!(described["treatment"], "described", "{wire:?}: {described:#}");
     assert!(described["why"].is_string(), "{described:#}");
 
     let words = inspect(data, &["--call", "4"]).await;
@@ -239,10 +230,7 @@ async fn check_secrets(data: &Path, wire: Wire) {
         let stored = running::data_directory(data).join(name);
         let stored = std::fs::read(stored).unwrap_or_default();
         let key = KEY.as_bytes();
-        assert!(
-            !stored.windows(key.len()).any(|bytes| bytes == key),
-            "{name}"
-        );
+        assert!(!stored.windows(key.len()).any(|bytes| bytes == key), "{name}");
     }
 }
 
@@ -257,45 +245,26 @@ async fn differences_say_what_was_added_and_whether_the_cache_is_kept() {
     talk(&mut ann, "two").await;
     let data = host.data.path();
     let diff = inspect_json(data, &["--diff", "1", "2"]).await;
-    assert_eq!(
-        diff["messages"],
-        json!({"same": 1, "removed": 0, "added": 2}),
-        "{diff:#}"
-    );
+    assert_eq!(diff["messages"], json!({"same": 1, "removed": 0, "added": 2}), "{diff:#}");
     assert_eq!(diff["keepsCache"], true, "{diff:#}");
     assert_eq!(diff["sectionsChanged"], json!([]));
     let lines = diff["diff"].as_str().unwrap();
+    assert!(lines.lines().any(|line| line.starts_with('+') && line.contains("\"two\"")), "{lines}");
     assert!(
-        lines
-            .lines()
-            .any(|line| line.starts_with('+') && line.contains("\"two\"")),
-        "{lines}"
-    );
-    assert!(
-        !lines
-            .lines()
-            .any(|line| line.starts_with('-') && line.contains("\"one\"")),
+        !lines.lines().any(|line| line.starts_with('-') && line.contains("\"one\"")),
         "{lines}"
     );
 
     // A section that is rewritten changes the prompt from its beginning on.
     let answer = || async { Ok(json!({"sections": {"tone": {"content": "Sing."}}})) };
-    ann.connection
-        .answer_with(Arc::new(move |_| Box::pin(answer())));
+    ann.connection.answer_with(Arc::new(move |_| Box::pin(answer())));
     let opt_in =
         json!({"clientId": "ann", "tools": [], "systemMessageTransform": {"sections": ["tone"]}});
-    ann.does_in(
-        SESSION,
-        json!({"type": "session/activeClientSet", "activeClient": opt_in}),
-    )
-    .await;
+    ann.does_in(SESSION, json!({"type": "session/activeClientSet", "activeClient": opt_in})).await;
     talk(&mut ann, "three").await;
     let third = inspect_json(data, &["--call", "3"]).await;
     let sections = third["sections"].as_array().unwrap();
-    let tone = sections
-        .iter()
-        .find(|section| section["id"] == "tone")
-        .unwrap();
+    let tone = sections.iter().find(|section| section["id"] == "tone").unwrap();
     assert_eq!(tone["after"], "Sing.", "{tone:#}");
     assert_ne!(tone["before"], "Sing.");
     assert_eq!(third["transform"]["outcome"], "rewritten");
@@ -307,10 +276,7 @@ async fn differences_say_what_was_added_and_whether_the_cache_is_kept() {
     assert!(words.contains("sections changed: tone"), "{words}");
     assert!(words.contains("+") && words.contains("Sing."), "{words}");
     let words = text(&inspect(data, &["--call"]).await.stdout);
-    assert!(
-        words.contains("call  time") && words.lines().count() == 5,
-        "{words}"
-    );
+    assert!(words.contains("call  time") && words.lines().count() == 5, "{words}");
     let missing = inspect(data, &["--call", "9"]).await;
     assert_eq!(missing.status.code(), Some(1));
     assert!(text(&missing.stderr).contains("call 9 is not stored; there are 1 to 3"));
@@ -327,12 +293,8 @@ async fn a_call_is_there_while_it_runs_and_after_it_was_cancelled() {
     ann.sends_message("wait").await;
     server.asked(1).await;
     let running = inspect_json(host.data.path(), &["--call", "1"]).await;
-    assert!(
-        running["outcome"].is_null() && running["isAsSent"] == true,
-        "{running:#}"
-    );
-    ann.until("the turn runs", |chat| !chat["activeTurn"].is_null())
-        .await;
+    assert!(running["outcome"].is_null() && running["isAsSent"] == true, "{running:#}");
+    ann.until("the turn runs", |chat| !chat["activeTurn"].is_null()).await;
     ann.cancels().await;
     ann.turn_over().await;
     // The end is written with whatever is written next.
@@ -357,11 +319,7 @@ async fn a_body_that_is_gone_is_said() {
     let raw = inspect(data.path(), &["--call", "1", "--raw"]).await;
     assert_eq!(raw.status.code(), Some(1));
     assert!(raw.stdout.is_empty());
-    assert!(
-        text(&raw.stderr).contains("is not stored any more"),
-        "{}",
-        text(&raw.stderr)
-    );
+    assert!(text(&raw.stderr).contains("is not stored any more"), "{}", text(&raw.stderr));
     let words = inspect(data.path(), &["--call", "1"]).await;
     assert_eq!(words.status.code(), Some(1));
     assert!(text(&words.stdout).contains("NOT as it was sent"));

@@ -116,21 +116,12 @@ fn build_fault(directory: &Path) -> PathBuf {
 fn check_end(status: ExitStatus, words: &str, data: &Path) {
     assert_eq!(status.code(), Some(1), "{words}");
     assert!(words.contains("thread 'kernel'"), "{words}");
-    assert!(
-        words.contains("the host cannot go on and stops"),
-        "in the log: {words}"
-    );
+    assert!(words.contains("the host cannot go on and stops"), "in the log: {words}");
     let last = words.lines().last().unwrap();
-    assert!(
-        last.starts_with("greenroom: the kernel stopped: "),
-        "{last}"
-    );
+    assert!(last.starts_with("greenroom: the kernel stopped: "), "{last}");
     assert!(last.contains("this is a defect, please report it"));
     assert!(last.ends_with("start the host again"), "what to do: {last}");
-    assert!(
-        !data.join("data/endpoint.json").exists(),
-        "no client is sent to a host that is gone"
-    );
+    assert!(!data.join("data/endpoint.json").exists(), "no client is sent to a host that is gone");
 }
 
 /// The kernel dies between writing a batch and sending it, in the middle of a stream: nobody has heard of what it wrote.
@@ -167,16 +158,11 @@ async fn a_kernel_that_panics_after_a_write_ends_the_process_and_loses_nothing()
     let now = fresh.mirror.chat(chat.as_str()).unwrap().value();
     assert_eq!(ann.mirror.chat(chat.as_str()).unwrap().value(), now);
     let turn = &now["turns"][0];
-    assert_eq!(
-        (&turn["id"], &turn["state"]),
-        (&json!("turn-0"), &json!("error"))
-    );
+    assert_eq!((&turn["id"], &turn["state"]), (&json!("turn-0"), &json!("error")));
     let parts = turn["responseParts"].as_array().unwrap();
     assert_eq!(parts.last().unwrap()["resumable"], true);
     let unheard = ann.seen.range(heard + 1..);
-    let kinds: Vec<&str> = unheard
-        .map(|(_, envelope)| envelope.action.name())
-        .collect();
+    let kinds: Vec<&str> = unheard.map(|(_, envelope)| envelope.action.name()).collect();
     assert!(
         kinds.len() >= 2 && kinds.last() == Some(&"chat/error"),
         "what was written and not sent, then the end of the turn: {kinds:?}"

@@ -21,10 +21,7 @@ impl Fresh {
     fn with(variables: &[(&str, &str)]) -> Self {
         let variables = variables.iter();
         let variables = variables.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        Self {
-            data: tempfile::tempdir().unwrap(),
-            variables: variables.collect(),
-        }
+        Self { data: tempfile::tempdir().unwrap(), variables: variables.collect() }
     }
 
     fn path(&self) -> &Path {
@@ -34,9 +31,7 @@ impl Fresh {
     fn greenroom(&self, arguments: &[&str]) -> Command {
         let mut command = greenroom(self.path());
         let variables = self.variables.iter();
-        command
-            .args(arguments)
-            .envs(variables.map(|(name, value)| (name, value)));
+        command.args(arguments).envs(variables.map(|(name, value)| (name, value)));
         command
     }
 
@@ -136,13 +131,7 @@ async fn each_vendors_key_is_enough_to_send_a_message() {
             "x-api-key",
             "claude-sonnet-5-5",
         ),
-        (
-            "OPENAI_API_KEY",
-            "OPENAI_BASE_URL",
-            "/v1/responses",
-            "authorization",
-            "gpt-6.1-sol",
-        ),
+        ("OPENAI_API_KEY", "OPENAI_BASE_URL", "/v1/responses", "authorization", "gpt-6.1-sol"),
         (
             "GEMINI_API_KEY",
             "GOOGLE_GEMINI_BASE_URL",
@@ -175,19 +164,10 @@ async fn each_vendors_key_is_enough_to_send_a_message() {
         let said = text(&sent.stderr);
         let turn = result(&sent.stdout);
         assert_eq!(turn["text"], "Hello.", "{key}: {turn:#}{said}");
-        assert!(
-            said.contains(&format!("{model} answers, with the key in {key}, ")),
-            "{said}"
-        );
+        assert!(said.contains(&format!("{model} answers, with the key in {key}, ")), "{said}");
         let authority = root_of(&server).replace("http://", "");
-        assert!(
-            said.contains(&format!("which goes to {authority} ({base}).")),
-            "{said}"
-        );
-        assert!(
-            !said.contains(KEY) && !text(&sent.stdout).contains(KEY),
-            "{said}"
-        );
+        assert!(said.contains(&format!("which goes to {authority} ({base}).")), "{said}");
+        assert!(!said.contains(KEY) && !text(&sent.stdout).contains(KEY), "{said}");
         let request = server.requests().remove(0);
         assert_eq!(request.path, path, "{key}");
         let sent_key = request.header(header).unwrap();
@@ -203,24 +183,16 @@ async fn each_vendors_key_is_enough_to_send_a_message() {
 #[tokio::test]
 async fn a_chat_begins_with_a_key_and_nothing_else() {
     let server = server().await;
-    let fresh = Fresh::with(&[
-        ("ANTHROPIC_API_KEY", KEY),
-        ("ANTHROPIC_BASE_URL", &root_of(&server)),
-    ]);
+    let fresh =
+        Fresh::with(&[("ANTHROPIC_API_KEY", KEY), ("ANTHROPIC_BASE_URL", &root_of(&server))]);
     let done = fresh.run(&["chat", "--plain"], "hello\n").await;
     let (out, err) = (text(&done.stdout), text(&done.stderr));
     assert!(out.contains("Hello."), "{out}{err}");
     assert!(err.contains("with the key in ANTHROPIC_API_KEY"), "{err}");
     assert!(!err.contains("No model is configured"), "{err}");
     let body = server.requests()[0].json();
-    assert_eq!(
-        body["max_tokens"], 128_000,
-        "as much as the model can write"
-    );
-    assert_eq!(
-        body["thinking"],
-        json!({"type": "adaptive", "display": "summarized"})
-    );
+    assert_eq!(body["max_tokens"], 128_000, "as much as the model can write");
+    assert_eq!(body["thinking"], json!({"type": "adaptive", "display": "summarized"}));
 }
 
 #[tokio::test]
@@ -237,81 +209,37 @@ async fn vendors_have_an_order_others_are_offered_and_a_configured_model_wins() 
     let listed = fresh.run(&["models", "list", "--json"], "").await;
     let models: Value = serde_json::from_slice(&listed.stdout).unwrap();
     let shown = |model: &Value| {
-        (
-            model["id"].clone(),
-            model["source"].clone(),
-            model["keyVariable"].clone(),
-        )
+        (model["id"].clone(), model["source"].clone(), model["keyVariable"].clone())
     };
     assert_eq!(
         shown(&models[0]),
-        (
-            json!("claude-sonnet-5-5"),
-            json!("environment"),
-            json!("ANTHROPIC_API_KEY")
-        )
+        (json!("claude-sonnet-5-5"), json!("environment"), json!("ANTHROPIC_API_KEY"))
     );
     assert_eq!(
         shown(&models[1]),
-        (
-            json!("gpt-6.1-sol"),
-            json!("environment"),
-            json!("OPENAI_API_KEY")
-        )
+        (json!("gpt-6.1-sol"), json!("environment"), json!("OPENAI_API_KEY"))
     );
     assert_eq!(models[0]["default"], true);
     let listed = text(&fresh.run(&["models"], "").await.stdout);
-    assert!(
-        listed.contains("by the key in ANTHROPIC_API_KEY  answers"),
-        "{listed}"
-    );
+    assert!(listed.contains("by the key in ANTHROPIC_API_KEY  answers"), "{listed}");
     // The other vendor's is there for whoever names it.
-    let sent = fresh
-        .run(&["send", "--json", "--model", "gpt-6.1-sol", "hello"], "")
-        .await;
-    assert_eq!(
-        result(&sent.stdout)["text"],
-        "Hello.",
-        "{}",
-        text(&sent.stderr)
-    );
+    let sent = fresh.run(&["send", "--json", "--model", "gpt-6.1-sol", "hello"], "").await;
+    assert_eq!(result(&sent.stdout)["text"], "Hello.", "{}", text(&sent.stderr));
     assert_eq!(server.requests().last().unwrap().path, "/v1/responses");
-    let sent = fresh
-        .run(&["send", "--json", "--model", "anthropic", "hello"], "")
-        .await;
-    assert_eq!(
-        result(&sent.stdout)["text"],
-        "Hello.",
-        "{}",
-        text(&sent.stderr)
-    );
+    let sent = fresh.run(&["send", "--json", "--model", "anthropic", "hello"], "").await;
+    assert_eq!(result(&sent.stdout)["text"], "Hello.", "{}", text(&sent.stderr));
     assert_eq!(server.requests().last().unwrap().path, "/v1/messages");
     let address = format!("{}#mine", server.url());
     let added = fresh.run(&["models", "add", &address], "").await;
     assert!(added.status.success(), "{}", text(&added.stderr));
     let listed = fresh.run(&["models", "--json"], "").await;
     let models: Value = serde_json::from_slice(&listed.stdout).unwrap();
-    assert_eq!(
-        shown(&models[0]),
-        (json!("mine"), json!("configuration"), Value::Null)
-    );
-    assert_eq!(
-        models.as_array().unwrap().len(),
-        1,
-        "what is configured is all there is"
-    );
+    assert_eq!(shown(&models[0]), (json!("mine"), json!("configuration"), Value::Null));
+    assert_eq!(models.as_array().unwrap().len(), 1, "what is configured is all there is");
     let sent = fresh.run(&["send", "--json", "hello"], "").await;
-    assert_eq!(
-        result(&sent.stdout)["text"],
-        "Hello.",
-        "{}",
-        text(&sent.stderr)
-    );
+    assert_eq!(result(&sent.stdout)["text"], "Hello.", "{}", text(&sent.stderr));
     assert!(!text(&sent.stderr).contains("with the key in"));
-    assert_eq!(
-        server.requests().last().unwrap().path,
-        "/v1/chat/completions"
-    );
+    assert_eq!(server.requests().last().unwrap().path, "/v1/chat/completions");
 }
 
 /// A service is started again with the environment of its manager, not with that of a shell.
@@ -356,35 +284,23 @@ async fn what_a_message_becomes_is_said_of_a_model_that_is_there_by_its_key() {
 #[tokio::test]
 async fn a_variable_of_the_client_does_not_decide_where_the_hosts_key_goes() {
     let (hosts, clients) = (server().await, server().await);
-    let mut fresh = Fresh::with(&[
-        ("ANTHROPIC_API_KEY", KEY),
-        ("ANTHROPIC_BASE_URL", &root_of(&hosts)),
-    ]);
+    let mut fresh =
+        Fresh::with(&[("ANTHROPIC_API_KEY", KEY), ("ANTHROPIC_BASE_URL", &root_of(&hosts))]);
     let started = fresh.run(&["send", "hello"], "").await;
     assert!(started.status.success(), "{}", text(&started.stderr));
     fresh.variables[1].1 = root_of(&clients);
     for model in ["anthropic", "anthropic#claude-opus-4-8"] {
-        let sent = fresh
-            .run(&["send", "--json", "--model", model, "hello"], "")
-            .await;
+        let sent = fresh.run(&["send", "--json", "--model", model, "hello"], "").await;
         let said = text(&sent.stderr);
         assert_eq!(result(&sent.stdout)["text"], "Hello.", "{said}");
     }
     assert!(clients.requests().is_empty(), "it got the host's key");
-    assert_eq!(
-        hosts.requests().last().unwrap().json()["model"],
-        "claude-opus-4-8"
-    );
-    let plain = Fresh::with(&[
-        ("ANTHROPIC_API_KEY", KEY),
-        ("ANTHROPIC_BASE_URL", "http://proxy.example"),
-    ]);
+    assert_eq!(hosts.requests().last().unwrap().json()["model"], "claude-opus-4-8");
+    let plain =
+        Fresh::with(&[("ANTHROPIC_API_KEY", KEY), ("ANTHROPIC_BASE_URL", "http://proxy.example")]);
     let listed = plain.run(&["models"], "").await;
     let said = text(&listed.stderr);
-    assert!(
-        said.contains("unencrypted to proxy.example") && said.contains("https://"),
-        "{said}"
-    );
+    assert!(said.contains("unencrypted to proxy.example") && said.contains("https://"), "{said}");
 }
 
 #[tokio::test]

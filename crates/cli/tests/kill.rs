@@ -43,14 +43,9 @@ impl Host {
             .spawn()
             .unwrap();
         let mut line = String::new();
-        BufReader::new(child.stdout.as_mut().unwrap())
-            .read_line(&mut line)
-            .unwrap();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
         let ready: Value = serde_json::from_str(&line).unwrap();
-        let target = HostTarget {
-            url: ready["url"].as_str().unwrap().to_owned(),
-            token: None,
-        };
+        let target = HostTarget { url: ready["url"].as_str().unwrap().to_owned(), token: None };
         Self { child, target }
     }
 
@@ -80,13 +75,7 @@ pub struct Watcher {
 impl Watcher {
     pub async fn connect(host: &Host, name: &'static str) -> Self {
         let (connection, events) = Connection::connect(&host.target).await.unwrap();
-        Self {
-            name,
-            connection,
-            events,
-            mirror: Mirror::default(),
-            seen: BTreeMap::new(),
-        }
+        Self { name, connection, events, mirror: Mirror::default(), seen: BTreeMap::new() }
     }
 
     /// Creates the session and watches its chat.
@@ -101,16 +90,9 @@ impl Watcher {
         let snapshot = snapshot.unwrap().unwrap();
         let chat = ChannelUri::parse(snapshot.state["defaultChat"].as_str().unwrap()).unwrap();
         let snapshot = watcher.connection.subscribe(&chat).await;
-        watcher
-            .mirror
-            .take_snapshot(snapshot.unwrap().unwrap())
-            .unwrap();
+        watcher.mirror.take_snapshot(snapshot.unwrap().unwrap()).unwrap();
         let left = json!({"channel": SESSION});
-        watcher
-            .connection
-            .notify("unsubscribe", left)
-            .await
-            .unwrap();
+        watcher.connection.notify("unsubscribe", left).await.unwrap();
         (watcher, chat)
     }
 
@@ -153,10 +135,7 @@ impl Watcher {
         self.watch(usize::MAX).await; // what was still on its way when the host died
         let (connection, events) = Connection::connect(&host.target).await.unwrap();
         let last = self.mirror.last_seen();
-        let back = connection
-            .reconnect(self.name, last, std::slice::from_ref(chat))
-            .await
-            .unwrap();
+        let back = connection.reconnect(self.name, last, std::slice::from_ref(chat)).await.unwrap();
         let Reconnected::Replay { actions, missing } = back else {
             panic!("{}: a replay, not snapshots", self.name)
         };
@@ -187,10 +166,7 @@ async fn after_a_kill_at_any_moment_every_client_continues_from_what_it_saw() {
     let mut host = host;
     for (round, moment) in [3usize, 40, 1, 333, 90, 700].into_iter().enumerate() {
         let turn = format!("turn-{round}");
-        ann.connection
-            .dispatch(&chat, start(&turn, "go"))
-            .await
-            .unwrap();
+        ann.connection.dispatch(&chat, start(&turn, "go")).await.unwrap();
         // The two stop looking at different moments, then the host dies without a word.
         ann.watch(moment).await;
         bob.watch(moment / 2 + 1).await;
@@ -198,10 +174,7 @@ async fn after_a_kill_at_any_moment_every_client_continues_from_what_it_saw() {
         host = Host::start(data.path());
         ann.come_back(&host, &chat).await;
         bob.come_back(&host, &chat).await;
-        assert_eq!(
-            ann.seen, bob.seen,
-            "round {round}: both saw the same history"
-        );
+        assert_eq!(ann.seen, bob.seen, "round {round}: both saw the same history");
         let mut fresh = Watcher::connect(&host, "fresh").await;
         fresh.open(&chat).await;
         let now = fresh.mirror.chat(chat.as_str()).unwrap().value();
@@ -213,10 +186,7 @@ async fn after_a_kill_at_any_moment_every_client_continues_from_what_it_saw() {
         let last = now["turns"].as_array().unwrap().last().unwrap().clone();
         assert_eq!(last["id"], turn.as_str());
         assert_eq!(last["state"], "error");
-        assert_eq!(
-            last["responseParts"].as_array().unwrap().last().unwrap()["resumable"],
-            true
-        );
+        assert_eq!(last["responseParts"].as_array().unwrap().last().unwrap()["resumable"], true);
         assert!(now.get("activeTurn").is_none(), "nothing spins");
     }
 }

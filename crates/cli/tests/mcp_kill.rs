@@ -73,14 +73,9 @@ async fn a_killed_host_leaves_no_server_behind_and_the_next_one_starts_its_own()
     let work = data.path().canonicalize().unwrap();
     let model = ModelServer::start().await;
     let (host, mut ann) = start(data, &model).await;
-    ann.creates_session(SESSION, &work, json!({"approvals": "full-access"}))
-        .await;
+    ann.creates_session(SESSION, &work, json!({"approvals": "full-access"})).await;
     let slow = json!({"steps": 1_000_000, "ms": 20});
-    model.answers([
-        call("pid", &json!({})),
-        call("child", &json!({})),
-        call("slow", &slow),
-    ]);
+    model.answers([call("pid", &json!({})), call("child", &json!({})), call("slow", &slow)]);
     ann.sends_message("go").await;
     let chat = ann
         .until("progress", |chat| {
@@ -99,15 +94,11 @@ async fn a_killed_host_leaves_no_server_behind_and_the_next_one_starts_its_own()
 
     let (chat, data) = (ann.chat.clone(), host.kill());
     let gone = until(|| !processes.iter().any(|pid| is_alive(*pid)));
-    assert!(
-        tokio::time::timeout(DEADLINE, gone).await.is_ok(),
-        "it still runs"
-    );
+    assert!(tokio::time::timeout(DEADLINE, gone).await.is_ok(), "it still runs");
 
     let (_host, mut ann) = start(data, &model).await;
     ann.enters(SESSION, chat.as_str()).await;
-    ann.until("the turn is closed", |chat| chat["activeTurn"].is_null())
-        .await;
+    ann.until("the turn is closed", |chat| chat["activeTurn"].is_null()).await;
     model.answers([call("pid", &json!({})), Answer::streams(["done"])]);
     ann.sends_message("again").await;
     ann.turn_over().await;

@@ -121,17 +121,11 @@ fn cases() -> Vec<Case> {
     // What one message may embed, or as much of it as a debug build takes in a moment.
     let embedded_count = if most > 8 * MIB { 8 } else { 2 };
     let titled = |bytes: usize, more: &str| {
-        format!(
-            r#"{{"type":"session/titleChanged","title":"{}"{more}}}"#,
-            long(bytes)
-        )
+        format!(r#"{{"type":"session/titleChanged","title":"{}"{more}}}"#, long(bytes))
     };
     let unknown = format!(r#","x":"{}""#, long(most));
     let some_unknown = format!(r#","x":"{}""#, long(60_000));
-    let config = format!(
-        r#"{{"type":"session/configChanged","config":{{"x":"{}"}}}}"#,
-        long(most)
-    );
+    let config = format!(r#"{{"type":"session/configChanged","config":{{"x":"{}"}}}}"#, long(most));
     let answers = format!(
         r#"{{"type":"chat/inputCompleted","requestId":"r","response":"accept","answers":{{"q":"{}"}}}}"#,
         long(most)
@@ -151,49 +145,22 @@ fn cases() -> Vec<Case> {
         format!(r#"{{"type":"x-session/systemMessageTransformSet","sections":[{opt_in}]}}"#);
     vec![
         action("title", SESSION, titled(4_096, ""), Accepted),
-        action(
-            "title over",
-            SESSION,
-            titled(most, ""),
-            Refused("title_bytes_max"),
-        ),
+        action("title over", SESSION, titled(most, ""), Refused("title_bytes_max")),
         action("unknown field", SESSION, titled(1, &some_unknown), Accepted),
-        action(
-            "unknown field over",
-            SESSION,
-            titled(2, &unknown),
-            Refused("field_bytes_max"),
-        ),
+        action("unknown field over", SESSION, titled(2, &unknown), Refused("field_bytes_max")),
         action("config over", SESSION, config, Refused("field_bytes_max")),
         active_client("active client", 255 * 1_024, Accepted),
-        active_client(
-            "active client over",
-            most,
-            Refused("active_client_bytes_max"),
-        ),
+        active_client("active client over", most, Refused("active_client_bytes_max")),
         action("sections", SESSION, sections, Accepted),
         action("answers over", CHAT, answers, Refused("answers_bytes_max")),
         action("result of no call", CHAT, result, Refused("")),
         action("draft", CHAT, draft(&long(1_000_000)), Accepted),
-        action(
-            "draft over",
-            CHAT,
-            draft(&long(most)),
-            Refused("message_bytes_max"),
-        ),
-        action(
-            "no draft",
-            CHAT,
-            r#"{"type":"chat/draftChanged"}"#.to_owned(),
-            Accepted,
-        ),
+        action("draft over", CHAT, draft(&long(most)), Refused("message_bytes_max")),
+        action("no draft", CHAT, r#"{"type":"chat/draftChanged"}"#.to_owned(), Accepted),
         request(
             "config of a request over",
             "createSession",
-            format!(
-                r#"{{"channel":"scripted:/other$N","config":{{"x":"{}"}}}}"#,
-                long(most)
-            ),
+            format!(r#"{{"channel":"scripted:/other$N","config":{{"x":"{}"}}}}"#, long(most)),
             Refused("field_bytes_max"),
         ),
         request(
@@ -214,37 +181,17 @@ fn cases() -> Vec<Case> {
         turn("text", &long(1_000_000), "", Accepted),
         turn("text over", &long(most), "", Refused("message_bytes_max")),
         turn("references", &digest.repeat(1_000), "", Accepted),
-        turn(
-            "references over",
-            &digest.repeat(2_000),
-            "",
-            Refused("content_refs_max"),
-        ),
+        turn("references over", &digest.repeat(2_000), "", Refused("content_refs_max")),
         turn("attachments", "many", &list(simple, 256), Accepted),
-        turn(
-            "attachments over",
-            "many",
-            &list(simple, 1_000),
-            Refused("attachments_max"),
-        ),
+        turn("attachments over", "many", &list(simple, 1_000), Refused("attachments_max")),
         turn(
             "attachments far over",
             "many",
             &list(simple, most / 64),
             Malformed("json_values_max"),
         ),
-        turn(
-            "values over",
-            "dense",
-            &list("[0]", most / 8),
-            Malformed("json_values_max"),
-        ),
-        turn(
-            "values",
-            "dense",
-            &list("[0]", 9_000),
-            Refused("attachments_max"),
-        ),
+        turn("values over", "dense", &list("[0]", most / 8), Malformed("json_values_max")),
+        turn("values", "dense", &list("[0]", 9_000), Refused("attachments_max")),
         turn(
             "bodies of half a megabyte",
             "look",
@@ -252,12 +199,7 @@ fn cases() -> Vec<Case> {
             Accepted,
         ),
         turn("a body", "look", &embedded(most / 4 * 3 - 1_024), Accepted),
-        turn(
-            "two bodies",
-            "look",
-            &list(&embedded(most / 8 * 3 - 1_024), 2),
-            Accepted,
-        ),
+        turn("two bodies", "look", &list(&embedded(most / 8 * 3 - 1_024), 2), Accepted),
     ]
 }
 
@@ -273,18 +215,13 @@ impl Client {
         if let MaybeTlsStream::Plain(stream) = socket.get_ref() {
             stream.set_read_timeout(Some(PATIENCE)).unwrap();
         }
-        Self {
-            number,
-            socket,
-            sent: 0,
-        }
+        Self { number, socket, sent: 0 }
     }
 
     /// The text as this client sends it.
     fn text_of(&mut self, text: &str) -> String {
         self.sent += 1;
-        text.replace("$ID", &self.sent.to_string())
-            .replace("$N", &self.number.to_string())
+        text.replace("$ID", &self.sent.to_string()).replace("$N", &self.number.to_string())
     }
 
     fn send(&mut self, text: String) {
@@ -343,10 +280,8 @@ impl Client {
         self.ask("initialize", hello).unwrap();
         let session = SESSION.replace("$N", &self.number.to_string());
         let chat = CHAT.replace("$N", &self.number.to_string());
-        self.ask("createSession", json!({"channel": session}))
-            .unwrap();
-        self.ask("createChat", json!({"channel": session, "chat": chat}))
-            .unwrap();
+        self.ask("createSession", json!({"channel": session})).unwrap();
+        self.ask("createChat", json!({"channel": session, "chat": chat})).unwrap();
         self.ask("subscribe", json!({"channel": session})).unwrap();
         self.ask("subscribe", json!({"channel": chat})).unwrap();
     }
@@ -404,11 +339,7 @@ impl Player {
                 end.send(()).unwrap();
             }
         });
-        Self {
-            next,
-            begins,
-            ended,
-        }
+        Self { next, begins, ended }
     }
 
     fn begin_next(&self) -> usize {
@@ -469,22 +400,15 @@ fn ten_clients_that_send_every_field_at_its_largest_cost_little_and_leave_nothin
         "[limits]\nchannel_idle_ms = 500\nkeep_alive_ms = 0\n",
     )
     .unwrap();
-    let options = [
-        "--no-token",
-        "--script",
-        "script.json",
-        "--config",
-        "settings.toml",
-    ];
+    let options = ["--no-token", "--script", "script.json", "--config", "settings.toml"];
     let host = Host::start_with(data, &options);
     let pid = host.pid();
     let url = host.ready["url"].as_str().unwrap().to_owned();
     let idle = memory_of(pid);
 
     let cases = Arc::new(cases());
-    let clients: Vec<Player> = (0..CLIENTS)
-        .map(|number| Player::start(&url, number, &cases))
-        .collect();
+    let clients: Vec<Player> =
+        (0..CLIENTS).map(|number| Player::start(&url, number, &cases)).collect();
     let mut too_much = Vec::new();
     let names = std::iter::once("locale over").chain(cases.iter().map(|case| case.name));
     for name in names {
@@ -496,21 +420,14 @@ fn ten_clients_that_send_every_field_at_its_largest_cost_little_and_leave_nothin
         clients.iter().for_each(Player::end_next);
         let took = begun.elapsed();
         let peak = watcher.peak().saturating_sub(idle);
-        eprintln!(
-            "{name}: {} MiB sent, {} MiB above idle, {took:?}",
-            mib(sent),
-            mib(peak)
-        );
+        eprintln!("{name}: {} MiB sent, {} MiB above idle, {took:?}", mib(sent), mib(peak));
         if peak > 2 * sent + SLACK {
             too_much.push(format!("{name}: {} MiB for {}", mib(peak), mib(sent)));
         }
         assert!(took < PATIENCE, "{name} took {took:?}");
     }
     drop(clients);
-    assert!(
-        too_much.is_empty(),
-        "memory above twice the bytes in flight: {too_much:?}"
-    );
+    assert!(too_much.is_empty(), "memory above twice the bytes in flight: {too_much:?}");
 
     // Nobody is there any more: chats leave memory, and what they took is given back.
     let after = settle(pid, idle + LEFT_MAX, PATIENCE).saturating_sub(idle);

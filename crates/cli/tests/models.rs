@@ -29,11 +29,7 @@ async fn models(data: &Path, arguments: &[&str]) -> Output {
 /// The same, which must succeed; what it printed.
 async fn models_ok(data: &Path, arguments: &[&str]) -> String {
     let done = models(data, arguments).await;
-    assert!(
-        done.status.success(),
-        "{arguments:?}: {}",
-        text(&done.stderr)
-    );
+    assert!(done.status.success(), "{arguments:?}: {}", text(&done.stderr));
     text(&done.stdout)
 }
 
@@ -41,12 +37,7 @@ async fn models_ok(data: &Path, arguments: &[&str]) -> String {
 async fn models_fail(data: &Path, arguments: &[&str]) -> String {
     let before = std::fs::read(file_in(data)).ok();
     let done = models(data, arguments).await;
-    assert_eq!(
-        done.status.code(),
-        Some(1),
-        "{arguments:?}: {}",
-        text(&done.stdout)
-    );
+    assert_eq!(done.status.code(), Some(1), "{arguments:?}: {}", text(&done.stdout));
     assert_eq!(std::fs::read(file_in(data)).ok(), before, "{arguments:?}");
     text(&done.stderr)
 }
@@ -100,20 +91,10 @@ async fn a_model_is_added_to_nothing_listed_chosen_and_removed() {
     let server = server_with(&["one", "two"]).await;
     let data = tempfile::tempdir().unwrap();
     let at = |name: &str| format!("{}#{name}", server.url());
-    assert!(
-        models_ok(data.path(), &[])
-            .await
-            .contains("greenroom models add")
-    );
+    assert!(models_ok(data.path(), &[]).await.contains("greenroom models add"));
     let said = models_ok(data.path(), &["add", &at("one")]).await;
-    assert!(
-        said.contains("Added one") && said.contains("It is the default"),
-        "{said}"
-    );
-    let mode = std::fs::metadata(file_in(data.path()))
-        .unwrap()
-        .permissions()
-        .mode();
+    assert!(said.contains("Added one") && said.contains("It is the default"), "{said}");
+    let mode = std::fs::metadata(file_in(data.path())).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     let said = models_ok(data.path(), &["add", &at("two")]).await;
     assert!(said.contains("`greenroom models default two`"), "{said}");
@@ -146,36 +127,14 @@ async fn the_same_name_at_another_server_gets_an_id_of_its_own() {
     let said = models_ok(data.path(), &["add", &format!("{}#m", second.url())]).await;
     let authority = second.url().replace("http://", "").replace("/v1", "");
     assert!(said.contains(&format!("Added m@{authority}")), "{said}");
-    let error = models_fail(
-        data.path(),
-        &["add", &format!("{}#m", second.url()), "--id", "m"],
-    )
-    .await;
+    let error =
+        models_fail(data.path(), &["add", &format!("{}#m", second.url()), "--id", "m"]).await;
     assert!(error.contains("--id"), "{error}");
-    models_ok(
-        data.path(),
-        &["add", &format!("{}#m", second.url()), "--id", "mine"],
-    )
-    .await;
+    models_ok(data.path(), &["add", &format!("{}#m", second.url()), "--id", "mine"]).await;
     let listed: Value = serde_json::from_str(&models_ok(data.path(), &["--json"]).await).unwrap();
-    let ids: Vec<&Value> = listed
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|model| &model["id"])
-        .collect();
-    assert_eq!(
-        ids,
-        [
-            &json!("m"),
-            &json!(format!("m@{authority}")),
-            &json!("mine")
-        ]
-    );
-    assert_eq!(
-        (&listed[0]["default"], &listed[1]["default"]),
-        (&json!(true), &json!(false))
-    );
+    let ids: Vec<&Value> = listed.as_array().unwrap().iter().map(|model| &model["id"]).collect();
+    assert_eq!(ids, [&json!("m"), &json!(format!("m@{authority}")), &json!("mine")]);
+    assert_eq!((&listed[0]["default"], &listed[1]["default"]), (&json!(true), &json!(false)));
 }
 
 const COMMENTED: &str = "# The settings of this machine\nscripted = true # for now\n\n[limits] # bounds\nclients_max = 77\n\n\
@@ -198,30 +157,17 @@ async fn comments_order_links_and_modes_are_kept() {
     assert_eq!(format!("{before}# the end\n"), COMMENTED);
     assert!(after.ends_with("# the end\n"), "{added}");
     models_ok(data.path(), &["remove", "new"]).await;
-    assert_eq!(
-        std::fs::read_to_string(&real).unwrap().trim_end(),
-        COMMENTED.trim_end()
-    );
+    assert_eq!(std::fs::read_to_string(&real).unwrap().trim_end(), COMMENTED.trim_end());
     assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
-    assert_eq!(
-        std::fs::metadata(&real).unwrap().permissions().mode() & 0o777,
-        0o640
-    );
+    assert_eq!(std::fs::metadata(&real).unwrap().permissions().mode() & 0o777, 0o640);
     std::fs::write(&real, COMMENTED.replace('\n', "\r\n")).unwrap();
     models_ok(data.path(), &["default", "local"]).await;
     let written = std::fs::read_to_string(&real).unwrap();
     let expected = COMMENTED.replace("# for now\n", "# for now\ndefault_model = \"local\"\n");
     assert_eq!(written, expected.replace('\n', "\r\n"));
-    let left: Vec<_> = std::fs::read_dir(data.path())
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name())
-        .collect();
-    assert!(
-        !left
-            .iter()
-            .any(|name| name.to_string_lossy().contains(".new")),
-        "{left:?}"
-    );
+    let left: Vec<_> =
+        std::fs::read_dir(data.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(!left.iter().any(|name| name.to_string_lossy().contains(".new")), "{left:?}");
 }
 
 #[tokio::test]
@@ -241,25 +187,16 @@ async fn a_file_that_is_wrong_read_only_or_no_file_is_not_touched() {
     ] {
         write_file(data.path(), toml);
         let error = models_fail(data.path(), &["add", &address]).await;
-        assert!(
-            error.contains(words) && error.contains("greenroom.toml"),
-            "{toml}: {error}"
-        );
+        assert!(error.contains(words) && error.contains("greenroom.toml"), "{toml}: {error}");
     }
     let file = write_file(data.path(), "# mine\n");
     std::fs::set_permissions(&file, PermissionsExt::from_mode(0o444)).unwrap();
     let error = models_fail(data.path(), &["add", &address]).await;
-    assert!(
-        error.contains("read-only") && error.contains("chmod"),
-        "{error}"
-    );
+    assert!(error.contains("read-only") && error.contains("chmod"), "{error}");
     std::fs::remove_file(&file).unwrap();
     std::os::unix::fs::symlink("nowhere", &file).unwrap();
     let error = models_fail(data.path(), &["add", &address]).await;
-    assert!(
-        error.contains("a link to a file that is not there"),
-        "{error}"
-    );
+    assert!(error.contains("a link to a file that is not there"), "{error}");
     std::fs::remove_file(&file).unwrap();
     std::fs::create_dir(&file).unwrap();
     let error = models_fail(data.path(), &["add", &address]).await;
@@ -283,11 +220,7 @@ async fn many_at_once_are_all_added() {
     }
     let file = read_file(data.path());
     for name in &names {
-        assert_eq!(
-            file.matches(&format!("id = \"{name}\"")).count(),
-            1,
-            "{file}"
-        );
+        assert_eq!(file.matches(&format!("id = \"{name}\"")).count(), 1, "{file}");
     }
 }
 
@@ -314,65 +247,36 @@ async fn what_is_wrong_with_a_server_is_said_with_what_to_do() {
     let at = |url: &str| format!("{url}#m");
     let no_v1 = server.url().replace("/v1", "");
     // A web server that is called in the wrong language, and one that never says anything.
-    let tls = format!(
-        "https://{}/v1",
-        answers_everything(b"HTTP/1.1 400 Bad Request\r\n\r\n").await
-    );
+    let tls =
+        format!("https://{}/v1", answers_everything(b"HTTP/1.1 400 Bad Request\r\n\r\n").await);
     let silent = format!("http://{}/v1", answers_everything(b"").await);
     for (address, words) in [
-        (
-            at("http://127.0.0.1:9/v1"),
-            ["connection refused", "is running"],
-        ),
+        (at("http://127.0.0.1:9/v1"), ["connection refused", "is running"]),
         (at(&no_v1), ["(404)", "ends in /v1"]),
         (at(&tls), ["no encrypted connection", "http://"]),
-        (
-            at(&silent),
-            ["did not begin to answer", "check the address"],
-        ),
-        (
-            at("http://no-such-host.invalid/v1"),
-            ["cannot be reached", "its name"],
-        ),
+        (at(&silent), ["did not begin to answer", "check the address"]),
+        (at("http://no-such-host.invalid/v1"), ["cannot be reached", "its name"]),
         ("localhost#m".to_owned(), ["http://", ""]),
-        (
-            "ftp://localhost/v1#m".to_owned(),
-            ["must begin with http://", ""],
-        ),
+        ("ftp://localhost/v1#m".to_owned(), ["must begin with http://", ""]),
     ] {
         let error = models_fail(data.path(), &["add", &address]).await;
-        assert!(
-            words.iter().all(|word| error.contains(word)),
-            "{address}: {error}"
-        );
+        assert!(words.iter().all(|word| error.contains(word)), "{address}: {error}");
     }
     server.accepts_key(KEY);
     let error = models_fail(data.path(), &["add", &at(&server.url())]).await;
-    assert!(
-        error.contains("requires a key") && error.contains("where its key is"),
-        "{error}"
-    );
+    assert!(error.contains("requires a key") && error.contains("where its key is"), "{error}");
     let wrong = data.path().join("wrong");
     std::fs::write(&wrong, "sk-wrong-9876543210\n").unwrap();
     let wrong = wrong.to_str().unwrap();
-    let error = models_fail(
-        data.path(),
-        &["add", &at(&server.url()), "--key-file", wrong],
-    )
-    .await;
+    let error = models_fail(data.path(), &["add", &at(&server.url()), "--key-file", wrong]).await;
     assert!(
         error.contains("does not accept the key") && error.contains("Check the key"),
         "{error}"
     );
-    assert!(
-        error.contains("can be read by others") && !error.contains("sk-wrong"),
-        "{error}"
-    );
-    let said = models_ok(
-        data.path(),
-        &["add", &at(&server.url()), "--key-file", wrong, "--no-check"],
-    )
-    .await;
+    assert!(error.contains("can be read by others") && !error.contains("sk-wrong"), "{error}");
+    let said =
+        models_ok(data.path(), &["add", &at(&server.url()), "--key-file", wrong, "--no-check"])
+            .await;
     assert!(said.contains("Added m"), "{said}");
     assert!(!read_file(data.path()).contains("sk-wrong"));
 }
@@ -397,35 +301,17 @@ async fn servers_without_a_list_or_with_a_huge_one_are_fine() {
     server.answers_lists([Answer::status(200, &huge)]);
     let added = models(data.path(), &["add", &format!("{}#huge", server.url())]).await;
     assert!(added.status.success(), "{}", text(&added.stderr));
-    assert!(
-        text(&added.stderr).contains("larger than"),
-        "{}",
-        text(&added.stderr)
-    );
-    let many: Vec<Value> = (0..10_000)
-        .map(|n| json!({"id": format!("m-{n}\u{1b}[31m")}))
-        .collect();
+    assert!(text(&added.stderr).contains("larger than"), "{}", text(&added.stderr));
+    let many: Vec<Value> = (0..10_000).map(|n| json!({"id": format!("m-{n}\u{1b}[31m")})).collect();
     let many = json!({"data": many}).to_string();
     server.answers_lists([Answer::status(200, &many)]);
     let error = models_fail(data.path(), &["add", &format!("{}#no", server.url())]).await;
-    assert!(
-        error.contains("and 9985 more") && error.lines().count() < 30,
-        "{error}"
-    );
-    assert!(
-        error.contains("\\x1b[31m") && !error.contains('\u{1b}'),
-        "{error}"
-    );
+    assert!(error.contains("and 9985 more") && error.lines().count() < 30, "{error}");
+    assert!(error.contains("\\x1b[31m") && !error.contains('\u{1b}'), "{error}");
     server.answers_lists([Answer::status(200, &many)]);
-    let error = models_fail(
-        data.path(),
-        &["add", &format!("{}#m-7\u{1b}[31m", server.url())],
-    )
-    .await;
-    assert!(
-        error.contains("control characters") && !error.contains('\u{1b}'),
-        "{error}"
-    );
+    let error =
+        models_fail(data.path(), &["add", &format!("{}#m-7\u{1b}[31m", server.url())]).await;
+    assert!(error.contains("control characters") && !error.contains('\u{1b}'), "{error}");
 }
 
 #[tokio::test]
@@ -453,20 +339,13 @@ async fn a_running_host_takes_what_is_added_removed_and_chosen_at_once() {
     let host = start(tempfile::tempdir().unwrap(), &[]).await;
     let offered = |root: &Value| {
         let agents = root["agents"].as_array().unwrap().clone();
-        let native = agents
-            .into_iter()
-            .find(|agent| agent["provider"] == "native");
+        let native = agents.into_iter().find(|agent| agent["provider"] == "native");
         let native = native.unwrap_or_default();
         let models = native["models"].as_array().cloned().unwrap_or_default();
-        let ids = models
-            .iter()
-            .map(|model| model["id"].as_str().unwrap().to_owned());
+        let ids = models.iter().map(|model| model["id"].as_str().unwrap().to_owned());
         ids.collect::<Vec<_>>()
     };
-    assert_eq!(
-        host.state("ahp-root://")["agents"][0]["provider"],
-        "scripted"
-    );
+    assert_eq!(host.state("ahp-root://")["agents"][0]["provider"], "scripted");
     let data = host.data.path().to_owned();
     let said = models_ok(&data, &["add", &format!("{}#one", server.url())]).await;
     assert!(said.contains("uses it now"), "{said}");
@@ -482,22 +361,13 @@ async fn a_running_host_takes_what_is_added_removed_and_chosen_at_once() {
     models_ok(&data, &["remove", "one"]).await;
     models_ok(&data, &["remove", "two"]).await;
     assert!(offered(&host.state("ahp-root://")).is_empty());
-    let turn = send(
-        &host,
-        &["--session", turn["session"].as_str().unwrap(), "again"],
-    )
-    .await;
+    let turn = send(&host, &["--session", turn["session"].as_str().unwrap(), "again"]).await;
     assert_eq!(turn["error"]["errorType"], "modelMissing", "{turn:#}");
     // A host with a configuration of its own does not read this one.
     let other = data.join("other.toml");
     let said = models_ok(
         &data,
-        &[
-            "add",
-            &format!("{}#one", server.url()),
-            "--config",
-            other.to_str().unwrap(),
-        ],
+        &["add", &format!("{}#one", server.url()), "--config", other.to_str().unwrap()],
     )
     .await;
     assert!(said.contains("another settings file"), "{said}");
@@ -510,9 +380,9 @@ fn everything_under(directory: &Path) -> String {
         let path = entry.unwrap().path();
         match path.is_dir() {
             true => all.push_str(&everything_under(&path)),
-            false => all.push_str(&String::from_utf8_lossy(
-                &std::fs::read(&path).unwrap_or_default(),
-            )),
+            false => {
+                all.push_str(&String::from_utf8_lossy(&std::fs::read(&path).unwrap_or_default()))
+            }
         }
     }
     all
@@ -529,16 +399,8 @@ async fn a_key_command_is_run_again_when_its_key_is_no_longer_accepted() {
     std::fs::write(&key, KEY).unwrap();
     let script = format!("echo run >> '{}'; cat '{}'", runs.display(), key.display());
     let command = format!("sh -c {}", shell_quote(&script));
-    models_ok(
-        data.path(),
-        &[
-            "add",
-            &format!("{}#m", server.url()),
-            "--key-command",
-            &command,
-        ],
-    )
-    .await;
+    models_ok(data.path(), &["add", &format!("{}#m", server.url()), "--key-command", &command])
+        .await;
     assert!(
         read_file(data.path()).contains("key_command = [\"sh\", \"-c\", "),
         "{}",
@@ -547,11 +409,7 @@ async fn a_key_command_is_run_again_when_its_key_is_no_longer_accepted() {
     let runs = || std::fs::read_to_string(&runs).unwrap().lines().count();
     let before = runs();
     let host = start(data, &[]).await;
-    server.answers([
-        Answer::streams(["a"]),
-        Answer::streams(["b"]),
-        Answer::streams(["c"]),
-    ]);
+    server.answers([Answer::streams(["a"]), Answer::streams(["b"]), Answer::streams(["c"])]);
     for text in ["a", "b"] {
         assert_eq!(send(&host, &["hi"]).await["text"], text);
     }
@@ -564,10 +422,7 @@ async fn a_key_command_is_run_again_when_its_key_is_no_longer_accepted() {
     server.accepts_key(KEY);
     let turn = send(&host, &["hi"]).await;
     assert_eq!(turn["error"]["errorType"], "modelUnauthorized", "{turn:#}");
-    let seen = format!(
-        "{turn}{}",
-        everything_under(&data_directory(host.data.path()))
-    );
+    let seen = format!("{turn}{}", everything_under(&data_directory(host.data.path())));
     for secret in [KEY, NEW_KEY, "sk-nobody"] {
         assert!(!seen.contains(secret), "{turn:#}");
     }
@@ -597,48 +452,26 @@ async fn a_model_by_its_address_is_there_until_the_host_stops() {
     );
     let sent = verb(&host, &["send", "--model", &address, "hello"]).await;
     assert_eq!(text(&sent.stdout), "Again.\n");
-    assert!(
-        !text(&sent.stderr).contains("keep it"),
-        "said once: {}",
-        text(&sent.stderr)
-    );
+    assert!(!text(&sent.stderr).contains("keep it"), "said once: {}", text(&sent.stderr));
     let sent = verb(&host, &["send", "--model", "echo", "hello"]).await;
     assert_eq!(text(&sent.stdout), "By id.\n", "{}", text(&sent.stderr));
     let sent = verb(&host, &["send", "--model", "nobody", "hello"]).await;
     assert_eq!(sent.status.code(), Some(4));
-    assert!(
-        text(&sent.stderr).contains("it has: echo"),
-        "{}",
-        text(&sent.stderr)
-    );
+    assert!(text(&sent.stderr).contains("it has: echo"), "{}", text(&sent.stderr));
     let root = host.state("ahp-root://");
     assert_eq!(root["agents"][0]["models"][0]["id"], "echo");
-    assert!(
-        !file_in(host.data.path()).exists(),
-        "nothing is written down"
-    );
+    assert!(!file_in(host.data.path()).exists(), "nothing is written down");
     let host = start(host.kill(), &[]).await;
-    assert_eq!(
-        host.state("ahp-root://")["agents"][0]["provider"],
-        "scripted"
-    );
+    assert_eq!(host.state("ahp-root://")["agents"][0]["provider"], "scripted");
 }
 
 #[tokio::test]
 async fn a_host_without_a_token_takes_no_models() {
     let server = ModelServer::start().await;
     let host = start(tempfile::tempdir().unwrap(), &["--no-token"]).await;
-    let sent = verb(
-        &host,
-        &["send", "--model", &format!("{}#m", server.url()), "x"],
-    )
-    .await;
+    let sent = verb(&host, &["send", "--model", &format!("{}#m", server.url()), "x"]).await;
     assert_eq!(sent.status.code(), Some(4));
-    assert!(
-        text(&sent.stderr).contains("asks for none"),
-        "{}",
-        text(&sent.stderr)
-    );
+    assert!(text(&sent.stderr).contains("asks for none"), "{}", text(&sent.stderr));
 }
 
 #[tokio::test]
@@ -676,11 +509,7 @@ async fn a_session_whose_model_is_gone_says_so_and_goes_on_only_when_somebody_ch
         error.contains("`second`") && error.contains("nothing was sent") && error.contains("first"),
         "{error}"
     );
-    assert_eq!(
-        server.requests().len(),
-        asked,
-        "nothing was sent to anybody"
-    );
+    assert_eq!(server.requests().len(), asked, "nothing was sent to anybody");
     let chat = host.state(turn["chat"].as_str().unwrap());
     let last = chat["turns"].as_array().unwrap().last().unwrap().clone();
     assert_eq!(last["state"], "error", "everybody sees it: {last:#}");
@@ -694,29 +523,21 @@ async fn a_session_whose_model_is_gone_says_so_and_goes_on_only_when_somebody_ch
     models_ok(data.path(), &["remove", "first"]).await;
     let host = start(data, &[]).await;
     let mut command = host.greenroom();
-    command
-        .args(["chat", "--plain", "--session", &session])
-        .stdin(Stdio::piped());
+    command.args(["chat", "--plain", "--session", &session]).stdin(Stdio::piped());
     let said = tokio::task::spawn_blocking(move || {
         let mut child = command.spawn().unwrap();
         std::io::Write::write_all(&mut child.stdin.take().unwrap(), b"hello?\n").unwrap();
         text(&child.wait_with_output().unwrap().stderr)
     });
     let said = said.await.unwrap();
-    assert!(
-        said.contains("no agent `native` now") && said.contains("scripted"),
-        "{said}"
-    );
+    assert!(said.contains("no agent `native` now") && said.contains("scripted"), "{said}");
     assert!(said.contains("Add one and resume the turn"), "{said}");
 }
 
 #[tokio::test]
 async fn a_first_start_without_a_model_says_how_to_get_one() {
     let server = server_with(&["small", "big"]).await;
-    let port = server
-        .url()
-        .replace("http://127.0.0.1:", "")
-        .replace("/v1", "");
+    let port = server.url().replace("http://127.0.0.1:", "").replace("/v1", "");
     let host = start(tempfile::tempdir().unwrap(), &[]).await;
     let chat = |ports: &str| {
         let mut command = host.greenroom();
@@ -750,17 +571,10 @@ async fn a_first_start_without_a_model_says_how_to_get_one() {
         text(&child.wait_with_output().unwrap().stderr)
     });
     let said = said.await.unwrap();
-    assert!(
-        said.contains("No model is configured") && said.contains("localhost:11434"),
-        "{said}"
-    );
+    assert!(said.contains("No model is configured") && said.contains("localhost:11434"), "{said}");
     // With a model nobody is asked and nothing is said.
     let asked = server.requests().len();
-    models_ok(
-        host.data.path(),
-        &["add", &format!("{}#small", server.url()), "--no-check"],
-    )
-    .await;
+    models_ok(host.data.path(), &["add", &format!("{}#small", server.url()), "--no-check"]).await;
     server.answers([Answer::streams(["Hi."])]);
     let mut command = chat(&port);
     command.arg("--plain").stdin(Stdio::piped());
@@ -771,9 +585,6 @@ async fn a_first_start_without_a_model_says_how_to_get_one() {
         (text(&output.stdout), text(&output.stderr))
     });
     let (out, err) = said.await.unwrap();
-    assert!(
-        out.contains("Hi.") && !err.contains("No model"),
-        "{out}{err}"
-    );
+    assert!(out.contains("Hi.") && !err.contains("No model"), "{out}{err}");
     assert_eq!(server.requests().len(), asked + 1);
 }

@@ -36,17 +36,11 @@ async fn check_json(data: &Path, facts_file: &Path) {
     let again: Value = serde_json::from_str(&again).unwrap();
     assert_eq!(again[0]["changes"], json!([]), "{again:#}");
     assert_eq!(again[0]["told"]["context_tokens"], 200_000);
-    assert_eq!(
-        (&again[0]["kept"], &again[0]["host"]),
-        (&json!(false), &Value::Null)
-    );
+    assert_eq!((&again[0]["kept"], &again[0]["host"]), (&json!(false), &Value::Null));
     std::fs::remove_file(facts_file).unwrap();
     let said = models_ok(data, &["refresh", "--json"]).await;
     let said: Value = serde_json::from_str(&said).unwrap();
-    assert_eq!(
-        (&said[0]["kept"], &said[0]["host"]),
-        (&json!(true), &json!("taken"))
-    );
+    assert_eq!((&said[0]["kept"], &said[0]["host"]), (&json!(true), &json!("taken")));
 }
 
 /// A host that runs, and a server that says something of its models where Ollama, llama.cpp, OpenRouter and vLLM do.
@@ -71,10 +65,9 @@ async fn servers_say_what_their_models_can_do_and_the_configuration_wins() {
         models_ok(data, &["add", &format!("{}#{name}", server.url())]).await;
     }
     let file = data_directory(data).join("greenroom.toml");
-    let toml = std::fs::read_to_string(&file).unwrap().replace(
-        "id = \"served\"\n",
-        "id = \"served\"\ncontext_tokens = 4096\n",
-    );
+    let toml = std::fs::read_to_string(&file)
+        .unwrap()
+        .replace("id = \"served\"\n", "id = \"served\"\ncontext_tokens = 4096\n");
     std::fs::write(&file, toml).unwrap();
     let facts_file = data_directory(data).join("model-facts.json");
     let dry = models_ok(data, &["refresh", "--dry-run"]).await;
@@ -84,14 +77,8 @@ async fn servers_say_what_their_models_can_do_and_the_configuration_wins() {
     );
     assert!(!facts_file.exists());
     let said = models_ok(data, &["refresh"]).await;
-    assert!(
-        said.contains("context_tokens 8192, but the configuration says 4096"),
-        "{said}"
-    );
-    assert!(
-        said.contains("vague: the server gives no details about it."),
-        "{said}"
-    );
+    assert!(said.contains("context_tokens 8192, but the configuration says 4096"), "{said}");
+    assert!(said.contains("vague: the server gives no details about it."), "{said}");
     assert!(said.contains("The running host uses it now."), "{said}");
     let root = host.state("ahp-root://");
     let offered = root["agents"][0]["models"].as_array().unwrap();

@@ -57,26 +57,15 @@ const SESSION: &str = "native:/binary";
 #[tokio::test]
 async fn a_message_is_answered_by_the_model() {
     let server = ModelServer::start().await;
-    server.answers([
-        Answer::streams(["Hello ", "from the model."]),
-        Answer::error(400, "too long"),
-    ]);
+    server
+        .answers([Answer::streams(["Hello ", "from the model."]), Answer::error(400, "too long")]);
     let host = start(tempfile::tempdir().unwrap(), &model_of(&server)).await;
     let sent = run(verb(&host, &["send", "hello"])).await;
-    assert_eq!(
-        text(&sent.stdout),
-        "Hello from the model.\n",
-        "{}",
-        text(&sent.stderr)
-    );
+    assert_eq!(text(&sent.stdout), "Hello from the model.\n", "{}", text(&sent.stderr));
     assert!(sent.status.success());
     let sent = run(verb(&host, &["send", "--agent", "native", "hello"])).await;
     assert_eq!(sent.status.code(), Some(1));
-    assert!(
-        text(&sent.stderr).contains("too long"),
-        "{}",
-        text(&sent.stderr)
-    );
+    assert!(text(&sent.stderr).contains("too long"), "{}", text(&sent.stderr));
     let sent = run(verb(&host, &["send", "--agent", "scripted", "hello"])).await;
     assert!(sent.status.success(), "{}", text(&sent.stderr));
     assert_eq!(server.requests().len(), 2);
@@ -96,17 +85,11 @@ async fn models_are_listed_with_whether_they_answer() {
     assert!(none.status.success() && text(&none.stdout).contains("greenroom models add"));
     let answers = models(&["--model", &model_of(&server)]).await;
     let line = text(&answers.stdout);
-    assert!(
-        answers.status.success() && line.ends_with("  answers\n"),
-        "{line}"
-    );
+    assert!(answers.status.success() && line.ends_with("  answers\n"), "{line}");
     let unknown = models(&["--model", &format!("{}#nobody", server.url()), "--json"]).await;
     let output: Value = serde_json::from_slice(&unknown.stdout).unwrap();
     assert_eq!(unknown.status.code(), Some(1), "{output:#}");
-    assert!(
-        output[0]["answers"] == false && output[0]["error"].is_string(),
-        "{output:#}"
-    );
+    assert!(output[0]["answers"] == false && output[0]["error"].is_string(), "{output:#}");
     drop(server);
     let directory = data_directory(data.path());
     std::fs::create_dir_all(&directory).unwrap();
@@ -127,10 +110,7 @@ fn an_invalid_model_is_refused_with_a_message() {
     let data = tempfile::tempdir().unwrap();
     let serve = |model: &str| {
         let mut command = greenroom(data.path());
-        command
-            .args(["serve", "--listen", "127.0.0.1:0", "--model", model])
-            .output()
-            .unwrap()
+        command.args(["serve", "--listen", "127.0.0.1:0", "--model", model]).output().unwrap()
     };
     for (model, words) in [
         ("http://localhost:1/v1", "names no model"),
@@ -148,10 +128,7 @@ fn an_invalid_model_is_refused_with_a_message() {
     let file = data_directory(data.path()).join("greenroom.toml");
     for (toml, words) in [
         ("[[models]]\nid = \"x\"\n", "base_url"),
-        (
-            "[[models]]\nid = \"x\"\nbase_url = \"http://h/v1\"\nkey = \"sk\"\n",
-            "key",
-        ),
+        ("[[models]]\nid = \"x\"\nbase_url = \"http://h/v1\"\nkey = \"sk\"\n", "key"),
         (
             "[[models]]\nid = \"x\"\nbase_url = \"http://h/v1\"\n\n[[models]]\nid = \"x\"\nbase_url = \"http://h/v1\"\n",
             "twice",
@@ -162,15 +139,10 @@ fn an_invalid_model_is_refused_with_a_message() {
         ),
     ] {
         std::fs::write(&file, toml).unwrap();
-        let refused = greenroom(data.path())
-            .args(["serve", "--listen", "127.0.0.1:0"])
-            .output()
-            .unwrap();
+        let refused =
+            greenroom(data.path()).args(["serve", "--listen", "127.0.0.1:0"]).output().unwrap();
         let output = text(&refused.stderr);
-        assert!(
-            !refused.status.success() && output.contains(words),
-            "{toml}: {output}"
-        );
+        assert!(!refused.status.success() && output.contains(words), "{toml}: {output}");
     }
 }
 
@@ -237,14 +209,10 @@ async fn a_key_is_in_no_state_log_error_file_or_child_process() {
     );
     std::fs::write(directory.join("greenroom.toml"), toml).unwrap();
     let (mut child, ready) = serve_with_secrets(data.path());
-    let target = HostTarget {
-        url: ready["url"].as_str().unwrap().to_owned(),
-        token: None,
-    };
+    let target = HostTarget { url: ready["url"].as_str().unwrap().to_owned(), token: None };
     let mut ann = ChatClient::arrives_at(&target, "ann").await;
     let work = data.path().canonicalize().unwrap();
-    ann.creates_session(SESSION, &work, json!({"approvals": "full-access"}))
-        .await;
+    ann.creates_session(SESSION, &work, json!({"approvals": "full-access"})).await;
     ann.sends_message("look around").await;
     let turn = ann.turn_over().await;
     let request = &server.requests()[0];
@@ -254,18 +222,12 @@ async fn a_key_is_in_no_state_log_error_file_or_child_process() {
         "it is used"
     );
     let output = turn.to_string();
-    assert!(
-        output.contains("seen:home:passed"),
-        "the command ran: {turn:#}"
-    );
+    assert!(output.contains("seen:home:passed"), "the command ran: {turn:#}");
     assert!(!output.contains(DATABASE), "{turn:#}");
     assert_eq!(turn["state"], "error");
     assert!(!output.contains(KEY), "{turn:#}");
-    let info = ann
-        .connection
-        .request("subscribe", json!({"channel": "ahp-root://"}))
-        .await
-        .unwrap();
+    let info =
+        ann.connection.request("subscribe", json!({"channel": "ahp-root://"})).await.unwrap();
     assert!(info.to_string().contains("greenroom.prices") && !info.to_string().contains(KEY));
     child.kill().unwrap();
     child.wait().unwrap();
@@ -276,14 +238,7 @@ async fn a_key_is_in_no_state_log_error_file_or_child_process() {
 
 fn is_alive(pid: &str) -> bool {
     let stat = std::fs::read_to_string(Path::new("/proc").join(pid).join("stat"));
-    stat.is_ok_and(|stat| {
-        !stat
-            .rsplit(')')
-            .next()
-            .unwrap_or("")
-            .trim_start()
-            .starts_with('Z')
-    })
+    stat.is_ok_and(|stat| !stat.rsplit(')').next().unwrap_or("").trim_start().starts_with('Z'))
 }
 
 /// The process ids that the second call of the running turn has printed so far, a line each.
@@ -291,10 +246,7 @@ fn printed_pids(chat: &Value) -> Vec<String> {
     let calls = calls_of(&chat["activeTurn"]);
     let output = calls.get(1).map(|call| &call["content"][0]["text"]);
     let lines = output.and_then(Value::as_str).unwrap_or_default().lines();
-    lines
-        .filter_map(|line| line.strip_prefix("pid:"))
-        .map(str::to_owned)
-        .collect()
+    lines.filter_map(|line| line.strip_prefix("pid:")).map(str::to_owned).collect()
 }
 
 async fn wait_until_dead(pids: &[String]) {
@@ -314,9 +266,7 @@ async fn a_host_that_is_killed_takes_its_commands_along_and_its_turn_goes_on_aft
     let read = Call::new("r", "read", &json!({"path": "a.txt"}));
     let gate = Gate::new();
     server.answers([
-        Answer::streams(["Looking."])
-            .then_calls([read])
-            .waits(&gate),
+        Answer::streams(["Looking."]).then_calls([read]).waits(&gate),
         Answer::calls([bash(TREE)]),
     ]);
     let data = tempfile::tempdir().unwrap();
@@ -324,18 +274,14 @@ async fn a_host_that_is_killed_takes_its_commands_along_and_its_turn_goes_on_aft
     let host = start(data, &model_of(&server)).await;
     let mut ann = arrives(&host).await;
     let work = host.data.path().canonicalize().unwrap();
-    ann.creates_session(SESSION, &work, json!({"approvals": "full-access"}))
-        .await;
+    ann.creates_session(SESSION, &work, json!({"approvals": "full-access"})).await;
     let chat = ann.chat.clone();
     ann.sends_message("go").await;
     gate.reached().await;
     ann.leaves_word("steering", "s", "to the left").await;
-    ann.until("it waits", |chat| chat["steeringMessage"]["id"] == "s")
-        .await;
+    ann.until("it waits", |chat| chat["steeringMessage"]["id"] == "s").await;
     gate.open();
-    let seen = ann
-        .until("the command runs", |chat| printed_pids(chat).len() == 3)
-        .await;
+    let seen = ann.until("the command runs", |chat| printed_pids(chat).len() == 3).await;
     let pids = printed_pids(&seen);
     assert!(pids.iter().all(|pid| is_alive(pid)), "{pids:?}");
     let data = host.kill();
@@ -348,8 +294,7 @@ async fn a_host_that_is_killed_takes_its_commands_along_and_its_turn_goes_on_aft
     assert_eq!(parts_of(&turn, "error")[0]["resumable"], true, "{turn:#}");
     server.answers([Answer::streams(["There it is."])]);
     ann.resumes(&turn).await;
-    ann.until("it goes on", |chat| chat["turns"][0]["state"] == "complete")
-        .await;
+    ann.until("it goes on", |chat| chat["turns"][0]["state"] == "complete").await;
     let requests = server.requests();
     let sent = script_of(&messages(&requests.last().unwrap().json()));
     expect![[r#"
@@ -392,10 +337,7 @@ fn marked(mark: &str) -> Vec<String> {
         let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
         is_alive(pid) && String::from_utf8_lossy(&environment).contains(mark)
     };
-    names
-        .filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
-        .filter(has_mark)
-        .collect()
+    names.filter(|name| name.bytes().all(|byte| byte.is_ascii_digit())).filter(has_mark).collect()
 }
 
 /// A command is at work and a write waits for it when the host is killed, and so is what would have ended the command with it: the command goes on
@@ -410,13 +352,10 @@ async fn what_outlives_a_killed_host_is_ended_and_told() {
     let host = start(tempfile::tempdir().unwrap(), &model_of(&server)).await;
     let mut ann = arrives(&host).await;
     let work = host.data.path().canonicalize().unwrap();
-    ann.creates_session(SESSION, &work, json!({"approvals": "full-access"}))
-        .await;
+    ann.creates_session(SESSION, &work, json!({"approvals": "full-access"})).await;
     let chat = ann.chat.clone();
     ann.sends_message("go").await;
-    let seen = ann
-        .until("the command runs", |chat| printed_pids(chat).len() == 1)
-        .await;
+    let seen = ann.until("the command runs", |chat| printed_pids(chat).len() == 1).await;
     let pids = printed_pids(&seen);
     let mark = calls_of(&seen["activeTurn"])[1]["_meta"]["greenroom.mark"].clone();
     let mark = mark.as_str().unwrap().to_owned();
@@ -438,10 +377,7 @@ async fn what_outlives_a_killed_host_is_ended_and_told() {
     let turn = ann.turn_over().await;
     let told = parts_of(&turn, "systemNotification");
     let told = told[0]["content"].to_string();
-    assert!(
-        told.contains("still ran, and w") && told.contains("ended now"),
-        "{told}"
-    );
+    assert!(told.contains("still ran, and w") && told.contains("ended now"), "{told}");
     assert!(!told.contains("b.txt"), "it never began: {told}");
     assert!(!work.join("b.txt").exists());
     wait_until_dead(&pids).await;
@@ -468,10 +404,8 @@ struct Unserved(TempDir);
 impl Drop for Unserved {
     fn drop(&mut self) {
         let endpoint = std::fs::read(data_directory(self.0.path()).join("endpoint.json"));
-        let endpoint: Value = endpoint
-            .ok()
-            .and_then(|text| serde_json::from_slice(&text).ok())
-            .unwrap_or_default();
+        let endpoint: Value =
+            endpoint.ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
         let pid = endpoint["pid"].as_i64();
         let pid = pid.and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
         if let Some(pid) = pid {
@@ -483,10 +417,7 @@ impl Drop for Unserved {
 #[tokio::test]
 async fn a_model_on_the_command_line_is_all_it_takes() {
     let server = ModelServer::start().await;
-    server.answers([
-        Answer::calls([bash("echo ran")]),
-        Answer::streams(["It ran."]),
-    ]);
+    server.answers([Answer::calls([bash("echo ran")]), Answer::streams(["It ran."])]);
     let data = Unserved(tempfile::tempdir().unwrap());
     let mut command = greenroom(data.0.path());
     command.args(["chat", "--plain", "--model", &model_of(&server)]);

@@ -73,10 +73,7 @@ async fn start(server: &ModelServer) -> (Host, TempDir) {
     let root = project.path().to_owned();
     let started = tokio::task::spawn_blocking(move || {
         let root = root.to_str().unwrap().to_owned();
-        Host::start_with(
-            tempfile::tempdir().unwrap(),
-            &["--model", &model, "--workspace", &root],
-        )
+        Host::start_with(tempfile::tempdir().unwrap(), &["--model", &model, "--workspace", &root])
     });
     (started.await.unwrap(), project)
 }

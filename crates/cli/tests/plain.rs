@@ -24,42 +24,25 @@ fn each_line_is_a_message_and_the_exit_code_is_that_of_the_last() {
     assert_eq!(failed.status.code(), Some(1), "{}", text(&failed.stderr));
     assert!(text(&failed.stderr).contains("✗ failed: this turn failed"));
     let recovered = host.run_with(&["chat"], "fail\n/resume\n");
-    assert_eq!(
-        recovered.status.code(),
-        Some(0),
-        "{}",
-        text(&recovered.stderr)
-    );
+    assert_eq!(recovered.status.code(), Some(0), "{}", text(&recovered.stderr));
     assert!(text(&recovered.stdout).ends_with("Resumed: here is the rest.\n"));
 }
 
 #[test]
 fn questions_are_answered_by_lines() {
     let host = Host::start();
-    let answered = host.run_with(
-        &["chat"],
-        "tool\nwhat?\n1\nedit\n4\n{\"path\":\"ode.txt\"}\n1\n",
-    );
+    let answered = host.run_with(&["chat"], "tool\nwhat?\n1\nedit\n4\n{\"path\":\"ode.txt\"}\n1\n");
     let (out, err) = (text(&answered.stdout), text(&answered.stderr));
     assert_eq!(answered.status.code(), Some(0), "{err}");
-    assert!(
-        err.contains("  1 Approve") && err.contains("Not an answer"),
-        "{err}"
-    );
+    assert!(err.contains("  1 Approve") && err.contains("Not an answer"), "{err}");
     assert!(err.contains("✓ Listed 2 files"), "{err}");
-    assert!(
-        out.contains("\"approved\":true") && out.contains("ode.txt"),
-        "{out}"
-    );
+    assert!(out.contains("\"approved\":true") && out.contains("ode.txt"), "{out}");
     assert!(!out.contains("1 Approve"), "{out}");
 
     let asked = host.run_with(&["chat"], "ask\n1\nAnn\n7\n2\n1\n3\n7\nNo\n");
     let (out, err) = (text(&asked.stdout), text(&asked.stderr));
     assert_eq!(asked.status.code(), Some(0), "{err}");
-    assert!(
-        out.contains("\"response\":\"accept\"") && out.contains("chorus"),
-        "{out}"
-    );
+    assert!(out.contains("\"response\":\"accept\"") && out.contains("chorus"), "{out}");
 
     let unanswered = host.run_with(&["chat"], "tool\n");
     assert_eq!(unanswered.status.code(), Some(1));
@@ -109,10 +92,7 @@ fn a_question_that_waits_is_answered_by_a_script() {
     let host = Host::start();
     let unanswered = host.run_with(&["chat"], "tool\n");
     let err = text(&unanswered.stderr);
-    let session = err
-        .lines()
-        .find_map(|line| line.strip_prefix("session "))
-        .unwrap();
+    let session = err.lines().find_map(|line| line.strip_prefix("session ")).unwrap();
     let answered = host.run_with(&["chat", "--session", session], "2\n");
     let err = text(&answered.stderr);
     assert!(err.contains("⊘ List files: denied"), "{err}");
@@ -137,10 +117,7 @@ fn a_current_directory_that_is_gone_is_an_error_and_starts_nothing() {
     let output = child.wait_with_output().unwrap();
     let err = text(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{err}");
-    assert!(
-        err.contains("the current directory cannot be used"),
-        "{err}"
-    );
+    assert!(err.contains("the current directory cannot be used"), "{err}");
     assert!(!running::data_directory(data.path()).exists(), "{err}");
 }
 
@@ -148,15 +125,9 @@ fn a_current_directory_that_is_gone_is_an_error_and_starts_nothing() {
 fn a_session_is_gone_on_with_and_left() {
     let host = Host::start();
     let session = host.new_session("hello");
-    let output = host.run_with(
-        &["chat", "--session", &session],
-        "/sessions\nthink\n/quit\nfail\n",
-    );
+    let output = host.run_with(&["chat", "--session", &session], "/sessions\nthink\n/quit\nfail\n");
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    assert_eq!(
-        text(&output.stdout),
-        "I have thought about it. The answer is 42.\n"
-    );
+    assert_eq!(text(&output.stdout), "I have thought about it. The answer is 42.\n");
     assert!(text(&output.stderr).contains("(here)"));
     let turns = text(&host.run(&["export", &session]).stdout);
     assert_eq!(turns.matches("\"role\":\"user\"").count(), 2, "{turns}");
@@ -165,12 +136,8 @@ fn a_session_is_gone_on_with_and_left() {
 #[test]
 fn an_interrupt_cancels_the_turn() {
     let host = Host::start();
-    let mut child = host
-        .greenroom()
-        .args(["chat", "--plain"])
-        .stdin(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child =
+        host.greenroom().args(["chat", "--plain"]).stdin(Stdio::piped()).spawn().unwrap();
     let mut input = child.stdin.take().unwrap();
     writeln!(input, "hang").unwrap();
     let mut out = BufReader::new(child.stdout.take().unwrap());
@@ -186,12 +153,8 @@ fn an_interrupt_cancels_the_turn() {
     drop(input);
     assert_eq!(child.wait().unwrap().code(), Some(0));
 
-    let mut child = host
-        .greenroom()
-        .args(["chat", "--plain"])
-        .stdin(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child =
+        host.greenroom().args(["chat", "--plain"]).stdin(Stdio::piped()).spawn().unwrap();
     writeln!(child.stdin.take().unwrap(), "hang").unwrap();
     let mut out = BufReader::new(child.stdout.take().unwrap());
     std::io::Read::read_exact(&mut out, &mut begun).unwrap();

@@ -103,13 +103,7 @@ async fn what_a_command_orphans_is_reaped_and_a_signal_stops_the_host() {
     let data = tempfile::tempdir().unwrap();
     let model = format!("{}#echo", server.url());
     let mut command = greenroom(data.path());
-    command.args([
-        "serve",
-        "--listen",
-        "127.0.0.1:0",
-        "--ready-json",
-        "--no-token",
-    ]);
+    command.args(["serve", "--listen", "127.0.0.1:0", "--ready-json", "--no-token"]);
     command.args(["--workspace", ".", "--model", &model]);
     let Some(mut command) = as_process_one(&command) else {
         return; // said above
@@ -119,10 +113,7 @@ async fn what_a_command_orphans_is_reaped_and_a_signal_stops_the_host() {
     let mut stdout = BufReader::new(namespace.0.stdout.take().unwrap());
     stdout.read_line(&mut line).unwrap();
     let ready: Value = serde_json::from_str(&line).unwrap();
-    let target = HostTarget {
-        url: ready["url"].as_str().unwrap().to_owned(),
-        token: None,
-    };
+    let target = HostTarget { url: ready["url"].as_str().unwrap().to_owned(), token: None };
     let mut ann = ChatClient::arrives_at(&target, "ann").await;
     let work = data.path().canonicalize().unwrap();
     let permissions = json!({"permissions": "full-access"});
@@ -139,15 +130,8 @@ async fn what_a_command_orphans_is_reaped_and_a_signal_stops_the_host() {
     wait_until("all orphans are reaped", || zombies() == 0).await;
     kill_process(Pid::from_raw(one).unwrap(), Signal::TERM).unwrap();
     let status = tokio::task::spawn_blocking(move || namespace.0.wait().unwrap());
-    let status = tokio::time::timeout(DEADLINE, status)
-        .await
-        .unwrap()
-        .unwrap();
-    assert_eq!(
-        status.code(),
-        Some(0),
-        "SIGTERM stops the host in good order"
-    );
+    let status = tokio::time::timeout(DEADLINE, status).await.unwrap().unwrap();
+    assert_eq!(status.code(), Some(0), "SIGTERM stops the host in good order");
 }
 
 #[test]

@@ -29,10 +29,7 @@ impl Served {
         let mut line = String::new();
         let mut stdout = BufReader::new(child.stdout.as_mut().unwrap());
         stdout.read_line(&mut line).unwrap();
-        assert!(
-            line.starts_with("Rewriting tone, environment_context in "),
-            "{line}"
-        );
+        assert!(line.starts_with("Rewriting tone, environment_context in "), "{line}");
         Self(child)
     }
 
@@ -56,9 +53,7 @@ impl Drop for Served {
 }
 
 fn sections(message: &Value) -> Value {
-    let text = message["text"]
-        .as_str()
-        .unwrap_or_else(|| panic!("{message}"));
+    let text = message["text"].as_str().unwrap_or_else(|| panic!("{message}"));
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
@@ -104,24 +99,14 @@ fn a_pack_rewrites_permitted_sections_and_inspect_shows_it() {
     assert_eq!(find(&rewritten, "safety"), find(&plain, "safety"));
     let clients = host.state(&session)["activeClients"].take();
     let opted_in = &clients[0]["systemMessageTransform"]["sections"];
-    assert_eq!(
-        *opted_in,
-        json!(["tone", "nonsense", "environment_context"]),
-        "{clients}"
-    );
+    assert_eq!(*opted_in, json!(["tone", "nonsense", "environment_context"]), "{clients}");
     let complaints = served.complaints();
-    assert!(
-        complaints.contains("`safety` is restricted"),
-        "{complaints}"
-    );
+    assert!(complaints.contains("`safety` is restricted"), "{complaints}");
     assert!(complaints.contains("no section `nonsense`"), "{complaints}");
 
     let output = host.run(&["inspect", &session, "--prompt", "--last", "1"]);
     let words = text(&output.stdout);
-    assert!(
-        words.contains("and rewrote environment_context, tone, in "),
-        "{words}"
-    );
+    assert!(words.contains("and rewrote environment_context, tone, in "), "{words}");
     assert!(words.contains("+ Say please."), "{words}");
 
     let data = host.kill();
@@ -138,14 +123,8 @@ fn a_pack_rewrites_permitted_sections_and_inspect_shows_it() {
         .output()
         .unwrap();
     let (diff, stderr) = (text(&dry.stdout), text(&dry.stderr));
-    assert!(
-        diff.contains("== tone") && diff.contains("+ Say please."),
-        "{diff}{stderr}"
-    );
-    assert!(
-        !diff.contains("== safety") && stderr.contains("`safety` is restricted"),
-        "{stderr}"
-    );
+    assert!(diff.contains("== tone") && diff.contains("+ Say please."), "{diff}{stderr}");
+    assert!(!diff.contains("== safety") && stderr.contains("`safety` is restricted"), "{stderr}");
 }
 
 #[test]
@@ -174,9 +153,5 @@ fn unusable_arguments_are_reported() {
     let empty = host.data.path().join("empty");
     std::fs::create_dir(&empty).unwrap();
     let empty = host.run(&["transform", &empty.display().to_string()]);
-    assert!(
-        text(&empty.stderr).contains("holds no .md file"),
-        "{}",
-        text(&empty.stderr)
-    );
+    assert!(text(&empty.stderr).contains("holds no .md file"), "{}", text(&empty.stderr));
 }

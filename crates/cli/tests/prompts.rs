@@ -31,14 +31,8 @@ fn kinds() -> BTreeMap<&'static str, (Value, &'static str, char)> {
     let worker = json!({"title": "Digger", "steps": [{"tool": {"name": "y", "display": "Shovel", "confirm": "ask"}}]});
     BTreeMap::from([
         ("call", (json!({"tool": call}), "pending-confirmation", '2')),
-        (
-            "options",
-            (json!({"tool": offered}), "pending-confirmation", '5'),
-        ),
-        (
-            "result",
-            (json!({"tool": result}), "pending-result-confirmation", '1'),
-        ),
+        ("options", (json!({"tool": offered}), "pending-confirmation", '5')),
+        ("result", (json!({"tool": result}), "pending-result-confirmation", '1')),
         ("worker", (json!({"spawn": worker}), "running", '1')),
         (
             "url",
@@ -146,9 +140,7 @@ fn chat_with(host: &Host, message: &str) -> String {
 
 fn queued_texts(state: &Value) -> Vec<String> {
     let queued = state["queuedMessages"].as_array().into_iter().flatten();
-    queued
-        .map(|message| message["message"]["text"].as_str().unwrap().to_owned())
-        .collect()
+    queued.map(|message| message["message"]["text"].as_str().unwrap().to_owned()).collect()
 }
 
 /// Types and pastes at one prompt, looks that nothing was decided and nothing lost, then decides by two keys.
@@ -178,10 +170,7 @@ fn try_kind(host: &Host, size: (u16, u16), kind: &str, waits: &str, digit: char)
     assert_eq!(queued_texts(&state), typed, "{kind} at {size:?}");
     let turn = state["activeTurn"].to_string();
     assert!(turn.contains(waits), "{kind} at {size:?}: {turn}");
-    assert!(
-        !turn.contains("\"response\":\"") && !turn.contains("told"),
-        "{kind}: {turn}"
-    );
+    assert!(!turn.contains("\"response\":\"") && !turn.contains("told"), "{kind}: {turn}");
     ann.decide(digit);
     ann.prints("told");
 }
@@ -266,9 +255,7 @@ fn an_edited_input_is_shown_before_it_is_approved() {
     std::fs::write(&editor, "sed -i s/poem.txt/ode.txt/ \"$1\"\n").unwrap();
     for size in SIZES {
         let mut command = greenroom(host.data.path());
-        command
-            .env("EDITOR", format!("sh {}", editor.display()))
-            .arg("chat");
+        command.env("EDITOR", format!("sh {}", editor.display())).arg("chat");
         let mut ann = Terminal::start_sized("ann", command, size);
         ann.sees("\n›");
         ann.type_line("edit");
@@ -298,17 +285,11 @@ fn a_key_for_one_question_of_a_form_does_not_answer_the_next() {
     ann.sees("answer › Ann");
     ann.press("\r1");
     let screen = ann.sees("before answering");
-    assert!(
-        screen.contains("2 of 3") && !screen.contains('❯'),
-        "{screen}"
-    );
+    assert!(screen.contains("2 of 3") && !screen.contains('❯'), "{screen}");
     ann.choose('1');
     ann.press("\r1");
     let screen = ann.wait_until(|screen| screen.contains("3 of 3"));
-    assert!(
-        screen.contains("before answering") && !screen.contains('❯'),
-        "{screen}"
-    );
+    assert!(screen.contains("before answering") && !screen.contains('❯'), "{screen}");
     ann.decide('2');
     ann.prints("told");
 }
@@ -319,9 +300,7 @@ fn a_key_that_comes_with_the_edit_of_an_input_does_not_approve_it() {
     let editor = host.data.path().join("editor.sh");
     std::fs::write(&editor, "sed -i s/poem.txt/ode.txt/ \"$1\"\n").unwrap();
     let mut command = greenroom(host.data.path());
-    command
-        .env("EDITOR", format!("sh {}", editor.display()))
-        .arg("chat");
+    command.env("EDITOR", format!("sh {}", editor.display())).arg("chat");
     let mut ann = Terminal::start_sized("ann", command, (80, 24));
     ann.sees("\n›");
     ann.type_line("edit");
@@ -329,10 +308,7 @@ fn a_key_that_comes_with_the_edit_of_an_input_does_not_approve_it() {
     ann.choose('4');
     ann.press("\r1");
     let screen = ann.sees("with this input instead:\n  path: ode.txt");
-    assert!(
-        screen.contains("before answering") && !screen.contains('❯'),
-        "{screen}"
-    );
+    assert!(screen.contains("before answering") && !screen.contains('❯'), "{screen}");
     ann.decide('1');
     ann.prints("{\"path\":\"ode.txt\"}");
 }
@@ -400,10 +376,7 @@ async fn several_prompts_are_gone_through_one_after_another() {
     ann.decide('1');
     ann.sees("All is said.");
     let made = |name: &str| host.data.path().join(name).exists();
-    assert_eq!(
-        [made("one"), made("two"), made("three")],
-        [true, false, true]
-    );
+    assert_eq!([made("one"), made("two"), made("three")], [true, false, true]);
 }
 
 #[test]
@@ -529,10 +502,7 @@ fn through_a_pipe_only_an_exact_digit_or_word_decides() {
     assert_eq!(output.status.code(), Some(0), "{err}");
     assert_eq!(out.matches("\"approved\":true").count(), 2, "{out}");
     assert_eq!(out.matches("\"approved\":false").count(), 2, "{out}");
-    assert!(
-        out.contains("1 is wrong") && out.contains("ode.txt"),
-        "{out}"
-    );
+    assert!(out.contains("1 is wrong") && out.contains("ode.txt"), "{out}");
     let shown = err.find("with this input instead:").unwrap();
     assert!(err[shown..].contains("1 Approve"), "{err}");
 }

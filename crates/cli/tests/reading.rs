@@ -108,10 +108,7 @@ fn markdown_is_rendered_at_every_size() {
         }
         // The target is there to be read, too.
         assert!(
-            lines
-                .concat()
-                .replace(' ', "")
-                .contains("(https://example.org/path)"),
+            lines.concat().replace(' ', "").contains("(https://example.org/path)"),
             "{lines:#?}"
         );
     }
@@ -123,20 +120,10 @@ fn without_colours_the_marks_say_what_colours_would() {
     let mut ann = chat_with(&host, (100, 40), &[("NO_COLOR", "1")]);
     ann.type_line("go");
     let screen = ann.sees("The end.");
-    for text in [
-        "# A title",
-        "*slanted* and **heavy** words, `code`",
-        "fn main() {",
-    ] {
+    for text in ["# A title", "*slanted* and **heavy** words, `code`", "fn main() {"] {
         assert!(screen.contains(text), "{text:?}: {screen}");
     }
-    for sequence in [
-        "\u{1b}[1m",
-        "\u{1b}[2m",
-        "\u{1b}[35m",
-        "\u{1b}[36m",
-        "\u{1b}]8",
-    ] {
+    for sequence in ["\u{1b}[1m", "\u{1b}[2m", "\u{1b}[35m", "\u{1b}[36m", "\u{1b}]8"] {
         assert!(!ann.wrote(sequence.as_bytes()), "{sequence:?}");
     }
 }
@@ -175,12 +162,8 @@ fn markers(name: &str, count: usize) -> impl Iterator<Item = String> {
 /// An answer of several kinds of blocks that stops within each of them.
 fn answer_with_gates(gates: &[Gate]) -> (Answer, Vec<String>) {
     let words = |name: &str, count| markers(name, count).collect::<Vec<_>>().join(" ");
-    let items: String = markers("item", 12)
-        .map(|item| format!("- {item} of a list\n"))
-        .collect();
-    let code: String = markers("code", 12)
-        .map(|line| format!("let {line} = 1;\n"))
-        .collect();
+    let items: String = markers("item", 12).map(|item| format!("- {item} of a list\n")).collect();
+    let code: String = markers("code", 12).map(|line| format!("let {line} = 1;\n")).collect();
     let pieces = [
         format!("{}\n\n{}", words("para", 40), words("open", 30)),
         format!(" {}\n\n{items}- last000 it", words("more", 10)),
@@ -202,9 +185,7 @@ fn answer_with_gates(gates: &[Gate]) -> (Answer, Vec<String>) {
         ("half", 1),
         ("cell", 3),
     ];
-    let all = counts
-        .iter()
-        .flat_map(|(name, count)| markers(name, *count));
+    let all = counts.iter().flat_map(|(name, count)| markers(name, *count));
     (answer, all.collect())
 }
 
@@ -219,16 +200,7 @@ async fn host_with(answers: Vec<Answer>) -> (ModelServer, Host) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_change_of_size_in_mid_answer_loses_and_doubles_nothing_where_lines_are_broken_anew() {
-    let sizes = [
-        (40, 24),
-        (160, 45),
-        (80, 24),
-        (56, 30),
-        (100, 24),
-        (40, 40),
-        (79, 24),
-        (120, 30),
-    ];
+    let sizes = [(40, 24), (160, 45), (80, 24), (56, 30), (100, 24), (40, 40), (79, 24), (120, 30)];
     let gates: Vec<Gate> = (0..4).map(|_| Gate::new()).collect();
     let (answer, markers) = answer_with_gates(&gates);
     let (_server, host) = host_with(vec![answer]).await;
@@ -249,29 +221,14 @@ async fn a_change_of_size_in_mid_answer_loses_and_doubles_nothing_where_lines_ar
     }
     ann.sees("The end.");
     assert_each_once(&ann, markers.into_iter(), "after all changes");
-    let prompts = ann
-        .lines()
-        .iter()
-        .filter(|line| line.starts_with('›'))
-        .count();
-    assert_eq!(
-        prompts,
-        2,
-        "the message, and where one types: {:#?}",
-        ann.lines()
-    );
+    let prompts = ann.lines().iter().filter(|line| line.starts_with('›')).count();
+    assert_eq!(prompts, 2, "the message, and where one types: {:#?}", ann.lines());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_change_of_size_in_mid_answer_loses_and_doubles_nothing_where_lines_are_cut() {
-    let line = |name: &str| {
-        markers(name, 8)
-            .map(|item| format!("- {item}\n"))
-            .collect::<String>()
-    };
-    let code: String = markers("code", 8)
-        .map(|line| format!("let {line} = 1;\n"))
-        .collect();
+    let line = |name: &str| markers(name, 8).map(|item| format!("- {item}\n")).collect::<String>();
+    let code: String = markers("code", 8).map(|line| format!("let {line} = 1;\n")).collect();
     let gates: Vec<Gate> = (0..2).map(|_| Gate::new()).collect();
     // What is at the right edge is gone with the window, so no marker is there.
     let wide = "and ".repeat(40);
@@ -283,10 +240,9 @@ async fn a_change_of_size_in_mid_answer_loses_and_doubles_nothing_where_lines_ar
     let (_server, host) = host_with(vec![answer]).await;
     let mut ann = chat_with(&host, (80, 24), &[("XTERM_VERSION", "XTerm(390)")]);
     ann.type_line("go");
-    for (gate, sizes) in gates.iter().zip([
-        [(40, 24), (120, 30), (60, 30)],
-        [(160, 45), (40, 45), (80, 45)],
-    ]) {
+    for (gate, sizes) in
+        gates.iter().zip([[(40, 24), (120, 30), (60, 30)], [(160, 45), (40, 45), (80, 45)]])
+    {
         gate.reached().await;
         ann.wait_until(|screen| screen.contains("and and") || screen.contains("half000"));
         for size in sizes {
@@ -295,15 +251,9 @@ async fn a_change_of_size_in_mid_answer_loses_and_doubles_nothing_where_lines_ar
         gate.open();
     }
     ann.sees("The end.");
-    let all = markers("item", 8)
-        .chain(markers("code", 8))
-        .chain(markers("half", 1));
+    let all = markers("item", 8).chain(markers("code", 8)).chain(markers("half", 1));
     assert_each_once(&ann, all, "after all changes");
-    let prompts = ann
-        .lines()
-        .iter()
-        .filter(|line| line.starts_with('›'))
-        .count();
+    let prompts = ann.lines().iter().filter(|line| line.starts_with('›')).count();
     assert_eq!(prompts, 2, "{:#?}", ann.lines());
 }
 
@@ -336,13 +286,8 @@ async fn an_edit_is_a_diff_before_it_is_approved_and_after() {
         ann.prints("\u{1b}[2m16 \u{1b}[0m\u{1b}[32m+ and more");
         let screen = ann.sees("1 Approve");
         // Where it does not fit beside the choices it stands above them.
-        for row in [
-            "14   line 14",
-            "15 - line 15",
-            "15 + fifteen",
-            "16 + and more",
-            "17   line 16",
-        ] {
+        for row in ["14   line 14", "15 - line 15", "15 + fifteen", "16 + and more", "17   line 16"]
+        {
             let printed = |printed: &str| printed.contains(row);
             assert!(
                 printed(&screen) || printed(&plain_text(&ann.printed())),
@@ -350,25 +295,14 @@ async fn an_edit_is_a_diff_before_it_is_approved_and_after() {
             );
         }
         assert!(!screen.contains("old_text"), "no JSON: {screen}");
-        assert!(
-            ann.wrote("\u{1b}[32m+ fifteen\u{1b}[0m".as_bytes()),
-            "{size:?}"
-        );
-        assert!(
-            ann.wrote("\u{1b}[31m- line 15\u{1b}[0m".as_bytes()),
-            "{size:?}"
-        );
+        assert!(ann.wrote("\u{1b}[32m+ fifteen\u{1b}[0m".as_bytes()), "{size:?}");
+        assert!(ann.wrote("\u{1b}[31m- line 15\u{1b}[0m".as_bytes()), "{size:?}");
         ann.decide('1');
         ann.sees("All done.");
         let lines = ann.lines();
-        let done = lines
-            .iter()
-            .position(|line| line.starts_with("✓ Edited notes.txt"));
+        let done = lines.iter().position(|line| line.starts_with("✓ Edited notes.txt"));
         let after = &lines[done.unwrap()..];
-        assert!(
-            after.iter().any(|line| line.trim() == "15 + fifteen"),
-            "{lines:#?}"
-        );
+        assert!(after.iter().any(|line| line.trim() == "15 + fifteen"), "{lines:#?}");
     }
 }
 
@@ -384,23 +318,13 @@ fn a_long_diff_is_folded_and_the_pager_has_all_of_it() {
     ann.type_line("go");
     ann.sees("Approve");
     // All of it stands above, where it can be scrolled to.
-    assert_each_once(
-        &ann,
-        (41..=150).map(|line| format!("+ line {line}")),
-        "printed whole",
-    );
+    assert_each_once(&ann, (41..=150).map(|line| format!("+ line {line}")), "printed whole");
     assert!(ann.wrote(b"more lines above (Ctrl-O)"));
     ann.press(CTRL_O);
     ann.wait_until(|_| std::fs::read_to_string(&pager).is_ok_and(|text| text.contains("line 150")));
     let paged = std::fs::read_to_string(&pager).unwrap();
-    assert!(
-        paged.contains("a\\x1b[2J.txt") && !paged.contains("\u{1b}[2J"),
-        "{paged}"
-    );
-    assert!(
-        !ann.wrote(b"\x1b[2J"),
-        "no name of a file clears the screen"
-    );
+    assert!(paged.contains("a\\x1b[2J.txt") && !paged.contains("\u{1b}[2J"), "{paged}");
+    assert!(!ann.wrote(b"\x1b[2J"), "no name of a file clears the screen");
     ann.sees("Approve");
 }
 
@@ -416,14 +340,8 @@ fn the_end_of_long_output_is_shown_and_failures_are_red() {
     ann.type_line("go");
     let screen = ann.sees("done");
     assert!(screen.contains("✗ Ran make (exit code 2)"), "{screen}");
-    assert!(
-        screen.contains("lines above (Ctrl-O)") && screen.contains("  row 40"),
-        "{screen}"
-    );
-    assert!(
-        screen.contains("\\x1b[31mbad") && screen.contains("[exit code 2]"),
-        "{screen}"
-    );
+    assert!(screen.contains("lines above (Ctrl-O)") && screen.contains("  row 40"), "{screen}");
+    assert!(screen.contains("\\x1b[31mbad") && screen.contains("[exit code 2]"), "{screen}");
     assert!(!screen.contains("row 20"), "{screen}");
     assert!(
         ann.wrote("\u{1b}[31m  row 40\u{1b}[0m".as_bytes())
@@ -432,11 +350,7 @@ fn the_end_of_long_output_is_shown_and_failures_are_red() {
     // Without a pager it is printed.
     ann.press(CTRL_O);
     ann.wait_until(|screen| screen.contains("row 38") && !screen.contains("lines above"));
-    assert!(
-        ann.lines().iter().any(|line| line.trim() == "row 20"),
-        "{:#?}",
-        ann.lines()
-    );
+    assert!(ann.lines().iter().any(|line| line.trim() == "row 20"), "{:#?}", ann.lines());
 }
 
 #[test]
@@ -448,23 +362,13 @@ fn reasoning_is_folded_and_can_be_opened() {
     ann.type_line("go");
     ann.sees("Leapt.");
     let lines = ann.lines();
-    assert!(
-        lines.iter().any(|line| line.starts_with("∴ thought")),
-        "{lines:#?}"
-    );
-    assert!(
-        !lines.iter().any(|line| line.contains("First I look")),
-        "{lines:#?}"
-    );
+    assert!(lines.iter().any(|line| line.starts_with("∴ thought")), "{lines:#?}");
+    assert!(!lines.iter().any(|line| line.contains("First I look")), "{lines:#?}");
     ann.press(CTRL_T);
     ann.sees("then I leap.\\x1b[2J");
     ann.type_line("again");
     ann.wait_until(|screen| screen.matches("Leapt.").count() == 2);
-    let shown = ann
-        .lines()
-        .iter()
-        .filter(|line| line.contains("First I look"))
-        .count();
+    let shown = ann.lines().iter().filter(|line| line.contains("First I look")).count();
     assert_eq!(shown, 2, "the folded one, and the one after it");
     assert!(!ann.wrote(b"\x1b[2J"));
 }
@@ -479,13 +383,7 @@ fn nothing_in_an_answer_controls_the_terminal() {
     let mut ann = chat(&host, (80, 24));
     ann.type_line("go");
     ann.sees("The end.");
-    for sequence in [
-        "\u{1b}[2J",
-        "\u{1b}]0;title",
-        "title\u{7}",
-        "\u{9b}",
-        "\u{202e}",
-    ] {
+    for sequence in ["\u{1b}[2J", "\u{1b}]0;title", "title\u{7}", "\u{9b}", "\u{202e}"] {
         assert!(!ann.wrote(sequence.as_bytes()), "{sequence:?} was written");
     }
     let lines = ann.lines().join("\n");
@@ -507,15 +405,9 @@ fn a_worker_is_one_live_line_and_a_turn_ends_with_what_it_used() {
         ann.sees("12.4k in (9.0k cached) · 1.1k out");
         ann.type_line("dig");
         let screen = ann.wait_until(|screen| screen.contains("◐ Digger · digging deep"));
-        let live = screen
-            .lines()
-            .filter(|line| line.contains("Digger"))
-            .count();
+        let live = screen.lines().filter(|line| line.contains("Digger")).count();
         assert_eq!(live, 1, "{screen}");
-        assert!(
-            size.0 < 80 || screen.contains("/open ahp-chat:/worker-"),
-            "{screen}"
-        );
+        assert!(size.0 < 80 || screen.contains("/open ahp-chat:/worker-"), "{screen}");
     }
 }
 
@@ -558,16 +450,10 @@ fn a_plan_is_a_list_that_is_drawn_while_it_is_worked_on() {
         let mut ann = chat(&host, size);
         ann.type_line("go");
         let screen = ann.sees("1 Approve");
-        assert!(
-            screen.contains("[>] Read it\\x1b[2J\n  [ ] Write it"),
-            "{screen}"
-        );
+        assert!(screen.contains("[>] Read it\\x1b[2J\n  [ ] Write it"), "{screen}");
         ann.decide('1');
         let screen = ann.sees("[>] Write it");
-        assert!(
-            !screen.contains("[>] Read it"),
-            "one list is drawn: {screen}"
-        );
+        assert!(!screen.contains("[>] Read it"), "one list is drawn: {screen}");
         ann.sees("1 Approve");
         ann.decide('1');
         let screen = ann.sees("[x] Write it");
@@ -576,10 +462,7 @@ fn a_plan_is_a_list_that_is_drawn_while_it_is_worked_on() {
     }
     let piped = host.run_with(&["chat", "--plain"], "go\n1\n1\n");
     let err = String::from_utf8_lossy(&piped.stderr).into_owned();
-    assert!(
-        err.contains("✓ Plan: 1 of 2 done\n  [x] Read it\\x1b[2J\n  [>] Write it\n"),
-        "{err}"
-    );
+    assert!(err.contains("✓ Plan: 1 of 2 done\n  [x] Read it\\x1b[2J\n  [>] Write it\n"), "{err}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -594,14 +477,8 @@ async fn the_plan_of_a_model_stays_in_sight_while_it_works() {
     let mut ann = chat(&host, (80, 24));
     ann.type_line("go");
     let screen = ann.sees("1 Approve");
-    assert!(
-        screen.contains("✓ Plan: 1 of 2 done · Add a test"),
-        "{screen}"
-    );
-    assert!(
-        screen.contains("[x] Look around\n  [>] Add a test"),
-        "{screen}"
-    );
+    assert!(screen.contains("✓ Plan: 1 of 2 done · Add a test"), "{screen}");
+    assert!(screen.contains("[x] Look around\n  [>] Add a test"), "{screen}");
     assert!(screen.contains("command: true"), "{screen}");
     assert!(!screen.contains("\"items\""), "no JSON: {screen}");
 }

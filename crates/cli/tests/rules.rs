@@ -32,10 +32,7 @@ fn chat(host: &Host) -> Terminal {
 fn rules_of(data: &Path) -> String {
     let text = fs::read_to_string(data_directory(data).join("rules.toml")).unwrap();
     let is_rule = |line: &&str| !line.starts_with('#');
-    text.lines()
-        .filter(is_rule)
-        .map(|line| format!("{line}\n"))
-        .collect()
+    text.lines().filter(is_rule).map(|line| format!("{line}\n")).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -57,10 +54,8 @@ async fn the_words_that_were_chosen_are_the_rule_and_it_survives_a_kill() {
     drop(ann);
     let data = host.kill();
     let work = data.path().canonicalize().unwrap();
-    let rules = format!(
-        "\n[project.\"{}\"]\nallow = [\n    \"bash(cargo test:*)\",\n]\n",
-        work.display()
-    );
+    let rules =
+        format!("\n[project.\"{}\"]\nallow = [\n    \"bash(cargo test:*)\",\n]\n", work.display());
     assert_eq!(rules_of(data.path()), rules);
 
     server.answers([
@@ -127,10 +122,7 @@ async fn a_plan_is_approved_in_a_terminal_and_the_work_goes_on() {
     assert!(host.data.path().join("made").exists());
     ann.wait_for_status(|status| status.contains("Accept edits"));
     let messages = server.requests()[1].json()["messages"].to_string();
-    assert!(
-        messages.contains("keep planning and says: check it too"),
-        "{messages}"
-    );
+    assert!(messages.contains("keep planning and says: check it too"), "{messages}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -160,16 +152,10 @@ async fn through_a_pipe_a_rule_and_a_plan_are_chosen_by_their_digits() {
     let answered = host.run_with(&chat, "go\n5\n/approvals plan\nplan\n1\n");
     let (out, err) = (text(&answered.stdout), text(&answered.stderr));
     assert_eq!(out, "First.\nSecond.\n", "{err}");
-    assert!(
-        err.contains("5 Approve, and allow bash(ls:*) in this session"),
-        "{err}"
-    );
+    assert!(err.contains("5 Approve, and allow bash(ls:*) in this session"), "{err}");
     assert!(err.contains("1. Look"), "{err}");
     let rules = rules_of(host.data.path());
-    assert!(
-        rules.contains("allow = [\n    \"bash(ls:*)\",\n]\n"),
-        "{rules}"
-    );
+    assert!(rules.contains("allow = [\n    \"bash(ls:*)\",\n]\n"), "{rules}");
     let asked = err.matches("in this project").count();
     assert_eq!(asked, 1, "the second one is not asked about: {err}");
 }
@@ -206,16 +192,10 @@ fn rules_are_added_listed_checked_and_removed() {
         command.arg("rules").args(arguments).current_dir(&work);
         let output = command.output().unwrap();
         let said = text(&output.stdout) + &text(&output.stderr);
-        (
-            output.status.code(),
-            said.replace(work.to_str().unwrap(), "WORK"),
-        )
+        (output.status.code(), said.replace(work.to_str().unwrap(), "WORK"))
     };
     let (code, none) = rules(&["list"]);
-    assert!(
-        code == Some(0) && none.starts_with("There are no rules"),
-        "{none}"
-    );
+    assert!(code == Some(0) && none.starts_with("There are no rules"), "{none}");
     // No host has run here: the first rule makes the data directory, for its owner alone.
     for arguments in [
         &["add", "bash(cargo test:*)"][..],
@@ -229,10 +209,7 @@ fn rules_are_added_listed_checked_and_removed() {
     let created = fs::metadata(data_directory(home.path())).unwrap();
     assert_eq!(created.permissions().mode() & 0o777, 0o700);
     let (code, said) = rules(&["add", "bash(env:*)", "--session", "native:/x"]);
-    assert!(
-        code == Some(0) && said.contains("runs other programs"),
-        "{said}"
-    );
+    assert!(code == Some(0) && said.contains("runs other programs"), "{said}");
     expect![[r#"
         project WORK
           allow  bash(cargo test:*)
@@ -250,17 +227,9 @@ fn rules_are_added_listed_checked_and_removed() {
     assert_eq!(listed[0], first);
     assert_eq!(listed.as_array().unwrap().len(), 3, "{listed:#}");
     for (tool, input, said) in [
-        (
-            "bash",
-            "cargo test -q",
-            "allow bash(cargo test:*): project WORK\n",
-        ),
+        ("bash", "cargo test -q", "allow bash(cargo test:*): project WORK\n"),
         ("bash", "cargo test; rm -rf x", "deny bash(rm:*): always\n"),
-        (
-            "bash",
-            "cargo test > x",
-            "No rule matches: the mode of the session decides.\n",
-        ),
+        ("bash", "cargo test > x", "No rule matches: the mode of the session decides.\n"),
         ("write", "src/a.rs", "allow edit(src/**): project WORK\n"),
         (
             "edit",
@@ -273,21 +242,11 @@ fn rules_are_added_listed_checked_and_removed() {
     let (code, said) = rules(&["check", "edit", "/etc/passwd"]);
     assert!(code == Some(2) && said.contains("outside"), "{said}");
     let (code, said) = rules(&["add", "bash(git * x)"]);
-    assert!(
-        code == Some(2) && said.contains("`*` can only stand at the end"),
-        "{said}"
-    );
+    assert!(code == Some(2) && said.contains("`*` can only stand at the end"), "{said}");
     assert_eq!(rules(&["remove", "edit(src/**)"]).0, Some(0));
     let (code, said) = rules(&["remove", "edit(src/**)"]);
-    assert!(
-        code == Some(1) && said.contains("there is no such rule"),
-        "{said}"
-    );
-    fs::write(
-        data_directory(home.path()).join("rules.toml"),
-        "[always]\ndeny = 3\n",
-    )
-    .unwrap();
+    assert!(code == Some(1) && said.contains("there is no such rule"), "{said}");
+    fs::write(data_directory(home.path()).join("rules.toml"), "[always]\ndeny = 3\n").unwrap();
     for arguments in [&["list"][..], &["add", "grep"], &["check", "bash", "ls"]] {
         let (code, said) = rules(arguments);
         assert!(
@@ -305,26 +264,13 @@ fn the_file_is_edited_as_a_copy_that_must_be_right() {
         fs::write(&editor, format!("#!/bin/sh\n{script}\n")).unwrap();
         fs::set_permissions(&editor, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         let mut command = greenroom(home.path());
-        let output = command
-            .args(["rules", "edit"])
-            .env("EDITOR", &editor)
-            .output()
-            .unwrap();
-        (
-            output.status.code(),
-            text(&output.stdout) + &text(&output.stderr),
-        )
+        let output = command.args(["rules", "edit"]).env("EDITOR", &editor).output().unwrap();
+        (output.status.code(), text(&output.stdout) + &text(&output.stderr))
     };
     let (code, said) = edit("printf '[always]\\nallow = [\"grep\"]\\n' >> \"$1\"");
-    assert!(
-        code == Some(0) && said.contains("follows it at once"),
-        "{said}"
-    );
+    assert!(code == Some(0) && said.contains("follows it at once"), "{said}");
     assert_eq!(rules_of(home.path()), "[always]\nallow = [\"grep\"]\n");
     let (code, said) = edit("printf 'x = 1\\n' >> \"$1\"");
-    assert!(
-        code == Some(2) && said.contains("there is no `x`"),
-        "{said}"
-    );
+    assert!(code == Some(2) && said.contains("there is no `x`"), "{said}");
     assert_eq!(rules_of(home.path()), "[always]\nallow = [\"grep\"]\n");
 }

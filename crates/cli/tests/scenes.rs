@@ -50,13 +50,7 @@ impl Ann {
         let snapshot = connection.subscribe(&chat).await.unwrap().unwrap();
         let mut mirror = Mirror::default();
         mirror.take_snapshot(snapshot).unwrap();
-        Self {
-            connection,
-            events,
-            mirror,
-            chat,
-            turns: 0,
-        }
+        Self { connection, events, mirror, chat, turns: 0 }
     }
 
     async fn sends_message(&mut self, text: &str) -> String {
@@ -164,10 +158,7 @@ async fn the_built_in_scenes_wait_for_their_user() {
     let mut choice = yes.clone();
     choice["selectedOptionId"] = json!("session");
     let turn = ann.answers(choice).await;
-    assert_eq!(
-        last(&turn)["selectedOption"]["label"],
-        "Allow in this session"
-    );
+    assert_eq!(last(&turn)["selectedOption"]["label"], "Allow in this session");
 
     ann.sends_message("edit").await;
     let mut edited = yes.clone();
@@ -178,14 +169,9 @@ async fn the_built_in_scenes_wait_for_their_user() {
 
     ann.sends_message("ask").await;
     let name = json!({"state": "submitted", "value": {"kind": "text", "value": "Ann"}});
-    let turn = ann
-        .answers(json!({"response": "accept", "answers": {"name": name}}))
-        .await;
+    let turn = ann.answers(json!({"response": "accept", "answers": {"name": name}})).await;
     let answer = last(&turn);
-    assert_eq!(
-        (&answer["response"], &answer["answers"]["name"]),
-        (&json!("accept"), &name)
-    );
+    assert_eq!((&answer["response"], &answer["answers"]["name"]), (&json!("accept"), &name));
 }
 
 #[tokio::test]
@@ -195,21 +181,14 @@ async fn a_worker_works_in_a_chat_of_its_own() {
     ann.sends_message("subagent").await;
     let turn = ann.answers(json!({})).await;
     let call = call(&turn);
-    assert_eq!(
-        (&call["status"], &call["success"]),
-        (&json!("completed"), &json!(true))
-    );
+    assert_eq!((&call["status"], &call["success"]), (&json!("completed"), &json!(true)));
     let worker = call["content"][0]["resource"].as_str().unwrap();
     let bob = Ann::opens(&host, "bob", worker).await;
     let chat = bob.mirror.chat(worker).unwrap().value();
     assert_eq!(chat["origin"]["toolCallId"], call["toolCallId"]);
     let parts = bob.last_turn()["responseParts"].clone();
-    let kinds: Vec<&str> = parts
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|part| part["kind"].as_str().unwrap())
-        .collect();
+    let kinds: Vec<&str> =
+        parts.as_array().unwrap().iter().map(|part| part["kind"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["reasoning", "markdown", "toolCall", "markdown"]);
 }
 
@@ -226,10 +205,7 @@ async fn a_turn_interrupted_while_waiting_is_resumed_at_the_next_step() {
     let mut ann = Ann::begins(&host).await;
     let turn = ann.sends_message("go").await;
     let started = ann.sees_first("chat/toolCallContentChanged").await;
-    let worker = started["content"][0]["resource"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let worker = started["content"][0]["resource"].as_str().unwrap().to_owned();
     let mut bob = Ann::opens(&host, "bob", &worker).await;
     let asks = |bob: &Ann| {
         let chat = bob.mirror.chat(&worker).unwrap().value();
@@ -246,11 +222,7 @@ async fn a_turn_interrupted_while_waiting_is_resumed_at_the_next_step() {
     let resume = json!({"type": "chat/turnResume", "turnId": died["id"]});
     bob.connection.dispatch(&bob.chat, resume).await.unwrap();
     let turn_of_worker = bob.answers(json!({})).await;
-    let content = turn_of_worker["responseParts"]
-        .as_array()
-        .unwrap()
-        .last()
-        .unwrap();
+    let content = turn_of_worker["responseParts"].as_array().unwrap().last().unwrap();
     let content = content["content"].as_str().unwrap();
     assert!(content.starts_with("go {\"approved\":true,"), "{content}");
 
@@ -259,10 +231,7 @@ async fn a_turn_interrupted_while_waiting_is_resumed_at_the_next_step() {
     let resume = json!({"type": "chat/turnResume", "turnId": turn});
     ann.connection.dispatch(&ann.chat, resume).await.unwrap();
     let parts = ann.answers(json!({})).await["responseParts"].clone();
-    assert_eq!(
-        parts.as_array().unwrap().last().unwrap()["content"],
-        "back: {}"
-    );
+    assert_eq!(parts.as_array().unwrap().last().unwrap()["content"], "back: {}");
 }
 
 #[tokio::test]

@@ -43,10 +43,7 @@ fn real(path: &Path) -> String {
 #[test]
 fn a_new_session_works_where_it_was_sent_from_and_is_continued_there() {
     let host = Host::start();
-    let (here, there) = (
-        host.data.path().join("here"),
-        host.data.path().join("there"),
-    );
+    let (here, there) = (host.data.path().join("here"), host.data.path().join("there"));
     std::fs::create_dir(&here).unwrap();
     std::fs::create_dir(&there).unwrap();
     let send = |directory: &Path, arguments: &[&str]| {
@@ -61,23 +58,13 @@ fn a_new_session_works_where_it_was_sent_from_and_is_continued_there() {
     let none = send(&there, &["--continue", "hello"]);
     assert_eq!(none.status.code(), Some(1));
     let why = text(&none.stderr);
-    assert!(
-        why.contains("no session was used in") && why.contains("there"),
-        "{why}"
-    );
-    assert!(
-        why.contains(&format!("--session {session}")) && why.contains("here"),
-        "{why}"
-    );
+    assert!(why.contains("no session was used in") && why.contains("there"), "{why}");
+    assert!(why.contains(&format!("--session {session}")) && why.contains("here"), "{why}");
 
     let other = result(&send(&there, &["hello"]).stdout);
     assert_ne!(other["session"], session.as_str());
     let again = result(&send(&here, &["--continue", "stream 1"]).stdout);
-    assert_eq!(
-        again["session"],
-        session.as_str(),
-        "not the newer one elsewhere"
-    );
+    assert_eq!(again["session"], session.as_str(), "not the newer one elsewhere");
     // By another way there.
     std::os::unix::fs::symlink(&here, host.data.path().join("link")).unwrap();
     let linked = result(&send(&host.data.path().join("link"), &["-c", "hello"]).stdout);
@@ -89,17 +76,9 @@ fn a_directory_outside_of_the_roots_is_told_by_the_turn() {
     let host = Host::start();
     let outside = tempfile::tempdir().unwrap();
     let mut command = host.greenroom();
-    let sent = command
-        .current_dir(outside.path())
-        .args(["send", "hello"])
-        .output()
-        .unwrap();
+    let sent = command.current_dir(outside.path()).args(["send", "hello"]).output().unwrap();
     assert_eq!(sent.status.code(), Some(1), "{}", text(&sent.stderr));
-    assert!(
-        text(&sent.stderr).contains("the turn failed"),
-        "{}",
-        text(&sent.stderr)
-    );
+    assert!(text(&sent.stderr).contains("the turn failed"), "{}", text(&sent.stderr));
 }
 
 #[test]
@@ -108,16 +87,10 @@ fn without_a_terminal_whatever_asks_is_denied_and_the_turn_goes_on() {
     let sent = host.run(&["send", "go"]);
     assert_eq!(sent.status.code(), Some(5), "{}", text(&sent.stderr));
     let answer = text(&sent.stdout);
-    assert!(
-        answer.starts_with("It went on: ") && answer.contains("cancel"),
-        "{answer}"
-    );
+    assert!(answer.starts_with("It went on: ") && answer.contains("cancel"), "{answer}");
     let notes = text(&sent.stderr);
     assert!(notes.contains("Denied, nobody could be asked: "), "{notes}");
-    assert!(
-        notes.contains("Dismissed, nobody could be asked: Really?"),
-        "{notes}"
-    );
+    assert!(notes.contains("Dismissed, nobody could be asked: Really?"), "{notes}");
     assert!(notes.contains("2 things were denied"), "{notes}");
 }
 
@@ -214,17 +187,10 @@ fn a_turn_that_takes_too_long_is_cancelled() {
     let host = Host::start();
     let sent = host.run(&["send", "--timeout", "1", "hang"]);
     assert_eq!(sent.status.code(), Some(6), "{}", text(&sent.stderr));
-    assert!(
-        text(&sent.stderr).contains("--timeout"),
-        "{}",
-        text(&sent.stderr)
-    );
+    assert!(text(&sent.stderr).contains("--timeout"), "{}", text(&sent.stderr));
     let quick = host.run(&["send", "--timeout", "600", "hello"]);
     assert_eq!(quick.status.code(), Some(0));
-    assert_eq!(
-        host.run(&["send", "--timeout", "0", "hello"]).status.code(),
-        Some(2)
-    );
+    assert_eq!(host.run(&["send", "--timeout", "0", "hello"]).status.code(), Some(2));
 }
 
 #[test]
@@ -239,10 +205,7 @@ fn programs_get_events_as_they_come_and_the_result_last() {
     let sent = host.run(&["send", "--json", "go"]);
     assert_eq!(sent.status.code(), Some(5));
     let events = lines(&sent.stdout);
-    let kinds: Vec<&str> = events
-        .iter()
-        .map(|event| event["type"].as_str().unwrap())
-        .collect();
+    let kinds: Vec<&str> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
     assert_eq!((kinds[0], kinds[kinds.len() - 1]), ("start", "result"));
     let said: String = events
         .iter()
@@ -250,23 +213,13 @@ fn programs_get_events_as_they_come_and_the_result_last() {
         .map(|event| event["text"].as_str().unwrap())
         .collect();
     assert_eq!(said, "one twothree");
-    let calls = events
-        .iter()
-        .filter(|event| event["part"]["kind"] == "toolCall");
-    let states: Vec<&Value> = calls
-        .map(|event| &event["part"]["toolCall"]["status"])
-        .collect();
+    let calls = events.iter().filter(|event| event["part"]["kind"] == "toolCall");
+    let states: Vec<&Value> = calls.map(|event| &event["part"]["toolCall"]["status"]).collect();
     assert_eq!(states, ["completed", "cancelled"]);
-    assert!(
-        kinds.contains(&"reasoning") && kinds.contains(&"denied"),
-        "{kinds:?}"
-    );
+    assert!(kinds.contains(&"reasoning") && kinds.contains(&"denied"), "{kinds:?}");
     let result = events.last().unwrap();
     assert_eq!(result["text"], "one twothree");
-    assert_eq!(
-        (&result["state"], &result["denied"]),
-        (&json!("complete"), &json!(1))
-    );
+    assert_eq!((&result["state"], &result["denied"]), (&json!("complete"), &json!(1)));
     assert_eq!(result["turnId"], events[0]["turnId"]);
 }
 
@@ -296,22 +249,10 @@ async fn a_permission_mode_is_set_before_the_agent_works() {
     let model = format!("{}#echo", server.url());
     let host = Host::start_with(tempfile::tempdir().unwrap(), &["--model", &model]);
     let file = host.data.path().join("new.txt");
-    let write = || {
-        Call::new(
-            "c",
-            "write",
-            &json!({"path": "new.txt", "content": "made\n"}),
-        )
-    };
+    let write = || Call::new("c", "write", &json!({"path": "new.txt", "content": "made\n"}));
     let send = |arguments: &[&str]| {
         server.answers([Answer::calls([write()]), Answer::streams(["So be it."])]);
-        host.run(
-            &[
-                &["send", "--json", "--agent", "native", "write it"],
-                arguments,
-            ]
-            .concat(),
-        )
+        host.run(&[&["send", "--json", "--agent", "native", "write it"], arguments].concat())
     };
     let asked = send(&[]);
     assert_eq!(asked.status.code(), Some(5), "{}", text(&asked.stderr));
@@ -320,68 +261,37 @@ async fn a_permission_mode_is_set_before_the_agent_works() {
     assert_eq!(planned.status.code(), Some(0), "{}", text(&planned.stderr));
     assert!(!file.exists(), "a plan writes nothing");
     let accepted = send(&["--approvals", "accept-edits"]);
-    assert_eq!(
-        accepted.status.code(),
-        Some(0),
-        "{}",
-        text(&accepted.stderr)
-    );
+    assert_eq!(accepted.status.code(), Some(0), "{}", text(&accepted.stderr));
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "made\n");
-    let session = result(&accepted.stdout)["session"]
-        .as_str()
-        .unwrap()
-        .to_owned();
-    assert_eq!(
-        host.state(&session)["config"]["values"]["approvals"],
-        "accept-edits"
-    );
+    let session = result(&accepted.stdout)["session"].as_str().unwrap().to_owned();
+    assert_eq!(host.state(&session)["config"]["values"]["approvals"], "accept-edits");
 
     let session_option = ["send", "--session", &session, "--approvals", "ask", "again"];
     server.answers([Answer::streams(["Fine."])]);
     assert_eq!(host.run(&session_option).status.code(), Some(0));
     assert_eq!(host.state(&session)["config"]["values"]["approvals"], "ask");
-    let scripted = host.run(&[
-        "send",
-        "--agent",
-        "scripted",
-        "--approvals",
-        "plan",
-        "hello",
-    ]);
+    let scripted = host.run(&["send", "--agent", "scripted", "--approvals", "plan", "hello"]);
     assert_eq!(scripted.status.code(), Some(4));
     assert!(
         text(&scripted.stderr).contains("no such permission mode"),
         "{}",
         text(&scripted.stderr)
     );
-    assert_eq!(
-        host.run(&["send", "--approvals", "nonsense", "x"])
-            .status
-            .code(),
-        Some(2)
-    );
+    assert_eq!(host.run(&["send", "--approvals", "nonsense", "x"]).status.code(), Some(2));
 }
 
 #[test]
 fn standard_input_and_files_go_along() {
     let host = Host::start();
     std::fs::write(host.data.path().join("notes.txt"), "remember").unwrap();
-    let sent = host.run_with(
-        &["send", "--json", "-", "--attach", "notes.txt"],
-        "hello from a pipe",
-    );
+    let sent =
+        host.run_with(&["send", "--json", "-", "--attach", "notes.txt"], "hello from a pipe");
     assert_eq!(sent.status.code(), Some(0), "{}", text(&sent.stderr));
     let session = result(&sent.stdout)["session"].as_str().unwrap().to_owned();
     let rows = lines(&host.run(&["export", &session]).stdout);
     let parts: Vec<&Value> = rows.iter().map(|row| &row["data"]["data"]).collect();
-    assert!(
-        parts.iter().any(|part| part["text"] == "hello from a pipe"),
-        "{rows:?}"
-    );
-    assert!(
-        parts.iter().any(|part| part["label"] == "notes.txt"),
-        "{rows:?}"
-    );
+    assert!(parts.iter().any(|part| part["text"] == "hello from a pipe"), "{rows:?}");
+    assert!(parts.iter().any(|part| part["label"] == "notes.txt"), "{rows:?}");
     let missing = host.run(&["send", "x", "--attach", "nowhere.txt"]);
     assert_eq!(missing.status.code(), Some(1));
     assert!(text(&missing.stderr).contains("nowhere.txt cannot be read"));
@@ -393,10 +303,7 @@ fn a_broken_configuration_is_said_where_no_host_runs_and_disturbs_none_that_does
     let settings = running::data_directory(data.path());
     std::fs::create_dir_all(&settings).unwrap();
     std::fs::write(settings.join("greenroom.toml"), "listen = \n").unwrap();
-    let sent = running::greenroom(data.path())
-        .args(["send", "hello"])
-        .output()
-        .unwrap();
+    let sent = running::greenroom(data.path()).args(["send", "hello"]).output().unwrap();
     let said = text(&sent.stderr);
     assert_eq!(sent.status.code(), Some(4), "{said}");
     assert!(said.contains("greenroom.toml"), "{said}");

@@ -29,11 +29,7 @@ fn uris(sessions: &[Value]) -> Vec<&str> {
 
 fn found(data: &Path, words: &[&str]) -> Vec<Value> {
     let output = run(data, &[&["sessions", "search", "--json"], words].concat());
-    assert!(
-        matches!(output.status.code(), Some(0 | 1)),
-        "{}",
-        text(&output.stderr)
-    );
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{}", text(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
@@ -55,44 +51,23 @@ fn sessions_are_renamed_archived_and_deleted_through_a_host_and_without_one() {
     assert_eq!(host.state(&one)["title"], "Greeting");
     assert_ok(&host.run(&["sessions", "archive", "greeting"]));
     let table = host.run(&["sessions"]);
-    assert!(
-        !text(&table.stdout).contains("Greeting"),
-        "{}",
-        text(&table.stdout)
-    );
-    assert!(
-        text(&table.stderr).contains("1 archived"),
-        "{}",
-        text(&table.stderr)
-    );
+    assert!(!text(&table.stdout).contains("Greeting"), "{}", text(&table.stdout));
+    assert!(text(&table.stderr).contains("1 archived"), "{}", text(&table.stderr));
     assert!(text(&host.run(&["sessions", "--all"]).stdout).contains("archived"));
     assert_eq!(listed(host.data.path(), &[]).len(), 2, "programs see it");
     assert_ok(&host.run(&["sessions", "archive", "--undo", "Greeting"]));
 
     let data = host.kill();
-    assert_eq!(
-        uris(&listed(data.path(), &[])),
-        [one.as_str(), two.as_str()]
-    );
+    assert_eq!(uris(&listed(data.path(), &[])), [one.as_str(), two.as_str()]);
     assert_ok(&run(data.path(), &["sessions", "rename", &two, "Thought"]));
     let titles = |data: &Path| -> Vec<Value> {
-        listed(data, &[])
-            .iter()
-            .map(|session| session["title"].clone())
-            .collect()
+        listed(data, &[]).iter().map(|session| session["title"].clone()).collect()
     };
     assert_eq!(titles(data.path()), ["Thought", "Greeting"]);
     let refused = run(data.path(), &["sessions", "delete", "Thought"]);
     assert_eq!(refused.status.code(), Some(1), "nobody can be asked");
-    assert!(
-        text(&refused.stderr).contains("--yes"),
-        "{}",
-        text(&refused.stderr)
-    );
-    assert_ok(&run(
-        data.path(),
-        &["sessions", "delete", "Thought", "--yes"],
-    ));
+    assert!(text(&refused.stderr).contains("--yes"), "{}", text(&refused.stderr));
+    assert_ok(&run(data.path(), &["sessions", "delete", "Thought", "--yes"]));
     assert_eq!(titles(data.path()), ["Greeting"]);
 
     // A host that starts afterwards knows the same.
@@ -130,11 +105,7 @@ fn names_that_fit_several_sessions_are_refused_with_what_they_could_be() {
     let refused = host.run(&["sessions", "archive", "same"]);
     assert_eq!(refused.status.code(), Some(2));
     for session in &sessions {
-        assert!(
-            text(&refused.stderr).contains(session),
-            "{}",
-            text(&refused.stderr)
-        );
+        assert!(text(&refused.stderr).contains(session), "{}", text(&refused.stderr));
     }
     let id = sessions[0].rsplit('/').next().unwrap();
     let end = &id[id.len() - 8..];
@@ -146,10 +117,7 @@ fn names_that_fit_several_sessions_are_refused_with_what_they_could_be() {
     ] {
         assert_ok(&host.run(arguments));
     }
-    assert_eq!(
-        host.run(&["export", "no such thing"]).status.code(),
-        Some(2)
-    );
+    assert_eq!(host.run(&["export", "no such thing"]).status.code(), Some(2));
 }
 
 #[test]
@@ -163,14 +131,7 @@ fn what_was_said_is_found_until_it_is_deleted() {
     assert!(snippet(&hits[1]).contains("hello [zebra]"), "{hits:?}");
     assert_eq!(found(host.data.path(), &["zebra", "検索"]).len(), 1);
     assert_eq!(found(host.data.path(), &["zebra", "--limit", "1"]).len(), 1);
-    for odd in [
-        "\"",
-        "a\" OR b",
-        "NEAR(x)",
-        "*",
-        "col:val",
-        "'; DROP TABLE turn; --",
-    ] {
+    for odd in ["\"", "a\" OR b", "NEAR(x)", "*", "col:val", "'; DROP TABLE turn; --"] {
         found(host.data.path(), &[odd]);
     }
     // While the host goes on.
@@ -180,11 +141,7 @@ fn what_was_said_is_found_until_it_is_deleted() {
     assert_ok(&host.run(&["sessions", "rename", &session, "Animals"]));
     assert_eq!(found(host.data.path(), &["animals"])[0].get("turnId"), None);
     let shown = host.run(&["sessions", "search", "walrus"]);
-    assert!(
-        text(&shown.stdout).contains("hello *walrus*"),
-        "{}",
-        text(&shown.stdout)
-    );
+    assert!(text(&shown.stdout).contains("hello *walrus*"), "{}", text(&shown.stdout));
 
     assert_ok(&host.run(&["sessions", "delete", &session, "--yes"]));
     assert_eq!(found(host.data.path(), &["walrus"]), Vec::<Value>::new());
@@ -208,17 +165,8 @@ fn comparable(exported: &[u8]) -> Vec<String> {
 fn an_export_is_imported_and_exported_again_as_it_was() {
     let host = Host::start();
     let session = host.new_session("think");
-    for message in [
-        "image", "stream 3", "edit", "ask", "subagent", "fail", "prompt",
-    ] {
-        host.run(&[
-            "send",
-            "--session",
-            &session,
-            message,
-            "--attach",
-            "script.txt",
-        ]);
+    for message in ["image", "stream 3", "edit", "ask", "subagent", "fail", "prompt"] {
+        host.run(&["send", "--session", &session, message, "--attach", "script.txt"]);
         host.run(&["send", "--session", &session, message]);
     }
     let before = host.run(&["export", &session]);
@@ -233,20 +181,10 @@ fn an_export_is_imported_and_exported_again_as_it_was() {
     let listed_now = listed(host.data.path(), &[]);
     assert_eq!(listed_now.len(), 2);
     let all = uris(&listed_now);
-    let copy = all
-        .into_iter()
-        .find(|uri| *uri != session)
-        .unwrap()
-        .to_owned();
-    let (mut rows, original) = (
-        lines(&host.run(&["export", &copy]).stdout),
-        lines(&before.stdout),
-    );
+    let copy = all.into_iter().find(|uri| *uri != session).unwrap().to_owned();
+    let (mut rows, original) = (lines(&host.run(&["export", &copy]).stdout), lines(&before.stdout));
     assert_eq!(rows.len(), original.len());
-    assert_eq!(
-        rows[0]["data"]["createdAt"],
-        original[0]["data"]["createdAt"]
-    );
+    assert_eq!(rows[0]["data"]["createdAt"], original[0]["data"]["createdAt"]);
     for (row, original) in rows.iter_mut().zip(&original).skip(1) {
         if row["type"] == "message" {
             assert_ne!(row["data"]["chat"], original["data"]["chat"]);
@@ -266,17 +204,10 @@ fn an_export_is_imported_and_exported_again_as_it_was() {
     let data = host.kill();
     let rows = lines(&run(data.path(), &["export", &session]).stdout).len();
     assert_eq!(rows, original.len() + 4);
-    assert_ok(&run(
-        data.path(),
-        &["sessions", "delete", &session, "--yes"],
-    ));
+    assert_ok(&run(data.path(), &["sessions", "delete", &session, "--yes"]));
     assert_ok(&run(data.path(), &["sessions", "import", file]));
     let after = run(data.path(), &["export", &session]);
-    assert_eq!(
-        comparable(&after.stdout),
-        comparable(&before.stdout),
-        "without a host"
-    );
+    assert_eq!(comparable(&after.stdout), comparable(&before.stdout), "without a host");
 }
 
 #[test]
@@ -300,27 +231,12 @@ fn a_bad_file_imports_nothing() {
         (&cut, "cut off"),
         (&elsewhere, "another message"),
         (&unreadable, "line 1"),
-        (
-            &exported.replace("\"state\":\"complete\"", "\"state\":\"odd\""),
-            "line 1",
-        ),
+        (&exported.replace("\"state\":\"complete\"", "\"state\":\"odd\""), "line 1"),
     ] {
         let refused = import(content);
-        assert_eq!(
-            refused.status.code().map(|code| code > 0),
-            Some(true),
-            "{why}"
-        );
-        assert!(
-            text(&refused.stderr).contains(why),
-            "{why}: {}",
-            text(&refused.stderr)
-        );
-        assert_eq!(
-            listed(host.data.path(), &["--all"]),
-            Vec::<Value>::new(),
-            "{why}"
-        );
+        assert_eq!(refused.status.code().map(|code| code > 0), Some(true), "{why}");
+        assert!(text(&refused.stderr).contains(why), "{why}: {}", text(&refused.stderr));
+        assert_eq!(listed(host.data.path(), &["--all"]), Vec::<Value>::new(), "{why}");
     }
     assert_ok(&import(&exported));
     assert_eq!(listed(host.data.path(), &[]).len(), 1);
@@ -332,10 +248,8 @@ fn an_imported_session_is_allowed_nothing_that_its_file_says() {
     let session = host.new_session("hello");
     let exported = text(&host.run(&["export", &session]).stdout);
     assert_ok(&host.run(&["sessions", "delete", &session, "--yes"]));
-    let mut rows: Vec<Value> = exported
-        .lines()
-        .map(|row| serde_json::from_str(row).unwrap())
-        .collect();
+    let mut rows: Vec<Value> =
+        exported.lines().map(|row| serde_json::from_str(row).unwrap()).collect();
     rows[0]["data"]["config"] = json!({"schema": {"type": "object", "properties": {}}, "values": {"approvals": "full-access"}});
     rows[0]["data"]["activeClients"] = json!([{"clientId": "mallory", "tools": []}]);
     rows[0]["data"]["modifiedAt"] = json!("2999-01-01T00:00:00Z");
@@ -402,11 +316,7 @@ fn the_journal_gives_disk_space_back_when_sessions_are_gone() {
     let settings = "[limits]\nretention_disposed_s = 0\nsweep_ms = 100\n";
     std::fs::write(directory.join("greenroom.toml"), settings).unwrap();
     let host = Host::start_with(data, &[]);
-    let bytes = || {
-        std::fs::metadata(directory.join("journal.sqlite"))
-            .unwrap()
-            .len()
-    };
+    let bytes = || std::fs::metadata(directory.join("journal.sqlite")).unwrap().len();
     for _ in 0..2 {
         let session = host.new_session("stream 20000");
         assert!(session.starts_with("scripted:/"));
@@ -418,11 +328,7 @@ fn the_journal_gives_disk_space_back_when_sessions_are_gone() {
     }
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(120);
     while bytes() > 4 << 20 {
-        assert!(
-            std::time::Instant::now() < deadline,
-            "{} of {full} are left",
-            bytes()
-        );
+        assert!(std::time::Instant::now() < deadline, "{} of {full} are left", bytes());
         // The host serves meanwhile.
         assert_ok(&host.run(&["sessions"]));
     }
@@ -430,11 +336,7 @@ fn the_journal_gives_disk_space_back_when_sessions_are_gone() {
     let data = host.kill();
     let compacted = run(data.path(), &["sessions", "compact"]);
     assert_ok(&compacted);
-    assert!(
-        text(&compacted.stdout).contains("The journal has"),
-        "{}",
-        text(&compacted.stdout)
-    );
+    assert!(text(&compacted.stdout).contains("The journal has"), "{}", text(&compacted.stdout));
 }
 
 #[test]
@@ -442,39 +344,25 @@ fn a_journal_that_a_host_serves_is_not_compacted() {
     let host = Host::start();
     let refused = host.run(&["sessions", "compact"]);
     assert_eq!(refused.status.code(), Some(1));
-    assert!(
-        text(&refused.stderr).contains("already serves"),
-        "{}",
-        text(&refused.stderr)
-    );
+    assert!(text(&refused.stderr).contains("already serves"), "{}", text(&refused.stderr));
 }
 
 #[test]
 fn a_chat_is_continued_where_it_was_left() {
     let host = Host::start();
-    let (here, there) = (
-        host.data.path().join("here"),
-        host.data.path().join("there"),
-    );
+    let (here, there) = (host.data.path().join("here"), host.data.path().join("there"));
     std::fs::create_dir(&here).unwrap();
     std::fs::create_dir(&there).unwrap();
     let chat = |directory: &Path, arguments: &[&str]| {
         let mut command = host.greenroom();
-        command
-            .current_dir(directory)
-            .args(["chat", "--plain"])
-            .args(arguments);
+        command.current_dir(directory).args(["chat", "--plain"]).args(arguments);
         let mut child = command.stdin(std::process::Stdio::piped()).spawn().unwrap();
         std::io::Write::write_all(&mut child.stdin.take().unwrap(), b"hello\n").unwrap();
         child.wait_with_output().unwrap()
     };
     let empty = chat(&here, &["--continue"]);
     assert_eq!(empty.status.code(), Some(1));
-    assert!(
-        text(&empty.stderr).contains("`greenroom chat` starts one"),
-        "{}",
-        text(&empty.stderr)
-    );
+    assert!(text(&empty.stderr).contains("`greenroom chat` starts one"), "{}", text(&empty.stderr));
     assert_ok(&chat(&here, &[]));
     assert_ok(&chat(&there, &[]));
     assert_ok(&chat(&here, &["--continue"]));
@@ -483,17 +371,10 @@ fn a_chat_is_continued_where_it_was_left() {
     let newest = sessions[0]["workingDirectories"][0].as_str().unwrap();
     assert!(newest.ends_with("/here"), "{newest}");
     // Put away, it is not the newest any more.
-    assert_ok(&host.run(&[
-        "sessions",
-        "archive",
-        sessions[0]["resource"].as_str().unwrap(),
-    ]));
+    assert_ok(&host.run(&["sessions", "archive", sessions[0]["resource"].as_str().unwrap()]));
     let none = chat(&here, &["--continue"]);
     assert_eq!(none.status.code(), Some(1));
     let why = text(&none.stderr);
     let other = sessions[1]["resource"].as_str().unwrap();
-    assert!(
-        why.contains(&format!("greenroom chat --session {other}")),
-        "{why}"
-    );
+    assert!(why.contains(&format!("greenroom chat --session {other}")), "{why}");
 }

@@ -83,14 +83,7 @@ async fn begin(renews: bool) -> SignInScene {
     command.arg("chat");
     let ann = Terminal::start_sized("ann", command, (100, 40));
     ann.sees("\n›");
-    SignInScene {
-        ann,
-        model,
-        url,
-        host,
-        _server: server,
-        _directory: directory,
-    }
+    SignInScene { ann, model, url, host, _server: server, _directory: directory }
 }
 
 fn declare(data: &Path, url: &str) {
@@ -115,10 +108,7 @@ async fn get(url: &str) -> (String, String) {
 
 impl SignInScene {
     fn page_count(&self) -> usize {
-        self.ann
-            .printed()
-            .matches("Sign in to test at 127.0.0.1:")
-            .count()
+        self.ann.printed().matches("Sign in to test at 127.0.0.1:").count()
     }
 
     /// The page that was shown last.
@@ -142,8 +132,7 @@ impl SignInScene {
     fn calls(&mut self, text: &str) {
         let call = Call::new("call_mcp", "mcp__test__echo", &json!({"text": text}));
         let end = format!("end {text}");
-        self.model
-            .answers([Answer::calls([call]), Answer::streams([end.as_str()])]);
+        self.model.answers([Answer::calls([call]), Answer::streams([end.as_str()])]);
         self.ann.type_line(&format!("call {text}"));
         self.ann.sees("3 Deny and say why");
         self.ann.decide('1');
@@ -201,10 +190,7 @@ async fn mc_14_a_page_is_shown_and_its_token_lets_the_call_go_on() {
     let _silent = TcpStream::connect(address).await.unwrap();
     let (head, body) = get(&back).await;
     assert!(head.starts_with("HTTP/1.1 200"), "{head}");
-    assert!(
-        body.contains("You can close this page") && !body.contains("code"),
-        "{body}"
-    );
+    assert!(body.contains("You can close this page") && !body.contains("code"), "{body}");
     let (scene, ()) = on_screen(scene, |scene| {
         scene.ann.sees("Signed in to test");
         scene.calls("in");
@@ -219,9 +205,7 @@ async fn mc_14_a_page_is_shown_and_its_token_lets_the_call_go_on() {
         scene.calls("again");
         scene.ann.sees("1 Sign in");
         scene.ann.decide('1');
-        scene
-            .ann
-            .wait_until(|screen| screen.contains("Waiting for the sign-in"));
+        scene.ann.wait_until(|screen| screen.contains("Waiting for the sign-in"));
     })
     .await;
     assert_eq!(scene.page_count(), 2);

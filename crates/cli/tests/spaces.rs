@@ -47,10 +47,7 @@ fn spaces_need_a_database() {
     let far = ["space", "list", "--database", "postgres://db.example/x"];
     let error = refused(home.path(), &far);
     assert!(error.contains("another machine"), "{error}");
-    let error = refused(
-        home.path(),
-        &["migrate", "--from", "a", "--to", "b", "--space", "s"],
-    );
+    let error = refused(home.path(), &["migrate", "--from", "a", "--to", "b", "--space", "s"]);
     assert!(error.contains("neither is a database"), "{error}");
     // A password is not taken where others could read it, and not repeated.
     let address = "postgres://ann:secret@localhost/x";
@@ -64,18 +61,12 @@ fn spaces_need_a_database() {
         assert!(error.contains("--database-file"), "{error}");
         assert!(!error.contains("secret"), "{error}");
     }
-    let error = refused(
-        home.path(),
-        &["node", "list", "--database", "host=/nowhere"],
-    );
+    let error = refused(home.path(), &["node", "list", "--database", "host=/nowhere"]);
     assert!(error.contains("refuses this or is away"), "{error}");
 }
 
 #[test]
-#[expect(
-    clippy::too_many_lines,
-    reason = "one story: each step needs the one before"
-)]
+#[expect(clippy::too_many_lines, reason = "one story: each step needs the one before")]
 fn spaces_are_made_listed_and_removed_and_tokens_are_shown_once() {
     let Some(server) = TestServer::start() else {
         return; // the line that says so is written
@@ -95,32 +86,15 @@ fn spaces_are_made_listed_and_removed_and_tokens_are_shown_once() {
     assert!(taken.contains("a space `team-a` already"), "{taken}");
     let bad = refused(home, &["space", "create", "Team A"]);
     assert!(bad.contains("small letters"), "{bad}");
-    let token = [
-        "space", "token", "team-b", "--for", "ann", "--role", "owner",
-    ];
+    let token = ["space", "token", "team-b", "--for", "ann", "--role", "owner"];
     let unknown = refused(home, &token);
     assert!(unknown.contains("no space `team-b`"), "{unknown}");
 
     // The token alone on standard output, the rest beside it.
-    let token = [
-        "space", "token", "team-a", "--for", "ann", "--role", "owner",
-    ];
+    let token = ["space", "token", "team-a", "--for", "ann", "--role", "owner"];
     let printed = run(home, &token);
-    assert!(
-        printed.starts_with("grt_") && printed.lines().count() == 1,
-        "{printed}"
-    );
-    let token = [
-        "space",
-        "token",
-        "team-a",
-        "--for",
-        "tv",
-        "--role",
-        "viewer",
-        "--expires",
-        "90d",
-    ];
+    assert!(printed.starts_with("grt_") && printed.lines().count() == 1, "{printed}");
+    let token = ["space", "token", "team-a", "--for", "tv", "--role", "viewer", "--expires", "90d"];
     let issued = run_json(home, &token);
     assert_eq!(issued["role"], "viewer");
     assert!(issued["expiresAt"].is_string(), "{issued}");
@@ -128,16 +102,9 @@ fn spaces_are_made_listed_and_removed_and_tokens_are_shown_once() {
     let listed = run_json(home, &["space", "list", "team-a"]);
     let listed = listed.as_array().unwrap();
     assert_eq!(listed.len(), 2);
-    assert!(
-        listed
-            .iter()
-            .all(|token| token["counts"] == true && token.get("token").is_none())
-    );
+    assert!(listed.iter().all(|token| token["counts"] == true && token.get("token").is_none()));
     let table = run(home, &["space", "list", "team-a"]);
-    assert!(
-        table.contains("viewer") && table.contains("never"),
-        "{table}"
-    );
+    assert!(table.contains("viewer") && table.contains("never"), "{table}");
 
     // By its id, or by the whole of it.
     assert!(run(home, &["space", "revoke", id]).contains("tv"));
@@ -150,15 +117,10 @@ fn spaces_are_made_listed_and_removed_and_tokens_are_shown_once() {
         json!([{"name": "team-a", "seq": 0, "members": 2, "tokens": 0, "state": "idle"}])
     );
     let top = run_json(home, &["space", "top"]);
-    assert_eq!(
-        (&top[0]["name"], &top[0]["sessions"]),
-        (&json!("team-a"), &json!(0))
-    );
+    assert_eq!((&top[0]["name"], &top[0]["sessions"]), (&json!("team-a"), &json!(0)));
 
     // What it may take, and a copy of it.
-    let limits = [
-        "space", "limits", "team-a", "--turns", "4", "--stored", "1GB",
-    ];
+    let limits = ["space", "limits", "team-a", "--turns", "4", "--stored", "1GB"];
     assert_eq!(
         run_json(home, &limits)["limits"],
         json!({"connections": null, "turns": 4, "inputs_per_s": null, "stored_bytes": 1_000_000_000, "record_bytes_per_s": null,
@@ -168,10 +130,7 @@ fn spaces_are_made_listed_and_removed_and_tokens_are_shown_once() {
     let limits = run(home, &["space", "limits", "team-a"]);
     assert!(limits.contains("1000000000 bytes"), "{limits}");
     let copied = run_json(home, &["space", "copy", "team-a", "team-b"]);
-    assert_eq!(
-        copied,
-        json!({"from": "team-a", "to": "team-b", "rows": 0, "bodies": 0, "seq": 0})
-    );
+    assert_eq!(copied, json!({"from": "team-a", "to": "team-b", "rows": 0, "bodies": 0, "seq": 0}));
     let taken = refused(home, &["space", "copy", "team-a", "team-b"]);
     assert!(taken.contains("a space `team-b` already"), "{taken}");
     let both = refused(home, &["space", "copy", "./a", "./b"]);
@@ -196,10 +155,7 @@ fn the_busiest_spaces_come_first_in_a_table_or_the_largest() {
         let arguments = [&["space", "top", "--database", url.as_str()][..], more].concat();
         let cells = |line: &str| {
             let cells = line.split("  ").map(str::trim);
-            cells
-                .filter(|it| !it.is_empty())
-                .map(str::to_owned)
-                .collect()
+            cells.filter(|it| !it.is_empty()).map(str::to_owned).collect()
         };
         run(home, &arguments).lines().map(cells).collect()
     };
@@ -235,12 +191,8 @@ fn the_busiest_spaces_come_first_in_a_table_or_the_largest() {
         "CONTENT",
         "SEQ",
     ];
-    let busy = [
-        "busy", "a", "210.4", "60 KiB", "12", "3", "0", "0", "0 bytes", "0 bytes", "0",
-    ];
-    let large = [
-        "large", "-", "0.0", "0 bytes", "0", "0", "0", "0", "0 bytes", "3 MiB", "0",
-    ];
+    let busy = ["busy", "a", "210.4", "60 KiB", "12", "3", "0", "0", "0 bytes", "0 bytes", "0"];
+    let large = ["large", "-", "0.0", "0 bytes", "0", "0", "0", "0", "0 bytes", "3 MiB", "0"];
     let shown = top(&[]);
     assert_eq!(shown.len(), 4);
     assert_eq!(shown[..2], [titles, busy]);
@@ -260,17 +212,12 @@ fn sessions_of_an_earlier_release_go_to_a_database_and_back() {
     // A copy leaves the directory as it is, and is the same sessions again.
     let copy = home.path().join("copy").display().to_string();
     let copied = |from: &str, to: &str| {
-        run_json(
-            home.path(),
-            &["space", "copy", from, to, "--database", &url],
-        )
+        run_json(home.path(), &["space", "copy", from, to, "--database", &url])
     };
     let rows = copied(&directory, "first")["rows"].clone();
     assert_eq!(copied("first", "second")["rows"], rows);
     assert_eq!(copied("second", &copy)["rows"], rows);
-    let there = [
-        "migrate", "--from", &directory, "--to", &url, "--space", "default",
-    ];
+    let there = ["migrate", "--from", &directory, "--to", &url, "--space", "default"];
     let said = run(home.path(), &there);
     assert!(said.contains("equal on both sides"), "{said}");
     let error = refused(home.path(), &["serve", "--listen", "127.0.0.1:0"]);
@@ -289,9 +236,7 @@ fn sessions_of_an_earlier_release_go_to_a_database_and_back() {
     let home = host.kill();
     fs::write(data.join("greenroom.toml"), own).unwrap();
 
-    let back = [
-        "migrate", "--from", &url, "--to", &directory, "--space", "default",
-    ];
+    let back = ["migrate", "--from", &url, "--to", &directory, "--space", "default"];
     let moved = run_json(home.path(), &back);
     assert_eq!(moved["finishedEarlierRun"], false);
     let host = Host::start_with(home, &[]);
@@ -300,18 +245,9 @@ fn sessions_of_an_earlier_release_go_to_a_database_and_back() {
     assert_eq!(without_moment(listed), wanted);
     let spaces = run_json(host.data.path(), &["space", "list", "--database", &url]);
     let spaces = spaces.as_array().unwrap().iter();
-    let states: Vec<_> = spaces
-        .map(|it| (it["name"].as_str().unwrap(), &it["state"]))
-        .collect();
+    let states: Vec<_> = spaces.map(|it| (it["name"].as_str().unwrap(), &it["state"])).collect();
     let idle = json!("idle");
-    assert_eq!(
-        states,
-        [
-            ("default", &json!("closed")),
-            ("first", &idle),
-            ("second", &idle)
-        ]
-    );
+    assert_eq!(states, [("default", &json!("closed")), ("first", &idle), ("second", &idle)]);
 }
 
 #[test]
@@ -347,20 +283,11 @@ fn a_space_names_a_mount_and_the_doctor_looks_at_the_database() {
     let shown = run(home, &["space", "mount", "team-a"]);
     assert!(shown.contains("names no mount"), "{shown}");
     let named = run_json(home, &["space", "mount", "team-a", "src"]);
-    assert_eq!(
-        named,
-        json!({"name": "team-a", "mount": "src", "nodes": []})
-    );
+    assert_eq!(named, json!({"name": "team-a", "mount": "src", "nodes": []}));
     let wrong = refused(home, &["space", "mount", "team-a", "S R C"]);
     assert!(wrong.contains("no label of a mount"), "{wrong}");
     let after = look();
-    for check in [
-        "database",
-        "database clock",
-        "commits",
-        "timeouts",
-        "tables",
-    ] {
+    for check in ["database", "database clock", "commits", "timeouts", "tables"] {
         assert!(after(check)[0].starts_with("\"ok\""), "{:?}", after(check));
     }
     let mounts = after("mount");

@@ -39,10 +39,7 @@ fn a_command_of_the_user_runs_and_its_output_is_shown() {
     ann.sees("exit code 3");
     ann.type_line("and a message");
     let screen = ann.sees("noted");
-    assert!(
-        !screen.contains("approve") && !screen.contains("Approve"),
-        "{screen}"
-    );
+    assert!(!screen.contains("approve") && !screen.contains("Approve"), "{screen}");
 }
 
 #[test]
@@ -145,10 +142,7 @@ fn the_last_screen_of_a_terminal_outlives_a_host_that_is_killed() {
         let texts = parts.map(|part| part["value"].as_str().or(part["output"].as_str()).unwrap());
         let text: String = texts.collect();
         let size = |field: &str| {
-            u16::try_from(state[field].as_i64().unwrap())
-                .unwrap()
-                .try_into()
-                .unwrap()
+            u16::try_from(state[field].as_i64().unwrap()).unwrap().try_into().unwrap()
         };
         let mut parser = vt100::Parser::new(size("rows"), size("cols"), 0);
         parser.process(text.as_bytes());

@@ -121,12 +121,7 @@ async fn a_killed_edit_can_be_undone_and_a_killed_undo_be_finished() {
     assert_eq!(turn["state"], "complete", "{turn:#}");
     for number in 0..FILES {
         let found = fs::read_to_string(file(&work, number)).unwrap();
-        assert_eq!(
-            found,
-            "old\n",
-            "{number}: {:?}",
-            texts_in(&turn, "systemNotification")
-        );
+        assert_eq!(found, "old\n", "{number}: {:?}", texts_in(&turn, "systemNotification"));
     }
 }
 
@@ -174,18 +169,12 @@ fn type_undo(host: &Host, work: &Path) {
     ann.decide('1');
     ann.sees("The user undid the file changes of");
     let read = |name: &str| fs::read_to_string(work.join(name)).unwrap();
-    assert_eq!(
-        (read("a.txt").as_str(), read("b.txt").as_str()),
-        ("one\ntwo\n", "mine\n")
-    );
+    assert_eq!((read("a.txt").as_str(), read("b.txt").as_str()), ("one\ntwo\n", "mine\n"));
     assert!(!work.join("new.txt").exists());
 
     ann.type_line("/redo");
     ann.sees("Redo these changes?");
     ann.decide('1');
     ann.sees("The user redid file changes");
-    assert_eq!(
-        (read("a.txt").as_str(), read("new.txt").as_str()),
-        ("one\n2\n", "n\n")
-    );
+    assert_eq!((read("a.txt").as_str(), read("new.txt").as_str()), ("one\n2\n", "n\n"));
 }

@@ -64,10 +64,7 @@ fn a_chat_is_followed_action_by_action() {
     command.args(["watch", "--json", &chat]);
     let mut watcher = Watcher::start(command);
     let state = watcher.json();
-    assert_eq!(
-        (&state["type"], &state["channel"]),
-        (&json!("state"), &json!(chat))
-    );
+    assert_eq!((&state["type"], &state["channel"]), (&json!("state"), &json!(chat)));
     assert_eq!(state["state"]["turns"].as_array().map(Vec::len), Some(1));
 
     host.run(&["send", "--session", &session, "stream 3"]);
@@ -115,10 +112,7 @@ fn output_is_text_by_default_and_a_missing_channel_is_reported() {
     assert!(first.ends_with(": 1 turn, idle"), "{first}");
     host.run(&["send", "--session", &session, "hello"]);
     let started = watcher.line();
-    assert!(
-        started.contains("chat/turnStarted (by greenroom-"),
-        "{started}"
-    );
+    assert!(started.contains("chat/turnStarted (by greenroom-"), "{started}");
 
     let missing = host.run(&["watch", "scripted:/none"]);
     assert_eq!(missing.status.code(), Some(4), "{}", text(&missing.stderr));

@@ -98,10 +98,7 @@ pub struct Initialized {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reconnected {
     /// Everything that was missed, and the channels that are gone.
-    Replay {
-        actions: Vec<Envelope>,
-        missing: Vec<String>,
-    },
+    Replay { actions: Vec<Envelope>, missing: Vec<String> },
     /// Too much was missed: the state as it is now.
     Snapshot(Vec<Snapshot>),
 }
@@ -129,20 +126,8 @@ impl Connection {
         let shared = Arc::new(ConnectionShared::default());
         let mut tasks = tokio::task::JoinSet::new();
         tasks.spawn(pump::write(sink, outgoing_receiver, Arc::clone(&shared)));
-        tasks.spawn(pump::read(
-            stream,
-            events,
-            outgoing.clone(),
-            Arc::clone(&shared),
-        ));
-        Ok((
-            Self {
-                shared: Arc::clone(&shared),
-                outgoing,
-                tasks,
-            },
-            Events { receiver, shared },
-        ))
+        tasks.spawn(pump::read(stream, events, outgoing.clone(), Arc::clone(&shared)));
+        Ok((Self { shared: Arc::clone(&shared), outgoing, tasks }, Events { receiver, shared }))
     }
 
     /// Sets who answers the host's own requests from now on.
@@ -155,8 +140,7 @@ impl Connection {
         client_id: &str,
         initial_subscriptions: &[ChannelUri],
     ) -> Result<Initialized, ClientError> {
-        self.initialize_with(client_id, initial_subscriptions, &Object::new())
-            .await
+        self.initialize_with(client_id, initial_subscriptions, &Object::new()).await
     }
 
     /// The same, with further params: `locale`, `capabilities`, `_meta`.
@@ -166,10 +150,8 @@ impl Connection {
         initial_subscriptions: &[ChannelUri],
         further: &Object,
     ) -> Result<Initialized, ClientError> {
-        let subscriptions: Vec<&str> = initial_subscriptions
-            .iter()
-            .map(ChannelUri::as_str)
-            .collect();
+        let subscriptions: Vec<&str> =
+            initial_subscriptions.iter().map(ChannelUri::as_str).collect();
         let mut params = json!({
             "channel": ChannelUri::root().as_str(),
             "protocolVersions": PROTOCOL_VERSIONS,
@@ -182,19 +164,14 @@ impl Connection {
         }
         let mut result = self.request("initialize", params).await?;
         let info = &result["serverInfo"];
-        let server_info = info["name"]
-            .as_str()
-            .map(|name| match info["version"].as_str() {
-                Some(version) => format!("{name} {version}"),
-                None => name.to_owned(),
-            });
+        let server_info = info["name"].as_str().map(|name| match info["version"].as_str() {
+            Some(version) => format!("{name} {version}"),
+            None => name.to_owned(),
+        });
         let unreadable =
             || ClientError::Unreadable("an `initialize` result without version or seq".to_owned());
         Ok(Initialized {
-            protocol_version: result["protocolVersion"]
-                .as_str()
-                .ok_or_else(unreadable)?
-                .to_owned(),
+            protocol_version: result["protocolVersion"].as_str().ok_or_else(unreadable)?.to_owned(),
             server_seq: result["serverSeq"].as_u64().ok_or_else(unreadable)?,
             server_info,
             snapshots: Snapshot::list(&mut result, "snapshots")?,
@@ -217,10 +194,7 @@ impl Connection {
         });
         let mut result = self.request("reconnect", params).await?;
         if result["type"] == "snapshot" {
-            return Ok(Reconnected::Snapshot(Snapshot::list(
-                &mut result,
-                "snapshots",
-            )?));
+            return Ok(Reconnected::Snapshot(Snapshot::list(&mut result, "snapshots")?));
         }
         let Some(Value::Array(actions)) = result.get_mut("actions").map(Value::take) else {
             let what = "a `reconnect` result with neither actions nor snapshots".to_owned();
@@ -228,31 +202,20 @@ impl Connection {
         };
         let missing = result["missing"].as_array().map_or(&[][..], Vec::as_slice);
         Ok(Reconnected::Replay {
-            actions: actions
-                .into_iter()
-                .map(Envelope::from_value)
-                .collect::<Result<_, _>>()?,
-            missing: missing
-                .iter()
-                .filter_map(Value::as_str)
-                .map(str::to_owned)
-                .collect(),
+            actions: actions.into_iter().map(Envelope::from_value).collect::<Result<_, _>>()?,
+            missing: missing.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
         })
     }
 
     /// Subscribes to a channel; the snapshot if it has state.
     pub async fn subscribe(&self, channel: &ChannelUri) -> Result<Option<Snapshot>, ClientError> {
-        let mut result = self
-            .request("subscribe", json!({"channel": channel.as_str()}))
-            .await?;
+        let mut result = self.request("subscribe", json!({"channel": channel.as_str()})).await?;
         Snapshot::of_subscription(&mut result)
     }
 
     /// Asks whether the host is there.
     pub async fn ping(&self) -> Result<(), ClientError> {
-        self.request("ping", json!({"channel": ChannelUri::root().as_str()}))
-            .await
-            .map(drop)
+        self.request("ping", json!({"channel": ChannelUri::root().as_str()})).await.map(drop)
     }
 
     /// Dispatches an action; returns the number under which its echo or its refusal comes back.
@@ -271,18 +234,14 @@ impl Connection {
     pub async fn request(&self, method: &str, params: Value) -> Result<Value, ClientError> {
         let (sender, answer) = oneshot::channel();
         let waiting = self.shared.expect_answer(sender)?;
-        self.send(&rpc::request(waiting.id(), method, &params))
-            .await?;
+        self.send(&rpc::request(waiting.id(), method, &params)).await?;
         match tokio::time::timeout(REQUEST_TIMEOUT, answer).await {
             Ok(Ok(Ok(result))) => Ok(result),
             Ok(Ok(Err(error))) => Err(ClientError::Rpc(error)),
             Ok(Err(_)) => Err(self.shared.close_error()),
             Err(_) => {
                 let seconds = REQUEST_TIMEOUT.as_secs();
-                Err(ClientError::TimedOut {
-                    method: method.to_owned(),
-                    seconds,
-                })
+                Err(ClientError::TimedOut { method: method.to_owned(), seconds })
             }
         }
     }
@@ -290,20 +249,14 @@ impl Connection {
     /// A slot among the messages to be sent, so that what fills it can be chosen at the last moment.
     pub(crate) async fn reserve(&self) -> Result<SendSlot<'_>, ClientError> {
         match self.outgoing.reserve().await {
-            Ok(permit) => Ok(SendSlot {
-                permit,
-                shared: &self.shared,
-            }),
+            Ok(permit) => Ok(SendSlot { permit, shared: &self.shared }),
             Err(_) => Err(self.shared.close_error()),
         }
     }
 
     async fn send(&self, encoded: &[u8]) -> Result<(), ClientError> {
         let message = pump::text_message(encoded);
-        self.outgoing
-            .send(message)
-            .await
-            .map_err(|_| self.shared.close_error())
+        self.outgoing.send(message).await.map_err(|_| self.shared.close_error())
     }
 
     /// Ends it for everyone who waits on it, for this reason.
@@ -313,11 +266,7 @@ impl Connection {
 
     /// Sends a close frame, and waits a moment for what was sent before.
     pub async fn close(self) {
-        let Self {
-            outgoing,
-            mut tasks,
-            ..
-        } = self;
+        let Self { outgoing, mut tasks, .. } = self;
         if outgoing.send(Message::Close(None)).await.is_ok() {
             // The writer ends when its last sender is dropped.
             drop(outgoing);
@@ -335,15 +284,13 @@ pub(crate) struct SendSlot<'a> {
 
 impl SendSlot<'_> {
     pub(crate) fn notify(self, method: &str, params: &Value) {
-        self.permit
-            .send(pump::text_message(&rpc::notification(method, params)));
+        self.permit.send(pump::text_message(&rpc::notification(method, params)));
     }
 
     /// Asks with the answer to come as a [`HostMessage::Answer`] under the id returned.
     pub(crate) fn ask(self, method: &str, params: &Value) -> u64 {
         let id = self.shared.expect_in_event_order();
-        self.permit
-            .send(pump::text_message(&rpc::request(id, method, params)));
+        self.permit.send(pump::text_message(&rpc::request(id, method, params)));
         id
     }
 }

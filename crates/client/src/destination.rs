@@ -32,10 +32,7 @@ pub struct HostTarget {
 impl fmt::Debug for HostTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let token = self.token.as_ref().map(|_| "(hidden)");
-        f.debug_struct("Target")
-            .field("url", &self.url)
-            .field("token", &token)
-            .finish()
+        f.debug_struct("Target").field("url", &self.url).field("token", &token).finish()
     }
 }
 
@@ -59,10 +56,7 @@ impl fmt::Debug for ProofSecret {
 impl Destination {
     /// An address that somebody else wrote down: who listens there now must prove that it knows `secret`.
     pub fn proven(target: HostTarget, secret: String) -> Self {
-        Self {
-            target,
-            prove: Some(ProofSecret(secret)),
-        }
+        Self { target, prove: Some(ProofSecret(secret)) }
     }
 
     pub fn target(&self) -> &HostTarget {
@@ -77,10 +71,7 @@ impl Destination {
 /// An address that the user named is trusted as it is.
 impl From<HostTarget> for Destination {
     fn from(target: HostTarget) -> Self {
-        Self {
-            target,
-            prove: None,
-        }
+        Self { target, prove: None }
     }
 }
 
@@ -106,32 +97,22 @@ pub(crate) async fn open_stream(
     let Destination { target, prove } = destination;
     let request = upgrade_request(target)?;
     let url = || target.url.clone();
-    let unreachable = |error: std::io::Error| ClientError::Unreachable {
-        url: url(),
-        why: error.to_string(),
-    };
-    let no_host = || ClientError::BadUrl {
-        url: url(),
-        why: "it names no host".to_owned(),
-    };
+    let unreachable =
+        |error: std::io::Error| ClientError::Unreachable { url: url(), why: error.to_string() };
+    let no_host = || ClientError::BadUrl { url: url(), why: "it names no host".to_owned() };
     let authority = request.uri().authority().ok_or_else(no_host)?;
     // An IPv6 address is in brackets in a URL, and nowhere else.
     let host = authority.host().trim_matches(['[', ']']);
     let port = authority.port_u16().unwrap_or(DEFAULT_PORT);
-    let mut stream = TcpStream::connect((host, port))
-        .await
-        .map_err(unreachable)?;
+    let mut stream = TcpStream::connect((host, port)).await.map_err(unreachable)?;
     stream.set_nodelay(true).map_err(unreachable)?;
     if let Some(ProofSecret(secret)) = prove {
-        proof::demand(&mut stream, request.uri(), secret)
-            .await
-            .map_err(|unproven| match unproven {
+        proof::demand(&mut stream, request.uri(), secret).await.map_err(
+            |unproven| match unproven {
                 ProofError::Failed(why) => ClientError::NotProven { url: url(), why },
-                ProofError::Busy => ClientError::Refused {
-                    url: url(),
-                    status: proof::BUSY,
-                },
-            })?;
+                ProofError::Busy => ClientError::Refused { url: url(), status: proof::BUSY },
+            },
+        )?;
     }
     Ok((stream, authority.as_str().to_owned()))
 }
@@ -139,15 +120,9 @@ pub(crate) async fn open_stream(
 fn upgrade_request(
     target: &HostTarget,
 ) -> Result<tungstenite::handshake::client::Request, ClientError> {
-    let bad = |why: String| ClientError::BadUrl {
-        url: target.url.clone(),
-        why,
-    };
-    let mut request = target
-        .url
-        .as_str()
-        .into_client_request()
-        .map_err(|error| bad(error.to_string()))?;
+    let bad = |why: String| ClientError::BadUrl { url: target.url.clone(), why };
+    let mut request =
+        target.url.as_str().into_client_request().map_err(|error| bad(error.to_string()))?;
     if request.uri().scheme_str() != Some("ws") {
         return Err(bad("only ws:// is supported".to_owned()));
     }
@@ -166,13 +141,7 @@ fn connect_error(url: String, error: tungstenite::Error) -> ClientError {
             401 => ClientError::Unauthorized { url },
             status => ClientError::Refused { url, status },
         },
-        tungstenite::Error::Url(error) => ClientError::BadUrl {
-            url,
-            why: error.to_string(),
-        },
-        other => ClientError::Unreachable {
-            url,
-            why: other.to_string(),
-        },
+        tungstenite::Error::Url(error) => ClientError::BadUrl { url, why: error.to_string() },
+        other => ClientError::Unreachable { url, why: other.to_string() },
     }
 }

@@ -75,9 +75,7 @@ pub async fn request_code(
 /// All devices of a host, the oldest first.
 pub async fn list_devices(destination: &Destination) -> Result<Vec<DeviceSummary>, ClientError> {
     let answer = ask(destination, "GET", "/api/devices", None).await?;
-    let devices = answer["devices"]
-        .as_array()
-        .map(|all| all.iter().map(parse_device));
+    let devices = answer["devices"].as_array().map(|all| all.iter().map(parse_device));
     let devices: Option<Option<Vec<_>>> = devices.map(Iterator::collect);
     let unreadable = || ClientError::Unreadable("its answer holds no list of devices".to_owned());
     devices.flatten().ok_or_else(unreadable)
@@ -114,9 +112,7 @@ fn parse_device(device: &Value) -> Option<DeviceSummary> {
     Some(DeviceSummary {
         id: text("id")?,
         name: text("name")?,
-        scopes: scopes
-            .filter_map(|it| it.as_str().map(str::to_owned))
-            .collect(),
+        scopes: scopes.filter_map(|it| it.as_str().map(str::to_owned)).collect(),
         created_at: text("createdAt")?,
         last_used_at: text("lastUsedAt")?,
         address: text("address"),

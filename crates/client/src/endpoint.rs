@@ -131,14 +131,8 @@ impl Endpoint {
             let data_name = data_name();
             let pid = endpoint.map_or_else(|_| "unknown".to_owned(), |it| it.pid.to_string());
             return Err(match is_held_by_earlier_version(data) {
-                true => EndpointError::Outdated {
-                    data: data_name,
-                    pid,
-                },
-                false => EndpointError::LeftBehind {
-                    data: data_name,
-                    pid,
-                },
+                true => EndpointError::Outdated { data: data_name, pid },
+                false => EndpointError::LeftBehind { data: data_name, pid },
             });
         }
         endpoint.map_err(|why| EndpointError::Malformed { file, why })
@@ -147,9 +141,7 @@ impl Endpoint {
     fn parse(text: &str) -> Result<Self, String> {
         let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
         let url = value["url"].as_str().ok_or("it has no `url`")?.to_owned();
-        let pid = value["pid"]
-            .as_u64()
-            .and_then(|pid| u32::try_from(pid).ok());
+        let pid = value["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok());
         Ok(Self {
             url,
             token: value["token"].as_str().map(str::to_owned),
@@ -190,9 +182,7 @@ fn data_directory_from(
     if let Some(base) = xdg_data_home.filter(|base| base.is_absolute()) {
         return Ok(base.join("greenroom"));
     }
-    let home = home
-        .filter(|home| !home.as_os_str().is_empty())
-        .ok_or(EndpointError::NoHome)?;
+    let home = home.filter(|home| !home.as_os_str().is_empty()).ok_or(EndpointError::NoHome)?;
     Ok(home.join(".local/share/greenroom"))
 }
 
@@ -206,14 +196,8 @@ mod tests {
         let resolve_data = |named: Option<&str>, xdg, home| {
             data_directory_from(named.map(Path::new), xdg, home).map(|p| p.display().to_string())
         };
-        assert_eq!(
-            resolve_data(Some("d"), path("/x"), path("/h")),
-            Ok("d".to_owned())
-        );
-        assert_eq!(
-            resolve_data(None, path("/x"), path("/h")),
-            Ok("/x/greenroom".to_owned())
-        );
+        assert_eq!(resolve_data(Some("d"), path("/x"), path("/h")), Ok("d".to_owned()));
+        assert_eq!(resolve_data(None, path("/x"), path("/h")), Ok("/x/greenroom".to_owned()));
         assert_eq!(
             resolve_data(None, path("x"), path("/h")),
             Ok("/h/.local/share/greenroom".to_owned())
@@ -222,10 +206,7 @@ mod tests {
             resolve_data(None, None, path("/h")),
             Ok("/h/.local/share/greenroom".to_owned())
         );
-        assert_eq!(
-            resolve_data(None, None, path("")),
-            Err(EndpointError::NoHome)
-        );
+        assert_eq!(resolve_data(None, None, path("")), Err(EndpointError::NoHome));
     }
 
     /// A data directory as a living host holds it.
@@ -242,17 +223,11 @@ mod tests {
 
     #[test]
     fn a_broken_file_is_reported_with_a_hint() {
-        for (text, why) in [
-            ("{", "EOF"),
-            ("{}", "no `url`"),
-            (r#"{"url": "ws://x/"}"#, "no `pid`"),
-        ] {
+        for (text, why) in [("{", "EOF"), ("{}", "no `url`"), (r#"{"url": "ws://x/"}"#, "no `pid`")]
+        {
             let (data, _lock) = held_directory(text);
             let message = Endpoint::find(data.path()).unwrap_err().to_string();
-            assert!(
-                message.contains(why) && message.contains("Restart the host"),
-                "{message}"
-            );
+            assert!(message.contains(why) && message.contains("Restart the host"), "{message}");
         }
     }
 
@@ -264,10 +239,7 @@ mod tests {
         let left = Endpoint::find(data.path()).unwrap_err();
         assert!(left.is_no_host());
         let words = left.to_string();
-        assert!(
-            words.contains("pid 7") && words.contains("`greenroom serve`"),
-            "{words}"
-        );
+        assert!(words.contains("pid 7") && words.contains("`greenroom serve`"), "{words}");
         std::fs::write(data.path().join(FILE_NAME), "{").unwrap();
         let left = Endpoint::find(data.path()).unwrap_err();
         assert!(left.to_string().contains("pid unknown"), "{left}");

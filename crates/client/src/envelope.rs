@@ -30,19 +30,9 @@ impl Snapshot {
         let unreadable =
             || ClientError::Unreadable("a snapshot without resource, state or fromSeq".to_owned());
         let from_seq = value["fromSeq"].as_u64().ok_or_else(unreadable)?;
-        let resource = value["resource"]
-            .as_str()
-            .ok_or_else(unreadable)?
-            .to_owned();
-        let state = value
-            .get_mut("state")
-            .map(Value::take)
-            .ok_or_else(unreadable)?;
-        Ok(Self {
-            resource,
-            state,
-            from_seq,
-        })
+        let resource = value["resource"].as_str().ok_or_else(unreadable)?.to_owned();
+        let state = value.get_mut("state").map(Value::take).ok_or_else(unreadable)?;
+        Ok(Self { resource, state, from_seq })
     }
 
     /// The snapshot in the answer to a `subscribe`, if the channel has state.
@@ -71,23 +61,13 @@ impl Envelope {
         let rejection = value["rejectionReason"].as_str().map(str::to_owned);
         let origin = &value["origin"];
         let origin = match (origin["clientId"].as_str(), origin["clientSeq"].as_i64()) {
-            (Some(client_id), Some(client_seq)) => Some(Origin {
-                client_id: client_id.to_owned(),
-                client_seq,
-            }),
+            (Some(client_id), Some(client_seq)) => {
+                Some(Origin { client_id: client_id.to_owned(), client_seq })
+            }
             _ => None,
         };
-        let action = value
-            .get_mut("action")
-            .map(Value::take)
-            .and_then(Action::from_record);
-        Ok(Self {
-            channel,
-            action: action.ok_or_else(unreadable)?,
-            server_seq,
-            origin,
-            rejection,
-        })
+        let action = value.get_mut("action").map(Value::take).and_then(Action::from_record);
+        Ok(Self { channel, action: action.ok_or_else(unreadable)?, server_seq, origin, rejection })
     }
 
     /// Was this dispatched by that client under that number?
@@ -114,25 +94,16 @@ mod tests {
             "rejectionReason": "no",
         }))
         .unwrap();
-        assert_eq!(
-            (envelope.server_seq, envelope.action.name()),
-            (7, "chat/delta")
-        );
+        assert_eq!((envelope.server_seq, envelope.action.name()), (7, "chat/delta"));
         assert!(envelope.is_from("me", 3) && !envelope.is_from("me", 4));
         assert_eq!(envelope.rejection.as_deref(), Some("no"));
     }
 
     #[test]
     fn an_invalid_envelope_is_an_error() {
-        for bad in [
-            json!(null),
-            json!({}),
-            json!({"channel": "a:", "serverSeq": 1, "action": {}}),
-        ] {
-            assert!(matches!(
-                Envelope::from_value(bad),
-                Err(ClientError::Unreadable(_))
-            ));
+        for bad in [json!(null), json!({}), json!({"channel": "a:", "serverSeq": 1, "action": {}})]
+        {
+            assert!(matches!(Envelope::from_value(bad), Err(ClientError::Unreadable(_))));
         }
         assert!(Snapshot::from_value(json!({"resource": "a:/", "state": {}})).is_err());
     }

@@ -40,10 +40,8 @@ impl HttpRequest<'_> {
 
     async fn exchange(&self, destination: &Destination) -> Result<(u16, String), ClientError> {
         let url = || destination.target().url.clone();
-        let broken = |error: std::io::Error| ClientError::Unreachable {
-            url: url(),
-            why: error.to_string(),
-        };
+        let broken =
+            |error: std::io::Error| ClientError::Unreachable { url: url(), why: error.to_string() };
         let (mut stream, authority) = destination::open_stream(destination).await?;
         let token = destination.target().token.as_deref();
         // A token that is no header value was never one of a host.
@@ -64,18 +62,15 @@ impl HttpRequest<'_> {
                 return Err(ClientError::Unreadable("its answer is too long".to_owned()));
             }
             if stream.read_buf(&mut answer).await.map_err(broken)? == 0 {
-                return Err(ClientError::Closed(
-                    "the host closed it without an answer".to_owned(),
-                ));
+                return Err(ClientError::Closed("the host closed it without an answer".to_owned()));
             }
         }
     }
 
     fn text(&self, authority: &str, token: Option<&str>) -> String {
         let Self { method, path, body } = self;
-        let authorization = token.map_or_else(String::new, |token| {
-            format!("Authorization: Bearer {token}\r\n")
-        });
+        let authorization =
+            token.map_or_else(String::new, |token| format!("Authorization: Bearer {token}\r\n"));
         let body = body.as_ref().map(Value::to_string);
         let described = body.as_ref().map_or_else(String::new, |body| {
             let length = body.len();

@@ -104,11 +104,7 @@ pub enum ApplyOutcome {
 impl Mirror {
     /// Takes a snapshot; one of a kind that is not mirrored is left out.
     pub fn take_snapshot(&mut self, snapshot: Snapshot) -> Result<(), StateError> {
-        let Snapshot {
-            resource,
-            state,
-            from_seq,
-        } = snapshot;
+        let Snapshot { resource, state, from_seq } = snapshot;
         if let Some(state) = State::read(state)? {
             self.last_seen = self.last_seen.max(from_seq);
             let seq = from_seq;
@@ -194,38 +190,16 @@ mod tests {
             "provider": "p", "title": "", "status": 1, "lifecycle": "ready",
             "activeClients": [], "chats": [],
         });
-        let snapshot = Snapshot {
-            resource: "x:/s".to_owned(),
-            state,
-            from_seq: 5,
-        };
+        let snapshot = Snapshot { resource: "x:/s".to_owned(), state, from_seq: 5 };
         mirror.take_snapshot(snapshot).unwrap();
-        assert_eq!(
-            mirror.apply(&envelope(5, "old", None)),
-            ApplyOutcome::NotHeld
-        );
-        assert_eq!(
-            mirror.apply(&envelope(6, "new", None)),
-            ApplyOutcome::Changed
-        );
-        assert_eq!(
-            mirror.apply(&envelope(6, "twice", None)),
-            ApplyOutcome::NotHeld
-        );
-        assert_eq!(
-            mirror.apply(&envelope(6, "refused", Some("no"))),
-            ApplyOutcome::Rejected
-        );
-        assert_eq!(
-            mirror.session("x:/s").map(|session| session.title.as_str()),
-            Some("new")
-        );
+        assert_eq!(mirror.apply(&envelope(5, "old", None)), ApplyOutcome::NotHeld);
+        assert_eq!(mirror.apply(&envelope(6, "new", None)), ApplyOutcome::Changed);
+        assert_eq!(mirror.apply(&envelope(6, "twice", None)), ApplyOutcome::NotHeld);
+        assert_eq!(mirror.apply(&envelope(6, "refused", Some("no"))), ApplyOutcome::Rejected);
+        assert_eq!(mirror.session("x:/s").map(|session| session.title.as_str()), Some("new"));
         assert_eq!(mirror.last_seen(), 6);
         mirror.drop_channel("x:/s");
-        assert_eq!(
-            mirror.apply(&envelope(7, "gone", None)),
-            ApplyOutcome::NotHeld
-        );
+        assert_eq!(mirror.apply(&envelope(7, "gone", None)), ApplyOutcome::NotHeld);
     }
 
     #[test]

@@ -131,8 +131,7 @@ fn check(proof: &str, nonce: &str, token: &str) -> Result<(), String> {
         .collect();
     let mut mac = Hmac::<Sha256>::new_from_slice(token.as_bytes()).map_err(|_| wrong())?;
     mac.update(nonce.as_bytes());
-    mac.verify_slice(&bytes.ok_or_else(wrong)?)
-        .map_err(|_| wrong())
+    mac.verify_slice(&bytes.ok_or_else(wrong)?).map_err(|_| wrong())
 }
 
 #[cfg(test)]

@@ -207,10 +207,9 @@ pub(crate) async fn read(
                             code::METHOD_NOT_FOUND,
                             format!("`{method}` is not served"),
                         )),
-                        Some(_) if busy => Err(RpcError::new(
-                            code::INTERNAL_ERROR,
-                            "too many requests at once",
-                        )),
+                        Some(_) if busy => {
+                            Err(RpcError::new(code::INTERNAL_ERROR, "too many requests at once"))
+                        }
                         Some(handler) => handler(HostRequest { method, params }).await,
                     };
                     let response = match answer {
@@ -227,9 +226,7 @@ pub(crate) async fn read(
             // An application that dropped the events does not want them.
             None | Some(Ok(()) | Err(TrySendError::Closed(_))) => {}
             Some(Err(TrySendError::Full(_))) => {
-                break ClientError::Overflow {
-                    events: events.max_capacity(),
-                };
+                break ClientError::Overflow { events: events.max_capacity() };
             }
         }
     };
@@ -250,7 +247,5 @@ fn read_close_frame(frame: Option<CloseFrame>) -> ClientError {
 
 /// A text frame of what `rpc` encoded, which is UTF-8 by construction.
 pub(crate) fn text_message(encoded: &[u8]) -> Message {
-    Message::Text(Utf8Bytes::from(
-        String::from_utf8_lossy(encoded).into_owned(),
-    ))
+    Message::Text(Utf8Bytes::from(String::from_utf8_lossy(encoded).into_owned()))
 }

@@ -78,10 +78,9 @@ impl SessionIndex {
                 }
             }
             "root/sessionSummaryChanged" => {
-                if let (Some(uri), Some(bits)) = (
-                    params["session"].as_str(),
-                    bits(&params["changes"]["status"]),
-                ) {
+                if let (Some(uri), Some(bits)) =
+                    (params["session"].as_str(), bits(&params["changes"]["status"]))
+                {
                     self.set(uri, bits);
                 }
             }
@@ -142,10 +141,7 @@ mod tests {
     fn those_that_wait_are_counted() {
         let mut index = SessionIndex::default();
         index.expect_list();
-        assert!(
-            index.receive(&changed("s:/2", 1)),
-            "heard before the list came"
-        );
+        assert!(index.receive(&changed("s:/2", 1)), "heard before the list came");
         assert!(index.take_list(&[
             listed("s:/1", status::INPUT_NEEDED),
             listed("s:/2", status::INPUT_NEEDED),
@@ -167,10 +163,7 @@ mod tests {
         };
         index.receive(&added);
         assert_eq!(index.count_waiting_besides("s:/9"), 2);
-        let other = Notification {
-            method: "auth/required".to_owned(),
-            params: json!({}),
-        };
+        let other = Notification { method: "auth/required".to_owned(), params: json!({}) };
         assert!(!index.receive(&other));
     }
 }

@@ -195,9 +195,7 @@ impl Live {
             }
             cursor = next;
         }
-        Err(ClientError::Unreadable(format!(
-            "a session list of more than {PAGES_MAX} pages"
-        )))
+        Err(ClientError::Unreadable(format!("a session list of more than {PAGES_MAX} pages")))
     }
 
     /// Gives a session another title.
@@ -237,9 +235,9 @@ impl Live {
                     self.unsubscribe(session).await;
                     return Ok(());
                 }
-                Update::Refused {
-                    client_seq, reason, ..
-                } if client_seq == sent => return Err(ClientError::ActionRefused(reason)),
+                Update::Refused { client_seq, reason, .. } if client_seq == sent => {
+                    return Err(ClientError::ActionRefused(reason));
+                }
                 Update::Connection(
                     ConnectionEvent::Lost { why } | ConnectionEvent::Closed { why },
                 ) => {
@@ -261,9 +259,7 @@ impl Live {
         let answer = self.request(import_session::METHOD, params).await?;
         match answer["session"].as_str() {
             Some(session) => Ok(session.to_owned()),
-            None => Err(ClientError::Unreadable(
-                "an import without `session`".to_owned(),
-            )),
+            None => Err(ClientError::Unreadable("an import without `session`".to_owned())),
         }
     }
 
@@ -286,9 +282,7 @@ impl Live {
         params["channel"] = json!(ChannelUri::root().as_str());
         let mut page = self.request("listSessions", params).await?;
         let Some(Value::Array(items)) = page.get_mut("items").map(Value::take) else {
-            return Err(ClientError::Unreadable(
-                "a session list without `items`".to_owned(),
-            ));
+            return Err(ClientError::Unreadable("a session list without `items`".to_owned()));
         };
         let next = page["nextCursor"].as_str().map(str::to_owned);
         Ok((items.into_iter().map(SessionSummary).collect(), next))

@@ -107,11 +107,7 @@ impl AttachedTerminal {
     /// Opens a terminal, and takes it over if nobody else types in it.
     pub async fn attach(live: &Live, uri: &ChannelUri) -> Result<Self, ClientError> {
         live.subscribe(uri).await?;
-        let mut attached = Self {
-            live: live.clone(),
-            uri: uri.clone(),
-            before: None,
-        };
+        let mut attached = Self { live: live.clone(), uri: uri.clone(), before: None };
         let state = attached.read(|state| (state.claim.clone(), state.is_running()));
         if let Some((claim, true)) = state
             && holder(&claim, &live.client_id()) != TerminalOwner::Me
@@ -133,11 +129,10 @@ impl AttachedTerminal {
     }
 
     fn read<T>(&self, read: impl FnOnce(&TerminalState) -> T) -> Option<T> {
-        self.live
-            .read(|replica| match replica.plain(self.uri.as_str()) {
-                Some(PlainState::Terminal(state)) => Some(read(state)),
-                Some(_) | None => None,
-            })
+        self.live.read(|replica| match replica.plain(self.uri.as_str()) {
+            Some(PlainState::Terminal(state)) => Some(read(state)),
+            Some(_) | None => None,
+        })
     }
 
     pub fn uri(&self) -> &ChannelUri {

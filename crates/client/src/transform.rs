@@ -160,10 +160,7 @@ mod tests {
         let loud = json!({"sections": {"tone": {"content": "HI"}}});
         assert_eq!(asked(METHOD, params.clone()).await, Ok(loud.clone()));
         assert_eq!(asked(X_METHOD, params.clone()).await, Ok(loud));
-        assert_eq!(
-            asked("resourceRead", params).await,
-            Err(code::METHOD_NOT_FOUND)
-        );
+        assert_eq!(asked("resourceRead", params).await, Err(code::METHOD_NOT_FOUND));
         assert_eq!(asked(METHOD, json!({})).await, Err(code::INVALID_PARAMS));
     }
 

@@ -49,10 +49,7 @@ async fn act(peer: &mut Peer, channel: &str, seq: u64, action: &Value, own: Opti
 }
 
 async fn open(target: HostTarget) -> Result<OpenChat, ChatError> {
-    let options = Options {
-        subscriptions: Vec::new(),
-        ..Options::default()
-    };
+    let options = Options { subscriptions: Vec::new(), ..Options::default() };
     let (live, updates) = Live::connect(target, "me", options).await?;
     let session = ChannelUri::parse(SESSION).unwrap();
     let selector = ChatSelector::Channel(session);
@@ -82,19 +79,13 @@ async fn a_session_that_is_being_created_is_waited_for() {
         let subscribe = answer(&mut peer, chat_snapshot()).await;
         assert_eq!(subscribe["params"]["channel"], CHAT);
         assert_eq!(subscribe["params"]["view"], json!({"turns": 20}));
-        answer(
-            &mut peer,
-            session_snapshot(json!({"lifecycle": "ready", "defaultChat": CHAT})),
-        )
-        .await;
+        answer(&mut peer, session_snapshot(json!({"lifecycle": "ready", "defaultChat": CHAT})))
+            .await;
         peer
     };
     let (chat, _peer) = tokio::join!(open(target), host);
     let chat = chat.unwrap();
-    assert_eq!(
-        (chat.session().as_str(), chat.chat().as_str()),
-        (SESSION, CHAT)
-    );
+    assert_eq!((chat.session().as_str(), chat.chat().as_str()), (SESSION, CHAT));
 }
 
 #[tokio::test]
@@ -109,10 +100,7 @@ async fn a_session_that_cannot_be_created_fails_with_the_reason() {
         peer
     };
     let (chat, _peer) = tokio::join!(open(target), host);
-    assert_eq!(
-        chat.unwrap_err(),
-        ChatError::CreationFailed("no".to_owned())
-    );
+    assert_eq!(chat.unwrap_err(), ChatError::CreationFailed("no".to_owned()));
 }
 
 #[tokio::test]
@@ -145,10 +133,7 @@ async fn a_message_that_comes_second_waits_in_the_queue() {
     };
     let (chat, (_peer, queued)) = tokio::join!(app, host);
     let action = &queued["params"]["action"];
-    assert_eq!(
-        (&action["kind"], &action["message"]["text"]),
-        (&json!("queued"), &json!("second"))
-    );
+    assert_eq!((&action["kind"], &action["message"]["text"]), (&json!("queued"), &json!("second")));
     assert_eq!(chat.ahead().unwrap().queued_messages.len(), 1);
 }
 

@@ -26,16 +26,9 @@ async fn a_handshake_is_read_and_events_follow_in_order() {
             "serverInfo": {"name": "greenroom", "version": "9"},
         });
         let request = answer(&mut peer, result).await;
-        assert_eq!(
-            request["params"]["initialSubscriptions"],
-            json!(["ahp-root://"])
-        );
+        assert_eq!(request["params"]["initialSubscriptions"], json!(["ahp-root://"]));
         for n in 0..3 {
-            write(
-                &mut peer,
-                json!({"jsonrpc": "2.0", "method": "x", "params": {"n": n}}),
-            )
-            .await;
+            write(&mut peer, json!({"jsonrpc": "2.0", "method": "x", "params": {"n": n}})).await;
         }
         let dispatched = read(&mut peer).await;
         assert_eq!(dispatched["method"], "dispatchAction");
@@ -45,25 +38,16 @@ async fn a_handshake_is_read_and_events_follow_in_order() {
     };
     let app = async {
         let (connection, mut events) = Connection::connect(&target).await.unwrap();
-        let greeted = connection
-            .initialize("me", &[ChannelUri::root()])
-            .await
-            .unwrap();
+        let greeted = connection.initialize("me", &[ChannelUri::root()]).await.unwrap();
         assert_eq!(greeted.server_info.as_deref(), Some("greenroom 9"));
         assert_eq!((greeted.server_seq, greeted.snapshots.len()), (4, 1));
         for n in 0..3 {
             assert_eq!(events.next().await.unwrap().params["n"], n);
         }
-        let seq = connection
-            .dispatch(&ChannelUri::root(), json!({"type": "x"}))
-            .await
-            .unwrap();
+        let seq = connection.dispatch(&ChannelUri::root(), json!({"type": "x"})).await.unwrap();
         assert_eq!(seq, 1);
         assert!(matches!(events.next().await, Err(ClientError::Closed(_))));
-        assert!(matches!(
-            connection.ping().await,
-            Err(ClientError::Closed(_))
-        ));
+        assert!(matches!(connection.ping().await, Err(ClientError::Closed(_))));
     };
     tokio::join!(host, app);
 }
@@ -84,11 +68,7 @@ async fn the_host_is_answered_with_or_without_a_handler() {
                 response["error"]["code"] == expected || response["result"] == expected,
                 "{response}"
             );
-            write(
-                &mut peer,
-                json!({"jsonrpc": "2.0", "id": ping["id"], "result": null}),
-            )
-            .await;
+            write(&mut peer, json!({"jsonrpc": "2.0", "id": ping["id"], "result": null})).await;
         }
     };
     let app = async {
@@ -121,10 +101,7 @@ async fn a_reconnect_is_a_replay_or_a_snapshot() {
         let (connection, _events) = Connection::connect(&target).await.unwrap();
         match connection.reconnect("me", 7, &[]).await.unwrap() {
             Reconnected::Replay { actions, missing } => {
-                assert_eq!(
-                    (actions.len(), missing.as_slice()),
-                    (1, &["x:/gone".to_owned()][..])
-                );
+                assert_eq!((actions.len(), missing.as_slice()), (1, &["x:/gone".to_owned()][..]));
             }
             Reconnected::Snapshot(_) => panic!("a replay was sent"),
         }
@@ -155,10 +132,7 @@ async fn an_application_that_does_not_read_loses_the_connection_not_a_message() 
         for _ in 0..waiting {
             events.next().await.unwrap();
         }
-        assert_eq!(
-            events.next().await,
-            Err(ClientError::Overflow { events: waiting })
-        );
+        assert_eq!(events.next().await, Err(ClientError::Overflow { events: waiting }));
     };
     tokio::join!(host, app);
 }
@@ -176,28 +150,16 @@ async fn an_unreachable_host_is_reported_with_a_hint() {
     };
     let app = async {
         let unauthorized = Connection::connect(&target).await.unwrap_err();
-        assert!(
-            matches!(unauthorized, ClientError::Unauthorized { .. }),
-            "{unauthorized}"
-        );
+        assert!(matches!(unauthorized, ClientError::Unauthorized { .. }), "{unauthorized}");
         let refused = Connection::connect(&target).await.unwrap_err();
-        assert!(
-            matches!(refused, ClientError::Refused { status: 403, .. }),
-            "{refused}"
-        );
+        assert!(matches!(refused, ClientError::Refused { status: 403, .. }), "{refused}");
     };
     tokio::join!(refusal, app);
     drop(listener);
     let refused = Connection::connect(&target).await.unwrap_err();
-    assert!(
-        refused.to_string().contains("`greenroom serve`"),
-        "{refused}"
-    );
+    assert!(refused.to_string().contains("`greenroom serve`"), "{refused}");
     for url in ["http://127.0.0.1/", "wss://127.0.0.1/", "nonsense"] {
-        let target = HostTarget {
-            url: url.to_owned(),
-            token: None,
-        };
+        let target = HostTarget { url: url.to_owned(), token: None };
         let bad = Connection::connect(&target).await.unwrap_err();
         assert!(matches!(bad, ClientError::BadUrl { .. }), "{bad}");
     }

@@ -36,11 +36,7 @@ proptest! {
 fn calls_are_written_down_only_when_that_is_asked_for() {
     let steps = vec![vec![0, 0, 1, 2, 3]; 6];
     let silent = story::tell(&[0], &steps);
-    assert!(
-        silent
-            .iter()
-            .all(|person| person.replica.calls().is_empty())
-    );
+    assert!(silent.iter().all(|person| person.replica.calls().is_empty()));
     let recorded = recorded::recording(|| story::tell(&[0], &steps));
     let names: Vec<&str> = recorded
         .iter()

@@ -1,10 +1,6 @@
 //! The client that stays connected, against a small host of the test's own over a real socket.
 
-#![allow(
-    clippy::expect_used,
-    clippy::unwrap_used,
-    reason = "a test that cannot go on ends"
-)]
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot go on ends")]
 #![allow(unreachable_pub, reason = "modules that several tests share")]
 
 mod peer;
@@ -44,10 +40,7 @@ fn welcome(snapshots: Value) -> Value {
 }
 
 fn only_the_chat() -> Options {
-    Options {
-        subscriptions: vec![chat()],
-        ..Options::default()
-    }
+    Options { subscriptions: vec![chat()], ..Options::default() }
 }
 
 fn draft(text: &str) -> Value {
@@ -63,11 +56,7 @@ fn envelope(seq: u64, action: &Value, client_seq: Option<i64>) -> Value {
 }
 
 async fn act(peer: &mut Peer, envelope: Value) {
-    write(
-        peer,
-        json!({"jsonrpc": "2.0", "method": "action", "params": envelope}),
-    )
-    .await;
+    write(peer, json!({"jsonrpc": "2.0", "method": "action", "params": envelope})).await;
 }
 
 fn draft_of(live: &Live) -> Option<String> {
@@ -110,10 +99,7 @@ async fn dispatched_actions_are_visible_at_once_and_the_echo_wins() {
         let Update::Refused { reason, action, .. } = next(&mut updates).await else {
             panic!("a refusal")
         };
-        assert_eq!(
-            (reason.as_str(), action.name()),
-            ("not now", "chat/draftChanged")
-        );
+        assert_eq!((reason.as_str(), action.name()), ("not now", "chat/draftChanged"));
         assert_eq!(draft_of(&live).as_deref(), Some("normalised"));
         assert!(matches!(
             live.dispatch(&chat(), json!({"type": "chat/draftChanged", "draft": 3})),
@@ -122,10 +108,7 @@ async fn dispatched_actions_are_visible_at_once_and_the_echo_wins() {
         live.close().await;
         let over = updates.next().await;
         assert!(
-            matches!(
-                over,
-                Some(Update::Connection(ConnectionEvent::Closed { .. }))
-            ),
+            matches!(over, Some(Update::Connection(ConnectionEvent::Closed { .. }))),
             "{over:?}"
         );
         assert_eq!(updates.next().await, None);
@@ -167,20 +150,13 @@ async fn a_lost_connection_is_taken_up_where_it_was_lost_even_elsewhere() {
         let (live, mut updates) = Live::connect(find, "me", only_the_chat()).await.unwrap();
         live.dispatch(&chat(), draft("mine")).unwrap();
         let lost = next(&mut updates).await;
-        assert!(
-            matches!(lost, Update::Connection(ConnectionEvent::Lost { .. })),
-            "{lost:?}"
-        );
-        let back = Update::Connection(ConnectionEvent::Restored {
-            how: Resync::Replay,
-        });
+        assert!(matches!(lost, Update::Connection(ConnectionEvent::Lost { .. })), "{lost:?}");
+        let back = Update::Connection(ConnectionEvent::Restored { how: Resync::Replay });
         assert_eq!(next(&mut updates).await, back);
         assert!(matches!(next(&mut updates).await, Update::Changed { .. }));
         assert_eq!(draft_of(&live).as_deref(), Some("mine"));
         let echo = next(&mut updates).await;
-        let Update::Changed { envelope, .. } = echo else {
-            panic!("{echo:?}")
-        };
+        let Update::Changed { envelope, .. } = echo else { panic!("{echo:?}") };
         assert!(envelope.is_from("me", 1));
         assert_eq!(live.read(|replica| replica.pending().count()), 0);
         let state = live.chat(&chat()).unwrap();
@@ -202,11 +178,7 @@ async fn a_client_that_was_forgotten_introduces_itself_on_the_same_socket() {
         let request = read(&mut peer).await;
         assert_eq!(request["method"], "reconnect");
         let error = json!({"code": -32008, "message": "who?"});
-        write(
-            &mut peer,
-            json!({"jsonrpc": "2.0", "id": request["id"], "error": error}),
-        )
-        .await;
+        write(&mut peer, json!({"jsonrpc": "2.0", "id": request["id"], "error": error})).await;
         let request = answer(&mut peer, welcome(json!([snapshot("new", 9)]))).await;
         assert_eq!(request["method"], "initialize");
         while peer.next().await.is_some() {}
@@ -215,23 +187,15 @@ async fn a_client_that_was_forgotten_introduces_itself_on_the_same_socket() {
         let (live, mut updates) = Live::connect(target, "me", only_the_chat()).await.unwrap();
         live.dispatch(&chat(), draft("mine")).unwrap();
         let lost = next(&mut updates).await;
-        assert!(
-            matches!(lost, Update::Connection(ConnectionEvent::Lost { .. })),
-            "{lost:?}"
-        );
-        let back = Update::Connection(ConnectionEvent::Restored {
-            how: Resync::Reinitialized,
-        });
+        assert!(matches!(lost, Update::Connection(ConnectionEvent::Lost { .. })), "{lost:?}");
+        let back = Update::Connection(ConnectionEvent::Restored { how: Resync::Reinitialized });
         assert_eq!(next(&mut updates).await, back);
         let channel = CHAT.to_owned();
         assert_eq!(next(&mut updates).await, Update::Reset { channel });
         let Update::NotResent { why, action, .. } = next(&mut updates).await else {
             panic!("the draft is given up")
         };
-        assert_eq!(
-            (why, action.name()),
-            (DropReason::StateReplaced, "chat/draftChanged")
-        );
+        assert_eq!((why, action.name()), (DropReason::StateReplaced, "chat/draftChanged"));
         assert_eq!(live.chat(&chat()).unwrap().title, "new");
         assert_eq!(draft_of(&live), None);
         live.close().await;
@@ -264,9 +228,7 @@ async fn the_answer_to_a_subscription_is_processed_in_order_with_the_actions() {
         let (live, mut updates) = Live::connect(target, "me", only_the_chat()).await.unwrap();
         assert!(live.chat(&chat()).is_none());
         for round in 1..=2 {
-            let Value::Object(view) = json!({"view": {"turns": 3}}) else {
-                unreachable!()
-            };
+            let Value::Object(view) = json!({"view": {"turns": 3}}) else { unreachable!() };
             live.subscribe_with(&chat(), view).await.unwrap();
             let newest = (5 + round * ACTIONS).to_string();
             while live.chat(&chat()).unwrap().activity.as_ref() != Some(&newest) {
@@ -286,11 +248,7 @@ async fn the_answer_to_a_subscription_is_processed_in_order_with_the_actions() {
 async fn refuse(peer: &mut Peer) -> Value {
     let request = read(peer).await;
     let error = json!({"code": -32008, "message": "no"});
-    write(
-        peer,
-        json!({"jsonrpc": "2.0", "id": request["id"], "error": error}),
-    )
-    .await;
+    write(peer, json!({"jsonrpc": "2.0", "id": request["id"], "error": error})).await;
     request
 }
 
@@ -316,9 +274,7 @@ async fn without_a_connection_dispatching_goes_on_and_asking_fails_at_once() {
             requests.push(read(&mut peer).await);
         }
         // Which of the two goes first is open; the order of dispatched actions is not.
-        let left = requests
-            .iter()
-            .position(|request| request["method"] == "unsubscribe");
+        let left = requests.iter().position(|request| request["method"] == "unsubscribe");
         let left = requests.remove(left.expect("it was left while the reconnect was under way"));
         assert_eq!(left["params"]["channel"], CHAT);
         for (request, expected) in requests.iter().zip([1, 2]) {
@@ -329,10 +285,7 @@ async fn without_a_connection_dispatching_goes_on_and_asking_fails_at_once() {
     let app = async {
         let (live, mut updates) = Live::connect(target, "me", only_the_chat()).await.unwrap();
         let lost = next(&mut updates).await;
-        assert!(
-            matches!(lost, Update::Connection(ConnectionEvent::Lost { .. })),
-            "{lost:?}"
-        );
+        assert!(matches!(lost, Update::Connection(ConnectionEvent::Lost { .. })), "{lost:?}");
         assert!(!live.is_connected());
         for text in ["one", "two"] {
             live.dispatch(&chat(), draft(text)).unwrap();
@@ -343,9 +296,7 @@ async fn without_a_connection_dispatching_goes_on_and_asking_fails_at_once() {
         is_asked.await.unwrap();
         live.unsubscribe(&chat()).await;
         left.send(()).unwrap();
-        let back = Update::Connection(ConnectionEvent::Restored {
-            how: Resync::Replay,
-        });
+        let back = Update::Connection(ConnectionEvent::Restored { how: Resync::Replay });
         assert_eq!(next(&mut updates).await, back);
         assert!(live.chat(&chat()).is_none());
         live.close().await;
@@ -395,10 +346,7 @@ async fn a_host_that_falls_silent_is_left_and_its_questions_are_answered_on_the_
             while let Some(Ok(Message::Text(text))) = peer.next().await {
                 let message: Value = serde_json::from_str(&text).unwrap();
                 if message["method"] != "ping" {
-                    assert_eq!(
-                        (&message["id"], &message["result"]),
-                        (&json!(7), &json!("done"))
-                    );
+                    assert_eq!((&message["id"], &message["result"]), (&json!(7), &json!("done")));
                     return;
                 }
                 let pong = json!({"jsonrpc": "2.0", "id": message["id"], "result": null});
@@ -414,13 +362,9 @@ async fn a_host_that_falls_silent_is_left_and_its_questions_are_answered_on_the_
         };
         let (_live, mut updates) = Live::connect(target, "me", options).await.unwrap();
         let lost = next(&mut updates).await;
-        let Update::Connection(ConnectionEvent::Lost { why }) = lost else {
-            panic!("{lost:?}")
-        };
+        let Update::Connection(ConnectionEvent::Lost { why }) = lost else { panic!("{lost:?}") };
         assert!(why.to_string().contains("silent"), "{why}");
-        let back = Update::Connection(ConnectionEvent::Restored {
-            how: Resync::Replay,
-        });
+        let back = Update::Connection(ConnectionEvent::Restored { how: Resync::Replay });
         assert_eq!(next(&mut updates).await, back);
         // Open until the host has the answer.
         while updates.next().await.is_some() {}
@@ -454,10 +398,8 @@ async fn a_disposed_channel_is_gone() {
         while peer.next().await.is_some() {}
     };
     let app = async {
-        let options = Options {
-            subscriptions: vec![session.clone(), chat()],
-            ..Options::default()
-        };
+        let options =
+            Options { subscriptions: vec![session.clone(), chat()], ..Options::default() };
         let (live, mut updates) = Live::connect(target, "me", options).await.unwrap();
         live.dispatch(&chat(), draft("too late")).unwrap();
         assert!(matches!(next(&mut updates).await, Update::Notification(_)));
@@ -465,13 +407,7 @@ async fn a_disposed_channel_is_gone() {
         assert_eq!(next(&mut updates).await, Update::Gone { channel });
         let given_up = next(&mut updates).await;
         assert!(
-            matches!(
-                given_up,
-                Update::NotResent {
-                    why: DropReason::ChannelGone,
-                    ..
-                }
-            ),
+            matches!(given_up, Update::NotResent { why: DropReason::ChannelGone, .. }),
             "{given_up:?}"
         );
         let channel = SESSION.to_owned();

@@ -91,10 +91,7 @@ mod tests {
             json!({"file": "src/main.rs", "lines": "4-6", "comments": ["why?", "because"]})
         );
         let whole = describe("a.md", None, true, &["done"]);
-        assert_eq!(
-            whole,
-            json!({"file": "a.md", "resolved": true, "comments": ["done"]})
-        );
+        assert_eq!(whole, json!({"file": "a.md", "resolved": true, "comments": ["done"]}));
     }
 
     #[test]
@@ -112,9 +109,6 @@ mod tests {
             ("x:/s/annotations", true, false)
         );
         let filled = with_annotations(part, Some(vec![json!({"file": "f"})]));
-        assert_eq!(
-            filled.object()["payload"]["annotations"],
-            json!([{"file": "f"}])
-        );
+        assert_eq!(filled.object()["payload"]["annotations"], json!([{"file": "f"}]));
     }
 }

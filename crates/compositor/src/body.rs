@@ -34,12 +34,7 @@ pub(crate) struct BodyCollector {
 
 impl BodyCollector {
     pub(crate) fn new(budget: AttachmentBudget) -> Self {
-        Self {
-            budget,
-            inline_bytes: 0,
-            detached: Vec::new(),
-            names: BTreeSet::new(),
-        }
+        Self { budget, inline_bytes: 0, detached: Vec::new(), names: BTreeSet::new() }
     }
 
     /// Puts a body into the `file-attachment` it belongs to, or its name if it is detached. A body that cannot be decoded

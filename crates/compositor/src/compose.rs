@@ -22,10 +22,7 @@ pub enum SubmittedMessage {
     /// A message of the protocol.
     Ahp(Object),
     /// One whose large bodies came apart from it, decoded, by the number of their attachment.
-    WithBodies {
-        message: Object,
-        bodies: BTreeMap<usize, Bytes>,
-    },
+    WithBodies { message: Object, bodies: BTreeMap<usize, Bytes> },
     /// Parts from a client that knows them. Their text is not parsed again.
     Parts { parts: Vec<Value>, metadata: Object },
     /// Text that a person typed.
@@ -43,10 +40,7 @@ pub struct AttachmentBudget {
 
 impl Default for AttachmentBudget {
     fn default() -> Self {
-        Self {
-            each_bytes: 1_048_576,
-            left_bytes: 20_971_520,
-        }
+        Self { each_bytes: 1_048_576, left_bytes: 20_971_520 }
     }
 }
 
@@ -115,9 +109,8 @@ pub fn is_plain(message: &Object) -> bool {
     let attachments = message.get("attachments");
     let has_attachments =
         attachments.is_some_and(|all| all.as_array().is_none_or(|all| !all.is_empty()));
-    let has_skeleton = message
-        .get("_meta")
-        .is_some_and(|meta| meta.get(ahp::MESSAGE_KEY).is_some());
+    let has_skeleton =
+        message.get("_meta").is_some_and(|meta| meta.get(ahp::MESSAGE_KEY).is_some());
     let may_be_command = text.starts_with('/') || text.starts_with("\\/");
     let may_mention = text.contains('@') || text.contains("#file:");
     !text.is_empty() && !has_attachments && !has_skeleton && !may_be_command && !may_mention
@@ -157,10 +150,9 @@ pub fn compose(
             let apart = BTreeMap::new();
             compose_ahp(message, apart, environment, &mut bodies, &mut diagnostics)
         }
-        SubmittedMessage::WithBodies {
-            message,
-            bodies: apart,
-        } => compose_ahp(message, apart, environment, &mut bodies, &mut diagnostics),
+        SubmittedMessage::WithBodies { message, bodies: apart } => {
+            compose_ahp(message, apart, environment, &mut bodies, &mut diagnostics)
+        }
         SubmittedMessage::Parts { parts, metadata } => {
             let submitted = read_parts(parts, &mut diagnostics);
             let normalized = normalize(submitted, environment, &mut bodies, &mut diagnostics);
@@ -210,10 +202,7 @@ fn find_refused(parts: &[Part], catalogue: &Catalogue) -> Option<ComposeRefusal>
             }
             _ => return None,
         };
-        Some(ComposeRefusal::Command {
-            id: command.id.to_owned(),
-            reason: reason.clone(),
-        })
+        Some(ComposeRefusal::Command { id: command.id.to_owned(), reason: reason.clone() })
     })
 }
 
@@ -229,12 +218,7 @@ fn find_prompts(parts: &[Part], catalogue: &Catalogue) -> Vec<PromptUse> {
         };
         let (raw, words) = args::read(command.args);
         let is_open = !answers.contains_key(&raw) && !expanded.contains(&at);
-        is_open.then(|| PromptUse {
-            id: command.id.to_owned(),
-            name: name.clone(),
-            raw,
-            words,
-        })
+        is_open.then(|| PromptUse { id: command.id.to_owned(), name: name.clone(), raw, words })
     });
     commands.collect()
 }
@@ -277,9 +261,7 @@ fn with_version(mut metadata: Object) -> Object {
     if version.is_none_or(|version| version < 1) {
         metadata.insert("schema_version".to_owned(), json!(SCHEMA_VERSION));
     }
-    metadata
-        .entry("origin")
-        .or_insert_with(|| json!({"kind": "user"}));
+    metadata.entry("origin").or_insert_with(|| json!({"kind": "user"}));
     metadata
 }
 

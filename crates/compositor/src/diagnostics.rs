@@ -22,8 +22,7 @@ impl Diagnostics {
 
     pub(crate) fn finish(mut self) -> Vec<String> {
         if self.left_out > 0 {
-            self.sentences
-                .push(format!("and {} more like these", self.left_out));
+            self.sentences.push(format!("and {} more like these", self.left_out));
         }
         self.sentences
     }

@@ -129,11 +129,7 @@ mod tests {
         assert_eq!(dimensions(lossless), Some((2, 3)));
         let extended = b"RIFF....WEBPVP8X....\0\0\0\0\x09\0\0\x13\0\0";
         assert_eq!(dimensions(extended), Some((10, 20)));
-        assert_eq!(
-            dimensions(b"\x89PNG\r\n\x1a\n"),
-            None,
-            "only its first bytes"
-        );
+        assert_eq!(dimensions(b"\x89PNG\r\n\x1a\n"), None, "only its first bytes");
         assert_eq!(dimensions(b"hello"), None);
     }
 

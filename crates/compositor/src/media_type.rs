@@ -76,10 +76,7 @@ pub struct MediaType {
 /// format that we know and is not it is never sent as one: a provider would refuse the whole request.
 pub fn classify(mime: &str, bytes: &[u8]) -> MediaType {
     let claimed = essence(mime);
-    let kind = |class, mime: &str| MediaType {
-        class,
-        mime: mime.to_owned(),
-    };
+    let kind = |class, mime: &str| MediaType { class, mime: mime.to_owned() };
     let text = as_text(bytes);
     match (Class::of_mime(&claimed), detect(bytes)) {
         (Class::Text, _) if text.is_some() => kind(Class::Text, &claimed),
@@ -106,9 +103,7 @@ pub fn classify(mime: &str, bytes: &[u8]) -> MediaType {
 /// Text without the control characters that formats of programs begin with.
 fn is_prose(text: &str) -> bool {
     let is_odd = |byte: &u8| *byte < b' ' && !b"\t\n\r\x0c\x1b".contains(byte);
-    !text.as_bytes()[..text.len().min(TEXT_CHECK_BYTES)]
-        .iter()
-        .any(is_odd)
+    !text.as_bytes()[..text.len().min(TEXT_CHECK_BYTES)].iter().any(is_odd)
 }
 
 /// Whether [`detect`] recognises bodies of this type.
@@ -214,14 +209,8 @@ mod tests {
         assert_eq!(detect(b"\0\0\0\x18ftypavif"), Some("image/avif"));
         assert_eq!(detect(b"\0\0\0\x18ftypqt  "), Some("video/mov"));
         assert_eq!(detect(b"\0\0\0\x18ftypM4A "), Some("audio/mp4"));
-        assert_eq!(
-            detect(b"\x1a\x45\xdf\xa3\x42\x82\x88matroska"),
-            Some("video/x-matroska")
-        );
-        assert_eq!(
-            detect(b"\x1a\x45\xdf\xa3\x42\x82\x84webm"),
-            Some("video/webm")
-        );
+        assert_eq!(detect(b"\x1a\x45\xdf\xa3\x42\x82\x88matroska"), Some("video/x-matroska"));
+        assert_eq!(detect(b"\x1a\x45\xdf\xa3\x42\x82\x84webm"), Some("video/webm"));
         assert_eq!(detect(b"FORM\0\0\0\0AIFF"), Some("audio/aiff"));
         assert_eq!(detect(b"hello"), None);
     }
@@ -229,22 +218,13 @@ mod tests {
     #[test]
     fn a_body_with_a_wrong_media_type_has_no_format() {
         let class = |mime: &str, bytes: &[u8]| classify(mime, bytes).class;
-        assert_eq!(
-            class("application/pdf", b"PK\x03\x04\x14\0"),
-            Class::Unknown
-        );
+        assert_eq!(class("application/pdf", b"PK\x03\x04\x14\0"), Class::Unknown);
         assert_eq!(class("image/png", b"\0\0\0\x18ftypavif"), Class::Image);
-        assert_eq!(
-            classify("image/png", b"\0\0\0\x18ftypavif").mime,
-            "image/avif"
-        );
+        assert_eq!(classify("image/png", b"\0\0\0\x18ftypavif").mime, "image/avif");
         assert_eq!(class("audio/mp4", b"\0\0\0\x18ftypisom"), Class::Audio);
         assert_eq!(class("video/mpeg", b"\0\0\x01\xba"), Class::Video);
         assert_eq!(class("application/zip", b"just text"), Class::Unknown);
-        assert_eq!(
-            class("application/octet-stream", b"PK\x03\x04"),
-            Class::Unknown
-        );
+        assert_eq!(class("application/octet-stream", b"PK\x03\x04"), Class::Unknown);
     }
 
     #[test]

@@ -84,11 +84,7 @@ impl SubmittedPart {
             }
             _ => None,
         };
-        Self {
-            part,
-            body,
-            attachment: None,
-        }
+        Self { part, body, attachment: None }
     }
 }
 
@@ -106,18 +102,11 @@ pub(crate) fn normalize(
     diagnostics: &mut Diagnostics,
 ) -> Normalized {
     // What was made from a part comes after it.
-    let expanded = submitted
-        .iter()
-        .enumerate()
-        .filter_map(|(index, submitted)| {
-            derived_from(&submitted.part).filter(|origin| *origin < index)
-        });
-    let sampled = submitted
-        .iter()
-        .filter_map(|submitted| context_kind(&submitted.part));
-    let attached = submitted
-        .iter()
-        .filter_map(|submitted| editor_file(&submitted.part));
+    let expanded = submitted.iter().enumerate().filter_map(|(index, submitted)| {
+        derived_from(&submitted.part).filter(|origin| *origin < index)
+    });
+    let sampled = submitted.iter().filter_map(|submitted| context_kind(&submitted.part));
+    let attached = submitted.iter().filter_map(|submitted| editor_file(&submitted.part));
     let mut normalizer = Normalizer {
         expanded: expanded.collect(),
         sampled: sampled.map(str::to_owned).collect(),
@@ -133,21 +122,14 @@ pub(crate) fn normalize(
     for (index, part) in submitted.into_iter().enumerate() {
         normalizer.add(index, part);
     }
-    let Normalizer {
-        parts,
-        body_outcomes,
-        ..
-    } = normalizer;
+    let Normalizer { parts, body_outcomes, .. } = normalizer;
     let parts = parts.into_iter().map(|it| Part::new(Value::Object(it)));
     let parts: Vec<Part> = parts.collect();
     for part in parts.iter().filter(|part| !part.is_readable()) {
         let kind = quoted(part.kind());
         diagnostics.report(|| format!("part: one of type {kind} cannot be read (kept unchanged)"));
     }
-    Normalized {
-        parts,
-        body_outcomes,
-    }
+    Normalized { parts, body_outcomes }
 }
 
 fn derived_from(part: &Object) -> Option<usize> {
@@ -224,8 +206,7 @@ impl Normalizer<'_, '_> {
                     BodyOutcome::NotBase64(body) => self.bodies.inline_undecoded(body),
                     outcome => outcome,
                 };
-                self.body_outcomes
-                    .push((attachment, self.parts.len(), outcome));
+                self.body_outcomes.push((attachment, self.parts.len(), outcome));
             }
         }
         self.parts.push(part);
@@ -295,11 +276,7 @@ impl Normalizer<'_, '_> {
                 let text = self.expand_template(id, body, raw, words);
                 self.add_derived(origin, &text, None, *mentions);
             }
-            CommandEffect::Directed {
-                intent,
-                body,
-                mentions,
-            } => {
+            CommandEffect::Directed { intent, body, mentions } => {
                 let text = self.expand_template(id, body, raw, words);
                 self.add_derived(origin, &text, Some(intent), *mentions);
             }
@@ -314,8 +291,7 @@ impl Normalizer<'_, '_> {
             return text.to_owned();
         }
         let id = quoted(id);
-        self.diagnostics
-            .report(|| format!("command: {id} expands to too much text (cut)"));
+        self.diagnostics.report(|| format!("command: {id} expands to too much text (cut)"));
         String::new()
     }
 
@@ -323,8 +299,7 @@ impl Normalizer<'_, '_> {
         let expansion = self.fill_template(body, raw, words);
         if expansion.cut {
             let id = quoted(id);
-            self.diagnostics
-                .report(|| format!("command: {id} expands to too much text (cut)"));
+            self.diagnostics.report(|| format!("command: {id} expands to too much text (cut)"));
         }
         expansion.text
     }
@@ -350,10 +325,9 @@ impl Normalizer<'_, '_> {
         let contexts = |name: &str| self.environment.contexts.contains_key(name);
         let kinds = match mentions {
             Mentions::Literal => Kinds::Skills,
-            Mentions::Resolved => Kinds::All {
-                contexts: &contexts,
-                entities: self.environment.entity_kinds,
-            },
+            Mentions::Resolved => {
+                Kinds::All { contexts: &contexts, entities: self.environment.entity_kinds }
+            }
         };
         let spans = parse::spans(text, 0..text.len(), &kinds, DERIVED_MENTIONS_MAX);
         if spans.is_empty() {

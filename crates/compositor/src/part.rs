@@ -11,14 +11,8 @@ use wire::Object;
 pub struct Part(Object);
 
 /// The types of the first version (C-004).
-const KINDS: [&str; 6] = [
-    "text",
-    "file-ref",
-    "file-attachment",
-    "command",
-    "mention",
-    "editor-context",
-];
+const KINDS: [&str; 6] =
+    ["text", "file-ref", "file-attachment", "command", "mention", "editor-context"];
 
 /// The key of a command that is for the agent.
 pub(crate) const AGENT_COMMAND: &str = "agent_command";
@@ -214,10 +208,7 @@ impl Part {
             "editor-context" => self.as_editor_context().map(View::EditorContext),
             _ => None,
         };
-        known.unwrap_or(View::Unknown {
-            kind: self.kind(),
-            text: self.string("text"),
-        })
+        known.unwrap_or(View::Unknown { kind: self.kind(), text: self.string("text") })
     }
 
     /// Whether a part of a type that we know says what it has to say. A command that was completed has no arguments yet.
@@ -297,19 +288,11 @@ impl Part {
                 name: string("name")?,
                 unresolved: of.get("unresolved") == Some(&Value::Bool(true)),
             },
-            "file" => MentionTarget::File {
-                path: string("path")?,
-                range: range_in(of)?,
-            },
-            "context" => MentionTarget::Context {
-                name: string("name")?,
-            },
+            "file" => MentionTarget::File { path: string("path")?, range: range_in(of)? },
+            "context" => MentionTarget::Context { name: string("name")? },
             kind => MentionTarget::Entity { kind, target: of },
         };
-        Some(Mention {
-            target,
-            derived_from: self.derived_from(),
-        })
+        Some(Mention { target, derived_from: self.derived_from() })
     }
 
     fn as_editor_context(&self) -> Option<EditorContext<'_>> {
@@ -340,9 +323,5 @@ fn range_in(of: &Object) -> Option<Option<Range>> {
         Some(Some("byte")) => Unit::Byte,
         Some(_) => return None,
     };
-    Some(Some(Range {
-        unit,
-        start: number("start")?,
-        end: number("end")?,
-    }))
+    Some(Some(Range { unit, start: number("start")?, end: number("end")? }))
 }

@@ -75,11 +75,7 @@ pub enum SurrogateRounding {
 impl<'a> PositionConverter<'a> {
     pub fn new(text: &'a str) -> Self {
         let mut marks = Vec::with_capacity(text.len() / STRIDE + 1);
-        let mut mark = PositionMark {
-            byte: 0,
-            units: 0,
-            line: 0,
-        };
+        let mut mark = PositionMark { byte: 0, units: 0, line: 0 };
         marks.push(mark);
         for (byte, c) in text.char_indices() {
             if byte - marks[marks.len() - 1].byte >= STRIDE {
@@ -89,12 +85,7 @@ impl<'a> PositionConverter<'a> {
             mark.units += c.len_utf16() as u64;
             mark.line += u64::from(ends_line(text.as_bytes(), byte));
         }
-        Self {
-            text,
-            marks,
-            lines: mark.line,
-            units: mark.units,
-        }
+        Self { text, marks, lines: mark.line, units: mark.units }
     }
 
     pub fn text(&self) -> &'a str {
@@ -128,10 +119,7 @@ impl<'a> PositionConverter<'a> {
         let from = self.mark_by(|mark| mark.byte <= byte);
         let (before, _) = self.walk(from, |mark| mark.byte >= byte);
         let start = self.line_start(before.line).unwrap_or(0);
-        Position {
-            line: before.line,
-            character: before.units - self.units_before(start),
-        }
+        Position { line: before.line, character: before.units - self.units_before(start) }
     }
 
     /// The offset of the Nth UTF-16 unit of the whole text; `None` past its end.
@@ -294,19 +282,13 @@ mod tests {
     fn slowly(text: &str, position: Position) -> Option<usize> {
         let mut lines = vec![0];
         let bytes = text.as_bytes();
-        lines.extend(
-            (0..bytes.len())
-                .filter(|at| ends_line(bytes, *at))
-                .map(|at| at + 1),
-        );
+        lines.extend((0..bytes.len()).filter(|at| ends_line(bytes, *at)).map(|at| at + 1));
         let line = usize::try_from(position.line).ok()?;
         let start = *lines.get(line)?;
         let end = lines.get(line + 1).copied().unwrap_or(text.len());
         let line = if lines.len() > line + 1 {
             let whole = &text[start..end];
-            whole
-                .strip_suffix("\r\n")
-                .unwrap_or(&whole[..whole.len() - 1])
+            whole.strip_suffix("\r\n").unwrap_or(&whole[..whole.len() - 1])
         } else {
             &text[start..end]
         };

@@ -79,13 +79,7 @@ mod tests {
             json!([1]),
         ];
         let parts = read(rows.clone(), 2);
-        assert!(matches!(
-            parts[0].view(),
-            View::Unknown {
-                kind: "file-ref",
-                ..
-            }
-        ));
+        assert!(matches!(parts[0].view(), View::Unknown { kind: "file-ref", .. }));
         assert!(matches!(parts[1].view(), View::Text(_)));
         assert_eq!(parts[2].kind(), "unreadable");
         assert_eq!(parts[0].to_value(), rows[0]);

@@ -47,10 +47,7 @@ impl Config {
         let offered = configured.chain(found).map(|(mut config, is_configured)| {
             config.line_bytes_max = self.limits.server.agent_line_bytes;
             self.add_tool_variables(&mut config);
-            OfferedAgent {
-                config,
-                is_configured,
-            }
+            OfferedAgent { config, is_configured }
         });
         Ok(offered.collect())
     }
@@ -69,10 +66,7 @@ impl Config {
         for name in &self.tool_env {
             let mut known = config.env_from.iter();
             if !known.any(|source| source.name == *name) && !config.env.contains_key(name) {
-                config.env_from.push(EnvSource {
-                    name: name.clone(),
-                    file: None,
-                });
+                config.env_from.push(EnvSource { name: name.clone(), file: None });
             }
         }
     }
@@ -138,12 +132,7 @@ mod tests {
         // Who uses a preset under another name does not get it twice.
         assert_eq!(
             ids(&config, &path),
-            of(&[
-                ("zeta", true),
-                ("mine", true),
-                ("gemini", true),
-                ("opencode", false)
-            ])
+            of(&[("zeta", true), ("mine", true), ("gemini", true), ("opencode", false)])
         );
         assert_eq!(ids(&load("agents_auto = false\n"), &path), of(&[]));
     }

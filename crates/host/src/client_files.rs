@@ -36,10 +36,9 @@ pub(crate) fn freeze_client_files(
         for (index, part) in named.filter(|(_, part)| client_resource(part) == Some(&file.uri)) {
             let resolved = match &body {
                 Ok(body) => resolve_to_body(part, body.clone(), &InlineLimits::default()),
-                Err(()) => Some(Resolved::Unavailable {
-                    why: WhyUnavailable::NotFound,
-                    lines: None,
-                }),
+                Err(()) => {
+                    Some(Resolved::Unavailable { why: WhyUnavailable::NotFound, lines: None })
+                }
             };
             let Some(resolved) = resolved else {
                 debug_assert!(false, "what names a file of the client is a reference");
@@ -48,11 +47,7 @@ pub(crate) fn freeze_client_files(
             let stored = frozen::store(part, &resolved, store, now);
             let FrozenReference { json, digest } =
                 stored.map_err(|error| WorkFailed(error.to_string()))?;
-            frozen.push(FrozenPart {
-                part: index,
-                json,
-                digest,
-            });
+            frozen.push(FrozenPart { part: index, json, digest });
         }
     }
     Ok(frozen)
@@ -61,9 +56,9 @@ pub(crate) fn freeze_client_files(
 fn decode(read: Result<ClientFileBody, ClientFileError>) -> Result<Vec<u8>, ClientFileError> {
     match read? {
         ClientFileBody::Text(text) => Ok(text.as_bytes().to_vec()),
-        ClientFileBody::Base64(data) => STANDARD
-            .decode(data.as_bytes())
-            .map_err(|_| ClientFileError::Malformed),
+        ClientFileBody::Base64(data) => {
+            STANDARD.decode(data.as_bytes()).map_err(|_| ClientFileError::Malformed)
+        }
     }
 }
 

@@ -17,13 +17,8 @@ pub(crate) struct Clock {
 
 impl Clock {
     pub(crate) fn start() -> Self {
-        let wall = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
-        Self {
-            started_ms: i64::try_from(wall.as_millis()).unwrap_or(0),
-            started: Instant::now(),
-        }
+        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self { started_ms: i64::try_from(wall.as_millis()).unwrap_or(0), started: Instant::now() }
     }
 
     pub(crate) fn now(&self) -> Timestamp {

@@ -124,26 +124,15 @@ pub fn compose_and_store(
         let stored = store.put_named(&body.digest, &body.bytes, now);
         stored.map_err(|error| WorkFailed(error.to_string()))?;
     }
-    let frozen = freeze_client_files(
-        store,
-        &composed.parts,
-        client_files,
-        &mut composed.diagnostics,
-        now,
-    )?;
+    let frozen =
+        freeze_client_files(store, &composed.parts, client_files, &mut composed.diagnostics, now)?;
     let actions: Vec<HostAction> = composed
         .actions
         .into_iter()
-        .map(|action| HostAction {
-            name: action.name,
-            raw: action.raw,
-            argv: action.argv,
-        })
+        .map(|action| HostAction { name: action.name, raw: action.raw, argv: action.argv })
         .collect();
-    let help = actions
-        .iter()
-        .any(|action| action.name == "/help")
-        .then(|| format_help(&known.catalogue));
+    let help =
+        actions.iter().any(|action| action.name == "/help").then(|| format_help(&known.catalogue));
     Ok(Box::new(Submission {
         message: composed.message.unwrap_or_default(),
         metadata: composed.metadata,

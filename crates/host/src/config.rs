@@ -159,43 +159,27 @@ pub enum JournalChoice {
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     #[error("cannot read {path}: {source}")]
-    Unreadable {
-        path: PathBuf,
-        source: std::io::Error,
-    },
+    Unreadable { path: PathBuf, source: std::io::Error },
     #[error("{path}{problem}")]
-    Invalid {
-        path: PathBuf,
-        problem: SettingsProblem,
-    },
+    Invalid { path: PathBuf, problem: SettingsProblem },
 }
 
 impl Config {
     /// What the user keeps for agents.
     pub fn user_directories(&self) -> UserDirectories {
-        UserDirectories {
-            agents: self.user_agents.clone(),
-            plugins: self.plugins.clone(),
-        }
+        UserDirectories { agents: self.user_agents.clone(), plugins: self.plugins.clone() }
     }
 
     pub fn default_for(data: PathBuf) -> Self {
-        Self {
-            data,
-            ..Self::default()
-        }
+        Self { data, ..Self::default() }
     }
 
     /// Takes all settings from a TOML file; a key it leaves out has its default. What is no setting of the file stays.
     pub fn load_toml(&mut self, path: &Path) -> Result<(), ConfigError> {
-        let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Unreadable {
-            path: path.to_owned(),
-            source,
-        })?;
-        self.settings = parse_settings(&text).map_err(|problem| ConfigError::Invalid {
-            path: path.to_owned(),
-            problem,
-        })?;
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| ConfigError::Unreadable { path: path.to_owned(), source })?;
+        self.settings = parse_settings(&text)
+            .map_err(|problem| ConfigError::Invalid { path: path.to_owned(), problem })?;
         self.file = Some(path.to_owned());
         Ok(())
     }

@@ -89,9 +89,9 @@ fn check_timeouts(file: &Settings) -> Result<(), String> {
     let (default, most) = (file.bash_timeout_s, file.bash_timeout_max_s);
     match default {
         0 => Err("bash_timeout_s: a command needs at least 1 second".to_owned()),
-        _ if default > most => Err(format!(
-            "bash_timeout_s: {default} is more than bash_timeout_max_s allows, {most}"
-        )),
+        _ if default > most => {
+            Err(format!("bash_timeout_s: {default} is more than bash_timeout_max_s allows, {most}"))
+        }
         _ => Ok(()),
     }
 }
@@ -183,9 +183,9 @@ fn check_postgres(file: &Settings) -> Result<(), String> {
 fn check_absolute(key: &str, directories: &[PathBuf]) -> Result<(), String> {
     match directories.iter().find(|path| !path.is_absolute()) {
         None => Ok(()),
-        Some(other) => Err(format!(
-            "{key}: {other:?} is not an absolute path; `~` is not expanded here"
-        )),
+        Some(other) => {
+            Err(format!("{key}: {other:?} is not an absolute path; `~` is not expanded here"))
+        }
     }
 }
 

@@ -121,11 +121,7 @@ const BLOB_SETTINGS: &[Setting] = &[
         "s3://bucket/prefix, with AWS_ACCESS_KEY_ID and the like in the environment, or file:///srv/bodies on a disk that all nodes share.",
         Some("\"s3://greenroom/bodies\""),
     ),
-    (
-        "from_bytes",
-        "Smaller bodies stay in the database.",
-        Some("1048576"),
-    ),
+    ("from_bytes", "Smaller bodies stay in the database.", Some("1048576")),
     (
         "grave_days",
         "For how many days a body that nothing refers to is kept: at least 1, and as long as the database can be restored to an earlier moment.",
@@ -229,10 +225,7 @@ settings_table! {
 impl Settings {
     /// When conversations are summarised by themselves.
     pub(crate) fn compaction(&self) -> CompactionSettings {
-        CompactionSettings {
-            auto: self.auto_compact,
-            at: self.auto_compact_at,
-        }
+        CompactionSettings { auto: self.auto_compact, at: self.auto_compact_at }
     }
 
     /// The settings of agents' tools.

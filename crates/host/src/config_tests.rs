@@ -30,10 +30,7 @@ fn models_are_tables_and_a_bad_one_is_named() {
     assert_eq!(again.models, config.models);
     std::fs::write(&path, format!("{local}{local}")).unwrap();
     let error = config.load_toml(&path).unwrap_err().to_string();
-    assert!(
-        error.contains("qwen3") && error.contains("twice"),
-        "{error}"
-    );
+    assert!(error.contains("qwen3") && error.contains("twice"), "{error}");
 }
 
 #[test]
@@ -87,22 +84,11 @@ fn a_configured_model_wins_over_a_key_of_the_environment() {
     let mut config = Config::default_for(directory.path().to_owned());
     config.environment_models = vec![Model::parse("http://h/v1#of-key").unwrap()];
     assert_eq!(config.ordered_models()[0].id, "of-key");
-    std::fs::write(
-        &path,
-        "[[models]]\nid = \"mine\"\nbase_url = \"http://h/v1\"\n",
-    )
-    .unwrap();
+    std::fs::write(&path, "[[models]]\nid = \"mine\"\nbase_url = \"http://h/v1\"\n").unwrap();
     config.load_toml(&path).unwrap();
-    let ids: Vec<String> = config
-        .ordered_models()
-        .into_iter()
-        .map(|it| it.id)
-        .collect();
+    let ids: Vec<String> = config.ordered_models().into_iter().map(|it| it.id).collect();
     assert_eq!(ids, ["mine"]);
-    assert!(
-        !config.to_toml().contains("of-key"),
-        "it is nobody's setting"
-    );
+    assert!(!config.to_toml().contains("of-key"), "it is nobody's setting");
 }
 
 #[test]
@@ -110,10 +96,7 @@ fn a_limit_that_cannot_work_is_named() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("greenroom.toml");
     std::fs::write(&path, "[limits]\ninputs_max = 0\n").unwrap();
-    let error = Config::default_for(PathBuf::new())
-        .load_toml(&path)
-        .unwrap_err()
-        .to_string();
+    let error = Config::default_for(PathBuf::new()).load_toml(&path).unwrap_err().to_string();
     assert!(error.contains("inputs_max"), "{error}");
 }
 
@@ -154,10 +137,7 @@ fn variables_of_commands_are_names() {
     for wrong in ["CARGO_*", "", "A=b"] {
         std::fs::write(&path, format!("tool_env = [{wrong:?}]\n")).unwrap();
         let error = config.load_toml(&path).unwrap_err().to_string();
-        assert!(
-            error.contains("tool_env") && error.contains("whole names"),
-            "{error}"
-        );
+        assert!(error.contains("tool_env") && error.contains("whole names"), "{error}");
     }
 }
 
@@ -166,10 +146,7 @@ fn an_unknown_key_is_named() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("greenroom.toml");
     std::fs::write(&path, "[limits]\nclients_maximum = 3\n").unwrap();
-    let error = Config::default_for(PathBuf::new())
-        .load_toml(&path)
-        .unwrap_err()
-        .to_string();
+    let error = Config::default_for(PathBuf::new()).load_toml(&path).unwrap_err().to_string();
     assert!(error.contains("clients_maximum"), "{error}");
 }
 
@@ -188,24 +165,15 @@ fn a_node_of_a_cluster_needs_a_database_and_a_plain_name() {
     let config = load(&format!("{database}{node}")).unwrap();
     assert_eq!(config.name_in_database("default"), "node-a");
     assert_eq!(config.name_in_database("team"), "team");
-    assert_eq!(
-        load(database).unwrap().name_in_database("default"),
-        "default"
-    );
+    assert_eq!(load(database).unwrap().name_in_database("default"), "default");
     for (text, why) in [
         (node.to_owned(), "only valid with journal"),
-        (
-            format!("{database}{}", node.replace("\"a\"", "\"A b\"")),
-            "small letters",
-        ),
+        (format!("{database}{}", node.replace("\"a\"", "\"A b\"")), "small letters"),
         (
             format!("{database}{node}address = \"10.0.0.11\"\n"),
             "cluster.address: \"10.0.0.11\" is not an address with its port",
         ),
-        (
-            format!("{database}{node}listen = \"0.0.0.0:x\"\n"),
-            "cluster.listen",
-        ),
+        (format!("{database}{node}listen = \"0.0.0.0:x\"\n"), "cluster.listen"),
         (
             format!("listen = \"127.0.0.1:4791\"\n{database}{node}address = \"127.0.0.1:4791\"\n"),
             "is where clients connect",
@@ -239,9 +207,6 @@ fn a_directory_for_worktrees_cannot_be_shared_by_spaces() {
     assert_eq!(load(cluster), Ok(()));
     for (shared, why) in [(spaces, "[[spaces]]"), (cluster, "journal = \"postgres\"")] {
         let error = load(&format!("{worktrees}{shared}")).unwrap_err();
-        assert!(
-            error.contains("worktree_dir") && error.contains(why),
-            "{error}"
-        );
+        assert!(error.contains("worktree_dir") && error.contains(why), "{error}");
     }
 }

@@ -47,12 +47,8 @@ pub(crate) fn load_or_create_token(
                 return read_token(&path).map(Some);
             }
             let token = make_token(&path)?;
-            private_file::write(&path, format!("{token}\n").as_bytes()).map_err(|error| {
-                ServeError::Token {
-                    path,
-                    message: error.to_string(),
-                }
-            })?;
+            private_file::write(&path, format!("{token}\n").as_bytes())
+                .map_err(|error| ServeError::Token { path, message: error.to_string() })?;
             Ok(Some(token))
         }
     }
@@ -68,10 +64,7 @@ fn make_token(path: &Path) -> Result<String, ServeError> {
 }
 
 fn read_token(path: &Path) -> Result<String, ServeError> {
-    let problem = |message: String| ServeError::Token {
-        path: path.to_owned(),
-        message,
-    };
+    let problem = |message: String| ServeError::Token { path: path.to_owned(), message };
     let text = fs::read_to_string(path).map_err(|error| problem(error.to_string()))?;
     let token = text.trim();
     if token.is_empty() {

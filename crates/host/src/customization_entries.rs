@@ -68,9 +68,7 @@ pub(crate) fn used_entries(containers: &[Container], used: &UsedEntries) -> Vec<
 
 fn container_entry(container: &Container) -> Value {
     let children = container.children.iter();
-    let children: Vec<Value> = children
-        .map(|child| child_entry(container, child))
-        .collect();
+    let children: Vec<Value> = children.map(|child| child_entry(container, child)).collect();
     let mut entry = Object::new();
     let mut put = |name: &str, value: Value| entry.insert(name.to_owned(), value);
     put("id", json!(container.key().id()));
@@ -194,12 +192,7 @@ mod tests {
             std::fs::write(path, text).unwrap();
         }
         let uri = wire::file_uri::uri_of(project.path().as_os_str().as_bytes());
-        let found = discover(
-            &[uri],
-            &UserDirectories::default(),
-            &[],
-            &Confinement::none(),
-        );
+        let found = discover(&[uri], &UserDirectories::default(), &[], &Confinement::none());
         found.containers
     }
 
@@ -213,16 +206,11 @@ mod tests {
             (".claude/agents/other.md", "O."),
             (".agents/skills/a/SKILL.md", "A."),
             (".agents/plugins/k/agents/plan.md", "K."),
-            (
-                ".agents/plugins/k/.mcp.json",
-                "{\"s\": {\"command\": \"c\"}}",
-            ),
+            (".agents/plugins/k/.mcp.json", "{\"s\": {\"command\": \"c\"}}"),
         ]);
         let names = |used: &UsedEntries| -> Vec<(String, String)> {
             let entries = used_entries(&found, used);
-            let children = entries
-                .iter()
-                .flat_map(|entry| entry["children"].as_array().unwrap());
+            let children = entries.iter().flat_map(|entry| entry["children"].as_array().unwrap());
             let names = children.map(|child| {
                 for field in ["model", "tools", "description"] {
                     assert!(child.get(field).is_none(), "{child}");
@@ -235,19 +223,12 @@ mod tests {
             names
         };
         let pair = |kind: &str, name: &str| (kind.to_owned(), name.to_owned());
-        let mut used = UsedEntries {
-            servers: true,
-            custom_agents: BTreeSet::new(),
-        };
+        let mut used = UsedEntries { servers: true, custom_agents: BTreeSet::new() };
         assert_eq!(names(&used), [pair("mcpServer", "s")]);
         used.custom_agents.insert("plan".to_owned());
         assert_eq!(
             names(&used),
-            [
-                pair("agent", "plan"),
-                pair("agent", "plan"),
-                pair("mcpServer", "s")
-            ]
+            [pair("agent", "plan"), pair("agent", "plan"), pair("mcpServer", "s")]
         );
         used.servers = false;
         assert_eq!(names(&used), [pair("agent", "plan"), pair("agent", "plan")]);
@@ -256,10 +237,7 @@ mod tests {
     #[test]
     fn h_300_published_clients_read_every_kind() {
         let entries = entries(&[
-            (
-                ".agents/skills/a/SKILL.md",
-                "---\nuser-invocable: false\n---\nA.",
-            ),
+            (".agents/skills/a/SKILL.md", "---\nuser-invocable: false\n---\nA."),
             (".github/prompts/p.prompt.md", "---\nmode: ask\n---\nP."),
             (
                 ".claude/agents/x.md",
@@ -269,10 +247,7 @@ mod tests {
             (".claude/settings.json", "{\"hooks\": {\"Stop\": []}}"),
             (".agents/plugins/k/plugin.json", "{\"version\": \"2\"}"),
             (".agents/plugins/k/commands/go.md", "Go."),
-            (
-                ".agents/plugins/k/.mcp.json",
-                "{\"s\": {\"command\": \"c\"}}",
-            ),
+            (".agents/plugins/k/.mcp.json", "{\"s\": {\"command\": \"c\"}}"),
             (".agents/plugins/k/commands/empty.md", ""),
         ]);
         let mut seen = Vec::new();
@@ -281,10 +256,7 @@ mod tests {
             let children = match &read {
                 Customization::Directory(directory) => directory.children.as_ref(),
                 Customization::Plugin(plugin) => {
-                    assert!(matches!(
-                        plugin.load,
-                        Some(CustomizationLoadState::Degraded(_))
-                    ));
+                    assert!(matches!(plugin.load, Some(CustomizationLoadState::Degraded(_))));
                     assert_eq!(plugin.version.as_deref(), Some("2"));
                     plugin.children.as_ref()
                 }
@@ -321,17 +293,6 @@ mod tests {
             }
         }
         seen.sort_unstable();
-        assert_eq!(
-            seen,
-            [
-                "agent",
-                "hook",
-                "mcpServer",
-                "prompt",
-                "prompt",
-                "rule",
-                "skill"
-            ]
-        );
+        assert_eq!(seen, ["agent", "hook", "mcpServer", "prompt", "prompt", "rule", "skill"]);
     }
 }

@@ -184,10 +184,7 @@ mod tests {
             delivery.add(PeerId(peer), Arc::new(link));
             outboxes.push(outbox);
         }
-        let to = |peer| Recipient {
-            peer: PeerId(peer),
-            window_ms: 0,
-        };
+        let to = |peer| Recipient { peer: PeerId(peer), window_ms: 0 };
         // The third has disconnected.
         let both: Arc<[Recipient]> = Arc::from([to(1), to(2), to(3)]);
         let mut put = |frame: &str, recipients| {
@@ -200,9 +197,8 @@ mod tests {
         put("c", Recipients::Many(Arc::clone(&both)));
         put(&"d".repeat(100_000), Recipients::Many(both));
         delivery.hand_over();
-        for (outbox, expected) in outboxes
-            .iter()
-            .zip([vec!["a+b", "c", "d"], vec!["a+b", "only 2", "c", "d"]])
+        for (outbox, expected) in
+            outboxes.iter().zip([vec!["a+b", "c", "d"], vec!["a+b", "only 2", "c", "d"]])
         {
             let (mut items, mut timer) = (Vec::new(), None);
             poll_fn(|context| outbox.poll_take(context, &mut items, &mut timer)).await;

@@ -110,10 +110,7 @@ enum ProcessEnd {
 
 impl DocumentReader {
     pub fn new(program: Vec<OsString>) -> Self {
-        Self {
-            program,
-            ..Self::default()
-        }
+        Self { program, ..Self::default() }
     }
 
     /// What a document is; `None` if nothing reads documents.
@@ -261,18 +258,9 @@ mod tests {
         ));
         for _ in 0..2 {
             let read = reader.read(b"%PDF").unwrap();
-            assert_eq!(
-                (read.pages, read.text.as_str(), read.text_pages),
-                (Some(3), "hi", 3)
-            );
+            assert_eq!((read.pages, read.text.as_str(), read.text_pages), (Some(3), "hi", 3));
         }
-        assert_eq!(
-            std::fs::read_to_string(counted.path())
-                .unwrap()
-                .lines()
-                .count(),
-            1
-        );
+        assert_eq!(std::fs::read_to_string(counted.path()).unwrap().lines().count(), 1);
     }
 
     #[test]

@@ -37,10 +37,7 @@ pub(crate) fn store(
     if let Some(digest) = &digest {
         about.insert("body".to_owned(), json!(digest.uri()));
     }
-    Ok(FrozenReference {
-        json: Bytes::from(rpc::to_json(&about)),
-        digest,
-    })
+    Ok(FrozenReference { json: Bytes::from(rpc::to_json(&about)), digest })
 }
 
 /// The stored content that a part refers to, if what is shown of it is all of it.
@@ -48,16 +45,13 @@ fn content_shown_whole(part: &Part, resolved: &Resolved) -> Option<Digest> {
     let is_whole = match resolved {
         Resolved::Media { bytes, size, .. } => bytes.len() as u64 == *size,
         // A mark at its beginning is no part of a text.
-        Resolved::Text {
-            text, range, size, ..
-        } => range.is_none() && text.len() as u64 == *size,
+        Resolved::Text { text, range, size, .. } => range.is_none() && text.len() as u64 == *size,
         Resolved::Omitted { .. } | Resolved::Unavailable { .. } => false,
     };
     match part.view() {
-        View::FileRef(FileRef {
-            location: Location::ContentId(id),
-            ..
-        }) if is_whole => Digest::from_hex(id.strip_prefix("sha256:")?),
+        View::FileRef(FileRef { location: Location::ContentId(id), .. }) if is_whole => {
+            Digest::from_hex(id.strip_prefix("sha256:")?)
+        }
         _ => None,
     }
 }
@@ -92,9 +86,7 @@ pub(crate) fn load(json: &[u8], blobs: &dyn Blobs) -> Result<Option<Resolved>, F
         }
     };
     let resolved = Resolved::from_stored(StoredResolution { about, body });
-    resolved
-        .map(Some)
-        .ok_or_else(|| damaged("it is none that is known"))
+    resolved.map(Some).ok_or_else(|| damaged("it is none that is known"))
 }
 
 #[cfg(test)]
@@ -162,9 +154,7 @@ mod tests {
         let stored = store(&part, &picture, &blobs, NOW).unwrap();
         assert_eq!((stored.digest, count.get()), (Some(digest), 0));
         // A part of it is something else.
-        let Resolved::Text { label, mime, .. } = text("") else {
-            unreachable!()
-        };
+        let Resolved::Text { label, mime, .. } = text("") else { unreachable!() };
         let slice = Resolved::Text {
             text: "so".to_owned(),
             label,

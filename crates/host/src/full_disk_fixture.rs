@@ -67,12 +67,7 @@ impl FullDiskFixture {
         let bodies = bodies.with_confinement(confinement.clone());
         let uri = format!("file://{}", root.display());
         let workspace = Workspace::open(&[uri], &confinement).unwrap();
-        Self {
-            _directory: directory,
-            root,
-            workspace,
-            bodies,
-        }
+        Self { _directory: directory, root, workspace, bodies }
     }
 
     pub(crate) fn uri(&self, name: &str) -> String {
@@ -88,12 +83,7 @@ impl FullDiskFixture {
     pub(crate) fn wanted(&self) -> Vec<(&'static str, Option<Digest>)> {
         let (small, large) = (self.keep(b"a before"), self.keep(&vec![b'x'; LARGE_BYTES]));
         let again = self.keep(b"z before");
-        vec![
-            ("a", Some(small)),
-            ("b", Some(again)),
-            ("m", Some(large)),
-            ("z", Some(again)),
-        ]
+        vec![("a", Some(small)), ("b", Some(again)), ("m", Some(large)), ("z", Some(again))]
     }
 
     /// Nothing is changed, and nothing is left over.

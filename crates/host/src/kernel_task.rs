@@ -172,8 +172,7 @@ impl KernelTask {
                         Box::pin(tenure.load_elsewhere()).await;
                     }
                 }
-                self.delivery
-                    .close_all(1012, "this space is served elsewhere now; connect again");
+                self.delivery.close_all(1012, "this space is served elsewhere now; connect again");
             }
         }
     }
@@ -263,8 +262,7 @@ impl KernelTask {
             return true;
         }
         if !tenure.is_lost() {
-            self.delivery
-                .close_all(1013, "the host cannot reach its database; try again later");
+            self.delivery.close_all(1013, "the host cannot reach its database; try again later");
         }
         tenure.wait_until_heard().await
     }
@@ -277,11 +275,9 @@ impl KernelTask {
                 self.delivery.add(peer, link);
                 self.step(Input::Connected { peer, role }, now);
             }
-            QueuedInput::Agent {
-                run,
-                event,
-                may_join,
-            } => self.take_event(run, *event, may_join, now),
+            QueuedInput::Agent { run, event, may_join } => {
+                self.take_event(run, *event, may_join, now)
+            }
             QueuedInput::Input(input) => self.take_input(*input, now),
         }
     }
@@ -330,12 +326,7 @@ impl KernelTask {
         if let Some(run) = run {
             self.effects.pace.record_recipients(run, &output.frames);
         }
-        self.stepped.push(SteppedInput {
-            output,
-            since,
-            run,
-            is_telemetry,
-        });
+        self.stepped.push(SteppedInput { output, since, run, is_telemetry });
     }
 
     fn count(&self, counter: MetricCounter, count: u64) {

@@ -156,9 +156,6 @@ mod tests {
         let wrong = toml::from_str::<LimitsTable>("inputs_max = \"many\"\n").unwrap_err();
         assert!(wrong.to_string().contains("inputs_max"), "{wrong}");
         let limits: LimitsTable = toml::from_str("shutdown_ms = 9000\n").unwrap();
-        assert_eq!(
-            limits.check().unwrap_err(),
-            "limits.shutdown_ms must be at most 4000"
-        );
+        assert_eq!(limits.check().unwrap_err(), "limits.shutdown_ms must be at most 4000");
     }
 }

@@ -66,10 +66,7 @@ pub fn check_message(
             resolved.insert(index, found);
         }
     }
-    let message = UserMessage {
-        parts: composed.parts,
-        resolved,
-    };
+    let message = UserMessage { parts: composed.parts, resolved };
     let terms = terms_of(&message);
     let checked = CheckedMessage {
         message,
@@ -95,9 +92,7 @@ pub(crate) fn describe(
     sources: &mut dyn Sources,
 ) -> ComposeResult {
     let message = &checked.message;
-    let target = terms
-        .as_ref()
-        .map_or(Target::OpenaiChat, |terms| terms.target);
+    let target = terms.as_ref().map_or(Target::OpenaiChat, |terms| terms.target);
     let lowered = match checked.reaches_model {
         true => lower_message(message, terms.as_ref(), target, sources),
         false => Lowered::default(), // no model is called (C-053)

@@ -46,10 +46,7 @@ struct ServerModelFacts {
 
 impl Default for ModelFactsFile {
     fn default() -> Self {
-        Self {
-            version: VERSION,
-            models: Vec::new(),
-        }
+        Self { version: VERSION, models: Vec::new() }
     }
 }
 
@@ -57,10 +54,7 @@ impl Default for ModelFactsFile {
 #[derive(Debug, thiserror::Error)]
 pub enum ModelFactsFileError {
     #[error("{path} cannot be read or written: {source}")]
-    Io {
-        path: PathBuf,
-        source: std::io::Error,
-    },
+    Io { path: PathBuf, source: std::io::Error },
     #[error(
         "{path} is not what `greenroom models refresh` writes ({why}); remove it and refresh again"
     )]
@@ -71,10 +65,7 @@ impl ModelFactsFile {
     /// What the file of a data directory holds; nothing if it is not there.
     pub fn load(data: &Path) -> Result<Self, ModelFactsFileError> {
         let path = data.join(MODEL_FACTS_FILE);
-        let unreadable = |why: String| ModelFactsFileError::Unreadable {
-            path: path.clone(),
-            why,
-        };
+        let unreadable = |why: String| ModelFactsFileError::Unreadable { path: path.clone(), why };
         let file = match File::open(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -84,14 +75,9 @@ impl ModelFactsFile {
         };
         let mut text = Vec::new();
         let read = file.take(FILE_BYTES_MAX + 1).read_to_end(&mut text);
-        read.map_err(|source| ModelFactsFileError::Io {
-            path: path.clone(),
-            source,
-        })?;
+        read.map_err(|source| ModelFactsFileError::Io { path: path.clone(), source })?;
         if text.len() as u64 > FILE_BYTES_MAX {
-            return Err(unreadable(format!(
-                "it has more than {FILE_BYTES_MAX} bytes"
-            )));
+            return Err(unreadable(format!("it has more than {FILE_BYTES_MAX} bytes")));
         }
         let reported: Self =
             serde_json::from_slice(&text).map_err(|error| unreadable(error.to_string()))?;
@@ -169,10 +155,7 @@ mod tests {
     use super::*;
 
     fn facts(tokens: u64) -> ModelFacts {
-        ModelFacts {
-            context_tokens: Some(tokens),
-            ..ModelFacts::default()
-        }
+        ModelFacts { context_tokens: Some(tokens), ..ModelFacts::default() }
     }
 
     #[test]
@@ -192,29 +175,17 @@ mod tests {
         assert_eq!(again.models.len(), 1);
         assert_eq!(again.facts().of(&renamed), facts(2));
         let other = Model::parse("http://h/v1#m").unwrap();
-        assert_eq!(
-            again.facts().of(&other),
-            ModelFacts::default(),
-            "another wire format"
-        );
+        assert_eq!(again.facts().of(&other), ModelFacts::default(), "another wire format");
     }
 
     #[test]
     fn a_file_that_is_something_else_is_named_and_costs_nothing() {
         let data = tempfile::tempdir().unwrap();
         let path = data.path().join(MODEL_FACTS_FILE);
-        for text in [
-            "",
-            "[]",
-            "{\"version\": 2, \"models\": []}",
-            "{\"version\": 1}",
-        ] {
+        for text in ["", "[]", "{\"version\": 2, \"models\": []}", "{\"version\": 1}"] {
             std::fs::write(&path, text).unwrap();
             let error = ModelFactsFile::load(data.path()).unwrap_err().to_string();
-            assert!(
-                error.contains(MODEL_FACTS_FILE) && error.contains("refresh"),
-                "{error}"
-            );
+            assert!(error.contains(MODEL_FACTS_FILE) && error.contains("refresh"), "{error}");
             assert_eq!(load_facts(data.path()), ReportedFacts::default());
         }
         std::fs::write(&path, vec![b' '; FILE_BYTES_MAX as usize + 1]).unwrap();

@@ -26,10 +26,7 @@ pub struct ModelServerError {
 
 impl From<ProviderError> for ModelServerError {
     fn from(error: ProviderError) -> Self {
-        Self {
-            message: error.message,
-            advice: error.advice,
-        }
+        Self { message: error.message, advice: error.advice }
     }
 }
 
@@ -50,18 +47,15 @@ impl ServerModels {
 
 /// Asks the server of a model which models it has.
 pub async fn ask(model: &Model) -> Result<ServerModels, ModelServerError> {
-    let endpoint = model.endpoint().map_err(|error| ModelServerError {
-        message: error.to_string(),
-        advice: None,
-    })?;
+    let endpoint = model
+        .endpoint()
+        .map_err(|error| ModelServerError { message: error.to_string(), advice: None })?;
     let error = match provider::list_models(&endpoint).await {
         Ok(names) => return Ok(ServerModels::Listed(names)),
         Err(error) => error,
     };
-    let may_have_none = matches!(
-        error.kind,
-        ProviderErrorKind::Rejected | ProviderErrorKind::Unreadable
-    );
+    let may_have_none =
+        matches!(error.kind, ProviderErrorKind::Rejected | ProviderErrorKind::Unreadable);
     match may_have_none && provider::takes_requests(&endpoint).await? {
         true => Ok(ServerModels::Unlisted(error.message)),
         false => Err(error.into()),
@@ -70,19 +64,17 @@ pub async fn ask(model: &Model) -> Result<ServerModels, ModelServerError> {
 
 /// The models that the server of a model lists. Asks nothing else of it: who knows what it is.
 pub async fn list(model: &Model) -> Result<Vec<String>, ModelServerError> {
-    let endpoint = model.endpoint().map_err(|error| ModelServerError {
-        message: error.to_string(),
-        advice: None,
-    })?;
+    let endpoint = model
+        .endpoint()
+        .map_err(|error| ModelServerError { message: error.to_string(), advice: None })?;
     Ok(provider::list_models(&endpoint).await?)
 }
 
 /// Asks a model's server what it says of the model: sizes, what it takes, prices. Nothing said is nothing known.
 pub async fn describe(model: &Model) -> Result<ModelFacts, ModelServerError> {
-    let endpoint = model.endpoint().map_err(|error| ModelServerError {
-        message: error.to_string(),
-        advice: None,
-    })?;
+    let endpoint = model
+        .endpoint()
+        .map_err(|error| ModelServerError { message: error.to_string(), advice: None })?;
     Ok(provider::ask_facts(&endpoint, model.server_name()).await?)
 }
 
@@ -94,11 +86,7 @@ pub async fn check(model: &Model) -> Result<(), ModelServerError> {
     let (Some(false), ServerModels::Listed(names)) = (models.has(name), &models) else {
         return Ok(());
     };
-    let shown: Vec<&str> = names
-        .iter()
-        .take(NAMES_SHOWN_MAX)
-        .map(String::as_str)
-        .collect();
+    let shown: Vec<&str> = names.iter().take(NAMES_SHOWN_MAX).map(String::as_str).collect();
     let more = match names.len().saturating_sub(NAMES_SHOWN_MAX) {
         0 => String::new(),
         more => format!(" and {more} more"),
@@ -106,10 +94,9 @@ pub async fn check(model: &Model) -> Result<(), ModelServerError> {
     Err(ModelServerError {
         message: match shown.is_empty() {
             true => format!("the server has no model `{name}`, nor any other"),
-            false => format!(
-                "the server has no model `{name}`; it has: {}{more}",
-                shown.join(", ")
-            ),
+            false => {
+                format!("the server has no model `{name}`; it has: {}{more}", shown.join(", "))
+            }
         },
         advice: None,
     })

@@ -108,10 +108,7 @@ impl AgentRoster {
                 None
             }
         };
-        let answer = ModelsResult {
-            provider: agents::native::PROVIDER.to_owned(),
-            model,
-        };
+        let answer = ModelsResult { provider: agents::native::PROVIDER.to_owned(), model };
         Ok(Box::new(ModelsChanged {
             agents: self.facts(),
             answer: wire::action::to_value(&answer),
@@ -133,9 +130,7 @@ impl AgentRoster {
         self.check_key(&mut model)?;
         warn_of_open_key_file(&model);
         hide_environment();
-        self.native
-            .add_model(model)
-            .map_err(|error| error.to_string())
+        self.native.add_model(model).map_err(|error| error.to_string())
     }
 
     /// The host sends the key to the address that the client names: it must be nothing but a key.
@@ -278,33 +273,18 @@ mod tests {
         let elsewhere = tempfile::tempdir().unwrap();
         let link = elsewhere.path().join("link");
         std::os::unix::fs::symlink(data.path().join("token"), &link).unwrap();
-        let (empty, large) = (
-            elsewhere.path().join("empty"),
-            elsewhere.path().join("large"),
-        );
+        let (empty, large) = (elsewhere.path().join("empty"), elsewhere.path().join("large"));
         std::fs::write(&empty, "").unwrap();
         std::fs::write(&large, "k".repeat(20_000)).unwrap();
         let roster = roster(data.path());
         let with =
             |name: &str, value: Value| json!({"id": "m", "base_url": "https://h/v1", name: value});
         for (model, words) in [
-            (
-                with("key_command", json!(["sh", "-c", "echo x"])),
-                "models of the configuration",
-            ),
-            (
-                with("key_env", json!("GREENROOM_TOKEN")),
-                "not the key of a model",
-            ),
-            (
-                with("key_file", json!(data.path().join("token"))),
-                "data directory",
-            ),
+            (with("key_command", json!(["sh", "-c", "echo x"])), "models of the configuration"),
+            (with("key_env", json!("GREENROOM_TOKEN")), "not the key of a model"),
+            (with("key_file", json!(data.path().join("token"))), "data directory"),
             (with("key_file", json!(link)), "data directory"),
-            (
-                with("key_file", json!(elsewhere.path().join("none"))),
-                "No such file",
-            ),
+            (with("key_file", json!(elsewhere.path().join("none"))), "No such file"),
             (with("key_file", json!(elsewhere.path())), "not a file"),
             (with("key_file", json!("/dev/zero")), "not a file"),
             (with("key_file", json!(empty)), "holds no key"),
@@ -319,10 +299,7 @@ mod tests {
                 json!({"id": "m", "base_url": "http://h.example/v1", "key_env": "K"}),
                 "unencrypted to h.example",
             ),
-            (
-                json!({"id": "m", "base_url": "https://h/v1?key=sk"}),
-                "query parameter `key`",
-            ),
+            (json!({"id": "m", "base_url": "https://h/v1?key=sk"}), "query parameter `key`"),
         ] {
             let error = add(&roster, &model).unwrap_err();
             assert!(error.contains(words), "{model}: {error}");
@@ -362,24 +339,15 @@ mod tests {
         let agents: Vec<Arc<dyn Agent>> = vec![Arc::clone(&native) as Arc<dyn Agent>];
         let roster = AgentRoster::new(&config, native, agents);
         let mut reported = crate::model_facts_file::ModelFactsFile::default();
-        let facts = agents::model_data::ModelFacts {
-            context_tokens: Some(4_321),
-            ..Default::default()
-        };
+        let facts =
+            agents::model_data::ModelFacts { context_tokens: Some(4_321), ..Default::default() };
         reported.insert(&config.environment_models[0], facts, String::new());
         reported.save(data.path()).unwrap();
         roster.change(ModelChange::Reload).unwrap();
         assert_eq!(ids(&roster), ["of-key"]);
-        assert_eq!(
-            roster.facts()[0].info["models"][0]["maxContextWindow"],
-            4_321
-        );
+        assert_eq!(roster.facts()[0].info["models"][0]["maxContextWindow"], 4_321);
         let file = data.path().join("greenroom.toml");
-        std::fs::write(
-            &file,
-            "[[models]]\nid = \"a\"\nbase_url = \"http://h/v1\"\n",
-        )
-        .unwrap();
+        std::fs::write(&file, "[[models]]\nid = \"a\"\nbase_url = \"http://h/v1\"\n").unwrap();
         roster.change(ModelChange::Reload).unwrap();
         assert_eq!(ids(&roster), ["a"]);
         std::fs::remove_file(&file).unwrap();
@@ -395,17 +363,9 @@ mod tests {
         let file = data.path().join("greenroom.toml");
         let write = |text: &str| std::fs::write(&file, text).unwrap();
         let table = |id: &str| format!("[[models]]\nid = \"{id}\"\nbase_url = \"http://h/v1\"\n");
-        write(&format!(
-            "default_model = \"b\"\n{}{}",
-            table("a"),
-            table("b")
-        ));
+        write(&format!("default_model = \"b\"\n{}{}", table("a"), table("b")));
         roster.change(ModelChange::Reload).unwrap();
-        assert_eq!(
-            ids(&roster),
-            ["first", "a", "b", "added"],
-            "the command line wins"
-        );
+        assert_eq!(ids(&roster), ["first", "a", "b", "added"], "the command line wins");
         write("[[models]]\nid = 3\n");
         let error = roster.change(ModelChange::Reload).unwrap_err();
         assert!(error.0.contains("greenroom.toml"), "{error}");

@@ -27,11 +27,7 @@ impl MountEntry {
         for (index, entry) in entries.iter().enumerate() {
             let before = entries.get(..index).unwrap_or_default();
             let checked = entry.check(before);
-            checked.map_err(|(key, message)| SettingsEntryError {
-                index,
-                key,
-                message,
-            })?;
+            checked.map_err(|(key, message)| SettingsEntryError { index, key, message })?;
         }
         Ok(())
     }
@@ -65,10 +61,7 @@ impl MountEntry {
     /// What a column of the table of nodes says; none if it was written by a version with other words.
     pub fn from_column(text: &str) -> Option<Self> {
         let (label, path) = text.split_once('=')?;
-        Some(Self {
-            label: label.to_owned(),
-            path: Path::new(path).to_owned(),
-        })
+        Some(Self { label: label.to_owned(), path: Path::new(path).to_owned() })
     }
 }
 
@@ -121,10 +114,7 @@ mod tests {
     use super::*;
 
     fn mount(label: &str, path: &str) -> MountEntry {
-        MountEntry {
-            label: label.to_owned(),
-            path: PathBuf::from(path),
-        }
+        MountEntry { label: label.to_owned(), path: PathBuf::from(path) }
     }
 
     #[test]

@@ -221,10 +221,7 @@ mod tests {
 
     fn news() -> (AgentNews, Arc<WaitingNews>) {
         let waiting = Arc::new(WaitingNews::default());
-        let news = AgentNews {
-            provider: "p".to_owned(),
-            waiting: Arc::clone(&waiting),
-        };
+        let news = AgentNews { provider: "p".to_owned(), waiting: Arc::clone(&waiting) };
         (news, waiting)
     }
 
@@ -238,10 +235,7 @@ mod tests {
     }
 
     fn setting(name: &str, value: Value) -> SessionChange {
-        SessionChange::Setting {
-            name: name.to_owned(),
-            value,
-        }
+        SessionChange::Setting { name: name.to_owned(), value }
     }
 
     #[test]
@@ -257,10 +251,7 @@ mod tests {
             ("x:/1".to_owned(), setting("mode", json!(3))),
             ("x:/1".to_owned(), setting("pace", json!(3))),
             ("x:/2".to_owned(), setting("mode", json!(3))),
-            (
-                "x:/1".to_owned(),
-                SessionChange::Title("title 3".to_owned()),
-            ),
+            ("x:/1".to_owned(), SessionChange::Title("title 3".to_owned())),
         ];
         assert_eq!(changes(&waiting), expected);
     }

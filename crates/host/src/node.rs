@@ -218,10 +218,7 @@ impl Node {
             let limits = &self.config.limits.server;
             // Spaces end within their own limit each; whoever waits longer waits for a database that is away.
             let limit = Duration::from_secs(limits.drain_turns_s + DRAIN_GRACE_S);
-            if tokio::time::timeout(limit, cluster.drain_spaces())
-                .await
-                .is_err()
-            {
+            if tokio::time::timeout(limit, cluster.drain_spaces()).await.is_err() {
                 tracing::warn!("some spaces were not given back in time; others take them over");
             }
         }
@@ -233,10 +230,9 @@ impl Node {
         on_ready: impl FnOnce(ServerReady),
         shutdown: impl Future<Output = ()>,
     ) -> Result<(), ServeError> {
-        let address = listener.local_addr().map_err(|source| ServeError::Listen {
-            address: self.config.listen,
-            source,
-        })?;
+        let address = listener
+            .local_addr()
+            .map_err(|source| ServeError::Listen { address: self.config.listen, source })?;
         let url = format!("ws://{}/", reachable_address(address));
         let _endpoints = self.write_endpoints(&url)?;
         self.set_ready(true);
@@ -253,11 +249,7 @@ impl Node {
         let devices = devices.map(|(_, space)| Arc::clone(&space.admission.devices));
         let devices: Vec<Arc<Devices>> = devices.collect();
         let saving = tokio::spawn(save_device_uses(devices.clone()));
-        on_ready(ServerReady {
-            url,
-            token: self.first.admission.token.clone(),
-            version: VERSION,
-        });
+        on_ready(ServerReady { url, token: self.first.admission.token.clone(), version: VERSION });
         if let Err(failure) = self.serve_until(shutdown, &handles).await {
             self.set_ready(false);
             listening.abort();
@@ -362,10 +354,7 @@ pub(crate) fn bind(config: &Config) -> Result<TcpListener, ServeError> {
         socket.bind(config.listen)?;
         socket.listen(ACCEPT_BACKLOG)
     };
-    listen().map_err(|source| ServeError::Listen {
-        address: config.listen,
-        source,
-    })
+    listen().map_err(|source| ServeError::Listen { address: config.listen, source })
 }
 
 /// How often it is written when devices were used: often enough for people, seldom enough for disks.
@@ -407,22 +396,13 @@ async fn serve_stdio(
     on_ready: impl FnOnce(ServerReady),
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ServeError> {
-    on_ready(ServerReady {
-        url: "stdio:".to_owned(),
-        token: None,
-        version: VERSION,
-    });
+    on_ready(ServerReady { url: "stdio:".to_owned(), token: None, version: VERSION });
     let (admission, supervisor) = (&space.admission, &mut space.supervisor);
     let stop = CancellationToken::new();
     let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
     let queue = supervisor.queue();
-    let mut client = std::pin::pin!(net::stdio::serve(
-        input,
-        output,
-        admission,
-        queue,
-        stop.clone()
-    ));
+    let mut client =
+        std::pin::pin!(net::stdio::serve(input, output, admission, queue, stop.clone()));
     let half = Duration::from_millis(config.limits.server.shutdown_ms / 2);
     tokio::select! {
         // End of input is a graceful stop (G-31).

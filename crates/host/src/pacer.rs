@@ -73,10 +73,7 @@ impl Pacer {
         };
         recipients.events += 1;
         let to = || frames.iter().flat_map(|frame| frame.recipients.as_slice());
-        let count: usize = frames
-            .iter()
-            .map(|frame| frame.recipients.as_slice().len())
-            .sum();
+        let count: usize = frames.iter().map(|frame| frame.recipients.as_slice().len()).sum();
         if recipients.peers.len() != count || recipients.events >= RECOUNT_EVENTS {
             recipients.peers = to().map(|to| to.peer).collect();
             recipients.events = 0;
@@ -154,10 +151,7 @@ mod tests {
         pacer.record_recipients(run, &frames[..2]);
         assert!(!waits(&pacer), "one of two is slow");
         pacer.record_recipients(run, &frames);
-        assert!(
-            waits(&pacer),
-            "two of three are slow: the agent is too fast"
-        );
+        assert!(waits(&pacer), "two of three are slow: the agent is too fast");
         pacer.end_run(run);
         assert!(!waits(&pacer));
     }
@@ -167,10 +161,7 @@ mod tests {
         let mut slow_readers = SlowReaders::default();
         let start = Instant::now();
         let after = |ms: u64| start + Duration::from_millis(ms);
-        let blocked = |takes| Backlog {
-            blocked: true,
-            takes,
-        };
+        let blocked = |takes| Backlog { blocked: true, takes };
         assert!(slow_readers.is_worth_waiting_for(PeerId(1), blocked(1), start));
         assert!(slow_readers.is_worth_waiting_for(PeerId(1), blocked(1), after(9)));
         assert!(!slow_readers.is_worth_waiting_for(PeerId(1), blocked(1), after(10)));
@@ -178,10 +169,7 @@ mod tests {
             slow_readers.is_worth_waiting_for(PeerId(1), blocked(2), after(11)),
             "it reads again"
         );
-        let starved = Backlog {
-            blocked: false,
-            takes: 2,
-        };
+        let starved = Backlog { blocked: false, takes: 2 };
         assert!(
             slow_readers.is_worth_waiting_for(PeerId(1), starved, after(500)),
             "this machine is slow, not the reader"

@@ -134,20 +134,11 @@ pub fn preview_for_model(
     context: &PreviewContext<'_>,
     model: &Model,
 ) -> Result<ComposeResult, PreviewRefusal> {
-    let ComposedHere {
-        parts,
-        resolved,
-        diagnostics,
-        reaches_model,
-        mut sources,
-    } = compose_here(input, context)?;
+    let ComposedHere { parts, resolved, diagnostics, reaches_model, mut sources } =
+        compose_here(input, context)?;
     let message = UserMessage { parts, resolved };
     let terms = agents::native::model_terms(&context.capabilities, model, &message);
-    let composed = CheckedMessage {
-        message,
-        diagnostics,
-        reaches_model,
-    };
+    let composed = CheckedMessage { message, diagnostics, reaches_model };
     let nothing_used = ContextUse::Nothing;
     Ok(describe(composed, Some(terms), &nothing_used, &mut sources))
 }
@@ -159,11 +150,8 @@ pub fn preview(
     targets: &[Target],
 ) -> Result<Preview, PreviewRefusal> {
     let mut composed = compose_here(input, context)?;
-    let mut preview = Preview {
-        parts: composed.parts,
-        diagnostics: composed.diagnostics,
-        lowered: Vec::new(),
-    };
+    let mut preview =
+        Preview { parts: composed.parts, diagnostics: composed.diagnostics, lowered: Vec::new() };
     for target in targets {
         let lowered = match composed.reaches_model {
             true => {

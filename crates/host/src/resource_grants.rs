@@ -200,10 +200,7 @@ mod tests {
     use super::*;
 
     fn grant(path: &str, write: bool) -> ResourceGrant {
-        ResourceGrant {
-            path: path.into(),
-            write,
-        }
+        ResourceGrant { path: path.into(), write }
     }
 
     #[test]
@@ -213,15 +210,9 @@ mod tests {
         let set = |text: &str, second: u64| {
             std::fs::write(&file, text).unwrap();
             let changed = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(second);
-            std::fs::File::open(&file)
-                .unwrap()
-                .set_modified(changed)
-                .unwrap();
+            std::fs::File::open(&file).unwrap().set_modified(changed).unwrap();
         };
-        set(
-            "resource_grants = [{ path = \"/srv/a\", write = true }]\n",
-            1,
-        );
+        set("resource_grants = [{ path = \"/srv/a\", write = true }]\n", 1);
         let mut config = Config::default_for(data.path().to_owned());
         config.load_toml(&file).unwrap();
         let grants = ResourceGrants::new(&config);
@@ -258,20 +249,12 @@ mod tests {
             config.workspaces = vec![root.clone()];
             let grants = ResourceGrants::new(&config);
             let before = grants.configured();
-            std::fs::write(
-                &file,
-                "resource_grants = [{ path = \"/\", write = true }]\n",
-            )
-            .unwrap();
+            std::fs::write(&file, "resource_grants = [{ path = \"/\", write = true }]\n").unwrap();
             let later = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1);
             let written = std::fs::File::open(&file).unwrap();
             written.set_modified(later).unwrap();
             let is_kept = grants.configured() == before;
-            assert_eq!(
-                is_kept,
-                is_in_root || is_granted,
-                "{is_in_root} {is_granted}"
-            );
+            assert_eq!(is_kept, is_in_root || is_granted, "{is_in_root} {is_granted}");
         }
     }
 
@@ -315,11 +298,6 @@ mod tests {
         }
         let granted = grants.lock();
         assert!(granted.clients.len() <= CLIENTS_MAX);
-        assert!(
-            granted
-                .clients
-                .values()
-                .all(|grants| grants.len() <= GRANTS_MAX)
-        );
+        assert!(granted.clients.values().all(|grants| grants.len() <= GRANTS_MAX));
     }
 }

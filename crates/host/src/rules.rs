@@ -23,10 +23,7 @@ pub fn read_call(tool: &str, input: &str, directory: &Path) -> Result<CallSubjec
             let workspace = Workspace::open(&[uri], &Confinement::none());
             let workspace = workspace.map_err(|error| error.to_string())?;
             let located = workspace.locate(input).map_err(|error| error.to_string())?;
-            SubjectDetail::Path(FileSubject {
-                root: located.root,
-                relative: located.relative,
-            })
+            SubjectDetail::Path(FileSubject { root: located.root, relative: located.relative })
         }
         ArgumentKind::Page => agents::permission::read_host(input).ok_or_else(|| {
             format!("`{input}` is no URL with a host, such as https://example.com/")

@@ -34,10 +34,7 @@ pub struct ServerReady {
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     #[error("cannot listen on {address}: {source}; choose another with --listen")]
-    Listen {
-        address: SocketAddr,
-        source: std::io::Error,
-    },
+    Listen { address: SocketAddr, source: std::io::Error },
     #[error(
         "{0} is not a loopback address: without a token anyone on the network could use this host"
     )]

@@ -41,10 +41,7 @@ fn config(directory: &tempfile::TempDir) -> Config {
 
 /// A hook of an embedding program that panics: it is called by the kernel's thread.
 fn with_panicking_hook(config: Config) -> Config {
-    Config {
-        on_log_level: Some(Arc::new(|_| panic!("the hook failed"))),
-        ..config
-    }
+    Config { on_log_level: Some(Arc::new(|_| panic!("the hook failed"))), ..config }
 }
 
 /// Connects a client and has it send one message after `initialize`.
@@ -54,10 +51,7 @@ async fn send_as_client(url: &str, message: Option<Value>) {
         "channel": "ahp-root://", "protocolVersions": ["1.0.0"], "clientId": "ann",
         "initialSubscriptions": ["ahp-root://"]}});
     for message in [Some(initialize), message].into_iter().flatten() {
-        socket
-            .send(Message::text(message.to_string()))
-            .await
-            .unwrap();
+        socket.send(Message::text(message.to_string())).await.unwrap();
     }
     // Until the host lets go of the connection.
     while let Some(Ok(_)) = socket.next().await {}
@@ -92,42 +86,27 @@ async fn a_kernel_that_panics_ends_the_host_with_its_reason() {
     assert!(matches!(&failure, ServeError::KernelStopped(reason)
         if reason == "its thread panicked: the hook failed"));
     assert!(failure.to_string().contains("start the host again"));
-    assert!(
-        !endpoint.exists(),
-        "no client is sent to a host that is gone"
-    );
+    assert!(!endpoint.exists(), "no client is sent to a host that is gone");
 }
 
 #[tokio::test]
 async fn from_the_end_of_the_kernel_on_the_host_is_not_ready() {
     let directory = tempfile::tempdir().unwrap();
     let config = with_panicking_hook(config(&directory));
-    let space = SpaceHost::prepare(&config, "s", None)
-        .await
-        .unwrap()
-        .start()
-        .unwrap();
+    let space = SpaceHost::prepare(&config, "s", None).await.unwrap().start().unwrap();
     let (admission, mut supervisor) = (space.admission, space.supervisor);
     supervisor.wait_until_booted().await.unwrap();
     admission.set_ready(true);
     let listener = bind(&config).unwrap();
     let address = listener.local_addr().unwrap();
     let stop = CancellationToken::new();
-    tokio::spawn(net::serve(
-        listener,
-        Arc::clone(&admission),
-        supervisor.queue(),
-        stop.clone(),
-    ));
+    tokio::spawn(net::serve(listener, Arc::clone(&admission), supervisor.queue(), stop.clone()));
     assert_eq!(ask_readyz(address).await, "HTTP/1.1 200 OK");
     let url = format!("ws://{address}/");
     tokio::spawn(async move { send_as_client(&url, Some(change_log_level())).await });
     let failure = timeout(SOON, supervisor.wait_for_failure()).await;
     assert!(matches!(failure, Ok(ServeError::KernelStopped(_))));
-    assert_eq!(
-        ask_readyz(address).await,
-        "HTTP/1.1 503 Service Unavailable"
-    );
+    assert_eq!(ask_readyz(address).await, "HTTP/1.1 503 Service Unavailable");
     stop.cancel();
 }
 
@@ -150,10 +129,7 @@ impl Journal for Panicking {
         self.inner.boot()
     }
     fn append(&mut self, batch: &Batch) -> Result<(), JournalError> {
-        assert!(
-            !self.armed.load(Ordering::Relaxed),
-            "the disk driver failed"
-        );
+        assert!(!self.armed.load(Ordering::Relaxed), "the disk driver failed");
         self.inner.append(batch)
     }
     fn probe(&mut self) -> Result<(), JournalError> {
@@ -215,10 +191,7 @@ async fn a_host_on_postgresql_goes_on_over_a_restart_of_the_server_and_its_own()
         let (mut socket, _) = connect_async(&url).await.unwrap();
         let mut ask = async |id: u64, method: &str, params: Value| {
             let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-            socket
-                .send(Message::text(request.to_string()))
-                .await
-                .unwrap();
+            socket.send(Message::text(request.to_string())).await.unwrap();
             loop {
                 let Message::Text(text) = socket.next().await.unwrap().unwrap() else {
                     continue; // a ping

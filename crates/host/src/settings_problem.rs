@@ -59,12 +59,7 @@ impl SettingsProblem {
         let name = message.split([' ', ':']).next().unwrap_or_default();
         let path: Vec<&str> = name.split('.').collect();
         let line = find_path(text, &path).map(|offset| line_of(text, offset));
-        Self {
-            key: line.map(|_| name.to_owned()),
-            line,
-            nearest: None,
-            message,
-        }
+        Self { key: line.map(|_| name.to_owned()), line, nearest: None, message }
     }
 
     /// A value that cannot work, in one of several tables of the same name.
@@ -161,10 +156,7 @@ fn find_key(text: &str, key: &str) -> Option<FoundKey> {
 fn find_in_table(table: &DeTable<'_>, name: &str, key: &str) -> Option<FoundKey> {
     for (found, value) in table {
         if found.get_ref() == key {
-            return Some(FoundKey {
-                table: name.to_owned(),
-                offset: found.span().start,
-            });
+            return Some(FoundKey { table: name.to_owned(), offset: found.span().start });
         }
         if let Some(found) = find_in_value(value, found.get_ref(), key) {
             return Some(found);
@@ -227,40 +219,17 @@ mod tests {
     fn a_typing_error_is_located_and_the_right_key_is_named() {
         for (text, line, key, nearest) in [
             ("\nlisen = \"127.0.0.1:1\"\n", 2, "lisen", Some("listen")),
-            (
-                "[limits]\nconections_max = 3\n",
-                2,
-                "conections_max",
-                Some("connections_max"),
-            ),
-            (
-                "[limits]\nclient_max = 3\n",
-                2,
-                "client_max",
-                Some("clients_max"),
-            ),
-            (
-                "[[models]]\nid = \"a\"\nbase_ur = \"http://h/v1\"\n",
-                3,
-                "base_ur",
-                Some("base_url"),
-            ),
+            ("[limits]\nconections_max = 3\n", 2, "conections_max", Some("connections_max")),
+            ("[limits]\nclient_max = 3\n", 2, "client_max", Some("clients_max")),
+            ("[[models]]\nid = \"a\"\nbase_ur = \"http://h/v1\"\n", 3, "base_ur", Some("base_url")),
             ("limits = { zzzz = 3 }\n", 1, "zzzz", None),
-            (
-                "[[agents]]\nid = \"claude\"\ncomand = \"x\"\n",
-                3,
-                "comand",
-                Some("command"),
-            ),
+            ("[[agents]]\nid = \"claude\"\ncomand = \"x\"\n", 3, "comand", Some("command")),
         ] {
             let found = problem(text);
             assert_eq!(found.line, Some(line), "{found:?}");
             assert_eq!(found.key.as_deref(), Some(key));
             assert_eq!(found.nearest.as_deref(), nearest, "{found:?}");
-            assert!(
-                !found.message.contains('\n') && found.message.len() < 120,
-                "{found:?}"
-            );
+            assert!(!found.message.contains('\n') && found.message.len() < 120, "{found:?}");
         }
     }
 
@@ -268,17 +237,9 @@ mod tests {
     fn wrong_values_are_located() {
         for (text, line, words) in [
             ("scripted = true\nlisten = 5\n", 2, "listen"),
-            (
-                "[limits]\nshutdown_ms = 9000\n",
-                2,
-                "limits.shutdown_ms must be at most",
-            ),
+            ("[limits]\nshutdown_ms = 9000\n", 2, "limits.shutdown_ms must be at most"),
             ("tool_env = [\"A*\"]\n", 1, "tool_env"),
-            (
-                "scripted = true\nbash_timeout_s = 601\n",
-                2,
-                "bash_timeout_s",
-            ),
+            ("scripted = true\nbash_timeout_s = 601\n", 2, "bash_timeout_s"),
             ("web_fetch_allow = [\"*\"]\n", 1, "web_fetch_allow"),
             ("listen = \"127.0.0.1:1\"\nscripted = \n", 2, "scripted"),
             ("scripted = true\ntrusted = [\"~/src\"]\n", 2, "trusted"),
@@ -293,11 +254,7 @@ mod tests {
                 "command of the agent `y`",
             ),
             ("[[agents]]\nid = \"claude\"\ntrust = \"yes\"\n", 3, "trust"),
-            (
-                "[[agents]]\nid = \"claude\"\n[agents.env_from]\nA = 5\n",
-                3,
-                "env_from",
-            ),
+            ("[[agents]]\nid = \"claude\"\n[agents.env_from]\nA = 5\n", 3, "env_from"),
         ] {
             let found = problem(text);
             assert_eq!(found.line, Some(line), "{found:?}");

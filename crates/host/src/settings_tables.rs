@@ -7,85 +7,41 @@ pub(crate) type Setting = (&'static str, &'static str, Option<&'static str>);
 
 /// The keys of a `[[models]]` table.
 pub(crate) const MODEL_SETTINGS: &[Setting] = &[
-    (
-        "id",
-        "What clients and the server call it.",
-        Some("\"qwen3\""),
-    ),
-    (
-        "base_url",
-        "Any server that speaks Chat Completions.",
-        Some("\"http://localhost:11434/v1\""),
-    ),
+    ("id", "What clients and the server call it.", Some("\"qwen3\"")),
+    ("base_url", "Any server that speaks Chat Completions.", Some("\"http://localhost:11434/v1\"")),
     (
         "api",
         "How the server is asked: \"chat\" (Chat Completions), \"anthropic\", \"responses\" or \"gemini\".",
         Some("\"chat\""),
     ),
-    (
-        "name",
-        "What people see, if not the id.",
-        Some("\"Qwen 3\""),
-    ),
-    (
-        "model",
-        "What the server calls it, if not the id.",
-        Some("\"qwen3:latest\""),
-    ),
+    ("name", "What people see, if not the id.", Some("\"Qwen 3\"")),
+    ("model", "What the server calls it, if not the id.", Some("\"qwen3:latest\"")),
     (
         "key_env",
         "The variable of the host's environment that holds the key. Keys are never in this file.",
         Some("\"MY_API_KEY\""),
     ),
-    (
-        "key_file",
-        "Or the file that holds it.",
-        Some("\"/path/to/key\""),
-    ),
-    (
-        "key_command",
-        "Or the command that prints it.",
-        Some("[\"pass\", \"show\", \"my-key\"]"),
-    ),
+    ("key_file", "Or the file that holds it.", Some("\"/path/to/key\"")),
+    ("key_command", "Or the command that prints it.", Some("[\"pass\", \"show\", \"my-key\"]")),
     (
         "key_header",
         "The header that carries the key, if it is no bearer token.",
         Some("\"x-api-key\""),
     ),
-    (
-        "query",
-        "Query parameters of requests.",
-        Some("{ api-version = \"1\" }"),
-    ),
-    (
-        "headers",
-        "Further headers of requests.",
-        Some("{ X-Team = \"mine\" }"),
-    ),
+    ("query", "Query parameters of requests.", Some("{ api-version = \"1\" }")),
+    ("headers", "Further headers of requests.", Some("{ X-Team = \"mine\" }")),
     (
         "known_as",
         "The known model that it is, where its server has another name for it.",
         Some("\"gpt-5.5\""),
     ),
-    (
-        "context_tokens",
-        "The size of its context window, in tokens.",
-        Some("32768"),
-    ),
-    (
-        "output_tokens",
-        "The longest answer, in tokens.",
-        Some("8192"),
-    ),
+    ("context_tokens", "The size of its context window, in tokens.", Some("32768")),
+    ("output_tokens", "The longest answer, in tokens.", Some("8192")),
     ("vision", "Whether it accepts images.", Some("false")),
     ("pdf", "Whether it accepts PDFs.", Some("false")),
     ("pdf_pages", "The most pages of a PDF.", Some("100")),
     ("pdf_bytes", "The largest PDF.", Some("32000000")),
-    (
-        "pdf_encrypted",
-        "Whether it can open an encrypted PDF.",
-        Some("false"),
-    ),
+    ("pdf_encrypted", "Whether it can open an encrypted PDF.", Some("false")),
     ("audio", "Whether it accepts audio.", Some("false")),
     ("video", "Whether it accepts video.", Some("false")),
     ("tools", "Whether it can call tools.", Some("true")),
@@ -104,16 +60,8 @@ pub(crate) const MODEL_SETTINGS: &[Setting] = &[
         "Tools that the server carries out itself, as its API names them.",
         Some("[{ type = \"web_search\" }]"),
     ),
-    (
-        "stall_s",
-        "Seconds for which the server may be silent.",
-        Some("300"),
-    ),
-    (
-        "prices",
-        "Dollars per million tokens.",
-        Some("{ input = 0.5, output = 1.5 }"),
-    ),
+    ("stall_s", "Seconds for which the server may be silent.", Some("300")),
+    ("prices", "Dollars per million tokens.", Some("{ input = 0.5, output = 1.5 }")),
 ];
 
 /// The keys of an `[[agents]]` table.
@@ -160,35 +108,19 @@ pub(crate) const AGENT_SETTINGS: &[Setting] = &[
         "Whether it gets the MCP servers that are configured here: \"hand-over\" or \"none\".",
         Some("\"hand-over\""),
     ),
-    (
-        "fs",
-        "Whether it reads and writes files through the host.",
-        Some("false"),
-    ),
+    ("fs", "Whether it reads and writes files through the host.", Some("false")),
     (
         "trust",
         "Whether you are asked before it starts in a directory that is not trusted: \"ask\", \"always\" (it starts), \"never\".",
         Some("\"ask\""),
     ),
-    (
-        "idle_s",
-        "Seconds without a turn after which its process is stopped.",
-        Some("900"),
-    ),
-    (
-        "start_timeout_s",
-        "Seconds that it may take to start.",
-        Some("60"),
-    ),
+    ("idle_s", "Seconds without a turn after which its process is stopped.", Some("900")),
+    ("start_timeout_s", "Seconds that it may take to start.", Some("60")),
 ];
 
 /// The keys of an `[[mcp]]` table.
 pub(crate) const MCP_SETTINGS: &[Setting] = &[
-    (
-        "name",
-        "Its name, with which the names of its tools begin.",
-        Some("\"files\""),
-    ),
+    ("name", "Its name, with which the names of its tools begin.", Some("\"files\"")),
     (
         "command",
         "The program: a name that is looked for on PATH, or a whole path. No shell.",
@@ -204,36 +136,20 @@ pub(crate) const MCP_SETTINGS: &[Setting] = &[
         "Variables of its environment; \"${env:NAME}\" is one of the host's. It gets PATH, HOME and the like, and no keys.",
         Some("{ API_KEY = \"${env:API_KEY}\" }"),
     ),
-    (
-        "cwd",
-        "Where it works; the session's first directory without it.",
-        Some("\"/srv\""),
-    ),
+    ("cwd", "Where it works; the session's first directory without it.", Some("\"/srv\"")),
     (
         "url",
         "Instead of a command: a server that speaks streamable HTTP.",
         Some("\"https://mcp.example.com/mcp\""),
     ),
-    (
-        "headers",
-        "Headers of requests to it.",
-        Some("{ Authorization = \"Bearer ${env:TOKEN}\" }"),
-    ),
+    ("headers", "Headers of requests to it.", Some("{ Authorization = \"Bearer ${env:TOKEN}\" }")),
     (
         "transport",
         "\"stdio\" for a command, \"http\" for a URL; follows from which of them is there.",
         Some("\"stdio\""),
     ),
-    (
-        "tools",
-        "Tools offered to models (default: all).",
-        Some("[\"read_file\"]"),
-    ),
-    (
-        "timeout_s",
-        "Seconds that a call may go without a sign of life.",
-        Some("120"),
-    ),
+    ("tools", "Tools offered to models (default: all).", Some("[\"read_file\"]")),
+    ("timeout_s", "Seconds that a call may go without a sign of life.", Some("120")),
     (
         "trust_hints",
         "Whether a tool that the server calls read-only and closed to the outside runs without asking.",
@@ -266,11 +182,7 @@ pub(crate) const SPACE_SETTINGS: &[Setting] = &[
 
 /// The keys of a `[[mounts]]` table.
 pub(crate) const MOUNT_SETTINGS: &[Setting] = &[
-    (
-        "label",
-        "What spaces call it: small letters, digits and `-`.",
-        Some("\"src\""),
-    ),
+    ("label", "What spaces call it: small letters, digits and `-`.", Some("\"src\"")),
     (
         "path",
         "The directory, at the same path on every node that offers the label.",

@@ -18,12 +18,8 @@ const HEAD: &str = "\
 ";
 
 /// The keys of a `[budget.turn]`, `[budget.session]` or `[budget.day]` table.
-const BUDGET_SETTINGS: &[(&str, &str)] = &[
-    ("tokens", "500000"),
-    ("usd", "2.5"),
-    ("calls", "100"),
-    ("seconds", "1800"),
-];
+const BUDGET_SETTINGS: &[(&str, &str)] =
+    &[("tokens", "500000"), ("usd", "2.5"), ("calls", "100"), ("seconds", "1800")];
 
 /// The file.
 pub fn settings_template() -> String {
@@ -100,20 +96,14 @@ fn without_rules(line: &str) -> String {
         Some(at) if line.get(at + 2..).is_some_and(is_rule) => {
             let end = line.get(at..).and_then(|rest| rest.find(')'));
             let rest = end.and_then(|end| line.get(at + end + 1..));
-            format!(
-                "{}{}",
-                line.get(..at).unwrap_or_default(),
-                rest.unwrap_or_default()
-            )
+            format!("{}{}", line.get(..at).unwrap_or_default(), rest.unwrap_or_default())
         }
         _ => line.to_owned(),
     }
 }
 
 fn is_rule(text: &str) -> bool {
-    ["G-", "H-", "C-", "AG-", "TR-", "CU-"]
-        .iter()
-        .any(|prefix| text.starts_with(prefix))
+    ["G-", "H-", "C-", "AG-", "TR-", "CU-"].iter().any(|prefix| text.starts_with(prefix))
 }
 
 #[cfg(test)]
@@ -143,11 +133,7 @@ mod tests {
         let helped: Vec<_> = Settings::HELP.iter().map(|help| help.key).collect();
         assert_eq!(keys, helped);
         for help in Settings::HELP {
-            assert!(
-                !help.lines.concat().trim().is_empty(),
-                "{} has no words",
-                help.key
-            );
+            assert!(!help.lines.concat().trim().is_empty(), "{} has no words", help.key);
             let line = match help.form {
                 SettingForm::Default | SettingForm::Example(_) => format!("\n#{} = ", help.key),
                 SettingForm::Entries(_) => format!("\n#[[{}]]\n", help.key),
@@ -179,16 +165,10 @@ mod tests {
             }
         }
         for key in crate::limits::LimitsTable::keys() {
-            assert!(
-                template.contains(&format!("\n#{key} = ")),
-                "{key} is missing"
-            );
+            assert!(template.contains(&format!("\n#{key} = ")), "{key} is missing");
         }
         for rule in ["(G-", "(H-", "(AG-", "(TR-", "(CU-"] {
-            assert!(
-                !template.contains(rule),
-                "{rule} is for who reads the source"
-            );
+            assert!(!template.contains(rule), "{rule} is for who reads the source");
         }
     }
 
@@ -258,13 +238,7 @@ mod tests {
         ),
         (
             "postgres",
-            &[
-                "worktree_dir",
-                "models.key_env",
-                "models.key_file",
-                "mcp.command",
-                "mcp.transport",
-            ],
+            &["worktree_dir", "models.key_env", "models.key_file", "mcp.command", "mcp.transport"],
         ),
     ];
 
@@ -272,10 +246,7 @@ mod tests {
     fn names_of(file: &toml::Table) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
         for (key, value) in file {
-            match value
-                .as_array()
-                .and_then(|entries| entries.first()?.as_table())
-            {
+            match value.as_array().and_then(|entries| entries.first()?.as_table()) {
                 Some(entry) => names.extend(entry.keys().map(|inner| format!("{key}.{inner}"))),
                 None => drop(names.insert(key.clone())),
             }

@@ -132,18 +132,11 @@ mod tests {
     #[test]
     fn equal_limits_are_kept_once() {
         let parts = SharedParts::default();
-        let with = |turns| ServerLimits {
-            space_turns_max: turns,
-            ..ServerLimits::default()
-        };
+        let with = |turns| ServerLimits { space_turns_max: turns, ..ServerLimits::default() };
         let [one, same, other] = [1, 1, 2].map(|turns| parts.server_limits(with(turns)));
         assert!(Arc::ptr_eq(&one, &same) && !Arc::ptr_eq(&one, &other));
         drop((one, same, other));
         assert_eq!(parts.server_limits(with(3)).space_turns_max, 3);
-        assert_eq!(
-            parts.lock().limits.1.len(),
-            1,
-            "what nobody has is forgotten"
-        );
+        assert_eq!(parts.lock().limits.1.len(), 1, "what nobody has is forgotten");
     }
 }

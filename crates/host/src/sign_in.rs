@@ -71,10 +71,7 @@ impl PageSignIns {
             return Err(PageSignInError::TooMany);
         }
         let pending = begin_sign_in_at(wanted, back).await?;
-        let address = SignInAddress {
-            url: pending.url.clone(),
-            host: pending.host.clone(),
-        };
+        let address = SignInAddress { url: pending.url.clone(), host: pending.host.clone() };
         let mut waiting = self.lock();
         let of_holder = |it: &WaitingSignIn| it.holder == holder;
         if waiting.iter().filter(|it| of_holder(it)).count() >= PAGES_OF_ONE_MAX
@@ -107,9 +104,7 @@ impl PageSignIns {
             let at = waiting.iter().position(is_it);
             at.map(|at| waiting.remove(at))
         };
-        let WaitingSignIn {
-            resource, pending, ..
-        } = found.ok_or(PageSignInError::NotWaiting)?;
+        let WaitingSignIn { resource, pending, .. } = found.ok_or(PageSignInError::NotWaiting)?;
         let grant = pending.finish(address).await?;
         Ok(SignedIn { resource, grant })
     }

@@ -120,9 +120,7 @@ impl SpaceAgents {
     pub(crate) fn find(&self, provider: &str) -> Option<Arc<dyn Agent>> {
         let roster = self.roster()?;
         let mut agents = roster.agents().iter();
-        agents
-            .find(|agent| agent.info().provider == provider)
-            .cloned()
+        agents.find(|agent| agent.info().provider == provider).cloned()
     }
 }
 

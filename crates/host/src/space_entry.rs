@@ -31,11 +31,7 @@ impl SpaceEntry {
         for (index, entry) in entries.iter().enumerate() {
             let before = entries.get(..index).unwrap_or_default();
             let checked = entry.check(before);
-            checked.map_err(|(key, message)| SettingsEntryError {
-                index,
-                key,
-                message,
-            })?;
+            checked.map_err(|(key, message)| SettingsEntryError { index, key, message })?;
         }
         Ok(())
     }
@@ -166,10 +162,7 @@ mod tests {
             (one.replace("team-a", "default"), "choose another name"),
             (one.replace("/srv/a", "srv/a"), "not an absolute path"),
             (one.repeat(2), "two spaces"),
-            (
-                format!("{one}{}", one.replace("team-a", "b")),
-                "belongs to another space",
-            ),
+            (format!("{one}{}", one.replace("team-a", "b")), "belongs to another space"),
             (format!("{one}tokn = \"x\"\n"), "no setting"),
         ] {
             let error = load(&text).err().unwrap();

@@ -121,13 +121,7 @@ impl PreparedSpace {
         let mut admission = create_admission(config, (token, devices), page)?;
         admission.tenure = parts.tenure.clone();
         admission.bounds = parts.bounds.clone();
-        Ok(Self {
-            config: config.clone(),
-            parts,
-            admission,
-            bodies,
-            clock,
-        })
+        Ok(Self { config: config.clone(), parts, admission, bodies, clock })
     }
 
     /// What an operator allows the space in memory counts from its start on.
@@ -169,13 +163,7 @@ impl PreparedSpace {
         self,
         tell: impl FnOnce(&Config, &Arc<Admission>, &Supervisor) -> Option<DropGuard>,
     ) -> Result<SpaceHost, ServeError> {
-        let Self {
-            config,
-            mut parts,
-            admission,
-            bodies,
-            clock,
-        } = self;
+        let Self { config, mut parts, admission, bodies, clock } = self;
         let lock = parts.lock.take();
         let admission = Arc::new(admission);
         let supervisor = start_kernel(&config, parts, (bodies, clock), &admission)?;
@@ -200,10 +188,7 @@ fn create_admission(
         true => limits.shutdown_ms / 2,
         false => limits.shutdown_ms,
     };
-    let limits = ServerLimits {
-        shutdown_ms,
-        ..limits
-    };
+    let limits = ServerLimits { shutdown_ms, ..limits };
     let (hosts, origins) = (config.allowed_hosts.clone(), config.allowed_origins.clone());
     if config.journal == JournalChoice::Sqlite {
         page = page.with_prompts(config.data.clone(), &config.restricted_sections);
@@ -256,14 +241,7 @@ fn start_kernel(
         tools.complete(EffectTools::new(arrivals, journal, bodies))
     });
     let arrivals = queue.clone();
-    let mut effects = Effects::new(
-        arrivals,
-        journal_handle,
-        bodies,
-        agents,
-        streams,
-        make_tools,
-    );
+    let mut effects = Effects::new(arrivals, journal_handle, bodies, agents, streams, make_tools);
     effects.telemetry = Some(telemetry);
     let task = KernelTask::new(
         kernel,

@@ -99,12 +99,8 @@ impl Parts {
     ) -> Result<Self, ServeError> {
         make_data_directories(config)?;
         // Before everything else in the directory: its lock shows that no other process uses it.
-        let OpenedStores {
-            stores,
-            lock,
-            tenure,
-            counters,
-        } = open_stores(config, name, cluster).await?;
+        let OpenedStores { stores, lock, tenure, counters } =
+            open_stores(config, name, cluster).await?;
         let parts = Self::assemble(config, stores, lock)?;
         let name = config.name_in_database(name);
         let address_secret = cluster.map(|node| node.database().address_secret(&name));
@@ -115,12 +111,7 @@ impl Parts {
             SpaceBounds::new(database, name, SpaceLimits::from(limits), counters)
                 .with_append_slow_ms(limits.append_slow_ms)
         });
-        Ok(Self {
-            tenure,
-            address_secret,
-            bounds: bounds.map(Arc::new),
-            ..parts
-        })
+        Ok(Self { tenure, address_secret, bounds: bounds.map(Arc::new), ..parts })
     }
 
     /// Makes the rest of them, in a directory that nobody else uses.
@@ -261,10 +252,7 @@ fn create_acp_agents(
     let offered = offered.map_err(|error| ServeError::Agent(error.to_string()))?;
     let trust = Arc::new(config.trust_store());
     let agents = offered.into_iter().map(|offered| {
-        let OfferedAgent {
-            config: agent,
-            is_configured,
-        } = offered;
+        let OfferedAgent { config: agent, is_configured } = offered;
         if !is_configured {
             tracing::info!(agent = %agent.id, "agent offered because its command is installed");
         }
@@ -287,10 +275,7 @@ pub(crate) fn resolve_roots(config: &Config) -> Result<Vec<PathBuf>, ServeError>
         roots.push(place.clone());
     }
     for root in &roots {
-        let problem = |message: String| ServeError::Workspace {
-            path: root.clone(),
-            message,
-        };
+        let problem = |message: String| ServeError::Workspace { path: root.clone(), message };
         let real = std::fs::canonicalize(root).map_err(|error| problem(error.to_string()))?;
         if !paths.contains(&real) {
             paths.push(real);
@@ -328,9 +313,7 @@ fn collect_host_facts(
             "enum": ["error", "warn", "info", "debug"],
             "default": "info",
         }}}),
-        config_values: [("logLevel".to_owned(), json!("info"))]
-            .into_iter()
-            .collect(),
+        config_values: [("logLevel".to_owned(), json!("info"))].into_iter().collect(),
         clients_have_token: config.token != TokenChoice::None,
     })
 }
@@ -374,11 +357,7 @@ async fn open_stores(
                 false => Some(DirectoryLock::take(data)?),
             };
             let held = node.hold(&config.name_in_database(name)).await?;
-            let HeldJournal {
-                journal,
-                boot,
-                tenure,
-            } = held;
+            let HeldJournal { journal, boot, tenure } = held;
             let blobs = Arc::new(journal.blobs());
             counters = Some(journal.counters());
             let journal = JournalHandle::over(Arc::new(journal));
@@ -390,30 +369,19 @@ async fn open_stores(
             return Err(ServeError::Spaces(text.to_owned()));
         }
     };
-    Ok(OpenedStores {
-        stores,
-        lock,
-        tenure,
-        counters,
-    })
+    Ok(OpenedStores { stores, lock, tenure, counters })
 }
 
 /// What was carried into a database goes on there.
 fn check_not_moved(data: &Path) -> Result<(), ServeError> {
-    let problem = |message: String| ServeError::Data {
-        path: data.to_owned(),
-        message,
-    };
+    let problem = |message: String| ServeError::Data { path: data.to_owned(), message };
     let why = MovedDirectory::why_not_served(data).map_err(|error| problem(error.to_string()))?;
     why.map_or(Ok(()), |why| Err(problem(why)))
 }
 
 pub(crate) fn make_private_directory(path: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
-    std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(path)
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
 /// Whether a host could start with these settings, as far as that can be said without its data directory.

@@ -69,10 +69,7 @@ pub(crate) struct DueEvents {
 impl StreamBatcher {
     /// Pieces wait for `coalesce` after a commit; with zero nothing ever waits.
     pub(crate) fn new(coalesce: Duration) -> Self {
-        Self {
-            coalesce,
-            streams: Mutex::default(),
-        }
+        Self { coalesce, streams: Mutex::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<RunId, EventStream>> {
@@ -158,9 +155,7 @@ impl StreamBatcher {
         let streams = self.lock();
         let waiting = streams.values();
         let waiting = waiting.filter(|stream| stream.watched || !stream.pending.is_empty());
-        waiting
-            .filter_map(|stream| stream.due_at(self.coalesce))
-            .min()
+        waiting.filter_map(|stream| stream.due_at(self.coalesce)).min()
     }
 
     /// Takes all pieces that are due.
@@ -247,23 +242,15 @@ fn piece_bytes(event: &AgentEvent) -> Option<usize> {
 /// Appends a piece to one that goes before it, if both are of the same part or call; otherwise gives it back.
 fn join(last: &mut AgentEvent, event: AgentEvent) -> Option<AgentEvent> {
     match (last, event) {
-        (
-            AgentEvent::Text { part, text },
-            AgentEvent::Text {
-                part: of,
-                text: more,
-            },
-        ) if *part == of => {
+        (AgentEvent::Text { part, text }, AgentEvent::Text { part: of, text: more })
+            if *part == of =>
+        {
             text.push_str(&more);
             None
         }
-        (
-            AgentEvent::ToolInput { call, text },
-            AgentEvent::ToolInput {
-                call: of,
-                text: more,
-            },
-        ) if *call == of => {
+        (AgentEvent::ToolInput { call, text }, AgentEvent::ToolInput { call: of, text: more })
+            if *call == of =>
+        {
             text.push_str(&more);
             None
         }

@@ -75,9 +75,7 @@ impl Supervisor {
         let work = aborted.run_until_cancelled_owned(work);
         let work = async move {
             let ended = AssertUnwindSafe(work).catch_unwind().await;
-            let ended = ended
-                .map(|_| ())
-                .map_err(|panic| panic_message(&*panic).to_owned());
+            let ended = ended.map(|_| ()).map_err(|panic| panic_message(&*panic).to_owned());
             // There is no receiver if the host is gone.
             let _receiver_gone = report_end.send(ended);
         };
@@ -86,14 +84,7 @@ impl Supervisor {
             // It never waits for a disk, and there may be thousands on a node (ADR 0115).
             false => drop(tokio::spawn(work)),
         }
-        Ok(Self {
-            ended,
-            abort,
-            booted: Some(booted),
-            queue,
-            journal,
-            stop,
-        })
+        Ok(Self { ended, abort, booted: Some(booted), queue, journal, stop })
     }
 
     /// Waits until nothing of the last run is left open.

@@ -45,20 +45,12 @@ fn connect(addr: SocketAddr) -> TcpStream {
 
 #[test]
 fn an_idle_watcher_holds_a_few_kilobytes() {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .unwrap();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
     let addr = listener.local_addr().unwrap();
     let (queue, mut inbox) = mpsc::channel(64);
-    let admission = Arc::new(Admission::new(
-        ServerLimits::default(),
-        None,
-        Vec::new(),
-        Vec::new(),
-    ));
+    let admission = Arc::new(Admission::new(ServerLimits::default(), None, Vec::new(), Vec::new()));
     admission.set_ready(true);
     runtime.spawn(serve(listener, admission, queue, CancellationToken::new()));
 
@@ -66,17 +58,13 @@ fn an_idle_watcher_holds_a_few_kilobytes() {
     let mut watchers = Vec::new();
     let mut visit = || {
         let mut socket = connect(addr);
-        let Some(QueuedInput::Connected { link, .. }) = inbox.blocking_recv() else {
-            panic!()
-        };
+        let Some(QueuedInput::Connected { link, .. }) = inbox.blocking_recv() else { panic!() };
         for _ in 0..100 {
             link.push(Frame::Text(Bytes::from_static(&[b'x'; 300])), 0);
         }
         let mut frames = vec![0; 100 * 304];
         socket.read_exact(&mut frames).unwrap();
-        socket
-            .write_all(&[0x81, 0x82, 0, 0, 0, 0, b'{', b'}'])
-            .unwrap();
+        socket.write_all(&[0x81, 0x82, 0, 0, 0, 0, b'{', b'}']).unwrap();
         assert!(matches!(inbox.blocking_recv(), Some(QueuedInput::Input(_))));
         watchers.push((socket, link));
     };
@@ -85,9 +73,6 @@ fn an_idle_watcher_holds_a_few_kilobytes() {
     (0..WATCHERS).for_each(|_| visit());
     let each = resident_bytes().saturating_sub(before) / WATCHERS;
     println!("{each} bytes for each idle connection");
-    assert!(
-        each < WATCHER_BYTES_MAX,
-        "{each} bytes for each idle connection"
-    );
+    assert!(each < WATCHER_BYTES_MAX, "{each} bytes for each idle connection");
     runtime.shutdown_background();
 }

@@ -73,13 +73,8 @@ impl SpaceClient {
     async fn connect(endpoint: &EndpointRecord, client_id: &str) -> Self {
         let address = endpoint.url.split('?').next().unwrap();
         let token = endpoint.token.as_deref().unwrap();
-        let (socket, _) = connect_async(format!("{address}?tkn={token}"))
-            .await
-            .unwrap();
-        let mut client = Self {
-            socket,
-            requests: 0,
-        };
+        let (socket, _) = connect_async(format!("{address}?tkn={token}")).await.unwrap();
+        let mut client = Self { socket, requests: 0 };
         let params = json!({"channel": "ahp-root://", "protocolVersions": ["1.0.0"],
             "clientId": client_id, "initialSubscriptions": ["ahp-root://"]});
         client.ask("initialize", params).await;
@@ -117,14 +112,10 @@ impl SpaceClient {
 
     /// The titles of all listed sessions.
     async fn titles(&mut self) -> Vec<String> {
-        let answer = self
-            .ask("listSessions", json!({"channel": "ahp-root://"}))
-            .await;
+        let answer = self.ask("listSessions", json!({"channel": "ahp-root://"})).await;
         let sessions = answer["result"]["items"].as_array();
         let sessions = sessions.unwrap_or_else(|| panic!("{answer}"));
-        let titles = sessions
-            .iter()
-            .map(|it| it["title"].as_str().unwrap().to_owned());
+        let titles = sessions.iter().map(|it| it["title"].as_str().unwrap().to_owned());
         titles.collect()
     }
 }
@@ -161,11 +152,7 @@ async fn a_token_names_its_space_and_equal_names_in_two_spaces_are_two_sessions(
         let action = json!({"type": "session/titleChanged", "title": title});
         let params = json!({"channel": SESSION, "clientSeq": 1, "action": action});
         let request = json!({"jsonrpc": "2.0", "method": "dispatchAction", "params": params});
-        client
-            .socket
-            .send(Message::text(request.to_string()))
-            .await
-            .unwrap();
+        client.socket.send(Message::text(request.to_string())).await.unwrap();
         client.say("hello").await;
     }
     let mut ticks = tokio::time::interval(std::time::Duration::from_millis(20));
@@ -225,23 +212,13 @@ async fn spaces_without_tokens_or_with_the_same_are_refused_with_words() {
         let served = serve(config, |_| {}, std::future::pending()).await;
         served.unwrap_err().to_string()
     };
-    let without = Config {
-        token: TokenChoice::None,
-        ..config(directory.path())
-    };
+    let without = Config { token: TokenChoice::None, ..config(directory.path()) };
     let why = refused(without).await;
     assert!(why.contains("token names the space"), "{why}");
     for name in ["red", "blue"] {
         std::fs::create_dir_all(directory.path().join(name)).unwrap();
-        std::fs::write(
-            directory.path().join(name).join("token"),
-            "the same for both",
-        )
-        .unwrap();
+        std::fs::write(directory.path().join(name).join("token"), "the same for both").unwrap();
     }
     let why = refused(config(directory.path())).await;
-    assert!(
-        why.contains("the space blue has the token of another"),
-        "{why}"
-    );
+    assert!(why.contains("the space blue has the token of another"), "{why}");
 }

@@ -139,13 +139,7 @@ impl ActiveClients {
 
     fn undo_notes(&mut self, notes: Vec<ActiveClientBefore>, is_connected: impl Fn(&str) -> bool) {
         for before in notes.into_iter().rev() {
-            let ActiveClientBefore {
-                client_id,
-                lost,
-                holder,
-                session,
-                step: _,
-            } = before;
+            let ActiveClientBefore { client_id, lost, holder, session, step: _ } = before;
             if let Some((session, was_active)) = session {
                 let sessions = self.sessions.entry(client_id.clone()).or_default();
                 match was_active {
@@ -167,10 +161,8 @@ impl ActiveClients {
             }
         }
         let sessions = &self.sessions;
-        self.lost
-            .retain(|client_id, _| sessions.contains_key(client_id));
-        self.holders
-            .retain(|client_id, _| sessions.contains_key(client_id));
+        self.lost.retain(|client_id, _| sessions.contains_key(client_id));
+        self.holders.retain(|client_id, _| sessions.contains_key(client_id));
     }
 
     pub(crate) fn digest(&self) -> Value {
@@ -210,19 +202,12 @@ mod tests {
         let session = ChannelUri::parse("ahp-session:/s").unwrap();
         let mut active = ActiveClients::default();
         active.load(&session, vec!["ann".to_owned()]);
-        let holder = ClientHolder {
-            name: None,
-            role: Role::Owner,
-        };
+        let holder = ClientHolder { name: None, role: Role::Owner };
         active.lose("ann", Timestamp(7), Some(holder.clone()));
         active.remove(&session, "ann");
         assert_eq!(active.holder_of("ann"), None);
         active.roll_back(|_| false);
-        assert_eq!(
-            active.holder_of("ann"),
-            Some(&holder),
-            "nobody else may take it"
-        );
+        assert_eq!(active.holder_of("ann"), Some(&holder), "nobody else may take it");
     }
 
     #[test]

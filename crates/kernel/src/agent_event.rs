@@ -71,11 +71,9 @@ pub(crate) fn handle(step: &mut Step, run: RunId, event: AgentEvent) {
         | AgentEvent::ToolRefused { .. }
         | AgentEvent::ClientTool { .. }
         | AgentEvent::ClientToolAwaited { .. } => handle_call(step, uri, turn, run, event),
-        AgentEvent::Compacted {
-            keep_turns,
-            rounds,
-            summary,
-        } => compact(step, uri, (keep_turns, rounds), summary),
+        AgentEvent::Compacted { keep_turns, rounds, summary } => {
+            compact(step, uri, (keep_turns, rounds), summary)
+        }
         AgentEvent::Rewind { turns } => rewind_choice::rewind(step, uri, turns),
         AgentEvent::Completed => match host_command::end_restore(step, uri) {
             true => {} // the files are done; the turn goes on
@@ -108,32 +106,19 @@ fn handle_call(step: &mut Step, uri: &ChannelUri, turn: &str, run: RunId, event:
             tool_call::require_auth(step, uri, turn, call, &auth);
         }
         AgentEvent::ToolAuthResolved { call } => tool_call::resolve_auth(step, uri, turn, call),
-        AgentEvent::ToolCompleted {
-            call,
-            result,
-            review,
-        } => tool_call::complete(step, uri, turn, call, result, review),
-        AgentEvent::ClientTool {
-            call,
-            name,
-            input,
-            timeout_ms,
-        } => {
-            let tool = client_tool::ClientTool {
-                name,
-                input,
-                timeout_ms,
-            };
+        AgentEvent::ToolCompleted { call, result, review } => {
+            tool_call::complete(step, uri, turn, call, result, review)
+        }
+        AgentEvent::ClientTool { call, name, input, timeout_ms } => {
+            let tool = client_tool::ClientTool { name, input, timeout_ms };
             client_tool::call_client(step, uri, turn, (run, call), &tool);
         }
         AgentEvent::ClientToolAwaited { call, timeout_ms } => {
             client_tool::await_client(step, uri, (run, call), timeout_ms);
         }
-        AgentEvent::ToolRefused {
-            call,
-            ready,
-            result,
-        } => tool_call::refuse(step, uri, turn, call, *ready, result),
+        AgentEvent::ToolRefused { call, ready, result } => {
+            tool_call::refuse(step, uri, turn, call, *ready, result)
+        }
         _ => debug_assert!(false, "not about a tool call"),
     }
 }
@@ -191,10 +176,7 @@ fn add_text(step: &mut Step, uri: &ChannelUri, turn_id: &str, part: u64, text: S
 
 /// What no client could read is not sent, and not kept a secret either (H-078).
 fn report_usage(step: &mut Step, uri: &ChannelUri, turn_id: &str, usage: &UsageInfo) {
-    let usage = Action::host(
-        ActionKind::ChatUsage,
-        json!({"turnId": turn_id, "usage": usage}),
-    );
+    let usage = Action::host(ActionKind::ChatUsage, json!({"turnId": turn_id, "usage": usage}));
     match Action::decode(Value::Object(usage.body)) {
         Ok(usage) => {
             step.act(uri, usage, None);

@@ -25,11 +25,7 @@ pub(crate) fn ask_client<T: Serialize>(
         return Err(purpose);
     }
     let sent = step.now();
-    let request = step.add_request(Request {
-        peer,
-        sent,
-        purpose,
-    });
+    let request = step.add_request(Request { peer, sent, purpose });
     debug_assert!(
         step.requests().count_of(peer) <= step.limits().requests_in_flight_max,
         "no client is asked more than it may be"
@@ -55,11 +51,7 @@ pub(crate) fn ask_for_host(step: &mut Step, ask: u64, client_id: &str, question:
 }
 
 fn fail(step: &mut Step, ask: u64, why: ClientFileError) {
-    step.effect(Effect::ClientAnswered {
-        ask,
-        answer: Err(why),
-        hold: HostGuard::default(),
-    });
+    step.effect(Effect::ClientAnswered { ask, answer: Err(why), hold: HostGuard::default() });
 }
 
 /// Asks a client for a file that a message of it names; says why not if it cannot be asked.
@@ -68,10 +60,7 @@ pub(crate) fn ask_for_file(
     peer: PeerId,
     uri: String,
 ) -> Result<Ticket, ClientFile> {
-    let unread = |uri, why| ClientFile {
-        uri,
-        read: Err(why),
-    };
+    let unread = |uri, why| ClientFile { uri, read: Err(why) };
     if step.peers().is_gone(peer) {
         return Err(unread(uri, ClientFileError::PeerGone));
     }
@@ -82,13 +71,8 @@ pub(crate) fn ask_for_file(
         encoding: None,
     };
     let ticket = step.start_work(peer);
-    let (ms, purpose) = (
-        step.limits().reverse_request_ms,
-        Purpose::ReadFile {
-            ticket,
-            uri: uri.clone(),
-        },
-    );
+    let (ms, purpose) =
+        (step.limits().reverse_request_ms, Purpose::ReadFile { ticket, uri: uri.clone() });
     match ask_client(step, peer, "resourceRead", &params, ms, purpose) {
         Ok(()) => Ok(ticket),
         Err(_) => {

@@ -25,10 +25,7 @@ impl From<StoredAuthor> for Author {
             StoredAuthor::Client(client) => (client, None),
             StoredAuthor::Member { client, principal } => (client, Some(principal)),
         };
-        Self {
-            client_id,
-            principal,
-        }
+        Self { client_id, principal }
     }
 }
 
@@ -36,10 +33,7 @@ impl From<Author> for StoredAuthor {
     fn from(author: Author) -> Self {
         match author.principal {
             None => Self::Client(author.client_id),
-            Some(principal) => Self::Member {
-                client: author.client_id,
-                principal,
-            },
+            Some(principal) => Self::Member { client: author.client_id, principal },
         }
     }
 }
@@ -56,10 +50,7 @@ mod tests {
         };
         for (author, text) in [
             (author(None), r#""laptop""#),
-            (
-                author(Some("ann")),
-                r#"{"client":"laptop","principal":"ann"}"#,
-            ),
+            (author(Some("ann")), r#"{"client":"laptop","principal":"ann"}"#),
         ] {
             assert_eq!(serde_json::to_string(&author).unwrap(), text);
             assert_eq!(serde_json::from_str::<Author>(text).unwrap(), author);

@@ -76,9 +76,7 @@ pub(crate) fn unknown(message: &str) -> Value {
 fn keep_reviews(before: &ChangesetState, mut files: Vec<Value>) -> Vec<Value> {
     for file in &mut files {
         let id = file["id"].as_str().unwrap_or_default();
-        let known = before
-            .file(id)
-            .filter(|known| known["edit"] == file["edit"]);
+        let known = before.file(id).filter(|known| known["edit"] == file["edit"]);
         if let Some(reviewed) = known.and_then(|known| known.get("reviewed")) {
             file["reviewed"] = reviewed.clone();
         }
@@ -121,10 +119,7 @@ impl FileDifference {
                 set.push(file);
             }
         }
-        Self {
-            removed: gone.into_keys().collect(),
-            set,
-        }
+        Self { removed: gone.into_keys().collect(), set }
     }
 
     fn is_none(&self) -> bool {

@@ -12,10 +12,7 @@ pub enum ChangesetKind {
     /// All that the session's turns changed.
     Session,
     /// What one turn changed; the chat it is in, where that is known.
-    Turn {
-        chat: Option<ChannelId>,
-        turn_id: String,
-    },
+    Turn { chat: Option<ChannelId>, turn_id: String },
     /// What differs from the last commit.
     Uncommitted,
     /// What differs from the branch that this one comes from.
@@ -99,35 +96,15 @@ pub enum ChangesInput {
     /// A turn is over that may have changed the repository, though no file is another: something was committed, for example.
     TreeLooked { session: ChannelUri, look: LookId },
     /// The answer to `Effect::ComputeChangeset`; an error is for people.
-    Computed {
-        changeset: ChannelUri,
-        computed: Result<ComputedChangeset, String>,
-    },
+    Computed { changeset: ChannelUri, computed: Result<ComputedChangeset, String> },
     /// An operation on a changeset runs, is over, or failed.
-    OperationStatus {
-        changeset: ChannelUri,
-        operation: String,
-        running: Result<bool, String>,
-    },
+    OperationStatus { changeset: ChannelUri, operation: String, running: Result<bool, String> },
     /// A session works in a worktree of its own from now on. Comes before the session is ready.
-    WorktreeMade {
-        session: ChannelUri,
-        directory: String,
-        replacement: String,
-        facts: Value,
-    },
+    WorktreeMade { session: ChannelUri, directory: String, replacement: String, facts: Value },
     /// How far the creation of a session is, for the client that asked for progress.
-    CreationAt {
-        session: ChannelUri,
-        done: i64,
-        total: i64,
-        message: String,
-    },
+    CreationAt { session: ChannelUri, done: i64, total: i64, message: String },
     /// `changes` of a session's summary from now on.
     Counted { session: ChannelUri, totals: Value },
     /// What is known of the repository that a session works in, if it does in one.
-    GitFound {
-        session: ChannelUri,
-        git: Option<Value>,
-    },
+    GitFound { session: ChannelUri, git: Option<Value> },
 }

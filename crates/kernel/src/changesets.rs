@@ -31,27 +31,16 @@ pub(crate) fn take(step: &mut Step, input: ChangesInput) {
         ChangesInput::TreeLooked { session, look } => {
             refresh_watched(step, &session, Some(look));
         }
-        ChangesInput::Computed {
-            changeset,
-            computed,
-        } => finish_computing(step, &changeset, computed),
-        ChangesInput::OperationStatus {
-            changeset,
-            operation,
-            running,
-        } => set_operation_status(step, &changeset, &operation, running),
-        ChangesInput::WorktreeMade {
-            session,
-            directory,
-            replacement,
-            facts,
-        } => set_worktree(step, &session, (&directory, &replacement), facts),
-        ChangesInput::CreationAt {
-            session,
-            done,
-            total,
-            message,
-        } => {
+        ChangesInput::Computed { changeset, computed } => {
+            finish_computing(step, &changeset, computed)
+        }
+        ChangesInput::OperationStatus { changeset, operation, running } => {
+            set_operation_status(step, &changeset, &operation, running)
+        }
+        ChangesInput::WorktreeMade { session, directory, replacement, facts } => {
+            set_worktree(step, &session, (&directory, &replacement), facts)
+        }
+        ChangesInput::CreationAt { session, done, total, message } => {
             if step.find_session(&session).is_some() {
                 progress::report(step, &session, Some((done, total)), Some(&message));
             }
@@ -145,12 +134,7 @@ fn set_worktree(
     let action = Action::host(ActionKind::SessionWorkingDirectoryReplaced, fields);
     if step.act(session, action.clone(), None) == Reduced::Changed {
         // Its chats work there too, before any turn begins.
-        follow_session(
-            step,
-            session,
-            SessionAction::WorkingDirectoryReplaced,
-            &action,
-        );
+        follow_session(step, session, SessionAction::WorkingDirectoryReplaced, &action);
     }
     let mut git = git_of(step, session);
     git.insert("worktree".to_owned(), facts);
@@ -298,9 +282,7 @@ fn refresh_from(step: &mut Step, uri: &ChannelUri, look: Option<LookId>) {
     if step.unwritable().is_some() {
         return; // the result could not be recorded: the next subscriber has it computed
     }
-    let state = step
-        .find_plain(uri)
-        .and_then(|plain| plain.state().changeset());
+    let state = step.find_plain(uri).and_then(|plain| plain.state().changeset());
     if state.is_some_and(|state| state.status == "ready" || state.status == "error") {
         let fields = json!({"status": "recomputing"});
         step.act_as_host(uri, ActionKind::ChangesetStatusChanged, fields);
@@ -329,9 +311,7 @@ pub(crate) fn record_turn(step: &mut Step, mut changed: TurnChangesReport, exist
     if let Some(reason) = step.unwritable() {
         debug_assert!(!reason.is_empty(), "it says why");
         changed.look = None; // it will be an old one by then
-        return step
-            .recovery_mut()
-            .postpone(BackgroundTask::RecordChanges(Box::new(changed)));
+        return step.recovery_mut().postpone(BackgroundTask::RecordChanges(Box::new(changed)));
     }
     let uri = changed.changeset.clone();
     match exists {
@@ -391,9 +371,7 @@ fn set_operation_status(
     operation: &str,
     running: Result<bool, String>,
 ) {
-    let state = step
-        .find_plain(uri)
-        .and_then(|plain| plain.state().changeset());
+    let state = step.find_plain(uri).and_then(|plain| plain.state().changeset());
     let is_known = state.is_some_and(|state| state.operation(operation).is_some());
     if !is_known || step.unwritable().is_some() {
         return; // the operation is no longer offered, or its status could not be recorded
@@ -416,9 +394,8 @@ fn set_operation_status(
 /// A session ends: its changesets become empty for everyone who watches them (H-289).
 pub(crate) fn clear_all(step: &mut Step, session: &ChannelUri) {
     for uri in step.channels().plain_of(session) {
-        let is_changeset = step
-            .find_plain(&uri)
-            .is_some_and(|plain| plain.state().changeset().is_some());
+        let is_changeset =
+            step.find_plain(&uri).is_some_and(|plain| plain.state().changeset().is_some());
         if is_changeset && !step.peers().watchers(&uri).is_empty() {
             step.act_as_host(&uri, ActionKind::ChangesetCleared, json!({}));
         }

@@ -22,15 +22,9 @@ pub(crate) struct ChatMove {
 /// Where to.
 pub(crate) enum MoveTarget {
     /// A session, perhaps its own; after one of its chats, else first.
-    Session {
-        session: ChannelUri,
-        after: Option<ChannelUri>,
-    },
+    Session { session: ChannelUri, after: Option<ChannelUri> },
     /// A session that is made for it, by a client.
-    New {
-        session: ChannelUri,
-        creator: Option<String>,
-    },
+    New { session: ChannelUri, creator: Option<String> },
 }
 
 /// Moves a chat. Returns the session it is in then.

@@ -114,12 +114,7 @@ impl ClientQuestion {
     /// Its parameters beside the channel.
     pub(crate) fn params(&self) -> Value {
         match self {
-            Self::Use(ClientFileCall::Write {
-                uri,
-                text,
-                if_match,
-                create_only,
-            }) => {
+            Self::Use(ClientFileCall::Write { uri, text, if_match, create_only }) => {
                 let mut params = json!({"uri": uri, "data": text, "encoding": "utf-8"});
                 if let Some(etag) = if_match {
                     params["ifMatch"] = json!(etag);
@@ -130,14 +125,8 @@ impl ClientQuestion {
                 params
             }
             Self::Use(
-                ClientFileCall::Copy {
-                    source,
-                    destination,
-                }
-                | ClientFileCall::Move {
-                    source,
-                    destination,
-                },
+                ClientFileCall::Copy { source, destination }
+                | ClientFileCall::Move { source, destination },
             ) => json!({"source": source, "destination": destination, "failIfExists": true}),
             Self::Use(ClientFileCall::Delete { uri, recursive }) => {
                 json!({"uri": uri, "recursive": recursive})
@@ -256,21 +245,14 @@ mod tests {
     }
 
     fn result(value: Value) -> RequestEnd {
-        RequestEnd::Result {
-            value,
-            bytes: 100,
-            hold: HostGuard::default(),
-        }
+        RequestEnd::Result { value, bytes: 100, hold: HostGuard::default() }
     }
 
     #[test]
     fn both_encodings_are_read_and_nothing_else() {
         let base64 = Ok(ClientFileBody::Base64("aGk=".into()));
         assert_eq!(read(result(json!({"data": "aGk="}))), base64);
-        assert_eq!(
-            read(result(json!({"data": "aGk=", "encoding": "base64"}))),
-            base64
-        );
+        assert_eq!(read(result(json!({"data": "aGk=", "encoding": "base64"}))), base64);
         let text = json!({"data": "hi", "encoding": "utf-8", "contentType": "text/plain"});
         assert_eq!(read(result(text)), Ok(ClientFileBody::Text("hi".into())));
         for strange in [
@@ -294,24 +276,14 @@ mod tests {
             if_match: Some("1".to_owned()),
             create_only: false,
         };
-        let copy = ClientFileCall::Copy {
-            source: uri.clone(),
-            destination: to,
-        };
-        let delete = ClientFileCall::Delete {
-            uri: uri.clone(),
-            recursive: true,
-        };
+        let copy = ClientFileCall::Copy { source: uri.clone(), destination: to };
+        let delete = ClientFileCall::Delete { uri: uri.clone(), recursive: true };
         let written = json!({"uri": uri, "data": "t", "encoding": "utf-8", "ifMatch": "1"});
         let copied = json!({"source": uri, "destination": "x-y:/b", "failIfExists": true});
         for (call, method, params) in [
             (write, "resourceWrite", written),
             (copy, "resourceCopy", copied),
-            (
-                delete,
-                "resourceDelete",
-                json!({"uri": uri, "recursive": true}),
-            ),
+            (delete, "resourceDelete", json!({"uri": uri, "recursive": true})),
         ] {
             let question = ClientQuestion::Use(call);
             assert_eq!((question.method(), question.params()), (method, params));
@@ -320,11 +292,8 @@ mod tests {
         }
         let resolve = || ClientQuestion::Use(ClientFileCall::Resolve { uri: uri.clone() });
         let facts = json!({"uri": uri, "type": "file", "size": 3, "etag": "1"});
-        let expected = ClientFileFacts {
-            kind: "file".to_owned(),
-            size: Some(3),
-            etag: Some("1".to_owned()),
-        };
+        let expected =
+            ClientFileFacts { kind: "file".to_owned(), size: Some(3), etag: Some("1".to_owned()) };
         let answer = resolve().answer_of(result(facts), 100);
         assert_eq!(answer, Ok(ClientAnswer::Facts(expected)));
         let strange = resolve().answer_of(result(json!({"size": "3"})), 100);
@@ -332,10 +301,7 @@ mod tests {
         let etag = "1".repeat(FACT_BYTES_MAX + 1);
         let long = resolve().answer_of(result(json!({"type": "file", "etag": etag})), 100);
         assert_eq!(long, Err(ClientFileError::Malformed));
-        let permission = ClientQuestion::Permission {
-            uri: uri.clone(),
-            write: true,
-        };
+        let permission = ClientQuestion::Permission { uri: uri.clone(), write: true };
         assert_eq!(permission.method(), "resourceRequest");
         assert!(permission.time_ms(5_000) > resolve().time_ms(5_000));
     }

@@ -138,10 +138,7 @@ fn start_grace(step: &mut Step, client_id: &str, holder: &ClientHolder) {
     }
     let grace_ms = step.limits().active_client_grace_ms;
     for session in sessions {
-        let timer = Timer::Grace {
-            session,
-            client_id: client_id.to_owned(),
-        };
+        let timer = Timer::Grace { session, client_id: client_id.to_owned() };
         step.wake_in(timer, grace_ms);
     }
 }

@@ -22,10 +22,7 @@ pub(crate) fn known_values(schema: &Value, values: &Object) -> Result<Object, In
         let Some(property) = schema["properties"].get(key) else {
             continue;
         };
-        let bad = |problem: String| InvalidSetting {
-            key: key.clone(),
-            problem,
-        };
+        let bad = |problem: String| InvalidSetting { key: key.clone(), problem };
         if property["readOnly"] == true {
             return Err(bad("is read-only".to_owned()));
         }
@@ -45,17 +42,9 @@ pub(crate) fn with_defaults(schema: &Value, values: &Object) -> Result<Object, I
             }
         }
     }
-    for key in schema["required"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-    {
+    for key in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
         if !complete.contains_key(key) {
-            return Err(InvalidSetting {
-                key: key.to_owned(),
-                problem: "is required".to_owned(),
-            });
+            return Err(InvalidSetting { key: key.to_owned(), problem: "is required".to_owned() });
         }
     }
     Ok(complete)
@@ -116,10 +105,7 @@ fn check(property: &Value, value: &Value) -> Result<(), String> {
     }
     let beyond = |bound: &str, wrong: Ordering| {
         let bound = property[bound].as_f64();
-        let order = value
-            .as_f64()
-            .zip(bound)
-            .and_then(|(value, bound)| value.partial_cmp(&bound));
+        let order = value.as_f64().zip(bound).and_then(|(value, bound)| value.partial_cmp(&bound));
         order == Some(wrong)
     };
     if beyond("minimum", Ordering::Less) {
@@ -143,9 +129,7 @@ fn check(property: &Value, value: &Value) -> Result<(), String> {
             return Err("has too few or too many items".to_owned());
         }
         if property["items"].is_object() {
-            items
-                .iter()
-                .try_for_each(|item| check(&property["items"], item))?;
+            items.iter().try_for_each(|item| check(&property["items"], item))?;
         }
     }
     Ok(())
@@ -166,14 +150,8 @@ mod tests {
         let object = |value: Value| value.as_object().cloned().unwrap();
         for (values, expected) in [
             (json!({"speed": "quick"}), json!({"pace": "fast"})),
-            (
-                json!({"speed": "slow", "x": 1}),
-                json!({"x": 1, "pace": "slow"}),
-            ),
-            (
-                json!({"speed": "slow", "pace": "quick"}),
-                json!({"pace": "fast"}),
-            ),
+            (json!({"speed": "slow", "x": 1}), json!({"x": 1, "pace": "slow"})),
+            (json!({"speed": "slow", "pace": "quick"}), json!({"pace": "fast"})),
             (json!({"x": 1}), json!({"x": 1})),
         ] {
             assert_eq!(Value::Object(rename(&renamed, &object(values))), expected);
@@ -191,10 +169,7 @@ mod tests {
             assert_eq!(Value::Object(config.values), json!({"pace": now}));
             assert_eq!(config.schema, schema);
         }
-        let mut other = ConfigState {
-            schema: json!({"properties": {}}),
-            ..old(json!({"x": 1}))
-        };
+        let mut other = ConfigState { schema: json!({"properties": {}}), ..old(json!({"x": 1})) };
         let before = other.clone();
         renew(&schema, &renamed, &mut other);
         assert_eq!(other, before, "nothing in it was renamed");
@@ -213,19 +188,10 @@ mod tests {
             Value::Object(with_defaults(&schema, &Object::new()).unwrap()),
             json!({"pace": "a"})
         );
-        let problem_with = |value: Value| {
-            known_values(&schema, &values(value))
-                .unwrap_err()
-                .to_string()
-        };
-        assert_eq!(
-            problem_with(json!({"pace": "c"})),
-            r#"`pace` must be one of "a", "b""#
-        );
-        assert_eq!(
-            problem_with(json!({"pace": 3})),
-            "`pace` must be of type string"
-        );
+        let problem_with =
+            |value: Value| known_values(&schema, &values(value)).unwrap_err().to_string();
+        assert_eq!(problem_with(json!({"pace": "c"})), r#"`pace` must be one of "a", "b""#);
+        assert_eq!(problem_with(json!({"pace": 3})), "`pace` must be of type string");
         assert_eq!(problem_with(json!({"fixed": 3})), "`fixed` is read-only");
         let schema =
             json!({"properties": {"heat": {"type": "number", "minimum": 0, "maximum": 1.5}}});

@@ -59,23 +59,15 @@ unsafe impl GlobalAlloc for CountingAllocator {
 fn connect(fixture: &mut KernelFixture) -> PeerId {
     let peer = PeerId(7);
     let role = Role::Owner;
-    fixture
-        .kernel
-        .step(Input::Connected { peer, role }, Timestamp(2_000));
+    fixture.kernel.step(Input::Connected { peer, role }, Timestamp(2_000));
     let params = json!({
         "channel": "ahp-root://", "clientId": "ann", "protocolVersions": ["1.0.0"],
         "initialSubscriptions": [fixture.chat.as_str()],
     });
-    let request = Incoming::Request {
-        id: Id::Number(1.into()),
-        method: "initialize".to_owned(),
-        params,
-    };
+    let request =
+        Incoming::Request { id: Id::Number(1.into()), method: "initialize".to_owned(), params };
     let output = receive(fixture, peer, request);
-    let reads = output
-        .effects
-        .iter()
-        .any(|effect| matches!(effect, Effect::Read { .. }));
+    let reads = output.effects.iter().any(|effect| matches!(effect, Effect::Read { .. }));
     assert!(!reads, "{:?}", output.effects);
     peer
 }
@@ -83,9 +75,7 @@ fn connect(fixture: &mut KernelFixture) -> PeerId {
 fn receive(fixture: &mut KernelFixture, peer: PeerId, message: Incoming) -> Output {
     let inline = EmbedLimits::from(fixture.kernel.limits());
     let received = Received::new(message, 100, inline);
-    let output = fixture
-        .kernel
-        .step(Input::Received { peer, received }, Timestamp(3_000));
+    let output = fixture.kernel.step(Input::Received { peer, received }, Timestamp(3_000));
     fixture.kernel.committed();
     output
 }
@@ -119,10 +109,7 @@ fn a_large_text_is_copied_a_small_number_of_times() {
     let before = LARGE_BLOCKS.get();
     let output = receive(&mut fixture, peer, message);
     let copies = LARGE_BLOCKS.get() - before;
-    assert_eq!(
-        started_turn(&output).message["text"].as_str().map(str::len),
-        Some(TEXT_BYTES)
-    );
+    assert_eq!(started_turn(&output).message["text"].as_str().map(str::len), Some(TEXT_BYTES));
     assert!((1..=COPIES_MAX).contains(&copies), "{copies} copies");
 }
 

@@ -48,11 +48,7 @@ pub(crate) fn derive(step: &mut Step) {
             continue;
         };
         if found.is_read() {
-            step.act_as_host(
-                &session,
-                ActionKind::SessionIsReadChanged,
-                json!({"isRead": false}),
-            );
+            step.act_as_host(&session, ActionKind::SessionIsReadChanged, json!({"isRead": false}));
         }
         note(&session);
     }
@@ -115,11 +111,7 @@ fn sync_catalogue(step: &mut Step, uri: &ChannelUri) {
         // A partial entry cannot clear a field: the whole entry is sent again (H-149).
         let mut summary = chat_summary(&state);
         summary["title"] = json!(entry.title);
-        step.act_as_host(
-            &session,
-            ActionKind::SessionChatAdded,
-            json!({"summary": summary}),
-        );
+        step.act_as_host(&session, ActionKind::SessionChatAdded, json!({"summary": summary}));
     } else {
         let mut changes = Object::new();
         if entry.status != state.status {
@@ -200,11 +192,7 @@ fn remove_input_of_gone_chats(step: &mut Step, session: &ChannelUri) {
     let gone = needed.filter(|entry| !is_of_own_chat(state, entry));
     let gone: Vec<Value> = gone.map(|entry| entry["id"].clone()).collect();
     for id in gone {
-        step.act_as_host(
-            session,
-            ActionKind::SessionInputNeededRemoved,
-            json!({"id": id}),
-        );
+        step.act_as_host(session, ActionKind::SessionInputNeededRemoved, json!({"id": id}));
     }
 }
 

@@ -39,20 +39,12 @@ impl KernelFixture {
         change(&mut limits);
         let facts = HostFacts::default();
         let (kernel, _) = Kernel::boot(Boot::default(), facts, limits, Timestamp(0)).unwrap();
-        let mut fixture = Self {
-            kernel,
-            session: uri("ahp-session:/s"),
-            chat: uri("ahp-chat:/c"),
-        };
+        let mut fixture = Self { kernel, session: uri("ahp-session:/s"), chat: uri("ahp-chat:/c") };
         let new = NewSession {
             uri: fixture.session.clone(),
             chat: fixture.chat.clone(),
             provider: "p".to_owned(),
-            config: ConfigState {
-                schema: json!({}),
-                values: Object::new(),
-                extra: Object::new(),
-            },
+            config: ConfigState { schema: json!({}), values: Object::new(), extra: Object::new() },
             directories: Vec::new(),
             creator: None,
             active_client: None,
@@ -94,12 +86,7 @@ impl KernelFixture {
         let chat = self.chat.clone();
         self.step(|step| {
             step.take_run(&chat);
-            end_turn(
-                step,
-                &chat,
-                ActionKind::ChatTurnComplete,
-                json!({"turnId": id}),
-            );
+            end_turn(step, &chat, ActionKind::ChatTurnComplete, json!({"turnId": id}));
         });
     }
 

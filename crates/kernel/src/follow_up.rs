@@ -13,10 +13,7 @@ use crate::received::Received;
 #[derive(Debug)]
 pub(crate) enum FollowUp {
     /// An agent is to work on the active turn, once its session is ready. `resume` has the checkpoint of a resumed one.
-    StartAgent {
-        chat: ChannelUri,
-        resume: Option<Option<Bytes>>,
-    },
+    StartAgent { chat: ChannelUri, resume: Option<Option<Bytes>> },
     /// The active turn may have become too large.
     BoundTurn(ChannelUri),
     /// What waits is due: leftover steering, then the queue (G-08).
@@ -28,17 +25,11 @@ pub(crate) enum FollowUp {
     /// A worker has no turn any more that could end.
     FailWorkerCall { chat: ChannelUri, why: &'static str },
     /// Background work, with what it was answered.
-    Task {
-        task: Box<BackgroundTask>,
-        answer: Option<(Query, Result<Answer, ReadFailed>)>,
-    },
+    Task { task: Box<BackgroundTask>, answer: Option<(Query, Result<Answer, ReadFailed>)> },
     /// The host is going down: the next run is to be stopped.
     StopRuns,
     /// A peer's current message may go on.
     ResumePeer(PeerId),
     /// A peer's next message is due.
-    NextMessage {
-        peer: PeerId,
-        received: Box<Received>,
-    },
+    NextMessage { peer: PeerId, received: Box<Received> },
 }

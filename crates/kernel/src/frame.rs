@@ -137,17 +137,11 @@ pub struct Replayed {
 
 impl Replayed {
     pub fn new(envelopes: Vec<Bytes>) -> Self {
-        Self {
-            envelopes,
-            joined: OnceLock::new(),
-        }
+        Self { envelopes, joined: OnceLock::new() }
     }
 
     pub(crate) fn size_hint(&self) -> usize {
-        self.envelopes
-            .iter()
-            .map(|envelope| envelope.len() + 1)
-            .sum()
+        self.envelopes.iter().map(|envelope| envelope.len() + 1).sum()
     }
 
     fn joined(&self) -> &Bytes {
@@ -197,13 +191,7 @@ pub enum SnapshotState {
 
 impl ChannelSnapshot {
     pub fn new(resource: ChannelUri, from_seq: Seq, state: SnapshotState) -> Self {
-        Self {
-            resource,
-            from_seq,
-            state,
-            encoded: OnceLock::new(),
-            older: Default::default(),
-        }
+        Self { resource, from_seq, state, encoded: OnceLock::new(), older: Default::default() }
     }
 
     /// The snapshot for clients of a version, translated at most once for all of them.
@@ -231,15 +219,10 @@ impl ChannelSnapshot {
         let mut listed = Object::new();
         let of = match &self.state {
             SnapshotState::Root(_) => SnapshotOf::Root,
-            SnapshotState::Session {
-                created, modified, ..
-            } => {
+            SnapshotState::Session { created, modified, .. } => {
                 listed.insert("createdAt".to_owned(), created.to_rfc3339().into());
                 listed.insert("modifiedAt".to_owned(), modified.to_rfc3339().into());
-                SnapshotOf::Session {
-                    resource: self.resource.as_str(),
-                    summary: &listed,
-                }
+                SnapshotOf::Session { resource: self.resource.as_str(), summary: &listed }
             }
             SnapshotState::Chat { .. } => SnapshotOf::Chat,
             SnapshotState::Plain(state) => SnapshotOf::Plain(state.kind()),
@@ -275,12 +258,7 @@ impl ChannelSnapshot {
                     head.push(b'}');
                     vec![Bytes::from(head)]
                 }
-                SnapshotState::Chat {
-                    chat,
-                    first_turn,
-                    cursor,
-                    ..
-                } => {
+                SnapshotState::Chat { chat, first_turn, cursor, .. } => {
                     let (before, after) = chat.encode_around(cursor.as_deref());
                     head.extend_from_slice(&before);
                     let mut tail = after;
@@ -304,12 +282,7 @@ impl ChannelSnapshot {
                     + session.active_clients.len() * 2 * HEAD_BYTES
                     + session.chats.len() * 512
             }
-            SnapshotState::Chat {
-                chat,
-                first_turn,
-                streamed_bytes,
-                ..
-            } => {
+            SnapshotState::Chat { chat, first_turn, streamed_bytes, .. } => {
                 let turns = chat.turns.as_slice().get(*first_turn..).unwrap_or(&[]);
                 let turns = turns.iter().map(|turn| turn.json.len() + 1).sum::<usize>();
                 HEAD_BYTES + streamed_bytes + turns

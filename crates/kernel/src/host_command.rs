@@ -75,11 +75,8 @@ pub(crate) fn rewind_chosen(
         return None;
     }
     let argument = turns.to_string();
-    let action = HostAction {
-        name: "/rewind".to_owned(),
-        raw: argument.clone(),
-        argv: vec![argument],
-    };
+    let action =
+        HostAction { name: "/rewind".to_owned(), raw: argument.clone(), argv: vec![argument] };
     match rewind(step, uri, &action) {
         Ok(left) => Some((action, left)),
         Err(why) => {
@@ -126,10 +123,7 @@ fn rewind(
         let over = page.turns.len().saturating_sub(page_turns);
         page.older |= over > 0;
         page.turns.drain(..over);
-        truncate::RemainingTurn {
-            n,
-            page: Some(page),
-        }
+        truncate::RemainingTurn { n, page: Some(page) }
     });
     truncate::cut_back(step, uri, action, None, kept);
     let words = match turns {
@@ -137,10 +131,7 @@ fn rewind(
         turns => format!("{turns} turns were taken back."),
     };
     let files = files.map(CommandStep::Restore);
-    Ok([CommandStep::Done(words)]
-        .into_iter()
-        .chain(files)
-        .collect())
+    Ok([CommandStep::Done(words)].into_iter().chain(files).collect())
 }
 
 /// The files that the turns from an index on changed, if they may have changed any.
@@ -163,24 +154,16 @@ pub(crate) fn carry_out(step: &mut Step, uri: &ChannelUri) -> Option<TurnTask> {
     let turn_id = step.active_turn_id(uri)?;
     if step.chat(uri).private().current_submission.is_none() {
         // A turn from before messages had rows.
-        return Some(TurnTask {
-            reaches_model: true,
-            ..TurnTask::default()
-        });
+        return Some(TurnTask { reaches_model: true, ..TurnTask::default() });
     }
-    let notices = with_submission(step, uri, |submitted| {
-        std::mem::take(&mut submitted.notices)
-    });
+    let notices = with_submission(step, uri, |submitted| std::mem::take(&mut submitted.notices));
     if !notices.is_empty() {
         // As paragraphs: notices are Markdown, in which single newlines are none.
         notice(step, uri, &turn_id, &notices.join("\n\n"));
     }
     while let Some(command) = first_command(step, uri) {
         if let Some(restore) = command.restore_task() {
-            return Some(TurnTask {
-                restore: Some(restore),
-                ..TurnTask::default()
-            });
+            return Some(TurnTask { restore: Some(restore), ..TurnTask::default() });
         }
         remove_first_command(step, uri);
         let done = match command {
@@ -215,12 +198,7 @@ pub(crate) fn carry_out(step: &mut Step, uri: &ChannelUri) -> Option<TurnTask> {
         restore: None,
     };
     if task.compact.is_none() && !task.reaches_model {
-        end_turn(
-            step,
-            uri,
-            ActionKind::ChatTurnComplete,
-            json!({"turnId": turn_id}),
-        );
+        end_turn(step, uri, ActionKind::ChatTurnComplete, json!({"turnId": turn_id}));
         return None;
     }
     // Reported once: a client that resumes the turn has read it.
@@ -252,11 +230,7 @@ fn stop_for_missing_model(step: &mut Step, uri: &ChannelUri, missing: &str) {
     end_turn_in_error(
         step,
         uri,
-        AgentError {
-            error_type: "modelMissing".to_owned(),
-            message,
-            resumable: true,
-        },
+        AgentError { error_type: "modelMissing".to_owned(), message, resumable: true },
     );
 }
 
@@ -291,10 +265,7 @@ pub(crate) fn end_restore(step: &mut Step, uri: &ChannelUri) -> bool {
     }
     step.take_run(uri);
     remove_first_command(step, uri);
-    step.follow_up(FollowUp::StartAgent {
-        chat: uri.clone(),
-        resume: None,
-    });
+    step.follow_up(FollowUp::StartAgent { chat: uri.clone(), resume: None });
     true
 }
 
@@ -316,11 +287,7 @@ pub(crate) fn take_composed(step: &mut Step, uri: &ChannelUri) -> Option<Arc<Com
 /// Ends the turn without an agent and holds the queue (C-054, G-08).
 fn fail_command(step: &mut Step, uri: &ChannelUri, message: String) {
     step.chat_mut(uri).drop_submission();
-    let failure = AgentError {
-        error_type: "commandFailed".to_owned(),
-        message,
-        resumable: false,
-    };
+    let failure = AgentError { error_type: "commandFailed".to_owned(), message, resumable: false };
     end_turn_in_error(step, uri, failure);
 }
 
@@ -356,12 +323,7 @@ pub(crate) fn try_branch(step: &mut Step, from: &ChannelUri, title: String, name
     match ChannelUri::parse(name) {
         Ok(chat) => {
             let turn_id = step.active_turn_id(from).unwrap_or_default();
-            step.start_task(BackgroundTask::Branch {
-                chat,
-                from: from.clone(),
-                turn_id,
-                title,
-            });
+            step.start_task(BackgroundTask::Branch { chat, from: from.clone(), turn_id, title });
         }
         Err(error) => fail_command(step, from, error.to_string()),
     }
@@ -393,10 +355,7 @@ pub(crate) fn finish_branch(
             step.touch_modified(&session);
             let words = format!("Created a branch of this chat: {chat}");
             notice(step, from, turn_id, &words);
-            step.follow_up(FollowUp::StartAgent {
-                chat: from.clone(),
-                resume: None,
-            });
+            step.follow_up(FollowUp::StartAgent { chat: from.clone(), resume: None });
         }
         Err(why) => fail_command(step, from, why),
     }

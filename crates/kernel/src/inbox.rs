@@ -60,11 +60,7 @@ pub(crate) fn begin(step: &mut Step, peer: PeerId, received: Received) {
     );
     let (bodies, hold) = (received.bodies.clone(), received.hold.clone());
     match decode(step, peer, received) {
-        Some(message) => handle(
-            step,
-            peer,
-            Box::new(ParkedMessage::new(message, bodies, hold)),
-        ),
+        Some(message) => handle(step, peer, Box::new(ParkedMessage::new(message, bodies, hold))),
         None => end(step, peer),
     }
 }
@@ -74,11 +70,7 @@ pub(crate) fn begin(step: &mut Step, peer: PeerId, received: Received) {
 fn decode(step: &mut Step, peer: PeerId, received: Received) -> Option<Message> {
     let generation = step.ready(peer).map(|ready| ready.generation);
     match received.message {
-        Incoming::Request {
-            id,
-            method,
-            mut params,
-        } => {
+        Incoming::Request { id, method, mut params } => {
             let limits = step.limits();
             let within = match Method::from_name(&method) {
                 Some(known) => bounds::check_params(known, &params, |bound| limits.of(bound)),
@@ -96,10 +88,7 @@ fn decode(step: &mut Step, peer: PeerId, received: Received) -> Option<Message> 
                 Err(over) => Err(RpcError::new(code::INVALID_PARAMS, over.to_string())),
             };
             match call {
-                Ok(call) => Some(Message::Call {
-                    id,
-                    call: Box::new(call),
-                }),
+                Ok(call) => Some(Message::Call { id, call: Box::new(call) }),
                 Err(error) => {
                     step.fail(peer, &id, &error);
                     step.reply_if_write_fails(FailureReply::Answer { peer, id });
@@ -159,10 +148,7 @@ fn name_as_sent(error: ActionError, as_sent: Option<&Object>) -> ActionError {
 
 /// Makes an action of an older client one of the current version. What it was, if that was something else.
 fn up_action(step: &Step, peer: PeerId, dispatch: &mut methods::Dispatch) -> Option<Object> {
-    let Some(ready) = step
-        .ready(peer)
-        .filter(|ready| ready.generation < Generation::V1_0)
-    else {
+    let Some(ready) = step.ready(peer).filter(|ready| ready.generation < Generation::V1_0) else {
         return None; // it speaks the current version, or none yet: then the action is refused
     };
     let session = step.find_session(&dispatch.channel);
@@ -257,10 +243,7 @@ fn handle_dispatch(
     };
     let sender = Sender {
         peer,
-        origin: Origin {
-            client_id: ready.client_id.clone(),
-            client_seq: action.client_seq,
-        },
+        origin: Origin { client_id: ready.client_id.clone(), client_seq: action.client_seq },
         as_sent: action.sent.as_sent(),
     };
     let may = rights::check_action(step, peer, &action.kind).map_err(ActionStop::from);
@@ -381,10 +364,9 @@ fn end(step: &mut Step, peer: PeerId) {
         step.effect(Effect::Resume { peer });
     }
     match next {
-        Some(received) => step.follow_up(FollowUp::NextMessage {
-            peer,
-            received: Box::new(received),
-        }),
+        Some(received) => {
+            step.follow_up(FollowUp::NextMessage { peer, received: Box::new(received) })
+        }
         None if step.peers().is_gone(peer) => clients::remove_peer(step, peer),
         None => {}
     }

@@ -213,15 +213,9 @@ pub enum Timer {
     /// Empty sessions, old actions, old clients.
     Sweep,
     /// A disconnected active client has had its grace (H-126).
-    Grace {
-        session: ChannelUri,
-        client_id: String,
-    },
+    Grace { session: ChannelUri, client_id: String },
     /// A disconnected client that holds a terminal has had its grace (G-56).
-    TerminalGrace {
-        terminal: ChannelUri,
-        client_id: String,
-    },
+    TerminalGrace { terminal: ChannelUri, client_id: String },
     /// A client had its time to carry out a tool (G-07).
     ClientTool { run: RunId, tool_call_id: String },
     /// A client had its time to answer a request of the host's.
@@ -435,14 +429,6 @@ pub struct Output {
 /// The reply to a handled message whose records could not be written (G-15).
 #[derive(Debug, Clone)]
 pub enum FailureReply {
-    Answer {
-        peer: PeerId,
-        id: Id,
-    },
-    Refusal {
-        peer: PeerId,
-        channel: ChannelUri,
-        action: SentAction,
-        origin: Origin,
-    },
+    Answer { peer: PeerId, id: Id },
+    Refusal { peer: PeerId, channel: ChannelUri, action: SentAction, origin: Origin },
 }

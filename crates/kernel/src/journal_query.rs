@@ -14,69 +14,35 @@ use crate::record::{
 #[derive(Debug, Clone, PartialEq)]
 pub enum Query {
     /// A channel with the newest turns of a chat that fit both bounds (at least one if there is any), and its session.
-    Channel {
-        uri: ChannelUri,
-        turns_max: u32,
-        bytes_max: u64,
-    },
+    Channel { uri: ChannelUri, turns_max: u32, bytes_max: u64 },
     /// The page of visible turns right before turn number `before_n`: the newest first cut off when either bound is
     /// reached, the turn that crosses `bytes_max` included (G-18).
-    Turns {
-        chat: ChannelId,
-        before_n: u64,
-        turns_max: u32,
-        bytes_max: u64,
-    },
+    Turns { chat: ChannelId, before_n: u64, turns_max: u32, bytes_max: u64 },
     /// The newest turns of a chat through number `through_n`, shown or not: the context of a side chat (H-144).
-    Context {
-        chat: ChannelId,
-        through_n: u64,
-        turns_max: u32,
-        bytes_max: u64,
-    },
+    Context { chat: ChannelId, through_n: u64, turns_max: u32, bytes_max: u64 },
     /// Where a turn id stands in a chat.
     FindTurn { chat: ChannelId, turn_id: String },
     /// A client and its floors.
     Client { client_id: String },
     /// Actions of some channels, each above its own floor, in seq order, up to and including `through`; stops and says
     /// so when the envelopes exceed `bytes_max`.
-    Log {
-        floors: Vec<(ChannelId, Seq)>,
-        through: Seq,
-        bytes_max: u64,
-    },
+    Log { floors: Vec<(ChannelId, Seq)>, through: Seq, bytes_max: u64 },
     /// A page of the session list, newest first, after the row the cursor names; only what is listed.
-    Sessions {
-        after: Option<(Timestamp, ChannelId)>,
-        limit: u32,
-    },
+    Sessions { after: Option<(Timestamp, ChannelId)>, limit: u32 },
     /// Sessions that may be swept, listed or not: empty, created before `created_before`, and their creator not seen since
     /// either; and when the next of the others will be as old.
-    EmptySessions {
-        created_before: Timestamp,
-        limit: u32,
-    },
+    EmptySessions { created_before: Timestamp, limit: u32 },
     /// The type of some content, as one of those says who refer to it.
     ContentType { digest: Digest },
     /// The messages of some turns of a chat, a fork's from where it got them, in this order; turns of before such rows have none.
-    Messages {
-        chat: ChannelId,
-        turn_ids: Vec<String>,
-    },
+    Messages { chat: ChannelId, turn_ids: Vec<String> },
     /// One message.
     Message { id: String },
     /// What turns changed in files, a fork's from where it got them, in this order; a session by an empty id.
-    FileChanges {
-        channel: ChannelId,
-        turn_ids: Vec<String>,
-    },
+    FileChanges { channel: ChannelId, turn_ids: Vec<String> },
     /// What was recorded of models' answers in some turns of a chat, a fork's from where it got them, in this order: the last
     /// of these turns, as many as have no more than so many bytes together. Of each it is all or nothing.
-    ModelOutputs {
-        chat: ChannelId,
-        turn_ids: Vec<String>,
-        bytes_max: u64,
-    },
+    ModelOutputs { chat: ChannelId, turn_ids: Vec<String>, bytes_max: u64 },
 }
 
 impl Query {

@@ -44,9 +44,7 @@ impl Kernel {
         let (facts, limits) = (facts.into(), limits.into());
         let stored = boot.root.map(|json| read_root(&json)).transpose()?;
         let published = facts.published_agents();
-        let is_new = stored
-            .as_ref()
-            .is_none_or(|stored| stored.extra != facts.root_extra());
+        let is_new = stored.as_ref().is_none_or(|stored| stored.extra != facts.root_extra());
         let root = root_state(&facts, stored, &published);
         let agents_changed = root.agents != published;
         let log = Log::new(boot.seq, boot.log_floor, limits.tail_bytes);
@@ -215,10 +213,7 @@ mod tests {
         assert_eq!(boot(Some(root), "").unwrap()["global"], json!({}));
         for (root, private) in [(root, "{"), ("{", ""), ("[]", ""), ("{}", "")] {
             let error = boot(Some(root), private).unwrap_err();
-            assert!(
-                error.contains("the root channel in the journal is damaged"),
-                "{error}"
-            );
+            assert!(error.contains("the root channel in the journal is damaged"), "{error}");
         }
     }
 }

@@ -211,10 +211,7 @@ pub struct EmbedLimits {
 
 impl From<&Limits> for EmbedLimits {
     fn from(limits: &Limits) -> Self {
-        Self {
-            each_bytes: limits.inline_body_bytes,
-            message_bytes: limits.inline_message_bytes,
-        }
+        Self { each_bytes: limits.inline_body_bytes, message_bytes: limits.inline_message_bytes }
     }
 }
 
@@ -264,15 +261,9 @@ mod tests {
     fn the_defaults_are_permitted_and_a_value_out_of_range_is_named() {
         assert_eq!(Limits::default().check(), Ok(()));
         let refused = |limits: Limits| limits.check().unwrap_err();
-        let too_small = refused(Limits {
-            open_turns: 0,
-            ..Limits::default()
-        });
+        let too_small = refused(Limits { open_turns: 0, ..Limits::default() });
         assert_eq!(too_small, "limits.open_turns must be at least 1");
-        let too_large = refused(Limits {
-            sweep_ms: 30_001,
-            ..Limits::default()
-        });
+        let too_large = refused(Limits { sweep_ms: 30_001, ..Limits::default() });
         assert_eq!(too_large, "limits.sweep_ms must be at most 30000");
     }
 }

@@ -77,9 +77,8 @@ pub(crate) fn need_channels(
     answers: &HandlerAnswers,
 ) -> Load<Vec<bool>> {
     let share = (kernel.limits().message_out_bytes / wanted.len().max(1)) as u64;
-    let loads = wanted
-        .iter()
-        .map(|(uri, turns)| need_channel_within(kernel, uri, answers, *turns, share));
+    let loads =
+        wanted.iter().map(|(uri, turns)| need_channel_within(kernel, uri, answers, *turns, share));
     need_all(loads)
 }
 

@@ -21,8 +21,7 @@ pub(crate) fn finish_read(step: &mut Step, ticket: Ticket, answer: Result<Answer
     for waiter in waiters {
         match waiter {
             Waiter::Peer(peer) => {
-                step.peers_mut()
-                    .answer_read(peer, ticket, &query, answer.as_ref());
+                step.peers_mut().answer_read(peer, ticket, &query, answer.as_ref());
                 step.follow_up(FollowUp::ResumePeer(peer));
             }
             Waiter::Task(task) => {

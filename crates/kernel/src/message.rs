@@ -43,9 +43,7 @@ pub(crate) fn is_longer_than(message: &Value, bytes_max: usize) -> bool {
 
 pub(crate) fn too_large(kernel: &Kernel) -> Refusal {
     let most = kernel.limits().waiting_bytes_max;
-    Refusal(format!(
-        "messages that wait in a chat have at most {most} bytes in all"
-    ))
+    Refusal(format!("messages that wait in a chat have at most {most} bytes in all"))
 }
 
 /// A chat that a message refers to, and the turn its transcript is to end at.
@@ -67,9 +65,7 @@ pub(crate) fn check(
     }
     let session = kernel.session(chat.session());
     if session.is_failed() {
-        return Err(Refusal::because(
-            "this session could not be created and takes no turns",
-        ));
+        return Err(Refusal::because("this session could not be created and takes no turns"));
     }
     let origin = message.get("origin");
     if origin.is_none_or(|origin| origin["kind"] != "user") {
@@ -154,11 +150,7 @@ pub(crate) fn missing_model(kernel: &Kernel, chat: &Chat) -> Option<String> {
     let active = active.and_then(|turn| turn.message["model"]["id"].as_str());
     // A turn that asked no model names none: the chat still has that of an earlier one.
     let turns = state.turns.as_slice().iter().rev();
-    let earlier = || {
-        turns
-            .map(|turn| &turn.json)
-            .find_map(|json| model_of_turn(json))
-    };
+    let earlier = || turns.map(|turn| &turn.json).find_map(|json| model_of_turn(json));
     let used = active.map(str::to_owned).or_else(earlier)?;
     let mut models = agent.info["models"].as_array().into_iter().flatten();
     models.all(|model| model["id"] != used).then_some(used)
@@ -242,10 +234,8 @@ pub(crate) fn find_turn(
     if !chat.has_older() {
         return Ok(None);
     }
-    let answer = answers.read(Query::FindTurn {
-        chat: kernel.id_of(uri),
-        turn_id: turn_id.to_owned(),
-    })?;
+    let answer =
+        answers.read(Query::FindTurn { chat: kernel.id_of(uri), turn_id: turn_id.to_owned() })?;
     Ok(match answer {
         // It may have been cut off since: what is in memory begins after all that is on disk.
         Answer::FindTurn(Some(found)) if found.visible && found.n < chat.first_n() => Some(found.n),
@@ -275,9 +265,7 @@ fn pin_attached_chats(
                 Ok(Some(_)) => {}
                 Err(NotLoaded::Failed(failed)) => return Err(Refusal(failed.to_string())),
                 Ok(None) | Err(NotLoaded::Read(_)) => {
-                    return Err(Refusal(format!(
-                        "`endTurn` names no completed turn of {chat}"
-                    )));
+                    return Err(Refusal(format!("`endTurn` names no completed turn of {chat}")));
                 }
             },
             None => {
@@ -318,10 +306,9 @@ fn attached_chat(attachment: &Value) -> Option<Result<AttachedChat, Refusal>> {
     }
     let chat = attachment["resource"].as_str().unwrap_or("");
     Some(match ChannelUri::parse(chat) {
-        Ok(chat) => Ok(AttachedChat {
-            chat,
-            end_turn: attachment["endTurn"].as_str().map(str::to_owned),
-        }),
+        Ok(chat) => {
+            Ok(AttachedChat { chat, end_turn: attachment["endTurn"].as_str().map(str::to_owned) })
+        }
         Err(error) => Err(Refusal(format!("an attached chat: {error}"))),
     })
 }

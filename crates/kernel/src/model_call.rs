@@ -40,11 +40,7 @@ pub enum DocumentPiece {
     /// Kept once in a chat.
     Shared { digest: Digest, bytes: Bytes },
     /// The Base64 of a body in the blob store: it is kept as long as the piece is.
-    Body {
-        digest: Digest,
-        bytes: u64,
-        content_type: String,
-    },
+    Body { digest: Digest, bytes: u64, content_type: String },
 }
 
 /// How a call ended.

@@ -46,15 +46,11 @@ pub(crate) fn check_set(
     let steers = steering.is_some_and(|waiting| waiting.id == id);
     if (steers && is_queued(action)) || (known && !is_queued(action)) {
         // Reducers remove both when the queued one starts.
-        return Err(Refusal::because(
-            "a message of the other kind waits under this id",
-        ));
+        return Err(Refusal::because("a message of the other kind waits under this id"));
     }
     let most = kernel.limits().queued_messages_max;
     if is_queued(action) && !known && queue.len() >= most {
-        return Err(Refusal(format!(
-            "at most {most} messages may wait in a chat"
-        )));
+        return Err(Refusal(format!("at most {most} messages may wait in a chat")));
     }
     let bytes_max = kernel.limits().waiting_bytes_max;
     if (action.get("message")).is_some_and(|message| is_longer_than(message, bytes_max)) {

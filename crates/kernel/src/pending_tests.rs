@@ -56,11 +56,7 @@ fn only_what_waits_can_be_taken_back() {
     let state = fixture.kernel.chat(&fixture.chat).state();
     let may = |kind: &str, id: &str| {
         let fields = json!({"kind": kind, "id": id});
-        check_removed(
-            state,
-            &action(ActionKind::ChatPendingMessageRemoved, fields),
-        )
-        .is_ok()
+        check_removed(state, &action(ActionKind::ChatPendingMessageRemoved, fields)).is_ok()
     };
     assert!(may("queued", "a") && may("steering", "s"));
     assert!(!may("queued", "s") && !may("steering", "a") && !may("queued", "x"));

@@ -42,10 +42,7 @@ pub(crate) fn end_channel(step: &mut Step, uri: &ChannelUri) {
         step.record(Record::Dispose { channel: id, at });
     }
     step.remove_channel(uri);
-    debug_assert!(
-        step.peers().watchers(uri).is_empty(),
-        "nobody watches what is gone"
-    );
+    debug_assert!(step.peers().watchers(uri).is_empty(), "nobody watches what is gone");
 }
 
 /// Ends what belongs to a session that is disposed of. Its rows go with the session's.

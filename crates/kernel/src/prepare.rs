@@ -58,10 +58,7 @@ pub(crate) fn prepare(
         ChatAction::DraftChanged => {
             prepare_message(kernel, chat, action, "draft", sent, answers).map(|prepared| {
                 // A draft is replaced whole, time and again; it is counted when it is sent.
-                Prepared {
-                    embedded_bytes: 0,
-                    ..prepared
-                }
+                Prepared { embedded_bytes: 0, ..prepared }
             })
         }
         ChatAction::ToolCallConfirmed => {
@@ -85,11 +82,7 @@ pub(crate) fn prepare(
 }
 
 fn leave_unchanged(action: Action) -> Prepared {
-    Prepared {
-        action,
-        submission: None,
-        embedded_bytes: 0,
-    }
+    Prepared { action, submission: None, embedded_bytes: 0 }
 }
 
 fn prepare_submission(
@@ -134,11 +127,7 @@ fn prepare_submission(
     message::pin_parts(kernel, &mut submission.parts);
     let message = submission.take_message();
     action.body.insert("message".to_owned(), message);
-    Ok(Prepared {
-        embedded_bytes: submission.inline_bytes,
-        action,
-        submission: Some(submission),
-    })
+    Ok(Prepared { embedded_bytes: submission.inline_bytes, action, submission: Some(submission) })
 }
 
 /// A text that means itself: its action was checked with the message in it, and is recorded as it is.
@@ -157,11 +146,7 @@ fn prepare_plain(
     };
     submission.message = std::mem::take(message);
     *action.body.entry("message").or_insert(Value::Null) = submission.take_message();
-    Ok(Prepared {
-        embedded_bytes: 0,
-        action,
-        submission: Some(submission),
-    })
+    Ok(Prepared { embedded_bytes: 0, action, submission: Some(submission) })
 }
 
 /// Where a message is typed: in a chat, or as the first of one.
@@ -228,10 +213,7 @@ fn client_files(
     let most = kernel.limits().client_files_max;
     let mut files = Vec::new();
     let mut unasked = Vec::new();
-    for (index, uri) in compositor::ahp::client_resources(sent)
-        .into_iter()
-        .enumerate()
-    {
+    for (index, uri) in compositor::ahp::client_resources(sent).into_iter().enumerate() {
         match answers.client_file(uri) {
             Some(file) => files.push(file.clone()),
             None if index < most => unasked.push(uri.to_owned()),
@@ -274,11 +256,7 @@ fn prepare_message(
     let (bodies, embedded_bytes) =
         detach_message(message, &format!("/{field}"), room, sent.detached());
     let action = fill_stored_refs(action, bodies, answers)?;
-    Ok(Prepared {
-        action,
-        submission: None,
-        embedded_bytes,
-    })
+    Ok(Prepared { action, submission: None, embedded_bytes })
 }
 
 fn prepare_result(
@@ -302,10 +280,9 @@ fn prepare_result(
         return Ok(leave_unchanged(action));
     }
     let result = std::mem::take(result);
-    let bodies = bodies.into_iter().map(|body| UnstoredBody {
-        pointer: format!("/result{}", body.pointer),
-        ..body
-    });
+    let bodies = bodies
+        .into_iter()
+        .map(|body| UnstoredBody { pointer: format!("/result{}", body.pointer), ..body });
     let bodies = bodies.collect();
     Err(Pause::Work(HostWork::StoreResult { bodies, result }).into())
 }

@@ -85,12 +85,8 @@ impl Queries {
         if let Query::Channel { uri, .. } = &query {
             self.loading.insert(uri.clone(), ticket);
         }
-        let read = OpenQuery {
-            query: query.clone(),
-            waiters: vec![waiter],
-            epoch: self.epoch,
-            at: seq,
-        };
+        let read =
+            OpenQuery { query: query.clone(), waiters: vec![waiter], epoch: self.epoch, at: seq };
         self.reads.insert(ticket, read);
         (ticket, Some(query))
     }
@@ -183,10 +179,7 @@ mod tests {
 
     #[test]
     fn equal_questions_are_shared_and_stale_answers_asked_again() {
-        let query = Query::FindTurn {
-            chat: ChannelId(1),
-            turn_id: "t".to_owned(),
-        };
+        let query = Query::FindTurn { chat: ChannelId(1), turn_id: "t".to_owned() };
         let never = |_| Seq(0);
         let mut queries = Queries::default();
         let (first, sent) = queries.ask(query.clone(), Waiter::Peer(PeerId(1)), Seq(5), never);
@@ -197,22 +190,13 @@ mod tests {
         let hidden = |_| Seq(6);
         let (third, _) = queries.ask(query.clone(), Waiter::Sweep, Seq(6), hidden);
         assert_ne!(first, third);
-        assert!(matches!(
-            queries.answer(first, Seq(7), hidden),
-            AnswerMatch::Stale(_)
-        ));
+        assert!(matches!(queries.answer(first, Seq(7), hidden), AnswerMatch::Stale(_)));
         queries.outdate();
-        assert!(matches!(
-            queries.answer(third, Seq(7), hidden),
-            AnswerMatch::Stale(_)
-        ));
+        assert!(matches!(queries.answer(third, Seq(7), hidden), AnswerMatch::Stale(_)));
         let AnswerMatch::For(asked, waiters) = queries.answer(third, Seq(7), hidden) else {
             panic!("it was asked again");
         };
         assert_eq!((asked, waiters.len()), (query, 1));
-        assert!(matches!(
-            queries.answer(third, Seq(7), never),
-            AnswerMatch::Unknown
-        ));
+        assert!(matches!(queries.answer(third, Seq(7), never), AnswerMatch::Unknown));
     }
 }

@@ -20,10 +20,7 @@ fn open_request<'a>(state: &'a ChatState, action: &Action) -> Result<&'a Value, 
     let part = parts.find(|part| {
         part.kind() == "inputRequest"
             && part.0.get("response").is_none_or(Value::is_null)
-            && part
-                .0
-                .get("request")
-                .is_some_and(|request| request["id"] == wanted)
+            && part.0.get("request").is_some_and(|request| request["id"] == wanted)
     });
     part.and_then(|part| part.0.get("request"))
         .ok_or_else(|| Refusal::because("no input request with this id is open"))
@@ -38,9 +35,7 @@ pub(crate) fn check_answer_changed(state: &ChatState, action: &mut Action) -> Re
     let request = open_request(state, action)?;
     let id = action.text("questionId").unwrap_or("");
     let Some(question) = question(request, id) else {
-        return Err(Refusal::because(
-            "this request has no question with this id",
-        ));
+        return Err(Refusal::because("this request has no question with this id"));
     };
     match action.body.get_mut("answer") {
         Some(answer) if !answer.is_null() => check_answer(question, answer),
@@ -50,13 +45,8 @@ pub(crate) fn check_answer_changed(state: &ChatState, action: &mut Action) -> Re
 
 pub(crate) fn check_completed(state: &ChatState, action: &mut Action) -> Result<(), Refusal> {
     let request = open_request(state, action)?;
-    if !matches!(
-        action.text("response"),
-        Some("accept" | "decline" | "cancel")
-    ) {
-        return Err(Refusal::because(
-            "`response` must be `accept`, `decline` or `cancel`",
-        ));
+    if !matches!(action.text("response"), Some("accept" | "decline" | "cancel")) {
+        return Err(Refusal::because("`response` must be `accept`, `decline` or `cancel`"));
     }
     let last = action.body.get_mut("answers");
     for (id, answer) in last.and_then(Value::as_object_mut).into_iter().flatten() {
@@ -69,9 +59,7 @@ pub(crate) fn check_completed(state: &ChatState, action: &mut Action) -> Result<
     if action.text("response") == Some("accept") {
         for question in request["questions"].as_array().into_iter().flatten() {
             let id = question["id"].as_str().unwrap_or("");
-            let answer = last
-                .and_then(|last| last.get(id))
-                .or_else(|| request["answers"].get(id));
+            let answer = last.and_then(|last| last.get(id)).or_else(|| request["answers"].get(id));
             let submitted = answer.filter(|answer| answer["state"] == "submitted");
             match submitted {
                 Some(answer) => check_bounds(question, &answer["value"])?,
@@ -97,9 +85,7 @@ fn check_answer(question: &Value, answer: &mut Value) -> Result<(), Refusal> {
     {
         let id = question["id"].as_str().unwrap_or("");
         answer["value"] = read.map_err(|wanted| {
-            Refusal(format!(
-                "the answer to `{id}` is a text that is not {wanted}"
-            ))
+            Refusal(format!("the answer to `{id}` is a text that is not {wanted}"))
         })?;
     }
     let given = answer["value"]["kind"].as_str().unwrap_or("");
@@ -155,9 +141,8 @@ fn check_bounds(question: &Value, answer: &Value) -> Result<(), Refusal> {
         }
         "single-select" => {
             let chosen = value.as_str().unwrap_or("");
-            let freeform = answer["freeformValues"]
-                .as_array()
-                .is_some_and(|values| !values.is_empty());
+            let freeform =
+                answer["freeformValues"].as_array().is_some_and(|values| !values.is_empty());
             if !is_option(question, chosen)
                 && !(allows_freeform(question) && (freeform || !chosen.is_empty()))
             {
@@ -165,12 +150,8 @@ fn check_bounds(question: &Value, answer: &Value) -> Result<(), Refusal> {
             }
         }
         "multi-select" => {
-            let chosen: Vec<&str> = value
-                .as_array()
-                .into_iter()
-                .flatten()
-                .filter_map(Value::as_str)
-                .collect();
+            let chosen: Vec<&str> =
+                value.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
             let written = answer["freeformValues"].as_array().map_or(0, Vec::len);
             let known = chosen.iter().all(|chosen| is_option(question, chosen));
             if !(known && written == 0 || allows_freeform(question)) {
@@ -278,9 +259,7 @@ fn answers_of(kernel: &Kernel, uri: &ChannelUri, id: &str) -> Object {
         let request = part.0.get("request")?;
         (request["id"] == id).then_some(request)
     });
-    request
-        .and_then(|request| request["answers"].as_object().cloned())
-        .unwrap_or_default()
+    request.and_then(|request| request["answers"].as_object().cloned()).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -21,9 +21,7 @@ fn submitted(kind: &str, value: Value) -> Value {
 fn completing(fixture: &KernelFixture, fields: Value) -> Result<Action, String> {
     let mut completed = action(ActionKind::ChatInputCompleted, fields);
     let state = fixture.kernel.chat(&fixture.chat).state();
-    check_completed(state, &mut completed)
-        .map(|()| completed)
-        .map_err(|refusal| refusal.0)
+    check_completed(state, &mut completed).map(|()| completed).map_err(|refusal| refusal.0)
 }
 
 #[test]
@@ -45,16 +43,8 @@ fn an_answer_has_the_kind_and_the_bounds_of_its_question() {
         ("name", submitted("boolean", json!(true)), "does not fit"),
         ("count", submitted("number", json!(1.5)), "whole number"),
         ("count", submitted("number", json!(10)), "out of range"),
-        (
-            "one",
-            submitted("selected", json!("b")),
-            "not one of the options",
-        ),
-        (
-            "other",
-            submitted("text", json!("x")),
-            "no question `other`",
-        ),
+        ("one", submitted("selected", json!("b")), "not one of the options"),
+        ("other", submitted("text", json!("x")), "no question `other`"),
     ] {
         let refusal = accept(name, answer.clone()).unwrap_err();
         assert!(refusal.contains(why), "{name} {answer}: {refusal}");
@@ -66,18 +56,11 @@ fn what_was_typed_for_a_number_becomes_one() {
     let (fixture, id) = asked(json!([{"id": "count", "kind": "number", "message": "?"}]));
     let typed = |text: &str| {
         let answers = json!({"count": submitted("text", json!(text))});
-        completing(
-            &fixture,
-            json!({"requestId": id, "response": "accept", "answers": answers}),
-        )
+        completing(&fixture, json!({"requestId": id, "response": "accept", "answers": answers}))
     };
     let read = typed("7").unwrap();
     assert_eq!(read.body["answers"]["count"]["value"]["kind"], "number");
-    assert!(
-        typed("seven")
-            .unwrap_err()
-            .contains("is a text that is not")
-    );
+    assert!(typed("seven").unwrap_err().contains("is a text that is not"));
 }
 
 #[test]

@@ -25,10 +25,7 @@ pub(crate) fn record_message(
 ) -> Submitted {
     let part_count = submission.parts.len();
     debug_assert!(
-        submission
-            .frozen
-            .iter()
-            .all(|frozen| frozen.part < part_count),
+        submission.frozen.iter().all(|frozen| frozen.part < part_count),
         "what was read of a client is a part of the message"
     );
     let seq = step.seq().0;
@@ -36,10 +33,7 @@ pub(crate) fn record_message(
     let part_id = |index: usize| format!("prt_{seq:020}{index:06}");
     let parts = submission.parts.iter().enumerate();
     let references = parts.clone().filter_map(|(index, part)| {
-        Some(Record::PartReference {
-            part_id: part_id(index),
-            digest: body_of_part(part)?,
-        })
+        Some(Record::PartReference { part_id: part_id(index), digest: body_of_part(part)? })
     });
     let references: Vec<Record> = references.collect();
     let parts = parts.map(|(index, part)| PartRecord {
@@ -93,11 +87,7 @@ pub(crate) fn record_message(
 /// The parts as the turn gets them, under the ids of their rows.
 fn composed_parts(parts: Vec<Part>, id: impl Fn(usize) -> String) -> Vec<MessagePart> {
     let parts = parts.into_iter().enumerate();
-    let parts = parts.map(|(index, part)| MessagePart {
-        id: id(index),
-        part,
-        frozen: None,
-    });
+    let parts = parts.map(|(index, part)| MessagePart { id: id(index), part, frozen: None });
     parts.collect()
 }
 

@@ -106,10 +106,7 @@ impl Recovery {
             _ => None,
         });
         let mut own: Vec<_> = own.collect();
-        let printed = own
-            .iter()
-            .flat_map(|waiting| waiting.iter())
-            .chain(&changes);
+        let printed = own.iter().flat_map(|waiting| waiting.iter()).chain(&changes);
         let bytes: usize = printed.map(printed_bytes).sum();
         let is_anew = changes.contains(&TerminalChange::Cleared);
         let is_too_much = bytes > OUTPUT_BYTES_MAX && !is_anew;
@@ -186,10 +183,7 @@ impl Recovery {
 
     /// A write failed: nothing else is tried until one succeeds.
     pub(crate) fn roll_back(&mut self, why: &str) {
-        debug_assert!(
-            self.failure.is_none(),
-            "a write is tried while none succeeds"
-        );
+        debug_assert!(self.failure.is_none(), "a write is tried while none succeeds");
         let done = std::mem::take(&mut self.done).into_iter();
         self.postponed.extend(done.map(|(_, task)| task));
         self.failure = Some(why.to_owned());
@@ -199,9 +193,8 @@ impl Recovery {
     pub(crate) fn recover(&mut self) -> Vec<BackgroundTask> {
         self.failure = None;
         let interrupted = std::mem::take(&mut self.interrupted).into_iter();
-        let mut tasks: Vec<BackgroundTask> = interrupted
-            .map(BackgroundTask::CloseInterruptedTurn)
-            .collect();
+        let mut tasks: Vec<BackgroundTask> =
+            interrupted.map(BackgroundTask::CloseInterruptedTurn).collect();
         tasks.append(&mut self.postponed);
         tasks
     }
@@ -246,11 +239,8 @@ mod tests {
         recovery.roll_back("full");
         assert!(recovery.unwritable().is_some());
         recovery.add_interrupted(uri("c"));
-        let again: Vec<String> = recovery
-            .recover()
-            .iter()
-            .map(|task| task.channel().to_string())
-            .collect();
+        let again: Vec<String> =
+            recovery.recover().iter().map(|task| task.channel().to_string()).collect();
         assert_eq!(again, ["ahp-chat:/c", "ahp-chat:/b"]);
         assert_eq!(recovery.unwritable(), None);
     }
@@ -261,10 +251,7 @@ mod tests {
             BackgroundTask::ApplyNews(SessionNews {
                 provider: "p".to_owned(),
                 session: ChannelUri::parse(&format!("ahp-session:/{session}")).unwrap(),
-                change: SessionChange::Setting {
-                    name: name.to_owned(),
-                    value: value.into(),
-                },
+                change: SessionChange::Setting { name: name.to_owned(), value: value.into() },
             })
         };
         let mut recovery = Recovery::default();
@@ -273,16 +260,9 @@ mod tests {
             recovery.postpone(news(0, "mode", value));
             recovery.postpone(news(0, "model", value));
         }
-        let last: Vec<String> = recovery
-            .postponed
-            .iter()
-            .map(|task| format!("{task:?}"))
-            .collect();
+        let last: Vec<String> = recovery.postponed.iter().map(|task| format!("{task:?}")).collect();
         assert_eq!(last.len(), 2);
-        assert!(
-            last.iter().all(|task| task.contains("value: Number(2)")),
-            "{last:?}"
-        );
+        assert!(last.iter().all(|task| task.contains("value: Number(2)")), "{last:?}");
         for session in 0..2 * NEWS_MAX {
             recovery.postpone(news(session, "mode", 0));
         }

@@ -17,9 +17,7 @@ pub(crate) fn references_of(records: &[Record]) -> Vec<Record> {
     let mut references = Vec::new();
     for record in records {
         let (channel, turn, json) = match record {
-            Record::Action {
-                channel, envelope, ..
-            } => (*channel, None, envelope),
+            Record::Action { channel, envelope, .. } => (*channel, None, envelope),
             Record::Turn { chat, n, turn } => (*chat, Some(*n), &turn.json),
             // The context of a side chat is named nowhere else.
             Record::Channel(channel) => (channel.id, None, &channel.private),
@@ -31,15 +29,11 @@ pub(crate) fn references_of(records: &[Record]) -> Vec<Record> {
             true => BTreeMap::new(),
             false => content::types_in(json),
         };
-        references.extend(digests.into_iter().map(|digest| {
-            Record::Reference {
-                channel,
-                turn,
-                digest,
-                content_type: types
-                    .remove(&digest)
-                    .filter(|name| name.len() <= CONTENT_TYPE_BYTES_MAX),
-            }
+        references.extend(digests.into_iter().map(|digest| Record::Reference {
+            channel,
+            turn,
+            digest,
+            content_type: types.remove(&digest).filter(|name| name.len() <= CONTENT_TYPE_BYTES_MAX),
         }));
     }
     references

@@ -36,9 +36,7 @@ pub(crate) fn check_opt_in(
     action: &Action,
 ) -> Result<(), Refusal> {
     if entry_of(session, client_id).is_none() {
-        return Err(Refusal::because(
-            "only an active client may opt in to rewriting sections",
-        ));
+        return Err(Refusal::because("only an active client may opt in to rewriting sections"));
     }
     let listed = action.get("sections").and_then(Value::as_array);
     match listed {
@@ -121,10 +119,7 @@ fn transform(step: &mut Step, chat: &ChannelUri, author: Option<&str>, mut rende
     let asked = TransformAttempt {
         client_id: owner.client_id,
         method: owner.opt_in.carrier.method(),
-        sections: wanted
-            .iter()
-            .map(|section| section.id.to_string())
-            .collect(),
+        sections: wanted.iter().map(|section| section.id.to_string()).collect(),
         ms: 0,
     };
     let params = SystemMessageTransformParams {
@@ -143,10 +138,7 @@ fn transform(step: &mut Step, chat: &ChannelUri, author: Option<&str>, mut rende
 
 fn to_params(section: &Section) -> (String, SystemMessageTransformSection) {
     let content = section.content.to_string();
-    (
-        section.id.to_string(),
-        SystemMessageTransformSection { content },
-    )
+    (section.id.to_string(), SystemMessageTransformSection { content })
 }
 
 /// The active client that started the turn if it opted in, else the first that did; who is not connected, or is older than the
@@ -173,11 +165,7 @@ fn as_owner(kernel: &Kernel, entry: &Value) -> Option<TransformClient> {
     };
     let opt_in = ext::of_entry(entry).or_else(default)?;
     let client_id = client_id.to_owned();
-    (!opt_in.sections.is_empty()).then_some(TransformClient {
-        peer,
-        client_id,
-        opt_in,
-    })
+    (!opt_in.sections.is_empty()).then_some(TransformClient { peer, client_id, opt_in })
 }
 
 /// Sections of a render that were opted in to and are not restricted.
@@ -185,9 +173,7 @@ fn rewritable<'a>(kernel: &Kernel, opt_in: &OptIn, before: &'a [Section]) -> Vec
     let wanted = before.iter().filter(|section| {
         opt_in.sections.iter().any(|id| *id == section.id) && !section.restricted
     });
-    wanted
-        .take(kernel.limits().transform_sections_max)
-        .collect()
+    wanted.take(kernel.limits().transform_sections_max).collect()
 }
 
 /// Marks what clients may not read: what is restricted, or not in the agent's catalogue.
@@ -239,9 +225,7 @@ fn rewritten_sections(
         serde_json::from_value(value).map_err(|_| TransformFailure::Malformed)?;
     let sections = result.sections.into_iter();
     let sections = sections.filter(|(id, _)| asked.sections.contains(id));
-    Ok(sections
-        .map(|(id, section)| (id, section.content))
-        .collect())
+    Ok(sections.map(|(id, section)| (id, section.content)).collect())
 }
 
 /// A render is done.

@@ -68,10 +68,7 @@ impl Rendered {
     /// The sections as the model is to read them.
     pub fn after(&self) -> Vec<Section> {
         let after = |section: &Section| match self.rewritten.get(&*section.id) {
-            Some(content) => Section {
-                content: content.clone().into(),
-                ..section.clone()
-            },
+            Some(content) => Section { content: content.clone().into(), ..section.clone() },
             None => section.clone(),
         };
         self.before.iter().map(after).collect()

@@ -129,31 +129,19 @@ mod tests {
     use crate::ids::{ChannelId, RunId};
 
     fn request(peer: PeerId, to: Renderer) -> Request {
-        let rendering = Rendering {
-            to,
-            chat: ChannelId(1),
-            turn_id: None,
-            before: Vec::new(),
-        };
+        let rendering = Rendering { to, chat: ChannelId(1), turn_id: None, before: Vec::new() };
         let asked = TransformAttempt {
             client_id: "ann".to_owned(),
             method: "x",
             sections: Vec::new(),
             ms: 0,
         };
-        Request {
-            peer,
-            sent: Timestamp(0),
-            purpose: Purpose::Render(Box::new((rendering, asked))),
-        }
+        Request { peer, sent: Timestamp(0), purpose: Purpose::Render(Box::new((rendering, asked))) }
     }
 
     #[test]
     fn after_a_failed_write_nothing_waits_for_agents_that_were_stopped() {
-        let run = || Renderer::Run {
-            run: RunId(1),
-            render: 1,
-        };
+        let run = || Renderer::Run { run: RunId(1), render: 1 };
         let opening = || Renderer::Session(ChannelUri::parse("ahp-session:/s").unwrap());
         let mut requests = Requests::default();
         let of_run = requests.add(request(PeerId(1), run()));

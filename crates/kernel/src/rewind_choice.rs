@@ -43,10 +43,5 @@ fn submission_of(mut message: Object, action: HostAction) -> Submission {
         Ok(command) => vec![command],
         Err(error) => unreachable!("a command is a part: {error}"),
     };
-    Submission {
-        parts,
-        actions: vec![action],
-        reaches_model: false,
-        ..Submission::plain(message)
-    }
+    Submission { parts, actions: vec![action], reaches_model: false, ..Submission::plain(message) }
 }

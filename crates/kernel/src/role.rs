@@ -77,11 +77,7 @@ mod tests {
             (holder(ann, Role::Member), holder(ann, Role::Member), true),
             (holder(ann, Role::Owner), holder(ann, Role::Member), true),
             (holder(ann, Role::Viewer), holder(ann, Role::Member), false),
-            (
-                holder(Some("bob"), Role::Owner),
-                holder(ann, Role::Viewer),
-                false,
-            ),
+            (holder(Some("bob"), Role::Owner), holder(ann, Role::Viewer), false),
             (holder(ann, Role::Owner), holder(None, Role::Owner), false),
             (holder(None, Role::Owner), holder(ann, Role::Owner), true),
         ] {
@@ -91,10 +87,7 @@ mod tests {
 
     #[test]
     fn h_318_the_devices_of_a_host_are_of_the_same_people() {
-        let of = |name| ClientHolder {
-            name,
-            role: Role::Owner,
-        };
+        let of = |name| ClientHolder { name, role: Role::Owner };
         let device = of(Some(HolderName::Device("phone".to_owned())));
         assert_eq!((device.principal(), of(None).principal()), (None, None));
         let ann = of(Some(HolderName::Principal("ann".to_owned())));

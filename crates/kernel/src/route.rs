@@ -57,19 +57,14 @@ pub(crate) fn input(step: &mut Step, input: Input) {
         Input::WatchBegun { ticket, begun } => {
             finish_work(step, ticket, HostWorkResult::WatchBegun(begun));
         }
-        Input::WorktreeChecked {
-            ticket,
-            kept_because,
-        } => {
+        Input::WorktreeChecked { ticket, kept_because } => {
             finish_work(step, ticket, HostWorkResult::WorktreeChecked(kept_because));
         }
         Input::ResourcesChanged { watch, seen } => resource_watch::report(step, &watch, seen),
         Input::AgentChanged(changed) => agents::replace_one(step, *changed),
-        Input::TokenEnded {
-            provider,
-            principal,
-            resource,
-        } => agents::announce_token_end(step, &provider, (principal.as_deref(), &resource)),
+        Input::TokenEnded { provider, principal, resource } => {
+            agents::announce_token_end(step, &provider, (principal.as_deref(), &resource))
+        }
         Input::PrincipalRevoked { principal } => agents::forget_tokens(step, principal),
         Input::News(news) => step.start_task(BackgroundTask::ApplyNews(news)),
         Input::SessionStarted { session, result } => {
@@ -80,11 +75,9 @@ pub(crate) fn input(step: &mut Step, input: Input) {
         }
         Input::Surveyed { session, found } => customization::publish(step, &session, found),
         Input::PluginsRead { session } => customization::survey_plugins(step, &session, None),
-        Input::AskClient {
-            ask,
-            client_id,
-            question,
-        } => ask_client::ask_for_host(step, ask, &client_id, question),
+        Input::AskClient { ask, client_id, question } => {
+            ask_client::ask_for_host(step, ask, &client_id, question)
+        }
         Input::Changes(changes) => changesets::take(step, changes),
         Input::ChangesetOperated { ticket, outcome } => {
             finish_work(step, ticket, HostWorkResult::Operated(outcome));
@@ -140,10 +133,9 @@ fn wake(step: &mut Step, timer: Timer) {
         Timer::Grace { session, client_id } => {
             step.start_task(BackgroundTask::EndGrace { session, client_id });
         }
-        Timer::TerminalGrace {
-            terminal,
-            client_id,
-        } => terminal::end_grace(step, &terminal, &client_id),
+        Timer::TerminalGrace { terminal, client_id } => {
+            terminal::end_grace(step, &terminal, &client_id)
+        }
         Timer::ClientTool { run, tool_call_id } => {
             // While nothing can be written no run works, so nobody waits for the tool.
             if step.unwritable().is_none() {

@@ -35,11 +35,7 @@ pub(crate) fn take_steering(
         }
         message = Some(Arc::unwrap_or_clone(waiting.message));
     }
-    let reply = AgentReply::Steered {
-        steer,
-        message,
-        message_id,
-    };
+    let reply = AgentReply::Steered { steer, message, message_id };
     step.effect(Effect::Reply { run, reply });
 }
 

@@ -64,10 +64,7 @@ impl Submission {
     /// A text that means itself.
     pub fn plain(message: Object) -> Self {
         let submission = Self::plain_as_sent(&message);
-        Self {
-            message,
-            ..submission
-        }
+        Self { message, ..submission }
     }
 
     /// What a text means that means itself, without the message.

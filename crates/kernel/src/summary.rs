@@ -119,16 +119,9 @@ fn summary_of(uri: &ChannelUri, session: &Session) -> Object {
 /// Activity from the default chat (else the latest), InputNeeded and Error from any, flags of the session itself.
 fn aggregate_status(state: &SessionState) -> u32 {
     let activity = |chat: &ChatSummary| chat.status & status::ACTIVITY_MASK;
-    let default = state
-        .default_chat
-        .as_deref()
-        .and_then(|chat| state.chat(chat));
-    let leading = default.or_else(|| {
-        state
-            .chats
-            .iter()
-            .max_by(|a, b| a.modified_at.cmp(&b.modified_at))
-    });
+    let default = state.default_chat.as_deref().and_then(|chat| state.chat(chat));
+    let leading =
+        default.or_else(|| state.chats.iter().max_by(|a, b| a.modified_at.cmp(&b.modified_at)));
     let promoted = [status::INPUT_NEEDED, status::ERROR]
         .into_iter()
         .find(|wanted| state.chats.iter().any(|chat| activity(chat) == *wanted));
@@ -154,9 +147,7 @@ fn list_entry(chat: &ChatSummary) -> Value {
 fn changes_between(before: &Object, after: &Object) -> Object {
     let identity = ["resource", "provider", "createdAt"];
     debug_assert!(
-        identity
-            .iter()
-            .all(|key| before.get(*key) == after.get(*key)),
+        identity.iter().all(|key| before.get(*key) == after.get(*key)),
         "what identifies a session never changes"
     );
     let mut changes: Object = after

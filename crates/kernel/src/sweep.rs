@@ -40,10 +40,7 @@ pub(crate) fn sweep(step: &mut Step) {
         step.record(record);
     }
     let created_before = step.seconds_ago(step.limits().empty_session_ttl_s);
-    let query = Query::EmptySessions {
-        created_before,
-        limit: EMPTY_STEP,
-    };
+    let query = Query::EmptySessions { created_before, limit: EMPTY_STEP };
     step.ask(query, Waiter::Sweep);
 }
 
@@ -213,20 +210,14 @@ mod tests {
 
     #[test]
     fn actions_that_are_too_old_go_and_newer_ones_stay() {
-        let boot = Boot {
-            seq: Seq(25_000),
-            ..Boot::default()
-        };
+        let boot = Boot { seq: Seq(25_000), ..Boot::default() };
         let mut host = IdleHost::boot_from(boot);
         host.empty.log_from = Some(Seq(20_001));
         host.run_until(10 * MINUTE_MS);
         assert_eq!(host.trimmed, [10_000, 20_000], "in steps");
         assert_eq!(host.kernel.log().floor(), Seq(20_000));
         // Nothing is forgotten that was not recorded, whatever the journal says.
-        let mut host = IdleHost::boot_from(Boot {
-            seq: Seq(5),
-            ..Boot::default()
-        });
+        let mut host = IdleHost::boot_from(Boot { seq: Seq(5), ..Boot::default() });
         host.empty.log_from = Some(Seq(90_000));
         host.run_until(10 * MINUTE_MS);
         assert_eq!(host.kernel.log().floor(), host.kernel.log().seq());

@@ -21,20 +21,12 @@ const ITEM_BYTES: usize = 128;
 
 impl Tail {
     pub(crate) fn new(start: Seq, bytes_max: usize) -> Self {
-        Self {
-            items: VecDeque::new(),
-            bytes: 0,
-            bytes_max,
-            start,
-        }
+        Self { items: VecDeque::new(), bytes: 0, bytes_max, start }
     }
 
     pub(crate) fn push(&mut self, seq: Seq, channel: ChannelId, envelope: Bytes) {
         let last = self.items.back().map_or(self.start, |(last, ..)| *last);
-        assert!(
-            last < seq,
-            "seqs rise: what is above one is found by halving"
-        );
+        assert!(last < seq, "seqs rise: what is above one is found by halving");
         self.bytes += envelope.len() + ITEM_BYTES;
         self.items.push_back((seq, channel, envelope));
         while self.bytes > self.bytes_max {
@@ -96,21 +88,11 @@ mod tests {
         }
         assert!(!tail.reaches(Seq(11)));
         assert!(tail.reaches(Seq(12)));
-        assert_eq!(
-            tail.above(Seq(13))
-                .map(|(seq, ..)| seq.0)
-                .collect::<Vec<_>>(),
-            [14, 15]
-        );
+        assert_eq!(tail.above(Seq(13)).map(|(seq, ..)| seq.0).collect::<Vec<_>>(), [14, 15]);
         tail.remove(|seq| seq == Seq(14));
         let above: Vec<u64> = tail.above(Seq(0)).map(|(seq, ..)| seq.0).collect();
         assert_eq!(above, [13, 15]);
         tail.cut_back(Seq(13));
-        assert_eq!(
-            tail.above(Seq(0))
-                .map(|(seq, ..)| seq.0)
-                .collect::<Vec<_>>(),
-            [13]
-        );
+        assert_eq!(tail.above(Seq(0)).map(|(seq, ..)| seq.0).collect::<Vec<_>>(), [13]);
     }
 }

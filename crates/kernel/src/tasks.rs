@@ -30,15 +30,10 @@ pub(crate) fn run(step: &mut Step, task: BackgroundTask, answers: &HandlerAnswer
         }
     };
     match task {
-        BackgroundTask::StartWorker {
-            run, call, worker, ..
-        } => start_worker(step, &uri, (run, call), *worker, exists),
-        BackgroundTask::Branch {
-            from,
-            turn_id,
-            title,
-            ..
-        } => match exists {
+        BackgroundTask::StartWorker { run, call, worker, .. } => {
+            start_worker(step, &uri, (run, call), *worker, exists)
+        }
+        BackgroundTask::Branch { from, turn_id, title, .. } => match exists {
             Ok(true) => try_branch(step, &from, title, &next_name(&uri)),
             Ok(false) => finish_branch(step, &from, &turn_id, Ok((uri, title))),
             Err(failed) => finish_branch(step, &from, &turn_id, Err(failed.to_string())),
@@ -112,11 +107,9 @@ fn carry_out(step: &mut Step, uri: &ChannelUri, task: BackgroundTask) {
             sessions::remove_active_client(step, uri, &client_id);
         }
         BackgroundTask::SetMovable(_) => chats::set_movable(step, uri),
-        BackgroundTask::LoseDirectory {
-            directory,
-            replacement,
-            ..
-        } => working_directories::lose(step, uri, &directory, replacement.as_deref()),
+        BackgroundTask::LoseDirectory { directory, replacement, .. } => {
+            working_directories::lose(step, uri, &directory, replacement.as_deref())
+        }
         BackgroundTask::StartWorker { .. }
         | BackgroundTask::Branch { .. }
         | BackgroundTask::RecordChanges(_) => {
@@ -132,10 +125,7 @@ fn close_interrupted_turn(step: &mut Step, uri: &ChannelUri) {
     if without_agent && !step.session_of(uri).is_creating() {
         let (error_type, message) = match &unrecorded {
             Some(why) => ("notRecorded", why.as_str()),
-            None => (
-                "interrupted",
-                "the host was interrupted; resume the turn to go on",
-            ),
+            None => ("interrupted", "the host was interrupted; resume the turn to go on"),
         };
         end_without_agent(step, uri, error_type, message);
     }

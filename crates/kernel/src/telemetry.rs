@@ -75,19 +75,11 @@ mod tests {
     #[test]
     fn levels_are_bands_and_others_are_no_channels() {
         let signal = |uri: &str| signal_of(&ChannelUri::parse(uri).unwrap());
-        assert_eq!(
-            signal("ahp-otlp://host/logs/WARN"),
-            Some(TelemetrySignal::Logs(13))
-        );
-        assert_eq!(
-            signal("ahp-otlp://host/traces"),
-            Some(TelemetrySignal::Traces)
-        );
-        for other in [
-            "ahp-otlp://host/logs/",
-            "ahp-otlp://host/logs/loud",
-            "ahp-otlp://else/traces",
-        ] {
+        assert_eq!(signal("ahp-otlp://host/logs/WARN"), Some(TelemetrySignal::Logs(13)));
+        assert_eq!(signal("ahp-otlp://host/traces"), Some(TelemetrySignal::Traces));
+        for other in
+            ["ahp-otlp://host/logs/", "ahp-otlp://host/logs/loud", "ahp-otlp://else/traces"]
+        {
             assert_eq!(signal(other), None, "{other}");
         }
     }

@@ -53,10 +53,7 @@ mod tests {
 
     #[test]
     fn a_payload_has_what_is_loud_enough() {
-        let log = |severity, name: &str| TelemetryLog {
-            severity,
-            record: json!({"body": name}),
-        };
+        let log = |severity, name: &str| TelemetryLog { severity, record: json!({"body": name}) };
         let batch = TelemetryBatch {
             resource: json!({"attributes": []}),
             logs: vec![log(9, "info"), log(17, "error")],
@@ -66,9 +63,6 @@ mod tests {
         let records = &payload["resourceLogs"][0]["scopeLogs"][0]["logRecords"];
         assert_eq!(*records, json!([{"body": "error"}]));
         assert_eq!(batch.logs_payload(21), None);
-        assert_eq!(
-            (batch.traces_payload(), batch.metrics_payload()),
-            (None, None)
-        );
+        assert_eq!((batch.traces_payload(), batch.metrics_payload()), (None, None));
     }
 }

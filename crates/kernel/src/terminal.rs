@@ -33,9 +33,7 @@ pub(crate) struct NewTerminal {
 
 /// Makes a terminal for a client, and has a shell started in it.
 pub(crate) fn create(step: &mut Step, new: NewTerminal) {
-    let NewTerminal {
-        uri, start, claim, ..
-    } = new;
+    let NewTerminal { uri, start, claim, .. } = new;
     let mut state = TerminalState::new(&new.title, claim);
     (state.cols, state.rows) = (Some(start.columns), Some(start.rows));
     state.cwd.clone_from(&start.directory);
@@ -92,12 +90,7 @@ fn make_channel(
     });
     plain::create_channel(
         step,
-        NewPlainChannel {
-            uri: uri.clone(),
-            state: state.into(),
-            session,
-            private,
-        },
+        NewPlainChannel { uri: uri.clone(), state: state.into(), session, private },
     );
     step.note_changed(&uri);
 }
@@ -132,28 +125,19 @@ pub(crate) fn apply_changes(step: &mut Step, uri: &ChannelUri, changes: Vec<Term
                 ActionKind::TerminalCommandExecuted,
                 json!({"commandId": id, "commandLine": line, "timestamp": at}),
             ),
-            TerminalChange::CommandFinished {
-                id,
-                exit_code,
-                duration_ms,
-            } => (
+            TerminalChange::CommandFinished { id, exit_code, duration_ms } => (
                 ActionKind::TerminalCommandFinished,
-                with_exit_code(
-                    json!({"commandId": id, "durationMs": duration_ms}),
-                    exit_code,
-                ),
+                with_exit_code(json!({"commandId": id, "durationMs": duration_ms}), exit_code),
             ),
             TerminalChange::Title(title) => {
                 (ActionKind::TerminalTitleChanged, json!({"title": title}))
             }
-            TerminalChange::Directory(path) => (
-                ActionKind::TerminalCwdChanged,
-                json!({"cwd": wire::file_uri::uri_of(&path)}),
-            ),
-            TerminalChange::Exited { exit_code } => (
-                ActionKind::TerminalExited,
-                with_exit_code(json!({}), exit_code),
-            ),
+            TerminalChange::Directory(path) => {
+                (ActionKind::TerminalCwdChanged, json!({"cwd": wire::file_uri::uri_of(&path)}))
+            }
+            TerminalChange::Exited { exit_code } => {
+                (ActionKind::TerminalExited, with_exit_code(json!({}), exit_code))
+            }
         };
         step.act_as_host(uri, kind, fields);
     }
@@ -228,10 +212,7 @@ pub(crate) fn start_grace(step: &mut Step, client_id: &str) {
     let grace_ms = step.limits().active_client_grace_ms;
     for terminal in held {
         let client_id = client_id.to_owned();
-        let timer = Timer::TerminalGrace {
-            terminal,
-            client_id,
-        };
+        let timer = Timer::TerminalGrace { terminal, client_id };
         step.wake_in(timer, grace_ms);
     }
 }
@@ -287,28 +268,19 @@ pub(crate) fn close_interrupted(step: &mut Step, uri: &ChannelUri) {
 pub(crate) fn dispose(step: &mut Step, uri: &ChannelUri) {
     act_outside(step, uri, TerminalTask::Kill);
     plain::end_channel(step, uri);
-    change_list(step, |list| {
-        list.retain(|entry| entry["resource"] != uri.as_str())
-    });
+    change_list(step, |list| list.retain(|entry| entry["resource"] != uri.as_str()));
 }
 
 /// Ends what a session has of them, before the session itself ends.
 pub(crate) fn end_of_session(step: &mut Step, session: &ChannelUri) {
     let own = step.channels().plain_of(session);
-    for uri in own
-        .iter()
-        .filter(|uri| terminal(step, uri).is_some())
-        .cloned()
-        .collect::<Vec<_>>()
-    {
+    for uri in own.iter().filter(|uri| terminal(step, uri).is_some()).cloned().collect::<Vec<_>>() {
         act_outside(step, &uri, TerminalTask::Kill);
     }
     let own: Vec<&str> = own.iter().map(ChannelUri::as_str).collect();
     change_list(step, |list| {
         list.retain(|entry| {
-            let is_own = entry["resource"]
-                .as_str()
-                .is_some_and(|uri| own.contains(&uri));
+            let is_own = entry["resource"].as_str().is_some_and(|uri| own.contains(&uri));
             !is_own && entry["claim"]["session"] != session.as_str()
         });
     });
@@ -329,9 +301,7 @@ pub(crate) fn sync_list(step: &mut Step, uri: &ChannelUri) {
         })
     });
     change_list(step, |list| {
-        let known = list
-            .iter()
-            .position(|known| known["resource"] == uri.as_str());
+        let known = list.iter().position(|known| known["resource"] == uri.as_str());
         match (known.and_then(|at| list.get_mut(at)), entry) {
             (Some(known), Some(entry)) => *known = entry,
             (None, Some(entry)) => list.push(entry),
@@ -346,10 +316,7 @@ fn change_list(step: &mut Step, change: impl FnOnce(&mut Vec<Value>)) {
     let mut after = before.clone();
     change(&mut after);
     if after != before {
-        let action = Action::host(
-            ActionKind::RootTerminalsChanged,
-            json!({"terminals": after}),
-        );
+        let action = Action::host(ActionKind::RootTerminalsChanged, json!({"terminals": after}));
         step.act_on_root(&action, None);
     }
 }

@@ -81,11 +81,7 @@ pub(crate) fn cut_back(
     kept: Option<RemainingTurn>,
 ) {
     let kept_n = kept.as_ref().map(|kept| kept.n);
-    if let Some(RemainingTurn {
-        n,
-        page: Some(page),
-    }) = kept
-    {
+    if let Some(RemainingTurn { n, page: Some(page) }) = kept {
         for peer in watchers_above(step, uri, n) {
             send_before_cut(step, peer, uri, &page);
         }
@@ -105,29 +101,17 @@ pub(crate) fn cut_back(
     });
     let (at, id) = (step.seq(), step.id_of(uri));
     let cut = step.chat_mut(uri).truncate(at, kept_n, active);
-    debug_assert_eq!(
-        step.chat(uri).last_n(),
-        kept_n,
-        "the turn that is kept is the last one"
-    );
+    debug_assert_eq!(step.chat(uri).last_n(), kept_n, "the turn that is kept is the last one");
     if let Some((n, turn)) = cut.active {
         step.record(Record::Turn { chat: id, n, turn });
         queue_leftover(step, uri); // it was meant for the turn that is gone
     }
     if cut.hides {
         let from_n = kept_n.map_or(0, |n| n + 1);
-        step.record(Record::HideTurns {
-            chat: id,
-            from_n,
-            at,
-        });
+        step.record(Record::HideTurns { chat: id, from_n, at });
     }
     if let Some(turn_id) = cut.checkpoint_turn {
-        step.record(Record::Checkpoint {
-            chat: id,
-            turn_id,
-            data: None,
-        });
+        step.record(Record::Checkpoint { chat: id, turn_id, data: None });
     }
     let session = step.chat(uri).session().clone();
     step.touch_modified(&session);

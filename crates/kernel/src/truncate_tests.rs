@@ -26,12 +26,7 @@ fn a_cut_names_a_completed_turn_or_none() {
     fixture.start_turn("running");
     let cut = |turn_id: Option<&str>| {
         let answers = HandlerAnswers::default();
-        gather_cut(
-            &fixture.kernel,
-            &fixture.chat,
-            &truncated(turn_id),
-            &answers,
-        )
+        gather_cut(&fixture.kernel, &fixture.chat, &truncated(turn_id), &answers)
     };
     let kept = |turn_id| match cut(turn_id) {
         Ok(Ok(kept)) => kept.map(|kept| (kept.n, kept.page.is_some())),

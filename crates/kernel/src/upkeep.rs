@@ -73,11 +73,7 @@ impl Default for Upkeep {
 impl Upkeep {
     /// Housekeeping begins at boot: what is old by now was written before.
     pub(crate) fn beginning_at(now: Timestamp) -> Self {
-        Self {
-            last_written: now,
-            last_swept: now,
-            ..Self::default()
-        }
+        Self { last_written: now, last_swept: now, ..Self::default() }
     }
 
     /// The step that ends now wrote something.
@@ -147,11 +143,7 @@ impl Upkeep {
 
     /// The next moment at which something of the last write is old enough to go.
     fn aged_due(&self, limits: &Limits) -> Option<Timestamp> {
-        let mut ages = [
-            limits.blob_grace_s,
-            limits.retention_disposed_s,
-            limits.client_ttl_s,
-        ];
+        let mut ages = [limits.blob_grace_s, limits.retention_disposed_s, limits.client_ttl_s];
         ages.sort_unstable();
         let seconds = ages.get(self.aged)?;
         Some(self.last_written.plus_ms(seconds.saturating_mul(1_000)))
@@ -166,9 +158,7 @@ impl Upkeep {
         let next = self.last_swept.plus_ms(pause_ms);
         let soon = self.unswept || self.released || self.buckets_left > 0 || is_log_long;
         let soon = soon.then_some(next);
-        let later = [self.aged_due(limits), self.empty_due]
-            .into_iter()
-            .flatten();
+        let later = [self.aged_due(limits), self.empty_due].into_iter().flatten();
         later.chain(soon).min().map(|at| at.max(next))
     }
 
@@ -200,10 +190,7 @@ impl Upkeep {
             }
             false => self.buckets_left,
         };
-        debug_assert!(
-            step <= self.buckets_left,
-            "no more parts are taken than are left"
-        );
+        debug_assert!(step <= self.buckets_left, "no more parts are taken than are left");
         self.buckets_left -= step;
         let first = u16::from(self.next_bucket);
         let end = first + step;

@@ -34,10 +34,6 @@ impl WatchTask {
         if let Some(includes) = &self.includes {
             extra.insert("includes".to_owned(), json!({"items": includes}));
         }
-        ResourceWatchState {
-            root: self.uri.clone(),
-            recursive: self.recursive,
-            extra,
-        }
+        ResourceWatchState { root: self.uri.clone(), recursive: self.recursive, extra }
     }
 }

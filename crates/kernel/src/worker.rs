@@ -139,12 +139,7 @@ pub(crate) fn create_worker(
     };
     create_chat(step, &session, new);
     let fields = json!({"turnId": turn_id, "toolCallId": id, "content": [content]});
-    record_agent_action(
-        step,
-        &parent,
-        ActionKind::ChatToolCallContentChanged,
-        fields,
-    );
+    record_agent_action(step, &parent, ActionKind::ChatToolCallContentChanged, fields);
     let worker_turn = step.chat(uri).free_turn_id(step.seq());
     let fields = json!({
         "turnId": worker_turn,

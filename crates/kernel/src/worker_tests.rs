@@ -29,12 +29,7 @@ fn create(fixture: &mut KernelFixture, chat: &str, call: u64) {
 }
 
 fn status_of_call(fixture: &KernelFixture, index: usize) -> (Value, Value) {
-    let turn = fixture
-        .kernel
-        .chat(&fixture.chat)
-        .state()
-        .active_turn
-        .as_ref();
+    let turn = fixture.kernel.chat(&fixture.chat).state().active_turn.as_ref();
     let part = turn.unwrap().parts.iter().nth(index).unwrap();
     let call = &part.0["toolCall"];
     (call["status"].clone(), call["success"].clone())
@@ -62,15 +57,9 @@ fn how_many_and_how_deep_is_bounded() {
     create(&mut fixture, "ahp-chat:/w1", 1);
     create(&mut fixture, "ahp-chat:/w2", 2);
     assert!(fixture.kernel.find_chat(&uri("ahp-chat:/w2")).is_none());
-    assert_eq!(
-        status_of_call(&fixture, 1),
-        (json!("completed"), json!(false))
-    );
+    assert_eq!(status_of_call(&fixture, 1), (json!("completed"), json!(false)));
     let why = too_many_workers(&fixture.kernel, &uri("ahp-chat:/w1"), &worker("deep"));
-    assert_eq!(
-        why.as_deref(),
-        Some("workers may start workers at most 1 deep")
-    );
+    assert_eq!(why.as_deref(), Some("workers may start workers at most 1 deep"));
     let large = Worker {
         brief: Bytes::from(vec![b'x'; fixture.kernel.limits().checkpoint_bytes_max + 1]),
         ..worker("large")

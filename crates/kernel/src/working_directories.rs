@@ -33,9 +33,7 @@ pub(crate) enum DirectoryRule {
 impl DirectoryRule {
     pub(crate) fn of(agent: Option<&AgentFacts>) -> Self {
         let capability = agent.and_then(|agent| {
-            let several = agent
-                .info
-                .pointer("/capabilities/multipleWorkingDirectories");
+            let several = agent.info.pointer("/capabilities/multipleWorkingDirectories");
             several.filter(|several| several.is_object())
         });
         let Some(capability) = capability else {
@@ -104,9 +102,9 @@ pub(crate) fn check_session(
             }
         }
         SessionAction::WorkingDirectoryRemoved => match rule {
-            DirectoryRule::FixedFirst | DirectoryRule::ReplaceableFirst if is_first => Err(
-                Refusal::because("the first working directory of this agent cannot be removed"),
-            ),
+            DirectoryRule::FixedFirst | DirectoryRule::ReplaceableFirst if is_first => {
+                Err(Refusal::because("the first working directory of this agent cannot be removed"))
+            }
             _ => Ok(()),
         },
         SessionAction::WorkingDirectoryReplaced => {
@@ -166,15 +164,11 @@ pub(crate) fn follow_session(
         let chats = step.session(session).state().chats.iter();
         // Most chats work wherever their session does.
         let own = chats.filter(|chat| {
-            let own = chat
-                .extra
-                .get("workingDirectories")
-                .and_then(Value::as_array);
+            let own = chat.extra.get("workingDirectories").and_then(Value::as_array);
             own.is_some_and(|own| own.iter().any(|own| own == directory))
         });
-        let own: Vec<ChannelUri> = own
-            .filter_map(|chat| ChannelUri::parse(&chat.resource).ok())
-            .collect();
+        let own: Vec<ChannelUri> =
+            own.filter_map(|chat| ChannelUri::parse(&chat.resource).ok()).collect();
         for chat in own {
             step.start_task(BackgroundTask::LoseDirectory {
                 chat,
@@ -209,9 +203,7 @@ pub(crate) fn lose(step: &mut Step, chat: &ChannelUri, directory: &str, replacem
 fn check_name(directory: &str) -> Result<(), Refusal> {
     match file_uri::path_of(directory) {
         Some(_) => Ok(()),
-        None => Err(Refusal::because(
-            "a working directory is an absolute `file:` URI",
-        )),
+        None => Err(Refusal::because("a working directory is an absolute `file:` URI")),
     }
 }
 

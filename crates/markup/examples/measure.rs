@@ -40,18 +40,11 @@ fn main() {
     let tail = &prose[..prose.floor_char_boundary(512)];
     let start = Instant::now();
     black_box(highlight("", Language::Rust, &mut || false).is_ok());
-    println!(
-        "first use of a language: {} us",
-        start.elapsed().as_micros()
-    );
+    println!("first use of a language: {} us", start.elapsed().as_micros());
     measure("12 KB of prose, tree", || markdown::parse(&prose));
     measure("12 KB of prose, where it is stable", || find_stable(&prose));
-    measure("0.5 KB of open end", || {
-        parse_open(tail, &markdown::Definitions::default())
-    });
-    measure("12 KB of Rust, runs", || {
-        highlight(&code, Language::Rust, &mut || false)
-    });
+    measure("0.5 KB of open end", || parse_open(tail, &markdown::Definitions::default()));
+    measure("12 KB of Rust, runs", || highlight(&code, Language::Rust, &mut || false));
     measure("12 KB of Rust, diff", || {
         diff::compare(code.as_bytes(), changed.as_bytes(), "a.rs", CONTEXT)
     });

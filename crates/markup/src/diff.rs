@@ -117,13 +117,7 @@ pub fn compare(
         diff.removed += before.end - before.start;
         diff.added += after.end - after.start;
     }
-    let mut rows = DiffRows {
-        input: &input,
-        context,
-        rows: Vec::new(),
-        old: 0,
-        new: 0,
-    };
+    let mut rows = DiffRows { input: &input, context, rows: Vec::new(), old: 0, new: 0 };
     for (before, after) in hunks {
         rows.add_unchanged(before.start);
         rows.add_change(before, after);
@@ -168,11 +162,7 @@ struct DiffRows<'a> {
 impl DiffRows<'_> {
     /// The unchanged lines up to the next change.
     fn add_unchanged(&mut self, end: u32) {
-        let head = if self.rows.is_empty() {
-            0
-        } else {
-            self.context
-        };
+        let head = if self.rows.is_empty() { 0 } else { self.context };
         self.add_unchanged_with(end - self.old, head, self.context);
     }
 
@@ -192,11 +182,7 @@ impl DiffRows<'_> {
         }
         let folded = lines - shown;
         self.add_context(head);
-        self.rows.push(DiffRow::Folded {
-            old: self.old + 1,
-            new: self.new + 1,
-            lines: folded,
-        });
+        self.rows.push(DiffRow::Folded { old: self.old + 1, new: self.new + 1, lines: folded });
         self.old += folded;
         self.new += folded;
         self.add_context(tail);
@@ -207,11 +193,7 @@ impl DiffRows<'_> {
             let line = read_line(self.input, &self.input.after, self.new);
             self.old += 1;
             self.new += 1;
-            self.rows.push(DiffRow::Context {
-                old: self.old,
-                new: self.new,
-                line,
-            });
+            self.rows.push(DiffRow::Context { old: self.old, new: self.new, line });
         }
     }
 
@@ -249,9 +231,7 @@ fn count(length: usize) -> u32 {
 }
 
 fn read_line(input: &InternedInput<&[u8]>, side: &[imara_diff::Token], index: u32) -> DiffLine {
-    let token = usize::try_from(index)
-        .ok()
-        .and_then(|index| side.get(index));
+    let token = usize::try_from(index).ok().and_then(|index| side.get(index));
     // Indices come from the comparison of these very lines.
     let bytes = token.map_or(&b""[..], |token| input.interner[*token]);
     let (text, end) = match bytes.strip_suffix(b"\n") {
@@ -261,10 +241,7 @@ fn read_line(input: &InternedInput<&[u8]>, side: &[imara_diff::Token], index: u3
             Some(line) => (line, LineEnd::CrLf),
         },
     };
-    DiffLine {
-        text: write_out_bytes(text),
-        end,
-    }
+    DiffLine { text: write_out_bytes(text), end }
 }
 
 /// `{"path", "language", "added", "removed", "rows"}`, or `"binary": true` in the place of rows.

@@ -25,11 +25,7 @@ impl Fence {
         let is_fence = matches!(mark, '`' | '~') && length >= 3 && indent <= INDENT_MAX;
         // A line with more backticks in it is code within a paragraph.
         let is_code_span = mark == '`' && info.contains('`');
-        (is_fence && !is_code_span).then_some(Self {
-            mark,
-            length,
-            indent,
-        })
+        (is_fence && !is_code_span).then_some(Self { mark, length, indent })
     }
 
     /// A line that opens the same block.

@@ -109,11 +109,7 @@ pub fn parse_open(
 fn read_open(text: &str, definitions: &Definitions, sink: &mut impl MarkdownSink) {
     let closed = close_open_spans(text);
     // The marks that were added may lead over the bound by some bytes; then it is shown as it is.
-    let text = if closed.len() > markdown::BYTES_MAX {
-        text
-    } else {
-        &closed
-    };
+    let text = if closed.len() > markdown::BYTES_MAX { text } else { &closed };
     markdown::read(text, &mut definitions.clone(), sink);
 }
 
@@ -149,10 +145,7 @@ fn read_open_text(text: &str, sink: &mut impl MarkdownSink) -> StablePart {
     markdown::read(done, &mut definitions, sink);
     let blocks = sink.count_blocks();
     read_open(end, &definitions, sink);
-    StablePart {
-        bytes: stable,
-        blocks,
-    }
+    StablePart { bytes: stable, blocks }
 }
 
 /// Reads a text from beginning to end, and its last block a second time if spans are open in it. None: this text has to be read in parts.
@@ -188,10 +181,7 @@ fn read_open_text_once(text: &str, sink: &mut impl MarkdownSink) -> Option<Stabl
         Some([last]) => find_block_start(lines, 0..last.start),
         _ => 0,
     };
-    Some(StablePart {
-        bytes,
-        blocks: whole.saturating_sub(1),
-    })
+    Some(StablePart { bytes, blocks: whole.saturating_sub(1) })
 }
 
 /// From which block on, and from which offset, a text is read again when its end is closed. The last block, if that begins with a whole line or
@@ -202,10 +192,8 @@ fn find_reread(shown: &str, lines: &str, blocks: &[Range<usize>]) -> Option<(usi
         Some((index, find_line_start(shown, block.start)))
     };
     let (last, start) = begin(blocks.len().checked_sub(1)?)?;
-    let is_apart = start < lines.len()
-        || shown
-            .get(..start)
-            .is_some_and(|before| before.ends_with("\n\n"));
+    let is_apart =
+        start < lines.len() || shown.get(..start).is_some_and(|before| before.ends_with("\n\n"));
     match last {
         0 => Some((0, 0)),
         last if is_apart => Some((last, start)),

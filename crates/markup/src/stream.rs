@@ -228,10 +228,7 @@ impl MarkdownStream {
         for (index, block) in blocks.into_iter().enumerate() {
             pieces.push(match (index, list, block) {
                 (0, Some(open), MarkdownBlock::List(list)) => StablePiece::Items {
-                    list: List {
-                        start: open.next,
-                        ..list
-                    },
+                    list: List { start: open.next, ..list },
                     position: ItemPosition::Continued,
                 },
                 (_, _, block) => StablePiece::Block(block),
@@ -242,10 +239,7 @@ impl MarkdownStream {
     /// Takes the items before the last one of the list that the open part begins with.
     fn take_items(&mut self, length: usize, pieces: &mut Vec<StablePiece>) {
         let part = self.open.get(..length).unwrap_or("");
-        let has_blank_end = part
-            .lines()
-            .next_back()
-            .is_some_and(|line| line.trim().is_empty());
+        let has_blank_end = part.lines().next_back().is_some_and(|line| line.trim().is_empty());
         let mut blocks = self.parse_front(length).into_iter();
         let Some(MarkdownBlock::List(mut list)) = blocks.next() else {
             debug_assert!(false, "items are of a list");
@@ -260,9 +254,7 @@ impl MarkdownStream {
         };
         list.is_tight &= !has_blank_end;
         let count = u64::try_from(list.items.len()).unwrap_or(u64::MAX);
-        self.list = Some(OpenList {
-            next: list.start.map(|start| start.saturating_add(count)),
-        });
+        self.list = Some(OpenList { next: list.start.map(|start| start.saturating_add(count)) });
         pieces.push(StablePiece::Items { list, position });
     }
 

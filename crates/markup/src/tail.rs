@@ -161,10 +161,7 @@ impl<'a> SpanScan<'a> {
         let rest = self.rest(at);
         let length = count_leading(rest, mark);
         let behind = at + length;
-        let before = self
-            .text
-            .get(..at)
-            .and_then(|text| text.chars().next_back());
+        let before = self.text.get(..at).and_then(|text| text.chars().next_back());
         let after = self.rest(behind).chars().next();
         let Some(after) = after else {
             self.end_with_run(at, mark, length);
@@ -260,9 +257,7 @@ impl<'a> SpanScan<'a> {
 }
 
 fn count_leading(text: &str, mark: char) -> usize {
-    text.bytes()
-        .take_while(|byte| char::from(*byte) == mark)
-        .count()
+    text.bytes().take_while(|byte| char::from(*byte) == mark).count()
 }
 
 /// Whether a run may open and may close a span, by what stands around it.

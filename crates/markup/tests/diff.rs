@@ -1,10 +1,6 @@
 //! Rows of a diff: numbers, folds, line ends, what is not text, bounds; and that rows and folds make both sides again.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test that cannot go on ends"
-)]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on ends")]
 
 use markup::MarkupTooLarge;
 use markup::diff::{self, CONTEXT, Diff, DiffBody, DiffLine, DiffRow, LineEnd};
@@ -56,18 +52,13 @@ fn near_changes_share_their_context_and_a_single_line_is_not_folded() {
     let after = before.replace("line 1\n", "a\n").replace("line 9\n", "b\n");
     assert!(!rows(&before, &after).to_string().contains("fold"));
     let before = lines(1..=10);
-    let after = before
-        .replace("line 1\n", "a\n")
-        .replace("line 10\n", "b\n");
+    let after = before.replace("line 1\n", "a\n").replace("line 10\n", "b\n");
     assert_eq!(rows(&before, &after)[5], json!(["fold", 5, 5, 2]));
 }
 
 #[test]
 fn a_new_file_is_all_added_and_the_same_file_has_no_rows() {
-    assert_eq!(
-        rows("", "a\nb\n"),
-        json!([["+", null, 1, "a"], ["+", null, 2, "b"]])
-    );
+    assert_eq!(rows("", "a\nb\n"), json!([["+", null, 1, "a"], ["+", null, 2, "b"]]));
     assert_eq!(rows("a\n", ""), json!([["-", 1, null, "a"]]));
     assert_eq!(rows("a\nb\n", "a\nb\n"), json!([]));
     assert_eq!(rows("", ""), json!([]));
@@ -77,40 +68,24 @@ fn a_new_file_is_all_added_and_the_same_file_has_no_rows() {
 fn line_ends_are_seen_where_they_are_not_newlines() {
     assert_eq!(
         rows("a\r\nb\r\n", "a\r\nc\r\n"),
-        json!([
-            [" ", 1, 1, "a", "crlf"],
-            ["-", 2, null, "b", "crlf"],
-            ["+", null, 2, "c", "crlf"],
-        ])
+        json!(
+            [[" ", 1, 1, "a", "crlf"], ["-", 2, null, "b", "crlf"], ["+", null, 2, "c", "crlf"],]
+        )
     );
-    assert_eq!(
-        rows("a\r\n", "a\n"),
-        json!([["-", 1, null, "a", "crlf"], ["+", null, 1, "a"]])
-    );
-    assert_eq!(
-        rows("a", "a\n"),
-        json!([["-", 1, null, "a", "none"], ["+", null, 1, "a"]])
-    );
+    assert_eq!(rows("a\r\n", "a\n"), json!([["-", 1, null, "a", "crlf"], ["+", null, 1, "a"]]));
+    assert_eq!(rows("a", "a\n"), json!([["-", 1, null, "a", "none"], ["+", null, 1, "a"]]));
     assert_eq!(rows("a\rb\n", ""), json!([["-", 1, null, "a\\rb"]]));
 }
 
 #[test]
 fn hidden_characters_and_wrong_bytes_are_seen() {
-    let diff = diff::compare(
-        b"",
-        b"\x1b[2J\xff\t\xe2\x80\xae\n",
-        "a\u{202e}\n.rs",
-        CONTEXT,
-    )
-    .unwrap();
+    let diff =
+        diff::compare(b"", b"\x1b[2J\xff\t\xe2\x80\xae\n", "a\u{202e}\n.rs", CONTEXT).unwrap();
     assert_eq!(diff.path, "a\\u{202e}\\n.rs");
     let DiffBody::Rows(rows) = &diff.body else {
         panic!("{diff:?}");
     };
-    let line = DiffLine {
-        text: "\\x1b[2J\\xff\t\\u{202e}".to_owned(),
-        end: LineEnd::Newline,
-    };
+    let line = DiffLine { text: "\\x1b[2J\\xff\t\\u{202e}".to_owned(), end: LineEnd::Newline };
     assert_eq!(rows, &[DiffRow::Added { new: 1, line }]);
 }
 
@@ -126,13 +101,7 @@ fn input_and_rows_are_bounded() {
     let large = vec![b'a'; diff::BYTES_MAX + 1];
     let refused = diff::compare(b"", &large, "a", CONTEXT).unwrap_err();
     let max = diff::BYTES_MAX;
-    assert_eq!(
-        refused,
-        MarkupTooLarge {
-            bytes: max + 1,
-            max
-        }
-    );
+    assert_eq!(refused, MarkupTooLarge { bytes: max + 1, max });
     let many = "a\n".repeat(diff::ROWS_MAX + 5);
     let diff = compare("", &many);
     assert_eq!(diff.added as usize, diff::ROWS_MAX + 5);

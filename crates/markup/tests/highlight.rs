@@ -26,13 +26,7 @@ const CASES: &[(&str, &str, &[&str])] = &[
     (
         "rust",
         "// c\nfn main() { let a: u8 = 1; }",
-        &[
-            "comment:// c",
-            "keyword:fn",
-            "function:main",
-            "type:u8",
-            "number:1",
-        ],
+        &["comment:// c", "keyword:fn", "function:main", "type:u8", "number:1"],
     ),
     (
         "ts",
@@ -42,34 +36,18 @@ const CASES: &[(&str, &str, &[&str])] = &[
     (
         "tsx",
         "const a: X = <b c=\"d\">{e}</b>;",
-        &[
-            "keyword:const",
-            "type:X",
-            "tag:b",
-            "attribute:c",
-            "string:\"d\"",
-        ],
+        &["keyword:const", "type:X", "tag:b", "attribute:c", "string:\"d\""],
     ),
     (
         "js",
         "function f() { return 'x' + 1 }",
         &["keyword:function", "function:f", "string:'x'", "number:1"],
     ),
-    (
-        "jsx",
-        "let a = <b c={1}/>;",
-        &["keyword:let", "tag:b", "attribute:c", "number:1"],
-    ),
+    ("jsx", "let a = <b c={1}/>;", &["keyword:let", "tag:b", "attribute:c", "number:1"]),
     (
         "python",
         "def f(a):\n    return \"x\" # c\n",
-        &[
-            "keyword:def",
-            "function:f",
-            "keyword:return",
-            "string:\"x\"",
-            "comment:# c",
-        ],
+        &["keyword:def", "function:f", "keyword:return", "string:\"x\"", "comment:# c"],
     ),
     (
         "go",
@@ -79,13 +57,7 @@ const CASES: &[(&str, &str, &[&str])] = &[
     (
         "c",
         "int main(void) { return 0; } /* c */",
-        &[
-            "type:int",
-            "function:main",
-            "keyword:return",
-            "number:0",
-            "comment:/* c */",
-        ],
+        &["type:int", "function:main", "keyword:return", "number:0", "comment:/* c */"],
     ),
     (
         "bash",
@@ -95,34 +67,15 @@ const CASES: &[(&str, &str, &[&str])] = &[
     (
         "json",
         "{\"a\": [1, true, \"x\"]}",
-        &[
-            "property:\"a\"",
-            "number:1",
-            "constant:true",
-            "string:\"x\"",
-        ],
+        &["property:\"a\"", "number:1", "constant:true", "string:\"x\""],
     ),
-    (
-        "toml",
-        "[a]\nb = \"x\" # c\n",
-        &["property:b", "string:\"x\"", "comment:# c"],
-    ),
+    ("toml", "[a]\nb = \"x\" # c\n", &["property:b", "string:\"x\"", "comment:# c"]),
     (
         "html",
         "<p id=\"a\">x</p><script>let a = 1</script><style>a { color: red }</style>",
-        &[
-            "tag:p",
-            "attribute:id",
-            "keyword:let",
-            "number:1",
-            "property:color",
-        ],
+        &["tag:p", "attribute:id", "keyword:let", "number:1", "property:color"],
     ),
-    (
-        "css",
-        "a { color: red; } /* c */",
-        &["tag:a", "property:color", "comment:/* c */"],
-    ),
+    ("css", "a { color: red; } /* c */", &["tag:a", "property:color", "comment:/* c */"]),
 ];
 
 #[test]
@@ -130,10 +83,7 @@ fn each_language_has_its_colours() {
     for (language, code, expected) in CASES {
         let found = pieces(code, language);
         for piece in *expected {
-            assert!(
-                found.iter().any(|found| found == piece),
-                "{language}: {piece} in {found:?}"
-            );
+            assert!(found.iter().any(|found| found == piece), "{language}: {piece} in {found:?}");
         }
     }
 }
@@ -201,18 +151,12 @@ fn brackets_that_are_nested_too_deep_have_no_colours() {
     let nested = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
     let colour = |code: String| highlight(&code, Language::Json);
     assert_eq!(colour(nested(highlight::NESTING_MAX)).err(), None);
-    assert_eq!(
-        colour(nested(highlight::NESTING_MAX + 1)),
-        Err(NoColours::TooDeep)
-    );
+    assert_eq!(colour(nested(highlight::NESTING_MAX + 1)), Err(NoColours::TooDeep));
 }
 
 #[test]
 fn a_code_with_zero_bytes_has_no_colours() {
-    assert_eq!(
-        highlight("echo \0", Language::Bash),
-        Err(NoColours::NotText)
-    );
+    assert_eq!(highlight("echo \0", Language::Bash), Err(NoColours::NotText));
 }
 
 #[test]
@@ -224,13 +168,9 @@ fn broken_code_has_colours_too() {
         "\"${".repeat(50).as_str(),
         "\u{fffd}\u{1}",
     ] {
-        for language in [
-            Language::Rust,
-            Language::Tsx,
-            Language::Html,
-            Language::Bash,
-            Language::Json,
-        ] {
+        for language in
+            [Language::Rust, Language::Tsx, Language::Html, Language::Bash, Language::Json]
+        {
             assert_eq!(highlight(code, language).err(), None, "{language:?}");
         }
     }

@@ -16,11 +16,7 @@ fn tree(text: &str) -> Value {
     let mut json = Vec::new();
     markdown::write_json(text, &mut json, &mut |_, _| None).unwrap();
     let written = serde_json::from_slice(&json).unwrap();
-    assert_eq!(
-        written,
-        blocks_json(&markdown::parse(text).unwrap()),
-        "{text:?}"
-    );
+    assert_eq!(written, blocks_json(&markdown::parse(text).unwrap()), "{text:?}");
     written
 }
 
@@ -40,10 +36,7 @@ fn blocks_and_inlines_have_their_tags() {
         ),
         ("> a\n>\n> b", json!([["quote", ["p", "a"], ["p", "b"]]])),
         ("---", json!([["hr"]])),
-        (
-            "```rust,ignore\nlet a;\n\n```",
-            json!([["pre", {"language": "rust"}, "let a;\n"]]),
-        ),
+        ("```rust,ignore\nlet a;\n\n```", json!([["pre", {"language": "rust"}, "let a;\n"]])),
         ("    a\n     b", json!([["pre", "a\n b"]])),
         (
             "- a\n- b\n  1. c",
@@ -77,11 +70,7 @@ fn code_is_coloured_where_it_stands_and_what_was_written_before_stays() {
     let mut seen = Vec::new();
     let mut colour = |code: &str, language: &str| {
         seen.push((language.to_owned(), code.to_owned()));
-        let run = CodeRun {
-            class: CodeClass::Keyword,
-            start: 0,
-            length: 3,
-        };
+        let run = CodeRun { class: CodeClass::Keyword, start: 0, length: 3 };
         (language == "rust").then(|| vec![run, CodeRun { start: 10, ..run }])
     };
     let mut json = b"{\"tree\":".to_vec();
@@ -110,25 +99,14 @@ fn raw_html_is_text() {
     );
     assert_eq!(
         tree("<script>\nalert(1)\n</script>\n\nb"),
-        json!([
-            ["p", "<script>", ["br"], "alert(1)", ["br"], "</script>"],
-            ["p", "b"]
-        ])
+        json!([["p", "<script>", ["br"], "alert(1)", ["br"], "</script>"], ["p", "b"]])
     );
 }
 
 #[test]
 fn only_links_to_the_web_and_to_mail_are_links() {
-    for target in [
-        "https://e.x/a_b",
-        "http://e.x",
-        "HTTPS://e.x",
-        "mailto:a@e.x",
-    ] {
-        assert_eq!(
-            tree(&format!("[t]({target})")),
-            json!([["p", ["a", {"to": target}, "t"]]])
-        );
+    for target in ["https://e.x/a_b", "http://e.x", "HTTPS://e.x", "mailto:a@e.x"] {
+        assert_eq!(tree(&format!("[t]({target})")), json!([["p", ["a", {"to": target}, "t"]]]));
     }
     assert_eq!(
         tree("<a@e.x> <https://e.x>"),
@@ -145,10 +123,7 @@ fn only_links_to_the_web_and_to_mail_are_links() {
         ("[t](https://e.x/&#27;]8;;)", "t (https://e.x/\\x1b]8;;)"),
         ("[t](https://e.x/&#x202e;a)", "t (https://e.x/\\u{202e}a)"),
         ("<javascript:x>", "javascript:x"),
-        (
-            "![p](data:image/png;base64,AA)",
-            "p (data:image/png;base64,AA)",
-        ),
+        ("![p](data:image/png;base64,AA)", "p (data:image/png;base64,AA)"),
         ("[t][nowhere]", "[t][nowhere]"),
     ] {
         assert_eq!(tree(text), json!([["p", expected]]), "{text}");
@@ -162,72 +137,37 @@ fn only_links_to_the_web_and_to_mail_are_links() {
 #[test]
 fn a_text_that_looks_like_another_host_has_the_real_one_beside_it() {
     for (text, host) in [
-        (
-            "[https://bank.example/x](https://evil.example)",
-            Some("evil.example"),
-        ),
+        ("[https://bank.example/x](https://evil.example)", Some("evil.example")),
         ("[bank.example](https://evil.example)", Some("evil.example")),
-        (
-            "[bank.example](https://bank.example@evil.example:8/)",
-            Some("evil.example"),
-        ),
+        ("[bank.example](https://bank.example@evil.example:8/)", Some("evil.example")),
         ("[bank.example](https://BANK.example/a)", None),
         ("[the bank](https://evil.example)", None),
-        (
-            "[bank\u{200b}.example](https://evil.example)",
-            Some("evil.example"),
-        ),
-        (
-            "[\u{202e}elpmaxe.knab](https://evil.example)",
-            Some("evil.example"),
-        ),
+        ("[bank\u{200b}.example](https://evil.example)", Some("evil.example")),
+        ("[\u{202e}elpmaxe.knab](https://evil.example)", Some("evil.example")),
         ("[die Straße\nder Bank](https://evil.example)", None),
     ] {
         let tree = tree(text);
         let attributes = tree.pointer("/0/1/1").unwrap();
-        assert_eq!(
-            attributes.get("host").and_then(Value::as_str),
-            host,
-            "{text}"
-        );
+        assert_eq!(attributes.get("host").and_then(Value::as_str), host, "{text}");
     }
 }
 
 #[test]
 fn an_address_in_the_text_is_a_link_to_itself() {
     for (text, before, address, behind) in [
-        (
-            "see https://e.x/a_b_c?d=1&e.",
-            "see ",
-            "https://e.x/a_b_c?d=1&e",
-            ".",
-        ),
+        ("see https://e.x/a_b_c?d=1&e.", "see ", "https://e.x/a_b_c?d=1&e", "."),
         ("(https://e.x/a_(b))", "(", "https://e.x/a_(b)", ")"),
-        (
-            "a http://localhost:8080/, b",
-            "a ",
-            "http://localhost:8080/",
-            ", b",
-        ),
+        ("a http://localhost:8080/, b", "a ", "http://localhost:8080/", ", b"),
         ("**x** https://e.x!", " ", "https://e.x", "!"),
     ] {
         let tree = tree(text).to_string();
         let expected = json!([before, ["a", {"to": address}, address], behind]).to_string();
         assert!(tree.contains(expected.trim_matches(['[', ']'])), "{tree}");
     }
-    for text in [
-        "xhttps://e.x",
-        "https://",
-        "http:/e.x",
-        "javascript://e.x",
-        "https:// a",
-    ] {
+    for text in ["xhttps://e.x", "https://", "http:/e.x", "javascript://e.x", "https:// a"] {
         assert_eq!(tree(text), json!([["p", text]]));
     }
-    assert_eq!(
-        tree("`https://e.x`"),
-        json!([["p", ["code", "https://e.x"]]])
-    );
+    assert_eq!(tree("`https://e.x`"), json!([["p", ["code", "https://e.x"]]]));
     let linked = tree("[https://e.x](https://e.x)").to_string();
     assert_eq!(linked.matches("\"a\"").count(), 1, "{linked}");
 }
@@ -266,21 +206,9 @@ fn nesting_is_bounded_and_no_text_is_lost() {
         format!("{}deep", "> ".repeat(20_000)),
         format!("{}deep", "- ".repeat(20_000)),
         format!("{}deep{}", "*a ".repeat(5_000), " b*".repeat(5_000)),
-        format!(
-            "{}deep{}",
-            "**a ~~b ".repeat(2_000),
-            " c~~ d**".repeat(2_000)
-        ),
-        format!(
-            "{}deep{}",
-            "[".repeat(5_000),
-            "](https://e.x)".repeat(5_000)
-        ),
-        format!(
-            "{}deep{}",
-            "![".repeat(5_000),
-            "](https://e.x)".repeat(5_000)
-        ),
+        format!("{}deep{}", "**a ~~b ".repeat(2_000), " c~~ d**".repeat(2_000)),
+        format!("{}deep{}", "[".repeat(5_000), "](https://e.x)".repeat(5_000)),
+        format!("{}deep{}", "![".repeat(5_000), "](https://e.x)".repeat(5_000)),
     ] {
         let tree = tree(&text);
         assert!(depth(&tree) <= markdown::DEPTH_MAX + 8, "{}", depth(&tree));
@@ -293,13 +221,7 @@ fn a_text_above_the_bound_is_refused_with_the_bound() {
     let text = "a".repeat(markdown::BYTES_MAX + 1);
     let refused = markdown::parse(&text).unwrap_err();
     let max = markdown::BYTES_MAX;
-    assert_eq!(
-        refused,
-        MarkupTooLarge {
-            bytes: max + 1,
-            max
-        }
-    );
+    assert_eq!(refused, MarkupTooLarge { bytes: max + 1, max });
     assert!(refused.to_string().contains("1048576"), "{refused}");
 }
 
@@ -310,13 +232,7 @@ fn collect_names(value: &Value, names: &mut Vec<String>) {
             names.push(tag.to_owned());
         }
         for child in content {
-            names.extend(
-                child
-                    .as_object()
-                    .into_iter()
-                    .flatten()
-                    .map(|(name, _)| name.clone()),
-            );
+            names.extend(child.as_object().into_iter().flatten().map(|(name, _)| name.clone()));
             collect_names(child, names);
         }
     }

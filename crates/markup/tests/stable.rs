@@ -1,10 +1,6 @@
 //! Rendering block by block while a text is written gives what rendering it at the end gives.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test that cannot go on ends"
-)]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on ends")]
 
 mod tree_json;
 
@@ -93,9 +89,7 @@ fn cut(text: &str, at: &[prop::sample::Index]) -> Vec<String> {
         .chain([0, text.len()])
         .collect();
     cuts.sort_unstable();
-    cuts.windows(2)
-        .map(|pair| text[pair[0]..pair[1]].to_owned())
-        .collect()
+    cuts.windows(2).map(|pair| text[pair[0]..pair[1]].to_owned()).collect()
 }
 
 fn render_in_pieces(pieces: &[String]) -> Vec<MarkdownBlock> {
@@ -115,10 +109,9 @@ fn join(pieces: Vec<StablePiece>) -> Vec<MarkdownBlock> {
     for piece in pieces {
         match piece {
             StablePiece::Block(block) => blocks.push(block),
-            StablePiece::Items {
-                list,
-                position: ItemPosition::First,
-            } => blocks.push(MarkdownBlock::List(list)),
+            StablePiece::Items { list, position: ItemPosition::First } => {
+                blocks.push(MarkdownBlock::List(list))
+            }
             StablePiece::Items { list, .. } => match blocks.last_mut() {
                 Some(MarkdownBlock::List(before)) => {
                     let next = before.start.map(|start| start + before.items.len() as u64);
@@ -240,10 +233,7 @@ fn open_spans_are_closed_and_begun_marks_are_not_shown() {
         ("2 * 3", r#"[["p","2 * 3"]]"#),
         ("snake_case_x", r#"[["p","snake_case_x"]]"#),
         ("a \\*b", r#"[["p","a *b"]]"#),
-        (
-            "see [the **text](https://exam",
-            r#"[["p","see the ",["strong","text"]]]"#,
-        ),
+        ("see [the **text](https://exam", r#"[["p","see the ",["strong","text"]]]"#),
         ("see ![alt](https://exam", r#"[["p","see alt"]]"#),
         ("a[0", r#"[["p","a[0"]]"#),
         ("a\n-", r#"[["p","a"]]"#),
@@ -320,9 +310,7 @@ fn a_list_is_given_out_item_by_item_and_code_line_by_line() {
         "{first:?}"
     );
     assert!(stream.is_in_list());
-    let MarkdownBlock::List(open) = &stream.parse_open(1_000)[0] else {
-        panic!("a list")
-    };
+    let MarkdownBlock::List(open) = &stream.parse_open(1_000)[0] else { panic!("a list") };
     assert_eq!(open.start, Some(4));
     let second = stream.push("3. c\n");
     assert!(
@@ -366,10 +354,8 @@ fn a_block_above_the_bound_is_cut_and_nothing_is_lost() {
     assert!(stream.open_text().len() <= markdown::BYTES_MAX);
     pieces.extend(stream.finish());
     let blocks = join(pieces);
-    let words: usize = blocks
-        .iter()
-        .map(|block| plain(std::slice::from_ref(block)).matches("word").count())
-        .sum();
+    let words: usize =
+        blocks.iter().map(|block| plain(std::slice::from_ref(block)).matches("word").count()).sum();
     // One word may lie on each cut.
     assert!(words + blocks.len() > markdown::BYTES_MAX / 2, "{words}");
 }

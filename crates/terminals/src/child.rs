@@ -170,13 +170,7 @@ impl<'a> LeadingProcess<'a> {
             }
         };
         drop(state);
-        Ok(Self {
-            child,
-            leader,
-            process,
-            handle,
-            status: None,
-        })
+        Ok(Self { child, leader, process, handle, status: None })
     }
 
     /// Kills the session. Its end is seen like any other.
@@ -335,10 +329,7 @@ struct OutputReader {
 impl OutputReader {
     fn new(pipe: PipeReader) -> io::Result<Self> {
         rustix::io::ioctl_fionbio(&pipe, true)?;
-        Ok(Self {
-            pipe: Some(pipe),
-            buffer: vec![0; CHUNK_BYTES],
-        })
+        Ok(Self { pipe: Some(pipe), buffer: vec![0; CHUNK_BYTES] })
     }
 
     fn open(&self) -> Option<BorrowedFd<'_>> {
@@ -369,10 +360,7 @@ fn poll<const N: usize>(
     sources: [Option<BorrowedFd<'_>>; N],
     until: Option<Instant>,
 ) -> io::Result<[bool; N]> {
-    poll_for(
-        sources.map(|source| source.map(|source| (source, PollFlags::IN))),
-        until,
-    )
+    poll_for(sources.map(|source| source.map(|source| (source, PollFlags::IN))), until)
 }
 
 /// Waits until one of these is ready for what is wanted of it, or until the deadline; returns which are.

@@ -6,11 +6,8 @@ use std::ffi::OsString;
 const OWN: &str = "GREENROOM_";
 
 /// What programs are told about the terminal they run in.
-const TERMINAL: [(&str, &str); 3] = [
-    ("TERM", "xterm-256color"),
-    ("COLORTERM", "truecolor"),
-    ("TERM_PROGRAM", "greenroom"),
-];
+const TERMINAL: [(&str, &str); 3] =
+    [("TERM", "xterm-256color"), ("COLORTERM", "truecolor"), ("TERM_PROGRAM", "greenroom")];
 
 /// Variables that describe another terminal: that of whoever started the host.
 const OF_ANOTHER: [&str; 6] = ["COLUMNS", "LINES", "TERMCAP", "TMUX", "TMUX_PANE", "STY"];
@@ -39,15 +36,8 @@ mod tests {
 
     #[test]
     fn a_shell_gets_all_but_what_is_the_hosts() {
-        let names = [
-            "PATH",
-            "GREENROOM_TOKEN",
-            "MY_KEY",
-            "VENDOR_KEY",
-            "SSH_AUTH_SOCK",
-            "TERM",
-            "TMUX",
-        ];
+        let names =
+            ["PATH", "GREENROOM_TOKEN", "MY_KEY", "VENDOR_KEY", "SSH_AUTH_SOCK", "TERM", "TMUX"];
         let variables = names.map(|name| (name.into(), "old".into()));
         let secrets = ["MY_KEY".to_owned()];
         let is_key = |name: &str| name == "VENDOR_KEY";

@@ -71,9 +71,7 @@ pub(crate) fn run(
     drop(follower.tap.take());
     let mut control = shared.lock();
     control.end = Some(end);
-    follower
-        .coalescer
-        .finish(end, Instant::now(), &mut control.waiting);
+    follower.coalescer.finish(end, Instant::now(), &mut control.waiting);
 }
 
 /// How long a command may still run.
@@ -92,9 +90,7 @@ impl Allowance {
     fn hold(&mut self, is_held: bool, now: Instant) {
         match (is_held, self.since) {
             (true, Some(since)) => {
-                self.left = self
-                    .left
-                    .saturating_sub(now.saturating_duration_since(since));
+                self.left = self.left.saturating_sub(now.saturating_duration_since(since));
                 self.since = None;
             }
             (false, None) => self.since = Some(now),
@@ -252,11 +248,7 @@ impl Follower<'_> {
     fn read(&mut self) {
         let mut filled = 0;
         self.is_closed = false;
-        while let Some(space) = self
-            .buffer
-            .get_mut(filled..)
-            .filter(|space| !space.is_empty())
-        {
+        while let Some(space) = self.buffer.get_mut(filled..).filter(|space| !space.is_empty()) {
             match rustix::io::read(&self.master, space) {
                 // That nobody has the other end open is an error on Linux.
                 Ok(0) | Err(Errno::IO) => {

@@ -35,10 +35,7 @@ pub enum Program {
         integration: Option<IntegrationFiles>,
     },
     /// A command for `bash -c`, that is killed with all it started after this time.
-    Command {
-        text: String,
-        timeout: Option<Duration>,
-    },
+    Command { text: String, timeout: Option<Duration> },
 }
 
 /// Where it is started.
@@ -58,12 +55,7 @@ impl TerminalLaunch {
     ) -> io::Result<Child> {
         match (self.program, self.directory) {
             (Program::Command { text, timeout }, StartDirectory::Open(directory)) => {
-                let command = ShellCommand {
-                    text,
-                    directory,
-                    variables: self.variables,
-                    timeout,
-                };
+                let command = ShellCommand { text, directory, variables: self.variables, timeout };
                 command.spawn_in(handle.mark(), (&pty.end, &pty.name))
             }
             (Program::Command { .. }, StartDirectory::Path(_)) => Err(io::Error::other(

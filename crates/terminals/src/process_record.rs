@@ -27,10 +27,7 @@ mod tests {
     fn a_process_is_known_by_its_number_and_its_start() {
         let own = session::record_of(rustix::process::getpid());
         assert!(own.is_running());
-        let earlier = ProcessRecord {
-            started: own.started + 1,
-            ..own
-        };
+        let earlier = ProcessRecord { started: own.started + 1, ..own };
         assert!(!earlier.is_running());
         assert!(!ProcessRecord { pid: 0, started: 0 }.is_running());
         let text = serde_json::to_string(&own).unwrap();

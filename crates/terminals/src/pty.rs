@@ -40,11 +40,6 @@ impl PtyPair {
 
 /// Changes the size; programs in the terminal hear of it.
 pub(crate) fn set_size(master: &OwnedFd, size: TerminalSize) -> io::Result<()> {
-    let size = Winsize {
-        ws_row: size.rows(),
-        ws_col: size.columns(),
-        ws_xpixel: 0,
-        ws_ypixel: 0,
-    };
+    let size = Winsize { ws_row: size.rows(), ws_col: size.columns(), ws_xpixel: 0, ws_ypixel: 0 };
     Ok(tcsetwinsize(master, size)?)
 }

@@ -86,11 +86,8 @@ pub async fn open(
 ) -> io::Result<RunningTerminal> {
     ignored_signals::undo_for_children();
     let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-    let shared = Arc::new(TerminalShared {
-        control: Mutex::default(),
-        changed: Notify::new(),
-        wake,
-    });
+    let shared =
+        Arc::new(TerminalShared { control: Mutex::default(), changed: Notify::new(), wake });
     let handle = CommandHandle::new(mark);
     let kill = KillOnDrop(handle.clone());
     let (started, has_started) = oneshot::channel();
@@ -101,11 +98,7 @@ pub async fn open(
         follower::run(launch, &handle, &follower, tap, started);
     })?;
     match has_started.await {
-        Ok(started) => Ok(RunningTerminal {
-            shared,
-            kill,
-            process: started?,
-        }),
+        Ok(started) => Ok(RunningTerminal { shared, kill, process: started? }),
         Err(_) => Err(io::Error::other("internal error while starting it")),
     }
 }
@@ -224,10 +217,7 @@ mod tests {
     #[tokio::test]
     async fn who_asks_for_the_end_does_not_look_for_processes() {
         let launch = TerminalLaunch {
-            program: Program::Shell {
-                path: PathBuf::from("/bin/sh"),
-                integration: None,
-            },
+            program: Program::Shell { path: PathBuf::from("/bin/sh"), integration: None },
             directory: StartDirectory::Path(PathBuf::from("/")),
             variables: std::env::vars_os().collect(),
             size: TerminalSize::clamped(80, 24),

@@ -169,9 +169,7 @@ mod tests {
         assert_same(&mut model("\x1b[3;4Hthere\x1b[?25l\x1b[?2004h"));
         let many: String = (0..50).map(|line| format!("line {line}\r\n")).collect();
         assert_same(&mut model(&many));
-        assert_same(&mut model(&format!(
-            "{many}$ vi\x1b[?1049h\x1b[H~\r\n~ file"
-        )));
+        assert_same(&mut model(&format!("{many}$ vi\x1b[?1049h\x1b[H~\r\n~ file")));
         assert_same(&mut model("exactly twenty wide!"));
         assert_same(&mut model("日本語日本語日本語日本語"));
     }
@@ -182,11 +180,7 @@ mod tests {
         let repaint = model(&many).repaint();
         let mut other = replayed(&repaint);
         other.parser.screen_mut().set_scrollback(10);
-        assert!(
-            other.contents().starts_with("line 36\n"),
-            "{}",
-            other.contents()
-        );
+        assert!(other.contents().starts_with("line 36\n"), "{}", other.contents());
         assert!(repaint.contains("line 0\x1b") || repaint.contains("line 0\r"));
         let endless: String = (0..5_000).map(|line| format!("line {line}\r\n")).collect();
         let mut endless = model(&endless);

@@ -54,9 +54,7 @@ impl SequenceGuard {
     /// What a drawing ends with, so that the rest of a string that has begun is not shown as text.
     pub(crate) fn reopen(&self) -> &'static str {
         match self.state {
-            ParserState::Inside {
-                ends_by_bell: true, ..
-            } => "\x1b]",
+            ParserState::Inside { ends_by_bell: true, .. } => "\x1b]",
             // Everybody passes over the content of this one.
             ParserState::Inside { .. } => "\x1b_",
             ParserState::Text | ParserState::Escape | ParserState::Control { .. } => "",
@@ -91,10 +89,7 @@ impl SequenceGuard {
             ParserState::Text => passed.push(character),
             ParserState::Escape => self.take_kind(character, passed),
             ParserState::Control { chars } => self.take_parameter(character, chars + 1, passed),
-            ParserState::Inside {
-                ends_by_bell,
-                bytes,
-            } => {
+            ParserState::Inside { ends_by_bell, bytes } => {
                 if ends_by_bell && character == '\x07' {
                     self.state = ParserState::Text;
                     passed.push(character);
@@ -104,10 +99,7 @@ impl SequenceGuard {
                 if bytes <= STRING_BYTES_MAX {
                     passed.push(character);
                 }
-                self.state = ParserState::Inside {
-                    ends_by_bell,
-                    bytes,
-                };
+                self.state = ParserState::Inside { ends_by_bell, bytes };
             }
         }
     }
@@ -140,10 +132,7 @@ impl SequenceGuard {
 
     fn enter_string(&mut self, ends_by_bell: bool, passed: &mut String) -> ParserState {
         passed.push_str(&std::mem::take(&mut self.waiting));
-        ParserState::Inside {
-            ends_by_bell,
-            bytes: 0,
-        }
+        ParserState::Inside { ends_by_bell, bytes: 0 }
     }
 
     fn take_parameter(&mut self, character: char, chars: usize, passed: &mut String) {

@@ -33,10 +33,7 @@ pub fn new_mark() -> String {
 /// Ends the processes that have a mark; how many there were. They are nobody's children any more: their host is gone. What
 /// watches over them has its time to do the same.
 pub fn end_processes(mark: &str) -> usize {
-    assert!(
-        !mark.is_empty(),
-        "an empty mark would be on processes of others"
-    );
+    assert!(!mark.is_empty(), "an empty mark would be on processes of others");
     let mark = Mark(mark.to_owned());
     let began = Instant::now();
     while mark.find().iter().any(is_watcher) && began.elapsed() < WATCHER_TIME {
@@ -75,10 +72,7 @@ impl Mark {
 
     /// A mark that is known by another name than a call's.
     pub fn named(value: String) -> Self {
-        assert!(
-            !value.is_empty(),
-            "an empty mark would be on processes of others"
-        );
+        assert!(!value.is_empty(), "an empty mark would be on processes of others");
         Self(value)
     }
 
@@ -177,9 +171,8 @@ fn own_processes(leader: Pid, mark: &Mark) -> Vec<Process> {
     let mut known: HashSet<i32> = own.iter().map(Process::number).collect();
     known.insert(leader);
     loop {
-        let (children, rest): (Vec<Process>, Vec<Process>) = others
-            .into_iter()
-            .partition(|process| known.contains(&process.parent));
+        let (children, rest): (Vec<Process>, Vec<Process>) =
+            others.into_iter().partition(|process| known.contains(&process.parent));
         if children.is_empty() {
             return own;
         }
@@ -208,9 +201,7 @@ fn list_processes() -> Vec<Process> {
         return Vec::new();
     };
     let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse().ok();
-    processes
-        .filter_map(|entry| Process::read(Pid::from_raw(number(entry.ok()?)?)?))
-        .collect()
+    processes.filter_map(|entry| Process::read(Pid::from_raw(number(entry.ok()?)?)?)).collect()
 }
 
 /// A process as it was when it was looked at.
@@ -261,13 +252,7 @@ mod tests {
     fn a_process_may_have_any_name() {
         let id = Pid::from_raw(7).unwrap();
         let rest = "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 1900 20";
-        let seen = Process {
-            id,
-            state: 'S',
-            parent: 1,
-            session: 3,
-            started: 1_900,
-        };
+        let seen = Process { id, state: 'S', parent: 1, session: 3, started: 1_900 };
         let named = |name: &[u8]| [b"7 (", name, b") S ", rest.as_bytes()].concat();
         assert_eq!(Process::parse(id, &named(b"a) b")), Some(seen));
         assert_eq!(Process::parse(id, &named(b"\xff")), Some(seen));

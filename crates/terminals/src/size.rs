@@ -13,10 +13,7 @@ impl TerminalSize {
     pub const COLUMNS_MAX: u16 = 500;
     pub const ROWS_MAX: u16 = 200;
     /// What a terminal has that nobody gave a size.
-    pub const DEFAULT: Self = Self {
-        columns: at_least_one(80),
-        rows: at_least_one(24),
-    };
+    pub const DEFAULT: Self = Self { columns: at_least_one(80), rows: at_least_one(24) };
 
     /// The nearest size that is possible.
     pub fn clamped(columns: i64, rows: i64) -> Self {
@@ -24,10 +21,7 @@ impl TerminalSize {
             let value = value.clamp(1, i64::from(most));
             at_least_one(u16::try_from(value).unwrap_or(most))
         };
-        Self {
-            columns: within(columns, Self::COLUMNS_MAX),
-            rows: within(rows, Self::ROWS_MAX),
-        }
+        Self { columns: within(columns, Self::COLUMNS_MAX), rows: within(rows, Self::ROWS_MAX) }
     }
 
     pub fn columns(self) -> u16 {
@@ -64,12 +58,6 @@ mod tests {
         assert_eq!(of(120, 40), (120, 40));
         assert_eq!(of(0, -7), (1, 1));
         assert_eq!(of(i64::MAX, 100_000), (500, 200));
-        assert_eq!(
-            (80, 24),
-            (
-                TerminalSize::DEFAULT.columns(),
-                TerminalSize::DEFAULT.rows()
-            )
-        );
+        assert_eq!((80, 24), (TerminalSize::DEFAULT.columns(), TerminalSize::DEFAULT.rows()));
     }
 }

@@ -107,11 +107,7 @@ fn short_hex(digest: &[u8]) -> String {
 fn first_wave(files: &[AppFile]) -> BuildResult<Vec<String>> {
     let mut wave = Vec::new();
     let mut seen = BTreeSet::new();
-    let mut open: Vec<String> = FIRST_MODULES
-        .iter()
-        .rev()
-        .map(|&name| name.to_owned())
-        .collect();
+    let mut open: Vec<String> = FIRST_MODULES.iter().rev().map(|&name| name.to_owned()).collect();
     while let Some(name) = open.pop() {
         if !seen.insert(name.clone()) {
             continue;
@@ -135,24 +131,20 @@ fn imports_of(text: &str) -> Vec<String> {
     let mut imports = Vec::new();
     let mut in_statement = false;
     for line in text.lines() {
-        let begins = [
-            "import ", "import{", "import\"", "import'", "export {", "export *", "export{",
-        ]
-        .iter()
-        .any(|word| line.starts_with(word));
+        let begins =
+            ["import ", "import{", "import\"", "import'", "export {", "export *", "export{"]
+                .iter()
+                .any(|word| line.starts_with(word));
         in_statement |= begins;
         if !in_statement {
             continue;
         }
-        let target = line.split_once(" from ").map(|(_, rest)| rest).or_else(|| {
-            line.strip_prefix("import ")
-                .filter(|rest| rest.starts_with(['"', '\'']))
-        });
+        let target = line
+            .split_once(" from ")
+            .map(|(_, rest)| rest)
+            .or_else(|| line.strip_prefix("import ").filter(|rest| rest.starts_with(['"', '\''])));
         if let Some(target) = target.map(str::trim)
-            && let Some(quote) = target
-                .chars()
-                .next()
-                .filter(|first| matches!(first, '"' | '\''))
+            && let Some(quote) = target.chars().next().filter(|first| matches!(first, '"' | '\''))
             && let Some(path) = target.split(quote).nth(1)
         {
             imports.push(path.to_owned());
@@ -200,9 +192,7 @@ fn fill_in(file: &mut AppFile, digest: &str, preloads: &[String]) -> BuildResult
         let scripts = scripts.ok_or("app/index.html has no script")?;
         text.insert_str(scripts, &links);
     }
-    file.bytes = text
-        .replace("/app/", &format!("/app/{digest}/"))
-        .into_bytes();
+    file.bytes = text.replace("/app/", &format!("/app/{digest}/")).into_bytes();
     Ok(())
 }
 
@@ -218,18 +208,14 @@ fn first_visit(files: &[AppFile], preloads: &[String]) -> BuildResult<BTreeSet<S
 }
 
 fn pack_rest(files: &[AppFile], is_first: &BTreeSet<String>) -> BuildResult<AppFile> {
-    let rest = files
-        .iter()
-        .filter(|file| !is_at_root(&file.name) && !is_first.contains(&file.name));
+    let rest =
+        files.iter().filter(|file| !is_at_root(&file.name) && !is_first.contains(&file.name));
     let mut texts = BTreeMap::new();
     for file in rest {
         let text = std::str::from_utf8(&file.bytes)?;
         texts.insert(&file.name, text);
     }
-    Ok(AppFile {
-        name: REST.to_owned(),
-        bytes: serde_json::to_vec(&texts)?,
-    })
+    Ok(AppFile { name: REST.to_owned(), bytes: serde_json::to_vec(&texts)? })
 }
 
 fn list_for_service_worker(
@@ -237,10 +223,8 @@ fn list_for_service_worker(
     digest: &str,
     is_first: &BTreeSet<String>,
 ) -> BuildResult<()> {
-    let list: Vec<String> = is_first
-        .iter()
-        .map(|name| format!("\"/app/{digest}/{name}\""))
-        .collect();
+    let list: Vec<String> =
+        is_first.iter().map(|name| format!("\"/app/{digest}/{name}\"")).collect();
     if let Some(worker) = files.iter_mut().find(|file| file.name == "sw.js") {
         let text = std::str::from_utf8(&worker.bytes)?;
         let filled = text.replace("/* files */", &list.join(", "));

@@ -6,9 +6,8 @@
 //! still be read. Must not know: files.
 
 /// After these a `/` begins a regular expression, not a division.
-const WORDS_BEFORE_REGEX: [&str; 10] = [
-    "return", "typeof", "case", "in", "of", "delete", "void", "throw", "await", "yield",
-];
+const WORDS_BEFORE_REGEX: [&str; 10] =
+    ["return", "typeof", "case", "in", "of", "delete", "void", "throw", "await", "yield"];
 
 /// A script without what is for its readers.
 pub(crate) fn strip_script(text: &str) -> String {
@@ -49,11 +48,7 @@ impl<'a> Script<'a> {
         } else if self.rest.starts_with("/*") {
             let end = self.rest.find("*/").map_or(self.rest.len(), |at| at + 2);
             let comment = self.skip(end);
-            self.widen(if comment.contains('\n') {
-                Gap::Line
-            } else {
-                Gap::Space
-            });
+            self.widen(if comment.contains('\n') { Gap::Line } else { Gap::Space });
         } else if next.is_whitespace() {
             self.skip(next.len_utf8());
             self.widen(if next == '\n' { Gap::Line } else { Gap::Space });
@@ -121,9 +116,10 @@ impl<'a> Script<'a> {
     }
 
     fn expects_regex(&self) -> bool {
-        let word_at = self.out.rfind(|it| !is_word(it)).map_or(0, |at| {
-            at + self.out[at..].chars().next().map_or(0, char::len_utf8)
-        });
+        let word_at = self
+            .out
+            .rfind(|it| !is_word(it))
+            .map_or(0, |at| at + self.out[at..].chars().next().map_or(0, char::len_utf8));
         let word = &self.out[word_at..];
         match self.out.chars().next_back() {
             Some(last) if is_word(last) => WORDS_BEFORE_REGEX.contains(&word),

@@ -78,11 +78,7 @@ impl PageFile {
             Some(name) => format!("\"{}-{name}\"", self.tag),
             None => format!("\"{}\"", self.tag),
         };
-        Representation {
-            bytes,
-            encoding,
-            etag,
-        }
+        Representation { bytes, encoding, etag }
     }
 
     /// Whether the other side has this file already, in whatever form. `known` is its `If-None-Match`.

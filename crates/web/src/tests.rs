@@ -12,16 +12,12 @@ fn every_file_is_found_and_unpacks_to_itself() {
         assert_eq!(find(file.path).unwrap().path, file.path);
         if let Some(packed) = file.brotli {
             let mut plain = Vec::new();
-            brotli::Decompressor::new(packed, 4_096)
-                .read_to_end(&mut plain)
-                .unwrap();
+            brotli::Decompressor::new(packed, 4_096).read_to_end(&mut plain).unwrap();
             assert_eq!(plain, file.plain, "{}", file.path);
         }
         if let Some(packed) = file.gzip {
             let mut plain = Vec::new();
-            flate2::read::GzDecoder::new(packed)
-                .read_to_end(&mut plain)
-                .unwrap();
+            flate2::read::GzDecoder::new(packed).read_to_end(&mut plain).unwrap();
             assert_eq!(plain, file.plain, "{}", file.path);
         }
     }
@@ -94,19 +90,10 @@ fn first_visit() -> Vec<&'static PageFile> {
 fn a_first_visit_stays_within_its_budget() {
     let first = first_visit();
     let bytes: usize = first.iter().map(|file| packed_size(file)).sum();
-    let gzip: usize = first
-        .iter()
-        .map(|file| file.choose("gzip").bytes.len())
-        .sum();
+    let gzip: usize = first.iter().map(|file| file.choose("gzip").bytes.len()).sum();
     let rest = packed_size(find(&format!("/app/{DIGEST}/rest.json")).unwrap());
-    println!(
-        "first visit: {bytes} bytes (gzip {gzip}) in {} files; the rest: {rest}",
-        first.len()
-    );
-    assert!(
-        bytes <= FIRST_VISIT_MAX && gzip <= FIRST_VISIT_MAX,
-        "{bytes}, gzip {gzip}"
-    );
+    println!("first visit: {bytes} bytes (gzip {gzip}) in {} files; the rest: {rest}", first.len());
+    assert!(bytes <= FIRST_VISIT_MAX && gzip <= FIRST_VISIT_MAX, "{bytes}, gzip {gzip}");
     assert!(first.len() <= FIRST_FILES_MAX, "{}", first.len());
     assert!(bytes + rest <= ALL_MAX, "{bytes} and {rest}");
 }
@@ -118,9 +105,7 @@ fn the_rest_holds_what_no_first_visit_loads() {
         serde_json::from_slice(packed.plain).unwrap();
     let prefix = format!("/app/{DIGEST}/");
     let first: Vec<&str> = first_visit().iter().map(|file| file.path).collect();
-    let others = files()
-        .iter()
-        .filter(|file| file.is_immutable && file.path != packed.path);
+    let others = files().iter().filter(|file| file.is_immutable && file.path != packed.path);
     for file in others {
         let is_first = first.contains(&file.path);
         let name = file.path.strip_prefix(&prefix).unwrap();

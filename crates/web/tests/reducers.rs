@@ -84,11 +84,7 @@ fn root_sequence(start: &[u8], seeds: &[Vec<u8>]) -> (Value, Vec<Value>, Value) 
     let start = session::start_root(&mut Dice::new(start));
     let mut state = RootState::from_value(start.clone()).unwrap();
     let generate = |d: &mut Dice, _: &RootState| {
-        if d.below(16) == 15 {
-            session::action(d)
-        } else {
-            session::root_action(d)
-        }
+        if d.below(16) == 15 { session::action(d) } else { session::root_action(d) }
     };
     let (actions, expected) = reduce_all(&mut state, seeds, generate, to_value, reduce_root);
     (start, actions, expected)
@@ -97,17 +93,9 @@ fn root_sequence(start: &[u8], seeds: &[Vec<u8>]) -> (Value, Vec<Value>, Value) 
 fn session_sequence(start: &[u8], seeds: &[Vec<u8>]) -> (Value, Vec<Value>, Value) {
     let start = session::start(&mut Dice::new(start));
     let mut state = SessionState::from_value(start.clone()).unwrap();
-    let hints = Hints {
-        queue: vec![],
-        turn: "t1".to_owned(),
-        call: None,
-    };
+    let hints = Hints { queue: vec![], turn: "t1".to_owned(), call: None };
     let generate = |d: &mut Dice, _: &SessionState| {
-        if d.below(16) == 15 {
-            chat_actions::action(d, &hints)
-        } else {
-            session::action(d)
-        }
+        if d.below(16) == 15 { chat_actions::action(d, &hints) } else { session::action(d) }
     };
     let (actions, expected) = reduce_all(&mut state, seeds, generate, to_value, reduce_session);
     (start, actions, expected)
@@ -118,11 +106,7 @@ fn chat_sequence(start: &[u8], seeds: &[Vec<u8>]) -> (Value, Vec<Value>, Value) 
     let mut state = ChatState::from_value(start.clone()).unwrap();
     let generate = |d: &mut Dice, state: &ChatState| {
         let hints = Hints::of(state);
-        if d.below(16) == 15 {
-            session::action(d)
-        } else {
-            chat_actions::action(d, &hints)
-        }
+        if d.below(16) == 15 { session::action(d) } else { chat_actions::action(d, &hints) }
     };
     let (actions, expected) =
         reduce_all(&mut state, seeds, generate, ChatState::value, reduce_chat);
@@ -221,16 +205,10 @@ fn what_is_no_state_is_refused_alike() {
         spoil("status", json!(1.5)),
         spoil("status", json!(4_294_967_296_u64)),
         spoil("title", json!(null)),
-        spoil(
-            "turns",
-            json!([{"id": "t", "responseParts": [], "state": "new"}]),
-        ),
+        spoil("turns", json!([{"id": "t", "responseParts": [], "state": "new"}])),
         spoil("turns", json!("none")),
         spoil("activeTurn", json!(null)),
-        spoil(
-            "activeTurn",
-            json!({"id": "t", "startedAt": "s", "message": null}),
-        ),
+        spoil("activeTurn", json!({"id": "t", "startedAt": "s", "message": null})),
         spoil("queuedMessages", json!([{"id": "q"}])),
         spoil("queuedMessages", json!([])),
         spoil("steeringMessage", json!({"id": "q", "message": 1, "x": 2})),

@@ -1,11 +1,7 @@
 //! The page's replica against that of `client`: the same schedule of dispatching, hearing, losing the connection and coming back,
 //! call by call. What each call gives, what is sent again, what is reported, and every state are the same JSON.
 
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test that cannot go on ends"
-)]
+#![allow(clippy::expect_used, clippy::panic, reason = "a test that cannot go on ends")]
 #![allow(unreachable_pub, reason = "modules that several tests share")]
 
 #[path = "../../client/tests/convergence/actions.rs"]
@@ -40,20 +36,8 @@ fn agree(client_id: &str, calls: &[Value]) -> Result<(), TestCaseError> {
     prop_assert_eq!(found.len(), calls.len());
     for (index, (found, expected)) in found.iter().zip(calls).enumerate() {
         let name = &expected["call"];
-        prop_assert_eq!(
-            &found["gives"],
-            &expected["gives"],
-            "call {}, {}",
-            index,
-            name
-        );
-        prop_assert_eq!(
-            &found["after"],
-            &expected["after"],
-            "after call {}, {}",
-            index,
-            name
-        );
+        prop_assert_eq!(&found["gives"], &expected["gives"], "call {}, {}", index, name);
+        prop_assert_eq!(&found["after"], &expected["after"], "after call {}, {}", index, name);
     }
     Ok(())
 }

@@ -1,11 +1,7 @@
 //! What the page promises of its state, of answers and of signing out, in a world that a test plays: the clock, the storage and the
 //! host are in `state/world.js`, elements in `state/page.js`, and every function that a file of tests exports is run in an engine of its own.
 
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test that cannot go on ends"
-)]
+#![allow(clippy::expect_used, clippy::panic, reason = "a test that cannot go on ends")]
 
 use rquickjs::loader::{FileResolver, ScriptLoader};
 use rquickjs::{CatchResultExt, Context, Function, Module, Promise, Runtime};

@@ -1,10 +1,6 @@
 //! What is sent of a script compiles to the same code as what is in the repository, for every script of the page.
 
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test that cannot go on ends"
-)]
+#![allow(clippy::expect_used, clippy::panic, reason = "a test that cannot go on ends")]
 
 use std::path::{Path, PathBuf};
 
@@ -23,11 +19,8 @@ fn compile(name: &str, source: &str) -> Vec<u8> {
     runtime.set_loader(resolver, ScriptLoader::default());
     let context = Context::full(&runtime).expect("a context");
     context.with(|ctx| {
-        let options = WriteOptions {
-            strip_source: true,
-            strip_debug: true,
-            ..WriteOptions::default()
-        };
+        let options =
+            WriteOptions { strip_source: true, strip_debug: true, ..WriteOptions::default() };
         let written =
             Module::declare(ctx.clone(), name, source).and_then(|module| module.write(options));
         match written.catch(&ctx) {
@@ -58,10 +51,7 @@ fn every_script_compiles_to_the_same_code() {
         let source = std::fs::read_to_string(&path).expect("a script");
         let stripped = strip_script(&source);
         assert_eq!(compile(name, &source), compile(name, &stripped), "{name}");
-        assert!(
-            !stripped.contains("/**") && !stripped.contains("\n "),
-            "{name}"
-        );
+        assert!(!stripped.contains("/**") && !stripped.contains("\n "), "{name}");
         // `sw.js` is filled in first.
         if let Some(below) = name.strip_prefix("app/js/") {
             let served = web::find(&format!("/app/{}/js/{below}", web::DIGEST));
@@ -74,10 +64,7 @@ fn every_script_compiles_to_the_same_code() {
 #[test]
 fn what_is_not_code_stays_as_it_is() {
     for (source, stripped) in [
-        (
-            "const a = 1; // one\n\n/* two\n */ const b = a;\n",
-            "const a=1;const b=a;\n",
-        ),
+        ("const a = 1; // one\n\n/* two\n */ const b = a;\n", "const a=1;const b=a;\n"),
         (
             "const a = '// no', b = \"/* no */ \\\" // no\";",
             "const a='// no',b=\"/* no */ \\\" // no\";\n",
@@ -86,25 +73,13 @@ fn what_is_not_code_stays_as_it_is() {
             "const a = `x  ${ b ? `  ${ { c: 1 }.c } // no` : '' }  // no`;",
             "const a=`x  ${b?`  ${{c:1}.c} // no`:''}  // no`;\n",
         ),
-        (
-            "const a = `\\`  $  {` + `\\${ b }`;",
-            "const a=`\\`  $  {`+`\\${ b }`;\n",
-        ),
-        (
-            "const a = /[/*] \\/ '/.test(b) / 2 / c;",
-            "const a=/[/*] \\/ '/.test(b)/2/c;\n",
-        ),
+        ("const a = `\\`  $  {` + `\\${ b }`;", "const a=`\\`  $  {`+`\\${ b }`;\n"),
+        ("const a = /[/*] \\/ '/.test(b) / 2 / c;", "const a=/[/*] \\/ '/.test(b)/2/c;\n"),
         ("return  / a /.test(b)", "return/ a /.test(b)\n"),
         ("a = b\n(c)\n[d]\n", "a=b\n(c)\n[d]\n"),
-        (
-            "a + +b - -c; a++ + b; 1 .x; a / / b/g",
-            "a+ +b- -c;a++ +b;1 .x;a/ / b/g\n",
-        ),
+        ("a + +b - -c; a++ + b; 1 .x; a / / b/g", "a+ +b- -c;a++ +b;1 .x;a/ / b/g\n"),
         ("if (a) {\n  b()\n}\nelse c()\n", "if(a){b()}\nelse c()\n"),
-        (
-            "f(a, [b, ','], {\n  c,\n  d: [\n    1,\n  ],\n});",
-            "f(a,[b,','],{c,d:[1]});\n",
-        ),
+        ("f(a, [b, ','], {\n  c,\n  d: [\n    1,\n  ],\n});", "f(a,[b,','],{c,d:[1]});\n"),
         (
             "class A { #b = 1; static #c() { return #b in this; } }",
             "class A{#b=1;static #c(){return #b in this}}\n",

@@ -60,19 +60,14 @@ impl Page {
                 panic!("the page's modules do not load: {error}");
             }
         });
-        Self {
-            context,
-            _runtime: runtime,
-        }
+        Self { context, _runtime: runtime }
     }
 
     fn call(&self, what: &str, given: &Value) -> Value {
         let text = self.context.with(|ctx| {
             let run: Function = ctx.globals().get("run").unwrap();
             let called: rquickjs::Result<String> = run.call((what, given.to_string()));
-            called
-                .catch(&ctx)
-                .unwrap_or_else(|error| panic!("{what}: {error}"))
+            called.catch(&ctx).unwrap_or_else(|error| panic!("{what}: {error}"))
         });
         serde_json::from_str(&text).unwrap()
     }
@@ -108,11 +103,7 @@ proptest! {
 fn what_was_accepted_goes_along_with_its_range() {
     let at = |line: u32, start: u32, end: u32| json!({"start": {"line": line, "character": start}, "end": {"line": line, "character": end}});
     for (text, accepted, expected) in [
-        (
-            "see @a and @a.",
-            vec!["@a ", "@a"],
-            vec![("@a", at(0, 4, 6)), ("@a", at(0, 11, 13))],
-        ),
+        ("see @a and @a.", vec!["@a ", "@a"], vec![("@a", at(0, 4, 6)), ("@a", at(0, 11, 13))]),
         ("😀\nä @b, ok", vec!["@b"], vec![("@b", at(1, 2, 4))]),
         // Typed on, typed over, or a command that does not come first any more.
         ("@ab", vec!["@a"], vec![]),
@@ -125,17 +116,10 @@ fn what_was_accepted_goes_along_with_its_range() {
             .as_array()
             .unwrap()
             .iter()
-            .map(|one| {
-                (
-                    one["label"].as_str().unwrap().trim().to_owned(),
-                    one["range"].clone(),
-                )
-            })
+            .map(|one| (one["label"].as_str().unwrap().trim().to_owned(), one["range"].clone()))
             .collect();
-        let expected: Vec<_> = expected
-            .into_iter()
-            .map(|(words, range)| (words.to_owned(), range))
-            .collect();
+        let expected: Vec<_> =
+            expected.into_iter().map(|(words, range)| (words.to_owned(), range)).collect();
         assert_eq!(found, expected, "{text}");
     }
 }
@@ -205,10 +189,7 @@ fn what_a_chat_used_is_added_up_as_far_as_it_is_reported() {
         (json!([{"model": "m"}]), ""),
         (json!([plain]), "400 in, 100 out · 3.00 EUR"),
         // Another currency is not added up.
-        (
-            json!([turn, turn, plain]),
-            "24.4k in (18.0k cached), 2.3k out · $0.500",
-        ),
+        (json!([turn, turn, plain]), "24.4k in (18.0k cached), 2.3k out · $0.500"),
     ] {
         assert_eq!(call("describeUsage", &usages), json!(expected), "{usages}");
     }

@@ -152,9 +152,7 @@ pub fn types_in(json: &[u8]) -> BTreeMap<Digest, String> {
                 if let Some(digest) = text("uri").and_then(Digest::from_uri)
                     && let Some(content_type) = text("contentType")
                 {
-                    types
-                        .entry(digest)
-                        .or_insert_with(|| content_type.to_owned());
+                    types.entry(digest).or_insert_with(|| content_type.to_owned());
                 }
                 fields.values().for_each(|value| collect(value, types));
             }

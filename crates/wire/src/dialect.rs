@@ -71,9 +71,7 @@ pub fn answer_from_text(asked: &str, text: &str) -> Option<Result<Value, &'stati
     let value = match asked {
         "integer" => integer().ok_or("a whole number"),
         // As an integer if it is one: a fraction is not added to what was written.
-        "number" => integer()
-            .or_else(|| number().map(|number| json!(number)))
-            .ok_or("a number"),
+        "number" => integer().or_else(|| number().map(|number| json!(number))).ok_or("a number"),
         "boolean" => match text.to_ascii_lowercase().as_str() {
             "true" => Ok(json!(true)),
             "false" => Ok(json!(false)),
@@ -101,30 +99,17 @@ mod tests {
         let Ok(Call::Reconnect(params)) = decode_call("reconnect", params) else {
             panic!("a reconnect")
         };
-        assert_eq!(
-            (params.channel.as_str(), params.last_seen_server_seq),
-            ("ahp-root://", 7)
-        );
-        assert!(matches!(
-            decode_call("listSessions", Value::Null),
-            Ok(Call::ListSessions(_))
-        ));
+        assert_eq!((params.channel.as_str(), params.last_seen_server_seq), ("ahp-root://", 7));
+        assert!(matches!(decode_call("listSessions", Value::Null), Ok(Call::ListSessions(_))));
         let elsewhere = refusal("listSessions", json!({"channel": "ahp-session:/1"}));
-        assert_eq!(
-            elsewhere,
-            (-32602, "`channel` must be `ahp-root://`".to_owned())
-        );
+        assert_eq!(elsewhere, (-32602, "`channel` must be `ahp-root://`".to_owned()));
     }
 
     #[test]
     fn a_command_on_somebodys_behalf_is_on_the_roots() {
         let read = decode_call("resourceRead", json!({"uri": "ahp-content:/sha256/00"}));
-        let Ok(Call::Resource(read)) = read else {
-            panic!("a read: {read:?}")
-        };
-        let ResourceCall::Read(read) = &*read else {
-            panic!("a read: {read:?}")
-        };
+        let Ok(Call::Resource(read)) = read else { panic!("a read: {read:?}") };
+        let ResourceCall::Read(read) = &*read else { panic!("a read: {read:?}") };
         assert_eq!(read.channel, "ahp-root://");
     }
 
@@ -132,20 +117,14 @@ mod tests {
     fn completions_may_name_a_session_instead_of_a_channel() {
         let asked = |channel: Value| {
             let mut params = json!({"kind": "userMessage", "text": "/", "offset": 1});
-            params
-                .as_object_mut()
-                .unwrap()
-                .extend(channel.as_object().unwrap().clone());
+            params.as_object_mut().unwrap().extend(channel.as_object().unwrap().clone());
             match decode_call("completions", params) {
                 Ok(Call::Completions(params)) => Ok(params.channel),
                 Ok(other) => panic!("{other:?}"),
                 Err(error) => Err(error.message),
             }
         };
-        assert_eq!(
-            asked(json!({"channel": "ahp-chat:/1"})),
-            Ok("ahp-chat:/1".to_owned())
-        );
+        assert_eq!(asked(json!({"channel": "ahp-chat:/1"})), Ok("ahp-chat:/1".to_owned()));
         assert_eq!(asked(json!({"session": "x:/1"})), Ok("x:/1".to_owned()));
         let both = json!({"channel": "ahp-chat:/1", "session": "x:/1"});
         assert_eq!(asked(both), Ok("ahp-chat:/1".to_owned()));
@@ -158,10 +137,7 @@ mod tests {
         let Ok(Call::CreateSession(typed, raw)) = created else {
             panic!("a createSession: {created:?}")
         };
-        assert_eq!(
-            (typed.channel.as_str(), raw),
-            ("x:/1", json!({"channel": "x:/1"}))
-        );
+        assert_eq!((typed.channel.as_str(), raw), ("x:/1", json!({"channel": "x:/1"})));
     }
 
     #[test]
@@ -180,28 +156,12 @@ mod tests {
     #[test]
     fn a_text_is_the_answer_that_was_asked_for() {
         for (asked, text, answer) in [
-            (
-                "integer",
-                " 3 ",
-                Some(Ok(json!({"kind": "number", "value": 3}))),
-            ),
+            ("integer", " 3 ", Some(Ok(json!({"kind": "number", "value": 3})))),
             ("integer", "3.5", Some(Err("a whole number"))),
-            (
-                "number",
-                "3",
-                Some(Ok(json!({"kind": "number", "value": 3}))),
-            ),
-            (
-                "number",
-                "2.5",
-                Some(Ok(json!({"kind": "number", "value": 2.5}))),
-            ),
+            ("number", "3", Some(Ok(json!({"kind": "number", "value": 3})))),
+            ("number", "2.5", Some(Ok(json!({"kind": "number", "value": 2.5})))),
             ("number", "NaN", Some(Err("a number"))),
-            (
-                "boolean",
-                "True",
-                Some(Ok(json!({"kind": "boolean", "value": true}))),
-            ),
+            ("boolean", "True", Some(Ok(json!({"kind": "boolean", "value": true})))),
             ("boolean", "yes", Some(Err("`true` or `false`"))),
             ("text", "3", None),
             ("single-select", "3", None),

@@ -24,22 +24,12 @@ mod tests {
     fn a_server_and_its_address_go_into_a_uri_and_back() {
         for (server, address) in [("docs", "file:///a b/c?d#e"), ("my server/2", "ü%://x")] {
             let uri = uri_of(server, address);
-            assert_eq!(
-                read(&uri),
-                Some((server.to_owned(), address.to_owned())),
-                "{uri}"
-            );
+            assert_eq!(read(&uri), Some((server.to_owned(), address.to_owned())), "{uri}");
         }
-        assert_eq!(
-            uri_of("docs", "test://guide"),
-            "mcp-resource://docs/test%3A%2F%2Fguide"
-        );
-        for wrong in [
-            "mcp-resource://docs",
-            "mcp-resource:///x",
-            "mcp-resource://a/%zz",
-            "https://a/b",
-        ] {
+        assert_eq!(uri_of("docs", "test://guide"), "mcp-resource://docs/test%3A%2F%2Fguide");
+        for wrong in
+            ["mcp-resource://docs", "mcp-resource:///x", "mcp-resource://a/%zz", "https://a/b"]
+        {
             assert_eq!(read(wrong), None, "{wrong}");
         }
     }

@@ -5,11 +5,7 @@
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, percent_encode};
 
 /// What has no meaning anywhere in a URI stays; all else is escaped.
-const WORD: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'.')
-    .remove(b'_')
-    .remove(b'~');
+const WORD: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// A segment of a path: what a path may hold beside words stays too.
 const SEGMENT: &AsciiSet = &WORD

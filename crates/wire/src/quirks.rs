@@ -115,10 +115,8 @@ mod tests {
     #[test]
     fn queued_messages_that_an_order_leaves_out_are_sorted_by_id() {
         let message = json!({"text": "", "origin": {"kind": "user"}});
-        let queued: Vec<Value> = ["z", "a", "m"]
-            .iter()
-            .map(|id| json!({"id": id, "message": message}))
-            .collect();
+        let queued: Vec<Value> =
+            ["z", "a", "m"].iter().map(|id| json!({"id": id, "message": message})).collect();
         let start = chat(json!({"queuedMessages": queued}));
         let action = json!({"type": "chat/queuedMessagesReordered", "order": ["m"]});
         let ids = |chat: &Value| -> Vec<Value> {
@@ -147,10 +145,7 @@ mod tests {
         });
         apply_action_to_session(&mut session, &decoded(&update));
         let chat = &session.chats[0];
-        assert_eq!(
-            (chat.title.as_str(), &chat.interactivity, chat.movable),
-            ("new", &None, None)
-        );
+        assert_eq!((chat.title.as_str(), &chat.interactivity, chat.movable), ("new", &None, None));
     }
 
     #[test]

@@ -49,11 +49,7 @@ pub struct RpcError {
 
 impl RpcError {
     pub fn new(code: i32, message: impl Into<String>) -> Self {
-        Self {
-            code,
-            message: message.into(),
-            data: None,
-        }
+        Self { code, message: message.into(), data: None }
     }
 
     pub fn with_data(mut self, data: Value) -> Self {
@@ -65,19 +61,9 @@ impl RpcError {
 /// One message from the other side.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Incoming {
-    Request {
-        id: Id,
-        method: String,
-        params: Value,
-    },
-    Notification {
-        method: String,
-        params: Value,
-    },
-    Response {
-        id: Id,
-        result: Result<Value, RpcError>,
-    },
+    Request { id: Id, method: String, params: Value },
+    Notification { method: String, params: Value },
+    Response { id: Id, result: Result<Value, RpcError> },
 }
 
 /// A text that is not a message, and how to answer it.
@@ -94,10 +80,8 @@ pub struct Malformed {
     reason = "the rare case, moved once; boxing it would burden every reader"
 )]
 pub fn decode(text: &str, depth_max: usize) -> Result<Incoming, Malformed> {
-    let malformed = |id, code, message: String| Malformed {
-        id,
-        error: RpcError::new(code, message),
-    };
+    let malformed =
+        |id, code, message: String| Malformed { id, error: RpcError::new(code, message) };
     if measure(text).depth > depth_max {
         let message = format!("JSON nested deeper than {depth_max} levels");
         return Err(malformed(Id::Null, code::INVALID_REQUEST, message));
@@ -126,11 +110,7 @@ pub fn decode(text: &str, depth_max: usize) -> Result<Incoming, Malformed> {
         }
     };
     let invalid = |id: Option<Id>, what: &str| {
-        malformed(
-            id.unwrap_or(Id::Null),
-            code::INVALID_REQUEST,
-            what.to_owned(),
-        )
+        malformed(id.unwrap_or(Id::Null), code::INVALID_REQUEST, what.to_owned())
     };
     if message.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
         return Err(invalid(id, "`jsonrpc` must be \"2.0\""));
@@ -154,10 +134,7 @@ pub fn decode(text: &str, depth_max: usize) -> Result<Incoming, Malformed> {
                     RpcError::new(code::INTERNAL_ERROR, "an error without code or message")
                 })),
                 _ => {
-                    return Err(invalid(
-                        Some(id),
-                        "a response has either `result` or `error`",
-                    ));
+                    return Err(invalid(Some(id), "a response has either `result` or `error`"));
                 }
             };
             Ok(Incoming::Response { id, result })
@@ -266,11 +243,7 @@ pub fn response<T: Serialize + ?Sized>(id: &Id, result: &T) -> Bytes {
         id: &'a Id,
         result: &'a T,
     }
-    Bytes::from(to_json(&ResponseFields {
-        jsonrpc: "2.0",
-        id,
-        result,
-    }))
+    Bytes::from(to_json(&ResponseFields { jsonrpc: "2.0", id, result }))
 }
 
 /// The text of an error response.
@@ -281,11 +254,7 @@ pub fn error_response(id: &Id, error: &RpcError) -> Bytes {
         id: &'a Id,
         error: &'a RpcError,
     }
-    Bytes::from(to_json(&ErrorFields {
-        jsonrpc: "2.0",
-        id,
-        error,
-    }))
+    Bytes::from(to_json(&ErrorFields { jsonrpc: "2.0", id, error }))
 }
 
 /// The text of a notification.
@@ -296,11 +265,7 @@ pub fn notification<T: Serialize + ?Sized>(method: &str, params: &T) -> Bytes {
         method: &'a str,
         params: &'a T,
     }
-    Bytes::from(to_json(&NotificationFields {
-        jsonrpc: "2.0",
-        method,
-        params,
-    }))
+    Bytes::from(to_json(&NotificationFields { jsonrpc: "2.0", method, params }))
 }
 
 /// The text of a request.
@@ -312,12 +277,7 @@ pub fn request<T: Serialize + ?Sized>(id: u64, method: &str, params: &T) -> Byte
         method: &'a str,
         params: &'a T,
     }
-    Bytes::from(to_json(&RequestFields {
-        jsonrpc: "2.0",
-        id,
-        method,
-        params,
-    }))
+    Bytes::from(to_json(&RequestFields { jsonrpc: "2.0", id, method, params }))
 }
 
 #[cfg(test)]
@@ -327,13 +287,8 @@ mod tests {
     #[test]
     fn bytes_are_counted_as_they_are_encoded() {
         let all: String = (0..300).filter_map(char::from_u32).collect();
-        for text in [
-            "",
-            "plain",
-            "\"quoted\" \\ \n\r\t\u{8}\u{c}",
-            "\u{0}\u{1f}\u{7f}é😀",
-            &all,
-        ] {
+        for text in ["", "plain", "\"quoted\" \\ \n\r\t\u{8}\u{c}", "\u{0}\u{1f}\u{7f}é😀", &all]
+        {
             let encoded = to_json(text);
             assert_eq!(text_bytes(text), encoded.len() - 2, "{text:?}");
             let value = serde_json::json!({"text": [text, 1.5, null]});
@@ -353,19 +308,9 @@ mod tests {
 
     #[test]
     fn an_id_is_answered_as_it_was_received() {
-        for id in [
-            "7",
-            "\"seven\"",
-            "null",
-            "1.5",
-            "-3",
-            "18446744073709551615",
-        ] {
+        for id in ["7", "\"seven\"", "null", "1.5", "-3", "18446744073709551615"] {
             let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#);
-            assert_eq!(
-                answer(&text),
-                format!(r#"{{"jsonrpc":"2.0","id":{id},"result":null}}"#)
-            );
+            assert_eq!(answer(&text), format!(r#"{{"jsonrpc":"2.0","id":{id},"result":null}}"#));
         }
     }
 
@@ -376,18 +321,12 @@ mod tests {
         assert_eq!(code("[]"), Err(code::INVALID_REQUEST));
         assert_eq!(code("7"), Err(code::INVALID_REQUEST));
         assert_eq!(code(r#"{"jsonrpc":"2.0"}"#), Err(code::INVALID_REQUEST));
-        assert_eq!(
-            code(r#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#),
-            Err(code::INVALID_REQUEST)
-        );
+        assert_eq!(code(r#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#), Err(code::INVALID_REQUEST));
         assert_eq!(
             code(r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#),
             Err(code::INVALID_REQUEST)
         );
-        assert_eq!(
-            code(r#"{"jsonrpc":"2.0","id":1,"method":5}"#),
-            Err(code::INVALID_REQUEST)
-        );
+        assert_eq!(code(r#"{"jsonrpc":"2.0","id":1,"method":5}"#), Err(code::INVALID_REQUEST));
     }
 
     #[test]
@@ -409,10 +348,7 @@ mod tests {
         let request = |id: &str| format!(r#"{{"jsonrpc":"2.0","id":"{id}","method":"ping"}}"#);
         assert!(decode(&request(&"i".repeat(ID_BYTES_MAX)), 8).is_ok());
         let refused = decode(&request(&"i".repeat(ID_BYTES_MAX + 1)), 8).unwrap_err();
-        assert_eq!(
-            (refused.id, refused.error.code),
-            (Id::Null, code::INVALID_REQUEST)
-        );
+        assert_eq!((refused.id, refused.error.code), (Id::Null, code::INVALID_REQUEST));
         assert!(refused.error.message.contains("1024"));
     }
 
@@ -424,10 +360,7 @@ mod tests {
             format!(r#"{{"jsonrpc":"2.0","method":"x","params":{open}{close}}}"#)
         };
         assert!(decode(&nested(128), 128).is_ok());
-        assert_eq!(
-            decode(&nested(129), 128).unwrap_err().error.code,
-            code::INVALID_REQUEST
-        );
+        assert_eq!(decode(&nested(129), 128).unwrap_err().error.code, code::INVALID_REQUEST);
         assert!(decode(r#"{"jsonrpc":"2.0","method":"[[[[\"[["}"#, 1).is_ok());
         for (text, depth) in [
             ("", 0),

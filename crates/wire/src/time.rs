@@ -37,9 +37,7 @@ impl Timestamp {
 /// moment or the sum leaves the calendar (H-171).
 pub fn add_ms_to_rfc3339(started_at: &str, duration_ms: i64) -> Option<String> {
     let start: jiff::Timestamp = started_at.parse().ok()?;
-    let end = start
-        .checked_add(SignedDuration::from_millis(duration_ms))
-        .ok()?;
+    let end = start.checked_add(SignedDuration::from_millis(duration_ms)).ok()?;
     Some(format!("{end:.3}"))
 }
 
@@ -50,10 +48,7 @@ mod tests {
     #[test]
     fn three_fraction_digits_always() {
         assert_eq!(Timestamp(0).to_rfc3339(), "1970-01-01T00:00:00.000Z");
-        assert_eq!(
-            Timestamp(1_763_194_000_007).to_rfc3339(),
-            "2025-11-15T08:06:40.007Z"
-        );
+        assert_eq!(Timestamp(1_763_194_000_007).to_rfc3339(), "2025-11-15T08:06:40.007Z");
         assert_eq!(
             add_ms_to_rfc3339("2026-11-15T10:00:00+02:00", 1_500).as_deref(),
             Some("2026-11-15T08:00:01.500Z")

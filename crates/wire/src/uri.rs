@@ -56,10 +56,7 @@ impl ChannelUri {
         if text.chars().any(|c| c.is_whitespace() || c.is_control()) {
             return Err(UriError::Unprintable);
         }
-        let scheme = text
-            .split_once(':')
-            .map(|(scheme, _)| scheme)
-            .ok_or(UriError::NoScheme)?;
+        let scheme = text.split_once(':').map(|(scheme, _)| scheme).ok_or(UriError::NoScheme)?;
         let mut letters = scheme.bytes();
         let starts_well = letters.next().is_some_and(|b| b.is_ascii_alphabetic());
         if !starts_well || !letters.all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b)) {
@@ -166,10 +163,7 @@ mod tests {
             "ahp-chat://default/YQ",
             "x+y.z-1:a",
         ] {
-            assert_eq!(
-                ChannelUri::parse(good).map(|u| u.to_string()),
-                Ok(good.to_owned())
-            );
+            assert_eq!(ChannelUri::parse(good).map(|u| u.to_string()), Ok(good.to_owned()));
         }
     }
 
@@ -178,10 +172,7 @@ mod tests {
         let uri = |text: &str| ChannelUri::parse(text).unwrap();
         let session = uri("ahp-session:/1");
         let annotations = ChannelUri::annotations_of(&session).unwrap();
-        assert_eq!(
-            annotations.session_part(),
-            Some((session.clone(), SessionPart::Annotations))
-        );
+        assert_eq!(annotations.session_part(), Some((session.clone(), SessionPart::Annotations)));
         let changeset = ChannelUri::changeset_of(&session, "t/annotations").unwrap();
         assert_eq!(
             changeset.session_part(),
@@ -198,16 +189,8 @@ mod tests {
         for (id, name, spellings) in [
             ("t-1", "t-1", &["t-1", "%74-1"][..]),
             ("a b", "a%20b", &["a%20b"][..]),
-            (
-                "a:b/ü",
-                "a%3Ab%2F%C3%BC",
-                &["a:b/ü", "a%3ab/%c3%bc", "a:b%2Fü"][..],
-            ),
-            (
-                "(it's!)",
-                "%28it%27s%21%29",
-                &["(it's!)", "%28it's!%29"][..],
-            ),
+            ("a:b/ü", "a%3Ab%2F%C3%BC", &["a:b/ü", "a%3ab/%c3%bc", "a:b%2Fü"][..]),
+            ("(it's!)", "%28it%27s%21%29", &["(it's!)", "%28it's!%29"][..]),
             ("100%", "100%25", &["100%", "100%25"][..]),
             ("a%20b", "a%2520b", &["a%2520b"][..]),
             ("a?b#c", "a%3Fb%23c", &["a?b#c", "a%3Fb#c"][..]),
@@ -216,10 +199,7 @@ mod tests {
             let expected = format!("ahp-session:/1/changeset/turn/{name}");
             assert_eq!(changeset.as_str(), expected);
             let (owner, part) = changeset.session_part().unwrap();
-            assert_eq!(
-                (owner, part.turn_id().as_deref()),
-                (session.clone(), Some(id))
-            );
+            assert_eq!((owner, part.turn_id().as_deref()), (session.clone(), Some(id)));
             for spelling in spellings {
                 let text = format!("ahp-session:/1/changeset/turn/{spelling}");
                 assert_eq!(uri(&text), changeset, "{spelling}");
@@ -227,15 +207,8 @@ mod tests {
         }
         // Escapes that are no text mean themselves, and nothing else of a URI is spelt anew.
         let odd = uri("ahp-session:/1/changeset/turn/%ff");
-        assert_eq!(
-            odd.session_part().unwrap().1.turn_id().as_deref(),
-            Some("%ff")
-        );
-        for as_it_is in [
-            "x:/a%20b/changeset/session",
-            "x:/a:b/annotations",
-            "x:/turn/a:b",
-        ] {
+        assert_eq!(odd.session_part().unwrap().1.turn_id().as_deref(), Some("%ff"));
+        for as_it_is in ["x:/a%20b/changeset/session", "x:/a:b/annotations", "x:/turn/a:b"] {
             assert_eq!(uri(as_it_is).as_str(), as_it_is);
         }
         let long = ChannelUri::turn_changeset_of(&session, &"ü".repeat(500));
@@ -249,9 +222,6 @@ mod tests {
         assert_eq!(ChannelUri::parse("1a:/x"), Err(UriError::NoScheme));
         assert_eq!(ChannelUri::parse("a:/b c"), Err(UriError::Unprintable));
         assert_eq!(ChannelUri::parse("a:/b\u{0}"), Err(UriError::Unprintable));
-        assert_eq!(
-            ChannelUri::parse(&format!("a:{}", "b".repeat(3_000))),
-            Err(UriError::TooLong)
-        );
+        assert_eq!(ChannelUri::parse(&format!("a:{}", "b".repeat(3_000))), Err(UriError::TooLong));
     }
 }

@@ -8,9 +8,8 @@ use serde_json::json;
 use crate::rpc::{RpcError, code};
 
 /// The ranges a peer can ask for: what `data.supportedVersions` lists (H-022, H-023).
-pub const SUPPORTED: &[&str] = &[
-    "^1.0.0", "^0.9.0", "^0.8.0", "^0.7.0", "^0.6.0", "^0.5.0", "^0.4.0",
-];
+pub const SUPPORTED: &[&str] =
+    &["^1.0.0", "^0.9.0", "^0.8.0", "^0.7.0", "^0.6.0", "^0.5.0", "^0.4.0"];
 
 /// How much of a peer's own text an error repeats.
 const QUOTED_CHARS_MAX: usize = 32;
@@ -85,11 +84,7 @@ pub enum NegotiationError {
 
 impl Version {
     pub const fn new(major: u64, minor: u64, patch: u64) -> Self {
-        Self {
-            major,
-            minor,
-            patch,
-        }
+        Self { major, minor, patch }
     }
 
     /// The generation that serves this version, if any does.
@@ -116,11 +111,7 @@ impl FromStr for Version {
     fn from_str(text: &str) -> Result<Self, VersionError> {
         let mut numbers = text.split('.').map(number);
         let mut next = || numbers.next().flatten().ok_or(VersionError);
-        let version = Self {
-            major: next()?,
-            minor: next()?,
-            patch: next()?,
-        };
+        let version = Self { major: next()?, minor: next()?, patch: next()? };
         match numbers.next() {
             None => Ok(version),
             Some(_) => Err(VersionError),
@@ -132,11 +123,7 @@ impl FromStr for Version {
 fn number(text: &str) -> Option<u64> {
     let all_digits = text.bytes().all(|byte| byte.is_ascii_digit());
     let leading_zero = text.len() > 1 && text.starts_with('0');
-    if all_digits && !leading_zero {
-        text.parse().ok()
-    } else {
-        None
-    }
+    if all_digits && !leading_zero { text.parse().ok() } else { None }
 }
 
 impl fmt::Display for Version {
@@ -176,10 +163,7 @@ mod tests {
     #[test]
     fn a_version_is_printed_as_it_was_read() {
         for good in ["0.9.0", "1.0.0", "1.3.12", "10.0.18446744073709551615"] {
-            assert_eq!(
-                good.parse::<Version>().map(|v| v.to_string()),
-                Ok(good.to_owned())
-            );
+            assert_eq!(good.parse::<Version>().map(|v| v.to_string()), Ok(good.to_owned()));
         }
         for bad in [
             "",
@@ -219,19 +203,10 @@ mod tests {
             (&["0.9.0", "0.8.0", "0.5.1"], v0_9("0.9.0")),
             (&["0.9.7", "2.0.0"], v0_9("0.9.7")),
             (&["0.8.0"], Ok(("0.8.0".to_owned(), Generation::V0_8))),
-            (
-                &["0.5.0", "0.4.0"],
-                Ok(("0.5.0".to_owned(), Generation::V0_5_0)),
-            ),
+            (&["0.5.0", "0.4.0"], Ok(("0.5.0".to_owned(), Generation::V0_5_0))),
             (&["0.5.1"], Ok(("0.5.1".to_owned(), Generation::V0_5_1))),
-            (
-                &["0.5.2", "0.5.1"],
-                Ok(("0.5.2".to_owned(), Generation::V0_5_2)),
-            ),
-            (
-                &["0.4.0", "0.3.0"],
-                Ok(("0.4.0".to_owned(), Generation::V0_4)),
-            ),
+            (&["0.5.2", "0.5.1"], Ok(("0.5.2".to_owned(), Generation::V0_5_2))),
+            (&["0.4.0", "0.3.0"], Ok(("0.4.0".to_owned(), Generation::V0_4))),
             (&["0.3.0"], Err(NegotiationError::None)),
             (&["0.10.0", "2.0.0"], Err(NegotiationError::None)),
             (&[], Err(NegotiationError::None)),

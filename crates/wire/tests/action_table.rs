@@ -20,27 +20,19 @@ fn sources(directory: &Path, paths: &mut Vec<PathBuf>) {
 /// The names of actions in the code of a file: comments and unit tests may give examples.
 fn names_in(source: &str) -> Vec<&'static str> {
     let code = source.split("#[cfg(test)]\nmod tests").next().unwrap_or("");
-    let lines = code
-        .lines()
-        .filter(|line| !line.trim_start().starts_with("//"));
+    let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
     let lines: Vec<&str> = lines.collect();
     let is_named = |name: &str| {
         let literal = format!("\"{name}\"");
         lines.iter().any(|line| line.contains(&literal))
     };
-    ActionKind::all()
-        .map(ActionKind::name)
-        .filter(|name| is_named(name))
-        .collect()
+    ActionKind::all().map(ActionKind::name).filter(|name| is_named(name)).collect()
 }
 
 #[test]
 fn only_the_table_lists_actions_by_name() {
     let mut files = Vec::new();
-    sources(
-        &Path::new(env!("CARGO_MANIFEST_DIR")).join("src"),
-        &mut files,
-    );
+    sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut files);
     let mut tables = 0;
     for file in files.into_iter().filter(|file| !file.ends_with("tests.rs")) {
         let names = names_in(&std::fs::read_to_string(&file).expect("a source file"));

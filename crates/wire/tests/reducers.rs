@@ -3,11 +3,7 @@
 //! After each action both states must be the same to the published types. What those drop is not compared here; unit
 //! tests below say that ours keep it. Left out on purpose: the named quirks (see `wire::quirks`).
 
-#![allow(
-    clippy::expect_used,
-    clippy::unwrap_used,
-    reason = "a test that cannot go on ends"
-)]
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot go on ends")]
 #![allow(unreachable_pub, reason = "modules that several tests share")]
 
 #[path = "reducers/chat.rs"]
@@ -98,16 +94,9 @@ where
         let before = ours.clone();
         let reduced = reduce(&mut ours, &action);
         apply(&mut theirs, &typed);
-        prop_assert_eq!(
-            reduced == Reduced::Unchanged,
-            before == ours,
-            "after {}",
-            json
-        );
-        let (left, right) = (
-            projected::<Theirs>(value(&ours)),
-            projected::<Theirs>(to_value(&theirs)),
-        );
+        prop_assert_eq!(reduced == Reduced::Unchanged, before == ours, "after {}", json);
+        let (left, right) =
+            (projected::<Theirs>(value(&ours)), projected::<Theirs>(to_value(&theirs)));
         prop_assert_eq!(left, right, "after {}", json);
     }
     Ok(())
@@ -340,19 +329,10 @@ fn unknown_fields_of_clients_survive() {
         "systemMessageTransform": {"sections": ["safety"]},
     });
     let set = Action::decode(json!({"type": "session/activeClientSet", "activeClient": client}));
-    assert_eq!(
-        reduce_session(&mut session, set.as_ref().unwrap()),
-        Reduced::Changed
-    );
-    assert_eq!(
-        reduce_session(&mut session, set.as_ref().unwrap()),
-        Reduced::Unchanged
-    );
+    assert_eq!(reduce_session(&mut session, set.as_ref().unwrap()), Reduced::Changed);
+    assert_eq!(reduce_session(&mut session, set.as_ref().unwrap()), Reduced::Unchanged);
     let json = to_value(&session);
-    assert_eq!(
-        (&json["activeClients"][0], &json["x-shelf"]),
-        (&client, &json!([1]))
-    );
+    assert_eq!((&json["activeClients"][0], &json["x-shelf"]), (&client, &json!([1])));
 }
 
 #[test]
@@ -367,10 +347,7 @@ fn unknown_fields_of_a_tool_call_survive_every_step() {
     });
     let about = |name: &str, fields: Value| {
         let mut action = json!({"type": name, "turnId": "t1", "toolCallId": "c1"});
-        action
-            .as_object_mut()
-            .unwrap()
-            .extend(fields.as_object().unwrap().clone());
+        action.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
         action
     };
     let auth = json!({"reason": "expired", "resource": {"resource": "https://r"}});
@@ -385,10 +362,8 @@ fn unknown_fields_of_a_tool_call_survive_every_step() {
         ),
     ];
     let part = json!({"kind": "toolCall", "toolCall": call, "x-shape": "round"});
-    let mut actions = vec![
-        turn_started(),
-        json!({"type": "chat/responsePart", "turnId": "t1", "part": part}),
-    ];
+    let mut actions =
+        vec![turn_started(), json!({"type": "chat/responsePart", "turnId": "t1", "part": part})];
     for (step, status) in steps.into_iter().zip([
         "pending-confirmation",
         "running",
@@ -404,10 +379,7 @@ fn unknown_fields_of_a_tool_call_survive_every_step() {
             (&part["toolCall"]["x-colour"], &part["x-shape"]),
             (&json!("red"), &json!("round"))
         );
-        assert_eq!(
-            part["toolCall"].get("auth").is_some(),
-            status == "auth-required"
-        );
+        assert_eq!(part["toolCall"].get("auth").is_some(), status == "auth-required");
     }
 }
 
@@ -430,10 +402,7 @@ fn a_turn_has_its_message_and_parts_after_error_and_resume() {
     let resumed = chat_after(empty_chat(), &actions).value();
     assert_eq!(resumed["turns"], json!([]));
     assert_eq!(resumed["activeTurn"]["message"], turn["message"]);
-    assert_eq!(
-        resumed["activeTurn"]["responseParts"],
-        turn["responseParts"]
-    );
+    assert_eq!(resumed["activeTurn"]["responseParts"], turn["responseParts"]);
     assert_eq!(resumed["activeTurn"]["startedAt"], turn["startedAt"]);
 }
 
@@ -449,20 +418,13 @@ fn the_same_actions_make_the_same_bytes() {
         }
         serde_json::to_string(&root).unwrap()
     };
-    assert!(
-        bytes().contains(r#""values":{"z":4,"a":2,"m":3,"b":5}"#),
-        "{}",
-        bytes()
-    );
+    assert!(bytes().contains(r#""values":{"z":4,"a":2,"m":3,"b":5}"#), "{}", bytes());
     assert_eq!(bytes(), bytes());
 }
 
 #[test]
 fn a_delta_touches_its_part_and_no_other() {
-    let before = chat_after(
-        empty_chat(),
-        &[turn_started(), text_part("p1"), text_part("p2")],
-    );
+    let before = chat_after(empty_chat(), &[turn_started(), text_part("p1"), text_part("p2")]);
     let mut after = before.clone();
     let delta = Action::delta("t1", "p2", "hello".to_owned());
     assert_eq!(reduce_chat(&mut after, &delta), Reduced::Changed);
@@ -471,11 +433,7 @@ fn a_delta_touches_its_part_and_no_other() {
         Some(part)
     };
     assert_eq!(part(&before, "p1"), part(&after, "p1"), "still shared");
-    assert_ne!(
-        part(&before, "p2"),
-        part(&after, "p2"),
-        "copied before it was changed"
-    );
+    assert_ne!(part(&before, "p2"), part(&after, "p2"), "copied before it was changed");
     let text = &after.value()["activeTurn"]["responseParts"][1]["content"];
     assert_eq!(text, "hello");
 }
@@ -498,12 +456,7 @@ fn an_action_without_effect_changes_nothing() {
         json!({"type": "session/titleChanged", "title": "new"}),
     ] {
         let action = Action::decode(action).unwrap();
-        assert_eq!(
-            reduce_chat(&mut chat, &action),
-            Reduced::Unchanged,
-            "{}",
-            action.name()
-        );
+        assert_eq!(reduce_chat(&mut chat, &action), Reduced::Unchanged, "{}", action.name());
     }
 }
 
@@ -531,14 +484,8 @@ fn a_call_that_needs_auth_ends_only_by_failure_without_review() {
     };
     for (success, status) in [(true, "auth-required"), (false, "completed")] {
         let responded = json!({"type": "chat/responsePart", "turnId": "t1", "part": part});
-        let chat = chat_after(
-            empty_chat(),
-            &[turn_started(), responded, complete(success)],
-        );
+        let chat = chat_after(empty_chat(), &[turn_started(), responded, complete(success)]);
         let after = &chat.value()["activeTurn"]["responseParts"][0]["toolCall"];
-        assert_eq!(
-            (&after["status"], &after["content"]),
-            (&json!(status), &call["content"])
-        );
+        assert_eq!((&after["status"], &after["content"]), (&json!(status), &call["content"]));
     }
 }

@@ -2,11 +2,7 @@
 //! whatever the types refuse. Values are varied field by field, so that a field that is renamed, added, made optional or
 //! given another type in one of the two fails here.
 
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test that cannot go on ends"
-)]
+#![allow(clippy::expect_used, clippy::panic, reason = "a test that cannot go on ends")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -35,43 +31,37 @@ fn schema_of(name: &str) -> Value {
 /// As much of JSON Schema as these files use; a keyword that is not checked here is an error.
 fn accepts(schema: &Value, value: &Value) -> bool {
     let keywords = schema.as_object().expect("a schema is an object");
-    keywords
-        .iter()
-        .all(|(keyword, rule)| match keyword.as_str() {
-            "$schema" | "title" | "description" => rule.is_string(),
-            "type" => match rule.as_str().expect("one type") {
-                "object" => value.is_object(),
-                "array" => value.is_array(),
-                "string" => value.is_string(),
-                "boolean" => value.is_boolean(),
-                "integer" => value.is_i64() || value.is_u64(),
-                "number" => value.is_number(),
-                other => panic!("type {other} is not checked"),
-            },
-            "minimum" => value.as_i64() >= rule.as_i64(),
-            "maximum" => value.as_i64() <= rule.as_i64(),
-            "items" => value
-                .as_array()
-                .into_iter()
-                .flatten()
-                .all(|item| accepts(rule, item)),
-            "required" => rule
-                .as_array()
-                .expect("names")
-                .iter()
-                .all(|name| value.get(name.as_str().expect("a name")).is_some()),
-            "properties" => rule
-                .as_object()
-                .expect("schemas")
-                .iter()
-                .all(|(name, field)| value.get(name).is_none_or(|value| accepts(field, value))),
-            // None of these schemas has both this and `properties`.
-            "additionalProperties" => {
-                let fields = value.as_object().into_iter().flatten();
-                fields.into_iter().all(|(_, value)| accepts(rule, value))
-            }
-            other => panic!("keyword {other} is not checked"),
-        })
+    keywords.iter().all(|(keyword, rule)| match keyword.as_str() {
+        "$schema" | "title" | "description" => rule.is_string(),
+        "type" => match rule.as_str().expect("one type") {
+            "object" => value.is_object(),
+            "array" => value.is_array(),
+            "string" => value.is_string(),
+            "boolean" => value.is_boolean(),
+            "integer" => value.is_i64() || value.is_u64(),
+            "number" => value.is_number(),
+            other => panic!("type {other} is not checked"),
+        },
+        "minimum" => value.as_i64() >= rule.as_i64(),
+        "maximum" => value.as_i64() <= rule.as_i64(),
+        "items" => value.as_array().into_iter().flatten().all(|item| accepts(rule, item)),
+        "required" => rule
+            .as_array()
+            .expect("names")
+            .iter()
+            .all(|name| value.get(name.as_str().expect("a name")).is_some()),
+        "properties" => rule
+            .as_object()
+            .expect("schemas")
+            .iter()
+            .all(|(name, field)| value.get(name).is_none_or(|value| accepts(field, value))),
+        // None of these schemas has both this and `properties`.
+        "additionalProperties" => {
+            let fields = value.as_object().into_iter().flatten();
+            fields.into_iter().all(|(_, value)| accepts(rule, value))
+        }
+        other => panic!("keyword {other} is not checked"),
+    })
 }
 
 /// The value with something wrong, or only unusual, at each of its positions in turn.
@@ -130,10 +120,7 @@ fn check<T: Serialize + DeserializeOwned>(name: &str, samples: &[T]) {
         let fields = schema["properties"].as_object().expect("properties");
         let described: BTreeSet<&String> = fields.keys().collect();
         for field in encoded.as_object().expect("an object").keys() {
-            assert!(
-                described.contains(field),
-                "{name} does not describe `{field}`"
-            );
+            assert!(described.contains(field), "{name} does not describe `{field}`");
         }
         for value in variations(&encoded) {
             let read = serde_json::from_value::<T>(value.clone());
@@ -149,10 +136,7 @@ fn check<T: Serialize + DeserializeOwned>(name: &str, samples: &[T]) {
             if reads { accepted += 1 } else { refused += 1 }
         }
     }
-    assert!(
-        accepted > 0 && refused > 10,
-        "{name}: {accepted} accepted, {refused} refused"
-    );
+    assert!(accepted > 0 && refused > 10, "{name}: {accepted} accepted, {refused} refused");
 }
 
 fn text(text: &str) -> String {
@@ -160,13 +144,8 @@ fn text(text: &str) -> String {
 }
 
 fn sections() -> BTreeMap<String, SystemMessageTransformSection> {
-    let section = |content| SystemMessageTransformSection {
-        content: text(content),
-    };
-    BTreeMap::from([
-        (text("tone"), section("")),
-        (text("identity"), section("You are")),
-    ])
+    let section = |content| SystemMessageTransformSection { content: text(content) };
+    BTreeMap::from([(text("tone"), section("")), (text("identity"), section("You are"))])
 }
 
 #[test]
@@ -187,23 +166,16 @@ fn schemas_accept_and_refuse_what_the_types_do() {
         "system-message-transform-opt-in",
         &[
             SystemMessageTransformOptIn { sections: vec![] },
-            SystemMessageTransformOptIn {
-                sections: vec![text("tone"), text("x")],
-            },
+            SystemMessageTransformOptIn { sections: vec![text("tone"), text("x")] },
         ],
     );
     check(
         "system-message-transform-params",
-        &[SystemMessageTransformParams {
-            channel: text("ahp-session:/1"),
-            sections: sections(),
-        }],
+        &[SystemMessageTransformParams { channel: text("ahp-session:/1"), sections: sections() }],
     );
     check(
         "system-message-transform-result",
-        &[SystemMessageTransformResult {
-            sections: sections(),
-        }],
+        &[SystemMessageTransformResult { sections: sections() }],
     );
     check(
         "system-message-transform-support",
@@ -219,14 +191,8 @@ fn the_schemas_of_models_accept_and_refuse_what_the_types_do() {
     let model = json!({"id": "m", "base_url": "http://h/v1"});
     let model = model.as_object().expect("an object").clone();
     check("add-model-params", &[AddModelParams { model }]);
-    let reloaded = ModelsResult {
-        provider: text("native"),
-        model: None,
-    };
-    let added = ModelsResult {
-        model: Some(text("m")),
-        ..reloaded.clone()
-    };
+    let reloaded = ModelsResult { provider: text("native"), model: None };
+    let added = ModelsResult { model: Some(text("m")), ..reloaded.clone() };
     check("models-result", &[reloaded, added]);
 }
 
@@ -238,10 +204,7 @@ fn the_schemas_of_a_check_accept_and_refuse_what_the_types_do() {
         message: object(json!({"text": "hi"})),
         model: None,
     };
-    let full = ComposeParams {
-        model: Some(object(json!({"id": "m"}))),
-        ..bare.clone()
-    };
+    let full = ComposeParams { model: Some(object(json!({"id": "m"}))), ..bare.clone() };
     check("compose-params", &[bare, full]);
     let part = ComposedPart {
         part: 0,
@@ -273,11 +236,7 @@ fn the_schemas_of_a_check_accept_and_refuse_what_the_types_do() {
     let full = ComposeResult {
         model: Some(text("m")),
         cost: Some(1.5),
-        context: Some(ContextRoom {
-            size: 9,
-            used: Some(4),
-            left: 5,
-        }),
+        context: Some(ContextRoom { size: 9, used: Some(4), left: 5 }),
         ..bare.clone()
     };
     check("compose-result", &[bare, full]);
@@ -285,10 +244,7 @@ fn the_schemas_of_a_check_accept_and_refuse_what_the_types_do() {
 
 #[test]
 fn the_schemas_of_imports_accept_and_refuse_what_the_types_do() {
-    let params = ImportSessionParams {
-        session: text("{}"),
-        turns: text(""),
-    };
+    let params = ImportSessionParams { session: text("{}"), turns: text("") };
     check("import-session-params", &[params]);
     let turn = ImportedTurn {
         chat: text("ahp-chat:/c"),
@@ -301,12 +257,7 @@ fn the_schemas_of_imports_accept_and_refuse_what_the_types_do() {
 fn every_committed_schema_is_checked_here() {
     let files = std::fs::read_dir(directory()).expect("docs/schema");
     let names: BTreeSet<String> = files
-        .map(|file| {
-            file.expect("an entry")
-                .file_name()
-                .to_string_lossy()
-                .into_owned()
-        })
+        .map(|file| file.expect("an entry").file_name().to_string_lossy().into_owned())
         .collect();
     let checked = [
         "add-model-params",

@@ -33,11 +33,7 @@ pub(crate) fn open(
     flags: OFlags,
     links: Links,
 ) -> Result<OwnedFd, Errno> {
-    let path = if path.as_os_str().is_empty() {
-        Path::new(".")
-    } else {
-        path
-    };
+    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
     let mut resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
     if links == Links::Refused {
         resolve |= ResolveFlags::NO_SYMLINKS;

@@ -37,10 +37,7 @@ impl Confinement {
     pub fn within(roots: &[PathBuf]) -> std::io::Result<Self> {
         let roots = roots.iter().map(std::fs::canonicalize);
         let roots = roots.collect::<std::io::Result<Vec<PathBuf>>>()?;
-        Ok(Self {
-            roots: Some(roots.into()),
-            hidden: Vec::new(),
-        })
+        Ok(Self { roots: Some(roots.into()), hidden: Vec::new() })
     }
 
     /// Nothing in this directory is opened, and no working directory lies in it.

@@ -24,16 +24,10 @@ impl DiffStats {
         if removed.saturating_mul(added) > COMPARISONS_MAX {
             // Too much to compare: all that differs counts as replaced.
             let count = |lines| u32::try_from(lines).unwrap_or(u32::MAX);
-            return Self {
-                added: count(added),
-                removed: count(removed),
-            };
+            return Self { added: count(added), removed: count(removed) };
         }
         let diff = Diff::compute(Algorithm::Histogram, &input);
-        Self {
-            added: diff.count_additions(),
-            removed: diff.count_removals(),
-        }
+        Self { added: diff.count_additions(), removed: diff.count_removals() }
     }
 }
 

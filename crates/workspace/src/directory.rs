@@ -150,13 +150,7 @@ impl Workspace {
         entries.retain(|entry| !self.leaves_out(&entry.path));
         let left_out = all - entries.len();
         entries.sort_by(|one, other| one.name.cmp(&other.name));
-        Ok(Listing {
-            entries,
-            is_cut,
-            left_out,
-            mode: directory.mode,
-            rules,
-        })
+        Ok(Listing { entries, is_cut, left_out, mode: directory.mode, rules })
     }
 
     /// What a link leads to, if that is inside and can be opened.

@@ -64,10 +64,7 @@ pub enum FileError {
     )]
     LinkOutside { path: String },
     #[error("{path} is a symbolic link that cannot be followed: {reason}")]
-    BrokenLink {
-        path: String,
-        reason: Box<FileError>,
-    },
+    BrokenLink { path: String, reason: Box<FileError> },
     #[error("{path} is a symbolic link by now; it is left alone")]
     IsLink { path: String },
     #[error("there is no {path}")]

@@ -25,10 +25,7 @@ impl Workspace {
         &self,
         is_left_out: impl Fn(&RealLocation) -> bool + Send + Sync + 'static,
     ) -> Self {
-        Self {
-            filter: Some(FileFilter(Arc::new(is_left_out))),
-            ..self.clone()
-        }
+        Self { filter: Some(FileFilter(Arc::new(is_left_out))), ..self.clone() }
     }
 
     /// Whether an entry of an open directory is left out. Its path has no links.

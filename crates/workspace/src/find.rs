@@ -72,9 +72,7 @@ impl Workspace {
                 if let Some(directory) = listing.subdirectory(entry) {
                     pending.push(directory);
                 } else if entry.kind == EntryKind::File
-                    && glob
-                        .matched(self.absolute_path(&entry.path), false)
-                        .is_whitelist()
+                    && glob.matched(self.absolute_path(&entry.path), false).is_whitelist()
                 {
                     matches.push(entry.path.clone());
                 }

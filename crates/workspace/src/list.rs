@@ -64,11 +64,7 @@ impl Workspace {
             }
         }
         lines.sort();
-        Ok(Tree {
-            lines,
-            is_cut,
-            left_out,
-        })
+        Ok(Tree { lines, is_cut, left_out })
     }
 }
 

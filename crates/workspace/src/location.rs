@@ -41,9 +41,7 @@ impl Workspace {
                 Err(errno) => return Err(errno_to_file_error(errno, &display_path())),
                 Ok(found) => {
                     let real = root.real_path_inside(&found);
-                    let real = real.ok_or_else(|| FileError::Moving {
-                        path: display_path(),
-                    })?;
+                    let real = real.ok_or_else(|| FileError::Moving { path: display_path() })?;
                     let rest = resolved.relative.strip_prefix(above);
                     let rest = rest.unwrap_or(Path::new(""));
                     // Joining nothing would add a slash.
@@ -51,10 +49,7 @@ impl Workspace {
                         true => real,
                         false => real.join(rest),
                     };
-                    return Ok(RealLocation {
-                        root: root.real_path.clone(),
-                        relative,
-                    });
+                    return Ok(RealLocation { root: root.real_path.clone(), relative });
                 }
             }
         }

@@ -31,9 +31,7 @@ impl Workspace {
             return Err(FileError::ParentSegment { path });
         }
         let parts = resolved.relative.components();
-        let relative = parts
-            .filter(|part| matches!(part, Component::Normal(_)))
-            .collect();
+        let relative = parts.filter(|part| matches!(part, Component::Normal(_))).collect();
         Ok(resolved.with_relative(relative))
     }
 
@@ -51,10 +49,7 @@ impl Workspace {
             true => self.strip_root(path).ok_or_else(|| self.outside(path))?,
             false => (0, path),
         };
-        Ok(WorkspacePath {
-            root,
-            relative: relative.to_owned(),
-        })
+        Ok(WorkspacePath { root, relative: relative.to_owned() })
     }
 
     /// The innermost root that an absolute path begins with, and the rest of the path.
@@ -69,18 +64,12 @@ impl Workspace {
     fn outside(&self, path: &Path) -> FileError {
         let roots = self.shared.roots.iter();
         let roots: Vec<String> = roots.map(|root| root.path.display().to_string()).collect();
-        FileError::OutsideRoots {
-            path: path.display().to_string(),
-            roots: roots.join(", "),
-        }
+        FileError::OutsideRoots { path: path.display().to_string(), roots: roots.join(", ") }
     }
 
     /// The working directories, the default one first.
     pub(crate) fn root_paths(&self) -> impl Iterator<Item = WorkspacePath> + use<> {
-        (0..self.shared.roots.len()).map(|root| WorkspacePath {
-            root,
-            relative: PathBuf::new(),
-        })
+        (0..self.shared.roots.len()).map(|root| WorkspacePath { root, relative: PathBuf::new() })
     }
 
     /// A path as models and people read it: relative to the first directory, absolute in others. It can be given back
@@ -187,17 +176,11 @@ mod tests {
         let beside = format!("{}x", root.path().display());
         for path in ["/etc/passwd", "/", &beside] {
             let error = workspace.resolve(path).unwrap_err();
-            assert!(
-                matches!(error, FileError::OutsideRoots { .. }),
-                "{path}: {error}"
-            );
+            assert!(matches!(error, FileError::OutsideRoots { .. }), "{path}: {error}");
         }
         for path in ["..", "a/../b"] {
             let error = workspace.resolve(path).unwrap_err();
-            assert!(
-                matches!(error, FileError::ParentSegment { .. }),
-                "{path}: {error}"
-            );
+            assert!(matches!(error, FileError::ParentSegment { .. }), "{path}: {error}");
             assert!(workspace.resolve_reference(path).is_ok(), "{path}");
         }
         for path in ["", "a\0b"] {

@@ -67,10 +67,7 @@ struct FittedCache {
 
 impl FittedCache {
     const fn new() -> Self {
-        Self {
-            entries: VecDeque::new(),
-            bytes: 0,
-        }
+        Self { entries: VecDeque::new(), bytes: 0 }
     }
 
     fn get(&mut self, key: &[u8; 32]) -> Option<Fitted> {
@@ -180,13 +177,10 @@ fn next_side(side: u32, size: u64, bytes_max: u64) -> u32 {
 fn formats(picture: &DynamicImage, format: ImageFormat, limits: &ImageLimits) -> Vec<ImageFormat> {
     let is_accepted = |format_to_try: &ImageFormat| {
         let mime = format_to_try.to_mime_type();
-        limits
-            .mimes
-            .iter()
-            .any(|accepted| match accepted.strip_suffix('*') {
-                Some(beginning) => mime.starts_with(beginning),
-                None => accepted == mime,
-            })
+        limits.mimes.iter().any(|accepted| match accepted.strip_suffix('*') {
+            Some(beginning) => mime.starts_with(beginning),
+            None => accepted == mime,
+        })
     };
     let in_order = match (format, picture.color().has_alpha()) {
         (ImageFormat::Jpeg, false) => vec![ImageFormat::Jpeg, ImageFormat::Png],
@@ -226,11 +220,7 @@ mod tests {
         for name in 0..3 {
             cache.insert([name; 32], fitted(third));
         }
-        assert_eq!(
-            cache.get(&[0; 32]),
-            Some(fitted(third)),
-            "used again: the latest"
-        );
+        assert_eq!(cache.get(&[0; 32]), Some(fitted(third)), "used again: the latest");
         cache.insert([3; 32], fitted(third));
         assert_eq!(cache.get(&[1; 32]), None);
         assert!(cache.get(&[0; 32]).is_some() && cache.get(&[3; 32]).is_some());

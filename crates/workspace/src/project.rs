@@ -57,10 +57,8 @@ impl ProjectReader {
         let uris = working_directories.iter();
         let paths: Vec<PathBuf> = uris.filter_map(|uri| path_of(uri)).collect();
         let directories = paths.iter().map(|path| path.display().to_string());
-        let mut context = ProjectContext {
-            directories: directories.collect(),
-            ..ProjectContext::default()
-        };
+        let mut context =
+            ProjectContext { directories: directories.collect(), ..ProjectContext::default() };
         let levels = paths.first().map(|first| self.levels(first));
         for level in levels.into_iter().flatten() {
             let Ok(workspace) = Workspace::open(&[uri_of(&level)], &self.confinement) else {
@@ -149,9 +147,7 @@ mod tests {
 
     fn instructions(context: &ProjectContext) -> Vec<(&str, &str)> {
         let files = context.instructions.iter();
-        files
-            .map(|file| (file.path.as_str(), file.text.as_str()))
-            .collect()
+        files.map(|file| (file.path.as_str(), file.text.as_str())).collect()
     }
 
     #[test]
@@ -173,11 +169,7 @@ mod tests {
         let far = root.join("AGENTS.md").display().to_string();
         assert_eq!(
             instructions(&context),
-            [
-                ("AGENTS.md", "here"),
-                (near.as_str(), "near"),
-                (far.as_str(), "far")
-            ]
+            [("AGENTS.md", "here"), (near.as_str(), "near"), (far.as_str(), "far")]
         );
         let alone = ProjectReader::default().read(&[uri_of(&work)]);
         assert_eq!(instructions(&alone), [("AGENTS.md", "here")]);
@@ -205,10 +197,7 @@ mod tests {
         fs::create_dir(&git).unwrap();
         let read = || ProjectReader::default().read(&[uri_of(work.path())]).git;
         fs::write(git.join("HEAD"), "ref: refs/heads/feature/x\n").unwrap();
-        let branch = GitState {
-            head: GitHead::Branch("feature/x".to_owned()),
-            operation: None,
-        };
+        let branch = GitState { head: GitHead::Branch("feature/x".to_owned()), operation: None };
         assert_eq!(read(), Some(branch));
         fs::write(git.join("HEAD"), format!("{}\n", "ab".repeat(20))).unwrap();
         fs::write(git.join("MERGE_HEAD"), "x").unwrap();

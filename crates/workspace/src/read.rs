@@ -79,12 +79,8 @@ impl Workspace {
             opened.map_err(|errno| errno_to_file_error(errno, &self.display_path(path)))?;
         match stat.kind {
             FileType::RegularFile => Ok((file, stat)),
-            FileType::Directory => Err(FileError::IsDirectory {
-                path: self.display_path(path),
-            }),
-            _ => Err(FileError::NotRegular {
-                path: self.display_path(path),
-            }),
+            FileType::Directory => Err(FileError::IsDirectory { path: self.display_path(path) }),
+            _ => Err(FileError::NotRegular { path: self.display_path(path) }),
         }
     }
 
@@ -117,12 +113,7 @@ impl Workspace {
         let mut bytes = Vec::new();
         let read = file.take(bytes_max).read_to_end(&mut bytes);
         read.map_err(|error| io_to_file_error(&error, &self.display_path(path)))?;
-        Ok(FileBytes {
-            bytes: bytes.into(),
-            total,
-            receipt: None,
-            body: None,
-        })
+        Ok(FileBytes { bytes: bytes.into(), total, receipt: None, body: None })
     }
 
     fn receipt(&self, path: &WorkspacePath, snapshot: &FileSnapshot) -> ReadReceipt {

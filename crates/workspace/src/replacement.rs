@@ -176,17 +176,9 @@ fn find_lines(lines: &[&str], needle: &[&str]) -> Vec<usize> {
     if needle.iter().all(|line| line.is_empty()) {
         return Vec::new();
     }
-    let same = |window: &[&str]| {
-        window
-            .iter()
-            .zip(needle)
-            .all(|(line, old)| line.trim() == *old)
-    };
+    let same = |window: &[&str]| window.iter().zip(needle).all(|(line, old)| line.trim() == *old);
     let windows = lines.windows(needle.len()).enumerate();
-    windows
-        .filter(|(_, window)| same(window))
-        .map(|(at, _)| at + 1)
-        .collect()
+    windows.filter(|(_, window)| same(window)).map(|(at, _)| at + 1).collect()
 }
 
 fn has_line_number(line: &str) -> bool {
@@ -228,10 +220,7 @@ mod tests {
             ("same", ReplacementError::SameText),
             ("()", ambiguous(4, &[1, 2, 4, 5])),
             ("fn a() {\none();", not_found(NearMiss::WhiteSpace(vec![1]))),
-            (
-                "}\nfn b() {\n  three();",
-                not_found(NearMiss::FirstLine(vec![3, 6])),
-            ),
+            ("}\nfn b() {\n  three();", not_found(NearMiss::FirstLine(vec![3, 6]))),
             ("     2\t    one();", not_found(NearMiss::LineNumbers)),
             ("nowhere", not_found(NearMiss::None)),
         ] {
@@ -242,10 +231,7 @@ mod tests {
         let nothing = replace("a", "b", "c", true);
         assert_eq!(nothing, Err(not_found(NearMiss::None)));
         let many = replace(&"a".repeat(OCCURRENCES_MAX + 1), "a", "b", false);
-        assert!(
-            matches!(many, Err(ReplacementError::Ambiguous { is_cut: true, .. })),
-            "{many:?}"
-        );
+        assert!(matches!(many, Err(ReplacementError::Ambiguous { is_cut: true, .. })), "{many:?}");
     }
 
     #[test]
@@ -261,11 +247,7 @@ mod tests {
     #[test]
     fn bytes_that_are_not_text_stay_as_they_are() {
         let mut bytes = b"\xff a \xfe".to_vec();
-        let replacement = Replacement {
-            old: "a",
-            new: "b",
-            all: false,
-        };
+        let replacement = Replacement { old: "a", new: "b", all: false };
         assert_eq!(replacement.apply(&mut bytes, LineEndings::Other), Ok(1));
         assert_eq!(bytes, b"\xff b \xfe");
     }

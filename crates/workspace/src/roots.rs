@@ -97,14 +97,8 @@ pub struct UserDirectories {
 
 impl UserDirectories {
     fn roles(&self) -> impl Iterator<Item = (&Path, RootUse)> {
-        let agents = self
-            .agents
-            .iter()
-            .map(|path| (path.as_path(), RootUse::UserAgents));
-        let plugins = self
-            .plugins
-            .iter()
-            .map(|path| (path.as_path(), RootUse::Plugin));
+        let agents = self.agents.iter().map(|path| (path.as_path(), RootUse::UserAgents));
+        let plugins = self.plugins.iter().map(|path| (path.as_path(), RootUse::Plugin));
         agents.chain(plugins)
     }
 }
@@ -142,18 +136,14 @@ impl Workspace {
         user: &UserDirectories,
         confinement: &Confinement,
     ) -> Result<Self, OpenError> {
-        let roots = working_directories
-            .iter()
-            .map(|uri| Root::open(uri, confinement));
+        let roots = working_directories.iter().map(|uri| Root::open(uri, confinement));
         let mut roots = roots.collect::<Result<Vec<Root>, _>>()?;
         if let Some(path) = attachments.filter(|_| !roots.is_empty()) {
             roots.push(Root::open_readable(path, RootUse::Attachments)?);
         }
         if !roots.is_empty() {
             // Most users have none; whoever searches them says what is wrong with one that is there.
-            let user = user
-                .roles()
-                .map(|(path, role)| Root::open_readable(path, role));
+            let user = user.roles().map(|(path, role)| Root::open_readable(path, role));
             roots.extend(user.flatten());
         }
         Ok(Self::new(roots))
@@ -181,13 +171,9 @@ impl Workspace {
     ) -> (Self, Vec<OpenError>) {
         let mut errors = Vec::new();
         let mut roots = Vec::new();
-        let working = working_directories
-            .iter()
-            .map(|uri| Root::open(uri, confinement));
+        let working = working_directories.iter().map(|uri| Root::open(uri, confinement));
         // The user need not have any of them but those he named.
-        let user = user
-            .roles()
-            .filter(|(path, role)| *role == RootUse::Plugin || path.exists());
+        let user = user.roles().filter(|(path, role)| *role == RootUse::Plugin || path.exists());
         let user = user.map(|(path, role)| Root::open_readable(path, role));
         let brought_roots = brought
             .iter()
@@ -268,10 +254,7 @@ impl Workspace {
                 open.map_err(failed)?
             }
         };
-        Ok(CommandDirectory {
-            open,
-            name: root.path.join(&path.relative),
-        })
+        Ok(CommandDirectory { open, name: root.path.join(&path.relative) })
     }
 
     pub(crate) fn root(&self, path: &WorkspacePath) -> &Root {
@@ -402,10 +385,7 @@ impl Root {
         if root.real_path != path {
             return Err(OpenError::unopenable(path, Errno::AGAIN));
         }
-        Ok(Self {
-            hidden: confinement.hidden_in(&root.real_path),
-            ..root
-        })
+        Ok(Self { hidden: confinement.hidden_in(&root.real_path), ..root })
     }
 
     /// A directory that may be read, wherever it lies.

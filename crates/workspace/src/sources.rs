@@ -162,10 +162,7 @@ fn why_unavailable(error: FileError) -> WhyUnavailable {
         | FileError::IsDirectory { .. }
         | FileError::NotRegular { .. }
         | FileError::PathTooLong
-        | FileError::System {
-            errno: Errno::INVAL,
-            ..
-        } => WhyUnavailable::InvalidPath,
+        | FileError::System { errno: Errno::INVAL, .. } => WhyUnavailable::InvalidPath,
         // What may not be read is as good as not there.
         _ => WhyUnavailable::NotFound,
     }
@@ -180,8 +177,7 @@ fn read_head(file: &mut File, size: u64) -> io::Result<FileRead> {
 /// It may have grown since it was opened.
 fn read_whole(file: &mut File, limit_bytes: u64) -> io::Result<FileRead> {
     let mut bytes = Vec::new();
-    file.take(limit_bytes.saturating_add(1))
-        .read_to_end(&mut bytes)?;
+    file.take(limit_bytes.saturating_add(1)).read_to_end(&mut bytes)?;
     let size = bytes.len() as u64;
     if size <= limit_bytes {
         return Ok(FileRead::Bytes { bytes });

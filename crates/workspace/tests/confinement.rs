@@ -40,12 +40,7 @@ impl Place {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name);
-        for name in [
-            "root/project",
-            "root/data/staged/7",
-            "root/data/staged/8",
-            "elsewhere/deep",
-        ] {
+        for name in ["root/project", "root/data/staged/7", "root/data/staged/8", "elsewhere/deep"] {
             fs::create_dir_all(path(name)).unwrap();
         }
         for name in [
@@ -60,10 +55,7 @@ impl Place {
         }
         let confinement = Confinement::within(&[path("root")]).unwrap();
         let confinement = confinement.hiding(&path("root/data")).unwrap();
-        Self {
-            directory,
-            confinement,
-        }
+        Self { directory, confinement }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -98,22 +90,13 @@ fn a_directory_is_judged_by_where_links_lead() {
 
     symlink(place.path("elsewhere"), place.path("root/out")).unwrap();
     symlink("../elsewhere", place.path("root/out too")).unwrap();
-    let outside = [
-        "elsewhere",
-        "root/out",
-        "root/out too",
-        "root/out/deep",
-        "root/../elsewhere",
-    ];
+    let outside = ["elsewhere", "root/out", "root/out too", "root/out/deep", "root/../elsewhere"];
     let own = ["root/data", "root/data/staged", "root/data/staged/7"];
     // Whether something exists out there is not disclosed either.
     let missing = ["elsewhere/missing", "root/out/missing"];
     for name in outside.iter().chain(&own).chain(&missing) {
         assert!(is_refused(place.open(name)), "{name}");
-        assert!(
-            is_refused(place.confinement.check(&place.uris(name))),
-            "{name}"
-        );
+        assert!(is_refused(place.confinement.check(&place.uris(name))), "{name}");
     }
     let error = place.open("root/missing").unwrap_err();
     assert!(matches!(error, OpenError::Unopenable { .. }), "{error}");
@@ -124,15 +107,9 @@ fn a_directory_is_judged_by_where_links_lead() {
 fn the_error_names_the_roots_and_the_setting() {
     let place = Place::new();
     let error = place.open("elsewhere").unwrap_err();
-    let (text, root) = (
-        error.to_string(),
-        place.path("root").canonicalize().unwrap(),
-    );
+    let (text, root) = (error.to_string(), place.path("root").canonicalize().unwrap());
     assert!(text.contains(root.to_str().unwrap()), "{text}");
-    assert!(
-        text.contains("`workspaces`") && text.contains("--workspace"),
-        "{text}"
-    );
+    assert!(text.contains("`workspaces`") && text.contains("--workspace"), "{text}");
     assert_eq!(error.reason(), "outside the roots");
 }
 
@@ -159,19 +136,9 @@ fn nothing_is_discovered_completed_or_told_of_a_directory_outside() {
     fs::write(commands.join("leak.md"), "Leak.").unwrap();
     symlink(place.path("elsewhere"), place.path("root/out")).unwrap();
     let directories = place.uris("root/out");
-    let found = discover(
-        &directories,
-        &UserDirectories::default(),
-        &[],
-        &place.confinement,
-    );
+    let found = discover(&directories, &UserDirectories::default(), &[], &place.confinement);
     assert!(found.catalogue.lookup("/leak").is_none());
-    let unconfined = discover(
-        &directories,
-        &UserDirectories::default(),
-        &[],
-        &Confinement::none(),
-    );
+    let unconfined = discover(&directories, &UserDirectories::default(), &[], &Confinement::none());
     assert!(unconfined.catalogue.lookup("/leak").is_some());
 
     let project = ProjectReader::with_confinement(place.confinement.clone()).read(&directories);
@@ -217,15 +184,10 @@ fn the_hosts_own_directory_is_not_there_for_tools() {
     let workspace = place.open_with_copies(&own);
     let read = |path: &str| {
         let path = workspace.resolve(path).unwrap();
-        workspace.read_lines(&path, 1, &Cancellation::default(), &mut |_| {
-            ControlFlow::Continue(())
-        })
+        workspace.read_lines(&path, 1, &Cancellation::default(), &mut |_| ControlFlow::Continue(()))
     };
     assert!(read("project/AGENTS.md").is_ok());
-    assert!(
-        read(own.join("own.txt").to_str().unwrap()).is_ok(),
-        "its own copies"
-    );
+    assert!(read(own.join("own.txt").to_str().unwrap()).is_ok(), "its own copies");
     let other = place.path("root/data/staged/8/other.txt");
     for path in [
         "data/token",
@@ -235,43 +197,17 @@ fn the_hosts_own_directory_is_not_there_for_tools() {
         other.to_str().unwrap(),
     ] {
         let error = read(path).unwrap_err();
-        assert!(
-            matches!(error, FileError::PermissionDenied { .. }),
-            "{path}: {error}"
-        );
+        assert!(matches!(error, FileError::PermissionDenied { .. }), "{path}: {error}");
     }
     let tree = |path: &str| {
-        let limits = TreeLimits {
-            depth: 9,
-            entries: 99,
-            bytes: 9_999,
-        };
+        let limits = TreeLimits { depth: 9, entries: 99, bytes: 9_999 };
         let path = workspace.resolve(path)?;
-        workspace.list_tree(
-            &path,
-            IgnoreMode::Disregard,
-            limits,
-            &Cancellation::default(),
-        )
+        workspace.list_tree(&path, IgnoreMode::Disregard, limits, &Cancellation::default())
     };
     let lines = tree(".").unwrap().lines;
-    assert_eq!(
-        lines,
-        [
-            "project/",
-            "project/AGENTS.md",
-            "project/link@",
-            "project/token@"
-        ]
-    );
-    assert!(matches!(
-        tree("data"),
-        Err(FileError::PermissionDenied { .. })
-    ));
-    assert!(matches!(
-        tree("project/link"),
-        Err(FileError::PermissionDenied { .. })
-    ));
+    assert_eq!(lines, ["project/", "project/AGENTS.md", "project/link@", "project/token@"]);
+    assert!(matches!(tree("data"), Err(FileError::PermissionDenied { .. })));
+    assert!(matches!(tree("project/link"), Err(FileError::PermissionDenied { .. })));
     assert_eq!(
         found_in(&workspace, ".").unwrap(),
         "project/AGENTS.md\n1:needle in root/project/AGENTS.md\n"
@@ -303,10 +239,7 @@ fn nothing_is_written_into_the_hosts_own_directory() {
     let own = place.path("root/data/staged/7");
     let workspace = place.open_with_copies(&own);
     let write = |path: &str| {
-        let request = ChangeRequest {
-            path,
-            extent: Extent::Whole,
-        };
+        let request = ChangeRequest { path, extent: Extent::Whole };
         workspace.apply_change::<FileError>(&request, &Cancellation::default(), |_, _| {
             Ok(b"mine".to_vec())
         })
@@ -343,26 +276,13 @@ fn the_hosts_own_directory_stays_hidden_when_it_is_moved_with_its_root() {
 fn messages_and_completions_do_not_reach_it() {
     let place = Place::new();
     let workspace = place.open("root").ok();
-    let mut sources = WorkspaceSources {
-        workspace,
-        store: EmptyStore,
-    };
+    let mut sources = WorkspaceSources { workspace, store: EmptyStore };
     let mut is_read = |path: &str| matches!(sources.file(path, 1_000), FileRead::Bytes { .. });
     assert!(is_read("project/AGENTS.md"));
-    for path in [
-        "data/token",
-        "project/../data/token",
-        "data/staged/7/own.txt",
-    ] {
+    for path in ["data/token", "project/../data/token", "data/staged/7/own.txt"] {
         assert!(!is_read(path), "{path}");
     }
     let suggested = completed_paths(&place.confinement, place.uris("root"));
-    assert!(
-        suggested.iter().any(|path| path == "project/AGENTS.md"),
-        "{suggested:?}"
-    );
-    assert!(
-        !suggested.iter().any(|path| path.starts_with("data")),
-        "{suggested:?}"
-    );
+    assert!(suggested.iter().any(|path| path == "project/AGENTS.md"), "{suggested:?}");
+    assert!(!suggested.iter().any(|path| path.starts_with("data")), "{suggested:?}");
 }

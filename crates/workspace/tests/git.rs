@@ -24,11 +24,7 @@ fn never() -> Cancellation {
 fn trap(repository: &TestRepository, marks: &Path, name: &str) -> String {
     let script = repository.at(&format!(".git/trap-{name}"));
     let mark = marks.join(name);
-    fs::write(
-        &script,
-        format!("#!/bin/sh\ntouch {}\ncat\n", mark.display()),
-    )
-    .unwrap();
+    fs::write(&script, format!("#!/bin/sh\ntouch {}\ncat\n", mark.display())).unwrap();
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
     script.display().to_string()
 }
@@ -80,21 +76,13 @@ fn set_traps(repository: &TestRepository, marks: &Path) {
 }
 
 #[test]
-#[expect(
-    clippy::too_many_lines,
-    reason = "one repository, with everything it could run"
-)]
+#[expect(clippy::too_many_lines, reason = "one repository, with everything it could run")]
 fn a_hostile_repository_runs_nothing() {
     let marks = tempfile::tempdir().unwrap();
-    let hostile = TestRepository::new(&[
-        ("plain", "one\n"),
-        ("a.evil", "one\n"),
-        ("b.other", "one\n"),
-    ]);
-    hostile.write(
-        ".gitattributes",
-        "*.evil filter=evil diff=evil merge=evil\n*.other filter=other\n",
-    );
+    let hostile =
+        TestRepository::new(&[("plain", "one\n"), ("a.evil", "one\n"), ("b.other", "one\n")]);
+    hostile
+        .write(".gitattributes", "*.evil filter=evil diff=evil merge=evil\n*.other filter=other\n");
     hostile.git(&["add", ".gitattributes"]);
     hostile.git(&["commit", "--quiet", "-m", "attributes"]);
     hostile.git(&["branch", "base"]);
@@ -104,18 +92,9 @@ fn a_hostile_repository_runs_nothing() {
     }
     let repository = hostile.open();
     let status = repository.status(&never()).unwrap();
-    let changed: Vec<&Path> = status
-        .entries
-        .iter()
-        .map(|entry| entry.path.as_path())
-        .collect();
-    assert_eq!(
-        changed,
-        ["a.evil", "b.other", "plain", "new"].map(Path::new)
-    );
-    repository
-        .changed_between("base", "HEAD", &never())
-        .unwrap();
+    let changed: Vec<&Path> = status.entries.iter().map(|entry| entry.path.as_path()).collect();
+    assert_eq!(changed, ["a.evil", "b.other", "plain", "new"].map(Path::new));
+    repository.changed_between("base", "HEAD", &never()).unwrap();
     let entries: Vec<&workspace::GitEntry> = status.entries.iter().collect();
     let mut contents = Vec::new();
     let read = repository.read_committed(&entries, &never(), |path, content| {
@@ -132,37 +111,21 @@ fn a_hostile_repository_runs_nothing() {
             (PathBuf::from("plain"), Some(b"one\n".to_vec())),
         ]
     );
-    repository
-        .stage(Some(&[PathBuf::from("plain")]), &never())
-        .unwrap();
+    repository.stage(Some(&[PathBuf::from("plain")]), &never()).unwrap();
     let refused = repository.stage(None, &never());
-    assert!(
-        matches!(refused, Err(GitError::Filtered { .. })),
-        "{refused:?}"
-    );
-    repository
-        .take_back(&[PathBuf::from("plain")], &never())
-        .unwrap();
+    assert!(matches!(refused, Err(GitError::Filtered { .. })), "{refused:?}");
+    repository.take_back(&[PathBuf::from("plain")], &never()).unwrap();
     assert_eq!(fs::read(hostile.at("plain")).unwrap(), b"one\n");
     repository.branches("", &never()).unwrap();
-    let made = repository
-        .add_worktree("w", Some("base"), None, &never())
-        .unwrap();
-    assert_eq!(
-        Repository::remove_worktree(&made, &never()),
-        Ok(WorktreeEnd::Removed)
-    );
-    let ran: Vec<_> = fs::read_dir(marks.path())
-        .unwrap()
-        .map(|mark| mark.unwrap().file_name())
-        .collect();
+    let made = repository.add_worktree("w", Some("base"), None, &never()).unwrap();
+    assert_eq!(Repository::remove_worktree(&made, &never()), Ok(WorktreeEnd::Removed));
+    let ran: Vec<_> =
+        fs::read_dir(marks.path()).unwrap().map(|mark| mark.unwrap().file_name()).collect();
     assert!(ran.is_empty(), "was run: {ran:?}");
 
     // The user's own git would have run some of it: the traps work.
     let mut command = std::process::Command::new("git");
-    command
-        .current_dir(hostile.path())
-        .args(["status", "--short"]);
+    command.current_dir(hostile.path()).args(["status", "--short"]);
     command.output().unwrap();
     assert!(fs::read_dir(marks.path()).unwrap().count() > 0);
 }
@@ -171,20 +134,13 @@ fn a_hostile_repository_runs_nothing() {
 fn settings_cannot_lead_elsewhere() {
     let other = TestRepository::new(&[("secret", "s\n")]);
     let hostile = TestRepository::new(&[("a", "a\n")]);
-    hostile.git(&[
-        "config",
-        "core.worktree",
-        &other.path().display().to_string(),
-    ]);
+    hostile.git(&["config", "core.worktree", &other.path().display().to_string()]);
     let found = Repository::find(&hostile.path(), &Confinement::none(), &never()).unwrap();
     assert!(found.is_none(), "{found:?}");
     // Data that lies where the session may not work is not used.
     let work = tempfile::tempdir().unwrap();
-    fs::write(
-        work.path().join(".git"),
-        format!("gitdir: {}\n", other.at(".git").display()),
-    )
-    .unwrap();
+    fs::write(work.path().join(".git"), format!("gitdir: {}\n", other.at(".git").display()))
+        .unwrap();
     let confinement = Confinement::within(&[work.path().to_owned()]).unwrap();
     let found = Repository::find(work.path(), &confinement, &never()).unwrap();
     assert!(found.is_none(), "{found:?}");
@@ -192,14 +148,8 @@ fn settings_cannot_lead_elsewhere() {
     let inner = other.at("inner");
     fs::create_dir(&inner).unwrap();
     let confinement = Confinement::within(std::slice::from_ref(&inner)).unwrap();
-    assert!(
-        Repository::find(&inner, &confinement, &never())
-            .unwrap()
-            .is_none()
-    );
-    let around = Repository::find(&inner, &Confinement::none(), &never())
-        .unwrap()
-        .unwrap();
+    assert!(Repository::find(&inner, &confinement, &never()).unwrap().is_none());
+    let around = Repository::find(&inner, &Confinement::none(), &never()).unwrap().unwrap();
     assert_eq!(around.top(), other.path());
 }
 
@@ -225,13 +175,7 @@ fn a_status_tells_what_differs() {
     let facts: Vec<(String, bool, u32)> = status
         .entries
         .iter()
-        .map(|entry| {
-            (
-                entry.path.display().to_string(),
-                entry.is_staged,
-                entry.mode,
-            )
-        })
+        .map(|entry| (entry.path.display().to_string(), entry.is_staged, entry.mode))
         .collect();
     let expected = [
         ("a", true, 0o100644),
@@ -240,14 +184,9 @@ fn a_status_tells_what_differs() {
         ("mode", false, 0o100755),
         ("dir/odd \n name", false, 0o100644),
     ];
-    assert_eq!(
-        facts,
-        expected.map(|(path, staged, mode)| (path.to_owned(), staged, mode))
-    );
+    assert_eq!(facts, expected.map(|(path, staged, mode)| (path.to_owned(), staged, mode)));
     // Only the part that the session works in.
-    let inner = Repository::find(&test.at("dir"), &Confinement::none(), &never())
-        .unwrap()
-        .unwrap();
+    let inner = Repository::find(&test.at("dir"), &Confinement::none(), &never()).unwrap().unwrap();
     let inner = inner.status(&never()).unwrap();
     assert_eq!(inner.entries.len(), 1);
 }
@@ -258,15 +197,7 @@ fn a_submodule_is_one_entry_and_is_not_looked_into() {
     let inner = TestRepository::new(&[("x", "x\n")]);
     let outer = TestRepository::new(&[("a", "a\n")]);
     let url = inner.path().display().to_string();
-    outer.git(&[
-        "-c",
-        "protocol.file.allow=always",
-        "submodule",
-        "--quiet",
-        "add",
-        &url,
-        "sub",
-    ]);
+    outer.git(&["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", &url, "sub"]);
     outer.git(&["commit", "--quiet", "-m", "submodule"]);
     // Settings for one call do not reach a git that looks into a submodule: nobody may look into it.
     let script = trap(&outer, marks.path(), "submodule");
@@ -299,11 +230,7 @@ fn a_commit_runs_hooks_and_says_what_they_said() {
     let test = TestRepository::new(&[("a", "a\n"), ("b", "b\n")]);
     let hook = test.at(".git/hooks/pre-commit");
     fs::create_dir_all(hook.parent().unwrap()).unwrap();
-    fs::write(
-        &hook,
-        "#!/bin/sh\necho checked >&2\nexit $(cat .git/verdict)\n",
-    )
-    .unwrap();
+    fs::write(&hook, "#!/bin/sh\necho checked >&2\nexit $(cat .git/verdict)\n").unwrap();
     fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
     test.write(".git/verdict", "1");
     test.write("a", "A\n");
@@ -322,9 +249,7 @@ fn a_commit_runs_hooks_and_says_what_they_said() {
     // What is staged is all that is committed then.
     test.write("a", "staged\n");
     test.write("b", "not staged\n");
-    repository
-        .stage(Some(&[PathBuf::from("a")]), &never())
-        .unwrap();
+    repository.stage(Some(&[PathBuf::from("a")]), &never()).unwrap();
     repository.commit("Only a", &never()).unwrap();
     assert_eq!(test.git(&["status", "--short"]), "M b");
 }
@@ -343,15 +268,10 @@ fn nothing_is_begun_while_something_is_unfinished() {
     assert!(!rebase.output().unwrap().status.success());
     let repository = test.open();
     assert_eq!(repository.unfinished(), Some("rebase"));
-    let unfinished = GitError::Unfinished {
-        operation: "rebase",
-    };
+    let unfinished = GitError::Unfinished { operation: "rebase" };
     assert_eq!(repository.commit("m", &never()), Err(unfinished.clone()));
     assert_eq!(repository.stage(None, &never()), Err(unfinished.clone()));
-    assert_eq!(
-        repository.take_back(&[PathBuf::from("a")], &never()),
-        Err(unfinished)
-    );
+    assert_eq!(repository.take_back(&[PathBuf::from("a")], &never()), Err(unfinished));
     let status = repository.status(&never()).unwrap();
     assert!(status.entries[0].is_conflict);
     test.git(&["rebase", "--abort"]);
@@ -367,14 +287,8 @@ fn a_git_that_hangs_is_ended_with_what_it_started() {
     let pid = test.at("pid");
     let hook = test.at(".git/hooks/pre-commit");
     fs::create_dir_all(hook.parent().unwrap()).unwrap();
-    fs::write(
-        &hook,
-        format!(
-            "#!/bin/sh\necho $$ > {}\nexec tail -f /dev/null\n",
-            pid.display()
-        ),
-    )
-    .unwrap();
+    fs::write(&hook, format!("#!/bin/sh\necho $$ > {}\nexec tail -f /dev/null\n", pid.display()))
+        .unwrap();
     fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
     test.write("a", "A\n");
     let repository = test.open();
@@ -401,26 +315,16 @@ fn a_git_that_hangs_is_ended_with_what_it_started() {
 #[test]
 fn a_worktree_is_made_merged_back_and_removed() {
     let test = TestRepository::new(&[("a", "a\n"), ("dir/b", "b\n")]);
-    let inner = Repository::find(&test.at("dir"), &Confinement::none(), &never())
-        .unwrap()
-        .unwrap();
+    let inner = Repository::find(&test.at("dir"), &Confinement::none(), &never()).unwrap().unwrap();
     let made = inner.add_worktree("fix", None, None, &never()).unwrap();
     assert_eq!(made.top, test.at(".greenroom/worktrees/fix"));
     assert_eq!(made.directory, made.top.join("dir"));
-    assert_eq!(
-        (made.branch.as_str(), made.base.as_str()),
-        ("greenroom/fix", "main")
-    );
-    assert!(
-        test.open().status(&never()).unwrap().entries.is_empty(),
-        "it is excluded"
-    );
+    assert_eq!((made.branch.as_str(), made.base.as_str()), ("greenroom/fix", "main"));
+    assert!(test.open().status(&never()).unwrap().entries.is_empty(), "it is excluded");
     fs::write(made.top.join("a"), "worktree\n").unwrap();
     let kept = Repository::remove_worktree(&made, &never()).unwrap();
     assert!(matches!(kept, WorktreeEnd::Kept(why) if why.contains("1 files are not committed")));
-    let worktree = Repository::find(&made.top, &Confinement::none(), &never())
-        .unwrap()
-        .unwrap();
+    let worktree = Repository::find(&made.top, &Confinement::none(), &never()).unwrap().unwrap();
     worktree.commit("In the worktree", &never()).unwrap();
     let kept = Repository::remove_worktree(&made, &never()).unwrap();
     assert!(matches!(kept, WorktreeEnd::Kept(why) if why.contains("has commits")));
@@ -435,10 +339,7 @@ fn a_worktree_is_made_merged_back_and_removed() {
     let merged = worktree.merge_into("main", &never()).unwrap();
     assert_eq!(merged.commit, test.git(&["rev-parse", "main"]));
     assert_eq!(fs::read(test.at("a")).unwrap(), b"worktree\n");
-    assert_eq!(
-        Repository::remove_worktree(&made, &never()),
-        Ok(WorktreeEnd::Removed)
-    );
+    assert_eq!(Repository::remove_worktree(&made, &never()), Ok(WorktreeEnd::Removed));
     assert!(!made.top.exists());
     assert_eq!(test.git(&["branch", "--list", "greenroom/*"]), "");
 }
@@ -448,25 +349,19 @@ fn a_conflict_leaves_both_branches_as_they_were() {
     let test = TestRepository::new(&[("a", "a\n")]);
     let made = test.open().add_worktree("c", None, None, &never()).unwrap();
     fs::write(made.top.join("a"), "worktree\n").unwrap();
-    let worktree = Repository::find(&made.top, &Confinement::none(), &never())
-        .unwrap()
-        .unwrap();
+    let worktree = Repository::find(&made.top, &Confinement::none(), &never()).unwrap().unwrap();
     worktree.commit("theirs", &never()).unwrap();
     test.write("a", "ours\n");
     test.git(&["commit", "--quiet", "-am", "ours"]);
     let before = test.git(&["for-each-ref"]);
-    let conflict = GitError::Conflict {
-        paths: vec!["a".to_owned()],
-    };
+    let conflict = GitError::Conflict { paths: vec!["a".to_owned()] };
     assert_eq!(worktree.merge_into("main", &never()), Err(conflict));
     assert_eq!(test.git(&["for-each-ref"]), before);
     assert_eq!(test.git(&["status", "--short"]), "");
     // Both changed something else: a merge is made without touching the worktree.
     fs::write(made.top.join("a"), "a\n").unwrap();
     fs::write(made.top.join("n"), "n\n").unwrap();
-    worktree
-        .commit("back, and something new", &never())
-        .unwrap();
+    worktree.commit("back, and something new", &never()).unwrap();
     let merged = worktree.merge_into("main", &never()).unwrap();
     assert_eq!(merged.commit, test.git(&["rev-parse", "main"]));
     assert_eq!(fs::read(test.at("a")).unwrap(), b"ours\n");

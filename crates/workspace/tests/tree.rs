@@ -40,8 +40,7 @@ impl Tree {
             Ok(())
         };
         let never = Cancellation::default();
-        self.workspace
-            .look_at_tree(&Confinement::none(), &mut keep, None, &never)
+        self.workspace.look_at_tree(&Confinement::none(), &mut keep, None, &never)
     }
 
     fn compare(&mut self, before: &TreeSnapshot, after: &TreeSnapshot) -> TreeChanges {
@@ -51,8 +50,7 @@ impl Tree {
             Ok(())
         };
         let never = Cancellation::default();
-        self.workspace
-            .compare_looks(before, after, &mut keep, &never)
+        self.workspace.compare_looks(before, after, &mut keep, &never)
     }
 
     /// What differs from the last commit, or from where a branch began, by a look that was taken.
@@ -63,9 +61,7 @@ impl Tree {
             Ok(())
         };
         let never = Cancellation::default();
-        let found = self
-            .workspace
-            .changed_since_commit(look, base, &mut keep, &never);
+        let found = self.workspace.changed_since_commit(look, base, &mut keep, &never);
         found.unwrap()
     }
 
@@ -98,11 +94,7 @@ fn row(
     before: Option<&str>,
     after: Option<&str>,
 ) -> (String, Option<String>, Option<String>) {
-    (
-        path.to_owned(),
-        before.map(str::to_owned),
-        after.map(str::to_owned),
-    )
+    (path.to_owned(), before.map(str::to_owned), after.map(str::to_owned))
 }
 
 #[test]
@@ -149,18 +141,11 @@ fn what_a_command_did_in_a_repository_is_found() {
     );
     let at = |path: &str| {
         let uri = format!("file://{}", test.at(path).display());
-        changes
-            .changes
-            .iter()
-            .find(|change| change.uri == uri)
-            .unwrap()
+        changes.changes.iter().find(|change| change.uri == uri).unwrap()
     };
     assert_eq!(at("link").after.unwrap().mode, LINK);
     assert_eq!(at("new/deep/file").new_directories, 2);
-    let modes = (
-        at("mode").before.unwrap().mode & 0o111,
-        at("mode").after.unwrap().mode,
-    );
+    let modes = (at("mode").before.unwrap().mode & 0o111, at("mode").after.unwrap().mode);
     assert_eq!(modes, (0, 0o755));
     // The link's target was never read.
     let secret = fs::read("/etc/passwd").unwrap();
@@ -208,11 +193,7 @@ fn a_directory_without_git_is_compared_within_bounds() {
     let changes = tree.compare(&before, &after);
     assert_eq!(
         tree.changes(&changes, &path),
-        [
-            row("a", Some("a"), Some("A")),
-            row("gone", Some("g"), None),
-            row("new", None, Some("n")),
-        ]
+        [row("a", Some("a"), Some("A")), row("gone", Some("g"), None), row("new", None, Some("n")),]
     );
     for number in 0..5_001 {
         fs::write(path.join(format!("f{number}")), "").unwrap();
@@ -234,10 +215,7 @@ fn a_large_file_is_there_without_content() {
     large.set_len(9 << 20).unwrap();
     let after = tree.look();
     let changes = tree.compare(&before, &after);
-    assert_eq!(
-        tree.changes(&changes, &test.path()),
-        [row("large", None, Some("?"))]
-    );
+    assert_eq!(tree.changes(&changes, &test.path()), [row("large", None, Some("?"))]);
     assert_eq!(changes.changes[0].after.unwrap().bytes, 9 << 20);
     // One that is not touched is not taken for changed; one that is, is.
     let later = tree.look();

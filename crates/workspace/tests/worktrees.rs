@@ -29,11 +29,7 @@ fn a_filter_that_only_the_worktree_has_is_not_run() {
         test.git(&["add", ".gitattributes"]);
         test.git(&["commit", "--quiet", "-m", "attributes"]);
         let script = test.at(".git/trap");
-        fs::write(
-            &script,
-            format!("#!/bin/sh\ntouch {}\ncat\n", mark.display()),
-        )
-        .unwrap();
+        fs::write(&script, format!("#!/bin/sh\ntouch {}\ncat\n", mark.display())).unwrap();
         fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
         let script = script.display();
         let settings = format!("[filter \"evil\"]\n\tsmudge = {script}\n\tclean = {script}\n");
@@ -58,10 +54,7 @@ fn a_filter_that_only_the_worktree_has_is_not_run() {
 #[test]
 fn a_worktree_with_a_detached_head_is_kept() {
     let test = TestRepository::new(&[("a", "a\n")]);
-    let made = test
-        .open()
-        .add_worktree("fix", None, None, &never())
-        .unwrap();
+    let made = test.open().add_worktree("fix", None, None, &never()).unwrap();
     git_in(&made.top, &["checkout", "--quiet", "--detach"]);
     let why = Repository::why_worktree_is_kept(&made, &never()).unwrap();
     let why = why.unwrap();
@@ -71,19 +64,13 @@ fn a_worktree_with_a_detached_head_is_kept() {
     assert!(made.top.join("a").exists());
     git_in(&made.top, &["checkout", "--quiet", "greenroom/fix"]);
     assert_eq!(Repository::why_worktree_is_kept(&made, &never()), Ok(None));
-    assert_eq!(
-        Repository::remove_worktree(&made, &never()),
-        Ok(WorktreeEnd::Removed)
-    );
+    assert_eq!(Repository::remove_worktree(&made, &never()), Ok(WorktreeEnd::Removed));
 }
 
 #[test]
 fn a_worktree_in_the_middle_of_a_rebase_is_kept() {
     let test = TestRepository::new(&[("a", "a\n")]);
-    let made = test
-        .open()
-        .add_worktree("fix", None, None, &never())
-        .unwrap();
+    let made = test.open().add_worktree("fix", None, None, &never()).unwrap();
     test.write("a", "main\n");
     test.git(&["commit", "--quiet", "--all", "-m", "main"]);
     fs::write(made.top.join("a"), "fix\n").unwrap();
@@ -127,16 +114,11 @@ fn worktrees_may_lie_in_a_directory_of_their_own() {
     assert!(!test.at(".greenroom").exists());
     let again = repository.add_worktree("w", None, Some(&place), &never());
     assert!(again.unwrap_err().to_string().contains("already exists"));
-    assert_eq!(
-        Repository::remove_worktree(&made, &never()),
-        Ok(WorktreeEnd::Removed)
-    );
+    assert_eq!(Repository::remove_worktree(&made, &never()), Ok(WorktreeEnd::Removed));
     // Where sessions may not work, none is made.
     let confined = Confinement::within(&[test.path()]).unwrap();
     let confined = Repository::find(&test.path(), &confined, &never()).unwrap();
-    let outside = confined
-        .unwrap()
-        .add_worktree("x", None, Some(&place), &never());
+    let outside = confined.unwrap().add_worktree("x", None, Some(&place), &never());
     assert!(outside.is_err());
     assert!(!place.join(&name).join("x").exists());
     assert_eq!(test.git(&["branch", "--list", "greenroom/*"]), "");
@@ -150,10 +132,7 @@ fn a_link_in_the_directory_of_all_worktrees_is_refused() {
     let test = TestRepository::new(&[("a", "a\n")]);
     let name = test.path().file_name().unwrap().to_owned();
     symlink(elsewhere.path(), place.join(name)).unwrap();
-    let refused = test
-        .open()
-        .add_worktree("w", None, Some(&place), &never())
-        .unwrap_err();
+    let refused = test.open().add_worktree("w", None, Some(&place), &never()).unwrap_err();
     assert!(refused.to_string().contains("symbolic link"), "{refused}");
     assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
     assert_eq!(test.git(&["branch", "--list", "greenroom/*"]), "");
@@ -211,10 +190,7 @@ fn what_is_no_name_of_a_branch_is_refused_as_a_base() {
         "",
     ] {
         let refused = repository.add_worktree("w", Some(base), None, &never());
-        assert!(
-            matches!(refused, Err(GitError::Refused(_))),
-            "{base:?}: {refused:?}"
-        );
+        assert!(matches!(refused, Err(GitError::Refused(_))), "{base:?}: {refused:?}");
     }
     assert!(!test.at(".greenroom").exists());
     assert_eq!(test.git(&["branch", "--list", "greenroom/*"]), "");

@@ -85,11 +85,7 @@ impl Agent {
             Some(method) => methods::check(method, &frame["params"]).err(),
             None => None,
         };
-        let received = Received {
-            pid: std::process::id(),
-            frame,
-            invalid,
-        };
+        let received = Received { pid: std::process::id(), frame, invalid };
         log::append(&self.options.state, "received.jsonl", &received)?;
         let frame = received.frame;
         let Some(method) = method else {

@@ -39,9 +39,6 @@ fn is_current(binary: &Path, sources: &Path) -> bool {
     let (Ok(built), Ok(files)) = (changed(binary), std::fs::read_dir(sources)) else {
         return false;
     };
-    let newest = files
-        .flatten()
-        .filter_map(|file| changed(&file.path()).ok())
-        .max();
+    let newest = files.flatten().filter_map(|file| changed(&file.path()).ok()).max();
     newest.unwrap_or(SystemTime::UNIX_EPOCH) <= built
 }

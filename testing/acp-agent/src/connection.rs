@@ -86,16 +86,11 @@ impl Connection {
                 RequestIds::Numbers => json!(number),
                 RequestIds::Strings => json!(format!("ask-{number}")),
             };
-            let request = OpenRequest {
-                session: session.to_owned(),
-                id: id.clone(),
-                answer,
-            };
+            let request = OpenRequest { session: session.to_owned(), id: id.clone(), answer };
             requests.open.insert(id.to_string(), request);
             id
         };
-        self.send(json!({"id": id, "method": method, "params": params}))
-            .await?;
+        self.send(json!({"id": id, "method": method, "params": params})).await?;
         Ok((id, answered))
     }
 

@@ -50,11 +50,7 @@ async fn write_endless_line(agent: &Agent, bytes: usize) -> Result<()> {
 }
 
 fn leave_child(agent: &Agent, ignores_term: bool) -> Result<()> {
-    let trap = if ignores_term {
-        "trap '' TERM HUP INT; "
-    } else {
-        ""
-    };
+    let trap = if ignores_term { "trap '' TERM HUP INT; " } else { "" };
     let mut child = Command::new("sh");
     child.args(["-c", &format!("{trap}while :; do sleep 1; done")]);
     child.stdin(Stdio::null());

@@ -151,10 +151,7 @@ async fn open(agent: &Arc<Agent>, method: &str, id: &Value, params: &Value) -> R
     let directory = std::env::current_dir()?.display().to_string();
     let asked = params["sessionId"].as_str().unwrap_or_default();
     let stored = match method {
-        "session/new" => Some(Stored {
-            directory,
-            ..Stored::default()
-        }),
+        "session/new" => Some(Stored { directory, ..Stored::default() }),
         _ => agent.sessions.find(asked, &directory),
     };
     let Some(stored) = stored else {

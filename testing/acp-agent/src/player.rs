@@ -102,10 +102,7 @@ impl Player {
         Self {
             agent: Arc::clone(agent),
             session: session.to_owned(),
-            words: Words {
-                session: session.to_owned(),
-                ..Words::default()
-            },
+            words: Words { session: session.to_owned(), ..Words::default() },
             calls: 0,
             prompt: None,
             past: Vec::new(),
@@ -143,10 +140,9 @@ impl Player {
                 sent.await.map(drop)
             }
             Step::Notify { method, params } => agent.connection.notify(&method, &params).await,
-            Step::Commands {
-                count,
-                description_bytes,
-            } => self.list_commands(count, description_bytes).await,
+            Step::Commands { count, description_bytes } => {
+                self.list_commands(count, description_bytes).await
+            }
             Step::Await(name) => {
                 await_file(state, &name).await;
                 Ok(())
@@ -169,8 +165,7 @@ impl Player {
     async fn say(&mut self, kind: &str, chunks: &[String]) -> Result<()> {
         for chunk in chunks {
             let content = json!({"type": "text", "text": chunk});
-            self.update(json!({"sessionUpdate": kind, "content": content}))
-                .await?;
+            self.update(json!({"sessionUpdate": kind, "content": content})).await?;
         }
         Ok(())
     }
@@ -252,9 +247,7 @@ impl Player {
     async fn answer(&mut self, answer: Answered) -> Result<()> {
         let past = std::mem::take(&mut self.past);
         if !past.is_empty() && !self.session.is_empty() {
-            self.agent
-                .sessions
-                .change(&self.session, |stored| stored.past.extend(past))?;
+            self.agent.sessions.change(&self.session, |stored| stored.past.extend(past))?;
         }
         match self.prompt.take() {
             Some(id) => self.agent.connection.respond(&id, answer).await,

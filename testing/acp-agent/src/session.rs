@@ -82,9 +82,7 @@ impl Stored {
         {
             models["currentModelId"] = model.clone();
         }
-        let options = fields
-            .get_mut("configOptions")
-            .and_then(Value::as_array_mut);
+        let options = fields.get_mut("configOptions").and_then(Value::as_array_mut);
         for option in options.into_iter().flatten() {
             let id = option["id"].as_str().unwrap_or_default();
             if let Some(value) = self.values.get(id) {

@@ -143,9 +143,7 @@ async fn ask(player: &mut Player, tool: &Tool, id: &str, consent: &Consent) -> R
     serde_json::from_value::<RequestPermissionRequest>(params.clone())
         .with_context(|| format!("this question is not of the schema: {params}"))?;
     let Some(withdraw) = &consent.withdraw else {
-        let answer = player
-            .request("session/request_permission", &params)
-            .await?;
+        let answer = player.request("session/request_permission", &params).await?;
         return Ok(decision(&answer, &options));
     };
     let agent = player.agent.clone();
@@ -169,9 +167,7 @@ async fn ask(player: &mut Player, tool: &Tool, id: &str, consent: &Consent) -> R
 fn decision(answer: &Answered, options: &[Value]) -> Decision {
     let chosen = answer.as_ref().ok();
     let chosen = chosen.and_then(|result| result["outcome"]["optionId"].as_str());
-    let option = options
-        .iter()
-        .find(|it| it["optionId"].as_str() == chosen && chosen.is_some());
+    let option = options.iter().find(|it| it["optionId"].as_str() == chosen && chosen.is_some());
     let kind = option.and_then(|option| option["kind"].as_str());
     match kind.is_some_and(|kind| kind.starts_with("allow")) {
         true => Decision::Allowed,

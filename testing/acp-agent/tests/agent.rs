@@ -43,12 +43,7 @@ impl Agent {
         let mut child = piped.spawn().unwrap();
         let input = child.stdin.take();
         let output = BufReader::new(child.stdout.take().unwrap()).lines();
-        let mut agent = Self {
-            child,
-            input,
-            output,
-            next: 100,
-        };
+        let mut agent = Self { child, input, output, next: 100 };
         let (_, told) = agent.call("initialize", &json!({"protocolVersion": 1}));
         assert_eq!(told["result"]["protocolVersion"], 1);
         agent
@@ -94,19 +89,14 @@ impl Agent {
 
     fn prompts(&mut self, session: &str, text: &str) -> u64 {
         let prompt = json!([{"type": "text", "text": text}]);
-        self.ask(
-            "session/prompt",
-            &json!({"sessionId": session, "prompt": prompt}),
-        )
+        self.ask("session/prompt", &json!({"sessionId": session, "prompt": prompt}))
     }
 }
 
 fn said(frames: &[Value], kind: &str) -> Vec<String> {
     let updates = frames.iter().map(|frame| &frame["params"]["update"]);
     let of_kind = updates.filter(|update| update["sessionUpdate"] == kind);
-    of_kind
-        .map(|update| update["content"]["text"].as_str().unwrap().to_owned())
-        .collect()
+    of_kind.map(|update| update["content"]["text"].as_str().unwrap().to_owned()).collect()
 }
 
 #[test]
@@ -156,10 +146,7 @@ fn a_session_is_there_for_the_next_process_and_comes_again_after_the_answer_if_s
     let mut agent = Agent::start(&directory, &script);
     let params = json!({"sessionId": session, "cwd": directory.path(), "mcpServers": []});
     let (before, loaded) = agent.call("session/load", &params);
-    assert!(
-        before.is_empty() && loaded["result"].is_object(),
-        "{loaded}"
-    );
+    assert!(before.is_empty() && loaded["result"].is_object(), "{loaded}");
     let past: Vec<Value> = (0..3).map(|_| agent.next()).collect();
     assert_eq!(said(&past, "user_message_chunk"), ["first", "hang"]);
     assert_eq!(said(&past, "agent_message_chunk"), ["I know []"]);
@@ -192,19 +179,12 @@ fn a_rule_counts_over_processes() {
     let script =
         json!({"answers": [{"method": "session/new", "times": 1, "steps": [{"exit": 3}]}]});
     let mut agent = Agent::start(&directory, &script);
-    agent.ask(
-        "session/new",
-        &json!({"cwd": directory.path(), "mcpServers": []}),
-    );
+    agent.ask("session/new", &json!({"cwd": directory.path(), "mcpServers": []}));
     assert_eq!(agent.child.wait().unwrap().code(), Some(3));
     let mut agent = Agent::start(&directory, &script);
     agent.opens(directory.path());
     agent.input = None;
-    assert_eq!(
-        agent.child.wait().unwrap().code(),
-        Some(0),
-        "its input ended"
-    );
+    assert_eq!(agent.child.wait().unwrap().code(), Some(0), "its input ended");
 }
 
 #[test]
@@ -213,11 +193,7 @@ fn a_mistake_in_the_script_is_named() {
     let file = directory.path().join("script.json");
     std::fs::write(&file, r#"{"scenes": [{"steps": [{"sya": ["hello"]}]}]}"#).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_acp-agent"));
-    command
-        .arg("--script")
-        .arg(&file)
-        .arg("--state")
-        .arg(state(&directory));
+    command.arg("--script").arg(&file).arg("--state").arg(state(&directory));
     let output = command.output().unwrap();
     assert!(!output.status.success());
     let told = String::from_utf8(output.stderr).unwrap();

@@ -21,15 +21,7 @@ pub(crate) fn greenroom() -> Result<PathBuf> {
         return Ok(binary);
     }
     let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    build.args([
-        "build",
-        "--quiet",
-        "--offline",
-        "--package",
-        "cli",
-        "--bin",
-        "greenroom",
-    ]);
+    build.args(["build", "--quiet", "--offline", "--package", "cli", "--bin", "greenroom"]);
     build.current_dir(env!("CARGO_MANIFEST_DIR"));
     if profile.ends_with("release") {
         build.arg("--release");

@@ -18,12 +18,7 @@ use crate::devtools::DevTools;
 use crate::page::{Page, Screen};
 
 const STARTS_WITHIN: Duration = Duration::from_secs(60);
-const NAMES: [&str; 4] = [
-    "chromium",
-    "chromium-browser",
-    "google-chrome",
-    "google-chrome-stable",
-];
+const NAMES: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 
 /// A browser.
 pub struct Browser {
@@ -39,10 +34,7 @@ impl Browser {
     pub async fn start() -> Result<Option<Self>> {
         let Some(program) = find_program() else {
             if std::env::var("GREENROOM_BROWSER").as_deref() == Ok("require") {
-                bail!(
-                    "GREENROOM_BROWSER=require, but none of {} is on the path",
-                    NAMES.join(", ")
-                );
+                bail!("GREENROOM_BROWSER=require, but none of {} is on the path", NAMES.join(", "));
             }
             eprintln!("SKIPPED: there is no Chromium on the path, so the page is not tested");
             return Ok(None);
@@ -105,24 +97,15 @@ impl Browser {
     /// Lets pages of an origin do what people are asked about, such as `notifications`.
     pub async fn allow(&self, origin: &str, permission: &str) -> Result<()> {
         let params = json!({"origin": origin, "permissions": [permission]});
-        self.devtools
-            .command(None, "Browser.grantPermissions", params)
-            .await
-            .map(drop)
+        self.devtools.command(None, "Browser.grantPermissions", params).await.map(drop)
     }
 
     /// A new tab, which shares storage with the others.
     pub async fn page(&self, screen: Screen) -> Result<Page> {
         let blank = json!({"url": "about:blank"});
-        let target = self
-            .devtools
-            .command(None, "Target.createTarget", blank)
-            .await?;
+        let target = self.devtools.command(None, "Target.createTarget", blank).await?;
         let attach = json!({"targetId": target["targetId"], "flatten": true});
-        let attached = self
-            .devtools
-            .command(None, "Target.attachToTarget", attach)
-            .await?;
+        let attached = self.devtools.command(None, "Target.attachToTarget", attach).await?;
         let session = attached["sessionId"].as_str().context("a session")?;
         Page::prepare(self.devtools.clone(), session.to_owned(), screen).await
     }

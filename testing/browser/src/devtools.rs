@@ -40,9 +40,7 @@ struct Shared {
 
 impl DevTools {
     pub(crate) async fn connect(url: &str) -> Result<Self> {
-        let config = WebSocketConfig::default()
-            .max_message_size(None)
-            .max_frame_size(None);
+        let config = WebSocketConfig::default().max_message_size(None).max_frame_size(None);
         let connected = tokio_tungstenite::connect_async_with_config(url, Some(config), true);
         let (socket, _) = connected.await.context("DevTools")?;
         let (mut sink, mut stream) = socket.split();
@@ -66,18 +64,12 @@ impl DevTools {
             }
             lock(&heard).waiting.clear();
         });
-        Ok(Self {
-            last_id: Arc::default(),
-            commands,
-            shared,
-        })
+        Ok(Self { last_id: Arc::default(), commands, shared })
     }
 
     /// What is called with each event of a page, from the first on.
     pub(crate) fn on_events(&self, session: &str, handler: EventHandler) {
-        lock(&self.shared)
-            .handlers
-            .insert(session.to_owned(), handler);
+        lock(&self.shared).handlers.insert(session.to_owned(), handler);
     }
 
     /// Sends a command, to a page or to the browser itself.
@@ -94,9 +86,7 @@ impl DevTools {
         if let Some(session) = session {
             command["sessionId"] = json!(session);
         }
-        self.commands
-            .send(command.to_string())
-            .context("the browser is gone")?;
+        self.commands.send(command.to_string()).context("the browser is gone")?;
         let answer = timeout(ANSWER_WITHIN, answered).await;
         let mut answer = answer
             .with_context(|| format!("{method} was not answered"))?

@@ -36,14 +36,7 @@ impl Host {
         let arguments: Vec<String> = arguments.iter().map(|it| (*it).to_owned()).collect();
         let address = format!("127.0.0.1:{}", free_port()?);
         let (child, origin, token) = serve(&binary, home.path(), &address, &arguments)?;
-        Ok(Self {
-            binary,
-            home,
-            arguments,
-            child,
-            origin,
-            token,
-        })
+        Ok(Self { binary, home, arguments, child, origin, token })
     }
 
     pub fn home(&self) -> &Path {
@@ -96,9 +89,7 @@ impl Host {
     }
 
     pub fn try_run(&self, arguments: &[&str]) -> Result<Output> {
-        Ok(command(&self.binary, self.home.path())
-            .args(arguments)
-            .output()?)
+        Ok(command(&self.binary, self.home.path()).args(arguments).output()?)
     }
 
     /// Starts a verb whose input and outputs are pipes; whoever starts it ends it.
@@ -144,19 +135,9 @@ fn serve(
     address: &str,
     arguments: &[String],
 ) -> Result<(Child, String, String)> {
-    let log = File::options()
-        .create(true)
-        .append(true)
-        .open(home.join("log"))?;
+    let log = File::options().create(true).append(true).open(home.join("log"))?;
     let mut child = command(binary, home)
-        .args([
-            "serve",
-            "--listen",
-            address,
-            "--ready-json",
-            "--workspace",
-            ".",
-        ])
+        .args(["serve", "--listen", address, "--ready-json", "--workspace", "."])
         .args(arguments)
         .env("GREENROOM_LOG", "debug")
         .stderr(log)

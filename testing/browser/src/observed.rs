@@ -42,18 +42,15 @@ impl Observed {
             "Runtime.exceptionThrown" => {
                 let details = &params["exceptionDetails"];
                 let thrown = text(&details["exception"]["description"]);
-                self.errors
-                    .push(format!("{}: {thrown}", text(&details["text"])));
+                self.errors.push(format!("{}: {thrown}", text(&details["text"])));
             }
             "Log.entryAdded" if params["entry"]["level"] == "error" => {
                 let entry = &params["entry"];
-                self.errors
-                    .push(format!("{} {}", text(&entry["text"]), text(&entry["url"])));
+                self.errors.push(format!("{} {}", text(&entry["text"]), text(&entry["url"])));
             }
             "Network.requestWillBeSent" => {
                 let request = &params["request"];
-                self.requests
-                    .push((text(&request["url"]), request["headers"].clone()));
+                self.requests.push((text(&request["url"]), request["headers"].clone()));
             }
             "Network.webSocketCreated" => self.sockets.push(text(&params["url"])),
             "Network.webSocketFrameReceived" => self.frames += 1,
@@ -80,22 +77,14 @@ impl Observed {
                 || page.starts_with("about:")
                 || page.starts_with("data:")
         };
-        let elsewhere: Vec<&str> = self
-            .requests
-            .iter()
-            .map(|(address, _)| address.as_str())
-            .collect();
-        let elsewhere: Vec<&str> = elsewhere
-            .into_iter()
-            .filter(|address| !is_own(address))
-            .collect();
+        let elsewhere: Vec<&str> =
+            self.requests.iter().map(|(address, _)| address.as_str()).collect();
+        let elsewhere: Vec<&str> =
+            elsewhere.into_iter().filter(|address| !is_own(address)).collect();
         ensure!(elsewhere.is_empty(), "requests to others: {elsewhere:#?}");
         let sockets = origin.replacen("http", "ws", 1);
-        let others: Vec<&String> = self
-            .sockets
-            .iter()
-            .filter(|it| !it.starts_with(&sockets))
-            .collect();
+        let others: Vec<&String> =
+            self.sockets.iter().filter(|it| !it.starts_with(&sockets)).collect();
         ensure!(others.is_empty(), "sockets to others: {others:#?}");
         ensure!(self.cookies.is_empty(), "cookies: {:?}", self.cookies);
         Ok(())

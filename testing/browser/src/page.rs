@@ -29,21 +29,9 @@ pub struct Screen {
 }
 
 impl Screen {
-    pub const PHONE: Self = Self {
-        width: 390,
-        height: 844,
-        is_phone: true,
-    };
-    pub const TABLET: Self = Self {
-        width: 768,
-        height: 1_024,
-        is_phone: true,
-    };
-    pub const DESKTOP: Self = Self {
-        width: 1_440,
-        height: 900,
-        is_phone: false,
-    };
+    pub const PHONE: Self = Self { width: 390, height: 844, is_phone: true };
+    pub const TABLET: Self = Self { width: 768, height: 1_024, is_phone: true };
+    pub const DESKTOP: Self = Self { width: 1_440, height: 900, is_phone: false };
 }
 
 /// How good the network is.
@@ -105,58 +93,30 @@ impl Page {
                     let body = given.lock().unwrap_or_else(PoisonError::into_inner).clone();
                     answer_request(&answering, &params["requestId"], &body);
                 }
-                seen.lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .note(method, params);
+                seen.lock().unwrap_or_else(PoisonError::into_inner).note(method, params);
             }),
         );
-        let page = Self {
-            devtools,
-            session,
-            screen,
-            observed,
-            instead,
-        };
-        for domain in [
-            "Page",
-            "Runtime",
-            "Log",
-            "Network",
-            "DOM",
-            "Performance",
-            "Accessibility",
-        ] {
+        let page = Self { devtools, session, screen, observed, instead };
+        for domain in ["Page", "Runtime", "Log", "Network", "DOM", "Performance", "Accessibility"] {
             page.command(&format!("{domain}.enable"), json!({})).await?;
         }
         let report = format!(
             "addEventListener('securitypolicyviolation', it => console.error('{POLICY_REPORT}' + it.violatedDirective + ' ' + \
              it.blockedURI + ' ' + it.sourceFile + ':' + it.lineNumber))"
         );
-        page.command(
-            "Page.addScriptToEvaluateOnNewDocument",
-            json!({"source": report}),
-        )
-        .await?;
-        let Screen {
-            width,
-            height,
-            is_phone,
-        } = screen;
+        page.command("Page.addScriptToEvaluateOnNewDocument", json!({"source": report})).await?;
+        let Screen { width, height, is_phone } = screen;
         let metrics =
             json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": is_phone});
-        page.command("Emulation.setDeviceMetricsOverride", metrics)
-            .await?;
+        page.command("Emulation.setDeviceMetricsOverride", metrics).await?;
         let touch = json!({"enabled": is_phone, "maxTouchPoints": 5});
-        page.command("Emulation.setTouchEmulationEnabled", touch)
-            .await?;
+        page.command("Emulation.setTouchEmulationEnabled", touch).await?;
         Ok(page)
     }
 
     /// A command of the DevTools protocol, for what has no method here.
     pub async fn command(&self, method: &str, params: Value) -> Result<Value> {
-        self.devtools
-            .command(Some(&self.session), method, params)
-            .await
+        self.devtools.command(Some(&self.session), method, params).await
     }
 
     /// From now on a request of the page for this address gets this text instead of what the host has.
@@ -173,10 +133,7 @@ impl Page {
 
     /// What was seen of the page until now.
     pub fn observed(&self) -> Observed {
-        self.observed
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.observed.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub async fn go_to(&self, url: &str) -> Result<()> {
@@ -190,8 +147,7 @@ impl Page {
     pub async fn reload(&self) -> Result<()> {
         self.evaluate("window.isOfBefore = true").await?;
         self.command("Page.reload", json!({})).await?;
-        self.wait_for("!window.isOfBefore && document.readyState === 'complete'")
-            .await
+        self.wait_for("!window.isOfBefore && document.readyState === 'complete'").await
     }
 
     /// The value of an expression, or of the promise that it is.
@@ -211,9 +167,7 @@ impl Page {
         loop {
             poll.tick().await;
             // While a page is being loaded there may be nobody to ask.
-            let value = self
-                .evaluate(&format!("(async () => !!(await ({expression})))()"))
-                .await;
+            let value = self.evaluate(&format!("(async () => !!(await ({expression})))()")).await;
             if matches!(value, Ok(Value::Bool(true))) {
                 return Ok(());
             }
@@ -229,11 +183,7 @@ impl Page {
 
     /// Waits until a text is shown.
     pub async fn wait_for_text(&self, text: &str) -> Result<()> {
-        self.wait_for(&format!(
-            "document.body?.innerText.includes({})",
-            json!(text)
-        ))
-        .await
+        self.wait_for(&format!("document.body?.innerText.includes({})", json!(text))).await
     }
 
     /// The text that is shown.
@@ -257,19 +207,12 @@ impl Page {
         loop {
             poll.tick().await;
             let found = self.evaluate(&script).await?;
-            let place = (
-                found["x"].as_f64().context("x")?,
-                found["y"].as_f64().context("y")?,
-            );
+            let place = (found["x"].as_f64().context("x")?, found["y"].as_f64().context("y")?);
             // A sheet that slides in is hit where it comes to rest.
             if found["isOnTop"] == true && last == Some(place) {
                 return Ok(place);
             }
-            ensure!(
-                Instant::now() < deadline,
-                "{element} lies under {}",
-                found["top"]
-            );
+            ensure!(Instant::now() < deadline, "{element} lies under {}", found["top"]);
             last = Some(place);
         }
     }
@@ -295,11 +238,8 @@ impl Page {
     /// Types into an element.
     pub async fn type_into(&self, element: &str, text: &str) -> Result<()> {
         self.press(element).await?;
-        self.wait_for(&format!("document.activeElement === ({element})"))
-            .await?;
-        self.command("Input.insertText", json!({"text": text}))
-            .await
-            .map(drop)
+        self.wait_for(&format!("document.activeElement === ({element})")).await?;
+        self.command("Input.insertText", json!({"text": text})).await.map(drop)
     }
 
     /// Presses a key, such as `Enter`, `Escape` or `a`. `modifiers`: 1 Alt, 2 Ctrl, 4 Meta, 8 Shift.
@@ -311,15 +251,8 @@ impl Page {
             "ArrowDown" => ("ArrowDown".to_owned(), 40, None),
             "ArrowUp" => ("ArrowUp".to_owned(), 38, None),
             letter => {
-                let number = letter
-                    .bytes()
-                    .next()
-                    .map_or(0, |byte| byte.to_ascii_uppercase());
-                (
-                    format!("Key{}", letter.to_uppercase()),
-                    u32::from(number),
-                    Some(letter),
-                )
+                let number = letter.bytes().next().map_or(0, |byte| byte.to_ascii_uppercase());
+                (format!("Key{}", letter.to_uppercase()), u32::from(number), Some(letter))
             }
         };
         let text = text.filter(|_| modifiers & 7 == 0);
@@ -335,9 +268,7 @@ impl Page {
 
     /// Role and name of everything that assistive technology is told of, one a line.
     pub async fn accessibility_tree(&self) -> Result<String> {
-        let tree = self
-            .command("Accessibility.getFullAXTree", json!({}))
-            .await?;
+        let tree = self.command("Accessibility.getFullAXTree", json!({})).await?;
         let nodes = tree["nodes"].as_array().context("nodes")?;
         let told = nodes.iter().filter(|node| node["ignored"] != true);
         let lines = told.filter_map(|node| {
@@ -351,9 +282,7 @@ impl Page {
 
     /// Writes a picture of the page as a PNG file.
     pub async fn screenshot(&self, path: &Path) -> Result<()> {
-        let picture = self
-            .command("Page.captureScreenshot", json!({"format": "png"}))
-            .await?;
+        let picture = self.command("Page.captureScreenshot", json!({"format": "png"})).await?;
         let bytes = STANDARD.decode(picture["data"].as_str().context("a picture")?)?;
         Ok(std::fs::write(path, bytes)?)
     }
@@ -366,17 +295,13 @@ impl Page {
         };
         let conditions = json!({"offline": offline, "latency": latency, "downloadThroughput": -1, "uploadThroughput": -1});
         // What scripts are told of the network is a switch of its own.
-        self.command("Network.overrideNetworkState", conditions.clone())
-            .await?;
-        self.command("Network.emulateNetworkConditions", conditions)
-            .await
-            .map(drop)
+        self.command("Network.overrideNetworkState", conditions.clone()).await?;
+        self.command("Network.emulateNetworkConditions", conditions).await.map(drop)
     }
 
     /// Bytes of the heap in use, and nodes of the document, after a collection.
     pub async fn memory(&self) -> Result<(u64, u64)> {
-        self.command("HeapProfiler.collectGarbage", json!({}))
-            .await?;
+        self.command("HeapProfiler.collectGarbage", json!({})).await?;
         let metrics = self.command("Performance.getMetrics", json!({})).await?;
         let metrics = metrics["metrics"].as_array().context("metrics")?;
         let value = |name: &str| {

@@ -68,12 +68,7 @@ impl SlowLine {
         };
         let (cuts, cut) = watch::channel(0);
         let accepting = tokio::spawn(accept(listener, ends, cut));
-        Ok(Self {
-            address,
-            passed,
-            cuts,
-            accepting,
-        })
+        Ok(Self { address, passed, cuts, accepting })
     }
 
     /// Ends all connections: the next visit has to connect.
@@ -137,22 +132,8 @@ async fn pass(browser: TcpStream, ends: Ends) -> Result<()> {
         }
     };
     tokio::try_join!(
-        carry(
-            from_browser,
-            to_host,
-            &ends.to_host,
-            connected_at,
-            half,
-            note
-        ),
-        carry(
-            from_host,
-            to_browser,
-            &ends.to_browser,
-            connected_at,
-            half,
-            |_| {}
-        ),
+        carry(from_browser, to_host, &ends.to_host, connected_at, half, note),
+        carry(from_host, to_browser, &ends.to_browser, connected_at, half, |_| {}),
     )?;
     Ok(())
 }
@@ -180,12 +161,7 @@ async fn carry(
             let length = from.read(&mut piece).await?;
             sleep_until(connected_at).await;
             let arrives = direction.send(length) + half;
-            if length == 0
-                || give
-                    .send((arrives, piece[..length].to_vec()))
-                    .await
-                    .is_err()
-            {
+            if length == 0 || give.send((arrives, piece[..length].to_vec())).await.is_err() {
                 return anyhow::Ok(());
             }
         }

@@ -38,9 +38,7 @@ fn exported(host: &Host, session: &str) -> Result<Vec<(String, String)>> {
     for line in host.run(&["export", session])?.lines() {
         let row: Value = serde_json::from_str(line)?;
         let data = &row["data"];
-        if let Some(turn) = data["message"]
-            .as_str()
-            .and_then(|it| it.strip_suffix("/assistant"))
+        if let Some(turn) = data["message"].as_str().and_then(|it| it.strip_suffix("/assistant"))
             && data["type"] == "markdown"
         {
             let text = data["data"]["content"].as_str().context("a text")?;
@@ -78,11 +76,9 @@ async fn a_session_is_started_and_its_stream_is_shown_as_it_is_stored() -> Resul
     let (host, _script) = start()?;
     let page = sign_in(&browser, &host, Screen::PHONE).await?;
     page.evaluate("location.hash = '#/new'").await?;
-    page.wait_for("document.querySelector('#new-agent option[value=scripted]')")
-        .await?;
+    page.wait_for("document.querySelector('#new-agent option[value=scripted]')").await?;
     page.evaluate("(() => { const it = document.querySelector('#new-agent'); it.value = 'scripted'; it.dispatchEvent(new Event('change')); })()").await?;
-    page.type_into(&labelled("First message"), "hello there")
-        .await?;
+    page.type_into(&labelled("First message"), "hello there").await?;
     page.press(&button("Start")).await?;
     page.wait_for_text("Heard: hello there").await?;
     send(&page, "slow please").await?;
@@ -105,10 +101,7 @@ async fn check_seqs(page: &Page) -> Result<()> {
     let seqs = page.evaluate("window.seqs").await?;
     let seqs: Vec<i64> = serde_json::from_value(seqs)?;
     ensure!(seqs.len() > 10, "there is something to compare: {seqs:?}");
-    ensure!(
-        seqs.is_sorted_by(|one, next| one < next),
-        "told twice, or in another order: {seqs:?}"
-    );
+    ensure!(seqs.is_sorted_by(|one, next| one < next), "told twice, or in another order: {seqs:?}");
     Ok(())
 }
 
@@ -122,14 +115,12 @@ async fn a_host_that_is_killed_in_mid_answer_comes_back_with_nothing_lost_or_dou
     let session = new_session(&host, "hello")?;
     let page = sign_in(&browser, &host, Screen::PHONE).await?;
     let note = json!({"source": NOTE_SEQS});
-    page.command("Page.addScriptToEvaluateOnNewDocument", note)
-        .await?;
+    page.command("Page.addScriptToEvaluateOnNewDocument", note).await?;
     page.reload().await?;
     page.wait_for(IS_LIVE).await?;
     open_session(&page, &session).await?;
     send(&page, "slow please").await?;
-    page.wait_for("document.body.innerText.split('It begins.').at(-1).length > 200")
-        .await?;
+    page.wait_for("document.body.innerText.split('It begins.').at(-1).length > 200").await?;
     host.kill()?;
     page.wait_for(&format!("!{IS_LIVE}")).await?;
     host.start_again()?;
@@ -139,9 +130,7 @@ async fn a_host_that_is_killed_in_mid_answer_comes_back_with_nothing_lost_or_dou
     page.press(&button("Resume")).await?;
     page.wait_for_text("The end.").await?;
     shows_what_is_exported(&page, &host, &session).await?;
-    let begins = page
-        .evaluate("document.body.innerText.split('The end.').length - 1")
-        .await?;
+    let begins = page.evaluate("document.body.innerText.split('The end.').length - 1").await?;
     ensure!(begins == 1, "nothing is shown twice: {begins}");
     check_seqs(&page).await?;
     page.observed().check(&host.origin, &LOST_CONNECTION)
@@ -173,14 +162,10 @@ async fn an_approval_that_a_killed_host_may_not_have_heard_is_not_shown_as_given
     host.start_again()?;
     page.wait_for(IS_LIVE).await?;
     // The host ended the turn that the kill cut off; it goes on and asks again.
-    page.wait_for_text("answered by someone else or withdrawn")
-        .await?;
+    page.wait_for_text("answered by someone else or withdrawn").await?;
     page.key("Escape", 0).await?;
     page.wait_for(&button("Resume")).await?;
-    ensure!(
-        !page.text().await?.contains("Decided"),
-        "nothing was decided"
-    );
+    ensure!(!page.text().await?.contains("Decided"), "nothing was decided");
     page.press(&button("Resume")).await?;
     page.wait_for_text("Decided").await?;
     let text = page.text().await?;
@@ -213,12 +198,10 @@ async fn an_approval_that_was_lost_is_not_known_and_is_given_again() -> Result<(
     )
     .await?;
     page.press(approve).await?;
-    page.wait_for_text("Waiting for the host to confirm")
-        .await?;
+    page.wait_for_text("Waiting for the host to confirm").await?;
     page.set_network(Network::Offline).await?;
     host.freeze()?;
-    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
-        .await?;
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))").await?;
     page.wait_for_text("Offline").await?;
     host.thaw()?;
     // The chat goes on meanwhile: what was decided may not be meant for what it is now.
@@ -227,24 +210,16 @@ async fn an_approval_that_was_lost_is_not_known_and_is_given_again() -> Result<(
     other.wait_for(IS_LIVE).await?;
     open_session(&other, &session).await?;
     send(&other, "then this").await?;
-    other
-        .wait_for("document.querySelector('.queue-item')")
-        .await?;
-    page.evaluate("void (WebSocket.prototype.send = window.send)")
-        .await?;
+    other.wait_for("document.querySelector('.queue-item')").await?;
+    page.evaluate("void (WebSocket.prototype.send = window.send)").await?;
     page.set_network(Network::Good).await?;
-    page.wait_for_text("Your answer may not have arrived")
-        .await?;
+    page.wait_for_text("Your answer may not have arrived").await?;
     // A browser gives no input to a page that is behind another.
     page.command("Page.bringToFront", json!({})).await?;
-    ensure!(
-        !page.text().await?.contains("Decided"),
-        "nothing was decided"
-    );
+    ensure!(!page.text().await?.contains("Decided"), "nothing was decided");
     page.wait_for(approve).await?;
     page.press(approve).await?;
-    page.wait_for("document.querySelector('#main').textContent.includes('Decided')")
-        .await?;
+    page.wait_for("document.querySelector('#main').textContent.includes('Decided')").await?;
     other.observed().check(&host.origin, &LOST_CONNECTION)?;
     page.observed().check(&host.origin, &LOST_CONNECTION)
 }

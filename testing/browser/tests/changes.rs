@@ -30,25 +30,19 @@ fn make_repository(directory: &Path) -> Result<()> {
     git(directory, &["config", "user.email", "test@example.com"])?;
     git(directory, &["add", "--all"])?;
     git(directory, &["commit", "--quiet", "-m", "first"])?;
-    Ok(std::fs::write(
-        directory.join("greeting.txt"),
-        "hello\nthere\n",
-    )?)
+    Ok(std::fs::write(directory.join("greeting.txt"), "hello\nthere\n")?)
 }
 
 /// Starts a session of the scripted agent in a folder.
 async fn start_session(page: &Page, folder: &Path) -> Result<()> {
     page.evaluate("location.hash = '#/new'").await?;
-    page.wait_for("document.querySelector('#new-agent option[value=scripted]')")
-        .await?;
+    page.wait_for("document.querySelector('#new-agent option[value=scripted]')").await?;
     page.evaluate("(() => { const it = document.querySelector('#new-agent'); it.value = 'scripted'; it.dispatchEvent(new Event('change')); })()").await?;
     let path = folder.to_str().context("a path that can be typed")?;
     page.type_into(&browser::labelled("Folder"), path).await?;
-    page.type_into(&browser::labelled("First message"), "hello")
-        .await?;
+    page.type_into(&browser::labelled("First message"), "hello").await?;
     page.press(&button("Start")).await?;
-    page.wait_for("location.hash.startsWith('#/s/') && document.querySelector('.turn')")
-        .await?;
+    page.wait_for("location.hash.startsWith('#/s/') && document.querySelector('.turn')").await?;
     Ok(())
 }
 
@@ -102,16 +96,13 @@ async fn answer_note(page: &Page) -> Result<()> {
     page.press(&button("Edit")).await?;
     page.evaluate(&format!("{FIELD}.value = ''")).await?;
     keep_note(page, "Greet all of them\nand then some").await?;
-    page.wait_for("!document.body.textContent.includes('Greet everybody')")
-        .await?;
+    page.wait_for("!document.body.textContent.includes('Greet everybody')").await?;
     remove_last(page).await?;
-    page.wait_for("!document.body.textContent.includes('Or nobody')")
-        .await?;
+    page.wait_for("!document.body.textContent.includes('Or nobody')").await?;
     page.press(&button("Resolve")).await?;
     page.wait_for_text("Note on line 2, resolved").await?;
     page.press(&button("Reopen")).await?;
-    page.wait_for("!document.body.textContent.includes('resolved')")
-        .await
+    page.wait_for("!document.body.textContent.includes('resolved')").await
 }
 
 /// The picture that docs/web.md shows.
@@ -157,17 +148,10 @@ async fn changes_are_read_noted_reviewed_and_taken_back() -> Result<()> {
     };
     page.wait_for(&row("add", "there")).await?;
     page.wait_for(&row("del", "world")).await?;
-    ensure!(
-        !page.text().await?.contains("other.txt"),
-        "only what changed"
-    );
+    ensure!(!page.text().await?.contains("other.txt"), "only what changed");
 
     // A note on a line is kept by the host, and there again after a reload.
-    page.press(&format!(
-        "{}.querySelector('button.diff-number')",
-        row("add", "there")
-    ))
-    .await?;
+    page.press(&format!("{}.querySelector('button.diff-number')", row("add", "there"))).await?;
     keep_note(&page, "Greet everybody").await?;
     page.wait_for_text("Note on line 2").await?;
     page.reload().await?;
@@ -177,19 +161,16 @@ async fn changes_are_read_noted_reviewed_and_taken_back() -> Result<()> {
 
     // Who read a file marks it. The mark is the host's, and goes when the file becomes another.
     page.press(REVIEWED).await?;
-    page.wait_for(&format!("{REVIEWED}.control.checked && !{FILE}.open"))
-        .await?;
+    page.wait_for(&format!("{REVIEWED}.control.checked && !{FILE}.open")).await?;
     page.wait_for_text("1 of 1 reviewed").await?;
     page.reload().await?;
     choose_uncommitted(&page).await?;
-    page.wait_for(&format!("{REVIEWED}?.control.checked"))
-        .await?;
+    page.wait_for(&format!("{REVIEWED}?.control.checked")).await?;
     std::fs::write(folder.join("greeting.txt"), "hello\nall\n")?;
     page.reload().await?;
     choose_uncommitted(&page).await?;
     page.wait_for(&row("add", "all")).await?;
-    page.wait_for(&format!("{REVIEWED} && !{REVIEWED}.control.checked"))
-        .await?;
+    page.wait_for(&format!("{REVIEWED} && !{REVIEWED}.control.checked")).await?;
 
     // Nothing is taken back before somebody says so.
     page.press(&button("Discard")).await?;
@@ -217,8 +198,7 @@ const SCRIPT: &str = r#"{"scenes": [{"steps": [{"say": ["Heard: {{text}}"]}]}]}"
 /// A command changes a file and says nothing of it: its turn is offered all the same, with what it changed.
 async fn check_turn_of_command(page: &Page) -> Result<()> {
     common::send(page, "!echo more >> other.txt").await?;
-    page.wait_for("document.querySelectorAll('.turn[data-state=complete]').length === 2")
-        .await?;
+    page.wait_for("document.querySelectorAll('.turn[data-state=complete]').length === 2").await?;
     page.evaluate("location.hash += '/changes'").await?;
     let options =
         "[...(document.querySelector('select[aria-label=\"Which changes\"]')?.options ?? [])]";
@@ -233,12 +213,9 @@ async fn check_turn_of_command(page: &Page) -> Result<()> {
         "(() => {{ const entry = {entry}; const choice = entry.closest('select'); choice.value = entry.value; choice.dispatchEvent(new Event('change')); }})()"
     ))
     .await?;
-    page.wait_for("document.querySelector('details.file[data-path=\"other.txt\"]')")
-        .await?;
+    page.wait_for("document.querySelector('details.file[data-path=\"other.txt\"]')").await?;
     ensure!(
-        page.evaluate("document.querySelectorAll('details.file').length")
-            .await?
-            == 1,
+        page.evaluate("document.querySelectorAll('details.file').length").await? == 1,
         "only what the turn changed"
     );
     Ok(())
@@ -250,32 +227,23 @@ const GREETING: &str = "details.file[data-path=\"greeting.txt\"]";
 /// Where there are two columns and 1,100 pixels, both sides of a diff stand beside each other; in the third column they do not.
 async fn check_side_by_side(page: &Page) -> Result<()> {
     ensure!(
-        page.evaluate("document.querySelector('.diff-pair')")
-            .await?
-            .is_null(),
+        page.evaluate("document.querySelector('.diff-pair')").await?.is_null(),
         "the column is narrow"
     );
     let narrower = json!({"width": 1_100, "height": 900, "deviceScaleFactor": 1, "mobile": false});
-    page.command("Emulation.setDeviceMetricsOverride", narrower)
-        .await?;
-    page.wait_for("document.querySelector('#main .file')")
-        .await?;
-    page.evaluate("void (document.querySelector('#main .file').open = true)")
-        .await?;
+    page.command("Emulation.setDeviceMetricsOverride", narrower).await?;
+    page.wait_for("document.querySelector('#main .file')").await?;
+    page.evaluate("void (document.querySelector('#main .file').open = true)").await?;
     let pair =
         "[...document.querySelectorAll('.diff-pair')].find(it => it.querySelector('.diff-add'))";
     page.wait_for(pair).await?;
     let sides = page
-        .evaluate(&format!(
-            "[...{pair}.querySelectorAll('.diff-text')].map(it => it.textContent)"
-        ))
+        .evaluate(&format!("[...{pair}.querySelectorAll('.diff-text')].map(it => it.textContent)"))
         .await?;
     ensure!(sides == json!(["world", "there"]), "{sides}");
     let wide = json!({"width": 1_440, "height": 900, "deviceScaleFactor": 1, "mobile": false});
-    page.command("Emulation.setDeviceMetricsOverride", wide)
-        .await?;
-    page.wait_for("document.querySelector('#panel .file')")
-        .await?;
+    page.command("Emulation.setDeviceMetricsOverride", wide).await?;
+    page.wait_for("document.querySelector('#panel .file')").await?;
     page.wait_for(&button("Send as one message")).await
 }
 
@@ -295,22 +263,19 @@ async fn notes_on_a_file_and_on_a_line_go_to_the_agent_as_one_message() -> Resul
     check_turn_of_command(&page).await?;
 
     choose_uncommitted(&page).await?;
-    page.wait_for("document.querySelectorAll('details.file').length === 2")
-        .await?;
+    page.wait_for("document.querySelectorAll('details.file').length === 2").await?;
     page.press(&button("Actions for greeting.txt")).await?;
     page.press("[...document.querySelectorAll('.menu-entry')].find(it => it.textContent.startsWith('Write a note'))")
         .await?;
     keep_note(&page, "Is this file needed?").await?;
     page.wait_for_text("Note on the file").await?;
-    page.press(&css(&format!("{GREETING} .diff-add button.diff-new")))
-        .await?;
+    page.press(&css(&format!("{GREETING} .diff-add button.diff-new"))).await?;
     keep_note(&page, "Greet everybody").await?;
     page.wait_for_text("2 open notes").await?;
     take_pictures(&page, 1440).await?;
     check_side_by_side(&page).await?;
     page.press(&button("Send as one message")).await?;
-    page.wait_for_text("Heard: Please look at my notes.")
-        .await?;
+    page.wait_for_text("Heard: Please look at my notes.").await?;
     page.wait_for(&format!(
         "[...document.querySelectorAll('.message .chip')].some(it => it.textContent === '2 notes') && location.hash.startsWith({chat})"
     ))
@@ -320,9 +285,7 @@ async fn notes_on_a_file_and_on_a_line_go_to_the_agent_as_one_message() -> Resul
     let phone = browser.page(Screen::PHONE).await?;
     phone.go_to(&host.origin).await?;
     phone.wait_for(common::IS_LIVE).await?;
-    phone
-        .evaluate(&format!("location.hash = {chat} + '/changes'"))
-        .await?;
+    phone.evaluate(&format!("location.hash = {chat} + '/changes'")).await?;
     choose_uncommitted(&phone).await?;
     phone.wait_for_text("2 open notes, sent").await?;
     // Not by a finger, which browsers mark: a picture is taken of it.

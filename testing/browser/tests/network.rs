@@ -28,8 +28,7 @@ async fn offline_and_back() -> Result<()> {
     page.set_network(Network::Offline).await?;
     // Chromium leaves open sockets alone when it plays offline; nothing comes over this one.
     host.freeze()?;
-    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
-        .await?;
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))").await?;
     page.wait_for_text("Offline").await?;
     host.thaw()?;
     page.set_network(Network::Good).await?;
@@ -51,30 +50,22 @@ async fn a_host_that_hangs_is_noticed_when_the_page_is_looked_at() -> Result<()>
         host.run(&["send", "--json", message])?;
     }
     // The oldest is opened, so that what a chat needs is loaded.
-    page.wait_for("document.querySelectorAll('.session-link').length === 2")
-        .await?;
-    page.evaluate("[...document.querySelectorAll('.session-link')].at(-1).click()")
-        .await?;
+    page.wait_for("document.querySelectorAll('.session-link').length === 2").await?;
+    page.evaluate("[...document.querySelectorAll('.session-link')].at(-1).click()").await?;
     page.wait_for_text("the first").await?;
     page.evaluate("void (location.hash = '#/')").await?;
-    page.wait_for("document.querySelectorAll('.session-link').length === 2")
-        .await?;
+    page.wait_for("document.querySelectorAll('.session-link').length === 2").await?;
     host.freeze()?;
-    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
-        .await?;
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))").await?;
     page.wait_for(IS_NOT_LIVE).await?;
     // What is not in memory is not there to be read, and the page says so instead of nothing.
     let other = "[...document.querySelectorAll('.session-link')].find(it => !it.textContent.includes('the first'))";
     page.evaluate(&format!("{other}.click()")).await?;
-    page.wait_for_text("The chat appears as soon as the host answers.")
-        .await?;
+    page.wait_for_text("The chat appears as soon as the host answers.").await?;
     host.thaw()?;
     page.wait_for(IS_LIVE).await?;
     page.wait_for_text("hello before the host hung").await?;
-    ensure!(
-        !page.text().await?.contains("as soon as the host answers"),
-        "it is there"
-    );
+    ensure!(!page.text().await?.contains("as soon as the host answers"), "it is there");
     page.observed().check(&host.origin, &LOST_CONNECTION)
 }
 
@@ -90,10 +81,7 @@ async fn two_tabs_are_two_clients() -> Result<()> {
     second.wait_for(IS_LIVE).await?;
     first.wait_for(IS_LIVE).await?;
     let client = "sessionStorage.getItem('greenroom.client')";
-    let (one, other) = (
-        first.evaluate(client).await?,
-        second.evaluate(client).await?,
-    );
+    let (one, other) = (first.evaluate(client).await?, second.evaluate(client).await?);
     ensure!(one != other, "each tab has an id of its own");
     for page in [&first, &second] {
         page.observed().check(&host.origin, &[])?;
@@ -123,10 +111,7 @@ async fn a_duplicated_tab_gets_a_name_of_its_own() -> Result<()> {
     // A reload keeps the name: what was on its way is answered to it.
     first.reload().await?;
     first.wait_for(IS_LIVE).await?;
-    ensure!(
-        first.evaluate(CLIENT).await? == own,
-        "a reload took the name"
-    );
+    ensure!(first.evaluate(CLIENT).await? == own, "a reload took the name");
     for page in [&first, &second] {
         page.observed().check(&host.origin, &LOST_CONNECTION)?;
     }
@@ -144,18 +129,13 @@ async fn a_duplicated_tab_without_locks_takes_over_and_says_so() -> Result<()> {
     // An address without TLS has no locks.
     let no_locks = json!({"source": "Object.defineProperty(Navigator.prototype, 'locks', {get: () => undefined})"});
     for page in [&first, &second] {
-        page.command("Page.addScriptToEvaluateOnNewDocument", no_locks.clone())
-            .await?;
+        page.command("Page.addScriptToEvaluateOnNewDocument", no_locks.clone()).await?;
     }
     first.reload().await?;
     first.wait_for(IS_LIVE).await?;
     let own = first.evaluate(CLIENT).await?;
     second.go_to(&format!("{}/sw.js", host.origin)).await?;
-    second
-        .evaluate(&format!(
-            "sessionStorage.setItem('greenroom.client', {own})"
-        ))
-        .await?;
+    second.evaluate(&format!("sessionStorage.setItem('greenroom.client', {own})")).await?;
     second.go_to(&host.origin).await?;
     second.wait_for(IS_LIVE).await?;
     first.wait_for_text("open in another tab").await?;
@@ -181,13 +161,10 @@ async fn a_page_that_slept_catches_up_when_it_is_looked_at() -> Result<()> {
     host.kill()?;
     host.start_again()?;
     host.run(&["send", "--json", "hello while you slept"])?;
-    page.command("Page.setWebLifecycleState", json!({"state": "active"}))
-        .await?;
-    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
-        .await?;
+    page.command("Page.setWebLifecycleState", json!({"state": "active"})).await?;
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))").await?;
     page.wait_for(IS_LIVE).await?;
-    page.wait_for("document.querySelector('.session-link')")
-        .await?;
+    page.wait_for("document.querySelector('.session-link')").await?;
     page.observed().check(&host.origin, &LOST_CONNECTION)
 }
 
@@ -198,33 +175,22 @@ async fn a_host_with_another_version_is_told_and_loaded_when_asked_for() -> Resu
     };
     let mut host = Host::start(&[])?;
     let page = sign_in(&browser, &host, Screen::PHONE).await?;
-    page.wait_for("navigator.serviceWorker.getRegistration().then(it => !!it?.active)")
-        .await?;
-    let own = page
-        .evaluate("/app.([0-9a-f]+)/.exec(document.querySelector('script').src)[1]")
-        .await?;
+    page.wait_for("navigator.serviceWorker.getRegistration().then(it => !!it?.active)").await?;
+    let own =
+        page.evaluate("/app.([0-9a-f]+)/.exec(document.querySelector('script').src)[1]").await?;
     let own = own.as_str().context("a digest")?;
     let other = page.evaluate("fetch('/').then(it => it.text())").await?;
-    let other = other
-        .as_str()
-        .context("a page")?
-        .replace(own, "0123456789abcdef");
-    page.answer_instead(&format!("{}/", host.origin), &other)
-        .await?;
+    let other = other.as_str().context("a page")?.replace(own, "0123456789abcdef");
+    page.answer_instead(&format!("{}/", host.origin), &other).await?;
     page.evaluate("window.isOfBefore = true").await?;
     host.kill()?;
     page.wait_for(IS_NOT_LIVE).await?;
     host.start_again()?;
-    page.wait_for_text("The host has a new version of this page")
-        .await?;
-    ensure!(
-        page.evaluate("window.isOfBefore").await? == true,
-        "nothing is loaded by itself"
-    );
+    page.wait_for_text("The host has a new version of this page").await?;
+    ensure!(page.evaluate("window.isOfBefore").await? == true, "nothing is loaded by itself");
     page.stop_answering().await?;
     page.press(&button("Reload")).await?;
-    page.wait_for(&format!("!window.isOfBefore && {IS_LIVE}"))
-        .await?;
+    page.wait_for(&format!("!window.isOfBefore && {IS_LIVE}")).await?;
     page.observed().check(&host.origin, &LOST_CONNECTION)
 }
 
@@ -239,26 +205,14 @@ async fn without_its_host_the_page_opens_and_says_so() -> Result<()> {
         "navigator.serviceWorker.getRegistration().then(it => it?.active?.state === 'activated')",
     )
     .await?;
-    let installing = page
-        .command("Page.getInstallabilityErrors", json!({}))
-        .await?;
-    ensure!(
-        installing["installabilityErrors"] == json!([]),
-        "it can be installed: {installing}"
-    );
+    let installing = page.command("Page.getInstallabilityErrors", json!({})).await?;
+    ensure!(installing["installabilityErrors"] == json!([]), "it can be installed: {installing}");
     let kept = page
         .evaluate("caches.keys().then(([name]) => caches.open(name)).then(it => it.keys()).then(all => all.map(it => new URL(it.url).pathname))")
         .await?;
-    let kept: Vec<&str> = kept
-        .as_array()
-        .context("addresses")?
-        .iter()
-        .filter_map(|it| it.as_str())
-        .collect();
-    ensure!(
-        kept.iter().any(|it| it.ends_with("/js/view/prompt.js")),
-        "all of it: {kept:?}"
-    );
+    let kept: Vec<&str> =
+        kept.as_array().context("addresses")?.iter().filter_map(|it| it.as_str()).collect();
+    ensure!(kept.iter().any(|it| it.ends_with("/js/view/prompt.js")), "all of it: {kept:?}");
     ensure!(
         !kept
             .iter()
@@ -285,8 +239,7 @@ async fn without_its_host_the_page_opens_and_says_so() -> Result<()> {
 async fn open_over(browser: &Browser, host: &Host, line: &SlowLine) -> Result<Page> {
     let (_, code) = pairing_link(host, &[])?;
     let page = browser.page(Screen::PHONE).await?;
-    page.go_to(&format!("http://{}/sw.js", line.address))
-        .await?;
+    page.go_to(&format!("http://{}/sw.js", line.address)).await?;
     let pair = format!(
         "fetch('/api/pair', {{method: 'POST', headers: {{'Content-Type': 'application/json'}}, body: {}}}) \
          .then(it => it.json()).then(it => localStorage.setItem('greenroom.token', it.token))",
@@ -309,8 +262,7 @@ async fn the_connection_begins_while_most_of_the_page_is_on_its_way() -> Result<
     let before = line.passed().len();
     line.end_connections();
     page.go_to(&format!("http://{}/#/", line.address)).await?;
-    page.wait_for("document.querySelector('.session-link')")
-        .await?;
+    page.wait_for("document.querySelector('.session-link')").await?;
     page.wait_for(IS_LIVE).await?;
     let passed = line.passed().split_off(before);
     let at = |end: &str| passed.iter().position(|it| it.ends_with(end));
@@ -321,6 +273,5 @@ async fn the_connection_begins_while_most_of_the_page_is_on_its_way() -> Result<
     let sockets = passed.iter().filter(|it| it.ends_with("/ahp")).count();
     ensure!(sockets == 1, "it is the one that is used: {passed:#?}");
     // A text that is opened by itself has no icon.
-    page.observed()
-        .check(&format!("http://{}", line.address), &["favicon.ico"])
+    page.observed().check(&format!("http://{}", line.address), &["favicon.ico"])
 }

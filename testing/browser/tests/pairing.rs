@@ -22,35 +22,22 @@ async fn a_phone_is_paired_by_a_link_and_signed_out_from_elsewhere() -> Result<(
     let (link, code) = pairing_link(&host, &[])?;
     let phone = browser.page(Screen::PHONE).await?;
     let note = json!({"source": NOTE_CLOSE});
-    phone
-        .command("Page.addScriptToEvaluateOnNewDocument", note)
-        .await?;
+    phone.command("Page.addScriptToEvaluateOnNewDocument", note).await?;
     phone.go_to(&link).await?;
     phone.wait_for_text("Pair this device?").await?;
-    let shown = phone
-        .evaluate("location.href + ' ' + document.documentElement.outerHTML")
-        .await?;
-    ensure!(
-        !shown.as_str().context("text")?.contains(&code),
-        "the code left the address"
-    );
+    let shown = phone.evaluate("location.href + ' ' + document.documentElement.outerHTML").await?;
+    ensure!(!shown.as_str().context("text")?.contains(&code), "the code left the address");
     let asked = phone.observed().requests;
     ensure!(
         !asked.iter().any(|(url, _)| url.contains("/api/")),
         "nothing is asked before somebody says so: {asked:?}"
     );
 
-    phone
-        .evaluate(&format!("{}.value = ''", labelled("Name of this device")))
-        .await?;
-    phone
-        .type_into(&labelled("Name of this device"), "my phone")
-        .await?;
+    phone.evaluate(&format!("{}.value = ''", labelled("Name of this device"))).await?;
+    phone.type_into(&labelled("Name of this device"), "my phone").await?;
     phone.press(&button("Pair")).await?;
     phone.wait_for(IS_LIVE).await?;
-    let token = phone
-        .evaluate("localStorage.getItem('greenroom.token')")
-        .await?;
+    let token = phone.evaluate("localStorage.getItem('greenroom.token')").await?;
     let token = token.as_str().context("a token")?.to_owned();
     ensure!(token.len() == 43, "256 bits");
 
@@ -74,10 +61,7 @@ async fn a_phone_is_paired_by_a_link_and_signed_out_from_elsewhere() -> Result<(
     phone.wait_for_text("This device was signed out").await?;
     let closed = phone.evaluate("sessionStorage.closed").await?;
     let closed = closed.as_str().context("a connection that ended")?;
-    ensure!(
-        closed.lines().next() == Some("1008 this device was signed out"),
-        "{closed}"
-    );
+    ensure!(closed.lines().next() == Some("1008 this device was signed out"), "{closed}");
     let kept = phone.evaluate("JSON.stringify([Object.keys(localStorage).filter(it => it.startsWith('greenroom.')), document.cookie])").await?;
     ensure!(kept == r#"[[],""]"#, "nothing is kept: {kept}");
 
@@ -90,11 +74,7 @@ fn check_secrets(host: &Host, pages: [&Page; 2], token: &str, code: &str) -> Res
         let seen = page.observed();
         let caused = [&LOST_CONNECTION[..], &["403", "401"]].concat();
         seen.check(&host.origin, &caused)?;
-        let addresses = seen
-            .requests
-            .iter()
-            .map(|(url, _)| url)
-            .chain(&seen.sockets);
+        let addresses = seen.requests.iter().map(|(url, _)| url).chain(&seen.sockets);
         for address in addresses {
             ensure!(
                 !address.contains(token) && !address.contains(code),
@@ -140,9 +120,6 @@ async fn open_signs_the_browser_of_this_machine_in_and_it_signs_itself_out() -> 
         page.press("[...document.querySelectorAll('dialog[open] button')].find(it => it.textContent.includes('Sign out'))").await?;
     }
     page.wait_for_text("shows a QR code").await?;
-    ensure!(
-        host.run(&["devices", "--json"])?.trim() == "[]",
-        "the host was told"
-    );
+    ensure!(host.run(&["devices", "--json"])?.trim() == "[]", "the host was told");
     page.observed().check(&host.origin, &LOST_CONNECTION)
 }

@@ -61,24 +61,14 @@ async fn check_sections(page: &Page) -> Result<()> {
     ))
     .await?;
     let identity = section("identity");
-    page.press(&format!("{identity}.querySelector('summary')"))
+    page.press(&format!("{identity}.querySelector('summary')")).await?;
+    page.wait_for(&format!("{identity}.querySelector('pre')?.textContent.includes('Greenroom')"))
         .await?;
-    page.wait_for(&format!(
-        "{identity}.querySelector('pre')?.textContent.includes('Greenroom')"
-    ))
-    .await?;
-    let restricted = page
-        .evaluate(&format!("{}.textContent", section("safety")))
-        .await?;
+    let restricted = page.evaluate(&format!("{}.textContent", section("safety"))).await?;
     let restricted = restricted.as_str().context("a text")?;
+    ensure!(restricted.contains("restricted") && restricted.contains("sha256"), "{restricted}");
     ensure!(
-        restricted.contains("restricted") && restricted.contains("sha256"),
-        "{restricted}"
-    );
-    ensure!(
-        page.evaluate(&format!("{}.matches('details')", section("safety")))
-            .await?
-            == false,
+        page.evaluate(&format!("{}.matches('details')", section("safety"))).await? == false,
         "there is nothing to open"
     );
     Ok(())
@@ -125,11 +115,7 @@ async fn what_a_model_was_sent_is_read_call_by_call() -> Result<()> {
     other.go_to(&pairing_link(&host, &[])?.0).await?;
     other.press(&button("Pair")).await?;
     other.wait_for(IS_LIVE).await?;
-    other
-        .evaluate(&format!("void (location.hash = {address})"))
-        .await?;
-    other
-        .wait_for_text("This device may not look at prompts")
-        .await?;
+    other.evaluate(&format!("void (location.hash = {address})")).await?;
+    other.wait_for_text("This device may not look at prompts").await?;
     other.observed().check(&host.origin, &["403"])
 }

@@ -42,9 +42,7 @@ async fn a_page_on_another_port_gets_nothing_even_with_a_stolen_token() -> Resul
     };
     let host = Host::start(&[])?;
     let phone = sign_in(&browser, &host, Screen::PHONE).await?;
-    let token = phone
-        .evaluate("localStorage.getItem('greenroom.token')")
-        .await?;
+    let token = phone.evaluate("localStorage.getItem('greenroom.token')").await?;
     let token = token.as_str().context("a token")?;
     let page = browser.page(Screen::DESKTOP).await?;
     page.go_to(&serve_stranger()?).await?;
@@ -56,10 +54,7 @@ async fn a_page_on_another_port_gets_nothing_even_with_a_stolen_token() -> Resul
             "Promise.resolve(localStorage.getItem('greenroom.token') ? 'got it' : 'nothing')"
                 .to_owned(),
         ),
-        (
-            "its cookies",
-            "Promise.resolve(document.cookie || 'nothing')".to_owned(),
-        ),
+        ("its cookies", "Promise.resolve(document.cookie || 'nothing')".to_owned()),
         (
             "the API",
             format!(
@@ -72,10 +67,7 @@ async fn a_page_on_another_port_gets_nothing_even_with_a_stolen_token() -> Resul
                 "fetch('{origin}/api/pair', {{method: 'POST', mode: 'no-cors', body: '{{}}'}}).then(it => it.status === 0 ? Promise.reject() : it.text())"
             ),
         ),
-        (
-            "a file of the page",
-            format!("fetch('{origin}/').then(it => it.text())"),
-        ),
+        ("a file of the page", format!("fetch('{origin}/').then(it => it.text())")),
         (
             "a script of the page",
             format!(
@@ -107,13 +99,8 @@ async fn a_page_on_another_port_gets_nothing_even_with_a_stolen_token() -> Resul
             ),
         ),
     ] {
-        let got = page
-            .evaluate(&format!("{attempt}.then(it => it, () => 'nothing')"))
-            .await?;
-        ensure!(
-            got == "nothing" || got == "about:blank",
-            "a stranger got {what}: {got}"
-        );
+        let got = page.evaluate(&format!("{attempt}.then(it => it, () => 'nothing')")).await?;
+        ensure!(got == "nothing" || got == "about:blank", "a stranger got {what}: {got}");
     }
     // The page itself is as it was.
     phone.wait_for(IS_LIVE).await?;
@@ -143,20 +130,8 @@ fn wrong_names_origins_tokens_and_methods_are_refused() -> Result<()> {
     for (line, name, headers, body, expected) in [
         ("GET /", "evil.example", "", "", 403),
         ("GET /api/me", "evil.example", &*bearer, "", 403),
-        (
-            "GET /",
-            &*address,
-            "Origin: http://127.0.0.1:1\r\n",
-            "",
-            403,
-        ),
-        (
-            "GET /api/me",
-            &*address,
-            &*format!("{bearer}Origin: null\r\n"),
-            "",
-            403,
-        ),
+        ("GET /", &*address, "Origin: http://127.0.0.1:1\r\n", "", 403),
+        ("GET /api/me", &*address, &*format!("{bearer}Origin: null\r\n"), "", 403),
         (
             "POST /api/pair",
             &*address,
@@ -165,20 +140,8 @@ fn wrong_names_origins_tokens_and_methods_are_refused() -> Result<()> {
             403,
         ),
         ("GET /api/me", &*address, "", "", 401),
-        (
-            "GET /api/me",
-            &*address,
-            "Authorization: Bearer x\r\n",
-            "",
-            401,
-        ),
-        (
-            "GET /api/me",
-            &*address,
-            &*format!("{bearer}Authorization: Bearer x\r\n"),
-            "",
-            401,
-        ),
+        ("GET /api/me", &*address, "Authorization: Bearer x\r\n", "", 401),
+        ("GET /api/me", &*address, &*format!("{bearer}Authorization: Bearer x\r\n"), "", 401),
         ("GET /api/me", &*address, "Cookie: token=x\r\n", "", 401),
         ("GET /api/me", &*address, &*bearer, "", 200),
         ("POST /api/me", &*address, &*bearer, "", 405),
@@ -193,13 +156,7 @@ fn wrong_names_origins_tokens_and_methods_are_refused() -> Result<()> {
         ("POST /api/sign-in", &*address, json, "{}", 401),
         ("GET /api/sign-in", &*address, &*bearer, "", 405),
         ("PUT /api/sign-in/finish", &*address, &*bearer, "", 405),
-        (
-            "POST /api/sign-in",
-            &*address,
-            &*format!("{json}{bearer}"),
-            "{}",
-            400,
-        ),
+        ("POST /api/sign-in", &*address, &*format!("{json}{bearer}"), "{}", 400),
         // A socket needs what everything else needs.
         ("GET /ahp", &*address, &*upgrade, "", 401),
         (
@@ -225,11 +182,7 @@ fn wrong_names_origins_tokens_and_methods_are_refused() -> Result<()> {
             format!("{line} HTTP/1.1\r\nHost: {name}\r\n{headers}Connection: close\r\n\r\n{body}")
                 .as_bytes(),
         )?;
-        let status: u16 = answer
-            .split(' ')
-            .nth(1)
-            .and_then(|it| it.parse().ok())
-            .unwrap_or(0);
+        let status: u16 = answer.split(' ').nth(1).and_then(|it| it.parse().ok()).unwrap_or(0);
         let is_refused = expected != 200 && (400..500).contains(&status);
         ensure!(
             status == expected || (line.contains("content") || line.contains("..")) && is_refused,
@@ -253,30 +206,19 @@ fn wrong_names_origins_tokens_and_methods_are_refused() -> Result<()> {
 fn endless_requests_are_cut() -> Result<()> {
     let host = Host::start(&[])?;
     let address = host.origin.trim_start_matches("http://").to_owned();
-    let endless_head = format!(
-        "GET / HTTP/1.1\r\nHost: {address}\r\n{}",
-        "X-Long: y\r\n".repeat(100_000)
-    );
-    ensure!(
-        ask(&host, endless_head.as_bytes())?.contains(" 431 "),
-        "an endless head"
-    );
+    let endless_head =
+        format!("GET / HTTP/1.1\r\nHost: {address}\r\n{}", "X-Long: y\r\n".repeat(100_000));
+    ensure!(ask(&host, endless_head.as_bytes())?.contains(" 431 "), "an endless head");
     let large = format!(
         "POST /api/pair HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nContent-Length: 999999999\r\n\r\n{{"
     );
-    ensure!(
-        ask(&host, large.as_bytes())?.contains(" 413 "),
-        "an endless body"
-    );
+    ensure!(ask(&host, large.as_bytes())?.contains(" 413 "), "an endless body");
     // One that never says how long it is.
     let chunked = format!(
         "POST /api/pair HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{{}}\r\n"
     );
     let answer = ask(&host, chunked.as_bytes())?;
-    ensure!(
-        answer.contains(" 411 "),
-        "a body without a length: {answer}"
-    );
+    ensure!(answer.contains(" 411 "), "a body without a length: {answer}");
     Ok(())
 }
 
@@ -299,10 +241,7 @@ fn slow_requests_are_cut() -> Result<()> {
     ensure!(cut.contains(" 408 "), "a body that does not end: {cut}");
     // Who says nothing at all is sent away, too.
     let cut = ask(&host, b"")?;
-    ensure!(
-        cut.is_empty() || cut.contains(" 408 "),
-        "a connection without a request: {cut}"
-    );
+    ensure!(cut.is_empty() || cut.contains(" 408 "), "a connection without a request: {cut}");
     Ok(())
 }
 
@@ -335,10 +274,7 @@ fn prompts_are_for_devices_that_may_inspect() -> Result<()> {
         ensure!(me == 200, "the device is signed in: {me}");
         let line = "GET /api/prompt?chat=ahp-chat:/none";
         let (status, _, answer) = exchange(&host, line, &bearer, "")?;
-        ensure!(
-            (status == 403) == (expected == 403),
-            "{scope:?}: {status} {answer}"
-        );
+        ensure!((status == 403) == (expected == 403), "{scope:?}: {status} {answer}");
         ensure!(
             expected != 403 || answer.contains("pair --inspect"),
             "it says what to do: {answer}"
@@ -370,45 +306,25 @@ fn content_is_given_for_signatures_of_the_host_and_in_ranges() -> Result<()> {
         ("Range: lines=1-2\r\n", 200, "0123456789"),
     ] {
         let (status, head, got) = exchange(&host, &format!("GET {address}"), range, "")?;
-        ensure!(
-            status == expected && (status == 416 || got == body),
-            "{range}: {status} {got}"
-        );
-        ensure!(
-            head.contains("content-security-policy: sandbox; default-src 'none'"),
-            "{head}"
-        );
+        ensure!(status == expected && (status == 416 || got == body), "{range}: {status} {got}");
+        ensure!(head.contains("content-security-policy: sandbox; default-src 'none'"), "{head}");
     }
     for wrong in [
         address.replace("text%2Fplain", "text%2Fhtml"),
         address.replace("exp=", "exp=9"),
         format!("{address}0"),
-        address
-            .split_once("sig=")
-            .context("a signature")?
-            .0
-            .to_owned(),
+        address.split_once("sig=").context("a signature")?.0.to_owned(),
         address.split_once('?').context("a query")?.0.to_owned(),
     ] {
         let (status, head, body) = exchange(&host, &format!("GET {wrong}"), "", "")?;
-        ensure!(
-            status == 403 && !body.contains("0123456789"),
-            "{wrong}: {status} {body}"
-        );
-        ensure!(
-            head.contains("content-security-policy: sandbox; default-src 'none'"),
-            "{head}"
-        );
+        ensure!(status == 403 && !body.contains("0123456789"), "{wrong}: {status} {body}");
+        ensure!(head.contains("content-security-policy: sandbox; default-src 'none'"), "{head}");
         // A token is no signature.
         let (status, _, _) = exchange(&host, &format!("GET {wrong}"), &bearer, "")?;
         ensure!(status == 403, "{wrong} with a token: {status}");
     }
-    let (status, _, _) = exchange(
-        &host,
-        &format!("GET {address}"),
-        "Origin: http://127.0.0.1:1\r\n",
-        "",
-    )?;
+    let (status, _, _) =
+        exchange(&host, &format!("GET {address}"), "Origin: http://127.0.0.1:1\r\n", "")?;
     ensure!(status == 403, "another origin: {status}");
     Ok(())
 }
@@ -416,10 +332,8 @@ fn content_is_given_for_signatures_of_the_host_and_in_ranges() -> Result<()> {
 #[test]
 fn a_sign_in_comes_back_to_this_host_and_to_who_began_it() -> Result<()> {
     let host = Host::start(&[])?;
-    let headers = format!(
-        "Authorization: Bearer {}\r\nContent-Type: application/json\r\n",
-        host.token
-    );
+    let headers =
+        format!("Authorization: Bearer {}\r\nContent-Type: application/json\r\n", host.token);
     let begin = |back: &str| {
         let auth = json!({"resource": {"resource": "http://127.0.0.1:1/mcp"}});
         let body = json!({"auth": auth, "back": back}).to_string();
@@ -438,11 +352,7 @@ fn a_sign_in_comes_back_to_this_host_and_to_who_began_it() -> Result<()> {
     }
     // A page sends the browser back to itself, not to another address of this host or to another machine.
     let of_page = format!("{headers}Origin: {}\r\n", host.origin);
-    for back in [
-        "http://192.0.2.1/",
-        "http://127.0.0.1:1/",
-        "http://localhost/",
-    ] {
+    for back in ["http://192.0.2.1/", "http://127.0.0.1:1/", "http://localhost/"] {
         let auth = json!({"resource": {"resource": "http://127.0.0.1:1/mcp"}});
         let body = json!({"auth": auth, "back": back}).to_string();
         let (status, _, answer) = exchange(&host, "POST /api/sign-in", &of_page, &body)?;
@@ -450,10 +360,7 @@ fn a_sign_in_comes_back_to_this_host_and_to_who_began_it() -> Result<()> {
     }
     // Nobody is there to sign in at: that is said.
     let (status, _, answer) = begin(&format!("{}/", host.origin))?;
-    ensure!(
-        status == 502 && answer.contains("refused"),
-        "{status} {answer}"
-    );
+    ensure!(status == 502 && answer.contains("refused"), "{status} {answer}");
     let body = json!({"address": format!("{}/?code=c&state=s", host.origin)}).to_string();
     let (status, _, answer) = exchange(&host, "POST /api/sign-in/finish", &headers, &body)?;
     ensure!(status == 404, "{status} {answer}");

@@ -67,8 +67,7 @@ async fn sessions_are_renamed_archived_forked_and_deleted() -> Result<()> {
     let page = sign_in(&browser, &host, Screen::PHONE).await?;
     lists(&page, &["alpha", "beta"]).await?;
     choose(&page, "alpha", "Rename").await?;
-    page.evaluate("document.querySelector('#dialog-text').value = ''")
-        .await?;
+    page.evaluate("document.querySelector('#dialog-text').value = ''").await?;
     page.type_into(&css("#dialog-text"), "gamma").await?;
     page.press(&in_dialog("Rename")).await?;
     lists(&page, &["beta", "gamma"]).await?;
@@ -76,8 +75,7 @@ async fn sessions_are_renamed_archived_forked_and_deleted() -> Result<()> {
     // What is archived is out of sight, and found again.
     choose(&page, "gamma", "Archive").await?;
     lists(&page, &["beta"]).await?;
-    page.type_into(&labelled("Search titles and folders"), "gam")
-        .await?;
+    page.type_into(&labelled("Search titles and folders"), "gam").await?;
     lists(&page, &["gamma"]).await?;
     page.wait_for_text("Archived").await?;
     choose(&page, "gamma", "Restore from the archive").await?;
@@ -101,10 +99,7 @@ async fn sessions_are_renamed_archived_forked_and_deleted() -> Result<()> {
     page.press(&in_dialog("Delete")).await?;
     lists(&page, &["gamma"]).await?;
     let left: Value = serde_json::from_str(&host.run(&["sessions", "--json"])?)?;
-    ensure!(
-        left.as_array().map(Vec::len) == Some(1) && left[0]["title"] == "gamma",
-        "{left}"
-    );
+    ensure!(left.as_array().map(Vec::len) == Some(1) && left[0]["title"] == "gamma", "{left}");
     page.observed().check(&host.origin, &[])
 }
 
@@ -118,8 +113,7 @@ async fn has_turns(page: &Page, count: usize) -> Result<()> {
 
 /// Chooses something in the menu of the first turn.
 async fn choose_of_first_turn(page: &Page, label: &str) -> Result<()> {
-    page.press("document.querySelector('.turn [aria-label=\"More about this turn\"]')")
-        .await?;
+    page.press("document.querySelector('.turn [aria-label=\"More about this turn\"]')").await?;
     page.press(&entry(label)).await
 }
 
@@ -140,8 +134,7 @@ async fn a_chat_is_searched_branched_and_taken_back() -> Result<()> {
 
     // The browser's own search would see only what is on the page.
     page.key("f", 2).await?;
-    page.type_into(&labelled("Find in this chat"), "heard")
-        .await?;
+    page.type_into(&labelled("Find in this chat"), "heard").await?;
     page.wait_for_text("3 of 3 turns").await?;
     page.key("Enter", 0).await?;
     page.wait_for_text("2 of 3 turns").await?;
@@ -150,8 +143,7 @@ async fn a_chat_is_searched_branched_and_taken_back() -> Result<()> {
     )
     .await?;
     page.key("Escape", 0).await?;
-    page.wait_for("!document.querySelector('.find').checkVisibility()")
-        .await?;
+    page.wait_for("!document.querySelector('.find').checkVisibility()").await?;
 
     choose_of_first_turn(&page, "Branch from here").await?;
     page.wait_for("location.hash.includes('/c/')").await?;
@@ -160,17 +152,14 @@ async fn a_chat_is_searched_branched_and_taken_back() -> Result<()> {
     has_turns(&page, 3).await?;
     choose_of_first_turn(&page, "Rewind to here").await?;
     page.press(&in_dialog("Rewind")).await?;
-    page.wait_for("!document.querySelector('.transcript').textContent.includes('gamma')")
-        .await?;
+    page.wait_for("!document.querySelector('.transcript').textContent.includes('gamma')").await?;
     page.wait_for_text("alpha").await?;
 
     // Another session is some letters away.
     page.key("k", 2).await?;
     page.wait_for(&css("dialog.switcher[open]")).await?;
-    page.command("Input.insertText", json!({"text": "anoth"}))
-        .await?;
-    page.wait_for("document.querySelectorAll('.switcher-entry').length === 1")
-        .await?;
+    page.command("Input.insertText", json!({"text": "anoth"})).await?;
+    page.wait_for("document.querySelectorAll('.switcher-entry').length === 1").await?;
     page.key("Enter", 0).await?;
     page.wait_for("document.querySelector('.session-names h1')?.textContent === 'another session'")
         .await?;
@@ -193,23 +182,19 @@ async fn a_message_is_written_with_suggestions_and_under_other_permissions() -> 
     page.wait_for("[...document.querySelectorAll('.completion')].some(it => it.textContent.includes('/rewind'))")
         .await?;
     page.key("Escape", 0).await?;
-    page.wait_for("!document.querySelector('.completion')?.checkVisibility()")
-        .await?;
+    page.wait_for("!document.querySelector('.completion')?.checkVisibility()").await?;
     page.evaluate(&format!("{field}.value = ''")).await?;
     page.type_into(&field, "read @note").await?;
     page.wait_for("document.querySelector('.completion[aria-selected=true]')?.textContent.includes('notes.md')")
         .await?;
     page.key("Tab", 0).await?;
-    page.wait_for(&format!("{field}.value.includes('notes.md')"))
-        .await?;
-    page.press(&css(".composer-bar button[type=submit]"))
-        .await?;
+    page.wait_for(&format!("{field}.value.includes('notes.md')")).await?;
+    page.press(&css(".composer-bar button[type=submit]")).await?;
     page.wait_for("[...document.querySelectorAll('.message .chip-inline')].some(it => it.textContent.includes('notes.md'))")
         .await?;
 
     // What is named beside the model counts: it changes when the host has confirmed it.
-    page.wait_for("document.querySelector('.picker').textContent.includes('Ask')")
-        .await?;
+    page.wait_for("document.querySelector('.picker').textContent.includes('Ask')").await?;
     page.press(&css(".picker")).await?;
     let approvals = labelled("Approvals");
     page.wait_for(&approvals).await?;
@@ -217,8 +202,7 @@ async fn a_message_is_written_with_suggestions_and_under_other_permissions() -> 
         "(() => {{ const it = {approvals}; it.value = '\"plan\"'; it.dispatchEvent(new Event('change')); }})()"
     ))
     .await?;
-    page.wait_for("document.querySelector('.picker').textContent.includes('Plan')")
-        .await?;
+    page.wait_for("document.querySelector('.picker').textContent.includes('Plan')").await?;
     let told = host.run(&["export", &session])?;
     ensure!(told.contains("\"approvals\":\"plan\""), "{told}");
     page.observed().check(&host.origin, &[])

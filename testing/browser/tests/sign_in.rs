@@ -43,10 +43,7 @@ fn get(url: &str) -> Result<String> {
     let rest = url.strip_prefix("http://").context("plain http")?;
     let (address, path) = rest.split_once('/').context("a path")?;
     let mut stream = TcpStream::connect(address)?;
-    write!(
-        stream,
-        "GET /{path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n"
-    )?;
+    write!(stream, "GET /{path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;
     Ok(answer)
@@ -76,10 +73,7 @@ async fn begin(page: &Page, within: &str) -> Result<String> {
 
 fn call(text: &str) -> [Answer; 2] {
     let call = Call::new("call_mcp", "mcp__test__echo", &json!({"text": text}));
-    [
-        Answer::calls([call]),
-        Answer::streams([format!("end {text}").as_str()]),
-    ]
+    [Answer::calls([call]), Answer::streams([format!("end {text}").as_str()])]
 }
 
 async fn approve(page: &Page) -> Result<()> {
@@ -122,10 +116,7 @@ async fn mc_14_the_page_signs_in_and_the_call_goes_on() -> Result<()> {
     // Another device cannot finish what this one began.
     let asked = begin(&phone, ".dock").await?;
     let back = address_after(&asked)?;
-    ensure!(
-        back.starts_with(&format!("{}/?code=", host.origin)),
-        "{back}"
-    );
+    ensure!(back.starts_with(&format!("{}/?code=", host.origin)), "{back}");
     let unpaired = strange.page(Screen::PHONE).await?;
     unpaired.go_to(&back).await?;
     unpaired.wait_for_text("This browser is not paired").await?;
@@ -133,16 +124,11 @@ async fn mc_14_the_page_signs_in_and_the_call_goes_on() -> Result<()> {
     let stranger = sign_in(&strange, &host, Screen::PHONE).await?;
     stranger.go_to(&back).await?;
     stranger.wait_for_text("You are not signed in").await?;
-    stranger
-        .wait_for_text("no sign-in of this device waits")
-        .await?;
+    stranger.wait_for_text("no sign-in of this device waits").await?;
     let tab = own.page(Screen::PHONE).await?;
     tab.go_to(&back).await?;
     tab.wait_for_text("You are signed in").await?;
-    ensure!(
-        tab.evaluate("location.search").await? == "",
-        "the code is not in the address"
-    );
+    ensure!(tab.evaluate("location.search").await? == "", "the code is not in the address");
     check_secrets(&host, &tab).await?;
     phone.wait_for("!document.body.innerText.includes('wants you to sign in') && !document.querySelector('.dock a[target=_blank]')")
         .await?;
@@ -164,9 +150,7 @@ async fn mc_14_the_page_signs_in_and_the_call_goes_on() -> Result<()> {
     approve(&phone).await?;
     phone.wait_for_text("needs a sign-in").await?;
     phone.evaluate("void (location.hash = '#/inbox')").await?;
-    phone
-        .press("document.querySelector('.request-link')")
-        .await?;
+    phone.press("document.querySelector('.request-link')").await?;
     phone.wait_for_text("sign-in needed").await?;
     let asked = begin(&phone, ".sheet").await?;
     tab.go_to(&asked).await?;

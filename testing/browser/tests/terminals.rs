@@ -19,8 +19,7 @@ const NEW_TERMINAL: &str = "[...document.querySelectorAll('.menu-entry')].find(i
 /// Starts a session of the scripted agent.
 async fn start_session(page: &Page, host: &Host) -> Result<()> {
     page.evaluate("location.hash = '#/new'").await?;
-    page.wait_for("document.querySelector('#new-agent option[value=scripted]')")
-        .await?;
+    page.wait_for("document.querySelector('#new-agent option[value=scripted]')").await?;
     page.evaluate("(() => { const it = document.querySelector('#new-agent'); it.value = 'scripted'; it.dispatchEvent(new Event('change')); })()").await?;
     let folder = host.home().join("myapp");
     std::fs::create_dir(&folder)?;
@@ -28,14 +27,12 @@ async fn start_session(page: &Page, host: &Host) -> Result<()> {
     page.type_into(&labelled("Folder"), path).await?;
     page.type_into(&labelled("First message"), "hello").await?;
     page.press(&button("Start")).await?;
-    page.wait_for("location.hash.startsWith('#/s/') && document.querySelector('.turn')")
-        .await
+    page.wait_for("location.hash.startsWith('#/s/') && document.querySelector('.turn')").await
 }
 
 /// Waits until a line of the terminal is this.
 async fn wait_for_line(page: &Page, line: &str) -> Result<()> {
-    page.wait_for(&format!("{LINES}.includes({})", json!(line)))
-        .await
+    page.wait_for(&format!("{LINES}.includes({})", json!(line))).await
 }
 
 /// Sends a line from the field.
@@ -59,11 +56,7 @@ const PROMPT: &str = "ready>";
 
 /// Waits until the shell has done all that it was given, and gives what is on the screen then.
 async fn screen_at_rest(page: &Page) -> Result<Vec<String>> {
-    page.wait_for(&format!(
-        "{LINES}.filter(it => it !== '').at(-1) === {}",
-        json!(PROMPT)
-    ))
-    .await?;
+    page.wait_for(&format!("{LINES}.filter(it => it !== '').at(-1) === {}", json!(PROMPT))).await?;
     screen(page).await
 }
 
@@ -89,10 +82,8 @@ async fn a_terminal_is_typed_in_and_shows_the_same_screen_again() -> Result<()> 
     start_session(&page, &host).await?;
     page.press(&button("More about this session")).await?;
     page.press(NEW_TERMINAL).await?;
-    page.wait_for("location.hash.includes('/terminal/')")
-        .await?;
-    page.wait_for("document.querySelector('.terminal[data-state=running]')")
-        .await?;
+    page.wait_for("location.hash.includes('/terminal/')").await?;
+    page.wait_for("document.querySelector('.terminal[data-state=running]')").await?;
 
     // Keys go to the shell, and what it prints is seen, with colours and moved cursors carried out.
     let screen_element = "document.querySelector('.terminal-screen')";
@@ -119,20 +110,12 @@ async fn a_terminal_is_typed_in_and_shows_the_same_screen_again() -> Result<()> 
     let shown = screen_at_rest(&page).await?;
 
     // The connection is lost, something is printed meanwhile, and it comes back.
-    send_line(
-        &page,
-        "until [ -e go ]; do sleep 0.05; done; echo meanwhile; touch printed",
-    )
-    .await?;
-    page.wait_for(&format!(
-        "{LINES}.some(it => it.includes('until [ -e go ]'))"
-    ))
-    .await?;
+    send_line(&page, "until [ -e go ]; do sleep 0.05; done; echo meanwhile; touch printed").await?;
+    page.wait_for(&format!("{LINES}.some(it => it.includes('until [ -e go ]'))")).await?;
     page.set_network(Network::Offline).await?;
     // Chromium leaves open sockets alone when it plays offline; nothing comes over this one. The shell goes on.
     host.freeze()?;
-    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
-        .await?;
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))").await?;
     page.wait_for(&format!("!({IS_LIVE})")).await?;
     std::fs::write(folder.join("go"), "")?;
     wait_for_file(&folder.join("printed")).await?;
@@ -179,17 +162,13 @@ async fn a_program_of_the_whole_screen_comes_and_goes() -> Result<()> {
     start_session(&page, &host).await?;
     page.press(&button("More about this session")).await?;
     page.press(NEW_TERMINAL).await?;
-    page.wait_for("document.querySelector('.terminal[data-state=running]')")
-        .await?;
+    page.wait_for("document.querySelector('.terminal[data-state=running]')").await?;
     send_line(&page, "echo before").await?;
     wait_for_line(&page, "before").await?;
     let full = "printf '\\033[?1049h\\033[2J\\033[3;1Hwhole screen'; read key; printf '\\033[?1049l'; echo after";
     send_line(&page, full).await?;
     wait_for_line(&page, "whole screen").await?;
-    ensure!(
-        !screen(&page).await?.iter().any(|line| line == "before"),
-        "it has the whole screen"
-    );
+    ensure!(!screen(&page).await?.iter().any(|line| line == "before"), "it has the whole screen");
     page.press(&button("Tab")).await?;
     send_line(&page, "x").await?;
     wait_for_line(&page, "after").await?;

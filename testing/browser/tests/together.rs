@@ -105,29 +105,17 @@ async fn said(page: &Page) -> Result<Vec<String>> {
         .evaluate("[...document.querySelectorAll('.transcript .message, .transcript .md')].map(it => it.textContent.replace(/\\s+/g, ' ').trim())")
         .await?;
     let texts = texts.as_array().context("texts")?;
-    Ok(texts
-        .iter()
-        .map(|it| it.as_str().unwrap_or_default().to_owned())
-        .collect())
+    Ok(texts.iter().map(|it| it.as_str().unwrap_or_default().to_owned()).collect())
 }
 
 /// Both write at once: what one of them types stays in its own field, until one of them chooses.
 async fn write_at_once(phone: &Page, laptop: &Page, chat: &mut Chat) -> Result<()> {
-    phone
-        .type_into(&labelled("Message"), "written on the phone")
-        .await?;
-    laptop
-        .type_into(&labelled("Message"), "written on the laptop")
-        .await?;
+    phone.type_into(&labelled("Message"), "written on the phone").await?;
+    laptop.type_into(&labelled("Message"), "written on the laptop").await?;
     chat.type_line("from the terminal")?;
-    for (page, own) in [
-        (phone, "written on the phone"),
-        (laptop, "written on the laptop"),
-    ] {
+    for (page, own) in [(phone, "written on the phone"), (laptop, "written on the laptop")] {
         page.wait_for_text("Heard: from the terminal").await?;
-        let field = page
-            .evaluate(&format!("{}.value", labelled("Message")))
-            .await?;
+        let field = page.evaluate(&format!("{}.value", labelled("Message"))).await?;
         ensure!(field == json!(own), "a draft was overwritten: {field}");
     }
 
@@ -136,10 +124,8 @@ async fn write_at_once(phone: &Page, laptop: &Page, chat: &mut Chat) -> Result<(
     phone.press(&button("Use it")).await?;
     for page in [phone, laptop] {
         let field = labelled("Message");
-        page.wait_for(&format!("{field}.value === 'written on the laptop'"))
-            .await?;
-        page.wait_for("!document.body.innerText.includes('Changed on another device')")
-            .await?;
+        page.wait_for(&format!("{field}.value === 'written on the laptop'")).await?;
+        page.wait_for("!document.body.innerText.includes('Changed on another device')").await?;
     }
     Ok(())
 }

@@ -215,10 +215,7 @@ impl CheckedClient {
             let (connection, events) = self.connect_somewhere().await?;
             let last = self.mirror.last_seen();
             let channels = std::slice::from_ref(&chat);
-            let asked = timeout(
-                SILENCE * 2,
-                connection.reconnect(&self.name, last, channels),
-            );
+            let asked = timeout(SILENCE * 2, connection.reconnect(&self.name, last, channels));
             match asked.await {
                 Ok(Ok(Reconnected::Replay { actions, missing })) => {
                     ensure!(missing.is_empty(), "{}: the chat is gone", self.name);
@@ -231,10 +228,7 @@ impl CheckedClient {
                     return Ok(());
                 }
                 Ok(Ok(Reconnected::Snapshot(_))) => {
-                    bail!(
-                        "{} got snapshots instead of a replay after {last}",
-                        self.name
-                    )
+                    bail!("{} got snapshots instead of a replay after {last}", self.name)
                 }
                 Ok(Err(error)) if error.code() == Some(code::NOT_FOUND) => {
                     if self.begin_anew(connection, events).await? {
@@ -262,11 +256,7 @@ impl CheckedClient {
             Ok(Err(_)) | Err(_) => return Ok(false),
         };
         let (last, from) = (self.mirror.last_seen(), snapshot.from_seq);
-        ensure!(
-            from >= last,
-            "{} was shown the state of {from} after {last}",
-            self.name
-        );
+        ensure!(from >= last, "{} was shown the state of {from} after {last}", self.name);
         self.mirror.take_snapshot(snapshot)?;
         self.gaps.push((last, from));
         self.history.note_beginner();

@@ -66,9 +66,7 @@ impl Fault {
     /// In a word.
     pub(crate) fn kind(self) -> &'static str {
         match self {
-            Self::Kill {
-                is_quick: false, ..
-            } => "kill",
+            Self::Kill { is_quick: false, .. } => "kill",
             Self::Kill { is_quick: true, .. } => "restart",
             Self::Freeze { .. } => "freeze",
             Self::RestartDatabase { .. } => "database",
@@ -85,40 +83,18 @@ impl Fault {
     /// One of each first, in an order of the seed's choice; then whatever comes.
     pub(crate) fn plan(rng: &mut SeededRng, (nodes, spaces): (usize, usize)) -> Vec<Self> {
         let mut each = vec![
-            Self::Kill {
-                node: rng.index(nodes),
-                is_quick: false,
-            },
-            Self::Kill {
-                node: rng.index(nodes),
-                is_quick: true,
-            },
-            Self::Freeze {
-                node: rng.index(nodes),
-            },
+            Self::Kill { node: rng.index(nodes), is_quick: false },
+            Self::Kill { node: rng.index(nodes), is_quick: true },
+            Self::Freeze { node: rng.index(nodes) },
             Self::RestartDatabase { is_crash: true },
             Self::RestartDatabase { is_crash: false },
             Self::EndBackends,
-            Self::Drain {
-                node: rng.index(nodes),
-            },
-            Self::Move {
-                space: rng.index(spaces),
-                node: rng.index(nodes),
-            },
-            Self::CutRelays {
-                node: rng.index(nodes),
-            },
-            Self::MoveAndRestartDatabase {
-                space: rng.index(spaces),
-                node: rng.index(nodes),
-            },
-            Self::FreezeAndKill {
-                node: rng.index(nodes),
-            },
-            Self::DrainAndRestartDatabase {
-                node: rng.index(nodes),
-            },
+            Self::Drain { node: rng.index(nodes) },
+            Self::Move { space: rng.index(spaces), node: rng.index(nodes) },
+            Self::CutRelays { node: rng.index(nodes) },
+            Self::MoveAndRestartDatabase { space: rng.index(spaces), node: rng.index(nodes) },
+            Self::FreezeAndKill { node: rng.index(nodes) },
+            Self::DrainAndRestartDatabase { node: rng.index(nodes) },
         ];
         for end in (1..each.len()).rev() {
             each.swap(end, rng.index(end + 1));
@@ -142,8 +118,7 @@ pub(crate) struct Cluster {
 impl Cluster {
     /// Clients know of all nodes; those that do not answer are tried in vain.
     pub(crate) fn publish(&self) {
-        self.urls
-            .set(self.nodes.iter().map(|it| it.url.clone()).collect());
+        self.urls.set(self.nodes.iter().map(|it| it.url.clone()).collect());
     }
 
     fn node(&mut self, index: usize) -> Result<&mut NodeProcess> {
@@ -162,11 +137,7 @@ impl Cluster {
             let Some(waiting) = waiting else {
                 return Ok(());
             };
-            ensure!(
-                began.elapsed() < CERTAIN,
-                "nothing happens in {:?}",
-                self.spaces.get(waiting)
-            );
+            ensure!(began.elapsed() < CERTAIN, "nothing happens in {:?}", self.spaces.get(waiting));
         }
     }
 

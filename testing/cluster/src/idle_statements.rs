@@ -69,10 +69,7 @@ mod tests {
 
     fn asked(of: &[(&str, u64)], seconds: u64) -> AskedStatements {
         let counts = of.iter().map(|(id, n)| ((*id).to_owned(), *n));
-        AskedStatements {
-            counts: counts.collect(),
-            time: Duration::from_secs(seconds),
-        }
+        AskedStatements { counts: counts.collect(), time: Duration::from_secs(seconds) }
     }
 
     #[test]

@@ -192,10 +192,7 @@ async fn make_spaces(cluster: &Cluster, plan: ManySpacesPlan) -> Result<Vec<Stri
 /// Each node gets as many as the others, none of them relayed.
 async fn connect(cluster: &Cluster, index: usize, token: &str) -> Result<(Connection, Events)> {
     let node = cluster.nodes.get(index % NODES).context("a node")?;
-    let target = HostTarget {
-        url: node.url.clone(),
-        token: Some(token.to_owned()),
-    };
+    let target = HostTarget { url: node.url.clone(), token: Some(token.to_owned()) };
     let until = Instant::now() + CONNECT_MAX;
     let mut again = interval(LOOK_EVERY);
     loop {
@@ -234,9 +231,6 @@ async fn wait_until_busy(cluster: &Cluster, nodes: usize) -> Result<()> {
         if busy == nodes {
             return Ok(());
         }
-        ensure!(
-            Instant::now() < until,
-            "{busy} nodes have clients, not {nodes}"
-        );
+        ensure!(Instant::now() < until, "{busy} nodes have clients, not {nodes}");
     }
 }

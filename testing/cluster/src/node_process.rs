@@ -101,24 +101,13 @@ impl NodeProcess {
 
     fn start_once(&mut self) -> Result<()> {
         let log = std::fs::File::options();
-        let log = log
-            .clone()
-            .create(true)
-            .append(true)
-            .open(self.log_path())?;
+        let log = log.clone().create(true).append(true).open(self.log_path())?;
         // It ends with whoever started it, however that ends.
         let mut child = Command::new("setpriv")
             .args(["--pdeathsig", "KILL"])
             .arg(&self.binary)
             .args(["serve", "--listen", "127.0.0.1:0", "--ready-json"])
-            .args([
-                "--workspace",
-                "../files",
-                "--data",
-                "data",
-                "--config",
-                "greenroom.toml",
-            ])
+            .args(["--workspace", "../files", "--data", "data", "--config", "greenroom.toml"])
             .current_dir(&self.directory)
             .env("GREENROOM_LOG", "info,host::cluster=debug")
             .stdin(Stdio::null())
@@ -205,12 +194,7 @@ impl NodeProcess {
     pub(crate) fn finish_stop(&mut self) -> Result<()> {
         let mut child = self.child.take().context("the node runs")?;
         let status = child.wait()?;
-        ensure!(
-            status.success(),
-            "{} ended with {status}: {}",
-            self.name,
-            self.log_end()
-        );
+        ensure!(status.success(), "{} ended with {status}: {}", self.name, self.log_end());
         Ok(())
     }
 }

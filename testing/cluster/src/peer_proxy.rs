@@ -28,12 +28,7 @@ impl PeerProxy {
         drop(reserved);
         let (is_cut, cut) = watch::channel(false);
         let accepting = tokio::spawn(accept(listener, target, cut));
-        Ok(Self {
-            address,
-            target,
-            is_cut,
-            accepting,
-        })
+        Ok(Self { address, target, is_cut, accepting })
     }
 
     /// Ends what passes here, and lets nobody through.

@@ -42,14 +42,7 @@ pub struct ChaosPlan {
 impl Default for ChaosPlan {
     /// Each kind once, with a few spaces.
     fn default() -> Self {
-        Self {
-            seed: 1,
-            spaces: 3,
-            time: Duration::ZERO,
-            rounds: 1,
-            only: None,
-            every_ms: 10,
-        }
+        Self { seed: 1, spaces: 3, time: Duration::ZERO, rounds: 1, only: None, every_ms: 10 }
     }
 }
 
@@ -71,15 +64,8 @@ impl ChaosReport {
         (actions, beginners): (usize, usize),
         mut absences: Absences,
     ) -> Self {
-        absences
-            .values_mut()
-            .for_each(|times| times.sort_unstable());
-        Self {
-            faults,
-            actions,
-            beginners,
-            absences,
-        }
+        absences.values_mut().for_each(|times| times.sort_unstable());
+        Self { faults, actions, beginners, absences }
     }
 
     /// The time within which this part of the absences of a kind ended.
@@ -204,10 +190,7 @@ pub(crate) async fn start(
 }
 
 pub(crate) fn settings(server: &PostgresServer) -> PostgresSettings {
-    PostgresSettings {
-        journal_patience_ms: 10_000,
-        ..PostgresSettings::new(server.url(DATABASE))
-    }
+    PostgresSettings { journal_patience_ms: 10_000, ..PostgresSettings::new(server.url(DATABASE)) }
 }
 
 pub(crate) async fn start_space(
@@ -237,10 +220,7 @@ pub(crate) async fn start_space(
         };
         let (own, history) = (SeededRng::new(rng.next_u64()), Arc::clone(&history));
         let mut client = CheckedClient::new(who, &token, &cluster.urls, (own, history));
-        client
-            .open(writes)
-            .await
-            .with_context(|| describe_nodes(cluster))?;
+        client.open(writes).await.with_context(|| describe_nodes(cluster))?;
         opened.push((client, writes));
     }
     // Nobody acts before both have subscribed, so that both hear the same.
@@ -248,12 +228,7 @@ pub(crate) async fn start_space(
     let clients =
         opened.map(|(client, writes)| tokio::spawn(work(client, writes, stopped.clone())));
     let clients = clients.collect();
-    Ok(BusySpace {
-        name,
-        token,
-        history,
-        clients,
-    })
+    Ok(BusySpace { name, token, history, clients })
 }
 
 /// Starts a turn whenever none runs, until it is told to stop; the last one ends.
@@ -274,11 +249,7 @@ async fn work(
     // A turn may be on its way that nobody heard of yet.
     client.listen(Duration::from_secs(2)).await?;
     while client.has_turn()? {
-        ensure!(
-            Instant::now() < until,
-            "{}: a turn does not end",
-            client.name
-        );
+        ensure!(Instant::now() < until, "{}: a turn does not end", client.name);
         client.listen(Duration::from_millis(200)).await?;
     }
     Ok(client)
@@ -323,12 +294,7 @@ async fn make_faults(
 
 /// Everybody heard the same, nothing is missing, and a newcomer sees what they have.
 async fn settle(space: BusySpace, urls: &NodeUrls, rng: SeededRng) -> Result<()> {
-    let BusySpace {
-        name,
-        token,
-        history,
-        clients,
-    } = space;
+    let BusySpace { name, token, history, clients } = space;
     let mut ended = Vec::new();
     for client in clients {
         ended.push(client.await?.with_context(|| format!("in {name}"))?);
@@ -356,11 +322,7 @@ async fn settle(space: BusySpace, urls: &NodeUrls, rng: SeededRng) -> Result<()>
     fresh.open(false).await?;
     let now = fresh.state()?;
     for client in &ended {
-        ensure!(
-            client.state()? == now,
-            "{name}: {} has another state than the host",
-            client.name
-        );
+        ensure!(client.state()? == now, "{name}: {} has another state than the host", client.name);
     }
     Ok(())
 }

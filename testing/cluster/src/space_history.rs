@@ -63,26 +63,18 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl SpaceHistory {
     pub(crate) fn new(fault: &CurrentFault, name: &str) -> Self {
-        Self {
-            fault: fault.clone(),
-            name: name.to_owned(),
-            ..Self::default()
-        }
+        Self { fault: fault.clone(), name: name.to_owned(), ..Self::default() }
     }
 
     /// A client heard this.
     pub(crate) fn note(&self, envelope: &Envelope) -> Result<()> {
         let mut heard = lock(&self.heard);
         let seq = envelope.server_seq;
-        let action = heard.entry(seq).or_insert_with(|| HeardAction {
-            envelope: Some(envelope.clone()),
-            times: 0,
-        });
+        let action = heard
+            .entry(seq)
+            .or_insert_with(|| HeardAction { envelope: Some(envelope.clone()), times: 0 });
         let before = action.envelope.as_ref();
-        ensure!(
-            before == Some(envelope),
-            "seq {seq} was used twice: {before:?} and {envelope:?}"
-        );
+        ensure!(before == Some(envelope), "seq {seq} was used twice: {before:?} and {envelope:?}");
         action.times += 1;
         if action.times == CLIENTS {
             action.envelope = None;

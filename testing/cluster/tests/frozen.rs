@@ -6,13 +6,8 @@ use cluster::{ChaosPlan, run};
 /// within a minute fails the run.
 #[tokio::test(flavor = "multi_thread")]
 async fn while_a_node_stays_frozen_everybody_goes_on_elsewhere() {
-    let plan = ChaosPlan {
-        seed: 7,
-        spaces: 4,
-        rounds: 4,
-        only: Some("freeze"),
-        ..ChaosPlan::default()
-    };
+    let plan =
+        ChaosPlan { seed: 7, spaces: 4, rounds: 4, only: Some("freeze"), ..ChaosPlan::default() };
     let report = run(plan).await.unwrap_or_else(|error| panic!("{error:?}"));
     if let Some(report) = report {
         assert_eq!(report.faults, 4, "one in each round");

@@ -109,12 +109,7 @@ impl AcpSetup {
         let host = start_host(directory.path()).await;
         let mut ann = ChatClient::arrives(&host, "ann").await;
         ann.creates_session(&session, &work, self.config).await;
-        AcpHarness {
-            ann,
-            session,
-            host: Some(host),
-            directory,
-        }
+        AcpHarness { ann, session, host: Some(host), directory }
     }
 }
 
@@ -299,8 +294,7 @@ pub fn prompt_text(params: &Value) -> String {
     let blocks = params["prompt"].as_array().expect("blocks").iter();
     let texts = blocks.map(|block| {
         let text = block["text"].as_str();
-        text.or_else(|| block["resource"]["text"].as_str())
-            .unwrap_or("-")
+        text.or_else(|| block["resource"]["text"].as_str()).unwrap_or("-")
     });
     texts.collect::<Vec<_>>().join("\n")
 }

@@ -1,10 +1,6 @@
 //! A real host on a real socket, for published clients.
 
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test that cannot go on ends"
-)]
+#![allow(clippy::expect_used, clippy::panic, reason = "a test that cannot go on ends")]
 
 pub mod acp;
 pub mod file_tree;
@@ -58,12 +54,7 @@ impl TestHost {
             let ended = served.await.expect("the host's task lives");
             panic!("the host does not start: {ended:?}");
         };
-        Self {
-            url,
-            stop: Some(stop),
-            served,
-            data: data.to_owned(),
-        }
+        Self { url, stop: Some(stop), served, data: data.to_owned() }
     }
 
     /// The directory the host was started on.
@@ -76,9 +67,6 @@ impl TestHost {
         if let Some(stop) = self.stop.take() {
             let _ = stop.send(());
         }
-        self.served
-            .await
-            .expect("the host's task lives")
-            .expect("the host stops well");
+        self.served.await.expect("the host's task lives").expect("the host stops well");
     }
 }

@@ -102,15 +102,8 @@ impl NativeHarness {
         });
         let host = start(directory.path(), &settings).await;
         let mut ann = ChatClient::arrives(&host, "ann").await;
-        ann.creates_session(SESSION, &work_of(directory.path()), config)
-            .await;
-        Self {
-            model,
-            ann,
-            host: Some(host),
-            settings,
-            directory,
-        }
+        ann.creates_session(SESSION, &work_of(directory.path()), config).await;
+        Self { model, ann, host: Some(host), settings, directory }
     }
 
     pub fn host(&self) -> &TestHost {
@@ -173,9 +166,7 @@ impl NativeHarness {
 /// The messages of a request but the system's.
 pub fn messages(body: &Value) -> Vec<Value> {
     let messages = body["messages"].as_array().expect("messages");
-    let others = messages
-        .iter()
-        .filter(|message| message["role"] != "system");
+    let others = messages.iter().filter(|message| message["role"] != "system");
     others.cloned().collect()
 }
 
@@ -228,10 +219,7 @@ async fn start(directory: &Path, settings: &HostSettings) -> TestHost {
 
 /// The tool calls of a turn, in order.
 pub fn calls_of(turn: &Value) -> Vec<Value> {
-    parts_of(turn, "toolCall")
-        .into_iter()
-        .map(|mut part| part["toolCall"].take())
-        .collect()
+    parts_of(turn, "toolCall").into_iter().map(|mut part| part["toolCall"].take()).collect()
 }
 
 /// The parts of a kind.

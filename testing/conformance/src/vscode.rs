@@ -61,8 +61,7 @@ impl Code {
     pub async fn requests(&mut self, method: &str, params: Value) -> u64 {
         self.next_id += 1;
         let id = self.next_id;
-        self.sends(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
-            .await;
+        self.sends(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).await;
         id
     }
 
@@ -83,8 +82,7 @@ impl Code {
 
     pub async fn dispatches_as(&mut self, channel: &str, seq: u64, action: Value) {
         let params = json!({"channel": channel, "clientSeq": seq, "action": action});
-        self.sends(json!({"jsonrpc": "2.0", "method": "dispatchAction", "params": params}))
-            .await;
+        self.sends(json!({"jsonrpc": "2.0", "method": "dispatchAction", "params": params})).await;
     }
 
     /// The next frame that is the one; others stay for later.
@@ -94,12 +92,8 @@ impl Code {
         }
         let wait = async {
             loop {
-                let message = self
-                    .socket
-                    .next()
-                    .await
-                    .expect("the socket stays")
-                    .expect("a message");
+                let message =
+                    self.socket.next().await.expect("the socket stays").expect("a message");
                 let Message::Text(text) = message else {
                     continue;
                 };
@@ -124,16 +118,11 @@ impl Code {
         };
         let envelope = &frame["params"];
         if envelope.get("rejectionReason").is_none() {
-            self.last_seen = self
-                .last_seen
-                .max(envelope["serverSeq"].as_u64().unwrap_or(0));
+            self.last_seen = self.last_seen.max(envelope["serverSeq"].as_u64().unwrap_or(0));
         }
         let action: StateAction =
             serde_json::from_value(envelope["action"].clone()).expect("an action");
-        assert!(
-            !matches!(action, StateAction::Unknown(_)),
-            "not of 0.9: {envelope}"
-        );
+        assert!(!matches!(action, StateAction::Unknown(_)), "not of 0.9: {envelope}");
     }
 
     pub async fn receive_action(&mut self, kind: &str) -> Value {
@@ -194,14 +183,10 @@ impl Code {
 
     /// Starts a turn that asks for leave; the call that waits.
     pub async fn works(&mut self, chat: &str, turn: &str) -> Value {
-        self.dispatches(chat, Self::turn_started(turn, "work"))
-            .await;
+        self.dispatches(chat, Self::turn_started(turn, "work")).await;
         let start = self.receive_action("chat/toolCallStart").await;
         let ready = self.receive_action("chat/toolCallReady").await["action"].clone();
-        assert_eq!(
-            ready["options"][0]["label"], "Allow",
-            "labels become buttons"
-        );
+        assert_eq!(ready["options"][0]["label"], "Allow", "labels become buttons");
         assert!(ready.get("confirmed").is_none());
         start["action"].clone()
     }

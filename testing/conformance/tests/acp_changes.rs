@@ -78,9 +78,7 @@ async fn what_an_agent_of_others_changes_is_its_turns_and_is_taken_back() {
         let name = format!("turn/{}", turn["id"].as_str().unwrap());
         let changes = Followed::subscribe_in(&client, SESSION, &name).await;
         assert_eq!(changes.names(), ["a.txt", "new.txt"], "git: {in_git}");
-        invoke(&client, &changes.uri, "restore", json!({}))
-            .await
-            .unwrap();
+        invoke(&client, &changes.uri, "restore", json!({})).await.unwrap();
         assert_eq!(harness.read("a.txt"), "one\ntwo\n");
         assert!(!harness.work().join("new.txt").exists());
         assert_eq!(harness.read("mine.txt"), "changed by me\n");
@@ -92,11 +90,7 @@ async fn what_an_agent_of_others_changes_is_its_turns_and_is_taken_back() {
         let client = ready(harness.host(), "eve").await;
         assert_eq!(changes_listed(&client).await, nothing);
         let changes = Followed::subscribe_in(&client, SESSION, &name).await;
-        assert_eq!(
-            changes.names(),
-            ["a.txt", "new.txt"],
-            "it is what the turn did"
-        );
+        assert_eq!(changes.names(), ["a.txt", "new.txt"], "it is what the turn did");
     }
 }
 
@@ -108,14 +102,7 @@ fn stored(harness: &AcpHarness) -> BTreeSet<String> {
     };
     let buckets = names(harness.data().join("blobs/sha256"));
     let bodies = buckets.flat_map(names);
-    bodies
-        .map(|path| {
-            path.file_name()
-                .expect("a name")
-                .to_string_lossy()
-                .into_owned()
-        })
-        .collect()
+    bodies.map(|path| path.file_name().expect("a name").to_string_lossy().into_owned()).collect()
 }
 
 /// A look at files reads all of them, and the first word of an agent waits for it. So what it read is not made durable, file by file,
@@ -153,9 +140,7 @@ async fn what_the_user_changes_while_no_call_runs_is_the_users() {
     let mut harness = start(steps, true).await;
     harness.ann.sends_message("go").await;
     let between = harness.state().join("between");
-    harness
-        .until("the end of the first call", |_| between.exists())
-        .await;
+    harness.until("the end of the first call", |_| between.exists()).await;
     let is_over = |chat: &Value| {
         let parts = chat["activeTurn"]["responseParts"].as_array();
         let mut parts = parts.into_iter().flatten();
@@ -218,9 +203,7 @@ async fn what_a_call_changed_that_is_told_of_when_it_is_over_is_its_turns() {
     let name = format!("turn/{}", turn["id"].as_str().unwrap());
     let changes = Followed::subscribe_in(&client, SESSION, &name).await;
     assert_eq!(changes.names(), ["new.txt"]);
-    invoke(&client, &changes.uri, "restore", json!({}))
-        .await
-        .unwrap();
+    invoke(&client, &changes.uri, "restore", json!({})).await.unwrap();
     assert!(!harness.work().join("new.txt").exists());
     assert_eq!(harness.read("mine.txt"), "changed by me\n");
 }

@@ -40,9 +40,7 @@ fn waiting(turn: &Value) -> Vec<Value> {
 }
 
 async fn until_waiting(harness: &mut AcpHarness, number: usize) -> Vec<Value> {
-    let chat = harness.ann.until("questions", |chat| {
-        waiting(&chat["activeTurn"]).len() == number
-    });
+    let chat = harness.ann.until("questions", |chat| waiting(&chat["activeTurn"]).len() == number);
     waiting(&chat.await["activeTurn"])
 }
 
@@ -95,9 +93,9 @@ async fn a_call_that_changes_while_it_is_asked_about_is_asked_about_again() {
     let older = until_waiting(&mut harness, 1).await.remove(0);
     harness.touch("change");
     let is_other = |call: &Value| call["toolCallId"] != older["toolCallId"];
-    let chat = harness.ann.until("another question", |chat| {
-        waiting(&chat["activeTurn"]).iter().any(is_other)
-    });
+    let chat = harness
+        .ann
+        .until("another question", |chat| waiting(&chat["activeTurn"]).iter().any(is_other));
     let asked = waiting(&chat.await["activeTurn"]);
     assert_eq!(asked.len(), 1, "the older one is taken back: {asked:#?}");
     let shown = asked[0]["toolInput"].as_str().unwrap();

@@ -38,9 +38,7 @@ async fn the_next_prompt_waits_for_the_answer_to_the_cancelled_one() {
     harness.ann.cancels().await;
     harness.ann.turn_over().await;
     harness.ann.sends_message("next").await;
-    harness
-        .until("the cancel", |it| !it.received("session/cancel").is_empty())
-        .await;
+    harness.until("the cancel", |it| !it.received("session/cancel").is_empty()).await;
     assert_eq!(harness.received("session/prompt").len(), 1);
     harness.touch("answer-cancel");
     let next = harness.ann.turn_over().await;
@@ -55,27 +53,19 @@ async fn an_agent_that_ignores_a_cancel_is_replaced() {
     harness.ann.until("it works", says("half")).await;
     harness.ann.cancels().await;
     let turn = harness.ann.turn_over().await;
-    assert_eq!(
-        turn["state"], "cancelled",
-        "nobody waits for the agent to see it"
-    );
+    assert_eq!(turn["state"], "cancelled", "nobody waits for the agent to see it");
     let next = harness.talk("next").await;
     assert_eq!(texts_in(&next, "markdown"), ["next"], "{next:#}");
     let starts = harness.starts();
     assert_eq!(starts.len(), 2);
-    harness
-        .until("the first is stopped", |_| !is_alive(starts[0].pid))
-        .await;
+    harness.until("the first is stopped", |_| !is_alive(starts[0].pid)).await;
 }
 
 #[tokio::test]
 async fn messages_wait_in_the_hosts_queue_and_never_overlap() {
     for overlap in ["queues", "aborts", "aborts-with-error"] {
         let scenes = json!([
-            scene(
-                "^first",
-                json!([{"say": ["one"]}, {"await": "go"}, {"say": [" done"]}])
-            ),
+            scene("^first", json!([{"say": ["one"]}, {"await": "go"}, {"say": [" done"]}])),
             scene("", json!([{"say": ["two"]}])),
         ]);
         let script = json!({"overlap": overlap, "scenes": scenes});
@@ -83,25 +73,14 @@ async fn messages_wait_in_the_hosts_queue_and_never_overlap() {
         harness.ann.sends_message("first").await;
         harness.ann.until("it works", says("one")).await;
         harness.ann.leaves_word("queued", "q1", "second").await;
-        harness
-            .ann
-            .until("it waits", |chat| chat["queuedMessages"][0]["id"] == "q1")
-            .await;
+        harness.ann.until("it waits", |chat| chat["queuedMessages"][0]["id"] == "q1").await;
         assert_eq!(harness.received("session/prompt").len(), 1, "{overlap}");
         harness.touch("go");
         let both =
             |chat: &Value| chat["activeTurn"].is_null() && chat["turns"][1]["state"] == "complete";
         let chat = harness.ann.until("both are done", both).await;
-        assert_eq!(
-            texts_in(&chat["turns"][0], "markdown"),
-            ["one done"],
-            "{overlap}"
-        );
-        assert_eq!(
-            texts_in(&chat["turns"][1], "markdown"),
-            ["two"],
-            "{overlap}"
-        );
+        assert_eq!(texts_in(&chat["turns"][0], "markdown"), ["one done"], "{overlap}");
+        assert_eq!(texts_in(&chat["turns"][1], "markdown"), ["two"], "{overlap}");
     }
 }
 
@@ -115,10 +94,7 @@ async fn steering_goes_into_the_turn_where_the_agent_takes_it() {
     harness.ann.leaves_word("steering", "s1", "left").await;
     let turn = harness.ann.turn_over().await;
     assert_eq!(turn["state"], "complete", "{turn:#}");
-    assert!(
-        texts_in(&turn, "markdown").concat().ends_with("then left"),
-        "{turn:#}"
-    );
+    assert!(texts_in(&turn, "markdown").concat().ends_with("then left"), "{turn:#}");
     let chat = harness.ann.sees();
     assert!(chat["steeringMessage"].is_null(), "{chat:#}");
     assert_eq!(chat["turns"].as_array().unwrap().len(), 1);
@@ -134,10 +110,7 @@ async fn steering_that_the_agent_cannot_take_starts_the_next_turn() {
     harness.ann.sends_message("first").await;
     harness.ann.until("it works", says("one")).await;
     harness.ann.leaves_word("steering", "s1", "second").await;
-    harness
-        .ann
-        .until("it waits", |chat| chat["steeringMessage"]["id"] == "s1")
-        .await;
+    harness.ann.until("it waits", |chat| chat["steeringMessage"]["id"] == "s1").await;
     harness.touch("go");
     let both =
         |chat: &Value| chat["activeTurn"].is_null() && chat["turns"][1]["state"] == "complete";
@@ -155,10 +128,7 @@ async fn chats_of_a_directory_share_a_process_unless_each_has_its_own() {
         let mut harness = AcpSetup::new(script.clone()).entry(&entry).start().await;
         harness.talk("one").await;
         let work = harness.work();
-        harness
-            .ann
-            .creates_session("fake:/other", &work, json!({}))
-            .await;
+        harness.ann.creates_session("fake:/other", &work, json!({})).await;
         harness.talk("two").await;
         assert_eq!(harness.starts().len(), processes, "{share}");
         assert_eq!(harness.received("session/new").len(), 2, "{share}");
@@ -176,9 +146,7 @@ async fn nothing_of_the_agent_is_left_when_the_host_stops() {
         let child = acp_agent::children(&harness.state())[0];
         assert!(is_alive(agent) && is_alive(child));
         harness.stop().await;
-        harness
-            .until("both are gone", |_| !is_alive(agent) && !is_alive(child))
-            .await;
+        harness.until("both are gone", |_| !is_alive(agent) && !is_alive(child)).await;
     }
 }
 

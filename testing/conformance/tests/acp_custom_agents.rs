@@ -24,9 +24,7 @@ async fn start() -> AcpHarness {
 fn entries(session: &Value) -> Vec<Value> {
     let containers = session["customizations"].as_array().cloned();
     let containers = containers.unwrap_or_default();
-    let children = containers
-        .iter()
-        .filter_map(|container| container["children"].as_array());
+    let children = containers.iter().filter_map(|container| container["children"].as_array());
     let children: Vec<Value> = children.flatten().cloned().collect();
     containers.into_iter().chain(children).collect()
 }
@@ -43,8 +41,7 @@ async fn sends_to(harness: &mut AcpHarness, uri: &Value) {
 
 fn modes(harness: &AcpHarness) -> Vec<String> {
     let set = harness.received("session/set_mode").into_iter();
-    set.map(|params| params["modeId"].as_str().unwrap().to_owned())
-        .collect()
+    set.map(|params| params["modeId"].as_str().unwrap().to_owned()).collect()
 }
 
 #[tokio::test]

@@ -39,10 +39,7 @@ async fn an_exit_at_any_point_ends_the_turn_and_the_next_one_starts_a_process() 
 async fn an_exit_in_the_middle_keeps_what_was_said_and_closes_what_was_asked() {
     let tool = json!({"title": "make", "kind": "edit", "ask": {}});
     let scenes = json!([
-        scene(
-            "^said",
-            json!([{"say": ["half"]}, {"await": "die"}, "kill"])
-        ),
+        scene("^said", json!([{"say": ["half"]}, {"await": "die"}, "kill"])),
         scene("^asked", json!([{"tool": tool}])),
     ]);
     let mut harness = AcpHarness::start(scenes).await;
@@ -57,9 +54,7 @@ async fn an_exit_in_the_middle_keeps_what_was_said_and_closes_what_was_asked() {
     harness.ann.sends_message("asked").await;
     harness.ann.asked().await;
     let pid = harness.starts().last().unwrap().pid.to_string();
-    let killed = std::process::Command::new("kill")
-        .args(["-9", &pid])
-        .status();
+    let killed = std::process::Command::new("kill").args(["-9", &pid]).status();
     assert!(killed.unwrap().success());
     let turn = harness.ann.turn_over().await;
     assert_eq!(kind(&error_of(&turn)), "agentExited");
@@ -182,10 +177,7 @@ async fn a_sign_in_that_is_missing_says_what_to_run() {
         let error = failure(&mut harness).await;
         assert_eq!(kind(&error), "agentSignIn", "{at}: {error:#}");
         assert_eq!(error["resumable"], true);
-        assert!(
-            words(&error).contains("'/usr/bin/fake agent' auth login"),
-            "{error:#}"
-        );
+        assert!(words(&error).contains("'/usr/bin/fake agent' auth login"), "{error:#}");
         assert!(harness.received("authenticate").is_empty());
     }
 }
@@ -227,13 +219,7 @@ async fn a_command_that_is_not_there_is_told_by_the_turn_alone() {
         "[[agents]]\nid = \"absent\"\ncommand = \"no-such-agent-anywhere\"\ntrust = \"always\"";
     let mut harness = AcpSetup::new(script).settings(settings).start().await;
     let work = harness.work();
-    harness
-        .ann
-        .creates_session("absent:/session", &work, json!({}))
-        .await;
+    harness.ann.creates_session("absent:/session", &work, json!({})).await;
     let error = failure(&mut harness).await;
-    assert!(
-        words(&error).contains("no-such-agent-anywhere"),
-        "{error:#}"
-    );
+    assert!(words(&error).contains("no-such-agent-anywhere"), "{error:#}");
 }

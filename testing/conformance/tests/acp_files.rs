@@ -58,19 +58,10 @@ async fn nothing_is_written_without_a_yes_or_outside() {
     harness.ann.decides(denied).await;
     let turn = harness.ann.turn_over().await;
     assert_eq!(turn["state"], "complete", "{turn:#}");
-    assert_eq!(
-        calls_of(&turn).len(),
-        1,
-        "what lies outside is not asked about"
-    );
+    assert_eq!(calls_of(&turn).len(), 1, "what lies outside is not asked about");
     let answers = harness.answers();
     assert_eq!(answers.len(), 3);
-    assert!(
-        answers
-            .iter()
-            .all(|answer| answer["error"]["code"] == -32602),
-        "{answers:#?}"
-    );
+    assert!(answers.iter().all(|answer| answer["error"]["code"] == -32602), "{answers:#?}");
     assert_eq!(harness.read("a.txt"), "one\ntwo\n");
     // The session only reads: nobody is asked.
     let mut harness = start(steps, json!({"approvals": "plan"})).await;
@@ -87,9 +78,7 @@ async fn a_file_that_changed_since_it_was_read_is_not_written() {
     ]);
     let mut harness = start(steps, json!({"approvals": "full-access"})).await;
     harness.ann.sends_message("go").await;
-    harness
-        .until("it was read", |it| it.state().join("read").exists())
-        .await;
+    harness.until("it was read", |it| it.state().join("read").exists()).await;
     std::fs::write(harness.work().join("a.txt"), "somebody else's\n").unwrap();
     harness.touch("changed");
     harness.ann.turn_over().await;
@@ -128,11 +117,7 @@ fn unasked_edit(path: &str, content: &str) -> Value {
 /// The next question is about this write and shows it; Ann says no, and the agent hears so.
 async fn denies_write(harness: &mut AcpHarness, name: &str, content: &str) {
     let asked = harness.ann.asked().await;
-    assert_eq!(
-        asked["invocationMessage"],
-        format!("Write {name}"),
-        "{asked:#}"
-    );
+    assert_eq!(asked["invocationMessage"], format!("Write {name}"), "{asked:#}");
     let item = &asked["edits"]["items"][0];
     let after = harness.ann.reads(&item["after"]["content"]["uri"]).await;
     assert_eq!(after, content);
@@ -279,18 +264,9 @@ async fn ag_51_what_the_host_wrote_for_a_call_is_recorded_however_the_call_ends(
         let edits = call["_meta"]["greenroom.edits"].as_array().unwrap();
         let made: Vec<(bool, &Value)> = edits
             .iter()
-            .map(|edit| {
-                (
-                    edit["uri"].as_str().unwrap().ends_with("/a.txt"),
-                    &edit["made"],
-                )
-            })
+            .map(|edit| (edit["uri"].as_str().unwrap().ends_with("/a.txt"), &edit["made"]))
             .collect();
-        assert_eq!(
-            made,
-            [(true, &json!(true)), (false, &json!(true))],
-            "{call:#}"
-        );
+        assert_eq!(made, [(true, &json!(true)), (false, &json!(true))], "{call:#}");
         assert_eq!(
             (harness.read("a.txt"), harness.read("b.txt")),
             ("one\nTWO\n".to_owned(), "b\n".to_owned())

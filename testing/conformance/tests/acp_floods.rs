@@ -34,18 +34,14 @@ async fn an_agent_that_asks_without_end_is_refused_and_the_chat_says_so() {
     harness.ann.sends_message("ask").await;
     let is_said = |chat: &Value| {
         let notices = texts_in(&chat["activeTurn"], "systemNotification");
-        notices
-            .concat()
-            .contains("asks more than 256 questions at once")
+        notices.concat().contains("asks more than 256 questions at once")
     };
     harness.ann.until("it is said", is_said).await;
     let refused = harness.answers();
     assert_eq!(refused.len(), ASKED - 256, "{refused:#?}");
     harness.ann.cancels().await;
     harness.ann.turn_over().await;
-    harness
-        .until("all are answered", |it| it.answers().len() == ASKED)
-        .await;
+    harness.until("all are answered", |it| it.answers().len() == ASKED).await;
     for answer in harness.answers() {
         let outcome = &answer["result"]["outcome"]["outcome"];
         assert_eq!(outcome, "cancelled", "{answer:#}");
@@ -91,9 +87,7 @@ async fn an_agent_that_is_killed_leaves_no_child_and_its_turn_goes_on_without_a_
     let error = error_of(&turn);
     assert_eq!(error["error"]["errorType"], "agentExited", "{error:#}");
     assert_eq!(error["resumable"], true);
-    harness
-        .until("its child is gone", |_| !is_alive(child))
-        .await;
+    harness.until("its child is gone", |_| !is_alive(child)).await;
     harness.ann.resumes(&turn).await;
     let is_whole = |chat: &Value| chat["turns"][0]["state"] == "complete";
     let chat = harness.ann.until("it goes on", is_whole).await;

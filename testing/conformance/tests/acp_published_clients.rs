@@ -34,10 +34,8 @@ async fn works(harness: &mut AcpHarness) {
 }
 
 async fn start() -> AcpHarness {
-    let scenes = json!([
-        scene("^fail", json!([{"say": ["half"]}, {"exit": 1}])),
-        scene("", everything())
-    ]);
+    let scenes =
+        json!([scene("^fail", json!([{"say": ["half"]}, {"exit": 1}])), scene("", everything())]);
     AcpHarness::start(scenes).await
 }
 

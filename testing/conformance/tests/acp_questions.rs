@@ -102,9 +102,7 @@ async fn a_question_without_a_turn_is_answered_at_once() {
     ]);
     let mut harness = AcpHarness::start(scenes).await;
     harness.talk("first").await;
-    harness
-        .until("its answer", |it| !it.answers().is_empty())
-        .await;
+    harness.until("its answer", |it| !it.answers().is_empty()).await;
     assert_eq!(harness.answers()[0]["result"]["action"], "cancel");
     let turn = harness.talk("second").await;
     assert!(parts_of(&turn, "inputRequest").is_empty());
@@ -143,9 +141,7 @@ async fn a_cancel_answers_every_question_of_the_agent_after_the_cancel() {
         let next = harness.talk("next").await;
         assert_eq!(texts_in(&next, "markdown"), ["next"]);
         let frames = harness.frames();
-        let cancel = frames
-            .iter()
-            .position(|frame| frame["method"] == "session/cancel");
+        let cancel = frames.iter().position(|frame| frame["method"] == "session/cancel");
         let answer = frames.iter().position(|frame| frame["method"].is_null());
         assert!(cancel.unwrap() < answer.unwrap(), "{frames:#?}");
         let outcome = &frames[answer.unwrap()]["result"]["outcome"];

@@ -30,9 +30,7 @@ async fn killed(harness: &mut AcpHarness, before: &[u32]) -> Value {
     let error = error_of(&turn);
     assert_eq!(error["error"]["errorType"], "agentExited", "{error:#}");
     assert_eq!(error["resumable"], true);
-    harness
-        .until("its group is gone", |_| members(agent).is_empty())
-        .await;
+    harness.until("its group is gone", |_| members(agent).is_empty()).await;
     turn
 }
 
@@ -66,9 +64,7 @@ async fn runs(agent: RealAgent) {
     assert!(!harness.work().join(made(2)).exists(), "{denied:#}");
     harness.ann.sends_message(&wait(3)).await;
     let asks = |it: &testkit::CapturedRequest| String::from_utf8_lossy(&it.body).contains(&wait(3));
-    harness
-        .until("the model is asked", |_| server.requests().iter().any(asks))
-        .await;
+    harness.until("the model is asked", |_| server.requests().iter().any(asks)).await;
     killed(&mut harness, &before).await;
     let next = consented(&mut harness, &run_tool(4), true).await;
     assert_eq!(next["state"], "complete", "{next:#}");
@@ -88,10 +84,7 @@ async fn runs(agent: RealAgent) {
     let worked = [
         ("text", "yes".to_owned()),
         ("tool with consent", "yes".to_owned()),
-        (
-            "denial",
-            calls_of(&denied)[0]["status"].as_str().unwrap().to_owned(),
-        ),
+        ("denial", calls_of(&denied)[0]["status"].as_str().unwrap().to_owned()),
         ("killed, next turn", "yes".to_owned()),
         ("history afterwards", history.to_owned()),
     ];
@@ -155,11 +148,7 @@ async fn real_sdk_example() {
     let next = consented(&mut harness, "and again", true).await;
     assert_eq!(next["state"], "complete", "{next:#}");
     let notices = texts_in(&next, "systemNotification");
-    assert_eq!(
-        notices.len(),
-        1,
-        "it has no memory, so it is told anew: {next:#}"
-    );
+    assert_eq!(notices.len(), 1, "it has no memory, so it is told anew: {next:#}");
     let told = harness.agent_told(|_| true).await;
     harness.stop().await;
     let worked = [

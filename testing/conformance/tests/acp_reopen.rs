@@ -121,10 +121,7 @@ async fn a_turn_that_an_exit_cut_off_goes_on_where_it_was() {
             chat["activeTurn"].is_null() && chat["turns"][0]["state"] == "complete"
         })
         .await;
-    assert!(
-        markdown(&chat["turns"][0]).ends_with("and the rest"),
-        "{chat:#}"
-    );
+    assert!(markdown(&chat["turns"][0]).ends_with("and the rest"), "{chat:#}");
     assert_eq!(harness.received("session/resume").len(), 1);
     let prompt = harness.prompts().pop().unwrap();
     assert!(prompt.contains("the first half"), "{prompt}");
@@ -142,10 +139,7 @@ async fn what_was_taken_back_is_not_known_to_the_agent() {
     let turn = harness.talk("three").await;
     assert_eq!(markdown(&turn), "I know []");
     let prompt = harness.prompts().pop().unwrap();
-    assert!(
-        prompt.contains("keep this") && !prompt.contains("forget this"),
-        "{prompt}"
-    );
+    assert!(prompt.contains("keep this") && !prompt.contains("forget this"), "{prompt}");
 }
 
 #[tokio::test]
@@ -159,10 +153,7 @@ async fn a_fork_knows_what_was_said_before_it_and_says_nothing_of_it() {
     let turn = harness.talk("go on").await;
     assert!(notices(&turn).is_empty(), "{turn:#}");
     let prompt = harness.prompts().pop().unwrap();
-    assert!(
-        prompt.contains("the beginning") && !prompt.contains("elsewhere"),
-        "{prompt}"
-    );
+    assert!(prompt.contains("the beginning") && !prompt.contains("elsewhere"), "{prompt}");
     assert_eq!(harness.received("session/new").len(), 2);
 }
 
@@ -176,20 +167,14 @@ async fn a_fork_at_the_last_turn_is_made_by_the_agent_if_it_can() {
     let first = harness.talk("one").await;
     let chat = harness.ann.chat.as_str().to_owned();
     let source = json!({"kind": "fork", "chat": chat, "turnId": first["id"]});
-    harness
-        .ann
-        .opens_chat("ahp-chat:/forked", source.clone())
-        .await;
+    harness.ann.opens_chat("ahp-chat:/forked", source.clone()).await;
     let turn = harness.talk("two").await;
     assert_eq!(texts_in(&turn, "systemNotification"), [""; 0]);
     let forks = harness.received("session/fork");
     assert_eq!(forks.len(), 1, "{:#?}", harness.methods());
     let prompts = harness.received("session/prompt");
     assert_eq!(forks[0]["sessionId"], prompts[0]["sessionId"]);
-    assert_ne!(
-        prompts[1]["sessionId"], prompts[0]["sessionId"],
-        "a session of its own"
-    );
+    assert_ne!(prompts[1]["sessionId"], prompts[0]["sessionId"], "a session of its own");
     assert_eq!(harness.prompts()[1], "two", "no transcript is needed");
     let session = harness.session().to_owned();
     // The source goes on; a fork of its first turn must not know the second.
@@ -198,9 +183,5 @@ async fn a_fork_at_the_last_turn_is_made_by_the_agent_if_it_can() {
     harness.ann.opens_chat("ahp-chat:/other", source).await;
     harness.talk("four").await;
     assert_eq!(harness.received("session/fork").len(), 1);
-    assert!(
-        !harness.prompts()[3].contains("three"),
-        "{:?}",
-        harness.prompts()
-    );
+    assert!(!harness.prompts()[3].contains("three"), "{:?}", harness.prompts());
 }

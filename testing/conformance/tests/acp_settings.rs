@@ -37,10 +37,7 @@ async fn known(script: Value) -> AcpHarness {
     // What it said between turns comes when it comes.
     loop {
         let params = json!({"channel": "ahp-root://", "provider": "fake"});
-        let form = harness
-            .ann
-            .connection
-            .request("resolveSessionConfig", params);
+        let form = harness.ann.connection.request("resolveSessionConfig", params);
         let form = form.await.unwrap();
         if form["schema"]["properties"]["agent_mode"].is_object() {
             break;
@@ -75,10 +72,7 @@ async fn the_model_of_a_message_is_set_before_it_is_sent_and_only_if_it_differs(
     harness.talk("one").await;
     assert!(harness.received("session/set_config_option").is_empty());
     for _ in 0..2 {
-        harness
-            .ann
-            .sends_to_model("two", json!({"id": "large"}))
-            .await;
+        harness.ann.sends_to_model("two", json!({"id": "large"})).await;
         harness.ann.turn_over().await;
     }
     let set = harness.received("session/set_config_option");
@@ -98,13 +92,8 @@ async fn models_of_the_older_shape_are_set_the_older_way() {
     let script = json!({"session": {"models": models}, "scenes": talking()});
     let mut harness = AcpSetup::new(script).start().await;
     harness.talk("one").await;
-    harness
-        .agent_told(|agent| model_ids(agent) == ["default", "auto", "pro"])
-        .await;
-    harness
-        .ann
-        .sends_to_model("two", json!({"id": "pro"}))
-        .await;
+    harness.agent_told(|agent| model_ids(agent) == ["default", "auto", "pro"]).await;
+    harness.ann.sends_to_model("two", json!({"id": "pro"})).await;
     harness.ann.turn_over().await;
     assert_eq!(harness.received("session/set_model")[0]["modelId"], "pro");
 }
@@ -126,20 +115,11 @@ async fn a_mode_that_a_client_sets_reaches_the_agent_also_in_mid_turn() {
     harness.ann.sends_message("hang").await;
     harness
         .ann
-        .until("it works", |chat| {
-            texts_in(&chat["activeTurn"], "markdown") == ["half"]
-        })
+        .until("it works", |chat| texts_in(&chat["activeTurn"], "markdown") == ["half"])
         .await;
     sets(&mut harness, "agent_mode", json!("auto")).await;
-    harness
-        .until("it is told", |it| {
-            !it.received("session/set_config_option").is_empty()
-        })
-        .await;
-    assert_eq!(
-        harness.received("session/set_config_option")[0]["value"],
-        "auto"
-    );
+    harness.until("it is told", |it| !it.received("session/set_config_option").is_empty()).await;
+    assert_eq!(harness.received("session/set_config_option")[0]["value"], "auto");
     harness.touch("go");
     harness.ann.turn_over().await;
 }
@@ -156,20 +136,13 @@ async fn modes_without_an_option_are_set_by_their_own_method_and_again_after_a_r
     let mut harness = known(script).await;
     harness.talk("one").await;
     sets(&mut harness, "agent_mode", json!("auto")).await;
-    harness
-        .ann
-        .until_session(KNOWN, config_is("agent_mode", json!("auto")))
-        .await;
+    harness.ann.until_session(KNOWN, config_is("agent_mode", json!("auto"))).await;
     harness.talk("two").await;
     assert_eq!(harness.received("session/set_mode")[0]["modeId"], "auto");
     harness.restart().await;
     harness.talk("three").await;
     let set = harness.received("session/set_mode");
-    assert_eq!(
-        set.len(),
-        2,
-        "a new session of the agent is set as this one is: {set:#?}"
-    );
+    assert_eq!(set.len(), 2, "a new session of the agent is set as this one is: {set:#?}");
 }
 
 #[tokio::test]
@@ -182,10 +155,7 @@ async fn what_the_agent_changes_itself_is_seen() {
     let script = json!({"session": {"modes": modes}, "scenes": [scene("^hello", json!([])), scene("", json!([update]))]});
     let mut harness = known(script).await;
     harness.talk("one").await;
-    harness
-        .ann
-        .until_session(KNOWN, config_is("agent_mode", json!("auto")))
-        .await;
+    harness.ann.until_session(KNOWN, config_is("agent_mode", json!("auto"))).await;
 }
 
 #[tokio::test]
@@ -197,10 +167,7 @@ async fn a_value_that_the_agent_refuses_goes_back() {
     harness.talk("one").await;
     sets(&mut harness, "agent_mode", json!("auto")).await;
     let turn = harness.talk("two").await;
-    harness
-        .ann
-        .until_session(KNOWN, config_is("agent_mode", json!("ask")))
-        .await;
+    harness.ann.until_session(KNOWN, config_is("agent_mode", json!("ask"))).await;
     let notices = texts_in(&turn, "systemNotification").concat();
     assert!(notices.contains("not today"), "{turn:#}");
 }
@@ -222,12 +189,7 @@ async fn a_command_of_the_agent_is_sent_as_it_was_typed() {
         assert_eq!(prompt["prompt"][0]["text"], words, "{prompt:#}");
     }
     let params = json!({"channel": harness.ann.chat.as_str(), "kind": "userMessage", "text": "/rev", "offset": 4});
-    let completed = harness
-        .ann
-        .connection
-        .request("completions", params)
-        .await
-        .unwrap();
+    let completed = harness.ann.connection.request("completions", params).await.unwrap();
     assert!(completed.to_string().contains("/review"), "{completed:#}");
 }
 
@@ -255,17 +217,10 @@ async fn a_title_that_a_user_gives_reaches_an_agent_that_takes_titles_and_stays(
     // Between turns the agent names the session.
     harness.talk("late").await;
     harness.touch("later");
-    harness
-        .ann
-        .until_session(&session, |state| state["title"] == "the agent's")
-        .await;
+    harness.ann.until_session(&session, |state| state["title"] == "the agent's").await;
     let title = json!({"type": "session/titleChanged", "title": "mine"});
     harness.ann.does_in(&session, title).await;
-    harness
-        .until("it is told", |it| {
-            !it.received("session/set_title").is_empty()
-        })
-        .await;
+    harness.until("it is told", |it| !it.received("session/set_title").is_empty()).await;
     assert_eq!(harness.received("session/set_title")[0]["title"], "mine");
     harness.talk("late again").await;
     let state = harness.ann.until_session(&session, |_| true).await;

@@ -35,18 +35,11 @@ async fn a_command_is_asked_about_as_it_runs_and_is_shown_in_its_terminal() {
     let line = r"printf '%s-%s
 ' '$(id) '\''b'\''' x";
     let cwd = harness.work().canonicalize().unwrap().join("sub");
-    assert_eq!(
-        input,
-        json!({"command": line, "cwd": cwd, "env": {"CI": "1"}}),
-        "{asked:#}"
-    );
+    assert_eq!(input, json!({"command": line, "cwd": cwd, "env": {"CI": "1"}}), "{asked:#}");
     harness.ann.decides_about(&asked, json!({})).await;
     let turn = harness.ann.turn_over().await;
     let answers = harness.answers();
-    assert!(
-        answers[0]["result"]["terminalId"].is_string(),
-        "{answers:#?}"
-    );
+    assert!(answers[0]["result"]["terminalId"].is_string(), "{answers:#?}");
     assert_eq!(answers[1]["result"]["exitCode"], 0);
     let output = &answers[2]["result"];
     assert_eq!(output["output"], "$(id) 'b'-x\n");
@@ -57,12 +50,7 @@ async fn a_command_is_asked_about_as_it_runs_and_is_shown_in_its_terminal() {
     let call = calls_of(&turn).remove(0);
     let block = &call["content"][0];
     assert_eq!(block["type"], "terminal", "{call:#}");
-    assert!(
-        block["resource"]
-            .as_str()
-            .unwrap()
-            .starts_with("ahp-terminal:/")
-    );
+    assert!(block["resource"].as_str().unwrap().starts_with("ahp-terminal:/"));
     assert_eq!(block["result"]["exitCode"], 0, "{call:#}");
     assert_eq!(call["status"], "completed", "{call:#}");
     let offered = harness.received("initialize")[0]["clientCapabilities"].clone();
@@ -89,10 +77,7 @@ async fn nothing_runs_without_a_yes_or_outside() {
     assert_eq!(calls_of(&turn).len(), 1, "what is wrong is not asked about");
     let answers = harness.answers();
     assert_eq!(answers.len(), 7);
-    assert!(
-        answers.iter().all(|answer| answer["error"].is_object()),
-        "{answers:#?}"
-    );
+    assert!(answers.iter().all(|answer| answer["error"].is_object()), "{answers:#?}");
     assert!(!harness.work().join("ran").exists());
     // The session only reads: nobody is asked.
     let mut harness = start(steps, json!({"approvals": "plan"})).await;
@@ -120,15 +105,8 @@ async fn a_command_that_an_allowed_call_named_is_not_asked_about_again() {
             .iter()
             .any(|call| call["toolCallId"] != id && call["status"] == "pending-confirmation")
     };
-    harness
-        .ann
-        .until("a second question", |chat| is_again(&chat["activeTurn"]))
-        .await;
-    assert_eq!(
-        harness.read("ran"),
-        "x\n",
-        "the first ran unasked, the second did not"
-    );
+    harness.ann.until("a second question", |chat| is_again(&chat["activeTurn"])).await;
+    assert_eq!(harness.read("ran"), "x\n", "the first ran unasked, the second did not");
     let denied = json!({"approved": false, "reason": "denied"});
     harness.ann.decides(denied).await;
     let turn = harness.ann.turn_over().await;
@@ -149,9 +127,7 @@ async fn output_is_bounded_and_what_is_killed_says_so() {
     harness.ann.sends_message("go").await;
     let turn = harness.ann.until("a terminal", |chat| {
         let calls = calls_of(&chat["activeTurn"]);
-        calls
-            .first()
-            .is_some_and(|call| call["content"][0]["type"] == "terminal")
+        calls.first().is_some_and(|call| call["content"][0]["type"] == "terminal")
     });
     turn.await;
     harness.touch("printed");
@@ -173,9 +149,7 @@ async fn what_runs_at_the_end_of_the_turn_ends_with_it() {
     ]);
     let mut harness = start(steps, json!({"approvals": "full-access"})).await;
     harness.ann.sends_message("go").await;
-    harness
-        .until("it runs", |it| it.work().join("pid").exists())
-        .await;
+    harness.until("it runs", |it| it.work().join("pid").exists()).await;
     let process: u32 = harness.read("pid").trim().parse().unwrap();
     assert!(is_alive(process));
     harness.touch("started");
@@ -254,14 +228,10 @@ async fn a_released_terminal_that_a_person_holds_is_left_to_that_person() {
         let block = calls.first().map(|call| call["content"][0].clone());
         block.filter(|block| block["type"] == "terminal")
     };
-    let chat = harness
-        .ann
-        .until("a terminal", |chat| is_shown(&chat["activeTurn"]).is_some());
+    let chat = harness.ann.until("a terminal", |chat| is_shown(&chat["activeTurn"]).is_some());
     let block = is_shown(&chat.await["activeTurn"]).unwrap();
     let uri = block["resource"].as_str().unwrap().to_owned();
-    harness
-        .until("it runs", |it| it.work().join("pid").exists())
-        .await;
+    harness.until("it runs", |it| it.work().join("pid").exists()).await;
     let process: u32 = harness.read("pid").trim().parse().unwrap();
     let params = json!({"channel": uri});
     let subscribed = harness.ann.connection.request("subscribe", params.clone());

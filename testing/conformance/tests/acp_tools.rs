@@ -9,10 +9,7 @@ use serde_json::{Value, json};
 /// Scenes of one call each, by the first word of the prompt.
 fn scenes(tools: &[(&str, Value)]) -> Value {
     let one = |(when, tool): &(&str, Value)| {
-        scene(
-            &format!("^{when}"),
-            json!([{"tool": tool}, {"say": ["done"]}]),
-        )
+        scene(&format!("^{when}"), json!([{"tool": tool}, {"say": ["done"]}]))
     };
     tools.iter().map(one).collect()
 }
@@ -59,25 +56,15 @@ async fn every_order_of_words_about_a_call_asks_once_and_runs_after_the_yes() {
         let asked = harness.ann.asked().await;
         let now = std::fs::read_to_string(harness.work().join("made.txt")).ok();
         assert_eq!(before, now, "{way}: not before it is allowed");
-        harness
-            .ann
-            .decides_about(&asked, json!({"selectedOptionId": "once"}))
-            .await;
+        harness.ann.decides_about(&asked, json!({"selectedOptionId": "once"})).await;
         let turn = harness.ann.turn_over().await;
         let call = only_call(&turn);
         assert_eq!(call["status"], "completed", "{way}: {call:#}");
         assert_eq!(call["confirmed"], "user-action", "{way}: {call:#}");
-        assert_eq!(
-            harness.read("made.txt"),
-            tool["announced"].as_str().unwrap()
-        );
+        assert_eq!(harness.read("made.txt"), tool["announced"].as_str().unwrap());
     }
     let outcomes = harness.answers();
-    assert_eq!(
-        outcomes.len(),
-        ways.len(),
-        "each question is answered once: {outcomes:#?}"
-    );
+    assert_eq!(outcomes.len(), ways.len(), "each question is answered once: {outcomes:#?}");
     for (number, outcome) in outcomes.iter().enumerate() {
         assert_eq!(outcome["id"], number, "ids begin at 0");
         let chosen = json!({"outcome": "selected", "optionId": "once"});
@@ -182,10 +169,7 @@ async fn an_option_that_says_always_goes_to_the_agent_as_it_is() {
     for _ in 0..2 {
         harness.ann.sends_message("go").await;
         // Asked again: the agent's memory is the agent's.
-        harness
-            .ann
-            .decides(json!({"selectedOptionId": "always"}))
-            .await;
+        harness.ann.decides(json!({"selectedOptionId": "always"})).await;
         harness.ann.turn_over().await;
     }
     for answer in harness.answers() {
@@ -218,18 +202,9 @@ async fn the_sessions_approvals_answer_before_anyone_is_asked() {
     std::os::unix::fs::symlink(elsewhere.path(), harness.work().join("link")).unwrap();
     harness.changes_script(&json!({"scenes": kinds(&harness.work())}));
     let expected = [
-        (
-            "full-access",
-            ["once", "once", "once", "once", "once", "once"],
-        ),
-        (
-            "accept-edits",
-            ["once", "asked", "asked", "asked", "asked", "asked"],
-        ),
-        (
-            "plan",
-            ["reject", "reject", "reject", "reject", "reject", "asked"],
-        ),
+        ("full-access", ["once", "once", "once", "once", "once", "once"]),
+        ("accept-edits", ["once", "asked", "asked", "asked", "asked", "asked"]),
+        ("plan", ["reject", "reject", "reject", "reject", "reject", "asked"]),
     ];
     for (mode, outcomes) in expected {
         let config = json!({"type": "session/configChanged", "config": {"approvals": mode}});
@@ -262,12 +237,7 @@ async fn a_call_that_fails_says_why_and_one_without_an_end_is_closed() {
     let mut harness = AcpHarness::start(scenes(&[("fail", failed), ("endless", endless)])).await;
     let call = only_call(&harness.talk("fail").await);
     assert_eq!(call["success"], false, "{call:#}");
-    assert!(
-        call["error"]["message"]
-            .as_str()
-            .unwrap()
-            .contains("no such file")
-    );
+    assert!(call["error"]["message"].as_str().unwrap().contains("no such file"));
     let call = only_call(&harness.talk("endless").await);
     assert_eq!(call["status"], "completed", "{call:#}");
     assert_eq!(call["success"], true);
@@ -282,10 +252,7 @@ async fn output_that_comes_as_a_terminal_is_text_with_its_exit_code() {
     let content = call["content"].as_array().unwrap();
     assert_eq!(content.len(), 1, "{call:#}");
     assert_eq!(content[0]["text"], "line one\nline two\n");
-    assert!(
-        call["pastTenseMessage"].to_string().contains('3'),
-        "{call:#}"
-    );
+    assert!(call["pastTenseMessage"].to_string().contains('3'), "{call:#}");
 }
 
 /// The question and the result of an edit, as texts.
@@ -293,24 +260,15 @@ async fn edited(harness: &mut AcpHarness, words: &str) -> [String; 4] {
     harness.ann.sends_message(words).await;
     let asked = harness.ann.asked().await;
     let preview = asked["edits"]["items"][0].clone();
-    let before = harness
-        .ann
-        .reads(&preview["before"]["content"]["uri"])
-        .await;
+    let before = harness.ann.reads(&preview["before"]["content"]["uri"]).await;
     let after = harness.ann.reads(&preview["after"]["content"]["uri"]).await;
     harness.ann.decides_about(&asked, json!({})).await;
     let call = only_call(&harness.ann.turn_over().await);
     let blocks = call["content"].as_array().unwrap().iter();
     let edits: Vec<&Value> = blocks.filter(|block| block["type"] == "fileEdit").collect();
     assert_eq!(edits.len(), 1, "{call:#}");
-    let was = harness
-        .ann
-        .reads(&edits[0]["before"]["content"]["uri"])
-        .await;
-    let is = harness
-        .ann
-        .reads(&edits[0]["after"]["content"]["uri"])
-        .await;
+    let was = harness.ann.reads(&edits[0]["before"]["content"]["uri"]).await;
+    let is = harness.ann.reads(&edits[0]["after"]["content"]["uri"]).await;
     [before, after, was, is]
 }
 
@@ -371,19 +329,13 @@ async fn a_question_in_the_shape_of_a_permission_is_a_question() {
     harness.ann.sends_message("ask").await;
     let request = harness.ann.questioned().await;
     let question = &request["questions"][0];
-    assert!(
-        question["message"].to_string().contains("Which?"),
-        "{request:#}"
-    );
+    assert!(question["message"].to_string().contains("Which?"), "{request:#}");
     let second = question["options"][1]["id"].as_str().unwrap().to_owned();
     harness.ann.chooses(&second).await;
     harness.ann.turn_over().await;
     let answer = harness.answers().remove(0);
     assert_eq!(answer["result"]["outcome"]["optionId"], "proceed_once");
-    assert!(
-        answer["result"]["answers"].to_string().contains('B'),
-        "{answer:#}"
-    );
+    assert!(answer["result"]["answers"].to_string().contains('B'), "{answer:#}");
 }
 
 /// As Codex tells of a command that its sandbox lets run and then stops: begun at once, printed beside the call, failed.
@@ -416,9 +368,6 @@ async fn a_command_that_nobody_is_asked_about_is_shown_with_what_it_printed() {
         (&calls[0]["toolName"], &calls[0]["success"]),
         (&json!("exec_command"), &json!(false))
     );
-    assert_eq!(
-        calls[0]["content"][0]["text"], "Read-only file system\n",
-        "{turn:#}"
-    );
+    assert_eq!(calls[0]["content"][0]["text"], "Read-only file system\n", "{turn:#}");
     assert_eq!(calls[0]["pastTenseMessage"], "touch x (exit code 1)");
 }

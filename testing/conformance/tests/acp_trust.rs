@@ -10,10 +10,7 @@ fn hooked() -> AcpSetup {
     let script = json!({"on_open": [hook], "scenes": [scene("", json!([{"say": ["ok"]}]))]});
     AcpSetup::new(script)
         .entry("")
-        .file(
-            ".mcp.json",
-            r#"{"mcpServers": {"x": {"command": "touch", "args": ["marker"]}}}"#,
-        )
+        .file(".mcp.json", r#"{"mcpServers": {"x": {"command": "touch", "args": ["marker"]}}}"#)
         .file(".claude/settings.json", r#"{"hooks": {}}"#)
 }
 
@@ -23,11 +20,7 @@ fn has_marker(harness: &AcpHarness) -> bool {
 
 fn option(request: &Value, which: usize) -> String {
     let options = request["questions"][0]["options"].as_array().unwrap();
-    assert_eq!(
-        options.len(),
-        3,
-        "for good, for this session, no: {request:#}"
-    );
+    assert_eq!(options.len(), 3, "for good, for this session, no: {request:#}");
     options[which]["id"].as_str().unwrap().to_owned()
 }
 
@@ -37,10 +30,7 @@ async fn a_no_starts_nothing_and_a_yes_is_remembered() {
     harness.ann.sends_message("one").await;
     let request = harness.ann.questioned().await;
     let shown = request.to_string();
-    assert!(
-        shown.contains("Fake") && shown.contains(".mcp.json"),
-        "{request:#}"
-    );
+    assert!(shown.contains("Fake") && shown.contains(".mcp.json"), "{request:#}");
     assert!(shown.contains(".claude/settings.json"), "{request:#}");
     assert!(harness.starts().is_empty() && !has_marker(&harness));
     harness.ann.chooses(&option(&request, 2)).await;
@@ -83,10 +73,7 @@ async fn a_file_that_came_later_is_asked_about() {
 
 #[tokio::test]
 async fn no_permission_mode_answers_and_never_asks_nobody() {
-    let mut harness = hooked()
-        .config(json!({"approvals": "full-access"}))
-        .start()
-        .await;
+    let mut harness = hooked().config(json!({"approvals": "full-access"})).start().await;
     harness.ann.sends_message("one").await;
     harness.ann.questioned().await;
     assert!(harness.starts().is_empty());
@@ -107,10 +94,7 @@ async fn trust_for_a_session_is_for_that_session() {
     let turn = harness.talk("two").await;
     assert_eq!(texts_in(&turn, "markdown"), ["ok"]);
     let work = harness.work();
-    harness
-        .ann
-        .creates_session("fake:/other", &work, json!({}))
-        .await;
+    harness.ann.creates_session("fake:/other", &work, json!({})).await;
     harness.ann.sends_message("three").await;
     harness.ann.questioned().await;
     assert_eq!(harness.received("session/new").len(), 1);

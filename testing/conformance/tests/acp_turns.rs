@@ -53,10 +53,7 @@ async fn links_files_and_pictures_are_shown_and_an_echo_is_not() {
         json!({"type": "resource", "resource": {"uri": "file:///a.txt", "text": "embedded"}});
     let picture = json!({"type": "image", "mimeType": "image/png", "data": "iVBORw0KGgo="});
     let steps = json!([
-        chunk(
-            "user_message_chunk",
-            json!({"type": "text", "text": "you said"})
-        ),
+        chunk("user_message_chunk", json!({"type": "text", "text": "you said"})),
         chunk("agent_message_chunk", link),
         chunk("agent_message_chunk", file),
         chunk("agent_message_chunk", picture),
@@ -174,12 +171,8 @@ async fn a_notice_is_shown_once_and_compaction_is_told() {
 
 #[tokio::test]
 async fn every_way_to_stop_is_told() {
-    let stop = |reason: &str| {
-        scene(
-            reason,
-            json!([{"say": ["half"]}, {"end": {"stopReason": reason}}]),
-        )
-    };
+    let stop =
+        |reason: &str| scene(reason, json!([{"say": ["half"]}, {"end": {"stopReason": reason}}]));
     let reasons = ["max_tokens", "max_turn_requests", "refusal", "cancelled"];
     let mut harness = AcpHarness::start(json!(reasons.map(stop))).await;
     for reason in &reasons[..2] {
@@ -223,9 +216,7 @@ async fn what_comes_after_the_end_belongs_to_no_turn() {
     ]);
     let mut harness = AcpHarness::start(scenes).await;
     let first = harness.talk("first").await;
-    harness
-        .until("it says more", |it| it.state().join("said").exists())
-        .await;
+    harness.until("it says more", |it| it.state().join("said").exists()).await;
     let second = harness.talk("second").await;
     assert_eq!(texts_in(&first, "markdown"), ["in time"]);
     assert_eq!(texts_in(&second, "markdown"), ["second"]);
@@ -240,10 +231,7 @@ async fn the_agent_is_told_who_asks_and_where_it_works() {
     let mut harness = setup.start().await;
     let turn = harness.talk("where").await;
     let work = harness.work().display().to_string();
-    assert_eq!(
-        texts_in(&turn, "markdown"),
-        [format!("{work} dumb 1 unset yes")]
-    );
+    assert_eq!(texts_in(&turn, "markdown"), [format!("{work} dumb 1 unset yes")]);
     let told = harness.received("initialize").remove(0);
     assert_eq!(told["protocolVersion"], 1);
     assert_eq!(told["clientInfo"]["name"], "greenroom");
@@ -256,16 +244,10 @@ async fn the_agent_is_told_who_asks_and_where_it_works() {
 #[tokio::test]
 async fn what_is_attached_reaches_the_agent() {
     let script = json!({"scenes": [scene("", json!([{"say": ["ok"]}]))]});
-    let mut harness = AcpSetup::new(script)
-        .file("a.txt", "the file\n")
-        .start()
-        .await;
+    let mut harness = AcpSetup::new(script).file("a.txt", "the file\n").start().await;
     let uri = format!("file://{}/a.txt", harness.work().display());
     let attached = json!([{"type": "resource", "uri": uri, "label": "a.txt"}]);
-    harness
-        .ann
-        .sends_with_attachments("read it", attached)
-        .await;
+    harness.ann.sends_with_attachments("read it", attached).await;
     harness.ann.turn_over().await;
     let prompt = harness.received("session/prompt").remove(0);
     let blocks = prompt["prompt"].as_array().unwrap();

@@ -27,18 +27,11 @@ impl Reviewer {
     async fn joins(host: &TestHost, name: &str) -> Self {
         let client = ready(host, name).await;
         let events = client.events();
-        let (result, _) = client
-            .subscribe(CHANNEL.to_owned())
-            .await
-            .expect("subscribe");
+        let (result, _) = client.subscribe(CHANNEL.to_owned()).await.expect("subscribe");
         let SnapshotState::Annotations(state) = result.snapshot.expect("a snapshot").state else {
             panic!("annotations")
         };
-        Self {
-            client,
-            events,
-            state: *state,
-        }
+        Self { client, events, state: *state }
     }
 
     async fn sends(&self, action: Value) {

@@ -52,11 +52,7 @@ async fn do_everything(harness: &mut NativeHarness) -> String {
     let edits = json!([{"old_text": "two", "new_text": "2\n3"}]);
     let tools = [
         Call::new("e1", "edit", &json!({"path": "edited.txt", "edits": edits})),
-        Call::new(
-            "w1",
-            "write",
-            &json!({"path": "new/tool.txt", "content": "tool\n"}),
-        ),
+        Call::new("w1", "write", &json!({"path": "new/tool.txt", "content": "tool\n"})),
     ];
     let commands = "rm gone.txt && mkdir -p sub/dir && mv moved.txt sub/dir/there.txt && \
         sed -i 's/   / /' formatted.txt && chmod 755 mode.sh && printf '\\0\\1' > binary && \
@@ -66,11 +62,7 @@ async fn do_everything(harness: &mut NativeHarness) -> String {
         Answer::calls(tools),
         Answer::calls([bash(commands)]),
         Answer::calls([Call::new("r", "read", &json!({"path": "made.txt"}))]),
-        Answer::calls([Call::new(
-            "e2",
-            "edit",
-            &json!({"path": "made.txt", "edits": last}),
-        )]),
+        Answer::calls([Call::new("e2", "edit", &json!({"path": "made.txt", "edits": last}))]),
         ends(),
     ];
     let turn = harness.talk("do everything", answers).await;
@@ -184,11 +176,7 @@ async fn a_turn_that_did_everything_is_undone_byte_for_byte() {
         harness.ann.sends_message("/undo").await;
         let request = harness.ann.chooses("restore").await;
         harness.ann.turn_over().await;
-        assert_eq!(
-            read_tree(&harness.work()),
-            before,
-            "git: {in_git}; {request:#}"
-        );
+        assert_eq!(read_tree(&harness.work()), before, "git: {in_git}; {request:#}");
         harness.ann.sends_message("/redo").await;
         harness.ann.chooses("restore").await;
         harness.ann.turn_over().await;
@@ -225,26 +213,14 @@ async fn a_published_client_sees_the_changes_of_a_turn_and_restores_them() {
         let mut files = files.filter(|file| file["id"].as_str().unwrap().ends_with(name));
         files.next().unwrap()["edit"].clone()
     };
-    assert_eq!(
-        edit("edited.txt")["diff"],
-        json!({"added": 3, "removed": 1})
-    );
+    assert_eq!(edit("edited.txt")["diff"], json!({"added": 3, "removed": 1}));
     assert!(edit("gone.txt")["after"].is_null() && edit("made.txt")["before"].is_null());
     let moved = edit("there.txt");
-    assert!(
-        moved["before"]["uri"]
-            .as_str()
-            .unwrap()
-            .ends_with("moved.txt"),
-        "{moved}"
-    );
+    assert!(moved["before"]["uri"].as_str().unwrap().ends_with("moved.txt"), "{moved}");
     // What it was is content that can be read.
     let content = edit("gone.txt")["before"]["content"]["uri"].clone();
     let read: Value = client
-        .request(
-            "resourceRead",
-            json!({"channel": "ahp-root://", "uri": content}),
-        )
+        .request("resourceRead", json!({"channel": "ahp-root://", "uri": content}))
         .await
         .unwrap();
     assert_eq!(read["data"], "gone\n", "{read}");
@@ -252,19 +228,12 @@ async fn a_published_client_sees_the_changes_of_a_turn_and_restores_them() {
     // Somebody changed a file since: nothing is done unless that is wanted.
     harness.write("made.txt", "mine\n");
     let at_hand = read_tree(&harness.work());
-    let refused = invoke(&client, &changes.uri, "restore", json!({}))
-        .await
-        .unwrap_err();
+    let refused = invoke(&client, &changes.uri, "restore", json!({})).await.unwrap_err();
     let refused = code(refused);
-    assert!(
-        refused.contains("-32011") && refused.contains("made.txt"),
-        "{refused}"
-    );
+    assert!(refused.contains("-32011") && refused.contains("made.txt"), "{refused}");
     assert_eq!(read_tree(&harness.work()), at_hand);
     let forced = json!({"_meta": {"force": true}});
-    invoke(&client, &changes.uri, "restore", forced)
-        .await
-        .unwrap();
+    invoke(&client, &changes.uri, "restore", forced).await.unwrap();
     assert_eq!(read_tree(&harness.work()), before);
     changes
         .until(&mut events, |state| {
@@ -284,9 +253,7 @@ async fn operations_on_what_is_not_committed() {
     prepare(&harness);
     commit_all(&harness.work());
     let before = read_tree(&harness.work());
-    harness
-        .talk("look", [Answer::calls([bash("true")]), ends()])
-        .await;
+    harness.talk("look", [Answer::calls([bash("true")]), ends()]).await;
     let (client, mut events) = connect(&harness, "bob").await;
     let (result, _) = client.subscribe(SESSION.to_owned()).await.unwrap();
     let SnapshotState::Session(mut session) = result.snapshot.unwrap().state else {
@@ -300,13 +267,8 @@ async fn operations_on_what_is_not_committed() {
         }
     });
     found.await.unwrap();
-    let kinds: Vec<String> = session
-        .changesets
-        .clone()
-        .unwrap()
-        .into_iter()
-        .map(|it| it.change_kind)
-        .collect();
+    let kinds: Vec<String> =
+        session.changesets.clone().unwrap().into_iter().map(|it| it.change_kind).collect();
     assert_eq!(kinds, ["session", "turn", "uncommitted"]);
     let mut open = Followed::subscribe(&client, "uncommitted").await;
     open.ready(&mut events).await;
@@ -318,28 +280,16 @@ async fn operations_on_what_is_not_committed() {
     .await;
 
     // A review stays until the content changes.
-    let files: Vec<String> = open
-        .state
-        .files
-        .iter()
-        .map(|file| file.id.clone())
-        .take(2)
-        .collect();
+    let files: Vec<String> = open.state.files.iter().map(|file| file.id.clone()).take(2).collect();
     let review = StateAction::ChangesetFilesReviewChanged(ChangesetFilesReviewChangedAction {
         files: files.clone(),
         reviewed: true,
     });
     client.dispatch(open.uri.clone(), review).await.unwrap();
-    open.until(&mut events, |state| state["files"][1]["reviewed"] == true)
-        .await;
+    open.until(&mut events, |state| state["files"][1]["reviewed"] == true).await;
     let path = harness.work().join("binary");
     fs::write(path, "other").unwrap();
-    harness
-        .talk(
-            "again",
-            [Answer::calls([bash("echo x >> made.txt")]), ends()],
-        )
-        .await;
+    harness.talk("again", [Answer::calls([bash("echo x >> made.txt")]), ends()]).await;
     open.until(&mut events, |state| {
         state["status"] == "ready"
             && state["files"][0]["reviewed"] != true
@@ -347,51 +297,23 @@ async fn operations_on_what_is_not_committed() {
     })
     .await;
 
-    let no_message = code(
-        invoke(&client, &open.uri, "commit", json!({}))
-            .await
-            .unwrap_err(),
-    );
+    let no_message = code(invoke(&client, &open.uri, "commit", json!({})).await.unwrap_err());
     assert!(no_message.contains("-32602"), "{no_message}");
-    let unknown = code(
-        invoke(&client, &open.uri, "merge", json!({}))
-            .await
-            .unwrap_err(),
-    );
+    let unknown = code(invoke(&client, &open.uri, "merge", json!({})).await.unwrap_err());
     assert!(unknown.contains("-32602"), "{unknown}");
     let target = |name: &str| {
-        let file = open
-            .state
-            .files
-            .iter()
-            .find(|file| file.id.ends_with(name))
-            .unwrap();
+        let file = open.state.files.iter().find(|file| file.id.ends_with(name)).unwrap();
         json!({"target": {"kind": "resource", "resource": file.id}})
     };
-    invoke(&client, &open.uri, "stage", target("edited.txt"))
-        .await
-        .unwrap();
-    assert_eq!(
-        git(&harness.work(), &["diff", "--cached", "--name-only"]),
-        "edited.txt"
-    );
+    invoke(&client, &open.uri, "stage", target("edited.txt")).await.unwrap();
+    assert_eq!(git(&harness.work(), &["diff", "--cached", "--name-only"]), "edited.txt");
     let message = json!({"_meta": {"message": "Only this"}});
     let committed = invoke(&client, &open.uri, "commit", message).await.unwrap();
-    assert!(
-        committed["message"].as_str().unwrap().contains("hooks"),
-        "{committed}"
-    );
-    assert_eq!(
-        git(&harness.work(), &["log", "-1", "--format=%s"]),
-        "Only this"
-    );
-    invoke(&client, &open.uri, "discard", target("gone.txt"))
-        .await
-        .unwrap();
+    assert!(committed["message"].as_str().unwrap().contains("hooks"), "{committed}");
+    assert_eq!(git(&harness.work(), &["log", "-1", "--format=%s"]), "Only this");
+    invoke(&client, &open.uri, "discard", target("gone.txt")).await.unwrap();
     assert_eq!(harness.read("gone.txt"), "gone\n");
-    invoke(&client, &open.uri, "discard", json!({}))
-        .await
-        .unwrap();
+    invoke(&client, &open.uri, "discard", json!({})).await.unwrap();
     let after = read_tree(&harness.work());
     let differs: Vec<&String> = before
         .iter()
@@ -399,10 +321,8 @@ async fn operations_on_what_is_not_committed() {
         .map(|(name, _)| name)
         .collect();
     assert_eq!(differs, ["edited.txt"], "what was committed stays");
-    open.until(&mut events, |state| {
-        state["status"] == "ready" && state["files"] == json!([])
-    })
-    .await;
+    open.until(&mut events, |state| state["status"] == "ready" && state["files"] == json!([]))
+        .await;
     let kinds = [
         "changeset/statusChanged",
         "changeset/contentChanged",
@@ -410,26 +330,18 @@ async fn operations_on_what_is_not_committed() {
         "changeset/filesReviewChanged",
     ];
     for kind in kinds {
-        assert!(
-            open.seen.iter().any(|seen| seen == kind),
-            "{kind} in {:?}",
-            open.seen
-        );
+        assert!(open.seen.iter().any(|seen| seen == kind), "{kind} in {:?}", open.seen);
     }
     // The end of the session empties it.
     let last = [Answer::calls([bash("echo last > last.txt")]), ends()];
     harness.talk("last", last).await;
     open.until(&mut events, |state| {
         state["status"] == "ready"
-            && state["files"]
-                .as_array()
-                .is_some_and(|files| files.len() == 1)
+            && state["files"].as_array().is_some_and(|files| files.len() == 1)
     })
     .await;
-    let dispose: Value = client
-        .request("disposeSession", json!({"channel": SESSION}))
-        .await
-        .unwrap();
+    let dispose: Value =
+        client.request("disposeSession", json!({"channel": SESSION})).await.unwrap();
     assert!(dispose.is_null());
     let cleared = timeout(Duration::from_secs(60), async {
         loop {
@@ -464,13 +376,8 @@ async fn what_the_user_changes_between_calls_is_not_the_agents() {
         .until("the second question", |chat| {
             let parts = chat["activeTurn"]["responseParts"].as_array().unwrap();
             let calls = parts.iter().filter(|part| part["kind"] == "toolCall");
-            calls
-                .filter(|part| part["toolCall"]["status"] == "pending-confirmation")
-                .count()
-                == 1
-                && parts
-                    .iter()
-                    .any(|part| part["toolCall"]["status"] == "completed")
+            calls.filter(|part| part["toolCall"]["status"] == "pending-confirmation").count() == 1
+                && parts.iter().any(|part| part["toolCall"]["status"] == "completed")
         })
         .await;
     let mut tick = tokio::time::interval(Duration::from_millis(60));
@@ -502,8 +409,5 @@ async fn what_does_not_exist_is_not_found() {
     // A turn that changed nothing has an empty one.
     let name = format!("turn/{}", turn["id"].as_str().unwrap());
     let empty = Followed::subscribe(&client, &name).await;
-    assert_eq!(
-        (empty.names().len(), json!(empty.state)["status"].clone()),
-        (0, json!("ready"))
-    );
+    assert_eq!((empty.names().len(), json!(empty.state)["status"].clone()), (0, json!("ready")));
 }

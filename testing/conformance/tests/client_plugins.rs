@@ -38,10 +38,7 @@ fn last_system(harness: &NativeHarness) -> String {
 const FILES: [(&str, &str); 4] = [
     ("commands/go.md", "Go and $1."),
     ("agents/x y.md", "---\ndescription: X\n---\nYou are X."),
-    (
-        "skills/map/SKILL.md",
-        "---\ndescription: Maps\n---\nMap it.",
-    ),
+    ("skills/map/SKILL.md", "---\ndescription: Maps\n---\nMap it."),
     (".claude-plugin/plugin.json", "{\"version\": \"1.2\"}"),
 ];
 
@@ -52,10 +49,7 @@ async fn a_plugin_is_read_from_its_client_used_and_gone_with_it() {
     window.brings(json!([plugin("1")]));
     let session = harness.ann.until_session(SESSION, load("loaded")).await;
     let entry = kit(&session);
-    assert_eq!(
-        (&entry["uri"], &entry["name"]),
-        (&json!(PLUGIN), &json!("Kit"))
-    );
+    assert_eq!((&entry["uri"], &entry["name"]), (&json!(PLUGIN), &json!("Kit")));
     assert_eq!(entry["version"], "1.2");
     let agent = child(&entry, "agent");
     assert_eq!(agent["uri"], format!("{PLUGIN}/agents/x%20y.md"));
@@ -118,22 +112,14 @@ async fn tr_6_a_server_of_a_plugin_is_asked_about_and_ends_with_its_client() {
     let files = [(".mcp.json", file.as_str()), ("bin/server", script)];
     let mut window = PluginWindow::opens(harness.host(), &files).await;
     window.brings(json!([plugin("1")]));
-    harness
-        .ann
-        .until_session(SESSION, server_is("stopped"))
-        .await;
+    harness.ann.until_session(SESSION, server_is("stopped")).await;
     assert!(!starts.exists());
 
-    harness
-        .model
-        .answers([Answer::calls([call("pid", &json!({}))]), ends()]);
+    harness.model.answers([Answer::calls([call("pid", &json!({}))]), ends()]);
     harness.ann.sends_message("one").await;
     let question = harness.ann.chooses("session").await;
     let text = question["message"].as_str().unwrap();
-    assert!(
-        text.contains("`kit`") && text.contains("`window`"),
-        "{text}"
-    );
+    assert!(text.contains("`kit`") && text.contains("`window`"), "{text}");
     assert!(text.contains("/bin/server"), "{text}");
     harness.ann.turn_over().await;
     assert!(is_offered(&harness, "mcp__test__pid"));
@@ -156,9 +142,7 @@ async fn tr_6_a_server_of_a_plugin_is_asked_about_and_ends_with_its_client() {
     harness.ann.chooses("session").await;
     harness.ann.turn_over().await;
     assert!(is_offered(&harness, "mcp__test__pid"));
-    harness
-        .talk("pid", [Answer::calls([call("pid", &json!({}))]), ends()])
-        .await;
+    harness.talk("pid", [Answer::calls([call("pid", &json!({}))]), ends()]).await;
     let process = harness.last_results().pop().unwrap();
 
     window.does(json!({"type": "session/activeClientRemoved", "clientId": "window"}));
@@ -172,9 +156,8 @@ async fn a_plugin_that_cannot_be_read_says_why() {
     let mut harness = NativeHarness::start().await;
     let mut window = PluginWindow::opens(harness.host(), &[("a.md", "a")]).await;
     let outside = json!({"entries": [{"name": "..", "type": "directory"}]});
-    let many: Vec<Value> = (0..600)
-        .map(|n| json!({"name": format!("{n}.md"), "type": "file"}))
-        .collect();
+    let many: Vec<Value> =
+        (0..600).map(|n| json!({"name": format!("{n}.md"), "type": "file"})).collect();
     let endless = json!({"entries": [{"name": "d", "type": "directory"}]});
     for (nonce, list, why) in [
         ("1", outside, "not the name of a file"),
@@ -186,12 +169,7 @@ async fn a_plugin_that_cannot_be_read_says_why() {
             "`gone.md` could not be read",
         ),
     ] {
-        window
-            .has
-            .lock()
-            .unwrap()
-            .lists
-            .insert(PLUGIN.to_owned(), list);
+        window.has.lock().unwrap().lists.insert(PLUGIN.to_owned(), list);
         window.brings(json!([plugin(nonce)]));
         let says = move |session: &Value| {
             let kit = kit(session);
@@ -202,12 +180,7 @@ async fn a_plugin_that_cannot_be_read_says_why() {
     }
     let mut uri = PLUGIN.to_owned();
     for _ in 0..20 {
-        window
-            .has
-            .lock()
-            .unwrap()
-            .lists
-            .insert(uri.clone(), endless.clone());
+        window.has.lock().unwrap().lists.insert(uri.clone(), endless.clone());
         uri.push_str("/d");
     }
     window.brings(json!([plugin("5")]));
@@ -241,34 +214,22 @@ async fn an_agent_of_others_that_takes_additions_to_its_prompt_is_told_what_a_pl
     let mut harness = setup.start().await;
     harness.talk("before").await;
     let first = harness.received("session/new").pop().unwrap();
-    assert!(
-        first["systemPrompt"].is_null(),
-        "nothing is added: {first:#}"
-    );
+    assert!(first["systemPrompt"].is_null(), "nothing is added: {first:#}");
 
     let files = [
         ("rules/tone.md", "Be brief over here."),
-        (
-            "skills/map/SKILL.md",
-            "---\ndescription: Draws maps\n---\nDraw.",
-        ),
+        ("skills/map/SKILL.md", "---\ndescription: Draws maps\n---\nDraw."),
     ];
     let mut window = PluginWindow::opens_in(harness.host(), acp::SESSION, &files).await;
     window.brings(json!([plugin("1")]));
-    let session = harness
-        .ann
-        .until_session(acp::SESSION, load("loaded"))
-        .await;
+    let session = harness.ann.until_session(acp::SESSION, load("loaded")).await;
     harness.talk("one").await;
     let opened = harness.received("session/resume").pop().unwrap();
     let added = &opened["systemPrompt"];
     assert_eq!(added["mode"], "append", "{opened:#}");
     let text = added["content"][0]["text"].as_str().unwrap();
     assert!(text.contains("Be brief over here."), "{text}");
-    assert!(
-        text.contains("kit:map") && text.contains("Draws maps"),
-        "{text}"
-    );
+    assert!(text.contains("kit:map") && text.contains("Draws maps"), "{text}");
     harness.talk("two").await;
     let reopened = harness.received("session/resume").len();
     assert_eq!(reopened, 1, "the same words open nothing anew");
@@ -278,8 +239,5 @@ async fn an_agent_of_others_that_takes_additions_to_its_prompt_is_told_what_a_pl
     harness.ann.does_in(acp::SESSION, toggle).await;
     harness.talk("three").await;
     let opened = harness.received("session/resume").pop().unwrap();
-    assert!(
-        opened["systemPrompt"].is_null(),
-        "it is switched off: {opened:#}"
-    );
+    assert!(opened["systemPrompt"].is_null(), "it is switched off: {opened:#}");
 }

@@ -26,11 +26,7 @@ struct Files {
 }
 
 fn refuse(code: i32) -> JsonRpcError {
-    JsonRpcError {
-        code,
-        message: "no".to_owned(),
-        data: None,
-    }
+    JsonRpcError { code, message: "no".to_owned(), data: None }
 }
 
 impl Files {
@@ -88,11 +84,7 @@ impl Files {
                 self.files.insert(destination, found);
                 Ok(json!({}))
             }
-            "resourceDelete" => self
-                .files
-                .remove(&uri)
-                .map(|_| json!({}))
-                .ok_or(refuse(-32008)),
+            "resourceDelete" => self.files.remove(&uri).map(|_| json!({})).ok_or(refuse(-32008)),
             "resourceMkdir" => {
                 self.files.insert(uri, None);
                 Ok(json!({}))
@@ -115,10 +107,7 @@ async fn with_files(harness: &NativeHarness, name: &str, files: &Arc<Mutex<Files
 
 fn some_files() -> Arc<Mutex<Files>> {
     let files = [(ATTACHED.to_owned(), Some("one\n".to_owned()))];
-    Arc::new(Mutex::new(Files {
-        files: files.into(),
-        ..Files::default()
-    }))
+    Arc::new(Mutex::new(Files { files: files.into(), ..Files::default() }))
 }
 
 /// Sends a message with the file attached; the turn is under way.
@@ -230,11 +219,7 @@ async fn a_change_is_asked_about_and_what_the_client_denies_is_asked_for() {
     let denied = json!({"approved": false, "reason": "denied"});
     harness.ann.decides_about(&asked, denied).await;
     over(&mut harness, "denied").await;
-    assert_eq!(
-        files.lock().unwrap().asked,
-        ["resourceRead"],
-        "of the message alone"
-    );
+    assert_eq!(files.lock().unwrap().asked, ["resourceRead"], "of the message alone");
 
     files.lock().unwrap().needs_permission = true;
     harness.model.answers(answers());
@@ -245,11 +230,7 @@ async fn a_change_is_asked_about_and_what_the_client_denies_is_asked_for() {
     let files = files.lock().unwrap();
     assert_eq!(files.files[ATTACHED].as_deref(), Some("two\n"), "{turn:#}");
     let last = ["resourceWrite", "resourceRequest", "resourceWrite"];
-    assert!(
-        files.asked.ends_with(&last.map(str::to_owned)),
-        "{:?}",
-        files.asked
-    );
+    assert!(files.asked.ends_with(&last.map(str::to_owned)), "{:?}", files.asked);
     assert_eq!(calls_of(&turn)[0]["success"], true, "{turn:#}");
 }
 
@@ -297,16 +278,12 @@ async fn whoever_resumes_a_turn_lends_it_no_files() {
     let (files, others) = (some_files(), some_files());
     let bob = with_files(&harness, "bob", &files).await;
     let eve = with_files(&harness, "eve", &others).await;
-    harness
-        .model
-        .answers([Answer::streams(["half"]).without_finish()]);
+    harness.model.answers([Answer::streams(["half"]).without_finish()]);
     sends(&harness, &bob, "t").await;
     let turn = over(&mut harness, "t").await;
     assert_eq!(turn["state"], "error", "{turn:#}");
     let read = json!({"operation": "read", "uri": ATTACHED});
-    harness
-        .model
-        .answers([Answer::calls([call("c", read)]), ends()]);
+    harness.model.answers([Answer::calls([call("c", read)]), ends()]);
     let resume = json!({"type": "chat/turnResume", "turnId": "t"});
     let resume: StateAction = serde_json::from_value(resume).unwrap();
     let chat = harness.ann.chat.to_string();
@@ -316,11 +293,7 @@ async fn whoever_resumes_a_turn_lends_it_no_files() {
     let result = &harness.last_results()[0];
     assert!(result.contains("it was resumed"), "{result}");
     assert!(others.lock().unwrap().asked.is_empty());
-    assert_eq!(
-        files.lock().unwrap().asked,
-        ["resourceRead"],
-        "of the message alone"
-    );
+    assert_eq!(files.lock().unwrap().asked, ["resourceRead"], "of the message alone");
 }
 
 #[tokio::test]
@@ -331,18 +304,9 @@ async fn nobody_else_comes_to_a_clients_files_through_the_host() {
     let eve = with_files(&harness, "eve", &others).await;
     // A peer that asks the host for it.
     for (method, params) in [
-        (
-            "resourceRead",
-            json!({"channel": "ahp-root://", "uri": ATTACHED}),
-        ),
-        (
-            "resourceDelete",
-            json!({"channel": "ahp-root://", "uri": ATTACHED}),
-        ),
-        (
-            "createResourceWatch",
-            json!({"channel": "ahp-root://", "uri": ATTACHED}),
-        ),
+        ("resourceRead", json!({"channel": "ahp-root://", "uri": ATTACHED})),
+        ("resourceDelete", json!({"channel": "ahp-root://", "uri": ATTACHED})),
+        ("createResourceWatch", json!({"channel": "ahp-root://", "uri": ATTACHED})),
     ] {
         let refused: Result<Value, ClientError> = eve.request(method, params).await;
         let refused = format!("{:?}", refused.unwrap_err());
@@ -351,23 +315,15 @@ async fn nobody_else_comes_to_a_clients_files_through_the_host() {
     assert!(files.lock().unwrap().asked.is_empty());
     // A turn uses those of its own sender, and is told if that is gone.
     let read = json!({"operation": "info", "uri": ATTACHED});
-    harness
-        .model
-        .answers([Answer::calls([call("c", read.clone())]), ends()]);
+    harness.model.answers([Answer::calls([call("c", read.clone())]), ends()]);
     sends(&harness, &eve, "hers").await;
     over(&mut harness, "hers").await;
-    assert_eq!(
-        others.lock().unwrap().asked,
-        ["resourceRead", "resourceResolve"]
-    );
+    assert_eq!(others.lock().unwrap().asked, ["resourceRead", "resourceResolve"]);
     assert!(files.lock().unwrap().asked.is_empty());
     // Without an attachment of that kind there is no such tool.
     harness.talk("hello", [ends()]).await;
     let request = harness.model.requests().last().unwrap().json();
     let tools = request["tools"].to_string();
-    assert!(
-        tools.contains("\"bash\"") && !tools.contains("client_files"),
-        "{tools}"
-    );
+    assert!(tools.contains("\"bash\"") && !tools.contains("client_files"), "{tools}");
     drop(bob);
 }

@@ -34,14 +34,9 @@ impl Fixture {
         let script = json!({"scenes": [{"steps": [{"say": ["ok"]}]}]});
         let host = TestHost::start(work, &script).await;
         let transport = WebSocketTransport::connect(&host.url).await.unwrap();
-        let client = Client::connect(transport, ClientConfig::default())
-            .await
-            .unwrap();
+        let client = Client::connect(transport, ClientConfig::default()).await.unwrap();
         let versions = vec!["1.0.0".to_owned()];
-        let ready = client
-            .initialize("c".to_owned(), versions, vec![])
-            .await
-            .unwrap();
+        let ready = client.initialize("c".to_owned(), versions, vec![]).await.unwrap();
         let triggers = ready.completion_trigger_characters.unwrap();
         assert_eq!(triggers, ["@", "#", "/"]);
         let uri = format!("file://{}", work.display());
@@ -50,12 +45,7 @@ impl Fixture {
         let params = json!({"channel": SESSION});
         let answer: Value = client.request("subscribe", params).await.unwrap();
         let chat = answer["snapshot"]["state"]["defaultChat"].as_str().unwrap();
-        Self {
-            chat: chat.to_owned(),
-            _host: host,
-            directory,
-            client,
-        }
+        Self { chat: chat.to_owned(), _host: host, directory, client }
     }
 
     async fn ask(&self, text: &str) -> Result<Vec<CompletionItem>, ClientError> {
@@ -66,10 +56,7 @@ impl Fixture {
             text: text.to_owned(),
             offset: text.encode_utf16().count() as i64,
         };
-        self.client
-            .completions(params)
-            .await
-            .map(|result| result.items)
+        self.client.completions(params).await.map(|result| result.items)
     }
 
     async fn inserted(&self, text: &str) -> Vec<String> {
@@ -126,10 +113,7 @@ async fn g_040_h_241_the_published_client_completes_commands_files_and_skills() 
     let MessageAttachment::Simple(attachment) = &items[0].attachment else {
         panic!("{items:?}");
     };
-    assert_eq!(
-        (items[0].range_start, items[0].range_end),
-        (Some(0), Some(4))
-    );
+    assert_eq!((items[0].range_start, items[0].range_end), (Some(0), Some(4)));
     assert_eq!(attachment.label, "/review");
     assert_eq!(
         json!(attachment.meta),
@@ -140,14 +124,9 @@ async fn g_040_h_241_the_published_client_completes_commands_files_and_skills() 
             "argumentHint": "FILE",
         })
     );
-    fixture
-        .until("👍 @main", |inserted| inserted == ["@file:src/main.rs "])
-        .await;
+    fixture.until("👍 @main", |inserted| inserted == ["@file:src/main.rs "]).await;
     let items = fixture.ask("👍 @main").await.unwrap();
-    assert_eq!(
-        (items[0].range_start, items[0].range_end),
-        (Some(3), Some(8))
-    );
+    assert_eq!((items[0].range_start, items[0].range_end), (Some(3), Some(8)));
     assert_eq!(fixture.inserted("@skill:").await, ["@skill:tables "]);
     assert_eq!(fixture.inserted("see /rev").await, Vec::<String>::new());
 }
@@ -156,14 +135,8 @@ async fn g_040_h_241_the_published_client_completes_commands_files_and_skills() 
 async fn an_edited_command_is_there_soon() {
     let fixture = Fixture::set().await;
     assert_eq!(fixture.inserted("/deplo").await, Vec::<String>::new());
-    write(
-        fixture.directory.path(),
-        ".claude/commands/deploy.md",
-        "Deploy.",
-    );
-    fixture
-        .until("/deplo", |inserted| inserted == ["/deploy "])
-        .await;
+    write(fixture.directory.path(), ".claude/commands/deploy.md", "Deploy.");
+    fixture.until("/deplo", |inserted| inserted == ["/deploy "]).await;
     // While the host runs, a removed directory is not reported.
     std::fs::remove_dir_all(fixture.directory.path().join(".claude")).unwrap();
     fixture.until("/deplo", <[String]>::is_empty).await;
@@ -174,37 +147,16 @@ async fn h_241_invalid_requests_are_refused_and_unknown_kinds_have_no_items() {
     let fixture = Fixture::set().await;
     let asked = |channel: &str, kind: &str, text: &str, offset: Value| json!({"channel": channel, "kind": kind, "text": text, "offset": offset});
     let chat = fixture.chat.as_str();
-    for offset in [
-        json!(2),
-        json!(-1),
-        json!(1.5),
-        json!("1"),
-        json!(null),
-        json!(u64::MAX),
-    ] {
-        assert_eq!(
-            fixture
-                .refused(asked(chat, "userMessage", "/", offset))
-                .await,
-            -32602
-        );
+    for offset in [json!(2), json!(-1), json!(1.5), json!("1"), json!(null), json!(u64::MAX)] {
+        assert_eq!(fixture.refused(asked(chat, "userMessage", "/", offset)).await, -32602);
     }
+    assert_eq!(fixture.refused(asked(ROOT, "userMessage", "/", json!(1))).await, -32602);
     assert_eq!(
-        fixture
-            .refused(asked(ROOT, "userMessage", "/", json!(1)))
-            .await,
-        -32602
-    );
-    assert_eq!(
-        fixture
-            .refused(asked("ahp-session:/none", "userMessage", "/", json!(1)))
-            .await,
+        fixture.refused(asked("ahp-session:/none", "userMessage", "/", json!(1))).await,
         -32001
     );
     assert_eq!(
-        fixture
-            .refused(asked("ahp-chat:/none", "userMessage", "/", json!(1)))
-            .await,
+        fixture.refused(asked("ahp-chat:/none", "userMessage", "/", json!(1))).await,
         -32008
     );
     let request = async |params: Value| -> Value {
@@ -214,10 +166,7 @@ async fn h_241_invalid_requests_are_refused_and_unknown_kinds_have_no_items() {
     assert_eq!(unknown, json!({"items": []}));
     let by_session =
         json!({"session": SESSION, "kind": "userMessage", "text": "/rev", "offset": 4});
-    assert_eq!(
-        request(by_session).await["items"][0]["insertText"],
-        "/review "
-    );
+    assert_eq!(request(by_session).await["items"][0]["insertText"], "/review ");
     let inside_a_pair = request(asked(chat, "userMessage", "👍", json!(1))).await;
     assert_eq!(inside_a_pair, json!({"items": []}));
     let huge = "x ".repeat(500_000) + "/rev";

@@ -49,26 +49,16 @@ async fn start(with_token: bool) -> Checked {
         false => host.url.clone(),
     };
     let transport = WebSocketTransport::connect(&url).await.unwrap();
-    let client = Client::connect(transport, ClientConfig::default())
-        .await
-        .unwrap();
+    let client = Client::connect(transport, ClientConfig::default()).await.unwrap();
     let versions = vec!["1.0.0".to_owned()];
-    let init = client
-        .initialize("pub".to_owned(), versions, Vec::new())
-        .await
-        .unwrap();
+    let init = client.initialize("pub".to_owned(), versions, Vec::new()).await.unwrap();
     let announced = init.meta.unwrap_or_default();
     assert_eq!(announced.get("x-compose").is_some(), with_token);
     let directories = [format!("file://{}", directory.path().display())];
     let params =
         json!({"channel": SESSION, "provider": "native", "workingDirectories": directories});
     let _: Value = client.request("createSession", params).await.unwrap();
-    Checked {
-        client,
-        host,
-        server,
-        directory,
-    }
+    Checked { client, host, server, directory }
 }
 
 fn message() -> Value {
@@ -109,12 +99,7 @@ async fn a_message_is_checked_for_the_model_and_the_room_and_nothing_happens() {
     assert_eq!(result["model"], "sees", "{result:#}");
     assert_eq!(
         treatments(&result),
-        [
-            ("text", "text"),
-            ("notes.txt", "text"),
-            ("p.png", "native"),
-            ("a.psd", "described"),
-        ],
+        [("text", "text"), ("notes.txt", "text"), ("p.png", "native"), ("a.psd", "described"),],
         "{result:#}"
     );
     assert!(result["parts"][3]["why"].is_string(), "{result:#}");
@@ -145,10 +130,7 @@ async fn a_message_is_checked_for_the_model_and_the_room_and_nothing_happens() {
     });
     let result = checked.compose(json!({"channel": chat, "message": conflict}));
     let refused = result.await.unwrap_err().to_string();
-    assert!(
-        refused.contains("send it alone"),
-        "as when it is sent: {refused}"
-    );
+    assert!(refused.contains("send it alone"), "as when it is sent: {refused}");
 
     assert!(checked.server.requests().is_empty(), "no model was asked");
     let blobs = checked.directory.path().join("data/blobs/sha256");
@@ -185,9 +167,7 @@ async fn what_was_used_and_what_was_refused_in_the_chat_counts() {
             }
         }
     };
-    tokio::time::timeout(std::time::Duration::from_secs(60), ends)
-        .await
-        .expect("the turn ends");
+    tokio::time::timeout(std::time::Duration::from_secs(60), ends).await.expect("the turn ends");
     let result = checked.compose(json!({"channel": chat, "message": message()}));
     let result = result.await.unwrap();
     assert_eq!(treatments(&result)[2], ("p.png", "described"), "{result:#}");
@@ -215,19 +195,10 @@ async fn who_has_no_token_or_names_nothing_is_told() {
     let empty = json!({"text": "", "origin": {"kind": "user"}});
     for (params, code) in [
         (json!({"channel": chat}), -32602),
-        (
-            json!({"channel": chat, "message": message(), "model": {"id": "nobody"}}),
-            -32602,
-        ),
+        (json!({"channel": chat, "message": message(), "model": {"id": "nobody"}}), -32602),
         (json!({"channel": chat, "message": empty}), -32602),
-        (
-            json!({"channel": "ahp-session:/nowhere", "message": message()}),
-            -32001,
-        ),
-        (
-            json!({"channel": "ahp-root://", "message": message()}),
-            -32008,
-        ),
+        (json!({"channel": "ahp-session:/nowhere", "message": message()}), -32001),
+        (json!({"channel": "ahp-root://", "message": message()}), -32008),
     ] {
         let refused = checked.compose(params.clone()).await;
         assert_eq!(code_of(refused.unwrap_err()), code, "{params}");

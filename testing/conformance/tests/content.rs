@@ -17,14 +17,9 @@ const ROOT: &str = "ahp-root://";
 
 async fn ready(host: &TestHost) -> Client {
     let transport = WebSocketTransport::connect(&host.url).await.unwrap();
-    let client = Client::connect(transport, ClientConfig::default())
-        .await
-        .unwrap();
+    let client = Client::connect(transport, ClientConfig::default()).await.unwrap();
     let versions = vec!["1.0.0".to_owned()];
-    client
-        .initialize("content".to_owned(), versions, vec![ROOT.to_owned()])
-        .await
-        .unwrap();
+    client.initialize("content".to_owned(), versions, vec![ROOT.to_owned()]).await.unwrap();
     client
 }
 
@@ -62,14 +57,8 @@ async fn the_published_client_reads_detached_content_before_and_after_a_restart(
     ]}]});
     let host = TestHost::start(data.path(), &script).await;
     let client = ready(&host).await;
-    let _: Value = client
-        .request("createSession", json!({"channel": SESSION}))
-        .await
-        .unwrap();
-    let answer: Value = client
-        .request("subscribe", json!({"channel": SESSION}))
-        .await
-        .unwrap();
+    let _: Value = client.request("createSession", json!({"channel": SESSION})).await.unwrap();
+    let answer: Value = client.request("subscribe", json!({"channel": SESSION})).await.unwrap();
     let chat = answer["snapshot"]["state"]["defaultChat"].as_str().unwrap();
     let body: Vec<u8> = (0..2_000_000_u32).map(|n| (n % 251) as u8).collect();
     let attachment = json!({
@@ -80,10 +69,7 @@ async fn the_published_client_reads_detached_content_before_and_after_a_restart(
         "type": "chat/turnStarted", "turnId": "t1", "startedAt": "2026-11-15T08:00:00.000Z",
         "message": {"text": "go", "origin": {"kind": "user"}, "attachments": [attachment]},
     }));
-    client
-        .dispatch(chat.to_owned(), start.unwrap())
-        .await
-        .unwrap();
+    client.dispatch(chat.to_owned(), start.unwrap()).await.unwrap();
     let before = turn(&client, chat).await;
     client.shutdown().await;
     host.stop().await;
@@ -94,10 +80,7 @@ async fn the_published_client_reads_detached_content_before_and_after_a_restart(
     assert_eq!(before, after);
     assert!(after.to_string().len() < 10_000);
     let picture = &after["message"]["attachments"][0];
-    assert_eq!(
-        (&picture["type"], &picture["sizeHint"]),
-        (&json!("resource"), &json!(2_000_000))
-    );
+    assert_eq!((&picture["type"], &picture["sizeHint"]), (&json!("resource"), &json!(2_000_000)));
     let content = read(&client, &picture["uri"]).await;
     assert_eq!(content.encoding, ContentEncoding::Base64);
     assert_eq!(content.content_type.as_deref(), Some("image/x-own"));
@@ -105,10 +88,7 @@ async fn the_published_client_reads_detached_content_before_and_after_a_restart(
     let printed = &after["responseParts"][0]["toolCall"]["content"];
     assert_eq!(printed[0]["text"].as_str(), Some(&long[..4_096]));
     let content = read(&client, &printed[1]["uri"]).await;
-    assert_eq!(
-        (content.encoding, content.data),
-        (ContentEncoding::Utf8, long)
-    );
+    assert_eq!((content.encoding, content.data), (ContentEncoding::Utf8, long));
     let reference = &after["responseParts"][1];
     assert_eq!(reference["kind"], "contentRef");
     let content = read(&client, &reference["uri"]).await;

@@ -28,18 +28,13 @@ async fn an_attachment_is_hashed_once_on_its_way_to_the_disk() {
     let script = json!({"scenes": [{"steps": [{"say": ["seen"]}]}]});
     let host = TestHost::start(data.path(), &script).await;
     let transport = WebSocketTransport::connect(&host.url).await.unwrap();
-    let client = Client::connect(transport, ClientConfig::default())
-        .await
-        .unwrap();
+    let client = Client::connect(transport, ClientConfig::default()).await.unwrap();
     let versions = vec!["1.0.0".to_owned()];
     let root = vec!["ahp-root://".to_owned()];
     let id = "hashed".to_owned();
     client.initialize(id, versions, root).await.unwrap();
     let channel = json!({"channel": SESSION});
-    let _: Value = client
-        .request("createSession", channel.clone())
-        .await
-        .unwrap();
+    let _: Value = client.request("createSession", channel.clone()).await.unwrap();
     let answer: Value = client.request("subscribe", channel).await.unwrap();
     let chat = answer["snapshot"]["state"]["defaultChat"].as_str().unwrap();
     let body: Vec<u8> = (0..ATTACHED_BYTES).map(|n| (n % 241) as u8).collect();
@@ -64,9 +59,7 @@ async fn an_attachment_is_hashed_once_on_its_way_to_the_disk() {
             }
         }
     };
-    let turn = timeout(Duration::from_secs(30), ended)
-        .await
-        .expect("in time");
+    let turn = timeout(Duration::from_secs(30), ended).await.expect("in time");
     assert_eq!(turn["message"]["attachments"][0]["type"], "resource");
     assert_eq!(count.get(), 1);
     client.shutdown().await;
@@ -79,25 +72,14 @@ async fn an_edit_that_is_asked_about_is_hashed_twice_a_side() {
     let (before, after) = ("one is here\n".repeat(999), "two is here\n".repeat(999));
     harness.write("a.txt", &before);
     let edits = json!([{"old_text": "one", "new_text": "two", "all": true}]);
-    let call = Call::new(
-        "call_edit",
-        "edit",
-        &json!({"path": "a.txt", "edits": edits}),
-    );
+    let call = Call::new("call_edit", "edit", &json!({"path": "a.txt", "edits": edits}));
     let counts = [&before, &after].map(|side| HashCount::watch(side.as_bytes()));
     harness.model.answers([Answer::calls([call]), ends()]);
     harness.ann.sends_message("change it").await;
-    harness
-        .ann
-        .decides(json!({"selectedOptionId": "approve"}))
-        .await;
+    harness.ann.decides(json!({"selectedOptionId": "approve"})).await;
     harness.ann.turn_over().await;
     assert_eq!(harness.read("a.txt"), after);
     for count in &counts {
-        assert!(
-            (1..=HASHES_OF_A_SIDE_MAX).contains(&count.get()),
-            "{counts:?}: {}",
-            count.get()
-        );
+        assert!((1..=HASHES_OF_A_SIDE_MAX).contains(&count.get()), "{counts:?}: {}", count.get());
     }
 }

@@ -28,19 +28,13 @@ fn hostile_files(work: &Path) -> Vec<(&'static str, String)> {
     let servers = |name: &str| json!({"mcpServers": {name: server(name)}}).to_string();
     vec![
         (".mcp.json", servers("project")),
-        (
-            ".vscode/mcp.json",
-            json!({"servers": {"editor": server("editor")}}).to_string(),
-        ),
+        (".vscode/mcp.json", json!({"servers": {"editor": server("editor")}}).to_string()),
         (".agents/plugins/evil/.mcp.json", servers("plugin")),
         (
             ".agents/plugins/sly/plugin.json",
             json!({"name": "sly", "mcpServers": {"manifest": server("manifest")}}).to_string(),
         ),
-        (
-            ".agents/plugins/evil/hooks/hooks.json",
-            hooks("plugin-hook"),
-        ),
+        (".agents/plugins/evil/hooks/hooks.json", hooks("plugin-hook")),
         (".claude/settings.json", hooks("claude-hook")),
         (".github/hooks/all.json", hooks("github-hook")),
         (".qwen/settings.json", hooks("qwen-hook")),
@@ -94,19 +88,13 @@ async fn tr_2_the_native_agent_runs_nothing_of_it_before_a_yes_to_that_very_thin
 
     // A yes is one to that server alone.
     let config = json!({"approvals": "full-access"});
-    harness
-        .ann
-        .creates_session("native:/second", &work, config)
-        .await;
+    harness.ann.creates_session("native:/second", &work, config).await;
     harness.model.answers([ends()]);
     harness.ann.sends_message("two").await;
     for _ in SERVERS {
         let question = harness.ann.questioned().await;
         let is_project = question.to_string().contains("server `project`");
-        harness
-            .ann
-            .chooses(if is_project { "session" } else { "no" })
-            .await;
+        harness.ann.chooses(if is_project { "session" } else { "no" }).await;
     }
     harness.ann.turn_over().await;
     assert_eq!(marks(&work), ["ran-project"]);
@@ -136,7 +124,5 @@ async fn tr_1_an_agent_of_others_is_not_even_started_before_a_yes_to_the_directo
     harness.ann.sends_message("two").await;
     harness.ann.chooses("session").await;
     harness.ann.turn_over().await;
-    harness
-        .until("it was started", |_| marks(&work) == ["ran-agent"])
-        .await;
+    harness.until("it was started", |_| marks(&work) == ["ran-agent"]).await;
 }

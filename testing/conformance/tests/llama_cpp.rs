@@ -64,15 +64,8 @@ fn start_server() -> Option<LlamaServer> {
     let stdout = child.stdout.take().unwrap();
     BufReader::new(stdout).read_line(&mut line).unwrap();
     let url = line.trim().to_owned();
-    assert!(
-        url.starts_with("http://127.0.0.1:"),
-        "it does not serve: {line}"
-    );
-    Some(LlamaServer {
-        child,
-        url,
-        _directory: directory,
-    })
+    assert!(url.starts_with("http://127.0.0.1:"), "it does not serve: {line}");
+    Some(LlamaServer { child, url, _directory: directory })
 }
 
 async fn start(server: &LlamaServer) -> NativeHarness {
@@ -97,15 +90,9 @@ fn outcomes(harness: &NativeHarness) -> Vec<String> {
     let session = wire::ChannelUri::parse(SESSION).unwrap();
     let session = archive.session(&session).unwrap().unwrap();
     let calls = archive.calls(&session.chats[0]).unwrap();
-    let outcome = |end: Option<Value>| {
-        end.unwrap_or_default()["outcome"]
-            .as_str()
-            .map(str::to_owned)
-    };
-    calls
-        .into_iter()
-        .map(|call| outcome(call.end).unwrap_or_default())
-        .collect()
+    let outcome =
+        |end: Option<Value>| end.unwrap_or_default()["outcome"].as_str().map(str::to_owned);
+    calls.into_iter().map(|call| outcome(call.end).unwrap_or_default()).collect()
 }
 
 #[tokio::test]
@@ -117,10 +104,7 @@ async fn a_chat_with_llama_cpp_outlives_a_picture_a_compaction_and_a_restart() {
     let turn = talk(&mut harness, "hello", json!([])).await;
     assert_eq!(turn["state"], "complete", "{turn:#}");
     assert!(!texts_in(&turn, "markdown").is_empty(), "{turn:#}");
-    assert!(
-        turn["usage"]["inputTokens"].as_u64().unwrap() > 100,
-        "{turn:#}"
-    );
+    assert!(turn["usage"]["inputTokens"].as_u64().unwrap() > 100, "{turn:#}");
     assert_eq!(turn["usage"]["outputTokens"], 12, "{turn:#}");
 
     // "image input is not supported": described instead, said once, and remembered.

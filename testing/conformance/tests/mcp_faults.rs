@@ -19,10 +19,7 @@ fn state_of(session: &Value, name: &str) -> Value {
 // MC-4, MC-5
 #[tokio::test]
 async fn a_turn_goes_on_without_a_server_that_never_answers() {
-    let silent = McpEntry {
-        name: "silent".to_owned(),
-        ..entry(&["--silent"])
-    };
+    let silent = McpEntry { name: "silent".to_owned(), ..entry(&["--silent"]) };
     let mut harness = start(json!({}), vec![silent, entry(&[])]).await;
     harness.model.answers([ends()]);
     harness.ann.sends_message("go").await;
@@ -56,10 +53,7 @@ async fn a_turn_goes_on_without_a_server_that_never_answers() {
 // MC-10
 #[tokio::test]
 async fn a_call_that_falls_silent_is_ended_and_the_next_one_works() {
-    let hasty = McpEntry {
-        timeout_s: Some(1),
-        ..entry(&[])
-    };
+    let hasty = McpEntry { timeout_s: Some(1), ..entry(&[]) };
     let mut harness = start(json!({"approvals": "full-access"}), vec![hasty]).await;
     let silent = call("slow", &json!({"steps": 1, "ms": 600_000}));
     let turn = harness.talk("go", [Answer::calls([silent]), ends()]).await;
@@ -94,9 +88,6 @@ async fn a_server_that_ends_in_a_call_says_why_and_is_started_again_once() {
     assert!(state.contains("the disk is on fire"), "{state}");
     let turn = harness.talk("without", [ends()]).await;
     let said = notices(&turn);
-    assert!(
-        said.contains(&format!("The MCP server `test` is not available: {words}")),
-        "{said}"
-    );
+    assert!(said.contains(&format!("The MCP server `test` is not available: {words}")), "{said}");
     assert!(!is_offered(&harness, "mcp__test__echo"));
 }

@@ -51,25 +51,16 @@ async fn an_agent_gets_the_users_servers_and_those_of_a_trusted_directory() {
     assert_eq!(servers.len(), 3, "{servers:#?}");
     assert_eq!(servers[0]["name"], "files");
     let command = servers[0]["command"].as_str().unwrap();
-    assert!(
-        command.starts_with('/') && command.ends_with("/sh"),
-        "{command}"
-    );
+    assert!(command.starts_with('/') && command.ends_with("/sh"), "{command}");
     assert_eq!(servers[0]["args"], json!(["-c", "exec cat"]));
-    assert_eq!(
-        servers[0]["env"],
-        json!([{"name": "KEY", "value": "s3cret"}])
-    );
+    assert_eq!(servers[0]["env"], json!([{"name": "KEY", "value": "s3cret"}]));
     let web = json!({
         "type": "http", "name": "web", "url": "https://mcp.example/mcp",
         "headers": [{"name": "Authorization", "value": "Bearer t0ken"}],
     });
     assert_eq!(servers[1], web);
     let (own, sub) = (&servers[2], harness.work().join("sub"));
-    assert_eq!(
-        (&own["name"], &own["args"][0]),
-        (&json!("own"), &json!("-C"))
-    );
+    assert_eq!((&own["name"], &own["args"][0]), (&json!("own"), &json!("-C")));
     assert_eq!(own["args"][1], json!(sub));
 
     let is_ready = |session: &Value| server(session, "files")["state"]["kind"] == "ready";
@@ -96,10 +87,7 @@ async fn tr_3_a_server_of_the_directory_that_reads_variables_is_asked_about_with
     harness.ann.sends_message("one").await;
     let question = harness.ann.questioned().await;
     let text = question["message"].as_str().unwrap();
-    assert!(
-        text.contains("`reads`") && text.contains("`HOME`"),
-        "{text}"
-    );
+    assert!(text.contains("`reads`") && text.contains("`HOME`"), "{text}");
     harness.ann.chooses("no").await;
     harness.ann.turn_over().await;
     assert_eq!(names(&harness, "session/new"), ["plain"]);
@@ -153,26 +141,15 @@ async fn an_agent_is_listed_with_the_users_servers_that_it_would_get() {
     let setup = AcpSetup::new(script(json!({}))).settings(SERVERS);
     let harness = setup.file(".mcp.json", of_directory).start().await;
     let listed = customizations_of_agent(&harness).await;
-    let names: Vec<&Value> = listed
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|it| &it["name"])
-        .collect();
+    let names: Vec<&Value> = listed.as_array().unwrap().iter().map(|it| &it["name"]).collect();
     assert_eq!(names, ["files", "web"]);
     assert_eq!(listed[0]["type"], "mcpServer");
     assert_eq!(listed[0]["state"], json!({"kind": "stopped"}));
     let text = listed.to_string();
-    assert!(
-        !text.contains("s3cret") && !text.contains("t0ken"),
-        "{text}"
-    );
+    assert!(!text.contains("s3cret") && !text.contains("t0ken"), "{text}");
 
     let setup = AcpSetup::new(script(json!({}))).settings(SERVERS);
-    let harness = setup
-        .entry("trust = \"always\"\nmcp = \"none\"")
-        .start()
-        .await;
+    let harness = setup.entry("trust = \"always\"\nmcp = \"none\"").start().await;
     let listed = customizations_of_agent(&harness).await;
     assert!(listed.is_null(), "it would get none: {listed}");
 }

@@ -36,9 +36,7 @@ async fn completions(harness: &mut NativeHarness, text: &str) -> Vec<Value> {
 }
 
 fn inserted(items: &[Value]) -> Vec<&str> {
-    let texts = items
-        .iter()
-        .map(|item| item["insertText"].as_str().unwrap());
+    let texts = items.iter().map(|item| item["insertText"].as_str().unwrap());
     texts.collect()
 }
 
@@ -46,9 +44,7 @@ fn inserted(items: &[Value]) -> Vec<&str> {
 #[tokio::test]
 async fn a_prompt_is_a_command_from_the_first_message_on() {
     let mut harness = start().await;
-    harness
-        .talk("/mcp:test:review a.rs the long part", [ends()])
-        .await;
+    harness.talk("/mcp:test:review a.rs the long part", [ends()]).await;
     let words = last_words(&harness);
     assert!(words.contains("Review a.rs with the long part"), "{words}");
     assert!(words.contains("Be kind."), "{words}");
@@ -103,10 +99,7 @@ async fn a_resource_is_mentioned_read_once_and_stays_what_it_was() {
 
     let items = completions(&mut harness, "@mcp:test:").await;
     assert_eq!(inserted(&items), ["@mcp:test:test://guide ",]);
-    assert_eq!(
-        items[0]["attachment"]["uri"],
-        "mcp-resource://test/test%3A%2F%2Fguide"
-    );
+    assert_eq!(items[0]["attachment"]["uri"], "mcp-resource://test/test%3A%2F%2Fguide");
     let items = completions(&mut harness, "@mcp:test:test://page/o").await;
     assert_eq!(inserted(&items), ["@mcp:test:test://page/one "]);
 
@@ -116,23 +109,14 @@ async fn a_resource_is_mentioned_read_once_and_stays_what_it_was() {
         json!([{"type": "resource", "label": "it", "uri": uri, "displayKind": "document"}])
     };
     harness.model.answers([ends()]);
-    harness
-        .ann
-        .sends_with_attachments("look", attach("test://page/one"))
-        .await;
+    harness.ann.sends_with_attachments("look", attach("test://page/one")).await;
     harness.ann.turn_over().await;
     assert!(last_words(&harness).contains("The first page."));
     harness.model.answers([ends()]);
-    harness
-        .ann
-        .sends_with_attachments("look", attach("test://nowhere"))
-        .await;
+    harness.ann.sends_with_attachments("look", attach("test://nowhere")).await;
     harness.ann.turn_over().await;
     let words = last_words(&harness);
-    assert!(
-        words.contains("not_found") || words.contains("not found"),
-        "{words}"
-    );
+    assert!(words.contains("not_found") || words.contains("not found"), "{words}");
 }
 
 #[tokio::test]

@@ -26,95 +26,53 @@ async fn a_tool_is_offered_asked_about_and_run() {
         .iter()
         .map(|option| option["label"].as_str().unwrap())
         .collect();
-    assert!(
-        labels.iter().any(|label| label.contains("mcp__test__echo")),
-        "{labels:?}"
-    );
+    assert!(labels.iter().any(|label| label.contains("mcp__test__echo")), "{labels:?}");
     let choice = json!({"selectedOptionId": "approve-session"});
     harness.ann.decides_about(&asked, choice).await;
     let turn = harness.ann.turn_over().await;
     assert_eq!(harness.last_results(), ["hello"]);
     let calls = calls_of(&turn);
-    assert_eq!(
-        calls[0]["structuredContent"],
-        json!({"said": "hello"}),
-        "{:#}",
-        calls[0]
-    );
+    assert_eq!(calls[0]["structuredContent"], json!({"said": "hello"}), "{:#}", calls[0]);
     assert_eq!(calls[0]["success"], true);
 
     let tools = offered(&harness);
-    let tool = tools
-        .iter()
-        .find(|tool| tool["name"] == "mcp__test__echo")
-        .unwrap();
+    let tool = tools.iter().find(|tool| tool["name"] == "mcp__test__echo").unwrap();
     assert_eq!(tool["description"], "Says `text` again");
     let body = harness.model.requests().last().unwrap().json();
-    assert!(
-        body.to_string().contains("to hear yourself"),
-        "its instructions"
-    );
+    assert!(body.to_string().contains("to hear yourself"), "its instructions");
 
     // What was agreed to is the tool, whatever its input; another tool asks.
     harness.talk("again", [echo("once more"), ends()]).await;
     assert_eq!(harness.last_results().last().unwrap(), "once more");
-    harness
-        .model
-        .answers([Answer::calls([call("fail", &json!({}))]), ends()]);
+    harness.model.answers([Answer::calls([call("fail", &json!({}))]), ends()]);
     harness.ann.sends_message("fail").await;
     let asked = harness.ann.asked().await;
     harness.ann.decides_about(&asked, json!({})).await;
     let turn = harness.ann.turn_over().await;
     assert_eq!(calls_of(&turn)[0]["success"], false);
-    assert!(
-        harness
-            .last_results()
-            .last()
-            .unwrap()
-            .contains("wrong phase")
-    );
+    assert!(harness.last_results().last().unwrap().contains("wrong phase"));
 }
 
 #[tokio::test]
 async fn results_of_all_kinds_come_back() {
     let mut harness = start(json!({"approvals": "full-access"}), vec![entry(&[])]).await;
-    let turn = harness
-        .talk("go", [Answer::calls([call("media", &json!({}))]), ends()])
-        .await;
+    let turn = harness.talk("go", [Answer::calls([call("media", &json!({}))]), ends()]).await;
     let content = calls_of(&turn)[0]["content"].clone();
     let text = content[0]["text"].as_str().unwrap();
-    for part in [
-        "a picture:",
-        "[image/png, 70 bytes]",
-        "test://guide",
-        "Mind the gap.",
-    ] {
+    for part in ["a picture:", "[image/png, 70 bytes]", "test://guide", "Mind the gap."] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    let kinds: Vec<&Value> = content
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|it| &it["type"])
-        .collect();
+    let kinds: Vec<&Value> = content.as_array().unwrap().iter().map(|it| &it["type"]).collect();
     assert_eq!(kinds, ["text", "resource", "resource", "resource"]);
     assert_eq!(content[1]["contentType"], "image/png");
     let turn = harness
-        .talk(
-            "go",
-            [
-                Answer::calls([call("big", &json!({"bytes": 200_000}))]),
-                ends(),
-            ],
-        )
+        .talk("go", [Answer::calls([call("big", &json!({"bytes": 200_000}))]), ends()])
         .await;
     let content = calls_of(&turn)[0]["content"].clone();
     assert!(content[0]["text"].as_str().unwrap().len() < 50_000);
     let whole = harness.ann.reads(&content[1]["uri"]).await;
     assert_eq!(whole.len(), 200_000);
-    harness
-        .talk("go", [Answer::calls([call("big", &json!({}))]), ends()])
-        .await;
+    harness.talk("go", [Answer::calls([call("big", &json!({}))]), ends()]).await;
     let told = harness.last_results().pop().unwrap();
     assert!(told.contains("more than 16 MiB"), "{told}");
 }
@@ -133,14 +91,8 @@ async fn a_server_of_a_directory_starts_only_after_a_yes() {
     harness.ann.sends_message("one").await;
     let request = harness.ann.questioned().await;
     let message = request["message"].as_str().unwrap();
-    assert!(
-        message.contains(SERVER) && message.contains("--starts"),
-        "{message}"
-    );
-    assert!(
-        message.contains("SECRET") && !message.contains("s3cret"),
-        "{message}"
-    );
+    assert!(message.contains(SERVER) && message.contains("--starts"), "{message}");
+    assert!(message.contains("SECRET") && !message.contains("s3cret"), "{message}");
     assert_eq!(count(&starts), 0, "nothing runs before the answer");
     harness.ann.chooses("no").await;
     let turn = harness.ann.turn_over().await;
@@ -152,10 +104,7 @@ async fn a_server_of_a_directory_starts_only_after_a_yes() {
     harness.talk("two", [ends()]).await;
     let work = harness.work();
     let config = json!({"approvals": "full-access"});
-    harness
-        .ann
-        .creates_session("native:/second", &work, config.clone())
-        .await;
+    harness.ann.creates_session("native:/second", &work, config.clone()).await;
     harness.model.answers([ends()]);
     harness.ann.sends_message("three").await;
     harness.ann.chooses("session").await;
@@ -163,33 +112,21 @@ async fn a_server_of_a_directory_starts_only_after_a_yes() {
     assert!(is_offered(&harness, "mcp__test__echo"));
     assert_eq!(count(&starts), 1);
 
-    harness
-        .ann
-        .creates_session("native:/third", &work, config.clone())
-        .await;
+    harness.ann.creates_session("native:/third", &work, config.clone()).await;
     harness.model.answers([ends()]);
     harness.ann.sends_message("four").await;
     harness.ann.chooses("always").await;
     harness.ann.turn_over().await;
     assert_eq!(count(&starts), 2);
     let trusted = std::fs::read_to_string(harness.data().join("data/trust.toml")).unwrap();
-    assert!(
-        trusted.contains("item = \"mcp:test\"") && trusted.contains("ann"),
-        "{trusted}"
-    );
+    assert!(trusted.contains("item = \"mcp:test\"") && trusted.contains("ann"), "{trusted}");
 
     // For good, until something of it changes.
-    harness
-        .ann
-        .creates_session("native:/fourth", &work, config.clone())
-        .await;
+    harness.ann.creates_session("native:/fourth", &work, config.clone()).await;
     harness.talk("five", [ends()]).await;
     assert!(is_offered(&harness, "mcp__test__echo"));
     declare(&harness, &["--starts", &path, "--garbage"]);
-    harness
-        .ann
-        .creates_session("native:/fifth", &work, config)
-        .await;
+    harness.ann.creates_session("native:/fifth", &work, config).await;
     harness.model.answers([ends()]);
     harness.ann.sends_message("six").await;
     harness.ann.chooses("no").await;
@@ -200,21 +137,12 @@ async fn a_server_of_a_directory_starts_only_after_a_yes() {
 #[tokio::test]
 async fn a_server_asks_the_user_in_the_middle_of_a_call() {
     let mut harness = start(json!({"approvals": "full-access"}), vec![entry(&[])]).await;
-    harness
-        .model
-        .answers([Answer::calls([call("ask", &json!({}))]), ends()]);
+    harness.model.answers([Answer::calls([call("ask", &json!({}))]), ends()]);
     harness.ann.sends_message("go").await;
     let request = harness.ann.questioned().await;
-    assert_eq!(
-        request["message"],
-        "The MCP server `test` asks: Who goes there?"
-    );
-    let kinds: Vec<&Value> = request["questions"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|question| &question["kind"])
-        .collect();
+    assert_eq!(request["message"], "The MCP server `test` asks: Who goes there?");
+    let kinds: Vec<&Value> =
+        request["questions"].as_array().unwrap().iter().map(|question| &question["kind"]).collect();
     assert_eq!(kinds, ["text", "integer", "single-select", "boolean"]);
     let answer = |kind: &str, value: Value| json!({"state": "submitted", "value": {"kind": kind, "value": value}});
     harness
@@ -236,10 +164,7 @@ async fn a_server_that_fails_is_said_and_the_turn_goes_on() {
         command: Some("no-such-program".to_owned()),
         ..McpEntry::default()
     };
-    let exits = McpEntry {
-        name: "exits".to_owned(),
-        ..entry(&["--exits"])
-    };
+    let exits = McpEntry { name: "exits".to_owned(), ..entry(&["--exits"]) };
     let mut harness = start(json!({}), vec![missing, exits, entry(&[])]).await;
     harness.write(".mcp.json", "{ not json");
     let turn = harness.talk("go", [ends()]).await;
@@ -248,10 +173,7 @@ async fn a_server_that_fails_is_said_and_the_turn_goes_on() {
         said.contains("`missing` is not available: the command `no-such-program` was not found"),
         "{said}"
     );
-    assert!(
-        said.contains("`exits` is not available: it ended: there is no database"),
-        "{said}"
-    );
+    assert!(said.contains("`exits` is not available: it ended: there is no database"), "{said}");
     assert!(said.contains(".mcp.json: it is not understood"), "{said}");
     assert!(is_offered(&harness, "mcp__test__echo"));
     let turn = harness.talk("again", [ends()]).await;
@@ -276,22 +198,16 @@ async fn what_is_left_out_and_what_is_shadowed_is_listed_and_said() {
     };
     let is_told = |session: &Value| {
         let servers = all(session);
-        servers
-            .iter()
-            .any(|server| !server["_meta"]["toolsLeftOut"].is_null())
+        servers.iter().any(|server| !server["_meta"]["toolsLeftOut"].is_null())
     };
     let session = harness.ann.until_session(SESSION, is_told).await;
     let servers = all(&session);
-    let shadowed = servers
-        .iter()
-        .find(|server| !server["_meta"]["shadowedBy"].is_null());
+    let shadowed = servers.iter().find(|server| !server["_meta"]["shadowedBy"].is_null());
     let shadowed = shadowed.unwrap_or_else(|| panic!("{servers:#?}"));
     assert_eq!(shadowed["state"]["kind"], "stopped");
     let file = shadowed["uri"].as_str().unwrap();
     assert!(file.ends_with("/.mcp.json"), "{shadowed:#}");
-    let told = servers
-        .iter()
-        .map(|server| &server["_meta"]["toolsLeftOut"]);
+    let told = servers.iter().map(|server| &server["_meta"]["toolsLeftOut"]);
     let told: Vec<&Value> = told.filter(|told| !told.is_null()).collect();
     assert!(told[0].to_string().contains("9504 tools"), "{told:?}");
 }
@@ -306,10 +222,7 @@ async fn sessions_have_processes_of_their_own_that_end_with_them() {
     assert_eq!(harness.last_results().pop().unwrap(), first, "it goes on");
     let work = harness.work();
     let config = json!({"approvals": "full-access"});
-    harness
-        .ann
-        .creates_session("native:/second", &work, config)
-        .await;
+    harness.ann.creates_session("native:/second", &work, config).await;
     harness.talk("three", pid()).await;
     let second = harness.last_results().pop().unwrap();
     assert_ne!(first, second);
@@ -338,33 +251,20 @@ async fn a_cancelled_turn_cancels_its_call() {
     harness.ann.cancels().await;
     harness.ann.turn_over().await;
     // The same process takes the next call.
-    harness
-        .talk(
-            "on",
-            [
-                Answer::calls([call("echo", &json!({"text": "on"}))]),
-                ends(),
-            ],
-        )
-        .await;
+    harness.talk("on", [Answer::calls([call("echo", &json!({"text": "on"}))]), ends()]).await;
     assert_eq!(harness.last_results().last().unwrap(), "on");
 }
 
 #[tokio::test]
 async fn clients_see_servers_and_start_and_stop_them() {
     let mut harness = start(json!({"approvals": "full-access"}), vec![entry(&[])]).await;
-    let turn = harness
-        .talk("go", [Answer::calls([call("pid", &json!({}))]), ends()])
-        .await;
+    let turn = harness.talk("go", [Answer::calls([call("pid", &json!({}))]), ends()]).await;
     let is =
         |kind: &'static str| move |session: &Value| published(session)["state"]["kind"] == kind;
     let session = harness.ann.until_session(SESSION, is("ready")).await;
     let server = published(&session);
     assert_eq!(server["name"], "test");
-    assert!(
-        server["uri"].as_str().unwrap().ends_with("/greenroom.toml"),
-        "{server}"
-    );
+    assert!(server["uri"].as_str().unwrap().ends_with("/greenroom.toml"), "{server}");
     let id = server["id"].clone();
     let contributor = json!({"kind": "mcp", "customizationId": id});
     assert_eq!(calls_of(&turn)[0]["contributor"], contributor);
@@ -389,10 +289,7 @@ async fn clients_see_servers_and_start_and_stop_them() {
     harness.ann.until_session(SESSION, is("stopped")).await;
     harness.ann.does_in(SESSION, begin).await;
     harness.talk("off", [ends()]).await;
-    assert!(
-        !is_offered(&harness, "mcp__test__echo"),
-        "nothing starts it"
-    );
+    assert!(!is_offered(&harness, "mcp__test__echo"), "nothing starts it");
     harness.ann.until_session(SESSION, is("stopped")).await;
 
     let other = json!({"type": "session/mcpServerStartRequested", "id": "mcpServer-0"});
@@ -421,12 +318,7 @@ async fn a_session_that_nobody_looks_at_has_no_processes_and_gets_others_when_it
     harness.talk("two", pid()).await;
     let second = harness.last_results().pop().unwrap();
     assert_ne!(first, second);
-    harness
-        .ann
-        .connection
-        .request("disposeSession", json!({"channel": SESSION}))
-        .await
-        .unwrap();
+    harness.ann.connection.request("disposeSession", json!({"channel": SESSION})).await.unwrap();
     wait_for_end(&second).await;
 }
 

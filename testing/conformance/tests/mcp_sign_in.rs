@@ -43,11 +43,7 @@ fn published(session: &Value) -> Value {
 
 /// A request of plain HTTP; the head of the answer, and its body.
 async fn http(method: &str, url: &str, body: &str) -> (String, String) {
-    let (address, path) = url
-        .strip_prefix("http://")
-        .unwrap()
-        .split_once('/')
-        .unwrap();
+    let (address, path) = url.strip_prefix("http://").unwrap().split_once('/').unwrap();
     let mut stream = TcpStream::connect(address).await.unwrap();
     let request = format!(
         "{method} /{path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
@@ -62,9 +58,7 @@ async fn http(method: &str, url: &str, body: &str) -> (String, String) {
 
 /// What a client does with the state of a server: it finds the authorisation server, asks for a code and redeems it.
 async fn sign_in(state: &Value) -> String {
-    let issuer = state["resource"]["authorization_servers"][0]
-        .as_str()
-        .unwrap();
+    let issuer = state["resource"]["authorization_servers"][0].as_str().unwrap();
     let metadata = format!("{issuer}/.well-known/oauth-authorization-server");
     let (_, metadata) = http("GET", &metadata, "").await;
     let metadata: Value = serde_json::from_str(&metadata).unwrap();
@@ -76,14 +70,9 @@ async fn sign_in(state: &Value) -> String {
     );
     let (head, _) = http("GET", &ask, "").await;
     let mut lines = head.lines();
-    let back = lines
-        .find_map(|line| line.strip_prefix("location: "))
-        .unwrap();
+    let back = lines.find_map(|line| line.strip_prefix("location: ")).unwrap();
     let (_, query) = back.split_once('?').unwrap();
-    let code = query
-        .split('&')
-        .find_map(|field| field.strip_prefix("code="))
-        .unwrap();
+    let code = query.split('&').find_map(|field| field.strip_prefix("code=")).unwrap();
     let redeem = |verifier: &str| {
         format!(
             "grant_type=authorization_code&code={code}&code_verifier={verifier}&client_id=c&redirect_uri=http%3A%2F%2F127.0.0.1%2Fback"
@@ -110,9 +99,7 @@ async fn waiting_call(harness: &mut NativeHarness) -> Value {
     let waits = |call: &Value| call["status"] == "auth-required";
     let chat = harness
         .ann
-        .until("a call wants a token", |chat| {
-            calls_of(&chat["activeTurn"]).iter().any(waits)
-        })
+        .until("a call wants a token", |chat| calls_of(&chat["activeTurn"]).iter().any(waits))
         .await;
     let mut calls = calls_of(&chat["activeTurn"]).into_iter();
     calls.find(waits).unwrap()
@@ -135,11 +122,7 @@ fn is_stored(directory: &Path, text: &str) -> bool {
 async fn a_server_that_wants_a_token_says_so_and_starts_when_a_client_brings_one() {
     let directory = tempfile::tempdir().unwrap();
     let (_running, url) = serve(directory.path()).await;
-    let entry = McpEntry {
-        name: "test".to_owned(),
-        url: Some(url.clone()),
-        ..McpEntry::default()
-    };
+    let entry = McpEntry { name: "test".to_owned(), url: Some(url.clone()), ..McpEntry::default() };
     let settings = move |host: &mut host::Config| host.mcp = vec![entry.clone()];
     let config = json!({"approvals": "full-access"});
     let mut harness = NativeHarness::start_with_settings(config, |_| {}, settings).await;
@@ -179,9 +162,7 @@ async fn a_server_that_wants_a_token_says_so_and_starts_when_a_client_brings_one
     };
     let session = harness.ann.until_session(SESSION, is_needed).await;
     let state = published(&session)["state"].clone();
-    authenticate(&harness, resource, "a-wrong-one")
-        .await
-        .unwrap();
+    authenticate(&harness, resource, "a-wrong-one").await.unwrap();
     let newer = sign_in(&state).await;
     authenticate(&harness, resource, &newer).await.unwrap();
     let turn = harness.ann.turn_over().await;
@@ -210,17 +191,8 @@ async fn a_server_that_wants_a_token_says_so_and_starts_when_a_client_brings_one
     assert!(told.contains("given up"), "{told}");
 
     for token in [&token, &newer] {
-        assert!(
-            !harness
-                .ann
-                .sees_session(SESSION)
-                .to_string()
-                .contains(token.as_str())
-        );
-        assert!(
-            !is_stored(&harness.data(), token),
-            "no token is on the disk"
-        );
+        assert!(!harness.ann.sees_session(SESSION).to_string().contains(token.as_str()));
+        assert!(!is_stored(&harness.data(), token), "no token is on the disk");
     }
 }
 
@@ -233,10 +205,7 @@ async fn a_registered_client_is_published_and_its_secret_only_where_it_is_shared
     std::fs::write(&secret, "hush\n").unwrap();
     for (file, published_client) in [
         (None, json!({"clientId": "me"})),
-        (
-            Some(secret),
-            json!({"clientId": "me", "clientSecret": "hush"}),
-        ),
+        (Some(secret), json!({"clientId": "me", "clientSecret": "hush"})),
     ] {
         let oauth = OAuthEntry {
             client_id: "me".to_owned(),
@@ -256,9 +225,6 @@ async fn a_registered_client_is_published_and_its_secret_only_where_it_is_shared
         harness.talk("one", [ends()]).await;
         let wants = |session: &Value| published(session)["state"]["kind"] == "authRequired";
         let session = harness.ann.until_session(SESSION, wants).await;
-        assert_eq!(
-            published(&session)["state"]["oauthClient"],
-            published_client
-        );
+        assert_eq!(published(&session)["state"]["oauthClient"], published_client);
     }
 }

@@ -22,10 +22,7 @@ async fn a_server_that_is_switched_off_ends_in_all_sessions_and_starts_again_wit
     let work = harness.work();
     let config = json!({"approvals": "full-access"});
     let second_session = "native:/second";
-    harness
-        .ann
-        .creates_session(second_session, &work, config)
-        .await;
+    harness.ann.creates_session(second_session, &work, config).await;
     harness.talk("two", pid()).await;
     let second = harness.last_results().pop().unwrap();
     harness.ann.until_session(second_session, is("ready")).await;
@@ -35,10 +32,7 @@ async fn a_server_that_is_switched_off_ends_in_all_sessions_and_starts_again_wit
     wait_for_end(&first).await;
     wait_for_end(&second).await;
     harness.ann.until_session(SESSION, is("stopped")).await;
-    harness
-        .ann
-        .until_session(second_session, is("stopped"))
-        .await;
+    harness.ann.until_session(second_session, is("stopped")).await;
 
     let on = toggle(&id, json!([]));
     harness.ann.does_in(second_session, on).await;
@@ -66,10 +60,7 @@ async fn switching_a_server_of_a_directory_on_is_no_answer_to_its_question() {
     for enabled in [false, true] {
         let decision = json!([{"kind": "session", "enabled": enabled}]);
         harness.ann.does_in(SESSION, toggle(&id, decision)).await;
-        harness
-            .ann
-            .until_session(SESSION, has(json!(enabled)))
-            .await;
+        harness.ann.until_session(SESSION, has(json!(enabled))).await;
     }
     harness.talk("two", [ends()]).await;
     assert!(!starts.exists(), "it was never started");
@@ -85,9 +76,7 @@ async fn a_program_that_changed_after_the_answer_is_not_started() {
     std::fs::set_permissions(&program, executable).unwrap();
     let file = json!({"mcpServers": {"test": {"command": "./server"}}});
     harness.write(".mcp.json", &file.to_string());
-    harness
-        .model
-        .answers([Answer::calls([call("crash", &json!({}))]), ends()]);
+    harness.model.answers([Answer::calls([call("crash", &json!({}))]), ends()]);
     harness.ann.sends_message("one").await;
     harness.ann.questioned().await;
     harness.ann.chooses("session").await;
@@ -116,10 +105,7 @@ async fn an_input_of_a_file_is_asked_for_once_and_shown_in_the_question_of_trust
     harness.model.answers([ends()]);
     harness.ann.sends_message("one").await;
     let request = harness.ann.questioned().await;
-    assert_eq!(
-        request["questions"][0]["message"], "Which one?",
-        "{request:#}"
-    );
+    assert_eq!(request["questions"][0]["message"], "Which one?", "{request:#}");
     harness.ann.chooses("north").await;
     let is_asked = |chat: &Value| {
         let turn = chat["activeTurn"].to_string();
@@ -133,10 +119,7 @@ async fn an_input_of_a_file_is_asked_for_once_and_shown_in_the_question_of_trust
     assert!(is_offered(&harness, "mcp__test__echo"));
     assert!(harness.work().join("starts-north").exists());
     harness.talk("two", [ends()]).await;
-    assert!(
-        is_offered(&harness, "mcp__test__echo"),
-        "nobody is asked again"
-    );
+    assert!(is_offered(&harness, "mcp__test__echo"), "nobody is asked again");
 }
 
 #[tokio::test]
@@ -149,18 +132,14 @@ async fn a_start_by_a_client_is_a_yes_for_the_session() {
     harness.ann.turn_over().await;
     let session = harness
         .ann
-        .until_session(SESSION, |session| {
-            published(session)["state"]["kind"] == "stopped"
-        })
+        .until_session(SESSION, |session| published(session)["state"]["kind"] == "stopped")
         .await;
     let id = published(&session)["id"].clone();
     let begin = json!({"type": "session/mcpServerStartRequested", "id": id});
     harness.ann.does_in(SESSION, begin).await;
     harness
         .ann
-        .until_session(SESSION, |session| {
-            published(session)["state"]["kind"] == "ready"
-        })
+        .until_session(SESSION, |session| published(session)["state"]["kind"] == "ready")
         .await;
     harness.talk("two", [ends()]).await;
     assert!(is_offered(&harness, "mcp__test__echo"));

@@ -53,9 +53,7 @@ fn has_files(count: usize) -> impl Fn(&Value) -> bool {
 /// The operation `merge` of the changeset, as it stands there.
 fn merge(state: &Value) -> Value {
     let operations = state["operations"].as_array().unwrap();
-    let merge = operations
-        .iter()
-        .find(|operation| operation["id"] == "merge");
+    let merge = operations.iter().find(|operation| operation["id"] == "merge");
     merge.expect("it can be merged").clone()
 }
 
@@ -93,9 +91,7 @@ async fn a_worktree_is_merged_back_over_the_wire() {
     assert!(refused.contains("-32011"), "{refused}");
     assert_eq!(git(&work, &["rev-parse", "main"]), head);
     assert_eq!(read_tree(&work), before);
-    branch
-        .until(&mut events, |state| merge(state)["status"] == "error")
-        .await;
+    branch.until(&mut events, |state| merge(state)["status"] == "error").await;
     std::fs::remove_file(work.join("b.txt")).unwrap();
 
     let merged = invoke(&client, &branch.uri, "merge", json!({})).await;
@@ -104,14 +100,9 @@ async fn a_worktree_is_merged_back_over_the_wire() {
     assert!(said.starts_with("Merged into main"), "{said}");
     assert_eq!(harness.read("b.txt"), "from the worktree\n");
     assert_eq!(git(&work, &["status", "--short"]), "");
-    assert!(
-        top.join("open.txt").exists(),
-        "what was not committed stays"
-    );
+    assert!(top.join("open.txt").exists(), "what was not committed stays");
     branch
-        .until(&mut events, |state| {
-            has_files(1)(state) && merge(state)["status"] == "idle"
-        })
+        .until(&mut events, |state| has_files(1)(state) && merge(state)["status"] == "idle")
         .await;
     let left = branch.state.files[0].id.clone();
     assert!(left.ends_with("open.txt"), "{left}");
@@ -139,9 +130,7 @@ async fn a_conflict_is_said_over_the_wire_and_nothing_is_touched() {
     let is_said = refused.contains("-32011") && refused.contains("conflicts in a.txt");
     assert!(is_said, "{refused}");
     assert_eq!(looks(), before);
-    branch
-        .until(&mut events, |state| merge(state)["status"] == "error")
-        .await;
+    branch.until(&mut events, |state| merge(state)["status"] == "error").await;
     // Both changed something else: a merge is made.
     commit(&top, "a.txt", "one\n");
     commit(&top, "b.txt", "theirs\n");
@@ -177,22 +166,14 @@ async fn in_the_middle_of_a_rebase_turns_are_seen_and_nothing_is_committed() {
     let (client, mut events) = connect(&harness, "bob").await;
     let name = format!("turn/{}", turn["id"].as_str().unwrap());
     let changes = Followed::subscribe(&client, &name).await;
-    assert_eq!(
-        changes.names(),
-        ["new.txt"],
-        "what was there is not the turn's"
-    );
+    assert_eq!(changes.names(), ["new.txt"], "what was there is not the turn's");
 
     let mut open = Followed::subscribe(&client, "uncommitted").await;
     open.ready(&mut events).await;
     assert_eq!(open.names(), ["a.txt", "new.txt"]);
     let before = (read_tree(&work), git(&work, &["status", "--porcelain"]));
     let message = json!({"_meta": {"message": "in between"}});
-    for (operation, more) in [
-        ("stage", json!({})),
-        ("commit", message),
-        ("discard", json!({})),
-    ] {
+    for (operation, more) in [("stage", json!({})), ("commit", message), ("discard", json!({}))] {
         let refused = invoke(&client, &open.uri, operation, more).await;
         let refused = code(refused.unwrap_err());
         let is_said = refused.contains("-32011") && refused.contains("in the middle of a rebase");

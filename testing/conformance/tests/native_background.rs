@@ -10,9 +10,7 @@ const SERVER: &str = "echo listening; while [ ! -e stop ]; do sleep 0.05; done; 
 /// Starts the command in the background, with consent; its id and its process.
 async fn start(harness: &mut NativeHarness, command: &str) -> (String, ProcessRecord) {
     let input = json!({"command": command, "background": true});
-    harness
-        .model
-        .answers([Answer::calls([Call::new("a", "bash", &input)]), ends()]);
+    harness.model.answers([Answer::calls([Call::new("a", "bash", &input)]), ends()]);
     harness.ann.sends_message("start it").await;
     let asked = harness.ann.decides(json!({})).await;
     let message = asked["invocationMessage"].as_str().unwrap();
@@ -50,16 +48,10 @@ async fn a_command_goes_on_after_its_turn_and_is_looked_at_in_the_next() {
     while !seen.ends_with("[exit code 0]") {
         seen.push_str(&call(&mut harness, "bash_output", &look).await);
     }
-    assert!(
-        seen.contains("bye\n") && !seen.contains("listening"),
-        "{seen}"
-    );
+    assert!(seen.contains("bye\n") && !seen.contains("listening"), "{seen}");
     is_gone(process).await;
     let unknown = call(&mut harness, "bash_output", &json!({"id": "b0"})).await;
-    assert!(
-        unknown.contains("there is no background command `b0`"),
-        "{unknown}"
-    );
+    assert!(unknown.contains("there is no background command `b0`"), "{unknown}");
 }
 
 #[tokio::test]
@@ -87,10 +79,7 @@ async fn what_was_left_running_ends_with_the_host_and_with_the_session() {
     harness.restart().await;
     is_gone(process).await;
     let seen = call(&mut harness, "bash_output", &json!({"id": id})).await;
-    assert!(
-        seen.contains("of before a restart of the host have ended"),
-        "{seen}"
-    );
+    assert!(seen.contains("of before a restart of the host have ended"), "{seen}");
 
     let (_, process) = start(&mut harness, SERVER).await;
     assert!(process.is_running());

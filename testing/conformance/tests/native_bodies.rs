@@ -255,9 +255,7 @@ fn expected(wire: Wire, number: usize, sections: &[(String, String)], tools: &[V
             })
         }
         Wire::Anthropic => {
-            let changes = sections
-                .iter()
-                .position(|(id, _)| id == "environment_context");
+            let changes = sections.iter().position(|(id, _)| id == "environment_context");
             let (before, last) = (changes.unwrap() - 1, sections.len() - 1);
             let block = |(index, text): (usize, &&str)| {
                 let gap = if index == 0 { "" } else { "\n\n" };
@@ -305,10 +303,7 @@ async fn whole_requests_have_the_shape_of_their_wire_format() {
         let tools = tools.get_or_insert_with(|| tools_of(&bodies[0]));
         let client_tool = json!({"name": "screenshot", "description": "Takes a picture.", "parameters": schema()});
         assert!(tools.contains(&client_tool), "{tools:#?}");
-        assert!(
-            tools.iter().any(|tool| tool["name"] == "read"),
-            "{tools:#?}"
-        );
+        assert!(tools.iter().any(|tool| tool["name"] == "read"), "{tools:#?}");
         for (number, body) in bodies.iter().enumerate() {
             let sections = sections_of(&harness, number);
             for id in REWRITTEN {
@@ -333,12 +328,7 @@ async fn rewritten_prompts_keep_the_beginning_of_each_request() {
         let texts = requests.iter().map(|request| wire.prefix(&request.body));
         let texts: Vec<String> = texts.collect();
         for pair in texts.windows(2) {
-            assert!(
-                pair[1].starts_with(&pair[0]),
-                "{wire:?}:\n{}\n{}",
-                pair[0],
-                pair[1]
-            );
+            assert!(pair[1].starts_with(&pair[0]), "{wire:?}:\n{}\n{}", pair[0], pair[1]);
         }
     }
 }

@@ -14,11 +14,7 @@ async fn a_long_output_is_sent_in_part_and_stored_whole() {
     let answers = [Answer::calls([bash("seq 1 100000")]), ends()];
     let turn = harness.talk("count", answers).await;
     let output = harness.last_results().remove(0);
-    assert!(
-        output.len() < 64 * 1_024,
-        "{} bytes for the model",
-        output.len()
-    );
+    assert!(output.len() < 64 * 1_024, "{} bytes for the model", output.len());
     assert!(output.contains("100000"), "the end is there");
     let call = &calls_of(&turn)[0];
     let content = call["content"].as_array().unwrap();
@@ -29,19 +25,14 @@ async fn a_long_output_is_sent_in_part_and_stored_whole() {
     assert_eq!((lines[0], lines[99_999]), ("1", "100000"));
     harness.talk("again", [ends()]).await;
     let again = harness.last_results().remove(0);
-    assert_eq!(
-        again, output,
-        "later turns hold what the model got, no more"
-    );
+    assert_eq!(again, output, "later turns hold what the model got, no more");
 }
 
 #[tokio::test]
 async fn a_model_that_goes_in_circles_is_stopped_and_may_go_on() {
     let mut harness = NativeHarness::start().await;
     let circle = || Answer::calls([Call::new("c", "list", &json!({}))]);
-    let turn = harness
-        .talk("go", std::iter::repeat_with(circle).take(100))
-        .await;
+    let turn = harness.talk("go", std::iter::repeat_with(circle).take(100)).await;
     let error = error_of(&turn);
     assert_eq!(error["resumable"], true);
     assert_eq!(harness.model.requests().len(), 100);
@@ -61,18 +52,10 @@ async fn edits_of_one_round_are_made_one_after_the_other() {
         Call::new(id, "edit", &json!({"path": "a.txt", "edits": edits}))
     };
     let read = Call::new("r", "read", &json!({"path": "a.txt"}));
-    let edits = [
-        edit("1", "one", "1"),
-        edit("2", "two", "2"),
-        edit("3", "three", "3"),
-    ];
-    let turn = harness
-        .talk("go", [Answer::calls([read]), Answer::calls(edits), ends()])
-        .await;
-    let success: Vec<Value> = calls_of(&turn)[1..]
-        .iter()
-        .map(|call| call["success"].clone())
-        .collect();
+    let edits = [edit("1", "one", "1"), edit("2", "two", "2"), edit("3", "three", "3")];
+    let turn = harness.talk("go", [Answer::calls([read]), Answer::calls(edits), ends()]).await;
+    let success: Vec<Value> =
+        calls_of(&turn)[1..].iter().map(|call| call["success"].clone()).collect();
     let text = harness.read("a.txt");
     // Whatever was reported as done is in the file, and nothing else is.
     for (made, success) in [("1", &success[0]), ("2", &success[1]), ("3", &success[2])] {
@@ -89,12 +72,8 @@ async fn approvals_in_two_chats_at_once_count_in_both() {
     bob.connection.request("createChat", params).await.unwrap();
     bob.enters(SESSION, "ahp-chat:/second").await;
     let (one, two) = ("echo one", "echo two");
-    harness
-        .model
-        .answers_to("from ann", [Answer::calls([bash(one)])]);
-    harness
-        .model
-        .answers_to("from bob", [Answer::calls([bash(two)])]);
+    harness.model.answers_to("from ann", [Answer::calls([bash(one)])]);
+    harness.model.answers_to("from bob", [Answer::calls([bash(two)])]);
     harness.model.answers([ends(), ends()]);
     harness.ann.sends_message("from ann").await;
     bob.sends_message("from bob").await;
@@ -111,10 +90,8 @@ async fn approvals_in_two_chats_at_once_count_in_both() {
         Call::new("2", "bash", &json!({"command": two})),
     ];
     let turn = harness.talk("both", [Answer::calls(both), ends()]).await;
-    let confirmed: Vec<Value> = calls_of(&turn)
-        .iter()
-        .map(|call| call["confirmed"].clone())
-        .collect();
+    let confirmed: Vec<Value> =
+        calls_of(&turn).iter().map(|call| call["confirmed"].clone()).collect();
     assert_eq!(confirmed, ["setting", "setting"]);
 }
 
@@ -123,9 +100,7 @@ async fn a_stream_cut_in_the_middle_of_a_call_runs_nothing_of_it() {
     let mut harness = NativeHarness::start_with(json!({"approvals": "full-access"})).await;
     let begins = json!({"tool_calls": [{"index": 0, "id": "c", "type": "function",
         "function": {"name": "bash", "arguments": "{\"command\": \"touch made"}}]});
-    let turn = harness
-        .talk("go", [Answer::streams(["So:"]).delta(&begins).cuts()])
-        .await;
+    let turn = harness.talk("go", [Answer::streams(["So:"]).delta(&begins).cuts()]).await;
     assert_eq!(error_of(&turn)["resumable"], true);
     assert!(!harness.work().join("made").exists());
     harness.model.answers([ends()]);
@@ -165,10 +140,7 @@ async fn settings_of_a_message_reach_the_model_and_strange_ones_do_not() {
     harness.ann.turn_over().await;
     let body = harness.model.requests()[1].json();
     assert_eq!((&body["model"], messages(&body).len()), (&json!("echo"), 3));
-    assert!(
-        body.get("logit_bias").is_none() && body.get("max_tokens").is_none(),
-        "{body:#}"
-    );
+    assert!(body.get("logit_bias").is_none() && body.get("max_tokens").is_none(), "{body:#}");
 }
 
 #[tokio::test]
@@ -181,10 +153,7 @@ async fn a_missing_working_directory_is_an_error_with_a_message() {
     let turn = harness.ann.turn_over().await;
     let output = turn.to_string();
     assert!(output.contains("work"), "{turn:#}");
-    assert!(
-        turn["state"] == "error" || calls_of(&turn)[0]["success"] == false,
-        "{turn:#}"
-    );
+    assert!(turn["state"] == "error" || calls_of(&turn)[0]["success"] == false, "{turn:#}");
 }
 
 #[tokio::test]
@@ -193,9 +162,7 @@ async fn a_second_person_decides_for_the_first_and_both_see_the_same() {
     let chat = harness.ann.chat.clone();
     let mut bob = ChatClient::arrives(harness.host(), "bob").await;
     bob.enters(SESSION, chat.as_str()).await;
-    harness
-        .model
-        .answers([Answer::calls([bash("echo hi")]), ends()]);
+    harness.model.answers([Answer::calls([bash("echo hi")]), ends()]);
     harness.ann.sends_message("go").await;
     bob.decides(json!({})).await;
     let turn = harness.ann.turn_over().await;
@@ -212,11 +179,7 @@ async fn tool_input_is_streamed_also_if_it_is_long_and_split_badly() {
     let mut harness = NativeHarness::start_with(json!({"approvals": "full-access"})).await;
     let content = "äöü€🦀\"\\\n".repeat(500);
     let gate = Gate::new();
-    let write = Call::new(
-        "w",
-        "write",
-        &json!({"path": "long.txt", "content": content}),
-    );
+    let write = Call::new("w", "write", &json!({"path": "long.txt", "content": content}));
     let answer = Answer::calls([write]).split_at_every_byte().waits(&gate);
     harness.model.answers([answer, ends()]);
     harness.ann.sends_message("write").await;
@@ -230,9 +193,7 @@ async fn tool_input_is_streamed_also_if_it_is_long_and_split_badly() {
 async fn text_around_calls_stays_where_it_was() {
     let mut harness = NativeHarness::start().await;
     let list = || Call::new("l", "list", &json!({}));
-    let answer = Answer::streams(["before"])
-        .then_calls([list()])
-        .then_streams(["after"]);
+    let answer = Answer::streams(["before"]).then_calls([list()]).then_streams(["after"]);
     let turn = harness.talk("go", [answer, ends()]).await;
     assert_eq!(texts_in(&turn, "markdown"), ["before", "after", "done"]);
     let second = messages(&harness.model.requests()[1].json());

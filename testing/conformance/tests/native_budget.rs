@@ -5,12 +5,7 @@ use host::{BudgetLimits, BudgetSettings};
 use serde_json::{Value, json};
 use testkit::{Answer, Call};
 
-const NONE: BudgetLimits = BudgetLimits {
-    tokens: None,
-    usd: None,
-    calls: None,
-    seconds: None,
-};
+const NONE: BudgetLimits = BudgetLimits { tokens: None, usd: None, calls: None, seconds: None };
 
 async fn start(budget: BudgetSettings) -> NativeHarness {
     start_priced(budget, false).await
@@ -33,10 +28,7 @@ async fn start_priced(budget: BudgetSettings, has_prices: bool) -> NativeHarness
 
 fn turn_calls(calls: u64) -> BudgetSettings {
     BudgetSettings {
-        turn: BudgetLimits {
-            calls: Some(calls),
-            ..NONE
-        },
+        turn: BudgetLimits { calls: Some(calls), ..NONE },
         ..BudgetSettings::default()
     }
 }
@@ -59,9 +51,7 @@ async fn answers(harness: &mut NativeHarness, option: &str) -> Value {
         .ann
         .until("it is answered", |chat| {
             let parts = parts_of(&chat["activeTurn"], "inputRequest");
-            parts
-                .iter()
-                .all(|part| part["request"]["id"] != id || !part["response"].is_null())
+            parts.iter().all(|part| part["request"]["id"] != id || !part["response"].is_null())
         })
         .await;
     request
@@ -98,9 +88,7 @@ async fn at_a_limit_the_turn_waits_and_more_is_the_same_again() {
 #[tokio::test]
 async fn finish_is_one_more_answer_without_tools() {
     let mut harness = start(turn_calls(1)).await;
-    harness
-        .model
-        .answers([lists("a"), Answer::streams(["All is said."])]);
+    harness.model.answers([lists("a"), Answer::streams(["All is said."])]);
     harness.ann.sends_message("go").await;
     harness.ann.chooses("finish").await;
     let turn = harness.ann.turn_over().await;
@@ -145,10 +133,7 @@ async fn stop_and_no_answer_end_the_turn_with_words() {
         let turn = harness.ann.turn_over().await;
         assert_eq!(turn["state"], "complete", "{turn:#}");
         let told = texts_in(&turn, "systemNotification").join("\n");
-        assert!(
-            told.contains("Stopped at a limit: this turn used"),
-            "{told}"
-        );
+        assert!(told.contains("Stopped at a limit: this turn used"), "{told}");
     }
     assert_eq!(harness.model.requests().len(), 2);
 }
@@ -156,14 +141,8 @@ async fn stop_and_no_answer_end_the_turn_with_words() {
 #[tokio::test]
 async fn a_session_and_a_day_keep_what_they_spent_over_a_restart() {
     let budget = BudgetSettings {
-        session: BudgetLimits {
-            tokens: Some(1_000),
-            ..NONE
-        },
-        day: BudgetLimits {
-            tokens: Some(3_000),
-            ..NONE
-        },
+        session: BudgetLimits { tokens: Some(1_000), ..NONE },
+        day: BudgetLimits { tokens: Some(3_000), ..NONE },
         ..BudgetSettings::default()
     };
     let mut harness = start(budget).await;
@@ -184,27 +163,15 @@ async fn a_session_and_a_day_keep_what_they_spent_over_a_restart() {
     harness.ann.sends_message("four").await;
     let request = harness.ann.chooses("stop").await;
     // What was allowed once more counts from what was spent by then.
-    assert!(
-        message(&request).contains("this session used 2000 tokens"),
-        "{request:#}"
-    );
-    assert!(
-        message(&request).contains("all sessions of today used 3014 tokens"),
-        "{request:#}"
-    );
+    assert!(message(&request).contains("this session used 2000 tokens"), "{request:#}");
+    assert!(message(&request).contains("all sessions of today used 3014 tokens"), "{request:#}");
     harness.ann.turn_over().await;
     let work = harness.work();
-    harness
-        .ann
-        .creates_session("native:/other", &work, json!({}))
-        .await;
+    harness.ann.creates_session("native:/other", &work, json!({})).await;
     harness.ann.sends_message("five").await;
     let request = harness.ann.chooses("stop").await;
     assert!(!message(&request).contains("this session"), "{request:#}");
-    assert!(
-        message(&request).contains("budget.day.tokens"),
-        "{request:#}"
-    );
+    assert!(message(&request).contains("budget.day.tokens"), "{request:#}");
     harness.ann.turn_over().await;
     assert_eq!(harness.model.requests().len(), 3);
 }
@@ -212,10 +179,7 @@ async fn a_session_and_a_day_keep_what_they_spent_over_a_restart() {
 #[tokio::test]
 async fn money_is_counted_by_the_prices_of_the_model() {
     let budget = BudgetSettings {
-        session: BudgetLimits {
-            usd: Some(0.5),
-            ..NONE
-        },
+        session: BudgetLimits { usd: Some(0.5), ..NONE },
         ..BudgetSettings::default()
     };
     let mut harness = start_priced(budget, true).await;
@@ -237,19 +201,13 @@ async fn money_is_counted_by_the_prices_of_the_model() {
     let turn = harness.talk("one", [lists("a"), uses()]).await;
     let told = texts_in(&turn, "systemNotification");
     assert_eq!(told.len(), 1, "once a turn: {told:?}");
-    assert!(
-        told[0].contains("`echo`") && told[0].contains("prices"),
-        "{told:?}"
-    );
+    assert!(told[0].contains("`echo`") && told[0].contains("prices"), "{told:?}");
 }
 
 #[tokio::test]
 async fn compaction_is_a_call_of_a_model_too() {
     let budget = BudgetSettings {
-        session: BudgetLimits {
-            calls: Some(1),
-            ..NONE
-        },
+        session: BudgetLimits { calls: Some(1), ..NONE },
         ..BudgetSettings::default()
     };
     let mut harness = start(budget).await;
@@ -271,17 +229,13 @@ async fn compaction_is_a_call_of_a_model_too() {
 #[tokio::test]
 async fn a_call_that_broke_off_stays_spent() {
     let budget = |tokens| BudgetSettings {
-        session: BudgetLimits {
-            tokens: Some(tokens),
-            ..NONE
-        },
+        session: BudgetLimits { tokens: Some(tokens), ..NONE },
         ..BudgetSettings::default()
     };
     let question = "word ".repeat(4_000);
-    for (answer, is_spent) in [
-        (Answer::streams(["begun"]).cuts(), true),
-        (Answer::error(400, "no"), false),
-    ] {
+    for (answer, is_spent) in
+        [(Answer::streams(["begun"]).cuts(), true), (Answer::error(400, "no"), false)]
+    {
         let mut harness = start(budget(4_000)).await;
         harness.model.answers([answer]);
         harness.ann.sends_message(&question).await;
@@ -291,10 +245,7 @@ async fn a_call_that_broke_off_stays_spent() {
         match is_spent {
             true => {
                 let request = harness.ann.chooses("stop").await;
-                assert!(
-                    message(&request).contains("this session used"),
-                    "{request:#}"
-                );
+                assert!(message(&request).contains("this session used"), "{request:#}");
                 harness.ann.turn_over().await;
             }
             false => assert_eq!(harness.ann.turn_over().await["state"], "complete"),
@@ -306,10 +257,7 @@ async fn a_call_that_broke_off_stays_spent() {
 #[tokio::test]
 async fn finish_makes_no_summary_of_the_conversation_first() {
     let budget = BudgetSettings {
-        session: BudgetLimits {
-            calls: Some(2),
-            ..NONE
-        },
+        session: BudgetLimits { calls: Some(2), ..NONE },
         ..BudgetSettings::default()
     };
     let change = |model: &mut host::Model| model.context_tokens = Some(100_000);
@@ -335,10 +283,7 @@ async fn finish_makes_no_summary_of_the_conversation_first() {
 #[tokio::test]
 async fn after_a_pause_the_conversation_is_summarised_and_goes_on() {
     let budget = BudgetSettings {
-        session: BudgetLimits {
-            calls: Some(4),
-            ..NONE
-        },
+        session: BudgetLimits { calls: Some(4), ..NONE },
         ..BudgetSettings::default()
     };
     let change = |model: &mut host::Model| model.context_tokens = Some(100_000);
@@ -368,10 +313,7 @@ async fn after_a_pause_the_conversation_is_summarised_and_goes_on() {
     };
     assert!(is_for_summary(&requests[4].json()));
     let last = requests[5].json().to_string();
-    assert!(
-        last.contains("We counted to four.") && last.contains("five"),
-        "{last}"
-    );
+    assert!(last.contains("We counted to four.") && last.contains("five"), "{last}");
     assert!(!is_for_summary(&requests[5].json()));
 }
 
@@ -379,10 +321,7 @@ async fn after_a_pause_the_conversation_is_summarised_and_goes_on() {
 async fn a_session_has_a_budget_of_its_own() {
     let mut harness = start_priced(BudgetSettings::default(), true).await;
     let schema = &harness.ann.sees_session(SESSION)["config"]["schema"];
-    assert_eq!(
-        schema["properties"]["budget"]["type"], "number",
-        "{schema:#}"
-    );
+    assert_eq!(schema["properties"]["budget"]["type"], "number", "{schema:#}");
     let set = |usd: f64| json!({"type": "session/configChanged", "config": {"budget": usd}});
     harness.ann.does_in(SESSION, set(0.5)).await;
     // 0.3 dollars each.
@@ -403,9 +342,7 @@ async fn a_session_has_a_budget_of_its_own() {
     assert_eq!(turn["state"], "complete", "{turn:#}");
     // Another session has none.
     let work = harness.work();
-    let other = harness
-        .ann
-        .creates_session("native:/other", &work, json!({"budget": 0}));
+    let other = harness.ann.creates_session("native:/other", &work, json!({"budget": 0}));
     other.await;
     let turn = harness.talk("five", [uses()]).await;
     assert_eq!(turn["state"], "complete", "{turn:#}");

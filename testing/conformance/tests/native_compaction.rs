@@ -41,8 +41,7 @@ fn bodies(harness: &NativeHarness) -> Vec<Value> {
 }
 
 fn is_for_summary(body: &Value) -> bool {
-    body.to_string()
-        .contains("Summarise the conversation so far")
+    body.to_string().contains("Summarise the conversation so far")
 }
 
 #[tokio::test]
@@ -53,18 +52,10 @@ async fn turns_are_summarised_before_they_fill_the_window() {
         let turn = harness.talk(&text, [counted("ok", 1_000)]).await;
         assert!(notices(&turn).is_empty());
     }
-    harness
-        .talk("the long one", [counted("so long", 80_000)])
-        .await;
+    harness.talk("the long one", [counted("so long", 80_000)]).await;
     // 85 % of what is left of the window beside the room for an answer is passed.
     let turn = harness
-        .talk(
-            "and now?",
-            [
-                counted("We counted to four.", 81_000),
-                counted("Five.", 900),
-            ],
-        )
+        .talk("and now?", [counted("We counted to four.", 81_000), counted("Five.", 900)])
         .await;
     assert_eq!(turn["state"], "complete", "{turn:#}");
     assert_eq!(texts_in(&turn, "markdown"), ["Five."]);
@@ -94,13 +85,7 @@ async fn turns_are_summarised_before_they_fill_the_window() {
     let turn = harness.talk("more", [counted("Six.", 1_000)]).await;
     assert_eq!(notices(&turn), Vec::<String>::new());
     assert_eq!(harness.last_messages()[..prefix.len()], prefix);
-    assert_eq!(
-        bodies(&harness)
-            .iter()
-            .filter(|body| is_for_summary(body))
-            .count(),
-        1
-    );
+    assert_eq!(bodies(&harness).iter().filter(|body| is_for_summary(body)).count(), 1);
 }
 
 /// Between rounds of one turn, over every wire format: the request after it begins with the same bytes in the next turn and
@@ -136,39 +121,21 @@ async fn a_turn_is_summarised_between_its_rounds() {
         assert_eq!(requests.len(), 4, "{wire:?}");
         let summary = requests[2].json();
         assert!(is_for_summary(&summary), "{wire:?}");
-        assert!(
-            summary["tools"].is_array(),
-            "{wire:?}: calls need their tools"
-        );
+        assert!(summary["tools"].is_array(), "{wire:?}: calls need their tools");
         let forbids = ["tool_choice", "toolConfig"].map(|name| summary[name].to_string());
-        assert!(
-            forbids.concat().to_lowercase().contains("none"),
-            "{wire:?}: {forbids:?}"
-        );
+        assert!(forbids.concat().to_lowercase().contains("none"), "{wire:?}: {forbids:?}");
         let after = wire.conversation(&requests[3].json()).to_string();
         assert!(after.contains("Read it twice."), "{wire:?}: {after}");
-        assert!(
-            after.contains("read it twice"),
-            "{wire:?}: the message stays"
-        );
+        assert!(after.contains("read it twice"), "{wire:?}: the message stays");
         assert!(!after.contains("c_1"), "{wire:?}: {after}");
         harness.restart().await;
-        let turn = harness
-            .talk("and?", [stream(&Said::text("That is all."))])
-            .await;
+        let turn = harness.talk("and?", [stream(&Said::text("That is all."))]).await;
         assert_eq!(turn["state"], "complete", "{wire:?}: {turn:#}");
         let requests = harness.model.requests();
         assert_eq!(requests.len(), 5, "{wire:?}");
-        let texts: Vec<String> = requests[3..]
-            .iter()
-            .map(|request| wire.prefix(&request.body))
-            .collect();
-        assert!(
-            texts[1].starts_with(&texts[0]),
-            "{wire:?}:\n{}\n{}",
-            texts[0],
-            texts[1]
-        );
+        let texts: Vec<String> =
+            requests[3..].iter().map(|request| wire.prefix(&request.body)).collect();
+        assert!(texts[1].starts_with(&texts[0]), "{wire:?}:\n{}\n{}", texts[0], texts[1]);
     }
 }
 
@@ -195,23 +162,13 @@ async fn a_turn_that_dies_after_its_summary_goes_on_with_it() {
         Answer::streams(["Half"]).cuts(),
     ];
     let turn = harness.talk("look", answers).await;
-    assert_eq!(
-        error_of(&turn)["error"]["errorType"],
-        "modelInterrupted",
-        "{turn:#}"
-    );
+    assert_eq!(error_of(&turn)["error"]["errorType"], "modelInterrupted", "{turn:#}");
     let sent = harness.last_messages();
-    assert!(
-        script_of(&sent).contains("Read twice."),
-        "{}",
-        script_of(&sent)
-    );
+    assert!(script_of(&sent).contains("Read twice."), "{}", script_of(&sent));
     harness.restart().await;
     harness.model.answers([counted("Whole.", 1_000)]);
     harness.ann.resumes(&turn).await;
-    let turn = harness.ann.until("the turn ends", |chat| {
-        chat["turns"][0]["state"] == "complete"
-    });
+    let turn = harness.ann.until("the turn ends", |chat| chat["turns"][0]["state"] == "complete");
     turn.await;
     let resumed = harness.last_messages();
     assert_eq!(resumed[..sent.len()], sent, "{}", script_of(&resumed));
@@ -226,10 +183,7 @@ async fn a_server_that_finds_it_too_long_gets_a_summary_once() {
     let turn = harness.talk("second", answers).await;
     assert_eq!(turn["state"], "complete", "{turn:#}");
     let told = notices(&turn);
-    assert!(
-        told[0].contains("longer than what the model can keep in mind"),
-        "{told:?}"
-    );
+    assert!(told[0].contains("longer than what the model can keep in mind"), "{told:?}");
     assert_eq!(
         script_of(&harness.last_messages()),
         "user: What was said before, in short:\nWe began.\nassistant: I keep it in mind.\nuser: second\n"
@@ -239,12 +193,7 @@ async fn a_server_that_finds_it_too_long_gets_a_summary_once() {
     let turn = harness.talk("third", answers).await;
     let error = error_of(&turn)["error"].clone();
     assert_eq!(error["errorType"], "modelRejected", "{error:#}");
-    assert!(
-        error["message"]
-            .as_str()
-            .unwrap()
-            .contains("maximum context length")
-    );
+    assert!(error["message"].as_str().unwrap().contains("maximum context length"));
     assert_eq!(harness.model.answers_left(), 0);
 }
 
@@ -260,10 +209,7 @@ async fn a_summary_that_fails_loses_nothing() {
         for (answer, words) in [
             (Said::refusal(), "refused to summarise"),
             (Said::text(""), "said nothing"),
-            (
-                Said::only_calling(&[("c_1", "list", json!({"path": "."}))]),
-                "called a tool",
-            ),
+            (Said::only_calling(&[("c_1", "list", json!({"path": "."}))]), "called a tool"),
         ] {
             let turn = harness.talk("/compact", [said(&answer)]).await;
             let error = error_of(&turn)["error"].clone();
@@ -276,10 +222,7 @@ async fn a_summary_that_fails_loses_nothing() {
         harness.talk("second", [said(&Said::text("two"))]).await;
         let sent = wire.conversation(&bodies(&harness).pop().unwrap());
         let sent = sent.to_string();
-        assert!(
-            sent.contains("first") && sent.contains("one"),
-            "{wire:?}: {sent}"
-        );
+        assert!(sent.contains("first") && sent.contains("one"), "{wire:?}: {sent}");
     }
 }
 
@@ -290,20 +233,10 @@ async fn a_turn_whose_summary_fails_can_be_resumed() {
     let turn = harness.talk("second", [Answer::refuses("no")]).await;
     let error = error_of(&turn)["error"].clone();
     let message = error["message"].as_str().unwrap();
-    assert!(
-        message.contains("Nothing is lost") && message.contains("refused"),
-        "{message}"
-    );
-    harness
-        .model
-        .answers([counted("We began.", 90_000), counted("two", 100)]);
+    assert!(message.contains("Nothing is lost") && message.contains("refused"), "{message}");
+    harness.model.answers([counted("We began.", 90_000), counted("two", 100)]);
     harness.ann.resumes(&turn).await;
-    harness
-        .ann
-        .until("the turn ends", |chat| {
-            chat["turns"][1]["state"] == "complete"
-        })
-        .await;
+    harness.ann.until("the turn ends", |chat| chat["turns"][1]["state"] == "complete").await;
     assert!(script_of(&harness.last_messages()).contains("We began."));
 }
 
@@ -339,12 +272,7 @@ async fn a_summary_of_a_turn_that_is_taken_back_is_forgotten() {
     assert!(told[0].contains("the first step of this turn"), "{told:?}");
     let action = json!({"type": "chat/truncated", "turnId": kept});
     harness.ann.does(action).await;
-    harness
-        .ann
-        .until("it is truncated", |chat| {
-            chat["turns"].as_array().unwrap().len() == 1
-        })
-        .await;
+    harness.ann.until("it is truncated", |chat| chat["turns"].as_array().unwrap().len() == 1).await;
     harness.talk("again", [counted("ok", 100)]).await;
     assert_eq!(
         script_of(&messages(&bodies(&harness).pop().unwrap())),

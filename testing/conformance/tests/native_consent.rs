@@ -15,20 +15,14 @@ fn statuses(turn: &Value) -> Vec<String> {
     let calls = calls_of(turn);
     let status = |call: &Value| {
         let confirmed = call["confirmed"].as_str().unwrap_or("-");
-        format!(
-            "{} {confirmed} {}",
-            call["status"].as_str().unwrap(),
-            call["success"]
-        )
+        format!("{} {confirmed} {}", call["status"].as_str().unwrap(), call["success"])
     };
     calls.iter().map(status).collect()
 }
 
 /// Lets the model make a call that needs no consent; the turn.
 async fn unasked(harness: &mut NativeHarness, call: Call) -> Value {
-    harness
-        .talk("unasked", [Answer::calls([call]), ends()])
-        .await
+    harness.talk("unasked", [Answer::calls([call]), ends()]).await
 }
 
 /// Lets the model make a call that is asked about, and approves it; the turn.
@@ -80,44 +74,24 @@ async fn an_edit_is_previewed_and_made_when_approved() {
     );
     assert_eq!(asked["editable"], true);
     let preview = asked["edits"]["items"][0].clone();
-    let before = harness
-        .ann
-        .reads(&preview["before"]["content"]["uri"])
-        .await;
+    let before = harness.ann.reads(&preview["before"]["content"]["uri"]).await;
     let after = harness.ann.reads(&preview["after"]["content"]["uri"]).await;
-    assert_eq!(
-        (before.as_str(), after.as_str()),
-        ("one\ntwo\n", "one\n2\n")
-    );
-    assert_eq!(
-        harness.read("a.txt"),
-        "one\ntwo\n",
-        "not before it is allowed"
-    );
+    assert_eq!((before.as_str(), after.as_str()), ("one\ntwo\n", "one\n2\n"));
+    assert_eq!(harness.read("a.txt"), "one\ntwo\n", "not before it is allowed");
     let choice = json!({"selectedOptionId": "approve"});
     harness.ann.decides_about(&asked, choice).await;
     let turn = harness.ann.turn_over().await;
     assert_eq!(harness.read("a.txt"), "one\n2\n");
     let done = calls_of(&turn)[1].clone();
     let content = done["content"].as_array().unwrap().iter();
-    let edits: Vec<&Value> = content
-        .filter(|block| block["type"] == "fileEdit")
-        .collect();
+    let edits: Vec<&Value> = content.filter(|block| block["type"] == "fileEdit").collect();
     assert_eq!(edits.len(), 1, "{done:#}");
-    let after = harness
-        .ann
-        .reads(&edits[0]["after"]["content"]["uri"])
-        .await;
+    let after = harness.ann.reads(&edits[0]["after"]["content"]["uri"]).await;
     assert_eq!(after, "one\n2\n");
     // Once is once.
-    harness
-        .model
-        .answers([Answer::calls([edit("a.txt", "one", "1")]), ends()]);
+    harness.model.answers([Answer::calls([edit("a.txt", "one", "1")]), ends()]);
     harness.ann.sends_message("again").await;
-    harness
-        .ann
-        .decides(json!({"approved": false, "reason": "denied"}))
-        .await;
+    harness.ann.decides(json!({"approved": false, "reason": "denied"})).await;
     harness.ann.turn_over().await;
     assert_eq!(harness.read("a.txt"), "one\n2\n");
 }
@@ -133,26 +107,16 @@ async fn a_command_that_was_approved_for_the_session_is_not_asked_about_again_bu
     let turn = unasked(&mut harness, bash("touch one")).await;
     assert_eq!(statuses(&turn), ["completed setting true"]);
     for other in ["touch one; touch two", "touch one two", "touch $(echo one)"] {
-        harness
-            .model
-            .answers([Answer::calls([bash(other)]), ends()]);
+        harness.model.answers([Answer::calls([bash(other)]), ends()]);
         harness.ann.sends_message(other).await;
-        harness
-            .ann
-            .decides(json!({"approved": false, "reason": "denied"}))
-            .await;
+        harness.ann.decides(json!({"approved": false, "reason": "denied"})).await;
         let turn = harness.ann.turn_over().await;
         assert_eq!(calls_of(&turn)[0]["status"], "cancelled", "{other}");
     }
     // What is approved in one session means nothing in the next.
     let work = harness.work();
-    harness
-        .ann
-        .creates_session("native:/other", &work, json!({}))
-        .await;
-    harness
-        .model
-        .answers([Answer::calls([bash("touch one")]), ends()]);
+    harness.ann.creates_session("native:/other", &work, json!({})).await;
+    harness.model.answers([Answer::calls([bash("touch one")]), ends()]);
     harness.ann.sends_message("elsewhere").await;
     harness.ann.decides(json!({})).await;
     harness.ann.turn_over().await;
@@ -161,9 +125,7 @@ async fn a_command_that_was_approved_for_the_session_is_not_asked_about_again_bu
 #[tokio::test]
 async fn a_denial_reaches_the_model_with_its_suggestion() {
     let mut harness = NativeHarness::start().await;
-    harness
-        .model
-        .answers([Answer::calls([bash("rm -r .")]), ends()]);
+    harness.model.answers([Answer::calls([bash("rm -r .")]), ends()]);
     harness.ann.sends_message("tidy up").await;
     let suggestion = json!({"text": "use git clean -n", "origin": {"kind": "user"}});
     let denial = json!({"approved": false, "reason": "denied", "selectedOptionId": "deny", "userSuggestion": suggestion});
@@ -190,12 +152,8 @@ async fn a_denial_reaches_the_model_with_its_suggestion() {
 async fn the_edited_input_is_what_runs() {
     let mut harness = NativeHarness::start().await;
     let edited = json!({"command": "echo mine > made.txt; cat made.txt"}).to_string();
-    let turn = approved(
-        &mut harness,
-        bash("touch theirs.txt"),
-        json!({"editedToolInput": edited}),
-    )
-    .await;
+    let turn =
+        approved(&mut harness, bash("touch theirs.txt"), json!({"editedToolInput": edited})).await;
     assert_eq!(harness.read("made.txt"), "mine\n");
     assert!(!harness.work().join("theirs.txt").exists());
     assert_eq!(calls_of(&turn)[0]["toolInput"], edited);
@@ -207,12 +165,9 @@ async fn the_edited_input_is_what_runs() {
 async fn an_input_that_was_edited_into_nonsense_runs_nothing() {
     let mut harness = NativeHarness::start().await;
     for edited in ["{", "[]", "{\"command\": 7}"] {
-        let turn = approved(
-            &mut harness,
-            bash("touch theirs.txt"),
-            json!({"editedToolInput": edited}),
-        )
-        .await;
+        let turn =
+            approved(&mut harness, bash("touch theirs.txt"), json!({"editedToolInput": edited}))
+                .await;
         assert_eq!(calls_of(&turn)[0]["success"], false, "{edited}");
     }
     assert!(!harness.work().join("theirs.txt").exists());
@@ -225,14 +180,9 @@ async fn who_edits_a_command_into_another_agreed_to_no_rule_about_the_first() {
     let choice = json!({"editedToolInput": edited, "selectedOptionId": "approve-session"});
     let turn = approved(&mut harness, bash("touch harm.txt"), choice).await;
     let notice = texts_in(&turn, "systemNotification").concat();
-    assert!(
-        notice.contains("bash(touch harm.txt) was not remembered"),
-        "{turn:#}"
-    );
+    assert!(notice.contains("bash(touch harm.txt) was not remembered"), "{turn:#}");
     for asked in ["touch harm.txt", "echo harmless"] {
-        harness
-            .model
-            .answers([Answer::calls([bash(asked)]), ends()]);
+        harness.model.answers([Answer::calls([bash(asked)]), ends()]);
         harness.ann.sends_message("again").await;
         let denial = json!({"approved": false, "reason": "denied"});
         harness.ann.decides(denial).await;
@@ -251,15 +201,9 @@ async fn who_edits_a_command_into_another_agreed_to_no_rule_about_the_first() {
 async fn a_file_that_changed_while_its_edit_was_asked_about_is_not_overwritten() {
     let mut harness = NativeHarness::start().await;
     harness.write("a.txt", "one\n");
-    let write = Call::new(
-        "w",
-        "write",
-        &json!({"path": "a.txt", "content": "theirs\n"}),
-    );
+    let write = Call::new("w", "write", &json!({"path": "a.txt", "content": "theirs\n"}));
     let read = Call::new("r", "read", &json!({"path": "a.txt"}));
-    harness
-        .model
-        .answers([Answer::calls([read]), Answer::calls([write]), ends()]);
+    harness.model.answers([Answer::calls([read]), Answer::calls([write]), ends()]);
     harness.ann.sends_message("write it").await;
     let asked = harness.ann.asked().await;
     harness.write("a.txt", "mine, meanwhile\n");
@@ -272,11 +216,7 @@ async fn a_file_that_changed_while_its_edit_was_asked_about_is_not_overwritten()
 #[tokio::test]
 async fn accepting_edits_edits_but_asks_before_it_runs() {
     let mut harness = NativeHarness::start_with(json!({"approvals": "accept-edits"})).await;
-    let write = Call::new(
-        "w",
-        "write",
-        &json!({"path": "new.txt", "content": "made\n"}),
-    );
+    let write = Call::new("w", "write", &json!({"path": "new.txt", "content": "made\n"}));
     let turn = unasked(&mut harness, write).await;
     assert_eq!(statuses(&turn), ["completed setting true"]);
     assert_eq!(harness.read("new.txt"), "made\n");
@@ -293,13 +233,8 @@ async fn a_plan_reads_and_refuses_the_rest_without_asking() {
         Call::new("w", "write", &json!({"path": "b.txt", "content": "x"})),
         bash("touch c.txt"),
     ];
-    let turn = harness
-        .talk("do it all", [Answer::calls(calls), ends()])
-        .await;
-    let success: Vec<Value> = calls_of(&turn)
-        .iter()
-        .map(|call| call["success"].clone())
-        .collect();
+    let turn = harness.talk("do it all", [Answer::calls(calls), ends()]).await;
+    let success: Vec<Value> = calls_of(&turn).iter().map(|call| call["success"].clone()).collect();
     assert_eq!(success, [true, false, false]);
     assert!(!harness.work().join("b.txt").exists() && !harness.work().join("c.txt").exists());
     let results = harness.last_results();
@@ -342,23 +277,12 @@ async fn the_setting_is_read_by_its_old_name_and_written_by_its_new_one() {
     harness.ann.does_in(SESSION, old).await;
     let state = harness
         .ann
-        .until_session(SESSION, |state| {
-            state["config"]["values"]["approvals"] == "full-access"
-        })
+        .until_session(SESSION, |state| state["config"]["values"]["approvals"] == "full-access")
         .await;
-    assert_eq!(
-        state["config"]["values"],
-        json!({"approvals": "full-access"})
-    );
+    assert_eq!(state["config"]["values"], json!({"approvals": "full-access"}));
     let params = json!({"channel": "ahp-root://", "provider": "native", "config": {"permissions": "read-only"}});
-    let resolved = harness
-        .ann
-        .connection
-        .request("resolveSessionConfig", params);
-    assert_eq!(
-        resolved.await.unwrap()["values"],
-        json!({"approvals": "plan"})
-    );
+    let resolved = harness.ann.connection.request("resolveSessionConfig", params);
+    assert_eq!(resolved.await.unwrap()["values"], json!({"approvals": "plan"}));
 }
 
 #[tokio::test]
@@ -384,25 +308,16 @@ async fn a_mode_that_changes_in_mid_turn_counts_from_the_next_call_on() {
     let turn = harness.ann.turn_over().await;
     assert_eq!(
         statuses(&turn),
-        [
-            "completed setting true",
-            "completed not-needed false",
-            "completed user-action true"
-        ]
+        ["completed setting true", "completed not-needed false", "completed user-action true"]
     );
     let made = |name: &str| harness.work().join(name).exists();
-    assert_eq!(
-        [made("first"), made("second"), made("third")],
-        [true, false, true]
-    );
+    assert_eq!([made("first"), made("second"), made("third")], [true, false, true]);
 }
 
 #[tokio::test]
 async fn a_call_asked_before_a_session_began_to_plan_is_not_run() {
     let mut harness = NativeHarness::start().await;
-    harness
-        .model
-        .answers([Answer::calls([bash("touch made")]), ends()]);
+    harness.model.answers([Answer::calls([bash("touch made")]), ends()]);
     harness.ann.sends_message("go").await;
     let asked = harness.ann.asked().await;
     sets_approvals(&mut harness, "plan").await;
@@ -427,11 +342,7 @@ async fn first_runs(harness: &mut NativeHarness) {
 async fn a_call_that_waits_for_the_one_before_it_obeys_the_mode_of_its_own_time() {
     let mut harness = NativeHarness::start_with(json!({"approvals": "full-access"})).await;
     let calls = [
-        Call::new(
-            "x",
-            "bash",
-            &json!({"command": "echo begun; until [ -e go ]; do :; done"}),
-        ),
+        Call::new("x", "bash", &json!({"command": "echo begun; until [ -e go ]; do :; done"})),
         Call::new("y", "bash", &json!({"command": "touch made"})),
     ];
     harness.model.answers([Answer::calls(calls), ends()]);
@@ -440,10 +351,7 @@ async fn a_call_that_waits_for_the_one_before_it_obeys_the_mode_of_its_own_time(
     sets_approvals(&mut harness, "plan").await;
     harness.write("go", "");
     let turn = harness.ann.turn_over().await;
-    assert_eq!(
-        statuses(&turn),
-        ["completed setting true", "completed not-needed false"]
-    );
+    assert_eq!(statuses(&turn), ["completed setting true", "completed not-needed false"]);
     assert!(!harness.work().join("made").exists());
 }
 
@@ -453,10 +361,7 @@ async fn a_call_that_is_asked_about_after_it_waited_shows_what_it_would_do_by_th
     let mut harness = NativeHarness::start_with(json!({"approvals": "full-access"})).await;
     harness.write("a.txt", "one\ntwo\n");
     let wait = "echo begun; until [ -e go ]; do :; done; echo other >> a.txt";
-    let calls = [
-        Call::new("x", "bash", &json!({ "command": wait })),
-        edit("a.txt", "two", "2"),
-    ];
+    let calls = [Call::new("x", "bash", &json!({ "command": wait })), edit("a.txt", "two", "2")];
     harness.model.answers([Answer::calls(calls), ends()]);
     harness.ann.sends_message("go").await;
     first_runs(&mut harness).await;
@@ -552,10 +457,8 @@ async fn calls_that_ask_at_the_same_time_are_decided_one_by_one() {
     harness.ann.turn_over().await;
     assert!(!harness.work().join("x").exists() && harness.work().join("y").exists());
     let messages = harness.last_messages();
-    let ids: Vec<&Value> = messages
-        .iter()
-        .filter_map(|message| message.get("tool_call_id"))
-        .collect();
+    let ids: Vec<&Value> =
+        messages.iter().filter_map(|message| message.get("tool_call_id")).collect();
     assert_eq!(ids, ["x", "y"]);
 }
 
@@ -586,13 +489,8 @@ async fn a_file_that_is_read_and_written_in_one_answer_is_read_first() {
 async fn calls_of_one_file_wait_for_each_other_and_for_nobody_else() {
     let mut harness = NativeHarness::start().await;
     harness.write("a.txt", "one\n");
-    let calls = [
-        reads("r"),
-        writes("w", "two\n"),
-        reads("s"),
-        writes("x", "three\n"),
-        bash("touch made"),
-    ];
+    let calls =
+        [reads("r"), writes("w", "two\n"), reads("s"), writes("x", "three\n"), bash("touch made")];
     harness.model.answers([Answer::calls(calls), ends()]);
     harness.ann.sends_message("go").await;
     let chat = harness.ann.until("both ask", both_ask).await;

@@ -50,28 +50,14 @@ async fn text_reasoning_and_parallel_calls_reach_clients_and_the_next_request() 
     let turn = &chat["activeTurn"];
     assert_eq!(texts_in(turn, "reasoning"), ["hmm"]);
     assert_eq!(texts_in(turn, "markdown"), ["Let me look."]);
-    assert!(
-        calls_of(turn)
-            .iter()
-            .all(|call| call["status"] == "streaming")
-    );
+    assert!(calls_of(turn).iter().all(|call| call["status"] == "streaming"));
     gate.open();
     let turn = harness.ann.turn_over().await;
     assert_eq!(turn["state"], "complete");
-    assert_eq!(
-        texts_in(&turn, "markdown"),
-        ["Let me look.", "One and two."]
-    );
-    let kinds: Vec<&Value> = turn["responseParts"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|part| &part["kind"])
-        .collect();
-    assert_eq!(
-        kinds,
-        ["reasoning", "markdown", "toolCall", "toolCall", "markdown"]
-    );
+    assert_eq!(texts_in(&turn, "markdown"), ["Let me look.", "One and two."]);
+    let kinds: Vec<&Value> =
+        turn["responseParts"].as_array().unwrap().iter().map(|part| &part["kind"]).collect();
+    assert_eq!(kinds, ["reasoning", "markdown", "toolCall", "toolCall", "markdown"]);
     for call in calls_of(&turn) {
         assert_eq!(call["status"], "completed", "{call:#}");
         assert_eq!(call["confirmed"], "not-needed");
@@ -82,18 +68,12 @@ async fn text_reasoning_and_parallel_calls_reach_clients_and_the_next_request() 
     let (first, second) = (requests[0].json(), requests[1].json());
     check_requests(&first, &second);
     let system = first["messages"][0]["content"].as_str().unwrap();
-    assert!(
-        system.contains(&harness.work().display().to_string()),
-        "{system}"
-    );
+    assert!(system.contains(&harness.work().display().to_string()), "{system}");
 }
 
 /// What the model is sent before and after the calls.
 fn check_requests(first: &Value, second: &Value) {
-    assert_eq!(
-        (&first["model"], &first["stream"]),
-        (&json!("echo"), &json!(true))
-    );
+    assert_eq!((&first["model"], &first["stream"]), (&json!("echo"), &json!(true)));
     assert_eq!(first["tools"], second["tools"]);
     assert_eq!(first["messages"][0], second["messages"][0]);
     expect![[r#"
@@ -165,9 +145,7 @@ fn check_requests(first: &Value, second: &Value) {
 #[tokio::test]
 async fn a_session_is_named_after_its_first_message() {
     let mut harness = NativeHarness::start().await;
-    harness
-        .talk("\n  Fix the tests \nplease", [Answer::streams(["ok"])])
-        .await;
+    harness.talk("\n  Fix the tests \nplease", [Answer::streams(["ok"])]).await;
     let titled = |state: &Value| state["title"] == "Fix the tests";
     harness.ann.until_session(SESSION, titled).await;
     harness.talk("another", [Answer::streams(["ok"])]).await;
@@ -204,10 +182,7 @@ async fn steering_is_taken_between_rounds_and_queued_messages_come_after() {
         })
         .await;
     let chat = harness.ann.sees();
-    assert!(
-        chat["steeringMessage"].is_null() && chat["queuedMessages"].is_null(),
-        "{chat:#}"
-    );
+    assert!(chat["steeringMessage"].is_null() && chat["queuedMessages"].is_null(), "{chat:#}");
     let notices = parts_of(&chat["turns"][0], "systemNotification");
     let contents: Vec<&Value> = notices.iter().map(|part| &part["content"]).collect();
     assert_eq!(contents, ["You added: no, left"], "people find it too");
@@ -242,18 +217,12 @@ async fn steering_is_taken_between_rounds_and_queued_messages_come_after() {
 #[tokio::test]
 async fn a_message_may_name_its_model_but_no_strange_one() {
     let mut harness = NativeHarness::start().await;
-    harness
-        .ann
-        .sends_to_model("hi", json!({"id": "gpt-9"}))
-        .await;
+    harness.ann.sends_to_model("hi", json!({"id": "gpt-9"})).await;
     let reason = harness.ann.refused().await;
     assert!(reason.contains("no model with this id"), "{reason}");
     assert_eq!(harness.model.requests().len(), 0);
     harness.model.answers([Answer::streams(["hello"])]);
-    harness
-        .ann
-        .sends_to_model("hi", json!({"id": "echo"}))
-        .await;
+    harness.ann.sends_to_model("hi", json!({"id": "echo"})).await;
     let turn = harness.ann.turn_over().await;
     assert_eq!(texts_in(&turn, "markdown"), ["hello"]);
     assert_eq!(turn["message"]["model"]["id"], "echo");
@@ -270,10 +239,7 @@ async fn settings_of_a_message_are_checked_and_only_used_ones_are_recorded() {
     .await;
     for (bad, why) in [
         (json!({"temperature": 3}), "`temperature` must be at most 2"),
-        (
-            json!({"temperature": -1}),
-            "`temperature` must be at least 0",
-        ),
+        (json!({"temperature": -1}), "`temperature` must be at least 0"),
         (json!({"effort": "some"}), "`effort` must be one of"),
     ] {
         let model = json!({"id": "echo", "config": bad});
@@ -302,9 +268,7 @@ async fn a_model_without_tools_is_offered_none() {
         model.tools = Some(false);
         model.output_tokens = Some(77);
         model.model = Some("vendor/echo-7b".to_owned());
-        model
-            .headers
-            .insert("x-team".to_owned(), "green".to_owned());
+        model.headers.insert("x-team".to_owned(), "green".to_owned());
     })
     .await;
     let answer = Answer::streams(["cut"]).finishes("length").without_usage();
@@ -315,10 +279,7 @@ async fn a_model_without_tools_is_offered_none() {
     assert!(body.get("tools").is_none(), "{body:#}");
     assert_eq!(requests[0].header("x-team"), Some("green"));
     assert!(body.to_string().contains("77"), "{body:#}");
-    assert!(
-        turn["usage"].is_null(),
-        "a server that counts nothing: {turn:#}"
-    );
+    assert!(turn["usage"].is_null(), "a server that counts nothing: {turn:#}");
     let notices = parts_of(&turn, "systemNotification");
     assert!(notices[0].to_string().contains("output limit"), "{turn:#}");
 }

@@ -7,9 +7,7 @@ use testkit::model_server::{Answer, Call};
 
 fn entry(session: &Value, name: &str) -> Option<Value> {
     let containers = session["customizations"].as_array()?;
-    let children = containers
-        .iter()
-        .filter_map(|container| container["children"].as_array());
+    let children = containers.iter().filter_map(|container| container["children"].as_array());
     let mut all = containers.iter().chain(children.flatten());
     all.find(|entry| entry["name"] == name).cloned()
 }
@@ -17,16 +15,10 @@ fn entry(session: &Value, name: &str) -> Option<Value> {
 /// What a request told the model before anything else, and the names of its tools.
 fn head_of(body: &Value) -> (String, Vec<String>) {
     let messages = body["messages"].as_array().unwrap();
-    let system = messages
-        .iter()
-        .filter(|message| message["role"] == "system");
-    let system: Vec<String> = system
-        .map(|message| message["content"].to_string())
-        .collect();
+    let system = messages.iter().filter(|message| message["role"] == "system");
+    let system: Vec<String> = system.map(|message| message["content"].to_string()).collect();
     let tools = body["tools"].as_array().cloned().unwrap_or_default();
-    let names = tools
-        .iter()
-        .map(|tool| tool["function"]["name"].as_str().unwrap().to_owned());
+    let names = tools.iter().map(|tool| tool["function"]["name"].as_str().unwrap().to_owned());
     (system.join("\n"), names.collect())
 }
 
@@ -81,11 +73,7 @@ async fn a_custom_agent_brings_its_words_and_its_tools() {
     let body = ask_agent(&mut harness, &reviewer["uri"]).await;
     let (system, tools) = head_of(&body);
     assert!(system.contains("You review and never write."), "{system}");
-    assert_eq!(
-        tools,
-        ["read", "grep", "bash"].map(str::to_owned).to_vec(),
-        "{tools:?}"
-    );
+    assert_eq!(tools, ["read", "grep", "bash"].map(str::to_owned).to_vec(), "{tools:?}");
     // Only for the message that named it.
     harness.talk("again", [ends()]).await;
     let (system, tools) = head_of(&last_body(&harness));
@@ -109,14 +97,8 @@ async fn rules_hold_where_they_say() {
     )
     .await;
     let (system, _) = head_of(&last_body(&harness));
-    assert!(
-        system.contains("Short lines only.") && system.contains("Be kind."),
-        "{system}"
-    );
-    assert!(
-        system.contains("ts.instructions.md") && system.contains("TypeScript"),
-        "{system}"
-    );
+    assert!(system.contains("Short lines only.") && system.contains("Be kind."), "{system}");
+    assert!(system.contains("ts.instructions.md") && system.contains("TypeScript"), "{system}");
     assert!(!system.contains("No any, ever."), "{system}");
     harness.talk("look at @file:src/a/b.ts", [ends()]).await;
     let (system, _) = head_of(&last_body(&harness));
@@ -132,14 +114,8 @@ async fn a_rule_about_files_holds_once_a_call_touches_one() {
     let mut harness = harness(
         "ts",
         &[
-            (
-                ".github/instructions/ts.instructions.md",
-                &rule("src/**/*.ts", "No any, ever."),
-            ),
-            (
-                ".github/instructions/py.instructions.md",
-                &rule("**/*.py", "Type hints."),
-            ),
+            (".github/instructions/ts.instructions.md", &rule("src/**/*.ts", "No any, ever.")),
+            (".github/instructions/py.instructions.md", &rule("**/*.py", "Type hints.")),
             ("src/a/b.ts", "let x = 1;\n"),
         ],
     )
@@ -160,10 +136,7 @@ async fn a_rule_about_files_holds_once_a_call_touches_one() {
 
 #[tokio::test]
 async fn a_custom_agent_without_tools_is_offered_none() {
-    let files = [(
-        ".claude/agents/talker.md",
-        "---\ntools: []\n---\nYou only talk.",
-    )];
+    let files = [(".claude/agents/talker.md", "---\ntools: []\n---\nYou only talk.")];
     let mut harness = harness("talker", &files).await;
     let talker = entry(&harness.ann.sees_session(SESSION), "talker").unwrap();
     assert_eq!(talker["tools"], json!([]));
@@ -175,29 +148,17 @@ async fn a_custom_agent_without_tools_is_offered_none() {
 
 #[tokio::test]
 async fn a_worker_of_a_custom_agent_has_no_more_tools_than_it() {
-    let files = [(
-        ".claude/agents/scout.md",
-        "---\ntools: Read, Task\n---\nYou scout.",
-    )];
+    let files = [(".claude/agents/scout.md", "---\ntools: Read, Task\n---\nYou scout.")];
     let mut harness = harness("scout", &files).await;
     let scout = entry(&harness.ann.sees_session(SESSION), "scout").unwrap();
     let before = harness.model.requests().len();
-    let task = Call::new(
-        "c1",
-        "task",
-        &json!({"title": "Look", "prompt": "Look around."}),
-    );
+    let task = Call::new("c1", "task", &json!({"title": "Look", "prompt": "Look around."}));
     let answers = vec![Answer::calls([task]), ends(), ends()];
     ask_agent_with(&mut harness, &scout["uri"], answers).await;
     let requests = harness.model.requests();
-    let offered: Vec<Vec<String>> = requests[before..]
-        .iter()
-        .map(|request| head_of(&request.json()).1)
-        .collect();
-    assert_eq!(
-        offered,
-        [vec!["read", "task"], vec!["read"], vec!["read", "task"]]
-    );
+    let offered: Vec<Vec<String>> =
+        requests[before..].iter().map(|request| head_of(&request.json()).1).collect();
+    assert_eq!(offered, [vec!["read", "task"], vec!["read"], vec!["read", "task"]]);
 }
 
 #[tokio::test]
@@ -205,10 +166,7 @@ async fn what_is_switched_off_is_not_used_by_anybody() {
     let mut harness = harness(
         "maps",
         &[
-            (
-                ".agents/skills/maps/SKILL.md",
-                "---\ndescription: Draws maps\n---\nDraw.",
-            ),
+            (".agents/skills/maps/SKILL.md", "---\ndescription: Draws maps\n---\nDraw."),
             (".claude/commands/fix.md", "Fix it all."),
             ("AGENTS.md", "Be kind."),
         ],
@@ -227,14 +185,8 @@ async fn what_is_switched_off_is_not_used_by_anybody() {
     harness.talk("/fix now", [ends()]).await;
     let body = last_body(&harness);
     let (system, tools) = head_of(&body);
-    assert!(
-        !system.contains("maps") && !system.contains("Be kind."),
-        "{system}"
-    );
-    assert!(
-        !tools.contains(&"skill".to_owned()),
-        "no skill is left: {tools:?}"
-    );
+    assert!(!system.contains("maps") && !system.contains("Be kind."), "{system}");
+    assert!(!tools.contains(&"skill".to_owned()), "no skill is left: {tools:?}");
     assert!(!body.to_string().contains("Fix it all."));
 }
 
@@ -247,10 +199,7 @@ async fn a_skill_that_a_client_writes_is_listed_at_once() {
     let is_told = |session: &Value| entry(session, ".agents/skills").is_some();
     let session = harness.ann.until_session(SESSION, is_told).await;
     let empty = entry(&session, ".agents/skills").unwrap();
-    assert_eq!(
-        (&empty["writable"], &empty["children"]),
-        (&json!(true), &json!([]))
-    );
+    assert_eq!((&empty["writable"], &empty["children"]), (&json!(true), &json!([])));
     assert!(!harness.work().join(".agents").exists());
     let directory = session["workingDirectories"][0].as_str().unwrap();
     let skill = format!("{}/.agents/skills/maps", directory.trim_end_matches('/'));

@@ -22,11 +22,8 @@ fn add_root_above(config: &mut host::Config) {
 async fn changes(harness: &mut NativeHarness, kind: &str, directory: &str, most: usize) {
     let action = json!({"type": format!("session/workingDirectory{kind}"), "directory": directory});
     harness.ann.does_in(SESSION, action).await;
-    let has = |state: &Value| {
-        state["workingDirectories"]
-            .as_array()
-            .is_some_and(|all| all.len() == most)
-    };
+    let has =
+        |state: &Value| state["workingDirectories"].as_array().is_some_and(|all| all.len() == most);
     harness.ann.until_session(SESSION, has).await;
 }
 
@@ -43,10 +40,7 @@ async fn tools_work_in_every_directory_and_the_prompt_names_them() {
     let read = || Answer::calls([Call::new("a", "read", &json!({"path": file}))]);
     harness.talk("look", [read(), ends()]).await;
     let refused = harness.last_results().remove(0);
-    assert!(
-        refused.contains("outside the working director"),
-        "{refused}"
-    );
+    assert!(refused.contains("outside the working director"), "{refused}");
     assert!(!system(&harness).contains(&more.display().to_string()));
 
     let uri = format!("file://{}", more.display());
@@ -57,14 +51,8 @@ async fn tools_work_in_every_directory_and_the_prompt_names_them() {
     assert_eq!(turn["state"], "complete", "{turn:#}");
     assert_eq!(fs::read_to_string(more.join("b.txt")).unwrap(), "two\n");
     let prompt = system(&harness);
-    assert!(
-        prompt.contains(&format!("Working directory: {}", work.display())),
-        "{prompt}"
-    );
-    assert!(
-        prompt.contains(&format!("Also: {}", more.display())),
-        "{prompt}"
-    );
+    assert!(prompt.contains(&format!("Working directory: {}", work.display())), "{prompt}");
+    assert!(prompt.contains(&format!("Also: {}", more.display())), "{prompt}");
     assert!(prompt.contains("Be brief over there."), "{prompt}");
     harness.restart().await;
     let turn = harness.talk("after a restart", [read(), ends()]).await;
@@ -73,39 +61,22 @@ async fn tools_work_in_every_directory_and_the_prompt_names_them() {
     // One that lies outside is recorded, and turns say so until it is gone (G-23).
     changes(&mut harness, "Set", "file:///etc", 3).await;
     let turn = harness.talk("in there?", []).await;
-    assert_eq!(
-        error_of(&turn)["error"]["errorType"],
-        "workingDirectoryNotAllowed"
-    );
+    assert_eq!(error_of(&turn)["error"]["errorType"], "workingDirectoryNotAllowed");
     changes(&mut harness, "Removed", "file:///etc", 2).await;
     changes(&mut harness, "Removed", &uri, 1).await;
     harness.talk("and there?", [read(), ends()]).await;
     let refused = harness.last_results().pop().unwrap();
-    assert!(
-        refused.contains("outside the working director"),
-        "{refused}"
-    );
+    assert!(refused.contains("outside the working director"), "{refused}");
 }
 
 #[tokio::test]
 async fn the_agent_says_that_it_takes_several() {
     let harness = NativeHarness::start().await;
     let params = json!({"channel": "ahp-root://"});
-    let root = harness
-        .ann
-        .connection
-        .request("subscribe", params)
-        .await
-        .unwrap();
+    let root = harness.ann.connection.request("subscribe", params).await.unwrap();
     let root = &root["snapshot"];
     let agents = root["state"]["agents"].as_array().unwrap().clone();
-    let native = agents
-        .iter()
-        .find(|agent| agent["provider"] == "native")
-        .unwrap();
+    let native = agents.iter().find(|agent| agent["provider"] == "native").unwrap();
     let several = &native["capabilities"]["multipleWorkingDirectories"];
-    assert_eq!(
-        several,
-        &json!({"immutablePrimary": true, "primaryReplacement": true})
-    );
+    assert_eq!(several, &json!({"immutablePrimary": true, "primaryReplacement": true}));
 }

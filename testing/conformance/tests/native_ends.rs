@@ -17,23 +17,14 @@ const TREE: &str = "sleep 1000 & echo pid:$!; set -m; sleep 1001 & echo pid:$!; 
                     (sh -c 'echo pid:$$; sleep 1002; true') & echo ready; wait";
 
 fn pids(text: &str) -> Vec<String> {
-    let lines = text
-        .lines()
-        .filter_map(|line| line.trim().strip_prefix("pid:"));
+    let lines = text.lines().filter_map(|line| line.trim().strip_prefix("pid:"));
     lines.map(str::to_owned).collect()
 }
 
 /// A zombie counts as dead.
 fn is_alive(pid: &str) -> bool {
     let stat = std::fs::read_to_string(Path::new("/proc").join(pid).join("stat"));
-    stat.is_ok_and(|stat| {
-        !stat
-            .rsplit(')')
-            .next()
-            .unwrap_or("")
-            .trim_start()
-            .starts_with('Z')
-    })
+    stat.is_ok_and(|stat| !stat.rsplit(')').next().unwrap_or("").trim_start().starts_with('Z'))
 }
 
 async fn all_die(pids: &[String]) {
@@ -88,12 +79,7 @@ async fn a_cancel_in_mid_stream_aborts_the_request() {
     let mut harness = NativeHarness::start().await;
     harness.model.answers([Answer::streams_forever("la ")]);
     harness.ann.sends_message("sing").await;
-    harness
-        .ann
-        .until("it sings", |chat| {
-            chat["activeTurn"].to_string().contains("la la")
-        })
-        .await;
+    harness.ann.until("it sings", |chat| chat["activeTurn"].to_string().contains("la la")).await;
     harness.ann.cancels().await;
     let turn = harness.ann.turn_over().await;
     assert_eq!(turn["state"], "cancelled");
@@ -104,15 +90,10 @@ async fn a_cancel_in_mid_stream_aborts_the_request() {
 async fn a_cancel_before_the_first_word_aborts_the_request() {
     let mut harness = NativeHarness::start().await;
     let never = Gate::new();
-    harness
-        .model
-        .answers([Answer::streams(["x"]).begins_after(&never)]);
+    harness.model.answers([Answer::streams(["x"]).begins_after(&never)]);
     harness.ann.sends_message("hello?").await;
     harness.model.asked(1).await;
-    harness
-        .ann
-        .until("it runs", |chat| !chat["activeTurn"].is_null())
-        .await;
+    harness.ann.until("it runs", |chat| !chat["activeTurn"].is_null()).await;
     harness.ann.cancels().await;
     assert_eq!(harness.ann.turn_over().await["state"], "cancelled");
     harness.model.abandoned(1).await;
@@ -139,16 +120,10 @@ async fn a_truncate_of_a_running_turn_stops_it_like_a_cancel() {
     let mut harness = NativeHarness::start_with(json!({"approvals": "full-access"})).await;
     harness.model.answers([Answer::calls([bash(TREE)])]);
     harness.ann.sends_message("run").await;
-    let chat = harness
-        .ann
-        .until("the command runs", |chat| pids(&texts(chat)).len() == 3)
-        .await;
+    let chat = harness.ann.until("the command runs", |chat| pids(&texts(chat)).len() == 3).await;
     let pids = pids(&texts(&chat));
     harness.ann.does(json!({"type": "chat/truncated"})).await;
-    harness
-        .ann
-        .until("nothing is left", |chat| chat["activeTurn"].is_null())
-        .await;
+    harness.ann.until("nothing is left", |chat| chat["activeTurn"].is_null()).await;
     all_die(&pids).await;
     harness.talk("anew", [Answer::streams(["ok"])]).await;
     expect![[r#"
@@ -171,10 +146,7 @@ async fn a_stream_that_breaks_off_is_resumed_where_it_stopped() {
     harness.ann.sends_message("go").await;
     gate.reached().await;
     harness.ann.leaves_word("steering", "s", "in German").await;
-    harness
-        .ann
-        .until("it waits", |chat| chat["steeringMessage"]["id"] == "s")
-        .await;
+    harness.ann.until("it waits", |chat| chat["steeringMessage"]["id"] == "s").await;
     gate.open();
     let turn = harness.ann.turn_over().await;
     let error = error_of(&turn);
@@ -185,10 +157,7 @@ async fn a_stream_that_breaks_off_is_resumed_where_it_stopped() {
         Answer::streams(["Done."]),
     ]);
     harness.ann.resumes(&turn).await;
-    harness
-        .ann
-        .until("it goes on", |chat| chat["turns"][0]["state"] == "complete")
-        .await;
+    harness.ann.until("it goes on", |chat| chat["turns"][0]["state"] == "complete").await;
     let requests = harness.model.requests();
     let script =
         |number: usize| script_of(&conformance::native::messages(&requests[number].json()));
@@ -236,9 +205,7 @@ async fn a_turn_that_dies_with_its_host_goes_on_after_a_restart() {
         .ann
         .until("the command runs", |chat| {
             let calls = calls_of(&chat["activeTurn"]);
-            let last = calls
-                .last()
-                .map(|call| call["content"][0]["text"].to_string());
+            let last = calls.last().map(|call| call["content"][0]["text"].to_string());
             last.is_some_and(|text| text.contains("ready") && text.matches("pid:").count() == 3)
         })
         .await;
@@ -252,10 +219,7 @@ async fn a_turn_that_dies_with_its_host_goes_on_after_a_restart() {
     assert_eq!(error_of(&turn)["resumable"], true);
     harness.model.answers([Answer::streams(["Again."])]);
     harness.ann.resumes(&turn).await;
-    harness
-        .ann
-        .until("it goes on", |chat| chat["turns"][0]["state"] == "complete")
-        .await;
+    harness.ann.until("it goes on", |chat| chat["turns"][0]["state"] == "complete").await;
     let sent = script_of(&harness.last_messages()).replace(TREE, "TREE");
     expect![[r#"
         user: go
@@ -278,16 +242,11 @@ async fn a_turn_that_dies_while_it_asks_asks_anew_if_the_model_still_wants_it() 
     let turn = harness.ann.sees()["turns"][0].clone();
     assert_eq!(error_of(&turn)["resumable"], true);
     assert_ne!(calls_of(&turn)[0]["status"], "pending-confirmation");
-    harness
-        .model
-        .answers([Answer::calls([bash("touch made")]), Answer::streams(["ok"])]);
+    harness.model.answers([Answer::calls([bash("touch made")]), Answer::streams(["ok"])]);
     harness.ann.resumes(&turn).await;
     let again = harness.ann.decides(json!({})).await;
     assert_ne!(asked["toolCallId"], again["toolCallId"]);
-    harness
-        .ann
-        .until("it goes on", |chat| chat["turns"][0]["state"] == "complete")
-        .await;
+    harness.ann.until("it goes on", |chat| chat["turns"][0]["state"] == "complete").await;
     assert!(harness.work().join("made").exists());
     expect![[r#"
         user: go

@@ -8,11 +8,7 @@ use testkit::{Answer, Call};
 fn results_of(turn: &Value) -> Vec<String> {
     let result = |call: &Value| {
         let text = call["content"][0]["text"].as_str().unwrap_or("-");
-        format!(
-            "{} {} {text}",
-            call["status"].as_str().unwrap(),
-            call["success"]
-        )
+        format!("{} {} {text}", call["status"].as_str().unwrap(), call["success"])
     };
     calls_of(turn).iter().map(result).collect()
 }
@@ -74,12 +70,8 @@ async fn two_calls_of_one_id_are_two_calls() {
     let turn = harness.talk("go", [Answer::calls(calls), ends()]).await;
     assert_eq!(calls_of(&turn).len(), 2);
     let messages = harness.last_messages();
-    let ids: Vec<&Value> = messages[1]["tool_calls"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|call| &call["id"])
-        .collect();
+    let ids: Vec<&Value> =
+        messages[1]["tool_calls"].as_array().unwrap().iter().map(|call| &call["id"]).collect();
     assert_ne!(ids[0], ids[1], "results are distinguished by id");
     assert_eq!(messages[2]["tool_call_id"], *ids[0]);
     assert_eq!(messages[3]["tool_call_id"], *ids[1]);
@@ -108,19 +100,14 @@ async fn an_overloaded_server_is_asked_again_with_a_notice() {
     let notices = parts_of(&turn, "systemNotification");
     assert_eq!(notices.len(), 1);
     assert!(
-        notices[0]["content"]
-            .to_string()
-            .contains("is busy (429); trying again"),
+        notices[0]["content"].to_string().contains("is busy (429); trying again"),
         "{notices:?}"
     );
     assert_eq!(texts_in(&turn, "markdown"), ["here"]);
     let late = Answer::error(429, "come back tomorrow").with_header("retry-after", "86400");
     let turn = harness.talk("hi", [late]).await;
     let error = error_of(&turn);
-    assert!(
-        error["resumable"] == true && error.to_string().contains("tomorrow"),
-        "{error:#}"
-    );
+    assert!(error["resumable"] == true && error.to_string().contains("tomorrow"), "{error:#}");
     let asked = harness.model.requests().len();
     assert_eq!(asked, 3, "a wait until tomorrow is not made");
 }
@@ -128,16 +115,8 @@ async fn an_overloaded_server_is_asked_again_with_a_notice() {
 #[tokio::test]
 async fn refusals_of_the_server_end_the_turn_with_its_message() {
     let cases = [
-        (
-            Answer::error(401, "bad key"),
-            "requires a key (401): bad key",
-            true,
-        ),
-        (
-            Answer::error(400, "context too long: 9 > 8 tokens"),
-            "context too long",
-            false,
-        ),
+        (Answer::error(401, "bad key"), "requires a key (401): bad key", true),
+        (Answer::error(400, "context too long: 9 > 8 tokens"), "context too long", false),
         (Answer::error(404, "no model echo"), "no model echo", false),
         (Answer::status(418, "<html>teapot</html>"), "418", false),
         (Answer::raw("this is no stream\n\n"), "", false),
@@ -180,18 +159,13 @@ async fn a_model_that_says_nothing_is_told_of() {
         Answer::raw(format!("data: {end}\n\ndata: [DONE]\n\n"))
     };
     let turn = harness.talk("hi", [stops("stop")]).await;
-    assert_eq!(
-        texts_in(&turn, "systemNotification"),
-        ["The model said nothing."]
-    );
+    assert_eq!(texts_in(&turn, "systemNotification"), ["The model said nothing."]);
     let turn = harness.talk("hi?", [stops("nov`elty\u{1b}")]).await;
     let notice = "The model said nothing. Its server gives a reason: `novelty`.";
     assert_eq!(texts_in(&turn, "systemNotification"), [notice]);
     // After a call there may be nothing to add.
     let call = Call::new("1", "list", &json!({}));
-    let turn = harness
-        .talk("look", [Answer::calls([call]), stops("stop")])
-        .await;
+    let turn = harness.talk("look", [Answer::calls([call]), stops("stop")]).await;
     assert_eq!(turn["state"], "complete");
     assert_eq!(texts_in(&turn, "systemNotification"), [""; 0]);
 }
@@ -212,25 +186,15 @@ async fn nothing_outside_of_the_working_directory_is_read() {
         path("5", "/etc/passwd"),
         Call::new("6", "grep", &json!({"pattern": "top", "path": "up"})),
         Call::new("7", "list", &json!({"path": ".."})),
-        Call::new(
-            "8",
-            "grep",
-            &json!({"pattern": "top", "include_ignored": true}),
-        ),
+        Call::new("8", "grep", &json!({"pattern": "top", "include_ignored": true})),
     ];
     let turn = harness.talk("look", [Answer::calls(calls), ends()]).await;
     for call in &calls_of(&turn)[..7] {
         assert_eq!(call["success"], false, "{call:#}");
-        assert!(
-            call["content"][0]["text"].as_str().unwrap().len() > 10,
-            "in words: {call:#}"
-        );
+        assert!(call["content"][0]["text"].as_str().unwrap().len() > 10, "in words: {call:#}");
     }
     let sent = script_of(&harness.last_messages());
-    assert!(
-        !sent.contains("top secret") && !sent.contains("root:"),
-        "{sent}"
-    );
+    assert!(!sent.contains("top secret") && !sent.contains("root:"), "{sent}");
 }
 
 #[tokio::test]
@@ -266,16 +230,11 @@ async fn a_key_repeated_by_a_server_is_redacted() {
             .await;
     let repeats = format!("Incorrect API key provided: {KEY}.");
     let busy = Answer::error(503, &repeats).with_header("retry-after", "0");
-    let turn = harness
-        .talk("hi", [busy, Answer::error(401, &repeats)])
-        .await;
+    let turn = harness.talk("hi", [busy, Answer::error(401, &repeats)]).await;
     let request = &harness.model.requests()[0];
     let sent = format!("Bearer {KEY}");
     assert_eq!(request.header("authorization"), Some(sent.as_str()));
-    assert!(
-        error_of(&turn).to_string().contains("Incorrect API key"),
-        "{turn:#}"
-    );
+    assert!(error_of(&turn).to_string().contains("Incorrect API key"), "{turn:#}");
     assert!(!harness.ann.sees().to_string().contains(KEY));
     assert!(!request.json().to_string().contains(KEY));
     // A key that is mended is used at once.
@@ -298,10 +257,7 @@ async fn a_key_that_expires_in_mid_answer_does_not_repeat_the_question() {
     let expired = "data: {\"error\": {\"message\": \"the token has expired\", \"code\": 401}}\n\n";
     let half = Answer::streams(["Half "]).without_finish().writes(expired);
     let turn = harness.talk("hi", [half]).await;
-    assert!(
-        error_of(&turn).to_string().contains("has expired"),
-        "{turn:#}"
-    );
+    assert!(error_of(&turn).to_string().contains("has expired"), "{turn:#}");
     assert_eq!(harness.model.requests().len(), 1, "its answer had begun");
     // Before anything of an answer was sent on, another key is read and the question asked again.
     let refused = Answer::raw(expired);

@@ -58,10 +58,7 @@ async fn the_next_turn_has_the_history_also_after_a_restart() {
     let requests = harness.model.requests();
     let ids = |body: &Value| {
         let messages = messages(body);
-        (
-            messages[1]["tool_calls"][0]["id"].clone(),
-            messages[2]["tool_call_id"].clone(),
-        )
+        (messages[1]["tool_calls"][0]["id"].clone(), messages[2]["tool_call_id"].clone())
     };
     let (called, answered) = ids(&requests[2].json());
     assert_eq!(called, answered, "every call has its result");
@@ -166,9 +163,7 @@ async fn a_side_chat_has_the_running_turn_as_context_and_does_not_change_it() {
     let running = harness.ann.sends_message("hang on").await;
     harness
         .ann
-        .until("the half sentence", |chat| {
-            chat["activeTurn"].to_string().contains("about to")
-        })
+        .until("the half sentence", |chat| chat["activeTurn"].to_string().contains("about to"))
         .await;
     let source = json!({"kind": "sideChat", "chat": main.as_str(), "turnId": running});
     harness.ann.opens_chat("ahp-chat:/side", source).await;
@@ -244,9 +239,7 @@ async fn what_is_left_out_of_a_long_chat_leaves_the_beginning_as_it_was() {
     let long = "x".repeat(500);
     for n in 0..20 {
         let text = format!("question {n}");
-        harness
-            .talk(&text, [Answer::streams([long.as_str()])])
-            .await;
+        harness.talk(&text, [Answer::streams([long.as_str()])]).await;
     }
     let requests = harness.model.requests();
     assert_eq!(requests.len(), 20);
@@ -257,15 +250,9 @@ async fn what_is_left_out_of_a_long_chat_leaves_the_beginning_as_it_was() {
     });
     let conversations: Vec<Vec<String>> = conversations.collect();
     let goes_on = |pair: &&[Vec<String>]| pair[1].starts_with(&pair[0]);
-    let others: Vec<&[Vec<String>]> = conversations
-        .windows(2)
-        .filter(|pair| !goes_on(pair))
-        .collect();
-    assert!(
-        (2..=6).contains(&others.len()),
-        "turns were left out {} times",
-        others.len()
-    );
+    let others: Vec<&[Vec<String>]> =
+        conversations.windows(2).filter(|pair| !goes_on(pair)).collect();
+    assert!((2..=6).contains(&others.len()), "turns were left out {} times", others.len());
     for pair in others {
         assert!(
             pair[1].len() + 4 < pair[0].len(),

@@ -44,13 +44,7 @@ fn system(harness: &NativeHarness) -> String {
 #[tokio::test]
 async fn a_picture_goes_as_a_picture_and_stays_one() {
     let mut harness = NativeHarness::start().await;
-    let turn = shows(
-        &mut harness,
-        "what is it?",
-        picture(),
-        [Answer::streams(["A cat."])],
-    )
-    .await;
+    let turn = shows(&mut harness, "what is it?", picture(), [Answer::streams(["A cat."])]).await;
     assert_eq!(turn["state"], "complete", "{turn:#}");
     let expected = json!([
         {"type": "text", "text": "what is it?"},
@@ -67,17 +61,13 @@ async fn a_picture_goes_as_a_picture_and_stays_one() {
 async fn a_file_is_sent_as_it_was_when_it_was_mentioned() {
     let mut harness = NativeHarness::start().await;
     harness.write("a.txt", "one\n");
-    harness
-        .talk("see @file:a.txt", [Answer::streams(["Seen."])])
-        .await;
+    harness.talk("see @file:a.txt", [Answer::streams(["Seen."])]).await;
     let first = harness.last_messages()[0].clone();
     let text = first["content"].to_string();
     assert!(text.contains(r"a.txt\n```\none\n```"), "{text}");
     assert!(!text.contains("@file"), "{text}");
     harness.write("a.txt", "two\n");
-    harness
-        .talk("and now @file:a.txt", [Answer::streams(["Changed."])])
-        .await;
+    harness.talk("and now @file:a.txt", [Answer::streams(["Changed."])]).await;
     let messages = harness.last_messages();
     assert_eq!(messages[0], first);
     assert!(messages[2]["content"].to_string().contains("two"));
@@ -114,14 +104,8 @@ async fn a_skill_is_hinted_at_in_the_prompt_and_read_by_its_tool() {
 #[tokio::test]
 async fn a_project_command_is_sent_expanded() {
     let mut harness = NativeHarness::start().await;
-    put(
-        &harness,
-        ".greenroom/commands/greet.md",
-        "Greet $1 warmly.\n",
-    );
-    harness
-        .talk("/greet Ann", [Answer::streams(["Hello, Ann!"])])
-        .await;
+    put(&harness, ".greenroom/commands/greet.md", "Greet $1 warmly.\n");
+    harness.talk("/greet Ann", [Answer::streams(["Hello, Ann!"])]).await;
     // The expansion of then counts.
     put(&harness, ".greenroom/commands/greet.md", "Ignore $1.\n");
     harness.talk("thanks", [Answer::streams(["ok"])]).await;
@@ -132,10 +116,7 @@ async fn a_project_command_is_sent_expanded() {
     "#]]
     .assert_eq(&script_of(&harness.last_messages()));
     let all = harness.model.requests();
-    assert!(
-        all.iter()
-            .all(|request| !request.json().to_string().contains("/greet"))
-    );
+    assert!(all.iter().all(|request| !request.json().to_string().contains("/greet")));
 }
 
 #[tokio::test]
@@ -143,15 +124,10 @@ async fn compacting_asks_for_a_summary_and_sends_it_instead_of_the_turns() {
     let mut harness = NativeHarness::start().await;
     harness.talk("first", [Answer::streams(["one"])]).await;
     harness.talk("second", [Answer::streams(["two"])]).await;
-    let turn = harness
-        .talk("/compact names matter", [Answer::streams(["We counted."])])
-        .await;
+    let turn = harness.talk("/compact names matter", [Answer::streams(["We counted."])]).await;
     assert_eq!(turn["state"], "complete", "{turn:#}");
     let notices = texts_in(&turn, "systemNotification");
-    assert_eq!(
-        notices,
-        ["The 2 turns before are summarised for the model."]
-    );
+    assert_eq!(notices, ["The 2 turns before are summarised for the model."]);
     let requests = harness.model.requests();
     assert_eq!(requests.len(), 3, "one request summarises");
     let asked = script_of(&messages(&requests[2].json()));
@@ -215,30 +191,15 @@ async fn an_attachment_that_cannot_be_sent_can_be_read_by_tools_and_not_changed(
         "type": "embeddedResource", "label": "long.log", "contentType": "text/plain",
         "data": STANDARD.encode(&long),
     }]);
-    shows(
-        &mut harness,
-        "look",
-        attached.clone(),
-        [Answer::streams(["Where?"])],
-    )
-    .await;
+    shows(&mut harness, "look", attached.clone(), [Answer::streams(["Where?"])]).await;
     let content = harness.last_messages()[0]["content"].clone();
-    let text = content[1]["text"]
-        .as_str()
-        .unwrap_or_else(|| panic!("{content}"));
-    assert!(
-        text.starts_with("<file_attachment name=\"long.log\""),
-        "{text}"
-    );
+    let text = content[1]["text"].as_str().unwrap_or_else(|| panic!("{content}"));
+    assert!(text.starts_with("<file_attachment name=\"long.log\""), "{text}");
     let path = path_in(text);
     assert!(!std::path::Path::new(&path).starts_with(harness.work()));
     let answers = [
         Answer::calls([
-            Call::new(
-                "c1",
-                "read",
-                &json!({"path": path, "offset": 12_346, "limit": 1}),
-            ),
+            Call::new("c1", "read", &json!({"path": path, "offset": 12_346, "limit": 1})),
             Call::new("c2", "write", &json!({"path": path, "content": "changed"})),
         ]),
         Answer::streams(["Done."]),
@@ -246,10 +207,7 @@ async fn an_attachment_that_cannot_be_sent_can_be_read_by_tools_and_not_changed(
     let turn = harness.talk("read it", answers).await;
     let results = harness.last_results();
     assert!(results[0].contains("line 12345"), "{results:?}");
-    assert!(
-        results[1].contains("can be read and not changed"),
-        "{results:?}"
-    );
+    assert!(results[1].contains("can be read and not changed"), "{results:?}");
     assert_eq!(calls_of(&turn).len(), 2);
     assert_eq!(std::fs::read_to_string(&path).unwrap(), long);
 }
@@ -261,18 +219,9 @@ async fn editor_context_stays_out_of_the_system_prompt() {
     let context = json!({"type": "editor-context", "kind": "selection", "payload": {"node": "n-4711"}, "emitted_at": 1});
     let chip = json!([{"type": "simple", "label": "selection", "displayKind": "selection",
         "modelRepresentation": "", "_meta": {"compositor/part": context}}]);
-    let turn = shows(
-        &mut harness,
-        "make it red",
-        chip,
-        [Answer::streams(["Done."])],
-    )
-    .await;
+    let turn = shows(&mut harness, "make it red", chip, [Answer::streams(["Done."])]).await;
     assert_eq!(turn["state"], "complete", "{turn:#}");
     let text = harness.last_messages()[0]["content"].to_string();
-    assert!(
-        text.contains("<editor_context kind=") && text.contains("n-4711"),
-        "{text}"
-    );
+    assert!(text.contains("<editor_context kind=") && text.contains("n-4711"), "{text}");
     assert!(!system(&harness).contains("n-4711"));
 }

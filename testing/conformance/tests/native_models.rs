@@ -25,9 +25,7 @@ async fn start(wire: Wire, known_as: &str) -> NativeHarness {
 }
 
 async fn talk_to(harness: &mut NativeHarness, wire: Wire, text: &str, model: Value) -> Value {
-    harness
-        .model
-        .answers([Answer::raw(wire.stream(&Said::text("Hi.")))]);
+    harness.model.answers([Answer::raw(wire.stream(&Said::text("Hi.")))]);
     harness.ann.sends_to_model(text, model).await;
     harness.ann.turn_over().await
 }
@@ -37,13 +35,7 @@ async fn a_message_says_how_much_its_model_thinks_over_every_wire_format() {
     for (wire, known_as) in KNOWN {
         let mut harness = start(wire, known_as).await;
         let config = json!({"reasoningEffort": "high", "maxOutputTokens": 5000, "unknown": 1});
-        let turn = talk_to(
-            &mut harness,
-            wire,
-            "hi",
-            json!({"id": "echo", "config": config}),
-        )
-        .await;
+        let turn = talk_to(&mut harness, wire, "hi", json!({"id": "echo", "config": config})).await;
         assert_eq!(turn["state"], "complete", "{wire:?} {turn:#}");
         let recorded = &turn["message"]["model"]["config"];
         assert_eq!(
@@ -104,28 +96,14 @@ async fn thoughts_that_are_not_shown_end_no_chat() {
     harness.ann.sends_message("hi").await;
     let turn = harness.ann.turn_over().await;
     assert_eq!(turn["state"], "complete", "{turn:#}");
-    assert!(
-        notices(&turn).contains("does not show what the model thinks"),
-        "{turn:#}"
-    );
+    assert!(notices(&turn).contains("does not show what the model thinks"), "{turn:#}");
     let effort = json!({"id": "echo", "config": {"reasoningEffort": "high"}});
     harness.ann.sends_to_model("and now?", effort).await;
     let turn = harness.ann.turn_over().await;
     assert_eq!(notices(&turn), "", "it was said");
-    let asked: Vec<Value> = harness
-        .model
-        .requests()
-        .iter()
-        .map(|it| it.json()["reasoning"].clone())
-        .collect();
-    assert_eq!(
-        asked,
-        [
-            json!({"summary": "auto"}),
-            Value::Null,
-            json!({"effort": "high"})
-        ]
-    );
+    let asked: Vec<Value> =
+        harness.model.requests().iter().map(|it| it.json()["reasoning"].clone()).collect();
+    assert_eq!(asked, [json!({"summary": "auto"}), Value::Null, json!({"effort": "high"})]);
 }
 
 #[tokio::test]
@@ -139,10 +117,7 @@ async fn a_known_model_has_its_window_and_costs_what_its_vendor_asks() {
     let output = usage["outputTokens"].as_f64().unwrap();
     let expected = (25.0 + 80.0 * 0.1 + 15.0 * 1.25 + output * 5.0) / 1e6;
     let cost = meta["cost"]["amount"].as_f64().unwrap();
-    assert!(
-        (cost - expected).abs() < 1e-9,
-        "{cost} is not {expected}: {usage:#}"
-    );
+    assert!((cost - expected).abs() < 1e-9, "{cost} is not {expected}: {usage:#}");
     let body = harness.model.requests()[0].json();
     assert_eq!(body["max_tokens"], 64_000);
 }
@@ -176,43 +151,22 @@ async fn what_a_chat_loses_by_another_model_is_said_once() {
     let settings = |host: &mut host::Config| host.auto_compact = false;
     let start = NativeHarness::start_with_models_and_settings(json!({}), change, settings);
     let mut harness = start.await;
-    harness
-        .model
-        .answers([Answer::raw(Wire::Anthropic.stream(&Said::text("Seen.")))]);
-    let files = json!([attached(
-        "plan.pdf",
-        "application/pdf",
-        b"%PDF-1.4 of a plan"
-    )]);
+    harness.model.answers([Answer::raw(Wire::Anthropic.stream(&Said::text("Seen.")))]);
+    let files = json!([attached("plan.pdf", "application/pdf", b"%PDF-1.4 of a plan")]);
     harness.ann.sends_with_attachments("look", files).await;
     let turn = harness.ann.turn_over().await;
     assert_eq!(notices(&turn), "", "{turn:#}");
     let turn = talk_to(&mut harness, Wire::Chat, "and now?", json!({"id": "small"})).await;
     let said = notices(&turn);
-    assert!(
-        said.starts_with("This chat goes on with small instead of echo."),
-        "{said}"
-    );
+    assert!(said.starts_with("This chat goes on with small instead of echo."), "{said}");
     assert!(said.contains("plan.pdf"), "{said}");
-    assert!(
-        said.contains("It reads 100 tokens, and the chat uses"),
-        "{said}"
-    );
+    assert!(said.contains("It reads 100 tokens, and the chat uses"), "{said}");
     assert!(said.contains("It calls no tools"), "{said}");
-    assert!(
-        said.contains("What echo thought is not passed on."),
-        "{said}"
-    );
+    assert!(said.contains("What echo thought is not passed on."), "{said}");
     let turn = talk_to(&mut harness, Wire::Chat, "go on", json!({"id": "small"})).await;
     assert_eq!(notices(&turn), "", "it was said");
     // By one that takes it all nothing more is lost.
-    let turn = talk_to(
-        &mut harness,
-        Wire::Anthropic,
-        "back",
-        json!({"id": "other"}),
-    )
-    .await;
+    let turn = talk_to(&mut harness, Wire::Anthropic, "back", json!({"id": "other"})).await;
     assert_eq!(notices(&turn), "", "{turn:#}");
 }
 
@@ -225,19 +179,14 @@ async fn clouds_are_asked_by_configuration() {
         model.base_url = model.base_url.replace("/v1", "/openai/deployments/gpt");
         model.key_file = Some(key_file.path().to_owned());
         model.key_header = Some("api-key".to_owned());
-        model
-            .query
-            .insert("api-version".to_owned(), "2026-01-01".to_owned());
+        model.query.insert("api-version".to_owned(), "2026-01-01".to_owned());
         model.known_as = Some("gpt-5.5".to_owned());
     };
     let mut harness = NativeHarness::start_with_model(json!({}), azure).await;
     let turn = talk_to(&mut harness, Wire::Chat, "hi", Value::Null).await;
     assert_eq!(turn["state"], "complete", "{turn:#}");
     let request = harness.model.requests().remove(0);
-    assert_eq!(
-        request.path,
-        "/openai/deployments/gpt/chat/completions?api-version=2026-01-01"
-    );
+    assert_eq!(request.path, "/openai/deployments/gpt/chat/completions?api-version=2026-01-01");
     assert_eq!(request.header("api-key"), Some("sk-of-a-cloud-0123456789"));
     assert_eq!(request.header("authorization"), None);
     assert_eq!(request.json()["model"], "echo");
@@ -252,25 +201,16 @@ async fn clouds_are_asked_by_configuration() {
     talk_to(&mut harness, Wire::Chat, "hi", Value::Null).await;
     let request = harness.model.requests().remove(0);
     assert_eq!(request.path, "/openai/v1/chat/completions");
-    assert_eq!(
-        request.header("authorization"),
-        Some("Bearer sk-of-a-cloud-0123456789")
-    );
-    assert_eq!(
-        request.json()["model"],
-        "eu.anthropic.claude-sonnet-4-5-20250929-v1:0"
-    );
+    assert_eq!(request.header("authorization"), Some("Bearer sk-of-a-cloud-0123456789"));
+    assert_eq!(request.json()["model"], "eu.anthropic.claude-sonnet-4-5-20250929-v1:0");
 
     let vertex = |model: &mut host::Model| {
         let path = "/v1/projects/mine/locations/global/publishers/google";
         model.base_url = model.base_url.replace("/v1", path);
         model.api = host::Api::Gemini;
         model.model = Some("gemini-2.5-pro".to_owned());
-        model.key_command = Some(
-            ["echo", "token-of-a-cloud-0123456789"]
-                .map(str::to_owned)
-                .to_vec(),
-        );
+        model.key_command =
+            Some(["echo", "token-of-a-cloud-0123456789"].map(str::to_owned).to_vec());
         model.key_header = Some("authorization".to_owned());
     };
     let mut harness = NativeHarness::start_with_model(json!({}), vertex).await;
@@ -280,9 +220,6 @@ async fn clouds_are_asked_by_configuration() {
         request.path,
         "/v1/projects/mine/locations/global/publishers/google/models/gemini-2.5-pro:streamGenerateContent?alt=sse"
     );
-    assert_eq!(
-        request.header("authorization"),
-        Some("Bearer token-of-a-cloud-0123456789")
-    );
+    assert_eq!(request.header("authorization"), Some("Bearer token-of-a-cloud-0123456789"));
     assert_eq!(request.header("x-goog-api-key"), None);
 }

@@ -33,12 +33,7 @@ impl Place {
         let host = host.await;
         std::fs::write(root.join("data/secret.txt"), SECRET).unwrap();
         std::fs::write(root.join("open.txt"), "for everybody").unwrap();
-        Self {
-            host,
-            model,
-            root,
-            _directory: directory,
-        }
+        Self { host, model, root, _directory: directory }
     }
 
     async fn client(&self, name: &str) -> ChatClient {
@@ -129,10 +124,7 @@ async fn copies_of_attachments_are_for_their_own_session() {
     let place = Place::start().await;
     let (mut ann, mut bob) = (place.client("ann").await, place.client("bob").await);
     let copy = place.attaches(&mut ann).await;
-    assert!(
-        Path::new(&copy).starts_with(place.root.join("data/staged")),
-        "{copy}"
-    );
+    assert!(Path::new(&copy).starts_with(place.root.join("data/staged")), "{copy}");
     let own = place.results(&mut ann, vec![read(&copy)]).await;
     assert!(own[0].contains("line 0"), "{own:#?}");
     let other = place.results(&mut bob, vec![read(&copy)]).await;

@@ -33,9 +33,7 @@ fn mode(harness: &NativeHarness) -> Value {
 fn tools(harness: &NativeHarness, request: usize) -> Vec<String> {
     let request = harness.model.requests()[request].json();
     let tools = request["tools"].as_array().unwrap().iter();
-    tools
-        .map(|tool| tool["function"]["name"].as_str().unwrap().to_owned())
-        .collect()
+    tools.map(|tool| tool["function"]["name"].as_str().unwrap().to_owned()).collect()
 }
 
 #[tokio::test]
@@ -56,11 +54,8 @@ async fn an_approved_plan_sets_the_mode_and_the_turn_goes_on_in_it() {
         .iter()
         .map(|option| [&option["id"], &option["kind"]])
         .collect();
-    let expected = json!([
-        ["ask", "approve"],
-        ["accept-edits", "approve"],
-        ["keep-planning", "deny"]
-    ]);
+    let expected =
+        json!([["ask", "approve"], ["accept-edits", "approve"], ["keep-planning", "deny"]]);
     assert_eq!(json!(options), expected);
     let choice = json!({"selectedOptionId": "accept-edits"});
     harness.ann.decides_about(&asked, choice).await;
@@ -112,18 +107,13 @@ async fn who_keeps_planning_may_say_why_and_a_plain_yes_asks_before_each_step() 
     harness.talk("and then?", [ends()]).await;
     assert_eq!(harness.last_results()[0], words, "later turns say the same");
     assert!(results[1].contains("only reads"), "{results:?}");
-    assert!(
-        results[2].contains("The user is asked before each edit and command"),
-        "{results:?}"
-    );
+    assert!(results[2].contains("The user is asked before each edit and command"), "{results:?}");
 }
 
 #[tokio::test]
 async fn a_plan_that_was_edited_is_what_the_model_carries_out() {
     let mut harness = planning().await;
-    harness
-        .model
-        .answers([Answer::calls([exit_plan("p")]), ends()]);
+    harness.model.answers([Answer::calls([exit_plan("p")]), ends()]);
     harness.ann.sends_message("plan it").await;
     let edited = json!({"plan": "only the tests"}).to_string();
     let choice = json!({"editedToolInput": edited, "selectedOptionId": "ask"});
@@ -144,30 +134,18 @@ async fn a_plan_without_words_or_outside_of_planning_is_not_asked_about() {
     assert!(harness.last_results()[0].contains("`plan` is missing"));
     let config = json!({"type": "session/configChanged", "config": {"approvals": "ask"}});
     harness.ann.does_in(SESSION, config).await;
-    harness
-        .talk("go", [Answer::calls([exit_plan("q")]), ends()])
-        .await;
+    harness.talk("go", [Answer::calls([exit_plan("q")]), ends()]).await;
     let results = harness.last_results();
-    assert!(
-        results[1].contains("There is no tool `exit_plan`"),
-        "{results:?}"
-    );
+    assert!(results[1].contains("There is no tool `exit_plan`"), "{results:?}");
 }
 
 #[tokio::test]
 async fn a_published_client_approves_a_plan() {
     let mut harness = planning().await;
-    let transport = WebSocketTransport::connect(&harness.host().url)
-        .await
-        .unwrap();
-    let config = ClientConfig {
-        subscription_buffer: 65_536,
-        ..ClientConfig::default()
-    };
+    let transport = WebSocketTransport::connect(&harness.host().url).await.unwrap();
+    let config = ClientConfig { subscription_buffer: 65_536, ..ClientConfig::default() };
     let bob = Client::connect(transport, config).await.unwrap();
-    bob.initialize("bob".to_owned(), vec!["1.0.0".to_owned()], vec![])
-        .await
-        .unwrap();
+    bob.initialize("bob".to_owned(), vec!["1.0.0".to_owned()], vec![]).await.unwrap();
     let chat = harness.ann.chat.as_str().to_owned();
     bob.subscribe(chat.clone()).await.unwrap();
     let mut events = bob.events();

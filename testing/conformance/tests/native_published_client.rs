@@ -24,13 +24,8 @@ async fn snapshots(client: &Client, harness: &NativeHarness) -> (SessionState, C
     let SnapshotState::Session(session) = session.snapshot.unwrap().state else {
         panic!("a session")
     };
-    let (chat, _) = client
-        .subscribe(harness.ann.chat.as_str().to_owned())
-        .await
-        .unwrap();
-    let SnapshotState::Chat(chat) = chat.snapshot.unwrap().state else {
-        panic!("a chat")
-    };
+    let (chat, _) = client.subscribe(harness.ann.chat.as_str().to_owned()).await.unwrap();
+    let SnapshotState::Chat(chat) = chat.snapshot.unwrap().state else { panic!("a chat") };
     (*session, *chat)
 }
 
@@ -53,20 +48,14 @@ async fn follow(
             let SubscriptionEvent::Action(envelope) = event.event else {
                 continue;
             };
-            assert!(
-                !matches!(envelope.action, StateAction::Unknown(_)),
-                "{:?}",
-                envelope.action
-            );
+            assert!(!matches!(envelope.action, StateAction::Unknown(_)), "{:?}", envelope.action);
             apply_action_to_session(session, &envelope.action);
             if envelope.channel == chat.resource {
                 apply_action_to_chat(chat, &envelope.action);
             }
         }
     };
-    timeout(Duration::from_secs(60), follows)
-        .await
-        .expect("it sees the end");
+    timeout(Duration::from_secs(60), follows).await.expect("it sees the end");
 }
 
 // G-67: questions and the host's own calls are nothing new to it
@@ -78,10 +67,7 @@ async fn an_undo_and_a_rewind_come_to_the_same() {
     let mut events = client.events();
     let edits = json!([{"old_text": "one", "new_text": "1"}]);
     let edit = json!({"path": "a.txt", "edits": edits});
-    let answers = [
-        Answer::calls([Call::new("e", "edit", &edit)]),
-        Answer::streams(["Done."]),
-    ];
+    let answers = [Answer::calls([Call::new("e", "edit", &edit)]), Answer::streams(["Done."])];
     harness.talk("go", answers).await;
     harness.ann.sends_message("/undo").await;
     harness.ann.chooses("restore").await;
@@ -120,11 +106,7 @@ async fn all_that_the_agent_does_is_known_to_it_and_comes_to_the_same() {
             Call::new("u", "unknown", &json!({})),
         ]),
         Answer::error(429, "slow").with_header("retry-after", "0"),
-        Answer::calls([Call::new(
-            "e",
-            "edit",
-            &json!({"path": "a.txt", "edits": edits}),
-        )]),
+        Answer::calls([Call::new("e", "edit", &json!({"path": "a.txt", "edits": edits}))]),
         Answer::calls([Call::new("b", "bash", &json!({"command": "seq 1 20000"}))]),
         Answer::streams(["half"]).cuts(),
     ]);
@@ -135,21 +117,13 @@ async fn all_that_the_agent_does_is_known_to_it_and_comes_to_the_same() {
     let turn = harness.ann.turn_over().await;
     harness.model.answers([Answer::streams([" and the rest"])]);
     harness.ann.resumes(&turn).await;
-    harness
-        .ann
-        .until("it goes on", |chat| chat["turns"][0]["state"] == "complete")
-        .await;
+    harness.ann.until("it goes on", |chat| chat["turns"][0]["state"] == "complete").await;
     follow(&mut events, &mut session, &mut chat, |chat| {
         chat.turns.iter().any(|turn| state_of(turn) == "complete")
     })
     .await;
     let parts = &chat.turns[0].response_parts;
-    assert!(
-        !parts
-            .iter()
-            .any(|part| matches!(part, ResponsePart::Unknown(_))),
-        "{parts:#?}"
-    );
+    assert!(!parts.iter().any(|part| matches!(part, ResponsePart::Unknown(_))), "{parts:#?}");
     let (_, fresh) = snapshots(&arrives(&harness).await.0, &harness).await;
     assert_eq!(comparable(chat), comparable(fresh));
 }

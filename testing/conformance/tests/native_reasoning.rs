@@ -15,8 +15,7 @@ fn reads() -> Call {
 /// The model's messages in a request.
 fn said_by_model(request: &CapturedRequest) -> Vec<Value> {
     let said = messages(&request.json()).into_iter();
-    said.filter(|message| message["role"] == "assistant")
-        .collect()
+    said.filter(|message| message["role"] == "assistant").collect()
 }
 
 /// Refuses a conversation in which a message with calls has no thoughts.
@@ -48,9 +47,7 @@ async fn says(harness: &mut NativeHarness, text: &str) -> Value {
 async fn thoughts_go_back_with_the_calls_they_led_to_also_after_a_restart() {
     let mut harness = NativeHarness::start().await;
     harness.write("a.txt", "one\n");
-    harness
-        .model
-        .behaves(|request| wants_thoughts(request, thinks_and_reads(request)));
+    harness.model.behaves(|request| wants_thoughts(request, thinks_and_reads(request)));
     for text in ["first", "second"] {
         let turn = says(&mut harness, text).await;
         assert_eq!(turn["state"], "complete", "{turn:#}");
@@ -62,16 +59,9 @@ async fn thoughts_go_back_with_the_calls_they_led_to_also_after_a_restart() {
     assert_eq!(requests.len(), 6, "none was refused");
     let thoughts = |request: &CapturedRequest| -> Vec<Value> {
         let said = said_by_model(request).into_iter();
-        said.map(|message| message["reasoning_content"].clone())
-            .collect()
+        said.map(|message| message["reasoning_content"].clone()).collect()
     };
-    let expected = [
-        "I must look",
-        "I see",
-        "I must look",
-        "I see",
-        "I must look",
-    ];
+    let expected = ["I must look", "I see", "I must look", "I see", "I must look"];
     assert_eq!(thoughts(&requests[5]), expected);
     for pair in requests.windows(2) {
         let (before, after) = (messages(&pair[0].json()), messages(&pair[1].json()));
@@ -85,9 +75,7 @@ async fn thoughts_that_nobody_has_are_sent_empty_and_that_is_remembered() {
     harness.write("a.txt", "one\n");
     let answers = [Answer::calls([reads()]), Answer::streams(["It says one."])];
     harness.talk("first", answers).await;
-    harness
-        .model
-        .behaves(|request| wants_thoughts(request, Answer::streams(["Yes."])));
+    harness.model.behaves(|request| wants_thoughts(request, Answer::streams(["Yes."])));
     let turn = says(&mut harness, "sure?").await;
     assert_eq!(turn["state"], "complete", "{turn:#}");
     let notices = texts_in(&turn, "systemNotification");
@@ -118,11 +106,7 @@ async fn signatures_of_calls_go_back_where_they_stood() {
     for request in &harness.model.requests()[1..] {
         let said = said_by_model(request);
         assert_eq!(said[0]["tool_calls"][0]["extra_content"], signature);
-        assert!(
-            said.iter()
-                .skip(1)
-                .all(|it| it.get("extra_content").is_none())
-        );
+        assert!(said.iter().skip(1).all(|it| it.get("extra_content").is_none()));
     }
 }
 

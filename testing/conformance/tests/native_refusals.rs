@@ -33,9 +33,7 @@ async fn says(harness: &mut NativeHarness, text: &str) -> Value {
 /// Notices about what the model did not take.
 fn refusals_in(turn: &Value) -> Vec<String> {
     let notices = texts_in(turn, "systemNotification").into_iter();
-    notices
-        .filter(|text| text.contains("/retry-attachments"))
-        .collect()
+    notices.filter(|text| text.contains("/retry-attachments")).collect()
 }
 
 /// What becomes of an attachment in a chat that goes on: three turns, a restart, a summary.
@@ -49,11 +47,7 @@ async fn fate_of(server: &'static Server, kind: AttachmentKind) -> &'static str 
     let mut turns = vec![shows(&mut harness, "what is it?", kind).await];
     let sent = holds(&last(&harness), kind);
     let told = refusals_in(&turns[0]);
-    assert_eq!(
-        told.is_empty(),
-        sent || !kind.is_tried_on(server),
-        "{told:?}"
-    );
+    assert_eq!(told.is_empty(), sent || !kind.is_tried_on(server), "{told:?}");
     let asked = harness.model.requests().len();
     assert!(asked <= 3, "{}: {asked} requests", server.name);
     turns.push(says(&mut harness, "sure?").await);
@@ -69,10 +63,7 @@ async fn fate_of(server: &'static Server, kind: AttachmentKind) -> &'static str 
         false => {
             let request = &harness.model.requests()[asked - 1];
             let request = String::from_utf8_lossy(&request.body);
-            match (
-                request.contains(PDF_TEXT),
-                request.contains("file_attachment"),
-            ) {
+            match (request.contains(PDF_TEXT), request.contains("file_attachment")) {
                 (true, _) => "its text",
                 (false, true) => "described",
                 (false, false) => "lost",
@@ -111,10 +102,7 @@ async fn no_attachment_ends_a_chat() {
     println!("{table}");
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/models.md");
     let documented = std::fs::read_to_string(path).unwrap();
-    assert!(
-        documented.contains(&table),
-        "docs/models.md must hold\n\n{table}"
-    );
+    assert!(documented.contains(&table), "docs/models.md must hold\n\n{table}");
 }
 
 fn refuses_images(request: &CapturedRequest) -> Answer {
@@ -139,10 +127,7 @@ async fn what_is_refused_is_said_once_and_never_sent_again() {
     // Another one of the kind is not tried, also after a restart; the chat's state knows nothing of it.
     harness.restart().await;
     let turn = shows(&mut harness, "and this?", AttachmentKind::Image).await;
-    assert_eq!(
-        (turn["state"].as_str(), refusals_in(&turn).len()),
-        (Some("complete"), 0)
-    );
+    assert_eq!((turn["state"].as_str(), refusals_in(&turn).len()), (Some("complete"), 0));
     assert_eq!(harness.model.requests().len(), 3);
     assert!(!harness.ann.sees().to_string().contains("\"kinds\""));
     says(&mut harness, "/compact").await;
@@ -164,10 +149,7 @@ async fn attachments_are_sent_again_when_the_user_wants_it() {
     harness.model.behaves(refuses_images);
     let none = says(&mut harness, "/retry-attachments").await;
     let notices = texts_in(&none, "systemNotification");
-    assert_eq!(
-        notices,
-        ["The model has refused no attachment in this chat."]
-    );
+    assert_eq!(notices, ["The model has refused no attachment in this chat."]);
     shows(&mut harness, "what is it?", AttachmentKind::Image).await;
     harness.model.behaves(|_| Answer::streams(["A cat."]));
     let cleared = says(&mut harness, "/retry-attachments").await;
@@ -179,31 +161,18 @@ async fn attachments_are_sent_again_when_the_user_wants_it() {
 #[tokio::test]
 async fn nothing_is_learned_from_a_refusal_for_another_reason() {
     let mut harness = NativeHarness::start().await;
-    harness
-        .model
-        .behaves(|_| Answer::error(400, "no such parameter"));
+    harness.model.behaves(|_| Answer::error(400, "no such parameter"));
     let turn = shows(&mut harness, "what is it?", AttachmentKind::Image).await;
-    assert_eq!(
-        error_of(&turn)["error"]["errorType"],
-        "modelRejected",
-        "{turn:#}"
-    );
+    assert_eq!(error_of(&turn)["error"]["errorType"], "modelRejected", "{turn:#}");
     assert!(refusals_in(&turn).is_empty());
     // As meant, without the picture; that is a plain text, so there is no third way to say it.
     let requests = harness.model.requests();
-    let pictures: Vec<bool> = requests
-        .iter()
-        .map(|request| holds(request, AttachmentKind::Image))
-        .collect();
+    let pictures: Vec<bool> =
+        requests.iter().map(|request| holds(request, AttachmentKind::Image)).collect();
     assert_eq!(pictures, [true, false, false]);
-    let contents: Vec<Value> = requests
-        .iter()
-        .map(|request| messages(&request.json())[0]["content"].clone())
-        .collect();
-    assert!(
-        contents[1].is_array() && contents[2].is_string(),
-        "{contents:#?}"
-    );
+    let contents: Vec<Value> =
+        requests.iter().map(|request| messages(&request.json())[0]["content"].clone()).collect();
+    assert!(contents[1].is_array() && contents[2].is_string(), "{contents:#?}");
     harness.model.behaves(|_| Answer::streams(["A cat."]));
     says(&mut harness, "again").await;
     assert!(holds(&last(&harness), AttachmentKind::Image));
@@ -227,12 +196,10 @@ async fn one_body_that_is_too_large_leaves_the_others() {
     let mut harness = NativeHarness::start().await;
     harness.model.behaves(|_| Answer::streams(["A cat."]));
     shows(&mut harness, "this is fine", AttachmentKind::Image).await;
-    harness
-        .model
-        .behaves(|request| match holds(request, AttachmentKind::Document) {
-            true => Answer::status(413, "<html>413 Request Entity Too Large</html>"),
-            false => Answer::streams(["I see."]),
-        });
+    harness.model.behaves(|request| match holds(request, AttachmentKind::Document) {
+        true => Answer::status(413, "<html>413 Request Entity Too Large</html>"),
+        false => Answer::streams(["I see."]),
+    });
     let turn = shows(&mut harness, "and this?", AttachmentKind::Document).await;
     assert_eq!(turn["state"], "complete", "{turn:#}");
     let words =
@@ -267,28 +234,15 @@ async fn what_a_server_refused_does_not_end_the_chat() {
         let error = error_of(&turn)["error"].clone();
         assert_eq!(error["errorType"], "refusal", "{wire:?}: {error:#}");
         let is_left_out = matches!(wire, Wire::Anthropic | Wire::Gemini);
-        let told = error["message"]
-            .as_str()
-            .unwrap()
-            .contains("not told of this message");
+        let told = error["message"].as_str().unwrap().contains("not told of this message");
         assert_eq!(told, is_left_out, "{wire:?}: {error:#}");
         harness.talk("go on", [answers("Fine.")]).await;
         let sent = last(&harness).json().to_string();
         assert_eq!(sent.contains("see v.txt"), !is_left_out, "{wire:?}: {sent}");
-        assert_eq!(
-            sent.contains("you did not answer"),
-            is_left_out,
-            "{wire:?}: {sent}"
-        );
-        assert!(
-            sent.contains("hello") && sent.contains("go on"),
-            "{wire:?}: {sent}"
-        );
+        assert_eq!(sent.contains("you did not answer"), is_left_out, "{wire:?}: {sent}");
+        assert!(sent.contains("hello") && sent.contains("go on"), "{wire:?}: {sent}");
         harness.model.answers([answers("I do.")]);
-        harness
-            .ann
-            .sends_to_model("and you?", json!({"id": "other"}))
-            .await;
+        harness.ann.sends_to_model("and you?", json!({"id": "other"})).await;
         harness.ann.turn_over().await;
         let sent = last(&harness).json().to_string();
         assert!(sent.contains("see v.txt"), "{wire:?}: {sent}");

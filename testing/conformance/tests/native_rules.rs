@@ -19,9 +19,7 @@ async fn is_asked(harness: &mut NativeHarness, call: Call) -> bool {
         .until("it asks, or is over", move |chat| {
             let calls = calls_of(&chat["activeTurn"]);
             let mut turns = chat["turns"].as_array().unwrap().iter();
-            calls
-                .iter()
-                .any(|call| call["status"] == "pending-confirmation")
+            calls.iter().any(|call| call["status"] == "pending-confirmation")
                 || turns.any(|over| over["id"] == turn.as_str())
         })
         .await;
@@ -50,38 +48,23 @@ async fn choose(harness: &mut NativeHarness, call: Call, option: &str) -> String
 }
 
 fn rules_file(harness: &NativeHarness) -> std::path::PathBuf {
-    harness
-        .work()
-        .parent()
-        .unwrap()
-        .join("data/data/rules.toml")
+    harness.work().parent().unwrap().join("data/data/rules.toml")
 }
 
 #[tokio::test]
 async fn a_rule_for_the_project_is_what_was_read_and_reaches_no_further() {
     let mut harness = NativeHarness::start().await;
     let label = choose(&mut harness, bash("ls -a"), "approve-project").await;
-    assert_eq!(
-        label,
-        "Approve, and always allow bash(ls:*) in this project"
-    );
+    assert_eq!(label, "Approve, and always allow bash(ls:*) in this project");
     let file = rules_file(&harness);
     let text = std::fs::read_to_string(&file).unwrap();
-    let table = format!(
-        "[project.\"{}\"]\nallow = [\n    \"bash(ls:*)\",\n]\n",
-        harness.work().display()
-    );
+    let table =
+        format!("[project.\"{}\"]\nallow = [\n    \"bash(ls:*)\",\n]\n", harness.work().display());
     assert!(text.ends_with(&table), "{text}");
-    assert_eq!(
-        std::fs::metadata(&file).unwrap().permissions().mode() & 0o777,
-        0o600
-    );
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     for session in ["here", "elsewhere", "restarted"] {
         for command in ["ls", "ls -l .", "ls && ls -a"] {
-            assert!(
-                !is_asked(&mut harness, bash(command)).await,
-                "{command} {session}"
-            );
+            assert!(!is_asked(&mut harness, bash(command)).await, "{command} {session}");
         }
         for command in [
             "ls; touch x",
@@ -92,17 +75,12 @@ async fn a_rule_for_the_project_is_what_was_read_and_reaches_no_further() {
             "ls\ntouch x",
             "touch x",
         ] {
-            assert!(
-                is_asked(&mut harness, bash(command)).await,
-                "{command} {session}"
-            );
+            assert!(is_asked(&mut harness, bash(command)).await, "{command} {session}");
         }
         match session {
             "here" => {
                 let work = harness.work();
-                let other = harness
-                    .ann
-                    .creates_session("native:/other", &work, json!({}));
+                let other = harness.ann.creates_session("native:/other", &work, json!({}));
                 other.await;
             }
             _ => harness.restart().await,
@@ -112,10 +90,7 @@ async fn a_rule_for_the_project_is_what_was_read_and_reaches_no_further() {
     // Another directory is another project.
     let inside = harness.work().join("inside");
     std::fs::create_dir(&inside).unwrap();
-    harness
-        .ann
-        .creates_session("native:/inside", &inside, json!({}))
-        .await;
+    harness.ann.creates_session("native:/inside", &inside, json!({})).await;
     assert!(is_asked(&mut harness, bash("ls")).await);
 }
 
@@ -162,38 +137,22 @@ async fn what_a_rule_denies_is_not_done_in_any_mode_and_what_it_asks_about_is_as
     let read = Call::new("r", "read", &json!({"path": ".env"}));
     let calls = [bash("true; /usr/bin/touch x"), read];
     let turn = harness.talk("go", [Answer::calls(calls), ends()]).await;
-    let success: Vec<Value> = calls_of(&turn)
-        .iter()
-        .map(|call| call["success"].clone())
-        .collect();
+    let success: Vec<Value> = calls_of(&turn).iter().map(|call| call["success"].clone()).collect();
     assert_eq!(success, [false, false]);
     let results = harness.last_results();
-    assert!(
-        results[0].contains("A rule of the user denies this: bash(touch:*)"),
-        "{results:?}"
-    );
-    assert!(
-        results[1].contains("read(.env)") && !results[1].contains("SECRET"),
-        "{results:?}"
-    );
+    assert!(results[0].contains("A rule of the user denies this: bash(touch:*)"), "{results:?}");
+    assert!(results[1].contains("read(.env)") && !results[1].contains("SECRET"), "{results:?}");
     assert!(!harness.work().join("x").exists());
     assert!(is_asked(&mut harness, bash("id")).await);
     assert!(!is_asked(&mut harness, bash("echo y")).await);
-    assert_eq!(
-        std::fs::read_to_string(rules_file(&harness)).unwrap(),
-        rules
-    );
+    assert_eq!(std::fs::read_to_string(rules_file(&harness)).unwrap(), rules);
 }
 
 #[tokio::test]
 async fn rules_that_cannot_be_read_are_said_and_everything_is_asked_until_they_are_mended() {
     let mut harness = NativeHarness::start_with(json!({"approvals": "full-access"})).await;
     let file = rules_file(&harness);
-    std::fs::write(
-        &file,
-        "[always]\nallow = [\"bash\"]\ndenny = [\"bash(rm:*)\"]\n",
-    )
-    .unwrap();
+    std::fs::write(&file, "[always]\nallow = [\"bash\"]\ndenny = [\"bash(rm:*)\"]\n").unwrap();
     harness.write("a.txt", "one\n");
     let read = || Call::new("r", "read", &json!({"path": "a.txt"}));
     for call in [bash("echo x"), write("b.txt"), read()] {
@@ -208,10 +167,7 @@ async fn rules_that_cannot_be_read_are_said_and_everything_is_asked_until_they_a
     let turn = harness.ann.turn_over().await;
     let notices = texts_in(&turn, "systemNotification");
     assert_eq!(notices.len(), 1, "{notices:?}");
-    assert!(
-        notices[0].contains("rules.toml: line 3: there is no `denny`"),
-        "{notices:?}"
-    );
+    assert!(notices[0].contains("rules.toml: line 3: there is no `denny`"), "{notices:?}");
     std::fs::write(&file, "[always]\ndeny = [\"bash(rm:*)\"]\n").unwrap();
     for call in [bash("echo x"), write("b.txt"), read()] {
         assert!(!is_asked(&mut harness, call).await);
@@ -248,9 +204,7 @@ async fn a_rule_made_in_one_chat_holds_in_another_of_the_session() {
     let params = json!({"channel": SESSION, "chat": "ahp-chat:/second"});
     bob.connection.request("createChat", params).await.unwrap();
     bob.enters(SESSION, "ahp-chat:/second").await;
-    harness
-        .model
-        .answers([Answer::calls([bash("touch one")]), ends()]);
+    harness.model.answers([Answer::calls([bash("touch one")]), ends()]);
     bob.sends_message("go").await;
     let turn = bob.turn_over().await;
     assert_eq!(calls_of(&turn)[0]["confirmed"], "setting");
@@ -267,10 +221,7 @@ async fn what_a_session_was_allowed_goes_with_it() {
     let disposed = json!({"channel": SESSION});
     let disposed = harness.ann.connection.request("disposeSession", disposed);
     disposed.await.unwrap();
-    while std::fs::read_to_string(rules_file(&harness))
-        .unwrap()
-        .contains(SESSION)
-    {
+    while std::fs::read_to_string(rules_file(&harness)).unwrap().contains(SESSION) {
         tokio::task::yield_now().await;
     }
     let work = harness.work();
@@ -291,10 +242,7 @@ async fn a_session_that_begins_has_no_rules_of_another_of_its_name() {
     harness.ann.creates_session(name, &work, json!({})).await;
     assert!(is_asked(&mut harness, bash("ls")).await);
     let left = std::fs::read_to_string(rules_file(&harness)).unwrap();
-    assert!(
-        !left.contains(name) && left.contains("native:/other"),
-        "{left}"
-    );
+    assert!(!left.contains(name) && left.contains("native:/other"), "{left}");
 }
 
 #[tokio::test]
@@ -308,16 +256,8 @@ async fn what_may_not_be_read_is_not_found_either() {
         "[always]\ndeny = [\"read(.env)\", \"read(private/**)\"]\nask = [\"read(asked.txt)\"]\n";
     std::fs::write(rules_file(&harness), rules).unwrap();
     let calls = [
-        Call::new(
-            "g",
-            "grep",
-            &json!({"pattern": "word", "include_ignored": true}),
-        ),
-        Call::new(
-            "f",
-            "glob",
-            &json!({"pattern": "**", "include_ignored": true}),
-        ),
+        Call::new("g", "grep", &json!({"pattern": "word", "include_ignored": true})),
+        Call::new("f", "glob", &json!({"pattern": "**", "include_ignored": true})),
         Call::new("l", "list", &json!({"depth": 3, "include_ignored": true})),
         Call::new("p", "grep", &json!({"pattern": "word", "path": "private"})),
     ];
@@ -347,8 +287,5 @@ async fn what_may_not_be_read_is_not_found_either() {
     harness.ann.turn_over().await;
     let results = harness.last_results();
     let last = results.last().unwrap();
-    assert!(
-        last.contains("notes.txt") && !last.contains("left out"),
-        "{last}"
-    );
+    assert!(last.contains("notes.txt") && !last.contains("left out"), "{last}");
 }

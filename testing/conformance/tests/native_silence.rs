@@ -35,9 +35,7 @@ async fn a_silent_model_is_told_of_and_signs_of_life_are_no_content() {
     let [nothing, begun, alive] = gates;
     let late = Answer::streams(["Here."]).begins_after(&nothing);
     let begins = Answer::streams([]).waits(&begun).then_streams(["Here."]);
-    let busy = Answer::streams([])
-        .keeps_alive(&alive)
-        .then_streams(["Here."]);
+    let busy = Answer::streams([]).keeps_alive(&alive).then_streams(["Here."]);
     tokio::join!(
         waits_aloud(120, late, nothing),
         waits_aloud(120, begins, begun),

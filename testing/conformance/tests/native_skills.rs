@@ -38,10 +38,6 @@ async fn a_skill_is_offered_when_there_is_one_and_needs_no_consent() {
     let expected = "<skill_content name=\"tables\">Use rules.</skill_content>";
     assert_eq!(
         harness.last_results(),
-        [
-            expected,
-            "there is no such skill; there are: tables",
-            expected
-        ]
+        [expected, "there is no such skill; there are: tables", expected]
     );
 }

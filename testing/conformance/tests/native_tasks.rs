@@ -14,18 +14,14 @@ fn request_with(harness: &NativeHarness, text: &str) -> Value {
     let mut bodies = requests.iter().map(|request| request.json());
     let holds = |body: &Value| {
         let messages = body["messages"].as_array().unwrap();
-        messages
-            .iter()
-            .any(|message| message["role"] == "user" && message["content"] == text)
+        messages.iter().any(|message| message["role"] == "user" && message["content"] == text)
     };
     bodies.find(holds).expect("it was asked")
 }
 
 fn tool_names(body: &Value) -> Vec<&str> {
     let tools = body["tools"].as_array().unwrap().iter();
-    tools
-        .map(|tool| tool["function"]["name"].as_str().unwrap())
-        .collect()
+    tools.map(|tool| tool["function"]["name"].as_str().unwrap()).collect()
 }
 
 #[tokio::test]
@@ -33,14 +29,8 @@ async fn workers_do_tasks_in_chats_of_their_own_and_report() {
     let mut harness = NativeHarness::start().await;
     harness.write("a.txt", "forty-two\n");
     let calls = Answer::calls([
-        task(
-            "a",
-            json!({"title": "Look it up", "prompt": "What is in a.txt?"}),
-        ),
-        task(
-            "b",
-            json!({"prompt": "Say hello.", "tools": ["read"], "model": "echo"}),
-        ),
+        task("a", json!({"title": "Look it up", "prompt": "What is in a.txt?"})),
+        task("b", json!({"prompt": "Say hello.", "tools": ["read"], "model": "echo"})),
         task("c", json!({"prompt": "Nobody can.", "model": "gpt-9"})),
         task("d", json!({"prompt": 7})),
     ]);
@@ -51,19 +41,13 @@ async fn workers_do_tasks_in_chats_of_their_own_and_report() {
             Answer::streams(["It says ", "forty-two."]),
         ],
     );
-    harness
-        .model
-        .answers_to("\"Say hello.\"", [Answer::streams(["Hello."])]);
+    harness.model.answers_to("\"Say hello.\"", [Answer::streams(["Hello."])]);
     let turn = harness.talk("find out", [calls, ends()]).await;
     assert_eq!(turn["state"], "complete", "{turn:#}");
     let results = harness.last_results();
     assert_eq!(results[..2], ["It says forty-two.", "Hello."]);
     assert_eq!(results[2], "There is no model `gpt-9`. There are: echo.");
-    assert!(
-        results[3].contains("`prompt` must be a text"),
-        "{}",
-        results[3]
-    );
+    assert!(results[3].contains("`prompt` must be a text"), "{}", results[3]);
 
     let calls = calls_of(&turn);
     assert_eq!(calls.len(), 4, "one call for each: {calls:#?}");
@@ -78,26 +62,14 @@ async fn workers_do_tasks_in_chats_of_their_own_and_report() {
     let chat = bob.sees();
     assert_eq!(chat["origin"]["kind"], "tool");
     assert_eq!(chat["origin"]["toolCallId"], calls[0]["toolCallId"]);
-    assert_eq!(
-        texts_in(&chat["turns"][0], "markdown"),
-        ["It says forty-two."]
-    );
+    assert_eq!(texts_in(&chat["turns"][0], "markdown"), ["It says forty-two."]);
 
     let first = request_with(&harness, "What is in a.txt?");
     let names = tool_names(&first);
-    assert!(
-        names.contains(&"bash") && names.contains(&"todo"),
-        "{names:?}"
-    );
-    assert!(
-        !names.contains(&"task") && !names.contains(&"ask_user"),
-        "{names:?}"
-    );
+    assert!(names.contains(&"bash") && names.contains(&"todo"), "{names:?}");
+    assert!(!names.contains(&"task") && !names.contains(&"ask_user"), "{names:?}");
     let system = first["messages"][0]["content"].as_str().unwrap();
-    assert!(
-        system.contains("Another agent gave you this task"),
-        "{system}"
-    );
+    assert!(system.contains("Another agent gave you this task"), "{system}");
     let second = request_with(&harness, "Say hello.");
     assert_eq!(tool_names(&second), ["read"]);
     // A later turn tells the model the same.
@@ -113,19 +85,14 @@ async fn a_worker_asks_for_consent_in_its_own_chat() {
     let write = json!({"path": "made", "content": "x"});
     harness.model.answers_to(
         "\"Make a file.\"",
-        [
-            Answer::calls([Call::new("w", "write", &write)]),
-            Answer::streams(["Made."]),
-        ],
+        [Answer::calls([Call::new("w", "write", &write)]), Answer::streams(["Made."])],
     );
     harness.ann.sends_message("delegate").await;
     let chat = harness
         .ann
         .until("a worker works", |chat| {
             let calls = calls_of(&chat["activeTurn"]);
-            calls
-                .iter()
-                .any(|call| call["content"][0]["type"] == "subagent")
+            calls.iter().any(|call| call["content"][0]["type"] == "subagent")
         })
         .await;
     let worker = calls_of(&chat["activeTurn"])[0]["content"][0]["resource"].clone();
@@ -137,9 +104,7 @@ async fn a_worker_asks_for_consent_in_its_own_chat() {
     let named = worker.clone();
     harness
         .ann
-        .until_session(SESSION, move |state| {
-            state["inputNeeded"].to_string().contains(&named)
-        })
+        .until_session(SESSION, move |state| state["inputNeeded"].to_string().contains(&named))
         .await;
     assert!(!harness.work().join("made").exists());
     harness.model.answers([ends()]);
@@ -177,9 +142,7 @@ async fn a_worker_is_cancelled_with_its_parent_and_leaves_nothing_running() {
         .ann
         .until("the worker is seen", |chat| {
             let calls = calls_of(&chat["activeTurn"]);
-            calls
-                .iter()
-                .any(|call| call["content"][0]["type"] == "subagent")
+            calls.iter().any(|call| call["content"][0]["type"] == "subagent")
         })
         .await;
     let worker = calls_of(&chat["activeTurn"])[0]["content"][0]["resource"].clone();
@@ -209,9 +172,7 @@ async fn a_worker_is_given_only_tools_that_there_are() {
         task("a", json!({"prompt": "One.", "tools": ["read", "rename"]})),
         task("b", json!({"prompt": "Two.", "tools": ["raed", "task"]})),
     ]);
-    harness
-        .model
-        .answers_to("\"One.\"", [Answer::streams(["Done."])]);
+    harness.model.answers_to("\"One.\"", [Answer::streams(["Done."])]);
     let turn = harness.talk("delegate", [calls, ends()]).await;
     assert_eq!(turn["state"], "complete", "{turn:#}");
     let results = harness.last_results();
@@ -234,12 +195,7 @@ async fn a_worker_with_another_model_is_asked_about() {
         models.push(dear);
     };
     let mut harness = NativeHarness::start_with_models(json!({}), add).await;
-    let call = || {
-        task(
-            "a",
-            json!({"title": "Think", "prompt": "Think.", "model": "dear"}),
-        )
-    };
+    let call = || task("a", json!({"title": "Think", "prompt": "Think.", "model": "dear"}));
     harness.model.answers([Answer::calls([call()]), ends()]);
     harness.ann.sends_message("delegate").await;
     let asked = harness.ann.asked().await;
@@ -254,12 +210,8 @@ async fn a_worker_with_another_model_is_asked_about() {
     // Whoever said that it need not be asked is not asked.
     let config = json!({"type": "session/configChanged", "config": {"approvals": "full-access"}});
     harness.ann.does_in(SESSION, config).await;
-    harness
-        .model
-        .answers_to("\"Think.\"", [Answer::streams(["Thought."])]);
-    let turn = harness
-        .talk("again", [Answer::calls([call()]), ends()])
-        .await;
+    harness.model.answers_to("\"Think.\"", [Answer::streams(["Thought."])]);
+    let turn = harness.talk("again", [Answer::calls([call()]), ends()]).await;
     assert_eq!(turn["state"], "complete", "{turn:#}");
     assert_eq!(harness.last_results().last().unwrap(), "Thought.");
 }
@@ -269,9 +221,7 @@ async fn a_task_that_begins_like_a_command_is_told_and_not_run() {
     let mut harness = NativeHarness::start().await;
     let prompt = "!touch ran.txt";
     let calls = Answer::calls([task("a", json!({"title": "Touch", "prompt": prompt}))]);
-    harness
-        .model
-        .answers_to(&format!("\"{prompt}\""), [Answer::streams(["No."])]);
+    harness.model.answers_to(&format!("\"{prompt}\""), [Answer::streams(["No."])]);
     let turn = harness.talk("have it done", [calls, ends()]).await;
     assert_eq!(turn["state"], "complete", "{turn:#}");
     assert_eq!(harness.last_results(), ["No."]);

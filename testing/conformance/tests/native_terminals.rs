@@ -8,43 +8,27 @@ use testkit::Answer;
 fn terminal_of(turn: &Value) -> Option<Value> {
     let calls = calls_of(turn);
     let content = calls.first()?["content"].as_array()?.clone();
-    content
-        .into_iter()
-        .find(|block| block["type"] == "terminal")
+    content.into_iter().find(|block| block["type"] == "terminal")
 }
 
 /// Waits until a command runs in its terminal, and watches that.
 async fn watches(client: &mut ChatClient) -> String {
-    let chat = client
-        .until("a terminal", |chat| {
-            terminal_of(&chat["activeTurn"]).is_some()
-        })
-        .await;
+    let chat = client.until("a terminal", |chat| terminal_of(&chat["activeTurn"]).is_some()).await;
     let block = terminal_of(&chat["activeTurn"]).unwrap();
     assert_eq!(block["isPty"], true);
     let uri = block["resource"].as_str().unwrap().to_owned();
     let params = json!({"channel": uri});
-    client
-        .connection
-        .request("subscribe", params)
-        .await
-        .unwrap();
+    client.connection.request("subscribe", params).await.unwrap();
     uri
 }
 
 /// The text of a terminal.
 async fn shown(client: &ChatClient, uri: &str) -> (String, Value) {
     let params = json!({"channel": uri});
-    let answer = client
-        .connection
-        .request("subscribe", params)
-        .await
-        .unwrap();
+    let answer = client.connection.request("subscribe", params).await.unwrap();
     let state = answer["snapshot"]["state"].clone();
     let parts = state["content"].as_array().cloned().unwrap_or_default();
-    let texts = parts
-        .iter()
-        .map(|part| part["value"].as_str().unwrap_or_default());
+    let texts = parts.iter().map(|part| part["value"].as_str().unwrap_or_default());
     (texts.collect(), state)
 }
 
@@ -64,9 +48,7 @@ async fn shows(client: &ChatClient, uri: &str, text: &str) -> Value {
 async fn a_user_answers_what_a_command_asks_and_the_model_hears_of_it() {
     let mut harness = NativeHarness::start_with(json!({"approvals": "full-access"})).await;
     let command = "printf 'your name? '; read name; echo \"hello $name\"; tty >/dev/null && exit 4";
-    harness
-        .model
-        .answers([Answer::calls([bash(command)]), ends()]);
+    harness.model.answers([Answer::calls([bash(command)]), ends()]);
     harness.ann.sends_message("ask me").await;
     let uri = watches(&mut harness.ann).await;
     let state = shows(&harness.ann, &uri, "your name? ").await;
@@ -84,19 +66,14 @@ async fn a_user_answers_what_a_command_asks_and_the_model_hears_of_it() {
     assert_eq!(block["result"]["exitCode"], 4, "{block}");
     let (text, state) = shown(&harness.ann, &uri).await;
     assert!(text.contains("hello bob\r\n"), "{text}");
-    assert_eq!(
-        state["lifecycle"],
-        json!({"status": "exited", "exitCode": 4})
-    );
+    assert_eq!(state["lifecycle"], json!({"status": "exited", "exitCode": 4}));
 }
 
 #[tokio::test]
 async fn a_command_that_is_let_go_goes_on_in_the_background() {
     let mut harness = NativeHarness::start_with(json!({"approvals": "full-access"})).await;
     let command = "echo first; while [ ! -e go ]; do sleep 0.05; done; echo second";
-    harness
-        .model
-        .answers([Answer::calls([bash(command)]), ends()]);
+    harness.model.answers([Answer::calls([bash(command)]), ends()]);
     harness.ann.sends_message("run it").await;
     let uri = watches(&mut harness.ann).await;
     let state = shows(&harness.ann, &uri, "first").await;
@@ -106,10 +83,7 @@ async fn a_command_that_is_let_go_goes_on_in_the_background() {
     harness.ann.does_in(&uri, action).await;
     harness.ann.turn_over().await;
     let told = harness.last_results().pop().unwrap();
-    assert!(
-        told.starts_with("first\n") && told.contains("in the background as `b"),
-        "{told}"
-    );
+    assert!(told.starts_with("first\n") && told.contains("in the background as `b"), "{told}");
     let id = told.split('`').nth(1).unwrap().to_owned();
     harness.write("go", "");
     let look = json!({"id": id, "wait_seconds": 300});
@@ -119,10 +93,7 @@ async fn a_command_that_is_let_go_goes_on_in_the_background() {
         harness.talk("go on", [Answer::calls([call]), ends()]).await;
         seen.push_str(&harness.last_results().pop().unwrap());
     }
-    assert!(
-        seen.contains("second\n") && !seen.contains("first"),
-        "{seen}"
-    );
+    assert!(seen.contains("second\n") && !seen.contains("first"), "{seen}");
 }
 
 #[tokio::test]

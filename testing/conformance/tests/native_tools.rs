@@ -16,11 +16,7 @@ async fn files_are_found_read_and_edited_in_several_places() {
             [
                 Answer::calls([
                     Call::new("a", "glob", &json!({"pattern": "*.txt"})),
-                    Call::new(
-                        "b",
-                        "read",
-                        &json!({"path": "a.txt", "offset": 2, "limit": 1}),
-                    ),
+                    Call::new("b", "read", &json!({"path": "a.txt", "offset": 2, "limit": 1})),
                     Call::new("c", "read", &json!({"path": 7})),
                 ]),
                 Answer::calls([Call::new("d", "edit", &edits)]),
@@ -45,10 +41,7 @@ async fn files_are_found_read_and_edited_in_several_places() {
     assert_eq!(harness.read("a.txt"), "1\ntwo\n3\n");
     let calls = calls_of(&turn);
     assert_eq!(calls[0]["pastTenseMessage"], "Found 1 file for *.txt");
-    assert_eq!(
-        calls[3]["content"][1]["diff"],
-        json!({"added": 2, "removed": 2})
-    );
+    assert_eq!(calls[3]["content"][1]["diff"], json!({"added": 2, "removed": 2}));
 }
 
 /// The system prompt of the last request.
@@ -76,17 +69,12 @@ async fn a_list_of_what_is_to_be_done_is_shown_and_survives_compaction() {
     assert_eq!(call["displayName"], "Plan");
     assert_eq!(call["_meta"]["toolKind"], "plan");
     assert_eq!(call["pastTenseMessage"], "Plan: 1 of 2 done");
-    assert_eq!(
-        call["content"],
-        json!([{"type": "text", "text": checklist}])
-    );
+    assert_eq!(call["content"], json!([{"type": "text", "text": checklist}]));
     assert_eq!(call["structuredContent"], json!({"items": items}));
 
     harness.talk("go on", [ends()]).await;
     assert!(system(&harness).contains(OPEN), "{}", system(&harness));
-    harness
-        .talk("/compact", [Answer::streams(["We mend it."])])
-        .await;
+    harness.talk("/compact", [Answer::streams(["We mend it."])]).await;
     harness.restart().await;
     harness.talk("go on", [ends()]).await;
     assert!(system(&harness).contains(OPEN), "{}", system(&harness));
@@ -112,10 +100,7 @@ async fn the_user_is_asked_and_the_model_hears_the_answer() {
     assert_eq!(question["options"][1]["label"], "PostgreSQL");
     let turn = harness.ann.turn_over().await;
     assert_eq!(turn["state"], "complete", "{turn:#}");
-    assert_eq!(
-        harness.last_results(),
-        ["Which database?\nThe user: PostgreSQL\n"]
-    );
+    assert_eq!(harness.last_results(), ["Which database?\nThe user: PostgreSQL\n"]);
 
     harness.model.answers([ask(), ends()]);
     harness.ann.sends_message("again").await;
@@ -128,9 +113,6 @@ async fn the_user_is_asked_and_the_model_hears_the_answer() {
     let turn = harness.ann.turn_over().await;
     assert_eq!(turn["state"], "complete", "{turn:#}");
     let heard = harness.last_results().pop().expect("a result");
-    assert!(
-        heard.contains("closed the question without an answer"),
-        "{heard}"
-    );
+    assert!(heard.contains("closed the question without an answer"), "{heard}");
     assert_eq!(calls_of(&turn)[0]["success"], false);
 }

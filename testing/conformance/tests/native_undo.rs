@@ -66,11 +66,8 @@ async fn undo_restores_what_the_last_turn_changed_and_leaves_the_chat() {
     harness.write("a.sh", "one\ntwo\n");
     let path = harness.work().join("a.sh");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o751)).unwrap();
-    let calls = [
-        edit("a.sh", "two", "2\n3"),
-        write("new/deep/b.txt", "b\n"),
-        edit("a.sh", "one", "1"),
-    ];
+    let calls =
+        [edit("a.sh", "two", "2\n3"), write("new/deep/b.txt", "b\n"), edit("a.sh", "one", "1")];
     changes(&mut harness, "change it", calls).await;
     assert_eq!(harness.read("a.sh"), "1\n2\n3\n");
 
@@ -110,10 +107,7 @@ async fn the_model_is_told_and_sees_neither_the_command_nor_the_call() {
     assert!(last.contains(told), "{last}");
     assert!(last.contains("`a.txt` restored (+1 -1)"), "{last}");
     let all = json!(messages).to_string();
-    assert!(
-        !all.contains("/undo") && !all.contains("restore_files"),
-        "{all}"
-    );
+    assert!(!all.contains("/undo") && !all.contains("restore_files"), "{all}");
     // It must read the file again before it replaces it: what it knows of it is not true any more.
     let stale = [write("a.txt", "mine\n")];
     let turn = changes(&mut harness, "replace it", stale).await;
@@ -127,12 +121,7 @@ async fn undo_goes_further_back_each_time_and_redo_forth() {
     harness.write("a.txt", "0\n");
     changes(&mut harness, "first", [edit("a.txt", "0", "1")]).await;
     harness.talk("no change", [ends()]).await;
-    changes(
-        &mut harness,
-        "second",
-        [edit("a.txt", "1", "2"), write("b.txt", "b\n")],
-    )
-    .await;
+    changes(&mut harness, "second", [edit("a.txt", "1", "2"), write("b.txt", "b\n")]).await;
 
     let (request, _) = commands(&mut harness, "/undo", "restore").await;
     assert!(request["message"].as_str().unwrap().contains("“second”"));
@@ -141,41 +130,23 @@ async fn undo_goes_further_back_each_time_and_redo_forth() {
     assert!(request["message"].as_str().unwrap().contains("“first”"));
     assert_eq!(harness.read("a.txt"), "0\n");
     let nothing = says(&mut harness, "/undo").await;
-    assert!(
-        nothing[0].starts_with("There is nothing to undo"),
-        "{nothing:?}"
-    );
+    assert!(nothing[0].starts_with("There is nothing to undo"), "{nothing:?}");
 
     harness.restart().await;
     commands(&mut harness, "/redo", "restore").await;
     assert_eq!(harness.read("a.txt"), "1\n");
     let (request, _) = commands(&mut harness, "/redo", "restore").await;
     let message = request["message"].as_str().unwrap();
-    assert!(
-        message.contains("`b.txt` will be re-created (+1 -0)"),
-        "{message}"
-    );
-    assert_eq!(
-        (
-            harness.read("a.txt").as_str(),
-            harness.read("b.txt").as_str()
-        ),
-        ("2\n", "b\n")
-    );
-    assert_eq!(
-        says(&mut harness, "/redo").await,
-        ["There is nothing to redo."]
-    );
+    assert!(message.contains("`b.txt` will be re-created (+1 -0)"), "{message}");
+    assert_eq!((harness.read("a.txt").as_str(), harness.read("b.txt").as_str()), ("2\n", "b\n"));
+    assert_eq!(says(&mut harness, "/redo").await, ["There is nothing to redo."]);
 
     // What was redone can be undone, and a new change ends the way forth.
     commands(&mut harness, "/undo", "restore").await;
     assert_eq!(harness.read("a.txt"), "1\n");
     assert!(!harness.work().join("b.txt").exists());
     changes(&mut harness, "third", [write("c.txt", "c\n")]).await;
-    assert_eq!(
-        says(&mut harness, "/redo").await,
-        ["There is nothing to redo."]
-    );
+    assert_eq!(says(&mut harness, "/redo").await, ["There is nothing to redo."]);
 }
 
 #[tokio::test]
@@ -191,10 +162,7 @@ async fn a_file_that_somebody_changed_is_named_and_kept_unless_the_user_says_oth
     let (request, turn) = commands(&mut harness, "/undo", "keep").await;
     assert_eq!(options(&request), ["restore", "restore-all", "keep"]);
     let message = request["message"].as_str().unwrap();
-    assert!(
-        message.contains("`b.txt` was changed after the agent's edit"),
-        "{message}"
-    );
+    assert!(message.contains("`b.txt` was changed after the agent's edit"), "{message}");
     assert!(calls_of(&turn).is_empty());
     assert_eq!(
         (harness.read("a.txt"), harness.read("b.txt")),
@@ -239,59 +207,34 @@ async fn files_that_were_deleted_come_back_and_links_are_left_alone() {
 
     let (request, turn) = commands(&mut harness, "/undo", "restore").await;
     let message = request["message"].as_str().unwrap();
-    assert!(
-        message.contains("`dir/a.txt` will be re-created (+1 -0)"),
-        "{message}"
-    );
-    assert!(
-        message.contains("b.txt is a symbolic link by now"),
-        "{message}"
-    );
+    assert!(message.contains("`dir/a.txt` will be re-created (+1 -0)"), "{message}");
+    assert!(message.contains("b.txt is a symbolic link by now"), "{message}");
     assert_eq!(harness.read("dir/a.txt"), "old\n");
     assert_eq!(mode_of(&harness, "dir/a.txt"), 0o600);
-    assert_eq!(
-        fs::read_to_string(outside.path().join("b.txt")).unwrap(),
-        "new\n"
-    );
+    assert_eq!(fs::read_to_string(outside.path().join("b.txt")).unwrap(), "new\n");
     let told = texts_in(&turn, "systemNotification").join("\n");
-    assert!(
-        told.contains("not restored: b.txt is a symbolic link"),
-        "{told}"
-    );
+    assert!(told.contains("not restored: b.txt is a symbolic link"), "{told}");
 }
 
 #[tokio::test]
 async fn a_user_may_undo_in_every_mode_and_after_a_denial_there_is_nothing_to_undo() {
     let mut harness = NativeHarness::start().await;
     harness.write("a.txt", "one\n");
-    harness
-        .model
-        .answers([Answer::calls([edit("a.txt", "one", "1")]), ends()]);
+    harness.model.answers([Answer::calls([edit("a.txt", "one", "1")]), ends()]);
     harness.ann.sends_message("change it").await;
-    harness
-        .ann
-        .decides(json!({"approved": false, "reason": "denied"}))
-        .await;
+    harness.ann.decides(json!({"approved": false, "reason": "denied"})).await;
     harness.ann.turn_over().await;
     harness.write("a.txt", "one\nmine\n");
     let nothing = says(&mut harness, "/undo").await;
-    assert!(
-        nothing[0].starts_with("There is nothing to undo"),
-        "{nothing:?}"
-    );
+    assert!(nothing[0].starts_with("There is nothing to undo"), "{nothing:?}");
 
-    harness
-        .model
-        .answers([Answer::calls([edit("a.txt", "one", "1")]), ends()]);
+    harness.model.answers([Answer::calls([edit("a.txt", "one", "1")]), ends()]);
     harness.ann.sends_message("change it").await;
     harness.ann.decides(json!({})).await;
     harness.ann.turn_over().await;
     assert_eq!(harness.read("a.txt"), "1\nmine\n");
     let plan = json!({"type": "session/configChanged", "config": {"approvals": "plan"}});
-    harness
-        .ann
-        .does_in(conformance::native::SESSION, plan)
-        .await;
+    harness.ann.does_in(conformance::native::SESSION, plan).await;
     commands(&mut harness, "/undo", "restore").await;
     assert_eq!(harness.read("a.txt"), "one\nmine\n");
 }
@@ -302,17 +245,10 @@ async fn rewind_cuts_the_chat_then_offers_the_files_of_the_turns() {
     harness.write("a.txt", "0\n");
     changes(&mut harness, "first", [edit("a.txt", "0", "1")]).await;
     changes(&mut harness, "second", [edit("a.txt", "1", "2")]).await;
-    changes(
-        &mut harness,
-        "third",
-        [edit("a.txt", "2", "3"), write("b.txt", "b\n")],
-    )
-    .await;
+    changes(&mut harness, "third", [edit("a.txt", "2", "3"), write("b.txt", "b\n")]).await;
     let texts = |chat: &Value| -> Vec<String> {
         let turns = chat["turns"].as_array().unwrap().iter();
-        turns
-            .map(|turn| turn["message"]["text"].as_str().unwrap().to_owned())
-            .collect()
+        turns.map(|turn| turn["message"]["text"].as_str().unwrap().to_owned()).collect()
     };
 
     // The turns are gone before the question is answered.
@@ -324,10 +260,7 @@ async fn rewind_cuts_the_chat_then_offers_the_files_of_the_turns() {
         message.contains("“second”") && message.contains("`a.txt` will be restored (+1 -1)"),
         "{message}"
     );
-    assert!(
-        message.contains("`b.txt` will be removed (+0 -1)"),
-        "{message}"
-    );
+    assert!(message.contains("`b.txt` will be removed (+0 -1)"), "{message}");
     // It survives a restart: the turn is resumed, and asks again.
     harness.restart().await;
     let chat = harness.ann.sees();
@@ -336,15 +269,10 @@ async fn rewind_cuts_the_chat_then_offers_the_files_of_the_turns() {
     harness.ann.resumes(&turn).await;
     harness
         .ann
-        .until("it asks again", |chat| {
-            parts_of(&chat["activeTurn"], "inputRequest").len() == 2
-        })
+        .until("it asks again", |chat| parts_of(&chat["activeTurn"], "inputRequest").len() == 2)
         .await;
     harness.ann.chooses("restore").await;
-    harness
-        .ann
-        .until("it ends", |chat| chat["activeTurn"].is_null())
-        .await;
+    harness.ann.until("it ends", |chat| chat["activeTurn"].is_null()).await;
     assert_eq!(harness.read("a.txt"), "1\n");
     assert!(!harness.work().join("b.txt").exists());
     assert_eq!(texts(&harness.ann.sees()), ["first", "/rewind 2"]);
@@ -358,16 +286,10 @@ async fn rewind_cuts_the_chat_then_offers_the_files_of_the_turns() {
 
     // Kept files stay; a rewind over turns that changed none asks nothing.
     let (_, turn) = commands(&mut harness, "/rewind 1", "keep").await;
-    assert_eq!(
-        texts_in(&turn, "systemNotification")[1],
-        "The files were left as they are."
-    );
+    assert_eq!(texts_in(&turn, "systemNotification")[1], "The files were left as they are.");
     assert_eq!(harness.read("a.txt"), "3\n");
     harness.talk("chat", [ends()]).await;
-    assert_eq!(
-        says(&mut harness, "/rewind 1").await,
-        ["One turn was taken back."]
-    );
+    assert_eq!(says(&mut harness, "/rewind 1").await, ["One turn was taken back."]);
 }
 
 #[tokio::test]
@@ -377,10 +299,7 @@ async fn a_fork_can_undo_what_it_was_forked_with() {
     let turn = changes(&mut harness, "first", [edit("a.txt", "0", "1")]).await;
     let chat = harness.ann.chat.as_str().to_owned();
     let source = json!({"kind": "fork", "chat": chat, "turnId": turn["id"]});
-    harness
-        .ann
-        .opens_chat("ahp-chat:/fork", source.clone())
-        .await;
+    harness.ann.opens_chat("ahp-chat:/fork", source.clone()).await;
     commands(&mut harness, "/undo", "restore").await;
     assert_eq!(harness.read("a.txt"), "0\n");
     commands(&mut harness, "/redo", "restore").await;
@@ -402,10 +321,7 @@ async fn a_declined_or_cancelled_question_changes_nothing() {
         json!({"type": "chat/inputCompleted", "requestId": request["id"], "response": "decline"});
     harness.ann.does(decline).await;
     let turn = harness.ann.turn_over().await;
-    assert_eq!(
-        texts_in(&turn, "systemNotification"),
-        ["Nothing was undone; no file was changed."]
-    );
+    assert_eq!(texts_in(&turn, "systemNotification"), ["Nothing was undone; no file was changed."]);
     harness.ann.sends_message("/undo").await;
     harness.ann.questioned().await;
     harness.ann.cancels().await;
@@ -421,12 +337,7 @@ async fn a_declined_or_cancelled_question_changes_nothing() {
 async fn a_file_that_changes_while_the_question_is_open_is_left_alone() {
     let mut harness = start().await;
     harness.write("a.txt", "0\n");
-    changes(
-        &mut harness,
-        "first",
-        [edit("a.txt", "0", "1"), write("b.txt", "b\n")],
-    )
-    .await;
+    changes(&mut harness, "first", [edit("a.txt", "0", "1"), write("b.txt", "b\n")]).await;
     harness.ann.sends_message("/undo").await;
     harness.ann.questioned().await;
     harness.write("a.txt", "mine\n");
@@ -446,14 +357,8 @@ async fn a_word_after_the_command_is_an_error_that_says_what_to_do() {
     let mut harness = start().await;
     harness.ann.sends_message("/undo 2").await;
     let turn = harness.ann.turn_over().await;
-    let message = error_of(&turn)["error"]["message"]
-        .as_str()
-        .unwrap()
-        .to_owned();
-    assert!(
-        message.starts_with("/undo takes nothing after it"),
-        "{message}"
-    );
+    let message = error_of(&turn)["error"]["message"].as_str().unwrap().to_owned();
+    assert!(message.starts_with("/undo takes nothing after it"), "{message}");
 }
 
 #[tokio::test]
@@ -467,38 +372,24 @@ async fn rewind_without_a_number_asks_how_far() {
     assert_eq!(options(&request), ["1", "2", "3", "keep"]);
     let labels = request["questions"][0]["options"].to_string();
     assert!(labels.contains("second (2 turns)"), "{labels}");
-    assert_eq!(
-        texts_in(&turn, "systemNotification"),
-        ["Nothing was taken back."]
-    );
+    assert_eq!(texts_in(&turn, "systemNotification"), ["Nothing was taken back."]);
 
     // One more turn by now: that of the command before. The turn of this one goes, too, and begins anew.
     harness.ann.sends_message("/rewind").await;
     harness.ann.chooses("3").await;
     harness
         .ann
-        .until("it begins anew", |chat| {
-            chat["activeTurn"]["message"]["text"] == "/rewind 3"
-        })
+        .until("it begins anew", |chat| chat["activeTurn"]["message"]["text"] == "/rewind 3")
         .await;
     let request = harness.ann.chooses("restore").await;
-    assert!(
-        request["message"].as_str().unwrap().contains("“second”"),
-        "{request}"
-    );
-    let chat = harness
-        .ann
-        .until("it ends", |chat| chat["activeTurn"].is_null())
-        .await;
+    assert!(request["message"].as_str().unwrap().contains("“second”"), "{request}");
+    let chat = harness.ann.until("it ends", |chat| chat["activeTurn"].is_null()).await;
     let turns = chat["turns"].as_array().unwrap().iter();
     let texts: Vec<&Value> = turns.map(|turn| &turn["message"]["text"]).collect();
     assert_eq!(texts, ["first", "/rewind 3"]);
     assert_eq!(harness.read("a.txt"), "1\n");
     harness.talk("go on", [ends()]).await;
     let all = json!(harness.last_messages()).to_string();
-    assert!(
-        !all.contains("second") || all.contains("before “second”"),
-        "{all}"
-    );
+    assert!(!all.contains("second") || all.contains("before “second”"), "{all}");
     assert!(!all.contains("/rewind"), "{all}");
 }

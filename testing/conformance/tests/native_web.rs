@@ -88,9 +88,7 @@ async fn a_page_is_asked_about_for_its_host_and_read_as_markdown() {
     let web = WebServer::start().await;
     let allowed = vec![web.authority()];
     let mut harness = NativeHarness::start_with_web(json!({"approvals": "plan"}), allowed).await;
-    harness
-        .model
-        .answers([Answer::calls([fetch("a", &web.url("/hop"))]), ends()]);
+    harness.model.answers([Answer::calls([fetch("a", &web.url("/hop"))]), ends()]);
     harness.ann.sends_message("read it").await;
     let asked = harness.ann.asked().await;
     assert!(web.asked().is_empty(), "nothing is fetched before consent");
@@ -100,20 +98,15 @@ async fn a_page_is_asked_about_for_its_host_and_read_as_markdown() {
     harness.ann.decides_about(&asked, session).await;
     let turn = harness.ann.turn_over().await;
     assert_eq!(turn["state"], "complete", "{turn:#}");
-    let expected = format!(
-        "[{}: A page]\n# Hello\n\nSee [more]({}).",
-        web.url("/page"),
-        web.url("/other")
-    );
+    let expected =
+        format!("[{}: A page]\n# Hello\n\nSee [more]({}).", web.url("/page"), web.url("/other"));
     assert_eq!(harness.last_results(), [expected]);
 
     // The host is known from now on; others are not.
     let again = Answer::calls([fetch("b", &web.url("/page"))]);
     let turn = harness.talk("again", [again, ends()]).await;
     assert_eq!(calls_of(&turn)[0]["success"], true, "{turn:#}");
-    harness
-        .model
-        .answers([Answer::calls([fetch("c", "http://localhost:9/")]), ends()]);
+    harness.model.answers([Answer::calls([fetch("c", "http://localhost:9/")]), ends()]);
     harness.ann.sends_message("another").await;
     let denied = json!({"approved": false, "reason": "denied"});
     harness.ann.decides(denied).await;

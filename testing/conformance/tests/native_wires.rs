@@ -92,13 +92,7 @@ async fn what_the_server_added_goes_back_and_is_seen_by_nobody() {
             ("call-made-by-the-model_1", "read", json!({"path": "a.txt"})),
             ("call-made-by-the-model_2", "list", json!({"path": "."})),
         ]);
-        let turn = talk(
-            &mut harness,
-            wire,
-            "look",
-            &[first.clone(), Said::text("Two.")],
-        )
-        .await;
+        let turn = talk(&mut harness, wire, "look", &[first.clone(), Said::text("Two.")]).await;
         assert_eq!(turn["state"], "complete", "{wire:?} {turn:#}");
         assert_eq!(calls_of(&turn).len(), 2, "{turn:#}");
         if wire.has_thoughts() {
@@ -150,13 +144,7 @@ async fn every_request_begins_with_the_one_before_it() {
         talk(&mut harness, wire, "look twice @file:a.txt", &twice).await;
         let change = json!({"path": "a.txt", "content": "two\n"});
         let change = Said::calling(&[("c_2", "write", change)]);
-        talk(
-            &mut harness,
-            wire,
-            "change it",
-            &[change, Said::text("Done.")],
-        )
-        .await;
+        talk(&mut harness, wire, "change it", &[change, Said::text("Done.")]).await;
         harness.restart().await;
         talk(&mut harness, wire, "thanks", &[Said::text("Bye.")]).await;
         let requests = harness.model.requests();
@@ -164,11 +152,7 @@ async fn every_request_begins_with_the_one_before_it() {
         let texts = requests.iter().map(|request| wire.prefix(&request.body));
         let texts: Vec<String> = texts.collect();
         for (number, pair) in texts.windows(2).enumerate() {
-            let same = pair[0]
-                .bytes()
-                .zip(pair[1].bytes())
-                .take_while(|(a, b)| a == b)
-                .count();
+            let same = pair[0].bytes().zip(pair[1].bytes()).take_while(|(a, b)| a == b).count();
             let at = pair[0].floor_char_boundary(same);
             let (expected, found) = (&pair[0][at..], &pair[1][at..]);
             assert!(
@@ -188,11 +172,7 @@ async fn usage_counts_the_cache() {
         let usage = &turn["usage"];
         let counts = ["inputTokens", "outputTokens", "cacheReadTokens"];
         let counts = counts.map(|name| usage[name].as_u64());
-        assert_eq!(
-            counts,
-            [Some(120), Some(30), Some(80)],
-            "{wire:?}: {usage:#}"
-        );
+        assert_eq!(counts, [Some(120), Some(30), Some(80)], "{wire:?}: {usage:#}");
         let written = usage["_meta"]["cacheWriteTokens"].as_u64();
         let expected = (wire == Wire::Anthropic).then_some(15);
         assert_eq!(written, expected, "{wire:?}");
@@ -237,10 +217,7 @@ async fn attachments_go_in_the_shapes_of_the_wire_format() {
         let stream = wire.stream(&Said::text("A cat."));
         harness.model.answers([Answer::raw(stream.clone())]);
         let attached = json!([{"type": "embeddedResource", "label": "p.png", "contentType": "image/png", "data": PICTURE}]);
-        harness
-            .ann
-            .sends_with_attachments("what is it?", attached)
-            .await;
+        harness.ann.sends_with_attachments("what is it?", attached).await;
         harness.ann.turn_over().await;
         let sent = wire.conversation(&bodies(&harness)[0]);
         assert!(holds(&sent, &wire.picture(PICTURE)), "{wire:?}: {sent:#}");
@@ -284,11 +261,7 @@ async fn signatures_that_are_refused_in_mid_turn_stay_out() {
         let words = json!({"error": {"type": "invalid_request_error", "code": 400, "message": "Invalid `signature` in `thinking` block"}}).to_string();
         harness.model.behaves(move |request| {
             let body = String::from_utf8_lossy(&request.body).into_owned();
-            match (
-                body.contains(spoken::SIGNATURE),
-                body.contains("c_1"),
-                body.contains("c_2"),
-            ) {
+            match (body.contains(spoken::SIGNATURE), body.contains("c_1"), body.contains("c_2")) {
                 (true, _, _) => Answer::status(400, &words),
                 (false, false, _) => Answer::raw(first.clone()),
                 (false, true, false) => Answer::raw(again.clone()),
@@ -321,11 +294,7 @@ async fn an_unexplained_refusal_is_tried_without_signatures() {
         harness.model.behaves(move |_| Answer::status(400, words));
         harness.ann.sends_message("go on").await;
         let turn = harness.ann.turn_over().await;
-        assert_eq!(
-            error_of(&turn)["error"]["errorType"],
-            "modelRejected",
-            "{wire:?}"
-        );
+        assert_eq!(error_of(&turn)["error"]["errorType"], "modelRejected", "{wire:?}");
         let signed = |request: &CapturedRequest| {
             String::from_utf8_lossy(&request.body).contains(spoken::SIGNATURE)
         };
@@ -369,10 +338,7 @@ async fn what_came_last_is_blamed_for_a_refusal_in_a_later_round() {
         }
     });
     let attached = json!([{"type": "embeddedResource", "label": "mine.png", "contentType": "image/png", "data": ATTACHED}]);
-    harness
-        .ann
-        .sends_with_attachments("like this", attached)
-        .await;
+    harness.ann.sends_with_attachments("like this", attached).await;
     let content = json!([
         {"type": "embeddedResource", "data": TAKEN, "contentType": "image/png"},
     ]);

@@ -50,19 +50,11 @@ impl Line {
         let host = Arc::new(Mutex::new(address_of(host)));
         let mut task = JoinSet::new();
         task.spawn(carry(listener, Arc::clone(&host), is_cut));
-        Self {
-            address,
-            cut,
-            host,
-            _task: task,
-        }
+        Self { address, cut, host, _task: task }
     }
 
     fn locator(&self) -> HostLocator {
-        HostLocator::from(HostTarget {
-            url: format!("ws://{}/", self.address),
-            token: None,
-        })
+        HostLocator::from(HostTarget { url: format!("ws://{}/", self.address), token: None })
     }
 
     fn cut(&self) {
@@ -104,9 +96,7 @@ async fn carry(
 
 async fn next(updates: &mut Updates) -> Update {
     let update = timeout(Duration::from_secs(60), updates.next()).await;
-    update
-        .expect("something happens")
-        .expect("the client lives")
+    update.expect("something happens").expect("the client lives")
 }
 
 /// Reads updates until one is as expected; the reports of all that was given up or refused on the way.
@@ -133,10 +123,7 @@ fn is_back(update: &Update) -> bool {
 
 /// The chat as a new client gets it.
 async fn sent_to_an_unknown_client(host: &TestHost, chat: &ChannelUri) -> ChatState {
-    let target = HostTarget {
-        url: host.url.clone(),
-        token: None,
-    };
+    let target = HostTarget { url: host.url.clone(), token: None };
     let (connection, _events) = Connection::connect(&target).await.unwrap();
     connection.initialize("stranger", &[]).await.unwrap();
     let snapshot = connection.subscribe(chat).await.unwrap().unwrap();
@@ -197,15 +184,13 @@ async fn a_line_cut_in_mid_stream_loses_and_doubles_nothing() {
     for round in 0..CUTS {
         reports.extend(until(&mut updates, |update| is_action(update, "chat/delta")).await);
         // Some of these arrive before the cut, some are on their way, some are not sent.
-        live.dispatch(&chat, queue(&format!("early-{round}")))
-            .unwrap();
+        live.dispatch(&chat, queue(&format!("early-{round}"))).unwrap();
         if round % 2 == 0 {
             live.request("ping", json!({})).await.unwrap();
         }
         live.dispatch(&chat, queue(&format!("at-{round}"))).unwrap();
         line.cut();
-        live.dispatch(&chat, queue(&format!("late-{round}")))
-            .unwrap();
+        live.dispatch(&chat, queue(&format!("late-{round}"))).unwrap();
         reports.extend(until(&mut updates, is_back).await);
     }
     let expected = 1 + CUTS * 3;
@@ -223,10 +208,7 @@ async fn a_line_cut_in_mid_stream_loses_and_doubles_nothing() {
     let theirs = sent_to_an_unknown_client(&host, &chat).await;
     assert_eq!(turns(&mine), turns(&theirs));
     assert_eq!(mine.queued_messages, theirs.queued_messages);
-    assert_eq!(
-        (mine.status, &mine.modified_at),
-        (theirs.status, &theirs.modified_at)
-    );
+    assert_eq!((mine.status, &mine.modified_at), (theirs.status, &theirs.modified_at));
     let mut texts: Vec<String> = turns(&mine)
         .iter()
         .map(|turn| turn["message"]["text"].as_str().unwrap().to_owned())
@@ -245,26 +227,17 @@ async fn a_restarted_host_is_taken_up_again_and_a_forgotten_client_starts_anew()
     let line = Line::to(&host).await;
     let (live, mut updates, chat) = open(&line).await;
     live.dispatch(&chat, start("t1", "hello")).unwrap();
-    until(&mut updates, |update| {
-        is_action(update, "chat/turnComplete")
-    })
-    .await;
+    until(&mut updates, |update| is_action(update, "chat/turnComplete")).await;
 
     host.stop().await;
     let host = TestHost::start(data.path(), &script()).await;
     live.dispatch(&chat, start("t2", "while away")).unwrap();
     line.leads_to(&host);
     until(&mut updates, |update| {
-        *update
-            == Update::Connection(ConnectionEvent::Restored {
-                how: Resync::Replay,
-            })
+        *update == Update::Connection(ConnectionEvent::Restored { how: Resync::Replay })
     })
     .await;
-    until(&mut updates, |update| {
-        is_action(update, "chat/turnComplete")
-    })
-    .await;
+    until(&mut updates, |update| is_action(update, "chat/turnComplete")).await;
 
     let mine = live.chat(&chat).unwrap();
     let theirs = sent_to_an_unknown_client(&host, &chat).await;
@@ -277,10 +250,7 @@ async fn a_restarted_host_is_taken_up_again_and_a_forgotten_client_starts_anew()
     live.dispatch(&chat, start("t3", "still there?")).unwrap();
     line.leads_to(&host);
     until(&mut updates, |update| {
-        *update
-            == Update::Connection(ConnectionEvent::Restored {
-                how: Resync::Reinitialized,
-            })
+        *update == Update::Connection(ConnectionEvent::Restored { how: Resync::Reinitialized })
     })
     .await;
     let mut gone = Vec::new();

@@ -31,16 +31,9 @@ fn script() -> Value {
 }
 
 async fn connect(host: &TestHost) -> Client {
-    let transport = WebSocketTransport::connect(&host.url)
-        .await
-        .expect("the socket opens");
-    let config = ClientConfig {
-        subscription_buffer: 65_536,
-        ..ClientConfig::default()
-    };
-    Client::connect(transport, config)
-        .await
-        .expect("the client starts")
+    let transport = WebSocketTransport::connect(&host.url).await.expect("the socket opens");
+    let config = ClientConfig { subscription_buffer: 65_536, ..ClientConfig::default() };
+    Client::connect(transport, config).await.expect("the client starts")
 }
 
 pub async fn ready(host: &TestHost, name: &str) -> Client {
@@ -76,10 +69,7 @@ pub async fn create_session(client: &Client, uri: &str) {
         active_client: None,
         progress_token: None,
     };
-    let _: Value = client
-        .request("createSession", params)
-        .await
-        .expect("createSession");
+    let _: Value = client.request("createSession", params).await.expect("createSession");
 }
 
 async fn create(client: &Client) -> (SessionState, ChatState) {
@@ -88,10 +78,7 @@ async fn create(client: &Client) -> (SessionState, ChatState) {
 }
 
 async fn open(client: &Client) -> (SessionState, ChatState) {
-    let (result, _) = client
-        .subscribe(SESSION.to_owned())
-        .await
-        .expect("subscribe session");
+    let (result, _) = client.subscribe(SESSION.to_owned()).await.expect("subscribe session");
     let SnapshotState::Session(session) = result.snapshot.expect("a snapshot").state else {
         panic!("a session")
     };
@@ -130,17 +117,11 @@ async fn follow(
             }
         }
     };
-    timeout(Duration::from_secs(20), until_done)
-        .await
-        .expect("the turn ends");
+    timeout(Duration::from_secs(20), until_done).await.expect("the turn ends");
 }
 
 fn apply(session: &mut SessionState, chat: &mut ChatState, envelope: &ActionEnvelope) {
-    assert!(
-        envelope.rejection_reason.is_none(),
-        "{:?}",
-        envelope.rejection_reason
-    );
+    assert!(envelope.rejection_reason.is_none(), "{:?}", envelope.rejection_reason);
     if envelope.channel == SESSION {
         apply_action_to_session(session, &envelope.action);
     } else if envelope.channel == chat.resource {
@@ -172,16 +153,10 @@ async fn reduced_state_equals_a_fresh_snapshot_after_every_scene() {
         ("t5", "fail"),
         ("t6", "crash"),
     ] {
-        ann.dispatch(chat.resource.clone(), start(turn, text))
-            .await
-            .expect("dispatch");
+        ann.dispatch(chat.resource.clone(), start(turn, text)).await.expect("dispatch");
         follow(&mut events, &mut session, &mut chat, turn).await;
         follow(&mut bobs_events, &mut bobs_session, &mut bobs_chat, turn).await;
-        assert_eq!(
-            comparable(bobs_chat.clone()),
-            comparable(chat.clone()),
-            "after {text}"
-        );
+        assert_eq!(comparable(bobs_chat.clone()), comparable(chat.clone()), "after {text}");
     }
     let fresh = ready(&host, "fresh").await;
     let (fresh_session, fresh_chat) = open(&fresh).await;
@@ -203,12 +178,7 @@ async fn reduced_state_equals_a_fresh_snapshot_after_every_scene() {
     let list: ListSessionsResult = ann
         .request(
             "listSessions",
-            ListSessionsParams {
-                channel: ROOT.to_owned(),
-                meta: None,
-                limit: None,
-                cursor: None,
-            },
+            ListSessionsParams { channel: ROOT.to_owned(), meta: None, limit: None, cursor: None },
         )
         .await
         .expect("listSessions");
@@ -225,24 +195,17 @@ async fn a_client_that_lost_its_connection_is_replayed_what_it_missed_also_after
     let ann = ready(&host, "ann").await;
     let (mut session, mut chat) = create(&ann).await;
     let mut events = ann.events();
-    ann.dispatch(chat.resource.clone(), start("t1", "hello"))
-        .await
-        .expect("dispatch");
+    ann.dispatch(chat.resource.clone(), start("t1", "hello")).await.expect("dispatch");
     follow(&mut events, &mut session, &mut chat, "t1").await;
     let last_seen = {
-        let (result, _) = ann
-            .subscribe(chat.resource.clone())
-            .await
-            .expect("subscribe");
+        let (result, _) = ann.subscribe(chat.resource.clone()).await.expect("subscribe");
         result.snapshot.expect("a snapshot").from_seq
     };
     ann.shutdown().await;
     let bob = ready(&host, "bob").await;
     let (mut bobs_session, mut bobs_chat) = open(&bob).await;
     let mut bobs_events = bob.events();
-    bob.dispatch(chat.resource.clone(), start("t2", "stream 50"))
-        .await
-        .expect("dispatch");
+    bob.dispatch(chat.resource.clone(), start("t2", "stream 50")).await.expect("dispatch");
     follow(&mut bobs_events, &mut bobs_session, &mut bobs_chat, "t2").await;
     bob.shutdown().await;
     host.stop().await;
@@ -262,15 +225,9 @@ async fn a_client_that_lost_its_connection_is_replayed_what_it_missed_also_after
         ],
     };
     let result: ReconnectResult = ann.request("reconnect", params).await.expect("reconnect");
-    let ReconnectResult::Replay(replay) = result else {
-        panic!("a replay, not snapshots")
-    };
+    let ReconnectResult::Replay(replay) = result else { panic!("a replay, not snapshots") };
     assert_eq!(replay.missing, ["ahp-session:/gone"]);
-    let seqs: Vec<u64> = replay
-        .actions
-        .iter()
-        .map(|envelope| envelope.server_seq)
-        .collect();
+    let seqs: Vec<u64> = replay.actions.iter().map(|envelope| envelope.server_seq).collect();
     assert!(seqs.windows(2).all(|pair| pair[0] < pair[1]), "{seqs:?}");
     for envelope in &replay.actions {
         apply(&mut session, &mut chat, envelope);
@@ -278,9 +235,7 @@ async fn a_client_that_lost_its_connection_is_replayed_what_it_missed_also_after
     assert_eq!(comparable(chat.clone()), comparable(bobs_chat));
     // And live traffic goes on from there.
     let mut events = ann.events();
-    ann.dispatch(chat.resource.clone(), start("t3", "hello"))
-        .await
-        .expect("dispatch");
+    ann.dispatch(chat.resource.clone(), start("t3", "hello")).await.expect("dispatch");
     follow(&mut events, &mut session, &mut chat, "t3").await;
     assert_eq!(chat.turns.len(), 3);
     host.stop().await;
@@ -295,9 +250,7 @@ async fn older_turns_are_paged_to_the_one_who_asks() {
     let mut events = ann.events();
     for n in 0..60 {
         let turn = format!("t{n}");
-        ann.dispatch(chat.resource.clone(), start(&turn, "hello"))
-            .await
-            .expect("dispatch");
+        ann.dispatch(chat.resource.clone(), start(&turn, "hello")).await.expect("dispatch");
         follow(&mut events, &mut session, &mut chat, &turn).await;
     }
     let bob = ready(&host, "bob").await;
@@ -312,11 +265,8 @@ async fn older_turns_are_paged_to_the_one_who_asks() {
     };
     assert_eq!(window.turns.len(), 4);
     while let Some(cursor) = window.turns_next_cursor.clone() {
-        let params = FetchTurnsParams {
-            channel: chat.resource.clone(),
-            meta: None,
-            cursor: Some(cursor),
-        };
+        let params =
+            FetchTurnsParams { channel: chat.resource.clone(), meta: None, cursor: Some(cursor) };
         let _: Value = bob.request("fetchTurns", params).await.expect("fetchTurns");
         loop {
             let SubscriptionEvent::Action(envelope) =
@@ -341,29 +291,19 @@ async fn a_cancelled_turn_stays_cancelled_and_an_interrupted_one_can_be_resumed(
     let ann = ready(&host, "ann").await;
     let (mut session, mut chat) = create(&ann).await;
     let mut events = ann.events();
-    ann.dispatch(chat.resource.clone(), start("t1", "hang"))
-        .await
-        .expect("dispatch");
+    ann.dispatch(chat.resource.clone(), start("t1", "hang")).await.expect("dispatch");
     let cancel = json!({"type": "chat/turnCancelled", "turnId": "t1", "duration": 5});
-    ann.dispatch(
-        chat.resource.clone(),
-        serde_json::from_value(cancel).unwrap(),
-    )
-    .await
-    .expect("dispatch");
-    follow(&mut events, &mut session, &mut chat, "t1").await;
-    ann.dispatch(chat.resource.clone(), start("t2", "fail"))
+    ann.dispatch(chat.resource.clone(), serde_json::from_value(cancel).unwrap())
         .await
         .expect("dispatch");
+    follow(&mut events, &mut session, &mut chat, "t1").await;
+    ann.dispatch(chat.resource.clone(), start("t2", "fail")).await.expect("dispatch");
     follow(&mut events, &mut session, &mut chat, "t2").await;
     assert_eq!(chat.status & 2, 2);
     let resume = json!({"type": "chat/turnResume", "turnId": "t2"});
-    ann.dispatch(
-        chat.resource.clone(),
-        serde_json::from_value(resume).unwrap(),
-    )
-    .await
-    .expect("dispatch");
+    ann.dispatch(chat.resource.clone(), serde_json::from_value(resume).unwrap())
+        .await
+        .expect("dispatch");
     // Resuming takes the turn out of the list; it comes back completed.
     let resumed = async {
         while chat.active_turn.is_none() {
@@ -374,9 +314,7 @@ async fn a_cancelled_turn_stays_cancelled_and_an_interrupted_one_can_be_resumed(
             apply(&mut session, &mut chat, &envelope);
         }
     };
-    timeout(Duration::from_secs(5), resumed)
-        .await
-        .expect("the turn resumes");
+    timeout(Duration::from_secs(5), resumed).await.expect("the turn resumes");
     follow(&mut events, &mut session, &mut chat, "t2").await;
     assert_eq!(chat.status & 1, 1);
     assert_eq!(chat.turns.len(), 2);
@@ -397,9 +335,7 @@ async fn wait_for_error(events: &mut ahp::ClientEventStream) -> Value {
             }
         }
     };
-    timeout(Duration::from_secs(120), until_error)
-        .await
-        .expect("the turn ends")
+    timeout(Duration::from_secs(120), until_error).await.expect("the turn ends")
 }
 
 // A turn at its largest size is opened and fetched by a client that was not there.
@@ -415,9 +351,7 @@ async fn the_largest_turns_can_be_opened_and_fetched() {
     let (_, chat) = create(&ann).await;
     let mut events = ann.events();
     for turn in ["t1", "t2"] {
-        ann.dispatch(chat.resource.clone(), start(turn, "go"))
-            .await
-            .expect("dispatch");
+        ann.dispatch(chat.resource.clone(), start(turn, "go")).await.expect("dispatch");
         let error = wait_for_error(&mut events).await;
         assert_eq!(error["part"]["error"]["errorType"], "turnTooLarge");
         let words = error["part"]["error"]["message"].to_string();

@@ -71,16 +71,11 @@ async fn calls(
     let offered = model.last().unwrap().json()["tools"].as_array().cloned();
     let prefix = format!("mcp__{server}__");
     let is_of_server = |tool: &&Value| {
-        tool["function"]["name"]
-            .as_str()
-            .is_some_and(|name| name.starts_with(&prefix))
+        tool["function"]["name"].as_str().is_some_and(|name| name.starts_with(&prefix))
     };
     let offered = offered.unwrap_or_default();
     let count = offered.iter().filter(is_of_server).count();
-    let worked = [
-        ("tools", count.to_string()),
-        ("called with consent", format!("`{tool}`")),
-    ];
+    let worked = [("tools", count.to_string()), ("called with consent", format!("`{tool}`"))];
     let result = harness.last_results().pop().unwrap();
     assert!(result.contains(expected), "{result}");
     note(server, &Value::Null, &worked);
@@ -92,13 +87,7 @@ async fn real_everything() {
         return; // said by `installed`
     };
     let mut harness = start(of_npm(&place, "everything", &[])).await;
-    calls(
-        &mut harness,
-        ("everything", "echo"),
-        json!({"message": "hello"}),
-        "hello",
-    )
-    .await;
+    calls(&mut harness, ("everything", "echo"), json!({"message": "hello"}), "hello").await;
 }
 
 #[tokio::test]
@@ -157,13 +146,7 @@ async fn real_time() {
     };
     let mut harness = start(of_pip(&place, "time", &["--local-timezone", "UTC"])).await;
     let input = json!({"timezone": "UTC"});
-    calls(
-        &mut harness,
-        ("time", "get_current_time"),
-        input,
-        "datetime",
-    )
-    .await;
+    calls(&mut harness, ("time", "get_current_time"), input, "datetime").await;
 }
 
 #[tokio::test]
@@ -175,19 +158,9 @@ async fn real_fetch() {
     let url = format!("http://{}/page", listener.local_addr().unwrap());
     let page = tokio::spawn(serve_page(listener));
     // The page of the test is on this machine, which the server refuses otherwise.
-    let entry = of_pip(
-        &place,
-        "fetch",
-        &["--ignore-robots-txt", "--allow-private-ips"],
-    );
+    let entry = of_pip(&place, "fetch", &["--ignore-robots-txt", "--allow-private-ips"]);
     let mut harness = start(entry).await;
-    calls(
-        &mut harness,
-        ("fetch", "fetch"),
-        json!({"url": url}),
-        "worth reading",
-    )
-    .await;
+    calls(&mut harness, ("fetch", "fetch"), json!({"url": url}), "worth reading").await;
     page.abort();
 }
 

@@ -18,9 +18,7 @@ const NOTES: &str = "RECORDED_GIT_NOTES";
 /// Runs a test of this executable with a git that is watched: in the process that this starts, `inner` runs.
 fn run_with_recorded_git(test: &str, inner: impl Future<Output = ()>) {
     if std::env::var_os(NOTES).is_some() {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         return runtime.unwrap().block_on(inner);
     }
     let notes = tempfile::tempdir().unwrap();
@@ -92,9 +90,8 @@ async fn on_a_branch() -> NativeHarness {
 fn has_names(names: &'static [&'static str]) -> impl Fn(&Value) -> bool {
     move |state| {
         let files = state["files"].as_array().unwrap().iter();
-        let mut found: Vec<&str> = files
-            .filter_map(|file| file["id"].as_str()?.rsplit('/').next())
-            .collect();
+        let mut found: Vec<&str> =
+            files.filter_map(|file| file["id"].as_str()?.rsplit('/').next()).collect();
         found.sort_unstable();
         state["status"] == "ready" && found == names
     }
@@ -102,10 +99,7 @@ fn has_names(names: &'static [&'static str]) -> impl Fn(&Value) -> bool {
 
 #[test]
 fn each_edge_of_a_turn_costs_one_look_whoever_watches() {
-    run_with_recorded_git(
-        "each_edge_of_a_turn_costs_one_look_whoever_watches",
-        looks_of_turns(),
-    );
+    run_with_recorded_git("each_edge_of_a_turn_costs_one_look_whoever_watches", looks_of_turns());
 }
 
 async fn looks_of_turns() {
@@ -124,20 +118,15 @@ async fn looks_of_turns() {
     let command = [Answer::calls([bash("echo new > new.txt")]), ends()];
     let turn = harness.talk("command", command).await;
     open.until(&mut events, has_names(&["new.txt"])).await;
-    branch
-        .until(&mut other_events, has_names(&["new.txt"]))
-        .await;
+    branch.until(&mut other_events, has_names(&["new.txt"])).await;
     assert_eq!(notes.looks(), before + 2);
 
     // Our own tools alone: none before, and one for both that are watched.
     let input = json!({"path": "own.txt", "content": "own\n"});
     let own = [Answer::calls([Call::new("w", "write", &input)]), ends()];
     harness.talk("own tool", own).await;
-    open.until(&mut events, has_names(&["new.txt", "own.txt"]))
-        .await;
-    branch
-        .until(&mut other_events, has_names(&["new.txt", "own.txt"]))
-        .await;
+    open.until(&mut events, has_names(&["new.txt", "own.txt"])).await;
+    branch.until(&mut other_events, has_names(&["new.txt", "own.txt"])).await;
     assert_eq!(notes.looks(), before + 3);
 
     // A commit changes no file, and what is not committed all the same.
@@ -145,9 +134,7 @@ async fn looks_of_turns() {
     let commit = [Answer::calls([bash(commit)]), ends()];
     harness.talk("commit", commit).await;
     open.until(&mut events, has_names(&[])).await;
-    branch
-        .until(&mut other_events, has_names(&["new.txt", "own.txt"]))
-        .await;
+    branch.until(&mut other_events, has_names(&["new.txt", "own.txt"])).await;
     assert_eq!(notes.looks(), before + 5);
 
     // What a turn changed is looked up, however often.
@@ -199,16 +186,11 @@ async fn hangs_after_a_command() {
     let turn = harness.talk("command", command).await;
     is_told(&harness, &turn).await;
     // What is watched says so, too, from the same look.
-    open.until(&mut events, |state| state["status"] == "error")
-        .await;
+    open.until(&mut events, |state| state["status"] == "error").await;
     let why = json!(open.state)["error"]["message"].clone();
-    assert!(
-        why.as_str().unwrap().contains("git did not finish"),
-        "{why}"
-    );
+    assert!(why.as_str().unwrap().contains("git did not finish"), "{why}");
     goes_on(&mut harness, &notes.hang()).await;
-    open.until(&mut events, has_names(&["later.txt", "new.txt"]))
-        .await;
+    open.until(&mut events, has_names(&["later.txt", "new.txt"])).await;
 }
 
 /// The turn is complete and says what is not known; its changeset says it too.

@@ -32,13 +32,7 @@ async fn start(change: impl FnOnce(&mut host::Config, &Path)) -> Fixture {
     let scenes = json!({"scenes": []});
     let host = TestHost::start_with(&root, &scenes, |config| change(config, &outside)).await;
     let client = arrives(&host.url, "files").await;
-    Fixture {
-        _directory: directory,
-        root,
-        outside,
-        host,
-        client,
-    }
+    Fixture { _directory: directory, root, outside, host, client }
 }
 
 fn uri(path: impl AsRef<Path>) -> String {
@@ -88,11 +82,7 @@ async fn files_are_written_resolved_and_read() {
         params[field] = value;
         params
     };
-    f.done(
-        "resourceWrite",
-        with(text("one"), "createOnly", json!(true)),
-    )
-    .await;
+    f.done("resourceWrite", with(text("one"), "createOnly", json!(true))).await;
     let again = with(text("two"), "createOnly", json!(true));
     assert_eq!(f.refused("resourceWrite", again).await, -32010);
     let facts = f.ask("resourceResolve", json!({"uri": a})).await.unwrap();
@@ -102,13 +92,8 @@ async fn files_are_written_resolved_and_read() {
         (a.as_str(), ResourceType::File, Some(3))
     );
     let tag = json!(facts.etag.unwrap());
-    f.done("resourceWrite", with(text("two"), "ifMatch", tag.clone()))
-        .await;
-    assert_eq!(
-        f.refused("resourceWrite", with(text("three"), "ifMatch", tag))
-            .await,
-        -32011
-    );
+    f.done("resourceWrite", with(text("two"), "ifMatch", tag.clone())).await;
+    assert_eq!(f.refused("resourceWrite", with(text("three"), "ifMatch", tag)).await, -32011);
     assert_eq!(f.text("new/a.txt"), "two");
 
     for (mode, position, data, after) in [
@@ -124,53 +109,22 @@ async fn files_are_written_resolved_and_read() {
         f.done("resourceWrite", params).await;
         assert_eq!(f.text("new/a.txt"), after);
     }
-    let beyond = with(
-        with(text("x"), "mode", json!("insert")),
-        "position",
-        json!(99),
-    );
+    let beyond = with(with(text("x"), "mode", json!("insert")), "position", json!(99));
     assert_eq!(f.refused("resourceWrite", beyond).await, -32602);
-    assert_eq!(
-        f.refused("resourceWrite", with(text("x"), "position", json!(-1)))
-            .await,
-        -32602
-    );
+    assert_eq!(f.refused("resourceWrite", with(text("x"), "position", json!(-1))).await, -32602);
     let bad = json!({"uri": a, "data": "%", "encoding": "base64"});
     assert_eq!(f.refused("resourceWrite", bad).await, -32602);
 
     let read = |name: &str, encoding: Value| json!({"uri": f.uri(name), "encoding": encoding});
-    let got = f
-        .ask("resourceRead", read("new/a.txt", json!("utf-8")))
-        .await
-        .unwrap();
+    let got = f.ask("resourceRead", read("new/a.txt", json!("utf-8"))).await.unwrap();
     let got: ResourceReadResult = serde_json::from_value(got).unwrap();
-    assert_eq!(
-        (got.data.as_str(), got.encoding),
-        ("then", ContentEncoding::Utf8)
-    );
-    f.done(
-        "resourceWrite",
-        json!({"uri": f.uri("b"), "data": "AP8=", "encoding": "base64"}),
-    )
-    .await;
+    assert_eq!((got.data.as_str(), got.encoding), ("then", ContentEncoding::Utf8));
+    f.done("resourceWrite", json!({"uri": f.uri("b"), "data": "AP8=", "encoding": "base64"})).await;
     assert_eq!(fs::read(f.root.join("b")).unwrap(), [0, 255]);
-    let got = f
-        .ask("resourceRead", read("b", json!("utf-8")))
-        .await
-        .unwrap();
-    assert_eq!(
-        (&got["data"], &got["encoding"]),
-        (&json!("AP8="), &json!("base64"))
-    );
-    assert_eq!(
-        f.refused("resourceRead", read("none", Value::Null)).await,
-        -32008
-    );
-    assert_eq!(
-        f.refused("resourceResolve", json!({"uri": f.uri("none")}))
-            .await,
-        -32008
-    );
+    let got = f.ask("resourceRead", read("b", json!("utf-8"))).await.unwrap();
+    assert_eq!((&got["data"], &got["encoding"]), (&json!("AP8="), &json!("base64")));
+    assert_eq!(f.refused("resourceRead", read("none", Value::Null)).await, -32008);
+    assert_eq!(f.refused("resourceResolve", json!({"uri": f.uri("none")})).await, -32008);
     f.host.stop().await;
 }
 
@@ -183,82 +137,36 @@ async fn directories_are_made_listed_copied_moved_and_removed() {
     fs::write(f.root.join("d/f"), "f").unwrap();
     std::os::unix::fs::symlink("e", f.root.join("d/link")).unwrap();
     std::os::unix::fs::symlink("nowhere", f.root.join("d/dangling")).unwrap();
-    assert_eq!(
-        f.refused("resourceMkdir", json!({"uri": f.uri("d/f")}))
-            .await,
-        -32010
-    );
-    let listed = f
-        .ask("resourceList", json!({"uri": f.uri("d")}))
-        .await
-        .unwrap();
+    assert_eq!(f.refused("resourceMkdir", json!({"uri": f.uri("d/f")})).await, -32010);
+    let listed = f.ask("resourceList", json!({"uri": f.uri("d")})).await.unwrap();
     let listed: ResourceListResult = serde_json::from_value(listed).unwrap();
-    let listed: Vec<_> = listed
-        .entries
-        .iter()
-        .map(|entry| (&*entry.name, &*entry.r#type))
-        .collect();
-    let expected = [
-        ("dangling", "symlink"),
-        ("e", "directory"),
-        ("f", "file"),
-        ("link", "directory"),
-    ];
+    let listed: Vec<_> =
+        listed.entries.iter().map(|entry| (&*entry.name, &*entry.r#type)).collect();
+    let expected =
+        [("dangling", "symlink"), ("e", "directory"), ("f", "file"), ("link", "directory")];
     assert_eq!(listed, expected);
-    assert_eq!(
-        f.refused("resourceList", json!({"uri": f.uri("d/f")}))
-            .await,
-        -32602
-    );
-    assert_eq!(
-        f.refused("resourceList", json!({"uri": f.uri("none")}))
-            .await,
-        -32008
-    );
+    assert_eq!(f.refused("resourceList", json!({"uri": f.uri("d/f")})).await, -32602);
+    assert_eq!(f.refused("resourceList", json!({"uri": f.uri("none")})).await, -32008);
 
-    let link = f
-        .ask("resourceResolve", json!({"uri": f.uri("d/link")}))
-        .await
-        .unwrap();
-    assert_eq!(
-        (&link["uri"], &link["type"]),
-        (&json!(f.uri("d/e")), &json!("directory"))
-    );
+    let link = f.ask("resourceResolve", json!({"uri": f.uri("d/link")})).await.unwrap();
+    assert_eq!((&link["uri"], &link["type"]), (&json!(f.uri("d/e")), &json!("directory")));
     let params = json!({"uri": f.uri("d/link"), "followSymlinks": false});
     let link = f.ask("resourceResolve", params).await.unwrap();
-    assert_eq!(
-        (&link["uri"], &link["type"]),
-        (&json!(f.uri("d/link")), &json!("symlink"))
-    );
+    assert_eq!((&link["uri"], &link["type"]), (&json!(f.uri("d/link")), &json!("symlink")));
 
     let pair = |source: &str, destination: &str| json!({"source": f.uri(source), "destination": f.uri(destination), "failIfExists": true});
     f.done("resourceCopy", pair("d", "copy")).await;
     assert_eq!(f.text("copy/f"), "f");
     assert_eq!(f.refused("resourceCopy", pair("d", "copy")).await, -32010);
     f.done("resourceMove", pair("copy/f", "moved")).await;
-    assert_eq!(
-        f.refused("resourceMove", pair("d/f", "moved")).await,
-        -32010
-    );
+    assert_eq!(f.refused("resourceMove", pair("d/f", "moved")).await, -32010);
     let over = json!({"source": f.uri("d/f"), "destination": f.uri("moved")});
     f.done("resourceMove", over).await;
     assert!(!f.root.join("d/f").exists());
     assert_eq!(f.refused("resourceMove", pair("none", "x")).await, -32008);
-    assert_eq!(
-        f.refused("resourceDelete", json!({"uri": f.uri("d")}))
-            .await,
-        -32602
-    );
-    f.done(
-        "resourceDelete",
-        json!({"uri": f.uri("d"), "recursive": true}),
-    )
-    .await;
-    assert_eq!(
-        f.refused("resourceDelete", json!({"uri": f.uri("d")}))
-            .await,
-        -32008
-    );
+    assert_eq!(f.refused("resourceDelete", json!({"uri": f.uri("d")})).await, -32602);
+    f.done("resourceDelete", json!({"uri": f.uri("d"), "recursive": true})).await;
+    assert_eq!(f.refused("resourceDelete", json!({"uri": f.uri("d")})).await, -32008);
     f.host.stop().await;
 }
 
@@ -270,35 +178,20 @@ async fn what_lies_outside_is_denied_with_what_to_ask_for() {
     std::os::unix::fs::symlink(&f.outside, f.root.join("out")).unwrap();
     for (method, params, access) in [
         ("resourceRead", json!({"uri": a}), "read"),
-        (
-            "resourceRead",
-            json!({"uri": uri(f.outside.join("missing"))}),
-            "read",
-        ),
+        ("resourceRead", json!({"uri": uri(f.outside.join("missing"))}), "read"),
         ("resourceRead", json!({"uri": f.uri("out/a")}), "read"),
         ("resourceList", json!({"uri": uri(&f.outside)}), "read"),
         ("resourceResolve", json!({"uri": a}), "read"),
-        (
-            "resourceWrite",
-            json!({"uri": a, "data": "", "encoding": "utf-8"}),
-            "write",
-        ),
+        ("resourceWrite", json!({"uri": a, "data": "", "encoding": "utf-8"}), "write"),
         ("resourceDelete", json!({"uri": a}), "write"),
-        (
-            "resourceMkdir",
-            json!({"uri": uri(f.outside.join("d"))}),
-            "write",
-        ),
+        ("resourceMkdir", json!({"uri": uri(f.outside.join("d"))}), "write"),
     ] {
         let asked = params["uri"].clone();
         let (code, data) = f.ask(method, params).await.unwrap_err();
         assert_eq!(code, -32009, "{method}");
         let data: PermissionDeniedErrorData = serde_json::from_value(data).unwrap();
         let request = data.request.unwrap();
-        assert_eq!(
-            (json!(request.uri), request.channel.as_str()),
-            (asked, "ahp-root://")
-        );
+        assert_eq!((json!(request.uri), request.channel.as_str()), (asked, "ahp-root://"));
         let wanted = match access {
             "read" => (Some(true), None),
             _ => (None, Some(true)),
@@ -312,35 +205,19 @@ async fn what_lies_outside_is_denied_with_what_to_ask_for() {
     let copied = json!({"source": f.uri("b"), "destination": uri(f.outside.join("b"))});
     for method in ["resourceCopy", "resourceMove"] {
         let (code, data) = f.ask(method, copied.clone()).await.unwrap_err();
-        assert_eq!(
-            (code, &data["request"]["uri"]),
-            (-32009, &copied["destination"])
-        );
+        assert_eq!((code, &data["request"]["uri"]), (-32009, &copied["destination"]));
     }
     // The data directory lies in the root here.
     for name in ["data", "data/greenroom.db"] {
-        for method in [
-            "resourceRead",
-            "resourceList",
-            "resourceResolve",
-            "resourceRequest",
-        ] {
-            let denied = f
-                .ask(method, json!({"uri": f.uri(name)}))
-                .await
-                .unwrap_err();
+        for method in ["resourceRead", "resourceList", "resourceResolve", "resourceRequest"] {
+            let denied = f.ask(method, json!({"uri": f.uri(name)})).await.unwrap_err();
             assert_eq!(denied, (-32009, Value::Null), "{method} {name}");
         }
         let params = json!({"uri": f.uri(name), "recursive": true});
         assert_eq!(f.refused("resourceDelete", params).await, -32009);
     }
-    assert_eq!(
-        f.refused("resourceRead", json!({"uri": "virtual://a/b"}))
-            .await,
-        -32008
-    );
-    f.done("resourceRequest", json!({"uri": f.uri("b"), "write": true}))
-        .await;
+    assert_eq!(f.refused("resourceRead", json!({"uri": "virtual://a/b"})).await, -32008);
+    f.done("resourceRequest", json!({"uri": f.uri("b"), "write": true})).await;
     assert_eq!(fs::read_to_string(f.outside.join("a")).unwrap(), "outside");
     f.host.stop().await;
 }
@@ -354,16 +231,9 @@ async fn what_the_configuration_grants_is_granted_to_who_asks_until_it_is_taken_
         fs::create_dir_all(&config.data).unwrap();
         let file = config.data.join("greenroom.toml");
         let path = outside.display();
-        fs::write(
-            &file,
-            format!("resource_grants = [{{ path = \"{path}\" }}]\n"),
-        )
-        .unwrap();
-        let (listen, script, workspaces) = (
-            config.listen,
-            config.script.clone(),
-            config.workspaces.clone(),
-        );
+        fs::write(&file, format!("resource_grants = [{{ path = \"{path}\" }}]\n")).unwrap();
+        let (listen, script, workspaces) =
+            (config.listen, config.script.clone(), config.workspaces.clone());
         config.load_toml(&file).unwrap();
         (config.listen, config.script, config.workspaces) = (listen, script, workspaces);
         settings.replace(file);
@@ -378,15 +248,8 @@ async fn what_the_configuration_grants_is_granted_to_who_asks_until_it_is_taken_
     assert_eq!(read["data"], "outside");
     assert_eq!(f.refused("resourceDelete", a.clone()).await, -32009);
     let other = arrives(&f.host.url, "other").await;
-    assert_eq!(
-        ask(&other, "resourceRead", a.clone()).await.unwrap_err().0,
-        -32009
-    );
-    fs::write(
-        settings.into_inner(),
-        "resource_grants = []\n# longer, and later\n",
-    )
-    .unwrap();
+    assert_eq!(ask(&other, "resourceRead", a.clone()).await.unwrap_err().0, -32009);
+    fs::write(settings.into_inner(), "resource_grants = []\n# longer, and later\n").unwrap();
     assert_eq!(f.refused("resourceRead", a.clone()).await, -32009);
     assert_eq!(f.refused("resourceRequest", a).await, -32009);
     f.host.stop().await;
@@ -430,38 +293,19 @@ async fn a_watch_tells_what_changes_until_its_last_subscriber_is_gone() {
     fs::write(f.root.join("d/a"), "one").unwrap();
     assert_eq!(changes(&f, &mut watch).await, [of("d/a", "added")]);
     // A client's own writes are told like any other.
-    f.done(
-        "resourceWrite",
-        json!({"uri": f.uri("d/a"), "data": "two", "encoding": "utf-8"}),
-    )
-    .await;
+    f.done("resourceWrite", json!({"uri": f.uri("d/a"), "data": "two", "encoding": "utf-8"})).await;
     assert_eq!(changes(&f, &mut watch).await, [of("d/a", "updated")]);
     fs::remove_file(f.root.join("d/a")).unwrap();
     assert_eq!(changes(&f, &mut watch).await, [of("d/a", "deleted")]);
 
     f.client.unsubscribe(channel.clone()).await.unwrap();
-    assert_eq!(
-        f.refused("resourceResolve", json!({"uri": f.uri("none")}))
-            .await,
-        -32008
-    );
-    let again: Result<Value, _> = f
-        .client
-        .request("subscribe", json!({"channel": channel}))
-        .await;
+    assert_eq!(f.refused("resourceResolve", json!({"uri": f.uri("none")})).await, -32008);
+    let again: Result<Value, _> = f.client.request("subscribe", json!({"channel": channel})).await;
     assert!(again.is_err(), "it ended with its only subscriber");
     let outside = json!({"uri": uri(&f.outside)});
     assert_eq!(f.refused("createResourceWatch", outside).await, -32009);
-    assert_eq!(
-        f.refused("createResourceWatch", json!({"uri": f.uri("data")}))
-            .await,
-        -32009
-    );
-    assert_eq!(
-        f.refused("createResourceWatch", json!({"uri": f.uri("none")}))
-            .await,
-        -32008
-    );
+    assert_eq!(f.refused("createResourceWatch", json!({"uri": f.uri("data")})).await, -32009);
+    assert_eq!(f.refused("createResourceWatch", json!({"uri": f.uri("none")})).await, -32008);
     let glob = json!({"uri": f.uri("d"), "excludes": {"items": ["a["]}});
     assert_eq!(f.refused("createResourceWatch", glob).await, -32602);
     f.host.stop().await;

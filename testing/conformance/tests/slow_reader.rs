@@ -18,9 +18,7 @@ const CHUNKS: usize = 4_000;
 fn stalled_subscriber(url: &str, chat: &str) -> TcpStream {
     let address = url.trim_start_matches("ws://").trim_end_matches('/');
     let mut socket = TcpStream::connect(address).unwrap();
-    socket
-        .set_read_timeout(Some(Duration::from_secs(20)))
-        .unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     let upgrade = format!(
         "GET / HTTP/1.1\r\nHost: {address}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
          Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
@@ -56,32 +54,21 @@ async fn a_stalled_reader_is_closed_while_another_gets_every_delta() {
     })
     .await;
     let transport = WebSocketTransport::connect(&host.url).await.unwrap();
-    let config = ClientConfig {
-        subscription_buffer: 65_536,
-        ..ClientConfig::default()
-    };
+    let config = ClientConfig { subscription_buffer: 65_536, ..ClientConfig::default() };
     let ann = Client::connect(transport, config).await.unwrap();
-    ann.initialize("ann".to_owned(), vec!["1.0.0".to_owned()], vec![])
-        .await
-        .unwrap();
-    let _: Value = ann
-        .request("createSession", json!({"channel": SESSION}))
-        .await
-        .unwrap();
+    ann.initialize("ann".to_owned(), vec!["1.0.0".to_owned()], vec![]).await.unwrap();
+    let _: Value = ann.request("createSession", json!({"channel": SESSION})).await.unwrap();
     let (result, _) = ann.subscribe(SESSION.to_owned()).await.unwrap();
     let session = serde_json::to_value(result.snapshot.unwrap().state).unwrap();
     let chat = session["defaultChat"].as_str().unwrap().to_owned();
     let (_, _) = ann.subscribe(chat.clone()).await.unwrap();
     let mut events = ann.events();
     let (url, stalled_chat) = (host.url.clone(), chat.clone());
-    let mut stalled = tokio::task::spawn_blocking(move || stalled_subscriber(&url, &stalled_chat))
-        .await
-        .unwrap();
+    let mut stalled =
+        tokio::task::spawn_blocking(move || stalled_subscriber(&url, &stalled_chat)).await.unwrap();
     let start = json!({"type": "chat/turnStarted", "turnId": "t", "startedAt": "2026-11-15T08:00:00.000Z",
         "message": {"text": "go", "origin": {"kind": "user"}}});
-    ann.dispatch(chat, serde_json::from_value(start).unwrap())
-        .await
-        .unwrap();
+    ann.dispatch(chat, serde_json::from_value(start).unwrap()).await.unwrap();
     let all = async {
         let mut deltas = 0;
         loop {
@@ -96,9 +83,7 @@ async fn a_stalled_reader_is_closed_while_another_gets_every_delta() {
         }
     };
     assert_eq!(
-        timeout(Duration::from_secs(60), all)
-            .await
-            .expect("the stalled reader delays no other"),
+        timeout(Duration::from_secs(60), all).await.expect("the stalled reader delays no other"),
         CHUNKS
     );
     // The deaf one was cut: reading now finds what the kernel still held, and then the end.
@@ -112,9 +97,6 @@ async fn a_stalled_reader_is_closed_while_another_gets_every_delta() {
             }
         }
     });
-    assert!(
-        end.await.unwrap(),
-        "the connection of the deaf reader is over"
-    );
+    assert!(end.await.unwrap(), "the connection of the deaf reader is over");
     host.stop().await;
 }

@@ -20,9 +20,7 @@ const SECRET: &str = "hello-nobody-may-read-this";
 async fn get(host: &TestHost, path: &str, token: Option<&str>) -> String {
     let address = host.url.trim_start_matches("ws://").trim_end_matches('/');
     let mut socket = TcpStream::connect(address).await.expect("a socket");
-    let token = token.map_or(String::new(), |token| {
-        format!("Authorization: Bearer {token}\r\n")
-    });
+    let token = token.map_or(String::new(), |token| format!("Authorization: Bearer {token}\r\n"));
     let request =
         format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{token}\r\n");
     socket.write_all(request.as_bytes()).await.expect("written");
@@ -92,9 +90,7 @@ async fn a_collector_tells_spaces_apart_and_gets_the_log_of_their_process() {
             ticks.tick().await;
         }
     };
-    timeout(Duration::from_secs(120), exported)
-        .await
-        .expect("both spaces and the log");
+    timeout(Duration::from_secs(120), exported).await.expect("both spaces and the log");
     host.stop().await;
 }
 
@@ -105,11 +101,7 @@ async fn metrics_need_the_token_and_count_turns() {
         config.token = host::TokenChoice::InDataDir;
     })
     .await;
-    assert!(
-        get(&host, "/metrics", None)
-            .await
-            .starts_with("HTTP/1.1 401")
-    );
+    assert!(get(&host, "/metrics", None).await.starts_with("HTTP/1.1 401"));
     let token = std::fs::read_to_string(data.path().join("data/token")).expect("a token");
     let text = get(&host, "/metrics", Some(token.trim())).await;
     assert!(text.starts_with("HTTP/1.1 200"), "{text}");
@@ -138,30 +130,19 @@ async fn a_collector_and_a_subscriber_hear_of_a_turn_and_not_what_was_said() {
     .await;
     // A published client may subscribe, though it hands no such notification to its program.
     let published = ready(&host, "published").await;
-    let (result, _) = published
-        .subscribe("ahp-otlp://host/logs/info".to_owned())
-        .await
-        .expect("subscribe");
+    let (result, _) =
+        published.subscribe("ahp-otlp://host/logs/info".to_owned()).await.expect("subscribe");
     assert!(result.snapshot.is_none(), "no state");
-    let target = client::HostTarget {
-        url: host.url.clone(),
-        token: None,
-    };
-    let (connection, mut events) = client::Connection::connect(&target)
-        .await
-        .expect("a connection");
+    let target = client::HostTarget { url: host.url.clone(), token: None };
+    let (connection, mut events) =
+        client::Connection::connect(&target).await.expect("a connection");
     connection.initialize("ann", &[]).await.expect("initialize");
     let channel = |text: &str| wire::ChannelUri::parse(text).unwrap();
-    let traces = connection
-        .subscribe(&channel("ahp-otlp://host/traces"))
-        .await;
+    let traces = connection.subscribe(&channel("ahp-otlp://host/traces")).await;
     assert!(traces.expect("subscribed").is_none(), "no state");
     let session = "ahp-session:/told";
     let params = json!({"channel": session, "provider": "scripted"});
-    connection
-        .request("createSession", params)
-        .await
-        .expect("createSession");
+    connection.request("createSession", params).await.expect("createSession");
     let chat = channel(&client::chat::default_chat_of(session));
     let action = json!({
         "type": "chat/turnStarted", "turnId": "t1", "startedAt": "2026-11-15T08:00:00.000Z",
@@ -183,9 +164,8 @@ async fn a_collector_and_a_subscriber_hear_of_a_turn_and_not_what_was_said() {
             }
         }
     };
-    let spans = timeout(Duration::from_secs(60), heard)
-        .await
-        .expect("spans of the turn and its calls");
+    let spans =
+        timeout(Duration::from_secs(60), heard).await.expect("spans of the turn and its calls");
     let turn = spans.iter().find(|span| span["name"] == "turn");
     let turn = turn.expect("the turn");
     assert_eq!(value_of(turn, "greenroom.tool_calls"), "2");
@@ -211,10 +191,7 @@ async fn a_collector_and_a_subscriber_hear_of_a_turn_and_not_what_was_said() {
             let all: Vec<(String, String)> = requests
                 .iter()
                 .map(|request| {
-                    (
-                        request.path.clone(),
-                        String::from_utf8_lossy(&request.body).into_owned(),
-                    )
+                    (request.path.clone(), String::from_utf8_lossy(&request.body).into_owned())
                 })
                 .collect();
             let has = |end: &str| all.iter().any(|(path, _)| path.ends_with(end));
@@ -224,16 +201,11 @@ async fn a_collector_and_a_subscriber_hear_of_a_turn_and_not_what_was_said() {
             ticks.tick().await;
         }
     };
-    let all = timeout(Duration::from_secs(60), exported)
-        .await
-        .expect("exported");
+    let all = timeout(Duration::from_secs(60), exported).await.expect("exported");
     for (path, body) in &all {
         let _: Value = serde_json::from_str(body).expect("OTLP/JSON");
         assert!(!body.contains(SECRET), "{path}: {body}");
-        assert!(
-            !body.contains(&*data.path().to_string_lossy()),
-            "{path}: {body}"
-        );
+        assert!(!body.contains(&*data.path().to_string_lossy()), "{path}: {body}");
     }
     assert!(!text.contains(SECRET), "{text}");
     host.stop().await;

@@ -33,17 +33,12 @@ struct Watcher {
 impl Watcher {
     async fn connect(host: &TestHost, name: &'static str) -> Self {
         let transport = WebSocketTransport::connect(&host.url).await.unwrap();
-        let config = ClientConfig {
-            subscription_buffer: 65_536,
-            ..ClientConfig::default()
-        };
+        let config = ClientConfig { subscription_buffer: 65_536, ..ClientConfig::default() };
         let client = Client::connect(transport, config).await.unwrap();
         let events = client.events();
         let versions = vec!["1.0.0".to_owned()];
-        let init = client
-            .initialize(name.to_owned(), versions, vec![ROOT.to_owned()])
-            .await
-            .unwrap();
+        let init =
+            client.initialize(name.to_owned(), versions, vec![ROOT.to_owned()]).await.unwrap();
         assert_eq!(init.terminal_command_prefix.as_deref(), Some("!"));
         let SnapshotState::Root(root) = init.snapshots[0].state.clone() else {
             panic!("the root");
@@ -81,15 +76,11 @@ impl Watcher {
 
     async fn sends(&self, action: Value) {
         let action = serde_json::from_value(action).unwrap();
-        self.client
-            .dispatch(TERMINAL.to_owned(), action)
-            .await
-            .unwrap();
+        self.client.dispatch(TERMINAL.to_owned(), action).await.unwrap();
     }
 
     async fn types(&self, data: &str) {
-        self.sends(json!({"type": "terminal/input", "data": data}))
-            .await;
+        self.sends(json!({"type": "terminal/input", "data": data})).await;
     }
 
     fn state(&self) -> &TerminalState {
@@ -125,17 +116,13 @@ impl Watcher {
                     apply_action_to_root(&mut self.root, &envelope.action);
                 } else if let Some(terminal) = &mut self.terminal {
                     apply_action_to_terminal(terminal, &envelope.action);
-                    self.seen
-                        .push(serde_json::to_value(&envelope.action).unwrap());
+                    self.seen.push(serde_json::to_value(&envelope.action).unwrap());
                 }
             }
         };
         if timeout(deadline, follow).await.is_err() {
             let shown = self.terminal.as_ref().map(screen_of);
-            panic!(
-                "{} never saw {what}: {shown:?}, refused {:?}",
-                self.name, self.refused
-            );
+            panic!("{} never saw {what}: {shown:?}, refused {:?}", self.name, self.refused);
         }
     }
 
@@ -177,30 +164,20 @@ async fn a_terminal_is_made_used_by_its_holder_alone_and_disposed_of() {
     let host = start(data.path()).await;
     let mut ann = Watcher::connect(&host, "ann").await;
     let mut bob = Watcher::connect(&host, "bob").await;
-    let wrong = ann
-        .creates(json!({"claim": {"kind": "client", "clientId": "bob"}}))
-        .await;
+    let wrong = ann.creates(json!({"claim": {"kind": "client", "clientId": "bob"}})).await;
     assert!(format!("{wrong:?}").contains("clientId"), "{wrong:?}");
     let cwd = format!("file://{}", data.path().display());
-    ann.creates(json!({"cwd": cwd, "name": "work"}))
-        .await
-        .unwrap();
+    ann.creates(json!({"cwd": cwd, "name": "work"})).await.unwrap();
     let again = ann.creates(json!({})).await;
     assert!(format!("{again:?}").contains("exists already"), "{again:?}");
     ann.opens(TERMINAL).await;
     bob.opens(TERMINAL).await;
     for watcher in [&mut ann, &mut bob] {
-        let listed = |own: &Watcher| {
-            own.root
-                .terminals
-                .as_ref()
-                .is_some_and(|all| all.len() == 1)
-        };
+        let listed = |own: &Watcher| own.root.terminals.as_ref().is_some_and(|all| all.len() == 1);
         watcher.until("the list", listed).await;
         assert_eq!(watcher.root.terminals.as_ref().unwrap()[0].title, "work");
     }
-    ann.types("stty size; pwd -P; echo \"$GREENROOM_DATA.\"\r")
-        .await;
+    ann.types("stty size; pwd -P; echo \"$GREENROOM_DATA.\"\r").await;
     let path = data.path().canonicalize().unwrap();
     for watcher in [&mut ann, &mut bob] {
         watcher.sees("10 60\n").await;
@@ -213,33 +190,21 @@ async fn a_terminal_is_made_used_by_its_holder_alone_and_disposed_of() {
     bob.types("echo bob was here\r").await;
     bob.sends(json!({"type": "terminal/claimed", "claim": {"kind": "client", "clientId": "bob"}}))
         .await;
-    bob.sends(json!({"type": "terminal/resized", "cols": 100, "rows": 20}))
-        .await;
+    bob.sends(json!({"type": "terminal/resized", "cols": 100, "rows": 20})).await;
     bob.until("refusals", |own| own.refused.len() == 3).await;
     assert!(bob.refused[0].contains("do not hold") && bob.refused[1].contains("another client"));
 
     // A size that cannot be is corrected for everybody.
-    ann.sends(json!({"type": "terminal/resized", "cols": 100_000, "rows": 12}))
+    ann.sends(json!({"type": "terminal/resized", "cols": 100_000, "rows": 12})).await;
+    bob.until("the size", |own| own.state().cols == Some(500) && own.state().rows == Some(12))
         .await;
-    bob.until("the size", |own| {
-        own.state().cols == Some(500) && own.state().rows == Some(12)
-    })
-    .await;
-    ann.sends(json!({"type": "terminal/resized", "cols": 60, "rows": 10}))
-        .await;
-    ann.sends(json!({"type": "terminal/titleChanged", "title": "mine"}))
-        .await;
-    bob.until("the title", |own| {
-        own.root.terminals.as_ref().unwrap()[0].title == "mine"
-    })
-    .await;
+    ann.sends(json!({"type": "terminal/resized", "cols": 60, "rows": 10})).await;
+    ann.sends(json!({"type": "terminal/titleChanged", "title": "mine"})).await;
+    bob.until("the title", |own| own.root.terminals.as_ref().unwrap()[0].title == "mine").await;
     ann.sends(json!({"type": "terminal/cleared"})).await;
-    bob.until("clear", |own| own.was_told("terminal/cleared"))
-        .await;
-    ann.types("printf '\\033]2;%s\\007' by-program; stty size\r")
-        .await;
-    bob.until("the title", |own| own.state().title == "by-program")
-        .await;
+    bob.until("clear", |own| own.was_told("terminal/cleared")).await;
+    ann.types("printf '\\033]2;%s\\007' by-program; stty size\r").await;
+    bob.until("the title", |own| own.state().title == "by-program").await;
     bob.sees("10 60").await;
     assert!(!bob.screen().contains("GREENROOM_DATA"), "it was cleared");
 
@@ -257,15 +222,9 @@ async fn a_terminal_is_made_used_by_its_holder_alone_and_disposed_of() {
         panic!("a terminal");
     };
     assert_eq!(*snapshot, *bob.state());
-    let _: Value = ann
-        .client
-        .request("disposeTerminal", json!({"channel": TERMINAL}))
-        .await
-        .unwrap();
-    bob.until("an empty list", |own| {
-        own.root.terminals.as_ref().unwrap().is_empty()
-    })
-    .await;
+    let _: Value =
+        ann.client.request("disposeTerminal", json!({"channel": TERMINAL})).await.unwrap();
+    bob.until("an empty list", |own| own.root.terminals.as_ref().unwrap().is_empty()).await;
     let gone = fresh.client.subscribe(TERMINAL.to_owned()).await;
     assert!(format!("{:?}", gone.err()).contains("-32008"));
     host.stop().await;
@@ -279,34 +238,22 @@ async fn commands_are_told_by_the_shell_integration_of_bash() {
     let cwd = format!("file://{}", data.path().display());
     ann.creates(json!({"cwd": cwd})).await.unwrap();
     ann.opens(TERMINAL).await;
-    ann.until("detection", |own| {
-        own.state().supports_command_detection == Some(true)
-    })
-    .await;
+    ann.until("detection", |own| own.state().supports_command_detection == Some(true)).await;
     ann.types("echo out; (exit 4)\r").await;
-    ann.until("the end of it", |own| {
-        own.was_told("terminal/commandFinished")
-    })
-    .await;
+    ann.until("the end of it", |own| own.was_told("terminal/commandFinished")).await;
     let command = ann.state().content.iter().find_map(|part| match part {
         TerminalContentPart::Command(command) => Some(command.clone()),
         _ => None,
     });
     let command = command.unwrap();
     assert_eq!(command.command_line, "echo out; (exit 4)");
-    assert_eq!(
-        (command.exit_code, command.output.as_str()),
-        (Some(4), "out\r\n")
-    );
+    assert_eq!((command.exit_code, command.output.as_str()), (Some(4), "out\r\n"));
     assert!(command.is_complete && command.timestamp > 1_700_000_000_000);
     let directory = data.path().join("below");
     std::fs::create_dir(&directory).unwrap();
     ann.types("cd below\r").await;
     let below = format!("file://{}", directory.display());
-    ann.until("the directory", |own| {
-        own.state().cwd.as_deref() == Some(below.as_str())
-    })
-    .await;
+    ann.until("the directory", |own| own.state().cwd.as_deref() == Some(below.as_str())).await;
     let texts = serde_json::to_string(&ann.seen).unwrap();
     assert!(!texts.contains("]633;"), "{texts}");
     host.stop().await;
@@ -351,16 +298,10 @@ async fn a_full_screen_program_is_the_same_for_two_clients_and_one_that_comes_la
     again.opens(TERMINAL).await;
     again.until("the end", is_over).await;
     let shown = again.screen();
-    assert!(
-        shown.contains("the host was restarted: what ran here has ended"),
-        "{shown}"
-    );
+    assert!(shown.contains("the host was restarted: what ran here has ended"), "{shown}");
     let kept = before.lines().filter(|line| line.contains("row"));
     let kept: Vec<&str> = kept.skip(3).collect();
-    assert!(
-        kept.iter().all(|line| shown.contains(line)),
-        "{before}\n---\n{shown}"
-    );
+    assert!(kept.iter().all(|line| shown.contains(line)), "{before}\n---\n{shown}");
     let is_ended = |own: &Watcher| {
         let listed = own.root.terminals.as_ref().and_then(|all| all.first());
         listed.is_some_and(|entry| matches!(entry.lifecycle, TerminalLifecycleState::Exited(_)))
@@ -399,12 +340,8 @@ async fn a_terminal_that_prints_a_gigabyte_stays_small_and_others_go_on() {
     ann.creates(json!({})).await.unwrap();
     ann.opens(TERMINAL).await;
     let bytes = printed_bytes();
-    ann.types(&format!(
-        "head -c {bytes} /dev/zero | tr '\\0' x; echo; echo 'at the' end\r"
-    ))
-    .await;
-    ann.until("output", |own| own.screen().contains("xxxxx"))
-        .await;
+    ann.types(&format!("head -c {bytes} /dev/zero | tr '\\0' x; echo; echo 'at the' end\r")).await;
+    ann.until("output", |own| own.screen().contains("xxxxx")).await;
     // Another chat streams meanwhile.
     for _ in 0..10 {
         bob.sends_message("go on").await;
@@ -421,10 +358,7 @@ async fn a_terminal_that_prints_a_gigabyte_stays_small_and_others_go_on() {
     let bytes = serde_json::to_vec(&snapshot.content).unwrap().len();
     assert!(bytes < 8 << 20, "{bytes}");
     let shown = screen_of(&snapshot);
-    assert!(
-        shown.contains("at the end") && shown.starts_with("xxx"),
-        "{shown}"
-    );
+    assert!(shown.contains("at the end") && shown.starts_with("xxx"), "{shown}");
     let kept = bytes_in(data.path());
     assert!(kept < 96 << 20, "{kept} bytes on disk");
     host.stop().await;

@@ -63,10 +63,7 @@ async fn no_section_is_in_the_log() {
     std::fs::write(data.path().join("AGENTS.md"), "SECRET-BEFORE").unwrap();
     let script = json!({"scenes": [{"steps": [{"show_prompt": true}]}]});
     let host = TestHost::start(data.path(), &script).await;
-    let target = HostTarget {
-        url: host.url.clone(),
-        token: None,
-    };
+    let target = HostTarget { url: host.url.clone(), token: None };
     let (connection, mut events) = Connection::connect(&target).await.unwrap();
     let answers = Arc::new(Mutex::new(vec![
         json!({"sections": {"custom_instructions": {"content": "SECRET-AFTER"}}}),
@@ -84,15 +81,9 @@ async fn no_section_is_in_the_log() {
     let chat = wire::ChannelUri::parse(&testkit::default_chat(SESSION)).unwrap();
     connection.subscribe(&chat).await.unwrap();
     let first = plays(&connection, &mut events, "t1").await;
-    assert!(
-        first.contains("SECRET-AFTER"),
-        "the agent sends the rendered sections"
-    );
+    assert!(first.contains("SECRET-AFTER"), "the agent sends the rendered sections");
     let second = plays(&connection, &mut events, "t2").await;
-    assert!(
-        second.contains("SECRET-BEFORE"),
-        "a malformed answer changes nothing"
-    );
+    assert!(second.contains("SECRET-BEFORE"), "a malformed answer changes nothing");
     host.stop().await;
     let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
     let audited: Vec<&str> = log
@@ -101,14 +92,9 @@ async fn no_section_is_in_the_log() {
         .collect();
     assert_eq!(audited.len(), 2, "{log}");
     assert!(
-        audited
-            .iter()
-            .all(|line| line.contains("DEBUG") && line.contains(SESSION)),
+        audited.iter().all(|line| line.contains("DEBUG") && line.contains(SESSION)),
         "{audited:?}"
     );
-    assert!(
-        audited[0].contains("rewritten") && audited[1].contains("malformed"),
-        "{audited:?}"
-    );
+    assert!(audited[0].contains("rewritten") && audited[1].contains("malformed"), "{audited:?}");
     assert!(!log.contains("SECRET"), "a section is in the log");
 }

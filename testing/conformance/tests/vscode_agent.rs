@@ -20,14 +20,8 @@ const SESSION: &str = "native:/33333333-0000-4000-8000-000000000000";
 const CLIENT: &str = "window-of-vscode";
 
 /// Keys for which VS Code draws no chip, or one of its own.
-const KEYS_WITHOUT_CHIP: [&str; 6] = [
-    "mode",
-    "autoApprove",
-    "isolation",
-    "branch",
-    "permissions",
-    "permissionMode",
-];
+const KEYS_WITHOUT_CHIP: [&str; 6] =
+    ["mode", "autoApprove", "isolation", "branch", "permissions", "permissionMode"];
 
 /// One window of the editor.
 struct Window {
@@ -42,12 +36,7 @@ impl Window {
     /// Connects, picks the agent and creates a session with the editor's tools, as it does when a chat is opened.
     async fn opens(harness: &NativeHarness) -> Self {
         let (socket, _) = connect_async(&harness.host().url).await.expect("a socket");
-        let mut window = Self {
-            socket,
-            next: 0,
-            actions: Vec::new(),
-            chat: String::new(),
-        };
+        let mut window = Self { socket, next: 0, actions: Vec::new(), chat: String::new() };
         let versions = ["0.9.0", "0.7.0", "0.6.0", "0.5.2", "0.5.1"];
         window
             .asks(
@@ -89,8 +78,7 @@ impl Window {
     async fn asks(&mut self, method: &str, params: Value) -> Value {
         self.next += 1;
         let id = self.next;
-        self.sends(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
-            .await;
+        self.sends(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).await;
         loop {
             let frame = self.receives().await;
             if frame["id"] == id {
@@ -103,8 +91,7 @@ impl Window {
     async fn dispatches(&mut self, channel: &str, action: Value) {
         self.next += 1;
         let params = json!({"channel": channel, "clientSeq": self.next, "action": action});
-        self.sends(json!({"jsonrpc": "2.0", "method": "dispatchAction", "params": params}))
-            .await;
+        self.sends(json!({"jsonrpc": "2.0", "method": "dispatchAction", "params": params})).await;
     }
 
     /// The next frame. Everything that is an action must be one that it knows.
@@ -158,10 +145,7 @@ impl Window {
     /// What was read since then, by its type.
     fn of_type(&self, from: usize, name: &str) -> Vec<Value> {
         let actions = self.actions[from..].iter();
-        actions
-            .filter(|action| action["type"] == name)
-            .cloned()
-            .collect()
+        actions.filter(|action| action["type"] == name).cloned().collect()
     }
 
     async fn presses(&mut self, ready: &Value, option: &str) {
@@ -211,9 +195,8 @@ async fn approvals_are_a_chip_with_labels_and_count_from_the_next_call() {
     assert_eq!(resolved["values"], values);
     let properties = resolved["schema"]["properties"].as_object().unwrap();
     // These two have pickers of their own.
-    let chips = properties
-        .iter()
-        .filter(|(key, _)| !matches!(key.as_str(), "isolation" | "branch"));
+    let chips =
+        properties.iter().filter(|(key, _)| !matches!(key.as_str(), "isolation" | "branch"));
     for (key, property) in chips {
         assert!(!KEYS_WITHOUT_CHIP.contains(&key.as_str()), "{key}");
         // It draws no chip for a number, and leaves it as it is.
@@ -236,19 +219,14 @@ async fn approvals_are_a_chip_with_labels_and_count_from_the_next_call() {
     let ready = window.until(0, asks).await;
     let planning = json!({"type": "session/configChanged", "config": {"approvals": "plan"}});
     window.dispatches(SESSION, planning).await;
-    window
-        .until(0, |action| action["type"] == "session/configChanged")
-        .await;
+    window.until(0, |action| action["type"] == "session/configChanged").await;
     window.presses(&ready, "approve").await;
     window.until(0, is_end).await;
     for name in ["asked.txt", "planned.txt"] {
         assert!(!harness.work().join(name).exists(), "{name}");
     }
     let results = harness.last_results();
-    assert!(
-        results.iter().all(|text| text.contains("only reads")),
-        "{results:?}"
-    );
+    assert!(results.iter().all(|text| text.contains("only reads")), "{results:?}");
 }
 
 #[tokio::test]
@@ -262,17 +240,10 @@ async fn the_editors_tools_are_offered_asked_about_and_carried_out_by_it() {
         ends().with_usage(150, 7),
     ]);
     window.submits("who uses main?").await;
-    let start = window
-        .until(0, |action| action["type"] == "chat/toolCallStart")
-        .await;
+    let start = window.until(0, |action| action["type"] == "chat/toolCallStart").await;
     assert_eq!(start["toolName"], "listCodeUsages");
-    assert_eq!(
-        start["contributor"],
-        json!({"kind": "client", "clientId": CLIENT})
-    );
-    let ready = window
-        .until(0, |action| action["type"] == "chat/toolCallReady")
-        .await;
+    assert_eq!(start["contributor"], json!({"kind": "client", "clientId": CLIENT}));
+    let ready = window.until(0, |action| action["type"] == "chat/toolCallReady").await;
     assert!(ready.get("confirmed").is_none(), "{ready}");
     let labels = ready["options"].as_array().unwrap().iter();
     assert!(labels.clone().all(|option| option["label"].is_string()));
@@ -295,9 +266,7 @@ async fn the_editors_tools_are_offered_asked_about_and_carried_out_by_it() {
     assert_eq!(harness.last_results(), ["a.rs:1, b.rs:2"]);
     let request = harness.model.requests()[0].json();
     let tools = request["tools"].as_array().unwrap().iter();
-    let names: Vec<&str> = tools
-        .map(|tool| tool["function"]["name"].as_str().unwrap())
-        .collect();
+    let names: Vec<&str> = tools.map(|tool| tool["function"]["name"].as_str().unwrap()).collect();
     let own = [
         "read",
         "view_image",
@@ -315,22 +284,12 @@ async fn the_editors_tools_are_offered_asked_about_and_carried_out_by_it() {
         "task",
     ];
     assert_eq!(names[..own.len()], own);
-    assert_eq!(
-        names.len(),
-        own.len() + 6,
-        "its `bash` is not offered: {names:?}"
-    );
+    assert_eq!(names.len(), own.len() + 6, "its `bash` is not offered: {names:?}");
     // Usage: the last call is what is shown as the context in use.
     let usage = window.of_type(0, "chat/usage").pop().unwrap()["usage"].clone();
     let typed: UsageInfo = serde_json::from_value(usage.clone()).unwrap();
-    assert_eq!(
-        (typed.input_tokens, typed.output_tokens),
-        (Some(150), Some(7))
-    );
-    assert_eq!(
-        usage["_meta"]["turn"],
-        json!({"inputTokens": 250, "outputTokens": 27})
-    );
+    assert_eq!((typed.input_tokens, typed.output_tokens), (Some(150), Some(7)));
+    assert_eq!(usage["_meta"]["turn"], json!({"inputTokens": 250, "outputTokens": 27}));
     assert_eq!(usage["_meta"]["contextUsed"], 157);
 }
 
@@ -353,31 +312,21 @@ async fn calls_say_what_kind_they_are_and_notices_do_not_fold() {
     window.until(0, is_end).await;
     for name in ["chat/toolCallStart", "chat/toolCallReady"] {
         let actions = window.of_type(0, name);
-        let kinds: Vec<&Value> = actions
-            .iter()
-            .map(|action| &action["_meta"]["toolKind"])
-            .collect();
+        let kinds: Vec<&Value> =
+            actions.iter().map(|action| &action["_meta"]["toolKind"]).collect();
         let mut kinds: Vec<&str> = kinds.iter().map(|kind| kind.as_str().unwrap()).collect();
         kinds.sort_unstable();
         assert_eq!(kinds, ["read", "search", "terminal"], "{name}");
     }
     // No two parts of Markdown stand side by side: they would be glued.
     let parts =
-        window
-            .actions
-            .iter()
-            .filter_map(|action| match action["type"].as_str().unwrap_or("") {
-                "chat/responsePart" => action["part"]["kind"].as_str(),
-                "chat/toolCallStart" => Some("toolCall"),
-                _ => None,
-            });
+        window.actions.iter().filter_map(|action| match action["type"].as_str().unwrap_or("") {
+            "chat/responsePart" => action["part"]["kind"].as_str(),
+            "chat/toolCallStart" => Some("toolCall"),
+            _ => None,
+        });
     let parts: Vec<&str> = parts.collect();
-    assert!(
-        !parts
-            .windows(2)
-            .any(|pair| pair == ["markdown", "markdown"]),
-        "{parts:?}"
-    );
+    assert!(!parts.windows(2).any(|pair| pair == ["markdown", "markdown"]), "{parts:?}");
     let from = window.actions.len();
     window.submits("/help").await;
     window.until(from, is_end).await;

@@ -49,57 +49,33 @@ async fn first_message(code: &mut Code, host: &TestHost) -> String {
         assert_eq!(list.expect("listed")["items"], json!([]));
     }
     // 5
-    assert_eq!(
-        code.asks("ping", json!({"channel": ROOT})).await,
-        Ok(Value::Null)
-    );
+    assert_eq!(code.asks("ping", json!({"channel": ROOT})).await, Ok(Value::Null));
     let refused = |frame: &Value| frame["params"].get("rejectionReason").is_some();
     assert!(!code.inbox.iter().any(refused), "{:?}", code.inbox);
     // 6: an agent is picked
     for _ in 0..5 {
         let params = json!({"channel": ROOT, "provider": "scripted", "workingDirectory": directory, "config": {}});
-        let resolved = code
-            .asks("resolveSessionConfig", params)
-            .await
-            .expect("a schema");
+        let resolved = code.asks("resolveSessionConfig", params).await.expect("a schema");
         assert!(resolved["schema"].is_object(), "{resolved}");
     }
     let create = |session: &str| {
         json!({"channel": session, "provider": "scripted", "workingDirectories": [directory],
             "config": {"isolation": "none", "autoApprove": false, "mode": "agent"}, "progressToken": session})
     };
-    assert_eq!(
-        code.asks("createSession", create(OLD)).await,
-        Ok(Value::Null)
-    );
+    assert_eq!(code.asks("createSession", create(OLD)).await, Ok(Value::Null));
     // 7: before it subscribes
     code.offers_tools(OLD).await;
     // 8: Enter
-    assert_eq!(
-        code.asks("createSession", create(SESSION)).await,
-        Ok(Value::Null)
-    );
+    assert_eq!(code.asks("createSession", create(SESSION)).await, Ok(Value::Null));
     code.offers_tools(SESSION).await;
-    assert_eq!(
-        code.asks("disposeSession", json!({"channel": OLD})).await,
-        Ok(Value::Null)
-    );
+    assert_eq!(code.asks("disposeSession", json!({"channel": OLD})).await, Ok(Value::Null));
     let session = code.state(SESSION).await;
-    assert_eq!(
-        session["activeClients"][0]["tools"]
-            .as_array()
-            .map(Vec::len),
-        Some(7)
-    );
-    let chat = session["defaultChat"]
-        .as_str()
-        .expect("a default chat")
-        .to_owned();
+    assert_eq!(session["activeClients"][0]["tools"].as_array().map(Vec::len), Some(7));
+    let chat = session["defaultChat"].as_str().expect("a default chat").to_owned();
     // One tick: subscribe and the first turn.
     let subscribe = code.requests("subscribe", json!({"channel": chat})).await;
     let turn = "request_33333333-0000-4000-8000-000000000000";
-    code.dispatches(&chat, Code::turn_started(turn, "hello"))
-        .await;
+    code.dispatches(&chat, Code::turn_started(turn, "hello")).await;
     let snapshot = code.answer(subscribe).await.expect("subscribed");
     // 9: echoed, or in the snapshot's active turn
     if snapshot["snapshot"]["state"]["activeTurn"]["id"] != turn {
@@ -107,20 +83,13 @@ async fn first_message(code: &mut Code, host: &TestHost) -> String {
         assert_eq!(echo["action"]["turnId"], turn);
     }
     // 13
-    code.dispatches(
-        SESSION,
-        json!({"type": "session/isReadChanged", "isRead": true}),
-    )
-    .await;
+    code.dispatches(SESSION, json!({"type": "session/isReadChanged", "isRead": true})).await;
     code.receive_action("chat/turnComplete").await;
     chat
 }
 
 fn text_of(turn: &Value) -> String {
-    let parts = turn["responseParts"]
-        .as_array()
-        .cloned()
-        .unwrap_or_default();
+    let parts = turn["responseParts"].as_array().cloned().unwrap_or_default();
     let texts = parts.iter().filter(|part| part["kind"] == "markdown");
     texts.filter_map(|part| part["content"].as_str()).collect()
 }
@@ -144,30 +113,18 @@ async fn a_window_opens_a_chat_and_allows_and_denies_a_tool() {
     code.receive_action("chat/turnComplete").await;
     let turns = code.state(&chat).await["turns"].clone();
     assert_eq!(text_of(&turns[0]), "hello from the agent");
-    assert_eq!(
-        turns[1]["responseParts"][1]["toolCall"]["status"],
-        "completed"
-    );
-    assert_eq!(
-        turns[2]["responseParts"][1]["toolCall"]["status"],
-        "cancelled"
-    );
+    assert_eq!(turns[1]["responseParts"][1]["toolCall"]["status"], "completed");
+    assert_eq!(turns[2]["responseParts"][1]["toolCall"]["status"], "cancelled");
     assert_eq!(text_of(&turns[2]), "about to AFTER");
     // 13, 15: another window opens what is there, and clears a draft it does not have
     let mut other = Code::opens(&host).await;
     other.name = "window-2";
     other.initializes(&[ROOT]).await;
-    let list = other
-        .asks("listSessions", json!({"channel": ROOT}))
-        .await
-        .expect("listed");
+    let list = other.asks("listSessions", json!({"channel": ROOT})).await.expect("listed");
     assert_eq!(list["items"].as_array().map(Vec::len), Some(1));
     assert_eq!(list["items"][0]["resource"], SESSION);
     assert_eq!(other.state(SESSION).await["defaultChat"], chat.as_str());
-    assert_eq!(
-        other.state(&chat).await["turns"].as_array().map(Vec::len),
-        Some(3)
-    );
+    assert_eq!(other.state(&chat).await["turns"].as_array().map(Vec::len), Some(3));
     let empty =
         json!({"type": "chat/draftChanged", "draft": {"text": "", "origin": {"kind": "user"}}});
     let seq = other.dispatches(&chat, empty).await;
@@ -186,32 +143,21 @@ async fn a_stop_while_a_tool_waits_runs_nothing() {
     let cancel = json!({"type": "chat/turnCancelled", "turnId": "request_1", "duration": 1_234});
     let cancel = code.dispatches(&chat, cancel).await;
     let approve = json!({"approved": true, "confirmed": "user-action"});
-    let approve = code
-        .dispatches(&chat, Code::confirmed(&call, approve))
-        .await;
+    let approve = code.dispatches(&chat, Code::confirmed(&call, approve)).await;
     assert!(code.outcome(cancel).await.get("rejectionReason").is_none());
     assert!(code.outcome(approve).await.get("rejectionReason").is_some());
     // The chat is idle and takes the next message, so nothing of the old turn can come any more.
-    code.dispatches(&chat, Code::turn_started("request_2", "hello"))
-        .await;
+    code.dispatches(&chat, Code::turn_started("request_2", "hello")).await;
     code.receive_action("chat/turnComplete").await;
     let state = code.state(&chat).await;
     let stopped = &state["turns"][1];
     assert_eq!(stopped["state"], "cancelled");
     let call = &stopped["responseParts"][1]["toolCall"];
-    assert_eq!(
-        (&call["status"], &call["reason"]),
-        (&json!("cancelled"), &json!("skipped"))
-    );
+    assert_eq!((&call["status"], &call["reason"]), (&json!("cancelled"), &json!("skipped")));
     assert!(!stopped.to_string().contains("REMOVED") && !stopped.to_string().contains("AFTER"));
     let ran = |frame: &Value| frame["params"]["action"]["type"] == "chat/toolCallComplete";
     assert!(!code.inbox.iter().any(ran));
-    assert!(
-        code.state(SESSION)
-            .await
-            .get("inputNeeded")
-            .is_none_or(|all| all == &json!([]))
-    );
+    assert!(code.state(SESSION).await.get("inputNeeded").is_none_or(|all| all == &json!([])));
     host.stop().await;
 }
 
@@ -226,26 +172,17 @@ async fn a_message_typed_over_a_question_is_sent_and_the_tool_does_not_run() {
     let cancel = json!({"type": "chat/turnCancelled", "turnId": "request_1", "duration": 1_234});
     code.dispatches(&chat, cancel).await;
     let approve = json!({"approved": true, "confirmed": "user-action"});
-    let approve = code
-        .dispatches(&chat, Code::confirmed(&call, approve))
-        .await;
+    let approve = code.dispatches(&chat, Code::confirmed(&call, approve)).await;
     let message = json!({"text": "rather hello", "origin": {"kind": "user"}});
     let queued = json!({"type": "chat/pendingMessageSet", "kind": "queued", "id": "request_2", "message": message});
     code.dispatches(&chat, queued).await;
     assert!(code.outcome(approve).await.get("rejectionReason").is_some());
     let is_it = |frame: &Value| frame["params"]["action"]["queuedMessageId"] == "request_2";
     let started = code.receive("the queued message's turn", is_it).await;
-    assert_eq!(
-        started["params"]["action"]["message"]["text"],
-        "rather hello"
-    );
+    assert_eq!(started["params"]["action"]["message"]["text"], "rather hello");
     code.receive_action("chat/turnComplete").await;
     let state = code.state(&chat).await;
-    assert!(
-        state
-            .get("queuedMessages")
-            .is_none_or(|queue| queue == &json!([]))
-    );
+    assert!(state.get("queuedMessages").is_none_or(|queue| queue == &json!([])));
     assert_eq!(text_of(&state["turns"][2]), "hello from the agent");
     assert!(!state["turns"][1].to_string().contains("REMOVED"));
     host.stop().await;
@@ -265,22 +202,13 @@ async fn a_window_comes_back_without_naming_a_channel() {
     // One that the host does not know begins again on the same socket, with all it watched.
     let mut other = Code::opens(&host).await;
     other.name = "window-0";
-    let forgotten = other
-        .asks("reconnect", back("window-0"))
-        .await
-        .expect_err("it is unknown");
+    let forgotten = other.asks("reconnect", back("window-0")).await.expect_err("it is unknown");
     assert_eq!(forgotten["code"], -32008);
     let result = other.initializes(&[ROOT, SESSION, &chat]).await;
     assert_eq!(result["snapshots"].as_array().map(Vec::len), Some(3));
     let mut code = Code::opens(&host).await;
-    let answer = code
-        .asks("reconnect", back("window-1"))
-        .await
-        .expect("reconnect");
-    assert_eq!(
-        (&answer["type"], &answer["missing"]),
-        (&json!("replay"), &json!([]))
-    );
+    let answer = code.asks("reconnect", back("window-1")).await.expect("reconnect");
+    assert_eq!((&answer["type"], &answer["missing"]), (&json!("replay"), &json!([])));
     code.next_seq = seq;
     let state = code.state(&chat).await;
     let call = state["activeTurn"]["responseParts"][1]["toolCall"].clone();
@@ -302,9 +230,7 @@ async fn a_window_comes_back_without_naming_a_channel() {
     let answer = code.asks("reconnect", params).await.expect("reconnect");
     assert_eq!(answer["type"], "replay");
     let ended = answer["actions"].as_array().is_some_and(|actions| {
-        actions
-            .iter()
-            .any(|envelope| envelope["action"]["type"] == "chat/error")
+        actions.iter().any(|envelope| envelope["action"]["type"] == "chat/error")
     });
     assert!(ended, "{answer}");
     host.stop().await;
@@ -317,8 +243,7 @@ async fn numbers_that_come_as_texts_are_taken_as_numbers() {
     let host = TestHost::start(data.path(), &script()).await;
     let mut code = Code::opens(&host).await;
     let chat = first_message(&mut code, &host).await;
-    code.dispatches(&chat, Code::turn_started("request_1", "ask"))
-        .await;
+    code.dispatches(&chat, Code::turn_started("request_1", "ask")).await;
     let asked = code.receive_action("chat/inputRequested").await["action"].clone();
     let completed = |i: &str| {
         let value = |kind: &str, value: Value| json!({"state": "submitted", "value": {"kind": kind, "value": value}});
@@ -328,20 +253,11 @@ async fn numbers_that_come_as_texts_are_taken_as_numbers() {
     let wrong = code.dispatches(&chat, completed("three")).await;
     let refused = code.outcome(wrong).await["rejectionReason"].clone();
     let refused = refused.as_str().unwrap_or("");
-    assert!(
-        refused.contains("`i`") && refused.contains("whole number"),
-        "{refused}"
-    );
+    assert!(refused.contains("`i`") && refused.contains("whole number"), "{refused}");
     let right = code.dispatches(&chat, completed("3")).await;
     let echo = code.outcome(right).await["action"].clone();
-    assert_eq!(
-        echo["answers"]["i"]["value"],
-        json!({"kind": "number", "value": 3})
-    );
-    assert_eq!(
-        echo["answers"]["n"]["value"],
-        json!({"kind": "number", "value": 2.5})
-    );
+    assert_eq!(echo["answers"]["i"]["value"], json!({"kind": "number", "value": 3}));
+    assert_eq!(echo["answers"]["n"]["value"], json!({"kind": "number", "value": 2.5}));
     code.receive_action("chat/turnComplete").await;
     let state = code.state(&chat).await;
     let said = text_of(&state["turns"][1]);

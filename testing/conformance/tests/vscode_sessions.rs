@@ -34,12 +34,7 @@ struct Window {
 impl Window {
     async fn opens(host: &TestHost, name: &'static str) -> Self {
         let (socket, _) = connect_async(&host.url).await.unwrap();
-        let mut window = Self {
-            name,
-            socket,
-            inbox: VecDeque::new(),
-            sent: 0,
-        };
+        let mut window = Self { name, socket, inbox: VecDeque::new(), sent: 0 };
         let params = json!({
             "channel": ROOT, "protocolVersions": ["0.9.0", "0.7.0"], "clientId": name,
             "clientInfo": {"name": "vscode-editor-window"}, "initialSubscriptions": [ROOT],
@@ -56,8 +51,7 @@ impl Window {
     async fn asks(&mut self, method: &str, params: Value) -> Result<Value, Value> {
         self.sent += 1;
         let id = self.sent;
-        self.sends(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
-            .await;
+        self.sends(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).await;
         let frame = self.receive(method, |frame| frame["id"] == id).await;
         match frame.get("error") {
             Some(error) => Err(error.clone()),
@@ -98,8 +92,7 @@ impl Window {
         self.sent += 1;
         let (seq, name) = (self.sent, self.name);
         let params = json!({"channel": channel, "clientSeq": seq, "action": action});
-        self.sends(json!({"jsonrpc": "2.0", "method": "dispatchAction", "params": params}))
-            .await;
+        self.sends(json!({"jsonrpc": "2.0", "method": "dispatchAction", "params": params})).await;
         let is_it = |frame: &Value| {
             let origin = &frame["params"]["origin"];
             origin["clientId"] == name && origin["clientSeq"] == seq
@@ -139,9 +132,7 @@ impl Window {
     async fn others(&mut self) -> Vec<String> {
         self.asks("ping", json!({"channel": ROOT})).await.unwrap();
         let frames = self.inbox.drain(..);
-        frames
-            .map(|frame| frame["method"].as_str().unwrap_or("").to_owned())
-            .collect()
+        frames.map(|frame| frame["method"].as_str().unwrap_or("").to_owned()).collect()
     }
 
     async fn listed(&mut self) -> usize {
@@ -209,16 +200,10 @@ async fn a_view_of_a_session_that_is_gone_is_told_so_and_can_make_it_again() {
     }
     let entry = json!({"clientId": "window-1", "tools": [], "customizations": []});
     for (channel, action) in [
-        (
-            SESSION,
-            json!({"type": "session/activeClientSet", "activeClient": entry}),
-        ),
+        (SESSION, json!({"type": "session/activeClientSet", "activeClient": entry})),
         (&chat(), turn_started("request_1")),
         ("vscode-chat:/nobody", turn_started("request_1")),
-        (
-            "scripted:/never",
-            json!({"type": "session/isReadChanged", "isRead": true}),
-        ),
+        ("scripted:/never", json!({"type": "session/isReadChanged", "isRead": true})),
     ] {
         let refused = code.does(channel, action).await;
         let reason = refused["rejectionReason"].as_str().unwrap();
@@ -229,11 +214,7 @@ async fn a_view_of_a_session_that_is_gone_is_told_so_and_can_make_it_again() {
     code.creates(json!({})).await.unwrap();
     let root = data.path().canonicalize().unwrap();
     let state = code.state(SESSION).await;
-    assert_eq!(
-        state["workingDirectories"],
-        json!([uri(&root)]),
-        "the first root, named"
-    );
+    assert_eq!(state["workingDirectories"], json!([uri(&root)]), "the first root, named");
     let end = code.talks("request_1").await;
     assert_eq!(end["type"], "chat/turnComplete", "{end}");
     let other = code.creates(json!({"channel": "ahp-chat:/mine"})).await;
@@ -256,9 +237,7 @@ async fn a_folder_outside_the_roots_ends_every_turn_in_words() {
     let mut code = Window::opens(&host, "window-1").await;
     let own = data.join("data");
     for folder in [&outside, &data.join("link"), &place.join("nowhere"), &own] {
-        code.creates(json!({"workingDirectories": [uri(folder)]}))
-            .await
-            .unwrap();
+        code.creates(json!({"workingDirectories": [uri(folder)]})).await.unwrap();
         let state = code.state(SESSION).await;
         assert_eq!(state["workingDirectories"], json!([uri(folder)]));
         for turn in ["request_1", "request_2"] {
@@ -273,9 +252,7 @@ async fn a_folder_outside_the_roots_ends_every_turn_in_words() {
     }
 
     let later = data.join("later");
-    code.creates(json!({"workingDirectories": [uri(&later)]}))
-        .await
-        .unwrap();
+    code.creates(json!({"workingDirectories": [uri(&later)]})).await.unwrap();
     assert_eq!(code.talks("request_1").await["type"], "chat/turnComplete");
     std::fs::remove_dir(&later).unwrap();
     symlink(&outside, &later).unwrap();

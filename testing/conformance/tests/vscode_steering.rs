@@ -140,9 +140,7 @@ async fn steering_that_the_turn_did_not_take_is_sent_before_what_is_queued() {
     assert!(window.queue().is_empty());
     window.sees_what_is_there().await;
     // The next message opens no question about pending requests.
-    window
-        .dispatches(Code::turn_started("request_4", "hello"))
-        .await;
+    window.dispatches(Code::turn_started("request_4", "hello")).await;
     window.follows_to("chat/turnComplete").await;
     window.sees_what_is_there().await;
     host.stop().await;
@@ -171,10 +169,7 @@ async fn steering_of_a_turn_that_was_stopped_or_broke_waits_at_the_head_of_the_q
             json!({"type": "chat/pendingMessageRemoved", "kind": "steering", "id": "request_2"})
         );
         let set = window.follows_to("chat/pendingMessageSet").await;
-        assert_eq!(
-            (&set["kind"], &set["id"]),
-            (&json!("queued"), &json!("request_2"))
-        );
+        assert_eq!((&set["kind"], &set["id"]), (&json!("queued"), &json!("request_2")));
         window.follows_to("chat/queuedMessagesReordered").await;
         assert_eq!(window.queue(), ["request_2", "request_3"]);
         window.sees_what_is_there().await;
@@ -196,13 +191,9 @@ async fn steering_that_comes_when_the_turn_is_over_is_sent_at_once() {
     let data = tempfile::tempdir().unwrap();
     let host = TestHost::start(data.path(), &script()).await;
     let mut window = Window::opens(&host).await;
-    window
-        .dispatches(Code::turn_started("request_1", "hello"))
-        .await;
+    window.dispatches(Code::turn_started("request_1", "hello")).await;
     window.follows_to("chat/turnComplete").await;
-    window
-        .types("steering", "request_2", "one more thing")
-        .await;
+    window.types("steering", "request_2", "one more thing").await;
     let started = window.follows_to("chat/turnStarted").await;
     assert_eq!(started["queuedMessageId"], "request_2");
     assert!(window.mirror.steering_message.is_none());

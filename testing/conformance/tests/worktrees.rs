@@ -20,14 +20,8 @@ async fn a_session_may_have_a_worktree_of_its_own() {
     let (client, _) = connect(&harness, "bob").await;
     let directory = format!("file://{}", work.display());
     let question = json!({"channel": "ahp-root://", "provider": "native", "workingDirectory": directory, "property": "branch", "query": "si"});
-    let offered: Value = client
-        .request("sessionConfigCompletions", question)
-        .await
-        .unwrap();
-    assert_eq!(
-        offered["items"],
-        json!([{"value": "side", "label": "side"}])
-    );
+    let offered: Value = client.request("sessionConfigCompletions", question).await.unwrap();
+    assert_eq!(offered["items"], json!([{"value": "side", "label": "side"}]));
     let session = "native:/apart";
     let config = json!({"isolation": "worktree", "branch": "side"});
     let create = json!({"channel": session, "provider": "native", "workingDirectories": [directory], "config": config});
@@ -41,22 +35,13 @@ async fn a_session_may_have_a_worktree_of_its_own() {
             break state;
         }
     };
-    let top = work
-        .canonicalize()
-        .unwrap()
-        .join(".greenroom/worktrees/apart");
-    assert_eq!(
-        state["workingDirectories"],
-        json!([format!("file://{}", top.display())])
-    );
+    let top = work.canonicalize().unwrap().join(".greenroom/worktrees/apart");
+    assert_eq!(state["workingDirectories"], json!([format!("file://{}", top.display())]));
     assert_eq!(state["_meta"]["git"]["branchName"], "greenroom/apart");
     assert_eq!(state["_meta"]["git"]["baseBranchName"], "side");
     assert_eq!(git(&top, &["branch", "--show-current"]), "greenroom/apart");
     assert_eq!(git(&work, &["status", "--short"]), "", "it is excluded");
-    let _: Value = client
-        .request("disposeSession", json!({"channel": session}))
-        .await
-        .unwrap();
+    let _: Value = client.request("disposeSession", json!({"channel": session})).await.unwrap();
     let gone = timeout(Duration::from_secs(60), async {
         while top.exists() {
             ticks.tick().await;
@@ -157,12 +142,8 @@ async fn the_creation_of_a_worktree_is_told_step_by_step() {
     }
     let of = |params: &Value| (params["progress"].clone(), params["total"].clone());
     let steps: Vec<(Value, Value)> = told.iter().map(of).collect();
-    let expected = [
-        (json!(0), Value::Null),
-        (json!(1), json!(3)),
-        (json!(2), json!(3)),
-        (json!(3), json!(3)),
-    ];
+    let expected =
+        [(json!(0), Value::Null), (json!(1), json!(3)), (json!(2), json!(3)), (json!(3), json!(3))];
     assert_eq!(steps, expected, "{told:#?}");
     assert_eq!(told[1]["message"], "making a worktree");
     assert_eq!(told[2]["message"], "starting the agent");

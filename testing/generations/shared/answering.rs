@@ -9,11 +9,7 @@ use super::ahp_types::messages::JsonRpcError;
 pub fn answer_requests(client: &Client, answer: fn(&str, &Value) -> Result<Value, i32>) {
     client.set_server_request_handler(move |method, params| {
         let answered = answer(&method, &params);
-        let refuse = |code| JsonRpcError {
-            code,
-            message: "no".to_owned(),
-            data: None,
-        };
+        let refuse = |code| JsonRpcError { code, message: "no".to_owned(), data: None };
         async move { answered.map_err(refuse) }
     });
 }

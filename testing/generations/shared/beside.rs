@@ -58,11 +58,7 @@ pub async fn annotations_are_followed() {
     // One of 1.0 that is about the whole session, and names no turn.
     let entry = json!({"id": "e", "text": "all of it"});
     let whole = json!({"id": "b", "origin": {"session": SESSION}, "resource": "file:///b.rs", "resolved": false, "entries": [entry]});
-    bea.does(
-        &channel,
-        json!({"type": "annotations/set", "annotation": whole}),
-    )
-    .await;
+    bea.does(&channel, json!({"type": "annotations/set", "annotation": whole})).await;
     ann.until("all are there", |ann| count(ann) == 3).await;
     ann.agrees("the annotations").await;
     let told = bea.snapshot_of(&channel).await;
@@ -75,11 +71,7 @@ pub async fn annotations_are_followed() {
     assert_eq!(first["resolved"], true);
     let gone = json!({"type": "annotations/entryRemoved", "annotationId": "a1", "entryId": "e1"});
     ann.does(&channel, gone).await;
-    ann.does(
-        &channel,
-        json!({"type": "annotations/removed", "annotationId": "a2"}),
-    )
-    .await;
+    ann.does(&channel, json!({"type": "annotations/removed", "annotationId": "a2"})).await;
     ann.until("one is gone", |ann| count(ann) == 2).await;
     ann.agrees("the removal").await;
     // Whoever leaves a channel is told nothing more of it.
@@ -118,42 +110,18 @@ pub async fn terminals_are_followed() {
     let made =
         json!({"channel": TERMINAL, "claim": own, "cwd": host.work_uri(), "cols": 60, "rows": 12});
     ann.makes("createTerminal", made, TERMINAL).await;
-    ann.does(
-        TERMINAL,
-        json!({"type": "terminal/resized", "cols": 70, "rows": 20}),
-    )
-    .await;
-    ann.does(
-        TERMINAL,
-        json!({"type": "terminal/titleChanged", "title": "mine"}),
-    )
-    .await;
+    ann.does(TERMINAL, json!({"type": "terminal/resized", "cols": 70, "rows": 20})).await;
+    ann.does(TERMINAL, json!({"type": "terminal/titleChanged", "title": "mine"})).await;
     a_shell_is_used(&host, &mut ann).await;
     let give = json!({"type": "terminal/claimed", "claim": claim_of_session(&chat)});
     ann.does(TERMINAL, give).await;
-    ann.until("the session has it", |ann| {
-        ann.at(TERMINAL)["claim"]["kind"] == "session"
-    })
-    .await;
-    assert_eq!(
-        bea.snapshot_of(TERMINAL).await["claim"]["chat"],
-        json!(chat)
-    );
+    ann.until("the session has it", |ann| ann.at(TERMINAL)["claim"]["kind"] == "session").await;
+    assert_eq!(bea.snapshot_of(TERMINAL).await["claim"]["chat"], json!(chat));
     let take = json!({"type": "terminal/claimed", "claim": {"kind": "client", "clientId": "bea"}});
     bea.does(TERMINAL, take).await;
-    bea.does(
-        TERMINAL,
-        json!({"type": "terminal/input", "data": "exit 3\r"}),
-    )
-    .await;
-    ann.until("it has ended", |ann| {
-        exit_code(&ann.at(TERMINAL)) == Some(3)
-    })
-    .await;
-    ann.until("the list says so", |ann| {
-        exit_code(&ann.root()["terminals"][0]) == Some(3)
-    })
-    .await;
+    bea.does(TERMINAL, json!({"type": "terminal/input", "data": "exit 3\r"})).await;
+    ann.until("it has ended", |ann| exit_code(&ann.at(TERMINAL)) == Some(3)).await;
+    ann.until("the list says so", |ann| exit_code(&ann.root()["terminals"][0]) == Some(3)).await;
     ann.agrees("the exit").await;
     a_terminal_of_a_session_comes_and_goes(&mut ann, &mut bea, &chat).await;
 }
@@ -165,32 +133,15 @@ async fn a_shell_is_used(host: &Host, ann: &mut Follower) {
         shown.as_array().is_some_and(|shown| !shown.is_empty())
     })
     .await;
-    ann.does(
-        TERMINAL,
-        json!({"type": "terminal/input", "data": "echo $((40 + 2))x\r"}),
-    )
-    .await;
-    ann.until("it says so", |ann| {
-        ann.at(TERMINAL)["content"].to_string().contains("42x")
-    })
-    .await;
+    ann.does(TERMINAL, json!({"type": "terminal/input", "data": "echo $((40 + 2))x\r"})).await;
+    ann.until("it says so", |ann| ann.at(TERMINAL)["content"].to_string().contains("42x")).await;
     ann.agrees("typing").await;
-    ann.does(
-        TERMINAL,
-        json!({"type": "terminal/input", "data": "cd below\r"}),
-    )
-    .await;
+    ann.does(TERMINAL, json!({"type": "terminal/input", "data": "cd below\r"})).await;
     let below = format!("{}/below", host.work_uri());
-    ann.until("it is elsewhere", |ann| {
-        ann.at(TERMINAL)["cwd"] == below.as_str()
-    })
-    .await;
-    ann.does(TERMINAL, json!({"type": "terminal/cleared"}))
+    ann.until("it is elsewhere", |ann| ann.at(TERMINAL)["cwd"] == below.as_str()).await;
+    ann.does(TERMINAL, json!({"type": "terminal/cleared"})).await;
+    ann.until("it is cleared", |ann| !ann.at(TERMINAL)["content"].to_string().contains("42x"))
         .await;
-    ann.until("it is cleared", |ann| {
-        !ann.at(TERMINAL)["content"].to_string().contains("42x")
-    })
-    .await;
     ann.agrees("the cleared screen").await;
 }
 
@@ -201,13 +152,10 @@ async fn a_terminal_of_a_session_comes_and_goes(ann: &mut Follower, bea: &mut Dr
     let told = bea.snapshot_of(OF_SESSION).await;
     assert_eq!(told["claim"]["chat"], json!(chat), "{told}");
     ann.agrees("one of the session").await;
-    ann.asks("disposeTerminal", json!({"channel": OF_SESSION}))
-        .await;
+    ann.asks("disposeTerminal", json!({"channel": OF_SESSION})).await;
     ann.leaves(OF_SESSION);
-    ann.until("it is gone", |ann| {
-        ann.root()["terminals"].as_array().map(Vec::len) == Some(1)
-    })
-    .await;
+    ann.until("it is gone", |ann| ann.root()["terminals"].as_array().map(Vec::len) == Some(1))
+        .await;
     ann.agrees("its end").await;
 }
 
@@ -215,13 +163,10 @@ pub async fn changesets_are_followed() {
     let host = Host::start(&script());
     let mut ann = Follower::joins(&host.url, "ann").await;
     let mut bea = Driver::joins(&host, "bea").await;
-    ann.sends_message("t1", "!printf one > a.txt; printf two > b.txt")
-        .await;
+    ann.sends_message("t1", "!printf one > a.txt; printf two > b.txt").await;
     ann.until("it is done", |ann| ann.turns().len() == 1).await;
-    let (all, of_turn) = (
-        part_of_session("changeset/session"),
-        part_of_session("changeset/turn/t1"),
-    );
+    let (all, of_turn) =
+        (part_of_session("changeset/session"), part_of_session("changeset/turn/t1"));
     ann.follows(&of_turn).await;
     ann.follows(&all).await;
     let files = |ann: &Follower, channel: &str| -> Vec<Value> {
@@ -231,36 +176,27 @@ pub async fn changesets_are_followed() {
     let is_ready = |ann: &Follower, count: usize| {
         ann.at(&all)["status"] == "ready" && files(ann, &all).len() == count
     };
-    ann.until("both files are there", |ann| is_ready(ann, 2))
-        .await;
-    ann.until("the turn has them", |ann| files(ann, &of_turn).len() == 2)
-        .await;
+    ann.until("both files are there", |ann| is_ready(ann, 2)).await;
+    ann.until("the turn has them", |ann| files(ann, &of_turn).len() == 2).await;
     ann.agrees("the change").await;
     let file = files(&ann, &all)[0]["id"].clone();
     let reviewed = |reviewed: bool| json!({"type": "changeset/filesReviewChanged", "files": [file.clone()], "reviewed": reviewed});
     bea.does(&all, reviewed(true)).await;
     if VERSION >= "0.5.2" {
-        ann.until("it is reviewed", |ann| {
-            files(ann, &all)[0]["reviewed"] == true
-        })
-        .await;
+        ann.until("it is reviewed", |ann| files(ann, &all)[0]["reviewed"] == true).await;
     }
     ann.agrees("the review").await;
     if VERSION >= "0.6" {
         ann.does(&all, reviewed(false)).await;
-        ann.until("it is not", |ann| files(ann, &all)[0]["reviewed"] != true)
-            .await;
+        ann.until("it is not", |ann| files(ann, &all)[0]["reviewed"] != true).await;
         ann.agrees("the review taken back").await;
     }
     // A turn whose changes are followed from before there are any.
     let go = host.beside("go");
-    let waits = format!(
-        "!until [ -e '{}' ]; do sleep 0.1; done; printf three > c.txt",
-        go.display()
-    );
+    let waits =
+        format!("!until [ -e '{}' ]; do sleep 0.1; done; printf three > c.txt", go.display());
     ann.sends_message("t2", &waits).await;
-    ann.until("it runs", |ann| ann.chat()["activeTurn"]["id"] == "t2")
-        .await;
+    ann.until("it runs", |ann| ann.chat()["activeTurn"]["id"] == "t2").await;
     let of_second = part_of_session("changeset/turn/t2");
     ann.follows(&of_second).await;
     std::fs::write(&go, "").expect("a file");
@@ -274,10 +210,8 @@ pub async fn changesets_are_followed() {
     ann.asks("invokeChangesetOperation", discard).await;
     ann.until("one is discarded", |ann| is_ready(ann, 2)).await;
     ann.agrees("the discard").await;
-    ann.asks("disposeSession", json!({"channel": SESSION}))
-        .await;
-    ann.until("nothing is left", |ann| files(ann, &all).is_empty())
-        .await;
+    ann.asks("disposeSession", json!({"channel": SESSION})).await;
+    ann.until("nothing is left", |ann| files(ann, &all).is_empty()).await;
     ann.counts_as_followed(&all); // of a session that is gone nobody is told
 }
 
@@ -292,34 +226,21 @@ pub async fn what_a_session_has_beside_its_chats_is_followed() {
     ] {
         ann.does(SESSION, action).await;
     }
-    ann.until("it has its settings", |ann| {
-        ann.session()["config"]["values"]["pace"] == "typing"
-    })
-    .await;
+    ann.until("it has its settings", |ann| ann.session()["config"]["values"]["pace"] == "typing")
+        .await;
     let (session, flat) = (ann.session(), VERSION >= "0.5");
-    let title = if flat {
-        &session["title"]
-    } else {
-        &session["summary"]["title"]
-    };
+    let title = if flat { &session["title"] } else { &session["summary"]["title"] };
     assert_eq!(title, "Named");
     if flat {
         let draft = json!({"type": "chat/draftChanged", "draft": {"text": "so far", "origin": {"kind": "user"}}});
         ann.does(&ann.first(), draft).await;
-        ann.until("it is drafted", |ann| {
-            ann.chat()["draft"]["text"] == "so far"
-        })
-        .await;
+        ann.until("it is drafted", |ann| ann.chat()["draft"]["text"] == "so far").await;
     }
     ann.agrees("the settings").await;
     // Sessions whose making takes steps. One that cannot be made says so in the word of its version.
     let config = json!({"isolation": "worktree"});
     let params = json!({"provider": "other", "config": config});
-    let begins = [
-        "session/ready",
-        "session/metaChanged",
-        "session/changesetsChanged",
-    ];
+    let begins = ["session/ready", "session/metaChanged", "session/changesetsChanged"];
     makes_until_heard(&mut ann, ("other:/made", params, "ready"), &begins).await;
     let config = json!({"isolation": "worktree", "branch": "no-such-branch"});
     let params = json!({"provider": "other", "config": config});
@@ -347,34 +268,22 @@ pub async fn the_root_and_watches_are_followed_and_results_are_read() {
     .await;
     let level = json!({"type": "root/configChanged", "config": {"logLevel": "warn"}});
     bea.does(ROOT, level).await;
-    ann.until("the level is another", |ann| {
-        ann.root()["config"]["values"]["logLevel"] == "warn"
-    })
-    .await;
+    ann.until("the level is another", |ann| ann.root()["config"]["values"]["logLevel"] == "warn")
+        .await;
     let level = json!({"type": "root/configChanged", "config": {"logLevel": "error"}});
     ann.does(ROOT, level).await;
-    ann.until("it is what she wants", |ann| {
-        ann.root()["config"]["values"]["logLevel"] == "error"
-    })
-    .await;
-    let model = json!({"id": "another", "base_url": "http://127.0.0.1:9/v1"});
-    bea.asks("x-addModel", json!({"channel": ROOT, "model": model}))
+    ann.until("it is what she wants", |ann| ann.root()["config"]["values"]["logLevel"] == "error")
         .await;
-    ann.until("there is another model", |ann| {
-        ann.root()["agents"].to_string().contains("another")
-    })
-    .await;
+    let model = json!({"id": "another", "base_url": "http://127.0.0.1:9/v1"});
+    bea.asks("x-addModel", json!({"channel": ROOT, "model": model})).await;
+    ann.until("there is another model", |ann| ann.root()["agents"].to_string().contains("another"))
+        .await;
     ann.agrees("the changes").await;
     let token = json!({"channel": ROOT, "resource": "https://api.example", "token": "x"});
     ann.asks("authenticate", token).await;
     let text = json!({"channel": chat, "kind": "userMessage", "text": "/", "offset": 1});
     let completed = ann.asks("completions", text).await;
-    assert!(
-        completed["items"]
-            .as_array()
-            .is_some_and(|all| !all.is_empty()),
-        "{completed}"
-    );
+    assert!(completed["items"].as_array().is_some_and(|all| !all.is_empty()), "{completed}");
     let config = json!({"channel": ROOT, "provider": "other", "config": {}});
     ann.asks("resolveSessionConfig", config).await;
     let branch = json!({"channel": ROOT, "provider": "other", "config": {}, "property": "branch", "query": "",

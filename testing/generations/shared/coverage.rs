@@ -31,20 +31,11 @@ const NO_BACKGROUND_WORK: &str =
 
 /// Actions that the host never sends.
 const NEVER_HEARD: [Unshown; 16] = [
-    unshown(
-        "session/serverToolsChanged",
-        "agents do not tell clients their tools",
-    ),
-    unshown(
-        "session/activeClientToolsChanged",
-        "0.4: told as `session/activeClientChanged`",
-    ),
+    unshown("session/serverToolsChanged", "agents do not tell clients their tools"),
+    unshown("session/activeClientToolsChanged", "0.4: told as `session/activeClientChanged`"),
     unshown("chat/backgroundWorkSet", NO_BACKGROUND_WORK),
     unshown("chat/backgroundWorkRemoved", NO_BACKGROUND_WORK),
-    unshown(
-        "chat/changesetsChanged",
-        "changesets are a session's, not a chat's",
-    ),
+    unshown("chat/changesetsChanged", "changesets are a session's, not a chat's"),
     unshown("chat/canvasesChanged", NO_CANVASES),
     unshown("canvas/stateChanged", NO_CANVASES),
     unshown("automation/createRequested", NO_AUTOMATIONS),
@@ -94,20 +85,15 @@ type Names = BTreeSet<&'static str>;
 fn actions() -> (Names, Names) {
     let generation = generation_of(VERSION);
     let published = ActionKind::all().filter(|kind| kind.is_published());
-    let published: Vec<ActionKind> = published
-        .filter(|kind| compat::knows(generation, *kind))
-        .collect();
+    let published: Vec<ActionKind> =
+        published.filter(|kind| compat::knows(generation, *kind)).collect();
     let older = OLDER_NAMES.iter().filter(|(_, of, _)| *of == generation);
     let mut all: Names = published.iter().map(|kind| kind.name()).collect();
     all.extend(older.clone().map(|(name, ..)| *name));
     let sent = published.iter();
     let sent = sent.filter(|kind| kind.sender() != AllowedSender::Host);
     let mut sent: Names = sent.map(|kind| kind.name()).collect();
-    sent.extend(
-        older
-            .filter(|(.., is_sent)| *is_sent)
-            .map(|(name, ..)| *name),
-    );
+    sent.extend(older.filter(|(.., is_sent)| *is_sent).map(|(name, ..)| *name));
     (all, sent)
 }
 
@@ -129,16 +115,13 @@ fn compare(what: &str, known: &Names, shown: &BTreeSet<String>, listed: &[Unshow
         let listed = listed.iter().find(|each| each.name == *name);
         match (shown.contains(*name), listed) {
             (true, None) | (false, Some(_)) => {}
-            (true, Some(listed)) => wrong.push(format!(
-                "{VERSION}: {name} was {what}, and is listed: {}",
-                listed.reason
-            )),
+            (true, Some(listed)) => wrong
+                .push(format!("{VERSION}: {name} was {what}, and is listed: {}", listed.reason)),
             (false, None) => wrong.push(format!("{VERSION}: {name} was never {what}")),
         }
     }
-    let unknown = shown
-        .iter()
-        .filter(|name| !known.contains(name.as_str()) && !name.starts_with("x-"));
+    let unknown =
+        shown.iter().filter(|name| !known.contains(name.as_str()) && !name.starts_with("x-"));
     wrong.extend(unknown.map(|name| format!("{VERSION}: {name} was {what}, and is not known")));
     wrong
 }
@@ -181,11 +164,7 @@ fn what_is_listed_is_there() {
     let all: BTreeSet<&str> = ActionKind::all().map(ActionKind::name).collect();
     let older: BTreeSet<&str> = OLDER_NAMES.iter().map(|(name, ..)| *name).collect();
     for listed in NEVER_HEARD.iter().chain(&NEVER_SENT) {
-        assert!(
-            all.contains(listed.name) || older.contains(listed.name),
-            "{}",
-            listed.name
-        );
+        assert!(all.contains(listed.name) || older.contains(listed.name), "{}", listed.name);
     }
     for listed in &NEVER_ASKED {
         assert!(Method::from_name(listed.name).is_some(), "{}", listed.name);

@@ -26,8 +26,7 @@ pub async fn makes_until_heard(
         let mut params = params.clone();
         params["channel"] = json!(session);
         ann.makes("createSession", params, &session).await;
-        ann.until(lifecycle, |ann| ann.at(&session)["lifecycle"] == lifecycle)
-            .await;
+        ann.until(lifecycle, |ann| ann.at(&session)["lifecycle"] == lifecycle).await;
         let has_customizations = |ann: &Follower| ann.at(&session)["customizations"].is_array();
         if heard.contains(&"session/customizationsChanged") {
             ann.until("it has customizations", has_customizations).await;
@@ -52,9 +51,7 @@ fn listed(session: &Value, kind: &str) -> Option<Value> {
 fn is_on(entry: &Value) -> bool {
     match VERSION < "0.8" {
         true => entry["enabled"] == true,
-        false => entry["enablement"]
-            .get(0)
-            .is_none_or(|first| first["enabled"] == true),
+        false => entry["enablement"].get(0).is_none_or(|first| first["enabled"] == true),
     }
 }
 
@@ -75,16 +72,11 @@ pub async fn customizations_are_followed() {
     let made = ("native:/plugged", json!({"provider": "native"}), "ready");
     let session = makes_until_heard(&mut ann, made, &begins).await;
     let plugged = |ann: &Follower| listed(&ann.at(&session), "plugin");
-    ann.until("the plugin is listed", |ann| {
-        plugged(ann).is_some_and(|plugin| is_on(&plugin))
-    })
-    .await;
+    ann.until("the plugin is listed", |ann| plugged(ann).is_some_and(|plugin| is_on(&plugin)))
+        .await;
     let id = plugged(&ann).expect("a plugin")["id"].clone();
     ann.does(&session, switched(&id, false)).await;
-    ann.until("the plugin is off", |ann| {
-        plugged(ann).is_some_and(|plugin| !is_on(&plugin))
-    })
-    .await;
+    ann.until("the plugin is off", |ann| plugged(ann).is_some_and(|plugin| !is_on(&plugin))).await;
     ann.agrees("the plugin").await;
     // A skill that a client writes is listed, and a plugin that it removes is not any more.
     let skill = format!("{}/.agents/skills/maps/SKILL.md", host.work_uri());
@@ -100,8 +92,7 @@ pub async fn customizations_are_followed() {
     let plugin = format!("{}/.agents/plugins/helper", host.work_uri());
     let delete = json!({"channel": ROOT, "uri": plugin, "recursive": true});
     ann.asks("resourceDelete", delete).await;
-    ann.until("the plugin is gone", |ann| plugged(ann).is_none())
-        .await;
+    ann.until("the plugin is gone", |ann| plugged(ann).is_none()).await;
     ann.agrees("its end").await;
 }
 
@@ -129,10 +120,7 @@ pub async fn mcp_servers_and_sign_ins_are_followed() {
     ann.does(&chat, started).await;
     let server = |ann: &Follower| listed(&ann.at(NATIVE), "mcpServer").unwrap_or_default();
     // The call meets a server that wants a token: it waits for one, or runs on where nobody could sign in for a call.
-    ann.until("a token is wanted", |ann| {
-        server(ann)["state"]["kind"] == "authRequired"
-    })
-    .await;
+    ann.until("a token is wanted", |ann| server(ann)["state"]["kind"] == "authRequired").await;
     let status = match VERSION < "0.6" {
         true => "running",
         false => "auth-required",
@@ -147,10 +135,8 @@ pub async fn mcp_servers_and_sign_ins_are_followed() {
     let token =
         json!({"channel": ROOT, "resource": format!("{origin}/mcp"), "token": outside::TOKEN});
     ann.asks("authenticate", token).await;
-    ann.until("the turn is over", |ann| {
-        ann.at(&chat)["turns"].as_array().map(Vec::len) == Some(1)
-    })
-    .await;
+    ann.until("the turn is over", |ann| ann.at(&chat)["turns"].as_array().map(Vec::len) == Some(1))
+        .await;
     let is = |kind: &'static str| move |ann: &Follower| server(ann)["state"]["kind"] == kind;
     ann.until("the server is ready", is("ready")).await;
     ann.agrees("the sign-in").await;
@@ -166,9 +152,6 @@ pub async fn mcp_servers_and_sign_ins_are_followed() {
     let background = json!({"type": "session/mcpServerBackgroundRequested", "id": id});
     somebody_does(&ann, &mut bea, "1.0", background).await;
     ann.does(NATIVE, switched(&id, false)).await;
-    ann.until("the server is off", |ann| {
-        !is_on(&server(ann)) && is("stopped")(ann)
-    })
-    .await;
+    ann.until("the server is off", |ann| !is_on(&server(ann)) && is("stopped")(ann)).await;
     ann.agrees("the switch").await;
 }

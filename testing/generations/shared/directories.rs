@@ -20,11 +20,8 @@ pub async fn working_directories_are_followed() {
     for name in ["a", "b"] {
         std::fs::create_dir(host.work().join(name)).expect("a directory");
     }
-    let (first, added, replacing) = (
-        host.work_uri(),
-        format!("{}/a", host.work_uri()),
-        format!("{}/b", host.work_uri()),
-    );
+    let (first, added, replacing) =
+        (host.work_uri(), format!("{}/a", host.work_uri()), format!("{}/b", host.work_uri()));
     let mut ann = Follower::joins(&host.url, "ann").await;
     let mut bea = Driver::joins(&host, "bea").await;
     let mut made = json!({"channel": NATIVE, "provider": "native"});
@@ -52,8 +49,7 @@ pub async fn working_directories_are_followed() {
             false => ann.does(channel, action).await,
         }
         if VERSION >= "0.7" {
-            ann.until(kind, |ann| is_empty_or(&ann.at(channel), &expected))
-                .await;
+            ann.until(kind, |ann| is_empty_or(&ann.at(channel), &expected)).await;
         }
         ann.agrees(kind).await;
     }
@@ -101,19 +97,14 @@ pub async fn chats_beside_others_are_followed() {
         true => bea.asks("createChat", params).await,
         false => ann.asks("createChat", params).await,
     };
-    ann.until("it is listed", |ann| ann.chats().len() == 2)
-        .await;
+    ann.until("it is listed", |ann| ann.chats().len() == 2).await;
     ann.follows(SIDE).await;
     let kind = match VERSION < "0.7" {
         true => "user",
         false => "sideChat",
     };
     assert_eq!(ann.at(SIDE)["origin"]["kind"], kind);
-    assert_eq!(
-        ann.at(SIDE)["turns"],
-        json!([]),
-        "none of the other's turns"
-    );
+    assert_eq!(ann.at(SIDE)["turns"], json!([]), "none of the other's turns");
     // A message that another chat is attached to.
     let attached = json!({"type": "chat", "label": "that one", "resource": chat});
     let message = json!({"text": "hello", "origin": {"kind": "user"}, "attachments": [attached]});
@@ -122,36 +113,28 @@ pub async fn chats_beside_others_are_followed() {
         true => bea.does(SIDE, started).await,
         false => ann.does(SIDE, started).await,
     }
-    ann.until("it is answered", |ann| {
-        ann.at(SIDE)["turns"].as_array().map(Vec::len) == Some(1)
-    })
-    .await;
+    ann.until("it is answered", |ann| ann.at(SIDE)["turns"].as_array().map(Vec::len) == Some(1))
+        .await;
     let told = ann.at(SIDE)["turns"][0]["message"]["attachments"][0].clone();
     let kind = match VERSION < "0.7" {
         true => "simple",
         false => "chat",
     };
-    assert_eq!(
-        (&told["type"], &told["label"]),
-        (&json!(kind), &json!("that one"))
-    );
+    assert_eq!((&told["type"], &told["label"]), (&json!(kind), &json!("that one")));
     ann.agrees("the side chat").await;
     if VERSION >= "1.0" {
         let destination = json!({"kind": "session", "session": SESSION});
         let params = json!({"channel": SIDE, "destination": destination});
         ann.asks("moveChat", params).await;
-        ann.until("it is the first", |ann| ann.chats()[0] == SIDE)
-            .await;
+        ann.until("it is the first", |ann| ann.chats()[0] == SIDE).await;
         for action in [
             json!({"type": "chat/isReadChanged", "isRead": false}),
             json!({"type": "chat/isArchivedChanged", "isArchived": true}),
         ] {
             ann.does(SIDE, action).await;
         }
-        ann.until("it is archived", |ann| {
-            ann.at(SIDE)["status"].as_u64().unwrap_or(0) & 64 != 0
-        })
-        .await;
+        ann.until("it is archived", |ann| ann.at(SIDE)["status"].as_u64().unwrap_or(0) & 64 != 0)
+            .await;
         ann.agrees("the move").await;
     }
 }

@@ -27,15 +27,8 @@ pub struct Driver {
 impl Driver {
     /// A socket on which nothing was said yet.
     pub async fn connects(host: &Host) -> Self {
-        let (socket, _) = tokio_tungstenite::connect_async(&host.url)
-            .await
-            .expect("a socket");
-        Self {
-            socket,
-            next: 1,
-            name: String::new(),
-            heard: Vec::new(),
-        }
+        let (socket, _) = tokio_tungstenite::connect_async(&host.url).await.expect("a socket");
+        Self { socket, next: 1, name: String::new(), heard: Vec::new() }
     }
 
     pub async fn joins(host: &Host, name: &str) -> Self {
@@ -104,8 +97,7 @@ impl Driver {
     pub async fn tries(&mut self, method: &str, params: Value) -> Result<Value, Value> {
         let id = self.next;
         self.next += 1;
-        self.sends(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
-            .await;
+        self.sends(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).await;
         let answer = self.until(|heard| heard["id"] == id).await;
         match answer.get("error") {
             Some(error) => Err(error.clone()),
@@ -130,8 +122,7 @@ impl Driver {
         let seq = self.next;
         self.next += 1;
         let params = json!({"channel": channel, "clientSeq": seq, "action": action});
-        self.sends(json!({"jsonrpc": "2.0", "method": "dispatchAction", "params": params}))
-            .await;
+        self.sends(json!({"jsonrpc": "2.0", "method": "dispatchAction", "params": params})).await;
         let origin = json!({"clientId": self.name, "clientSeq": seq});
         let own = self.until(|heard| heard["params"]["origin"] == origin);
         own.await["params"].clone()

@@ -29,10 +29,7 @@ pub async fn files_are_used() {
     let said = ann.asks("resourceRead", read.clone()).await;
     assert_eq!(said["data"], "one", "{said}");
     let facts = ann.asks("resourceResolve", read).await;
-    assert_eq!(
-        (&facts["type"], &facts["size"]),
-        (&json!("file"), &json!(3))
-    );
+    assert_eq!((&facts["type"], &facts["size"]), (&json!("file"), &json!(3)));
     for (method, to) in [("resourceCopy", "b.txt"), ("resourceMove", "c.txt")] {
         let params = json!({"channel": ROOT, "source": uri("made/a.txt"), "destination": uri(&format!("made/{to}"))});
         ann.asks(method, params).await;
@@ -85,9 +82,7 @@ fn own_files(method: &str, params: &Value) -> Result<Value, i32> {
             return Ok(json!({"uri": uri, "type": "file", "size": found.len()}));
         }
         "resourceList" => {
-            let below = files
-                .keys()
-                .filter(|name| name.starts_with(&uri) && **name != uri);
+            let below = files.keys().filter(|name| name.starts_with(&uri) && **name != uri);
             let entry = |name: &String| json!({"name": name.rsplit('/').next(), "type": "file"});
             let entries: Vec<Value> = below.map(entry).collect();
             return Ok(json!({"entries": entries}));
@@ -144,17 +139,11 @@ pub async fn files_of_the_client_are_used() {
     let message = json!({"text": format!("files {calls}"), "origin": {"kind": "user"}, "attachments": [attached]});
     let started = json!({"type": "chat/turnStarted", "turnId": "t1", "startedAt": "2026-11-15T08:00:00.000Z", "message": message});
     ann.does(&chat, started).await;
-    ann.until("the turn is over", |ann| {
-        ann.at(&chat)["turns"].as_array().map(Vec::len) == Some(1)
-    })
-    .await;
+    ann.until("the turn is over", |ann| ann.at(&chat)["turns"].as_array().map(Vec::len) == Some(1))
+        .await;
     ann.agrees("the use of files").await;
     let turn = ann.at(&chat)["turns"][0].clone();
     let own = OWN.lock().unwrap_or_else(PoisonError::into_inner);
     let left: Vec<&str> = own.0.keys().map(String::as_str).collect();
-    assert_eq!(
-        left,
-        [at("dir"), at("dir/c.txt"), at("dir/d.txt")],
-        "{turn}"
-    );
+    assert_eq!(left, [at("dir"), at("dir/c.txt"), at("dir/d.txt")], "{turn}");
 }

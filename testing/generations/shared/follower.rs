@@ -38,10 +38,7 @@ pub struct Follower {
 async fn connects(url: &str, heard: &Arc<Heard>) -> Client {
     let inner = WebSocketTransport::connect(url).await.expect("a socket");
     let heard = heard.clone();
-    let config = ClientConfig {
-        subscription_buffer: 65_536,
-        ..ClientConfig::default()
-    };
+    let config = ClientConfig { subscription_buffer: 65_536, ..ClientConfig::default() };
     let client = Client::connect(Judged { inner, heard }, config).await;
     client.expect("a client")
 }
@@ -54,10 +51,7 @@ impl Follower {
         follower.follows(ROOT).await;
         let made: Result<Value, _> = follower
             .client
-            .request(
-                "createSession",
-                json!({"channel": SESSION, "provider": "scripted"}),
-            )
+            .request("createSession", json!({"channel": SESSION, "provider": "scripted"}))
             .await;
         drop(made); // it may be there already
         follower.follows(SESSION).await;
@@ -122,8 +116,7 @@ impl Follower {
 
     /// How many actions came on a channel so far.
     pub fn count_heard(&self, channel: &str) -> usize {
-        self.heard
-            .count("action", |params| params["channel"] == channel)
+        self.heard.count("action", |params| params["channel"] == channel)
     }
 
     pub async fn snapshot_of(&self, channel: &str) -> Value {
@@ -145,10 +138,7 @@ impl Follower {
     }
 
     pub fn view(&self) -> View {
-        View {
-            session: self.mirror.value(SESSION),
-            chats: self.mirror.chats(),
-        }
+        View { session: self.mirror.value(SESSION), chats: self.mirror.chats() }
     }
 
     pub fn session(&self) -> Value {
@@ -243,10 +233,7 @@ impl Follower {
         let params = json!({"channel": ROOT, "clientId": self.name, "lastSeenServerSeq": self.mirror.seen,
             "subscriptions": self.mirror.names()});
         let result = self.asks("reconnect", params).await;
-        assert!(
-            result["missing"].as_array().is_none_or(Vec::is_empty),
-            "{result}"
-        );
+        assert!(result["missing"].as_array().is_none_or(Vec::is_empty), "{result}");
         for envelope in result["actions"].as_array().into_iter().flatten() {
             let action = envelope["action"].clone();
             let action: StateAction = serde_json::from_value(action).expect("an action");
@@ -264,11 +251,7 @@ impl Follower {
         let event = self.events.recv().await.expect("the stream goes on");
         if let SubscriptionEvent::Action(envelope) = event.event {
             let reason = &envelope.rejection_reason;
-            assert!(
-                reason.is_none(),
-                "{VERSION} {reason:?} {:?}",
-                envelope.action
-            );
+            assert!(reason.is_none(), "{VERSION} {reason:?} {:?}", envelope.action);
             if let Some(origin) = &envelope.origin
                 && origin.client_id == self.name
             {
@@ -276,8 +259,7 @@ impl Follower {
                 ledger::open().sent.extend(accepted);
             }
             let seq = i64::try_from(envelope.server_seq).expect("a seq");
-            self.mirror
-                .applies(&envelope.channel, &envelope.action, seq);
+            self.mirror.applies(&envelope.channel, &envelope.action, seq);
         }
     }
 
@@ -291,10 +273,8 @@ impl Follower {
         self.heard.assert_all_read();
         if is_late {
             let names = self.mirror.names();
-            let all: BTreeMap<&str, Value> = names
-                .iter()
-                .map(|name| (name.as_str(), self.at(name)))
-                .collect();
+            let all: BTreeMap<&str, Value> =
+                names.iter().map(|name| (name.as_str(), self.at(name))).collect();
             panic!("{VERSION} waited in vain until {what}: {}", json!(all));
         }
     }
@@ -309,8 +289,7 @@ impl Follower {
     }
 
     pub async fn until_asked(&mut self) -> Value {
-        self.until("it is asked", |me| me.view().asked().is_some())
-            .await;
+        self.until("it is asked", |me| me.view().asked().is_some()).await;
         self.view().asked().expect("a question")
     }
 

@@ -30,11 +30,7 @@ base_url = "http://127.0.0.1:9/v1"
 "#;
 
 fn git(directory: &Path, args: &[&str]) {
-    let done = Command::new("git")
-        .current_dir(directory)
-        .args(args)
-        .output()
-        .expect("git");
+    let done = Command::new("git").current_dir(directory).args(args).output().expect("git");
     assert!(done.status.success(), "git {args:?}: {done:?}");
 }
 
@@ -44,8 +40,7 @@ fn binary() -> PathBuf {
     named.unwrap_or_else(|| {
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));
         let root = here.ancestors().find(|above| above.join("crates").is_dir());
-        root.expect("inside the repository")
-            .join("target/debug/greenroom")
+        root.expect("inside the repository").join("target/debug/greenroom")
     })
 }
 
@@ -118,11 +113,7 @@ impl Host {
         prepare(&work, &data);
         std::fs::write(directory.path().join("script.json"), script.to_string()).expect("a script");
         let (child, url) = serve(directory.path());
-        Self {
-            directory,
-            child,
-            url,
-        }
+        Self { directory, child, url }
     }
 
     /// Where sessions work.

@@ -64,39 +64,21 @@ fn notifications_are_read() {
     let resource = json!({"resource": "https://api.example", "resource_name": "A", "required": true, "scopes_supported": ["s"],
         "authorization_servers": ["https://login.example"], "bearer_methods_supported": ["header"]});
     let samples = [
-        (
-            HostNotification::SessionAdded,
-            json!({"summary": summary()}),
-        ),
+        (HostNotification::SessionAdded, json!({"summary": summary()})),
         (HostNotification::SessionRemoved, json!({"session": "s:/1"})),
-        (
-            HostNotification::SessionSummaryChanged,
-            json!({"session": "s:/1", "changes": summary()}),
-        ),
+        (HostNotification::SessionSummaryChanged, json!({"session": "s:/1", "changes": summary()})),
         (
             HostNotification::Progress,
             json!({"progressToken": "t", "progress": 1, "total": 2, "message": "m"}),
         ),
-        (
-            HostNotification::AuthRequired,
-            json!({"resource": resource, "reason": "expired"}),
-        ),
+        (HostNotification::AuthRequired, json!({"resource": resource, "reason": "expired"})),
         (
             HostNotification::AuthRequired,
             json!({"resource": {"resource": "https://api.example"}, "reason": "required"}),
         ),
-        (
-            HostNotification::ExportLogs,
-            json!({"payload": {"resourceLogs": []}}),
-        ),
-        (
-            HostNotification::ExportTraces,
-            json!({"payload": {"resourceSpans": []}}),
-        ),
-        (
-            HostNotification::ExportMetrics,
-            json!({"payload": {"resourceMetrics": []}}),
-        ),
+        (HostNotification::ExportLogs, json!({"payload": {"resourceLogs": []}})),
+        (HostNotification::ExportTraces, json!({"payload": {"resourceSpans": []}})),
+        (HostNotification::ExportMetrics, json!({"payload": {"resourceMetrics": []}})),
     ];
     for notification in HostNotification::ALL {
         let mut known = samples.iter().map(|(sample, _)| sample);
@@ -110,10 +92,7 @@ fn notifications_are_read() {
                 let read = judge(notification.name(), &told);
                 assert_eq!(read, Ok(()), "{VERSION} {told}");
             }
-            None => assert_eq!(
-                (VERSION, notification),
-                ("0.4.0", HostNotification::Progress)
-            ),
+            None => assert_eq!((VERSION, notification), ("0.4.0", HostNotification::Progress)),
         }
     }
 }
@@ -147,17 +126,11 @@ fn closed_enums_are_what_the_host_takes_them_for() {
         assert_eq!(reads(json!("x-made-up")), !is_closed, "{name}");
         if is_closed {
             for known in row.known {
-                assert!(
-                    reads(json!(known)) && row.fit(known) == *known,
-                    "{name} {known}"
-                );
+                assert!(reads(json!(known)) && row.fit(known) == *known, "{name} {known}");
             }
             assert!(reads(json!(row.fit("x-made-up"))), "{name}");
             for (newer, _) in row.renamed {
-                assert!(
-                    !reads(json!(newer)) && reads(json!(row.fit(newer))),
-                    "{name} {newer}"
-                );
+                assert!(!reads(json!(newer)) && reads(json!(row.fit(newer))), "{name} {newer}");
             }
         }
     }
@@ -173,9 +146,7 @@ fn values_that_somebody_made_up_break_no_snapshot() {
     let turn = json!({"id": "t", "state": "complete", "message": message, "responseParts": [{"kind": "toolCall", "toolCall": call}]});
     let mut chat = json!({"resource": "ahp-chat:/1", "title": "", "status": 1, "modifiedAt": "2026-01-01T00:00:00.000Z",
         "turns": [turn], "draft": message, "queuedMessages": [{"id": "q", "message": message}]});
-    let Value::Object(state) = &mut chat else {
-        unreachable!("an object")
-    };
+    let Value::Object(state) = &mut chat else { unreachable!("an object") };
     compat::down_state(generation_of(VERSION), SnapshotOf::Chat, state);
     let call = chat["turns"][0]["responseParts"][0]["toolCall"].clone();
     let result = json!({"snapshot": {"resource": "ahp-chat:/1", "fromSeq": 1, "state": chat}});

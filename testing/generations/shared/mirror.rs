@@ -114,9 +114,7 @@ impl ChannelState {
                     // No action up to 0.6 tells it: the list of sessions does.
                     value["workingDirectory"] = Value::Null;
                 }
-                let waits = value["inputNeeded"]
-                    .as_array()
-                    .is_some_and(|all| !all.is_empty());
+                let waits = value["inputNeeded"].as_array().is_some_and(|all| !all.is_empty());
                 if VERSION >= "0.5.1" && VERSION < "0.6" && !waits {
                     // A wait for a sign-in was none to whoever was there: idle. When it is over a session is in progress by the
                     // rules of the newest version, and whoever comes then is told so.
@@ -159,20 +157,13 @@ impl Mirror {
         let channel = snapshot["resource"].as_str().expect("a channel");
         let from_seq = snapshot["fromSeq"].as_i64().expect("a seq");
         let state = ChannelState::read(channel, snapshot["state"].clone());
-        let followed = Followed {
-            state,
-            from_seq,
-            heard: RefCell::default(),
-        };
+        let followed = Followed { state, from_seq, heard: RefCell::default() };
         self.channels.insert(channel.to_owned(), followed);
         self.seen = self.seen.max(from_seq);
     }
 
     pub fn applies(&mut self, channel: &str, action: &StateAction, seq: i64) {
-        assert!(
-            !matches!(action, StateAction::Unknown(_)),
-            "{VERSION} does not know {action:?}"
-        );
+        assert!(!matches!(action, StateAction::Unknown(_)), "{VERSION} does not know {action:?}");
         self.seen = self.seen.max(seq);
         // What was sent before the snapshot is in it.
         if let Some(followed) = self.channels.get_mut(channel)
@@ -216,8 +207,6 @@ impl Mirror {
     pub fn chats(&self) -> BTreeMap<String, Value> {
         let chats = self.channels.iter();
         let chats = chats.filter(|(_, followed)| matches!(followed.state, ChannelState::Chat(_)));
-        chats
-            .map(|(name, followed)| (name.clone(), followed.state.value()))
-            .collect()
+        chats.map(|(name, followed)| (name.clone(), followed.state.value())).collect()
     }
 }

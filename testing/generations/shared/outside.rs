@@ -51,9 +51,7 @@ fn answer(stream: &TcpStream, origin: &str) -> std::io::Result<()> {
         length.trim().parse::<u64>().ok()
     });
     let mut body = Vec::new();
-    reader
-        .take(length.unwrap_or_default())
-        .read_to_end(&mut body)?;
+    reader.take(length.unwrap_or_default()).read_to_end(&mut body)?;
     let body: Value = serde_json::from_slice(&body).unwrap_or_default();
     let (status, kind, text) = if head.starts_with("post /v1/chat/completions") {
         ("200 OK", "text/event-stream", as_model(&body))
@@ -128,10 +126,7 @@ fn as_model(body: &Value) -> String {
         Some((tool, input)) => {
             let function = json!({"name": tool, "arguments": input.to_string()});
             let call = json!({"index": 0, "id": format!("call_{answered}"), "type": "function", "function": function});
-            (
-                json!({"role": "assistant", "tool_calls": [call]}),
-                "tool_calls",
-            )
+            (json!({"role": "assistant", "tool_calls": [call]}), "tool_calls")
         }
         None => (json!({"role": "assistant", "content": "done"}), "stop"),
     };

@@ -28,10 +28,8 @@ pub async fn every_step_of_a_turn_is_followed() {
     calls_are_confirmed(&mut ann, &chat).await;
     a_question_is_answered(&mut ann, &chat).await;
     its_own_tool_is_run(&mut ann, &chat).await;
-    ann.until("it is done", |ann| {
-        ann.turns().len() == 1 && ann.chat().get("activeTurn").is_none()
-    })
-    .await;
+    ann.until("it is done", |ann| ann.turns().len() == 1 && ann.chat().get("activeTurn").is_none())
+        .await;
     ann.agrees("the end").await;
     assert_eq!(ann.chats().len(), 2, "the worker's chat is there");
     let leaves = match VERSION {
@@ -53,8 +51,7 @@ async fn calls_are_confirmed(ann: &mut Follower, chat: &str) {
     let call = ann.until_waiting("pending-confirmation").await;
     ann.agrees("the question").await;
     let edited = json!({"approved": true, "confirmed": "user-action", "editedToolInput": "edited"});
-    ann.does(chat, about("chat/toolCallConfirmed", &call, edited))
-        .await;
+    ann.does(chat, about("chat/toolCallConfirmed", &call, edited)).await;
     let again = |ann: &Follower| {
         let call = ann.waiting("pending-confirmation");
         call.is_some_and(|call| call["toolCall"]["invocationMessage"] == "really?")
@@ -62,13 +59,11 @@ async fn calls_are_confirmed(ann: &mut Follower, chat: &str) {
     ann.until("it asks again", again).await;
     ann.agrees("the second question").await;
     let yes = json!({"approved": true, "confirmed": "user-action"});
-    ann.does(chat, about("chat/toolCallConfirmed", &call, yes))
-        .await;
+    ann.does(chat, about("chat/toolCallConfirmed", &call, yes)).await;
     let call = ann.until_waiting("pending-result-confirmation").await;
     ann.agrees("the result").await;
     let no = json!({"approved": false});
-    ann.does(chat, about("chat/toolCallResultConfirmed", &call, no))
-        .await;
+    ann.does(chat, about("chat/toolCallResultConfirmed", &call, no)).await;
 }
 
 /// A question whose answer is drafted first, while the turn is steered.
@@ -97,11 +92,7 @@ async fn its_own_tool_is_run(ann: &mut Follower, chat: &str) {
     let call = ann.until_waiting("running").await;
     ann.agrees("the client's tool").await;
     let content = json!([{"type": "text", "text": "half"}]);
-    let half = about(
-        "chat/toolCallContentChanged",
-        &call,
-        json!({"content": content}),
-    );
+    let half = about("chat/toolCallContentChanged", &call, json!({"content": content}));
     ann.does(chat, half).await;
     ann.until("half of it is shown", |ann| {
         let call = ann.waiting("running").unwrap_or_default();
@@ -110,11 +101,7 @@ async fn its_own_tool_is_run(ann: &mut Follower, chat: &str) {
     .await;
     ann.agrees("half of it").await;
     let result = json!({"success": true, "pastTenseMessage": "opened", "content": content});
-    ann.does(
-        chat,
-        about("chat/toolCallComplete", &call, json!({"result": result})),
-    )
-    .await;
+    ann.does(chat, about("chat/toolCallComplete", &call, json!({"result": result}))).await;
 }
 
 pub async fn queues_cuts_and_forks_are_followed() {
@@ -123,8 +110,7 @@ pub async fn queues_cuts_and_forks_are_followed() {
     let chat = ann.first();
     for turn in ["t1", "t2", "t3"] {
         ann.sends_message(turn, "hello").await;
-        ann.until("it is done", |ann| ann.last_turn()["id"] == turn)
-            .await;
+        ann.until("it is done", |ann| ann.last_turn()["id"] == turn).await;
     }
     ann.sends_message("t4", "hang").await;
     for id in ["z", "y", "b", "a"] {
@@ -134,30 +120,16 @@ pub async fn queues_cuts_and_forks_are_followed() {
     }
     let removed = json!({"type": "chat/pendingMessageRemoved", "kind": "queued", "id": "b"});
     ann.does(&chat, removed).await;
-    ann.does(
-        &chat,
-        json!({"type": "chat/queuedMessagesReordered", "order": ["a"]}),
-    )
-    .await;
+    ann.does(&chat, json!({"type": "chat/queuedMessagesReordered", "order": ["a"]})).await;
     let queue = |ann: &Follower| -> Vec<String> {
-        let waiting = ann.chat()["queuedMessages"]
-            .as_array()
-            .cloned()
-            .unwrap_or_default();
-        waiting
-            .iter()
-            .map(|waiting| waiting["id"].as_str().unwrap_or("").to_owned())
-            .collect()
+        let waiting = ann.chat()["queuedMessages"].as_array().cloned().unwrap_or_default();
+        waiting.iter().map(|waiting| waiting["id"].as_str().unwrap_or("").to_owned()).collect()
     };
-    ann.until("the queue is in order", |ann| queue(ann) == ["a", "z", "y"])
-        .await;
+    ann.until("the queue is in order", |ann| queue(ann) == ["a", "z", "y"]).await;
     ann.agrees("the queue").await;
-    ann.does(&chat, json!({"type": "chat/truncated", "turnId": "t2"}))
+    ann.does(&chat, json!({"type": "chat/truncated", "turnId": "t2"})).await;
+    ann.until("it is cut", |ann| ann.turns().len() == 2 && ann.chat().get("activeTurn").is_none())
         .await;
-    ann.until("it is cut", |ann| {
-        ann.turns().len() == 2 && ann.chat().get("activeTurn").is_none()
-    })
-    .await;
     ann.agrees("the cut").await;
     a_fork_comes_and_goes(&mut ann, &chat).await;
 }
@@ -171,24 +143,16 @@ async fn a_fork_comes_and_goes(ann: &mut Follower, chat: &str) {
     }
     let params = json!({"channel": SESSION, "chat": "ahp-chat:/fork", "source": source});
     ann.asks("createChat", params).await;
-    ann.until("it is listed", |ann| ann.chats().len() == 2)
-        .await;
+    ann.until("it is listed", |ann| ann.chats().len() == 2).await;
     ann.agrees("the fork").await;
-    assert_eq!(
-        ann.at("ahp-chat:/fork")["turns"].as_array().map(Vec::len),
-        Some(1)
-    );
+    assert_eq!(ann.at("ahp-chat:/fork")["turns"].as_array().map(Vec::len), Some(1));
     for default in ["ahp-chat:/fork", chat] {
         let action = json!({"type": "session/defaultChatChanged", "defaultChat": default});
         ann.does(SESSION, action).await;
-        ann.until("it is the default", |ann| {
-            ann.session()["defaultChat"] == default
-        })
-        .await;
+        ann.until("it is the default", |ann| ann.session()["defaultChat"] == default).await;
         ann.agrees("another default").await;
     }
-    ann.asks("disposeChat", json!({"channel": "ahp-chat:/fork"}))
-        .await;
+    ann.asks("disposeChat", json!({"channel": "ahp-chat:/fork"})).await;
     ann.leaves("ahp-chat:/fork");
     ann.until("it is gone", |ann| ann.chats().len() == 1).await;
     ann.agrees("its end").await;
@@ -202,8 +166,7 @@ pub async fn errors_resumes_and_cancels_of_others_are_followed() {
     ann.sends_message("t0", "hello").await;
     ann.until("it is done", |ann| ann.turns().len() == 1).await;
     ann.sends_message("t1", "fail").await;
-    ann.until("it failed", |ann| ann.last_turn()["state"] == "error")
-        .await;
+    ann.until("it failed", |ann| ann.last_turn()["state"] == "error").await;
     ann.agrees("the error").await;
     let resume = json!({"type": "chat/turnResume", "turnId": "t1"});
     if VERSION >= "0.9" {
@@ -212,24 +175,15 @@ pub async fn errors_resumes_and_cancels_of_others_are_followed() {
         let mut bea = Driver::joins(&host, "bea").await;
         bea.does(&chat, resume).await;
     }
-    ann.until("it is done after all", |ann| {
-        ann.last_turn()["state"] == "complete"
-    })
-    .await;
+    ann.until("it is done after all", |ann| ann.last_turn()["state"] == "complete").await;
     ann.agrees("the resumed turn").await;
     let said = ann.last_turn()["responseParts"].to_string();
-    assert!(
-        said.contains("begun") && said.contains("and done"),
-        "{said}"
-    );
+    assert!(said.contains("begun") && said.contains("and done"), "{said}");
     ann.sends_message("t2", "ask").await;
     ann.until_asked().await;
     let cancel = json!({"type": "chat/turnCancelled", "turnId": "t2", "duration": 5});
     ann.does(&chat, cancel).await;
-    ann.until("it is cancelled", |ann| {
-        ann.last_turn()["state"] == "cancelled"
-    })
-    .await;
+    ann.until("it is cancelled", |ann| ann.last_turn()["state"] == "cancelled").await;
     ann.agrees("the cancel").await;
 }
 
@@ -249,8 +203,7 @@ pub async fn a_client_that_comes_back_sees_what_it_missed() {
         bea.until_turn_ends(&chat, turn).await;
     }
     ann.comes_back(&host.url).await;
-    ann.until("it has missed nothing", |ann| ann.turns().len() == 3)
-        .await;
+    ann.until("it has missed nothing", |ann| ann.turns().len() == 3).await;
     ann.agrees("the return").await;
     ann.goes().await;
     host.is_killed_and_starts_again();
@@ -268,8 +221,7 @@ pub async fn lists_pages_and_older_words_are_answered() {
     let chat = ann.first();
     for turn in ["t1", "t2", "t3"] {
         ann.sends_message(turn, "hello").await;
-        ann.until("it is done", |ann| ann.last_turn()["id"] == turn)
-            .await;
+        ann.until("it is done", |ann| ann.last_turn()["id"] == turn).await;
     }
     let list = ann.lists_sessions().await;
     assert_eq!(list[0]["resource"], SESSION);
@@ -280,34 +232,20 @@ pub async fn lists_pages_and_older_words_are_answered() {
         let params = json!({"channel": "ahp-root://", "filter": {"provider": "nobody"}});
         let filtered = ann.asks("listSessions", params).await;
         assert_eq!(filtered["items"].as_array().map(Vec::len), Some(1));
-        let page = ann
-            .asks(
-                "fetchTurns",
-                json!({"channel": chat, "before": "t3", "limit": 1}),
-            )
-            .await;
-        assert_eq!(
-            (&page["turns"][0]["id"], &page["hasMore"]),
-            (&json!("t2"), &json!(true))
-        );
+        let page =
+            ann.asks("fetchTurns", json!({"channel": chat, "before": "t3", "limit": 1})).await;
+        assert_eq!((&page["turns"][0]["id"], &page["hasMore"]), (&json!("t2"), &json!(true)));
         assert_eq!(page["turns"].as_array().map(Vec::len), Some(1));
     } else {
-        let page = ann
-            .asks(
-                "fetchTurns",
-                json!({"channel": chat, "cursor": "before:t3"}),
-            )
-            .await;
+        let page = ann.asks("fetchTurns", json!({"channel": chat, "cursor": "before:t3"})).await;
         assert_eq!(page, json!({}));
         // One that has the newest turn alone gets the others page by page.
-        ann.follows_view(json!({"channel": chat, "view": {"turns": 1}}))
-            .await;
+        ann.follows_view(json!({"channel": chat, "view": {"turns": 1}})).await;
         let cursor = ann.chat()["turnsNextCursor"].clone();
         assert_eq!((ann.turns().len(), cursor.is_string()), (1, true));
         let params = json!({"channel": chat, "cursor": cursor});
         ann.asks("fetchTurns", params).await;
-        ann.until("it has all of them", |ann| ann.turns().len() == 3)
-            .await;
+        ann.until("it has all of them", |ann| ann.turns().len() == 3).await;
         ann.agrees("the page").await;
     }
     if VERSION < "0.9" {
@@ -322,41 +260,27 @@ async fn older_words_are_answered(host: &Host, ann: &mut Follower, chat: &str) {
     let copy = ann.snapshot_of("scripted:/forked").await;
     let of_copy = copy["defaultChat"].as_str().unwrap_or("").to_owned();
     let turns = ann.snapshot_of(&of_copy).await["turns"].clone();
-    let ids: Vec<&str> = turns
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(|turn| turn["id"].as_str())
-        .collect();
+    let ids: Vec<&str> =
+        turns.as_array().into_iter().flatten().filter_map(|turn| turn["id"].as_str()).collect();
     assert_eq!(ids, ["t1", "t2"]);
     if VERSION == "0.4.0" {
-        ann.does(
-            SESSION,
-            json!({"type": "session/modelChanged", "model": {"id": "scripted-1"}}),
-        )
-        .await;
+        ann.does(SESSION, json!({"type": "session/modelChanged", "model": {"id": "scripted-1"}}))
+            .await;
         ann.until("the model is chosen", |ann| {
             ann.session()["summary"]["model"]["id"] == "scripted-1"
         })
         .await;
         ann.agrees("the chosen model").await;
         ann.sends_message("t5", "hello").await;
-        ann.until("it is done", |ann| ann.last_turn()["id"] == "t5")
-            .await;
+        ann.until("it is done", |ann| ann.last_turn()["id"] == "t5").await;
         let bea = Driver::joins(host, "bea").await.snapshot_of(chat).await;
-        let last = bea["turns"]
-            .as_array()
-            .and_then(|turns| turns.last())
-            .cloned()
-            .unwrap_or_default();
+        let last =
+            bea["turns"].as_array().and_then(|turns| turns.last()).cloned().unwrap_or_default();
         assert_eq!(last["message"]["model"]["id"], "scripted-1");
         let agent = json!({"uri": "file:///agent.md"});
         let chosen = json!({"type": "session/agentChanged", "agent": agent});
         ann.does(SESSION, chosen).await;
-        ann.until("the agent is chosen", |ann| {
-            ann.session()["summary"]["agent"] == agent
-        })
-        .await;
+        ann.until("the agent is chosen", |ann| ann.session()["summary"]["agent"] == agent).await;
         ann.agrees("the chosen agent").await;
     }
 }

@@ -16,9 +16,7 @@ impl View {
     pub fn listed(&self) -> Vec<String> {
         let chats = self.session["chats"].as_array();
         let chats = chats.into_iter().flatten();
-        chats
-            .filter_map(|chat| chat["resource"].as_str().map(str::to_owned))
-            .collect()
+        chats.filter_map(|chat| chat["resource"].as_str().map(str::to_owned)).collect()
     }
 
     pub fn first(&self) -> String {
@@ -43,10 +41,7 @@ impl View {
             let parts = turn["responseParts"].as_array().into_iter().flatten();
             let said = parts.filter(|part| part["kind"] == "markdown");
             let said: String = said.filter_map(|part| part["content"].as_str()).collect();
-            format!(
-                "{} -> {said}",
-                turn["message"]["text"].as_str().unwrap_or("")
-            )
+            format!("{} -> {said}", turn["message"]["text"].as_str().unwrap_or(""))
         };
         self.turns().iter().map(text).collect()
     }
@@ -56,9 +51,7 @@ impl View {
         let chat = self.chat();
         let parts = chat["activeTurn"]["responseParts"].as_array()?;
         let mut parts = parts.iter();
-        parts
-            .find(|part| part["toolCall"]["status"] == status)
-            .cloned()
+        parts.find(|part| part["toolCall"]["status"] == status).cloned()
     }
 
     /// The open question: a part of the turn since 0.6, beside it before.

@@ -39,11 +39,7 @@ pub(crate) async fn serve(switches: Switches, url_file: &Path) -> anyhow::Result
     );
     loop {
         let (stream, _) = listener.accept().await?;
-        let guard = Guard {
-            token: token.clone(),
-            issuer: issuer.clone(),
-            origin: origin.clone(),
-        };
+        let guard = Guard { token: token.clone(), issuer: issuer.clone(), origin: origin.clone() };
         let service = service.clone();
         let answer = service_fn(move |request: Request<Incoming>| {
             let (service, guard) = (service.clone(), guard.clone());

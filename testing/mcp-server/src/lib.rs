@@ -108,10 +108,8 @@ pub fn run_with(switches: Switches) -> anyhow::Result<()> {
     if switches.garbage {
         println!("Server is starting, please wait!");
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
-        .enable_all()
-        .build()?;
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     runtime.block_on(serve(switches))
 }
 

@@ -44,17 +44,9 @@ type Fields = BTreeMap<String, String>;
 
 impl Issuer {
     pub(crate) fn new(lifetime: Duration, renews: bool) -> Self {
-        let issuer = Self {
-            issued: Arc::default(),
-            lifetime,
-            renews,
-        };
+        let issuer = Self { issued: Arc::default(), lifetime, renews };
         let (client, redirect) = KNOWN_CLIENT;
-        issuer.with(|issued| {
-            issued
-                .clients
-                .insert(client.to_owned(), redirect.to_owned())
-        });
+        issuer.with(|issued| issued.clients.insert(client.to_owned(), redirect.to_owned()));
         issuer
     }
 
@@ -111,11 +103,7 @@ impl Issuer {
             }
             issued.count += 1;
             let code = format!("code{}", issued.count);
-            let asked = AskedCode {
-                challenge,
-                client: client.clone(),
-                redirect: redirect.clone(),
-            };
+            let asked = AskedCode { challenge, client: client.clone(), redirect: redirect.clone() };
             issued.codes.insert(code.clone(), asked);
             Some(format!("{redirect}?code={code}&state={state}"))
         })
@@ -176,11 +164,6 @@ fn check_code(issued: &mut Issued, fields: &Fields, client: &str) -> Option<()> 
 fn read_form(form: &str) -> Fields {
     let fields = form.split('&').filter_map(|field| field.split_once('='));
     fields
-        .map(|(name, value)| {
-            (
-                name.to_owned(),
-                value.replace("%3A", ":").replace("%2F", "/"),
-            )
-        })
+        .map(|(name, value)| (name.to_owned(), value.replace("%3A", ":").replace("%2F", "/")))
         .collect()
 }

@@ -38,11 +38,7 @@ pub struct TestServer {
 
 impl TestServer {
     pub fn new(switches: Switches) -> Self {
-        Self {
-            switches: Arc::new(switches),
-            has_extra: Arc::default(),
-            listed: Arc::default(),
-        }
+        Self { switches: Arc::new(switches), has_extra: Arc::default(), listed: Arc::default() }
     }
 }
 
@@ -147,10 +143,8 @@ impl ServerHandler for TestServer {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        let arguments = vec![
-            PromptArgument::new("file").with_required(true),
-            PromptArgument::new("focus"),
-        ];
+        let arguments =
+            vec![PromptArgument::new("file").with_required(true), PromptArgument::new("focus")];
         let review = Prompt::new("review", Some("Reviews a file"), Some(arguments));
         Ok(ListPromptsResult::with_all_items(vec![review]))
     }
@@ -161,12 +155,7 @@ impl ServerHandler for TestServer {
         _context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
         let arguments = request.arguments.unwrap_or_default();
-        let named = |name: &str| {
-            arguments
-                .get(name)
-                .and_then(|text| text.as_str())
-                .unwrap_or("-")
-        };
+        let named = |name: &str| arguments.get(name).and_then(|text| text.as_str()).unwrap_or("-");
         let text = format!("Review {} with {}", named("file"), named("focus"));
         let embedded = ContentBlock::embedded_text("test://guide", "Be kind.");
         Ok(GetPromptResult::new(vec![

@@ -22,29 +22,20 @@ pub(crate) const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAA
 /// Names and descriptions.
 const TOOLS: &[(&str, &str)] = &[
     ("echo", "Says `text` again"),
-    (
-        "slow",
-        "Takes `steps` steps of `ms` milliseconds, and says so",
-    ),
+    ("slow", "Takes `steps` steps of `ms` milliseconds, and says so"),
     ("fail", "Fails, in words"),
     ("error", "Answers with an error of the protocol"),
     ("big", "Answers with `bytes` bytes"),
     ("env", "Prints the environment"),
     ("ask", "Asks the user for a name"),
     ("ask_url", "Sends the user to a page"),
-    (
-        "storm",
-        "Says `count` times that its list changed, and has a tool more",
-    ),
+    ("storm", "Says `count` times that its list changed, and has a tool more"),
     ("crash", "Ends the process"),
     ("media", "An image, a link, an embedded text"),
     ("roots", "Lists what the client works in"),
     ("log", "Logs `count` messages"),
     ("pid", "The number of the process"),
-    (
-        "child",
-        "Starts a process in a session of its own and leaves it running",
-    ),
+    ("child", "Starts a process in a session of its own and leaves it running"),
     ("destroy", "Says of itself that it destroys"),
 ];
 
@@ -143,9 +134,7 @@ pub(crate) async fn call(
         "pid" => text(std::process::id().to_string()),
         "child" => leave_child(),
         "extra" => text("here".to_owned()),
-        _ => Ok(CallToolResult::error(vec![ContentBlock::text(format!(
-            "Unknown tool: {name}"
-        ))])),
+        _ => Ok(CallToolResult::error(vec![ContentBlock::text(format!("Unknown tool: {name}"))])),
     }
 }
 
@@ -249,7 +238,5 @@ async fn roots(context: &RequestContext<RoleServer>) -> Result<CallToolResult, E
     let listed = context.peer.list_roots().await;
     let listed = listed.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
     let uris: Vec<String> = listed.roots.into_iter().map(|root| root.uri).collect();
-    Ok(CallToolResult::success(vec![ContentBlock::text(
-        uris.join("\n"),
-    )]))
+    Ok(CallToolResult::success(vec![ContentBlock::text(uris.join("\n"))]))
 }

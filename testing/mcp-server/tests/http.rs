@@ -39,13 +39,7 @@ async fn serve(directory: &Path, switches: &[&str]) -> (Running, McpDeclaration)
     let url = std::fs::read_to_string(&url_file).unwrap();
     let headers = BTreeMap::from([("X-Declared".to_owned(), "yes".to_owned())]);
     let transport = McpTransport::Http { url, headers };
-    (
-        running,
-        McpDeclaration {
-            transport,
-            ..piped(&[])
-        },
-    )
+    (running, McpDeclaration { transport, ..piped(&[]) })
 }
 
 #[tokio::test]
@@ -54,13 +48,9 @@ async fn tools_are_called_over_http() {
     for switches in [&[][..], &["--json"]] {
         let (_running, declaration) = serve(directory.path(), switches).await;
         let server = ready(declaration, directory.path()).await;
-        let echoed = call(&server, "echo", json!({"text": "hello"}))
-            .await
-            .unwrap();
+        let echoed = call(&server, "echo", json!({"text": "hello"})).await.unwrap();
         assert_eq!(text(&echoed), "hello");
-        let large = call(&server, "big", json!({"bytes": 4 << 20}))
-            .await
-            .unwrap();
+        let large = call(&server, "big", json!({"bytes": 4 << 20})).await.unwrap();
         assert_eq!(text(&large).len(), 4 << 20);
         let too_large = call(&server, "big", json!({"bytes": 20 << 20})).await;
         let expected = Err(McpError::TooLarge(16 << 20));
@@ -80,10 +70,7 @@ async fn progress_and_questions_come_over_http() {
     let arguments = json!({"steps": 3, "ms": 150}).as_object().cloned().unwrap();
     server.call("slow", arguments, &caller).await.unwrap();
     assert!(!caller.progress.lock().unwrap().is_empty());
-    let result = server
-        .call("ask", serde_json::Map::new(), &caller)
-        .await
-        .unwrap();
+    let result = server.call("ask", serde_json::Map::new(), &caller).await.unwrap();
     assert_eq!(text(&result), r#"accepted {"name":"Ada"}"#);
 }
 
@@ -102,12 +89,8 @@ async fn a_token_is_asked_for_and_used() {
     let resource = request.resource().to_owned();
     assert!(server.takes_token_for(&resource), "{resource}");
     assert!(!server.takes_token_for("https://elsewhere.example/mcp"));
-    let token = |token: &str| {
-        Some(ServerToken {
-            resource: resource.clone(),
-            token: token.to_owned(),
-        })
-    };
+    let token =
+        |token: &str| Some(ServerToken { resource: resource.clone(), token: token.to_owned() });
     server.set_token(token("wrong"));
     server.start();
     server.wait_until_settled().await;
@@ -119,10 +102,7 @@ async fn a_token_is_asked_for_and_used() {
     server.start();
     server.wait_until_settled().await;
     assert_eq!(server.state(), ServerState::Ready);
-    assert_eq!(
-        text(&call(&server, "echo", json!({"text": "in"})).await.unwrap()),
-        "in"
-    );
+    assert_eq!(text(&call(&server, "echo", json!({"text": "in"})).await.unwrap()), "in");
 }
 
 #[tokio::test]

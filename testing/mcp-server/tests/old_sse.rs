@@ -1,10 +1,6 @@
 //! A server from before streamable HTTP: events on one request, messages by others.
 
-#![allow(
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test that cannot go on ends"
-)]
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test that cannot go on ends")]
 #![allow(dead_code, reason = "helpers that several tests share")]
 
 mod common;
@@ -33,13 +29,7 @@ async fn serve(answer_at: &'static str) -> McpDeclaration {
             tokio::spawn(answer(stream, Arc::clone(&hearing), answer_at));
         }
     });
-    McpDeclaration {
-        transport: McpTransport::Http {
-            url,
-            headers: BTreeMap::new(),
-        },
-        ..piped(&[])
-    }
+    McpDeclaration { transport: McpTransport::Http { url, headers: BTreeMap::new() }, ..piped(&[]) }
 }
 
 async fn answer(stream: TcpStream, hearing: Listener, answer_at: &str) {
@@ -113,9 +103,7 @@ fn result_of(message: &Value) -> Option<Value> {
 async fn a_server_that_refuses_streamable_http_is_spoken_to_in_the_old_way() {
     let directory = tempfile::tempdir().unwrap();
     let server = ready(serve("/messages").await, directory.path()).await;
-    let echoed = call(&server, "echo", json!({"text": "hello"}))
-        .await
-        .unwrap();
+    let echoed = call(&server, "echo", json!({"text": "hello"})).await.unwrap();
     assert_eq!(text(&echoed), "hello");
 }
 
@@ -127,8 +115,5 @@ async fn no_message_goes_to_another_origin() {
     server.start();
     server.wait_until_settled().await;
     let state = server.state();
-    assert!(
-        matches!(state, ServerState::Failed(McpError::Unreachable(_))),
-        "{state:?}"
-    );
+    assert!(matches!(state, ServerState::Failed(McpError::Unreachable(_))), "{state:?}");
 }

@@ -23,9 +23,7 @@ async fn tools_are_listed_and_called() {
     assert_eq!(destroy.hints.destructive, Some(true));
     assert_eq!(server.instructions(), "Call `echo` to hear yourself.");
 
-    let echoed = call(&server, "echo", json!({"text": "hello"}))
-        .await
-        .unwrap();
+    let echoed = call(&server, "echo", json!({"text": "hello"})).await.unwrap();
     assert_eq!(text(&echoed), "hello");
     assert_eq!(echoed.structured, Some(json!({"said": "hello"})));
     assert!(!echoed.is_error);
@@ -37,25 +35,13 @@ async fn tools_are_listed_and_called() {
     assert!(unknown.is_error);
     let refused = call(&server, "error", json!({})).await.unwrap_err();
     let message = "this is never right".to_owned();
-    assert_eq!(
-        refused,
-        McpError::Refused {
-            code: -32602,
-            message
-        }
-    );
+    assert_eq!(refused, McpError::Refused { code: -32602, message });
 
     let roots = call(&server, "roots", json!({})).await.unwrap();
-    assert_eq!(
-        text(&roots),
-        format!("file://{}", directory.path().display())
-    );
+    assert_eq!(text(&roots), format!("file://{}", directory.path().display()));
     call(&server, "log", json!({"count": 2})).await.unwrap();
     let log = server.log();
-    assert!(
-        log.contains("(no message) Server is starting") && log.contains("message 1"),
-        "{log}"
-    );
+    assert!(log.contains("(no message) Server is starting") && log.contains("message 1"), "{log}");
 }
 
 #[tokio::test]
@@ -102,19 +88,9 @@ async fn progress_is_shown_and_a_dropped_call_is_cancelled() {
     assert!(shown.contains(&"2 of 3: step 2".to_owned()), "{shown:?}");
 
     let endless = call(&server, "slow", json!({"steps": 100_000, "ms": 20}));
-    assert!(
-        tokio::time::timeout(Duration::from_millis(200), endless)
-            .await
-            .is_err()
-    );
-    eventually("the cancellation", || {
-        server.log().contains("cancelled at step")
-    })
-    .await;
-    assert_eq!(
-        text(&call(&server, "echo", json!({"text": "on"})).await.unwrap()),
-        "on"
-    );
+    assert!(tokio::time::timeout(Duration::from_millis(200), endless).await.is_err());
+    eventually("the cancellation", || server.log().contains("cancelled at step")).await;
+    assert_eq!(text(&call(&server, "echo", json!({"text": "on"})).await.unwrap()), "on");
 }
 
 #[tokio::test]
@@ -124,14 +100,8 @@ async fn a_call_without_a_sign_of_life_ends() {
     declaration.timeout = Some(Duration::from_millis(300));
     let server = ready(declaration, directory.path()).await;
     let silent = call(&server, "slow", json!({"steps": 1, "ms": 600_000})).await;
-    assert_eq!(
-        silent,
-        Err(McpError::CallSilent(Duration::from_millis(300)))
-    );
-    eventually("the cancellation", || {
-        server.log().contains("cancelled at step 1")
-    })
-    .await;
+    assert_eq!(silent, Err(McpError::CallSilent(Duration::from_millis(300))));
+    eventually("the cancellation", || server.log().contains("cancelled at step 1")).await;
 }
 
 #[tokio::test]
@@ -140,21 +110,12 @@ async fn questions_are_asked_and_answered() {
     let server = ready(piped(&[]), directory.path()).await;
     let content = json!({"name": "Ada", "sure": true});
     for (answer, said) in [
-        (
-            ElicitationAnswer::Accept(Some(content.clone())),
-            format!("accepted {content}"),
-        ),
+        (ElicitationAnswer::Accept(Some(content.clone())), format!("accepted {content}")),
         (ElicitationAnswer::Decline, "declined".to_owned()),
         (ElicitationAnswer::Cancel, "cancelled".to_owned()),
     ] {
-        let caller = Caller {
-            answer: Some(answer),
-            ..Caller::default()
-        };
-        let result = server
-            .call("ask", serde_json::Map::new(), &caller)
-            .await
-            .unwrap();
+        let caller = Caller { answer: Some(answer), ..Caller::default() };
+        let result = server.call("ask", serde_json::Map::new(), &caller).await.unwrap();
         assert_eq!(text(&result), said);
         let questions = caller.questions.lock().unwrap();
         assert_eq!(questions[0].message, "Who goes there?");
@@ -163,14 +124,8 @@ async fn questions_are_asked_and_answered() {
         };
         assert_eq!(schema["properties"]["name"]["title"], "Name");
     }
-    let caller = Caller {
-        answer: Some(ElicitationAnswer::Accept(None)),
-        ..Caller::default()
-    };
-    let result = server
-        .call("ask_url", serde_json::Map::new(), &caller)
-        .await
-        .unwrap();
+    let caller = Caller { answer: Some(ElicitationAnswer::Accept(None)), ..Caller::default() };
+    let result = server.call("ask_url", serde_json::Map::new(), &caller).await.unwrap();
     assert_eq!(text(&result), "accepted null");
     let questions = caller.questions.lock().unwrap();
     let url = "https://sign.example/in".to_owned();
@@ -185,10 +140,7 @@ async fn a_changed_list_is_listed_again() {
     assert!(!has_extra());
     call(&server, "storm", json!({"count": 500})).await.unwrap();
     eventually("the new tool", has_extra).await;
-    assert_eq!(
-        text(&call(&server, "extra", json!({})).await.unwrap()),
-        "here"
-    );
+    assert_eq!(text(&call(&server, "extra", json!({})).await.unwrap()), "here");
 }
 
 /// The last part of MC-8: however often a server says that its list changed, it is asked for in intervals, and works meanwhile.
@@ -199,9 +151,7 @@ async fn mc_8_a_list_that_changes_all_the_time_is_asked_for_in_intervals() {
     let server = ready(piped(&["--restless"]), directory.path()).await;
     let listed = || {
         let tools = server.tools();
-        let mut times = tools
-            .iter()
-            .filter_map(|tool| tool.name.strip_prefix("listed"));
+        let mut times = tools.iter().filter_map(|tool| tool.name.strip_prefix("listed"));
         times.next().unwrap().parse::<u32>().unwrap()
     };
     assert_eq!(listed(), 0);
@@ -223,10 +173,7 @@ async fn mc_2_a_server_is_told_when_the_working_directories_change() {
     for _ in 0..2 {
         server.set_roots(&roots);
     }
-    eventually("the word of it", || {
-        server.log().contains("the roots changed")
-    })
-    .await;
+    eventually("the word of it", || server.log().contains("the roots changed")).await;
     let listed = call(&server, "roots", json!({})).await.unwrap();
     assert_eq!(text(&listed), roots.join("\n"));
     let told = server.log().matches("the roots changed").count();
@@ -245,25 +192,17 @@ async fn lists_without_an_end_are_cut_off() {
     let directory = tempfile::tempdir().unwrap();
     let server = ready(piped(&["--tools", "10000"]), directory.path()).await;
     assert_eq!(server.tools().len(), 512);
-    assert_eq!(
-        server.left_out(),
-        ["9504 tools: at most 512 of a server are kept"]
-    );
+    assert_eq!(server.left_out(), ["9504 tools: at most 512 of a server are kept"]);
     let server = ready(piped(&["--endless"]), directory.path()).await;
     let left_out = server.left_out();
-    assert!(
-        left_out[0].starts_with("its list has more than 64 pages"),
-        "{left_out:?}"
-    );
+    assert!(left_out[0].starts_with("its list has more than 64 pages"), "{left_out:?}");
 }
 
 #[tokio::test]
 async fn an_answer_that_is_too_large_ends_the_connection() {
     let directory = tempfile::tempdir().unwrap();
     let server = ready(piped(&[]), directory.path()).await;
-    let large = call(&server, "big", json!({"bytes": 4 << 20}))
-        .await
-        .unwrap();
+    let large = call(&server, "big", json!({"bytes": 4 << 20})).await.unwrap();
     assert_eq!(text(&large).len(), 4 << 20);
     let too_large = call(&server, "big", json!({"bytes": 20 << 20})).await;
     assert_eq!(too_large, Err(McpError::TooLarge(16 << 20)));
@@ -279,15 +218,9 @@ async fn a_crash_is_mended_once() {
     let fire = McpError::Ended("the disk is on fire".to_owned());
     assert_eq!(call(&server, "crash", json!({})).await, Err(fire.clone()));
     let count = || fs::read_to_string(&starts).unwrap().lines().count();
-    eventually("the restart", || {
-        count() == 2 && server.state() == ServerState::Ready
-    })
-    .await;
+    eventually("the restart", || count() == 2 && server.state() == ServerState::Ready).await;
     assert_eq!(call(&server, "crash", json!({})).await, Err(fire.clone()));
-    eventually("the failure", || {
-        server.state() == ServerState::Failed(fire.clone())
-    })
-    .await;
+    eventually("the failure", || server.state() == ServerState::Failed(fire.clone())).await;
     assert_eq!(call(&server, "echo", json!({})).await, Err(fire));
     assert_eq!(count(), 2);
     server.start();
@@ -313,10 +246,7 @@ async fn a_server_that_does_not_start_says_why() {
     server.start();
     server.wait_until_settled().await;
     let command = "no-such-program".to_owned();
-    assert_eq!(
-        server.state(),
-        ServerState::Failed(McpError::CommandMissing { command })
-    );
+    assert_eq!(server.state(), ServerState::Failed(McpError::CommandMissing { command }));
 }
 
 #[tokio::test]
@@ -356,10 +286,7 @@ async fn mc_1_a_server_that_refuses_for_another_reason_is_not_asked_again() {
     let server = McpServer::new(declaration, place(directory.path()));
     server.start();
     server.wait_until_settled().await;
-    let refused = McpError::Refused {
-        code: -32603,
-        message: "no key is set".to_owned(),
-    };
+    let refused = McpError::Refused { code: -32603, message: "no key is set".to_owned() };
     assert_eq!(server.state(), ServerState::Failed(refused));
     let count = std::fs::read_to_string(&starts).unwrap().lines().count();
     assert_eq!(count, 1);
@@ -397,10 +324,7 @@ async fn a_question_is_taken_back_when_nobody_waits_for_its_answer() {
     let caller = Caller::default();
     let asking = server.call("ask", serde_json::Map::new(), &caller);
     let stopping = async {
-        eventually("the question", || {
-            !caller.questions.lock().unwrap().is_empty()
-        })
-        .await;
+        eventually("the question", || !caller.questions.lock().unwrap().is_empty()).await;
         server.stop();
     };
     let (answer, ()) = tokio::join!(asking, stopping);
@@ -439,14 +363,8 @@ async fn a_killed_host_leaves_no_server_behind() {
     eventually("the server", || read().ends_with(' ')).await;
     let processes = read();
     let processes: Vec<&str> = processes.split_whitespace().collect();
-    assert!(
-        processes.iter().all(|process| is_alive(process)),
-        "{processes:?}"
-    );
+    assert!(processes.iter().all(|process| is_alive(process)), "{processes:?}");
     host.kill().unwrap(); // SIGKILL
     host.wait().unwrap();
-    eventually("the end", || {
-        !processes.iter().any(|process| is_alive(process))
-    })
-    .await;
+    eventually("the end", || !processes.iter().any(|process| is_alive(process))).await;
 }

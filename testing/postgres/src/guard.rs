@@ -25,9 +25,7 @@ impl ServerGuard {
         shell.stdin(Stdio::piped());
         shell.stdout(Stdio::null()).stderr(Stdio::null());
         let shell = shell.process_group(0).spawn();
-        Ok(Self {
-            shell: shell.context("sh")?,
-        })
+        Ok(Self { shell: shell.context("sh")? })
     }
 }
 

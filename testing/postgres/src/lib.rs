@@ -172,9 +172,7 @@ impl PostgresServer {
 /// Runs a statement through the socket of a server, and returns what it does.
 pub fn query(socket: &Path, database: &str, sql: &str) -> Result<String> {
     let mut psql = Command::new("psql");
-    psql.arg("-h")
-        .arg(socket)
-        .args(["-U", USER, "-d", database]);
+    psql.arg("-h").arg(socket).args(["-U", USER, "-d", database]);
     let output = run(psql.args(["-qtAX", "-v", "ON_ERROR_STOP=1", "-c", sql]))?;
     Ok(output.trim().to_owned())
 }

@@ -4,9 +4,7 @@ use serde_json::json;
 use testkit::{ROOT, Scenario, ScenarioClient};
 
 fn active(s: &mut Scenario, ann: &ScenarioClient) -> usize {
-    s.state(&ann.session())["activeClients"]
-        .as_array()
-        .map_or(0, Vec::len)
+    s.state(&ann.session())["activeClients"].as_array().map_or(0, Vec::len)
 }
 
 // G-07, H-126
@@ -34,13 +32,7 @@ fn one_that_stays_away_is_removed_after_the_grace_period() {
     ann.loses_connection();
     s.settles();
     s.advances_ms(9_999);
-    assert_eq!(
-        bob.sees(&ann.session())["activeClients"]
-            .as_array()
-            .unwrap()
-            .len(),
-        1
-    );
+    assert_eq!(bob.sees(&ann.session())["activeClients"].as_array().unwrap().len(), 1);
     s.advances_ms(1);
     assert_eq!(bob.sees(&ann.session())["activeClients"], json!([]));
     s.all_agree();
@@ -130,27 +122,12 @@ fn an_entry_is_replaced_at_its_position_and_removed_by_its_owner() {
     ann.becomes_active().unwrap();
     bob.becomes_active().unwrap();
     let entry = json!({"clientId": "ann", "tools": [], "displayName": "Ann"});
-    ann.tries(
-        &ann.session(),
-        json!({"type": "session/activeClientSet", "activeClient": entry}),
-    )
-    .unwrap();
-    assert_eq!(
-        bob.sees(&ann.session())["activeClients"][0]["displayName"],
-        "Ann"
-    );
-    ann.tries(
-        &ann.session(),
-        json!({"type": "session/activeClientRemoved", "clientId": "ann"}),
-    )
-    .unwrap();
-    assert_eq!(
-        bob.sees(&ann.session())["activeClients"]
-            .as_array()
-            .unwrap()
-            .len(),
-        1
-    );
+    ann.tries(&ann.session(), json!({"type": "session/activeClientSet", "activeClient": entry}))
+        .unwrap();
+    assert_eq!(bob.sees(&ann.session())["activeClients"][0]["displayName"], "Ann");
+    ann.tries(&ann.session(), json!({"type": "session/activeClientRemoved", "clientId": "ann"}))
+        .unwrap();
+    assert_eq!(bob.sees(&ann.session())["activeClients"].as_array().unwrap().len(), 1);
     ann.loses_connection();
     s.settles();
     s.advances_ms(60_000);
@@ -205,11 +182,7 @@ fn one_that_became_active_after_it_left_does_not_haunt_the_session() {
         }
         s.settles();
         s.advances_in_steps(30_000, 1_000);
-        assert_eq!(
-            s.state(&session)["activeClients"],
-            json!([]),
-            "{comes_back}"
-        );
+        assert_eq!(s.state(&session)["activeClients"], json!([]), "{comes_back}");
         s.all_agree();
     }
 }

@@ -16,10 +16,7 @@ fn says(s: &mut Scenario, session: &str, change: SessionChange) {
 }
 
 fn setting(name: &str, value: Value) -> SessionChange {
-    SessionChange::Setting {
-        name: name.to_owned(),
-        value,
-    }
+    SessionChange::Setting { name: name.to_owned(), value }
 }
 
 fn title(text: &str) -> SessionChange {
@@ -64,10 +61,7 @@ fn an_agent_that_changes_while_chats_run_is_announced_and_nothing_stops() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").arrives();
-    s.model()
-        .streams(["a"])
-        .asks_for_text("go on?")
-        .streams(["b"]);
+    s.model().streams(["a"]).asks_for_text("go on?").streams(["b"]);
     ann.sends_message("go");
     let changed = {
         let mut world = s.world();
@@ -76,17 +70,13 @@ fn an_agent_that_changes_while_chats_run_is_announced_and_nothing_stops() {
         models.push(json!({"id": "new", "name": "New", "provider": "scripted"}));
         agent.clone()
     };
-    s.world()
-        .input(Input::AgentChanged(Box::new(changed.clone())));
+    s.world().input(Input::AgentChanged(Box::new(changed.clone())));
     s.settles();
     for client in [&ann, &bob] {
         let models = client.sees(ROOT)["agents"][0]["models"].clone();
         assert_eq!(models[2]["id"], "new");
     }
-    assert!(
-        bob.received_actions()
-            .contains(&"root/agentsChanged".to_owned())
-    );
+    assert!(bob.received_actions().contains(&"root/agentsChanged".to_owned()));
     s.world().input(Input::AgentChanged(Box::new(changed)));
     s.settles();
     assert_eq!(bob.received_actions(), [""; 0], "nothing changed");
@@ -101,10 +91,7 @@ fn an_agent_that_changes_while_the_disk_is_full_is_announced_when_it_is_not() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     s.faults().break_disk();
-    ann.dispatches(
-        &ann.session(),
-        json!({"type": "session/titleChanged", "title": "lost"}),
-    );
+    ann.dispatches(&ann.session(), json!({"type": "session/titleChanged", "title": "lost"}));
     s.settles();
     let changed = {
         let mut world = s.world();
@@ -121,10 +108,7 @@ fn an_agent_that_changes_while_the_disk_is_full_is_announced_when_it_is_not() {
     s.faults().mend_disk();
     s.advances_in_steps(3_000, 500);
     assert_eq!(ann.sees(ROOT)["agents"][0]["description"], "other");
-    assert_eq!(
-        (pace_of(&ann), title_of(&ann)),
-        (json!("typing"), json!("by the agent"))
-    );
+    assert_eq!((pace_of(&ann), title_of(&ann)), (json!("typing"), json!("by the agent")));
     s.all_agree();
 }
 
@@ -136,40 +120,26 @@ fn a_setting_that_an_agent_changes_is_checked_and_announced() {
     let session = ann.session();
     says(&mut s, &session, setting("pace", json!("typing")));
     assert_eq!(pace_of(&bob), "typing");
-    for bad in [
-        setting("pace", json!("fast")),
-        setting("pace", json!(3)),
-        setting("none", json!(1)),
-    ] {
+    for bad in
+        [setting("pace", json!("fast")), setting("pace", json!(3)), setting("none", json!(1))]
+    {
         says(&mut s, &session, bad);
         assert_eq!(pace_of(&bob), "typing");
     }
-    assert_eq!(
-        s.look().agents_heard.settings,
-        [],
-        "it knows what it said itself"
-    );
+    assert_eq!(s.look().agents_heard.settings, [], "it knows what it said itself");
     let other = SessionNews {
         provider: "single".to_owned(),
         session: ChannelUri::parse(&session).unwrap(),
         change: setting("pace", json!("instant")),
     };
     s.world().input(Input::News(other));
-    says(
-        &mut s,
-        "ahp-session:/none",
-        setting("pace", json!("instant")),
-    );
+    says(&mut s, "ahp-session:/none", setting("pace", json!("instant")));
     says(&mut s, &ann.chat(), setting("pace", json!("instant")));
     assert_eq!(pace_of(&bob), "typing", "it is not theirs");
     ann.sends_message("hi");
     s.advances_in_steps(5_000, 500);
     says(&mut s, &session, setting("pace", json!("instant")));
-    assert_eq!(
-        pace_of(&bob),
-        "instant",
-        "a session at rest is loaded for it"
-    );
+    assert_eq!(pace_of(&bob), "instant", "a session at rest is loaded for it");
     s.all_agree();
 }
 
@@ -187,8 +157,7 @@ fn a_title_that_a_client_has_set_is_not_replaced_by_an_agent() {
     s.host_restarts();
     ann.reconnects();
     says(&mut s, &session, title("third"));
-    s.model()
-        .emits(agent_api::AgentEvent::Title("fourth".to_owned()));
+    s.model().emits(agent_api::AgentEvent::Title("fourth".to_owned()));
     ann.sends_message("go");
     assert_eq!(title_of(&ann), "mine");
     s.all_agree();
@@ -205,19 +174,12 @@ fn an_agent_hears_of_settings_that_a_client_changes_in_the_middle_of_a_turn() {
     let heard = s.look().agents_heard.settings.clone();
     assert_eq!(heard.len(), 1);
     assert_eq!(heard[0].0, ann.session());
-    assert_eq!(
-        Value::Object(heard[0].1.clone()),
-        json!({"pace": "typing", "fixed": "f"})
-    );
+    assert_eq!(Value::Object(heard[0].1.clone()), json!({"pace": "typing", "fixed": "f"}));
     ann.tries(&ann.session(), change("typing")).unwrap();
     assert!(ann.tries(&ann.session(), change("fast")).is_err());
     s.faults().break_disk();
     assert!(ann.tries(&ann.session(), change("instant")).is_err());
-    assert_eq!(
-        s.look().agents_heard.settings.len(),
-        1,
-        "what was not recorded is not told"
-    );
+    assert_eq!(s.look().agents_heard.settings.len(), 1, "what was not recorded is not told");
     s.faults().mend_disk();
     s.advances_in_steps(3_000, 500);
     s.all_agree();
@@ -234,11 +196,7 @@ fn an_agent_hears_of_chats_that_leave_memory_and_of_those_that_are_gone() {
     s.model().asks_for_text("go on?");
     second.sends_message("wait");
     s.advances_in_steps(5_000, 500);
-    assert_eq!(
-        s.look().agents_heard.unloaded,
-        [ann.chat()],
-        "one that works stays"
-    );
+    assert_eq!(s.look().agents_heard.unloaded, [ann.chat()], "one that works stays");
     assert_eq!(s.look().agents_heard.ended, [""; 0]);
     second.answers_text("yes").unwrap();
     ann.disposes_of("ahp-chat:/b").unwrap();
@@ -274,36 +232,19 @@ fn values_of_a_dynamic_setting_come_from_its_agent() {
     let all = ask(json!({"property": "agent_mode"})).unwrap();
     assert_eq!(all["items"].as_array().unwrap().len(), 2);
     let plan = ask(json!({"property": "agent_mode", "query": "PLA"})).unwrap();
-    assert_eq!(
-        plan["items"],
-        json!([{"value": "architect", "label": "Plan"}])
-    );
-    assert_eq!(
-        ask(json!({"property": "agent_mode", "query": "x"})).unwrap()["items"],
-        json!([])
-    );
-    assert_eq!(
-        ask(json!({"property": "pace"})).unwrap()["items"],
-        json!([])
-    );
+    assert_eq!(plan["items"], json!([{"value": "architect", "label": "Plan"}]));
+    assert_eq!(ask(json!({"property": "agent_mode", "query": "x"})).unwrap()["items"], json!([]));
+    assert_eq!(ask(json!({"property": "pace"})).unwrap()["items"], json!([]));
     let code = |params: Value| ask(params).unwrap_err()["code"].clone();
     assert_eq!(code(json!({"property": "none"})), -32602);
-    assert_eq!(
-        code(json!({"property": "agent_mode", "provider": "none"})),
-        -32002
-    );
-    assert_eq!(
-        code(json!({"property": "agent_mode", "channel": "ahp-session:/none"})),
-        -32001
-    );
+    assert_eq!(code(json!({"property": "agent_mode", "provider": "none"})), -32002);
+    assert_eq!(code(json!({"property": "agent_mode", "channel": "ahp-session:/none"})), -32001);
     let mine = ann.clone().creates("ahp-session:/dynamic");
     let params = json!({"property": "agent_mode", "channel": mine.session()});
     assert_eq!(ask(params).unwrap()["items"].as_array().unwrap().len(), 2);
     let asked = s.look().agents_heard.asked.clone();
-    let sessions: Vec<Option<String>> = asked
-        .iter()
-        .map(|asked| asked.session.as_ref().map(ToString::to_string))
-        .collect();
+    let sessions: Vec<Option<String>> =
+        asked.iter().map(|asked| asked.session.as_ref().map(ToString::to_string)).collect();
     assert_eq!(sessions, [None, None, None, Some(mine.session())]);
     let change = json!({"type": "session/configChanged", "config": {"agent_mode": "code"}});
     mine.tries(&mine.session(), change).unwrap();
@@ -329,13 +270,7 @@ fn a_token_for_an_advertised_resource_reaches_its_agent_and_nothing_else() {
     let tokens = s.look().agents_heard.tokens.clone();
     let brought: Vec<(&str, &TokenText, Option<u64>)> = tokens
         .iter()
-        .map(|brought| {
-            (
-                brought.provider.as_str(),
-                &brought.token,
-                brought.expires_in_s,
-            )
-        })
+        .map(|brought| (brought.provider.as_str(), &brought.token, brought.expires_in_s))
         .collect();
     assert_eq!(
         brought,
@@ -358,11 +293,7 @@ fn a_token_for_an_advertised_resource_reaches_its_agent_and_nothing_else() {
     }
     assert_eq!(s.look().agents_heard.tokens.len(), 2);
     s.faults().break_disk();
-    assert_eq!(
-        bring("sk-3", json!({})),
-        Ok(json!({})),
-        "nothing is written"
-    );
+    assert_eq!(bring("sk-3", json!({})), Ok(json!({})), "nothing is written");
     s.faults().mend_disk();
     let states = testkit::checker::host_states(&mut s.world());
     assert!(!json!(states).to_string().contains("sk-"));

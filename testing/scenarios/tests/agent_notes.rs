@@ -22,18 +22,14 @@ fn notices(client: &ScenarioClient) -> Vec<String> {
     let parts = client.latest_turn()["responseParts"].clone();
     let parts = parts.as_array().unwrap().iter();
     let notices = parts.filter(|part| part["kind"] == "systemNotification");
-    notices
-        .map(|part| part["content"].as_str().unwrap().to_owned())
-        .collect()
+    notices.map(|part| part["content"].as_str().unwrap().to_owned()).collect()
 }
 
 #[test]
 fn notes_belong_to_a_chat_and_its_forks_and_survive_restarts_and_truncation() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
-    s.model()
-        .plays(|script| script.notes_chat("session 1"))
-        .repeats();
+    s.model().plays(|script| script.notes_chat("session 1")).repeats();
     let first = ann.sends_message("one");
     assert_eq!(ann.reads(), "noted");
     assert_eq!(given(&s), (None, None));
@@ -44,27 +40,17 @@ fn notes_belong_to_a_chat_and_its_forks_and_survive_restarts_and_truncation() {
     assert_eq!(given(&s), (None, None));
     ann.forks("ahp-chat:/f", &second).sends_message("forked");
     assert_eq!(given(&s), (some("session 1"), Some(second)));
-    ann.steps_aside("ahp-chat:/s", &first)
-        .sends_message("aside");
-    assert_eq!(
-        given(&s),
-        (None, None),
-        "what it was made from is no turn of its own"
-    );
+    ann.steps_aside("ahp-chat:/s", &first).sends_message("aside");
+    assert_eq!(given(&s), (None, None), "what it was made from is no turn of its own");
     s.host_is_killed();
     s.host_restarts();
     ann.reconnects();
     let third = ann.sends_message("three");
     assert_eq!(given(&s).0, some("session 1"));
     ann.truncates(&first).unwrap();
-    s.model()
-        .plays(|script| script.notes_chat("session 2").notes_chat(""));
+    s.model().plays(|script| script.notes_chat("session 2").notes_chat(""));
     ann.sends_message("four");
-    assert_eq!(
-        given(&s),
-        (some("session 1"), Some(first)),
-        "{third} is gone"
-    );
+    assert_eq!(given(&s), (some("session 1"), Some(first)), "{third} is gone");
     ann.sends_message("five");
     assert_eq!(given(&s).0, None, "empty notes are none");
     s.all_agree();
@@ -78,10 +64,7 @@ fn notes_that_are_too_long_or_no_text_are_not_stored_and_the_user_hears_it() {
     let too_long = format!("{longest}n");
     s.model().plays(|script| {
         let no_text = AgentEvent::ChatNotes(Bytes::from_static(&[0xff]));
-        script
-            .notes_chat(&longest)
-            .notes_chat(&too_long)
-            .emits(no_text)
+        script.notes_chat(&longest).notes_chat(&too_long).emits(no_text)
     });
     ann.sends_message("one");
     let told = notices(&ann);
@@ -99,9 +82,7 @@ fn an_agent_hears_that_something_is_noted_when_it_is_on_the_disk() {
     let noted = |s: &Scenario| {
         let world = s.look();
         let replies = world.models.replies.iter();
-        replies
-            .filter(|(_, reply)| *reply == AgentReply::ChatNoted)
-            .count()
+        replies.filter(|(_, reply)| *reply == AgentReply::ChatNoted).count()
     };
     for (point, stored) in [
         (Kill::BeforeWrite, None),
@@ -138,8 +119,7 @@ fn an_agent_hears_that_something_is_noted_when_it_is_on_the_disk() {
     }
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
-    s.model()
-        .plays(|script| script.waits_ms(50).notes_chat("lost"));
+    s.model().plays(|script| script.waits_ms(50).notes_chat("lost"));
     ann.starts("one");
     {
         let mut world = s.world();

@@ -31,9 +31,7 @@ fn set(client: &ScenarioClient, id: &str, entries: Value) -> Value {
 }
 
 fn listed(client: &ScenarioClient) -> Value {
-    let list = client
-        .asks("listSessions", json!({"channel": ROOT}))
-        .unwrap();
+    let list = client.asks("listSessions", json!({"channel": ROOT})).unwrap();
     list["items"][0]["annotations"].clone()
 }
 
@@ -45,15 +43,11 @@ fn every_action_reaches_everyone_is_counted_and_survives_the_host() {
     let bob = s.client("bob").joins(&ann);
     let channel = annotations(&ann);
     for client in [&ann, &bob] {
-        assert_eq!(
-            client.watches(&channel)["snapshot"]["state"],
-            json!({"annotations": []})
-        );
+        assert_eq!(client.watches(&channel)["snapshot"]["state"], json!({"annotations": []}));
     }
     let one = json!([entry("e1", "why?")]);
     ann.tries(&channel, set(&ann, "a1", one)).unwrap();
-    ann.tries(&channel, set(&ann, "a2", json!([entry("e1", "also here")])))
-        .unwrap();
+    ann.tries(&channel, set(&ann, "a2", json!([entry("e1", "also here")]))).unwrap();
     let reply = json!({"type": "annotations/entrySet", "annotationId": "a1", "entry": entry("e2", "because")});
     bob.tries(&channel, reply).unwrap();
     s.settles();
@@ -64,29 +58,17 @@ fn every_action_reaches_everyone_is_counted_and_survives_the_host() {
     let removed =
         json!({"type": "annotations/entryRemoved", "annotationId": "a1", "entryId": "e1"});
     ann.tries(&channel, removed).unwrap();
-    ann.tries(
-        &channel,
-        json!({"type": "annotations/removed", "annotationId": "a2"}),
-    )
-    .unwrap();
+    ann.tries(&channel, json!({"type": "annotations/removed", "annotationId": "a2"})).unwrap();
     s.settles();
     let seen = bob.sees(&channel);
     assert_eq!(seen["annotations"].as_array().unwrap().len(), 1);
     assert_eq!(seen["annotations"][0]["resolved"], true);
-    assert_eq!(
-        seen["annotations"][0]["x-colour"], "red",
-        "H-077: unknown fields survive"
-    );
-    assert_eq!(
-        seen["annotations"][0]["entries"],
-        json!([entry("e2", "because")])
-    );
+    assert_eq!(seen["annotations"][0]["x-colour"], "red", "H-077: unknown fields survive");
+    assert_eq!(seen["annotations"][0]["entries"], json!([entry("e2", "because")]));
     assert_eq!(listed(&ann), counts(1, 1));
     let changes = bob.notifications("root/sessionSummaryChanged");
     assert!(
-        changes
-            .iter()
-            .any(|params| params["changes"]["annotations"] == counts(1, 1)),
+        changes.iter().any(|params| params["changes"]["annotations"] == counts(1, 1)),
         "{changes:?}"
     );
     s.all_agree();
@@ -108,8 +90,7 @@ fn a_thread_without_entries_or_of_another_session_is_refused() {
     let ann = s.client("ann").opens_chat();
     let channel = annotations(&ann);
     ann.watches(&channel);
-    ann.tries(&channel, set(&ann, "a1", json!([entry("e1", "x")])))
-        .unwrap();
+    ann.tries(&channel, set(&ann, "a1", json!([entry("e1", "x")]))).unwrap();
     let foreign = {
         let mut action = set(&ann, "a2", json!([entry("e1", "x")]));
         action["annotation"]["origin"]["session"] = json!("ahp-session:/other");
@@ -117,20 +98,14 @@ fn a_thread_without_entries_or_of_another_session_is_refused() {
     };
     let no_origin = {
         let mut action = set(&ann, "a2", json!([entry("e1", "x")]));
-        action["annotation"]
-            .as_object_mut()
-            .unwrap()
-            .remove("origin");
+        action["annotation"].as_object_mut().unwrap().remove("origin");
         action
     };
     let many: Vec<Value> = (0..4).map(|n| entry(&format!("e{n}"), "x")).collect();
     for (action, why) in [
         (set(&ann, "a2", json!([])), "at least one entry"),
         (set(&ann, "", json!([entry("e1", "x")])), "`id`"),
-        (
-            set(&ann, "a2", json!([entry("e1", "x"), entry("e1", "y")])),
-            "`id` of its own",
-        ),
+        (set(&ann, "a2", json!([entry("e1", "x"), entry("e1", "y")])), "`id` of its own"),
         (set(&ann, "a2", json!(many)), "annotation_entries_max"),
         (foreign, "origin.session"),
         (no_origin, "does not have the fields"),
@@ -146,26 +121,16 @@ fn a_thread_without_entries_or_of_another_session_is_refused() {
             json!({"type": "annotations/updated", "annotationId": "a1", "origin": {"session": "x:/y"}}),
             "origin.session",
         ),
-        (
-            json!({"type": "session/titleChanged", "title": "x"}),
-            "does not belong",
-        ),
-        (
-            json!({"type": "terminal/input", "data": "x"}),
-            "does not belong",
-        ),
+        (json!({"type": "session/titleChanged", "title": "x"}), "does not belong"),
+        (json!({"type": "terminal/input", "data": "x"}), "does not belong"),
     ] {
         let reason = ann.tries(&channel, action.clone()).unwrap_err();
         assert!(reason.contains(why), "{action}: {reason}");
     }
-    ann.tries(&channel, set(&ann, "a2", json!([entry("e1", "x")])))
-        .unwrap();
-    let reason = ann
-        .tries(&channel, set(&ann, "a3", json!([entry("e1", "x")])))
-        .unwrap_err();
+    ann.tries(&channel, set(&ann, "a2", json!([entry("e1", "x")]))).unwrap();
+    let reason = ann.tries(&channel, set(&ann, "a3", json!([entry("e1", "x")]))).unwrap_err();
     assert!(reason.contains("annotations_max"), "{reason}");
-    ann.tries(&channel, set(&ann, "a1", json!([entry("e9", "again")])))
-        .unwrap();
+    ann.tries(&channel, set(&ann, "a1", json!([entry("e9", "again")]))).unwrap();
     let long = json!({"type": "annotations/entrySet", "annotationId": "a1", "entry": entry("e", &"x".repeat(70_000))});
     let reason = ann.tries(&channel, long).unwrap_err();
     assert!(reason.contains("annotation_bytes_max"), "{reason}");
@@ -179,34 +144,20 @@ fn annotations_are_there_with_their_session_and_end_with_it() {
     let ann = s.client("ann").opens_chat();
     let channel = annotations(&ann);
     let unknown = format!("{}/changeset/nothing", ann.session());
-    assert_eq!(
-        ann.is_denied("subscribe", json!({"channel": unknown})),
-        -32008
-    );
+    assert_eq!(ann.is_denied("subscribe", json!({"channel": unknown})), -32008);
     // Also to somebody who watches neither the session nor the channel, after both left memory.
-    ann.tries(&channel, set(&ann, "a1", json!([entry("e1", "x")])))
-        .unwrap();
+    ann.tries(&channel, set(&ann, "a1", json!([entry("e1", "x")]))).unwrap();
     s.advances_ms(200_000);
     let bob = s.client("bob").arrives();
     let state = bob.watches(&channel)["snapshot"]["state"].clone();
     assert_eq!(state["annotations"][0]["id"], "a1");
     s.advances_ms(200_000);
-    ann.asks("disposeSession", json!({"channel": ann.session()}))
-        .unwrap();
+    ann.asks("disposeSession", json!({"channel": ann.session()})).unwrap();
     s.settles();
-    assert_eq!(
-        bob.is_denied("subscribe", json!({"channel": channel})),
-        -32001
-    );
-    let reason = bob
-        .tries(&channel, set(&ann, "a2", json!([entry("e1", "x")])))
-        .unwrap_err();
+    assert_eq!(bob.is_denied("subscribe", json!({"channel": channel})), -32001);
+    let reason = bob.tries(&channel, set(&ann, "a2", json!([entry("e1", "x")]))).unwrap_err();
     assert!(reason.contains("there is no channel"), "{reason}");
-    assert!(
-        s.look().kernel().digest()["watchers"]
-            .get(&channel)
-            .is_none()
-    );
+    assert!(s.look().kernel().digest()["watchers"].get(&channel).is_none());
 }
 
 // G-28
@@ -215,16 +166,12 @@ fn a_session_that_was_only_annotated_is_kept() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let channel = annotations(&ann);
-    ann.tries(&channel, set(&ann, "a1", json!([entry("e1", "x")])))
-        .unwrap();
+    ann.tries(&channel, set(&ann, "a1", json!([entry("e1", "x")]))).unwrap();
     let session = ann.session();
     ann.loses_connection();
     s.advances_in_steps(3_700_000 * 2, 30_000);
     let bob = s.client("bob").arrives();
-    assert_eq!(
-        bob.watches(&session)["snapshot"]["state"]["lifecycle"],
-        "ready"
-    );
+    assert_eq!(bob.watches(&session)["snapshot"]["state"]["lifecycle"], "ready");
 }
 
 // G-15
@@ -235,24 +182,18 @@ fn what_cannot_be_recorded_is_refused_and_taken_back() {
     ann.sends_message("hello");
     let channel = annotations(&ann);
     ann.watches(&channel);
-    ann.tries(&channel, set(&ann, "a1", json!([entry("e1", "x")])))
-        .unwrap();
+    ann.tries(&channel, set(&ann, "a1", json!([entry("e1", "x")]))).unwrap();
     s.faults().break_disk();
     for _ in 0..2 {
-        let reason = ann
-            .tries(&channel, set(&ann, "a2", json!([entry("e1", "x")])))
-            .unwrap_err();
+        let reason = ann.tries(&channel, set(&ann, "a2", json!([entry("e1", "x")]))).unwrap_err();
         assert!(reason.contains("recorded"), "{reason}");
     }
     s.faults().mend_disk();
     s.advances_ms(1_000);
-    ann.tries(&channel, set(&ann, "a3", json!([entry("e1", "x")])))
-        .unwrap();
+    ann.tries(&channel, set(&ann, "a3", json!([entry("e1", "x")]))).unwrap();
     let ids = |state: Value| -> Vec<String> {
         let all = state["annotations"].as_array().unwrap().clone();
-        all.iter()
-            .map(|each| each["id"].as_str().unwrap().to_owned())
-            .collect()
+        all.iter().map(|each| each["id"].as_str().unwrap().to_owned()).collect()
     };
     assert_eq!(ids(ann.sees(&channel)), ["a1", "a3"]);
     s.all_agree();
@@ -268,8 +209,7 @@ fn what_was_missed_is_replayed() {
     ann.watches(&channel);
     bob.watches(&channel);
     bob.loses_connection();
-    ann.tries(&channel, set(&ann, "a1", json!([entry("e1", "x")])))
-        .unwrap();
+    ann.tries(&channel, set(&ann, "a1", json!([entry("e1", "x")]))).unwrap();
     assert_eq!(bob.reconnects()["type"], "replay");
     assert_eq!(bob.sees(&channel), ann.sees(&channel));
     s.all_agree();
@@ -284,10 +224,7 @@ fn a_client_of_0_8_annotates() {
     let channel = annotations(&ann);
     ann.watches(&channel);
     let mut action = set(&ann, "a1", json!([entry("e1", "x")]));
-    action["annotation"]
-        .as_object_mut()
-        .unwrap()
-        .remove("origin");
+    action["annotation"].as_object_mut().unwrap().remove("origin");
     action["annotation"]["turnId"] = json!("t1");
     old.tries(&channel, action).unwrap();
     s.settles();
@@ -301,20 +238,9 @@ fn an_attached_annotation_reaches_the_agent_with_file_lines_and_text() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let channel = annotations(&ann);
-    ann.tries(
-        &channel,
-        set(
-            &ann,
-            "a1",
-            json!([entry("e1", "why?"), entry("e2", "please fix")]),
-        ),
-    )
-    .unwrap();
-    ann.tries(
-        &channel,
-        set(&ann, "a2", json!([entry("e1", "not this one")])),
-    )
-    .unwrap();
+    ann.tries(&channel, set(&ann, "a1", json!([entry("e1", "why?"), entry("e2", "please fix")])))
+        .unwrap();
+    ann.tries(&channel, set(&ann, "a2", json!([entry("e1", "not this one")]))).unwrap();
     let send = |id: &str, attachment: Value| {
         let mut action = ann.turn_started(id, "look at my comment");
         action["message"]["attachments"] = json!([attachment]);

@@ -9,17 +9,9 @@ fn told(s: &Scenario) -> Vec<String> {
     let world = s.look();
     let replies = world.models.replies.iter();
     let told = replies.filter_map(|(_, reply)| match reply {
-        AgentReply::SteeringWaits {
-            message,
-            pending_id,
-            message_id,
-            ..
-        } => {
+        AgentReply::SteeringWaits { message, pending_id, message_id, .. } => {
             assert!(message_id.is_some(), "its parts are stored");
-            Some(format!(
-                "{pending_id} {}",
-                message["text"].as_str().unwrap()
-            ))
+            Some(format!("{pending_id} {}", message["text"].as_str().unwrap()))
         }
         _ => None,
     });
@@ -35,9 +27,7 @@ fn waits(client: &ScenarioClient) -> Option<String> {
 fn notices(turn: &Value) -> Vec<String> {
     let parts = turn["responseParts"].as_array().unwrap().iter();
     let notices = parts.filter(|part| part["kind"] == "systemNotification");
-    notices
-        .map(|part| part["content"].as_str().unwrap().to_owned())
-        .collect()
+    notices.map(|part| part["content"].as_str().unwrap().to_owned()).collect()
 }
 
 /// An agent that was told of a message and has not said that it has it; it goes on when it is answered.
@@ -48,11 +38,7 @@ fn told_and_not_taken(s: &mut Scenario, ann: &ScenarioClient) {
     ann.sends_message("go");
     ann.steers("s1", "left").unwrap();
     assert_eq!(told(s), ["s1 left"]);
-    assert_eq!(
-        waits(ann),
-        Some("left".to_owned()),
-        "it stays until it is taken"
-    );
+    assert_eq!(waits(ann), Some("left".to_owned()), "it stays until it is taken");
 }
 
 // H-232
@@ -76,9 +62,7 @@ fn an_agent_that_waits_is_told_at_once_and_the_message_leaves_the_queue_when_it_
 fn a_message_that_waited_before_the_agent_did_is_told_too() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
-    s.model()
-        .asks_for_text("go on?")
-        .plays(|script| script.awaits_steering().takes_steering());
+    s.model().asks_for_text("go on?").plays(|script| script.awaits_steering().takes_steering());
     ann.sends_message("go");
     ann.steers("s1", "left").unwrap();
     assert_eq!(told(&s), [""; 0]);
@@ -101,10 +85,7 @@ fn a_message_that_is_removed_while_the_agent_has_it_is_shown_with_a_notice() {
     let told = notices(&ann.latest_turn());
     assert_eq!(told.len(), 2);
     assert_eq!(told[0], "You added: left");
-    assert!(
-        told[1].contains("already received") && told[1].contains("removed"),
-        "{told:?}"
-    );
+    assert!(told[1].contains("already received") && told[1].contains("removed"), "{told:?}");
     assert_eq!(ann.sent_messages(), ["go"]);
     s.all_agree();
 }
@@ -142,10 +123,7 @@ fn a_second_wait_is_not_told_of_the_same_message_but_of_a_changed_one() {
     ann.steers("s1", "right").unwrap();
     assert_eq!(told(&s), ["s1 left", "s1 right"]);
     assert_eq!(waits(&ann), None);
-    assert_eq!(
-        notices(&ann.sees(&ann.chat())["activeTurn"]),
-        ["You added: right"]
-    );
+    assert_eq!(notices(&ann.sees(&ann.chat())["activeTurn"]), ["You added: right"]);
     ann.answers_text("yes").unwrap();
     s.all_agree();
 }
@@ -155,12 +133,7 @@ fn a_second_wait_is_not_told_of_the_same_message_but_of_a_changed_one() {
 fn a_turn_that_ends_while_its_agent_waits_leaves_the_message_to_the_next_turn() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
-    s.model().plays(|script| {
-        script
-            .awaits_steering()
-            .unattended()
-            .asks_for_text("go on?")
-    });
+    s.model().plays(|script| script.awaits_steering().unattended().asks_for_text("go on?"));
     ann.sends_message("go");
     ann.answers_text("yes").unwrap();
     assert_eq!(ann.sees(&ann.chat()).get("activeTurn"), None);
@@ -188,11 +161,7 @@ fn a_message_that_was_told_and_not_taken_survives_the_host() {
         ann.reconnects();
         s.settles();
         assert_eq!(waits(&ann), None);
-        assert_eq!(
-            ann.queue(),
-            ["s1"],
-            "{point:?}: at the head of the held queue"
-        );
+        assert_eq!(ann.queue(), ["s1"], "{point:?}: at the head of the held queue");
         s.all_agree();
     }
 }

@@ -32,9 +32,7 @@ fn attachments(client: &ScenarioClient) -> Vec<(String, usize)> {
     let describe = |attachment: &Value| match attachment["data"].as_str() {
         Some(data) => ("embedded".to_owned(), STANDARD.decode(data).unwrap().len()),
         None => {
-            let read = client
-                .reads_resource(attachment["uri"].as_str().unwrap())
-                .unwrap();
+            let read = client.reads_resource(attachment["uri"].as_str().unwrap()).unwrap();
             let data = read["data"].as_str().unwrap();
             let data = match read["encoding"].as_str() {
                 Some("base64") => STANDARD.decode(data).unwrap(),
@@ -74,28 +72,17 @@ fn a_large_attachment_is_a_resource_in_the_echo_the_state_and_the_journal() {
         "uri": digest.uri(), "sizeHint": MIB + 1,
     });
     let echoed = ann.with(|client| client.envelopes.clone());
-    let echoed = echoed
-        .iter()
-        .find(|envelope| envelope["action"]["type"] == "chat/turnStarted");
-    assert_eq!(
-        echoed.unwrap()["action"]["message"]["attachments"][0],
-        expected
-    );
+    let echoed = echoed.iter().find(|envelope| envelope["action"]["type"] == "chat/turnStarted");
+    assert_eq!(echoed.unwrap()["action"]["message"]["attachments"][0], expected);
     assert_eq!(bob.latest_turn()["message"]["attachments"][0], expected);
     assert_eq!(s.look().models.asked[0].message["attachments"][0], expected);
     let read = bob.reads_resource(&digest.uri()).unwrap();
     assert_eq!(read["contentType"], "application/x-own");
-    assert_eq!(
-        STANDARD.decode(read["data"].as_str().unwrap()).unwrap(),
-        body
-    );
+    assert_eq!(STANDARD.decode(read["data"].as_str().unwrap()).unwrap(), body);
     s.host_restarts();
     ann.reconnects();
     bob.reconnects();
-    assert_eq!(
-        bob.reads_resource(&digest.uri()).unwrap()["encoding"],
-        "base64"
-    );
+    assert_eq!(bob.reads_resource(&digest.uri()).unwrap()["encoding"], "base64");
     s.all_agree();
 }
 
@@ -112,31 +99,15 @@ fn bodies_stay_embedded_up_to_their_bounds_and_the_one_that_overflows_goes() {
         text["contentType"] = json!("text/plain");
         text
     };
-    ann.tries(
-        &ann.chat(),
-        turn_with(&ann, "t1", &[of(300), of(301), of(299)]),
-    )
-    .unwrap();
-    assert_eq!(
-        attachments(&ann),
-        [
-            is("embedded", 300),
-            is("resource", 301),
-            is("embedded", 299)
-        ]
-    );
+    ann.tries(&ann.chat(), turn_with(&ann, "t1", &[of(300), of(301), of(299)])).unwrap();
+    assert_eq!(attachments(&ann), [is("embedded", 300), is("resource", 301), is("embedded", 299)]);
     // 301 are left for the session, over restarts too.
     s.host_restarts();
     ann.reconnects();
-    ann.tries(&ann.chat(), turn_with(&ann, "t2", &[of(300), of(2), of(1)]))
-        .unwrap();
-    assert_eq!(
-        attachments(&ann),
-        [is("embedded", 300), is("resource", 2), is("embedded", 1)]
-    );
+    ann.tries(&ann.chat(), turn_with(&ann, "t2", &[of(300), of(2), of(1)])).unwrap();
+    assert_eq!(attachments(&ann), [is("embedded", 300), is("resource", 2), is("embedded", 1)]);
     let bob = s.client("bob").opens_chat();
-    bob.tries(&bob.chat(), turn_with(&bob, "t1", &[of(300)]))
-        .unwrap();
+    bob.tries(&bob.chat(), turn_with(&bob, "t1", &[of(300)])).unwrap();
     assert_eq!(attachments(&bob), [is("embedded", 300)]);
     s.all_agree();
 }
@@ -160,11 +131,9 @@ fn drafts_and_waiting_messages_are_moved_out_likewise() {
     }
     let uri = host::blobs::digest_of(b"more than ten").uri();
     let chat = ann.sees(&ann.chat());
-    for message in [
-        &chat["draft"],
-        &chat["queuedMessages"][0]["message"],
-        &chat["steeringMessage"]["message"],
-    ] {
+    for message in
+        [&chat["draft"], &chat["queuedMessages"][0]["message"], &chat["steeringMessage"]["message"]]
+    {
         assert_eq!(message["attachments"][0]["uri"], uri, "{chat}");
     }
     assert_eq!(s.look().blobs.digests().len(), 1);
@@ -206,14 +175,7 @@ fn while_bodies_are_stored_only_their_sender_waits_and_in_order() {
         .iter()
         .filter(|name| *name == "session/titleChanged" || *name == "chat/draftChanged")
         .collect();
-    assert_eq!(
-        order,
-        [
-            "session/titleChanged",
-            "chat/draftChanged",
-            "chat/draftChanged"
-        ]
-    );
+    assert_eq!(order, ["session/titleChanged", "chat/draftChanged", "chat/draftChanged"]);
     s.all_agree();
 }
 
@@ -239,10 +201,7 @@ fn an_action_is_checked_again_when_its_bodies_are_stored() {
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
     s.reads_take_ms(1_000);
-    let late = ann.dispatches(
-        &ann.chat(),
-        turn_with(&ann, "t1", &[embedded(b"more than ten")]),
-    );
+    let late = ann.dispatches(&ann.chat(), turn_with(&ann, "t1", &[embedded(b"more than ten")]));
     bob.starts("quicker");
     s.settles();
     let reason = ann.refusal(late).unwrap();
@@ -256,11 +215,7 @@ fn an_action_is_checked_again_when_its_bodies_are_stored() {
 fn invalid_base64_is_refused_with_a_message() {
     let mut s = Scenario::with(|limits| limits.inline_body_bytes = 10);
     let ann = s.client("ann").opens_chat();
-    for data in [
-        "AAAAAAAAAAAAAAAAAAA",
-        "AAAA AAAAAAAAAAAAAAA=",
-        "AAAAAAAAAAAAAAA%",
-    ] {
+    for data in ["AAAAAAAAAAAAAAAAAAA", "AAAA AAAAAAAAAAAAAAA=", "AAAAAAAAAAAAAAA%"] {
         let mut attachment = embedded(b"");
         attachment["data"] = json!(data);
         let draft = json!({"type": "chat/draftChanged", "draft": message_with(&[attachment])});
@@ -351,11 +306,7 @@ fn a_client_s_large_result_becomes_a_preview_and_a_resource() {
     for _ in 0..3 {
         ann.tries(&ann.chat(), content.clone()).unwrap();
     }
-    assert_eq!(
-        s.look().blobs.digests(),
-        [],
-        "nothing is stored while it runs"
-    );
+    assert_eq!(s.look().blobs.digests(), [], "nothing is stored while it runs");
     let content = ann.latest_turn()["responseParts"][0]["toolCall"]["content"].to_string();
     assert!(content.len() < 65_536 && content.contains("bytes, kept when the tool is done"));
     let complete = json!({
@@ -371,13 +322,8 @@ fn a_client_s_large_result_becomes_a_preview_and_a_resource() {
         (&content[1]["contentType"], &content[1]["sizeHint"]),
         (&json!("text/plain"), &json!(200_000))
     );
-    let read = ann
-        .reads_resource(content[1]["uri"].as_str().unwrap())
-        .unwrap();
-    assert_eq!(
-        (read["data"].as_str(), &read["encoding"]),
-        (Some(long.as_str()), &json!("utf-8"))
-    );
+    let read = ann.reads_resource(content[1]["uri"].as_str().unwrap()).unwrap();
+    assert_eq!((read["data"].as_str(), &read["encoding"]), (Some(long.as_str()), &json!("utf-8")));
     s.all_agree();
 }
 
@@ -391,10 +337,7 @@ fn a_large_result_of_an_agent_is_stored_outside_of_state_and_is_readable() {
         "content": [{"type": "text", "text": long}]});
     s.model()
         .announces(1, "shell")
-        .readies(
-            1,
-            json!({"invocationMessage": "Running", "confirmed": "not-needed"}),
-        )
+        .readies(1, json!({"invocationMessage": "Running", "confirmed": "not-needed"}))
         .reports(1, result);
     ann.sends_message("go");
     s.collects_bodies(&ann);
@@ -405,9 +348,7 @@ fn a_large_result_of_an_agent_is_stored_outside_of_state_and_is_readable() {
     assert!(turn.to_string().len() < 10_000);
     let content = &turn["responseParts"][0]["toolCall"]["content"];
     assert_eq!(content[0]["text"], &long[..4_096]);
-    let read = ann
-        .reads_resource(content[1]["uri"].as_str().unwrap())
-        .unwrap();
+    let read = ann.reads_resource(content[1]["uri"].as_str().unwrap()).unwrap();
     assert_eq!(read["data"], long);
     s.all_agree();
 }

@@ -47,11 +47,7 @@ fn an_action_with_a_field_over_its_bound_is_refused_by_name_and_changes_nothing(
             json!({"type": "session/configChanged", "config": {"pace": long(64 * KIB)}}),
             "`config` has at most 65536 bytes (field_bytes_max)",
         ),
-        (
-            &session,
-            active_client("ann", long(256 * KIB)),
-            "active_client_bytes_max",
-        ),
+        (&session, active_client("ann", long(256 * KIB)), "active_client_bytes_max"),
         (&chat, with("text", long(KIB * KIB)), "message_bytes_max"),
         (&chat, with("text", json!(refs)), "content_refs_max"),
         (
@@ -60,11 +56,7 @@ fn an_action_with_a_field_over_its_bound_is_refused_by_name_and_changes_nothing(
             "`message.attachments` has at most 256 entries (attachments_max)",
         ),
         (&chat, with("_meta", long(KIB * KIB)), "message_bytes_max"),
-        (
-            &chat,
-            json!({"type": "chat/draftChanged", "draft": draft}),
-            "`draft`",
-        ),
+        (&chat, json!({"type": "chat/draftChanged", "draft": draft}), "`draft`"),
     ] {
         let kind = action["type"].clone();
         let reason = ann.tries(channel, action).unwrap_err();
@@ -117,11 +109,7 @@ fn a_request_with_a_field_over_its_bound_is_an_error_by_name() {
             json!({"cursor": long(2 * KIB)}),
             "`cursor` has at most 1024 bytes (id_bytes_max)",
         ),
-        (
-            "subscribe",
-            json!({"channel": session, "x-unknown": long(64 * KIB)}),
-            "field_bytes_max",
-        ),
+        ("subscribe", json!({"channel": session, "x-unknown": long(64 * KIB)}), "field_bytes_max"),
     ] {
         let error = ann.asks(method, params).unwrap_err();
         assert_eq!(error["code"], -32602, "{method}: {error}");
@@ -137,27 +125,15 @@ fn who_introduces_itself_is_bounded_too() {
     let ann = s.client("ann").connects();
     for (field, value, named) in [
         ("locale", long(2 * KIB), "`locale` has at most 1024 bytes"),
-        (
-            "clientInfo",
-            json!({"name": long(64 * KIB)}),
-            "`clientInfo`",
-        ),
-        (
-            "capabilities",
-            json!({"mcpApps": {"x": long(64 * KIB)}}),
-            "`capabilities`",
-        ),
+        ("clientInfo", json!({"name": long(64 * KIB)}), "`clientInfo`"),
+        ("capabilities", json!({"mcpApps": {"x": long(64 * KIB)}}), "`capabilities`"),
         ("_meta", json!({"x": long(64 * KIB)}), "`_meta`"),
         (
             "_meta",
             json!({"x-systemMessageTransform": {"sections": vec!["s"; 65]}}),
             "transform_sections_max",
         ),
-        (
-            "protocolVersions",
-            json!(vec!["1.0.0"; 65]),
-            "protocol_versions_max",
-        ),
+        ("protocolVersions", json!(vec!["1.0.0"; 65]), "protocol_versions_max"),
     ] {
         let mut params = json!({"clientId": "ann", "protocolVersions": ["1.0.0"]});
         params[field] = value;
@@ -181,8 +157,7 @@ fn a_session_has_room_for_so_many_active_clients_and_so_much_of_them() {
     let bob = s.client("bob").joins(&ann);
     let eve = s.client("eve").joins(&ann);
     let session = ann.session();
-    ann.tries(&session, active_client("ann", long(100)))
-        .unwrap();
+    ann.tries(&session, active_client("ann", long(100))).unwrap();
     let reason = bob.tries(&session, active_client("bob", long(120)));
     assert!(reason.unwrap_err().contains("active_clients_bytes_max"));
     bob.tries(&session, active_client("bob", long(20))).unwrap();

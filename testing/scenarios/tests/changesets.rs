@@ -51,9 +51,7 @@ fn many(count: usize) -> Vec<Value> {
 
 fn ids(state: &Value) -> Vec<String> {
     let files = state["files"].as_array().unwrap().iter();
-    let mut ids: Vec<String> = files
-        .map(|file| file["id"].as_str().unwrap().to_owned())
-        .collect();
+    let mut ids: Vec<String> = files.map(|file| file["id"].as_str().unwrap().to_owned()).collect();
     ids.sort();
     ids
 }
@@ -81,11 +79,7 @@ fn the_first_look_is_told_whole_and_what_little_changes_file_by_file() {
     files[3] = file("f003", "longer");
     files.push(file("new", "x"));
     computed(&mut s, &changeset, files.clone(), &["stage"]);
-    let small = [
-        "changeset/fileRemoved",
-        "changeset/fileSet",
-        "changeset/fileSet",
-    ];
+    let small = ["changeset/fileRemoved", "changeset/fileSet", "changeset/fileSet"];
     assert_eq!(ann.received_actions(), small);
     let state = ann.sees(&changeset);
     assert_eq!(ids(&state), ids(&json!({"files": files})));
@@ -204,10 +198,7 @@ fn a_turn_of_which_nothing_is_known_says_why() {
     changed.computed.files = many(1);
     tell(&mut s, &changed);
     let state = ann.sees(uri.as_str());
-    assert_eq!(
-        (&state["status"], &state["error"]),
-        (&json!("ready"), &Value::Null)
-    );
+    assert_eq!((&state["status"], &state["error"]), (&json!("ready"), &Value::Null));
     leaves(&mut s, &ann, &[uri.to_string()]);
 }
 

@@ -30,10 +30,7 @@ fn a_new_chat_is_announced_before_its_creator_is_answered() {
     there.sends_message("hello there");
     bob.watches(B);
     assert_eq!(bob.in_chat(B).reads(), "ok");
-    assert!(
-        bob.sent_messages().is_empty(),
-        "the first chat is not affected"
-    );
+    assert!(bob.sent_messages().is_empty(), "the first chat is not affected");
     s.all_agree();
 }
 
@@ -103,8 +100,7 @@ fn a_chat_is_not_named_like_another_kind_of_channel() {
     }
     assert!(ann.asks_for_chat("ahp-root://x", json!({})).is_err());
     assert_eq!(ann.chats().len(), 1);
-    ann.creates_chat("x-own:/chat")
-        .sends_message("other names are free");
+    ann.creates_chat("x-own:/chat").sends_message("other names are free");
     s.all_agree();
 }
 
@@ -135,10 +131,7 @@ fn a_chat_is_created_in_a_session_that_is_there() {
     for wrong in [ann.chat().as_str(), "ahp-root://"] {
         assert!(ask(wrong) < 0, "{wrong}");
     }
-    assert_eq!(
-        ann.is_denied("createChat", json!({"channel": ann.session()})),
-        -32602
-    );
+    assert_eq!(ann.is_denied("createChat", json!({"channel": ann.session()})), -32602);
     assert_eq!(ann.is_denied("createChat", json!({"chat": B})), -32602);
     assert_eq!(ann.chats().len(), 1);
     s.all_agree();
@@ -175,11 +168,7 @@ fn an_initial_message_is_the_first_turn() {
         json!({"text": "x", "origin": {"kind": "user"}, "model": {"id": "nobody"}}),
         json!({"text": "x"}),
     ] {
-        assert!(
-            ann.asks_for_chat(C, json!({"initialMessage": bad}))
-                .is_err(),
-            "{bad}"
-        );
+        assert!(ann.asks_for_chat(C, json!({"initialMessage": bad})).is_err(), "{bad}");
     }
     assert_eq!(ann.chats().len(), 2);
     s.all_agree();
@@ -236,10 +225,7 @@ fn a_disposed_chat_is_gone_for_everyone() {
     there.sends_message("busy");
     bob.received_actions();
     ann.disposes_of(B).unwrap();
-    assert!(
-        bob.received_actions()
-            .contains(&"session/chatRemoved".to_owned())
-    );
+    assert!(bob.received_actions().contains(&"session/chatRemoved".to_owned()));
     assert_eq!(s.look().models.stopped.len(), 1);
     assert_eq!(bob.chats(), [ann.chat()]);
     let refused = bob.tries(B, bob.turn_started("t", "anyone?"));
@@ -271,29 +257,20 @@ fn disposing_of_the_default_chat_makes_the_first_other_one_the_default() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
-    assert_eq!(
-        ann.is_denied("disposeChat", json!({"channel": ann.chat()})),
-        -32602
-    );
+    assert_eq!(ann.is_denied("disposeChat", json!({"channel": ann.chat()})), -32602);
     ann.creates_chat(B);
     ann.creates_chat(C);
     bob.received_actions();
     ann.disposes_of(&ann.chat()).unwrap();
     let actions = bob.received_actions();
-    assert!(
-        actions.contains(&"session/defaultChatChanged".to_owned()),
-        "{actions:?}"
-    );
+    assert!(actions.contains(&"session/defaultChatChanged".to_owned()), "{actions:?}");
     assert_eq!(default_of(&bob), B);
     ann.disposes_of(B).unwrap();
     assert_eq!(default_of(&bob), C);
     assert_eq!(ann.is_denied("disposeChat", json!({"channel": C})), -32602);
     s.host_restarts();
     ann.reconnects();
-    assert_eq!(
-        (default_of(&ann), ann.chats()),
-        (json!(C), vec![C.to_owned()])
-    );
+    assert_eq!((default_of(&ann), ann.chats()), (json!(C), vec![C.to_owned()]));
     s.all_agree();
 }
 
@@ -380,10 +357,7 @@ fn a_chat_that_went_while_a_client_was_away_is_missing() {
     bob.loses_connection();
     ann.disposes_of(B).unwrap();
     let answer = bob.reconnects();
-    assert_eq!(
-        (&answer["type"], &answer["missing"]),
-        (&json!("replay"), &json!([B]))
-    );
+    assert_eq!((&answer["type"], &answer["missing"]), (&json!("replay"), &json!([B])));
     assert_eq!(bob.chats().len(), 1);
     s.all_agree();
 }
@@ -399,8 +373,7 @@ fn a_disposed_session_takes_every_chat_with_it() {
         s.model().hangs();
         client.sends_message("busy");
     }
-    ann.asks("disposeSession", json!({"channel": ann.session()}))
-        .unwrap();
+    ann.asks("disposeSession", json!({"channel": ann.session()})).unwrap();
     assert_eq!(s.look().models.stopped.len(), 2);
     assert_eq!(bob.is_denied("subscribe", json!({"channel": B})), -32008);
     // The name is free.
@@ -425,10 +398,7 @@ fn chats_of_one_session_work_side_by_side() {
     ann.dispatches(&ann.chat(), one);
     ann.dispatches(B, two);
     s.settles();
-    assert_eq!(
-        (ann.reads(), there.reads()),
-        ("a1a2".to_owned(), "b1b2".to_owned())
-    );
+    assert_eq!((ann.reads(), there.reads()), ("a1a2".to_owned(), "b1b2".to_owned()));
     s.all_agree();
 }
 
@@ -513,9 +483,7 @@ fn a_session_with_a_turn_in_a_second_chat_is_not_swept() {
     }
     s.advances_in_steps(400_000, 20_000);
     let cem = s.client("cem").arrives();
-    let list = cem
-        .asks("listSessions", json!({"channel": "ahp-root://"}))
-        .unwrap();
+    let list = cem.asks("listSessions", json!({"channel": "ahp-root://"})).unwrap();
     assert_eq!(list["items"].as_array().unwrap().len(), 2);
     s.all_agree();
 }

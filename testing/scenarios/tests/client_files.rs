@@ -42,9 +42,7 @@ fn frozen(s: &Scenario, chat: &str, turn: &str) -> Vec<Value> {
     let messages = rows(s, chat, &[turn]);
     let parts = messages.into_iter().flat_map(|message| message.parts);
     let frozen = parts.filter_map(|(_, frozen)| frozen);
-    frozen
-        .map(|json| serde_json::from_slice(&json).unwrap())
-        .collect()
+    frozen.map(|json| serde_json::from_slice(&json).unwrap()).collect()
 }
 
 fn body_of(s: &Scenario, frozen: &Value) -> String {
@@ -62,36 +60,19 @@ fn the_open_file_is_read_from_its_client_before_the_message_is_recorded() {
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
     starts(&ann, "t", &[OPEN_FILE]);
-    assert_eq!(
-        s.asked(),
-        Vec::<String>::new(),
-        "nothing is recorded before it is read"
-    );
+    assert_eq!(s.asked(), Vec::<String>::new(), "nothing is recorded before it is read");
     let asked = ann.is_asked();
     assert_eq!(asked.len(), 1);
     assert_eq!(asked[0]["method"], "resourceRead");
-    assert_eq!(
-        asked[0]["params"],
-        json!({"channel": "ahp-root://", "uri": OPEN_FILE})
-    );
+    assert_eq!(asked[0]["params"], json!({"channel": "ahp-root://", "uri": OPEN_FILE}));
     assert!(bob.is_asked().is_empty(), "only the sender is asked");
     ann.replies("result", json!({"data": "aGk=", "encoding": "base64"}));
     assert_eq!(s.asked(), ["look"]);
-    assert_eq!(
-        bob.latest_turn()["message"],
-        message_with_model(&s, &[OPEN_FILE])
-    );
+    assert_eq!(bob.latest_turn()["message"], message_with_model(&s, &[OPEN_FILE]));
     let kept = frozen(&s, &ann.chat(), "t");
-    assert_eq!(
-        (kept[0]["is"].clone(), body_of(&s, &kept[0])),
-        (json!("text"), "hi".to_owned())
-    );
+    assert_eq!((kept[0]["is"].clone(), body_of(&s, &kept[0])), (json!("text"), "hi".to_owned()));
     s.host_restarts();
-    assert_eq!(
-        frozen(&s, &ann.chat(), "t"),
-        kept,
-        "kept when the host restarts"
-    );
+    assert_eq!(frozen(&s, &ann.chat(), "t"), kept, "kept when the host restarts");
     s.all_agree();
 }
 
@@ -109,17 +90,10 @@ fn whatever_goes_wrong_costs_the_file_and_not_the_message() {
     let cases: [(&str, Fails); 6] = [
         ("in time", |s, _| s.advances_ms(30_000)),
         ("error -32601", |_, ann| {
-            ann.replies(
-                "error",
-                json!({"code": -32601, "message": "no such method"}),
-            );
+            ann.replies("error", json!({"code": -32601, "message": "no such method"}));
         }),
-        ("invalid response", |_, ann| {
-            ann.replies("result", json!({"data": "%%"}))
-        }),
-        ("invalid response", |_, ann| {
-            ann.replies("result", json!([1]))
-        }),
+        ("invalid response", |_, ann| ann.replies("result", json!({"data": "%%"}))),
+        ("invalid response", |_, ann| ann.replies("result", json!([1]))),
         ("is gone", |_, ann| ann.loses_connection()),
         ("4194304 bytes", |_, ann| answers(ann, "large")),
     ];
@@ -160,13 +134,7 @@ fn pending_messages_are_read_while_their_client_is_there() {
     ann.resumes(&turn).unwrap();
     s.settles();
     assert!(ann.is_asked().is_empty(), "nothing is asked again");
-    let turns: Vec<String> = s
-        .look()
-        .models
-        .asked
-        .iter()
-        .map(|run| run.turn_id.clone())
-        .collect();
+    let turns: Vec<String> = s.look().models.asked.iter().map(|run| run.turn_id.clone()).collect();
     let kept = turns.iter().flat_map(|turn| frozen(&s, &ann.chat(), turn));
     let read: Vec<String> = kept.map(|kept| body_of(&s, &kept)).collect();
     // The turn died before it was steered, so that message comes first (G-08).

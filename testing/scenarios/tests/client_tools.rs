@@ -20,9 +20,7 @@ fn bob_offers_open(s: &mut Scenario) -> (ScenarioClient, ScenarioClient) {
 
 /// Every turn calls the tool, and its agent waits for ten minutes.
 fn calls_open_for_long(s: &mut Scenario) {
-    s.model()
-        .plays(|script| script.calls_client("open", json!({}), 600_000))
-        .repeats();
+    s.model().plays(|script| script.calls_client("open", json!({}), 600_000)).repeats();
 }
 
 // H-196, H-221
@@ -36,20 +34,14 @@ fn a_client_is_asked_to_run_its_tool_and_its_result_reaches_the_agent() {
     let turn = ann.sends_message("open it");
     let call = ann.call_that_is("running");
     assert_eq!(call["toolName"], "open");
-    assert_eq!(
-        call["contributor"],
-        json!({"kind": "client", "clientId": "bob"})
-    );
+    assert_eq!(call["contributor"], json!({"kind": "client", "clientId": "bob"}));
     assert_eq!(call["confirmed"], "not-needed");
     let input: Value = serde_json::from_str(call["toolInput"].as_str().unwrap()).unwrap();
     assert_eq!(input, json!({"path": "a"}));
     let needed = &ann.needs()[0];
     assert_eq!(needed["kind"], "toolClientExecution");
     assert_eq!(needed["clientId"], "bob");
-    assert_eq!(
-        (&needed["chat"], &needed["turnId"]),
-        (&json!(ann.chat()), &json!(turn))
-    );
+    assert_eq!((&needed["chat"], &needed["turnId"]), (&json!(ann.chat()), &json!(turn)));
     assert_eq!(needed["toolCall"]["status"], "running");
     let status = |channel: &str| ann.sees(channel)["status"].as_u64().unwrap() & 31;
     assert_eq!(status(&ann.chat()), 8);
@@ -80,10 +72,7 @@ fn only_the_executing_client_may_complete_its_tool_call() {
     let denied = json!({"approved": false, "reason": "denied"});
     for client in [&ann, &bob] {
         let denial = client.about(&call, "chat/toolCallConfirmed", denied.clone());
-        assert!(
-            client.tries(&ann.chat(), denial).is_err(),
-            "H-199: it runs already"
-        );
+        assert!(client.tries(&ann.chat(), denial).is_err(), "H-199: it runs already");
     }
     let content = ann.about(&call, "chat/toolCallContentChanged", fields);
     ann.tries(&ann.chat(), content).unwrap();
@@ -141,10 +130,7 @@ fn a_tool_that_no_client_offers_fails_at_once_and_the_turn_goes_on() {
     assert_eq!(s.tool_results()[0]["success"], false);
     assert!(s.tool_results()[0]["pastTenseMessage"].is_string(), "H-208");
     let call = ann.call_that_is("completed");
-    assert_eq!(
-        (&call["toolName"], &call["success"]),
-        (&json!("open"), &json!(false))
-    );
+    assert_eq!((&call["toolName"], &call["success"]), (&json!("open"), &json!(false)));
     assert!(ann.needs().is_empty());
     s.all_agree();
 }
@@ -229,9 +215,7 @@ fn a_deadline_of_a_completed_call_has_no_effect() {
     let ann = s.client("ann").opens_chat();
     ann.offers(&["open"]).unwrap();
     s.model().plays(|script| {
-        script
-            .calls_client("open", json!({}), 5_000)
-            .calls_client("open", json!({}), 60_000)
+        script.calls_client("open", json!({}), 5_000).calls_client("open", json!({}), 60_000)
     });
     ann.sends_message("open two");
     s.advances_ms(3_000);
@@ -300,11 +284,7 @@ fn an_owner_that_ceases_to_be_active_fails_its_calls_at_once() {
             _ => bob.unwatches(&session),
         }
         s.settles();
-        assert!(
-            ann.reads().starts_with("ended false"),
-            "{way}: {}",
-            ann.reads()
-        );
+        assert!(ann.reads().starts_with("ended false"), "{way}: {}", ann.reads());
         assert!(ann.needs().is_empty(), "{way}");
         s.all_agree();
     }
@@ -395,9 +375,7 @@ fn a_result_that_its_owner_wants_reviewed_waits_for_the_review() {
         let mut s = Scenario::new();
         let ann = s.client("ann").opens_chat();
         ann.offers(&["open"]).unwrap();
-        s.model()
-            .plays(|script| script.calls_client("open", json!({}), 5_000))
-            .repeats();
+        s.model().plays(|script| script.calls_client("open", json!({}), 5_000)).repeats();
         ann.sends_message("open it");
         let call = ann.call_that_is("running");
         let result = json!({"success": true, "pastTenseMessage": "did",
@@ -490,11 +468,7 @@ fn a_client_begins_when_the_call_is_approved_and_may_be_quicker_than_the_agent()
         let (ann, bob) = bob_offers_open(&mut s);
         s.model().plays(|_| {
             let script = native_like();
-            let script = if quick {
-                script.asks_for_text("go on?")
-            } else {
-                script
-            };
+            let script = if quick { script.asks_for_text("go on?") } else { script };
             script.awaits_client_tool(1, 60_000).repeats()
         });
         ann.sends_message("open it");
@@ -502,17 +476,11 @@ fn a_client_begins_when_the_call_is_approved_and_may_be_quicker_than_the_agent()
         assert_eq!(call["contributor"]["clientId"], "bob");
         let early = json!({"success": true, "pastTenseMessage": "did"});
         let early = ann.about(&call, "chat/toolCallComplete", json!({"result": early}));
-        assert!(
-            ann.tries(&ann.chat(), early).is_err(),
-            "only who carries it out"
-        );
+        assert!(ann.tries(&ann.chat(), early).is_err(), "only who carries it out");
         let approval = json!({"approved": true, "confirmed": "user-action"});
         let approval = ann.about(&call, "chat/toolCallConfirmed", approval);
         ann.tries(&ann.chat(), approval).unwrap();
-        assert!(
-            bob.needed_kinds()
-                .contains(&"toolClientExecution".to_owned())
-        );
+        assert!(bob.needed_kinds().contains(&"toolClientExecution".to_owned()));
         bob.completes_tool("opened").unwrap();
         if quick {
             assert!(s.tool_results().is_empty(), "the agent does not wait yet");
@@ -529,12 +497,8 @@ fn a_client_begins_when_the_call_is_approved_and_may_be_quicker_than_the_agent()
 fn a_call_whose_client_left_before_the_agent_waited_fails() {
     let mut s = Scenario::new();
     let (ann, bob) = bob_offers_open(&mut s);
-    s.model().plays(|_| {
-        native_like()
-            .asks_for_text("go on?")
-            .awaits_client_tool(1, 60_000)
-            .repeats()
-    });
+    s.model()
+        .plays(|_| native_like().asks_for_text("go on?").awaits_client_tool(1, 60_000).repeats());
     ann.sends_message("open it");
     let call = ann.call_that_is("pending-confirmation");
     let approval = json!({"approved": true, "confirmed": "user-action"});
@@ -555,8 +519,7 @@ fn an_approved_call_has_a_deadline_and_a_denied_one_is_over() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     ann.offers(&["open"]).unwrap();
-    s.model()
-        .plays(|_| native_like().awaits_client_tool(1, 5_000).repeats());
+    s.model().plays(|_| native_like().awaits_client_tool(1, 5_000).repeats());
     ann.sends_message("open it");
     let call = ann.call_that_is("pending-confirmation");
     let approval = json!({"approved": true, "confirmed": "user-action"});
@@ -593,10 +556,7 @@ fn a_refused_call_is_over_before_anybody_could_carry_it_out() {
     };
     s.model().plays(|script| {
         script
-            .emits(AgentEvent::ToolStarted {
-                call: 1,
-                start: start.clone(),
-            })
+            .emits(AgentEvent::ToolStarted { call: 1, start: start.clone() })
             .emits(refused.clone())
             .streams(["well"])
     });

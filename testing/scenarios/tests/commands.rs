@@ -19,10 +19,7 @@ fn notices(client: &ScenarioClient) -> Vec<String> {
 fn turn_texts(client: &ScenarioClient, chat: &str) -> Vec<String> {
     let state = client.sees(chat);
     let turns = state["turns"].as_array().cloned().unwrap_or_default();
-    turns
-        .iter()
-        .map(|turn| turn["message"]["text"].as_str().unwrap().to_owned())
-        .collect()
+    turns.iter().map(|turn| turn["message"]["text"].as_str().unwrap().to_owned()).collect()
 }
 
 /// The rows of the messages of some turns.
@@ -30,11 +27,7 @@ pub fn rows(s: &Scenario, chat: &str, turns: &[&str]) -> Vec<StoredMessage> {
     let world = s.look();
     let mut reader = world.memory.reader().unwrap();
     let uri = wire::ChannelUri::parse(chat).unwrap();
-    let answer = reader.read(&Query::Channel {
-        uri,
-        turns_max: 1,
-        bytes_max: 1,
-    });
+    let answer = reader.read(&Query::Channel { uri, turns_max: 1, bytes_max: 1 });
     let Ok(Answer::Channel(Some(channel))) = answer else {
         panic!("{chat} is not there");
     };
@@ -50,9 +43,7 @@ pub fn rows(s: &Scenario, chat: &str, turns: &[&str]) -> Vec<StoredMessage> {
 
 pub fn parts_of(message: &StoredMessage) -> Vec<Value> {
     let parts = message.parts.iter();
-    parts
-        .map(|(part, _)| serde_json::from_slice(&part.json).unwrap())
-        .collect()
+    parts.map(|(part, _)| serde_json::from_slice(&part.json).unwrap()).collect()
 }
 
 // C-053, V23: persisted, carried out, complete, and no agent runs
@@ -83,11 +74,7 @@ fn a_message_has_its_rows_before_its_agent_runs() {
     s.settles();
     assert!(s.asked().is_empty());
     let stored = rows(&s, &ann.chat(), &[&turn]);
-    let kinds: Vec<&str> = stored[0]
-        .parts
-        .iter()
-        .map(|(part, _)| part.kind.as_str())
-        .collect();
+    let kinds: Vec<&str> = stored[0].parts.iter().map(|(part, _)| part.kind.as_str()).collect();
     assert_eq!(kinds, ["text", "mention", "text", "mention"]);
     assert!(stored[0].id.starts_with("msg_") && stored[0].id.len() == 30);
     assert!(stored[0].parts.iter().all(|(part, _)| part.id.len() == 30));
@@ -102,10 +89,7 @@ fn an_unknown_skill_is_reported_and_the_turn_continues() {
     let ann = s.client("ann").opens_chat();
     s.model().streams(["ok"]);
     ann.sends_message("use @skill:nope");
-    assert_eq!(
-        notices(&ann),
-        ["mention: unknown skill 'nope' (dropped from model view)"]
-    );
+    assert_eq!(notices(&ann), ["mention: unknown skill 'nope' (dropped from model view)"]);
     assert_eq!(ann.reads(), "ok");
     s.all_agree();
 }
@@ -221,10 +205,7 @@ fn compact_is_the_agents_work_and_a_truncate_below_takes_it_back() {
         asked.history.compacted
     };
     let compaction = compacted(&s).unwrap();
-    assert_eq!(
-        (compaction.from_n, compaction.summary.as_deref()),
-        (2, Some("short"))
-    );
+    assert_eq!((compaction.from_n, compaction.summary.as_deref()), (2, Some("short")));
     ann.sends_message("/rewind 4");
     s.model().streams(["ok"]);
     ann.sends_message("five");
@@ -257,10 +238,7 @@ fn a_command_cannot_steer() {
     s.model().streams(["..."]).hangs();
     ann.sends_message("busy");
     let refused = ann.tries(&ann.chat(), ann.pending_set("steering", "s1", "/compact"));
-    assert_eq!(
-        refused.unwrap_err(),
-        "/compact cannot steer a turn: send it when the turn is over"
-    );
+    assert_eq!(refused.unwrap_err(), "/compact cannot steer a turn: send it when the turn is over");
     s.all_agree();
 }
 
@@ -272,22 +250,17 @@ fn a_pending_message_is_composed_when_set_and_deleted_when_removed() {
     s.model().streams(["..."]).hangs();
     ann.sends_message("busy");
     for (id, text) in [("q1", "@file:a"), ("q2", "/archive"), ("q1", "see @file:b")] {
-        ann.tries(&ann.chat(), ann.pending_set("queued", id, text))
-            .unwrap();
+        ann.tries(&ann.chat(), ann.pending_set("queued", id, text)).unwrap();
     }
     s.host_is_killed();
     s.host_restarts();
     ann.reconnects();
     s.model().streams(["ok"]);
     // The queue is held after a crash; setting a message again starts it (G-08).
-    ann.tries(&ann.chat(), ann.pending_set("queued", "q3", "last"))
-        .unwrap();
+    ann.tries(&ann.chat(), ann.pending_set("queued", "q3", "last")).unwrap();
     s.model().streams(["ok"]);
     s.settles();
-    assert_eq!(
-        turn_texts(&ann, &ann.chat())[1..],
-        ["see @file:b", "/archive", "last"]
-    );
+    assert_eq!(turn_texts(&ann, &ann.chat())[1..], ["see @file:b", "/archive", "last"]);
     let ids: Vec<String> = ann.sees(&ann.chat())["turns"]
         .as_array()
         .unwrap()
@@ -298,23 +271,9 @@ fn a_pending_message_is_composed_when_set_and_deleted_when_removed() {
     let stored = rows(&s, &ann.chat(), &ids);
     let kinds: Vec<Vec<&str>> = stored
         .iter()
-        .map(|message| {
-            message
-                .parts
-                .iter()
-                .map(|(part, _)| part.kind.as_str())
-                .collect()
-        })
+        .map(|message| message.parts.iter().map(|(part, _)| part.kind.as_str()).collect())
         .collect();
-    assert_eq!(
-        kinds,
-        [
-            vec!["text"],
-            vec!["text", "mention"],
-            vec!["command"],
-            vec!["text"]
-        ]
-    );
+    assert_eq!(kinds, [vec!["text"], vec!["text", "mention"], vec!["command"], vec!["text"]]);
     s.all_agree();
 }
 

@@ -18,10 +18,7 @@ fn find_stored(s: &Scenario, body: &[u8]) -> String {
 fn content_is_read_as_text_if_it_is_text_and_as_asked_if_possible() {
     let mut s = Scenario::new();
     let ann = s.client("ann").arrives();
-    let (text, bytes) = (
-        find_stored(&s, b"some \"text\""),
-        find_stored(&s, b"\xff\x00"),
-    );
+    let (text, bytes) = (find_stored(&s, b"some \"text\""), find_stored(&s, b"\xff\x00"));
     let read = ann.reads_resource(&text).unwrap();
     assert_eq!(read, json!({"encoding": "utf-8", "data": "some \"text\""}));
     let read = ann.reads_resource(&bytes).unwrap();
@@ -52,24 +49,15 @@ fn missing_content_and_foreign_schemes_have_different_errors() {
     ] {
         assert_eq!(ann.reads_resource(uri).unwrap_err()["code"], code, "{uri}");
     }
-    let first = WantedAccess {
-        of: ResourceOperand::First,
-        write: false,
-    };
+    let first = WantedAccess { of: ResourceOperand::First, write: false };
     s.world().files.answers.push_back(Err(FileRefusal {
         why: FileRefusalReason::Denied(Some(first)),
         message: "it lies outside".to_owned(),
     }));
     let denied = ann.reads_resource("file:///etc/passwd").unwrap_err();
     let request = json!({"channel": ROOT, "uri": "file:///etc/passwd", "read": true});
-    assert_eq!(
-        (&denied["code"], &denied["data"]),
-        (&json!(-32009), &json!({"request": request}))
-    );
-    assert_eq!(
-        ann.is_denied("resourceDelete", json!({"uri": unknown})),
-        -32009
-    );
+    assert_eq!((&denied["code"], &denied["data"]), (&json!(-32009), &json!({"request": request})));
+    assert_eq!(ann.is_denied("resourceDelete", json!({"uri": unknown})), -32009);
     assert_eq!(
         ann.is_denied(
             "resourceWrite",
@@ -77,10 +65,7 @@ fn missing_content_and_foreign_schemes_have_different_errors() {
         ),
         -32008
     );
-    assert_eq!(
-        ann.is_denied("resourceRead", json!({"channel": ROOT})),
-        -32602
-    );
+    assert_eq!(ann.is_denied("resourceRead", json!({"channel": ROOT})), -32602);
     let strange = json!({"channel": ROOT, "uri": unknown, "encoding": "latin-1"});
     assert_eq!(ann.is_denied("resourceRead", strange), -32602);
 }
@@ -109,14 +94,8 @@ fn a_slow_read_makes_only_its_own_sender_wait_and_answers_in_order() {
     s.reads_take_ms(100);
     ann.received_frames();
     let slow = ann.requests("resourceRead", json!({"channel": ROOT, "uri": uri}));
-    ann.dispatches(
-        &ann.session(),
-        json!({"type": "session/titleChanged", "title": "after"}),
-    );
-    bob.dispatches(
-        &bob.session(),
-        json!({"type": "session/titleChanged", "title": "before"}),
-    );
+    ann.dispatches(&ann.session(), json!({"type": "session/titleChanged", "title": "after"}));
+    bob.dispatches(&bob.session(), json!({"type": "session/titleChanged", "title": "before"}));
     s.settles();
     assert_eq!(ann.answer(slow).unwrap().unwrap()["data"], "body");
     let frames = ann.received_frames();
@@ -126,11 +105,7 @@ fn a_slow_read_makes_only_its_own_sender_wait_and_answers_in_order() {
         .rev()
         .take(3)
         .collect();
-    assert_eq!(
-        responses,
-        ["session/titleChanged", "=", "session/titleChanged"],
-        "{frames:?}"
-    );
+    assert_eq!(responses, ["session/titleChanged", "=", "session/titleChanged"], "{frames:?}");
     assert_eq!(ann.sees(&ann.session())["title"], "after");
     s.all_agree();
 }
@@ -141,11 +116,7 @@ fn content_can_be_read_while_nothing_can_be_written() {
     let ann = s.client("ann").opens_chat();
     let uri = find_stored(&s, b"body");
     s.look().faults.break_disk();
-    ann.tries(
-        &ann.session(),
-        json!({"type": "session/titleChanged", "title": "no"}),
-    )
-    .unwrap_err();
+    ann.tries(&ann.session(), json!({"type": "session/titleChanged", "title": "no"})).unwrap_err();
     assert_eq!(ann.reads_resource(&uri).unwrap()["data"], "body");
 }
 
@@ -194,8 +165,7 @@ fn turns_drafts_and_pending_messages_hold_their_content() {
     let ann = s.client("ann").opens_chat();
     let uris = ["turn", "draft", "queued", "steering"].map(|body| find_stored(&s, body.as_bytes()));
     let unused = find_stored(&s, b"unused");
-    ann.tries(&ann.chat(), turn_about(&ann, "t1", &uris[0]))
-        .unwrap();
+    ann.tries(&ann.chat(), turn_about(&ann, "t1", &uris[0])).unwrap();
     let draft = json!({"type": "chat/draftChanged", "draft": message(&uris[1])});
     ann.tries(&ann.chat(), draft).unwrap();
     for (kind, uri) in [("queued", &uris[2]), ("steering", &uris[3])] {
@@ -224,14 +194,10 @@ fn content_of_a_disposed_session_lives_as_long_as_its_turns() {
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").opens_chat();
     let (own, shared) = (find_stored(&s, b"own"), find_stored(&s, b"shared"));
-    ann.tries(&ann.chat(), turn_about(&ann, "t1", &own))
-        .unwrap();
-    ann.tries(&ann.chat(), turn_about(&ann, "t2", &shared))
-        .unwrap();
-    bob.tries(&bob.chat(), turn_about(&bob, "t1", &shared))
-        .unwrap();
-    ann.asks("disposeSession", json!({"channel": ann.session()}))
-        .unwrap();
+    ann.tries(&ann.chat(), turn_about(&ann, "t1", &own)).unwrap();
+    ann.tries(&ann.chat(), turn_about(&ann, "t2", &shared)).unwrap();
+    bob.tries(&bob.chat(), turn_about(&bob, "t1", &shared)).unwrap();
+    ann.asks("disposeSession", json!({"channel": ann.session()})).unwrap();
     s.collects_bodies(&bob);
     assert!(s.has_body(&own), "its retention is not over");
     s.collects_bodies(&bob);
@@ -246,27 +212,21 @@ fn a_fork_holds_the_content_of_its_turns() {
     let mut s = Scenario::that_collects_soon();
     let ann = s.client("ann").opens_chat();
     let (seen, unseen) = (find_stored(&s, b"seen"), find_stored(&s, b"unseen"));
-    ann.tries(&ann.chat(), turn_about(&ann, "t1", &seen))
-        .unwrap();
-    ann.tries(&ann.chat(), turn_about(&ann, "t2", &unseen))
-        .unwrap();
+    ann.tries(&ann.chat(), turn_about(&ann, "t1", &seen)).unwrap();
+    ann.tries(&ann.chat(), turn_about(&ann, "t2", &unseen)).unwrap();
     let fork = json!({
         "channel": ann.session(), "chat": "ahp-chat:/fork",
         "source": {"kind": "fork", "chat": ann.chat(), "turnId": "t1"},
     });
     ann.asks("createChat", fork).unwrap();
-    ann.asks("disposeChat", json!({"channel": ann.chat()}))
-        .unwrap();
+    ann.asks("disposeChat", json!({"channel": ann.chat()})).unwrap();
     for _ in 0..4 {
         s.collects_bodies(&ann);
     }
     assert!(!s.has_body(&unseen));
     let read = ann.reads_resource(&seen).unwrap();
     assert_eq!(read["data"], "seen");
-    assert_eq!(
-        read["contentType"], "text/x-own",
-        "its type is known as long as it is"
-    );
+    assert_eq!(read["contentType"], "text/x-own", "its type is known as long as it is");
 }
 
 // G-52
@@ -287,8 +247,7 @@ fn a_fork_holds_an_attachment_that_was_sent_with_it_and_goes_on() {
     let uri = uri.as_str().unwrap();
     let original = ann.reads_resource(uri).unwrap();
     let fork = ann.forks("ahp-chat:/fork", "t1");
-    ann.asks("disposeChat", json!({"channel": ann.chat()}))
-        .unwrap();
+    ann.asks("disposeChat", json!({"channel": ann.chat()})).unwrap();
     for _ in 0..4 {
         s.collects_bodies(&ann);
     }

@@ -30,12 +30,9 @@ fn toggle(id: &str, enablement: Value) -> Value {
 
 fn entry(state: &Value, id: &str) -> Value {
     let entries = state["customizations"].as_array().unwrap().clone();
-    let children = entries
-        .iter()
-        .flat_map(|entry| entry["children"].as_array().unwrap().clone());
+    let children = entries.iter().flat_map(|entry| entry["children"].as_array().unwrap().clone());
     let mut all = entries.clone().into_iter().chain(children);
-    all.find(|entry| entry["id"] == id)
-        .unwrap_or_else(|| panic!("{id}: {state:#}"))
+    all.find(|entry| entry["id"] == id).unwrap_or_else(|| panic!("{id}: {state:#}"))
 }
 
 fn message_for(ann: &ScenarioClient, turn: &str, agent: &str) -> Result<(), String> {
@@ -62,10 +59,7 @@ fn what_the_host_finds_is_published_and_followed() {
     ann.sends_message("nothing changed");
     let since = bob.received_actions();
     assert!(!since.is_empty());
-    assert!(
-        !since.iter().any(|action| action.contains("customization")),
-        "{since:?}"
-    );
+    assert!(!since.iter().any(|action| action.contains("customization")), "{since:?}");
     s.all_agree();
 }
 
@@ -89,11 +83,8 @@ fn a_decision_holds_where_it_was_made_and_after_a_restart() {
         {"kind": "session", "enabled": true},
     ]);
     ann.tries(&ann.session(), toggle("p", decisions)).unwrap();
-    ann.tries(
-        &ann.session(),
-        toggle("scout", json!([{"kind": "session", "enabled": false}])),
-    )
-    .unwrap();
+    ann.tries(&ann.session(), toggle("scout", json!([{"kind": "session", "enabled": false}])))
+        .unwrap();
     let expect = |s: &mut Scenario, ann: &ScenarioClient| {
         let own = s.state(&ann.session());
         let sorted =
@@ -101,17 +92,11 @@ fn a_decision_holds_where_it_was_made_and_after_a_restart() {
         assert_eq!(entry(&own, "p")["enablement"], sorted);
         assert_eq!(entry(&own, "scout")["enabled"], false);
         let other = s.state("ahp-session:/two");
-        assert_eq!(
-            entry(&other, "p")["enablement"],
-            json!([{"kind": "global", "enabled": false}])
-        );
+        assert_eq!(entry(&other, "p")["enablement"], json!([{"kind": "global", "enabled": false}]));
         assert!(entry(&other, "scout").get("enabled").is_none());
     };
     expect(&mut s, &ann);
-    assert_eq!(
-        entry(&bob.sees("ahp-session:/two"), "p")["enablement"][0]["kind"],
-        "global"
-    );
+    assert_eq!(entry(&bob.sees("ahp-session:/two"), "p")["enablement"][0]["kind"], "global");
     s.host_restarts();
     ann.reconnects();
     expect(&mut s, &ann);
@@ -120,23 +105,12 @@ fn a_decision_holds_where_it_was_made_and_after_a_restart() {
     let cat = s.client("cat").arrives().creates("ahp-session:/three");
     s.settles();
     let third = s.state("ahp-session:/three");
-    assert_eq!(
-        entry(&third, "p")["enablement"],
-        json!([{"kind": "global", "enabled": false}])
-    );
+    assert_eq!(entry(&third, "p")["enablement"], json!([{"kind": "global", "enabled": false}]));
     drop(cat);
     // Everything is replaced, so nothing is left of it.
     ann.tries(&ann.session(), toggle("p", json!([]))).unwrap();
-    assert!(
-        entry(&s.state(&ann.session()), "p")
-            .get("enablement")
-            .is_none()
-    );
-    assert!(
-        entry(&s.state("ahp-session:/three"), "p")
-            .get("enablement")
-            .is_none()
-    );
+    assert!(entry(&s.state(&ann.session()), "p").get("enablement").is_none());
+    assert!(entry(&s.state("ahp-session:/three"), "p").get("enablement").is_none());
     s.all_agree();
 }
 
@@ -145,11 +119,8 @@ fn a_decision_holds_where_it_was_made_and_after_a_restart() {
 fn a_container_that_changes_keeps_decisions() {
     let mut s = scenario();
     let ann = s.client("ann").opens_chat();
-    ann.tries(
-        &ann.session(),
-        toggle("maps", json!([{"kind": "global", "enabled": false}])),
-    )
-    .unwrap();
+    ann.tries(&ann.session(), toggle("maps", json!([{"kind": "global", "enabled": false}])))
+        .unwrap();
     let mut next = found();
     next[1]["name"] = json!("renamed");
     s.world().customizations = next;
@@ -168,11 +139,7 @@ fn a_decision_that_makes_no_sense_is_refused_with_the_reason() {
         ("nothing", json!([]), "no customization has this id"),
         ("p", json!("all"), "does not have the fields"),
         ("p", json!([{"kind": "galaxy", "enabled": true}]), "`kind`"),
-        (
-            "p",
-            json!([{"kind": "global", "enabled": "yes"}]),
-            "true or false",
-        ),
+        ("p", json!([{"kind": "global", "enabled": "yes"}]), "true or false"),
         (
             "p",
             json!([{"kind": "workspace", "uri": "file:///elsewhere", "enabled": true}]),
@@ -184,9 +151,7 @@ fn a_decision_that_makes_no_sense_is_refused_with_the_reason() {
             "one decision of a kind",
         ),
     ] {
-        let refused = ann
-            .tries(&ann.session(), toggle(id, enablement))
-            .unwrap_err();
+        let refused = ann.tries(&ann.session(), toggle(id, enablement)).unwrap_err();
         assert!(refused.contains(reason), "{refused}");
     }
     assert_eq!(ann.sees(&ann.session())["customizations"], json!(found()));
@@ -222,17 +187,9 @@ fn a_decision_that_cannot_be_written_was_not_made() {
     ann.tries(&ann.session(), decision).unwrap_err();
     s.faults().mend_disk();
     s.advances_ms(1_000);
-    assert!(
-        entry(&s.state(&ann.session()), "p")
-            .get("enablement")
-            .is_none()
-    );
+    assert!(entry(&s.state(&ann.session()), "p").get("enablement").is_none());
     s.host_restarts();
-    assert!(
-        entry(&s.state(&ann.session()), "p")
-            .get("enablement")
-            .is_none()
-    );
+    assert!(entry(&s.state(&ann.session()), "p").get("enablement").is_none());
     s.all_agree();
 }
 
@@ -243,26 +200,16 @@ fn a_message_names_a_custom_agent_that_is_there_and_switched_on() {
     let ann = s.client("ann").opens_chat();
     message_for(&ann, "t1", "reviewer").unwrap();
     s.settles();
-    assert_eq!(
-        ann.latest_turn()["message"]["agent"]["uri"],
-        "file:///w/reviewer.md"
-    );
+    assert_eq!(ann.latest_turn()["message"]["agent"]["uri"], "file:///w/reviewer.md");
     message_for(&ann, "t2", "maps").unwrap_err();
     message_for(&ann, "t3", "unknown").unwrap_err();
     message_for(&ann, "t4", "planner").unwrap();
     s.settles();
-    ann.tries(
-        &ann.session(),
-        toggle("p", json!([{"kind": "session", "enabled": false}])),
-    )
-    .unwrap();
+    ann.tries(&ann.session(), toggle("p", json!([{"kind": "session", "enabled": false}]))).unwrap();
     let refused = message_for(&ann, "t5", "planner").unwrap_err();
     assert!(refused.contains("switched off"), "{refused}");
-    ann.tries(
-        &ann.session(),
-        toggle("reviewer", json!([{"kind": "session", "enabled": false}])),
-    )
-    .unwrap();
+    ann.tries(&ann.session(), toggle("reviewer", json!([{"kind": "session", "enabled": false}])))
+        .unwrap();
     message_for(&ann, "t6", "reviewer").unwrap_err();
     s.all_agree();
 }
@@ -271,10 +218,7 @@ fn a_message_names_a_custom_agent_that_is_there_and_switched_on() {
 #[test]
 fn a_custom_agent_brings_its_model() {
     let mut s = scenario();
-    let models = s.state("ahp-root://")["agents"][0]["models"]
-        .as_array()
-        .unwrap()
-        .clone();
+    let models = s.state("ahp-root://")["agents"][0]["models"].as_array().unwrap().clone();
     let last = models.last().unwrap()["id"].clone();
     s.world().customizations[0]["children"][0]["model"] = last.clone();
     s.world().customizations[0]["children"][1]["model"] = json!("unheard of");
@@ -285,10 +229,7 @@ fn a_custom_agent_brings_its_model() {
     message_for(&ann, "t2", "scout").unwrap();
     s.settles();
     let default = ann.latest_turn()["message"]["model"]["id"].clone();
-    assert!(
-        models.iter().any(|model| model["id"] == default),
-        "{default}"
-    );
+    assert!(models.iter().any(|model| model["id"] == default), "{default}");
 }
 
 /// What the last turn was told is switched off.
@@ -303,11 +244,9 @@ fn off_in_last_turn(s: &Scenario) -> Vec<String> {
 fn a_decision_counts_before_anything_is_published() {
     let mut s = scenario();
     let ann = s.client("ann").opens_chat();
-    for (id, kind, enabled) in [
-        ("maps", "global", false),
-        ("scout", "global", false),
-        ("reviewer", "session", false),
-    ] {
+    for (id, kind, enabled) in
+        [("maps", "global", false), ("scout", "global", false), ("reviewer", "session", false)]
+    {
         let decision = json!([{"kind": kind, "enabled": enabled}]);
         ann.tries(&ann.session(), toggle(id, decision)).unwrap();
     }
@@ -338,18 +277,14 @@ fn a_client_that_knows_one_flag_leaves_wider_decisions_alone() {
     let mut s = scenario();
     let ann = s.client("ann").opens_chat();
     let global = json!({"kind": "global", "enabled": false});
-    ann.tries(&ann.session(), toggle("planner", json!([global])))
-        .unwrap();
+    ann.tries(&ann.session(), toggle("planner", json!([global]))).unwrap();
     let old = s.client_of("old", "0.7.0").arrives();
     let flag = json!({"type": "session/customizationToggled", "id": "planner", "enabled": true});
     old.tries(&ann.session(), flag).unwrap();
     // On in this session, and still off in every other one.
     assert_eq!(entry(&ann.sees(&ann.session()), "planner")["enabled"], true);
     let bob = s.client("bob").opens_chat();
-    assert_eq!(
-        entry(&bob.sees(&bob.session()), "planner")["enabled"],
-        false
-    );
+    assert_eq!(entry(&bob.sees(&bob.session()), "planner")["enabled"], false);
 }
 
 #[test]
@@ -365,11 +300,7 @@ fn a_decision_counts_in_sessions_that_did_not_hear_of_it() {
         ann.tries(&ann.session(), toggle(id, off.clone())).unwrap();
     }
     bob.reconnects();
-    assert!(
-        entry(&bob.sees(&bob.session()), "planner")
-            .get("enabled")
-            .is_none()
-    );
+    assert!(entry(&bob.sees(&bob.session()), "planner").get("enabled").is_none());
     message_for(&bob, "t2", "planner").unwrap_err();
     bob.sends_message("again");
     assert_eq!(off_in_last_turn(&s), ["planner", "reviewer"]);

@@ -15,14 +15,8 @@ fn an_accepted_action_reaches_everyone_with_its_origin() {
     s.settles();
     for client in [&ann, &bob] {
         let envelopes = client.with(|client| client.envelopes.clone());
-        let echo = envelopes
-            .iter()
-            .find(|envelope| envelope["action"]["title"] == "ours")
-            .unwrap();
-        assert_eq!(
-            echo["origin"],
-            json!({"clientId": "ann", "clientSeq": sent.0})
-        );
+        let echo = envelopes.iter().find(|envelope| envelope["action"]["title"] == "ours").unwrap();
+        assert_eq!(echo["origin"], json!({"clientId": "ann", "clientSeq": sent.0}));
         assert_eq!(echo["action"], action, "H-077: unknown fields survive");
         assert!(echo.get("rejectionReason").is_none());
     }
@@ -57,11 +51,7 @@ fn an_action_that_changes_nothing_is_answered_to_its_sender_alone() {
     let before = bob.with(|client| client.frames.len());
     ann.received_actions();
     let title = ann.sees(&ann.session())["title"].clone();
-    ann.tries(
-        &ann.session(),
-        json!({"type": "session/titleChanged", "title": title}),
-    )
-    .unwrap();
+    ann.tries(&ann.session(), json!({"type": "session/titleChanged", "title": title})).unwrap();
     let echo = ann.with(|client| client.envelopes.clone());
     assert_eq!(echo.len(), 1);
     assert_eq!(
@@ -80,8 +70,7 @@ fn an_action_for_a_channel_that_is_not_there_is_refused_to_its_sender_alone() {
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
     let (session, chat) = (ann.session(), ann.chat());
-    ann.asks("disposeSession", json!({"channel": session}))
-        .unwrap();
+    ann.asks("disposeSession", json!({"channel": session})).unwrap();
     s.settles();
     let seq = s.look().kernel().seq();
     let before = bob.with(|client| client.frames.len());
@@ -93,10 +82,7 @@ fn an_action_for_a_channel_that_is_not_there_is_refused_to_its_sender_alone() {
         (session.as_str(), rename.clone()),
         (chat.as_str(), ann.turn_started("t", "anyone?")),
         ("x-nobody-knows:/this", rename),
-        (
-            "ahp-terminal:/1",
-            json!({"type": "terminal/input", "data": "x"}),
-        ),
+        ("ahp-terminal:/1", json!({"type": "terminal/input", "data": "x"})),
         ("ahp-changeset:/1", json!({"type": "x-mine/thing"})),
     ] {
         let reason = ann.tries(channel, action.clone()).unwrap_err();
@@ -115,36 +101,18 @@ fn actions_that_clients_may_not_dispatch_are_refused() {
     let ann = s.client("ann").opens_chat();
     let (session, chat) = (ann.session(), ann.chat());
     for (channel, action) in [
-        (
-            &chat,
-            json!({"type": "chat/delta", "turnId": "t", "partId": "p", "content": "x"}),
-        ),
-        (
-            &chat,
-            json!({"type": "chat/turnComplete", "turnId": "t", "duration": 1}),
-        ),
+        (&chat, json!({"type": "chat/delta", "turnId": "t", "partId": "p", "content": "x"})),
+        (&chat, json!({"type": "chat/turnComplete", "turnId": "t", "duration": 1})),
         (&chat, json!({"type": "chat/turnsLoaded", "turns": []})),
-        (
-            &session,
-            json!({"type": "session/chatRemoved", "chat": chat}),
-        ),
+        (&session, json!({"type": "session/chatRemoved", "chat": chat})),
         (&session, json!({"type": "x-mine/thing"})),
         (&session, json!({"type": "chat/turnStarted", "turnId": "t"})),
         (&session, ann.turn_started("t1", "wrong channel")),
-        (
-            &chat,
-            json!({"type": "session/isReadChanged", "isRead": true}),
-        ),
+        (&chat, json!({"type": "session/isReadChanged", "isRead": true})),
         (&chat, json!({"type": "root/configChanged", "config": {}})),
-        (
-            &session,
-            json!({"type": "session/titleChanged", "title": 7}),
-        ),
+        (&session, json!({"type": "session/titleChanged", "title": 7})),
         (&session, json!({"title": "no type"})),
-        (
-            &session,
-            json!({"type": "session/titleChanged", "title": "x".repeat(5_000)}),
-        ),
+        (&session, json!({"type": "session/titleChanged", "title": "x".repeat(5_000)})),
     ] {
         let outcome = ann.tries(channel, action.clone());
         assert!(outcome.is_err(), "{action}");
@@ -172,8 +140,7 @@ fn one_need_not_watch_a_chat_to_act_in_it() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").arrives();
-    bob.tries(&ann.chat(), bob.turn_started("t1", "from afar"))
-        .unwrap();
+    bob.tries(&ann.chat(), bob.turn_started("t1", "from afar")).unwrap();
     assert_eq!(ann.reads(), "ok");
     s.all_agree();
 }
@@ -205,19 +172,12 @@ fn actions_of_one_client_are_taken_in_order_and_the_first_decides() {
 fn a_rename_sent_to_a_chat_acts_on_its_session() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
-    ann.tries(
-        &ann.chat(),
-        json!({"type": "session/titleChanged", "title": "renamed"}),
-    )
-    .unwrap();
+    ann.tries(&ann.chat(), json!({"type": "session/titleChanged", "title": "renamed"})).unwrap();
     let session = ann.sees(&ann.session());
     assert_eq!(session["title"], "renamed");
     assert_eq!(session["chats"][0]["title"], "renamed");
     let echoes = ann.with(|client| client.envelopes.clone());
-    let echo = echoes
-        .iter()
-        .find(|e| e["action"]["title"] == "renamed")
-        .unwrap();
+    let echo = echoes.iter().find(|e| e["action"]["title"] == "renamed").unwrap();
     assert_eq!(echo["channel"], ann.session().as_str());
     assert_eq!(s.state(&ann.chat())["title"], "renamed");
     s.all_agree();
@@ -234,18 +194,12 @@ fn host_settings_lose_unknown_keys_and_refuse_bad_values() {
     let echo = ann.with(|client| client.envelopes.last().cloned()).unwrap();
     assert_eq!(echo["action"]["config"], json!({"logLevel": "debug"}));
     assert!(
-        ann.tries(
-            ROOT,
-            json!({"type": "root/configChanged", "config": {"logLevel": "loud"}})
-        )
-        .is_err()
+        ann.tries(ROOT, json!({"type": "root/configChanged", "config": {"logLevel": "loud"}}))
+            .is_err()
     );
     assert!(
-        ann.tries(
-            ROOT,
-            json!({"type": "root/activeSessionsChanged", "activeSessions": 9})
-        )
-        .is_err()
+        ann.tries(ROOT, json!({"type": "root/activeSessionsChanged", "activeSessions": 9}))
+            .is_err()
     );
     s.host_restarts();
     assert_eq!(s.state(ROOT)["config"]["values"]["logLevel"], "debug");
@@ -260,13 +214,8 @@ fn a_session_accepts_what_its_schema_and_catalogue_allow() {
     let session = ann.session();
     let config =
         |values: serde_json::Value| json!({"type": "session/configChanged", "config": values});
-    ann.tries(&session, config(json!({"pace": "typing"})))
-        .unwrap();
-    for bad in [
-        json!({"pace": "never"}),
-        json!({"fixed": "g"}),
-        json!({"nobody": 1}),
-    ] {
+    ann.tries(&session, config(json!({"pace": "typing"}))).unwrap();
+    for bad in [json!({"pace": "never"}), json!({"fixed": "g"}), json!({"nobody": 1})] {
         assert!(ann.tries(&session, config(bad.clone())).is_err(), "{bad}");
     }
     let mut replace = config(json!({"pace": "instant"}));
@@ -279,11 +228,8 @@ fn a_session_accepts_what_its_schema_and_catalogue_allow() {
     let forged = json!({"type": "session/activeClientSet", "activeClient": {"clientId": "bob", "tools": []}});
     assert!(ann.tries(&session, forged).is_err());
     assert!(
-        ann.tries(
-            &session,
-            json!({"type": "session/activeClientRemoved", "clientId": "bob"})
-        )
-        .is_err()
+        ann.tries(&session, json!({"type": "session/activeClientRemoved", "clientId": "bob"}))
+            .is_err()
     );
     s.all_agree();
 }
@@ -294,11 +240,8 @@ fn a_malformed_dispatch_is_ignored() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let before = ann.with(|client| client.frames.len());
-    for params in [
-        json!([]),
-        json!({}),
-        json!({"channel": "no uri", "clientSeq": 1, "action": {}}),
-    ] {
+    for params in [json!([]), json!({}), json!({"channel": "no uri", "clientSeq": 1, "action": {}})]
+    {
         ann.sends_raw(
             &json!({"jsonrpc": "2.0", "method": "dispatchAction", "params": params}).to_string(),
         );
@@ -344,12 +287,7 @@ fn a_client_cannot_write_the_hosts_own_notes_about_a_call() {
         .asks_for_text("go on?");
     ann.sends_message("go");
     let approved = json!({"approved": true, "confirmed": "user-action"});
-    forges(
-        &ann,
-        "pending-confirmation",
-        "chat/toolCallConfirmed",
-        approved,
-    );
+    forges(&ann, "pending-confirmation", "chat/toolCallConfirmed", approved);
     ann.answers_text("yes").unwrap();
     s.all_agree();
 
@@ -385,12 +323,7 @@ fn a_client_cannot_write_the_hosts_own_notes_about_a_call() {
     ann.sends_message("go");
     let content = json!({"content": [{"type": "text", "text": "half"}]});
     forges(&ann, "running", "chat/toolCallContentChanged", content);
-    forges(
-        &ann,
-        "running",
-        "chat/toolCallComplete",
-        json!({"result": result}),
-    );
+    forges(&ann, "running", "chat/toolCallComplete", json!({"result": result}));
     ann.answers_text("yes").unwrap();
     s.all_agree();
 }

@@ -87,11 +87,7 @@ fn a_source_must_be_a_completed_turn_of_another_chat_of_the_session() {
         json!({"chat": mine, "turnId": turns[0]}),
         json!("fork"),
     ] {
-        assert_eq!(
-            ann.is_denied_chat(F, json!({"source": wrong})),
-            -32602,
-            "{wrong}"
-        );
+        assert_eq!(ann.is_denied_chat(F, json!({"source": wrong})), -32602, "{wrong}");
     }
     assert_eq!(ann.chats().len(), 1);
     s.all_agree();
@@ -103,14 +99,8 @@ fn an_agent_without_forks_makes_none() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat_with(FORKLESS);
     let turns = ann.sends_messages(1);
-    assert_eq!(
-        ann.is_denied_chat(F, fork_of(&ann.chat(), &turns[0])),
-        -32602
-    );
-    assert_eq!(
-        ann.is_denied_chat(F, aside_of(&ann.chat(), &turns[0])),
-        -32602
-    );
+    assert_eq!(ann.is_denied_chat(F, fork_of(&ann.chat(), &turns[0])), -32602);
+    assert_eq!(ann.is_denied_chat(F, aside_of(&ann.chat(), &turns[0])), -32602);
     ann.creates_chat(G).sends_message("plain chats it has");
     s.all_agree();
 }
@@ -145,10 +135,7 @@ fn neither_side_of_a_fork_changes_the_other() {
     ann.with(|client| client.known = false);
     let bob = s.client("bob").arrives();
     bob.watches(G);
-    assert_eq!(
-        bob.in_chat(G).sent_messages(),
-        ["m0", "m1", "the last of its line"]
-    );
+    assert_eq!(bob.in_chat(G).sent_messages(), ["m0", "m1", "the last of its line"]);
     s.all_agree();
 }
 
@@ -158,10 +145,7 @@ fn resuming_in_a_fork_leaves_the_source_as_it_is() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     ann.sends_message("first");
-    s.model()
-        .streams(["x"])
-        .stores_checkpoint("mark")
-        .fails_resumably();
+    s.model().streams(["x"]).stores_checkpoint("mark").fails_resumably();
     let failed = ann.sends_message("second");
     let fork = ann.forks(F, &failed);
     s.model().streams(["forked"]);
@@ -193,13 +177,7 @@ fn a_fork_begins_without_drafts_and_queues() {
     ann.tries(&ann.chat(), draft).unwrap();
     let fork = ann.forks(F, &turns[0]);
     let state = fork.sees(F);
-    for field in [
-        "queuedMessages",
-        "steeringMessage",
-        "draft",
-        "activeTurn",
-        "activity",
-    ] {
+    for field in ["queuedMessages", "steeringMessage", "draft", "activeTurn", "activity"] {
         assert!(state.get(field).is_none(), "{field}");
     }
     assert_eq!(state["status"].as_u64().unwrap() & 31, 1);
@@ -308,10 +286,7 @@ fn a_side_chat_begins_empty_and_knows_where_it_comes_from() {
 fn a_side_chat_can_be_opened_to_a_running_turn() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
-    s.model()
-        .streams(["half"])
-        .waits_ms(1_000)
-        .streams([" and half"]);
+    s.model().streams(["half"]).waits_ms(1_000).streams([" and half"]);
     let active = ann.starts("busy");
     s.world().advance_ms(0);
     let mut params = aside_of(&ann.chat(), &active);
@@ -338,11 +313,7 @@ fn a_model_selection_is_stored_unchanged() {
         params
     };
     for wrong in [json!({"text": ""}), json!({}), json!({"text": 7})] {
-        assert_eq!(
-            ann.is_denied_chat(F, with(wrong.clone())),
-            -32602,
-            "{wrong}"
-        );
+        assert_eq!(ann.is_denied_chat(F, with(wrong.clone())), -32602, "{wrong}");
     }
     let selection = json!({"text": "  o\u{301}k\n\t", "responsePartId": "never was"});
     let aside = ann.creates_chat_with(F, with(selection.clone()));
@@ -371,10 +342,7 @@ fn a_host_that_dies_while_it_forks_has_done_it_or_not() {
         assert!(!s.look().is_up());
         s.host_restarts();
         ann.reconnects();
-        assert_eq!(
-            ann.chats().len(),
-            1 + usize::from(point != Kill::BeforeWrite)
-        );
+        assert_eq!(ann.chats().len(), 1 + usize::from(point != Kill::BeforeWrite));
         s.all_agree();
     }
 }
@@ -418,10 +386,7 @@ fn a_side_chat_works_in_the_directories_it_was_given() {
     let turn = ann.sends_message("x");
     let source = json!({"kind": "sideChat", "chat": ann.chat(), "turnId": turn});
     let wrong = json!({"source": source, "workingDirectories": ["file:///etc"]});
-    assert!(
-        ann.asks_for_chat("ahp-chat:/d", wrong).is_err(),
-        "not of the session"
-    );
+    assert!(ann.asks_for_chat("ahp-chat:/d", wrong).is_err(), "not of the session");
     let params = json!({"source": source, "workingDirectories": []});
     let aside = ann.creates_chat_with("ahp-chat:/c", params);
     assert_eq!(aside.sees("ahp-chat:/c")["workingDirectories"], json!([]));
@@ -435,8 +400,5 @@ fn a_selection_that_is_none_is_refused() {
     let turn = ann.sends_message("x");
     let source =
         json!({"kind": "sideChat", "chat": ann.chat(), "turnId": turn, "selection": "text"});
-    assert_eq!(
-        ann.is_denied_chat("ahp-chat:/c", json!({"source": source})),
-        -32602
-    );
+    assert_eq!(ann.is_denied_chat("ahp-chat:/c", json!({"source": source})), -32602);
 }

@@ -17,31 +17,18 @@ fn actions_are_refused_requests_that_write_fail_and_reads_go_on() {
         let title = json!({"type": "session/titleChanged", "title": "lost"});
         let reason = ann.tries(&ann.session(), title).unwrap_err();
         assert!(reason.contains("recorded"), "{reason}");
-        assert_eq!(
-            ann.is_denied("createSession", json!({"channel": "ahp-session:/two"})),
-            -32603
-        );
-        assert_eq!(
-            ann.is_denied("disposeSession", json!({"channel": ann.session()})),
-            -32603
-        );
+        assert_eq!(ann.is_denied("createSession", json!({"channel": "ahp-session:/two"})), -32603);
+        assert_eq!(ann.is_denied("disposeSession", json!({"channel": ann.session()})), -32603);
         assert_eq!(ann.asks("ping", json!({"channel": ROOT})), Ok(Value::Null));
         assert_eq!(
-            ann.asks("listSessions", json!({})).unwrap()["items"]
-                .as_array()
-                .unwrap()
-                .len(),
+            ann.asks("listSessions", json!({})).unwrap()["items"].as_array().unwrap().len(),
             1
         );
     }
     assert_eq!(bob.sees(&ann.session())["title"], "New session");
     s.faults().mend_disk();
     s.advances_ms(1_000);
-    ann.tries(
-        &ann.session(),
-        json!({"type": "session/titleChanged", "title": "kept"}),
-    )
-    .unwrap();
+    ann.tries(&ann.session(), json!({"type": "session/titleChanged", "title": "kept"})).unwrap();
     ann.sends_message("and turns run");
     s.all_agree();
 }
@@ -82,11 +69,8 @@ fn a_host_that_dies_with_a_full_disk_closes_its_turns_at_boot() {
     ann.sends_message("go");
     s.faults().break_disk();
     assert!(
-        ann.tries(
-            &ann.session(),
-            json!({"type": "session/titleChanged", "title": "lost"})
-        )
-        .is_err()
+        ann.tries(&ann.session(), json!({"type": "session/titleChanged", "title": "lost"}))
+            .is_err()
     );
     s.host_is_killed();
     s.host_restarts();
@@ -104,10 +88,8 @@ fn everything_in_a_failing_batch_is_answered() {
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
     s.faults().then(Fault::Refuse);
-    let lost = ann.dispatches(
-        &ann.session(),
-        json!({"type": "session/titleChanged", "title": "lost"}),
-    );
+    let lost =
+        ann.dispatches(&ann.session(), json!({"type": "session/titleChanged", "title": "lost"}));
     let ping = ann.requests("ping", json!({"channel": ROOT}));
     let unknown = ann.requests("nobody", json!({"channel": ROOT}));
     let refused = ann.dispatches(&ann.session(), json!({"type": "session/ready"}));
@@ -136,22 +118,12 @@ fn a_dispose_that_failed_leaves_the_session_in_the_list() {
     let bob = s.client("bob").joins(&ann);
     ann.sends_message("before");
     s.faults().then(Fault::Refuse);
-    assert_eq!(
-        ann.is_denied("disposeSession", json!({"channel": ann.session()})),
-        -32603
-    );
+    assert_eq!(ann.is_denied("disposeSession", json!({"channel": ann.session()})), -32603);
     s.advances_ms(1_000);
-    assert_eq!(
-        bob.asks("listSessions", json!({})).unwrap()["items"]
-            .as_array()
-            .unwrap()
-            .len(),
-        1
-    );
+    assert_eq!(bob.asks("listSessions", json!({})).unwrap()["items"].as_array().unwrap().len(), 1);
     ann.sends_message("still here");
     assert_eq!(bob.reads(), "ok");
-    bob.asks("fetchTurns", json!({"channel": ann.chat()}))
-        .unwrap();
+    bob.asks("fetchTurns", json!({"channel": ann.chat()})).unwrap();
     s.all_agree();
 }
 
@@ -166,11 +138,7 @@ fn an_unsubscribe_in_a_failing_batch_stands() {
     s.advances_ms(1_000);
     let before = bob.with(|client| client.frames.len());
     ann.sends_message("not for bob");
-    assert!(
-        bob.received_frames()[before..]
-            .iter()
-            .all(|name| !name.starts_with("chat/"))
-    );
+    assert!(bob.received_frames()[before..].iter().all(|name| !name.starts_with("chat/")));
     s.all_agree();
 }
 
@@ -182,14 +150,10 @@ fn a_page_that_could_not_be_sent_is_the_next_one() {
     let bob = s.client("bob").joins(&ann);
     bob.watches_turns(&ann.chat(), 1);
     s.faults().then(Fault::Refuse);
-    assert_eq!(
-        bob.is_denied("fetchTurns", json!({"channel": ann.chat()})),
-        -32603
-    );
+    assert_eq!(bob.is_denied("fetchTurns", json!({"channel": ann.chat()})), -32603);
     s.advances_ms(1_000);
     for _ in 0..3 {
-        bob.asks("fetchTurns", json!({"channel": ann.chat()}))
-            .unwrap();
+        bob.asks("fetchTurns", json!({"channel": ann.chat()})).unwrap();
     }
     s.all_agree();
 }
@@ -254,11 +218,8 @@ fn a_subscription_taken_while_the_disk_was_full_survives() {
     let bob = s.client("bob").arrives();
     s.faults().break_disk();
     assert!(
-        ann.tries(
-            &ann.session(),
-            json!({"type": "session/titleChanged", "title": "lost"})
-        )
-        .is_err()
+        ann.tries(&ann.session(), json!({"type": "session/titleChanged", "title": "lost"}))
+            .is_err()
     );
     let watched = bob.asks("subscribe", json!({"channel": ann.chat()}));
     s.faults().mend_disk();
@@ -282,11 +243,8 @@ fn a_client_that_came_and_went_while_the_disk_was_full_starts_anew() {
     let bob = s.client("bob").joins(&ann);
     s.faults().break_disk();
     assert!(
-        ann.tries(
-            &ann.session(),
-            json!({"type": "session/titleChanged", "title": "lost"})
-        )
-        .is_err()
+        ann.tries(&ann.session(), json!({"type": "session/titleChanged", "title": "lost"}))
+            .is_err()
     );
     bob.loses_connection();
     s.settles();
@@ -368,11 +326,7 @@ fn a_disk_that_comes_and_goes_loses_nothing() {
         let ann = s.client("ann").opens_chat();
         let bob = s.client("bob").joins(&ann);
         for bit in 0..6 {
-            s.faults().then(if pattern >> bit & 1 == 1 {
-                Fault::Tear
-            } else {
-                Fault::Pass
-            });
+            s.faults().then(if pattern >> bit & 1 == 1 { Fault::Tear } else { Fault::Pass });
         }
         s.model().streams(["a"]).waits_ms(10).streams(["b"]);
         ann.starts("go");

@@ -38,16 +38,8 @@ fn no_acceptable_version_is_an_error_with_ranges_and_then_the_end() {
         let ann = bare(&mut s);
         let error = ann.asks("initialize", offer(&offered)).unwrap_err();
         assert_eq!(error["code"], -32005);
-        assert!(
-            !error["data"]["supportedVersions"]
-                .as_array()
-                .unwrap()
-                .is_empty()
-        );
-        assert_eq!(
-            s.look().closed,
-            [(ann.index(), CloseReason::UnsupportedVersion)]
-        );
+        assert!(!error["data"]["supportedVersions"].as_array().unwrap().is_empty());
+        assert_eq!(s.look().closed, [(ann.index(), CloseReason::UnsupportedVersion)]);
     }
 }
 
@@ -57,11 +49,7 @@ fn one_malformed_version_spoils_the_offer_but_not_the_connection() {
     for bad in ["1.0", "01.0.0", "1.0.0-rc.1", "1.0.0+b", "", "one"] {
         let mut s = Scenario::new();
         let ann = bare(&mut s);
-        assert_eq!(
-            ann.is_denied("initialize", offer(&["1.0.0", bad])),
-            -32602,
-            "{bad:?}"
-        );
+        assert_eq!(ann.is_denied("initialize", offer(&["1.0.0", bad])), -32602, "{bad:?}");
         ann.asks("initialize", offer(&["1.0.0"])).unwrap();
         assert!(s.look().closed.is_empty());
     }
@@ -79,28 +67,15 @@ fn before_initialize_only_ping_is_served() {
         ("listSessions", ROOT),
         ("resolveSessionConfig", ROOT),
     ] {
-        assert_eq!(
-            ann.is_denied(method, json!({"channel": channel})),
-            -32600,
-            "{method}"
-        );
+        assert_eq!(ann.is_denied(method, json!({"channel": channel})), -32600, "{method}");
     }
     assert_eq!(ann.asks("ping", json!({"channel": ROOT})), Ok(Value::Null));
-    ann.dispatches(
-        ROOT,
-        json!({"type": "root/configChanged", "config": {"logLevel": "debug"}}),
-    );
+    ann.dispatches(ROOT, json!({"type": "root/configChanged", "config": {"logLevel": "debug"}}));
     ann.settles();
-    assert_eq!(
-        ann.with(|client| client.refusals.len() + client.envelopes.len()),
-        0
-    );
+    assert_eq!(ann.with(|client| client.refusals.len() + client.envelopes.len()), 0);
     ann.asks("initialize", offer(&["1.0.0"])).unwrap();
     assert_eq!(
-        s.state(ROOT)["config"]["values"]
-            .get("logLevel")
-            .cloned()
-            .unwrap_or(json!("info")),
+        s.state(ROOT)["config"]["values"].get("logLevel").cloned().unwrap_or(json!("info")),
         "info"
     );
     s.all_agree();
@@ -153,27 +128,17 @@ fn too_many_first_subscriptions_are_refused() {
 fn invalid_messages_are_answered_and_the_connection_stays_open() {
     let mut s = Scenario::new();
     let ann = s.client("ann").arrives();
-    for (text, code) in [
-        ("{", -32700),
-        ("[]", -32600),
-        ("7", -32600),
-        (r#"{"id":true,"method":"ping"}"#, -32600),
-    ] {
+    for (text, code) in
+        [("{", -32700), ("[]", -32600), ("7", -32600), (r#"{"id":true,"method":"ping"}"#, -32600)]
+    {
         ann.sends_raw(text);
         ann.settles();
         let last = ann.with(|client| client.frames.last().cloned()).unwrap();
-        assert_eq!(
-            (&last["error"]["code"], &last["id"]),
-            (&json!(code), &Value::Null),
-            "{text}"
-        );
+        assert_eq!((&last["error"]["code"], &last["id"]), (&json!(code), &Value::Null), "{text}");
     }
     ann.sends_raw(r#"{"jsonrpc":"2.0","method":"nobody/knows","params":{}}"#);
     assert_eq!(ann.is_denied("nobody", json!({"channel": ROOT})), -32601);
-    assert_eq!(
-        ann.is_denied("runAutomation", json!({"channel": ROOT})),
-        -32601
-    ); // G-23
+    assert_eq!(ann.is_denied("runAutomation", json!({"channel": ROOT})), -32601); // G-23
     s.all_agree();
 }
 
@@ -199,31 +164,15 @@ fn a_client_of_0_9_receives_only_what_it_knows() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let old = s.client_of("old", "0.9.0").joins(&ann);
-    ann.tries(
-        &ann.chat(),
-        json!({"type": "chat/isReadChanged", "isRead": true}),
-    )
-    .unwrap();
-    assert!(
-        !old.received_actions()
-            .contains(&"chat/isReadChanged".to_owned())
-    );
-    old.tries(
-        &ann.chat(),
-        json!({"type": "chat/isReadChanged", "isRead": false}),
-    )
-    .unwrap();
-    assert!(
-        old.received_actions()
-            .contains(&"chat/isReadChanged".to_owned())
-    );
+    ann.tries(&ann.chat(), json!({"type": "chat/isReadChanged", "isRead": true})).unwrap();
+    assert!(!old.received_actions().contains(&"chat/isReadChanged".to_owned()));
+    old.tries(&ann.chat(), json!({"type": "chat/isReadChanged", "isRead": false})).unwrap();
+    assert!(old.received_actions().contains(&"chat/isReadChanged".to_owned()));
     let third = s.client("third").opens_chat();
     third.sends_message("first");
     let added = old.notifications("root/sessionAdded");
-    let ours = added
-        .iter()
-        .find(|note| note["summary"]["resource"] == third.session().as_str())
-        .unwrap();
+    let ours =
+        added.iter().find(|note| note["summary"]["resource"] == third.session().as_str()).unwrap();
     assert!(ours["summary"].get("chats").is_none());
     ann.sends_message("hello");
     s.all_agree();

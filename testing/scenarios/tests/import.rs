@@ -35,13 +35,7 @@ fn params(session: &Value, turns: &[(&str, Value)]) -> Value {
 
 fn two_turns() -> Value {
     let chat = testkit::default_chat(SESSION);
-    params(
-        &session(),
-        &[
-            (&chat, turn("one", "first")),
-            (&chat, turn("t99999", "second")),
-        ],
-    )
+    params(&session(), &[(&chat, turn("one", "first")), (&chat, turn("t99999", "second"))])
 }
 
 #[test]
@@ -49,24 +43,13 @@ fn an_imported_session_is_announced_opened_and_continued() {
     let mut s = Scenario::new();
     let bob = s.client("bob").arrives();
     let ann = s.client("ann").arrives();
-    assert_eq!(
-        ann.asks(METHOD, two_turns()),
-        Ok(json!({"session": SESSION}))
-    );
+    assert_eq!(ann.asks(METHOD, two_turns()), Ok(json!({"session": SESSION})));
     let added = bob.notifications("root/sessionAdded");
     assert_eq!(added.len(), 1);
     let summary = &added[0]["summary"];
     assert_eq!(
-        (
-            &summary["title"],
-            &summary["status"],
-            &summary["modifiedAt"]
-        ),
-        (
-            &json!("From elsewhere"),
-            &json!(1 | 64),
-            &json!("2020-01-02T00:00:00.000Z")
-        ),
+        (&summary["title"], &summary["status"], &summary["modifiedAt"]),
+        (&json!("From elsewhere"), &json!(1 | 64), &json!("2020-01-02T00:00:00.000Z")),
         "what people set stays, what it was doing does not"
     );
     assert_eq!(bob.sees(ROOT)["activeSessions"], 1);
@@ -74,19 +57,12 @@ fn an_imported_session_is_announced_opened_and_continued() {
     assert_eq!(list["items"], json!([summary]));
     let opened = ann.asks("subscribe", json!({"channel": SESSION})).unwrap();
     let state = &opened["snapshot"]["state"];
-    assert_eq!(
-        (&state["lifecycle"], &state["activeClients"]),
-        (&json!("ready"), &json!([]))
-    );
+    assert_eq!((&state["lifecycle"], &state["activeClients"]), (&json!("ready"), &json!([])));
     let chat = testkit::default_chat(SESSION);
     let opened = ann.asks("subscribe", json!({"channel": chat})).unwrap();
     let turns = &opened["snapshot"]["state"]["turns"];
-    assert_eq!(
-        *turns,
-        json!([turn("one", "first"), turn("t99999", "second")])
-    );
-    ann.tries(&chat, ann.turn_started("three", "and then?"))
-        .unwrap();
+    assert_eq!(*turns, json!([turn("one", "first"), turn("t99999", "second")]));
+    ann.tries(&chat, ann.turn_started("three", "and then?")).unwrap();
     s.settles();
     assert_eq!(ann.sees(&chat)["turns"].as_array().map(Vec::len), Some(3));
     s.all_agree();
@@ -123,33 +99,18 @@ fn names_that_are_taken_and_what_nobody_could_read_are_refused() {
         (with("chats", json!([])), "no chats"),
         (with("defaultChat", json!("ahp-chat:/x")), "another default"),
         (params(&session(), &[]), "no turns"),
-        (
-            params(&session(), &[("ahp-chat:/x", turn("one", "first"))]),
-            "another chat",
-        ),
+        (params(&session(), &[("ahp-chat:/x", turn("one", "first"))]), "another chat"),
         (params(&session(), &[(&chat, no_state)]), "no end"),
         (
-            params(
-                &session(),
-                &[(&chat, turn("one", "a")), (&chat, turn("one", "b"))],
-            ),
+            params(&session(), &[(&chat, turn("one", "a")), (&chat, turn("one", "b"))]),
             "an id twice",
         ),
-        (
-            json!({"channel": ROOT, "session": "{", "turns": ""}),
-            "not JSON",
-        ),
-        (
-            json!({"channel": ROOT, "session": {}, "turns": []}),
-            "no text",
-        ),
+        (json!({"channel": ROOT, "session": "{", "turns": ""}), "not JSON"),
+        (json!({"channel": ROOT, "session": {}, "turns": []}), "no text"),
     ] {
         assert_eq!(ann.is_denied(METHOD, wrong), -32602, "{what}");
     }
-    assert_eq!(
-        ann.asks("listSessions", json!({})).unwrap()["items"],
-        json!([])
-    );
+    assert_eq!(ann.asks("listSessions", json!({})).unwrap()["items"], json!([]));
     ann.asks(METHOD, two_turns()).unwrap();
     assert_eq!(ann.is_denied(METHOD, two_turns()), -32003);
     s.all_agree();
@@ -163,10 +124,7 @@ fn a_full_disk_leaves_nothing_of_it() {
     assert_eq!(ann.is_denied(METHOD, two_turns()), -32603);
     s.faults().mend_disk();
     s.advances_ms(1_000);
-    assert_eq!(
-        ann.asks("listSessions", json!({})).unwrap()["items"],
-        json!([])
-    );
+    assert_eq!(ann.asks("listSessions", json!({})).unwrap()["items"], json!([]));
     ann.asks(METHOD, two_turns()).unwrap();
     assert_eq!(ann.sees(ROOT)["activeSessions"], 1);
     s.all_agree();
@@ -197,47 +155,22 @@ fn what_is_too_large_or_too_many_is_refused_by_name() {
     let many_values = json!(vec![json!([]); 60_000]);
     let deep = (0..120).fold(json!(1), |inner, _| json!([inner]));
     let message = json!({"text": "x".repeat(1 << 21), "origin": {"kind": "user"}});
-    let many: Vec<(&str, Value)> = (0..65_537)
-        .map(|n| (&*chat, turn(&n.to_string(), "")))
-        .collect();
+    let many: Vec<(&str, Value)> =
+        (0..65_537).map(|n| (&*chat, turn(&n.to_string(), ""))).collect();
     for (wrong, named) in [
         (with("title", json!("x".repeat(5_000))), "title_bytes_max"),
-        (
-            with_chat("title", json!("x".repeat(5_000))),
-            "title_bytes_max",
-        ),
-        (
-            with("workingDirectories", json!(vec!["file:///a"; 65])),
-            "working_directories_max",
-        ),
-        (
-            with_chat("workingDirectories", json!(vec!["file:///a"; 65])),
-            "working_directories_max",
-        ),
-        (
-            with("workingDirectories", json!(["relative"])),
-            "absolute `file:` URI",
-        ),
-        (
-            with_chat("workingDirectories", json!(["http://h/"])),
-            "absolute `file:` URI",
-        ),
-        (
-            with("_meta", json!({"x": "x".repeat(70_000)})),
-            "field_bytes_max",
-        ),
-        (
-            with("_meta", json!({"x": many_values})),
-            "import_values_max",
-        ),
+        (with_chat("title", json!("x".repeat(5_000))), "title_bytes_max"),
+        (with("workingDirectories", json!(vec!["file:///a"; 65])), "working_directories_max"),
+        (with_chat("workingDirectories", json!(vec!["file:///a"; 65])), "working_directories_max"),
+        (with("workingDirectories", json!(["relative"])), "absolute `file:` URI"),
+        (with_chat("workingDirectories", json!(["http://h/"])), "absolute `file:` URI"),
+        (with("_meta", json!({"x": "x".repeat(70_000)})), "field_bytes_max"),
+        (with("_meta", json!({"x": many_values})), "import_values_max"),
         (with("_meta", json!({"x": deep})), "levels deep"),
         (with_turn("id", json!("x".repeat(2_000))), "id_bytes_max"),
         (with_turn("message", message), "message_bytes_max"),
         (with_turn("_meta", json!({"x": deep})), "levels deep"),
-        (
-            with_turn("_meta", json!({"x": many_values})),
-            "import_values_max",
-        ),
+        (with_turn("_meta", json!({"x": many_values})), "import_values_max"),
         (params(&session(), &many), "import_turns_max"),
     ] {
         let refused = ann.asks(METHOD, wrong).unwrap_err();

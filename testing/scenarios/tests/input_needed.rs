@@ -43,10 +43,7 @@ fn every_kind_of_block_is_mirrored() {
         .calls_client("open");
     let turn = ann.sends_message("go");
     let entry = |kind: &str| {
-        let entries = bob.sees(&session)["inputNeeded"]
-            .as_array()
-            .cloned()
-            .unwrap();
+        let entries = bob.sees(&session)["inputNeeded"].as_array().cloned().unwrap();
         assert_eq!(entries.len(), 1, "{entries:?}");
         assert_eq!(entries[0]["kind"], kind);
         assert_eq!(entries[0]["chat"], ann.chat().as_str());
@@ -65,11 +62,7 @@ fn every_kind_of_block_is_mirrored() {
     ann.answers_text("x").unwrap();
     assert_eq!(entry("toolClientExecution")["clientId"], "ann");
     ann.completes_tool("y").unwrap();
-    assert!(
-        bob.sees(&session)
-            .get("inputNeeded")
-            .is_none_or(|all| all == &json!([]))
-    );
+    assert!(bob.sees(&session).get("inputNeeded").is_none_or(|all| all == &json!([])));
     s.all_agree();
 }
 
@@ -126,10 +119,7 @@ fn only_questions_to_people_raise_the_status() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     ann.offers(&["open"]).unwrap();
-    s.model()
-        .calls_client("open")
-        .asks_for_text("name?")
-        .hangs();
+    s.model().calls_client("open").asks_for_text("name?").hangs();
     ann.sends_message("go");
     assert_ne!(session_status(&ann), 24);
     ann.completes_tool("x").unwrap();
@@ -156,10 +146,7 @@ fn blocks_of_several_chats_stand_side_by_side() {
     ann.confirms().unwrap();
     assert_eq!((ann.needs().len(), session_status(&ann)), (2, 24));
     there.denies().unwrap();
-    assert_eq!(
-        (ann.needed_kinds(), session_status(&ann)),
-        (vec!["chatInput".to_owned()], 24)
-    );
+    assert_eq!((ann.needed_kinds(), session_status(&ann)), (vec!["chatInput".to_owned()], 24));
     ann.answers("decline", Value::Null).unwrap();
     assert!(ann.needs().is_empty());
     s.all_agree();
@@ -177,10 +164,7 @@ fn blocked(script: Script) -> Script {
             timeout_ms: 600_000,
         })
         .announces(103, "reviewed")
-        .readies(
-            103,
-            json!({"invocationMessage": "m", "confirmed": "not-needed"}),
-        )
+        .readies(103, json!({"invocationMessage": "m", "confirmed": "not-needed"}))
         .emits(AgentEvent::ToolCompleted {
             call: 103,
             result: ToolResult::new(true, "did"),
@@ -188,10 +172,7 @@ fn blocked(script: Script) -> Script {
         })
         .emits(AgentEvent::InputRequested {
             ask: 104,
-            request: InputRequest {
-                message: Some("?".to_owned()),
-                ..InputRequest::default()
-            },
+            request: InputRequest { message: Some("?".to_owned()), ..InputRequest::default() },
         })
         .waits_ms(1_000)
 }
@@ -199,16 +180,9 @@ fn blocked(script: Script) -> Script {
 // H-220: whatever ends the blocks, the session is updated
 #[test]
 fn every_end_of_a_turn_clears_input_needed() {
-    for end in [
-        "complete",
-        "error",
-        "cancel",
-        "truncate",
-        "truncate all",
-        "dispose",
-        "restart",
-        "stop",
-    ] {
+    for end in
+        ["complete", "error", "cancel", "truncate", "truncate all", "dispose", "restart", "stop"]
+    {
         let mut s = Scenario::new();
         let ann = s.client("ann").opens_chat();
         ann.offers(&["open"]).unwrap();
@@ -251,13 +225,7 @@ fn every_end_of_a_turn_clears_input_needed() {
         s.settles();
         assert!(ann.needs().is_empty(), "{end}: {:?}", ann.needs());
         assert_ne!(session_status(&ann), 24, "{end}");
-        assert_eq!(
-            bob.sees(&session)["inputNeeded"]
-                .as_array()
-                .map_or(0, Vec::len),
-            0,
-            "{end}"
-        );
+        assert_eq!(bob.sees(&session)["inputNeeded"].as_array().map_or(0, Vec::len), 0, "{end}");
         s.all_agree();
     }
 }
@@ -272,10 +240,7 @@ fn a_reconnecting_client_gets_the_removal_of_input_needed() {
         let bob = s.client("bob").arrives_watching(&[&session]);
         s.model().asks_tool("shell", "ls");
         ann.sends_message("go");
-        assert_eq!(
-            bob.sees(&session)["inputNeeded"].as_array().unwrap().len(),
-            1
-        );
+        assert_eq!(bob.sees(&session)["inputNeeded"].as_array().unwrap().len(), 1);
         bob.loses_connection();
         if restart {
             s.host_restarts();
@@ -284,12 +249,7 @@ fn a_reconnecting_client_gets_the_removal_of_input_needed() {
             ann.denies().unwrap();
         }
         assert_eq!(bob.reconnects()["type"], "replay");
-        assert_eq!(
-            bob.sees(&session)["inputNeeded"]
-                .as_array()
-                .map_or(0, Vec::len),
-            0
-        );
+        assert_eq!(bob.sees(&session)["inputNeeded"].as_array().map_or(0, Vec::len), 0);
         s.all_agree();
     }
 }
@@ -320,10 +280,8 @@ fn the_session_list_shows_sessions_waiting_for_input() {
     ann.in_chat(B).sends_message("there");
     let notifications = cem.notifications("root/sessionSummaryChanged");
     let last = |field: &str| {
-        let of = notifications
-            .iter()
-            .rev()
-            .find_map(|params| params["changes"].get(field).cloned());
+        let of =
+            notifications.iter().rev().find_map(|params| params["changes"].get(field).cloned());
         of.unwrap()
     };
     assert_eq!(last("status").as_u64().unwrap() & 31, 24);

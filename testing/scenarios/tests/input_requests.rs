@@ -8,31 +8,19 @@ use testkit::{Kill, Scenario, ScenarioClient};
 /// Replies that agents got: response and answers.
 fn answered(s: &Scenario) -> Vec<(String, Value)> {
     let world = s.look();
-    let replies = world
-        .models
-        .replies
-        .iter()
-        .filter_map(|(_, reply)| match reply {
-            AgentReply::Answered {
-                response, answers, ..
-            } => {
-                let response = json!(response);
-                Some((response.as_str()?.to_owned(), json!(answers)))
-            }
-            _ => None,
-        });
+    let replies = world.models.replies.iter().filter_map(|(_, reply)| match reply {
+        AgentReply::Answered { response, answers, .. } => {
+            let response = json!(response);
+            Some((response.as_str()?.to_owned(), json!(answers)))
+        }
+        _ => None,
+    });
     replies.collect()
 }
 
 fn part(client: &ScenarioClient) -> Value {
-    let parts = client.latest_turn()["responseParts"]
-        .as_array()
-        .cloned()
-        .unwrap();
-    parts
-        .into_iter()
-        .find(|part| part["kind"] == "inputRequest")
-        .unwrap()
+    let parts = client.latest_turn()["responseParts"].as_array().cloned().unwrap();
+    parts.into_iter().find(|part| part["kind"] == "inputRequest").unwrap()
 }
 
 fn value(kind: &str, value: Value) -> Value {
@@ -113,11 +101,7 @@ fn only_an_open_question_can_be_answered() {
         json!({"type": "chat/inputAnswerChanged", "requestId": id, "questionId": "q", "answer": answer})
     };
     let first = ann.question()["id"].clone();
-    for action in [
-        complete(&json!("none")),
-        change(&json!("none")),
-        complete(&json!("")),
-    ] {
+    for action in [complete(&json!("none")), change(&json!("none")), complete(&json!(""))] {
         assert!(ann.tries(&ann.chat(), action).is_err());
     }
     // Two at once: the first decides (H-073).
@@ -126,18 +110,12 @@ fn only_an_open_question_can_be_answered() {
     s.settles();
     assert_eq!(ann.refusal(one), None);
     assert!(bob.refusal(two).is_some());
-    assert!(
-        ann.tries(&ann.chat(), change(&first)).is_err(),
-        "it is answered"
-    );
+    assert!(ann.tries(&ann.chat(), change(&first)).is_err(), "it is answered");
     let second = ann.question()["id"].clone();
     assert_ne!(first, second, "G-10: request ids are never reused");
     assert_eq!(answered(&s).len(), 1);
     ann.answers_text("y").unwrap();
-    assert!(
-        ann.tries(&ann.chat(), complete(&second)).is_err(),
-        "its turn is over"
-    );
+    assert!(ann.tries(&ann.chat(), complete(&second)).is_err(), "its turn is over");
     assert_eq!(answered(&s).len(), 2);
     s.all_agree();
 }
@@ -176,10 +154,7 @@ fn answers_must_be_of_the_kind_that_was_asked_for() {
         with("m", value("selected", json!("r"))),
         with("m", value("selected-many", json!(["r", "blue"]))),
         with("nobody", value("text", json!("x"))),
-        with(
-            "t",
-            json!({"state": "perhaps", "value": {"kind": "text", "value": "x"}}),
-        ),
+        with("t", json!({"state": "perhaps", "value": {"kind": "text", "value": "x"}})),
         json!("none"),
     ] {
         assert!(ann.answers("accept", wrong.clone()).is_err(), "{wrong}");
@@ -199,23 +174,15 @@ fn a_required_question_is_not_accepted_without_an_answer() {
     s.model().asks(every_kind());
     ann.sends_message("go");
     assert!(ann.answers("accept", Value::Null).is_err());
-    assert!(
-        ann.answers("accept", json!({"n": value("number", json!(1))}))
-            .is_err()
-    );
+    assert!(ann.answers("accept", json!({"n": value("number", json!(1))})).is_err());
     let skipped = json!({"state": "skipped"});
     assert!(ann.answers("accept", json!({"t": skipped})).is_err());
     let draft = text_answer("draft", "name");
     assert!(ann.answers("accept", json!({"t": draft.clone()})).is_err());
     ann.drafts_answer("t", draft).unwrap();
-    assert!(
-        ann.answers("accept", Value::Null).is_err(),
-        "a draft is not submitted"
-    );
-    ann.drafts_answer("t", text_answer("submitted", "name"))
-        .unwrap();
-    ann.answers("accept", json!({"n": {"state": "skipped"}}))
-        .unwrap();
+    assert!(ann.answers("accept", Value::Null).is_err(), "a draft is not submitted");
+    ann.drafts_answer("t", text_answer("submitted", "name")).unwrap();
+    ann.answers("accept", json!({"n": {"state": "skipped"}})).unwrap();
     let (_, answers) = answered(&s)[0].clone();
     assert_eq!(answers["t"]["value"]["value"], "name");
     assert_eq!(answers["n"]["state"], "skipped");
@@ -243,20 +210,14 @@ fn answers_that_come_with_the_end_go_over_those_given_before() {
     let bob = s.client("bob").joins(&ann);
     s.model().asks(every_kind());
     ann.sends_message("go");
-    ann.drafts_answer("t", text_answer("submitted", "old"))
-        .unwrap();
+    ann.drafts_answer("t", text_answer("submitted", "old")).unwrap();
     bob.drafts_answer("n", value("number", json!(4))).unwrap();
-    bob.drafts_answer("b", value("boolean", json!(true)))
-        .unwrap();
+    bob.drafts_answer("b", value("boolean", json!(true))).unwrap();
     bob.drafts_answer("b", Value::Null).unwrap();
     let drafts = ann.question()["answers"].clone();
     assert_eq!(drafts["n"]["value"]["value"], 4);
-    assert!(
-        drafts.get("b").is_none(),
-        "an absent answer takes the draft back"
-    );
-    bob.answers("accept", json!({"t": text_answer("submitted", "new")}))
-        .unwrap();
+    assert!(drafts.get("b").is_none(), "an absent answer takes the draft back");
+    bob.answers("accept", json!({"t": text_answer("submitted", "new")})).unwrap();
     let (_, answers) = answered(&s)[0].clone();
     assert_eq!(answers["t"]["value"]["value"], "new");
     assert_eq!(answers["n"]["value"]["value"], 4);
@@ -271,10 +232,7 @@ fn a_draft_must_belong_to_a_question() {
     let ann = s.client("ann").opens_chat();
     s.model().asks(every_kind());
     ann.sends_message("go");
-    assert!(
-        ann.drafts_answer("nobody", text_answer("draft", "x"))
-            .is_err()
-    );
+    assert!(ann.drafts_answer("nobody", text_answer("draft", "x")).is_err());
     assert!(ann.drafts_answer("n", text_answer("draft", "x")).is_err());
     assert!(ann.drafts_answer("t", json!({"state": "draft"})).is_err());
     assert!(ann.question().get("answers").is_none());
@@ -303,11 +261,8 @@ fn limits_of_a_question_hold_when_it_is_accepted() {
 // A question without questions: a link to look at, or plain yes and no
 #[test]
 fn a_question_may_have_only_a_message_or_a_link() {
-    for request in [
-        json!({"message": "go on?"}),
-        json!({"url": "https://example.org/"}),
-        json!({}),
-    ] {
+    for request in [json!({"message": "go on?"}), json!({"url": "https://example.org/"}), json!({})]
+    {
         let mut s = Scenario::new();
         let ann = s.client("ann").opens_chat();
         s.model().asks(request).streams(["on"]);
@@ -359,14 +314,8 @@ fn a_question_makes_chat_and_session_unread() {
     s.model().waits_ms(1_000).asks_for_text("name?");
     ann.starts("go");
     s.world().advance_ms(0);
-    ann.dispatches(
-        &ann.chat(),
-        json!({"type": "chat/isReadChanged", "isRead": true}),
-    );
-    ann.dispatches(
-        &ann.session(),
-        json!({"type": "session/isReadChanged", "isRead": true}),
-    );
+    ann.dispatches(&ann.chat(), json!({"type": "chat/isReadChanged", "isRead": true}));
+    ann.dispatches(&ann.session(), json!({"type": "session/isReadChanged", "isRead": true}));
     s.settles();
     for channel in [ann.chat(), ann.session()] {
         let status = ann.sees(&channel)["status"].as_u64().unwrap();
@@ -386,14 +335,9 @@ fn an_unreadable_question_is_not_asked() {
     ] {
         let mut s = Scenario::new();
         let ann = s.client("ann").opens_chat();
-        s.model()
-            .plays(|script| script.asks(request.clone()).unattended())
-            .streams(["end"]);
+        s.model().plays(|script| script.asks(request.clone()).unattended()).streams(["end"]);
         ann.sends_message("go");
-        assert!(
-            ann.sees(&ann.chat()).get("activeTurn").is_none(),
-            "{request}"
-        );
+        assert!(ann.sees(&ann.chat()).get("activeTurn").is_none(), "{request}");
         s.all_agree();
     }
 }
@@ -444,10 +388,7 @@ fn a_resumed_turn_asks_anew() {
     s.model().asks_for_text("two?").streams(["end"]);
     ann.resumes(&turn).unwrap();
     let parts = ann.running_parts();
-    let asked: Vec<&Value> = parts
-        .iter()
-        .filter(|part| part["kind"] == "inputRequest")
-        .collect();
+    let asked: Vec<&Value> = parts.iter().filter(|part| part["kind"] == "inputRequest").collect();
     let new = asked.last().unwrap()["request"]["id"].clone();
     assert_ne!(old, new);
     let answers = json!({"q": text_answer("submitted", "x")});
@@ -515,10 +456,7 @@ fn a_synced_text_is_recorded_as_the_number_it_is() {
     ann.sends_message("go");
     ann.drafts_answer("i", text_answer("draft", "4")).unwrap();
     let draft = bob.question()["answers"]["i"].clone();
-    assert_eq!(
-        draft,
-        json!({"state": "draft", "value": {"kind": "number", "value": 4}})
-    );
+    assert_eq!(draft, json!({"state": "draft", "value": {"kind": "number", "value": 4}}));
     let refused = ann.drafts_answer("i", text_answer("draft", "four"));
     assert!(refused.unwrap_err().contains("`i`"));
     assert_eq!(bob.question()["answers"]["i"], draft);

@@ -61,11 +61,7 @@ fn while_too_much_is_in_memory_what_nobody_uses_leaves_it_soon() {
     let cat = s.client("cat").arrives();
     cat.watches(&ann.chat());
     cat.watches(&bob.chat());
-    assert_eq!(
-        s.look().agents_heard.unloaded,
-        [""; 0],
-        "both were used just now"
-    );
+    assert_eq!(s.look().agents_heard.unloaded, [""; 0], "both were used just now");
     s.advances_in_steps(6_000, 500);
     assert_eq!(
         s.look().agents_heard.unloaded,
@@ -84,11 +80,7 @@ fn while_too_much_is_in_memory_what_nobody_uses_leaves_it_soon() {
     let before = channel_reads(&s, &ann.chat());
     let back = s.client("ann").arrives();
     back.watches(&ann.chat());
-    assert_eq!(
-        channel_reads(&s, &ann.chat()) - before,
-        1,
-        "it is read again"
-    );
+    assert_eq!(channel_reads(&s, &ann.chat()) - before, 1, "it is read again");
     s.all_agree();
 }
 
@@ -118,13 +110,7 @@ fn a_failed_load_is_an_error_for_a_request_and_a_refusal_for_an_action() {
     s.faults().break_reads();
     assert_eq!(ann.is_denied("subscribe", json!({"channel": chat})), -32603);
     assert_eq!(ann.is_denied("listSessions", json!({})), -32603);
-    assert!(
-        ann.tries(
-            &session,
-            json!({"type": "session/titleChanged", "title": "x"})
-        )
-        .is_err()
-    );
+    assert!(ann.tries(&session, json!({"type": "session/titleChanged", "title": "x"})).is_err());
     assert_eq!(ann.asks("ping", json!({})), Ok(Value::Null));
     s.faults().mend_reads();
     ann.watches(&chat);
@@ -175,10 +161,7 @@ fn a_chat_disposed_of_while_it_is_read_stays_gone() {
     assert!(bob.answer(gone).unwrap().is_ok());
     s.settles();
     assert_eq!(ann.answer(slow).unwrap().unwrap_err()["code"], -32008);
-    assert_eq!(
-        ann.is_denied("subscribe", json!({"channel": session})),
-        -32001
-    );
+    assert_eq!(ann.is_denied("subscribe", json!({"channel": session})), -32001);
     s.all_agree();
 }
 
@@ -192,10 +175,7 @@ fn one_who_sends_too_much_while_waiting_is_read_no_more_until_it_is_served() {
     let (session, _) = at_rest(&mut s);
     let ann = s.client("ann").arrives();
     for n in 0..30 {
-        ann.dispatches(
-            &session,
-            json!({"type": "session/titleChanged", "title": format!("{n}")}),
-        );
+        ann.dispatches(&session, json!({"type": "session/titleChanged", "title": format!("{n}")}));
     }
     let peer = ann.with(|client| client.link).unwrap();
     for _ in 0..40 {

@@ -33,9 +33,7 @@ fn state_of(client: &ScenarioClient, session: &str, name: &str) -> Value {
 fn wishes(s: &mut Scenario) -> Vec<(String, String, McpRequest)> {
     let wishes = std::mem::take(&mut s.world().agents_heard.mcp_requests);
     let wishes = wishes.into_iter();
-    wishes
-        .map(|wish| (wish.session.to_string(), wish.id, wish.request))
-        .collect()
+    wishes.map(|wish| (wish.session.to_string(), wish.id, wish.request)).collect()
 }
 
 fn toggle(id: &str, enablement: Value) -> Value {
@@ -50,26 +48,17 @@ fn states_are_published_one_by_one_and_servers_that_are_gone_are_removed() {
     let bob = s.client("bob").joins(&ann);
     let session = ann.session();
     let starting = json!({"kind": "starting", "blocking": true});
-    let both = vec![
-        server("a", starting.clone()),
-        server("b", json!({"kind": "stopped"})),
-    ];
+    let both = vec![server("a", starting.clone()), server("b", json!({"kind": "stopped"}))];
     says(&mut s, &session, both);
     assert_eq!(state_of(&bob, &session, "a"), "starting");
     bob.received_actions();
-    let ready = vec![
-        server("a", json!({"kind": "ready"})),
-        server("b", json!({"kind": "stopped"})),
-    ];
+    let ready =
+        vec![server("a", json!({"kind": "ready"})), server("b", json!({"kind": "stopped"}))];
     says(&mut s, &session, ready.clone());
     assert_eq!(bob.received_actions(), ["session/mcpServerStateChanged"]);
     says(&mut s, &session, ready);
     assert_eq!(bob.received_actions(), [""; 0], "it is no news");
-    says(
-        &mut s,
-        &session,
-        vec![server("a", json!({"kind": "ready"}))],
-    );
+    says(&mut s, &session, vec![server("a", json!({"kind": "ready"}))]);
     assert_eq!(bob.received_actions(), ["session/customizationRemoved"]);
     s.host_restarts();
     ann.reconnects();
@@ -83,11 +72,7 @@ fn a_request_reaches_the_agent_and_one_for_no_server_is_refused() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let session = ann.session();
-    says(
-        &mut s,
-        &session,
-        vec![server("a", json!({"kind": "ready"}))],
-    );
+    says(&mut s, &session, vec![server("a", json!({"kind": "ready"}))]);
     let request = |verb: &str, id: &str| {
         let action = json!({"type": format!("session/mcpServer{verb}Requested"), "id": id});
         ann.tries(&session, action)
@@ -121,10 +106,7 @@ fn a_switch_ends_and_starts_a_server_in_every_session_where_it_counts() {
     let mut asked = wishes(&mut s);
     asked.sort_by(|one, other| one.0.cmp(&other.0));
     let of = |session: &str, request: McpRequest| (session.to_owned(), "a".to_owned(), request);
-    let mut expected = vec![
-        of(&first, McpRequest::SwitchOff),
-        of(two, McpRequest::SwitchOff),
-    ];
+    let mut expected = vec![of(&first, McpRequest::SwitchOff), of(two, McpRequest::SwitchOff)];
     expected.sort_by(|one, other| one.0.cmp(&other.0));
     assert_eq!(asked, expected);
     // The same again changes nothing; a decision of the session's own counts there alone.
@@ -144,17 +126,9 @@ fn a_token_for_a_server_that_wants_one_reaches_its_agent() {
     let ann = s.client("ann").opens_chat();
     let session = ann.session();
     let resource = "https://mcp.example/mcp";
-    let bring = |resource: &str| {
-        ann.asks(
-            "authenticate",
-            json!({"resource": resource, "token": "t0ken"}),
-        )
-    };
-    assert_eq!(
-        bring(resource).unwrap_err()["code"],
-        -32602,
-        "nobody wants it"
-    );
+    let bring =
+        |resource: &str| ann.asks("authenticate", json!({"resource": resource, "token": "t0ken"}));
+    assert_eq!(bring(resource).unwrap_err()["code"], -32602, "nobody wants it");
     let wants = json!({
         "kind": "authRequired", "reason": "required",
         "resource": {"resource": resource, "authorization_servers": ["https://auth.example"]},
@@ -176,9 +150,7 @@ fn a_token_for_a_server_that_wants_one_reaches_its_agent() {
 }
 
 fn plugin_with(servers: &[&str]) -> Value {
-    let children = servers
-        .iter()
-        .map(|name| server(name, json!({"kind": "stopped"})));
+    let children = servers.iter().map(|name| server(name, json!({"kind": "stopped"})));
     let children: Vec<Value> = children.collect();
     json!({
         "type": "plugin", "id": "plugin-1", "uri": "file:///p", "name": "p", "load": {"kind": "loaded"}, "children": children,

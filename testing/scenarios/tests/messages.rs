@@ -64,10 +64,7 @@ fn a_message_is_stored_unchanged() {
     action["_meta"] = json!({"x-turn": 1});
     ann.tries(&ann.chat(), action.clone()).unwrap();
     let echo = bob.with(|client| client.envelopes.clone());
-    let echo = echo
-        .iter()
-        .find(|echo| echo["action"]["turnId"] == "rich")
-        .unwrap();
+    let echo = echo.iter().find(|echo| echo["action"]["turnId"] == "rich").unwrap();
     assert_eq!(echo["action"], action);
     assert_eq!(bob.latest_turn()["message"], sent);
     assert_eq!(*s.look().models.asked[0].message, sent);
@@ -102,19 +99,10 @@ fn a_pending_message_is_stored_unchanged() {
     ann.dispatches(&ann.chat(), set("steering", "again"));
     s.settles();
     let asked = s.look().models.asked.clone();
-    let sent: Vec<&Value> = asked
-        .iter()
-        .rev()
-        .take(2)
-        .map(|run| &*run.message)
-        .collect();
+    let sent: Vec<&Value> = asked.iter().rev().take(2).map(|run| &*run.message).collect();
     assert_eq!(sent, [&rich("q"), &rich("s")], "after the resumed turn");
     let reply = s.look().models.replies.first().cloned().unwrap().1;
-    let agent_api::AgentReply::Steered {
-        message: Some(steering),
-        ..
-    } = reply
-    else {
+    let agent_api::AgentReply::Steered { message: Some(steering), .. } = reply else {
         panic!("{reply:?}")
     };
     assert_eq!(steering, rich("again"));
@@ -130,12 +118,8 @@ fn initial_messages_and_suggestions_are_stored_unchanged() {
     assert_eq!(there.latest_turn()["message"], rich("first"));
     s.model().asks_tool("shell", "rm");
     ann.sends_message("clean");
-    ann.denies_with(json!({"userSuggestion": rich("rather")}))
-        .unwrap();
-    assert_eq!(
-        ann.call_that_is("cancelled")["userSuggestion"],
-        rich("rather")
-    );
+    ann.denies_with(json!({"userSuggestion": rich("rather")})).unwrap();
+    assert_eq!(ann.call_that_is("cancelled")["userSuggestion"], rich("rather"));
     s.all_agree();
 }
 
@@ -145,13 +129,9 @@ fn the_model_and_the_agent_that_were_used_are_recorded() {
     let mut s = scenario_with_agent();
     let ann = s.client("ann").opens_chat();
     ann.sends_message("plain");
-    assert_eq!(
-        ann.latest_turn()["message"]["model"],
-        json!({"id": DEFAULT_MODEL})
-    );
+    assert_eq!(ann.latest_turn()["message"]["model"], json!({"id": DEFAULT_MODEL}));
     assert!(ann.latest_turn()["message"].get("agent").is_none());
-    ann.tries(&ann.chat(), turn_with(&ann, rich("fancy")))
-        .unwrap();
+    ann.tries(&ann.chat(), turn_with(&ann, rich("fancy"))).unwrap();
     assert_eq!(
         ann.latest_turn()["message"]["model"],
         json!({"id": "fancy", "config": {"heat": 3}})
@@ -197,19 +177,12 @@ fn an_attached_chat_is_pinned_at_its_latest_completed_turn() {
     let mut s = Scenario::with(|limits| limits.open_turns = 1);
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").opens_chat(); // another session: that is fine
-    let turns: Vec<String> = (0..3)
-        .map(|n| bob.sends_message(&format!("m{n}")))
-        .collect();
+    let turns: Vec<String> = (0..3).map(|n| bob.sends_message(&format!("m{n}"))).collect();
     s.model().hangs();
     bob.sends_message("busy");
     let at = |turn: &Value| turn["message"]["attachments"][0]["endTurn"].clone();
-    ann.tries(&ann.chat(), turn_with(&ann, attaching(&bob.chat(), None)))
-        .unwrap();
-    assert_eq!(
-        at(&ann.latest_turn()),
-        turns[2].as_str(),
-        "the one that runs does not count"
-    );
+    ann.tries(&ann.chat(), turn_with(&ann, attaching(&bob.chat(), None))).unwrap();
+    assert_eq!(at(&ann.latest_turn()), turns[2].as_str(), "the one that runs does not count");
     assert_eq!(at(&s.state(&ann.chat())["turns"][0]), turns[2].as_str());
     let mut action = turn_with(&ann, attaching(&bob.chat(), Some(&turns[0])));
     action["turnId"] = json!("second");
@@ -224,9 +197,7 @@ fn a_chat_is_attached_through_a_completed_turn_that_is_there() {
     let mut s = Scenario::with(|limits| limits.open_turns = 1);
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").opens_chat();
-    let turns: Vec<String> = (0..3)
-        .map(|n| bob.sends_message(&format!("m{n}")))
-        .collect();
+    let turns: Vec<String> = (0..3).map(|n| bob.sends_message(&format!("m{n}"))).collect();
     bob.truncates(&turns[1]).unwrap();
     s.model().hangs();
     let active = bob.sends_message("busy");
@@ -257,17 +228,13 @@ fn an_empty_chat_can_be_attached() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     ann.creates_chat(B);
-    ann.tries(&ann.chat(), turn_with(&ann, attaching(B, None)))
-        .unwrap();
+    ann.tries(&ann.chat(), turn_with(&ann, attaching(B, None))).unwrap();
     let sent = &ann.latest_turn()["message"]["attachments"][0];
     assert!(sent.get("endTurn").is_none());
     let mut action = turn_with(&ann, attaching(&ann.chat(), None));
     action["turnId"] = json!("second");
     ann.tries(&ann.chat(), action).unwrap();
-    assert_eq!(
-        ann.latest_turn()["message"]["attachments"][0]["endTurn"],
-        "rich"
-    );
+    assert_eq!(ann.latest_turn()["message"]["attachments"][0]["endTurn"], "rich");
     s.all_agree();
 }
 
@@ -277,24 +244,15 @@ fn a_chat_at_rest_can_be_attached() {
     let mut s = Scenario::with(|limits| limits.open_turns = 1);
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").opens_chat();
-    let turns: Vec<String> = (0..4)
-        .map(|n| bob.sends_message(&format!("m{n}")))
-        .collect();
+    let turns: Vec<String> = (0..4).map(|n| bob.sends_message(&format!("m{n}"))).collect();
     s.host_restarts();
     s.reads_take_ms(30);
     ann.reconnects();
-    ann.tries(
-        &ann.chat(),
-        turn_with(&ann, attaching(&bob.chat(), Some(&turns[1]))),
-    )
-    .unwrap();
+    ann.tries(&ann.chat(), turn_with(&ann, attaching(&bob.chat(), Some(&turns[1])))).unwrap();
     let mut queued = ann.pending_set("queued", "q", "");
     queued["message"] = attaching(&bob.chat(), None);
     ann.tries(&ann.chat(), queued).unwrap();
-    assert_eq!(
-        ann.latest_turn()["message"]["attachments"][0]["endTurn"],
-        turns[3].as_str()
-    );
+    assert_eq!(ann.latest_turn()["message"]["attachments"][0]["endTurn"], turns[3].as_str());
     s.all_agree();
 }
 
@@ -307,25 +265,20 @@ fn a_draft_survives_and_moves_nothing() {
     ann.sends_message("before");
     let cem = s.client("cem").arrives();
     s.advances_ms(5_000);
-    let before = (
-        ann.sees(&ann.chat())["modifiedAt"].clone(),
-        cem.with(|client| client.frames.len()),
-    );
+    let before =
+        (ann.sees(&ann.chat())["modifiedAt"].clone(), cem.with(|client| client.frames.len()));
     let draft = json!({"type": "chat/draftChanged", "draft": rich("dra")});
     ann.tries(&ann.chat(), draft).unwrap();
     assert_eq!(bob.sees(&ann.chat())["draft"], rich("dra"));
-    let after = (
-        ann.sees(&ann.chat())["modifiedAt"].clone(),
-        cem.with(|client| client.frames.len()),
-    );
+    let after =
+        (ann.sees(&ann.chat())["modifiedAt"].clone(), cem.with(|client| client.frames.len()));
     assert_eq!(before, after);
     s.host_restarts();
     ann.reconnects();
     bob.reconnects();
     ann.sends_message("sent"); // H-236: clearing it is the client's business
     assert_eq!(s.state(&ann.chat())["draft"], rich("dra"));
-    ann.tries(&ann.chat(), json!({"type": "chat/draftChanged"}))
-        .unwrap();
+    ann.tries(&ann.chat(), json!({"type": "chat/draftChanged"})).unwrap();
     assert!(s.state(&ann.chat()).get("draft").is_none());
     s.all_agree();
 }

@@ -42,10 +42,7 @@ fn a_model_that_a_client_adds_is_announced_to_everybody() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").arrives();
-    let added = ann.asks(
-        "x-addModel",
-        json!({"model": {"id": "new", "base_url": "http://h"}}),
-    );
+    let added = ann.asks("x-addModel", json!({"model": {"id": "new", "base_url": "http://h"}}));
     assert_eq!(added, Ok(json!({"provider": "scripted", "model": "new"})));
     for client in [&ann, &bob] {
         assert_eq!(model_ids(client), ["plain", "fancy", "new"]);
@@ -56,10 +53,7 @@ fn a_model_that_a_client_adds_is_announced_to_everybody() {
     assert_eq!(ann.is_denied("x-addModel", json!({})), -32602);
     let large = json!({"model": {"id": "m", "name": "x".repeat(100_000)}});
     assert_eq!(ann.is_denied("x-addModel", large), -32602);
-    assert_eq!(
-        ann.asks("x-reloadModels", Value::Null),
-        Ok(json!({"provider": "scripted"}))
-    );
+    assert_eq!(ann.asks("x-reloadModels", Value::Null), Ok(json!({"provider": "scripted"})));
     assert_eq!(model_ids(&bob), ["plain", "fancy", "new"]);
     s.all_agree();
 }
@@ -90,11 +84,7 @@ fn a_model_whose_announcement_cannot_be_written_is_announced_later() {
     let model = json!({"model": {"id": "new"}});
     assert_eq!(ann.is_denied("x-addModel", model.clone()), -32603);
     assert_eq!(model_ids(&bob), ["plain", "fancy"]);
-    assert_eq!(
-        ann.is_denied("x-addModel", model),
-        -32603,
-        "nothing can be recorded"
-    );
+    assert_eq!(ann.is_denied("x-addModel", model), -32603, "nothing can be recorded");
     s.faults().mend_disk();
     s.advances_ms(1_000);
     for client in [&ann, &bob] {
@@ -133,10 +123,7 @@ fn a_message_for_a_model_that_is_gone_waits_for_somebody_to_choose() {
     let turn = bob.sends_message("go on");
     for client in [&ann, &bob] {
         let last = last_turn(client);
-        assert_eq!(
-            (&last["id"], &last["state"]),
-            (&json!(turn), &json!("error"))
-        );
+        assert_eq!((&last["id"], &last["state"]), (&json!(turn), &json!("error")));
         assert_eq!(last["message"]["model"], json!({"id": "plain"}), "G-12");
         let error = error_of(&last);
         assert_eq!(
@@ -144,10 +131,7 @@ fn a_message_for_a_model_that_is_gone_waits_for_somebody_to_choose() {
             (&json!("modelMissing"), &json!(true))
         );
         let message = error["error"]["message"].as_str().unwrap();
-        assert!(
-            message.contains("`fancy`") && message.contains("`plain`"),
-            "{message}"
-        );
+        assert!(message.contains("`fancy`") && message.contains("`plain`"), "{message}");
     }
     assert_eq!(s.asked().len(), asked, "no agent heard of it");
     ann.resumes(&turn).unwrap();
@@ -166,17 +150,8 @@ fn a_message_that_names_a_model_or_says_nothing_to_one_goes_on_without_the_lost_
     forgets_model(&mut s, "fancy");
     ann.reconnects();
     ann.sends_message("/help");
-    assert_eq!(
-        last_turn(&ann)["state"],
-        "complete",
-        "{:#}",
-        last_turn(&ann)
-    );
-    assert_eq!(
-        last_turn(&ann)["message"].get("model"),
-        None,
-        "what asked no model names none"
-    );
+    assert_eq!(last_turn(&ann)["state"], "complete", "{:#}", last_turn(&ann));
+    assert_eq!(last_turn(&ann)["message"].get("model"), None, "what asked no model names none");
     ann.sends_message("hi");
     assert_eq!(
         error_of(&last_turn(&ann))["error"]["errorType"],
@@ -188,10 +163,7 @@ fn a_message_that_names_a_model_or_says_nothing_to_one_goes_on_without_the_lost_
         action["message"]["model"] = json!({"id": "fancy"});
         ann.tries(&ann.chat(), action).unwrap_err()
     };
-    assert!(
-        reason.contains("no model with this id; it has: plain"),
-        "{reason}"
-    );
+    assert!(reason.contains("no model with this id; it has: plain"), "{reason}");
     s.all_agree();
 
     let mut s = Scenario::new();
@@ -218,11 +190,7 @@ fn a_queued_message_that_named_no_model_is_told_when_it_starts() {
     });
     ann.tries(&ann.chat(), queued).unwrap();
     let last = last_turn(&ann);
-    assert_eq!(
-        error_of(&last)["error"]["errorType"],
-        "modelMissing",
-        "{last:#}"
-    );
+    assert_eq!(error_of(&last)["error"]["errorType"], "modelMissing", "{last:#}");
     ann.resumes(last["id"].as_str().unwrap()).unwrap();
     assert_eq!(last_turn(&ann)["state"], "complete");
     s.all_agree();

@@ -10,16 +10,11 @@ const B: &str = "ahp-chat:/b";
 const C: &str = "ahp-chat:/c";
 
 fn moves(ann: &ScenarioClient, chat: &str, destination: Value) -> Result<Value, Value> {
-    ann.asks(
-        "moveChat",
-        json!({"channel": chat, "destination": destination}),
-    )
+    ann.asks("moveChat", json!({"channel": chat, "destination": destination}))
 }
 
 fn refused(ann: &ScenarioClient, chat: &str, destination: Value) -> i64 {
-    moves(ann, chat, destination).unwrap_err()["code"]
-        .as_i64()
-        .unwrap()
+    moves(ann, chat, destination).unwrap_err()["code"].as_i64().unwrap()
 }
 
 fn into(session: &str, after: Option<&str>) -> Value {
@@ -57,11 +52,7 @@ fn a_chat_is_put_elsewhere_in_its_session() {
         (B, json!({"kind": "moon"}), -32602),
         ("ahp-chat:/nope", into(&session, None), -32008),
     ] {
-        assert_eq!(
-            refused(&ann, chat, destination.clone()),
-            code,
-            "{chat} {destination}"
-        );
+        assert_eq!(refused(&ann, chat, destination.clone()), code, "{chat} {destination}");
     }
     assert_eq!(ann.chats(), [&first, B, C]);
     s.host_is_killed();
@@ -78,15 +69,10 @@ fn a_chat_goes_to_another_session_with_all_that_was_said() {
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").opens_chat();
     let there = ann.creates_chat(B);
-    s.model()
-        .spawns("helper", Script::new().streams(["done"]))
-        .streams(["all done"]);
+    s.model().spawns("helper", Script::new().streams(["done"])).streams(["all done"]);
     there.sends_message("delegate");
-    let workers: Vec<String> = ann
-        .chats()
-        .into_iter()
-        .filter(|chat| chat.contains("worker"))
-        .collect();
+    let workers: Vec<String> =
+        ann.chats().into_iter().filter(|chat| chat.contains("worker")).collect();
     assert_eq!(workers.len(), 1);
     let before = ann.sees(B);
     bob.watches(B);
@@ -123,11 +109,7 @@ fn what_does_not_fit_stays_where_it_is() {
     let bob = s.client("bob").opens_chat_with(FORKLESS);
     let carl = s.client("carl").opens_chat();
     let there = ann.creates_chat(B);
-    assert_eq!(
-        refused(&ann, B, into(&bob.session(), None)),
-        -32602,
-        "another agent"
-    );
+    assert_eq!(refused(&ann, B, into(&bob.session(), None)), -32602, "another agent");
     s.model().hangs();
     let turn = there.starts("go");
     s.settles();
@@ -159,24 +141,14 @@ fn a_chat_gets_a_session_of_its_own_and_is_its_default() {
     ann.watches(&session);
     ann.watches(B);
     let state = ann.sees(&session);
-    assert_eq!(
-        (&state["defaultChat"], &state["lifecycle"]),
-        (&json!(B), &json!("ready"))
-    );
+    assert_eq!((&state["defaultChat"], &state["lifecycle"]), (&json!(B), &json!("ready")));
     assert_eq!(state["chats"].as_array().unwrap().len(), 1);
     assert_eq!(state["chats"][0]["movable"], false);
     assert_eq!(ann.sees(B)["movable"], false);
-    assert_eq!(
-        state["workingDirectories"],
-        ann.sees(&ann.session())["workingDirectories"]
-    );
+    assert_eq!(state["workingDirectories"], ann.sees(&ann.session())["workingDirectories"]);
     let listed = ann.asks("listSessions", json!({})).unwrap();
     let listed = listed["items"].as_array().unwrap().clone();
-    assert!(
-        listed
-            .iter()
-            .any(|entry| entry["resource"] == session.as_str())
-    );
+    assert!(listed.iter().any(|entry| entry["resource"] == session.as_str()));
     assert_eq!(refused(&ann, B, into(&ann.session(), None)), -32602);
     there.sends_message("here, too?");
     s.host_is_killed();
@@ -233,9 +205,6 @@ fn a_default_chat_is_never_movable() {
     assert_eq!(refused(&ann, B, json!({"kind": "newSession"})), -32602);
     ann.tries(&ann.session(), default(&ann.chat())).unwrap();
     s.settles();
-    assert_eq!(
-        (&ann.sees(B)["movable"], &ann.listed(B)["movable"]),
-        (&json!(true), &json!(true))
-    );
+    assert_eq!((&ann.sees(B)["movable"], &ann.listed(B)["movable"]), (&json!(true), &json!(true)));
     s.all_agree();
 }

@@ -96,13 +96,7 @@ fn h_318_a_token_is_handed_on_with_whose_it_is_and_counts_for_nobody_else() {
         .iter()
         .map(|brought| (brought.principal.clone(), brought.token.0.clone()))
         .collect();
-    assert_eq!(
-        heard,
-        [
-            (None, "sk-owner".to_owned()),
-            (named("ann"), "sk-ann".to_owned())
-        ]
-    );
+    assert_eq!(heard, [(None, "sk-owner".to_owned()), (named("ann"), "sk-ann".to_owned())]);
     let create = |client: &ScenarioClient, id: &str| -> Result<Value, Value> {
         let params = json!({"channel": format!("ahp-session:/{id}"), "provider": "scripted"});
         client.asks("createSession", params)
@@ -129,9 +123,7 @@ fn what_a_principal_brought_is_forgotten_when_their_rights_are_taken_away() {
         client.asks("createSession", params)
     };
     create(&ann, "one").unwrap();
-    s.world().input(Input::PrincipalRevoked {
-        principal: "ann".to_owned(),
-    });
+    s.world().input(Input::PrincipalRevoked { principal: "ann".to_owned() });
     s.settles();
     assert_eq!(s.look().agents_heard.forgotten, ["ann"]);
     assert_eq!(create(&ann, "two").unwrap_err()["code"], -32007);

@@ -54,10 +54,8 @@ fn a_queued_message_leaves_the_queue_before_its_turn_starts() {
     ann.dispatches(&ann.chat(), ann.pending_set("queued", "q1", "second"));
     s.settles();
     let envelopes = bob.with(|client| client.envelopes.clone());
-    let of_chat: Vec<&Value> = envelopes
-        .iter()
-        .filter(|envelope| envelope["channel"] == ann.chat().as_str())
-        .collect();
+    let of_chat: Vec<&Value> =
+        envelopes.iter().filter(|envelope| envelope["channel"] == ann.chat().as_str()).collect();
     let position = of_chat
         .iter()
         .position(|envelope| envelope["action"]["type"] == "chat/pendingMessageRemoved")
@@ -85,11 +83,7 @@ fn a_message_queued_in_an_idle_chat_starts_at_once() {
     ann.queues("q1", "now").unwrap();
     assert_eq!(
         chat_actions(&bob)[..3],
-        [
-            "chat/pendingMessageSet",
-            "chat/pendingMessageRemoved",
-            "chat/turnStarted"
-        ]
+        ["chat/pendingMessageSet", "chat/pendingMessageRemoved", "chat/turnStarted"]
     );
     assert_eq!(bob.sent_messages(), ["now"]);
     assert_eq!(bob.reads(), "ok");
@@ -107,10 +101,7 @@ fn a_cancel_holds_the_queue_until_a_turn_ends_by_itself() {
     s.advances_in_steps(100_000, 10_000);
     assert_eq!(s.asked(), ["busy"]);
     ann.sends_message("go on");
-    assert_eq!(
-        ann.sent_messages(),
-        ["busy", "go on", "text of q1", "text of q2"]
-    );
+    assert_eq!(ann.sent_messages(), ["busy", "go on", "text of q1", "text of q2"]);
     s.all_agree();
 }
 
@@ -264,10 +255,7 @@ fn a_queue_behind_a_turn_that_waits_for_its_session_stays_behind_it() {
         ann.watches(&chat);
         let there = ann.in_chat(&chat);
         if fails {
-            assert_eq!(
-                (there.sent_messages(), there.queue().len()),
-                (vec!["first".to_owned()], 1)
-            );
+            assert_eq!((there.sent_messages(), there.queue().len()), (vec!["first".to_owned()], 1));
             assert!(s.asked().is_empty());
         } else {
             assert_eq!(there.sent_messages(), ["first", "second"]);
@@ -360,13 +348,7 @@ fn a_host_that_dies_while_it_takes_a_message_neither_loses_nor_repeats_it() {
         s.host_restarts();
         ann.reconnects();
         let all = ann.sent_messages().len() + ann.queue().len();
-        assert_eq!(
-            all,
-            3,
-            "{point:?}: {:?} {:?}",
-            ann.sent_messages(),
-            ann.queue()
-        );
+        assert_eq!(all, 3, "{point:?}: {:?} {:?}", ann.sent_messages(), ann.queue());
         s.all_agree();
     }
 }
@@ -507,11 +489,7 @@ fn a_turn_started_by_hand_goes_before_a_held_queue() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let turn = busy_with_queue(&mut s, &ann, &["q1"]);
-    assert!(
-        ann.tries(&ann.chat(), ann.turn_started("now", "no"))
-            .is_err(),
-        "a turn runs"
-    );
+    assert!(ann.tries(&ann.chat(), ann.turn_started("now", "no")).is_err(), "a turn runs");
     ann.cancels(&turn).unwrap();
     let mut forged = ann.turn_started("mine", "text of q1");
     forged["queuedMessageId"] = json!("q1");
@@ -529,12 +507,8 @@ fn a_turn_from_the_queue_never_takes_an_id_that_was_used() {
     let ann = s.client("ann").opens_chat();
     ann.queues("q0", "zero").unwrap();
     let made = ann.turns()[0].clone();
-    let number: u64 = made
-        .chars()
-        .filter(char::is_ascii_digit)
-        .collect::<String>()
-        .parse()
-        .unwrap();
+    let number: u64 =
+        made.chars().filter(char::is_ascii_digit).collect::<String>().parse().unwrap();
     // Every id that the host could make next, taken by a client before.
     let next = s.look().kernel().seq().0;
     let digits = number.to_string();

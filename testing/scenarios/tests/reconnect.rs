@@ -16,10 +16,7 @@ fn a_client_that_lost_its_connection_in_mid_stream_catches_up() {
     bob.loses_connection();
     s.settles();
     let answer = bob.reconnects();
-    assert_eq!(
-        (&answer["type"], &answer["missing"]),
-        (&json!("replay"), &json!([]))
-    );
+    assert_eq!((&answer["type"], &answer["missing"]), (&json!("replay"), &json!([])));
     assert_eq!(bob.reads(), "Hello");
     s.all_agree();
 }
@@ -53,10 +50,7 @@ fn actions_in_a_snapshot_are_not_replayed() {
 fn after_a_kill_the_gap_is_replayed_and_the_turn_ends_in_a_resumable_error() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
-    s.model()
-        .streams(["half "])
-        .stores_checkpoint("here")
-        .hangs();
+    s.model().streams(["half "]).stores_checkpoint("here").hangs();
     let turn = ann.sends_message("work");
     let seq = s.look().kernel().seq();
     s.host_restarts();
@@ -65,14 +59,8 @@ fn after_a_kill_the_gap_is_replayed_and_the_turn_ends_in_a_resumable_error() {
     assert_eq!(answer["type"], "replay");
     let chat = ann.sees(&ann.chat());
     let last = chat["turns"].as_array().unwrap().last().unwrap().clone();
-    assert_eq!(
-        (&last["id"], &last["state"]),
-        (&json!(turn), &json!("error"))
-    );
-    assert_eq!(
-        last["responseParts"].as_array().unwrap().last().unwrap()["resumable"],
-        true
-    );
+    assert_eq!((&last["id"], &last["state"]), (&json!(turn), &json!("error")));
+    assert_eq!(last["responseParts"].as_array().unwrap().last().unwrap()["resumable"], true);
     s.model().streams(["whole"]);
     ann.resumes(&turn).unwrap();
     let run = s.look().models.asked.last().cloned().unwrap();
@@ -127,12 +115,7 @@ fn a_tail_that_does_not_reach_is_filled_from_the_journal() {
     s.reads_take_ms(50);
     let answer = bob.reconnects();
     assert_eq!(answer["type"], "replay");
-    assert!(
-        s.look()
-            .reads
-            .iter()
-            .any(|query| matches!(query, kernel::Query::Log { .. }))
-    );
+    assert!(s.look().reads.iter().any(|query| matches!(query, kernel::Query::Log { .. })));
     s.all_agree();
 }
 
@@ -149,10 +132,7 @@ fn actions_that_come_while_the_gap_is_read_are_in_the_replay() {
     let params = bob.with(|client| client.reconnect_params());
     let sent = bob_again.requests("reconnect", params);
     bob.reaches_host();
-    ann.dispatches(
-        &ann.session(),
-        json!({"type": "session/titleChanged", "title": "meanwhile"}),
-    );
+    ann.dispatches(&ann.session(), json!({"type": "session/titleChanged", "title": "meanwhile"}));
     s.settles();
     assert_eq!(bob.answer(sent).unwrap().unwrap()["type"], "replay");
     assert_eq!(bob.sees(&ann.session())["title"], "meanwhile");
@@ -188,16 +168,14 @@ fn disposed_channels_are_missing_and_reused_uris_come_as_snapshots() {
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
     bob.loses_connection();
-    ann.asks("disposeSession", json!({"channel": ann.session()}))
-        .unwrap();
+    ann.asks("disposeSession", json!({"channel": ann.session()})).unwrap();
     let answer = bob.reconnects();
     assert_eq!(answer["missing"], json!([ann.chat(), ann.session()]));
     bob.watches(ROOT);
     let cem = s.client("cem").arrives().creates("ahp-session:/ann");
     let bob2 = s.client("bob2").joins(&cem);
     bob2.loses_connection();
-    cem.asks("disposeSession", json!({"channel": cem.session()}))
-        .unwrap();
+    cem.asks("disposeSession", json!({"channel": cem.session()})).unwrap();
     let cem = cem.creates("ahp-session:/ann");
     cem.sends_message("a new life");
     assert_eq!(bob2.reconnects()["type"], "snapshot");
@@ -331,10 +309,7 @@ fn notifications_and_refusals_are_not_replayed() {
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
     bob.loses_connection();
-    assert!(
-        ann.tries(&ann.session(), json!({"type": "session/ready"}))
-            .is_err()
-    );
+    assert!(ann.tries(&ann.session(), json!({"type": "session/ready"})).is_err());
     s.client("cem").opens_chat().sends_message("first");
     let answer = bob.reconnects();
     let types: Vec<&str> = answer["actions"]
@@ -355,11 +330,7 @@ fn an_older_client_is_replayed_what_it_would_have_received() {
     let ann = s.client("ann").opens_chat();
     let old = s.client_of("old", "0.9.0").joins(&ann);
     old.loses_connection();
-    ann.tries(
-        &ann.chat(),
-        json!({"type": "chat/isReadChanged", "isRead": true}),
-    )
-    .unwrap();
+    ann.tries(&ann.chat(), json!({"type": "chat/isReadChanged", "isRead": true})).unwrap();
     ann.sends_message("hello");
     let answer = old.reconnects();
     let knows = |e: &serde_json::Value| e["action"]["type"] != "chat/isReadChanged";
@@ -391,8 +362,7 @@ fn after_a_replay_a_full_window_is_still_full() {
     ann.repeats_message(6, "more");
     s.host_restarts();
     assert_eq!(ann.reconnects()["type"], "replay");
-    ann.asks("fetchTurns", json!({"channel": ann.chat()}))
-        .unwrap();
+    ann.asks("fetchTurns", json!({"channel": ann.chat()})).unwrap();
     s.all_agree();
 }
 
@@ -422,8 +392,7 @@ fn a_window_that_began_empty_reaches_the_beginning() {
     ann.repeats_message(4, "more");
     ann.loses_connection();
     assert_eq!(ann.reconnects()["type"], "replay");
-    ann.asks("fetchTurns", json!({"channel": ann.chat()}))
-        .unwrap();
+    ann.asks("fetchTurns", json!({"channel": ann.chat()})).unwrap();
     s.all_agree();
 }
 

@@ -17,20 +17,14 @@ fn begins(ann: &ScenarioClient) -> String {
 fn changes(s: &mut Scenario, watch: &str, name: &str) {
     let watch = ChannelUri::parse(watch).unwrap();
     let changes = vec![json!({"uri": format!("file:///home/space/{name}"), "type": "added"})];
-    let seen = SeenResources {
-        changes,
-        ..SeenResources::default()
-    };
+    let seen = SeenResources { changes, ..SeenResources::default() };
     s.world().input(Input::ResourcesChanged { watch, seen });
     s.settles();
 }
 
 fn heard(ann: &ScenarioClient) -> usize {
     let received = ann.received_actions();
-    received
-        .iter()
-        .filter(|name| *name == "resourceWatch/changed")
-        .count()
+    received.iter().filter(|name| *name == "resourceWatch/changed").count()
 }
 
 fn running(s: &Scenario) -> usize {
@@ -57,17 +51,11 @@ fn a_watch_tells_its_subscribers_and_ends_with_the_last() {
     bob.loses_connection();
     s.settles();
     assert_eq!(running(&s), 0);
-    assert_eq!(
-        ann.is_denied("subscribe", json!({"channel": watch})),
-        -32008
-    );
+    assert_eq!(ann.is_denied("subscribe", json!({"channel": watch})), -32008);
     // One that comes too late is told to nobody.
     changes(&mut s, &watch, "c");
     bob.reconnects();
-    assert_eq!(
-        bob.is_denied("subscribe", json!({"channel": watch})),
-        -32008
-    );
+    assert_eq!(bob.is_denied("subscribe", json!({"channel": watch})), -32008);
     s.all_agree();
 }
 
@@ -80,10 +68,7 @@ fn a_watch_that_nobody_subscribes_to_ends() {
     ann.watches(&used);
     s.advances_ms(120_000);
     assert_eq!(running(&s), 1);
-    assert_eq!(
-        ann.is_denied("subscribe", json!({"channel": unused})),
-        -32008
-    );
+    assert_eq!(ann.is_denied("subscribe", json!({"channel": unused})), -32008);
     changes(&mut s, &used, "a");
     assert_eq!(heard(&ann), 1);
     s.host_is_killed();
@@ -113,24 +98,15 @@ fn what_cannot_be_watched_is_refused() {
     for (wrong, code) in [
         (json!({"uri": "virtual://x/y"}), -32008),
         (json!({"uri": "file:///a", "excludes": ["x"]}), -32602),
-        (
-            json!({"uri": "file:///a", "includes": {"items": [7]}}),
-            -32602,
-        ),
+        (json!({"uri": "file:///a", "includes": {"items": [7]}}), -32602),
     ] {
-        assert_eq!(
-            ann.is_denied("createResourceWatch", wrong.clone()),
-            code,
-            "{wrong}"
-        );
+        assert_eq!(ann.is_denied("createResourceWatch", wrong.clone()), code, "{wrong}");
     }
     s.world().files.refused = Some(FileRefusal {
         why: FileRefusalReason::Failed,
         message: "more than 8192 directories".to_owned(),
     });
-    let error = ann
-        .asks("createResourceWatch", json!({"uri": "file:///a"}))
-        .unwrap_err();
+    let error = ann.asks("createResourceWatch", json!({"uri": "file:///a"})).unwrap_err();
     assert_eq!(error["code"], -32603);
     assert!(error["message"].as_str().unwrap().contains("8192"));
     s.faults().break_disk();

@@ -11,10 +11,7 @@ use testkit::{Kill, Scenario, ScenarioClient};
 fn content(s: &mut Scenario, body: &str) -> Option<FileContent> {
     let world = s.world();
     let digest = world.blobs.put(body.as_bytes(), world.now).unwrap();
-    Some(FileContent {
-        digest,
-        mode: Some(0o644),
-    })
+    Some(FileContent { digest, mode: Some(0o644) })
 }
 
 fn edits(s: &mut Scenario) -> AgentEvent {
@@ -67,10 +64,7 @@ fn turn_texts(client: &ScenarioClient) -> Vec<String> {
 
 fn edits_in(turn: &Value) -> Value {
     let parts = turn["responseParts"].as_array().unwrap();
-    let call = parts
-        .iter()
-        .find(|part| part["kind"] == "toolCall")
-        .unwrap();
+    let call = parts.iter().find(|part| part["kind"] == "toolCall").unwrap();
     call["toolCall"]["_meta"][wire::meta::EDITS].clone()
 }
 
@@ -103,9 +97,7 @@ fn an_undo_is_a_run_without_an_agent_and_its_end_ends_the_turn() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
-    s.model().emits(AgentEvent::Notice {
-        text: "undone".to_owned(),
-    });
+    s.model().emits(AgentEvent::Notice { text: "undone".to_owned() });
     ann.sends_message("/undo");
     assert_eq!(tasks(&s), [Some(RestoreTask::Undo)]);
     assert_eq!(bob.latest_turn()["state"], "complete");
@@ -165,10 +157,7 @@ fn a_rewind_asks_about_files_only_if_a_turn_changed_some() {
     assert_eq!(tasks(&s).len(), asked, "it changed none");
     s.model().streams(["restored"]);
     ann.sends_message("/rewind 2");
-    let Some(Some(RestoreTask::Rewind {
-        turn_ids, numbers, ..
-    })) = tasks(&s).pop()
-    else {
+    let Some(Some(RestoreTask::Rewind { turn_ids, numbers, .. })) = tasks(&s).pop() else {
         panic!("{:?}", tasks(&s));
     };
     // The turn that changed a file, and the rewind before; the turn in between is gone already.
@@ -223,17 +212,14 @@ fn a_rewind_that_asks_how_far_stands_alone() {
         action
     };
     for (turn, text, at) in [("t2", "say hi /rewind", 7), ("t3", "/help /rewind", 6)] {
-        let refused = ann
-            .tries(&ann.chat(), with_chip(turn, text, at))
-            .unwrap_err();
+        let refused = ann.tries(&ann.chat(), with_chip(turn, text, at)).unwrap_err();
         assert!(refused.contains("send it alone"), "{refused}");
     }
     assert_eq!(turn_texts(&ann), ["one"]);
     assert_eq!(s.asked().len(), asked);
     // With a number nothing is asked, and the rest goes on after it.
     s.model().streams(["hi"]);
-    ann.tries(&ann.chat(), with_chip("t4", "say hi /rewind 1", 7))
-        .unwrap();
+    ann.tries(&ann.chat(), with_chip("t4", "say hi /rewind 1", 7)).unwrap();
     s.settles();
     assert_eq!(turn_texts(&ann), ["say hi /rewind 1"]);
     s.all_agree();

@@ -29,10 +29,7 @@ fn a_viewer_reads_what_others_do() {
     ann.starts("say it again");
     s.settles();
     vera.reconnects();
-    assert_eq!(
-        vera.sees(&vera.chat())["turns"],
-        ann.sees(&ann.chat())["turns"]
-    );
+    assert_eq!(vera.sees(&vera.chat())["turns"], ann.sees(&ann.chat())["turns"]);
 }
 
 #[test]
@@ -48,26 +45,14 @@ fn every_action_of_a_viewer_is_refused_with_the_reason_and_nobody_else_hears_of_
             &chat,
             json!({"type": "chat/turnStarted", "turnId": "t1", "message": message, "startedAt": ann.now()}),
         ),
-        (
-            &chat,
-            json!({"type": "chat/draftChanged", "draft": message}),
-        ),
-        (
-            &session,
-            json!({"type": "session/titleChanged", "title": "mine"}),
-        ),
-        (
-            &session,
-            json!({"type": "session/isReadChanged", "isRead": true}),
-        ),
+        (&chat, json!({"type": "chat/draftChanged", "draft": message})),
+        (&session, json!({"type": "session/titleChanged", "title": "mine"})),
+        (&session, json!({"type": "session/isReadChanged", "isRead": true})),
         (
             &session,
             json!({"type": "session/activeClientSet", "activeClient": {"clientId": "vera", "tools": []}}),
         ),
-        (
-            &ROOT.to_owned(),
-            json!({"type": "root/configChanged", "config": {"logLevel": "debug"}}),
-        ),
+        (&ROOT.to_owned(), json!({"type": "root/configChanged", "config": {"logLevel": "debug"}})),
         (&chat, json!({"type": "chat/nobodyKnowsThis"})),
     ];
     for (channel, action) in actions {
@@ -86,29 +71,17 @@ fn every_request_of_a_viewer_that_changes_something_is_refused() {
     let (session, chat) = (ann.session(), ann.chat());
     let claim = json!({"kind": "client", "clientId": "vera"});
     for (method, params) in [
-        (
-            "createSession",
-            json!({"channel": "ahp-session:/new", "provider": "scripted"}),
-        ),
+        ("createSession", json!({"channel": "ahp-session:/new", "provider": "scripted"})),
         ("disposeSession", json!({"channel": session})),
-        (
-            "createChat",
-            json!({"channel": session, "chat": "ahp-chat:/new"}),
-        ),
+        ("createChat", json!({"channel": session, "chat": "ahp-chat:/new"})),
         ("disposeChat", json!({"channel": chat})),
-        (
-            "createTerminal",
-            json!({"channel": "ahp-terminal:/one", "claim": claim}),
-        ),
+        ("createTerminal", json!({"channel": "ahp-terminal:/one", "claim": claim})),
         ("disposeTerminal", json!({"channel": "ahp-terminal:/one"})),
         (
             "resourceWrite",
             json!({"channel": ROOT, "uri": "file:///project/x", "data": "eA==", "encoding": "base64"}),
         ),
-        (
-            "resourceDelete",
-            json!({"channel": ROOT, "uri": "file:///project/x"}),
-        ),
+        ("resourceDelete", json!({"channel": ROOT, "uri": "file:///project/x"})),
         (
             "x-addModel",
             json!({"channel": ROOT, "model": {"id": "m", "base_url": "http://127.0.0.1:1/v1", "model": "m"}}),
@@ -131,10 +104,7 @@ fn a_member_takes_part_and_leaves_the_settings_of_the_space_alone() {
     assert_eq!(ann.sees(&ann.chat())["turns"].as_array().unwrap().len(), 1);
     let settings = json!({"type": "root/configChanged", "config": {"logLevel": "debug"}});
     let reason = mia.tries(ROOT, settings.clone()).unwrap_err();
-    assert!(
-        reason.contains("takes the role owner") && reason.contains("role member"),
-        "{reason}"
-    );
+    assert!(reason.contains("takes the role owner") && reason.contains("role member"), "{reason}");
     let model = json!({"id": "m", "base_url": "http://127.0.0.1:1/v1", "model": "m"});
     let reason = refused_with(&mia, "x-addModel", json!({"channel": ROOT, "model": model}));
     assert!(reason.contains("takes the role owner"), "{reason}");

@@ -27,25 +27,16 @@ fn sessions_come_and_go_for_everyone_who_watches_the_root() {
     assert!(bob.notifications("root/sessionAdded").is_empty(), "G-28");
     assert_eq!(bob.sees(ROOT)["activeSessions"], 0);
     let turn = ann.turn_started("t1", "hi");
-    ann.tries(&testkit::default_chat("ahp-session:/one"), turn)
-        .unwrap();
+    ann.tries(&testkit::default_chat("ahp-session:/one"), turn).unwrap();
     s.settles();
     let added = bob.notifications("root/sessionAdded");
     assert_eq!(added.len(), 1);
     assert_eq!(added[0]["channel"], ROOT);
-    for field in [
-        "resource",
-        "provider",
-        "title",
-        "status",
-        "createdAt",
-        "modifiedAt",
-    ] {
+    for field in ["resource", "provider", "title", "status", "createdAt", "modifiedAt"] {
         assert!(added[0]["summary"].get(field).is_some(), "{field}");
     }
     assert_eq!(bob.sees(ROOT)["activeSessions"], 1);
-    ann.asks("disposeSession", json!({"channel": ann.session()}))
-        .unwrap();
+    ann.asks("disposeSession", json!({"channel": ann.session()})).unwrap();
     assert_eq!(
         bob.notifications("root/sessionRemoved"),
         [json!({"channel": ROOT, "session": "ahp-session:/one"})]
@@ -67,18 +58,11 @@ fn summaries_put_together_from_notifications_are_the_ones_that_are_listed() {
         .emits(agent_api::AgentEvent::Activity(None))
         .emits(agent_api::AgentEvent::Title("about x".into()));
     ann.sends_message("hello");
-    ann.tries(
-        &ann.session(),
-        json!({"type": "session/isReadChanged", "isRead": true}),
-    )
-    .unwrap();
+    ann.tries(&ann.session(), json!({"type": "session/isReadChanged", "isRead": true})).unwrap();
     s.model().fails_resumably();
     ann.sends_message("again");
-    ann.tries(
-        &ann.session(),
-        json!({"type": "session/isArchivedChanged", "isArchived": true}),
-    )
-    .unwrap();
+    ann.tries(&ann.session(), json!({"type": "session/isArchivedChanged", "isArchived": true}))
+        .unwrap();
     let mut built = bob.notifications("root/sessionAdded")[0]["summary"].clone();
     for note in bob.notifications("root/sessionSummaryChanged") {
         let changes = note["changes"].as_object().unwrap();
@@ -107,17 +91,9 @@ fn summaries_put_together_from_notifications_are_the_ones_that_are_listed() {
 fn within_a_step_the_chat_comes_first_and_the_root_last() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
-    ann.tries(
-        &ann.session(),
-        json!({"type": "session/isReadChanged", "isRead": true}),
-    )
-    .unwrap();
+    ann.tries(&ann.session(), json!({"type": "session/isReadChanged", "isRead": true})).unwrap();
     ann.sends_message("first");
-    ann.tries(
-        &ann.session(),
-        json!({"type": "session/isReadChanged", "isRead": true}),
-    )
-    .unwrap();
+    ann.tries(&ann.session(), json!({"type": "session/isReadChanged", "isRead": true})).unwrap();
     s.model().hangs();
     let before = ann.with(|client| client.frames.len());
     let turn = ann.sends_message("go");
@@ -134,11 +110,7 @@ fn within_a_step_the_chat_comes_first_and_the_root_last() {
     ann.cancels(&turn).unwrap();
     assert_eq!(
         ann.received_frames()[before..],
-        [
-            "chat/turnCancelled",
-            "session/chatUpdated",
-            "root/sessionSummaryChanged"
-        ]
+        ["chat/turnCancelled", "session/chatUpdated", "root/sessionSummaryChanged"]
     );
     s.all_agree();
 }
@@ -161,15 +133,8 @@ fn deltas_do_not_touch_the_list() {
 fn a_turn_makes_a_session_unread() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
-    ann.tries(
-        &ann.session(),
-        json!({"type": "session/isReadChanged", "isRead": true}),
-    )
-    .unwrap();
-    assert_eq!(
-        ann.sees(&ann.session())["status"].as_u64().unwrap() & 32,
-        32
-    );
+    ann.tries(&ann.session(), json!({"type": "session/isReadChanged", "isRead": true})).unwrap();
+    assert_eq!(ann.sees(&ann.session())["status"].as_u64().unwrap() & 32, 32);
     ann.sends_message("go");
     assert_eq!(ann.sees(&ann.session())["status"].as_u64().unwrap() & 32, 0);
     s.all_agree();

@@ -18,14 +18,10 @@ fn listed_status(client: &ScenarioClient, chat: &str) -> u64 {
 
 /// The summary of the client's session, as the list has it.
 fn summary(client: &ScenarioClient) -> Value {
-    let list = client
-        .asks("listSessions", json!({"channel": ROOT}))
-        .unwrap();
+    let list = client.asks("listSessions", json!({"channel": ROOT})).unwrap();
     let items = list["items"].as_array().cloned().unwrap();
     let session = client.session();
-    let mine = items
-        .into_iter()
-        .find(|item| item["resource"] == session.as_str());
+    let mine = items.into_iter().find(|item| item["resource"] == session.as_str());
     mine.unwrap()
 }
 
@@ -34,11 +30,7 @@ fn summary_status(client: &ScenarioClient) -> u64 {
 }
 
 fn flags(client: &ScenarioClient, channel: &str, read: bool, archived: bool) {
-    let kind = if channel == client.session() {
-        "session"
-    } else {
-        "chat"
-    };
+    let kind = if channel == client.session() { "session" } else { "chat" };
     let read = json!({"type": format!("{kind}/isReadChanged"), "isRead": read});
     let archived = json!({"type": format!("{kind}/isArchivedChanged"), "isArchived": archived});
     client.tries(channel, read).unwrap();
@@ -55,60 +47,21 @@ fn a_chats_status_follows_its_turn() {
     s.model().asks_tool("shell", "ls").hangs();
     let turn = ann.sends_message("go");
     assert_eq!(
-        (
-            status(&ann, &chat),
-            listed_status(&ann, &chat),
-            summary_status(&ann)
-        ),
+        (status(&ann, &chat), listed_status(&ann, &chat), summary_status(&ann)),
         (24, 24, 24)
     );
     ann.confirms().unwrap();
-    assert_eq!(
-        (
-            status(&ann, &chat),
-            listed_status(&ann, &chat),
-            summary_status(&ann)
-        ),
-        (8, 8, 8)
-    );
+    assert_eq!((status(&ann, &chat), listed_status(&ann, &chat), summary_status(&ann)), (8, 8, 8));
     ann.cancels(&turn).unwrap();
-    assert_eq!(
-        (
-            status(&ann, &chat),
-            listed_status(&ann, &chat),
-            summary_status(&ann)
-        ),
-        (1, 1, 1)
-    );
+    assert_eq!((status(&ann, &chat), listed_status(&ann, &chat), summary_status(&ann)), (1, 1, 1));
     s.model().fails_resumably();
     let turn = ann.sends_message("go");
-    assert_eq!(
-        (
-            status(&ann, &chat),
-            listed_status(&ann, &chat),
-            summary_status(&ann)
-        ),
-        (2, 2, 2)
-    );
+    assert_eq!((status(&ann, &chat), listed_status(&ann, &chat), summary_status(&ann)), (2, 2, 2));
     s.model().hangs();
     ann.resumes(&turn).unwrap();
-    assert_eq!(
-        (
-            status(&ann, &chat),
-            listed_status(&ann, &chat),
-            summary_status(&ann)
-        ),
-        (8, 8, 8)
-    );
+    assert_eq!((status(&ann, &chat), listed_status(&ann, &chat), summary_status(&ann)), (8, 8, 8));
     ann.truncates_all().unwrap();
-    assert_eq!(
-        (
-            status(&ann, &chat),
-            listed_status(&ann, &chat),
-            summary_status(&ann)
-        ),
-        (1, 1, 1)
-    );
+    assert_eq!((status(&ann, &chat), listed_status(&ann, &chat), summary_status(&ann)), (1, 1, 1));
     s.all_agree();
 }
 
@@ -125,30 +78,18 @@ fn flags_survive_turns_but_for_the_read_flag() {
     s.model().fails_resumably();
     let turn = ann.sends_message("go");
     for channel in [&session, &chat] {
-        assert_eq!(
-            status(&ann, channel) & (READ | ARCHIVED),
-            ARCHIVED,
-            "turn start"
-        );
+        assert_eq!(status(&ann, channel) & (READ | ARCHIVED), ARCHIVED, "turn start");
         flags(&ann, channel, true, true);
     }
     s.model().hangs();
     ann.resumes(&turn).unwrap();
     for channel in [&session, &chat] {
-        assert_eq!(
-            status(&ann, channel) & (READ | ARCHIVED),
-            ARCHIVED,
-            "resume"
-        );
+        assert_eq!(status(&ann, channel) & (READ | ARCHIVED), ARCHIVED, "resume");
         flags(&ann, channel, true, true);
     }
     ann.cancels(&turn).unwrap();
     for channel in [&session, &chat] {
-        assert_eq!(
-            status(&ann, channel) & (READ | ARCHIVED),
-            READ | ARCHIVED,
-            "an end is no news"
-        );
+        assert_eq!(status(&ann, channel) & (READ | ARCHIVED), READ | ARCHIVED, "an end is no news");
     }
     s.host_restarts();
     ann.reconnects();
@@ -176,11 +117,7 @@ fn flags_of_a_chat_are_not_those_of_its_session_or_its_siblings() {
     assert_eq!(listed_status(&bob, &ann.chat()) & (READ | ARCHIVED), 0);
     ann.in_chat(B).sends_message("news");
     assert_eq!(listed_status(&bob, B) & (READ | ARCHIVED), ARCHIVED);
-    assert_eq!(
-        summary_status(&bob) & READ,
-        0,
-        "G-24: a turn in any chat is news"
-    );
+    assert_eq!(summary_status(&bob) & READ, 0, "G-24: a turn in any chat is news");
     s.all_agree();
 }
 
@@ -215,18 +152,12 @@ fn a_sessions_status_is_that_of_its_default_chat_unless_another_needs_input() {
     there.sends_message("busy");
     assert_eq!(summary_status(&ann), 1);
     ann.tries(&ann.session(), action).unwrap();
-    assert_eq!(
-        summary_status(&ann),
-        8,
-        "the status is that of the new default"
-    );
+    assert_eq!(summary_status(&ann), 8, "the status is that of the new default");
     ann.disposes_of(&ann.chat()).unwrap();
     assert_eq!(summary_status(&ann), 8);
     let notifications = cem.notifications("root/sessionSummaryChanged");
-    let last = notifications
-        .iter()
-        .rev()
-        .find_map(|params| params["changes"].get("status").cloned());
+    let last =
+        notifications.iter().rev().find_map(|params| params["changes"].get("status").cloned());
     assert_eq!(last, Some(json!(8)));
     s.all_agree();
 }
@@ -280,10 +211,7 @@ fn an_older_client_gets_activity_bits_but_no_flags() {
     let bob = s.client_of("bob", "0.9.0").joins(&ann);
     flags(&ann, &ann.chat(), true, true);
     let actions = bob.received_actions();
-    assert!(
-        !actions.iter().any(|kind| kind.starts_with("chat/is")),
-        "{actions:?}"
-    );
+    assert!(!actions.iter().any(|kind| kind.starts_with("chat/is")), "{actions:?}");
     s.model().asks_tool("shell", "ls").hangs();
     ann.sends_message("go");
     assert_eq!(status(&bob, &ann.chat()) & 31, 24);
@@ -318,9 +246,7 @@ fn activity_does_not_outlive_the_chat_that_had_it() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     ann.creates_chat("ahp-chat:/b");
-    s.model()
-        .emits(AgentEvent::Activity(Some("reading".into())))
-        .hangs();
+    s.model().emits(AgentEvent::Activity(Some("reading".into()))).hangs();
     ann.in_chat("ahp-chat:/b").sends_message("go");
     assert_eq!(ann.sees(&ann.session())["activity"], "reading");
     ann.disposes_of("ahp-chat:/b").unwrap();
@@ -335,13 +261,9 @@ fn activity_that_is_cleared_in_one_chat_is_not_cleared_for_the_other() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let there = ann.creates_chat("ahp-chat:/b");
-    s.model()
-        .emits(AgentEvent::Activity(Some("reading".into())))
-        .hangs();
+    s.model().emits(AgentEvent::Activity(Some("reading".into()))).hangs();
     ann.sends_message("go");
-    s.model()
-        .emits(AgentEvent::Activity(Some("writing".into())))
-        .emits(AgentEvent::Activity(None));
+    s.model().emits(AgentEvent::Activity(Some("writing".into()))).emits(AgentEvent::Activity(None));
     there.sends_message("go");
     assert_eq!(ann.sees(&ann.session())["activity"], "reading");
     s.all_agree();

@@ -8,14 +8,10 @@ use testkit::{Kill, Scenario, ScenarioClient};
 
 fn steering_replies(s: &Scenario) -> Vec<Option<String>> {
     let world = s.look();
-    let steering_replies = world
-        .models
-        .replies
-        .iter()
-        .filter_map(|(_, reply)| match reply {
-            AgentReply::Steered { message, .. } => Some(message.as_ref()),
-            _ => None,
-        });
+    let steering_replies = world.models.replies.iter().filter_map(|(_, reply)| match reply {
+        AgentReply::Steered { message, .. } => Some(message.as_ref()),
+        _ => None,
+    });
     steering_replies
         .map(|message| message.map(|message| message["text"].as_str().unwrap_or("").to_owned()))
         .collect()
@@ -27,12 +23,7 @@ fn a_steering_message_reaches_the_agent_at_its_next_steer_point() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
-    s.model()
-        .waits_ms(100)
-        .steers()
-        .repeats()
-        .steers()
-        .repeats();
+    s.model().waits_ms(100).steers().repeats().steers().repeats();
     ann.starts("go");
     s.world().advance_ms(0);
     bob.dispatches(&ann.chat(), bob.pending_set("steering", "s1", "left!"));
@@ -70,9 +61,7 @@ fn a_second_steering_message_replaces_the_first() {
 /// What was recorded in the chat since the last time: kind of action, and the message it is about.
 fn chat_actions(client: &ScenarioClient) -> Vec<(String, String)> {
     let envelopes = client.with(|client| std::mem::take(&mut client.envelopes));
-    let of_chat = envelopes
-        .iter()
-        .filter(|envelope| envelope["channel"] == client.chat().as_str());
+    let of_chat = envelopes.iter().filter(|envelope| envelope["channel"] == client.chat().as_str());
     let text = |value: &Value| value.as_str().unwrap_or("").to_owned();
     let entries = of_chat.map(|envelope| {
         let action = &envelope["action"];
@@ -241,15 +230,9 @@ fn steering_set_in_an_idle_chat_starts_a_turn_at_once() {
     chat_actions(&ann);
     ann.steers("s1", "keep left").unwrap();
     let actions = chat_actions(&ann);
-    let expected = [
-        ("chat/pendingMessageSet", "steerings1"),
-        ("chat/turnStarted", "s1"),
-    ];
+    let expected = [("chat/pendingMessageSet", "steerings1"), ("chat/turnStarted", "s1")];
     assert_eq!(actions[..2], pairs(&expected)[..]);
-    assert_eq!(
-        (ann.sent_messages(), ann.reads()),
-        (vec!["keep left".to_owned()], "ok".to_owned())
-    );
+    assert_eq!((ann.sent_messages(), ann.reads()), (vec!["keep left".to_owned()], "ok".to_owned()));
     s.all_agree();
 }
 

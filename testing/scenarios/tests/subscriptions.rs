@@ -10,10 +10,7 @@ fn talks(client: &ScenarioClient, turns: usize) {
 }
 
 fn turn_count(client: &ScenarioClient) -> usize {
-    client.sees(&client.chat())["turns"]
-        .as_array()
-        .unwrap()
-        .len()
+    client.sees(&client.chat())["turns"].as_array().unwrap().len()
 }
 
 // H-040, H-041
@@ -42,12 +39,7 @@ fn the_answer_comes_before_any_action_of_the_channel() {
     s.settles();
     let frames = bob.received_frames();
     let answer = frames.iter().rposition(|name| name == "=").unwrap();
-    assert!(
-        frames[..answer]
-            .iter()
-            .all(|name| !name.starts_with("chat/")),
-        "{frames:?}"
-    );
+    assert!(frames[..answer].iter().all(|name| !name.starts_with("chat/")), "{frames:?}");
     s.all_agree();
 }
 
@@ -60,11 +52,7 @@ fn resubscribing_gives_a_fresh_snapshot_and_each_action_still_once() {
     ann.watches(&ann.chat());
     ann.received_actions();
     ann.sends_message("hello");
-    let starts = ann
-        .received_actions()
-        .iter()
-        .filter(|name| *name == "chat/turnStarted")
-        .count();
+    let starts = ann.received_actions().iter().filter(|name| *name == "chat/turnStarted").count();
     assert_eq!(starts, 1);
     s.all_agree();
 }
@@ -86,11 +74,7 @@ fn missing_channels_cannot_be_subscribed_to() {
         ("x-else:/none", -32008),
         ("no uri", -32602),
     ] {
-        assert_eq!(
-            ann.is_denied("subscribe", json!({"channel": channel})),
-            code,
-            "{channel}"
-        );
+        assert_eq!(ann.is_denied("subscribe", json!({"channel": channel})), code, "{channel}");
     }
 }
 
@@ -105,11 +89,7 @@ fn unsubscribing_stops_delivery_without_an_answer() {
     bob.settles();
     let before = bob.with(|client| client.frames.len());
     ann.sends_message("hello");
-    assert!(
-        bob.received_frames()[before..]
-            .iter()
-            .all(|name| !name.starts_with("chat/"))
-    );
+    assert!(bob.received_frames()[before..].iter().all(|name| !name.starts_with("chat/")));
     s.all_agree();
 }
 
@@ -138,10 +118,7 @@ fn a_view_shows_the_newest_turns_and_pages_bring_the_rest() {
         let cursor = bob.sees(&ann.chat())["turnsNextCursor"].clone();
         assert!(cursor.is_string());
         assert_eq!(
-            bob.asks(
-                "fetchTurns",
-                json!({"channel": ann.chat(), "cursor": cursor})
-            ),
+            bob.asks("fetchTurns", json!({"channel": ann.chat(), "cursor": cursor})),
             Ok(json!({}))
         );
         assert_eq!(turn_count(&bob), expected);
@@ -159,8 +136,7 @@ fn fetching_without_a_cursor_goes_on_where_the_connection_is() {
     let bob = s.client("bob").joins(&ann);
     bob.watches_turns(&ann.chat(), 1);
     for expected in [5, 9, 10, 10] {
-        bob.asks("fetchTurns", json!({"channel": ann.chat()}))
-            .unwrap();
+        bob.asks("fetchTurns", json!({"channel": ann.chat()})).unwrap();
         assert_eq!(turn_count(&bob), expected);
     }
     s.all_agree();
@@ -176,17 +152,13 @@ fn a_page_is_for_its_asker_alone_and_uses_a_seq() {
     bob.watches_turns(&ann.chat(), 1);
     ann.received_actions();
     let seq = s.look().kernel().seq().0;
-    bob.asks("fetchTurns", json!({"channel": ann.chat()}))
-        .unwrap();
+    bob.asks("fetchTurns", json!({"channel": ann.chat()})).unwrap();
     let frames = bob.received_frames();
     assert_eq!(frames[frames.len() - 2..], ["chat/turnsLoaded", "="]);
     assert_eq!(bob.with(|client| client.top_seq), seq + 1);
     assert!(ann.received_actions().is_empty());
     s.host_restarts();
-    assert!(
-        s.look().kernel().seq().0 > seq,
-        "the seq of the page is never used again"
-    );
+    assert!(s.look().kernel().seq().0 > seq, "the seq of the page is never used again");
     bob.reconnects();
     ann.reconnects();
     ann.sends_message("four");
@@ -201,22 +173,13 @@ fn unknown_cursors_and_unwatched_chats_are_refused() {
     talks(&ann, 2);
     for cursor in ["before:nobody", "garbage", ""] {
         assert_eq!(
-            ann.is_denied(
-                "fetchTurns",
-                json!({"channel": ann.chat(), "cursor": cursor})
-            ),
+            ann.is_denied("fetchTurns", json!({"channel": ann.chat(), "cursor": cursor})),
             -32602
         );
     }
     let bob = s.client("bob").arrives();
-    assert_eq!(
-        bob.is_denied("fetchTurns", json!({"channel": ann.chat()})),
-        -32602
-    );
-    assert_eq!(
-        ann.is_denied("fetchTurns", json!({"channel": "ahp-chat:/none"})),
-        -32008
-    );
+    assert_eq!(bob.is_denied("fetchTurns", json!({"channel": ann.chat()})), -32602);
+    assert_eq!(ann.is_denied("fetchTurns", json!({"channel": "ahp-chat:/none"})), -32008);
     s.all_agree();
 }
 
@@ -228,8 +191,7 @@ fn a_page_is_bounded_by_bytes_too() {
     talks(&ann, 4);
     let bob = s.client("bob").joins(&ann);
     bob.watches_turns(&ann.chat(), 1);
-    bob.asks("fetchTurns", json!({"channel": ann.chat()}))
-        .unwrap();
+    bob.asks("fetchTurns", json!({"channel": ann.chat()})).unwrap();
     assert_eq!(turn_count(&bob), 2);
     s.all_agree();
 }
@@ -244,26 +206,11 @@ fn a_full_snapshot_after_a_small_one_of_a_chat_at_rest_is_full() {
     s.host_restarts();
     let bob = s.client("bob").arrives();
     let answer = bob.watches_turns(&ann.chat(), 2);
-    assert_eq!(
-        answer["snapshot"]["state"]["turns"]
-            .as_array()
-            .unwrap()
-            .len(),
-        2
-    );
+    assert_eq!(answer["snapshot"]["state"]["turns"].as_array().unwrap().len(), 2);
     let cem = s.client("cem").arrives();
     let answer = cem.watches(&ann.chat());
-    assert_eq!(
-        answer["snapshot"]["state"]["turns"]
-            .as_array()
-            .unwrap()
-            .len(),
-        8
-    );
-    assert_eq!(
-        answer["snapshot"]["state"].get("turnsNextCursor"),
-        None::<&Value>
-    );
+    assert_eq!(answer["snapshot"]["state"]["turns"].as_array().unwrap().len(), 8);
+    assert_eq!(answer["snapshot"]["state"].get("turnsNextCursor"), None::<&Value>);
     s.all_agree();
 }
 
@@ -292,10 +239,7 @@ fn a_delivery_window_is_carried_on_the_frames_of_its_channel() {
     s.world().windows.clear();
     ann.sends_message("hello");
     let windows = s.look().windows.get(&bob.index()).cloned().unwrap();
-    assert!(
-        !windows.is_empty() && windows.iter().all(|window| *window == 25),
-        "{windows:?}"
-    );
+    assert!(!windows.is_empty() && windows.iter().all(|window| *window == 25), "{windows:?}");
     bob.asks("ping", json!({"channel": ROOT})).unwrap();
     assert_eq!(s.look().windows[&bob.index()].last(), Some(&0));
     s.all_agree();
@@ -307,17 +251,10 @@ fn a_disposed_session_ends_its_subscriptions() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
-    ann.asks("disposeSession", json!({"channel": ann.session()}))
-        .unwrap();
+    ann.asks("disposeSession", json!({"channel": ann.session()})).unwrap();
     assert_eq!(bob.notifications("root/sessionRemoved").len(), 1);
-    assert_eq!(
-        bob.is_denied("subscribe", json!({"channel": ann.chat()})),
-        -32008
-    );
-    assert_eq!(
-        bob.is_denied("fetchTurns", json!({"channel": ann.chat()})),
-        -32008
-    );
+    assert_eq!(bob.is_denied("subscribe", json!({"channel": ann.chat()})), -32008);
+    assert_eq!(bob.is_denied("fetchTurns", json!({"channel": ann.chat()})), -32008);
     s.all_agree();
 }
 
@@ -327,9 +264,6 @@ fn subscriptions_have_a_bound() {
     let mut s = Scenario::with(|limits| limits.subscriptions_max = 2);
     let ann = s.client("ann").arrives().creates("ahp-session:/one");
     ann.watches(&ann.session());
-    assert_eq!(
-        ann.is_denied("subscribe", json!({"channel": ann.chat()})),
-        -32602
-    );
+    assert_eq!(ann.is_denied("subscribe", json!({"channel": ann.chat()})), -32602);
     ann.watches(&ann.session());
 }

@@ -4,12 +4,8 @@
 use serde_json::{Value, json};
 use testkit::{ROOT, Scenario, ScenarioClient, Script};
 
-const SECTIONS: [(&str, &str); 4] = [
-    ("tone", "T"),
-    ("environment_context", "E"),
-    ("safety", "S"),
-    ("unlisted", "U"),
-];
+const SECTIONS: [(&str, &str); 4] =
+    [("tone", "T"), ("environment_context", "E"), ("safety", "S"), ("unlisted", "U")];
 
 const UNTOUCHED: &str = "[tone=T environment_context=E safety=S unlisted=U]";
 
@@ -32,8 +28,7 @@ fn only_request(client: &ScenarioClient) -> Value {
 fn returned_sections_replace_the_sent_ones_and_others_pass_unchanged() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
-    ann.opts_in(&["tone", "environment_context", "nobody-knows"])
-        .unwrap();
+    ann.opts_in(&["tone", "environment_context", "nobody-knows"]).unwrap();
     renders(&mut s);
     ann.sends_message("go");
     let request = only_request(&ann);
@@ -48,10 +43,7 @@ fn returned_sections_replace_the_sent_ones_and_others_pass_unchanged() {
     ann.rewrites([("tone", "polite"), ("never-asked", "x"), ("safety", "none")]);
     assert_eq!(
         ann.reads(),
-        rendered_as(
-            "[tone=polite environment_context=E safety=S unlisted=U]",
-            "rewritten"
-        )
+        rendered_as("[tone=polite environment_context=E safety=S unlisted=U]", "rewritten")
     );
     s.all_agree();
 }
@@ -66,10 +58,7 @@ fn an_empty_text_is_a_text() {
     ann.rewrites([("tone", "")]);
     assert_eq!(
         ann.reads(),
-        rendered_as(
-            "[tone= environment_context=E safety=S unlisted=U]",
-            "rewritten"
-        )
+        rendered_as("[tone= environment_context=E safety=S unlisted=U]", "rewritten")
     );
 }
 
@@ -112,10 +101,7 @@ fn restricted_and_unlisted_sections_are_never_sent() {
     ann.opts_in(&["safety", "unlisted", "tone"]).unwrap();
     renders(&mut s);
     ann.sends_message("go");
-    assert_eq!(
-        only_request(&ann)["params"]["sections"],
-        json!({"tone": {"content": "T"}})
-    );
+    assert_eq!(only_request(&ann)["params"]["sections"], json!({"tone": {"content": "T"}}));
     ann.rewrites([("safety", "hacked"), ("unlisted", "hacked")]);
     assert_eq!(ann.reads(), rendered_as(UNTOUCHED, "rewritten"));
     s.all_agree();
@@ -137,11 +123,7 @@ fn the_client_that_started_the_turn_owns_it_and_otherwise_the_first() {
     cat.sends_message("whose?");
     assert!(bob.is_asked().is_empty());
     ann.rewrites([("tone", "ann's")]);
-    assert!(
-        cat.reads().contains("tone=ann's environment_context=E"),
-        "{}",
-        cat.reads()
-    );
+    assert!(cat.reads().contains("tone=ann's environment_context=E"), "{}", cat.reads());
     s.all_agree();
 }
 
@@ -212,11 +194,8 @@ fn one_that_is_not_connected_is_passed_over_and_asked_again_when_it_is_back() {
     renders(&mut s);
     bob.sends_message("go");
     bob.rewrites([("tone", "bob's")]);
-    bob.tries(
-        &bob.session(),
-        json!({"type": "session/activeClientRemoved", "clientId": "bob"}),
-    )
-    .unwrap();
+    bob.tries(&bob.session(), json!({"type": "session/activeClientRemoved", "clientId": "bob"}))
+        .unwrap();
     renders(&mut s);
     bob.sends_message("again");
     assert_eq!(bob.reads(), rendered_as(UNTOUCHED, "nobodyOptedIn"));
@@ -275,20 +254,13 @@ fn another_owner_in_mid_flight_changes_the_next_render_only() {
     ann.sends_message("go");
     only_request(&ann);
     bob.opts_in(&["environment_context"]).unwrap();
-    ann.tries(
-        &ann.session(),
-        json!({"type": "session/activeClientRemoved", "clientId": "ann"}),
-    )
-    .unwrap();
+    ann.tries(&ann.session(), json!({"type": "session/activeClientRemoved", "clientId": "ann"}))
+        .unwrap();
     assert!(bob.is_asked().is_empty());
     ann.rewrites([("tone", "ann's last")]);
     assert!(ann.reads().contains("tone=ann's last"), "{}", ann.reads());
     bob.rewrites([("environment_context", "bob's")]);
-    assert!(
-        ann.reads().contains("environment_context=bob's"),
-        "{}",
-        ann.reads()
-    );
+    assert!(ann.reads().contains("environment_context=bob's"), "{}", ann.reads());
     s.all_agree();
 }
 
@@ -315,31 +287,19 @@ fn after_the_deadline_everything_passes_through_and_a_late_reply_changes_nothing
 #[test]
 fn an_invalid_result_passes_all_sections_unchanged() {
     for (member, answer, why) in [
-        (
-            "error",
-            json!({"code": -32601, "message": "no such method"}),
-            "error",
-        ),
+        ("error", json!({"code": -32601, "message": "no such method"}), "error"),
         ("error", json!("nonsense"), "error"),
         ("result", json!(null), "malformed"),
         ("result", json!({}), "malformed"),
         ("result", json!({"sections": []}), "malformed"),
-        (
-            "result",
-            json!({"sections": {"tone": {"content": 7}}}),
-            "malformed",
-        ),
+        ("result", json!({"sections": {"tone": {"content": 7}}}), "malformed"),
         (
             "result",
             json!({"sections": {"tone": {"content": "x"}, "z": {"content": null}}}),
             "malformed",
         ),
         ("result", json!({"sections": {"tone": "x"}}), "malformed"),
-        (
-            "result",
-            json!({"sections": {"tone": {"content": "x".repeat(256 * 1_024)}}}),
-            "tooLarge",
-        ),
+        ("result", json!({"sections": {"tone": {"content": "x".repeat(256 * 1_024)}}}), "tooLarge"),
     ] {
         let mut s = Scenario::new();
         let ann = s.client("ann").opens_chat();
@@ -348,11 +308,7 @@ fn an_invalid_result_passes_all_sections_unchanged() {
         ann.sends_message("go");
         ann.replies(member, answer);
         assert_eq!(ann.reads(), rendered_as(UNTOUCHED, why));
-        assert_eq!(
-            s.look().kernel().renders().get(why),
-            Some(&1),
-            "{why} is counted"
-        );
+        assert_eq!(s.look().kernel().renders().get(why), Some(&1), "{why} is counted");
         s.all_agree();
     }
 }
@@ -422,10 +378,7 @@ mod carriers {
         for (key, value) in more.as_object().unwrap() {
             entry[key] = value.clone();
         }
-        ann.tries(
-            &ann.session(),
-            json!({"type": "session/activeClientSet", "activeClient": entry}),
-        )
+        ann.tries(&ann.session(), json!({"type": "session/activeClientSet", "activeClient": entry}))
     }
 
     /// The method she is asked by, if she is.
@@ -433,9 +386,7 @@ mod carriers {
         renders(s);
         ann.sends_message("go");
         let asked = ann.is_asked();
-        let method = asked
-            .first()
-            .map(|request| request["method"].as_str().unwrap().to_owned());
+        let method = asked.first().map(|request| request["method"].as_str().unwrap().to_owned());
         if method.is_some() {
             ann.rewrites([]);
         }
@@ -474,10 +425,7 @@ mod carriers {
         );
         assert_eq!(asked_by(&mut s, &ann).as_deref(), OTHER);
         active(&ann, json!({"systemMessageTransform": opt_in})).unwrap();
-        assert_eq!(
-            bob.sees(&ann.session())["activeClients"][0]["systemMessageTransform"],
-            opt_in
-        );
+        assert_eq!(bob.sees(&ann.session())["activeClients"][0]["systemMessageTransform"], opt_in);
         assert_eq!(asked_by(&mut s, &ann).as_deref(), FIELD);
         active(&ann, json!({})).unwrap();
         assert_eq!(asked_by(&mut s, &ann), None);
@@ -491,10 +439,7 @@ mod carriers {
         let mut params = ann.with(|client| client.initialize_params(&[ROOT.to_owned()]));
         params["_meta"] = json!({"x-systemMessageTransform": {"sections": ["tone"]}});
         let result = ann.asks("initialize", params).unwrap();
-        assert_eq!(
-            result["_meta"]["x-systemMessageTransform"],
-            json!({"version": 1})
-        );
+        assert_eq!(result["_meta"]["x-systemMessageTransform"], json!({"version": 1}));
         let ann = ann.creates("ahp-session:/x");
         ann.watches(&ann.session());
         ann.watches(&ann.chat());
@@ -534,14 +479,10 @@ mod carriers {
         )
         .unwrap();
         bob.received_actions();
-        ann.tries(&ann.session(), set(json!(["environment_context"])))
-            .unwrap();
+        ann.tries(&ann.session(), set(json!(["environment_context"]))).unwrap();
         assert_eq!(
             bob.received_actions(),
-            [
-                "x-session/systemMessageTransformSet",
-                "session/activeClientSet"
-            ]
+            ["x-session/systemMessageTransformSet", "session/activeClientSet"]
         );
         let entry = json!({"clientId": "ann", "tools": [], "displayName": "Ann",
             "_meta": {"x-systemMessageTransform": {"sections": ["environment_context"]}}});
@@ -550,8 +491,7 @@ mod carriers {
         // Sent again it changes nothing, and only she is answered (G-17).
         let seq = s.look().kernel().seq();
         bob.received_actions();
-        ann.tries(&ann.session(), set(json!(["environment_context"])))
-            .unwrap();
+        ann.tries(&ann.session(), set(json!(["environment_context"]))).unwrap();
         assert_eq!(s.look().kernel().seq(), seq);
         assert!(bob.received_actions().is_empty());
         ann.tries(&ann.session(), set(json!([]))).unwrap();
@@ -583,10 +523,7 @@ mod carriers {
         }
         assert!(ann.tries(&ann.chat(), set(json!(["tone"]))).is_err());
         assert!(ann.tries(ROOT, set(json!(["tone"]))).is_err());
-        assert!(
-            ann.tries(&ann.session(), json!({"type": "x-session/other"}))
-                .is_err()
-        );
+        assert!(ann.tries(&ann.session(), json!({"type": "x-session/other"})).is_err());
         assert_eq!(asked_by(&mut s, &ann), None);
         s.all_agree();
     }
@@ -595,11 +532,7 @@ mod carriers {
     fn an_older_client_takes_part_by_every_carrier() {
         let mut s = Scenario::new();
         let ann = s.client_of("ann", "0.9.0").opens_chat();
-        active(
-            &ann,
-            json!({"systemMessageTransform": {"sections": ["tone"]}}),
-        )
-        .unwrap();
+        active(&ann, json!({"systemMessageTransform": {"sections": ["tone"]}})).unwrap();
         assert_eq!(asked_by(&mut s, &ann).as_deref(), FIELD);
         ann.tries(&ann.session(), set(json!(["tone"]))).unwrap();
         assert_eq!(asked_by(&mut s, &ann).as_deref(), OTHER);
@@ -613,21 +546,14 @@ fn the_catalogue_lists_sections_and_which_are_restricted() {
     let ann = s.client("ann").arrives();
     let root = ann.sees(ROOT);
     let listed = &root["agents"][0]["systemMessageSections"];
-    let ids: Vec<&str> = listed
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|entry| entry["id"].as_str().unwrap())
-        .collect();
+    let ids: Vec<&str> =
+        listed.as_array().unwrap().iter().map(|entry| entry["id"].as_str().unwrap()).collect();
     assert_eq!(ids, testkit::facts::SECTIONS);
     assert_eq!(listed[0], json!({"id": "tone", "label": "TONE"}));
     assert_eq!(listed[2]["restricted"], true);
     let again = &root["_meta"]["x-systemMessageSections"];
     for agent in root["agents"].as_array().unwrap() {
-        assert_eq!(
-            &again[agent["provider"].as_str().unwrap()],
-            &agent["systemMessageSections"]
-        );
+        assert_eq!(&again[agent["provider"].as_str().unwrap()], &agent["systemMessageSections"]);
     }
     s.host_restarts();
     assert_eq!(s.state(ROOT)["_meta"], root["_meta"]);

@@ -30,9 +30,7 @@ fn bodies(client: &ScenarioClient) -> Vec<Value> {
         let records = &params["payload"]["resourceLogs"][0]["scopeLogs"][0]["logRecords"];
         records.as_array().cloned().unwrap_or_default()
     });
-    records
-        .map(|record| record["body"]["stringValue"].clone())
-        .collect()
+    records.map(|record| record["body"]["stringValue"].clone()).collect()
 }
 
 // H-319
@@ -41,22 +39,13 @@ fn subscribers_hear_what_is_loud_enough_and_nothing_is_repeated() {
     let mut s = Scenario::new();
     let ann = s.client("ann").arrives();
     let bob = s.client("bob").arrives();
-    assert_eq!(
-        ann.asks("subscribe", json!({"channel": logs("info")})),
-        Ok(json!({}))
-    );
-    assert_eq!(
-        bob.asks("subscribe", json!({"channel": logs("ERROR")})),
-        Ok(json!({}))
-    );
+    assert_eq!(ann.asks("subscribe", json!({"channel": logs("info")})), Ok(json!({})));
+    assert_eq!(bob.asks("subscribe", json!({"channel": logs("ERROR")})), Ok(json!({})));
     for channel in [TRACES, METRICS] {
         ann.asks("subscribe", json!({"channel": channel})).unwrap();
     }
     for unknown in [logs("loud"), "ahp-otlp://else/traces".to_owned()] {
-        assert_eq!(
-            ann.is_denied("subscribe", json!({"channel": unknown})),
-            -32008
-        );
+        assert_eq!(ann.is_denied("subscribe", json!({"channel": unknown})), -32008);
     }
     let seq = s.look().kernel().seq();
     s.world().input(batch());
@@ -69,25 +58,18 @@ fn subscribers_hear_what_is_loud_enough_and_nothing_is_repeated() {
         traces[0]["payload"]["resourceSpans"][0]["scopeSpans"][0]["spans"],
         json!([{"name": "turn"}])
     );
-    assert!(
-        ann.notifications("otlp/exportMetrics").is_empty(),
-        "no metric changed"
-    );
+    assert!(ann.notifications("otlp/exportMetrics").is_empty(), "no metric changed");
     assert_eq!(s.look().kernel().seq(), seq, "nothing is recorded");
     // Whoever comes back and subscribes hears what happens from then on.
     bob.loses_connection();
     s.world().input(batch());
     assert_eq!(bob.reconnects()["type"], "replay");
     assert_eq!(bodies(&bob), ["broken"]);
-    bob.asks("subscribe", json!({"channel": logs("error")}))
-        .unwrap();
+    bob.asks("subscribe", json!({"channel": logs("error")})).unwrap();
     s.world().input(batch());
     s.settles();
     assert_eq!(bodies(&bob), ["broken", "broken"]);
-    let reason = ann.tries(
-        TRACES,
-        json!({"type": "session/titleChanged", "title": "x"}),
-    );
+    let reason = ann.tries(TRACES, json!({"type": "session/titleChanged", "title": "x"}));
     assert!(reason.unwrap_err().contains("does not belong"));
 }
 
@@ -106,23 +88,14 @@ fn whoever_creates_a_session_hears_how_it_goes_on() {
     create(&old, "two");
     s.advances_ms(200);
     let told = ann.notifications("root/progress");
-    let frames: Vec<(Value, Value)> = told
-        .iter()
-        .map(|params| (params["progress"].clone(), params["total"].clone()))
-        .collect();
-    assert_eq!(
-        frames,
-        [(json!(0), Value::Null), (json!(1), json!(1))],
-        "{told:?}"
-    );
+    let frames: Vec<(Value, Value)> =
+        told.iter().map(|params| (params["progress"].clone(), params["total"].clone())).collect();
+    assert_eq!(frames, [(json!(0), Value::Null), (json!(1), json!(1))], "{told:?}");
     assert!(
         told.iter()
             .all(|params| params["progressToken"] == "one" && params["channel"] == "ahp-root://")
     );
     assert!(bob.notifications("root/progress").is_empty());
-    assert!(
-        old.notifications("root/progress").is_empty(),
-        "0.4 has no such notification"
-    );
+    assert!(old.notifications("root/progress").is_empty(), "0.4 has no such notification");
     s.all_agree();
 }

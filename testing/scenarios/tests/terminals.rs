@@ -19,10 +19,7 @@ fn uri() -> ChannelUri {
 }
 
 fn happens(s: &mut Scenario, changes: Vec<TerminalChange>) {
-    s.world().input(Input::Terminal {
-        terminal: uri(),
-        changes,
-    });
+    s.world().input(Input::Terminal { terminal: uri(), changes });
     s.settles();
 }
 
@@ -45,10 +42,7 @@ fn listed(client: &ScenarioClient) -> Vec<Value> {
 fn shown(s: &mut Scenario, client: &ScenarioClient) {
     s.model()
         .announces(1, "bash")
-        .readies(
-            1,
-            json!({"invocationMessage": "Run it", "confirmed": "not-needed"}),
-        )
+        .readies(1, json!({"invocationMessage": "Run it", "confirmed": "not-needed"}))
         .hangs();
     client.starts("run it");
     s.settles();
@@ -84,31 +78,21 @@ fn what_is_typed_reaches_the_process_and_nothing_else() {
     assert_eq!(start.directory.as_deref(), Some("file:///work"));
     assert_eq!(text.0, "secret\r");
     assert!(!format!("{acts:?}").contains("secret"));
-    assert!(
-        bob.tries(TERMINAL, typed)
-            .unwrap_err()
-            .contains("do not hold")
-    );
+    assert!(bob.tries(TERMINAL, typed).unwrap_err().contains("do not hold"));
     prints(&mut s, "hello");
     assert_eq!(bob.sees(TERMINAL)["content"][0]["value"], "hello");
     s.host_is_killed();
     s.host_restarts();
     let state = s.state(TERMINAL);
     let text = state["content"][0]["value"].as_str().unwrap();
-    assert!(
-        text.starts_with("hello") && text.contains("the host was restarted"),
-        "{text}"
-    );
+    assert!(text.starts_with("hello") && text.contains("the host was restarted"), "{text}");
     assert!(!state.to_string().contains("secret"));
     assert_eq!(state["lifecycle"], json!({"status": "exited"}));
     s.all_agree();
 }
 
 #[test]
-#[expect(
-    clippy::too_many_lines,
-    reason = "one life of a terminal, told in order"
-)]
+#[expect(clippy::too_many_lines, reason = "one life of a terminal, told in order")]
 fn a_session_s_terminal_is_taken_over_given_back_and_falls_back() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
@@ -120,53 +104,26 @@ fn a_session_s_terminal_is_taken_over_given_back_and_falls_back() {
         (claim["kind"].as_str(), claim["chat"].as_str()),
         (Some("session"), Some(ann.chat().as_str()))
     );
-    assert!(
-        claim["toolCallId"].is_string() && claim["turnId"].is_string(),
-        "{claim}"
-    );
+    assert!(claim["toolCallId"].is_string() && claim["turnId"].is_string(), "{claim}");
     assert_eq!(listed(&ann)[0]["title"], "make");
     let typed = json!({"type": "terminal/input", "data": "y\r"});
-    assert!(
-        bob.tries(TERMINAL, typed.clone()).is_err(),
-        "the call holds it"
-    );
+    assert!(bob.tries(TERMINAL, typed.clone()).is_err(), "the call holds it");
 
     let of = |name: &str| json!({"type": "terminal/claimed", "claim": {"kind": "client", "clientId": name}});
     assert!(bob.tries(TERMINAL, of("ann")).is_err(), "only for itself");
     bob.tries(TERMINAL, of("bob")).unwrap();
-    assert_eq!(
-        acts(&s).last(),
-        Some(&TerminalTask::Hold(TerminalHolder::Client))
-    );
+    assert_eq!(acts(&s).last(), Some(&TerminalTask::Hold(TerminalHolder::Client)));
     bob.tries(TERMINAL, typed).unwrap();
-    assert!(
-        ann.tries(TERMINAL, of("ann"))
-            .unwrap_err()
-            .contains("another client")
-    );
+    assert!(ann.tries(TERMINAL, of("ann")).unwrap_err().contains("another client"));
     let nowhere = json!({"type": "terminal/claimed", "claim": {"kind": "session", "session": ann.session(), "chat": "ahp-chat:/none"}});
     assert!(bob.tries(TERMINAL, nowhere).is_err(), "no such chat");
-    bob.tries(
-        TERMINAL,
-        json!({"type": "terminal/claimed", "claim": claim}),
-    )
-    .unwrap();
-    assert_eq!(
-        acts(&s).last(),
-        Some(&TerminalTask::Hold(TerminalHolder::Call))
-    );
+    bob.tries(TERMINAL, json!({"type": "terminal/claimed", "claim": claim})).unwrap();
+    assert_eq!(acts(&s).last(), Some(&TerminalTask::Hold(TerminalHolder::Call)));
 
     // Somebody lets the agent go on without its end.
     let released = json!({"kind": "session", "session": ann.session(), "chat": ann.chat()});
-    ann.tries(
-        TERMINAL,
-        json!({"type": "terminal/claimed", "claim": released}),
-    )
-    .unwrap();
-    assert_eq!(
-        acts(&s).last(),
-        Some(&TerminalTask::Hold(TerminalHolder::Chat))
-    );
+    ann.tries(TERMINAL, json!({"type": "terminal/claimed", "claim": released})).unwrap();
+    assert_eq!(acts(&s).last(), Some(&TerminalTask::Hold(TerminalHolder::Chat)));
 
     // A holder that is gone loses it to the session.
     bob.tries(TERMINAL, of("bob")).unwrap();
@@ -176,17 +133,11 @@ fn a_session_s_terminal_is_taken_over_given_back_and_falls_back() {
     assert_eq!(ann.sees(TERMINAL)["claim"]["kind"], "client");
     s.advances_ms(2_000);
     assert_eq!(ann.sees(TERMINAL)["claim"]["kind"], "session");
-    assert_eq!(
-        acts(&s).last(),
-        Some(&TerminalTask::Hold(TerminalHolder::Call))
-    );
+    assert_eq!(acts(&s).last(), Some(&TerminalTask::Hold(TerminalHolder::Call)));
 
     happens(&mut s, vec![TerminalChange::Exited { exit_code: Some(0) }]);
     assert_eq!(listed(&ann), Vec::<Value>::new(), "its call tells of it");
-    assert_eq!(
-        ann.sees(TERMINAL)["lifecycle"],
-        json!({"status": "exited", "exitCode": 0})
-    );
+    assert_eq!(ann.sees(TERMINAL)["lifecycle"], json!({"status": "exited", "exitCode": 0}));
     s.all_agree();
 }
 
@@ -221,26 +172,14 @@ fn a_terminal_ends_with_its_session_and_by_disposal() {
     created(&ann, "ann");
     let dispose = json!({"channel": TERMINAL});
     let denied = bob.asks("disposeTerminal", dispose.clone()).unwrap_err();
-    assert!(
-        denied["message"]
-            .as_str()
-            .unwrap()
-            .contains("another client"),
-        "{denied}"
-    );
+    assert!(denied["message"].as_str().unwrap().contains("another client"), "{denied}");
     assert_eq!(ann.asks("disposeTerminal", dispose), Ok(Value::Null));
     assert_eq!(acts(&s).last(), Some(&TerminalTask::Kill));
     assert_eq!(listed(&bob), Vec::<Value>::new());
-    assert_eq!(
-        ann.is_denied("subscribe", json!({"channel": TERMINAL})),
-        -32008
-    );
+    assert_eq!(ann.is_denied("subscribe", json!({"channel": TERMINAL})), -32008);
 
     shown(&mut s, &ann);
-    assert_eq!(
-        ann.asks("disposeSession", json!({"channel": ann.session()})),
-        Ok(Value::Null)
-    );
+    assert_eq!(ann.asks("disposeSession", json!({"channel": ann.session()})), Ok(Value::Null));
     assert_eq!(acts(&s).last(), Some(&TerminalTask::Kill));
     assert_eq!(listed(&bob), Vec::<Value>::new());
 }
@@ -286,29 +225,17 @@ fn what_is_wrong_with_a_new_terminal_is_said() {
     let own = json!({"kind": "client", "clientId": "ann"});
     let wrong = |params: Value| {
         let error = ann.asks("createTerminal", params).unwrap_err();
-        (
-            error["code"].as_i64().unwrap(),
-            error["message"].as_str().unwrap().to_owned(),
-        )
+        (error["code"].as_i64().unwrap(), error["message"].as_str().unwrap().to_owned())
     };
     assert_eq!(wrong(json!({"channel": TERMINAL})).0, -32602);
     for (params, said) in [
-        (
-            json!({"channel": "ahp-chat:/x", "claim": own}),
-            "cannot name a terminal",
-        ),
-        (
-            json!({"channel": TERMINAL, "claim": {"kind": "client", "clientId": "bob"}}),
-            "clientId",
-        ),
+        (json!({"channel": "ahp-chat:/x", "claim": own}), "cannot name a terminal"),
+        (json!({"channel": TERMINAL, "claim": {"kind": "client", "clientId": "bob"}}), "clientId"),
         (
             json!({"channel": TERMINAL, "claim": {"kind": "session", "session": ann.session(), "chat": "ahp-chat:/x"}}),
             "is not a chat",
         ),
-        (
-            json!({"channel": TERMINAL, "claim": own, "cwd": "https://example.com"}),
-            "`file:` URI",
-        ),
+        (json!({"channel": TERMINAL, "claim": own, "cwd": "https://example.com"}), "`file:` URI"),
     ] {
         let (code, message) = wrong(params);
         assert_eq!(code, -32602);
@@ -331,10 +258,7 @@ fn what_happens_while_nothing_can_be_written_is_told_later() {
     prints(&mut s, "during ");
     happens(&mut s, vec![TerminalChange::Title("make".to_owned())]);
     let end = TerminalChange::Exited { exit_code: Some(1) };
-    happens(
-        &mut s,
-        vec![TerminalChange::Data("at the end".to_owned()), end],
-    );
+    happens(&mut s, vec![TerminalChange::Data("at the end".to_owned()), end]);
     s.faults().mend_disk();
     s.advances_ms(3_000);
     let state = ann.sees(TERMINAL);
@@ -354,10 +278,7 @@ fn an_end_whose_own_write_fails_is_written_later() {
     s.faults().break_disk();
     // Nobody knows yet that the disk is full: these are the first to be lost.
     let end = TerminalChange::Exited { exit_code: Some(7) };
-    happens(
-        &mut s,
-        vec![TerminalChange::Data("last words".to_owned()), end],
-    );
+    happens(&mut s, vec![TerminalChange::Data("last words".to_owned()), end]);
     assert_eq!(ann.sees(TERMINAL)["lifecycle"]["status"], "running");
     s.faults().mend_disk();
     s.advances_ms(3_000);

@@ -148,15 +148,9 @@ fn nonsense_about_calls_leaves_the_turn_in_order() {
     let bob = s.client("bob").joins(&ann);
     let result = json!({"success": true, "pastTenseMessage": "did"});
     s.model()
-        .emits(AgentEvent::ToolInput {
-            call: 50,
-            text: "nobody".into(),
-        })
+        .emits(AgentEvent::ToolInput { call: 50, text: "nobody".into() })
         .readies(50, json!({"invocationMessage": "x"}))
-        .emits(AgentEvent::ToolContent {
-            call: 50,
-            content: vec![],
-        })
+        .emits(AgentEvent::ToolContent { call: 50, content: vec![] })
         .reports(50, result.clone())
         .announces(51, "a")
         .reports(51, result.clone()) // not ready yet
@@ -164,14 +158,8 @@ fn nonsense_about_calls_leaves_the_turn_in_order() {
             call: 51,
             content: vec![json!({"type": "text", "text": "t"})],
         })
-        .readies(
-            51,
-            json!({"invocationMessage": "x", "confirmed": "not-needed"}),
-        )
-        .emits(AgentEvent::ToolInput {
-            call: 51,
-            text: "late".into(),
-        })
+        .readies(51, json!({"invocationMessage": "x", "confirmed": "not-needed"}))
+        .emits(AgentEvent::ToolInput { call: 51, text: "late".into() })
         .reports(51, result.clone())
         .reports(51, result.clone())
         .readies(51, json!({"invocationMessage": "x"}))
@@ -195,9 +183,7 @@ fn an_unreadable_result_is_not_sent() {
         json!("text"),
         json!({"success": "yes", "pastTenseMessage": 1}),
     ] {
-        s.model()
-            .calls(Tool::running("shell", "ls").results_in(result.clone()))
-            .streams(["end"]);
+        s.model().calls(Tool::running("shell", "ls").results_in(result.clone())).streams(["end"]);
         ann.sends_message("go");
         assert!(ann.latest_turn()["state"].is_string(), "{result}");
         for call in ann.calls() {
@@ -218,15 +204,9 @@ fn an_unreadable_ready_event_is_not_sent() {
     ] {
         let mut s = Scenario::new();
         let ann = s.client("ann").opens_chat();
-        s.model()
-            .announces(5, "tool")
-            .readies(5, fields.clone())
-            .streams(["end"]);
+        s.model().announces(5, "tool").readies(5, fields.clone()).streams(["end"]);
         ann.sends_message("go");
-        assert!(
-            ann.sees(&ann.chat()).get("activeTurn").is_none(),
-            "{fields}"
-        );
+        assert!(ann.sees(&ann.chat()).get("activeTurn").is_none(), "{fields}");
         assert!(ann.needs().is_empty());
         s.all_agree();
     }
@@ -264,10 +244,7 @@ fn a_resumed_turn_does_not_mix_its_calls_up() {
     let stale = ann.confirmation(json!({}));
     s.host_restarts();
     ann.reconnects();
-    assert!(
-        ann.tries(&ann.chat(), stale.clone()).is_err(),
-        "G-10: its turn is over"
-    );
+    assert!(ann.tries(&ann.chat(), stale.clone()).is_err(), "G-10: its turn is over");
     s.model().asks_tool("two", "b").streams(["end"]);
     ann.resumes(&turn).unwrap();
     assert!(ann.tries(&ann.chat(), stale).is_err(), "that call is over");
@@ -312,10 +289,7 @@ fn a_host_that_dies_at_a_confirmation_never_runs_the_tool_twice() {
         assert!(!s.look().is_up());
         s.host_restarts();
         ann.reconnects();
-        assert!(
-            s.executed().is_empty(),
-            "{point:?}: the agent has no reply yet"
-        );
+        assert!(s.executed().is_empty(), "{point:?}: the agent has no reply yet");
         assert_eq!(ann.latest_turn()["state"], "error");
         assert_eq!(ann.calls()[0]["status"], "cancelled");
         s.model().streams(["resumed"]);
@@ -332,18 +306,12 @@ fn an_agent_cannot_smuggle_another_action_in() {
     let ann = s.client("ann").opens_chat();
     s.model()
         .announces(5, "t")
-        .readies(
-            5,
-            json!({"type": "chat/turnComplete", "duration": 1, "invocationMessage": "m"}),
-        )
+        .readies(5, json!({"type": "chat/turnComplete", "duration": 1, "invocationMessage": "m"}))
         .streams(["still running"])
         .hangs();
     ann.sends_message("go");
     if ann.sees(&ann.chat()).get("activeTurn").is_some() {
-        assert_eq!(
-            ann.call_that_is("pending-confirmation")["invocationMessage"],
-            "m"
-        );
+        assert_eq!(ann.call_that_is("pending-confirmation")["invocationMessage"], "m");
     }
     s.all_agree();
 }

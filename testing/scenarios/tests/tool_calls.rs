@@ -11,9 +11,7 @@ fn a_tool_that_is_allowed_runs_and_everyone_sees_each_step() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
-    s.model()
-        .calls(Tool::asking("shell", "ls -l").streamed(&["ls", " -l"]))
-        .streams(["done"]);
+    s.model().calls(Tool::asking("shell", "ls -l").streamed(&["ls", " -l"])).streams(["done"]);
     ann.sends_message("list");
     let call = bob.call_that_is("pending-confirmation");
     assert_eq!(call["toolName"], "shell");
@@ -21,19 +19,14 @@ fn a_tool_that_is_allowed_runs_and_everyone_sees_each_step() {
     assert_eq!(call["toolInput"], "ls -l");
     assert_eq!((bob.chat_status(), s.executed().len()), (24, 0));
     let actions = bob.received_actions();
-    let of_call: Vec<&str> = actions
-        .iter()
-        .filter_map(|kind| kind.strip_prefix("chat/toolCall"))
-        .collect();
+    let of_call: Vec<&str> =
+        actions.iter().filter_map(|kind| kind.strip_prefix("chat/toolCall")).collect();
     assert_eq!(of_call, ["Start", "Delta", "Delta", "Ready"]);
     bob.confirms().unwrap();
     assert_eq!(s.executed(), ["ls -l"]);
     let call = ann.call_that_is("completed");
     assert_eq!(call["confirmed"], "user-action");
-    assert_eq!(
-        (&call["success"], &call["content"][0]["text"]),
-        (&json!(true), &json!("ls -l"))
-    );
+    assert_eq!((&call["success"], &call["content"][0]["text"]), (&json!(true), &json!("ls -l")));
     assert_eq!((ann.reads().as_str(), ann.chat_status()), ("done", 1));
     s.all_agree();
 }
@@ -51,9 +44,7 @@ fn a_tool_that_needs_no_leave_runs_at_once() {
     assert_eq!(call["confirmed"], "not-needed");
     assert_eq!(ann.chat_status(), 8);
     let changed = ann.received_actions();
-    let updates = changed
-        .iter()
-        .filter(|kind| *kind == "chat/toolCallContentChanged");
+    let updates = changed.iter().filter(|kind| *kind == "chat/toolCallContentChanged");
     assert_eq!(updates.count(), 2); // H-206
     assert!(ann.needs().is_empty());
     s.all_agree();
@@ -67,8 +58,7 @@ fn a_tool_that_is_denied_does_not_run_and_the_turn_goes_on() {
     s.model().asks_tool("shell", "rm").streams(["then not"]);
     ann.sends_message("clean up");
     let suggestion = json!({"text": "list instead", "origin": {"kind": "user"}});
-    ann.denies_with(json!({"userSuggestion": suggestion, "reasonMessage": "too risky"}))
-        .unwrap();
+    ann.denies_with(json!({"userSuggestion": suggestion, "reasonMessage": "too risky"})).unwrap();
     assert!(s.executed().is_empty());
     let call = ann.call_that_is("cancelled");
     assert_eq!(call["reason"], "denied");
@@ -88,10 +78,7 @@ fn a_tool_that_is_denied_does_not_run_and_the_turn_goes_on() {
     else {
         panic!("{:?}", world.models.replies)
     };
-    assert_eq!(
-        (&suggestion["text"], reason),
-        (&json!("list instead"), &json!("too risky"))
-    );
+    assert_eq!((&suggestion["text"], reason), (&json!("list instead"), &json!("too risky")));
     drop(world);
     s.all_agree();
 }
@@ -105,17 +92,11 @@ fn only_a_call_that_waits_can_be_confirmed() {
     let old_turn = ann.sends_message("before");
     let old = ann.confirmation(json!({}));
     ann.confirms().unwrap();
-    assert!(
-        ann.tries(&ann.chat(), old.clone()).is_err(),
-        "completed, and its turn over"
-    );
+    assert!(ann.tries(&ann.chat(), old.clone()).is_err(), "completed, and its turn over");
     s.model()
         .announces(91, "streams")
         .announces(92, "runs")
-        .readies(
-            92,
-            json!({"invocationMessage": "r", "confirmed": "setting"}),
-        )
+        .readies(92, json!({"invocationMessage": "r", "confirmed": "setting"}))
         .asks_tool("waits", "y");
     ann.sends_message("now");
     for status in ["streaming", "running"] {
@@ -126,11 +107,7 @@ fn only_a_call_that_waits_can_be_confirmed() {
             let action = ann.about(&call, "chat/toolCallConfirmed", fields);
             assert!(ann.tries(&ann.chat(), action).is_err(), "{status}");
         }
-        let review = ann.about(
-            &call,
-            "chat/toolCallResultConfirmed",
-            json!({"approved": true}),
-        );
+        let review = ann.about(&call, "chat/toolCallResultConfirmed", json!({"approved": true}));
         assert!(ann.tries(&ann.chat(), review).is_err(), "{status}");
     }
     let right = ann.confirmation(json!({}));
@@ -190,51 +167,28 @@ fn a_chosen_option_must_be_one_of_those_offered_and_mean_the_same() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let options = [("once", "approve"), ("always", "approve"), ("no", "deny")];
-    s.model()
-        .calls(Tool::asking("shell", "ls").offers(&options));
+    s.model().calls(Tool::asking("shell", "ls").offers(&options));
     ann.sends_message("list");
     let labels = &ann.call_that_is("pending-confirmation")["options"];
     assert_eq!(labels[1]["label"], "always!");
-    assert!(
-        ann.confirms_with(json!({"selectedOptionId": "never"}))
-            .is_err()
-    );
-    assert!(
-        ann.confirms_with(json!({"selectedOptionId": "no"}))
-            .is_err()
-    );
-    assert!(
-        ann.denies_with(json!({"selectedOptionId": "once"}))
-            .is_err()
-    );
+    assert!(ann.confirms_with(json!({"selectedOptionId": "never"})).is_err());
+    assert!(ann.confirms_with(json!({"selectedOptionId": "no"})).is_err());
+    assert!(ann.denies_with(json!({"selectedOptionId": "once"})).is_err());
     assert!(s.tool_decisions().is_empty());
-    ann.confirms_with(json!({"selectedOptionId": "always"}))
-        .unwrap();
-    assert_eq!(
-        ann.call_that_is("completed")["selectedOption"]["id"],
-        "always"
-    );
+    ann.confirms_with(json!({"selectedOptionId": "always"})).unwrap();
+    assert_eq!(ann.call_that_is("completed")["selectedOption"]["id"], "always");
     let reply = s.look().models.replies.first().cloned().unwrap().1;
-    let AgentReply::ToolDecided {
-        selected_option: Some(option),
-        ..
-    } = reply
-    else {
+    let AgentReply::ToolDecided { selected_option: Some(option), .. } = reply else {
         panic!("{reply:?}")
     };
     assert_eq!(option["kind"], "approve");
-    s.model()
-        .calls(Tool::asking("shell", "ls").offers(&options));
+    s.model().calls(Tool::asking("shell", "ls").offers(&options));
     ann.sends_message("again");
     ann.denies_with(json!({"selectedOptionId": "no"})).unwrap();
     assert_eq!(ann.call_that_is("cancelled")["selectedOption"]["id"], "no");
     s.model().asks_tool("shell", "ls");
     ann.sends_message("plain");
-    assert!(
-        ann.confirms_with(json!({"selectedOptionId": "once"}))
-            .is_err(),
-        "none offered"
-    );
+    assert!(ann.confirms_with(json!({"selectedOptionId": "once"})).is_err(), "none offered");
     ann.confirms().unwrap();
     s.all_agree();
 }
@@ -247,24 +201,16 @@ fn edited_input_runs_if_it_is_editable() {
     let bob = s.client("bob").joins(&ann);
     s.model().calls(Tool::asking("shell", "rm a").editable());
     ann.sends_message("clean");
-    ann.confirms_with(json!({"editedToolInput": "rm b"}))
-        .unwrap();
+    ann.confirms_with(json!({"editedToolInput": "rm b"})).unwrap();
     assert_eq!(s.executed(), ["rm b"]);
     assert_eq!(bob.call_that_is("completed")["toolInput"], "rm b");
     s.model().asks_tool("shell", "rm c");
     ann.sends_message("again");
-    assert!(
-        ann.confirms_with(json!({"editedToolInput": "rm d"}))
-            .is_err()
-    );
-    s.model()
-        .calls(Tool::asking("shell", "rm e").with("editable", json!(false)));
+    assert!(ann.confirms_with(json!({"editedToolInput": "rm d"})).is_err());
+    s.model().calls(Tool::asking("shell", "rm e").with("editable", json!(false)));
     ann.confirms().unwrap();
     ann.sends_message("once more");
-    assert!(
-        ann.confirms_with(json!({"editedToolInput": "rm f"}))
-            .is_err()
-    );
+    assert!(ann.confirms_with(json!({"editedToolInput": "rm f"})).is_err());
     ann.confirms().unwrap();
     assert_eq!(s.executed(), ["rm b", "rm c", "rm e"]);
     s.all_agree();
@@ -303,23 +249,12 @@ fn a_tool_that_asks_again_waits_again() {
 fn edited_input_survives_being_asked_again() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
-    s.model().calls(
-        Tool::asking("shell", "rm a")
-            .asks_again("really?")
-            .editable(),
-    );
+    s.model().calls(Tool::asking("shell", "rm a").asks_again("really?").editable());
     ann.sends_message("clean");
-    ann.confirms_with(json!({"editedToolInput": "rm b"}))
-        .unwrap();
-    assert_eq!(
-        ann.call_that_is("pending-confirmation")["toolInput"],
-        "rm b"
-    );
+    ann.confirms_with(json!({"editedToolInput": "rm b"})).unwrap();
+    assert_eq!(ann.call_that_is("pending-confirmation")["toolInput"], "rm b");
     // Editing was offered for the first confirmation; the second did not offer it.
-    assert!(
-        ann.confirms_with(json!({"editedToolInput": "rm c"}))
-            .is_err()
-    );
+    assert!(ann.confirms_with(json!({"editedToolInput": "rm c"})).is_err());
     ann.confirms().unwrap();
     assert_eq!(s.executed(), ["rm b"]);
     s.all_agree();
@@ -335,10 +270,7 @@ fn a_call_that_is_asked_about_cannot_become_another() {
     for (changed, is_other) in [
         (json!({"toolInput": "rm -rf ."}), true),
         (json!({"edits": edits("file:///b")}), true),
-        (
-            json!({"toolInput": "rm -rf .", "confirmed": "not-needed"}),
-            true,
-        ),
+        (json!({"toolInput": "rm -rf .", "confirmed": "not-needed"}), true),
         (json!({"toolInput": "ls", "intention": "to see"}), false),
     ] {
         let mut s = Scenario::new();
@@ -389,15 +321,8 @@ fn updates_of_a_waiting_call_are_sent_and_it_still_waits() {
     ann.sends_message("list");
     let call = ann.call_that_is("pending-confirmation");
     assert_eq!(call["riskAssessment"]["safety"], 0.9);
-    assert_eq!(
-        (&call["editable"], &call["toolInput"]),
-        (&json!(true), &json!("ls"))
-    );
-    assert_eq!(
-        ann.needs()[0]["toolCall"],
-        call,
-        "the session has it as well"
-    );
+    assert_eq!((&call["editable"], &call["toolInput"]), (&json!(true), &json!("ls")));
+    assert_eq!(ann.needs()[0]["toolCall"], call, "the session has it as well");
     assert_eq!(ann.needs().len(), 1);
     ann.confirms().unwrap();
     assert_eq!(s.tool_decisions(), [true]);
@@ -412,9 +337,7 @@ fn who_executes_never_changes() {
     let ann = s.client("ann").opens_chat();
     let mcp = json!({"kind": "mcp", "customizationId": "c1"});
     let forged = json!({"kind": "client", "clientId": "ann"});
-    let tool = Tool::asking("search", "x")
-        .contributed_by(mcp.clone())
-        .with("contributor", forged);
+    let tool = Tool::asking("search", "x").contributed_by(mcp.clone()).with("contributor", forged);
     s.model().calls(tool);
     ann.sends_message("find");
     assert_eq!(ann.call_that_is("pending-confirmation")["contributor"], mcp);
@@ -429,24 +352,16 @@ fn a_result_under_review_is_used_only_if_it_is_allowed() {
     for approved in [true, false] {
         let mut s = Scenario::new();
         let ann = s.client("ann").opens_chat();
-        s.model()
-            .calls(Tool::running("shell", "ls").reviewed())
-            .repeats();
+        s.model().calls(Tool::running("shell", "ls").reviewed()).repeats();
         ann.sends_message("list");
         let call = ann.call_that_is("pending-result-confirmation");
-        assert_eq!(
-            (call["success"].clone(), ann.chat_status()),
-            (json!(true), 24)
-        );
+        assert_eq!((call["success"].clone(), ann.chat_status()), (json!(true), 24));
         assert_eq!(ann.needed_kinds(), ["toolConfirmation"]);
         let confirm = ann.about(&call, "chat/toolCallConfirmed", json!({"approved": true}));
         assert!(ann.tries(&ann.chat(), confirm).is_err());
         ann.reviews(approved).unwrap();
-        let (status, reads) = if approved {
-            ("completed", "reviewed true")
-        } else {
-            ("cancelled", "reviewed false")
-        };
+        let (status, reads) =
+            if approved { ("completed", "reviewed true") } else { ("cancelled", "reviewed false") };
         let call = ann.call_that_is(status);
         if !approved {
             assert_eq!(call["reason"], "result-denied");
@@ -488,19 +403,13 @@ fn calls_that_wait_side_by_side_are_decided_one_by_one() {
         .replies
         .iter()
         .filter_map(|(_, reply)| match reply {
-            AgentReply::ToolDecided {
-                call,
-                approved,
-                input,
-                ..
-            } => Some((*call, *approved, input.clone())),
+            AgentReply::ToolDecided { call, approved, input, .. } => {
+                Some((*call, *approved, input.clone()))
+            }
             _ => None,
         })
         .collect();
-    assert_eq!(
-        (replies[0].0, replies[0].1, replies[0].2.as_deref()),
-        (6, true, Some("six"))
-    );
+    assert_eq!((replies[0].0, replies[0].1, replies[0].2.as_deref()), (6, true, Some("six")));
     assert_eq!((replies[1].0, replies[1].1), (5, false));
     drop(world);
     s.all_agree();
@@ -572,8 +481,7 @@ fn metadata_of_a_decision_survives() {
     s.model().asks_tool("shell", "ls").hangs();
     ann.sends_message("list");
     bob.received_actions();
-    ann.confirms_with(json!({"_meta": {"x-why": "trust"}, "x-more": 1}))
-        .unwrap();
+    ann.confirms_with(json!({"_meta": {"x-why": "trust"}, "x-more": 1})).unwrap();
     let seen = bob.with(|client| client.envelopes.clone());
     let echo = seen
         .iter()
@@ -591,11 +499,9 @@ fn a_decision_that_does_not_decode_is_refused() {
     let ann = s.client("ann").opens_chat();
     s.model().calls(Tool::asking("shell", "ls").editable());
     ann.sends_message("list");
-    for bad in [
-        json!({"editedToolInput": 7}),
-        json!({"selectedOptionId": {}}),
-        json!({"_meta": "text"}),
-    ] {
+    for bad in
+        [json!({"editedToolInput": 7}), json!({"selectedOptionId": {}}), json!({"_meta": "text"})]
+    {
         assert!(ann.confirms_with(bad.clone()).is_err(), "{bad}");
     }
     assert!(s.tool_decisions().is_empty());

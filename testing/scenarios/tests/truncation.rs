@@ -7,9 +7,7 @@ use testkit::{Kill, Scenario, ScenarioClient};
 fn chat_envelopes(client: &ScenarioClient) -> Vec<Value> {
     let chat = client.chat();
     let envelopes = client.with(|client| std::mem::take(&mut client.envelopes));
-    let of_chat = envelopes
-        .into_iter()
-        .filter(|envelope| envelope["channel"] == chat.as_str());
+    let of_chat = envelopes.into_iter().filter(|envelope| envelope["channel"] == chat.as_str());
     of_chat.collect()
 }
 
@@ -58,10 +56,7 @@ fn a_truncate_without_a_turn_leaves_nothing() {
     assert_eq!(seen["turns"], json!([]));
     assert!(seen.get("turnsNextCursor").is_none());
     let envelopes: Vec<String> = bob.received_actions();
-    assert!(
-        !envelopes.contains(&"chat/turnsLoaded".to_owned()),
-        "{envelopes:?}"
-    );
+    assert!(!envelopes.contains(&"chat/turnsLoaded".to_owned()), "{envelopes:?}");
     s.host_restarts();
     assert_eq!(s.state(&ann.chat())["turns"], json!([]));
     ann.reconnects();
@@ -97,17 +92,10 @@ fn a_truncate_drops_the_running_turn_and_stops_its_agent() {
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
     let turns = ann.sends_messages(2);
-    s.model()
-        .streams(["half"])
-        .waits_ms(100)
-        .streams(["more"])
-        .talks_on_after_stop();
+    s.model().streams(["half"]).waits_ms(100).streams(["more"]).talks_on_after_stop();
     ann.starts("busy");
     s.world().advance_ms(0);
-    ann.dispatches(
-        &ann.chat(),
-        json!({"type": "chat/truncated", "turnId": turns[1]}),
-    );
+    ann.dispatches(&ann.chat(), json!({"type": "chat/truncated", "turnId": turns[1]}));
     s.settles();
     let seq = s.look().kernel().seq();
     s.advances_ms(500);
@@ -208,10 +196,7 @@ fn who_does_not_see_the_named_turn_is_sent_one_page_first() {
     let bobs = chat_envelopes(&bob);
     assert_eq!(kinds(&bobs), ["chat/turnsLoaded", "chat/truncated"]);
     let page = bobs[0]["action"]["turns"].as_array().unwrap();
-    let ids: Vec<&str> = page
-        .iter()
-        .map(|turn| turn["id"].as_str().unwrap())
-        .collect();
+    let ids: Vec<&str> = page.iter().map(|turn| turn["id"].as_str().unwrap()).collect();
     assert_eq!(ids, [&turns[3], &turns[4], &turns[5]]);
     assert!(bobs[0]["action"].get("turnsNextCursor").is_some());
     assert!(bobs[0].get("origin").is_none());
@@ -397,8 +382,7 @@ fn pages_after_a_replayed_truncate_go_on_where_the_window_begins() {
     ann.truncates(&turns[4]).unwrap();
     assert_eq!(bob.reconnects()["type"], "replay");
     assert_eq!(bob.turns(), turns[4..5]);
-    bob.asks("fetchTurns", json!({"channel": ann.chat()}))
-        .unwrap();
+    bob.asks("fetchTurns", json!({"channel": ann.chat()})).unwrap();
     assert_eq!(bob.turns(), turns[2..5]);
     bob.fetches_turns();
     assert_eq!(bob.turns(), turns[..5]);
@@ -410,15 +394,9 @@ fn pages_after_a_replayed_truncate_go_on_where_the_window_begins() {
 fn only_a_remaining_turn_can_be_resumed() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
-    s.model()
-        .streams(["x"])
-        .stores_checkpoint("first")
-        .fails_resumably();
+    s.model().streams(["x"]).stores_checkpoint("first").fails_resumably();
     let first = ann.sends_message("one");
-    s.model()
-        .streams(["y"])
-        .stores_checkpoint("second")
-        .fails_resumably();
+    s.model().streams(["y"]).stores_checkpoint("second").fails_resumably();
     let second = ann.sends_message("two");
     ann.truncates(&first).unwrap();
     assert!(ann.resumes(&second).is_err());
@@ -537,11 +515,7 @@ fn a_host_that_dies_while_it_truncates_has_done_it_or_not() {
         ann.reconnects();
         bob.reconnects();
         let left = ann.turns().len();
-        assert_eq!(
-            left,
-            if point == Kill::BeforeWrite { 7 } else { 3 },
-            "{point:?}"
-        );
+        assert_eq!(left, if point == Kill::BeforeWrite { 7 } else { 3 }, "{point:?}");
         s.all_agree();
     }
 }
@@ -585,8 +559,7 @@ fn an_id_that_was_dropped_is_not_used_again() {
     let ann = s.client("ann").opens_chat();
     s.model().streams(["seen"]).hangs();
     let active = ann.sends_message("busy");
-    ann.tries(&ann.chat(), json!({"type": "chat/truncated"}))
-        .unwrap();
+    ann.tries(&ann.chat(), json!({"type": "chat/truncated"})).unwrap();
     let again = ann.turn_started(&active, "again");
     assert!(ann.tries(&ann.chat(), again).is_err());
     s.all_agree();

@@ -80,9 +80,7 @@ fn one_piece_that_is_too_large_by_itself_is_never_recorded() {
     let mut s = bounded();
     let ann = s.client("ann").opens_chat();
     let huge = piece(10_000_000);
-    s.model()
-        .streams(["before", huge.as_str(), "after"])
-        .hangs();
+    s.model().streams(["before", huge.as_str(), "after"]).hangs();
     ann.sends_message("go");
     assert_too_large(&ann);
     assert_eq!(ann.reads(), "before");
@@ -112,12 +110,7 @@ fn reasoning_and_results_count_and_what_is_replaced_does_not() {
     ann.sends_message("replaced");
     assert_eq!(ann.latest_turn()["state"], "complete");
     let tool = || Tool::running("run", "x").results_in(result.clone());
-    s.model()
-        .thinks([text.as_str()])
-        .calls(tool())
-        .calls(tool())
-        .calls(tool())
-        .hangs();
+    s.model().thinks([text.as_str()]).calls(tool()).calls(tool()).calls(tool()).hangs();
     ann.sends_message("added");
     assert_too_large(&ann);
     s.all_agree();

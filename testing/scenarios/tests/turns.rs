@@ -6,12 +6,7 @@ use testkit::{Scenario, ScenarioClient};
 use wire::published::state::UsageInfo;
 
 fn last_turn(client: &ScenarioClient) -> Value {
-    client.sees(&client.chat())["turns"]
-        .as_array()
-        .unwrap()
-        .last()
-        .cloned()
-        .unwrap_or(Value::Null)
+    client.sees(&client.chat())["turns"].as_array().unwrap().last().cloned().unwrap_or(Value::Null)
 }
 
 // H-063, H-172, H-174
@@ -51,24 +46,18 @@ fn a_turn_id_is_never_used_twice() {
     let mut s = Scenario::with(|limits| limits.open_turns = 1);
     let ann = s.client("ann").opens_chat();
     for n in 0..4 {
-        ann.tries(&ann.chat(), ann.turn_started(&format!("t{n}"), "hi"))
-            .unwrap();
+        ann.tries(&ann.chat(), ann.turn_started(&format!("t{n}"), "hi")).unwrap();
     }
-    assert!(
-        ann.tries(&ann.chat(), ann.turn_started("t0", "again"))
-            .is_err()
-    );
+    assert!(ann.tries(&ann.chat(), ann.turn_started("t0", "again")).is_err());
     s.host_restarts();
     ann.reconnects();
     for n in 0..4 {
         assert!(
-            ann.tries(&ann.chat(), ann.turn_started(&format!("t{n}"), "again"))
-                .is_err(),
+            ann.tries(&ann.chat(), ann.turn_started(&format!("t{n}"), "again")).is_err(),
             "t{n}"
         );
     }
-    ann.tries(&ann.chat(), ann.turn_started("t4", "new"))
-        .unwrap();
+    ann.tries(&ann.chat(), ann.turn_started("t4", "new")).unwrap();
     s.all_agree();
 }
 
@@ -164,11 +153,7 @@ fn a_cancel_needs_the_running_turn_and_a_duration() {
 fn late_events_of_a_cancelled_turn_change_nothing() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
-    s.model()
-        .streams(["a"])
-        .waits_ms(100)
-        .streams(["b"])
-        .talks_on_after_stop();
+    s.model().streams(["a"]).waits_ms(100).streams(["b"]).talks_on_after_stop();
     let turn = ann.starts("go");
     s.world().advance_ms(0);
     let cancel = json!({"type": "chat/turnCancelled", "turnId": turn, "duration": 5});
@@ -189,28 +174,17 @@ fn usage_notices_titles_and_activity_are_recorded() {
     let ann = s.client("ann").opens_chat();
     s.model()
         .emits(AgentEvent::Activity(Some("reading".into())))
-        .emits(AgentEvent::Usage(UsageInfo {
-            input_tokens: Some(3),
-            ..UsageInfo::default()
-        }))
-        .emits(AgentEvent::Notice {
-            text: "mind the gap".into(),
-        })
+        .emits(AgentEvent::Usage(UsageInfo { input_tokens: Some(3), ..UsageInfo::default() }))
+        .emits(AgentEvent::Notice { text: "mind the gap".into() })
         .emits(AgentEvent::Title("about gaps".into()))
         .hangs();
     let turn = ann.sends_message("go");
     let (session, chat) = (ann.sees(&ann.session()), ann.sees(&ann.chat()));
-    assert_eq!(
-        (&session["activity"], &chat["activity"]),
-        (&json!("reading"), &json!("reading"))
-    );
+    assert_eq!((&session["activity"], &chat["activity"]), (&json!("reading"), &json!("reading")));
     assert_eq!(session["chats"][0]["activity"], "reading");
     assert_eq!(session["title"], "about gaps");
     assert_eq!(chat["activeTurn"]["usage"], json!({"inputTokens": 3}));
-    assert_eq!(
-        chat["activeTurn"]["responseParts"][0]["kind"],
-        "systemNotification"
-    );
+    assert_eq!(chat["activeTurn"]["responseParts"][0]["kind"], "systemNotification");
     ann.cancels(&turn).unwrap();
     s.model().emits(AgentEvent::Activity(None));
     ann.sends_message("clear");
@@ -227,10 +201,7 @@ fn only_the_latest_turn_that_can_be_resumed_is_resumed() {
     s.model().fails();
     let dead = ann.sends_message("one");
     assert!(ann.resumes(&dead).is_err());
-    s.model()
-        .streams(["x"])
-        .stores_checkpoint("mark")
-        .fails_resumably();
+    s.model().streams(["x"]).stores_checkpoint("mark").fails_resumably();
     let turn = ann.sends_message("two");
     assert_eq!(ann.sees(&ann.chat())["status"].as_u64().unwrap() & 31, 2);
     assert!(ann.resumes(&dead).is_err());
@@ -238,15 +209,7 @@ fn only_the_latest_turn_that_can_be_resumed_is_resumed() {
     ann.resumes(&turn).unwrap();
     assert!(ann.resumes(&turn).is_err());
     assert_eq!(
-        s.look()
-            .models
-            .asked
-            .last()
-            .unwrap()
-            .resume
-            .clone()
-            .flatten()
-            .as_deref(),
+        s.look().models.asked.last().unwrap().resume.clone().flatten().as_deref(),
         Some(b"mark".as_slice())
     );
     ann.cancels(&turn).unwrap();
@@ -307,12 +270,7 @@ fn a_checkpoint_that_is_too_large_ends_the_turn() {
 fn text_without_a_part_is_dropped() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
-    s.model()
-        .emits(AgentEvent::Text {
-            part: 9,
-            text: "lost".into(),
-        })
-        .streams(["kept"]);
+    s.model().emits(AgentEvent::Text { part: 9, text: "lost".into() }).streams(["kept"]);
     ann.sends_message("go");
     assert_eq!(ann.reads(), "kept");
     s.all_agree();

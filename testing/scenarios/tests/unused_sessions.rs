@@ -8,9 +8,8 @@ const SESSION: &str = "ahp-session:/one";
 fn listed(client: &ScenarioClient) -> Vec<String> {
     let list = client.asks("listSessions", json!({})).unwrap();
     let items = list["items"].as_array().unwrap().iter();
-    let mut uris: Vec<String> = items
-        .map(|item| item["resource"].as_str().unwrap().to_owned())
-        .collect();
+    let mut uris: Vec<String> =
+        items.map(|item| item["resource"].as_str().unwrap().to_owned()).collect();
     uris.sort();
     uris
 }
@@ -25,9 +24,7 @@ fn chat_of(session: &str) -> String {
 
 /// Whether the session still answers.
 fn exists(client: &ScenarioClient, session: &str) -> bool {
-    client
-        .asks("subscribe", json!({"channel": session}))
-        .is_ok()
+    client.asks("subscribe", json!({"channel": session})).is_ok()
 }
 
 #[test]
@@ -45,23 +42,15 @@ fn a_session_is_announced_with_its_first_turn_draft_or_queued_message() {
             json!({"type": "session/activeClientSet", "activeClient": {"clientId": "ann", "tools": []}}),
         )
         .unwrap();
-        ann.tries(
-            SESSION,
-            json!({"type": "session/titleChanged", "title": "t"}),
-        )
-        .unwrap();
-        ann.tries(&chat_of(SESSION), json!({"type": "chat/draftChanged"}))
-            .unwrap();
+        ann.tries(SESSION, json!({"type": "session/titleChanged", "title": "t"})).unwrap();
+        ann.tries(&chat_of(SESSION), json!({"type": "chat/draftChanged"})).unwrap();
         let empty =
             json!({"type": "chat/draftChanged", "draft": {"text": "", "origin": {"kind": "user"}}});
         ann.tries(&chat_of(SESSION), empty).unwrap();
         assert_eq!(bob.received_frames(), ["="], "{how}: nobody is told");
         assert_eq!(listed(&bob), [""; 0]);
         let there = bob.watches(SESSION);
-        assert_eq!(
-            there["snapshot"]["state"]["title"], "t",
-            "who knows its URI finds it"
-        );
+        assert_eq!(there["snapshot"]["state"]["title"], "t", "who knows its URI finds it");
 
         ann.tries(&chat_of(SESSION), first_use(&ann)).unwrap();
         s.settles();
@@ -107,8 +96,7 @@ fn a_restart_changes_nothing() {
     assert_eq!(ann.sees(ROOT)["activeSessions"], 1);
     assert_eq!(s.state("ahp-session:/unused")["lifecycle"], "ready");
 
-    ann.tries(&chat_of("ahp-session:/unused"), draft("hm"))
-        .unwrap();
+    ann.tries(&chat_of("ahp-session:/unused"), draft("hm")).unwrap();
     let added = ann.notifications("root/sessionAdded");
     let last = added.last().map(|note| note["summary"]["resource"].clone());
     assert_eq!(last, Some(json!("ahp-session:/unused")));
@@ -131,11 +119,7 @@ fn a_host_that_dies_at_the_first_turn_has_announced_it_or_has_not() {
             _ => &[SESSION],
         };
         assert_eq!(listed(&ann), expected, "{point:?}");
-        assert_eq!(
-            ann.sees(ROOT)["activeSessions"],
-            expected.len(),
-            "{point:?}"
-        );
+        assert_eq!(ann.sees(ROOT)["activeSessions"], expected.len(), "{point:?}");
         s.all_agree();
     }
 }
@@ -146,8 +130,7 @@ fn the_end_of_an_unused_session_is_told_to_whoever_watches_it() {
     let ann = s.client("ann").arrives().creates(SESSION);
     let bob = s.client("bob").joins(&ann);
     let cem = s.client("cem").arrives();
-    ann.asks("disposeSession", json!({"channel": SESSION}))
-        .unwrap();
+    ann.asks("disposeSession", json!({"channel": SESSION})).unwrap();
     assert_eq!(bob.notifications("root/sessionRemoved").len(), 1);
     assert_eq!(cem.received_frames(), ["="]);
     assert_eq!(cem.sees(ROOT)["activeSessions"], 0);
@@ -159,21 +142,15 @@ fn the_end_of_an_unused_session_is_told_to_whoever_watches_it() {
 fn a_session_that_was_disposed_of_can_be_created_again() {
     let mut s = Scenario::new();
     let ann = s.client("ann").arrives().creates(SESSION);
-    ann.asks("disposeSession", json!({"channel": SESSION}))
-        .unwrap();
-    assert_eq!(
-        ann.is_denied("subscribe", json!({"channel": SESSION})),
-        -32001
-    );
+    ann.asks("disposeSession", json!({"channel": SESSION})).unwrap();
+    assert_eq!(ann.is_denied("subscribe", json!({"channel": SESSION})), -32001);
     let refused = ann.tries(&chat_of(SESSION), ann.turn_started("t1", "hi"));
     assert!(refused.is_err(), "G-23a");
-    ann.asks("createSession", json!({"channel": SESSION}))
-        .unwrap();
+    ann.asks("createSession", json!({"channel": SESSION})).unwrap();
     let state = ann.watches(SESSION)["snapshot"]["state"].clone();
     let directories = state["workingDirectories"].as_array().unwrap();
     assert_eq!(directories.len(), 1, "the first root, named (G-23a)");
-    ann.tries(&chat_of(SESSION), ann.turn_started("t1", "hi"))
-        .unwrap();
+    ann.tries(&chat_of(SESSION), ann.turn_started("t1", "hi")).unwrap();
     s.settles();
     assert_eq!(listed(&ann), [SESSION]);
     s.all_agree();
@@ -206,30 +183,20 @@ fn a_session_with_a_turn_a_draft_or_a_watcher_is_not_swept() {
         ann.asks("createSession", params).unwrap();
     }
     let chat = |name: &str| chat_of(&format!("ahp-session:/{name}"));
-    ann.tries(&chat("turn"), ann.turn_started("t1", "hi"))
-        .unwrap();
+    ann.tries(&chat("turn"), ann.turn_started("t1", "hi")).unwrap();
     ann.tries(&chat("draft"), draft("hm")).unwrap();
     ann.tries(&chat("undrafted"), draft("hm")).unwrap();
     ann.tries(&chat("undrafted"), draft("")).unwrap();
     s.model().fails_resumably();
-    ann.tries(&chat("queued"), ann.pending_set("queued", "q1", "hi"))
-        .unwrap();
-    let bob = s
-        .client("bob")
-        .arrives_watching(&[ROOT, "ahp-session:/watched"]);
+    ann.tries(&chat("queued"), ann.pending_set("queued", "q1", "hi")).unwrap();
+    let bob = s.client("bob").arrives_watching(&[ROOT, "ahp-session:/watched"]);
     ann.loses_connection();
     s.settles();
     s.advances_in_steps(3_800_000, 100_000);
     let uri = |name: &&str| format!("ahp-session:/{name}");
-    let left: Vec<&str> = names
-        .into_iter()
-        .filter(|name| !s.state(&uri(name)).is_null())
-        .collect();
+    let left: Vec<&str> = names.into_iter().filter(|name| !s.state(&uri(name)).is_null()).collect();
     assert_eq!(left, ["turn", "draft", "queued", "watched"]);
-    assert_eq!(
-        listed(&bob),
-        ["draft", "queued", "turn"].map(|name| uri(&name))
-    );
+    assert_eq!(listed(&bob), ["draft", "queued", "turn"].map(|name| uri(&name)));
     let gone = bob.notifications("root/sessionRemoved");
     let gone: Vec<&Value> = gone.iter().map(|note| &note["session"]).collect();
     assert_eq!(gone, ["ahp-session:/undrafted"], "it was announced");

@@ -32,10 +32,7 @@ fn its_step_fails_alone_and_the_others_of_the_batch_are_sent() {
     s.settles();
     assert_eq!(ann.refusal(before), None);
     let reason = ann.refusal(lost).expect("it is refused");
-    assert!(
-        reason.contains("cannot be recorded") && reason.contains("too large"),
-        "{reason}"
-    );
+    assert!(reason.contains("cannot be recorded") && reason.contains("too large"), "{reason}");
     assert_eq!(bob.refusal(other), None);
     assert_eq!(ann.answer(ping), Some(Ok(Value::Null)));
     assert_eq!(eve.sees(&ann.session())["title"], "before");
@@ -104,16 +101,10 @@ fn an_agent_s_turn_ends_in_an_error_that_says_why_and_other_turns_go_on() {
     s.model().streams(["short", &long, "more"]).hangs();
     let turn = ann.sends_message("go");
     let ended = ann.sees(&ann.chat())["turns"][0].clone();
-    assert_eq!(
-        (&ended["id"], &ended["state"]),
-        (&json!(turn), &json!("error"))
-    );
+    assert_eq!((&ended["id"], &ended["state"]), (&json!(turn), &json!("error")));
     let error = &ended["responseParts"].as_array().unwrap().last().unwrap()["error"];
     assert_eq!(error["errorType"], "notRecorded");
-    assert!(
-        error["message"].as_str().unwrap().contains("too large"),
-        "{error}"
-    );
+    assert!(error["message"].as_str().unwrap().contains("too large"), "{error}");
     assert_eq!(bob.sees(&bob.chat())["activeTurn"]["id"], json!(other));
     assert_eq!(s.look().models.stopped.len(), 1);
     s.model().streams(["short again"]);
@@ -139,8 +130,7 @@ fn a_turn_whose_end_cannot_be_written_is_given_up_and_the_host_goes_on() {
     let reason = cancelled.unwrap_err();
     assert!(reason.contains("cannot be recorded"), "{reason}");
     bob.sends_message("another session goes on");
-    ann.tries(&ann.session(), title("and so does its own"))
-        .unwrap();
+    ann.tries(&ann.session(), title("and so does its own")).unwrap();
     s.faults().limit_records(usize::MAX);
     ann.watches(&ann.chat());
     assert_eq!(ann.sees(&ann.chat())["turns"][0]["state"], "error");

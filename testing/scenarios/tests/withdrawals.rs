@@ -35,9 +35,7 @@ fn a_call_whose_question_is_withdrawn_is_skipped_and_cannot_be_confirmed() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").joins(&ann);
-    s.model()
-        .plays(|script| script.withdraws_tool("shell", WAIT_MS))
-        .asks_for_text("and now?");
+    s.model().plays(|script| script.withdraws_tool("shell", WAIT_MS)).asks_for_text("and now?");
     ann.starts("go");
     delivers(&mut s);
     assert_eq!(ann.needed_kinds(), ["toolConfirmation"]);

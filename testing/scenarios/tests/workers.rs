@@ -36,13 +36,8 @@ fn a_worker_and_the_call_that_spawned_it_name_each_other() {
         task: "read all".to_owned(),
         ..Worker::default()
     };
-    let script = Script::new()
-        .streams(["read"])
-        .waits_ms(100)
-        .streams([" it"]);
-    s.model()
-        .plays(|own| own.spawns_worker(worker, script))
-        .streams(["done"]);
+    let script = Script::new().streams(["read"]).waits_ms(100).streams([" it"]);
+    s.model().plays(|own| own.spawns_worker(worker, script)).streams(["done"]);
     ann.starts("delegate");
     s.world().advance_ms(0);
     for _ in 0..10 {
@@ -76,10 +71,7 @@ fn a_worker_and_the_call_that_spawned_it_name_each_other() {
     let origin = &there.latest_turn()["message"]["origin"]["kind"];
     assert!(origin == "tool" || origin == "agent", "{origin}");
     let call = ann.call_that_is("completed");
-    assert_eq!(
-        (&call["success"], worker_of(&ann)),
-        (&json!(true), uri.clone())
-    );
+    assert_eq!((&call["success"], worker_of(&ann)), (&json!(true), uri.clone()));
     assert_eq!(s.tool_results()[0]["success"], true);
     assert_eq!(ann.reads(), "done");
     s.host_restarts();
@@ -100,19 +92,14 @@ fn messages_to_a_worker_are_refused() {
             interactivity: interactivity.map(str::to_owned),
             ..Worker::default()
         };
-        s.model()
-            .plays(|own| own.spawns_worker(worker, Script::new().streams(["x"])));
+        s.model().plays(|own| own.spawns_worker(worker, Script::new().streams(["x"])));
         ann.sends_message("delegate");
         let uri = worker_of(&ann);
         ann.watches(&uri);
         let there = ann.in_chat(&uri);
         let expected = interactivity.unwrap_or("read-only");
         assert_eq!(there.sees(&uri)["interactivity"], expected);
-        assert!(
-            there
-                .tries(&uri, there.turn_started("mine", "hello?"))
-                .is_err()
-        );
+        assert!(there.tries(&uri, there.turn_started("mine", "hello?")).is_err());
         assert!(there.queues("q", "hello?").is_err());
         assert!(there.steers("s", "left!").is_err());
         assert_eq!(there.sent_messages(), ["work"]);
@@ -127,19 +114,14 @@ fn a_worker_that_is_full_can_be_talked_to_when_it_is_done() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let worker = full_worker();
-    s.model()
-        .plays(|own| own.spawns_worker(worker, Script::new().streams(["x"])));
+    s.model().plays(|own| own.spawns_worker(worker, Script::new().streams(["x"])));
     ann.sends_message("delegate");
     let uri = worker_of(&ann);
     ann.watches(&uri);
     let there = ann.in_chat(&uri);
     there.sends_message("and now?");
     assert_eq!(there.sent_messages(), ["work", "and now?"]);
-    assert_eq!(
-        s.tool_results().len(),
-        1,
-        "no tool call waits for its later turns"
-    );
+    assert_eq!(s.tool_results().len(), 1, "no tool call waits for its later turns");
     s.all_agree();
 }
 
@@ -168,9 +150,7 @@ fn a_worker_that_fails_fails_its_call_and_no_more() {
     for resumable in [false, true] {
         let mut s = Scenario::new();
         let ann = s.client("ann").opens_chat();
-        s.model()
-            .spawns("W", Script::new().streams(["x"]).fails(resumable))
-            .streams(["goes on"]);
+        s.model().spawns("W", Script::new().streams(["x"]).fails(resumable)).streams(["goes on"]);
         ann.sends_message("delegate");
         assert_eq!(s.tool_results()[0]["success"], false);
         let call = ann.call_that_is("completed");
@@ -187,9 +167,7 @@ fn a_worker_that_is_stopped_fails_its_call() {
     for way in ["cancel", "dispose"] {
         let mut s = Scenario::new();
         let ann = s.client("ann").opens_chat();
-        s.model()
-            .spawns("W", Script::new().streams(["x"]).hangs())
-            .streams(["goes on"]);
+        s.model().spawns("W", Script::new().streams(["x"]).hangs()).streams(["goes on"]);
         ann.sends_message("delegate");
         let uri = worker_of(&ann);
         ann.watches(&uri);
@@ -210,9 +188,7 @@ fn a_worker_that_is_stopped_fails_its_call() {
 // A client cancels the caller: nothing works on for a turn that is over
 #[test]
 fn a_worker_does_not_outlive_the_turn_it_works_for() {
-    for way in [
-        "cancel", "truncate", "dispose", "fail", "complete", "nested",
-    ] {
+    for way in ["cancel", "truncate", "dispose", "fail", "complete", "nested"] {
         let mut s = Scenario::new();
         let ann = s.client("ann").opens_chat();
         ann.creates_chat("ahp-chat:/other");
@@ -221,20 +197,12 @@ fn a_worker_does_not_outlive_the_turn_it_works_for() {
             "nested" => Script::new().spawns("inner", busy),
             _ => busy,
         };
-        let worker = Worker {
-            title: "W".to_owned(),
-            task: "work".to_owned(),
-            ..Worker::default()
-        };
+        let worker = Worker { title: "W".to_owned(), task: "work".to_owned(), ..Worker::default() };
         match way {
             // An agent that does not wait for its worker.
             "fail" | "complete" => s.model().plays(|own| {
                 let own = own.spawns_worker(worker, busy).unattended().waits_ms(100);
-                if way == "fail" {
-                    own.fails(true)
-                } else {
-                    own.completes()
-                }
+                if way == "fail" { own.fails(true) } else { own.completes() }
             }),
             _ => s.model().plays(|own| own.spawns_worker(worker, busy)),
         };
@@ -269,9 +237,7 @@ fn a_restart_ends_worker_and_caller() {
     assert!(s.look().kernel().running().is_empty());
     assert_eq!(ann.latest_turn()["state"], "error");
     assert_eq!(ann.listed(&old)["status"].as_u64().unwrap() & 8, 0);
-    s.model()
-        .spawns("W", Script::new().streams(["y"]))
-        .streams(["done"]);
+    s.model().spawns("W", Script::new().streams(["y"])).streams(["done"]);
     ann.resumes(&turn).unwrap();
     assert_eq!(ann.reads(), "done");
     assert_ne!(worker_of(&ann), old);
@@ -298,14 +264,8 @@ fn workers_side_by_side_end_their_own_calls() {
         });
         ann.sends_message("delegate");
         let calls = ann.calls();
-        assert_eq!(
-            (&calls[0]["success"], &calls[1]["success"]),
-            (&json!(true), &json!(false))
-        );
-        assert_ne!(
-            calls[0]["content"][0]["resource"],
-            calls[1]["content"][0]["resource"]
-        );
+        assert_eq!((&calls[0]["success"], &calls[1]["success"]), (&json!(true), &json!(false)));
+        assert_ne!(calls[0]["content"][0]["resource"], calls[1]["content"][0]["resource"]);
         assert_eq!(ann.chats().len(), 3);
         s.all_agree();
     }
@@ -320,9 +280,7 @@ fn workers_do_not_nest_without_end() {
     for _ in 0..60 {
         script = Script::new().spawns("deeper", script).repeats();
     }
-    s.model()
-        .plays(|own| own.spawns("deeper", script))
-        .streams(["up again"]);
+    s.model().plays(|own| own.spawns("deeper", script)).streams(["up again"]);
     ann.sends_message("dig");
     assert!(ann.chats().len() < 40, "{} chats", ann.chats().len());
     assert_eq!(ann.reads(), "up again");
@@ -357,26 +315,17 @@ fn a_worker_never_takes_a_name_that_is_taken() {
     s.model().spawns("W", Script::new().streams(["x"]));
     ann.sends_message("delegate");
     let made = worker_of(&ann);
-    let digits: String = made
-        .chars()
-        .rev()
-        .take_while(char::is_ascii_digit)
-        .collect();
+    let digits: String = made.chars().rev().take_while(char::is_ascii_digit).collect();
     let digits: String = digits.chars().rev().collect();
     assert!(!digits.is_empty(), "from the seq: {made}");
     let next = s.look().kernel().seq().0;
     for seq in next..next + 150 {
         let guess = made.replace(&digits, &seq.to_string());
-        ann.requests(
-            "createChat",
-            json!({"channel": ann.session(), "chat": guess}),
-        );
+        ann.requests("createChat", json!({"channel": ann.session(), "chat": guess}));
     }
     s.settles();
     let before = ann.chats().len();
-    s.model()
-        .spawns("W", Script::new().streams(["x"]))
-        .streams(["done"]);
+    s.model().spawns("W", Script::new().streams(["x"])).streams(["done"]);
     ann.sends_message("delegate");
     assert_eq!(ann.chats().len(), before + 1);
     assert_eq!(ann.reads(), "done");
@@ -388,9 +337,7 @@ fn a_worker_never_takes_a_name_that_is_taken() {
 fn a_brief_that_is_too_large_starts_no_worker() {
     let mut s = Scenario::with(|limits| limits.checkpoint_bytes_max = 3);
     let ann = s.client("ann").opens_chat();
-    s.model()
-        .spawns("W", Script::new().streams(["x"]))
-        .streams(["end"]);
+    s.model().spawns("W", Script::new().streams(["x"])).streams(["end"]);
     ann.sends_message("delegate");
     assert_eq!(ann.chats().len(), 1);
     assert!(ann.sees(&ann.chat()).get("activeTurn").is_none());
@@ -403,9 +350,7 @@ fn a_host_that_dies_while_it_spawns_leaves_no_worker_that_spins() {
     for point in [Kill::BeforeWrite, Kill::BeforeSend, Kill::BeforeAct] {
         let mut s = Scenario::new();
         let ann = s.client("ann").opens_chat();
-        s.model()
-            .waits_ms(500)
-            .spawns("W", Script::new().streams(["x"]));
+        s.model().waits_ms(500).spawns("W", Script::new().streams(["x"]));
         ann.starts("delegate");
         s.world().advance_ms(0);
         ann.reaches_host();
@@ -429,17 +374,13 @@ fn an_unknown_interactivity_is_not_sent() {
         interactivity: Some("sometimes".to_owned()),
         ..Worker::default()
     };
-    s.model()
-        .plays(|own| own.spawns_worker(worker, Script::new().streams(["x"])))
-        .streams(["end"]);
+    s.model().plays(|own| own.spawns_worker(worker, Script::new().streams(["x"]))).streams(["end"]);
     ann.sends_message("delegate");
     assert_eq!(ann.reads(), "end");
     for chat in ann.chats() {
         let listed = ann.listed(&chat)["interactivity"].clone();
         assert!(
-            ["full", "read-only", "hidden"]
-                .iter()
-                .any(|known| listed == *known)
+            ["full", "read-only", "hidden"].iter().any(|known| listed == *known)
                 || listed.is_null()
         );
     }
@@ -452,9 +393,7 @@ fn the_end_of_a_caller_leaves_a_users_turn_in_its_old_worker_alone() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let worker = full_worker();
-    s.model()
-        .plays(|own| own.spawns_worker(worker, Script::new().streams(["x"])))
-        .hangs();
+    s.model().plays(|own| own.spawns_worker(worker, Script::new().streams(["x"]))).hangs();
     let turn = ann.sends_message("delegate");
     let uri = worker_of(&ann);
     ann.watches(&uri);
@@ -462,10 +401,7 @@ fn the_end_of_a_caller_leaves_a_users_turn_in_its_old_worker_alone() {
     s.model().streams(["mine"]).hangs();
     there.sends_message("my own question");
     ann.cancels(&turn).unwrap();
-    assert!(
-        there.sees(&uri).get("activeTurn").is_some(),
-        "it is not the caller's"
-    );
+    assert!(there.sees(&uri).get("activeTurn").is_some(), "it is not the caller's");
     s.all_agree();
 }
 
@@ -475,22 +411,11 @@ fn a_brief_survives_to_the_byte() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     let brief = Bytes::from_static(b"\xff\x00\xc3");
-    let worker = Worker {
-        brief: brief.clone(),
-        ..full_worker()
-    };
-    s.model()
-        .emits(AgentEvent::Spawned {
-            call: 3,
-            worker: Box::new(worker),
-        })
-        .hangs();
+    let worker = Worker { brief: brief.clone(), ..full_worker() };
+    s.model().emits(AgentEvent::Spawned { call: 3, worker: Box::new(worker) }).hangs();
     ann.sends_message("delegate");
     let uri = worker_of(&ann);
-    assert_eq!(
-        s.look().models.asked.last().unwrap().brief,
-        Some(brief.clone())
-    );
+    assert_eq!(s.look().models.asked.last().unwrap().brief, Some(brief.clone()));
     s.host_restarts();
     ann.reconnects();
     ann.watches(&uri);
@@ -504,9 +429,7 @@ fn a_brief_survives_to_the_byte() {
 fn a_worker_that_is_truncated_fails_its_call() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
-    s.model()
-        .spawns("W", Script::new().streams(["x"]).hangs())
-        .streams(["goes on"]);
+    s.model().spawns("W", Script::new().streams(["x"]).hangs()).streams(["goes on"]);
     ann.sends_message("delegate");
     let uri = worker_of(&ann);
     ann.watches(&uri);

@@ -90,12 +90,10 @@ fn what_an_agent_does_not_take_is_refused() {
         replaced(C, B),
         replaced(A, "no uri"),
     ] {
-        ann.tries(&ann.session(), wrong.clone())
-            .expect_err(&wrong.to_string());
+        ann.tries(&ann.session(), wrong.clone()).expect_err(&wrong.to_string());
     }
     for n in 2..64 {
-        ann.tries(&ann.session(), set(&format!("file:///d/{n}")))
-            .unwrap();
+        ann.tries(&ann.session(), set(&format!("file:///d/{n}"))).unwrap();
     }
     let refused = ann.tries(&ann.session(), set(C)).unwrap_err();
     assert!(refused.contains("64"), "{refused}");
@@ -148,16 +146,11 @@ fn a_chat_works_in_all_of_its_sessions_directories_or_in_its_own() {
     s.host_is_killed();
     s.host_restarts();
     ann.reconnects();
-    ann.tries(&ann.session(), replaced(C, "file:///elsewhere/d"))
-        .unwrap();
+    ann.tries(&ann.session(), replaced(C, "file:///elsewhere/d")).unwrap();
     s.settles();
     let narrow_state = s.state(CHAT);
-    assert_eq!(
-        narrow_state["workingDirectories"],
-        json!(["file:///elsewhere/d"])
-    );
-    ann.tries(&ann.session(), removed("file:///elsewhere/d"))
-        .unwrap();
+    assert_eq!(narrow_state["workingDirectories"], json!(["file:///elsewhere/d"]));
+    ann.tries(&ann.session(), removed("file:///elsewhere/d")).unwrap();
     s.settles();
     assert_eq!(s.state(CHAT)["workingDirectories"], json!([]));
     s.all_agree();

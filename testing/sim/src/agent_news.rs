@@ -24,10 +24,7 @@ impl Simulation {
         };
         let change = match self.rng.below(3) {
             0 => SessionChange::Title(format!("by the agent {}", self.rng.below(3))),
-            1 => SessionChange::Setting {
-                name: "none".to_owned(),
-                value: Value::Null,
-            },
+            1 => SessionChange::Setting { name: "none".to_owned(), value: Value::Null },
             _ => {
                 let values = [json!("instant"), json!("typing"), json!("never"), json!(7)];
                 SessionChange::Setting {
@@ -36,11 +33,7 @@ impl Simulation {
                 }
             }
         };
-        let provider = if self.rng.percent(90) {
-            "scripted"
-        } else {
-            "single"
-        };
+        let provider = if self.rng.percent(90) { "scripted" } else { "single" };
         let session = ChannelUri::parse(&session).expect("a session has a URI");
         self.world.input(Input::News(SessionNews {
             provider: provider.to_owned(),

@@ -24,11 +24,7 @@ impl Simulation {
                 Some(turn) => turn.clone(),
                 None => format!("t{}", self.rng.below(self.turns + 1)),
             };
-            let kind = if self.rng.percent(70) {
-                "fork"
-            } else {
-                "sideChat"
-            };
+            let kind = if self.rng.percent(70) { "fork" } else { "sideChat" };
             params["source"] = json!({"kind": kind, "chat": source, "turnId": turn});
             if kind == "sideChat" && self.rng.percent(30) {
                 params["source"]["selection"] = json!({"text": "this"});

@@ -34,11 +34,8 @@ impl Simulation {
         let state = &self.world.clients[client];
         // One that sees a part of a chat does not forget that it did: whether the whole that it asks for anew ever
         // arrived is unknown.
-        let windowed = |mirror: &Mirror| {
-            mirror
-                .chat()
-                .is_some_and(|chat| chat.turns_next_cursor.is_some())
-        };
+        let windowed =
+            |mirror: &Mirror| mirror.chat().is_some_and(|chat| chat.turns_next_cursor.is_some());
         let anew = !state.mirrors.values().any(windowed) && self.rng.percent(5);
         let state = &self.world.clients[client];
         if state.known && !anew {
@@ -55,11 +52,9 @@ impl Simulation {
     /// A chat of the session, as far as the client knows; sometimes one that may be anywhere or nowhere.
     fn pick_chat(&mut self, client: usize, session: &str) -> String {
         let known: Vec<String> = match self.world.clients[client].mirrors.get(session) {
-            Some(Mirror::Session(state)) => state
-                .chats
-                .iter()
-                .map(|chat| chat.resource.clone())
-                .collect(),
+            Some(Mirror::Session(state)) => {
+                state.chats.iter().map(|chat| chat.resource.clone()).collect()
+            }
             _ => Vec::new(),
         };
         match self.rng.below(10) {
@@ -86,11 +81,7 @@ impl Simulation {
         if self.rng.percent(60) && self.answer_transform(client) {
             return;
         }
-        let session = self
-            .rng
-            .pick(&self.sessions.clone())
-            .cloned()
-            .unwrap_or_default();
+        let session = self.rng.pick(&self.sessions.clone()).cloned().unwrap_or_default();
         let chat = self.pick_chat(client, &session);
         let id = self.world.clients[client].id.clone();
         match self.rng.below(100) {
@@ -173,23 +164,11 @@ impl Simulation {
             0 => {
                 let channel = if on { chat } else { session };
                 let title = format!("named {number}");
-                (
-                    channel,
-                    json!({"type": "session/titleChanged", "title": title}),
-                )
+                (channel, json!({"type": "session/titleChanged", "title": title}))
             }
-            1 => (
-                session,
-                json!({"type": "session/isReadChanged", "isRead": on}),
-            ),
-            2 => (
-                session,
-                json!({"type": "session/isArchivedChanged", "isArchived": on}),
-            ),
-            3 => (
-                chat,
-                json!({"type": "chat/isArchivedChanged", "isArchived": on}),
-            ),
+            1 => (session, json!({"type": "session/isReadChanged", "isRead": on})),
+            2 => (session, json!({"type": "session/isArchivedChanged", "isArchived": on})),
+            3 => (chat, json!({"type": "chat/isArchivedChanged", "isArchived": on})),
             4 => (chat, json!({"type": "chat/isReadChanged", "isRead": on})),
             5 => {
                 let mut action = json!({"type": "chat/draftChanged"});
@@ -201,18 +180,12 @@ impl Simulation {
             6 => {
                 let paces = ["instant", "typing", "never"];
                 let pace = self.rng.pick(&paces);
-                (
-                    session,
-                    json!({"type": "session/configChanged", "config": {"pace": pace}}),
-                )
+                (session, json!({"type": "session/configChanged", "config": {"pace": pace}}))
             }
             _ => {
                 let level = if on { "info" } else { "debug" };
                 let config = json!({"logLevel": level, "other": 1});
-                (
-                    ROOT,
-                    json!({"type": "root/configChanged", "config": config}),
-                )
+                (ROOT, json!({"type": "root/configChanged", "config": config}))
             }
         };
         self.dispatch(client, channel, action);
@@ -233,10 +206,7 @@ impl Simulation {
 
     /// Not while the channel's snapshot is on its way: what it means then is the client's own trouble.
     pub(crate) fn is_pending(&self, client: usize, channel: &str) -> bool {
-        self.world.clients[client]
-            .pending
-            .values()
-            .any(|pending| pending.channel == channel)
+        self.world.clients[client].pending.values().any(|pending| pending.channel == channel)
     }
 
     fn unsubscribe(&mut self, client: usize) {
@@ -291,16 +261,9 @@ impl Simulation {
     }
 
     fn end_or_resume_turn(&mut self, client: usize, chat: &str) {
-        let mirror = self.world.clients[client]
-            .mirrors
-            .get(chat)
-            .and_then(|mirror| mirror.chat());
-        let active = mirror
-            .and_then(|chat| chat.active_turn.as_ref())
-            .map(|turn| turn.id.clone());
-        let last = mirror
-            .and_then(|chat| chat.turns.last())
-            .map(|turn| turn.id.clone());
+        let mirror = self.world.clients[client].mirrors.get(chat).and_then(|mirror| mirror.chat());
+        let active = mirror.and_then(|chat| chat.active_turn.as_ref()).map(|turn| turn.id.clone());
+        let last = mirror.and_then(|chat| chat.turns.last()).map(|turn| turn.id.clone());
         let action = match (active, last) {
             (Some(_), _) if self.rng.percent(60) => return, // most turns are left alone
             (Some(turn), _) => json!({"type": "chat/turnCancelled", "turnId": turn, "duration": 7}),
@@ -314,17 +277,10 @@ impl Simulation {
         if self.is_pending(client, chat) {
             return;
         }
-        let mirror = self.world.clients[client]
-            .mirrors
-            .get(chat)
-            .and_then(|mirror| mirror.chat());
+        let mirror = self.world.clients[client].mirrors.get(chat).and_then(|mirror| mirror.chat());
         let Some(mirror) = mirror else { return };
         let mut params = json!({"channel": chat});
-        if let Some(cursor) = mirror
-            .turns_next_cursor
-            .clone()
-            .filter(|_| self.rng.percent(60))
-        {
+        if let Some(cursor) = mirror.turns_next_cursor.clone().filter(|_| self.rng.percent(60)) {
             params["cursor"] = json!(cursor);
         }
         self.request(client, "fetchTurns", params);

@@ -90,10 +90,7 @@ impl Simulation {
         match call["status"].as_str().unwrap_or("") {
             "pending-result-confirmation" => {
                 let approved = self.rng.percent(70);
-                named(
-                    "chat/toolCallResultConfirmed",
-                    json!({"approved": approved}),
-                )
+                named("chat/toolCallResultConfirmed", json!({"approved": approved}))
             }
             "running" if call["contributor"]["clientId"] == own || self.rng.percent(30) => {
                 if self.rng.percent(20) {
@@ -131,11 +128,7 @@ impl Simulation {
         let text = *self.rng.pick(&["so", "3", "this", "-7"]).unwrap_or(&"so");
         match self.rng.below(6) {
             0 | 1 => {
-                let state = if self.rng.percent(50) {
-                    "draft"
-                } else {
-                    "submitted"
-                };
+                let state = if self.rng.percent(50) { "draft" } else { "submitted" };
                 let mut action =
                     json!({"type": "chat/inputAnswerChanged", "requestId": id, "questionId": "q"});
                 if self.rng.percent(80) {

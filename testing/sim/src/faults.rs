@@ -33,12 +33,8 @@ impl Simulation {
                 }
             }
             (5, _) if self.world.is_up() => {
-                let points = [
-                    Kill::BeforeWrite,
-                    Kill::BeforeSend,
-                    Kill::BeforeAct,
-                    Kill::AfterCompose,
-                ];
+                let points =
+                    [Kill::BeforeWrite, Kill::BeforeSend, Kill::BeforeAct, Kill::AfterCompose];
                 self.world.kill_at = self.rng.pick(&points).copied();
             }
             (6, _) if self.world.is_up() && self.rng.percent(60) => self.world.kill(),

@@ -40,11 +40,7 @@ impl Simulation {
                     let worker = self.worker();
                     let work = self.random_script_at(depth + 1);
                     let script = script.spawns_worker(worker, work);
-                    if self.rng.percent(20) {
-                        script.unattended()
-                    } else {
-                        script
-                    }
+                    if self.rng.percent(20) { script.unattended() } else { script }
                 }
                 13 if self.rng.percent(30) => self.nonsense(script),
                 14 | 15 => {
@@ -68,11 +64,7 @@ impl Simulation {
             2 | 3 => script.fails(true),
             _ => script.completes(),
         };
-        if self.rng.percent(15) {
-            script.ignores_stop()
-        } else {
-            script
-        }
+        if self.rng.percent(15) { script.ignores_stop() } else { script }
     }
 
     fn tool(&mut self) -> Tool {
@@ -123,16 +115,12 @@ impl Simulation {
             script = match self.rng.below(7) {
                 0 => script.announces(call, "odd"),
                 1 => script.readies(call, json!({"invocationMessage": "m"})),
-                2 => script.readies(
-                    call,
-                    json!({"invocationMessage": "m", "confirmed": "setting"}),
-                ),
+                2 => {
+                    script.readies(call, json!({"invocationMessage": "m", "confirmed": "setting"}))
+                }
                 3 => script.reports(call, result),
                 6 => script.emits(AgentEvent::ConfirmationWithdrawn { call }),
-                4 => script.emits(AgentEvent::ToolInput {
-                    call,
-                    text: "x".to_owned(),
-                }),
+                4 => script.emits(AgentEvent::ToolInput { call, text: "x".to_owned() }),
                 _ => script.emits(AgentEvent::ToolContent {
                     call,
                     content: vec![json!({"type": "text", "text": "t"})],

@@ -8,11 +8,7 @@ use crate::simulation::Simulation;
 impl Simulation {
     /// Queue and steering: set, changed, taken back, put in another order.
     pub(crate) fn change_pending_messages(&mut self, client: usize, chat: &str) {
-        let kind = if self.rng.percent(75) {
-            "queued"
-        } else {
-            "steering"
-        };
+        let kind = if self.rng.percent(75) { "queued" } else { "steering" };
         let id = format!("m{}", self.rng.below(5));
         let action = match self.rng.below(10) {
             0..=6 => {
@@ -26,9 +22,8 @@ impl Simulation {
             }
             7 | 8 => json!({"type": "chat/pendingMessageRemoved", "kind": kind, "id": id}),
             _ => {
-                let order: Vec<String> = (0..self.rng.below(5))
-                    .map(|_| format!("m{}", self.rng.below(6)))
-                    .collect();
+                let order: Vec<String> =
+                    (0..self.rng.below(5)).map(|_| format!("m{}", self.rng.below(6))).collect();
                 json!({"type": "chat/queuedMessagesReordered", "order": order})
             }
         };
@@ -37,14 +32,8 @@ impl Simulation {
 
     pub(crate) fn truncate(&mut self, client: usize, chat: &str) {
         let mirror = self.world.clients[client].mirrors.get(chat);
-        let turns = mirror
-            .and_then(|mirror| mirror.chat())
-            .map(|chat| chat.turns.as_slice());
-        let turns: Vec<String> = turns
-            .unwrap_or(&[])
-            .iter()
-            .map(|turn| turn.id.clone())
-            .collect();
+        let turns = mirror.and_then(|mirror| mirror.chat()).map(|chat| chat.turns.as_slice());
+        let turns: Vec<String> = turns.unwrap_or(&[]).iter().map(|turn| turn.id.clone()).collect();
         let mut action = json!({"type": "chat/truncated"});
         match self.rng.below(10) {
             0 => {}

@@ -15,10 +15,7 @@ impl Simulation {
         for link in self.world.links.values_mut() {
             link.stalled = false;
         }
-        let stays_away = self
-            .rng
-            .percent(30)
-            .then(|| self.rng.index(self.world.clients.len()));
+        let stays_away = self.rng.percent(30).then(|| self.rng.index(self.world.clients.len()));
         // Also links that it left behind without the host's noticing.
         let left: Vec<_> = self
             .world
@@ -47,9 +44,7 @@ impl Simulation {
         let states = checker::host_states(&mut self.world);
         let is_active = |state: &serde_json::Value| {
             let active = state["activeClients"].as_array().into_iter().flatten();
-            active
-                .into_iter()
-                .any(|entry| entry["clientId"] == id.as_str())
+            active.into_iter().any(|entry| entry["clientId"] == id.as_str())
         };
         states
             .iter()

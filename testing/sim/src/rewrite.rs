@@ -4,23 +4,13 @@ use serde_json::{Value, json};
 
 use crate::simulation::Simulation;
 
-const IDS: [&str; 5] = [
-    "tone",
-    "environment_context",
-    "safety",
-    "unlisted",
-    "unknown",
-];
+const IDS: [&str; 5] = ["tone", "environment_context", "safety", "unlisted", "unknown"];
 
 impl Simulation {
     /// Ids of sections, some of which are restricted.
     fn pick_sections(&mut self) -> Value {
         let chosen = IDS.iter().filter(|_| self.rng.percent(50));
-        chosen
-            .collect::<Vec<_>>()
-            .into_iter()
-            .map(|id| json!(id))
-            .collect()
+        chosen.collect::<Vec<_>>().into_iter().map(|id| json!(id)).collect()
     }
 
     /// An active client's entry may say what it wants, in either way or in both.

@@ -78,11 +78,7 @@ pub fn run(seed: u64, trace: bool) -> Outcome {
         happened.insert(name.to_owned(), count as u64);
     }
     happened.insert("(mirrors compared after a crash)".to_owned(), compared);
-    Outcome {
-        hash: simulation.world.hash(),
-        wrong,
-        happened,
-    }
+    Outcome { hash: simulation.world.hash(), wrong, happened }
 }
 
 fn limits(rng: &mut SeededRng) -> Limits {
@@ -127,10 +123,7 @@ impl Simulation {
         world.start_ms_max = *rng.pick(&[0, 5, 300]).unwrap_or(&0);
         // Other code that mirrors costs more than all the rest: a part of the simulations is enough.
         let replicas = rng.percent(20);
-        for name in ["ann", "bob", "cem", "dee", "eli"]
-            .iter()
-            .take(2 + rng.index(4))
-        {
+        for name in ["ann", "bob", "cem", "dee", "eli"].iter().take(2 + rng.index(4)) {
             let version = if rng.percent(30) { "0.9.0" } else { "1.0.0" };
             let client = Client::new(name, version);
             world.clients.push(match replicas {

@@ -6,11 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 fn seeds() -> std::ops::Range<u64> {
-    let number = |name: &str| {
-        std::env::var(name)
-            .ok()
-            .and_then(|text| text.parse::<u64>().ok())
-    };
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     match number("SIM_SEED") {
         Some(seed) => seed..seed + 1,
         None => {
@@ -110,19 +106,13 @@ fn a_thousand_seeds() {
     let all = all.into_inner().expect("no one panics here");
     println!("{all:#?}");
     if seeds.end - seeds.start >= 300 {
-        let missed: Vec<&&str> = EXPECTED
-            .iter()
-            .filter(|run_seed| !all.contains_key(**run_seed))
-            .collect();
+        let missed: Vec<&&str> =
+            EXPECTED.iter().filter(|run_seed| !all.contains_key(**run_seed)).collect();
         assert!(missed.is_empty(), "never happened: {missed:?}");
     }
     let mut failed = failed.into_inner().expect("no one panics here");
     failed.sort_unstable();
-    assert!(
-        failed.is_empty(),
-        "{} seeds fail (SIM_SEED=n traces one): {failed:?}",
-        failed.len()
-    );
+    assert!(failed.is_empty(), "{} seeds fail (SIM_SEED=n traces one): {failed:?}", failed.len());
 }
 
 #[test]

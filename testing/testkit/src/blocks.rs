@@ -84,32 +84,22 @@ pub fn mirrored<'a>(
         let entries = active_parts(chat).filter_map(|part| entry_of(uri, turn, part));
         expected.extend(entries.map(|entry| comparable(&entry)));
     }
-    let published: Vec<&Value> = session["inputNeeded"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .collect();
-    let mut ids: Vec<&str> = published
-        .iter()
-        .filter_map(|entry| entry["id"].as_str())
-        .collect();
+    let published: Vec<&Value> = session["inputNeeded"].as_array().into_iter().flatten().collect();
+    let mut ids: Vec<&str> = published.iter().filter_map(|entry| entry["id"].as_str()).collect();
     ids.sort_unstable();
     ids.dedup();
     if ids.len() != published.len() {
         return Some(format!("inputNeeded has ids twice or none: {published:?}"));
     }
-    let asks = published
-        .iter()
-        .any(|entry| entry["kind"] != "toolClientExecution");
+    let asks = published.iter().any(|entry| entry["kind"] != "toolClientExecution");
     let raised = session["status"].as_u64().unwrap_or(0) & 24 == 24;
     if asks != raised {
         let status = &session["status"];
         return Some(format!("status {status} with {published:?}")); // H-221
     }
     // Of a chat at rest nothing is known here; it is loaded when it is looked at.
-    let published = published
-        .into_iter()
-        .filter(|entry| known.iter().any(|chat| entry["chat"] == *chat));
+    let published =
+        published.into_iter().filter(|entry| known.iter().any(|chat| entry["chat"] == *chat));
     let published = sorted(published.map(comparable).collect());
     let expected = sorted(expected);
     (published != expected).then(|| {

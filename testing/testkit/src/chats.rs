@@ -20,9 +20,7 @@ impl ScenarioClient {
     #[track_caller]
     pub fn is_denied_chat(&self, chat: &str, more: Value) -> i64 {
         let error = self.asks_for_chat(chat, more);
-        error.expect_err("should fail")["code"]
-            .as_i64()
-            .unwrap_or(0)
+        error.expect_err("should fail")["code"].as_i64().unwrap_or(0)
     }
 
     /// Creates a chat, watches it and is in it from now on.

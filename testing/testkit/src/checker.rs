@@ -63,22 +63,17 @@ fn check_waiting_agents(world: &World, host: &BTreeMap<String, Value>, wrong: &m
             let since = world.models.rendering.get(&(run, render)).copied();
             let due = since.map(|since| since.plus_ms(world.limits.transform_deadline_ms));
             if due.is_none_or(|due| due <= world.now) {
-                wrong.push(format!(
-                    "{run:?} waits for a render longer than the deadline"
-                ));
+                wrong.push(format!("{run:?} waits for a render longer than the deadline"));
             }
             continue;
         }
         let Some(uri) = world.models.chat_of(run) else {
             continue;
         };
-        let asked = host
-            .get(uri)
-            .is_some_and(|chat| blocks::waits_for(chat, question));
+        let asked = host.get(uri).is_some_and(|chat| blocks::waits_for(chat, question));
         if !asked {
-            wrong.push(format!(
-                "{run:?} in {uri} waits for {question:?}, which no client is asked"
-            ));
+            wrong
+                .push(format!("{run:?} in {uri} waits for {question:?}, which no client is asked"));
         }
     }
 }
@@ -87,10 +82,7 @@ fn check_waiting_agents(world: &World, host: &BTreeMap<String, Value>, wrong: &m
 fn check_all_is_answered(world: &World, wrong: &mut Vec<String>) {
     for client in world.clients.iter().filter(|client| client.link.is_some()) {
         for (id, pending) in &client.pending {
-            wrong.push(format!(
-                "{}: `{}` ({id}) was never answered",
-                client.id, pending.method
-            ));
+            wrong.push(format!("{}: `{}` ({id}) was never answered", client.id, pending.method));
         }
         if !client.ready {
             continue;
@@ -162,9 +154,7 @@ fn read_all_channels(world: &mut World) -> (BTreeMap<String, Value>, Vec<Value>)
         }
     }
     let mirrors = world.clients[index].mirrors.iter();
-    let states = mirrors
-        .map(|(uri, mirror)| (uri.clone(), mirror.value()))
-        .collect();
+    let states = mirrors.map(|(uri, mirror)| (uri.clone(), mirror.value())).collect();
     world.cut(peer, 0);
     world.settle();
     world.clients.pop();
@@ -178,15 +168,9 @@ fn comparable(state: &Value, old_client: bool) -> Value {
         return state;
     };
     if fields.contains_key("turns") {
-        for field in [
-            "title",
-            "changes",
-            "interactivity",
-            "origin",
-            "_meta",
-            "turns",
-            "turnsNextCursor",
-        ] {
+        for field in
+            ["title", "changes", "interactivity", "origin", "_meta", "turns", "turnsNextCursor"]
+        {
             fields.shift_remove(field);
         }
         if old_client {
@@ -217,56 +201,36 @@ fn check_mirrors(world: &World, host: &BTreeMap<String, Value>, wrong: &mut Vec<
     for client in world.clients.iter().filter(connected) {
         for (channel, mirror) in &client.mirrors {
             let Some(state) = host.get(channel) else {
-                wrong.push(format!(
-                    "{} watches {channel}, which is not there",
-                    client.id
-                ));
+                wrong.push(format!("{} watches {channel}, which is not there", client.id));
                 continue;
             };
             let mut found = different_fields(state, &mirror.value(), client.is_old());
-            for compared in client
-                .replicas
-                .iter()
-                .flat_map(|all| all.compare(channel, state))
-            {
+            for compared in client.replicas.iter().flat_map(|all| all.compare(channel, state)) {
                 let fields =
                     different_fields(&compared.served, &compared.mirrored, client.is_old());
                 let whose = compared.whose;
                 found.extend(fields.into_iter().map(|why| format!("{whose}: {why}")));
             }
             let id = &client.id;
-            wrong.extend(
-                found
-                    .into_iter()
-                    .map(|why| format!("{id}: {channel}: {why}")),
-            );
+            wrong.extend(found.into_iter().map(|why| format!("{id}: {channel}: {why}")));
         }
     }
 }
 
 /// The fields in which a mirror differs from what is served now, one by one.
 fn different_fields(served: &Value, mirrored: &Value, old_client: bool) -> Vec<String> {
-    let (ours, theirs) = (
-        comparable(served, old_client),
-        comparable(mirrored, old_client),
-    );
+    let (ours, theirs) = (comparable(served, old_client), comparable(mirrored, old_client));
     let fields = |state: &Value| -> BTreeSet<String> {
         let fields = state.as_object().into_iter().flatten();
         fields.map(|(name, _)| name.clone()).collect()
     };
-    let names = fields(&ours)
-        .union(&fields(&theirs))
-        .cloned()
-        .collect::<Vec<_>>();
+    let names = fields(&ours).union(&fields(&theirs)).cloned().collect::<Vec<_>>();
     let mut different: Vec<String> = names
         .iter()
         .filter(|name| ours.get(name) != theirs.get(name))
         .map(|name| {
-            let side = |state: &Value| {
-                state
-                    .get(name)
-                    .map_or("absent".to_owned(), Value::to_string)
-            };
+            let side =
+                |state: &Value| state.get(name).map_or("absent".to_owned(), Value::to_string);
             format!("`{name}` is {}, mirrored {}", side(&ours), side(&theirs))
         })
         .collect();
@@ -280,11 +244,7 @@ fn different_turns(served: &Value, mirrored: &Value) -> Option<String> {
     // A snapshot that did not fit holds the newest turns only: then the mirror may hold more of them.
     let cut = served.get("turnsNextCursor").is_some();
     if !(all.ends_with(some) || cut && some.ends_with(all)) {
-        return Some(format!(
-            "`turns` are {}, mirrored {}",
-            json!(all),
-            json!(some)
-        ));
+        return Some(format!("`turns` are {}, mirrored {}", json!(all), json!(some)));
     }
     let cursor = mirrored.get("turnsNextCursor");
     let more = some.len() < all.len();
@@ -301,9 +261,7 @@ fn check_memory(world: &World, host: &BTreeMap<String, Value>, wrong: &mut Vec<S
         if let Some(memory) = world.kernel().state_of(&uri)
             && comparable(&memory, false) != comparable(state, false)
         {
-            wrong.push(format!(
-                "memory and snapshot of {channel} differ:\n  {memory}\n  {state}"
-            ));
+            wrong.push(format!("memory and snapshot of {channel} differ:\n  {memory}\n  {state}"));
         }
     }
 }
@@ -313,24 +271,14 @@ fn check_replay(world: &World, host: &BTreeMap<String, Value>, wrong: &mut Vec<S
     // A turn that runs now ends in an error when a host boots: its chat and session are left out.
     let runs = |state: &Value| {
         let chats = state["chats"].as_array().into_iter().flatten();
-        let busy = |chat: &Value| {
-            chat["status"]
-                .as_u64()
-                .is_some_and(|status| status & 8 != 0)
-        };
+        let busy = |chat: &Value| chat["status"].as_u64().is_some_and(|status| status & 8 != 0);
         state.get("activeTurn").is_some() || chats.into_iter().any(busy)
     };
-    let channels: Vec<String> = host
-        .iter()
-        .filter(|(_, state)| !runs(state))
-        .map(|(uri, _)| uri.clone())
-        .collect();
+    let channels: Vec<String> =
+        host.iter().filter(|(_, state)| !runs(state)).map(|(uri, _)| uri.clone()).collect();
     let replay = replay(world, &channels);
     for channel in channels {
-        let (live, stored) = (
-            &host[&channel],
-            replay.get(&channel).unwrap_or(&Value::Null),
-        );
+        let (live, stored) = (&host[&channel], replay.get(&channel).unwrap_or(&Value::Null));
         if live != stored {
             wrong.push(format!(
                 "the journal holds another {channel}:\n  live    {live}\n  journal {stored}"
@@ -349,20 +297,11 @@ fn replay(world: &World, channels: &[String]) -> BTreeMap<String, Value> {
     let mut client = Client::new("replayer", "1.0.0");
     let peer = PeerId(u64::MAX);
     client.connected(peer);
-    let mut texts = vec![
-        client
-            .request("initialize", client.initialize_params(&[]))
-            .1,
-    ];
+    let mut texts = vec![client.request("initialize", client.initialize_params(&[])).1];
     texts.extend(
-        channels
-            .iter()
-            .map(|channel| client.request("subscribe", json!({"channel": channel})).1),
+        channels.iter().map(|channel| client.request("subscribe", json!({"channel": channel})).1),
     );
-    let mut queue = VecDeque::from([Input::Connected {
-        peer,
-        role: kernel::Role::Owner,
-    }]);
+    let mut queue = VecDeque::from([Input::Connected { peer, role: kernel::Role::Owner }]);
     for text in texts {
         let message = wire::rpc::decode(&text, 128).expect("a message");
         let inline = (&kernel::Limits::default()).into();
@@ -371,13 +310,11 @@ fn replay(world: &World, channels: &[String]) -> BTreeMap<String, Value> {
     }
     let mut take = |kernel: &mut Kernel, output: Output, queue: &mut VecDeque<Input>| {
         kernel.committed();
-        for outgoing in output.frames.iter().filter(|outgoing| {
-            outgoing
-                .recipients
-                .as_slice()
-                .iter()
-                .any(|to| to.peer == peer)
-        }) {
+        for outgoing in output
+            .frames
+            .iter()
+            .filter(|outgoing| outgoing.recipients.as_slice().iter().any(|to| to.peer == peer))
+        {
             client.receive(
                 serde_json::from_slice(&outgoing.frame.to_bytes()).expect("frames are JSON"),
             );
@@ -395,11 +332,7 @@ fn replay(world: &World, channels: &[String]) -> BTreeMap<String, Value> {
         let output = kernel.step(input, world.now);
         take(&mut kernel, output, &mut queue);
     }
-    client
-        .mirrors
-        .iter()
-        .map(|(uri, mirror)| (uri.clone(), mirror.value()))
-        .collect()
+    client.mirrors.iter().map(|(uri, mirror)| (uri.clone(), mirror.value())).collect()
 }
 
 /// No agent works where no turn runs, and no turn spins without an agent or a session still to come.
@@ -409,17 +342,11 @@ fn check_runs(world: &World, host: &BTreeMap<String, Value>, wrong: &mut Vec<Str
         if !running.insert(chat.to_string()) {
             wrong.push(format!("two agents work in {chat}"));
         }
-        if host
-            .get(chat.as_str())
-            .is_none_or(|state| state.get("activeTurn").is_none())
-        {
+        if host.get(chat.as_str()).is_none_or(|state| state.get("activeTurn").is_none()) {
             wrong.push(format!("{run:?} works in {chat}, where no turn runs"));
         }
     }
-    for (channel, state) in host
-        .iter()
-        .filter(|(_, state)| state.get("activeTurn").is_some())
-    {
+    for (channel, state) in host.iter().filter(|(_, state)| state.get("activeTurn").is_some()) {
         let creating = host.values().any(|session| {
             session["lifecycle"] == "creating"
                 && session["chats"]
@@ -427,10 +354,8 @@ fn check_runs(world: &World, host: &BTreeMap<String, Value>, wrong: &mut Vec<Str
                     .is_some_and(|chats| chats.iter().any(|c| c["resource"] == channel.as_str()))
         });
         if !running.contains(channel) && !creating {
-            wrong.push(format!(
-                "the turn in {channel} has no agent: {}",
-                state["activeTurn"]["id"]
-            )); // H-090
+            wrong
+                .push(format!("the turn in {channel} has no agent: {}", state["activeTurn"]["id"])); // H-090
         }
     }
 }

@@ -100,20 +100,13 @@ impl Client {
     }
 
     pub fn is_old(&self) -> bool {
-        self.versions
-            .iter()
-            .all(|version| version.starts_with("0."))
+        self.versions.iter().all(|version| version.starts_with("0."))
     }
 
     /// Mirrors with the published reducers and with our own client, too; those of versions before 0.9 are held to theirs by
     /// `testing/generations`.
     pub fn with_replicas(mut self) -> Self {
-        if self.is_old()
-            && !self
-                .versions
-                .iter()
-                .any(|version| version.starts_with("0.9"))
-        {
+        if self.is_old() && !self.versions.iter().any(|version| version.starts_with("0.9")) {
             return self;
         }
         self.replicas = Some(Replicas::new(&self.id, self.is_old()));
@@ -127,17 +120,8 @@ impl Client {
         self.next_id += 1;
         let id = self.next_id;
         let channel = params["channel"].as_str().unwrap_or("").to_owned();
-        self.pending.insert(
-            id,
-            Pending {
-                method: method.to_owned(),
-                channel,
-            },
-        );
-        (
-            id,
-            json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string(),
-        )
+        self.pending.insert(id, Pending { method: method.to_owned(), channel });
+        (id, json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string())
     }
 
     /// The text of a `dispatchAction`, and its `clientSeq`.
@@ -154,10 +138,7 @@ impl Client {
             self.unconfirmed.insert(seq, (channel.to_owned(), served));
         }
         let params = json!({"channel": channel, "clientSeq": seq, "action": action});
-        (
-            seq,
-            json!({"jsonrpc": "2.0", "method": "dispatchAction", "params": params}).to_string(),
-        )
+        (seq, json!({"jsonrpc": "2.0", "method": "dispatchAction", "params": params}).to_string())
     }
 
     pub fn initialize_params(&self, subscriptions: &[String]) -> Value {
@@ -216,8 +197,7 @@ impl Client {
         };
         if let Some(wrong) = wrong {
             let id = &self.id;
-            self.violations
-                .push(format!("{id} is asked {wrong}: {frame}"));
+            self.violations.push(format!("{id} is asked {wrong}: {frame}"));
         }
         self.asked.push(frame);
     }
@@ -230,20 +210,16 @@ impl Client {
         }
         if envelope.get("rejectionReason").is_some() {
             if !own {
-                self.violations.push(format!(
-                    "{} received a refusal of another client: {envelope}",
-                    self.id
-                )); // H-067
+                self.violations
+                    .push(format!("{} received a refusal of another client: {envelope}", self.id)); // H-067
             }
             self.refusals.push(envelope.clone());
             return;
         }
         // Recorded envelopes rise strictly; an own action that changed nothing carries the seq of the moment (G-17).
         if seq < self.top_seq || (seq == self.top_seq && !own) {
-            self.violations.push(format!(
-                "{}: seq {seq} after {}: {envelope}",
-                self.id, self.top_seq
-            ));
+            self.violations
+                .push(format!("{}: seq {seq} after {}: {envelope}", self.id, self.top_seq));
         }
         self.top_seq = self.top_seq.max(seq);
         self.last_seen = self.last_seen.max(seq);
@@ -296,10 +272,8 @@ impl Client {
             return;
         };
         let Some(pending) = self.pending.remove(&id) else {
-            self.violations.push(format!(
-                "{}: a response that no request waits for: {frame}",
-                self.id
-            )); // H-004
+            self.violations
+                .push(format!("{}: a response that no request waits for: {frame}", self.id)); // H-004
             return;
         };
         match (frame.get("result"), frame.get("error")) {
@@ -313,9 +287,7 @@ impl Client {
                 }
                 self.responses.insert(id, Err(error.clone()));
             }
-            _ => self
-                .violations
-                .push(format!("{}: neither result nor error: {frame}", self.id)),
+            _ => self.violations.push(format!("{}: neither result nor error: {frame}", self.id)),
         }
     }
 
@@ -324,9 +296,7 @@ impl Client {
             "initialize" => {
                 self.admitted();
                 self.replace_all(&result["snapshots"]);
-                self.last_seen = self
-                    .last_seen
-                    .max(result["serverSeq"].as_u64().unwrap_or(0));
+                self.last_seen = self.last_seen.max(result["serverSeq"].as_u64().unwrap_or(0));
             }
             "reconnect" if result["type"] == "replay" => {
                 self.admitted();
@@ -398,8 +368,7 @@ impl Client {
             if resource.starts_with("ahp-resource-watch:") {
                 continue; // its state never changes
             }
-            self.mirrors
-                .insert(resource, Mirror::from_snapshot(snapshot["state"].clone()));
+            self.mirrors.insert(resource, Mirror::from_snapshot(snapshot["state"].clone()));
         }
         top
     }

@@ -108,8 +108,7 @@ impl Connections {
             Some(admitted["clientId"].clone())
         };
         let client = self.peers.get(&newest).and_then(client_of);
-        self.peers
-            .retain(|peer, connection| *peer == newest || client_of(connection) != client);
+        self.peers.retain(|peer, connection| *peer == newest || client_of(connection) != client);
     }
 
     pub fn peers(&self) -> impl Iterator<Item = PeerId> {
@@ -171,9 +170,7 @@ impl Connection {
     fn note_reconnected(&mut self, params: &Value, result: &Value, seq: u64, stored: StoredClient) {
         let (record, floors) = stored.expect("only a client that is stored reconnects");
         let params_of = |channel: &Value| {
-            let floor = floors
-                .iter()
-                .find(|floor| *channel == *floor.channel.as_str());
+            let floor = floors.iter().find(|floor| *channel == *floor.channel.as_str());
             subscribe_params(channel, floor)
         };
         for snapshot in result["snapshots"].as_array().into_iter().flatten() {

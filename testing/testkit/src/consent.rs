@@ -11,30 +11,22 @@ impl Scenario {
     /// The decisions agents got about their tool calls: approved or not, in order.
     pub fn tool_decisions(&self) -> Vec<bool> {
         let world = self.look();
-        let decided = world
-            .models
-            .replies
-            .iter()
-            .filter_map(|(_, reply)| match reply {
-                AgentReply::ToolDecided { approved, .. } => Some(*approved),
-                _ => None,
-            });
+        let decided = world.models.replies.iter().filter_map(|(_, reply)| match reply {
+            AgentReply::ToolDecided { approved, .. } => Some(*approved),
+            _ => None,
+        });
         decided.collect()
     }
 
     /// Results of tools that agents got, in order.
     pub fn tool_results(&self) -> Vec<Value> {
         let world = self.look();
-        let ended = world
-            .models
-            .replies
-            .iter()
-            .filter_map(|(_, reply)| match reply {
-                AgentReply::ToolEnded { result, .. } => {
-                    Some(Value::Object(result.clone().into_object()))
-                }
-                _ => None,
-            });
+        let ended = world.models.replies.iter().filter_map(|(_, reply)| match reply {
+            AgentReply::ToolEnded { result, .. } => {
+                Some(Value::Object(result.clone().into_object()))
+            }
+            _ => None,
+        });
         ended.collect()
     }
 }
@@ -199,9 +191,7 @@ impl ScenarioClient {
 
     /// What its session says is waited for.
     pub fn needs(&self) -> Vec<Value> {
-        let needed = self.sees(&self.session())["inputNeeded"]
-            .as_array()
-            .cloned();
+        let needed = self.sees(&self.session())["inputNeeded"].as_array().cloned();
         needed.unwrap_or_default()
     }
 

@@ -34,9 +34,7 @@ pub fn errors(host: &States, listed: &[Value]) -> Vec<String> {
             let chats = items(state, "chats").filter_map(|chat| chat["resource"].as_str());
             let chats = chats.filter_map(|chat| Some((chat, host.get(chat)?)));
             wrong.extend(crate::blocks::mirrored(state, chats).map(|why| format!("{uri}: {why}")));
-            let summary = listed
-                .iter()
-                .find(|summary| summary["resource"] == uri.as_str());
+            let summary = listed.iter().find(|summary| summary["resource"] == uri.as_str());
             match summary {
                 Some(summary) => {
                     wrong.extend(
@@ -104,10 +102,7 @@ fn session_is_wrong(host: &States, session: &Value) -> Option<String> {
         };
         for (field, value) in entry.as_object().into_iter().flatten() {
             if chat.get(field) != Some(value) {
-                return Some(format!(
-                    "lists {field} as {value}, the chat has {}",
-                    chat[field]
-                ));
+                return Some(format!("lists {field} as {value}, the chat has {}", chat[field]));
             }
         }
         for field in ["activity", "origin", "interactivity", "workingDirectories"] {
@@ -125,9 +120,7 @@ fn session_is_wrong(host: &States, session: &Value) -> Option<String> {
 fn summary_is_wrong(session: &Value, summary: &Value) -> Option<String> {
     let chats: Vec<&Value> = items(session, "chats").collect();
     let any = |bit: u64| chats.iter().any(|chat| activity(chat) == bit);
-    let default = chats
-        .iter()
-        .find(|chat| chat["resource"] == session["defaultChat"]);
+    let default = chats.iter().find(|chat| chat["resource"] == session["defaultChat"]);
     let expected = if any(INPUT_NEEDED) {
         INPUT_NEEDED
     } else if any(ERROR) {
@@ -137,9 +130,7 @@ fn summary_is_wrong(session: &Value, summary: &Value) -> Option<String> {
     };
     let status = summary["status"].as_u64().unwrap_or(0);
     if status & ACTIVITY != expected {
-        return Some(format!(
-            "is listed with status {status}, expected {expected}"
-        ));
+        return Some(format!("is listed with status {status}, expected {expected}"));
     }
     let flags = session["status"].as_u64().unwrap_or(0) & !ACTIVITY;
     if status & !ACTIVITY != flags {
@@ -149,12 +140,8 @@ fn summary_is_wrong(session: &Value, summary: &Value) -> Option<String> {
     let differs = |(listed, chat): (&&Value, &&Value)| {
         let fields = ["resource", "title", "status", "interactivity"];
         let origins = ["kind", "chat", "turnId", "toolCallId"]; // what was selected is not for the list
-        fields
-            .iter()
-            .any(|field| listed.get(field) != chat.get(field))
-            || origins
-                .iter()
-                .any(|field| listed["origin"][field] != chat["origin"][field])
+        fields.iter().any(|field| listed.get(field) != chat.get(field))
+            || origins.iter().any(|field| listed["origin"][field] != chat["origin"][field])
     };
     if listed.len() != chats.len() || listed.iter().zip(&chats).any(differs) {
         return Some(format!("is listed with chats {listed:?}, has {chats:?}"));
@@ -172,9 +159,7 @@ fn links_are_wrong(host: &States, uri: &str, chat: &Value) -> Vec<String> {
     for part in turns.flat_map(|turn| items(turn, "responseParts")) {
         let call = &part["toolCall"];
         for content in items(call, "content").filter(|content| content["type"] == "subagent") {
-            let worker = content["resource"]
-                .as_str()
-                .and_then(|worker| host.get(worker));
+            let worker = content["resource"].as_str().and_then(|worker| host.get(worker));
             let Some(worker) = worker else { continue }; // disposed of since
             let origin = &worker["origin"];
             // A fork shows the same call; the worker belongs to the chat it was spawned in.

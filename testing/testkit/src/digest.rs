@@ -95,9 +95,7 @@ fn compare_entries(
     for (name, value) in live.as_object().into_iter().flatten() {
         let other = &fresh[name];
         if differ(value, other) {
-            different.push(format!(
-                "`{section}` {name}:\n  live  {value}\n  fresh {other}"
-            ));
+            different.push(format!("`{section}` {name}:\n  live  {value}\n  fresh {other}"));
         }
     }
 }

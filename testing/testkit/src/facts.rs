@@ -50,24 +50,18 @@ pub fn host_facts() -> HostFacts {
         })
     };
     let many = json!({"multipleChats": {"fork": true, "sideChat": true}});
-    let kinds = [
-        (PROVIDER, many),
-        (FORKLESS, json!({"multipleChats": {}})),
-        (SINGLE, json!({})),
-    ];
-    let agents = kinds
-        .into_iter()
-        .map(|(provider, capabilities)| AgentFacts {
-            provider: provider.to_owned(),
-            hidden: false,
-            info: agent(provider, capabilities),
-            config_schema: schema.clone(),
-            renamed_settings: Vec::new(),
-            default_model: Some(DEFAULT_MODEL.to_owned()),
-            needs_history: false,
-            sections: sections(),
-            ..AgentFacts::default()
-        });
+    let kinds = [(PROVIDER, many), (FORKLESS, json!({"multipleChats": {}})), (SINGLE, json!({}))];
+    let agents = kinds.into_iter().map(|(provider, capabilities)| AgentFacts {
+        provider: provider.to_owned(),
+        hidden: false,
+        info: agent(provider, capabilities),
+        config_schema: schema.clone(),
+        renamed_settings: Vec::new(),
+        default_model: Some(DEFAULT_MODEL.to_owned()),
+        needs_history: false,
+        sections: sections(),
+        ..AgentFacts::default()
+    });
     HostFacts {
         agents: agents.collect(),
         default_directory: Some(wire::file_uri::uri_of(WORKSPACE)),

@@ -63,20 +63,14 @@ impl Ledger {
                         self.parents.insert(channel.id, parent);
                     }
                 }
-                Record::Action {
-                    seq,
-                    channel,
-                    envelope,
-                } => self.action(seq.0, *channel, envelope),
+                Record::Action { seq, channel, envelope } => self.action(seq.0, *channel, envelope),
                 Record::Dispose { channel, .. } => self.dispose(*channel),
                 _ => {}
             }
         }
         if batch.seq.0 < self.seq {
-            self.violations.push(format!(
-                "the journal's seq goes back from {} to {}",
-                self.seq, batch.seq.0
-            )); // H-062
+            self.violations
+                .push(format!("the journal's seq goes back from {} to {}", self.seq, batch.seq.0)); // H-062
         }
         self.seq = self.seq.max(batch.seq.0);
         let unsent = self.queues.values().filter_map(QueueChecker::unsent);
@@ -84,10 +78,7 @@ impl Ledger {
     }
 
     fn dispose(&mut self, channel: ChannelId) {
-        let chats = self
-            .parents
-            .iter()
-            .filter(|(_, parent)| **parent == channel);
+        let chats = self.parents.iter().filter(|(_, parent)| **parent == channel);
         let gone: Vec<ChannelId> = chats.map(|(chat, _)| *chat).chain([channel]).collect();
         for id in gone {
             self.open.remove(&id);
@@ -124,15 +115,13 @@ impl Ledger {
 
     fn action(&mut self, seq: u64, channel: ChannelId, envelope: &[u8]) {
         if seq <= self.seq {
-            self.violations
-                .push(format!("seq {seq} is recorded after {}", self.seq)); // H-061
+            self.violations.push(format!("seq {seq} is recorded after {}", self.seq)); // H-061
         }
         self.seq = self.seq.max(seq);
         let envelope: Value = serde_json::from_slice(envelope).expect("an envelope is JSON");
-        if let (Some(client), Some(number)) = (
-            envelope["origin"]["clientId"].as_str(),
-            envelope["origin"]["clientSeq"].as_i64(),
-        ) && !self.origins.insert((client.to_owned(), number))
+        if let (Some(client), Some(number)) =
+            (envelope["origin"]["clientId"].as_str(), envelope["origin"]["clientSeq"].as_i64())
+            && !self.origins.insert((client.to_owned(), number))
         {
             self.violations.push(format!("recorded twice: {envelope}"));
         }
@@ -162,15 +151,13 @@ impl Ledger {
             "chat/turnStarted" | "chat/turnResume" => {
                 *self.starts.entry(channel).or_default() += 1;
                 if let Some(running) = self.open.insert(channel, turn) {
-                    self.violations
-                        .push(format!("a turn starts while {running} runs: {envelope}")); // H-170
+                    self.violations.push(format!("a turn starts while {running} runs: {envelope}")); // H-170
                 }
             }
             "chat/turnComplete" | "chat/turnCancelled" | "chat/error" => {
                 let running = self.open.remove(&channel);
                 if running.as_ref() != Some(&turn) {
-                    self.violations
-                        .push(format!("a turn ends that does not run: {envelope}")); // H-174
+                    self.violations.push(format!("a turn ends that does not run: {envelope}")); // H-174
                 }
             }
             "chat/truncated" => {
@@ -179,8 +166,7 @@ impl Ledger {
             "chat/toolCallConfirmed" | "chat/toolCallResultConfirmed" | "chat/toolCallComplete"
                 if self.open.get(&channel) != Some(&turn) =>
             {
-                self.violations
-                    .push(format!("a tool call of a turn that is over: {envelope}")); // G-10
+                self.violations.push(format!("a tool call of a turn that is over: {envelope}")); // G-10
             }
             _ => {}
         }
@@ -196,8 +182,7 @@ impl Ledger {
         let runs = self.runs.entry(id).or_default();
         *runs += 1;
         if *runs > self.starts.get(&id).copied().unwrap_or(0) {
-            self.violations
-                .push(format!("an agent runs in {chat} without a recorded turn"));
+            self.violations.push(format!("an agent runs in {chat} without a recorded turn"));
         }
     }
 
@@ -221,16 +206,14 @@ impl Ledger {
         let (recorded, delivered) = self.decisions.entry((self.id(chat), decision)).or_default();
         *delivered += 1;
         if delivered > recorded {
-            self.violations
-                .push(format!("{chat}: replied without a record: {reply:?}"));
+            self.violations.push(format!("{chat}: replied without a record: {reply:?}"));
         }
     }
 
     /// A tool does its work, unstopped: does its turn run?
     pub fn executes(&mut self, chat: &str) {
         if !self.open.contains_key(&self.id(chat)) {
-            self.violations
-                .push(format!("a tool runs in {chat}, where no turn runs"));
+            self.violations.push(format!("a tool runs in {chat}, where no turn runs"));
         }
     }
 }
@@ -252,10 +235,7 @@ fn moves_blocks(kind: &str) -> bool {
 /// What published clients could not read they would silently ignore (H-078); absent is absent, not null (H-052).
 fn unreadable(envelope: &Value) -> Option<String> {
     let action = &envelope["action"];
-    if matches!(
-        action["type"].as_str(),
-        Some("chat/delta" | "chat/reasoning")
-    ) {
+    if matches!(action["type"].as_str(), Some("chat/delta" | "chat/reasoning")) {
         return None; // there are many, and they are made in one place
     }
     let fields = action.as_object()?;
@@ -263,9 +243,7 @@ fn unreadable(envelope: &Value) -> Option<String> {
     if by_host && let Some((field, _)) = fields.iter().find(|(_, value)| value.is_null()) {
         return Some(format!("`{field}` is null"));
     }
-    wire::Action::decode(action.clone())
-        .err()
-        .map(|why| why.to_string())
+    wire::Action::decode(action.clone()).err().map(|why| why.to_string())
 }
 
 fn decision_of(envelope: &Value) -> Option<Decision> {

@@ -5,11 +5,7 @@
 //! Must not know: sockets, files, threads, the clock. Only [`model_server`] does: it stands outside the simulated world,
 //! for tests of what talks to real servers.
 
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test that cannot go on ends"
-)]
+#![allow(clippy::expect_used, clippy::panic, reason = "a test that cannot go on ends")]
 
 pub mod agents_heard;
 pub mod blocks;
@@ -55,9 +51,7 @@ pub fn default_chat(session: &str) -> String {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let mut text = String::from("ahp-chat://default/");
     for chunk in session.as_bytes().chunks(3) {
-        let bits = chunk
-            .iter()
-            .fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte))
+        let bits = chunk.iter().fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte))
             << (8 * (3 - chunk.len()));
         for offset in 0..=chunk.len() {
             let index = bits >> (18 - 6 * offset) & 63;

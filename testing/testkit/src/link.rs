@@ -62,10 +62,7 @@ impl World {
 
     pub fn send(&mut self, client: usize, text: String) {
         self.log(|| format!("{} -> {text}", self.clients[client].id));
-        if let Some(link) = self.clients[client]
-            .link
-            .and_then(|peer| self.links.get_mut(&peer))
-        {
+        if let Some(link) = self.clients[client].link.and_then(|peer| self.links.get_mut(&peer)) {
             link.to_host.push_back(text);
         }
     }
@@ -73,10 +70,7 @@ impl World {
     /// Moves one message of a client to the host. Whether there was one.
     pub fn carry_to_host(&mut self, peer: PeerId) -> bool {
         let depth = host::ServerLimits::default().json_depth_max;
-        let Some(link) = self
-            .links
-            .get_mut(&peer)
-            .filter(|link| !link.paused && !link.stalled)
+        let Some(link) = self.links.get_mut(&peer).filter(|link| !link.paused && !link.stalled)
         else {
             return false;
         };

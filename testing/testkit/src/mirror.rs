@@ -23,17 +23,11 @@ impl Mirror {
             return Self::Plain(terminal.expect("a terminal state"));
         }
         if state.get("agents").is_some() {
-            Self::Root(Box::new(
-                RootState::from_value(state).expect("a root state"),
-            ))
+            Self::Root(Box::new(RootState::from_value(state).expect("a root state")))
         } else if state.get("activeClients").is_some() {
-            Self::Session(Box::new(
-                SessionState::from_value(state).expect("a session state"),
-            ))
+            Self::Session(Box::new(SessionState::from_value(state).expect("a session state")))
         } else if state.get("turns").is_some() {
-            Self::Chat(Box::new(
-                ChatState::from_value(state).expect("a chat state"),
-            ))
+            Self::Chat(Box::new(ChatState::from_value(state).expect("a chat state")))
         } else {
             let state = PlainState::read(state).expect("a state");
             Self::Plain(state.expect("a state of a known kind"))

@@ -75,10 +75,7 @@ pub struct Models {
 
 impl Models {
     pub fn begin(&mut self, run: TurnRun) {
-        let worker = run
-            .brief
-            .as_ref()
-            .and_then(|brief| self.workers.remove(brief));
+        let worker = run.brief.as_ref().and_then(|brief| self.workers.remove(brief));
         let mut script = worker
             .or_else(|| self.next.pop_front())
             .unwrap_or_else(|| Script::new().streams(["ok"]));
@@ -110,11 +107,7 @@ impl Models {
         self.stopped.push(run);
         self.halted.insert(run);
         self.open.retain(|(asked, _)| *asked != run);
-        if self
-            .playing
-            .get(&run)
-            .is_some_and(|playing| !playing.script.ignores_stop)
-        {
+        if self.playing.get(&run).is_some_and(|playing| !playing.script.ignores_stop) {
             self.playing.remove(&run);
         }
     }
@@ -131,15 +124,12 @@ impl Models {
                 | AgentReply::Rendered { .. }
         );
         if self.halted.contains(&run) && !empty {
-            self.violations
-                .push(format!("{run:?} was stopped and gets {reply:?}"));
+            self.violations.push(format!("{run:?} was stopped and gets {reply:?}"));
         } else if !self.open.remove(&(run, question))
             && !self.withdrawn.remove(&(run, question))
             && !self.halted.contains(&run)
         {
-            self.violations.push(format!(
-                "{run:?} gets a reply it did not ask for: {reply:?}"
-            ));
+            self.violations.push(format!("{run:?} gets a reply it did not ask for: {reply:?}"));
         }
         if let AgentReply::Rendered { sections, .. } = &reply {
             self.record_render(run, sections);
@@ -158,18 +148,14 @@ impl Models {
         // Its run is told besides which of them are restricted.
         let words = |sections: &[Section]| -> Vec<_> {
             let words = sections.iter();
-            words
-                .map(|section| (section.id.clone(), section.content.clone()))
-                .collect()
+            words.map(|section| (section.id.clone(), section.content.clone())).collect()
         };
         match recorded.filter(|rendered| words(&rendered.after()) == words(sections)) {
             Some(rendered) => {
                 self.rendered.push(rendered.clone());
                 self.renders.insert(run, rendered);
             }
-            None => self
-                .violations
-                .push(format!("{run:?}: a render was not recorded")),
+            None => self.violations.push(format!("{run:?}: a render was not recorded")),
         }
     }
 
@@ -186,12 +172,10 @@ impl Models {
 
     /// Runs that wait for a reply, and for which.
     pub fn waiting(&self) -> impl Iterator<Item = (RunId, Question)> {
-        self.playing
-            .iter()
-            .filter_map(|(run, playing)| match playing.script.steps.front() {
-                Some(ScriptStep::Awaits { to, .. }) if playing.awaits_reply => Some((*run, *to)),
-                _ => None,
-            })
+        self.playing.iter().filter_map(|(run, playing)| match playing.script.steps.front() {
+            Some(ScriptStep::Awaits { to, .. }) if playing.awaits_reply => Some((*run, *to)),
+            _ => None,
+        })
     }
 
     /// The next beat of a run, if it plays on.
@@ -216,30 +200,16 @@ impl Models {
                 }
                 Played::Executes(execution)
             }
-            ScriptStep::Reports {
-                call,
-                result,
-                review,
-            } => {
+            ScriptStep::Reports { call, result, review } => {
                 let input = playing.inputs.get(&call).cloned().unwrap_or_default();
                 let result = result.unwrap_or_else(|| ran_with(&input));
                 self.emits(run, completed_event(call, result, review))
             }
-            ScriptStep::Spawns {
-                call,
-                mut worker,
-                script,
-            } => {
+            ScriptStep::Spawns { call, mut worker, script } => {
                 self.spawned += 1;
                 worker.brief = Bytes::from(format!("brief {}", self.spawned));
                 self.workers.insert(worker.brief.clone(), *script);
-                self.emits(
-                    run,
-                    AgentEvent::Spawned {
-                        call,
-                        worker: Box::new(worker),
-                    },
-                )
+                self.emits(run, AgentEvent::Spawned { call, worker: Box::new(worker) })
             }
             ScriptStep::Repeats { part } => {
                 let text = playing.last_reply.as_ref();
@@ -277,10 +247,8 @@ impl Models {
             _ => {}
         }
         let over = matches!(event, AgentEvent::Completed | AgentEvent::Failed(_));
-        let ignores_stop = self
-            .playing
-            .get(&run)
-            .is_some_and(|playing| playing.script.ignores_stop);
+        let ignores_stop =
+            self.playing.get(&run).is_some_and(|playing| playing.script.ignores_stop);
         if over && !ignores_stop {
             self.playing.remove(&run);
         }
@@ -304,24 +272,13 @@ impl Models {
         let Some(playing) = self.playing.get_mut(&run) else {
             return Played::Silent;
         };
-        let answer = playing
-            .inbox
-            .iter()
-            .position(|reply| Question::answered_by(reply) == to);
+        let answer = playing.inbox.iter().position(|reply| Question::answered_by(reply) == to);
         let Some(reply) = answer.and_then(|at| playing.inbox.remove(at)) else {
             playing.awaits_reply = true;
-            playing
-                .script
-                .steps
-                .push_front(ScriptStep::Awaits { to, yes, no });
+            playing.script.steps.push_front(ScriptStep::Awaits { to, yes, no });
             return Played::Silent;
         };
-        if let AgentReply::ToolDecided {
-            call,
-            input: Some(input),
-            ..
-        } = &reply
-        {
+        if let AgentReply::ToolDecided { call, input: Some(input), .. } = &reply {
             playing.inputs.insert(*call, input.clone());
         }
         if let AgentReply::SteeringWaits { pending_id, .. } = &reply {
@@ -350,9 +307,7 @@ fn words(reply: &AgentReply, render: Option<&Rendered>) -> String {
             let text = first.and_then(|block| block["text"].as_str());
             format!("ended {} {}", result.success(), text.unwrap_or(""))
         }
-        AgentReply::Answered {
-            response, answers, ..
-        } => {
+        AgentReply::Answered { response, answers, .. } => {
             let response = json!(response);
             let response = response.as_str().unwrap_or("");
             format!("answered {response} {}", json!(answers))

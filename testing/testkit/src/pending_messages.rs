@@ -42,9 +42,7 @@ impl ScenarioClient {
 
     /// Ids of the messages that wait in its chat.
     pub fn queue(&self) -> Vec<String> {
-        let waiting = self.sees(&self.chat())["queuedMessages"]
-            .as_array()
-            .cloned();
+        let waiting = self.sees(&self.chat())["queuedMessages"].as_array().cloned();
         let id = |message: &Value| message["id"].as_str().unwrap_or("").to_owned();
         waiting.unwrap_or_default().iter().map(id).collect()
     }
@@ -60,9 +58,7 @@ impl ScenarioClient {
 
     /// Starts so many turns, one after the other; their ids.
     pub fn sends_messages(&self, count: usize) -> Vec<String> {
-        (0..count)
-            .map(|n| self.sends_message(&format!("m{n}")))
-            .collect()
+        (0..count).map(|n| self.sends_message(&format!("m{n}"))).collect()
     }
 
     /// Ids of the turns that this client sees in its chat, the running one left out.

@@ -27,12 +27,12 @@ fn error_in(frame: &Value) -> Option<String> {
         Some("root/sessionAdded") => {
             error_of(serde_json::from_value::<SessionAddedParams>(params.clone()))
         }
-        Some("root/sessionRemoved") => error_of(serde_json::from_value::<SessionRemovedParams>(
-            params.clone(),
-        )),
-        Some("root/sessionSummaryChanged") => error_of(serde_json::from_value::<
-            SessionSummaryChangedParams,
-        >(params.clone())),
+        Some("root/sessionRemoved") => {
+            error_of(serde_json::from_value::<SessionRemovedParams>(params.clone()))
+        }
+        Some("root/sessionSummaryChanged") => {
+            error_of(serde_json::from_value::<SessionSummaryChangedParams>(params.clone()))
+        }
         Some(_) => None,
         None => {
             let result = &frame["result"];
@@ -50,9 +50,8 @@ fn envelope_error(envelope: &Value) -> Option<String> {
     if envelope.get("rejectionReason").is_some() {
         return None;
     }
-    let is_extension = envelope["action"]["type"]
-        .as_str()
-        .is_some_and(|kind| kind.starts_with("x-"));
+    let is_extension =
+        envelope["action"]["type"].as_str().is_some_and(|kind| kind.starts_with("x-"));
     match serde_json::from_value::<ActionEnvelope>(envelope.clone()) {
         Err(error) => Some(error.to_string()),
         Ok(decoded) => (matches!(decoded.action, StateAction::Unknown(_)) && !is_extension)

@@ -75,10 +75,7 @@ impl QueueChecker {
 
     fn set(&mut self, envelope: &Value, due: Due) -> Option<String> {
         let action = &envelope["action"];
-        let entry = (
-            action["id"].as_str().unwrap_or("").to_owned(),
-            action["message"].clone(),
-        );
+        let entry = (action["id"].as_str().unwrap_or("").to_owned(), action["message"].clone());
         let queued = action["kind"] == "queued";
         let by_host = envelope.get("origin").is_none();
         let wrong = match due {

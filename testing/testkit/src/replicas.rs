@@ -118,11 +118,7 @@ pub struct Replicas {
 
 impl Replicas {
     pub fn new(client_id: &str, is_old: bool) -> Self {
-        Self {
-            is_old,
-            published: BTreeMap::new(),
-            ours: Replica::new(client_id),
-        }
+        Self { is_old, published: BTreeMap::new(), ours: Replica::new(client_id) }
     }
 
     /// A subscription was answered.
@@ -200,11 +196,7 @@ impl Replicas {
             Some(wire::action::to_value(&**session))
         });
         if let Some(mirrored) = ours {
-            compared.push(Compared {
-                whose: "our client",
-                served: state.clone(),
-                mirrored,
-            });
+            compared.push(Compared { whose: "our client", served: state.clone(), mirrored });
         }
         compared
     }

@@ -8,9 +8,7 @@ pub struct SeededRng {
 
 impl SeededRng {
     pub fn new(seed: u64) -> Self {
-        Self {
-            state: seed ^ 0x5851_F42D_4C95_7F2D,
-        }
+        Self { state: seed ^ 0x5851_F42D_4C95_7F2D }
     }
 
     pub fn next_u64(&mut self) -> u64 {
@@ -23,11 +21,7 @@ impl SeededRng {
 
     /// A number below `bound`; 0 if `bound` is 0.
     pub fn below(&mut self, bound: u64) -> u64 {
-        if bound == 0 {
-            0
-        } else {
-            self.next_u64() % bound
-        }
+        if bound == 0 { 0 } else { self.next_u64() % bound }
     }
 
     /// True in `percent` of a hundred cases.
@@ -41,10 +35,6 @@ impl SeededRng {
     }
 
     pub fn pick<'a, T>(&mut self, items: &'a [T]) -> Option<&'a T> {
-        if items.is_empty() {
-            None
-        } else {
-            items.get(self.index(items.len()))
-        }
+        if items.is_empty() { None } else { items.get(self.index(items.len())) }
     }
 }

@@ -50,16 +50,10 @@ impl World {
         let mut queue = VecDeque::new();
         answer_reads(&mut memory, output, &mut queue);
         for peer in self.connections.peers() {
-            queue.push_back(Input::Connected {
-                peer,
-                role: Role::Owner,
-            });
+            queue.push_back(Input::Connected { peer, role: Role::Owner });
             queue.extend(self.messages_of(peer));
         }
-        queue.push_back(Input::Connected {
-            peer: LOADER,
-            role: Role::Owner,
-        });
+        queue.push_back(Input::Connected { peer: LOADER, role: Role::Owner });
         queue.extend(loader_messages(live));
         // A message waits until the one before it is done, as with a connection that asks one thing after the other.
         while let Some(input) = queue.pop_front() {
@@ -80,10 +74,7 @@ impl World {
             return Vec::new();
         };
         let client_id = admitted["clientId"].as_str();
-        let client = self
-            .clients
-            .iter()
-            .find(|client| Some(client.id.as_str()) == client_id);
+        let client = self.clients.iter().find(|client| Some(client.id.as_str()) == client_id);
         let Some(client) = client else {
             return Vec::new(); // one that a checker invented, and that has left
         };
@@ -102,17 +93,10 @@ impl World {
 /// Everything the kernel that is checked has in memory is loaded.
 fn loader_messages(live: &Value) -> Vec<Input> {
     let hello = Client::new("loader", "1.0.0").initialize_params(&[]);
-    let channels: BTreeSet<&String> = live["channels"]
-        .as_object()
-        .map(|channels| channels.keys().collect())
-        .unwrap_or_default();
-    let subscribes = channels
-        .into_iter()
-        .map(|channel| ("subscribe", json!({"channel": channel})));
-    requests(
-        LOADER,
-        [("initialize", hello)].into_iter().chain(subscribes),
-    )
+    let channels: BTreeSet<&String> =
+        live["channels"].as_object().map(|channels| channels.keys().collect()).unwrap_or_default();
+    let subscribes = channels.into_iter().map(|channel| ("subscribe", json!({"channel": channel})));
+    requests(LOADER, [("initialize", hello)].into_iter().chain(subscribes))
 }
 
 fn requests<'a>(peer: PeerId, requests: impl Iterator<Item = (&'a str, Value)>) -> Vec<Input> {

@@ -35,9 +35,7 @@ impl Scenario {
     pub fn with(change: impl FnOnce(&mut Limits)) -> Self {
         let mut limits = Limits::default();
         change(&mut limits);
-        Self {
-            world: Rc::new(RefCell::new(World::new(1, limits))),
-        }
+        Self { world: Rc::new(RefCell::new(World::new(1, limits))) }
     }
 
     pub fn world(&self) -> RefMut<'_, World> {
@@ -56,18 +54,13 @@ impl Scenario {
     pub fn client_of(&mut self, name: &str, version: &str) -> ScenarioClient {
         let mut world = self.world.borrow_mut();
         let index = world.clients.len();
-        world
-            .clients
-            .push(Client::new(name, version).with_replicas());
+        world.clients.push(Client::new(name, version).with_replicas());
         ScenarioClient::new(Rc::clone(&self.world), index)
     }
 
     /// What the model does in the next turn that has no script yet.
     pub fn model(&mut self) -> ModelTalk<'_> {
-        ModelTalk {
-            scenario: self,
-            script: Script::new(),
-        }
+        ModelTalk { scenario: self, script: Script::new() }
     }
 
     pub fn settles(&mut self) {
@@ -136,10 +129,7 @@ impl Scenario {
     /// The host's state of a channel, as a new client gets it.
     pub fn state(&mut self, channel: &str) -> Value {
         let mut world = self.world();
-        checker::host_states(&mut world)
-            .get(channel)
-            .cloned()
-            .unwrap_or(Value::Null)
+        checker::host_states(&mut world).get(channel).cloned().unwrap_or(Value::Null)
     }
 
     /// Every mirror == host == replayed journal, published clients can decode all that was sent, and nothing happened that must

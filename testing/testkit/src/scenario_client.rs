@@ -25,12 +25,7 @@ pub struct Sent(pub u64);
 
 impl ScenarioClient {
     pub(crate) fn new(world: Rc<RefCell<World>>, index: usize) -> Self {
-        Self {
-            world,
-            index,
-            session: Rc::default(),
-            chat: None,
-        }
+        Self { world, index, session: Rc::default(), chat: None }
     }
 
     /// Looks into the client.
@@ -67,13 +62,9 @@ impl ScenarioClient {
     /// Connects and initializes with these subscriptions.
     pub fn arrives_watching(self, channels: &[&str]) -> Self {
         self.world.borrow_mut().connect(self.index);
-        let channels: Vec<String> = channels
-            .iter()
-            .map(|channel| (*channel).to_owned())
-            .collect();
+        let channels: Vec<String> = channels.iter().map(|channel| (*channel).to_owned()).collect();
         let params = self.with(|client| client.initialize_params(&channels));
-        self.asks("initialize", params)
-            .expect("initialize is accepted");
+        self.asks("initialize", params).expect("initialize is accepted");
         self
     }
 
@@ -120,8 +111,7 @@ impl ScenarioClient {
     pub fn reconnects(&self) -> Value {
         self.world.borrow_mut().connect(self.index);
         let params = self.with(|client| client.reconnect_params());
-        self.asks("reconnect", params)
-            .expect("reconnect is accepted")
+        self.asks("reconnect", params).expect("reconnect is accepted")
     }
 
     // Requests.
@@ -146,16 +136,13 @@ impl ScenarioClient {
     pub fn asks(&self, method: &str, params: Value) -> Result<Value, Value> {
         let sent = self.requests(method, params);
         self.settles();
-        self.answer(sent)
-            .unwrap_or_else(|| panic!("`{method}` was not answered"))
+        self.answer(sent).unwrap_or_else(|| panic!("`{method}` was not answered"))
     }
 
     /// The error code of a request that must fail.
     #[track_caller]
     pub fn is_denied(&self, method: &str, params: Value) -> i64 {
-        self.asks(method, params).expect_err("should fail")["code"]
-            .as_i64()
-            .unwrap_or(0)
+        self.asks(method, params).expect_err("should fail")["code"].as_i64().unwrap_or(0)
     }
 
     // Sessions.
@@ -174,10 +161,7 @@ impl ScenarioClient {
 
     /// The same client, in another chat.
     pub fn in_chat(&self, chat: &str) -> Self {
-        Self {
-            chat: Some(chat.to_owned()),
-            ..self.clone()
-        }
+        Self { chat: Some(chat.to_owned()), ..self.clone() }
     }
 
     /// Creates a session under this URI and remembers it as its own.
@@ -189,8 +173,7 @@ impl ScenarioClient {
     pub fn creates_with(self, session: &str, more: Value) -> Self {
         let mut params = more;
         params["channel"] = session.into();
-        self.asks("createSession", params)
-            .expect("the session is created");
+        self.asks("createSession", params).expect("the session is created");
         *self.session.borrow_mut() = session.to_owned();
         self
     }
@@ -209,9 +192,7 @@ impl ScenarioClient {
         let session = format!("ahp-session:/{}", self.with(|client| client.id.clone()));
         let person = self.arrives();
         let params = json!({"channel": session, "provider": provider});
-        person
-            .asks("createSession", params)
-            .expect("the session is created");
+        person.asks("createSession", params).expect("the session is created");
         *person.session.borrow_mut() = session;
         person.watches(&person.session());
         person.watches(&person.chat());
@@ -226,16 +207,12 @@ impl ScenarioClient {
     }
 
     pub fn watches(&self, channel: &str) -> Value {
-        self.asks("subscribe", json!({"channel": channel}))
-            .expect("subscribed")
+        self.asks("subscribe", json!({"channel": channel})).expect("subscribed")
     }
 
     pub fn watches_turns(&self, channel: &str, turns: u32) -> Value {
-        self.asks(
-            "subscribe",
-            json!({"channel": channel, "view": {"turns": turns}}),
-        )
-        .expect("subscribed")
+        self.asks("subscribe", json!({"channel": channel, "view": {"turns": turns}}))
+            .expect("subscribed")
     }
 
     pub fn unwatches(&self, channel: &str) {
@@ -310,10 +287,7 @@ impl ScenarioClient {
     }
 
     pub fn resumes(&self, turn: &str) -> Result<(), String> {
-        self.tries(
-            &self.chat(),
-            json!({"type": "chat/turnResume", "turnId": turn}),
-        )
+        self.tries(&self.chat(), json!({"type": "chat/turnResume", "turnId": turn}))
     }
 
     pub fn becomes_active(&self) -> Result<(), String> {
@@ -366,12 +340,7 @@ impl ScenarioClient {
 
     /// A channel as this client knows it.
     pub fn sees(&self, channel: &str) -> Value {
-        self.with(|client| {
-            client
-                .mirrors
-                .get(channel)
-                .map_or(Value::Null, |mirror| mirror.value())
-        })
+        self.with(|client| client.mirrors.get(channel).map_or(Value::Null, |mirror| mirror.value()))
     }
 
     /// The latest turn of its chat, running or done.
@@ -381,19 +350,14 @@ impl ScenarioClient {
             Some(turn) => turn.clone(),
             None => {
                 let turns = chat["turns"].as_array();
-                turns
-                    .and_then(|turns| turns.last().cloned())
-                    .unwrap_or(Value::Null)
+                turns.and_then(|turns| turns.last().cloned()).unwrap_or(Value::Null)
             }
         }
     }
 
     /// All markdown of the latest turn of its chat, running or done.
     pub fn reads(&self) -> String {
-        let parts = self.latest_turn()["responseParts"]
-            .as_array()
-            .cloned()
-            .unwrap_or_default();
+        let parts = self.latest_turn()["responseParts"].as_array().cloned().unwrap_or_default();
         let texts = parts.iter().filter(|part| part["kind"] == "markdown");
         texts.filter_map(|part| part["content"].as_str()).collect()
     }
@@ -410,9 +374,7 @@ impl ScenarioClient {
     /// The bodies of the actions of one type that came since the last look at any; the others are dropped.
     pub fn received_action_bodies(&self, kind: &str) -> Vec<Value> {
         let envelopes = self.with(|client| std::mem::take(&mut client.envelopes));
-        let actions = envelopes
-            .into_iter()
-            .map(|mut envelope| envelope["action"].take());
+        let actions = envelopes.into_iter().map(|mut envelope| envelope["action"].take());
         actions.filter(|action| action["type"] == kind).collect()
     }
 
@@ -420,10 +382,9 @@ impl ScenarioClient {
     pub fn received_frames(&self) -> Vec<String> {
         self.with(|client| {
             let name = |frame: &Value| match frame["method"].as_str() {
-                Some("action") => frame["params"]["action"]["type"]
-                    .as_str()
-                    .unwrap_or("")
-                    .to_owned(),
+                Some("action") => {
+                    frame["params"]["action"]["type"].as_str().unwrap_or("").to_owned()
+                }
                 Some(method) => method.to_owned(),
                 None => "=".to_owned(),
             };
@@ -433,10 +394,7 @@ impl ScenarioClient {
 
     pub fn notifications(&self, method: &str) -> Vec<Value> {
         self.with(|client| {
-            let of = client
-                .notifications
-                .iter()
-                .filter(|frame| frame["method"] == method);
+            let of = client.notifications.iter().filter(|frame| frame["method"] == method);
             of.map(|frame| frame["params"].clone()).collect()
         })
     }

@@ -219,26 +219,18 @@ impl Script {
         yes: impl FnOnce(Self) -> Self,
         no: impl FnOnce(Self) -> Self,
     ) -> Self {
-        let from = |numbers| Self {
-            numbers,
-            ..Self::default()
-        };
+        let from = |numbers| Self { numbers, ..Self::default() };
         let yes = yes(from(self.numbers));
         let no = no(from(yes.numbers));
         self.numbers = no.numbers;
-        self.step(ScriptStep::Awaits {
-            to,
-            yes: yes.steps,
-            no: no.steps,
-        })
+        self.step(ScriptStep::Awaits { to, yes: yes.steps, no: no.steps })
     }
 
     /// Sends the last reply it got as text, so that a test can read it.
     pub fn repeats(mut self) -> Self {
         let part = self.number();
         let kind = TextKind::Markdown;
-        self.emits(AgentEvent::PartOpened { part, kind })
-            .step(ScriptStep::Repeats { part })
+        self.emits(AgentEvent::PartOpened { part, kind }).step(ScriptStep::Repeats { part })
     }
 
     /// Calls a tool of its own, from the announcement to the result.
@@ -278,13 +270,8 @@ impl Script {
     /// Calls a tool that an active client offers, and waits for what becomes of it.
     pub fn calls_client(mut self, name: &str, input: Value, timeout_ms: u64) -> Self {
         let call = self.number();
-        self.emits(AgentEvent::ClientTool {
-            call,
-            name: name.to_owned(),
-            input,
-            timeout_ms,
-        })
-        .awaits(Question::End(call))
+        self.emits(AgentEvent::ClientTool { call, name: name.to_owned(), input, timeout_ms })
+            .awaits(Question::End(call))
     }
 
     /// Asks the user something, and waits.
@@ -304,8 +291,7 @@ impl Script {
 
     /// Waits for the end of a call that a client carries out.
     pub fn awaits_client_tool(self, call: u64, timeout_ms: u64) -> Self {
-        self.emits(AgentEvent::ClientToolAwaited { call, timeout_ms })
-            .awaits(Question::End(call))
+        self.emits(AgentEvent::ClientToolAwaited { call, timeout_ms }).awaits(Question::End(call))
     }
 
     pub fn asks(mut self, request: Value) -> Self {
@@ -332,15 +318,13 @@ impl Script {
     /// Can take a steering message now; says what it was.
     pub fn steers(mut self) -> Self {
         let steer = self.number();
-        self.emits(AgentEvent::SteerPoint { steer })
-            .awaits(Question::Steering(steer))
+        self.emits(AgentEvent::SteerPoint { steer }).awaits(Question::Steering(steer))
     }
 
     /// Waits until a steering message waits, and says what it was.
     pub fn awaits_steering(mut self) -> Self {
         let steer = self.number();
-        self.emits(AgentEvent::SteeringAwaited { steer })
-            .awaits(Question::SteeringMessage(steer))
+        self.emits(AgentEvent::SteeringAwaited { steer }).awaits(Question::SteeringMessage(steer))
     }
 
     /// Has the steering message that it was told of.
@@ -351,8 +335,7 @@ impl Script {
     /// Notes something about its chat, and waits until that is stored.
     pub fn notes_chat(self, notes: &str) -> Self {
         let notes = Bytes::from(notes.to_owned());
-        self.emits(AgentEvent::ChatNotes(notes))
-            .awaits(Question::ChatNotes)
+        self.emits(AgentEvent::ChatNotes(notes)).awaits(Question::ChatNotes)
     }
 
     /// Asks whether a tool may run, and takes that back after a while.
@@ -368,8 +351,7 @@ impl Script {
     pub fn withdraws_question(mut self, question: &str, after_ms: u64) -> Self {
         self = self.asks_for_text(question).unattended();
         let ask = self.numbers;
-        self.waits_ms(after_ms)
-            .emits(AgentEvent::QuestionWithdrawn { ask })
+        self.waits_ms(after_ms).emits(AgentEvent::QuestionWithdrawn { ask })
     }
 
     /// Renders its prompt of these sections, and sends the result as text.
@@ -385,11 +367,7 @@ impl Script {
     /// Starts a read-only worker and waits for its end.
     pub fn spawns(self, title: &str, script: Self) -> Self {
         self.spawns_worker(
-            Worker {
-                title: title.to_owned(),
-                task: format!("do: {title}"),
-                ..Worker::default()
-            },
+            Worker { title: title.to_owned(), task: format!("do: {title}"), ..Worker::default() },
             script,
         )
     }
@@ -397,12 +375,7 @@ impl Script {
     pub fn spawns_worker(mut self, worker: Worker, script: Self) -> Self {
         let call = self.number();
         let script = Box::new(script);
-        self.step(ScriptStep::Spawns {
-            call,
-            worker,
-            script,
-        })
-        .awaits(Question::End(call))
+        self.step(ScriptStep::Spawns { call, worker, script }).awaits(Question::End(call))
     }
 
     /// Does not wait for what it asked last.
@@ -435,10 +408,7 @@ fn object(value: Value) -> wire::Object {
 /// A call that is ready as these fields of `chat/toolCallReady` have it.
 pub(crate) fn ready_event(call: u64, fields: wire::Object) -> AgentEvent {
     match ToolReady::from_object(fields) {
-        Ok(ready) => AgentEvent::ToolReady {
-            call,
-            ready: Box::new(ready),
-        },
+        Ok(ready) => AgentEvent::ToolReady { call, ready: Box::new(ready) },
         Err(error) => unreadable(error),
     }
 }
@@ -449,11 +419,7 @@ pub(crate) fn completed_event(call: u64, result: Value, review: bool) -> AgentEv
         return unreadable(MalformedField("result"));
     };
     match ToolResult::from_object(fields) {
-        Ok(result) => AgentEvent::ToolCompleted {
-            call,
-            result,
-            review,
-        },
+        Ok(result) => AgentEvent::ToolCompleted { call, result, review },
         Err(error) => unreadable(error),
     }
 }

@@ -41,10 +41,7 @@ impl Tool {
 
     /// Runs only if it is allowed.
     pub fn asking(name: &str, input: &str) -> Self {
-        Self {
-            asks: true,
-            ..Self::running(name, input)
-        }
+        Self { asks: true, ..Self::running(name, input) }
     }
 
     /// Another field of its `chat/toolCallReady`.
@@ -108,10 +105,7 @@ impl Tool {
             contributor: self.contributor.clone(),
             ..ToolStart::default()
         };
-        script = script.emits(AgentEvent::ToolStarted {
-            call,
-            start: Box::new(start),
-        });
+        script = script.emits(AgentEvent::ToolStarted { call, start: Box::new(start) });
         for text in &self.chunks {
             let text = text.clone();
             script = script.emits(AgentEvent::ToolInput { call, text });
@@ -157,10 +151,6 @@ impl Tool {
             result: self.result.clone(),
             review: self.review,
         });
-        if self.review {
-            script.awaits(Question::Review(call))
-        } else {
-            script
-        }
+        if self.review { script.awaits(Question::Review(call)) } else { script }
     }
 }

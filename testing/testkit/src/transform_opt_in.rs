@@ -20,10 +20,7 @@ fn take(into: &mut BTreeSet<String>, opt_in: &Value) {
 impl TransformOptIn {
     fn entry(&mut self, entry: &Value) {
         take(&mut self.by_field, &entry["systemMessageTransform"]);
-        take(
-            &mut self.otherwise,
-            &entry["_meta"]["x-systemMessageTransform"],
-        );
+        take(&mut self.otherwise, &entry["_meta"]["x-systemMessageTransform"]);
     }
 
     /// It sends a request.
@@ -31,10 +28,7 @@ impl TransformOptIn {
         match method {
             "createSession" => self.entry(&params["activeClient"]),
             "initialize" => {
-                take(
-                    &mut self.otherwise,
-                    &params["_meta"]["x-systemMessageTransform"],
-                );
+                take(&mut self.otherwise, &params["_meta"]["x-systemMessageTransform"]);
             }
             _ => {}
         }

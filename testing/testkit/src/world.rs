@@ -208,10 +208,7 @@ impl World {
 
     /// The sessions that the journal holds and nobody used: the list may lack them (G-28).
     pub(crate) fn unused_sessions(&self) -> Vec<String> {
-        let query = Query::EmptySessions {
-            created_before: Timestamp(i64::MAX),
-            limit: u32::MAX,
-        };
+        let query = Query::EmptySessions { created_before: Timestamp(i64::MAX), limit: u32::MAX };
         let answer = self.memory.clone().read(&query).expect("memory reads");
         match answer {
             Answer::EmptySessions(empty) => empty.due.iter().map(ToString::to_string).collect(),
@@ -315,20 +312,15 @@ impl World {
             }
             Effect::OperateChangeset { ticket, .. } => {
                 let outcome = Ok(serde_json::json!({}));
-                self.within(
-                    self.read_ms_max,
-                    Input::ChangesetOperated { ticket, outcome },
-                );
+                self.within(self.read_ms_max, Input::ChangesetOperated { ticket, outcome });
             }
             Effect::UseFiles { ticket, task } => {
                 let used = self.files.use_files(&task);
                 self.within(self.read_ms_max, Input::FilesUsed { ticket, used });
             }
             Effect::CheckWorktree { ticket, .. } => {
-                let checked = Input::WorktreeChecked {
-                    ticket,
-                    kept_because: self.worktree_kept.clone(),
-                };
+                let checked =
+                    Input::WorktreeChecked { ticket, kept_because: self.worktree_kept.clone() };
                 self.within(self.read_ms_max, checked);
             }
             Effect::BeginWatch { ticket, task } => {
@@ -362,9 +354,9 @@ impl World {
             Effect::RecordRender { rendered, .. } => {
                 self.models.recorded_render = Some(*rendered);
             }
-            Effect::SettingsChanged {
-                session, values, ..
-            } => self.agents_heard.hear_settings(&session, values),
+            Effect::SettingsChanged { session, values, .. } => {
+                self.agents_heard.hear_settings(&session, values)
+            }
             Effect::Authenticate(brought) => self.agents_heard.tokens.push(brought),
             Effect::ForgetTokens { principal } => self.agents_heard.forgotten.push(principal),
             Effect::UnloadChat { chat } => self.agents_heard.unloaded.push(chat.to_string()),
@@ -372,9 +364,7 @@ impl World {
             Effect::TitleChanged { title, .. } => self.agents_heard.titles.push(title),
             // Models leave nothing running.
             Effect::Terminal { terminal, act } => {
-                self.agents_heard
-                    .terminal_acts
-                    .push((terminal.to_string(), act));
+                self.agents_heard.terminal_acts.push((terminal.to_string(), act));
             }
             Effect::EndChat { chat } => self.agents_heard.ended.push(chat.to_string()),
             Effect::Configure { .. } | Effect::Forget { .. } | Effect::ClientAnswered { .. } => {}
@@ -417,10 +407,7 @@ impl World {
             }
             ModelChange::Reload => serde_json::json!({"provider": "scripted"}),
         };
-        Ok(Box::new(ModelsChanged {
-            agents: self.facts.agents.clone(),
-            answer: added,
-        }))
+        Ok(Box::new(ModelsChanged { agents: self.facts.agents.clone(), answer: added }))
     }
 
     /// No agent here has models: a message is checked as scripts see it.

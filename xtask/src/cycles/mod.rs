@@ -17,11 +17,7 @@ use crate::source::Source;
 const KERNEL: &str = "crates/kernel/src/";
 
 /// Crates the kernel calls into: a method of theirs is not one of the kernel's.
-const BELOW: &[&str] = &[
-    "crates/wire/src/",
-    "crates/compositor/src/",
-    "crates/agent-api/src/",
-];
+const BELOW: &[&str] = &["crates/wire/src/", "crates/compositor/src/", "crates/agent-api/src/"];
 
 /// How many reasons of one edge are shown.
 const REASONS_SHOWN: usize = 3;
@@ -48,10 +44,7 @@ fn find_cycles(sources: &[Source], dir: &str, below: &[Source]) -> Result<Vec<St
             edges.entry(to).or_default().insert(reason);
         }
     }
-    Ok(components(&graph)
-        .iter()
-        .map(|component| describe(component, &graph, dir))
-        .collect())
+    Ok(components(&graph).iter().map(|component| describe(component, &graph, dir)).collect())
 }
 
 fn describe(component: &BTreeSet<String>, graph: &Graph, dir: &str) -> String {
@@ -60,11 +53,8 @@ fn describe(component: &BTreeSet<String>, graph: &Graph, dir: &str) -> String {
     for from in component {
         for (to, reasons) in graph.get(from).into_iter().flatten() {
             if component.contains(to) {
-                let shown: Vec<&str> = reasons
-                    .iter()
-                    .take(REASONS_SHOWN)
-                    .map(String::as_str)
-                    .collect();
+                let shown: Vec<&str> =
+                    reasons.iter().take(REASONS_SHOWN).map(String::as_str).collect();
                 let more = match reasons.len().saturating_sub(REASONS_SHOWN) {
                     0 => String::new(),
                     more => format!(", {more} more"),
@@ -83,10 +73,8 @@ fn describe(component: &BTreeSet<String>, graph: &Graph, dir: &str) -> String {
 
 /// Strongly connected components of more than one file: whoever can be reached from a file and reaches it again.
 fn components(graph: &Graph) -> Vec<BTreeSet<String>> {
-    let reached: BTreeMap<&String, BTreeSet<&String>> = graph
-        .keys()
-        .map(|file| (file, reachable(graph, file)))
-        .collect();
+    let reached: BTreeMap<&String, BTreeSet<&String>> =
+        graph.keys().map(|file| (file, reachable(graph, file))).collect();
     let mut seen = BTreeSet::new();
     let mut found = Vec::new();
     for (file, others) in &reached {
@@ -124,10 +112,8 @@ mod tests {
     use super::*;
 
     fn found(files: &[(&str, &str)]) -> Vec<String> {
-        let sources: Vec<Source> = files
-            .iter()
-            .map(|(name, text)| Source::new(name, text))
-            .collect();
+        let sources: Vec<Source> =
+            files.iter().map(|(name, text)| Source::new(name, text)).collect();
         let below = [Source::new("wire.rs", "pub fn apply(&mut self) {}")];
         find_cycles(&sources, "", &below).unwrap()
     }
@@ -151,42 +137,23 @@ mod tests {
     #[test]
     fn a_cycle_by_calls_is_found() {
         let cycle = found(&[
-            (
-                "a.rs",
-                "impl Kernel { pub(crate) fn start_turn(&mut self) { self.end_turn(); } }",
-            ),
+            ("a.rs", "impl Kernel { pub(crate) fn start_turn(&mut self) { self.end_turn(); } }"),
             (
                 "b.rs",
                 "impl Kernel { pub(crate) fn end_turn<F: Fn(u8) -> u8>(&mut self) { self.start_turn(); } }",
             ),
         ]);
         assert_eq!(cycle.len(), 1);
-        assert!(
-            cycle[0].contains("a.rs -> b.rs: `.end_turn()`"),
-            "{}",
-            cycle[0]
-        );
+        assert!(cycle[0].contains("a.rs -> b.rs: `.end_turn()`"), "{}", cycle[0]);
     }
 
     #[test]
     fn a_bare_call_counts_if_all_of_a_module_is_imported() {
-        let defines = (
-            "a.rs",
-            "use crate::b::B;\npub fn derive() {}\npub struct A;",
-        );
+        let defines = ("a.rs", "use crate::b::B;\npub fn derive() {}\npub struct A;");
         let calls = |text| found(&[defines, ("b.rs", text)]);
-        assert_eq!(
-            calls("#[derive(Debug)]\npub struct B;"),
-            Vec::<String>::new()
-        );
-        assert_eq!(
-            calls("pub struct B; fn f(derive: fn()) { derive(); }"),
-            Vec::<String>::new()
-        );
-        assert_eq!(
-            calls("use super::*;\npub struct B; fn f() { derive(); }").len(),
-            1
-        );
+        assert_eq!(calls("#[derive(Debug)]\npub struct B;"), Vec::<String>::new());
+        assert_eq!(calls("pub struct B; fn f(derive: fn()) { derive(); }"), Vec::<String>::new());
+        assert_eq!(calls("use super::*;\npub struct B; fn f() { derive(); }").len(), 1);
     }
 
     #[test]
@@ -203,11 +170,7 @@ mod tests {
             ("c.rs", "impl C { fn g(&self) { self.f(); } }"),
         ];
         assert_eq!(found(&files), Vec::<String>::new());
-        let calling = [
-            files[0],
-            ("b.rs", "fn f() { x.push(1); x.apply(); x.twice(); }"),
-            files[2],
-        ];
+        let calling = [files[0], ("b.rs", "fn f() { x.push(1); x.apply(); x.twice(); }"), files[2]];
         assert_eq!(found(&calling), Vec::<String>::new());
     }
 
@@ -232,19 +195,13 @@ mod tests {
             child("pub struct B;\nmod inner { use super::B; fn f(b: super::B) {} }"),
             Vec::<String>::new()
         );
-        assert_eq!(
-            child("pub struct B;\nmod inner { use super::super::A; }").len(),
-            1
-        );
+        assert_eq!(child("pub struct B;\nmod inner { use super::super::A; }").len(), 1);
     }
 
     #[test]
     fn tests_depend_on_what_they_like() {
         let files = [
-            (
-                "a.rs",
-                "pub struct A;\n#[cfg(test)]\nmod tests { use crate::b::B; }",
-            ),
+            ("a.rs", "pub struct A;\n#[cfg(test)]\nmod tests { use crate::b::B; }"),
             ("b.rs", "use crate::a::A;\npub struct B;"),
         ];
         assert_eq!(found(&files), Vec::<String>::new());

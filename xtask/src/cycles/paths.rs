@@ -47,10 +47,7 @@ fn module_path(name: &str, dir: &str) -> Segments {
     let name = name.strip_prefix(dir).unwrap_or(name);
     let name = name.strip_suffix(".rs").unwrap_or(name);
     let mut segments: Segments = name.split('/').map(str::to_owned).collect();
-    if segments
-        .last()
-        .is_some_and(|last| last == "mod" || last == "lib")
-    {
+    if segments.last().is_some_and(|last| last == "mod" || last == "lib") {
         segments.pop();
     }
     segments
@@ -64,10 +61,7 @@ fn read_module(source: &Source) -> Result<(Module, Vec<Segments>)> {
     let passes_on = source.name.ends_with("mod.rs") || source.name.ends_with("lib.rs");
     let mut module = Module {
         file: source.name.clone(),
-        defined: definition
-            .captures_iter(&source.code)
-            .map(|found| found[1].to_owned())
-            .collect(),
+        defined: definition.captures_iter(&source.code).map(|found| found[1].to_owned()).collect(),
         imports: Vec::new(),
     };
     let mut named = Vec::new();
@@ -87,10 +81,7 @@ fn read_module(source: &Source) -> Result<(Module, Vec<Segments>)> {
             module.imports.push((name, segments));
         }
     }
-    let imports: Vec<_> = import
-        .find_iter(&source.code)
-        .map(|found| found.range())
-        .collect();
+    let imports: Vec<_> = import.find_iter(&source.code).map(|found| found.range()).collect();
     for found in inline.find_iter(&source.code) {
         if imports.iter().any(|range| range.contains(&found.start())) {
             continue;
@@ -120,17 +111,12 @@ fn from_the_file(mut segments: Segments, depth: usize) -> Option<Segments> {
     if depth == 0 || !is_relative {
         return Some(segments);
     }
-    let ups = segments
-        .iter()
-        .take_while(|segment| *segment == "super")
-        .count();
+    let ups = segments.iter().take_while(|segment| *segment == "super").count();
     (ups > depth).then(|| segments.split_off(depth))
 }
 
 fn split_path(path: &str) -> Segments {
-    path.split("::")
-        .map(|segment| segment.trim().to_owned())
-        .collect()
+    path.split("::").map(|segment| segment.trim().to_owned()).collect()
 }
 
 /// The leaves of a `use` tree: the name each brings and its whole path.
@@ -160,9 +146,7 @@ fn flatten(tree: &str, before: &Segments, leaves: &mut Vec<(String, Segments)>) 
     if segments.last().is_some_and(|last| last == "self") && segments.len() > 1 {
         segments.pop();
     }
-    let name = alias
-        .or_else(|| segments.last().cloned())
-        .unwrap_or_default();
+    let name = alias.or_else(|| segments.last().cloned()).unwrap_or_default();
     leaves.push((name, segments));
 }
 
@@ -194,9 +178,8 @@ fn resolve(
     hops: usize,
 ) -> Option<String> {
     let absolute = absolute(modules, here, path)?;
-    let length = (0..=absolute.len())
-        .rev()
-        .find(|length| modules.contains_key(&absolute[..*length]))?;
+    let length =
+        (0..=absolute.len()).rev().find(|length| modules.contains_key(&absolute[..*length]))?;
     let (at, rest) = absolute.split_at(length);
     let module = modules.get(at)?;
     let Some(name) = rest.first().filter(|name| *name != "*") else {
@@ -210,18 +193,12 @@ fn resolve(
     if let Some((_, to)) = exact {
         return resolve(modules, &at, to, hops - 1);
     }
-    for (_, to) in module
-        .imports
-        .iter()
-        .filter(|(imported, _)| imported == "*")
-    {
+    for (_, to) in module.imports.iter().filter(|(imported, _)| imported == "*") {
         let mut inner = to.clone();
         inner.pop();
         inner.push(name.clone());
         if let Some(file) = resolve(modules, &at, &inner, hops - 1)
-            && modules
-                .values()
-                .any(|module| module.file == file && module.defined.contains(name))
+            && modules.values().any(|module| module.file == file && module.defined.contains(name))
         {
             return Some(file);
         }

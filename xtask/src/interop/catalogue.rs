@@ -53,12 +53,8 @@ pub(super) struct RealPackage {
 /// The oldest Node that gets the agents of these versions: npm installs older agents for an older one, without a word.
 pub(super) const NODE_MIN: u32 = 22;
 
-const NEW_NODE: Registry = Registry::Npm {
-    needs_new_node: true,
-};
-const ANY_NODE: Registry = Registry::Npm {
-    needs_new_node: false,
-};
+const NEW_NODE: Registry = Registry::Npm { needs_new_node: true };
+const ANY_NODE: Registry = Registry::Npm { needs_new_node: false };
 
 const fn agent(
     name: &'static str,
@@ -107,34 +103,14 @@ const EXTRACTOR: &[&str] = &[
 pub(super) const PACKAGES: &[RealPackage] = &[
     // The last one that has its examples in it.
     agent("sdk-example", "@agentclientprotocol/sdk", "1.0.0", ANY_NODE),
-    agent(
-        "claude",
-        "@agentclientprotocol/claude-agent-acp",
-        "0.99.1",
-        NEW_NODE,
-    ),
+    agent("claude", "@agentclientprotocol/claude-agent-acp", "0.99.1", NEW_NODE),
     agent("gemini", "@google/gemini-cli", "0.61.0", NEW_NODE),
     agent("opencode", "opencode-ai", "1.18.33", NEW_NODE),
     agent("codex", "@agentclientprotocol/codex-acp", "2.6.0", NEW_NODE),
     agent("qwen", "@qwen-code/qwen-code", "0.24.4", NEW_NODE),
-    server(
-        "everything",
-        "@modelcontextprotocol/server-everything",
-        "2026.8.31",
-        ANY_NODE,
-    ),
-    server(
-        "filesystem",
-        "@modelcontextprotocol/server-filesystem",
-        "2026.8.31",
-        ANY_NODE,
-    ),
-    server(
-        "memory",
-        "@modelcontextprotocol/server-memory",
-        "2026.8.31",
-        ANY_NODE,
-    ),
+    server("everything", "@modelcontextprotocol/server-everything", "2026.8.31", ANY_NODE),
+    server("filesystem", "@modelcontextprotocol/server-filesystem", "2026.8.31", ANY_NODE),
+    server("memory", "@modelcontextprotocol/server-memory", "2026.8.31", ANY_NODE),
     server("git", "mcp-server-git", "2026.10.19", Registry::PyPi),
     server("time", "mcp-server-time", "2026.10.19", Registry::PyPi),
     RealPackage {

@@ -60,10 +60,7 @@ fn install_with_pip(place: &Path, package: &RealPackage) -> Result<()> {
     let installed = Command::new(directory.join("bin/pip"))
         .args(["install", "--quiet", "--disable-pip-version-check", &wanted])
         .status();
-    ensure!(
-        installed.context("pip is missing")?.success(),
-        "pip could not install {wanted}"
-    );
+    ensure!(installed.context("pip is missing")?.success(), "pip could not install {wanted}");
     complete(&directory, package)?;
     Ok(std::fs::write(mark, mark_text)?)
 }
@@ -110,13 +107,7 @@ fn install_packages(
     // Without it npm installs into a directory above.
     std::fs::write(directory.join("package.json"), "{\"private\": true}\n")?;
     let mut npm = Command::new("npm");
-    npm.args([
-        "install",
-        "--no-audit",
-        "--no-fund",
-        "--no-save",
-        "--loglevel=error",
-    ]);
+    npm.args(["install", "--no-audit", "--no-fund", "--no-save", "--loglevel=error"]);
     npm.args(packages).current_dir(&directory);
     if let Some(node) = node {
         npm.env("PATH", prepend(node)?);

@@ -35,11 +35,8 @@ pub fn run_interop(root: &Path, names: &[String]) -> Result<bool> {
         }
     }
     for kind in [PackageKind::Agent, PackageKind::Server, PackageKind::SignIn] {
-        let of_kind: Vec<RealPackage> = packages
-            .iter()
-            .filter(|package| package.kind == kind)
-            .copied()
-            .collect();
+        let of_kind: Vec<RealPackage> =
+            packages.iter().filter(|package| package.kind == kind).copied().collect();
         if !of_kind.is_empty() {
             println!("{}", table::make_table(&results, &of_kind)?);
         }
@@ -54,10 +51,7 @@ fn choose(names: &[String]) -> Result<Vec<RealPackage>> {
     for name in names {
         if !PACKAGES.iter().any(|package| package.name == name) {
             let known: Vec<&str> = PACKAGES.iter().map(|package| package.name).collect();
-            bail!(
-                "nothing to try is called {name}; there are {}",
-                known.join(", ")
-            );
+            bail!("nothing to try is called {name}; there are {}", known.join(", "));
         }
     }
     let is_chosen =
@@ -88,9 +82,6 @@ mod tests {
         let one = choose(&["qwen".to_owned()]).unwrap();
         assert_eq!(one[0].package, "@qwen-code/qwen-code");
         let error = choose(&["clod".to_owned()]).unwrap_err().to_string();
-        assert!(
-            error.contains("clod") && error.contains("claude"),
-            "{error}"
-        );
+        assert!(error.contains("clod") && error.contains("claude"), "{error}");
     }
 }

@@ -12,10 +12,7 @@ pub(super) fn make_table(results: &Path, packages: &[RealPackage]) -> Result<Str
     // No file: nothing got as far as to note something.
     let text = std::fs::read_to_string(results).unwrap_or_default();
     let rows: Result<Vec<Value>, _> = text.lines().map(serde_json::from_str).collect();
-    Ok(format_table(
-        &rows.context("the results are no JSON")?,
-        packages,
-    ))
+    Ok(format_table(&rows.context("the results are no JSON")?, packages))
 }
 
 fn format_table(rows: &[Value], packages: &[RealPackage]) -> String {

@@ -136,10 +136,7 @@ impl AgentCore {
         text: String,
     ) -> Result<(), TurnStopped> {
         let is_new = {
-            let mut sent_notices = self
-                .sent_notices
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
+            let mut sent_notices = self.sent_notices.lock().unwrap_or_else(PoisonError::into_inner);
             if sent_notices.len() >= SENT_NOTICES_MAX {
                 sent_notices.clear();
             }

@@ -126,10 +126,7 @@ impl AgentProcess {
 
     /// When it was last used, if nobody works in it.
     pub(super) fn idle_since(&self) -> Option<Instant> {
-        let last_used = *self
-            .last_used
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let last_used = *self.last_used.lock().unwrap_or_else(PoisonError::into_inner);
         (self.workers.load(Ordering::SeqCst) == 0).then_some(last_used)
     }
 
@@ -149,10 +146,7 @@ impl AgentProcess {
 impl Drop for Lease {
     fn drop(&mut self) {
         let process = &self.0;
-        *process
-            .last_used
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *process.last_used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
         let left = process.workers.fetch_sub(1, Ordering::SeqCst) - 1;
         if left == 0 && process.is_retired.load(Ordering::SeqCst) {
             process.connection.stop(EndKind::Hung);

@@ -62,20 +62,9 @@ mod tests {
             let config = json!({SETTING: mode});
             verdict(config.as_object().unwrap(), kind)
         };
-        assert_eq!(
-            verdict("full-access", ToolKind::Execute),
-            ApprovalVerdict::Allow
-        );
-        assert_eq!(
-            verdict("accept-edits", ToolKind::Edit),
-            ApprovalVerdict::Allow
-        );
-        for kind in [
-            ToolKind::Delete,
-            ToolKind::Move,
-            ToolKind::Execute,
-            ToolKind::Other,
-        ] {
+        assert_eq!(verdict("full-access", ToolKind::Execute), ApprovalVerdict::Allow);
+        assert_eq!(verdict("accept-edits", ToolKind::Edit), ApprovalVerdict::Allow);
+        for kind in [ToolKind::Delete, ToolKind::Move, ToolKind::Execute, ToolKind::Other] {
             assert_eq!(verdict("accept-edits", kind), ApprovalVerdict::Ask);
             assert_eq!(verdict("plan", kind), ApprovalVerdict::Refuse);
         }

@@ -165,9 +165,7 @@ pub fn find_program(command: &str, path: Option<&OsStr>) -> Option<PathBuf> {
         return None; // no name, and no path that means the same everywhere
     }
     let directories = std::env::split_paths(path?).filter(|directory| directory.is_absolute());
-    directories
-        .map(|directory| directory.join(command))
-        .find(is_program)
+    directories.map(|directory| directory.join(command)).find(is_program)
 }
 
 #[cfg(test)]
@@ -193,14 +191,7 @@ mod tests {
         let find = |command: &str| find_program(command, Some(&path));
         assert_eq!(find("agent"), Some(agent.clone()));
         assert_eq!(find(agent.to_str().unwrap()), Some(agent));
-        for none in [
-            "directory",
-            "",
-            "./agent",
-            "../other/agent",
-            "Cargo.toml",
-            "/none/agent",
-        ] {
+        for none in ["directory", "", "./agent", "../other/agent", "Cargo.toml", "/none/agent"] {
             assert_eq!(find(none), None, "{none}");
         }
         // A relative directory would be one of the session's.
@@ -219,10 +210,6 @@ mod tests {
         config.install = "Install it with `npm install -g x`.".to_owned();
         assert!(config.describe_missing().ends_with("`npm install -g x`."));
         config.command = "/none/agent".to_owned();
-        assert!(
-            config
-                .describe_missing()
-                .contains("no program `/none/agent`")
-        );
+        assert!(config.describe_missing().contains("no program `/none/agent`"));
     }
 }

@@ -22,9 +22,8 @@ const ID_BYTES_MAX: usize = 32;
 const NAME_BYTES_MAX: usize = 256;
 
 /// Names of agents that are there anyway, and schemes that mean something else.
-const TAKEN_IDS: [&str; 10] = [
-    "native", "scripted", "file", "http", "https", "ws", "wss", "stdio", "data", "mcp",
-];
+const TAKEN_IDS: [&str; 10] =
+    ["native", "scripted", "file", "http", "https", "ws", "wss", "stdio", "data", "mcp"];
 
 /// Schemes of the protocol begin so.
 const TAKEN_BEGINNING: &str = "ahp";
@@ -192,11 +191,8 @@ impl AgentEntry {
             Some(_) => Err((key, format!("1 to {SECONDS_MAX} seconds"))),
         };
         config.idle = seconds("idle_s", self.idle_s, config.idle)?;
-        config.start_timeout = seconds(
-            "start_timeout_s",
-            self.start_timeout_s,
-            config.start_timeout,
-        )?;
+        config.start_timeout =
+            seconds("start_timeout_s", self.start_timeout_s, config.start_timeout)?;
         config.share = self.share.unwrap_or(config.share);
         config.hands_over_mcp = match self.mcp {
             None => config.hands_over_mcp,
@@ -240,9 +236,7 @@ pub fn check_id(id: &str) -> Result<(), String> {
     let is_begun = id.starts_with(|c: char| c.is_ascii_lowercase());
     let is_known = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if !is_begun || id.len() > ID_BYTES_MAX || !id.chars().all(is_known) {
-        return Err(format!(
-            "1 to {ID_BYTES_MAX} small letters, digits and `-`, a letter first"
-        ));
+        return Err(format!("1 to {ID_BYTES_MAX} small letters, digits and `-`, a letter first"));
     }
     match TAKEN_IDS.contains(&id) || id.starts_with(TAKEN_BEGINNING) {
         true => Err("this name is taken: choose another one".to_owned()),
@@ -279,9 +273,7 @@ fn check_variable(name: &str) -> Result<(), String> {
     let is_known = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let is_name = !name.is_empty() && name.chars().all(is_known);
     if !is_name || name.starts_with(|c: char| c.is_ascii_digit()) {
-        return Err(format!(
-            "{name:?} is not the name of an environment variable"
-        ));
+        return Err(format!("{name:?} is not the name of an environment variable"));
     }
     match name.starts_with("GREENROOM_") {
         true => Err(format!("{name} is the host's own and reaches no agent")),
@@ -388,26 +380,15 @@ mod tests {
             "#,
         )
         .unwrap();
-        assert_eq!(
-            (config.id.as_str(), config.name.as_str()),
-            ("mine", "My Gemini")
-        );
+        assert_eq!((config.id.as_str(), config.name.as_str()), ("mine", "My Gemini"));
         assert_eq!(config.command, "gemini");
         assert_eq!(config.args, ["--acp", "--debug"]);
         assert!(config.install.contains("gemini-cli"));
         let names = config.env_from.iter();
-        let names: Vec<_> = names
-            .map(|it| (it.name.as_str(), it.file.is_some()))
-            .collect();
+        let names: Vec<_> = names.map(|it| (it.name.as_str(), it.file.is_some())).collect();
         assert_eq!(names, [("KEY", false), ("OTHER", true)]);
-        assert_eq!(
-            config.auth,
-            Some(AcpAuth::Method("gemini-api-key".to_owned()))
-        );
-        assert_eq!(
-            (config.share, config.trust),
-            (Share::Chat, TrustPolicy::Never)
-        );
+        assert_eq!(config.auth, Some(AcpAuth::Method("gemini-api-key".to_owned())));
+        assert_eq!((config.share, config.trust), (Share::Chat, TrustPolicy::Never));
         assert!(config.fs && !config.hands_over_mcp);
         assert_eq!(config.idle, Duration::from_secs(5));
         assert_eq!(config.start_timeout, Duration::from_secs(6));
@@ -443,28 +424,12 @@ mod tests {
             ("id = \"x\"\ncommand = \"\"", "command", "name of a program"),
             ("id = \"claude\"\nname = \" \"", "name", "1 to 256"),
             ("id = \"claude\"\nenv = { \"A B\" = \"1\" }", "env", "A B"),
-            (
-                "id = \"claude\"\nenv_from = [\"GREENROOM_TOKEN\"]",
-                "env_from",
-                "host's own",
-            ),
-            (
-                "id = \"claude\"\nenv_from = { A = { file = \"k\" } }",
-                "env_from",
-                "absolute",
-            ),
-            (
-                "id = \"claude\"\nauth = { resource = \"r\" }",
-                "auth",
-                "token_env",
-            ),
+            ("id = \"claude\"\nenv_from = [\"GREENROOM_TOKEN\"]", "env_from", "host's own"),
+            ("id = \"claude\"\nenv_from = { A = { file = \"k\" } }", "env_from", "absolute"),
+            ("id = \"claude\"\nauth = { resource = \"r\" }", "auth", "token_env"),
             ("id = \"claude\"\nauth = {}", "auth", "method"),
             ("id = \"claude\"\nidle_s = 0", "idle_s", "1 to"),
-            (
-                "id = \"claude\"\nstart_timeout_s = 90000",
-                "start_timeout_s",
-                "1 to",
-            ),
+            ("id = \"claude\"\nstart_timeout_s = 90000", "start_timeout_s", "1 to"),
         ] {
             let error = resolve(text).unwrap_err();
             assert_eq!(error.key, key, "{text}: {error}");

@@ -69,32 +69,24 @@ mod tests {
         std::fs::write(file.path(), "from-file\n").unwrap();
         let mut config = AcpAgentConfig::new("a", "a");
         config.env.insert("PLAIN".to_owned(), "1".to_owned());
-        config.env_from.push(EnvSource {
-            name: "SECRET".to_owned(),
-            file: Some(file.path().to_owned()),
-        });
+        config
+            .env_from
+            .push(EnvSource { name: "SECRET".to_owned(), file: Some(file.path().to_owned()) });
         let token = Some(("TOKEN".to_owned(), "t0ken".to_owned()));
         let environment = of_agent(&config, token).await.unwrap();
         let value = |name: &str| {
             let mut found = environment.variables.iter().rev();
-            found
-                .find(|(known, _)| known == name)
-                .map(|(_, value)| value.to_str().unwrap())
+            found.find(|(known, _)| known == name).map(|(_, value)| value.to_str().unwrap())
         };
         assert_eq!(
             (value("PLAIN"), value("SECRET"), value("TOKEN")),
             (Some("1"), Some("from-file"), Some("t0ken"))
         );
-        assert_eq!(
-            (value("TERM"), value("NO_COLOR")),
-            (Some("dumb"), Some("1"))
-        );
+        assert_eq!((value("TERM"), value("NO_COLOR")), (Some("dumb"), Some("1")));
         assert_eq!(value("CARGO_PKG_NAME"), None);
         assert_eq!(environment.secrets, ["from-file", "t0ken"]);
         config.env_from[0].file = Some("/none".into());
-        let Err(why) = of_agent(&config, None).await else {
-            panic!()
-        };
+        let Err(why) = of_agent(&config, None).await else { panic!() };
         assert!(why.contains("`SECRET`"), "{why}");
     }
 }

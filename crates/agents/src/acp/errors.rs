@@ -18,11 +18,7 @@ use super::rpc::{self, AcpError};
 const MESSAGE_CHARS_MAX: usize = 2_000;
 
 fn error(error_type: &str, message: String, resumable: bool) -> AgentError {
-    AgentError {
-        error_type: error_type.to_owned(),
-        message,
-        resumable,
-    }
+    AgentError { error_type: error_type.to_owned(), message, resumable }
 }
 
 pub(super) fn missing(config: &AcpAgentConfig) -> AgentError {
@@ -57,11 +53,9 @@ pub(super) fn start(
     why: &RequestError,
 ) -> AgentError {
     match why {
-        RequestError::TimedOut { limit, .. } => slow_start(
-            config,
-            &format!("no answer within {} seconds", limit.as_secs()),
-            connection,
-        ),
+        RequestError::TimedOut { limit, .. } => {
+            slow_start(config, &format!("no answer within {} seconds", limit.as_secs()), connection)
+        }
         RequestError::Unreadable { why, .. } => {
             let why = redact_and_shorten(connection.tail(), why, 500);
             let message = format!("{} cannot be used: {why}", config.name);
@@ -170,17 +164,9 @@ pub(super) fn is_unknown_session(error: &AcpError) -> bool {
         return true;
     }
     let text = error.text().to_lowercase();
-    let is_about = ["session", "thread", "conversation"]
-        .iter()
-        .any(|word| text.contains(word));
-    let is_unknown = [
-        "not found",
-        "unknown",
-        "no rollout",
-        "invalid session",
-        "does not exist",
-        "no such",
-    ];
+    let is_about = ["session", "thread", "conversation"].iter().any(|word| text.contains(word));
+    let is_unknown =
+        ["not found", "unknown", "no rollout", "invalid session", "does not exist", "no such"];
     let is_unknown = is_unknown.iter().any(|words| text.contains(words));
     matches!(error.code, rpc::INVALID_PARAMS | rpc::INTERNAL_ERROR) && is_about && is_unknown
 }
@@ -214,9 +200,7 @@ pub(super) fn sign_in(
             1 => "this",
             _ => "one of these",
         };
-        lines.push(format!(
-            "To sign in, run {these} in a terminal and send the message again:"
-        ));
+        lines.push(format!("To sign in, run {these} in a terminal and send the message again:"));
         let commands = terminal.iter().map(|method| command_line(config, method));
         lines.extend(commands.map(|command| format!("    {command}")));
     } else if let Some(first) = others.first() {
@@ -280,38 +264,15 @@ mod tests {
     fn sessions_are_lost_in_many_words() {
         for (code, message, data) in [
             (-32002, "Resource not found", Value::Null),
-            (
-                -32603,
-                "Internal error",
-                json!({"details": "no rollout found for thread id 0"}),
-            ),
-            (
-                -32603,
-                "Internal error",
-                json!({"details": "Invalid session identifier \"0\""}),
-            ),
-            (
-                -32603,
-                "Internal error",
-                json!({"details": "Session nope not found"}),
-            ),
-            (
-                -32603,
-                "Internal error: OpenCode service failure",
-                json!({"service": "session"}),
-            ),
+            (-32603, "Internal error", json!({"details": "no rollout found for thread id 0"})),
+            (-32603, "Internal error", json!({"details": "Invalid session identifier \"0\""})),
+            (-32603, "Internal error", json!({"details": "Session nope not found"})),
+            (-32603, "Internal error: OpenCode service failure", json!({"service": "session"})),
         ] {
-            let error = AcpError {
-                code,
-                message: message.to_owned(),
-                data,
-            };
+            let error = AcpError { code, message: message.to_owned(), data };
             assert!(is_unknown_session(&error), "{error:?}");
         }
-        assert!(!is_unknown_session(&AcpError::new(
-            -32603,
-            "Internal error"
-        )));
+        assert!(!is_unknown_session(&AcpError::new(-32603, "Internal error")));
         assert!(!is_unknown_session(&AcpError::new(
             -32602,
             "Invalid params: unknown config option: nope"
@@ -336,9 +297,7 @@ mod tests {
         assert_eq!(error.error_type, "agentSignIn");
         assert!(error.resumable);
         assert!(
-            error
-                .message
-                .contains("    '/opt/my agent' login 'it'\\''s'"),
+            error.message.contains("    '/opt/my agent' login 'it'\\''s'"),
             "{}",
             error.message
         );
@@ -356,10 +315,7 @@ mod tests {
             error.message
         };
         let message = said(&config);
-        assert!(
-            message.contains("    API Key (`api-key`): By a key"),
-            "{message}"
-        );
+        assert!(message.contains("    API Key (`api-key`): By a key"), "{message}");
         let table = "its table in greenroom.toml (`[[agents]]` with `id = \"a\"`): `auth = { method = \"api-key\" }`.";
         assert!(message.ends_with(table), "{message}");
         assert!(message.contains("the key *** is wrong"), "{message}");

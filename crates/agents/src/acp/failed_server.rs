@@ -29,21 +29,12 @@ impl FailedServer {
                 (name, notice.title.clone())
             }
             acp::SessionUpdate::ToolCall(call) if call.status == acp::ToolCallStatus::Failed => {
-                let name = call
-                    .title
-                    .strip_prefix("mcp__")?
-                    .strip_suffix("__startup")?;
-                (
-                    name,
-                    words_of(&call.content).unwrap_or_else(|| call.title.clone()),
-                )
+                let name = call.title.strip_prefix("mcp__")?.strip_suffix("__startup")?;
+                (name, words_of(&call.content).unwrap_or_else(|| call.title.clone()))
             }
             _ => return None,
         };
-        Some(Self {
-            name: name.to_owned(),
-            why: label(&why, WHY_CHARS_MAX),
-        })
+        Some(Self { name: name.to_owned(), why: label(&why, WHY_CHARS_MAX) })
     }
 }
 
@@ -73,10 +64,7 @@ mod tests {
         let notice =
             |title: &str| json!({"sessionUpdate": "notice", "severity": "warning", "title": title});
         let said = "MCP server \"broken\" failed to start";
-        assert_eq!(
-            read(notice(said)),
-            Some(("broken".to_owned(), said.to_owned()))
-        );
+        assert_eq!(read(notice(said)), Some(("broken".to_owned(), said.to_owned())));
         assert_eq!(read(notice("MCP server \"a\" is ready")), None);
         assert_eq!(read(notice("Model metadata not found")), None);
         let call = |status: &str| {
@@ -85,10 +73,7 @@ mod tests {
         };
         let (name, why) = read(call("failed")).unwrap();
         assert_eq!(name, "broken");
-        assert!(
-            why.starts_with("No such") && !why.contains('\u{1b}'),
-            "{why}"
-        );
+        assert!(why.starts_with("No such") && !why.contains('\u{1b}'), "{why}");
         assert_eq!(read(call("completed")), None);
     }
 }

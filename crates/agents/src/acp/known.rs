@@ -59,11 +59,7 @@ impl KnownAgentFile {
     pub(super) fn open(data: &Path, id: &str) -> Self {
         let path = data.join("agents").join(format!("{id}.json"));
         let known = read(&path).unwrap_or_default();
-        Self(Arc::new(Inner {
-            path,
-            known: Mutex::new(known),
-            writing: Mutex::default(),
-        }))
+        Self(Arc::new(Inner { path, known: Mutex::new(known), writing: Mutex::default() }))
     }
 
     pub(super) fn get(&self) -> Known {
@@ -116,11 +112,7 @@ fn write(path: &Path, known: &Known) -> std::io::Result<()> {
         fs::create_dir_all(directory)?;
     }
     let fresh = path.with_extension(format!("{}.new", uuid::Uuid::now_v7()));
-    let mut file = fs::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&fresh)?;
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh)?;
     let written = file.write_all(&serde_json::to_vec(known)?);
     let moved = written.and_then(|()| fs::rename(&fresh, path));
     if moved.is_err() {
@@ -166,11 +158,7 @@ impl Known {
     /// What clients are told of the agent.
     pub(super) fn info(&self, config: &AcpAgentConfig) -> AgentInfo {
         let mut capabilities = json!({"multipleChats": {"fork": true, "sideChat": true}});
-        if self
-            .abilities
-            .as_ref()
-            .is_some_and(|can| can.additional_directories)
-        {
+        if self.abilities.as_ref().is_some_and(|can| can.additional_directories) {
             capabilities["multipleWorkingDirectories"] = json!({"immutablePrimary": true});
         }
         AgentInfo {
@@ -187,9 +175,7 @@ impl Known {
                 false => Vec::new(),
             },
             protected_resources: match &config.auth {
-                Some(AcpAuth::Resource {
-                    resource, required, ..
-                }) => vec![json!({
+                Some(AcpAuth::Resource { resource, required, .. }) => vec![json!({
                     "resource": resource,
                     "required": required,
                     "bearer_methods_supported": ["header"],
@@ -205,9 +191,7 @@ impl Known {
             return config.describe_missing();
         }
         let said = self.abilities.as_ref();
-        let title = said
-            .and_then(|said| said.title.as_deref())
-            .unwrap_or(&config.name);
+        let title = said.and_then(|said| said.title.as_deref()).unwrap_or(&config.name);
         match said.and_then(|said| said.version.as_deref()) {
             Some(version) => format!("{title} {version}, over ACP"),
             None => format!("{title}, over ACP"),
@@ -270,10 +254,7 @@ mod tests {
         config.command = "no-such-agent".to_owned();
         assert!(again.info(&config).description.starts_with("Not installed"));
         std::fs::write(data.path().join("agents/a.json"), "{broken").unwrap();
-        assert_eq!(
-            KnownAgentFile::open(data.path(), "a").get(),
-            Known::default()
-        );
+        assert_eq!(KnownAgentFile::open(data.path(), "a").get(), Known::default());
     }
 
     #[test]
@@ -281,10 +262,7 @@ mod tests {
         let info = Known::default().info(&AcpAgentConfig::new("a", "/bin/sh"));
         assert_eq!(info.models.len(), 1);
         assert_eq!(info.default_model.as_deref(), Some("default"));
-        assert_eq!(
-            info.config_schema["properties"]["approvals"]["default"],
-            "ask"
-        );
+        assert_eq!(info.config_schema["properties"]["approvals"]["default"], "ask");
         let mode = &info.config_schema["properties"]["agent_mode"];
         assert_eq!(mode["sessionMutable"], true, "{mode}");
     }

@@ -33,12 +33,7 @@ pub(super) enum LineError {
 
 impl<R: AsyncRead + Unpin> LineReader<R> {
     pub(super) fn new(input: R, line_bytes_max: usize) -> Self {
-        Self {
-            input,
-            buffer: BytesMut::new(),
-            searched: 0,
-            line_bytes_max,
-        }
+        Self { input, buffer: BytesMut::new(), searched: 0, line_bytes_max }
     }
 
     /// The next line without its end; none when the input is over. Nothing is lost if the future is dropped.

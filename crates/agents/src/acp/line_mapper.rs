@@ -24,20 +24,15 @@ pub struct NotAnUpdate;
 
 impl Default for LineMapper {
     fn default() -> Self {
-        Self {
-            mapper: Mapper::new(0, UsageTotals::default()),
-            view: SessionView::default(),
-        }
+        Self { mapper: Mapper::new(0, UsageTotals::default()), view: SessionView::default() }
     }
 }
 
 impl LineMapper {
     /// Decodes a line and maps it; how many steps follow from it.
     pub fn map(&mut self, line: &[u8]) -> Result<usize, NotAnUpdate> {
-        let RpcMessage::Notification {
-            params: Some(params),
-            ..
-        } = rpc::decode(line).map_err(|_| NotAnUpdate)?
+        let RpcMessage::Notification { params: Some(params), .. } =
+            rpc::decode(line).map_err(|_| NotAnUpdate)?
         else {
             return Err(NotAnUpdate);
         };

@@ -278,18 +278,15 @@ impl LiveSession {
             // Whoever changes the mode meanwhile wants that one from now on.
             lock(&self.reported.turn_mode).take_if(|mode| mode.setting == setting.id);
             let set = match setting.offers(wanted) {
-                true => self
-                    .set(connection, &setting, wanted)
-                    .await
-                    .map_err(|error| error.to_string()),
+                true => {
+                    self.set(connection, &setting, wanted).await.map_err(|error| error.to_string())
+                }
                 false => Err(format!("it offers no value {wanted}")),
             };
             if let Err(why) = set {
                 let name = &setting.name;
-                let notice = format!(
-                    "The agent did not change {name}: {}",
-                    super::label::label(&why, 300)
-                );
+                let notice =
+                    format!("The agent did not change {name}: {}", super::label::label(&why, 300));
                 self.reported.add_notice(None, notice);
                 if let Some(core) = self.reported.core.upgrade() {
                     let (conversation, property) =
@@ -385,21 +382,15 @@ impl LiveSession {
                 if value.is_boolean() {
                     params["type"] = json!("boolean");
                 }
-                connection
-                    .request("session/set_config_option", &params, SETTING_LIMIT)
-                    .await?
+                connection.request("session/set_config_option", &params, SETTING_LIMIT).await?
             }
             Setter::Mode => {
                 let params = json!({"sessionId": session, "modeId": value});
-                connection
-                    .request("session/set_mode", &params, SETTING_LIMIT)
-                    .await?
+                connection.request("session/set_mode", &params, SETTING_LIMIT).await?
             }
             Setter::Model => {
                 let params = json!({"sessionId": session, "modelId": value});
-                connection
-                    .request("session/set_model", &params, SETTING_LIMIT)
-                    .await?
+                connection.request("session/set_model", &params, SETTING_LIMIT).await?
             }
         };
         let mut view = lock(&self.reported.view);

@@ -187,16 +187,10 @@ fn to_server(
     abilities: &Abilities,
     directory: &Path,
 ) -> Result<Value, String> {
-    let McpDeclaration {
-        name, transport, ..
-    } = declared.declaration.as_ref().map_err(Clone::clone)?;
+    let McpDeclaration { name, transport, .. } =
+        declared.declaration.as_ref().map_err(Clone::clone)?;
     match transport {
-        McpTransport::Process {
-            command,
-            args,
-            env,
-            cwd,
-        } => {
+        McpTransport::Process { command, args, env, cwd } => {
             let cwd = cwd.as_ref().map(|cwd| directory.join(cwd));
             let from = cwd.as_deref().unwrap_or(directory);
             let (program, first) = start_program(command, env, from, directory)?;
@@ -231,9 +225,7 @@ fn mark_failed(entries: &mut [Value], failed: &BTreeMap<String, String>) {
 
 fn pairs(map: &BTreeMap<String, String>) -> Vec<Value> {
     let pairs = map.iter();
-    pairs
-        .map(|(name, value)| json!({"name": name, "value": value}))
-        .collect()
+    pairs.map(|(name, value)| json!({"name": name, "value": value})).collect()
 }
 
 impl AgentCore {
@@ -250,9 +242,7 @@ impl AgentCore {
         if records.shown.len() >= SHOWN_MAX && before.is_none() {
             records.shown.pop_first();
         }
-        records
-            .shown
-            .insert(conversation.to_owned(), entries.clone());
+        records.shown.insert(conversation.to_owned(), entries.clone());
         drop(records);
         self.tell_servers(conversation, entries);
     }

@@ -85,17 +85,13 @@ impl AcpAgent {
     /// What it last said of itself is read from, and stored in, the data directory.
     pub fn new(config: AcpAgentConfig, data: &Path, trust: Arc<TrustStore>) -> Self {
         let known = KnownAgentFile::open(data, &config.id);
-        Self {
-            core: AgentCore::new(config, known, trust),
-        }
+        Self { core: AgentCore::new(config, known, trust) }
     }
 
     pub fn report(&self) -> AgentReport {
         let known = self.core.known.get();
         let processes = self.core.pool.processes();
-        let told = processes
-            .iter()
-            .find_map(|process| process.connection.sign_in());
+        let told = processes.iter().find_map(|process| process.connection.sign_in());
         let can = known.abilities.as_ref();
         let abilities = can.map(|can| {
             [
@@ -152,9 +148,7 @@ impl Agent for AcpAgent {
 
     fn commands(&self, session: &SessionFacts) -> Vec<AgentCommand> {
         let processes = self.core.pool.processes();
-        let live = processes
-            .iter()
-            .find_map(|process| process.session(&session.chat));
+        let live = processes.iter().find_map(|process| process.session(&session.chat));
         match live {
             Some(live) => live.reported.view().commands,
             None => self.core.known.get().agent_commands(),
@@ -170,9 +164,7 @@ impl Agent for AcpAgent {
         of_view.unwrap_or_else(|| {
             let known = self.core.known.get().settings;
             let setting = known.iter().find(|setting| setting.property() == property);
-            setting
-                .map(|setting| setting.setting_values())
-                .unwrap_or_default()
+            setting.map(|setting| setting.setting_values()).unwrap_or_default()
         })
     }
 
@@ -242,10 +234,7 @@ impl Agent for AcpAgent {
     }
 
     async fn open(&self, session: SessionFacts) -> Result<Box<dyn AgentSession>, AgentError> {
-        Ok(Box::new(AcpSession {
-            core: Arc::clone(&self.core),
-            facts: session,
-        }))
+        Ok(Box::new(AcpSession { core: Arc::clone(&self.core), facts: session }))
     }
 }
 

@@ -87,10 +87,7 @@ impl Opening {
         if let (Some(notes), None) = (&notes, &anew) {
             match self.reopen(notes).await? {
                 Ok(session) => {
-                    return Ok(OpenedChat {
-                        session,
-                        anew: None,
-                    });
+                    return Ok(OpenedChat { session, anew: None });
                 }
                 Err(why) => anew = Some(why),
             }
@@ -98,10 +95,7 @@ impl Opening {
         if let Some(source) = self.forked.as_ref().filter(|_| notes.is_none())
             && let Some(session) = self.fork(source).await?
         {
-            return Ok(OpenedChat {
-                session,
-                anew: None,
-            });
+            return Ok(OpenedChat { session, anew: None });
         }
         let session = self.begin().await?;
         Ok(OpenedChat { session, anew })
@@ -129,10 +123,7 @@ impl Opening {
         reported: Arc<ReportedSettings>,
         through: Option<String>,
     ) -> Arc<LiveSession> {
-        let digest = self
-            .system_prompt
-            .as_ref()
-            .map(|(_, digest)| digest.clone());
+        let digest = self.system_prompt.as_ref().map(|(_, digest)| digest.clone());
         let opened_with = OpenedWith {
             directories: self.directories.clone(),
             instructions_digest: self.instructions_digest.clone(),
@@ -153,12 +144,7 @@ impl Opening {
         params["sessionId"] = json!(source.session);
         let connection = &self.process.connection;
         match connection
-            .new_session(
-                "session/fork",
-                &params,
-                listener,
-                self.core.config.open_timeout,
-            )
+            .new_session("session/fork", &params, listener, self.core.config.open_timeout)
             .await
         {
             Ok((inbox, answer)) => {
@@ -183,12 +169,7 @@ impl Opening {
             let listener = Arc::clone(&reported) as Arc<dyn super::connection::SessionListener>;
             let connection = &self.process.connection;
             match connection
-                .new_session(
-                    "session/new",
-                    &self.params(),
-                    listener,
-                    self.core.config.open_timeout,
-                )
+                .new_session("session/new", &self.params(), listener, self.core.config.open_timeout)
                 .await
             {
                 Ok((inbox, answer)) => {
@@ -244,9 +225,7 @@ impl Opening {
                     );
                     break;
                 }
-                Err(RequestError::Unreadable {
-                    why: unreadable, ..
-                }) => {
+                Err(RequestError::Unreadable { why: unreadable, .. }) => {
                     why = format!(
                         "its answer could not be read ({})",
                         super::label::label(&unreadable, 200)
@@ -319,9 +298,7 @@ pub(super) async fn sign_in(core: &AgentCore, process: &AgentProcess) -> SignInT
         return SignInTry::NotConfigured;
     };
     let params = acp::AuthenticateRequest::new(method.clone());
-    let asked = process
-        .connection
-        .request::<Value>("authenticate", &params, SIGN_IN_LIMIT);
+    let asked = process.connection.request::<Value>("authenticate", &params, SIGN_IN_LIMIT);
     match asked.await {
         Ok(_) => SignInTry::Taken,
         Err(RequestError::Refused(why)) => SignInTry::Refused(why),

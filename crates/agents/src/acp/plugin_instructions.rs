@@ -107,10 +107,7 @@ impl PluginInstructions {
     fn text(&self) -> String {
         let mut parts = Vec::new();
         if !self.rules.is_empty() {
-            parts.push(format!(
-                "The user's plugins say this to agents.{}",
-                self.rules
-            ));
+            parts.push(format!("The user's plugins say this to agents.{}", self.rules));
         }
         if !self.listed.is_empty() {
             let head = "Rules of the user's plugins. Read a rule before you work on a file that it is for:";
@@ -166,14 +163,8 @@ mod tests {
     fn ag_37_rules_are_told_and_skills_are_listed_with_their_files() {
         let (directory, plugin) = plugin(&[
             ("rules/tone.md", "Be brief."),
-            (
-                "rules/css.mdc",
-                "---\nglobs: \"*.css\"\ndescription: Colours\n---\nUse names.",
-            ),
-            (
-                "skills/map/SKILL.md",
-                "---\ndescription: Draws maps\n---\nDraw.",
-            ),
+            ("rules/css.mdc", "---\nglobs: \"*.css\"\ndescription: Colours\n---\nUse names."),
+            ("skills/map/SKILL.md", "---\ndescription: Draws maps\n---\nDraw."),
             (
                 "skills/own/SKILL.md",
                 "---\ndescription: Mine\ndisable-model-invocation: true\n---\nx",
@@ -185,19 +176,12 @@ mod tests {
             instructions.contains("Colours") && !instructions.contains("Use names."),
             "{instructions}"
         );
-        let skill = directory
-            .path()
-            .canonicalize()
-            .unwrap()
-            .join("skills/map/SKILL.md");
+        let skill = directory.path().canonicalize().unwrap().join("skills/map/SKILL.md");
         assert!(
             instructions.contains(&format!("(`{}`): Draws maps", skill.display())),
             "{instructions}"
         );
-        assert!(
-            !instructions.contains("Mine"),
-            "it is not for models: {instructions}"
-        );
+        assert!(!instructions.contains("Mine"), "it is not for models: {instructions}");
 
         let key = workspace::discovery::client_plugin_key("memfs:/kit", "Kit");
         let off = describe(&[plugin], &BTreeSet::from([key.id()]));
@@ -207,20 +191,13 @@ mod tests {
     #[test]
     fn rules_are_bounded() {
         let long = "word ".repeat(3_000);
-        let files: Vec<(String, &str)> = (0..9)
-            .map(|n| (format!("rules/r{n}.md"), long.as_str()))
-            .collect();
-        let files: Vec<(&str, &str)> = files
-            .iter()
-            .map(|(path, text)| (path.as_str(), *text))
-            .collect();
+        let files: Vec<(String, &str)> =
+            (0..9).map(|n| (format!("rules/r{n}.md"), long.as_str())).collect();
+        let files: Vec<(&str, &str)> =
+            files.iter().map(|(path, text)| (path.as_str(), *text)).collect();
         let (_directory, plugin) = plugin(&files);
         let instructions = describe(&[plugin], &BTreeSet::new());
-        assert!(
-            instructions.len() < RULES_BYTES_MAX + 16 * 1_024,
-            "{}",
-            instructions.len()
-        );
+        assert!(instructions.len() < RULES_BYTES_MAX + 16 * 1_024, "{}", instructions.len());
         assert!(
             instructions.contains("Rules of the user's plugins"),
             "those without room are listed"

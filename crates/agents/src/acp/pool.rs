@@ -139,15 +139,12 @@ impl ProcessPool {
     }
 
     fn check_early_ends(&self) -> Result<(), AgentError> {
-        let mut ends = self
-            .early_ends
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut ends = self.early_ends.lock().unwrap_or_else(PoisonError::into_inner);
         ends.retain(|end| end.elapsed() < EARLY_ENDS_WITHIN);
         match ends.back() {
-            Some(last) if ends.len() >= EARLY_ENDS_MAX && last.elapsed() < PAUSE => Err(
-                errors::unavailable(&self.config, PAUSE.saturating_sub(last.elapsed())),
-            ),
+            Some(last) if ends.len() >= EARLY_ENDS_MAX && last.elapsed() < PAUSE => {
+                Err(errors::unavailable(&self.config, PAUSE.saturating_sub(last.elapsed())))
+            }
             _ => Ok(()),
         }
     }
@@ -177,10 +174,7 @@ impl ProcessPool {
             directory: directory.to_owned(),
         };
         let tail = StderrTail::new(secrets);
-        *self
-            .last_tail
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = Some(tail.clone());
+        *self.last_tail.lock().unwrap_or_else(PoisonError::into_inner) = Some(tail.clone());
         let started = Instant::now();
         let connection = AcpConnection::start(&launch, tail, config.line_bytes_max);
         let connection =
@@ -252,10 +246,7 @@ impl ProcessPool {
 
     /// What the process that was started last has printed.
     pub(super) fn log_tail(&self) -> String {
-        let tail = self
-            .last_tail
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let tail = self.last_tail.lock().unwrap_or_else(PoisonError::into_inner);
         tail.as_ref().map(StderrTail::text).unwrap_or_default()
     }
 }

@@ -88,10 +88,7 @@ mod tests {
 
     #[test]
     fn every_preset_is_complete_and_none_downloads_anything() {
-        assert_eq!(
-            Preset::names(),
-            "claude, codex, gemini, opencode, qwen, goose, copilot"
-        );
+        assert_eq!(Preset::names(), "claude, codex, gemini, opencode, qwen, goose, copilot");
         for preset in Preset::all() {
             let config = preset.to_config();
             assert!(super::super::entry::check_id(&config.id).is_ok());

@@ -83,11 +83,7 @@ impl RequestId {
 
 impl AcpError {
     pub(super) fn new(code: i64, message: impl Into<String>) -> Self {
-        Self {
-            code,
-            message: message.into(),
-            data: Value::Null,
-        }
+        Self { code, message: message.into(), data: Value::Null }
     }
 
     /// The same error with what another one says of its cause: its words, and the variables that it misses.
@@ -125,38 +121,21 @@ pub(super) fn decode(line: &[u8]) -> Result<RpcMessage<'_>, NoMessage> {
         Err(error) if error.is_data() => return Err(NoMessage::NotRpc),
         Err(_) => return Err(NoMessage::NotJson),
     };
-    let RpcEnvelope {
-        id,
-        method,
-        params,
-        result,
-        error,
-    } = envelope;
+    let RpcEnvelope { id, method, params, result, error } = envelope;
     if let Some(method) = method {
         return Ok(match id {
             None => RpcMessage::Notification { method, params },
-            Some(id) => RpcMessage::Request {
-                id: read_id(id)?,
-                method,
-                params,
-            },
+            Some(id) => RpcMessage::Request { id: read_id(id)?, method, params },
         });
     }
     let id = id.and_then(|id| id.get().parse().ok());
     match (result, error) {
-        (_, Some(error)) if error.get() != "null" => Ok(RpcMessage::Response {
-            id,
-            outcome: Err(read_error(error)),
-        }),
-        (Some(result), _) => Ok(RpcMessage::Response {
-            id,
-            outcome: Ok(result),
-        }),
+        (_, Some(error)) if error.get() != "null" => {
+            Ok(RpcMessage::Response { id, outcome: Err(read_error(error)) })
+        }
+        (Some(result), _) => Ok(RpcMessage::Response { id, outcome: Ok(result) }),
         // `"result": null` is read as no result at all; an answer has an id.
-        (None, _) if id.is_some() => Ok(RpcMessage::Response {
-            id,
-            outcome: Ok(RawValue::NULL),
-        }),
+        (None, _) if id.is_some() => Ok(RpcMessage::Response { id, outcome: Ok(RawValue::NULL) }),
         (None, _) => Err(NoMessage::NotRpc),
     }
 }
@@ -185,12 +164,7 @@ pub(super) fn encode_request(
         method: &'a str,
         params: &'a P,
     }
-    to_line(&RpcRequest {
-        jsonrpc: "2.0",
-        id,
-        method,
-        params,
-    })
+    to_line(&RpcRequest { jsonrpc: "2.0", id, method, params })
 }
 
 /// A notification as a line.
@@ -204,11 +178,7 @@ pub(super) fn encode_notification(
         method: &'a str,
         params: &'a P,
     }
-    to_line(&RpcNotification {
-        jsonrpc: "2.0",
-        method,
-        params,
-    })
+    to_line(&RpcNotification { jsonrpc: "2.0", method, params })
 }
 
 /// An answer as a line.
@@ -251,16 +221,14 @@ mod tests {
             }
             other => panic!("{other:?}"),
         }
-        for (id, spelled) in [
-            (json!("a\u{e9}"), "\"a\u{e9}\""),
-            (json!(7.5), "7.5"),
-            (json!(-1), "-1"),
-        ] {
+        for (id, spelled) in
+            [(json!("a\u{e9}"), "\"a\u{e9}\""), (json!(7.5), "7.5"), (json!(-1), "-1")]
+        {
             let line = json!({"id": id, "method": "m"}).to_string();
             match decode(line.as_bytes()) {
-                Ok(RpcMessage::Request {
-                    id, params: None, ..
-                }) => assert_eq!(id.as_json(), spelled),
+                Ok(RpcMessage::Request { id, params: None, .. }) => {
+                    assert_eq!(id.as_json(), spelled)
+                }
                 other => panic!("{other:?}"),
             }
         }
@@ -270,25 +238,16 @@ mod tests {
         ));
         assert!(matches!(
             decode(br#"{"id":3,"result":{}}"#),
-            Ok(RpcMessage::Response {
-                id: Some(3),
-                outcome: Ok(_)
-            })
+            Ok(RpcMessage::Response { id: Some(3), outcome: Ok(_) })
         ));
         assert!(matches!(
             decode(br#"{"id":3,"result":null}"#),
-            Ok(RpcMessage::Response {
-                id: Some(3),
-                outcome: Ok(_)
-            })
+            Ok(RpcMessage::Response { id: Some(3), outcome: Ok(_) })
         ));
         match decode(
             br#"{"id":"x","error":{"code":-32000,"message":"no","data":{"details":"why"}}}"#,
         ) {
-            Ok(RpcMessage::Response {
-                id: None,
-                outcome: Err(error),
-            }) => {
+            Ok(RpcMessage::Response { id: None, outcome: Err(error) }) => {
                 assert_eq!((error.code, error.text()), (-32000, "no: why".to_owned()));
             }
             other => panic!("{other:?}"),
@@ -319,10 +278,7 @@ mod tests {
         let id = RequestId::new(&json!("q\"1"));
         let line = encode_answer(&id, &Ok(json!({"a": 1})));
         let read: Value = serde_json::from_slice(&line).unwrap();
-        assert_eq!(
-            read,
-            json!({"jsonrpc": "2.0", "id": "q\"1", "result": {"a": 1}})
-        );
+        assert_eq!(read, json!({"jsonrpc": "2.0", "id": "q\"1", "result": {"a": 1}}));
         let id = RequestId::new(&json!(0));
         let line = encode_answer(&id, &Err(AcpError::new(METHOD_NOT_FOUND, "no")));
         let read: Value = serde_json::from_slice(&line).unwrap();

@@ -19,9 +19,7 @@ pub(super) const URI: &str = "greenroom:transcript";
 pub(super) fn of_turns(turns: &[PastTurn], window_tokens: Option<u64>) -> Option<String> {
     // A third of the window, at four bytes a token.
     let window = window_tokens.map(|tokens| usize::try_from(tokens / 3 * 4).unwrap_or(usize::MAX));
-    let bytes_max = window
-        .unwrap_or(usize::MAX)
-        .clamp(4 * 1_024, TRANSCRIPT_BYTES_MAX);
+    let bytes_max = window.unwrap_or(usize::MAX).clamp(4 * 1_024, TRANSCRIPT_BYTES_MAX);
     let mut told = Vec::new();
     let mut bytes = 0;
     for past in turns.iter().rev() {
@@ -173,9 +171,8 @@ mod tests {
 
     #[test]
     fn the_newest_turns_are_whole_and_the_cut_is_named() {
-        let turns: Vec<PastTurn> = (0..100)
-            .map(|n| past(&format!("{n}:{}", "x".repeat(10_000)), json!([])))
-            .collect();
+        let turns: Vec<PastTurn> =
+            (0..100).map(|n| past(&format!("{n}:{}", "x".repeat(10_000)), json!([]))).collect();
         let text = of_turns(&turns, None).unwrap();
         assert!(text.len() < TRANSCRIPT_BYTES_MAX + 1_000);
         assert!(
@@ -184,11 +181,7 @@ mod tests {
             &text[..200]
         );
         let small = of_turns(&turns, Some(10_000)).unwrap();
-        assert!(
-            small.len() < 14_500 && small.contains("99:x"),
-            "{}",
-            small.len()
-        );
+        assert!(small.len() < 14_500 && small.contains("99:x"), "{}", small.len());
     }
 
     #[test]

@@ -185,10 +185,7 @@ impl SessionView {
     }
 
     pub(super) fn set_options(&mut self, options: Vec<acp::SessionConfigOption>) {
-        let legacy_mode = self
-            .settings
-            .iter()
-            .position(|setting| setting.setter == Setter::Mode);
+        let legacy_mode = self.settings.iter().position(|setting| setting.setter == Setter::Mode);
         let legacy_mode = legacy_mode.map(|mode| self.settings.remove(mode));
         self.settings.clear();
         let mut has_mode = false;
@@ -298,10 +295,7 @@ fn read_modes(modes: &Value) -> Option<OptionValues> {
 fn read_values(values: &Value, id: &str) -> Vec<ChoiceValue> {
     let values = values.as_array().into_iter().flatten().take(VALUES_MAX);
     let read = values.filter_map(|value| {
-        let id = value[id]
-            .as_str()
-            .filter(|id| is_offered_id(id))?
-            .to_owned();
+        let id = value[id].as_str().filter(|id| is_offered_id(id))?.to_owned();
         Some(ChoiceValue {
             name: label(value["name"].as_str().unwrap_or(&id), 200),
             description: read_description(value["description"].as_str()),
@@ -375,11 +369,7 @@ mod tests {
             let mut view = SessionView::default();
             view.apply_response(&answer_of(agent));
             let model = view.model.unwrap();
-            assert_eq!(
-                (model.setter, model.values[0].id.as_str()),
-                (setter, first),
-                "{agent}"
-            );
+            assert_eq!((model.setter, model.values[0].id.as_str()), (setter, first), "{agent}");
         }
     }
 
@@ -393,11 +383,7 @@ mod tests {
             let mut view = SessionView::default();
             view.apply_response(&answer_of(agent));
             let mode = view.setting("agent_mode").unwrap();
-            assert_eq!(
-                (mode.setter, &mode.current),
-                (setter, &json!(current)),
-                "{agent}"
-            );
+            assert_eq!((mode.setter, &mode.current), (setter, &json!(current)), "{agent}");
             assert_eq!(mode.schema()["enumDynamic"], true);
         }
         let mut view = SessionView::default();
@@ -438,11 +424,7 @@ mod tests {
         let mut view = SessionView::default();
         view.apply_response(&json!({"configOptions": [select(&long), select("s")]}));
         assert_eq!(view.settings.len(), 1);
-        let offered: Vec<&str> = view.settings[0]
-            .values
-            .iter()
-            .map(|it| it.id.as_str())
-            .collect();
+        let offered: Vec<&str> = view.settings[0].values.iter().map(|it| it.id.as_str()).collect();
         assert_eq!(offered, ["b"]);
     }
 
@@ -463,19 +445,8 @@ mod tests {
         };
         let bytes: usize = view.commands.iter().map(held).sum();
         assert_eq!(view.commands.capacity(), view.commands.len());
-        assert!(
-            view.commands.len() <= COMMANDS_MAX && bytes <= COMMAND_BYTES_MAX,
-            "{bytes}"
-        );
-        assert_eq!(
-            view.commands[0]
-                .description
-                .as_ref()
-                .unwrap()
-                .chars()
-                .count(),
-            301
-        );
+        assert!(view.commands.len() <= COMMANDS_MAX && bytes <= COMMAND_BYTES_MAX, "{bytes}");
+        assert_eq!(view.commands[0].description.as_ref().unwrap().chars().count(), 301);
     }
 
     #[test]

@@ -107,11 +107,7 @@ mod tests {
     #[tokio::test]
     async fn a_name_counts_as_what_it_resolves_to() {
         let url = |text: &str| Url::parse(text).unwrap();
-        for here in [
-            "https://localhost/x",
-            "https://127.0.0.1/",
-            "https://[::1]/",
-        ] {
+        for here in ["https://localhost/x", "https://127.0.0.1/", "https://[::1]/"] {
             let refused = AllowedAddresses::Public.client(&url(here)).await.map(drop);
             assert_eq!(refused, Err(DocumentError::NotPublic), "{here}");
             assert_eq!(AllowedAddresses::Own.check(&url(here)).await, Ok(()));

@@ -78,9 +78,7 @@ impl McpConnection {
         arguments: JsonObject,
     ) -> Result<String, McpError> {
         let params = GetPromptRequestParams::new(name).with_arguments(arguments);
-        let got = self
-            .request(PROMPT_MAX, self.peer.get_prompt(params))
-            .await?;
+        let got = self.request(PROMPT_MAX, self.peer.get_prompt(params)).await?;
         prompt::to_text(got.messages)
     }
 
@@ -109,9 +107,7 @@ impl McpConnection {
             let context = CompletionContext::with_arguments(before.into_iter().collect());
             params = params.with_context(context);
         }
-        let completed = self
-            .request(COMPLETE_MAX, self.peer.complete(params))
-            .await?;
+        let completed = self.request(COMPLETE_MAX, self.peer.complete(params)).await?;
         let values = completed.completion.values.into_iter();
         let values = values.filter(|value| value.len() <= COMPLETED_BYTES_MAX);
         Ok(values.take(COMPLETED_MAX).collect())

@@ -183,9 +183,8 @@ async fn read_metadata(server: &Url, address: &Url) -> Result<Value, String> {
 /// another machine.
 pub(super) fn covers(resource: &Url, url: &Url) -> bool {
     let (prefix, path) = (resource.path().trim_end_matches('/'), url.path());
-    let is_below = path
-        .strip_prefix(prefix)
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    let is_below =
+        path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
     is_safe(url) && resource.origin() == url.origin() && is_below
 }
 
@@ -201,9 +200,7 @@ fn make_request(mut metadata: Value, challenge: &TokenChallenge) -> TokenRequest
         None => {
             let supported = metadata["scopes_supported"].as_array();
             let supported = supported.into_iter().flatten();
-            supported
-                .filter_map(|scope| Some(scope.as_str()?.to_owned()))
-                .collect()
+            supported.filter_map(|scope| Some(scope.as_str()?.to_owned())).collect()
         }
     };
     let scopes = scopes.into_iter().take(SCOPES_MAX);
@@ -235,10 +232,8 @@ fn make_request(mut metadata: Value, challenge: &TokenChallenge) -> TokenRequest
 fn parameter(header: &str, name: &str) -> Option<String> {
     let mut rest = header;
     while let Some(at) = rest.find(name) {
-        let is_whole = rest[..at]
-            .chars()
-            .next_back()
-            .is_none_or(|before| before == ' ' || before == ',');
+        let is_whole =
+            rest[..at].chars().next_back().is_none_or(|before| before == ' ' || before == ',');
         let after = &rest[at + name.len()..];
         if let (true, Some(value)) = (is_whole, after.trim_start().strip_prefix('=')) {
             let value = value.trim_start();
@@ -265,10 +260,7 @@ mod tests {
     fn parameters_of_a_challenge_are_found() {
         let header = r#"Bearer error="insufficient_scope", scope="read write", resource_metadata="https://h/m", x=1"#;
         assert_eq!(parameter(header, "scope").as_deref(), Some("read write"));
-        assert_eq!(
-            parameter(header, "resource_metadata").as_deref(),
-            Some("https://h/m")
-        );
+        assert_eq!(parameter(header, "resource_metadata").as_deref(), Some("https://h/m"));
         assert_eq!(parameter(header, "x").as_deref(), Some("1"));
         assert_eq!(parameter(header, "metadata"), None, "a part of a name");
         assert_eq!(parameter("Bearer", "scope"), None);
@@ -359,10 +351,7 @@ mod tests {
         }
         let own = request(json!(null)).with_client(client(Some("s")), Some("https://mcp.example"));
         let own = own.unwrap();
-        assert_eq!(
-            own.metadata["authorization_servers"][0],
-            "https://mcp.example"
-        );
+        assert_eq!(own.metadata["authorization_servers"][0], "https://mcp.example");
         // Without a secret there is nothing to be had by naming another.
         let public = request(both.clone()).with_client(client(None), None);
         assert_eq!(public.unwrap().metadata["authorization_servers"], both);
@@ -399,11 +388,7 @@ mod tests {
             ("http://[::1]:1/mcp", "http://[::1]:1/mcp", true),
             ("ftp://localhost/mcp", "ftp://localhost/mcp", false),
         ] {
-            assert_eq!(
-                covers(&url(resource), &url(server)),
-                is_covered,
-                "{resource} {server}"
-            );
+            assert_eq!(covers(&url(resource), &url(server)), is_covered, "{resource} {server}");
         }
     }
 }

@@ -79,9 +79,7 @@ pub(super) async fn call(
     let options = PeerRequestOptions::no_options();
     let sent = peer.send_request_with_option(request, options).await;
     let mut handle = sent.map_err(|_| shared.end_reason())?;
-    let mut cancel = CancelCallOnDrop {
-        request: Some((peer.clone(), handle.id.clone())),
-    };
+    let mut cancel = CancelCallOnDrop { request: Some((peer.clone(), handle.id.clone())) };
     let mut listening = shared.listen(handle.progress_token.clone());
     let mut ends_at = Instant::now() + CALL_MAX;
     let mut silent_at = Instant::now() + silence_max;

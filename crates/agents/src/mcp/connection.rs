@@ -71,10 +71,7 @@ pub struct McpConnection {
 }
 
 /// A handshake that worked.
-type OpenedConnection = (
-    RunningService<RoleClient, McpHandler>,
-    Option<ServerProcess>,
-);
+type OpenedConnection = (RunningService<RoleClient, McpHandler>, Option<ServerProcess>);
 
 impl McpConnection {
     /// Starts or reaches a server.
@@ -267,9 +264,8 @@ async fn open_either(
     let Err(McpError::Handshake(why)) = opened else {
         return opened;
     };
-    let discover = ClientLifecycleMode::Discover {
-        preferred_versions: vec![ProtocolVersion::LATEST],
-    };
+    let discover =
+        ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::LATEST] };
     match open_once(declaration, directories, token, shared, discover).await {
         // It knows neither: its answer to what most clients say is the one that helps.
         Err(McpError::Handshake(_) | McpError::Refused { .. } | McpError::Unreadable) => {
@@ -288,22 +284,12 @@ async fn open_once(
 ) -> Result<OpenedConnection, McpError> {
     let handler = McpHandler(Arc::clone(shared));
     match &declaration.transport {
-        McpTransport::Process {
-            command,
-            args,
-            env,
-            cwd,
-        } => {
+        McpTransport::Process { command, args, env, cwd } => {
             let directory = match cwd {
                 Some(cwd) => directories.directory.join(cwd),
                 None => directories.directory.clone(),
             };
-            let command = ServerCommand {
-                command,
-                args,
-                env,
-                directory: &directory,
-            };
+            let command = ServerCommand { command, args, env, directory: &directory };
             if let Some(program) = &declaration.program {
                 check_program(program.clone()).await?;
             }
@@ -385,10 +371,9 @@ fn read_failure(error: &ClientInitializeError, shared: &McpShared) -> McpError {
         ClientInitializeError::JsonRpcError(error) if is_other_version(error) => {
             McpError::Handshake(clean(&error.message))
         }
-        ClientInitializeError::JsonRpcError(error) => McpError::Refused {
-            code: error.code.0,
-            message: clean(&error.message),
-        },
+        ClientInitializeError::JsonRpcError(error) => {
+            McpError::Refused { code: error.code.0, message: clean(&error.message) }
+        }
         ClientInitializeError::NoCompatibleProtocolVersion { .. } => {
             McpError::Handshake("it speaks other versions".to_owned())
         }
@@ -398,10 +383,7 @@ fn read_failure(error: &ClientInitializeError, shared: &McpShared) -> McpError {
 
 /// Whether a server refuses the handshake as such. Any other refusal, such as for want of a key, would be the same in another version.
 fn is_other_version(error: &ErrorData) -> bool {
-    let codes = [
-        ErrorCode::METHOD_NOT_FOUND,
-        ErrorCode::UNSUPPORTED_PROTOCOL_VERSION,
-    ];
+    let codes = [ErrorCode::METHOD_NOT_FOUND, ErrorCode::UNSUPPORTED_PROTOCOL_VERSION];
     codes.contains(&error.code) || error.message.to_lowercase().contains("unsupported")
 }
 
@@ -434,12 +416,8 @@ mod tests {
                 cwd: None,
             })
         };
-        for (command, seconds) in [
-            ("npx", 120),
-            ("/usr/bin/uvx", 120),
-            ("node", 30),
-            ("npx2", 30),
-        ] {
+        for (command, seconds) in [("npx", 120), ("/usr/bin/uvx", 120), ("node", 30), ("npx2", 30)]
+        {
             assert_eq!(limit(command), Duration::from_secs(seconds), "{command}");
         }
         let (url, headers) = ("https://h/npx".to_owned(), BTreeMap::new());
@@ -449,11 +427,7 @@ mod tests {
 
     #[test]
     fn tr_5_headers_variables_and_the_token_are_secret_but_paths_and_short_words_are_not() {
-        let env = [
-            ("KEY", "sk-0123456"),
-            ("DB", "/data/x.sqlite"),
-            ("CI", "true"),
-        ];
+        let env = [("KEY", "sk-0123456"), ("DB", "/data/x.sqlite"), ("CI", "true")];
         let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let process = McpTransport::Process {
             command: "c".to_owned(),
@@ -465,10 +439,7 @@ mod tests {
         let shown = secrets_of(&process, Some("t0ken")).blank(said);
         assert_eq!(shown, "*** is wrong for /data/x.sqlite, true, ***");
         let header = ("Authorization".to_owned(), "Bearer abcdef".to_owned());
-        let remote = McpTransport::Http {
-            url: "https://h/".to_owned(),
-            headers: [header].into(),
-        };
+        let remote = McpTransport::Http { url: "https://h/".to_owned(), headers: [header].into() };
         let shown = secrets_of(&remote, None).blank("abcdef expired: Bearer abcdef".to_owned());
         assert_eq!(shown, "*** expired: ***");
     }
@@ -478,10 +449,7 @@ mod tests {
         let error =
             |code: i32, message: &'static str| ErrorData::new(ErrorCode(code), message, None);
         assert!(is_other_version(&error(-32601, "Method not found")));
-        assert!(is_other_version(&error(
-            -32602,
-            "Unsupported protocol version"
-        )));
+        assert!(is_other_version(&error(-32602, "Unsupported protocol version")));
         assert!(is_other_version(&error(-32022, "other")));
         assert!(!is_other_version(&error(-32603, "no key is set")));
         assert!(!is_other_version(&error(-32602, "a field is missing")));

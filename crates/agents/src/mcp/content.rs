@@ -69,22 +69,10 @@ impl McpContent {
 
     pub(super) fn read_resource(resource: ResourceContents) -> Self {
         match resource {
-            ResourceContents::TextResourceContents {
-                uri,
-                mime_type,
-                text,
-                ..
-            } => Self::Document {
-                uri,
-                mime_type,
-                text,
-            },
-            ResourceContents::BlobResourceContents {
-                uri,
-                mime_type,
-                blob,
-                ..
-            } => {
+            ResourceContents::TextResourceContents { uri, mime_type, text, .. } => {
+                Self::Document { uri, mime_type, text }
+            }
+            ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
                 let mime_type = mime_type.unwrap_or_else(|| "application/octet-stream".to_owned());
                 decode(&blob, mime_type, Some(uri))
             }
@@ -95,11 +83,7 @@ impl McpContent {
 
 fn decode(data: &str, mime_type: String, uri: Option<String>) -> McpContent {
     match BASE64_STANDARD.decode(data) {
-        Ok(data) => McpContent::Media {
-            data,
-            mime_type,
-            uri,
-        },
+        Ok(data) => McpContent::Media { data, mime_type, uri },
         Err(_) => McpContent::Unreadable(format!("{mime_type} that is not valid base64")),
     }
 }

@@ -52,21 +52,13 @@ pub enum McpTransport {
         cwd: Option<PathBuf>,
     },
     /// Streamable HTTP.
-    Http {
-        url: String,
-        headers: BTreeMap<String, String>,
-    },
+    Http { url: String, headers: BTreeMap<String, String> },
 }
 
 impl fmt::Debug for McpTransport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Process {
-                command,
-                args,
-                env,
-                cwd,
-            } => f
+            Self::Process { command, args, env, cwd } => f
                 .debug_struct("Process")
                 .field("command", command)
                 .field("args", args)

@@ -167,10 +167,7 @@ mod tests {
         served.await.unwrap();
         if let Err(error) = &fetched {
             let said = error.to_string();
-            assert!(
-                !said.contains("secret") && !said.contains("127.0.0.1"),
-                "{said}"
-            );
+            assert!(!said.contains("secret") && !said.contains("127.0.0.1"), "{said}");
         }
         fetched
     }
@@ -192,15 +189,9 @@ mod tests {
         let cut = fetched("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{").await;
         assert!(matches!(cut, Err(DocumentError::BrokenOff(_))), "{cut:?}");
         let nothing = fetched("").await;
-        assert!(
-            matches!(nothing, Err(DocumentError::Unreachable(_))),
-            "{nothing:?}"
-        );
+        assert!(matches!(nothing, Err(DocumentError::Unreachable(_))), "{nothing:?}");
         let nobody = Url::parse("http://127.0.0.1:1/").unwrap();
-        let nobody = fetch_json(&nobody, AllowedAddresses::Own)
-            .await
-            .unwrap_err()
-            .to_string();
+        let nobody = fetch_json(&nobody, AllowedAddresses::Own).await.unwrap_err().to_string();
         assert!(nobody.contains("refused"), "{nobody}");
         let here = Url::parse("http://127.0.0.1:1/").unwrap();
         let here = fetch_json(&here, AllowedAddresses::Public).await;

@@ -106,10 +106,7 @@ impl McpEntry {
                 let message = "a name has 1 to 64 characters, none of them a control character";
                 return Err(wrong("name", message));
             }
-            if entries[..index]
-                .iter()
-                .any(|other| other.name == entry.name)
-            {
+            if entries[..index].iter().any(|other| other.name == entry.name) {
                 let message = format!("there are two servers named {:?}", entry.name);
                 return Err(wrong("name", &message));
             }
@@ -165,34 +162,27 @@ impl McpEntry {
     pub(super) fn declare(&self, expand: &dyn Expander) -> Result<McpDeclaration, String> {
         if !is_server_name(&self.name) {
             return Err(
-                "its name is empty, longer than 64 bytes, or has control characters".to_owned(),
+                "its name is empty, longer than 64 bytes, or has control characters".to_owned()
             );
         }
         self.check().map_err(|(_, message)| message)?;
         let expand_all = |map: &BTreeMap<String, String>| {
-            let pairs = map
-                .iter()
-                .map(|(name, value)| Ok((name.clone(), expand.expand(value)?)));
+            let pairs = map.iter().map(|(name, value)| Ok((name.clone(), expand.expand(value)?)));
             pairs.collect::<Result<BTreeMap<String, String>, String>>()
         };
         let transport = match (&self.command, &self.url) {
             (Some(command), _) => McpTransport::Process {
                 command: expand.expand(command)?,
-                args: self
-                    .args
-                    .iter()
-                    .map(|arg| expand.expand(arg))
-                    .collect::<Result<_, _>>()?,
+                args: self.args.iter().map(|arg| expand.expand(arg)).collect::<Result<_, _>>()?,
                 env: expand_all(&self.env)?,
                 cwd: match &self.cwd {
                     Some(cwd) => Some(PathBuf::from(expand.expand(cwd)?)),
                     None => None,
                 },
             },
-            (None, Some(url)) => McpTransport::Http {
-                url: expand.expand(url)?,
-                headers: expand_all(&self.headers)?,
-            },
+            (None, Some(url)) => {
+                McpTransport::Http { url: expand.expand(url)?, headers: expand_all(&self.headers)? }
+            }
             (None, None) => return Err("it has neither a `command` nor a `url`".to_owned()),
         };
         Ok(McpDeclaration {
@@ -247,26 +237,10 @@ mod tests {
         for (text, index, key) in [
             ("[[mcp]]\nname = \"\"\ncommand = \"x\"\n", 0, "name"),
             ("[[mcp]]\nname = \"a\"\n", 0, "name"),
-            (
-                "[[mcp]]\nname = \"a\"\ncommand = \"x\"\nurl = \"http://h\"\n",
-                0,
-                "url",
-            ),
-            (
-                "[[mcp]]\nname = \"a\"\ncommand = \"x\"\ntransport = \"http\"\n",
-                0,
-                "transport",
-            ),
-            (
-                "[[mcp]]\nname = \"a\"\nurl = \"http://h\"\ntransport = \"ws\"\n",
-                0,
-                "transport",
-            ),
-            (
-                "[[mcp]]\nname = \"a\"\nurl = \"http://h\"\ntimeout_s = 0\n",
-                0,
-                "timeout_s",
-            ),
+            ("[[mcp]]\nname = \"a\"\ncommand = \"x\"\nurl = \"http://h\"\n", 0, "url"),
+            ("[[mcp]]\nname = \"a\"\ncommand = \"x\"\ntransport = \"http\"\n", 0, "transport"),
+            ("[[mcp]]\nname = \"a\"\nurl = \"http://h\"\ntransport = \"ws\"\n", 0, "transport"),
+            ("[[mcp]]\nname = \"a\"\nurl = \"http://h\"\ntimeout_s = 0\n", 0, "timeout_s"),
             (
                 "[[mcp]]\nname = \"a\"\nurl = \"http://h\"\noauth = { client_id = \"\" }\n",
                 0,
@@ -287,11 +261,7 @@ mod tests {
                 0,
                 "oauth",
             ),
-            (
-                "[[mcp]]\nname = \"a\"\ncommand = \"x\"\noauth = { client_id = \"c\" }\n",
-                0,
-                "oauth",
-            ),
+            ("[[mcp]]\nname = \"a\"\ncommand = \"x\"\noauth = { client_id = \"c\" }\n", 0, "oauth"),
             (
                 "[[mcp]]\nname = \"a\"\ncommand = \"x\"\n[[mcp]]\nname = \"a\"\ncommand = \"y\"\n",
                 1,

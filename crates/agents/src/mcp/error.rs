@@ -64,10 +64,9 @@ impl McpError {
     /// What rmcp says of a request that came to nothing.
     pub(super) fn of_request(error: ServiceError) -> Self {
         match error {
-            ServiceError::McpError(refusal) => Self::Refused {
-                code: refusal.code.0,
-                message: clean(&refusal.message),
-            },
+            ServiceError::McpError(refusal) => {
+                Self::Refused { code: refusal.code.0, message: clean(&refusal.message) }
+            }
             ServiceError::TransportSend(_) | ServiceError::TransportClosed => {
                 Self::Ended(String::new())
             }
@@ -87,10 +86,9 @@ impl McpError {
             Self::Silent(limit, words) => Self::Silent(limit, secrets.blank(words)),
             Self::Unreachable(why) => Self::Unreachable(secrets.blank(why)),
             Self::Handshake(why) => Self::Handshake(secrets.blank(why)),
-            Self::Refused { code, message } => Self::Refused {
-                code,
-                message: secrets.blank(message),
-            },
+            Self::Refused { code, message } => {
+                Self::Refused { code, message: secrets.blank(message) }
+            }
             error @ (Self::CommandMissing { .. }
             | Self::ProgramChanged
             | Self::TooLarge(_)
@@ -115,10 +113,7 @@ fn describe_words(words: &str) -> String {
 
 /// A server's own message on one line, bounded and without what would control a terminal.
 pub(super) fn clean(words: &str) -> String {
-    let words: String = words
-        .chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .take(WORDS_CHARS_MAX)
-        .collect();
+    let words: String =
+        words.chars().map(|c| if c.is_control() { ' ' } else { c }).take(WORDS_CHARS_MAX).collect();
     words.trim().to_owned()
 }

@@ -164,22 +164,13 @@ mod tests {
     fn a_directory_gets_no_secrets() {
         let directory = Path::new("/w");
         let inputs = FileInputs::from([("region".to_owned(), "north".to_owned())]);
-        let own = UserExpander {
-            directory,
-            inputs: &inputs,
-        };
-        let other = DirectoryExpander {
-            directory,
-            inputs: &inputs,
-        };
+        let own = UserExpander { directory, inputs: &inputs };
+        let other = DirectoryExpander { directory, inputs: &inputs };
         assert_eq!(other.expand("-${input:region}-"), Ok("-north-".to_owned()));
         assert_eq!(wanted_inputs("${input:a} ${b} ${input:c"), ["a"]);
         assert_eq!(wanted_inputs("${input:a${b} ${input:c}"), ["a${b", "c"]);
         for expand in [&own as &dyn Expander, &other] {
-            assert_eq!(
-                expand.expand("a/${workspaceFolder}/b"),
-                Ok("a//w/b".to_owned())
-            );
+            assert_eq!(expand.expand("a/${workspaceFolder}/b"), Ok("a//w/b".to_owned()));
             assert_eq!(expand.expand("no $HOME ${x"), Ok("no $HOME ${x".to_owned()));
             assert!(expand.expand("${input:key}").unwrap_err().contains("`key`"));
             let path = std::env::var("PATH").unwrap();
@@ -190,9 +181,6 @@ mod tests {
         let refused = other.expand("${env:CARGO_MANIFEST_DIR}").unwrap_err();
         assert!(refused.contains("CARGO_MANIFEST_DIR"), "{refused}");
         assert_eq!(other.expand("${NOT_SET_AT_ALL:-x}"), Ok("x".to_owned()));
-        assert_eq!(
-            wanted_variables("${env:A} ${B:-c} ${workspaceFolder} ${d"),
-            ["A", "B"]
-        );
+        assert_eq!(wanted_variables("${env:A} ${B:-c} ${workspaceFolder} ${d"), ["A", "B"]);
     }
 }

@@ -122,27 +122,17 @@ pub fn find_declared(sources: &ServerSources<'_>, inputs: &McpInputs) -> Declare
     let answers = |file: &Path| inputs.get(file).unwrap_or(&none);
     let directory = sources.directory;
     let (entries, settings_file) = sources.settings;
-    let own = UserExpander {
-        directory,
-        inputs: answers(settings_file),
-    };
+    let own = UserExpander { directory, inputs: answers(settings_file) };
     found.add_settings(entries, &DeclaringFile::new(settings_file, &own, directory));
     let file = sources.data.join(USERS_FILE);
-    let own = UserExpander {
-        directory,
-        inputs: answers(&file),
-    };
+    let own = UserExpander { directory, inputs: answers(&file) };
     found.add_file(&DeclaringFile::new(&file, &own, directory));
     let plugins = declarations(sources.plugins, sources.brought);
-    let (others, of_directory): (Vec<_>, Vec<_>) = plugins
-        .into_iter()
-        .partition(|declared| declared.place != ContainerOrigin::Project);
+    let (others, of_directory): (Vec<_>, Vec<_>) =
+        plugins.into_iter().partition(|declared| declared.place != ContainerOrigin::Project);
     found.add_plugins(&others, directory);
     for file in DIRECTORY_FILES.map(|file| directory.join(file)) {
-        let other = DirectoryExpander {
-            directory,
-            inputs: answers(&file),
-        };
+        let other = DirectoryExpander { directory, inputs: answers(&file) };
         found.add_file(&DeclaringFile::new(&file, &other, directory));
     }
     found.add_plugins(&of_directory, directory);
@@ -160,12 +150,7 @@ struct DeclaringFile<'a> {
 
 impl<'a> DeclaringFile<'a> {
     fn new(path: &'a Path, expand: &'a dyn Expander, directory: &'a Path) -> Self {
-        Self {
-            path,
-            expand,
-            directory,
-            plugin: None,
-        }
+        Self { path, expand, directory, plugin: None }
     }
 }
 
@@ -229,19 +214,14 @@ impl DeclaredServers {
     fn add_plugins(&mut self, declared: &[PluginDeclaration], directory: &Path) {
         let inputs = FileInputs::new(); // plugins have none
         let inputs = &inputs;
-        let (own, other) = (
-            UserExpander { directory, inputs },
-            DirectoryExpander { directory, inputs },
-        );
+        let (own, other) =
+            (UserExpander { directory, inputs }, DirectoryExpander { directory, inputs });
         for plugin in declared {
             let others: &dyn Expander = match plugin.place {
                 ContainerOrigin::User => &own,
                 ContainerOrigin::Client | ContainerOrigin::Project => &other,
             };
-            let expand = PluginExpander {
-                root: &plugin.root,
-                others,
-            };
+            let expand = PluginExpander { root: &plugin.root, others };
             let file = DeclaringFile {
                 plugin: Some(plugin),
                 ..DeclaringFile::new(&plugin.file, &expand, directory)
@@ -409,10 +389,7 @@ fn look_at_program(
     declaration: &McpDeclaration,
     file: &DeclaringFile<'_>,
 ) -> Result<Option<DirectoryProgram>, String> {
-    let McpTransport::Process {
-        command, env, cwd, ..
-    } = &declaration.transport
-    else {
+    let McpTransport::Process { command, env, cwd, .. } = &declaration.transport else {
         return Ok(None); // nothing is started
     };
     let directory = file.directory;

@@ -3,10 +3,7 @@
 //! Promises: a server gets the working directories and answers to its questions, nothing else: sampling is refused (MC-2). A
 //! question outside of a call is cancelled (MC-11). Nothing it sends is kept without a bound.
 //! Must not know: who answers questions.
-#![allow(
-    deprecated,
-    reason = "servers of today still ask for roots and log by the protocol"
-)]
+#![allow(deprecated, reason = "servers of today still ask for roots and log by the protocol")]
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -126,16 +123,8 @@ impl McpShared {
     pub(super) fn listen(&self, token: ProgressToken) -> Listening<'_> {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
         let (sender, events) = mpsc::channel(EVENTS_MAX);
-        self.lock_calls().push(OpenCall {
-            number,
-            token,
-            events: sender,
-        });
-        Listening {
-            shared: self,
-            number,
-            events,
-        }
+        self.lock_calls().push(OpenCall { number, token, events: sender });
+        Listening { shared: self, number, events }
     }
 
     /// Notes that lists changed, to be asked for again.
@@ -170,19 +159,13 @@ impl McpShared {
     }
 
     pub(super) fn note_challenge(&self, said: TokenChallenge) {
-        let mut challenge = self
-            .challenge
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut challenge = self.challenge.lock().unwrap_or_else(PoisonError::into_inner);
         *challenge = Some(said);
     }
 
     /// That the server wants a token, if it said so since this was asked last.
     pub(super) fn take_challenge(&self) -> Option<McpError> {
-        let mut challenge = self
-            .challenge
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut challenge = self.challenge.lock().unwrap_or_else(PoisonError::into_inner);
         challenge.take().map(McpError::TokenWanted)
     }
 
@@ -247,10 +230,7 @@ impl ClientHandler for McpHandler {
         };
         let (sender, answer) = oneshot::channel();
         // One question too many for a call is cancelled, too.
-        if call
-            .try_send(CallEvent::Elicited(elicitation, sender))
-            .is_err()
-        {
+        if call.try_send(CallEvent::Elicited(elicitation, sender)).is_err() {
             return cancelled();
         }
         match answer.await {
@@ -270,9 +250,7 @@ impl ClientHandler for McpHandler {
         _context: NotificationContext<RoleClient>,
     ) {
         let calls = self.0.lock_calls();
-        let call = calls
-            .iter()
-            .find(|call| call.token == params.progress_token);
+        let call = calls.iter().find(|call| call.token == params.progress_token);
         if let Some(call) = call {
             // A call that is behind has progress to show already.
             let _ = call.events.try_send(CallEvent::Progress(params));
@@ -307,18 +285,15 @@ impl ClientHandler for McpHandler {
 /// A question in our own terms.
 fn read_elicitation(request: ElicitRequestParams) -> Result<Elicitation, serde_json::Error> {
     match request {
-        ElicitRequestParams::FormElicitationParams {
-            message,
-            requested_schema,
-            ..
-        } => Ok(Elicitation {
-            message,
-            form: ElicitationForm::Fields(serde_json::to_value(requested_schema)?),
-        }),
-        ElicitRequestParams::UrlElicitationParams { message, url, .. } => Ok(Elicitation {
-            message,
-            form: ElicitationForm::Url(url),
-        }),
+        ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } => {
+            Ok(Elicitation {
+                message,
+                form: ElicitationForm::Fields(serde_json::to_value(requested_schema)?),
+            })
+        }
+        ElicitRequestParams::UrlElicitationParams { message, url, .. } => {
+            Ok(Elicitation { message, form: ElicitationForm::Url(url) })
+        }
         _ => Err(serde::de::Error::custom("of no kind that we offered")),
     }
 }

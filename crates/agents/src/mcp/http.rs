@@ -59,10 +59,7 @@ pub(super) async fn transport(
     if let Some(token) = token {
         config = config.auth_header(token);
     }
-    let http = McpHttp {
-        client: client(&url).await?,
-        shared: Arc::clone(shared),
-    };
+    let http = McpHttp { client: client(&url).await?, shared: Arc::clone(shared) };
     Ok(StreamableHttpClientTransport::with_client(http, config))
 }
 
@@ -77,9 +74,7 @@ pub(super) async fn client_builder(url: &Url) -> Result<ClientBuilder, McpError>
         "https" => true,
         "http" => false,
         _ => {
-            return Err(McpError::Unreachable(
-                "its URL is not http or https".to_owned(),
-            ));
+            return Err(McpError::Unreachable("its URL is not http or https".to_owned()));
         }
     };
     let unusable = |why: String| McpError::Unreachable(why);
@@ -180,9 +175,7 @@ fn read_challenge(error: &HttpError, shared: &McpShared) -> Option<TokenChalleng
             (reason, &refusal.www_authenticate_header)
         }
         StreamableHttpError::InsufficientScope(refusal)
-            if refusal
-                .www_authenticate_header
-                .contains("insufficient_scope") =>
+            if refusal.www_authenticate_header.contains("insufficient_scope") =>
         {
             let header = &refusal.www_authenticate_header;
             (TokenReason::InsufficientScope, header)
@@ -229,18 +222,14 @@ fn check_status(
         (status, _) if status.is_success() || is_json(response) => Ok(()),
         (status, _) => {
             shared.note_refusal();
-            Err(StreamableHttpError::UnexpectedServerResponse(Cow::Owned(
-                format!("HTTP {status}"),
-            )))
+            Err(StreamableHttpError::UnexpectedServerResponse(Cow::Owned(format!("HTTP {status}"))))
         }
     }
 }
 
 fn content_type(response: &Response) -> &str {
     let header = response.headers().get(CONTENT_TYPE);
-    header
-        .and_then(|header| header.to_str().ok())
-        .unwrap_or_default()
+    header.and_then(|header| header.to_str().ok()).unwrap_or_default()
 }
 
 pub(super) fn is_event_stream(response: &Response) -> bool {
@@ -298,19 +287,13 @@ impl StreamableHttpClient for McpHttp {
     ) -> Result<StreamableHttpPostResponse, HttpError> {
         let session = session_id.as_deref();
         let body = serde_json::to_vec(&message)?;
-        let request = self
-            .client
-            .post(&*uri)
-            .header(CONTENT_TYPE, JSON)
-            .body(body);
+        let request = self.client.post(&*uri).header(CONTENT_TYPE, JSON).body(body);
         let request = prepare(request, session, auth_header, custom_headers);
         let response = request.send().await.map_err(fault)?;
         check_status(&response, session.is_some(), &self.shared)?;
         let is_answer_wanted = matches!(message, ClientJsonRpcMessage::Request(_));
-        let is_accepted = matches!(
-            response.status(),
-            StatusCode::ACCEPTED | StatusCode::NO_CONTENT
-        );
+        let is_accepted =
+            matches!(response.status(), StatusCode::ACCEPTED | StatusCode::NO_CONTENT);
         if is_accepted || (!is_answer_wanted && response.content_length() == Some(0)) {
             return Ok(StreamableHttpPostResponse::Accepted);
         }

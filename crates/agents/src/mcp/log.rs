@@ -24,10 +24,7 @@ pub(super) struct ServerLog {
 impl ServerLog {
     /// Of a server that knows these secrets.
     pub(super) fn new(secrets: SecretValues) -> Self {
-        Self {
-            bytes: Mutex::default(),
-            secrets,
-        }
+        Self { bytes: Mutex::default(), secrets }
     }
 
     pub(super) fn push(&self, bytes: &[u8]) {
@@ -45,8 +42,7 @@ impl ServerLog {
 
     pub(super) fn text(&self) -> String {
         let kept = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
-        self.secrets
-            .blank(String::from_utf8_lossy(&kept).into_owned())
+        self.secrets.blank(String::from_utf8_lossy(&kept).into_owned())
     }
 
     /// The last line that says something, for an error.

@@ -96,10 +96,6 @@ mod tests {
             let is_taken = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
             assert!(name.len() <= NAME_BYTES_MAX && name.chars().all(is_taken));
         }
-        assert_eq!(
-            names,
-            model_names(tools),
-            "the same servers, the same names"
-        );
+        assert_eq!(names, model_names(tools), "the same servers, the same names");
     }
 }

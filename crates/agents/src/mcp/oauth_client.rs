@@ -11,8 +11,6 @@ pub struct OAuthClient {
 
 impl fmt::Debug for OAuthClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OAuthClient")
-            .field("id", &self.id)
-            .finish_non_exhaustive()
+        f.debug_struct("OAuthClient").field("id", &self.id).finish_non_exhaustive()
     }
 }

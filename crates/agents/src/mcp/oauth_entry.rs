@@ -36,11 +36,7 @@ impl OAuthEntry {
             return Err("`client_id` is what the authorisation server calls you".to_owned());
         }
         let is_address = |issuer: &String| Url::parse(issuer).is_ok_and(|url| is_safe(&url));
-        if self
-            .issuer
-            .as_ref()
-            .is_some_and(|issuer| !is_address(issuer))
-        {
+        if self.issuer.as_ref().is_some_and(|issuer| !is_address(issuer)) {
             return Err("`issuer` is the https address of the authorisation server".to_owned());
         }
         match (&self.client_secret_file, self.share_secret) {
@@ -64,10 +60,7 @@ impl OAuthEntry {
             Some(file) if self.share_secret => Some(read_secret(file.clone()).await?),
             Some(_) | None => None,
         };
-        Ok(OAuthClient {
-            id: self.client_id.clone(),
-            secret,
-        })
+        Ok(OAuthClient { id: self.client_id.clone(), secret })
     }
 }
 

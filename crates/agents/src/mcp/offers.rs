@@ -101,10 +101,7 @@ pub(super) async fn list_templates(peer: &Peer<RoleClient>) -> Result<Vec<McpTem
     let listed = peer.list_resource_templates(page(None)).await;
     let listed = listed.map_err(McpError::of_request)?;
     let templates = listed.resource_templates.into_iter();
-    Ok(templates
-        .filter_map(read_template)
-        .take(TEMPLATES_MAX)
-        .collect())
+    Ok(templates.filter_map(read_template).take(TEMPLATES_MAX).collect())
 }
 
 fn page(cursor: Option<String>) -> Option<PaginatedRequestParams> {
@@ -115,9 +112,7 @@ fn read_prompt(prompt: Prompt) -> Option<McpPrompt> {
     let arguments = prompt.arguments.unwrap_or_default();
     let has_room = prompt.name.len() <= NAME_BYTES_MAX
         && arguments.len() <= ARGUMENTS_MAX
-        && arguments
-            .iter()
-            .all(|argument| argument.name.len() <= NAME_BYTES_MAX);
+        && arguments.iter().all(|argument| argument.name.len() <= NAME_BYTES_MAX);
     let description = prompt.description.or(prompt.title).unwrap_or_default();
     has_room.then(|| McpPrompt {
         name: prompt.name,
@@ -134,9 +129,7 @@ fn read_prompt(prompt: Prompt) -> Option<McpPrompt> {
 
 fn read_resource(resource: Resource) -> Option<McpResource> {
     let name = resource.title.unwrap_or(resource.name);
-    let mime_type = resource
-        .mime_type
-        .filter(|mime| mime.len() <= NAME_BYTES_MAX);
+    let mime_type = resource.mime_type.filter(|mime| mime.len() <= NAME_BYTES_MAX);
     (resource.uri.len() <= URI_BYTES_MAX).then(|| McpResource {
         uri: resource.uri,
         name: clean(&name),
@@ -150,9 +143,7 @@ fn read_template(template: ResourceTemplate) -> Option<McpTemplate> {
     let whole = template.uri_template;
     let (before, rest) = whole.split_once('{')?;
     let (inside, after) = rest.split_once('}')?;
-    let variable = inside
-        .trim_start_matches(['+', '#', '/'])
-        .trim_end_matches('*');
+    let variable = inside.trim_start_matches(['+', '#', '/']).trim_end_matches('*');
     let is_plain = !variable.is_empty() && !after.contains('{') && !variable.contains(',');
     (is_plain && whole.len() <= URI_BYTES_MAX).then(|| McpTemplate {
         before: before.to_owned(),

@@ -85,11 +85,7 @@ impl OldSseTransport {
         way_back.address = address
             .filter(|address| address.origin() == url.origin())
             .ok_or_else(|| unreachable("it wants to be answered at another origin"))?;
-        Ok(Self {
-            events,
-            way_back,
-            shared: Arc::clone(shared),
-        })
+        Ok(Self { events, way_back, shared: Arc::clone(shared) })
     }
 }
 

@@ -64,9 +64,7 @@ pub(super) fn declarations(
         let ChildContent::McpServer(server) = &child.content else {
             return None; // something else that the plugin holds
         };
-        let of_client = brought
-            .iter()
-            .find(|plugin| plugin.directory == server.root);
+        let of_client = brought.iter().find(|plugin| plugin.directory == server.root);
         Some(PluginDeclaration {
             origin: PluginOrigin {
                 name: container.name.clone(),
@@ -99,10 +97,7 @@ pub(super) struct PluginExpander<'a> {
 
 impl Expander for PluginExpander<'_> {
     fn expand(&self, text: &str) -> Result<String, String> {
-        let root = self
-            .root
-            .to_str()
-            .ok_or("the plugin's directory is no text")?;
+        let root = self.root.to_str().ok_or("the plugin's directory is no text")?;
         let found = ROOTS.iter().filter_map(|name| {
             let written = format!("${{{name}}}");
             text.find(&written).map(|at| (at, written.len()))
@@ -133,19 +128,10 @@ mod tests {
     #[test]
     fn cu_004_a_plugin_knows_where_it_lies_and_its_name_expands_to_nothing() {
         let inputs = FileInputs::new();
-        let others = DirectoryExpander {
-            directory: Path::new("/w"),
-            inputs: &inputs,
-        };
-        let plugin = PluginExpander {
-            root: Path::new("/p/${env:HOME}"),
-            others: &others,
-        };
+        let others = DirectoryExpander { directory: Path::new("/w"), inputs: &inputs };
+        let plugin = PluginExpander { root: Path::new("/p/${env:HOME}"), others: &others };
         let expanded = plugin.expand("${PLUGIN_ROOT}/a:${workspaceFolder}:${CLAUDE_PLUGIN_ROOT}");
-        assert_eq!(
-            expanded.unwrap(),
-            "/p/${env:HOME}/a:/w:/p/${env:HOME}".to_owned()
-        );
+        assert_eq!(expanded.unwrap(), "/p/${env:HOME}/a:/w:/p/${env:HOME}".to_owned());
         assert!(plugin.expand("${env:CARGO_MANIFEST_DIR}").is_err());
         assert!(!plugin.is_users());
     }

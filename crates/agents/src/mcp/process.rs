@@ -62,28 +62,18 @@ pub(super) struct Pipes {
 impl ServerCommand<'_> {
     pub(super) fn start(&self) -> Result<(ServerProcess, Pipes), McpError> {
         let program = find_program(self.command, self.env, self.directory);
-        let program = program.ok_or_else(|| McpError::CommandMissing {
-            command: self.command.to_owned(),
-        })?;
+        let program =
+            program.ok_or_else(|| McpError::CommandMissing { command: self.command.to_owned() })?;
         let prefix = watch().map_err(|error| McpError::NotStarted(error.to_string()))?;
         let mark = Mark::named(format!("{prefix}-{}", new_mark()));
-        let mut child = self
-            .spawn(&program, &mark)
-            .map_err(|error| McpError::NotStarted(error.to_string()))?;
+        let mut child =
+            self.spawn(&program, &mark).map_err(|error| McpError::NotStarted(error.to_string()))?;
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let leader = child.id().and_then(|id| i32::try_from(id).ok());
-        let process = ServerProcess {
-            child,
-            leader: leader.and_then(Pid::from_raw),
-            mark,
-        };
+        let process = ServerProcess { child, leader: leader.and_then(Pid::from_raw), mark };
         match pipes {
             (Some(input), Some(output), Some(errors)) => {
-                let pipes = Pipes {
-                    input,
-                    output,
-                    errors,
-                };
+                let pipes = Pipes { input, output, errors };
                 Ok((process, pipes))
             }
             _ => Err(McpError::NotStarted("it has no pipes".to_owned())),

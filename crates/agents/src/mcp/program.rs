@@ -110,10 +110,7 @@ pub(super) fn digest_of(program: &Path) -> Result<String, String> {
     let mut hasher = Sha256::new();
     let read = std::io::copy(&mut file.take(PROGRAM_BYTES_MAX + 1), &mut hasher);
     if read.map_err(unreadable)? > PROGRAM_BYTES_MAX {
-        return Err(format!(
-            "its program has more than {} MiB",
-            PROGRAM_BYTES_MAX >> 20
-        ));
+        return Err(format!("its program has more than {} MiB", PROGRAM_BYTES_MAX >> 20));
     }
     Ok(hex(&hasher.finalize()))
 }

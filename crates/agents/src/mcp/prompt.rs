@@ -35,9 +35,7 @@ fn describe(content: McpContent) -> String {
         McpContent::Text(text) => text,
         McpContent::Document { uri, text, .. } => format!("[{uri}]\n{text}"),
         McpContent::Link { uri, name, .. } => format!("[resource {name}, {uri}]"),
-        McpContent::Media {
-            data, mime_type, ..
-        } => format!("[{mime_type}, {} bytes]", data.len()),
+        McpContent::Media { data, mime_type, .. } => format!("[{mime_type}, {} bytes]", data.len()),
         McpContent::Unreadable(why) => format!("[{why}]"),
     }
 }

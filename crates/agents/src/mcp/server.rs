@@ -358,9 +358,7 @@ impl McpServer {
     pub async fn wait_until_settled(&self) {
         let mut states = self.states();
         // The sender lives as long as this.
-        let _ = states
-            .wait_for(|state| *state != ServerState::Starting)
-            .await;
+        let _ = states.wait_for(|state| *state != ServerState::Starting).await;
     }
 }
 
@@ -376,9 +374,7 @@ impl McpServerCore {
     }
 
     fn lock_directories(&self) -> MutexGuard<'_, ServerDirectories> {
-        self.directories
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.directories.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

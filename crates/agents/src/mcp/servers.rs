@@ -68,9 +68,7 @@ impl SessionServers {
     /// The tools that can be called now.
     pub fn tools(&self) -> Vec<SessionTool> {
         let servers = self.all();
-        let ready = servers
-            .iter()
-            .filter(|server| server.state() == ServerState::Ready);
+        let ready = servers.iter().filter(|server| server.state() == ServerState::Ready);
         let tools: Vec<(&Arc<McpServer>, McpTool)> = ready
             .flat_map(|server| server.tools().into_iter().map(move |tool| (server, tool)))
             .collect();

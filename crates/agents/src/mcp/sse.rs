@@ -20,12 +20,7 @@ pub(super) struct EventTooLarge(usize);
 
 impl EventCounter {
     pub(super) fn new(event_bytes_max: usize) -> Self {
-        Self {
-            event_bytes_max,
-            event: 0,
-            line: 0,
-            after_return: false,
-        }
+        Self { event_bytes_max, event: 0, line: 0, after_return: false }
     }
 
     pub(super) fn count(&mut self, bytes: &[u8]) -> Result<(), EventTooLarge> {

@@ -29,19 +29,13 @@ pub(crate) fn declare(transport: McpTransport) -> McpDeclaration {
 
 /// The same, not started.
 pub(crate) fn make_server(declaration: McpDeclaration) -> Arc<McpServer> {
-    let directories = ServerDirectories {
-        directory: PathBuf::from("/"),
-        roots: Vec::new(),
-    };
+    let directories = ServerDirectories { directory: PathBuf::from("/"), roots: Vec::new() };
     Arc::new(McpServer::new(declaration, directories))
 }
 
 /// One that takes tokens.
 pub(crate) fn remote_server(url: &str) -> Arc<McpServer> {
-    make_server(declare(McpTransport::Http {
-        url: url.to_owned(),
-        headers: BTreeMap::new(),
-    }))
+    make_server(declare(McpTransport::Http { url: url.to_owned(), headers: BTreeMap::new() }))
 }
 
 /// The state of a server that wants a token.
@@ -56,10 +50,7 @@ pub(crate) fn token_wanted() -> ServerState {
 }
 
 pub(crate) fn token(resource: &str, token: &str) -> ServerToken {
-    ServerToken {
-        resource: resource.to_owned(),
-        token: token.to_owned(),
-    }
+    ServerToken { resource: resource.to_owned(), token: token.to_owned() }
 }
 
 /// A server on this machine: its tool takes the token `new` alone, `slow` is never answered, its prompt says whose token it was asked
@@ -92,14 +83,8 @@ impl FakeHttp {
 
     /// A server that is ready, opened with this token.
     pub(crate) async fn connect(&self, with: &str, timeout: Duration) -> Arc<McpServer> {
-        let transport = McpTransport::Http {
-            url: self.url.clone(),
-            headers: BTreeMap::new(),
-        };
-        let server = make_server(McpDeclaration {
-            timeout: Some(timeout),
-            ..declare(transport)
-        });
+        let transport = McpTransport::Http { url: self.url.clone(), headers: BTreeMap::new() };
+        let server = make_server(McpDeclaration { timeout: Some(timeout), ..declare(transport) });
         server.set_token(Some(token(&self.url, with)));
         server.start();
         server.wait_until_settled().await;
@@ -118,9 +103,8 @@ async fn read_request(stream: &mut TcpStream) -> Option<(String, Value)> {
         let text = String::from_utf8_lossy(&read).to_lowercase();
         if let Some((head, _)) = text.split_once("\r\n\r\n") {
             let length = head.split("content-length: ").nth(1);
-            let length = length.map_or(0, |rest| {
-                rest.lines().next().unwrap().parse::<usize>().unwrap()
-            });
+            let length =
+                length.map_or(0, |rest| rest.lines().next().unwrap().parse::<usize>().unwrap());
             let begin = head.len() + 4;
             if read.len() >= begin + length {
                 let body: Value = serde_json::from_slice(&read[begin..]).unwrap_or_default();

@@ -95,9 +95,7 @@ impl McpTool {
     fn read(tool: Tool) -> Result<Self, String> {
         let shown = clean(&tool.name);
         if tool.name.len() > NAME_BYTES_MAX {
-            return Err(format!(
-                "`{shown}`: its name has more than {NAME_BYTES_MAX} bytes"
-            ));
+            return Err(format!("`{shown}`: its name has more than {NAME_BYTES_MAX} bytes"));
         }
         let schema = Value::Object(tool.input_schema.as_ref().clone());
         if wire::rpc::to_json(&schema).len() > SCHEMA_BYTES_MAX {

@@ -161,12 +161,7 @@ pub fn find(name: &str) -> Option<&'static KnownModel> {
     });
     let first = found.next()?;
     // The longest name says the most.
-    let best = found.fold(
-        first,
-        |best, other| {
-            if other.0 > best.0 { other } else { best }
-        },
-    );
+    let best = found.fold(first, |best, other| if other.0 > best.0 { other } else { best });
     Some(best.1)
 }
 
@@ -200,17 +195,10 @@ mod tests {
             assert!(facts.prices.unwrap().are_possible(), "{name:?}");
             assert_ne!(facts.pdf_pages, Some(0), "{name:?}");
             if facts.pdf != Some(true) {
-                assert_eq!(
-                    (facts.pdf_pages, facts.pdf_encrypted),
-                    (None, None),
-                    "{name:?}"
-                );
+                assert_eq!((facts.pdf_pages, facts.pdf_encrypted), (None, None), "{name:?}");
             }
             if let Some(default) = &facts.default_effort {
-                assert!(
-                    facts.efforts.as_ref().unwrap().contains(default),
-                    "{name:?}"
-                );
+                assert!(facts.efforts.as_ref().unwrap().contains(default), "{name:?}");
             }
         }
     }
@@ -219,9 +207,7 @@ mod tests {
     fn row(model: &KnownModel) -> String {
         let facts = &model.facts;
         let grouped = |number: Option<u64>| number.map_or("?".to_owned(), group);
-        let pages = facts
-            .pdf_pages
-            .map(|pages| format!(" ({} pages)", group(pages)));
+        let pages = facts.pdf_pages.map(|pages| format!(" ({} pages)", group(pages)));
         let takes = [
             (facts.image, "images".to_owned()),
             (facts.pdf, format!("PDFs{}", pages.unwrap_or_default())),
@@ -316,11 +302,8 @@ mod tests {
 
     #[test]
     fn what_is_said_wins_over_what_is_known() {
-        let said = ModelFacts {
-            context_tokens: Some(1),
-            image: Some(false),
-            ..ModelFacts::default()
-        };
+        let said =
+            ModelFacts { context_tokens: Some(1), image: Some(false), ..ModelFacts::default() };
         let known = find("claude-haiku-4-5-20251001").unwrap().facts.clone();
         let facts = said.or(known.clone());
         assert_eq!((facts.context_tokens, facts.image), (Some(1), Some(false)));

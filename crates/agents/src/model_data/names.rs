@@ -56,10 +56,7 @@ mod tests {
             assert!(means(name, "claude-opus-4-5"), "{name}");
         }
         assert!(means("gpt-5-2025-08-07", "gpt-5"));
-        assert!(means(
-            "models/gemini-2.5-flash-preview-09-2025",
-            "gemini-2.5-flash"
-        ));
+        assert!(means("models/gemini-2.5-flash-preview-09-2025", "gemini-2.5-flash"));
         assert!(means("gemini-2.0-flash-001", "gemini-2.0-flash"));
     }
 

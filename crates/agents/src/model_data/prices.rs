@@ -79,8 +79,7 @@ impl Prices {
             long.and_then(|long| long.cache_write),
         ];
         let all = [self.input, self.output].into_iter();
-        all.chain(rare.into_iter().flatten())
-            .all(|price| price.is_finite() && price >= 0.0)
+        all.chain(rare.into_iter().flatten()).all(|price| price.is_finite() && price >= 0.0)
     }
 }
 
@@ -134,10 +133,7 @@ mod tests {
     fn prices_are_amounts() {
         assert!(prices().are_possible());
         for wrong in [f64::NAN, -1.0, f64::INFINITY] {
-            let one = Prices {
-                cache_read: Some(wrong),
-                ..prices()
-            };
+            let one = Prices { cache_read: Some(wrong), ..prices() };
             assert!(!one.are_possible(), "{wrong}");
         }
     }

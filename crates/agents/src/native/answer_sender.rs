@@ -74,10 +74,7 @@ impl<'a> AnswerSender<'a> {
 
     /// The answer as a whole.
     pub(super) fn into_answer(self) -> ModelAnswer {
-        ModelAnswer {
-            calls: self.calls.into_values().collect(),
-            ..self.answer
-        }
+        ModelAnswer { calls: self.calls.into_values().collect(), ..self.answer }
     }
 
     async fn take(&mut self, event: ModelEvent) -> Result<(), TurnOver> {
@@ -144,12 +141,7 @@ impl<'a> AnswerSender<'a> {
         if std::mem::take(&mut self.shows_silence) {
             self.events.send(AgentEvent::Activity(None)).await?;
         }
-        for event in self
-            .learned
-            .take()
-            .into_iter()
-            .flat_map(LearnedRefusal::into_events)
-        {
+        for event in self.learned.take().into_iter().flat_map(LearnedRefusal::into_events) {
             self.events.send(event).await?;
         }
         Ok(())
@@ -165,19 +157,10 @@ impl<'a> AnswerSender<'a> {
         start.meta = Some(meta.clone());
         let input = String::new();
         let tool_use = ToolUse { id, name, input };
-        let requested = RequestedCall {
-            number,
-            tool_use,
-            meta,
-        };
+        let requested = RequestedCall { number, tool_use, meta };
         self.calls.insert(index, requested);
         let call = number;
-        self.events
-            .send(AgentEvent::ToolStarted {
-                call,
-                start: Box::new(start),
-            })
-            .await
+        self.events.send(AgentEvent::ToolStarted { call, start: Box::new(start) }).await
     }
 
     /// A tool that the model's server carries out is shown like any other; nobody is asked.
@@ -199,19 +182,13 @@ impl<'a> AnswerSender<'a> {
             meta: Some(meta.clone()),
             ..ToolStart::default()
         });
-        self.events
-            .send(AgentEvent::ToolStarted { call, start })
-            .await?;
+        self.events.send(AgentEvent::ToolStarted { call, start }).await?;
         let mut ready = ToolReady::unconfirmed(name.replace('_', " "), cut(input));
         ready.confirmed = Some(ToolCallConfirmationReason::NotNeeded);
-        ready
-            .extra
-            .insert("_meta".to_owned(), serde_json::Value::Object(meta));
+        ready.extra.insert("_meta".to_owned(), serde_json::Value::Object(meta));
         let ready = Box::new(ready);
         self.server_calls.insert(id, (call, name));
-        self.events
-            .send(AgentEvent::ToolReady { call, ready })
-            .await
+        self.events.send(AgentEvent::ToolReady { call, ready }).await
     }
 
     async fn end_server_call(
@@ -232,13 +209,7 @@ impl<'a> AnswerSender<'a> {
         let content = (!text.is_empty()).then(|| json!({"type": "text", "text": text}));
         let result = result.with_content(content.into_iter().collect());
         let review = false;
-        self.events
-            .send(AgentEvent::ToolCompleted {
-                call,
-                result,
-                review,
-            })
-            .await
+        self.events.send(AgentEvent::ToolCompleted { call, result, review }).await
     }
 
     async fn send_text(&mut self, kind: TextKind, text: String) -> Result<(), TurnOver> {
@@ -345,11 +316,7 @@ mod tests {
         for event in [
             call("{}"),
             call(&much),
-            ModelEvent::ServerResult {
-                id: "one".to_owned(),
-                text: much,
-                success: true,
-            },
+            ModelEvent::ServerResult { id: "one".to_owned(), text: much, success: true },
             call("{}"),
             ModelEvent::Stopped(crate::provider::StopReason::End),
         ] {
@@ -389,16 +356,7 @@ mod tests {
         let waiting = ModelEvent::Waiting("busy".to_owned());
         sink.accept(waiting).await.unwrap();
         sink.accept(text("c")).await.unwrap();
-        let order = [
-            "Reasoning",
-            "g",
-            "<read",
-            "+{",
-            "+}",
-            "!busy",
-            "Markdown",
-            "c",
-        ];
+        let order = ["Reasoning", "g", "<read", "+{", "+}", "!busy", "Markdown", "c"];
         assert_eq!(sent(&mut received), order);
         let answer = answer.into_answer();
         assert_eq!(answer.text, "abc");

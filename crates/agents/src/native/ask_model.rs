@@ -41,11 +41,7 @@ pub(super) async fn ask_model(
     asked.map_err(AskError::Provider)?;
     let mut answer = sender.into_answer();
     if answer.items.is_none() {
-        let calls: Vec<ToolUse> = answer
-            .calls
-            .iter()
-            .map(|call| call.tool_use.clone())
-            .collect();
+        let calls: Vec<ToolUse> = answer.calls.iter().map(|call| call.tool_use.clone()).collect();
         let own = provider::own_items(context.endpoint.api(), &answer.text, &calls);
         answer.items = own.map(Arc::new);
     }

@@ -125,11 +125,7 @@ impl Conversation<'_> {
         }
         let turns = self.count_kept_turns(tokens_max, response);
         let tells = turns < self.memory.turns.len();
-        tells.then_some(RetainedHistory {
-            turns,
-            summarised_rounds: 0,
-            from: response,
-        })
+        tells.then_some(RetainedHistory { turns, summarised_rounds: 0, from: response })
     }
 
     /// How many turns before this one stay as they are: not all, and not one that is summarised in part.

@@ -61,12 +61,7 @@ enum LimitDecision {
 
 impl CallBudget {
     pub(super) fn new(is_worker: bool) -> Self {
-        Self {
-            is_worker,
-            asked: 0,
-            told_unpriced: false,
-            is_finished: false,
-        }
+        Self { is_worker, asked: 0, told_unpriced: false, is_finished: false }
     }
 
     /// Waits until the model may be asked; ends the turn if the user wants no more.
@@ -141,10 +136,7 @@ impl CallBudget {
         self.asked += 1;
         let request = limit_request(reached);
         let asked = AgentEvent::InputRequested { ask, request };
-        let AgentReply::Answered {
-            response, answers, ..
-        } = events.ask(asked).await?
-        else {
+        let AgentReply::Answered { response, answers, .. } = events.ask(asked).await? else {
             return Err(TurnOver); // replies are routed by what they answer
         };
         let chosen = answers.get(QUESTION);
@@ -183,10 +175,7 @@ fn limit_request(reached: &[ReachedLimit]) -> InputRequest {
         ],
     });
     InputRequest {
-        message: Some(format!(
-            "A limit of the budget is reached:\n\n- {}",
-            join(reached, "\n- ")
-        )),
+        message: Some(format!("A limit of the budget is reached:\n\n- {}", join(reached, "\n- "))),
         url: None,
         questions: vec![question],
     }
@@ -211,10 +200,8 @@ fn uncounted(error: StoreError) -> TurnStop {
 /// What a request uses at least: its own text.
 pub(super) fn estimate(request: &ModelRequest, model: &Model) -> CallEstimate {
     let system = request.system.iter().map(|section| section.content.len());
-    let tools = request
-        .tools
-        .iter()
-        .map(|tool| tool.description.len() + bytes_of(&tool.parameters));
+    let tools =
+        request.tools.iter().map(|tool| tool.description.len() + bytes_of(&tool.parameters));
     let messages = request.messages.iter().map(|message| match message {
         ModelMessage::User(content) => bytes_of(content),
         ModelMessage::Assistant { text, calls, .. } => {
@@ -227,15 +214,9 @@ pub(super) fn estimate(request: &ModelRequest, model: &Model) -> CallEstimate {
     });
     let bytes: usize = system.chain(tools).chain(messages).sum();
     let tokens = (bytes / BYTES_PER_TOKEN) as u64;
-    let prompt = Usage {
-        input_tokens: Some(tokens),
-        ..Usage::default()
-    };
+    let prompt = Usage { input_tokens: Some(tokens), ..Usage::default() };
     let prices = model.facts().prices;
-    CallEstimate {
-        tokens,
-        usd: prices.and_then(|prices| prices.cost(prompt)),
-    }
+    CallEstimate { tokens, usd: prices.and_then(|prices| prices.cost(prompt)) }
 }
 
 /// The text in a value. Bodies are not text: what they cost is not to be seen in their size.
@@ -278,21 +259,13 @@ mod tests {
         };
         let estimated = estimate(&request, &model);
         assert!((2_000..2_100).contains(&estimated.tokens), "{estimated:?}");
-        assert_eq!(
-            estimated.usd,
-            Some(estimated.tokens as f64 * 2.0 / 1_000_000.0)
-        );
+        assert_eq!(estimated.usd, Some(estimated.tokens as f64 * 2.0 / 1_000_000.0));
     }
 
     #[test]
     fn the_question_names_every_limit_and_three_answers() {
-        let reached = |scope, unit| ReachedLimit {
-            scope,
-            unit,
-            allowance: 10.0,
-            spent: 12.0,
-            is_own: false,
-        };
+        let reached =
+            |scope, unit| ReachedLimit { scope, unit, allowance: 10.0, spent: 12.0, is_own: false };
         let request = limit_request(&[
             reached(BudgetScope::Turn, BudgetUnit::Tokens),
             reached(BudgetScope::Day, BudgetUnit::Seconds),

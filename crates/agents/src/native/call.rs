@@ -36,18 +36,13 @@ pub(super) async fn run_calls(
     calls: &[RequestedCall],
 ) -> Result<Vec<CallAnswer>, TurnOver> {
     let positions = order_calls(context.workspace, offered, calls);
-    let outcomes = calls
-        .iter()
-        .zip(positions)
-        .map(|(call, position)| async move {
-            match offered.find(&call.tool_use.name) {
-                Some(OfferedTool::Server(tool)) => run_mcp_call(context, call, tool).await,
-                Some(OfferedTool::Client(tool)) => run_client_call(context, call, tool).await,
-                Some(OfferedTool::Own(_)) | None => {
-                    run_call(context, offered, call, &position).await
-                }
-            }
-        });
+    let outcomes = calls.iter().zip(positions).map(|(call, position)| async move {
+        match offered.find(&call.tool_use.name) {
+            Some(OfferedTool::Server(tool)) => run_mcp_call(context, call, tool).await,
+            Some(OfferedTool::Client(tool)) => run_client_call(context, call, tool).await,
+            Some(OfferedTool::Own(_)) | None => run_call(context, offered, call, &position).await,
+        }
+    });
     join_all(outcomes).await.into_iter().collect()
 }
 
@@ -341,9 +336,7 @@ pub(super) fn parse(text: &str) -> Result<Value, String> {
     match serde_json::from_str(text) {
         Ok(Value::Object(input)) => Ok(Value::Object(input)),
         Ok(_) => Err("The input must be a JSON object.".to_owned()),
-        Err(error) => Err(format!(
-            "The input is not JSON: {error}. Send the call again."
-        )),
+        Err(error) => Err(format!("The input is not JSON: {error}. Send the call again.")),
     }
 }
 
@@ -354,10 +347,7 @@ pub(super) async fn refuse_call(
     display_name: &str,
     text: String,
 ) -> Result<CallAnswer, TurnOver> {
-    let plan = Plan {
-        summary: display_name.to_owned(),
-        ..Plan::default()
-    };
+    let plan = Plan { summary: display_name.to_owned(), ..Plan::default() };
     send_ready(context, call, &plan, ToolCallConfirmationReason::NotNeeded).await?;
     complete_call(context, call, CallOutcome::failed(display_name, text)).await
 }

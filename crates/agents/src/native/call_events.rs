@@ -93,15 +93,9 @@ pub(super) async fn send_ready(
     plan: &Plan,
     confirmed: ToolCallConfirmationReason,
 ) -> Result<(), TurnOver> {
-    let ready = Box::new(ToolReady {
-        confirmed: Some(confirmed),
-        ..plan_to_ready(call, plan)
-    });
+    let ready = Box::new(ToolReady { confirmed: Some(confirmed), ..plan_to_ready(call, plan) });
     let call = call.number;
-    context
-        .events
-        .send(AgentEvent::ToolReady { call, ready })
-        .await
+    context.events.send(AgentEvent::ToolReady { call, ready }).await
 }
 
 /// A user's decision about a call.
@@ -111,7 +105,9 @@ pub(super) enum CallDecision {
         scope: ApprovalScope,
     },
     /// Nothing is left to do: it was denied, or who was to carry it out gave it up.
-    Over { text: String },
+    Over {
+        text: String,
+    },
 }
 
 pub(super) async fn ask_for_consent(
@@ -128,18 +124,11 @@ pub(super) async fn ask_for_consent(
     if !plan.edits.is_empty() && store_all(context, &plan.bodies).await {
         ready.edits = plan.edits.clone();
     }
-    let question = AgentEvent::ToolReady {
-        call: call.number,
-        ready: Box::new(ready),
-    };
+    let question = AgentEvent::ToolReady { call: call.number, ready: Box::new(ready) };
     let (approved, input, selected_option, suggestion) = match context.events.ask(question).await? {
-        AgentReply::ToolDecided {
-            approved,
-            input,
-            selected_option,
-            suggestion,
-            ..
-        } => (approved, input, selected_option, suggestion),
+        AgentReply::ToolDecided { approved, input, selected_option, suggestion, .. } => {
+            (approved, input, selected_option, suggestion)
+        }
         AgentReply::ToolEnded { result, .. } => {
             let text = text_of_result(&Value::Object(result.into_object()));
             return Ok(CallDecision::Over { text });
@@ -147,15 +136,11 @@ pub(super) async fn ask_for_consent(
         _ => return Err(TurnOver), // replies are routed by what they answer
     };
     if !approved {
-        let suggestion = suggestion
-            .as_ref()
-            .and_then(|message| message["text"].as_str());
+        let suggestion = suggestion.as_ref().and_then(|message| message["text"].as_str());
         let text = consent::denied_text(suggestion);
         return Ok(CallDecision::Over { text });
     }
-    let option = selected_option
-        .as_ref()
-        .and_then(|option| option["id"].as_str());
+    let option = selected_option.as_ref().and_then(|option| option["id"].as_str());
     let scope = match option {
         Some(consent::APPROVE_IN_SESSION) => ApprovalScope::Session,
         Some(consent::APPROVE_IN_PROJECT) => ApprovalScope::Project,
@@ -192,10 +177,7 @@ pub(super) async fn run_tool(
     let (sender, outputs) = mpsc::channel::<String>(OUTPUTS_MAX);
     let (show, shows) = mpsc::channel::<ShowRequest>(1);
     let forwarding = forward_output(context.events, call, outputs, shows);
-    let scope = CallScope {
-        mark,
-        show: Some(show),
-    };
+    let scope = CallScope { mark, show: Some(show) };
     let limited = limits.map(|limits| limit_reading(tool.workspace(), limits));
     let workspace = limited.as_ref().unwrap_or(tool.workspace());
     let working = async move {
@@ -213,10 +195,8 @@ pub(super) async fn run_tool(
 /// The files of a workspace without those that the user's rules keep from a call.
 fn limit_reading(workspace: &Workspace, limits: ReadingLimits) -> Workspace {
     workspace.excluding(move |location| {
-        limits.hides(FileSubject {
-            root: location.root.clone(),
-            relative: location.relative.clone(),
-        })
+        limits
+            .hides(FileSubject { root: location.root.clone(), relative: location.relative.clone() })
     })
 }
 
@@ -279,12 +259,7 @@ pub(super) async fn complete_call(
     call: &RequestedCall,
     outcome: CallOutcome,
 ) -> Result<CallAnswer, TurnOver> {
-    let CallOutcome {
-        text,
-        content,
-        whole,
-        ..
-    } = outcome;
+    let CallOutcome { text, content, whole, .. } = outcome;
     let content = result_content(context.events, &text, content, whole).await;
     let result = match outcome.success {
         true => ToolResult::new(true, outcome.summary),
@@ -296,11 +271,7 @@ pub(super) async fn complete_call(
         result = result.with_structured_content(structured);
     }
     let call = call.number;
-    let completed = AgentEvent::ToolCompleted {
-        call,
-        result,
-        review: false,
-    };
+    let completed = AgentEvent::ToolCompleted { call, result, review: false };
     context.events.send(completed).await?;
     Ok(CallAnswer { text, media })
 }
@@ -368,10 +339,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let uri = format!("file://{}", directory.path().display());
         let workspace = Workspace::open(&[uri], &Confinement::none()).unwrap();
-        let place = RuleContext {
-            session: "s".to_owned(),
-            directories: workspace.real_directories(),
-        };
+        let place =
+            RuleContext { session: "s".to_owned(), directories: workspace.real_directories() };
         let model = Model::parse("http://h/v1#m").unwrap();
         let context = ToolContext {
             shared: &agent.shared,

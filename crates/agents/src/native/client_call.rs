@@ -27,10 +27,7 @@ pub(super) async fn run_client_call(
     tool: &OfferedClientTool,
 ) -> Result<CallAnswer, TurnOver> {
     let subject = client_subject(&tool.name, &call.tool_use.input);
-    let plan = Plan {
-        summary: tool.title.clone(),
-        ..Plan::default()
-    };
+    let plan = Plan { summary: tool.title.clone(), ..Plan::default() };
     if let Err(text) = parse(&call.tool_use.input) {
         return refuse(context, call, &plan, text).await;
     }
@@ -95,9 +92,6 @@ async fn await_end(
     context: &ToolContext<'_>,
     call: &RequestedCall,
 ) -> Result<CallAnswer, TurnOver> {
-    let waiting = AgentEvent::ClientToolAwaited {
-        call: call.number,
-        timeout_ms: TIMEOUT_MS,
-    };
+    let waiting = AgentEvent::ClientToolAwaited { call: call.number, timeout_ms: TIMEOUT_MS };
     ask_until_ended(context, waiting).await
 }

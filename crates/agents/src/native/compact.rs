@@ -117,11 +117,7 @@ impl Summariser<'_, '_> {
             remarks.push("the end of the summary, which was too long");
         }
         let text = state.add_to(text, self.input);
-        Ok(Some(Summary {
-            text,
-            state,
-            remarks,
-        }))
+        Ok(Some(Summary { text, state, remarks }))
     }
 
     /// Makes a conversation fit into the request for its summary; what is lost by that.
@@ -199,11 +195,7 @@ impl Summariser<'_, '_> {
                 fallback = Fallback::begin(self.view, &entries, &mut request);
                 continue;
             }
-            let sent = SentEntries {
-                entries: &entries,
-                newest: usize::MAX,
-                answered: usize::MAX,
-            };
+            let sent = SentEntries { entries: &entries, newest: usize::MAX, answered: usize::MAX };
             let error = failed.error.clone();
             let reduced = fallback.reduce(self.view, &sent, &mut request, error);
             match reduced.await {
@@ -239,11 +231,8 @@ pub(super) async fn compact_by_command<'t>(
         return Ok(memory); // a command's summary may be the last call
     };
     let turns = memory.turns.len();
-    let compacted = AgentEvent::Compacted {
-        keep_turns: 0,
-        rounds: 0,
-        summary: Some(summary.text.clone()),
-    };
+    let compacted =
+        AgentEvent::Compacted { keep_turns: 0, rounds: 0, summary: Some(summary.text.clone()) };
     events.send(compacted).await?;
     let text = match turns {
         1 => "The turn before is summarised for the model.".to_owned(),
@@ -251,11 +240,7 @@ pub(super) async fn compact_by_command<'t>(
     };
     let text = summary.describe(&text);
     events.send(AgentEvent::Notice { text }).await?;
-    Ok(ChatMemory {
-        summary: Some(summary.text),
-        summarised_rounds: 0,
-        turns: &[],
-    })
+    Ok(ChatMemory { summary: Some(summary.text), summarised_rounds: 0, turns: &[] })
 }
 
 impl Summary {
@@ -379,10 +364,7 @@ mod tests {
         assert!(words(said("No.", StopReason::Refusal)).contains("refused"));
         assert!(words(said("We", StopReason::ContentFilter)).contains("cut"));
         assert!(words(said("", StopReason::Length)).contains("output limit"));
-        let called = SummaryAnswer {
-            calls: 1,
-            ..said("", StopReason::ToolCalls)
-        };
+        let called = SummaryAnswer { calls: 1, ..said("", StopReason::ToolCalls) };
         assert!(words(called).contains("called a tool"));
         let fine = said(" All of it. ", StopReason::End);
         assert_eq!(fine.into_summary().unwrap(), "All of it.");

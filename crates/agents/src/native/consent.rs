@@ -155,11 +155,7 @@ pub(super) fn options(locale: Locale, rule: Option<&OfferedRule>) -> Vec<Value> 
     let approve =
         |id: &str, label: String| json!({"id": id, "label": label, "kind": "approve", "group": 0});
     let mut options = vec![approve("approve", words.approve.to_owned())];
-    if let Some(OfferedRule {
-        pattern,
-        for_project,
-    }) = rule
-    {
+    if let Some(OfferedRule { pattern, for_project }) = rule {
         let pattern = pattern.as_str();
         options.push(approve(APPROVE_IN_SESSION, words.allow_in_session(pattern)));
         if *for_project {
@@ -201,10 +197,7 @@ mod tests {
             (Plan, ["run", "refuse", "refuse"]),
             (FullAccess, ["run", "run", "run"]),
         ] {
-            assert_eq!(
-                [Reads, Edits, Runs].map(|nature| at(mode, nature, &None)),
-                expected
-            );
+            assert_eq!([Reads, Edits, Runs].map(|nature| at(mode, nature, &None)), expected);
             for nature in [Reads, Edits, Runs] {
                 assert_eq!(at(mode, nature, &deny), "refuse", "{mode:?}");
                 let strict = match (mode, nature) {
@@ -216,18 +209,11 @@ mod tests {
             }
         }
         assert_eq!(at(Ask, Runs, &Allow), "run");
-        assert_eq!(
-            at(Plan, Runs, &Allow),
-            "refuse",
-            "a mode is stronger than a rule"
-        );
+        assert_eq!(at(Plan, Runs, &Allow), "refuse", "a mode is stronger than a rule");
         // A plan may need what others wrote.
-        for (mode, expected) in [
-            (Ask, "ask"),
-            (AcceptEdits, "ask"),
-            (Plan, "ask"),
-            (FullAccess, "run"),
-        ] {
+        for (mode, expected) in
+            [(Ask, "ask"), (AcceptEdits, "ask"), (Plan, "ask"), (FullAccess, "run")]
+        {
             assert_eq!(at(mode, Fetches, &None), expected, "{mode:?}");
             assert_eq!(at(mode, Fetches, &Allow), "run", "{mode:?}");
         }

@@ -30,10 +30,7 @@ pub struct CompactionSettings {
 
 impl Default for CompactionSettings {
     fn default() -> Self {
-        Self {
-            auto: true,
-            at: 0.85,
-        }
+        Self { auto: true, at: 0.85 }
     }
 }
 
@@ -42,10 +39,7 @@ impl CompactionSettings {
     pub fn check(&self) -> Result<(), String> {
         match (0.1..=1.0).contains(&self.at) {
             true => Ok(()),
-            false => Err(format!(
-                "auto_compact_at must be between 0.1 and 1.0, not {}",
-                self.at
-            )),
+            false => Err(format!("auto_compact_at must be between 0.1 and 1.0, not {}", self.at)),
         }
     }
 }
@@ -69,11 +63,7 @@ impl Window {
             Api::Chat | Api::Responses | Api::Gemini => OUTPUT_TOKENS,
         });
         let input = size - room.min(size / 4);
-        Self {
-            size,
-            input,
-            comfortable: (input as f64 * settings.at) as u64,
-        }
+        Self { size, input, comfortable: (input as f64 * settings.at) as u64 }
     }
 }
 
@@ -104,13 +94,8 @@ impl ContextMeter {
         };
         let covered_entries = through.and_then(|through| earlier.get(..through));
         let covered_entries = covered_entries.unwrap_or(earlier);
-        let covered = covered_entries
-            .iter()
-            .rposition(answers)
-            .map_or(0, |at| at + 1);
-        Self {
-            reported: tokens.map(|tokens| (tokens, covered)),
-        }
+        let covered = covered_entries.iter().rposition(answers).map_or(0, |at| at + 1);
+        Self { reported: tokens.map(|tokens| (tokens, covered)) }
     }
 
     /// A call was answered; its answer becomes the next entry. A server that counts nothing leaves it to estimates.
@@ -194,12 +179,9 @@ pub(super) fn estimate_bytes(entry: &HistoryEntry) -> usize {
             text.len() + blocks.len().saturating_mul(PICTURE_BYTES)
         }
         // What its server wants back is sent instead of the rest.
-        HistoryEntry::Model(ModelMessage::Assistant {
-            items: Some(items), ..
-        }) => items
-            .iter()
-            .map(|item| wire::rpc::to_json(item).len())
-            .sum(),
+        HistoryEntry::Model(ModelMessage::Assistant { items: Some(items), .. }) => {
+            items.iter().map(|item| wire::rpc::to_json(item).len()).sum()
+        }
         HistoryEntry::Model(ModelMessage::Assistant { text, calls, .. }) => {
             let calls = calls.iter().map(|call| call.name.len() + call.input.len());
             text.len() + calls.sum::<usize>()
@@ -239,11 +221,7 @@ mod tests {
         let entries = [said(&"x".repeat(400), None), said(&"y".repeat(40), None)];
         let system = [Section::new("identity", "z".repeat(80))];
         assert_eq!(meter.tokens(&entries, &system, &[]), 20 + 110);
-        let usage = Usage {
-            input_tokens: Some(5_000),
-            output_tokens: Some(7),
-            ..Usage::default()
-        };
+        let usage = Usage { input_tokens: Some(5_000), output_tokens: Some(7), ..Usage::default() };
         meter.report(usage, 0);
         assert_eq!(meter.tokens(&entries, &system, &[]), 5_007 + 10);
         meter.report(Usage::default(), 1);
@@ -286,16 +264,9 @@ mod tests {
             turn("two", "y", counted),
             turn("three", &"z".repeat(4_000), json!(null)),
         ];
-        let memory = ChatMemory {
-            summary: None,
-            summarised_rounds: 0,
-            turns: &turns,
-        };
-        let source = OutputSource {
-            api: Api::Chat,
-            model: "m".to_owned(),
-            findings: Default::default(),
-        };
+        let memory = ChatMemory { summary: None, summarised_rounds: 0, turns: &turns };
+        let source =
+            OutputSource { api: Api::Chat, model: "m".to_owned(), findings: Default::default() };
         let entries = memory.recall(u64::MAX, &source).entries;
         assert_eq!(entries.len(), 6);
         let counted = memory.last_counted(&source);
@@ -318,10 +289,7 @@ mod tests {
         small.context_tokens = Some(4_000);
         assert_eq!(Window::new(&small, settings).input, 3_000);
         for wrong in [0.0, 1.5, f64::NAN] {
-            let settings = CompactionSettings {
-                at: wrong,
-                ..settings
-            };
+            let settings = CompactionSettings { at: wrong, ..settings };
             assert!(settings.check().is_err(), "{wrong}");
         }
     }

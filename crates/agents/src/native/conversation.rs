@@ -273,12 +273,7 @@ impl<'a> Conversation<'a> {
         let steer = self.numbers.next();
         let events = self.tool_context.events;
         let reply = events.ask(AgentEvent::SteerPoint { steer }).await?;
-        if let AgentReply::Steered {
-            message: Some(message),
-            message_id,
-            ..
-        } = reply
-        {
+        if let AgentReply::Steered { message: Some(message), message_id, .. } = reply {
             let user = match message_id {
                 Some(id) => events.read_message(id).await,
                 None => None,
@@ -358,10 +353,6 @@ fn refusal(model: &Model) -> TurnStop {
 /// A server's stop reason, as a code in a sentence.
 fn printable_reason(reason: &str) -> String {
     let is_plain = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | ' ');
-    let plain: String = reason
-        .chars()
-        .filter(is_plain)
-        .take(REASON_CHARS_MAX)
-        .collect();
+    let plain: String = reason.chars().filter(is_plain).take(REASON_CHARS_MAX).collect();
     format!("`{plain}`")
 }

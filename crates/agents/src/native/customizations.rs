@@ -53,10 +53,8 @@ pub(super) async fn read(
     let looking = tokio::task::spawn_blocking(move || {
         let discovered = workspace.discover();
         let agent = agent.map(|uri| read_agent(&workspace, &discovered, &uri));
-        let mut found = TurnCustomizations {
-            agent: agent.transpose()?,
-            ..TurnCustomizations::default()
-        };
+        let mut found =
+            TurnCustomizations { agent: agent.transpose()?, ..TurnCustomizations::default() };
         add_rules(&workspace, &discovered, &mut found);
         let mut files = workspace.known_files();
         files.extend(mentioned);
@@ -100,11 +98,7 @@ fn read_agent(
     let text = workspace.read_instructions(&child.uri, AGENT_BYTES_MAX);
     let text =
         text.map_err(|error| failed(format!("the custom agent {name} cannot be read: {error}")))?;
-    Ok(ChosenAgent {
-        instructions: text,
-        tools: agent.tools.clone(),
-        name,
-    })
+    Ok(ChosenAgent { instructions: text, tools: agent.tools.clone(), name })
 }
 
 /// Adds the rules that are switched on; of those of the project itself the ones that are not.

@@ -64,10 +64,7 @@ impl Tool for ExitPlanTool {
             0 => "`plan` is missing: give the whole plan, in Markdown",
             1..=PLAN_BYTES_MAX if plan.trim().is_empty() => "`plan` is empty",
             1..=PLAN_BYTES_MAX => {
-                return Ok(Plan {
-                    summary: plan.to_owned(),
-                    ..Plan::default()
-                });
+                return Ok(Plan { summary: plan.to_owned(), ..Plan::default() });
             }
             _ => "`plan` is too long: say it in less than 64 KiB",
         };
@@ -91,10 +88,9 @@ pub(super) async fn run_exit_plan(
     call: &RequestedCall,
 ) -> Result<CallAnswer, TurnOver> {
     let planned = match parse(&call.tool_use.input) {
-        Ok(input) => ExitPlanTool
-            .plan(&input, context.workspace)
-            .await
-            .map_err(|ToolError(text)| text),
+        Ok(input) => {
+            ExitPlanTool.plan(&input, context.workspace).await.map_err(|ToolError(text)| text)
+        }
         Err(text) => Err(text),
     };
     let refused = match (planned, context.mode().await?) {
@@ -102,10 +98,7 @@ pub(super) async fn run_exit_plan(
         (Ok(plan), PermissionMode::Plan) => return ask(context, call, &plan.summary).await,
         (Ok(_), _) => "The session does not plan any more: go on with the work.".to_owned(),
     };
-    let plan = Plan {
-        summary: ExitPlanTool.display_name().to_owned(),
-        ..Plan::default()
-    };
+    let plan = Plan { summary: ExitPlanTool.display_name().to_owned(), ..Plan::default() };
     let reason = wire::published::state::ToolCallConfirmationReason::NotNeeded;
     send_ready(context, call, &plan, reason).await?;
     complete_call(context, call, CallOutcome::failed("Plan", refused)).await
@@ -118,32 +111,18 @@ async fn ask(
 ) -> Result<CallAnswer, TurnOver> {
     let words = context.shared.locale.words();
     let ready = ToolReady {
-        invocation_message: StringOrMarkdown::Markdown {
-            markdown: plan.to_owned(),
-        },
+        invocation_message: StringOrMarkdown::Markdown { markdown: plan.to_owned() },
         confirmation_title: Some(words.carry_out_plan.to_owned().into()),
         options: options(context.shared.locale),
         editable: true,
         ..plan_to_ready(call, &Plan::default())
     };
-    let question = AgentEvent::ToolReady {
-        call: call.number,
-        ready: Box::new(ready),
-    };
+    let question = AgentEvent::ToolReady { call: call.number, ready: Box::new(ready) };
     let reply = context.events.ask(question).await?;
-    let AgentReply::ToolDecided {
-        approved,
-        input,
-        selected_option,
-        suggestion,
-        ..
-    } = reply
-    else {
+    let AgentReply::ToolDecided { approved, input, selected_option, suggestion, .. } = reply else {
         return Err(TurnOver); // replies are routed by what they answer
     };
-    let option = selected_option
-        .as_ref()
-        .and_then(|option| option["id"].as_str());
+    let option = selected_option.as_ref().and_then(|option| option["id"].as_str());
     if !approved {
         let words = suggestion.as_ref();
         let words = words.and_then(|message| message["text"].as_str());
@@ -161,10 +140,7 @@ async fn ask(
 
 /// Records the mode, and waits until it is on the disk.
 async fn set_mode(context: &ToolContext<'_>, mode: PermissionMode) -> Result<(), TurnOver> {
-    let chosen = AgentEvent::SettingChosen {
-        name: SETTING.to_owned(),
-        value: json!(mode.name()),
-    };
+    let chosen = AgentEvent::SettingChosen { name: SETTING.to_owned(), value: json!(mode.name()) };
     context.events.send(chosen).await?;
     // The answer comes when all that was sent before is on the disk.
     context.events.settings().await.map(drop)

@@ -45,10 +45,7 @@ impl Fallback {
         entries: &[HistoryEntry],
         request: &mut ModelRequest,
     ) -> Self {
-        let fallback = Self {
-            known: view.refusals().clone(),
-            reduction: Reduction::AsMeant,
-        };
+        let fallback = Self { known: view.refusals().clone(), reduction: Reduction::AsMeant };
         fallback.prepare(view, entries, request);
         fallback
     }
@@ -233,10 +230,7 @@ fn choose_hidden_thoughts(reduction: Reduction, sent: &SentRequest<'_>) -> Optio
     }
     let mut refusals = sent.without.clone();
     refusals.hides_thoughts = true;
-    Some(NextReduction {
-        reduction,
-        ..NextReduction::without(refusals, Vec::new())
-    })
+    Some(NextReduction { reduction, ..NextReduction::without(refusals, Vec::new()) })
 }
 
 /// Nothing that could be refused: neither bodies, nor lists, nor what the server had added. Empty thoughts stay if the server wants
@@ -261,12 +255,7 @@ fn choose_plain(
     let mut learned = without.clone();
     // The bodies were gone before, and that did not help: if this does, it was not the bodies.
     learned.strings_only = known.strings_only || has_bodies || sent.has_lists;
-    Some(NextReduction {
-        reduction: Reduction::PlainText,
-        without,
-        learned,
-        names: Vec::new(),
-    })
+    Some(NextReduction { reduction: Reduction::PlainText, without, learned, names: Vec::new() })
 }
 
 /// Does without bodies of these kinds, or without all; their names.

@@ -132,10 +132,7 @@ impl FileRules {
             return None;
         }
         self.bytes += text.len();
-        Some(InstructionFile {
-            path: path.to_owned(),
-            text,
-        })
+        Some(InstructionFile { path: path.to_owned(), text })
     }
 }
 

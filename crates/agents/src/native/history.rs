@@ -124,12 +124,7 @@ pub(super) fn entries_of_parts(
     steering: &mut dyn Iterator<Item = Arc<UserMessage>>,
     outputs: TurnOutputs,
 ) -> Vec<HistoryEntry> {
-    let mut messages = Entries {
-        entries: Vec::new(),
-        outputs,
-        next_round: 0,
-        summarised_rounds,
-    };
+    let mut messages = Entries { entries: Vec::new(), outputs, next_round: 0, summarised_rounds };
     let mut round = Round::default();
     for part in parts {
         match part["kind"].as_str().unwrap_or("") {
@@ -209,10 +204,8 @@ impl Round {
         };
         let input = call["toolInput"].as_str().unwrap_or("{}").to_owned();
         let tool_use = ToolUse { id, name, input };
-        let answer = CallAnswer {
-            text: result_text(call, &messages.outputs),
-            media: media_of_result(call),
-        };
+        let answer =
+            CallAnswer { text: result_text(call, &messages.outputs), media: media_of_result(call) };
         self.calls.push((tool_use, answer));
     }
 
@@ -229,11 +222,7 @@ impl Round {
         }
         let items = messages.outputs.restore(number, &self.text, &mut calls);
         let ids: Vec<String> = calls.iter().map(|call| call.id.clone()).collect();
-        let answer = HistoryEntry::Model(ModelMessage::Assistant {
-            text: self.text,
-            calls,
-            items,
-        });
+        let answer = HistoryEntry::Model(ModelMessage::Assistant { text: self.text, calls, items });
         let results = ids.into_iter().zip(results);
         let results = results.map(|(id, it)| HistoryEntry::result(id, it.text, it.media));
         messages.entries.push(answer);

@@ -185,14 +185,8 @@ async fn ask(
     (tool, input): (&dyn Tool, &Value),
     request: InputRequest,
 ) -> Result<CallOutcome, TurnOver> {
-    let question = AgentEvent::InputRequested {
-        ask: call.number,
-        request,
-    };
-    let AgentReply::Answered {
-        response, answers, ..
-    } = context.events.ask(question).await?
-    else {
+    let question = AgentEvent::InputRequested { ask: call.number, request };
+    let AgentReply::Answered { response, answers, .. } = context.events.ask(question).await? else {
         return Err(TurnOver); // replies are routed by what they answer
     };
     Ok(match describe_answers(input, &response, &answers) {
@@ -207,10 +201,7 @@ async fn delegate(
     worker: Box<Worker>,
 ) -> Result<CallAnswer, TurnOver> {
     let number = call.number;
-    let spawned = AgentEvent::Spawned {
-        call: number,
-        worker,
-    };
+    let spawned = AgentEvent::Spawned { call: number, worker };
     ask_until_ended(context, spawned).await
 }
 
@@ -222,10 +213,7 @@ pub(super) async fn ask_until_ended(
     match context.events.ask(event).await? {
         AgentReply::ToolEnded { result, .. } => {
             let result = Value::Object(result.into_object());
-            Ok(CallAnswer {
-                text: text_of_result(&result),
-                media: media_of_result(&result),
-            })
+            Ok(CallAnswer { text: text_of_result(&result), media: media_of_result(&result) })
         }
         _ => Err(TurnOver), // replies are routed by what they answer
     }

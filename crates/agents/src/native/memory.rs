@@ -56,10 +56,7 @@ impl<'a> ChatMemory<'a> {
 
     /// How many entries the summary and the first turns take.
     pub(super) fn count_entries(&self, turns: usize, source: &OutputSource) -> usize {
-        let first = Self {
-            turns: self.turns.get(..turns).unwrap_or_default(),
-            ..self.clone()
-        };
+        let first = Self { turns: self.turns.get(..turns).unwrap_or_default(), ..self.clone() };
         first.recall(u64::MAX, source).entries.len()
     }
 
@@ -68,23 +65,14 @@ impl<'a> ChatMemory<'a> {
         let turns = history::recall_turns(self.turns, self.summarised_rounds, tokens_max, source);
         let summary = self.summary.as_deref().map(summary_entries);
         let entries = summary.into_iter().flatten().chain(turns.entries);
-        RecalledHistory {
-            entries: entries.collect(),
-            notices: turns.notices,
-        }
+        RecalledHistory { entries: entries.collect(), notices: turns.notices }
     }
 }
 
 /// A summary as entries of the conversation.
 fn summary_entries(text: &str) -> [HistoryEntry; 2] {
-    let answer = ModelMessage::Assistant {
-        text: UNDERSTOOD.to_owned(),
-        calls: Vec::new(),
-        items: None,
-    };
+    let answer =
+        ModelMessage::Assistant { text: UNDERSTOOD.to_owned(), calls: Vec::new(), items: None };
     let summary = json!(format!("{BEFORE}\n{text}"));
-    [
-        HistoryEntry::Model(ModelMessage::User(summary)),
-        HistoryEntry::Model(answer),
-    ]
+    [HistoryEntry::Model(ModelMessage::User(summary)), HistoryEntry::Model(answer)]
 }

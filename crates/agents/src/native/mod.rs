@@ -209,10 +209,7 @@ impl NativeAgent {
     }
 
     fn workspace(&self, facts: &SessionFacts) -> Result<Arc<Workspace>, AgentError> {
-        let mut open = self
-            .workspaces
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.workspaces.lock().unwrap_or_else(PoisonError::into_inner);
         let confinement = &self.shared.confinement;
         // The chats of a session share it.
         let facts = &SessionFacts {
@@ -281,9 +278,7 @@ impl Agent for NativeAgent {
 
     fn commands(&self, facts: &SessionFacts) -> Vec<AgentCommand> {
         let session = self.running_servers(facts);
-        session.map_or_else(Vec::new, |session| {
-            session.commands(facts.principal.as_deref())
-        })
+        session.map_or_else(Vec::new, |session| session.commands(facts.principal.as_deref()))
     }
 
     async fn prepare_commands(&self, facts: &SessionFacts, switched_off: &BTreeSet<String>) {
@@ -298,9 +293,7 @@ impl Agent for NativeAgent {
     ) -> Result<String, String> {
         match self.running_servers(facts) {
             Some(session) => {
-                session
-                    .expand_prompt(facts.principal.as_deref(), name, arguments)
-                    .await
+                session.expand_prompt(facts.principal.as_deref(), name, arguments).await
             }
             None => Err("no MCP server runs".to_owned()),
         }
@@ -314,9 +307,7 @@ impl Agent for NativeAgent {
     ) -> Vec<String> {
         match self.running_servers(facts) {
             Some(session) => {
-                session
-                    .complete_prompt(facts.principal.as_deref(), name, arguments)
-                    .await
+                session.complete_prompt(facts.principal.as_deref(), name, arguments).await
             }
             None => Vec::new(),
         }
@@ -324,11 +315,7 @@ impl Agent for NativeAgent {
 
     async fn find_resources(&self, facts: &SessionFacts, typed: &str) -> Vec<AgentResource> {
         match self.running_servers(facts) {
-            Some(session) => {
-                session
-                    .find_resources(facts.principal.as_deref(), typed)
-                    .await
-            }
+            Some(session) => session.find_resources(facts.principal.as_deref(), typed).await,
             None => Vec::new(),
         }
     }

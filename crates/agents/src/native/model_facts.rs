@@ -29,9 +29,7 @@ const VENDORS: &[&str] = &[
 impl Model {
     /// What is known of it.
     pub fn facts(&self) -> ModelFacts {
-        self.configured_facts()
-            .or(self.reported.clone())
-            .or(self.known())
+        self.configured_facts().or(self.reported.clone()).or(self.known())
     }
 
     /// What the configuration says.
@@ -105,9 +103,7 @@ impl Model {
             let is_taken = takes(self.pdf, facts.pdf) != Some(false);
             taken.pdf = taken.pdf.filter(|_| is_taken);
             if let Some(pdf) = &mut taken.pdf {
-                let base64 = facts
-                    .pdf_bytes
-                    .map(|bytes| bytes.div_ceil(3).saturating_mul(4));
+                let base64 = facts.pdf_bytes.map(|bytes| bytes.div_ceil(3).saturating_mul(4));
                 pdf.base64_bytes_each = base64.or(pdf.base64_bytes_each);
                 pdf.pages = facts.pdf_pages.or(pdf.pages);
                 pdf.encrypted = facts.pdf_encrypted.unwrap_or(pdf.encrypted);
@@ -148,18 +144,11 @@ mod tests {
         assert_eq!(model.facts().pdf_pages, Some(100));
         model.reported.context_tokens = Some(150_000);
         model.reported.image = Some(false);
-        assert_eq!(
-            (model.context(), model.facts().image),
-            (150_000, Some(false))
-        );
+        assert_eq!((model.context(), model.facts().image), (150_000, Some(false)));
         model.context_tokens = Some(90_000);
         model.vision = Some(true);
         assert_eq!((model.context(), model.facts().image), (90_000, Some(true)));
-        assert_eq!(
-            model.answer_tokens(),
-            Some(64_000),
-            "Anthropic is always told"
-        );
+        assert_eq!(model.answer_tokens(), Some(64_000), "Anthropic is always told");
     }
 
     #[test]
@@ -178,11 +167,7 @@ mod tests {
         blind.vision = Some(false);
         assert_eq!(taken(&blind), [false, false, true, false]);
         blind.pdf = Some(true);
-        assert_eq!(
-            taken(&blind),
-            [false, true, true, false],
-            "it reads their text"
-        );
+        assert_eq!(taken(&blind), [false, true, true, false], "it reads their text");
         let chat = model("https://api.openai.com/v1#gpt-4o");
         assert_eq!(taken(&chat), [true, true, false, false]);
         let unknown = model("http://localhost/v1#qwen3");
@@ -203,11 +188,7 @@ mod tests {
             "https://notopenai.com/v1#gpt-4o",
             "https://openrouter.ai/api/v1#openai/gpt-4o:free",
         ] {
-            assert_eq!(
-                model(elsewhere).facts(),
-                ModelFacts::default(),
-                "{elsewhere}"
-            );
+            assert_eq!(model(elsewhere).facts(), ModelFacts::default(), "{elsewhere}");
         }
         let mut named = model("http://localhost:8080/v1#mine");
         named.known_as = Some("gpt-4o".to_owned());

@@ -45,10 +45,7 @@ impl ReportedFacts {
 
     /// The model with what its server said of it.
     fn complete(&self, model: Model) -> Model {
-        Model {
-            reported: self.of(&model),
-            ..model
-        }
+        Model { reported: self.of(&model), ..model }
     }
 }
 
@@ -119,12 +116,7 @@ impl ModelList {
     }
 
     pub(crate) fn ids(&self) -> Vec<String> {
-        self.read(|models| {
-            models
-                .all()
-                .map(|offered| offered.model.id.clone())
-                .collect()
-        })
+        self.read(|models| models.all().map(|offered| offered.model.id.clone()).collect())
     }
 
     /// Replaces the models of the configuration, and what servers said of models. One of them takes the place of an added one
@@ -158,16 +150,10 @@ impl ModelList {
     pub(crate) fn add(&self, mut model: Model) -> Result<String, ModelError> {
         model.check()?;
         self.change(|list| {
-            if let Some(same) = list
-                .all()
-                .find(|offered| says_no_more(&model, &offered.model))
-            {
+            if let Some(same) = list.all().find(|offered| says_no_more(&model, &offered.model)) {
                 return Ok(same.model.id.clone());
             }
-            if list
-                .find(&model.id)
-                .is_some_and(|taken| !taken.model.is_at(&model))
-            {
+            if list.find(&model.id).is_some_and(|taken| !taken.model.is_at(&model)) {
                 let authority = model.endpoint()?.authority();
                 let id = format!("{}@{authority}", model.id);
                 let server_name = std::mem::replace(&mut model.id, id);
@@ -229,10 +215,7 @@ mod tests {
     #[test]
     fn lists_that_share_have_one_entry_of_a_model_and_nobody_keeps_it_for_long() {
         let shared = SharedModels::default();
-        let (one, other) = (
-            ModelList::sharing(shared.clone()),
-            ModelList::sharing(shared.clone()),
-        );
+        let (one, other) = (ModelList::sharing(shared.clone()), ModelList::sharing(shared.clone()));
         let same = || model("http://a/v1#m");
         let changed = || model("http://b/v1#m");
         configure(&one, vec![same()]).unwrap();
@@ -256,15 +239,11 @@ mod tests {
     fn what_servers_said_is_known_of_configured_and_of_added_models() {
         let list = ModelList::default();
         let mut reported = ReportedFacts::default();
-        let facts = |tokens| ModelFacts {
-            context_tokens: Some(tokens),
-            ..ModelFacts::default()
-        };
+        let facts = |tokens| ModelFacts { context_tokens: Some(tokens), ..ModelFacts::default() };
         reported.insert(model("http://a/v1#one"), facts(1));
         reported.insert(model("http://a/v1#one"), facts(2));
         reported.insert(model("http://a/v1#two"), facts(3));
-        list.configure(vec![model("http://a/v1#one")], reported)
-            .unwrap();
+        list.configure(vec![model("http://a/v1#one")], reported).unwrap();
         list.add(model("http://a/v1#two")).unwrap();
         list.add(model("http://a/v1#two")).unwrap();
         let context = |id: &str| list.find(id).unwrap().model.context();
@@ -276,10 +255,7 @@ mod tests {
     fn a_model_of_the_environment_is_the_same_by_its_name() {
         let list = ModelList::default();
         let model = model("anthropic#claude-x");
-        let of_environment = Model {
-            is_of_environment: true,
-            ..model.clone()
-        };
+        let of_environment = Model { is_of_environment: true, ..model.clone() };
         configure(&list, vec![of_environment]).unwrap();
         assert_eq!(list.add(model).unwrap(), "claude-x");
         assert_eq!(list.ids(), ["claude-x"]);
@@ -291,11 +267,7 @@ mod tests {
         assert!(list.default_model().is_none());
         assert_eq!(list.add(model("http://a/v1#one")).unwrap(), "one");
         assert_eq!(list.default_model().unwrap().model.id, "one");
-        configure(
-            &list,
-            vec![model("http://b/v1#two"), model("http://b/v1#three")],
-        )
-        .unwrap();
+        configure(&list, vec![model("http://b/v1#two"), model("http://b/v1#three")]).unwrap();
         assert_eq!(list.ids(), ["two", "three", "one"]);
         configure(&list, vec![model("http://a/v1#one")]).unwrap();
         assert_eq!(list.ids(), ["one"]);
@@ -324,21 +296,12 @@ mod tests {
         for n in 0..ADDED_MODELS_MAX {
             list.add(model(&format!("http://a/v1#m{n}"))).unwrap();
         }
-        assert_eq!(
-            list.add(model("http://a/v1#more")),
-            Err(ModelError::TooMany)
-        );
+        assert_eq!(list.add(model("http://a/v1#more")), Err(ModelError::TooMany));
         let before = list.find("m1").unwrap();
         configure(&list, vec![model("http://a/v1#m1")]).unwrap();
         assert!(Arc::ptr_eq(&before, &list.find("m1").unwrap()));
         let two = vec![model("http://a/v1#x"), model("http://a/v1#x")];
-        assert_eq!(
-            configure(&list, two),
-            Err(ModelError::Twice("x".to_owned()))
-        );
-        assert!(
-            list.find("m1").is_some(),
-            "a list that cannot work changes nothing"
-        );
+        assert_eq!(configure(&list, two), Err(ModelError::Twice("x".to_owned())));
+        assert!(list.find("m1").is_some(), "a list that cannot work changes nothing");
     }
 }

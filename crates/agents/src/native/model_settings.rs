@@ -32,11 +32,7 @@ pub(super) struct RequestSettings {
 
 /// The `configSchema` of a model, if it has any settings; an error says which of the configuration's cannot be published.
 pub(super) fn schema(model: &Model) -> Result<Option<Value>, String> {
-    let own = model
-        .settings
-        .as_ref()
-        .map(settings::schema_of)
-        .transpose()?;
+    let own = model.settings.as_ref().map(settings::schema_of).transpose()?;
     let known = known_settings(model);
     let Some(mut schema) = own else {
         let is_empty = known.is_empty();
@@ -59,10 +55,7 @@ fn known_settings(model: &Model) -> Map<String, Value> {
     let mut known = Map::new();
     let efforts = facts.efforts.as_ref().filter(|efforts| !efforts.is_empty());
     if let Some(efforts) = efforts.filter(|_| is_free(effort_fields(model.api))) {
-        known.insert(
-            EFFORT.to_owned(),
-            effort_schema(efforts, facts.default_effort.as_deref()),
-        );
+        known.insert(EFFORT.to_owned(), effort_schema(efforts, facts.default_effort.as_deref()));
     }
     if let Some(tokens) =
         thinking_tokens(model.api, &facts).filter(|_| is_free(effort_fields(model.api)))
@@ -116,9 +109,7 @@ fn effort_fields(api: Api) -> &'static [&'static str] {
 /// Between which numbers its thinking may be limited, over a wire format that has a field for it.
 fn thinking_tokens(api: Api, facts: &ModelFacts) -> Option<ThinkingTokens> {
     let tokens = facts.thinking_tokens?;
-    let max = tokens
-        .max
-        .or(facts.output_tokens.map(|most| most.saturating_sub(1)));
+    let max = tokens.max.or(facts.output_tokens.map(|most| most.saturating_sub(1)));
     match api {
         Api::Anthropic | Api::Gemini => Some(ThinkingTokens { max, ..tokens }),
         Api::Chat | Api::Responses => None,
@@ -155,10 +146,7 @@ pub(super) fn read(model: &Model, message: &Value) -> RequestSettings {
             fields.insert(name.clone(), value.clone());
         }
     }
-    RequestSettings {
-        max_output_tokens,
-        fields,
-    }
+    RequestSettings { max_output_tokens, fields }
 }
 
 /// What a request says to a model that is to think as little as it can.
@@ -256,9 +244,7 @@ impl Thinking<'_> {
             (Some(_), _) => Some(json!({"type": "adaptive", "display": "summarized"})),
             (None, Some(tokens)) => {
                 // What is thought is part of the answer.
-                let most = self
-                    .answer_tokens
-                    .map_or(u64::MAX, |answer| answer.saturating_sub(1));
+                let most = self.answer_tokens.map_or(u64::MAX, |answer| answer.saturating_sub(1));
                 Some(json!({"type": "enabled", "budget_tokens": tokens.min(most)}))
             }
             (None, None) => None,
@@ -294,10 +280,7 @@ mod tests {
         );
         assert_eq!(schema["properties"]["reasoningEffort"]["default"], "medium");
         assert_eq!(schema["properties"]["maxOutputTokens"]["maximum"], 128_000);
-        assert!(
-            !decoded.properties.contains_key("thinkingTokens"),
-            "it decides itself"
-        );
+        assert!(!decoded.properties.contains_key("thinkingTokens"), "it decides itself");
     }
 
     #[test]
@@ -306,10 +289,7 @@ mod tests {
         assert_eq!(schema(&model), Ok(None));
         model.settings = Some(json!({"temperature": {"type": "number"}}));
         assert_eq!(
-            request(
-                &model,
-                json!({"temperature": 0.5, "reasoningEffort": "low"})
-            ),
+            request(&model, json!({"temperature": 0.5, "reasoningEffort": "low"})),
             (None, json!({"temperature": 0.5}))
         );
         model.efforts = Some(vec!["low".to_owned()]);
@@ -322,10 +302,7 @@ mod tests {
     fn each_wire_format_says_it_in_its_own_words() {
         let chosen = json!({"reasoningEffort": "high", "maxOutputTokens": 9000});
         for (address, fields) in [
-            (
-                "https://api.openai.com/v1#gpt-5.5",
-                json!({"reasoning_effort": "high"}),
-            ),
+            ("https://api.openai.com/v1#gpt-5.5", json!({"reasoning_effort": "high"})),
             (
                 "responses+https://api.openai.com/v1#gpt-5.5",
                 json!({"reasoning": {"effort": "high", "summary": "auto"}}),
@@ -334,58 +311,33 @@ mod tests {
                 "anthropic+http://h/v1#claude-opus-4-8",
                 json!({"output_config": {"effort": "high"}, "thinking": {"type": "adaptive", "display": "summarized"}}),
             ),
-            (
-                "anthropic+http://h/v1#claude-opus-4-5",
-                json!({"output_config": {"effort": "high"}}),
-            ),
+            ("anthropic+http://h/v1#claude-opus-4-5", json!({"output_config": {"effort": "high"}})),
             (
                 "gemini+http://h/v1#gemini-3.5-flash",
                 json!({"thinkingConfig": {"thinkingLevel": "high", "includeThoughts": true}}),
             ),
         ] {
-            assert_eq!(
-                request(&model(address), chosen.clone()),
-                (Some(9000), fields),
-                "{address}"
-            );
+            assert_eq!(request(&model(address), chosen.clone()), (Some(9000), fields), "{address}");
         }
         let budget = json!({"thinkingTokens": 5000});
         assert_eq!(
-            request(
-                &model("anthropic+http://h/v1#claude-haiku-4-5"),
-                budget.clone()
-            ),
-            (
-                Some(64_000),
-                json!({"thinking": {"type": "enabled", "budget_tokens": 5000}})
-            )
+            request(&model("anthropic+http://h/v1#claude-haiku-4-5"), budget.clone()),
+            (Some(64_000), json!({"thinking": {"type": "enabled", "budget_tokens": 5000}}))
         );
         assert_eq!(
             request(&model("gemini+http://h/v1#gemini-2.5-pro"), budget.clone()),
-            (
-                None,
-                json!({"thinkingConfig": {"thinkingBudget": 5000, "includeThoughts": true}})
-            )
+            (None, json!({"thinkingConfig": {"thinkingBudget": 5000, "includeThoughts": true}}))
         );
-        assert_eq!(
-            request(&model("https://api.openai.com/v1#gpt-5.5"), budget),
-            (None, json!({}))
-        );
+        assert_eq!(request(&model("https://api.openai.com/v1#gpt-5.5"), budget), (None, json!({})));
     }
 
     #[test]
     fn thinking_fits_into_the_answer_and_what_is_thought_is_shown() {
         let both = json!({"thinkingTokens": 50_000, "maxOutputTokens": 2000});
         let (answer, fields) = request(&model("anthropic+http://h/v1#claude-haiku-4-5"), both);
-        assert_eq!(
-            (answer, &fields["thinking"]["budget_tokens"]),
-            (Some(2000), &json!(1999))
-        );
+        assert_eq!((answer, &fields["thinking"]["budget_tokens"]), (Some(2000), &json!(1999)));
         let (_, fields) = request(&model("anthropic+http://h/v1#claude-sonnet-5-5"), json!({}));
-        assert_eq!(
-            fields,
-            json!({"thinking": {"type": "adaptive", "display": "summarized"}})
-        );
+        assert_eq!(fields, json!({"thinking": {"type": "adaptive", "display": "summarized"}}));
         let (_, fields) = request(&model("anthropic+http://h/v1#claude-opus-4-8"), json!({}));
         assert_eq!(fields, json!({}), "it thinks only if it is asked to");
     }
@@ -393,14 +345,8 @@ mod tests {
     #[test]
     fn a_model_that_is_to_say_little_thinks_little() {
         for (address, fields) in [
-            (
-                "responses+https://h/v1#gpt-5",
-                json!({"reasoning": {"effort": "minimal"}}),
-            ),
-            (
-                "https://api.openai.com/v1#gpt-5-nano",
-                json!({"reasoning_effort": "minimal"}),
-            ),
+            ("responses+https://h/v1#gpt-5", json!({"reasoning": {"effort": "minimal"}})),
+            ("https://api.openai.com/v1#gpt-5-nano", json!({"reasoning_effort": "minimal"})),
             (
                 "anthropic+http://h/v1#claude-sonnet-5-5",
                 json!({"output_config": {"effort": "low"}}),
@@ -412,11 +358,7 @@ mod tests {
             ),
             ("http://localhost/v1#qwen3", json!({})),
         ] {
-            assert_eq!(
-                Value::Object(least_thinking(&model(address))),
-                fields,
-                "{address}"
-            );
+            assert_eq!(Value::Object(least_thinking(&model(address))), fields, "{address}");
         }
     }
 
@@ -445,14 +387,8 @@ mod tests {
         let mut model = model("anthropic+http://h/v1#claude-sonnet-5-5");
         model.settings = Some(json!({"thinking": {"type": "object"}}));
         let schema = schema(&model).unwrap().unwrap();
-        assert!(
-            schema["properties"].get("reasoningEffort").is_none(),
-            "{schema}"
-        );
+        assert!(schema["properties"].get("reasoningEffort").is_none(), "{schema}");
         let off = json!({"thinking": {"type": "disabled"}, "reasoningEffort": "low"});
-        assert_eq!(
-            request(&model, off).1,
-            json!({"thinking": {"type": "disabled"}})
-        );
+        assert_eq!(request(&model, off).1, json!({"thinking": {"type": "disabled"}}));
     }
 }

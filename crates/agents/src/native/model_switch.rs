@@ -28,11 +28,7 @@ pub(super) fn describe(
     if input.resume.is_some() {
         return None; // it was said when the turn began
     }
-    let last = input
-        .history
-        .iter()
-        .rev()
-        .find(|past| model_of(past).is_some())?;
+    let last = input.history.iter().rev().find(|past| model_of(past).is_some())?;
     let before = model_of(last).filter(|before| *before != model.id)?;
     let known = shared.models.find(before);
     let capabilities = known.as_ref();
@@ -45,11 +41,7 @@ pub(super) fn describe(
     ];
     let losses: Vec<String> = losses.into_iter().flatten().collect();
     (!losses.is_empty()).then(|| {
-        format!(
-            "This chat goes on with {} instead of {before}. {}",
-            model.id,
-            losses.join(" ")
-        )
+        format!("This chat goes on with {} instead of {before}. {}", model.id, losses.join(" "))
     })
 }
 
@@ -75,17 +67,10 @@ fn describe_media(described: &[NativeBody<'_>], before: Option<&Capabilities>) -
             MediaKind::Video => before.video.is_some(),
         })
     };
-    let lost: Vec<&NativeBody<'_>> = described
-        .iter()
-        .filter(|body| was_taken(body.kind))
-        .collect();
+    let lost: Vec<&NativeBody<'_>> = described.iter().filter(|body| was_taken(body.kind)).collect();
     let kinds: BTreeSet<MediaKind> = lost.iter().map(|body| body.kind).collect();
     let kinds: Vec<&str> = kinds.into_iter().map(MediaKind::plural).collect();
-    let names: Vec<String> = lost
-        .iter()
-        .take(NAMED_MAX)
-        .map(|body| body.name())
-        .collect();
+    let names: Vec<String> = lost.iter().take(NAMED_MAX).map(|body| body.name()).collect();
     let names = match lost.len().saturating_sub(NAMED_MAX) {
         _ if lost.is_empty() => return None,
         0 => names.join(", "),

@@ -46,10 +46,7 @@ impl HistoryEntry {
             let blocks = Vec::new();
             return Self::Model(ModelMessage::ToolResult { id, text, blocks });
         }
-        let media = Arc::new(UserMessage {
-            parts: media,
-            ..UserMessage::default()
-        });
+        let media = Arc::new(UserMessage { parts: media, ..UserMessage::default() });
         Self::Result { id, text, media }
     }
 }
@@ -311,11 +308,7 @@ impl<'a> ModelView<'a> {
             });
             self.has_lists |= !blocks.is_empty();
         }
-        ModelMessage::ToolResult {
-            id: id.to_owned(),
-            text: text.trim_start().to_owned(),
-            blocks,
-        }
+        ModelMessage::ToolResult { id: id.to_owned(), text: text.trim_start().to_owned(), blocks }
     }
 
     /// Whether the model's answers go back as its server wants them, and not in our words. It is the same for all of them:
@@ -327,15 +320,9 @@ impl<'a> ModelView<'a> {
     /// A message of the model as it goes back: without what its server had added, if that is refused.
     fn keep_or_strip(&self, message: &ModelMessage) -> ModelMessage {
         match message {
-            ModelMessage::Assistant {
-                text,
-                calls,
-                items: Some(_),
-            } if !self.sends_items() => ModelMessage::Assistant {
-                text: text.clone(),
-                calls: calls.clone(),
-                items: None,
-            },
+            ModelMessage::Assistant { text, calls, items: Some(_) } if !self.sends_items() => {
+                ModelMessage::Assistant { text: text.clone(), calls: calls.clone(), items: None }
+            }
             message => message.clone(),
         }
     }
@@ -369,9 +356,9 @@ impl<'a> ModelView<'a> {
     /// Whether something of the model goes back that only its server can read.
     pub(super) fn has_signatures(&self, entries: &[HistoryEntry]) -> bool {
         let is_signed = |entry: &HistoryEntry| match entry {
-            HistoryEntry::Model(ModelMessage::Assistant {
-                items: Some(items), ..
-            }) => provider::has_additions(self.api, items),
+            HistoryEntry::Model(ModelMessage::Assistant { items: Some(items), .. }) => {
+                provider::has_additions(self.api, items)
+            }
             HistoryEntry::Model(_) | HistoryEntry::User(_) | HistoryEntry::Result { .. } => false,
         };
         self.sends_items() && entries.iter().any(is_signed)
@@ -432,15 +419,8 @@ impl<'a> ModelView<'a> {
             };
             natives.extend(decisions.iter().filter_map(|decision| {
                 let all = MediaKind::ALL.into_iter();
-                let kind = all
-                    .into_iter()
-                    .find(|kind| kind.as_str() == decision.became);
-                Some(NativeBody {
-                    kind: kind?,
-                    message,
-                    position: *position,
-                    part: decision.part,
-                })
+                let kind = all.into_iter().find(|kind| kind.as_str() == decision.became);
+                Some(NativeBody { kind: kind?, message, position: *position, part: decision.part })
             }));
         }
         natives

@@ -111,17 +111,11 @@ pub enum ModelError {
     #[error("`{0}` is not a wire format: there are `chat`, `anthropic`, `responses` and `gemini`")]
     NoApi(String),
     #[error("the model `{id}`: {error}")]
-    Endpoint {
-        id: String,
-        error: ModelEndpointError,
-    },
+    Endpoint { id: String, error: ModelEndpointError },
     #[error(
         "the address in {variable} is not used: {error}. If it is meant, `greenroom models add` takes it as an address"
     )]
-    Address {
-        variable: &'static str,
-        error: ModelEndpointError,
-    },
+    Address { variable: &'static str, error: ModelEndpointError },
     #[error(
         "the model `{0}` names more than one of `key_env`, `key_file` and `key_command`: keep one"
     )]
@@ -172,10 +166,7 @@ impl Model {
             Some(vendor) => vendor.model(id, read)?,
             None => {
                 let (api, base_url) = split_api(base_url)?;
-                Self {
-                    api,
-                    ..Self::at(base_url, id)
-                }
+                Self { api, ..Self::at(base_url, id) }
             }
         };
         model.check()?;
@@ -272,11 +263,7 @@ impl Model {
             let shown = bad.chars().take(NAME_BYTES_MAX).collect();
             return Err(ModelError::Name(shown));
         }
-        let keys = [
-            self.key_env.is_some(),
-            self.key_file.is_some(),
-            self.key_command.is_some(),
-        ];
+        let keys = [self.key_env.is_some(), self.key_file.is_some(), self.key_command.is_some()];
         if keys.into_iter().filter(|named| *named).count() > 1 {
             return Err(ModelError::TwoKeys(self.id.clone()));
         }
@@ -286,10 +273,7 @@ impl Model {
         if let Some(name) = self.known_as.as_ref()
             && model_data::find(name).is_none()
         {
-            return Err(ModelError::UnknownName {
-                id: self.id.clone(),
-                name: name.clone(),
-            });
+            return Err(ModelError::UnknownName { id: self.id.clone(), name: name.clone() });
         }
         if self.stall_s == Some(0) {
             return Err(ModelError::NoStall(self.id.clone()));
@@ -300,11 +284,7 @@ impl Model {
         }
         // Somebody who puts the key itself there must not read it in an error, nor leave it there unnoticed.
         let variable = self.key_env.as_deref().unwrap_or("_");
-        if variable.is_empty()
-            || !variable
-                .chars()
-                .all(|c| c.is_ascii_alphanumeric() || c == '_')
-        {
+        if variable.is_empty() || !variable.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
             return Err(ModelError::KeyVariable(self.id.clone()));
         }
         self.config_schema()?;
@@ -313,19 +293,14 @@ impl Model {
 
     /// The schema of its settings, if it has any.
     fn config_schema(&self) -> Result<Option<Value>, ModelError> {
-        model_settings::schema(self).map_err(|why| ModelError::Settings {
-            id: self.id.clone(),
-            why,
-        })
+        model_settings::schema(self)
+            .map_err(|why| ModelError::Settings { id: self.id.clone(), why })
     }
 
     /// Its server.
     pub fn endpoint(&self) -> Result<ModelEndpoint, ModelError> {
         self.connect_to_server()
-            .map_err(|error| ModelError::Endpoint {
-                id: self.id.clone(),
-                error,
-            })
+            .map_err(|error| ModelError::Endpoint { id: self.id.clone(), error })
     }
 
     pub(super) fn connect_to_server(&self) -> Result<ModelEndpoint, ModelEndpointError> {
@@ -392,10 +367,7 @@ impl Model {
         put("maxOutputTokens", facts.output_tokens.map(Value::from));
         put("supportsVision", facts.image.map(Value::from));
         let schema = self.config_schema();
-        debug_assert!(
-            schema.is_ok(),
-            "models are checked when they are configured"
-        );
+        debug_assert!(schema.is_ok(), "models are checked when they are configured");
         put("configSchema", schema.unwrap_or_default());
         let mut meta = wire::Object::new();
         if let Some(prices) = facts.prices {
@@ -421,9 +393,7 @@ impl Model {
 fn split_name(text: &str) -> Result<(&str, &str), ModelError> {
     let named = text.rsplit_once('#').filter(|(_, id)| !id.is_empty());
     let usual = || Some((text, model_data::default_model(text)?));
-    named
-        .or_else(usual)
-        .ok_or_else(|| ModelError::NoName(text.to_owned()))
+    named.or_else(usual).ok_or_else(|| ModelError::NoName(text.to_owned()))
 }
 
 /// The wire format before an address, and the address.

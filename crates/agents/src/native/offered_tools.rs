@@ -316,10 +316,7 @@ mod tests {
     use crate::tool::WorkerBrief;
 
     fn offer(name: &str) -> ClientToolOffer {
-        ClientToolOffer {
-            name: name.to_owned(),
-            ..ClientToolOffer::default()
-        }
+        ClientToolOffer { name: name.to_owned(), ..ClientToolOffer::default() }
     }
 
     #[test]
@@ -329,10 +326,7 @@ mod tests {
         }
         let long = "n".repeat(300);
         let bad = ["mcp.server/tool", "mcp server/tool", "1st", "größe", &long];
-        let made: Vec<String> = bad
-            .iter()
-            .map(|name| model_name(name).into_owned())
-            .collect();
+        let made: Vec<String> = bad.iter().map(|name| model_name(name).into_owned()).collect();
         for (index, name) in made.iter().enumerate() {
             assert_eq!(model_name(name), name.as_str(), "{name} is taken");
             assert!(!made[..index].contains(name), "{made:?}");
@@ -365,10 +359,7 @@ mod tests {
             input_schema: Some(json!({"description": "x".repeat(SCHEMA_BYTES_MAX)})),
             ..offer("large")
         };
-        let text = ClientToolOffer {
-            input_schema: Some(json!("text")),
-            ..offer("text")
-        };
+        let text = ClientToolOffer { input_schema: Some(json!("text")), ..offer("text") };
         let described = ClientToolOffer {
             description: Some("ü".repeat(DESCRIPTION_BYTES_MAX)),
             ..offer("rename")

@@ -39,10 +39,7 @@ impl NativeAgent {
     #[must_use]
     pub fn sharing_models(self, models: SharedModels) -> Self {
         self.set_up(|shared| {
-            assert!(
-                shared.models.all().is_empty(),
-                "models that were configured would be lost"
-            );
+            assert!(shared.models.all().is_empty(), "models that were configured would be lost");
             shared.models = ModelList::sharing(models);
         })
     }

@@ -73,10 +73,8 @@ pub(super) async fn inspect_orphans(
         Ok(found) => found,
         Err(died) => std::panic::resume_unwind(died.into_panic()),
     };
-    let new: BTreeMap<String, String> = found
-        .iter()
-        .map(|(call, text)| (id_of(call).to_owned(), text.clone()))
-        .collect();
+    let new: BTreeMap<String, String> =
+        found.iter().map(|(call, text)| (id_of(call).to_owned(), text.clone())).collect();
     events.record_output(record_of(&input.outputs, &new)).await;
     let lines = found.iter().take(TOLD_MAX).map(|(call, text)| {
         let title = call["invocationMessage"].as_str();
@@ -133,10 +131,7 @@ fn orphans_in(parts: &[Value]) -> Vec<&Value> {
 fn record_of(outputs: &[ModelOutput], new: &BTreeMap<String, String>) -> ModelOutput {
     let mut findings = read_findings(outputs.iter());
     findings.extend(new.clone());
-    ModelOutput {
-        round: FINDINGS_ROUND,
-        json: Bytes::from(wire::rpc::to_json(&findings)),
-    }
+    ModelOutput { round: FINDINGS_ROUND, json: Bytes::from(wire::rpc::to_json(&findings)) }
 }
 
 fn id_of(call: &Value) -> &str {
@@ -253,10 +248,7 @@ mod tests {
         for (now, expected) in [
             ("old", "a.txt was not changed."),
             ("new", "a.txt was changed as planned."),
-            (
-                "else",
-                "a.txt is neither what it was nor what it was to be: read it.",
-            ),
+            ("else", "a.txt is neither what it was nor what it was to be: read it."),
         ] {
             std::fs::write(directory.join("a.txt"), now).unwrap();
             assert_eq!(found(content("old")), expected);
@@ -264,10 +256,7 @@ mod tests {
         let mut outside = edit(None);
         outside.uri = "file:///etc/passwd".to_owned();
         let found = inspect(&call(&[outside]), &workspace);
-        assert!(
-            found.starts_with("Whether a file was changed is not known"),
-            "{found}"
-        );
+        assert!(found.starts_with("Whether a file was changed is not known"), "{found}");
     }
 
     fn parts_of_turn(error_types: [&str; 2]) -> Vec<Value> {

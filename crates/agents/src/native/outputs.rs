@@ -49,10 +49,7 @@ pub(super) struct PausedAnswer {
 
 impl PausedAnswer {
     pub(super) fn of(answer: &ModelAnswer) -> Self {
-        Self {
-            text_bytes: answer.text.len(),
-            items: answer.items.clone(),
-        }
+        Self { text_bytes: answer.text.len(), items: answer.items.clone() }
     }
 }
 
@@ -110,10 +107,7 @@ impl TurnOutputs {
             let is_ours = stored.api == source.api && stored.model == source.model;
             is_ours.then_some((output.round, stored))
         });
-        Self {
-            answers: read.collect(),
-            findings: Findings::clone(&source.findings),
-        }
+        Self { answers: read.collect(), findings: Findings::clone(&source.findings) }
     }
 
     /// What is known of a call that has no end.
@@ -146,11 +140,7 @@ mod tests {
     use super::*;
 
     fn source(model: &str) -> OutputSource {
-        OutputSource {
-            api: Api::Anthropic,
-            model: model.to_owned(),
-            findings: Findings::default(),
-        }
+        OutputSource { api: Api::Anthropic, model: model.to_owned(), findings: Findings::default() }
     }
 
     fn answer(text: &str, items: Value) -> ModelAnswer {
@@ -180,24 +170,15 @@ mod tests {
         let recorded = record(&source("m"), 0, (&[paused], &rest)).unwrap();
         let restored = TurnOutputs::read(&[recorded], &source("m")).restore(0, "hi", &mut []);
         assert_eq!(restored.map(|items| items.len()), Some(2));
-        let unknown = PausedAnswer {
-            text_bytes: 0,
-            items: None,
-        };
+        let unknown = PausedAnswer { text_bytes: 0, items: None };
         assert_eq!(record(&source("m"), 0, (&[unknown], &rest)), None);
     }
 
     #[test]
     fn what_is_too_large_or_unreadable_is_not_used() {
         let large = "x".repeat(OUTPUT_BYTES_MAX);
-        assert_eq!(
-            record(&source("m"), 0, (&[], &answer("", json!([large])))),
-            None
-        );
-        let broken = ModelOutput {
-            round: 0,
-            json: Bytes::from_static(b"{"),
-        };
+        assert_eq!(record(&source("m"), 0, (&[], &answer("", json!([large])))), None);
+        let broken = ModelOutput { round: 0, json: Bytes::from_static(b"{") };
         let mut outputs = TurnOutputs::read(&[broken], &source("m"));
         assert_eq!(outputs.restore(0, "", &mut []), None);
     }

@@ -11,10 +11,7 @@ pub(super) fn build(facts: ProjectFacts, tools: &OfferedTools<'_>, mode: Permiss
     let mut prompt = Prompt {
         agent_name: "Greenroom".to_owned(),
         environment_context: facts.environment,
-        custom_instructions: CustomInstructions {
-            files: facts.instructions,
-            listed: Vec::new(),
-        },
+        custom_instructions: CustomInstructions { files: facts.instructions, listed: Vec::new() },
         ..Prompt::default()
     };
     apply_tools(&mut prompt, tools, mode);

@@ -84,11 +84,7 @@ pub(super) async fn ask(
             | ProviderErrorKind::Unauthorized
             | ProviderErrorKind::Unavailable => sent.has_begun,
         };
-        FailedCall {
-            error,
-            usage: sent.usage,
-            is_billed,
-        }
+        FailedCall { error, usage: sent.usage, is_billed }
     })
 }
 

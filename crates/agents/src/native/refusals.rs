@@ -51,20 +51,14 @@ pub(super) struct LearnedRefusal {
 impl LearnedRefusal {
     /// What is recorded and said.
     pub(super) fn into_events(self) -> [AgentEvent; 2] {
-        [
-            AgentEvent::Refusals(self.notes),
-            AgentEvent::Notice { text: self.notice },
-        ]
+        [AgentEvent::Refusals(self.notes), AgentEvent::Notice { text: self.notice }]
     }
 }
 
 impl Refusals {
     /// What was noted about a model; nothing if the notes are about another one.
     pub(super) fn read(notes: Option<&[u8]>, model: &str) -> Self {
-        let nothing = Self {
-            model: model.to_owned(),
-            ..Self::default()
-        };
+        let nothing = Self { model: model.to_owned(), ..Self::default() };
         let Some(notes) = notes else {
             return nothing; // nothing was refused yet
         };
@@ -131,20 +125,14 @@ impl Refusals {
 
     /// What is recorded and said of what was learned beyond `before`. `bodies` are the names of single bodies.
     pub(super) fn learned_since(&self, before: &Self, bodies: &[String]) -> LearnedRefusal {
-        LearnedRefusal {
-            notes: self.notes(),
-            notice: self.describe_since(before, bodies),
-        }
+        LearnedRefusal { notes: self.notes(), notice: self.describe_since(before, bodies) }
     }
 
     /// What the user reads of what was learned.
     fn describe_since(&self, before: &Self, bodies: &[String]) -> String {
         const AGAIN: &str = "`/retry-attachments` sends them again.";
-        let new: Vec<&str> = self
-            .kinds
-            .difference(&before.kinds)
-            .map(|kind| kind.plural())
-            .collect();
+        let new: Vec<&str> =
+            self.kinds.difference(&before.kinds).map(|kind| kind.plural()).collect();
         if self.strings_only && !before.strings_only {
             return format!(
                 "This model takes plain text only; it got descriptions of attachments, and the text of PDFs. {AGAIN}"
@@ -214,10 +202,7 @@ mod tests {
             let value = json!({"type": "attachment", "name": name, "mime": "image/png"});
             Part::from_value(value).unwrap()
         };
-        UserMessage {
-            parts: names.iter().map(part).collect(),
-            ..UserMessage::default()
-        }
+        UserMessage { parts: names.iter().map(part).collect(), ..UserMessage::default() }
     }
 
     #[test]
@@ -254,17 +239,11 @@ mod tests {
         assert!(said.contains("did not take a.png;"), "{said}");
         after.kinds.extend([MediaKind::Document, MediaKind::Image]);
         let said = after.describe_since(&before, &[]);
-        assert!(
-            said.contains("does not take images and PDFs; it got the text of PDFs"),
-            "{said}"
-        );
+        assert!(said.contains("does not take images and PDFs; it got the text of PDFs"), "{said}");
         after.strings_only = true;
         let said = after.describe_since(&before, &[]);
         assert!(said.contains("plain text only"), "{said}");
-        let with_blanks = Refusals {
-            blank_reasoning: true,
-            ..before.clone()
-        };
+        let with_blanks = Refusals { blank_reasoning: true, ..before.clone() };
         let said = before.describe_since(&with_blanks, &[]);
         assert!(said.contains("empty reasoning any more"), "{said}");
     }

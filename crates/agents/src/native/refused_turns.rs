@@ -44,11 +44,8 @@ mod tests {
         let failed = json!({"kind": "error", "error": {"errorType": "modelUnavailable"}});
         let turns = [turn(json!([said, failed])), turn(json!([said, refused]))];
         let recalled = |api: Api, model: &str| {
-            let source = OutputSource {
-                api,
-                model: model.to_owned(),
-                findings: Default::default(),
-            };
+            let source =
+                OutputSource { api, model: model.to_owned(), findings: Default::default() };
             recall_turns(&turns, 0, u64::MAX, &source)
         };
         for api in [Api::Anthropic, Api::Gemini] {

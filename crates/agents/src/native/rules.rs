@@ -45,10 +45,7 @@ pub(super) async fn subject_of(
 
 /// The same of a client's tool. It may have any name, and is granted nothing by rules about servers.
 pub(super) fn client_subject(tool: &str, input: &str) -> CallSubject {
-    CallSubject {
-        is_clients: true,
-        ..server_subject(tool, input)
-    }
+    CallSubject { is_clients: true, ..server_subject(tool, input) }
 }
 
 /// The same of a server's tool: only its name and its very input are known.
@@ -56,22 +53,13 @@ pub(super) fn server_subject(tool: &str, input: &str) -> CallSubject {
     // What is not JSON is refused before anybody is asked.
     let input = serde_json::from_str::<Value>(input);
     let detail = input.map_or(SubjectDetail::Unknown, SubjectDetail::Input);
-    CallSubject {
-        tool: tool.to_owned(),
-        is_edit: false,
-        is_read: false,
-        is_clients: false,
-        detail,
-    }
+    CallSubject { tool: tool.to_owned(), is_edit: false, is_read: false, is_clients: false, detail }
 }
 
 async fn locate(path: String, workspace: &Workspace) -> Option<SubjectDetail> {
     let workspace = workspace.clone();
     let located = run_blocking(move || workspace.locate(&path)).await.ok()?;
-    Some(SubjectDetail::Path(FileSubject {
-        root: located.root,
-        relative: located.relative,
-    }))
+    Some(SubjectDetail::Path(FileSubject { root: located.root, relative: located.relative }))
 }
 
 /// The rule that may be agreed to with a call. None while rules cannot be read: then none could be stored.
@@ -88,10 +76,7 @@ pub(super) async fn offer_rule(
     run_blocking(move || store.load()).await.ok()?;
     // A client's tool may be another one in the next session.
     let is_clients = matches!(subject.detail, SubjectDetail::Input(_));
-    Some(OfferedRule {
-        pattern,
-        for_project: !is_clients && !context.place.directories.is_empty(),
-    })
+    Some(OfferedRule { pattern, for_project: !is_clients && !context.place.directories.is_empty() })
 }
 
 /// The rule that may be agreed to with a call of a server's tool: all calls of that tool (MC-7).
@@ -99,10 +84,7 @@ pub(super) async fn offer_tool_rule(context: &ToolContext<'_>, tool: &str) -> Op
     let store = context.rules.clone()?;
     let pattern = Pattern::parse(tool).ok()?;
     run_blocking(move || store.load()).await.ok()?;
-    Some(OfferedRule {
-        pattern,
-        for_project: !context.place.directories.is_empty(),
-    })
+    Some(OfferedRule { pattern, for_project: !context.place.directories.is_empty() })
 }
 
 impl ToolContext<'_> {
@@ -237,11 +219,7 @@ impl ToolContext<'_> {
         let Some(store) = self.rules.clone() else {
             return Err(RulesError("this host stores no rules".to_owned()));
         };
-        let rule = PermissionRule {
-            scope,
-            effect: RuleEffect::Allow,
-            pattern,
-        };
+        let rule = PermissionRule { scope, effect: RuleEffect::Allow, pattern };
         run_blocking(move || store.add(&rule)).await
     }
 }

@@ -15,13 +15,11 @@ impl NativeAgent {
     /// The MCP servers of a session, which one more chat uses.
     pub(super) fn session_servers(&self, facts: &SessionFacts) -> Arc<SessionMcp> {
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
-        let session = servers
-            .entry(facts.conversation.clone())
-            .or_insert_with(|| {
-                let news = self.host.get().map(|host| Arc::clone(&host.news));
-                let tokens = Arc::clone(&self.tokens);
-                Arc::new(SessionMcp::new(&facts.conversation, news, tokens))
-            });
+        let session = servers.entry(facts.conversation.clone()).or_insert_with(|| {
+            let news = self.host.get().map(|host| Arc::clone(&host.news));
+            let tokens = Arc::clone(&self.tokens);
+            Arc::new(SessionMcp::new(&facts.conversation, news, tokens))
+        });
         session.add_chat(&facts.chat);
         Arc::clone(session)
     }

@@ -83,19 +83,10 @@ mod tests {
     #[test]
     fn what_is_no_schema_is_named() {
         for (settings, why) in [
-            (
-                json!({"temperature": {"minimum": 0}}),
-                "missing field `type`",
-            ),
+            (json!({"temperature": {"minimum": 0}}), "missing field `type`"),
             (json!({"temperature": 0.5}), "temperature"),
-            (
-                json!({"temperature": {"type": ["number", "null"]}}),
-                "temperature",
-            ),
-            (
-                json!({"temperature": {"type": "number", "title": 1}}),
-                "temperature",
-            ),
+            (json!({"temperature": {"type": ["number", "null"]}}), "temperature"),
+            (json!({"temperature": {"type": "number", "title": 1}}), "temperature"),
             (json!([]), "tables by name"),
         ] {
             let error = schema_of(&settings).unwrap_err();

@@ -71,11 +71,7 @@ mod tests {
     use crate::provider::ToolUse;
 
     fn calling(id: &str) -> HistoryEntry {
-        let call = ToolUse {
-            id: id.to_owned(),
-            name: "read".to_owned(),
-            input: "{}".to_owned(),
-        };
+        let call = ToolUse { id: id.to_owned(), name: "read".to_owned(), input: "{}".to_owned() };
         HistoryEntry::Model(ModelMessage::Assistant {
             text: String::new(),
             calls: vec![call],

@@ -50,10 +50,7 @@ pub(super) struct TitleModel {
 
 impl TitleModel {
     pub(super) fn new(id: Option<String>) -> Self {
-        Self {
-            id,
-            ..Self::default()
-        }
+        Self { id, ..Self::default() }
     }
 
     /// A title for a conversation that begins with this text.
@@ -192,24 +189,15 @@ mod tests {
 
     #[test]
     fn a_title_is_the_first_line_cut_to_size() {
-        assert_eq!(
-            make_title("\n  fix the tests \nplease"),
-            Some("fix the tests".to_owned())
-        );
+        assert_eq!(make_title("\n  fix the tests \nplease"), Some("fix the tests".to_owned()));
         let long = make_title(&"word ".repeat(30)).unwrap();
-        assert!(
-            long.ends_with('…') && long.chars().count() <= TITLE_CHARS_MAX + 1,
-            "{long}"
-        );
+        assert!(long.ends_with('…') && long.chars().count() <= TITLE_CHARS_MAX + 1, "{long}");
         assert_eq!(make_title(" \n"), None);
     }
 
     #[test]
     fn thoughts_are_no_title() {
-        assert_eq!(
-            without_thoughts("<think>\nHm.\n</think>\n\nFix it"),
-            "\n\nFix it"
-        );
+        assert_eq!(without_thoughts("<think>\nHm.\n</think>\n\nFix it"), "\n\nFix it");
         assert_eq!(without_thoughts("Hm.</think>Fix it"), "Fix it");
         assert_eq!(without_thoughts(" <think>Hm."), "");
         assert_eq!(without_thoughts("Fix <think>"), "Fix <think>");

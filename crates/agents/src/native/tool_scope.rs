@@ -53,9 +53,7 @@ impl ToolScope {
 
 /// Whether a name is that of an MCP server, whose tools are all meant.
 fn is_server_of(name: &str, tool: &str) -> bool {
-    let rest = tool
-        .strip_prefix(name)
-        .and_then(|rest| rest.strip_prefix("__"));
+    let rest = tool.strip_prefix(name).and_then(|rest| rest.strip_prefix("__"));
     name.starts_with("mcp__") && rest.is_some()
 }
 
@@ -81,27 +79,12 @@ mod tests {
 
     #[test]
     fn cu_008_a_list_allows_what_it_names_and_nothing_else() {
-        let scope = scope(&[
-            "Read",
-            "Bash(git:*)",
-            "TodoWrite",
-            "mcp__time__now",
-            "mcp__files",
-        ]);
+        let scope = scope(&["Read", "Bash(git:*)", "TodoWrite", "mcp__time__now", "mcp__files"]);
         for allowed in ["read", "bash", "todo", "mcp__time__now", "mcp__files__list"] {
             assert!(scope.allows(allowed), "{allowed}");
         }
-        for refused in [
-            "write",
-            "edit",
-            "mcp__time__zone",
-            "mcp__files2__list",
-            "mcp__files",
-        ] {
-            assert!(
-                refused == "mcp__files" || !scope.allows(refused),
-                "{refused}"
-            );
+        for refused in ["write", "edit", "mcp__time__zone", "mcp__files2__list", "mcp__files"] {
+            assert!(refused == "mcp__files" || !scope.allows(refused), "{refused}");
         }
         assert!(ToolScope::default().allows("write"));
     }

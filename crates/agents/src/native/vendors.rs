@@ -98,10 +98,7 @@ impl Vendor {
         };
         let checked = model.connect_to_server();
         let checked = checked.and_then(|endpoint| endpoint.check_encrypted());
-        checked.map_err(|error| ModelError::Address {
-            variable: self.base_url_env,
-            error,
-        })?;
+        checked.map_err(|error| ModelError::Address { variable: self.base_url_env, error })?;
         Ok(model)
     }
 }
@@ -120,10 +117,7 @@ pub fn models_of_environment(
             continue; // nobody can ask it
         };
         let model = vendor.model(default, read);
-        let model = model.map(|model| Model {
-            is_of_environment: true,
-            ..model
-        });
+        let model = model.map(|model| Model { is_of_environment: true, ..model });
         match model.and_then(|model| model.check().map(|()| model)) {
             Ok(model) => models.push(model),
             Err(problem) => problems.push(problem),
@@ -156,12 +150,7 @@ mod tests {
         let keys: Vec<&str> = all.iter().filter_map(|it| it.key_env.as_deref()).collect();
         assert_eq!(
             keys,
-            [
-                "ANTHROPIC_API_KEY",
-                "OPENAI_API_KEY",
-                "GEMINI_API_KEY",
-                "OPENROUTER_API_KEY"
-            ]
+            ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "OPENROUTER_API_KEY"]
         );
         for model in &all {
             assert!(model.facts().prices.is_some(), "{}", model.id);
@@ -178,35 +167,17 @@ mod tests {
             let mut variables: Vec<(&str, &str)> = keys.iter().map(|key| (*key, "k")).collect();
             variables.push((variable, url));
             let models = models(&variables);
-            models
-                .into_iter()
-                .map(|model| model.base_url)
-                .collect::<Vec<_>>()
+            models.into_iter().map(|model| model.base_url).collect::<Vec<_>>()
         };
-        assert_eq!(
-            address("ANTHROPIC_BASE_URL", "http://localhost:1")[0],
-            "http://localhost:1/v1"
-        );
-        assert_eq!(
-            address("ANTHROPIC_BASE_URL", "https://h/x/")[0],
-            "https://h/x/v1"
-        );
-        assert_eq!(
-            address("ANTHROPIC_BASE_URL", "https://h/v1/")[0],
-            "https://h/v1"
-        );
+        assert_eq!(address("ANTHROPIC_BASE_URL", "http://localhost:1")[0], "http://localhost:1/v1");
+        assert_eq!(address("ANTHROPIC_BASE_URL", "https://h/x/")[0], "https://h/x/v1");
+        assert_eq!(address("ANTHROPIC_BASE_URL", "https://h/v1/")[0], "https://h/v1");
         assert_eq!(
             address("ANTHROPIC_BASE_URL", "https://h?api-version=v2")[0],
             "https://h/v1?api-version=v2"
         );
-        assert_eq!(
-            address("OPENAI_BASE_URL", "https://h/v1")[1],
-            "https://h/v1"
-        );
-        assert_eq!(
-            address("GOOGLE_GEMINI_BASE_URL", "https://h")[2],
-            "https://h/v1beta"
-        );
+        assert_eq!(address("OPENAI_BASE_URL", "https://h/v1")[1], "https://h/v1");
+        assert_eq!(address("GOOGLE_GEMINI_BASE_URL", "https://h")[2], "https://h/v1beta");
     }
 
     #[test]

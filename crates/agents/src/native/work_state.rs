@@ -93,11 +93,7 @@ mod tests {
     use serde_json::json;
 
     fn calling(name: &str, input: &Value) -> HistoryEntry {
-        let call = ToolUse {
-            id: "c".to_owned(),
-            name: name.to_owned(),
-            input: input.to_string(),
-        };
+        let call = ToolUse { id: "c".to_owned(), name: name.to_owned(), input: input.to_string() };
         HistoryEntry::Model(ModelMessage::Assistant {
             text: String::new(),
             calls: vec![call],
@@ -124,10 +120,7 @@ mod tests {
         let state = WorkState::of_entries(&entries);
         assert_eq!(state.files, ["a.rs", "b.rs"]);
         let list = state.list.clone().unwrap().to_markdown();
-        assert_eq!(
-            list,
-            "- [x] one more\n- [ ] two (in progress)\n- [ ] three\n"
-        );
+        assert_eq!(list, "- [x] one more\n- [ ] two (in progress)\n- [ ] three\n");
         assert_eq!(state.for_people()[0], "the to-do list (2 open)");
     }
 

@@ -53,10 +53,7 @@ pub fn parse(text: &str) -> Result<RuleSet, RulesError> {
         let message = error.message().lines().next().unwrap_or("").to_owned();
         at_line(text, error.span(), &message)
     })?;
-    let mut reader = RulesReader {
-        text,
-        rules: Vec::new(),
-    };
+    let mut reader = RulesReader { text, rules: Vec::new() };
     for (name, item) in document.iter() {
         match name {
             ALWAYS => reader.read_lists(item, &RuleScope::Always)?,
@@ -155,15 +152,9 @@ impl RulesReader<'_> {
         };
         for value in list {
             let wrong = |message: &str| at_line(self.text, value.span(), message);
-            let text = value
-                .as_str()
-                .ok_or_else(|| wrong("a rule is a text in quotes"))?;
+            let text = value.as_str().ok_or_else(|| wrong("a rule is a text in quotes"))?;
             let pattern = Pattern::parse(text).map_err(|error| wrong(&error.to_string()))?;
-            self.rules.push(PermissionRule {
-                scope: scope.clone(),
-                effect,
-                pattern,
-            });
+            self.rules.push(PermissionRule { scope: scope.clone(), effect, pattern });
         }
         Ok(())
     }
@@ -193,9 +184,7 @@ pub fn add_rule(text: &str, rule: &PermissionRule) -> Result<String, RulesError>
     }
     let mut document = document_of(text)?;
     let table = scope_table(&mut document, &rule.scope)?;
-    let list = table
-        .entry(rule.effect.name())
-        .or_insert(Item::Value(Value::Array(Array::new())));
+    let list = table.entry(rule.effect.name()).or_insert(Item::Value(Value::Array(Array::new())));
     let list = list.as_array_mut();
     let list = list.ok_or_else(|| RulesError(format!("`{}` is not a list", rule.effect.name())))?;
     push(list, rule.pattern.as_str());
@@ -206,9 +195,7 @@ pub fn add_rule(text: &str, rule: &PermissionRule) -> Result<String, RulesError>
     // What was added must be what will be read.
     match parse(&changed)?.rules().contains(rule) {
         true => Ok(changed),
-        false => Err(RulesError(
-            "the rule cannot be written into this file".to_owned(),
-        )),
+        false => Err(RulesError("the rule cannot be written into this file".to_owned())),
     }
 }
 
@@ -235,8 +222,7 @@ fn document_of(text: &str) -> Result<DocumentMut, RulesError> {
         true => &template(),
         false => text,
     };
-    text.parse()
-        .map_err(|error: toml_edit::TomlError| RulesError(error.message().to_owned()))
+    text.parse().map_err(|error: toml_edit::TomlError| RulesError(error.message().to_owned()))
 }
 
 /// The table of a scope, made if it is not there.

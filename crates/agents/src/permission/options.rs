@@ -9,10 +9,7 @@ use super::shell::Word;
 /// A program, and its options of this kind, without dashes. One letter also stands for every long option that begins with it,
 /// except those in [`HARMLESS`].
 const STEERING: &[(&str, &str)] = &[
-    (
-        "bun",
-        "c config cwd env-file import preload r require shell tsconfig-override",
-    ),
+    ("bun", "c config cwd env-file import preload r require shell tsconfig-override"),
     (
         "cargo",
         "C Z archive-file artifact-dir binaries-metadata cargo-metadata config config-file \
@@ -98,28 +95,18 @@ const HARMLESS: &[(&str, &str)] = &[
     ("bun", "coverage rerun-each"),
     ("deno", "cached-only check"),
     ("dotnet", "list-tests"),
-    (
-        "eslint",
-        "cache cache-strategy color fix fix-dry-run fix-type",
-    ),
-    (
-        "jest",
-        "cache ci clearMocks collectCoverage collectCoverageFrom color colors coverage",
-    ),
+    ("eslint", "cache cache-strategy color fix fix-dry-run fix-type"),
+    ("jest", "cache ci clearMocks collectCoverage collectCoverageFrom color colors coverage"),
     ("pnpm", "global"),
-    (
-        "pytest",
-        "capture co code-highlight collect-only color continue-on-collection-errors",
-    ),
+    ("pytest", "capture co code-highlight collect-only color continue-on-collection-errors"),
     ("ruff", "output-format"),
     ("tsc", "preserveWatchOutput pretty"),
     ("vitest", "clearScreen color coverage retry run"),
 ];
 
 /// Programs that take several short options in one word.
-const CLUSTERING: &[&str] = &[
-    "cargo", "deno", "eslint", "jest", "npm", "pnpm", "pytest", "ruff", "vitest",
-];
+const CLUSTERING: &[&str] =
+    &["cargo", "deno", "eslint", "jest", "npm", "pnpm", "pytest", "ruff", "vitest"];
 
 /// Programs that know their options by their whole names alone.
 const EXACT: &[&str] = &["cargo", "deno", "go", "ruff", "tsc"];
@@ -149,9 +136,7 @@ pub(super) fn has_steering_option(command: &[Word]) -> bool {
         return true;
     }
     let has_end = !WITHOUT_END.contains(&name);
-    let mut before_end = words
-        .iter()
-        .take_while(|word| !(has_end && word.text == "--"));
+    let mut before_end = words.iter().take_while(|word| !(has_end && word.text == "--"));
     before_end.any(|word| match option_of(name, &word.text) {
         Some(option) => {
             is_one_of(name, option, options)
@@ -162,9 +147,7 @@ pub(super) fn has_steering_option(command: &[Word]) -> bool {
         // It may become an option.
         None => {
             word.expands
-                && !word
-                    .text
-                    .starts_with(|c: char| c.is_alphanumeric() || "./".contains(c))
+                && !word.text.starts_with(|c: char| c.is_alphanumeric() || "./".contains(c))
         }
     })
 }
@@ -248,14 +231,12 @@ fn is_one_of(program: &str, option: &str, options: &str) -> bool {
         };
         !EXACT.contains(&program) && spelled.len() >= least && steering.starts_with(&spelled)
     };
-    options
-        .split_whitespace()
-        .any(|steering| match steering.len() {
-            // Its value may follow at once; behind two dashes a longer name does, which may be such an option, too.
-            1 => option.starts_with(steering) || (is_long && spelled.starts_with(steering)),
-            _ => {
-                let steering = spell(steering);
-                spelled == steering || is_begun(&steering)
-            }
-        })
+    options.split_whitespace().any(|steering| match steering.len() {
+        // Its value may follow at once; behind two dashes a longer name does, which may be such an option, too.
+        1 => option.starts_with(steering) || (is_long && spelled.starts_with(steering)),
+        _ => {
+            let steering = spell(steering);
+            spelled == steering || is_begun(&steering)
+        }
+    })
 }

@@ -50,10 +50,7 @@ enum Matcher {
     /// Every call of the tool.
     All,
     /// This very command; of a simple one its words, too.
-    Command {
-        text: String,
-        words: Option<Vec<String>>,
-    },
+    Command { text: String, words: Option<Vec<String>> },
     /// Simple commands that begin with these words.
     CommandPrefix(Vec<String>),
     /// Files whose path, relative to the directory of the rule, is like this.
@@ -102,17 +99,12 @@ pub struct PatternError {
 
 impl Pattern {
     pub fn parse(text: &str) -> Result<Self, PatternError> {
-        let bad = |reason: String| PatternError {
-            text: text.chars().take(80).collect(),
-            reason,
-        };
+        let bad = |reason: String| PatternError { text: text.chars().take(80).collect(), reason };
         if text.len() > PATTERN_BYTES_MAX {
             return Err(bad(format!("a rule has at most {PATTERN_BYTES_MAX} bytes")));
         }
         if text.chars().any(char::is_control) {
-            return Err(bad(
-                "a rule is one line without control characters".to_owned()
-            ));
+            return Err(bad("a rule is one line without control characters".to_owned()));
         }
         let text = text.trim();
         let (name, argument) = match text.split_once('(') {
@@ -144,10 +136,7 @@ impl Pattern {
             Matcher::All => tool.to_owned(),
             Matcher::CommandPrefix(_) => {
                 let argument = argument.unwrap_or_default().trim();
-                let words = argument
-                    .trim_end_matches('*')
-                    .trim_end_matches(':')
-                    .trim_end();
+                let words = argument.trim_end_matches('*').trim_end_matches(':').trim_end();
                 format!("{tool}({words}:*)")
             }
             Matcher::Command { .. } | Matcher::Path(_) | Matcher::Domain(_) | Matcher::Input(_) => {
@@ -155,11 +144,7 @@ impl Pattern {
             }
         };
         let tool = tool.to_owned();
-        Ok(Self {
-            text,
-            tool,
-            matcher,
-        })
+        Ok(Self { text, tool, matcher })
     }
 
     /// As it is stored and shown.
@@ -288,30 +273,21 @@ impl PartialEq for Pattern {
 impl Eq for Pattern {}
 
 fn parse_command(argument: &str) -> Result<Matcher, String> {
-    let prefix = argument
-        .strip_suffix(":*")
-        .or_else(|| argument.strip_suffix(" *"));
+    let prefix = argument.strip_suffix(":*").or_else(|| argument.strip_suffix(" *"));
     let literal_words = |text: &str| {
         let mut commands = shell::split(text)?;
         let only = commands.pop().filter(|_| commands.is_empty())?;
-        let words = only
-            .into_iter()
-            .map(|word| (!word.expands).then_some(word.text));
+        let words = only.into_iter().map(|word| (!word.expands).then_some(word.text));
         words.collect::<Option<Vec<String>>>()
     };
     match prefix {
-        Some(prefix) => literal_words(prefix)
-            .map(Matcher::CommandPrefix)
-            .ok_or_else(|| {
-                "before `:*` stand plain words of one command, such as `cargo test`".to_owned()
-            }),
+        Some(prefix) => literal_words(prefix).map(Matcher::CommandPrefix).ok_or_else(|| {
+            "before `:*` stand plain words of one command, such as `cargo test`".to_owned()
+        }),
         None if argument.contains('*') => {
             Err("`*` can only stand at the end, as in `bash(cargo test:*)`".to_owned())
         }
-        None => Ok(Matcher::Command {
-            text: argument.to_owned(),
-            words: literal_words(argument),
-        }),
+        None => Ok(Matcher::Command { text: argument.to_owned(), words: literal_words(argument) }),
     }
 }
 
@@ -320,10 +296,7 @@ fn parse_path(argument: &str) -> Result<Matcher, String> {
     if path.starts_with('/') || path.starts_with('~') {
         return Err("paths are relative to the project directory, such as `src/**`".to_owned());
     }
-    if Path::new(path)
-        .components()
-        .any(|part| part.as_os_str() == "..")
-    {
+    if Path::new(path).components().any(|part| part.as_os_str() == "..") {
         return Err("`..` cannot be in the path of a rule".to_owned());
     }
     let path = match path.strip_suffix('/') {
@@ -331,12 +304,9 @@ fn parse_path(argument: &str) -> Result<Matcher, String> {
         None => path.to_owned(),
     };
     let matcher = |any_case: bool| {
-        let glob = GlobBuilder::new(&path)
-            .literal_separator(true)
-            .case_insensitive(any_case)
-            .build();
-        glob.map(|glob| glob.compile_matcher())
-            .map_err(|error| error.kind().to_string())
+        let glob =
+            GlobBuilder::new(&path).literal_separator(true).case_insensitive(any_case).build();
+        glob.map(|glob| glob.compile_matcher()).map_err(|error| error.kind().to_string())
     };
     Ok(Matcher::Path(Box::new(PathMatcher {
         exact_case: matcher(false)?,

@@ -23,12 +23,7 @@ const CHECKING: &[&str] = &["eslint", "jest", "mypy", "pytest", "ruff", "tsc", "
 /// Programs with commands of their own, and those of them that may have any arguments.
 const WITH_COMMANDS: &[(&str, &[&str])] = &[
     ("bun", &["test"]),
-    (
-        "cargo",
-        &[
-            "bench", "build", "check", "clippy", "doc", "fmt", "nextest", "test", "tree",
-        ],
-    ),
+    ("cargo", &["bench", "build", "check", "clippy", "doc", "fmt", "nextest", "test", "tree"]),
     ("deno", &["check", "fmt", "lint", "test"]),
     ("docker", &["images", "logs", "ps"]),
     ("dotnet", &["build", "test"]),
@@ -70,11 +65,7 @@ pub(crate) fn allows(pattern: &Pattern, call: &CallSubject) -> bool {
         return false;
     };
     let commands = shell::split(command);
-    commands.is_some_and(|commands| {
-        commands
-            .iter()
-            .all(|command| pattern.covers_command(command))
-    })
+    commands.is_some_and(|commands| commands.iter().all(|command| pattern.covers_command(command)))
 }
 
 fn propose_command(command: &str) -> Option<String> {
@@ -112,11 +103,7 @@ fn prefix_of(command: &[Word]) -> Option<String> {
 /// The directory that a file lies in, with all below; a file that lies in the project directory itself is offered alone.
 fn propose_path(relative: &Path) -> Option<String> {
     let (file, directory) = (relative.to_str()?, relative.parent()?.to_str()?);
-    let named = if directory.is_empty() {
-        file
-    } else {
-        directory
-    };
+    let named = if directory.is_empty() { file } else { directory };
     if named.contains(['*', '?', '[', ']', '{', '}', '\\', ',', '!']) {
         return None;
     }

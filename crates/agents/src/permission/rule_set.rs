@@ -59,14 +59,10 @@ impl RuleScope {
 impl fmt::Display for RuleScope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Session {
-                session,
-                directory: None,
-            } => write!(f, "session {session}"),
-            Self::Session {
-                session,
-                directory: Some(directory),
-            } => write!(f, "session {session} in {}", directory.display()),
+            Self::Session { session, directory: None } => write!(f, "session {session}"),
+            Self::Session { session, directory: Some(directory) } => {
+                write!(f, "session {session} in {}", directory.display())
+            }
             Self::Project(directory) => write!(f, "project {}", directory.display()),
             Self::Always => f.write_str("always"),
         }
@@ -128,10 +124,7 @@ impl RuleSet {
         });
         let of_reads = limits.filter(|rule| rule.pattern.is_about_reading(&call.tool));
         let rules: Vec<PermissionRule> = of_reads.cloned().collect();
-        (!rules.is_empty()).then(|| ReadingLimits {
-            tool: call.tool.clone(),
-            rules,
-        })
+        (!rules.is_empty()).then(|| ReadingLimits { tool: call.tool.clone(), rules })
     }
 
     /// The rule that decides about a call, if any does. Of a command that several rules allow together, the first of them.

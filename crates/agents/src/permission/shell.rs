@@ -100,10 +100,7 @@ fn read_word(rest: &mut Chars<'_>, is_first: bool) -> Option<Word> {
 /// Characters that mean themselves outside of quotes, wherever they stand.
 fn is_plain(c: char) -> bool {
     c.is_ascii_alphanumeric()
-        || matches!(
-            c,
-            '_' | '-' | '.' | '/' | ':' | ',' | '+' | '@' | '%' | '=' | '^'
-        )
+        || matches!(c, '_' | '-' | '.' | '/' | ':' | ',' | '+' | '@' | '%' | '=' | '^')
 }
 
 fn read_single_quoted(rest: &mut Chars<'_>, text: &mut String) -> Option<()> {
@@ -147,12 +144,8 @@ pub(crate) fn may_run(text: &str, prefix: &[String]) -> bool {
     let Some((program, arguments)) = prefix.split_first() else {
         return true; // it names every command
     };
-    let is_between = |c: char| {
-        matches!(
-            c,
-            ';' | '&' | '|' | '(' | ')' | '`' | '\n' | '\r' | '{' | '}' | ','
-        )
-    };
+    let is_between =
+        |c: char| matches!(c, ';' | '&' | '|' | '(' | ')' | '`' | '\n' | '\r' | '{' | '}' | ',');
     // A line that goes on is one line, also in the middle of a word.
     let text = text.replace("\\\n", "");
     text.split(is_between).any(|segment| {
@@ -167,11 +160,7 @@ pub(crate) fn may_run(text: &str, prefix: &[String]) -> bool {
                 word == program || (!program.contains('/') && base_name(word) == program);
             // Options may stand between a program and its command.
             let mut behind = words.iter().skip(at + 1);
-            let mut names_all = || {
-                arguments
-                    .iter()
-                    .all(|word| behind.any(|other| other == word))
-            };
+            let mut names_all = || arguments.iter().all(|word| behind.any(|other| other == word));
             is_command && is_program && names_all()
         })
     })
@@ -206,19 +195,10 @@ mod tests {
             ("cargo test", &[&["cargo", "test"][..]][..]),
             ("  cargo\ttest  ", &[&["cargo", "test"]]),
             ("cargo test;", &[&["cargo", "test"]]),
-            (
-                "a && b || c; d | e",
-                &[&["a"], &["b"], &["c"], &["d"], &["e"]],
-            ),
-            (
-                "git commit -m 'a; b $(c)'",
-                &[&["git", "commit", "-m", "a; b $(c)"]],
-            ),
+            ("a && b || c; d | e", &[&["a"], &["b"], &["c"], &["d"], &["e"]]),
+            ("git commit -m 'a; b $(c)'", &[&["git", "commit", "-m", "a; b $(c)"]]),
             (r#"echo "a \"b\" \$c é""#, &[&["echo", "a \"b\" $c é"]]),
-            (
-                r"find . -name \*.rs \;",
-                &[&["find", ".", "-name", "*.rs", ";"]],
-            ),
+            (r"find . -name \*.rs \;", &[&["find", ".", "-name", "*.rs", ";"]]),
             ("'if' x", &[&["if", "x"]]),
             ("echo if a=b", &[&["echo", "if", "a=b"]]),
             ("ls *.rs ~/x", &[&["ls", "*.rs", "~/x"]]),

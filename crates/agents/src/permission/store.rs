@@ -32,8 +32,7 @@ impl RuleStore {
 
     /// Records a rule; it is on the disk afterwards.
     pub fn add(&self, rule: &PermissionRule) -> Result<(), RulesError> {
-        self.change(|text| file::add_rule(text, rule).map(Some))
-            .map(drop)
+        self.change(|text| file::add_rule(text, rule).map(Some)).map(drop)
     }
 
     /// Whether there was such a rule.

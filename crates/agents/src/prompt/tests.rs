@@ -30,24 +30,15 @@ fn every_section_is_rendered_in_the_order_of_the_catalogue() {
 
 fn huge() -> Prompt {
     let long = "x\n".repeat(100_000);
-    let skill = OfferedSkill {
-        name: long.clone(),
-        description: long.clone(),
-    };
-    let file = InstructionFile {
-        path: long.clone(),
-        text: long.clone(),
-    };
+    let skill = OfferedSkill { name: long.clone(), description: long.clone() };
+    let file = InstructionFile { path: long.clone(), text: long.clone() };
     Prompt {
         agent_name: long.clone(),
         environment_context: EnvironmentContext {
             directories: vec![long.clone(); 100],
             os: long.clone(),
             date: long.clone(),
-            git: Some(GitState {
-                head: GitHead::Branch(long.clone()),
-                operation: Some("merge"),
-            }),
+            git: Some(GitState { head: GitHead::Branch(long.clone()), operation: Some("merge") }),
         },
         tool_instructions: ToolInstructions {
             tools: vec![long.clone(); 1_000],

@@ -54,10 +54,7 @@ enum BodyKind {
 
 impl<R: ReadAnswer> AnswerStream<R> {
     pub(super) fn new(reader: R) -> Self {
-        Self {
-            body: BodyKind::Unknown(Vec::new()),
-            reader,
-        }
+        Self { body: BodyKind::Unknown(Vec::new()), reader }
     }
 
     /// Distinguishes an event stream from a document by its first byte, for what servers say in `Content-Type` is not to be
@@ -95,9 +92,9 @@ impl<R: ReadAnswer> AnswerStream<R> {
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), ProviderError> {
         match message.kind {
-            EventKind::Error => Err(error_from_body(&ErrorBody::from_body(
-                message.data.as_bytes(),
-            ))),
+            EventKind::Error => {
+                Err(error_from_body(&ErrorBody::from_body(message.data.as_bytes())))
+            }
             EventKind::Message => self.reader.take(&message.data, events),
         }
     }
@@ -168,11 +165,7 @@ impl<R: ReadAnswer> Decode for AnswerStream<R> {
                 }
             }
         }
-        if self.reader.is_done() {
-            Ok(())
-        } else {
-            self.reader.conclude(events)
-        }
+        if self.reader.is_done() { Ok(()) } else { self.reader.conclude(events) }
     }
 
     fn has_stopped(&self) -> bool {
@@ -196,10 +189,7 @@ pub(super) fn interrupted_error() -> ProviderError {
 
 /// A piece that is not what the wire format has.
 pub(super) fn invalid(text: &str) -> ProviderError {
-    let excerpt: String = error_body::one_line(text)
-        .chars()
-        .take(EXCERPT_CHARS)
-        .collect();
+    let excerpt: String = error_body::one_line(text).chars().take(EXCERPT_CHARS).collect();
     let message = format!("the model server sent an invalid response: {excerpt}");
     ProviderError::new(Unreadable, message)
 }

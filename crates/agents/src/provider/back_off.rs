@@ -58,10 +58,7 @@ mod tests {
     fn pauses_double_and_end() {
         let pauses: Vec<_> = (1..=6).map(|tries| pause(tries, SECOND, None, 0)).collect();
         let seconds = |seconds| Some(Duration::from_secs(seconds));
-        assert_eq!(
-            pauses,
-            [seconds(1), seconds(2), seconds(4), seconds(8), None, None]
-        );
+        assert_eq!(pauses, [seconds(1), seconds(2), seconds(4), seconds(8), None, None]);
     }
 
     #[test]
@@ -86,10 +83,7 @@ mod tests {
         let read = |value| retry_after(value, now);
         assert_eq!(read("7"), Some(Duration::from_secs(7)));
         assert_eq!(read(" 0.5 "), Some(Duration::from_millis(500)));
-        assert_eq!(
-            read("Sun, 06 Nov 1994 08:49:37 GMT"),
-            Some(Duration::from_secs(7))
-        );
+        assert_eq!(read("Sun, 06 Nov 1994 08:49:37 GMT"), Some(Duration::from_secs(7)));
         assert_eq!(read("Sun, 06 Nov 1994 08:49:00 GMT"), Some(Duration::ZERO));
         assert_eq!(read("-1"), None);
         assert_eq!(read("NaN"), None);

@@ -50,11 +50,7 @@ impl Timeouts {
     /// Gives up on a server that is silent for so long, whether it has begun to answer or not.
     #[must_use]
     pub fn with_stall(self, stall: Duration) -> Self {
-        Self {
-            first_event: stall,
-            idle: stall,
-            ..self
-        }
+        Self { first_event: stall, idle: stall, ..self }
     }
 }
 
@@ -134,10 +130,7 @@ impl ModelEndpoint {
     }
 
     pub fn with_key(self, key: ApiKey) -> Self {
-        Self {
-            key: Some(key),
-            ..self
-        }
+        Self { key: Some(key), ..self }
     }
 
     /// Speaks this wire format.
@@ -150,10 +143,7 @@ impl ModelEndpoint {
     pub fn with_key_header(self, name: &str) -> Result<Self, ModelEndpointError> {
         let header = HeaderName::from_bytes(name.as_bytes())
             .map_err(|_| ModelEndpointError::HeaderName(name.to_owned()))?;
-        Ok(Self {
-            key_header: Some(header),
-            ..self
-        })
+        Ok(Self { key_header: Some(header), ..self })
     }
 
     /// Query parameters of every request.
@@ -178,11 +168,7 @@ impl ModelEndpoint {
     }
 
     pub fn with_timeouts(self, timeouts: Timeouts) -> Self {
-        Self {
-            timeouts,
-            client: Arc::default(),
-            ..self
-        }
+        Self { timeouts, client: Arc::default(), ..self }
     }
 
     pub fn api(&self) -> Api {
@@ -221,9 +207,7 @@ impl ModelEndpoint {
     pub(super) fn url_beside(&self, path: &[&str]) -> Url {
         let mut url = self.base_url.clone();
         url.set_query(None);
-        let last = url
-            .path_segments()
-            .and_then(|mut it| it.rfind(|word| !word.is_empty()));
+        let last = url.path_segments().and_then(|mut it| it.rfind(|word| !word.is_empty()));
         let has_version = last.is_some_and(is_version);
         if let Ok(mut segments) = url.path_segments_mut() {
             segments.pop_if_empty();
@@ -250,10 +234,7 @@ impl ModelEndpoint {
     pub fn check_encrypted(&self) -> Result<(), ModelEndpointError> {
         let has_secret = self.key.is_some()
             || self.headers.values().any(HeaderValue::is_sensitive)
-            || self
-                .base_url
-                .query_pairs()
-                .any(|(name, _)| !is_shown(&name));
+            || self.base_url.query_pairs().any(|(name, _)| !is_shown(&name));
         match self.base_url.scheme() == "https" || self.is_local() || !has_secret {
             true => Ok(()),
             false => Err(ModelEndpointError::Unencrypted(self.authority())),
@@ -367,9 +348,7 @@ impl ModelEndpoint {
             // A proxy's "localhost" is another machine.
             builder = builder.no_proxy();
         }
-        builder
-            .build()
-            .map_err(|error| unusable(error.without_url().to_string()))
+        builder.build().map_err(|error| unusable(error.without_url().to_string()))
     }
 }
 
@@ -385,14 +364,7 @@ impl fmt::Debug for ModelEndpoint {
             .field("authority", &self.authority())
             .field("path", &self.base_url.path())
             .field("key", &self.key)
-            .field(
-                "headers",
-                &self
-                    .headers
-                    .keys()
-                    .map(HeaderName::as_str)
-                    .collect::<Vec<_>>(),
-            )
+            .field("headers", &self.headers.keys().map(HeaderName::as_str).collect::<Vec<_>>())
             .finish_non_exhaustive()
     }
 }
@@ -441,9 +413,7 @@ pub(crate) fn with_version(address: &str, version: &str) -> String {
     let Ok(mut url) = Url::parse(address) else {
         return address.to_owned();
     };
-    let last = url
-        .path_segments()
-        .and_then(|mut it| it.rfind(|word| !word.is_empty()));
+    let last = url.path_segments().and_then(|mut it| it.rfind(|word| !word.is_empty()));
     if !last.is_some_and(is_version)
         && let Ok(mut segments) = url.path_segments_mut()
     {

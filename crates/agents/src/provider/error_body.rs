@@ -31,10 +31,7 @@ impl ErrorBody {
         if text.starts_with('<') {
             return Self::default();
         }
-        Self {
-            message: text.to_owned(),
-            ..Self::default()
-        }
+        Self { message: text.to_owned(), ..Self::default() }
     }
 
     /// `error.message`, `error`, `message` or `detail`, also as the first of a list.
@@ -150,10 +147,7 @@ fn text_at(value: &Value, field: &str) -> Option<String> {
 }
 
 fn text_of(value: &Value) -> Option<String> {
-    value
-        .as_str()
-        .filter(|text| !text.trim().is_empty())
-        .map(str::to_owned)
+    value.as_str().filter(|text| !text.trim().is_empty()).map(str::to_owned)
 }
 
 fn status_of(value: &Value) -> Option<u64> {
@@ -224,27 +218,15 @@ mod tests {
             "Rate limit",
             Unavailable,
         );
-        check(
-            r#"{"error":"model 'x' not found"}"#,
-            "model 'x' not found",
-            Unavailable,
-        );
+        check(r#"{"error":"model 'x' not found"}"#, "model 'x' not found", Unavailable);
         check(
             r#"{"object":"error","message":"no such model","code":404}"#,
             "no such model",
             Rejected,
         );
-        check(
-            r#"{"message":"Unauthorized","code":"401"}"#,
-            "Unauthorized",
-            Unauthorized,
-        );
+        check(r#"{"message":"Unauthorized","code":"401"}"#, "Unauthorized", Unauthorized);
         check(r#"{"detail":"Not Found"}"#, "Not Found", Unavailable);
-        check(
-            r#"{"detail":[{"msg":"field required"}]}"#,
-            "field required",
-            Unavailable,
-        );
+        check(r#"{"detail":[{"msg":"field required"}]}"#, "field required", Unavailable);
         check(
             r#"[{"error":{"code":400,"message":"bad","status":"INVALID_ARGUMENT"}}]"#,
             "bad",
@@ -259,13 +241,7 @@ mod tests {
 
     #[test]
     fn other_documents_are_no_errors() {
-        for value in [
-            r#"{"choices":[]}"#,
-            r#"{"error":null,"id":"x"}"#,
-            "{}",
-            "[]",
-            "1",
-        ] {
+        for value in [r#"{"choices":[]}"#, r#"{"error":null,"id":"x"}"#, "{}", "[]", "1"] {
             assert_eq!(
                 ErrorBody::from_json(&serde_json::from_str(value).unwrap()),
                 None,

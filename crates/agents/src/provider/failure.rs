@@ -36,11 +36,7 @@ impl Failure {
         };
         match self {
             Self::Final(error) => Self::Final(redact(error)),
-            Self::Transient {
-                error,
-                cause,
-                retry_after,
-            } => Self::Transient {
+            Self::Transient { error, cause, retry_after } => Self::Transient {
                 error: redact(error),
                 cause: key::redact(&cause, secrets),
                 retry_after,
@@ -76,10 +72,7 @@ pub(super) fn connection_failure(endpoint: &ModelEndpoint, fault: &reqwest::Erro
              server's certificate (SSL_CERT_FILE names further ones).",
         ));
     }
-    let cause = format!(
-        "the model server at {authority} cannot be reached ({})",
-        reason(fault)
-    );
+    let cause = format!("the model server at {authority} cannot be reached ({})", reason(fault));
     Failure::Transient {
         error: ProviderError::new(Unavailable, cause.clone())
             .with_advice("Check that the server is running, and its name and port."),
@@ -138,11 +131,7 @@ pub(super) fn status_failure(
     }
     match status.as_u16() {
         408 | 409 | 429 | 500 | 502 | 503 | 504 | 529 if !error_body.is_about_payment() => {
-            Failure::Transient {
-                error,
-                cause,
-                retry_after,
-            }
+            Failure::Transient { error, cause, retry_after }
         }
         _ => Failure::Final(error),
     }
@@ -176,10 +165,7 @@ fn find<'a, E: Error + 'static>(fault: &'a reqwest::Error) -> Option<&'a E> {
             return Some(cause);
         }
         // An io::Error names the source of what it wraps, not what it wraps.
-        next = match error
-            .downcast_ref::<io::Error>()
-            .and_then(io::Error::get_ref)
-        {
+        next = match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
             Some(wrapped) => Some(wrapped as &(dyn Error + 'static)),
             None => error.source(),
         };
@@ -207,10 +193,7 @@ mod tests {
             r#"{"error":{"code":400,"message":"API key not valid. Please pass a valid API key."}}"#;
         assert!(refuses_key(400, not_valid));
         for status in [400, 402, 403, 404, 429, 500, 503] {
-            assert!(
-                !refuses_key(status, r#"{"error":{"message":"no"}}"#),
-                "{status}"
-            );
+            assert!(!refuses_key(status, r#"{"error":{"message":"no"}}"#), "{status}");
         }
     }
 }

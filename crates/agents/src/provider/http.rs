@@ -81,10 +81,8 @@ async fn prepare<'a>(
 }
 
 /// Headers of every question, unless the configuration has others.
-const OWN_HEADERS: [(HeaderName, &str); 2] = [
-    (CONTENT_TYPE, "application/json"),
-    (ACCEPT, "text/event-stream"),
-];
+const OWN_HEADERS: [(HeaderName, &str); 2] =
+    [(CONTENT_TYPE, "application/json"), (ACCEPT, "text/event-stream")];
 
 /// The headers of a question, from those that its server's configuration adds to it.
 pub(super) fn with_own_headers(mut headers: Vec<(String, String)>) -> Vec<(String, String)> {
@@ -206,11 +204,9 @@ impl RetriedRequest<'_> {
                 match sent.map_err(|failure| failure.redact(&self.secrets)) {
                     Ok(()) => return Ok(()),
                     Err(Failure::Final(error)) => return Err(error),
-                    Err(Failure::Transient {
-                        error,
-                        cause,
-                        retry_after,
-                    }) => (error, cause, retry_after),
+                    Err(Failure::Transient { error, cause, retry_after }) => {
+                        (error, cause, retry_after)
+                    }
                 };
             tries += 1;
             let base = self.endpoint.timeouts().back_off;
@@ -258,11 +254,9 @@ impl RetriedRequest<'_> {
             }
             ResponseProgress::Nothing | ResponseProgress::TooLate => Failure::Final(error),
             // A request that was answered was not refused.
-            ResponseProgress::Something => Failure::Final(ProviderError {
-                blame: None,
-                refuses_key: false,
-                ..error
-            }),
+            ResponseProgress::Something => {
+                Failure::Final(ProviderError { blame: None, refuses_key: false, ..error })
+            }
         })
     }
 }
@@ -326,16 +320,10 @@ async fn check_status(
     if status.is_success() {
         return Ok(response);
     }
-    let header = response
-        .headers()
-        .get(RETRY_AFTER)
-        .and_then(|value| value.to_str().ok());
+    let header = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
     let retry_after = header.and_then(|value| back_off::retry_after(value, Timestamp::now()));
     // The body may repeat what was sent, so that the number alone is for the log.
-    tracing::warn!(
-        status = status.as_u16(),
-        "the model server refused a request"
-    );
+    tracing::warn!(status = status.as_u16(), "the model server refused a request");
     let (body, _) = read_body(&mut response, ERROR_BODY_BYTES_MAX).await;
     let error_body = ErrorBody::from_body(&body);
     let how = (retry_after, reducible);
@@ -365,9 +353,7 @@ async fn read_body(response: &mut Response, bytes_max: usize) -> (Vec<u8>, BodyE
             }
         }
     };
-    let extent = timeout(SHORT_BODY, reading)
-        .await
-        .unwrap_or(BodyExtent::Partial);
+    let extent = timeout(SHORT_BODY, reading).await.unwrap_or(BodyExtent::Partial);
     (body, extent)
 }
 

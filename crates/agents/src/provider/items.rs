@@ -20,14 +20,10 @@ pub(super) fn input_object(text: &str) -> Value {
 
 /// The call that a result belongs to.
 pub(super) fn call_of<'a>(request: &'a ModelRequest, id: &str) -> Option<&'a ToolUse> {
-    let calls = request
-        .messages
-        .iter()
-        .rev()
-        .filter_map(|message| match message {
-            ModelMessage::Assistant { calls, .. } => Some(calls),
-            ModelMessage::User(_) | ModelMessage::ToolResult { .. } => None,
-        });
+    let calls = request.messages.iter().rev().filter_map(|message| match message {
+        ModelMessage::Assistant { calls, .. } => Some(calls),
+        ModelMessage::User(_) | ModelMessage::ToolResult { .. } => None,
+    });
     calls.flatten().find(|call| call.id == id)
 }
 
@@ -100,11 +96,7 @@ pub(super) fn link(title: Option<&str>, url: &str) -> Option<String> {
     let url = url.replace('(', "%28").replace(')', "%29");
     let url = url.replace('<', "%3C").replace('>', "%3E");
     let title = title.map(str::trim).filter(|title| !title.is_empty());
-    let title: String = title
-        .unwrap_or(&url)
-        .chars()
-        .take(TITLE_CHARS_MAX)
-        .collect();
+    let title: String = title.unwrap_or(&url).chars().take(TITLE_CHARS_MAX).collect();
     let title = title.replace(['[', ']', '\\', '`', '<', '>'], " ");
     let title = super::error_body::one_line(&title);
     Some(format!(" ([{title}]({url}))"))

@@ -73,10 +73,7 @@ impl ApiKey {
     }
 
     fn new(source: KeySource) -> Self {
-        Self {
-            source,
-            printed: Arc::default(),
-        }
+        Self { source, printed: Arc::default() }
     }
 
     pub(super) async fn read(&self) -> Result<Secret, ProviderError> {
@@ -113,9 +110,8 @@ impl ApiKey {
         }
         let program = command.first().map_or("", String::as_str);
         let source = format!("the key command `{program}`");
-        let text = key_command::run(command)
-            .await
-            .map_err(|why| unusable(format!("{source} {why}")))?;
+        let text =
+            key_command::run(command).await.map_err(|why| unusable(format!("{source} {why}")))?;
         let secret = Secret::of_text(&text, &source)?;
         *printed = Some(secret.clone());
         Ok(secret)
@@ -140,10 +136,7 @@ pub fn open_real_file(path: &Path) -> std::io::Result<std::fs::File> {
     }
     let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
     let flags = i32::try_from(flags.bits()).map_err(std::io::Error::other)?;
-    let file = std::fs::OpenOptions::new()
-        .read(true)
-        .custom_flags(flags)
-        .open(path)?;
+    let file = std::fs::OpenOptions::new().read(true).custom_flags(flags).open(path)?;
     match file.metadata()?.is_file() {
         true => Ok(file),
         false => Err(std::io::Error::other("it is not a file")),
@@ -267,11 +260,7 @@ mod tests {
         let message = fault(&key).await;
         assert!(message.contains("a link is in its place"), "{message}");
         let linked = ApiKey::from_file(&path);
-        assert_eq!(
-            linked.read().await.unwrap().0,
-            "sk-real",
-            "of the configuration"
-        );
+        assert_eq!(linked.read().await.unwrap().0, "sk-real", "of the configuration");
     }
 
     #[tokio::test]
@@ -295,16 +284,10 @@ mod tests {
     async fn a_command_is_run_once_and_again_when_its_key_was_not_accepted() {
         let directory = tempfile::tempdir().unwrap();
         let count = directory.path().join("count");
-        let script = format!(
-            "echo x >> {0}; echo sk-$(wc -l < {0} | tr -d ' ')",
-            count.display()
-        );
+        let script = format!("echo x >> {0}; echo sk-$(wc -l < {0} | tr -d ' ')", count.display());
         let key = ApiKey::from_command(vec!["sh".to_owned(), "-c".to_owned(), script]);
         let both = tokio::join!(key.read(), key.read());
-        assert_eq!(
-            (both.0.unwrap().0, both.1.unwrap().0),
-            ("sk-1".to_owned(), "sk-1".to_owned())
-        );
+        assert_eq!((both.0.unwrap().0, both.1.unwrap().0), ("sk-1".to_owned(), "sk-1".to_owned()));
         assert_eq!(key.clone().read().await.unwrap().0, "sk-1");
         assert!(key.forget().await);
         assert_eq!(key.read().await.unwrap().0, "sk-2");
@@ -318,16 +301,10 @@ mod tests {
             ApiKey::from_command(words.iter().map(|word| (*word).to_owned()).collect())
         };
         let message = fault(&command(&["sh", "-c", "echo sk-half; exit 3"])).await;
-        assert!(
-            message.contains("`sh`") && message.contains("exit status: 3"),
-            "{message}"
-        );
+        assert!(message.contains("`sh`") && message.contains("exit status: 3"), "{message}");
         assert!(!message.contains("sk-half"), "{message}");
         let message = fault(&command(&["no-such-program-here"])).await;
-        assert!(
-            message.contains("`no-such-program-here` cannot be run"),
-            "{message}"
-        );
+        assert!(message.contains("`no-such-program-here` cannot be run"), "{message}");
         assert!(fault(&command(&["true"])).await.ends_with("is empty"));
         let message = fault(&command(&["yes", "key"])).await;
         assert!(message.contains("prints more than a key"), "{message}");

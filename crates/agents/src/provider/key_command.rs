@@ -51,9 +51,7 @@ async fn read(child: &mut Child) -> Result<String, String> {
     let status = child.wait().await;
     let status = status.map_err(|error| format!("cannot be waited for: {error}"))?;
     if !status.success() {
-        return Err(format!(
-            "failed ({status}); run it in a terminal to see why"
-        ));
+        return Err(format!("failed ({status}); run it in a terminal to see why"));
     }
     String::from_utf8(bytes).map_err(|_| "prints no text".to_owned())
 }

@@ -192,20 +192,11 @@ pub struct ProviderError {
 
 impl ProviderError {
     pub(crate) fn new(kind: ProviderErrorKind, message: impl Into<String>) -> Self {
-        Self {
-            kind,
-            message: message.into(),
-            blame: None,
-            refuses_key: false,
-            advice: None,
-        }
+        Self { kind, message: message.into(), blame: None, refuses_key: false, advice: None }
     }
 
     pub(crate) fn with_advice(self, advice: &'static str) -> Self {
-        Self {
-            advice: Some(advice),
-            ..self
-        }
+        Self { advice: Some(advice), ..self }
     }
 }
 

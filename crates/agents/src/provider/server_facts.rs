@@ -72,13 +72,9 @@ fn read(got: Result<Vec<u8>, ProviderError>) -> Result<Option<Value>, ProviderEr
 
 /// The entry of a model in a list.
 fn find<'a>(list: &'a Value, model: &str) -> Option<&'a Value> {
-    let entries = list["data"]
-        .as_array()
-        .or_else(|| list["models"].as_array())?;
+    let entries = list["data"].as_array().or_else(|| list["models"].as_array())?;
     let is_meant = |entry: &&Value| {
-        let names = ["id", "name", "model"]
-            .into_iter()
-            .filter_map(|field| entry[field].as_str());
+        let names = ["id", "name", "model"].into_iter().filter_map(|field| entry[field].as_str());
         let mut names = names;
         names.any(|name| name == model || name.strip_suffix(":latest") == Some(model))
     };
@@ -122,10 +118,7 @@ async fn ask_kind(
         let shown = get_beside(endpoint, &["api", "show"], Some(&json!({"model": model}))).await?;
         if let Some(shown) = shown.filter(|shown| shown.get("model_info").is_some()) {
             let running = get_beside(endpoint, &["api", "ps"], None).await?;
-            return Ok(of_ollama(
-                &shown,
-                running.as_ref().and_then(|list| find(list, model)),
-            ));
+            return Ok(of_ollama(&shown, running.as_ref().and_then(|list| find(list, model))));
         }
     }
     if kind.may_be(ServerKind::LlamaCpp) {
@@ -146,9 +139,7 @@ async fn ask_kind(
 }
 
 fn tokens(value: &Value) -> Option<u64> {
-    value
-        .as_u64()
-        .filter(|tokens| (1..=TOKENS_MAX).contains(tokens))
+    value.as_u64().filter(|tokens| (1..=TOKENS_MAX).contains(tokens))
 }
 
 /// An entry of a list in the shape of OpenAI's, with what others add to it: OpenRouter, vLLM, Groq, Mistral, Together.
@@ -200,14 +191,9 @@ fn of_anthropic(entry: &Value) -> ModelFacts {
     let capabilities = &entry["capabilities"];
     let supports = |name: &str| capabilities[name]["supported"].as_bool();
     let efforts = capabilities["effort"].as_object().map(|levels| {
-        let levels = levels
-            .iter()
-            .filter(|(_, level)| level["supported"] == true);
+        let levels = levels.iter().filter(|(_, level)| level["supported"] == true);
         let levels = levels.map(|(name, _)| name.clone());
-        levels
-            .filter(|name| name.len() <= EFFORT_BYTES_MAX)
-            .take(EFFORTS_MAX)
-            .collect()
+        levels.filter(|name| name.len() <= EFFORT_BYTES_MAX).take(EFFORTS_MAX).collect()
     });
     ModelFacts {
         context_tokens: tokens(&entry["max_input_tokens"]),
@@ -232,9 +218,7 @@ fn of_ollama(shown: &Value, running: Option<&Value>) -> ModelFacts {
     let capabilities = shown["capabilities"].as_array();
     let has = |name: &str| capabilities.map(|all| all.iter().any(|it| it == name));
     let parameters = shown["parameters"].as_str().unwrap_or("");
-    let parameter = parameters
-        .lines()
-        .find_map(|line| line.trim().strip_prefix("num_ctx"));
+    let parameter = parameters.lines().find_map(|line| line.trim().strip_prefix("num_ctx"));
     let parameter = parameter.and_then(|number| number.trim().parse().ok());
     let running = running.and_then(|model| tokens(&model["context_length"]));
     ModelFacts {
@@ -280,28 +264,14 @@ mod tests {
             "architecture": {"input_modalities": ["text", "image", "file"]}, "supported_parameters": ["tools", "reasoning"],
             "pricing": {"prompt": "0.000003", "completion": "0.000015", "input_cache_read": "0.0000003"}});
         let facts = of_entry(&router);
-        assert_eq!(
-            (facts.context_tokens, facts.output_tokens),
-            (Some(200_000), Some(64_000))
-        );
-        assert_eq!(
-            (facts.image, facts.pdf, facts.audio),
-            (Some(true), Some(true), Some(false))
-        );
+        assert_eq!((facts.context_tokens, facts.output_tokens), (Some(200_000), Some(64_000)));
+        assert_eq!((facts.image, facts.pdf, facts.audio), (Some(true), Some(true), Some(false)));
         let prices = facts.prices.unwrap();
         assert_eq!(
-            (
-                prices.input,
-                prices.output,
-                prices.cache_read,
-                prices.cache_write
-            ),
+            (prices.input, prices.output, prices.cache_read, prices.cache_write),
             (3.0, 15.0, Some(0.3), None)
         );
-        assert_eq!(
-            of_entry(&json!({"id": "m", "max_model_len": 8192})).context_tokens,
-            Some(8192)
-        );
+        assert_eq!(of_entry(&json!({"id": "m", "max_model_len": 8192})).context_tokens, Some(8192));
         assert_eq!(
             of_entry(&json!({"id": "gpt", "object": "model", "owned_by": "openai"})),
             ModelFacts::default()
@@ -330,15 +300,9 @@ mod tests {
             "image_input": {"supported": true}, "pdf_input": {"supported": false},
             "effort": {"supported": true, "low": {"supported": true}, "max": {"supported": false}}}});
         let facts = of_anthropic(&entry);
-        assert_eq!(
-            (facts.context_tokens, facts.pdf),
-            (Some(1_000_000), Some(false))
-        );
+        assert_eq!((facts.context_tokens, facts.pdf), (Some(1_000_000), Some(false)));
         assert_eq!(facts.efforts, Some(vec!["low".to_owned()]));
-        assert_eq!(
-            of_anthropic(&json!({"id": "claude-x"})),
-            ModelFacts::default()
-        );
+        assert_eq!(of_anthropic(&json!({"id": "claude-x"})), ModelFacts::default());
         let facts = of_gemini(
             &json!({"name": "models/g", "inputTokenLimit": 1_048_576, "outputTokenLimit": 65_536}),
         );
@@ -369,9 +333,6 @@ mod tests {
         let facts = of_lm_studio(
             &json!({"id": "m", "type": "vlm", "max_context_length": 32_768, "loaded_context_length": 4096}),
         );
-        assert_eq!(
-            (facts.context_tokens, facts.image),
-            (Some(4096), Some(true))
-        );
+        assert_eq!((facts.context_tokens, facts.image), (Some(4096), Some(true)));
     }
 }

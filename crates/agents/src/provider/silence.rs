@@ -17,11 +17,7 @@ pub(super) struct SilenceTimer {
 
 impl SilenceTimer {
     pub(super) fn begin(every: Duration) -> Self {
-        Self {
-            since: Instant::now(),
-            every: every.max(Duration::from_millis(1)),
-            reported: 0,
-        }
+        Self { since: Instant::now(), every: every.max(Duration::from_millis(1)), reported: 0 }
     }
 
     pub(super) fn elapsed(&self) -> Duration {

@@ -155,10 +155,7 @@ impl SseReader {
         let data = self.data.strip_suffix(b"\n").unwrap_or(&self.data);
         if !data.is_empty() {
             self.saw = StreamContents::Events;
-            events.push(SseEvent {
-                kind,
-                data: String::from_utf8_lossy(data).into_owned(),
-            });
+            events.push(SseEvent { kind, data: String::from_utf8_lossy(data).into_owned() });
         }
         self.data.clear();
     }
@@ -263,9 +260,7 @@ mod tests {
             let mut reader = SseReader::bounded(10);
             let mut events = Vec::new();
             let stream = b"data: a\n\ndata: 345\ndata: 890\n\n";
-            let read = stream
-                .chunks(size)
-                .try_for_each(|piece| reader.read(piece, &mut events));
+            let read = stream.chunks(size).try_for_each(|piece| reader.read(piece, &mut events));
             assert_eq!(read, Err(TooLarge));
             assert_eq!(events.len(), 1);
         }

@@ -78,10 +78,7 @@ impl<'a, D: Decode, L: ModelEventSink> StreamedResponse<'a, D, L> {
         loop {
             let flow = match self.next_bytes().await? {
                 Some(Ok(Some(bytes))) => self.decode(&bytes),
-                Some(Ok(None)) => self
-                    .decoder
-                    .end(&mut self.decoded)
-                    .map(|()| StreamFlow::Done),
+                Some(Ok(None)) => self.decoder.end(&mut self.decoded).map(|()| StreamFlow::Done),
                 Some(Err(fault)) => self.end_for(&format!("broke off ({})", reason(&fault))),
                 None => self.end_for_silence(),
             };
@@ -156,15 +153,13 @@ impl<'a, D: Decode, L: ModelEventSink> StreamedResponse<'a, D, L> {
     /// Nothing more will come. An answer that has all its text is taken as it is.
     fn end_for(&mut self, cause: &str) -> Result<StreamFlow, ProviderError> {
         let ended = self.decoder.end(&mut self.decoded);
-        ended
-            .map(|()| StreamFlow::Done)
-            .map_err(|error| match error.kind {
-                Interrupted => {
-                    let message = format!("the answer of the model server {cause}");
-                    ProviderError::new(Interrupted, message)
-                }
-                _ => error,
-            })
+        ended.map(|()| StreamFlow::Done).map_err(|error| match error.kind {
+            Interrupted => {
+                let message = format!("the answer of the model server {cause}");
+                ProviderError::new(Interrupted, message)
+            }
+            _ => error,
+        })
     }
 
     fn end_for_silence(&mut self) -> Result<StreamFlow, ProviderError> {

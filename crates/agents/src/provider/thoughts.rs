@@ -5,10 +5,8 @@ use serde_json::Value;
 use super::ModelRequest;
 
 /// The settings by which the wire formats ask for it.
-const ASKED_BY: [(&str, &str); 2] = [
-    ("reasoning", "summary"),
-    ("thinkingConfig", "includeThoughts"),
-];
+const ASKED_BY: [(&str, &str); 2] =
+    [("reasoning", "summary"), ("thinkingConfig", "includeThoughts")];
 
 impl ModelRequest {
     /// Whether it asks for them.

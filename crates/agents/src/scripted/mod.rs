@@ -41,11 +41,7 @@ impl ScriptedAgent {
     }
 
     pub fn with_locale(script: impl Into<Arc<Script>>, locale: Locale) -> Self {
-        Self {
-            script: script.into(),
-            locale,
-            gatherer: ProjectFactsReader::default(),
-        }
+        Self { script: script.into(), locale, gatherer: ProjectFactsReader::default() }
     }
 
     /// Looks for instructions of the project above working directories too, as far as this allows, and nowhere else.
@@ -87,11 +83,7 @@ impl Agent for ScriptedAgent {
             gatherer: self.gatherer.clone(),
             directories: session.working_directories,
         };
-        Ok(Box::new(play::ScriptedSession::new(
-            script,
-            self.locale,
-            context,
-        )))
+        Ok(Box::new(play::ScriptedSession::new(script, self.locale, context)))
     }
 }
 
@@ -138,9 +130,6 @@ mod tests {
             info.to_wire()["models"],
             json!([{"id": "mine", "provider": "scripted", "name": "mine"}])
         );
-        assert_eq!(
-            ScriptedAgent::builtin().info().default_model.as_deref(),
-            Some("scripted-1")
-        );
+        assert_eq!(ScriptedAgent::builtin().info().default_model.as_deref(), Some("scripted-1"));
     }
 }

@@ -18,10 +18,9 @@ impl Number {
     /// Takes a value of a script; the error says what is wrong with it, the caller says where.
     pub(super) fn parse(value: &Value) -> Result<Self, String> {
         match value {
-            Value::Number(number) => number
-                .as_u64()
-                .map(Self::Fixed)
-                .ok_or_else(|| not_a_number(&number.to_string())),
+            Value::Number(number) => {
+                number.as_u64().map(Self::Fixed).ok_or_else(|| not_a_number(&number.to_string()))
+            }
             Value::String(text) => match text.trim().parse() {
                 Ok(number) => Ok(Self::Fixed(number)),
                 Err(_) if may_change(text) => Ok(Self::Text(text.clone())),
@@ -37,9 +36,7 @@ impl Number {
             Self::Fixed(number) => Ok(*number),
             Self::Text(text) => {
                 let text = scope.substitute(text);
-                text.trim()
-                    .parse()
-                    .map_err(|_| not_a_number(&format!("{text:?}")))
+                text.trim().parse().map_err(|_| not_a_number(&format!("{text:?}")))
             }
         }
     }
@@ -59,23 +56,9 @@ mod tests {
     fn numbers_come_as_numbers_or_as_strings() {
         assert_eq!(Number::parse(&json!(7)), Ok(Number::Fixed(7)));
         assert_eq!(Number::parse(&json!("7")), Ok(Number::Fixed(7)));
-        assert_eq!(
-            Number::parse(&json!("$1")),
-            Ok(Number::Text("$1".to_owned()))
-        );
-        for bad in [
-            json!(-1),
-            json!(1.5),
-            json!("seven"),
-            json!(null),
-            json!([1]),
-        ] {
-            assert!(
-                Number::parse(&bad)
-                    .unwrap_err()
-                    .contains("not a whole number"),
-                "{bad}"
-            );
+        assert_eq!(Number::parse(&json!("$1")), Ok(Number::Text("$1".to_owned())));
+        for bad in [json!(-1), json!(1.5), json!("seven"), json!(null), json!([1])] {
+            assert!(Number::parse(&bad).unwrap_err().contains("not a whole number"), "{bad}");
         }
     }
 
@@ -85,9 +68,6 @@ mod tests {
         let read = |text: &str| Number::Text(text.to_owned()).value(&scope);
         assert_eq!(read("$1"), Ok(12));
         assert_eq!(read("{{text}}0"), Ok(120));
-        assert_eq!(
-            read("$2"),
-            Err("\"x\" is not a whole number of at least 0".to_owned())
-        );
+        assert_eq!(read("$2"), Err("\"x\" is not a whole number of at least 0".to_owned()));
     }
 }

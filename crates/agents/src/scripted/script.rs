@@ -44,10 +44,7 @@ pub enum ScriptError {
 
 /// An error at a location of the script.
 pub(super) fn at(location: &str, what: impl Into<String>) -> ScriptError {
-    ScriptError::At {
-        location: location.to_owned(),
-        what: what.into(),
-    }
+    ScriptError::At { location: location.to_owned(), what: what.into() }
 }
 
 impl Script {
@@ -58,10 +55,7 @@ impl Script {
             path: name.clone(),
             why: error.to_string(),
         })?;
-        Self::parse(&text).map_err(|why| ScriptError::InFile {
-            path: name,
-            why: Box::new(why),
-        })
+        Self::parse(&text).map_err(|why| ScriptError::InFile { path: name, why: Box::new(why) })
     }
 
     pub fn parse(text: &str) -> Result<Self, ScriptError> {
@@ -76,10 +70,7 @@ impl Script {
         };
         let scenes = list(script.get("scenes"), "scenes")?.iter().enumerate();
         let scenes = scenes.map(|(n, scene)| Scene::parse(scene, &format!("scenes[{n}]")));
-        Ok(Self {
-            model,
-            scenes: scenes.collect::<Result<_, _>>()?,
-        })
+        Ok(Self { model, scenes: scenes.collect::<Result<_, _>>()? })
     }
 
     /// The first scene that matches the text, its number, and what its placeholders stand for.
@@ -108,10 +99,7 @@ impl Scene {
         };
         let steps_location = format!("{location}.steps");
         let steps = list(scene.get("steps"), &steps_location)?;
-        Ok(Self {
-            when,
-            steps: ScriptStep::parse_all(steps, &steps_location)?,
-        })
+        Ok(Self { when, steps: ScriptStep::parse_all(steps, &steps_location)? })
     }
 
     /// The capture groups from the first on, if the text matches.
@@ -127,9 +115,7 @@ impl Scene {
 }
 
 pub(super) fn object<'a>(value: &'a Value, location: &str) -> Result<&'a Object, ScriptError> {
-    value
-        .as_object()
-        .ok_or_else(|| at(location, "must be a JSON object"))
+    value.as_object().ok_or_else(|| at(location, "must be a JSON object"))
 }
 
 pub(super) fn list<'a>(
@@ -150,20 +136,16 @@ pub(super) fn only_keys(
     known: &[&str],
 ) -> Result<(), ScriptError> {
     match object.keys().find(|key| !known.contains(&key.as_str())) {
-        Some(key) => Err(at(
-            location,
-            format!("unknown key `{key}`; known here: {}", known.join(", ")),
-        )),
+        Some(key) => {
+            Err(at(location, format!("unknown key `{key}`; known here: {}", known.join(", "))))
+        }
         None => Ok(()),
     }
 }
 
 /// The regex crate draws its errors over several lines; the last one says what is wrong.
 fn one_line(text: &str) -> &str {
-    text.lines()
-        .last()
-        .unwrap_or(text)
-        .trim_start_matches("error: ")
+    text.lines().last().unwrap_or(text).trim_start_matches("error: ")
 }
 
 #[cfg(test)]
@@ -177,17 +159,11 @@ mod tests {
     #[test]
     fn a_bad_script_is_reported_with_its_position() {
         for (script, expected) in [
-            (
-                "{",
-                "the script is not JSON: EOF while parsing an object at line 1 column 1",
-            ),
+            ("{", "the script is not JSON: EOF while parsing an object at line 1 column 1"),
             ("[]", "script: must be a JSON object"),
             ("{}", "scenes: is missing"),
             (r#"{"scenes": {}}"#, "scenes: must be a list"),
-            (
-                r#"{"model": 7, "scenes": []}"#,
-                "model: must be a string that is not empty",
-            ),
+            (r#"{"model": 7, "scenes": []}"#, "model: must be a string that is not empty"),
             (
                 r#"{"scenes": [], "acts": []}"#,
                 "script: unknown key `acts`; known here: model, scenes",

@@ -34,9 +34,7 @@ pub(super) struct ShapedValue {
 }
 
 /// Fields that are numbers wherever they occur in these shapes.
-const NUMERIC: [&str; 7] = [
-    "group", "min", "max", "sizeHint", "added", "removed", "exitCode",
-];
+const NUMERIC: [&str; 7] = ["group", "min", "max", "sizeHint", "added", "removed", "exitCode"];
 
 impl ShapedValue {
     pub(super) fn parse(shape: Shape, value: &Value, location: &str) -> Result<Self, ScriptError> {
@@ -44,10 +42,7 @@ impl ShapedValue {
         let supposed = |text: &str| number(text).or_else(|| may_change(text).then(|| json!(0)));
         let read = with_numbers(value, &supposed);
         shape.check(&read).map_err(|what| at(location, what))?;
-        Ok(Self {
-            shape,
-            value: value.clone(),
-        })
+        Ok(Self { shape, value: value.clone() })
     }
 
     /// The value in a scene that is being played.
@@ -141,12 +136,7 @@ fn content(value: &Value) -> Result<serde_json::Result<()>, String> {
 fn number(text: &str) -> Option<Value> {
     let text = text.trim();
     let whole = text.parse::<i64>().map(Value::from).ok();
-    whole.or_else(|| {
-        text.parse()
-            .ok()
-            .and_then(serde_json::Number::from_f64)
-            .map(Value::Number)
-    })
+    whole.or_else(|| text.parse().ok().and_then(serde_json::Number::from_f64).map(Value::Number))
 }
 
 /// The value with strings in numeric fields read as numbers where they are some.
@@ -192,44 +182,20 @@ mod tests {
             (Shape::Words, json!("plain")),
             (Shape::Words, json!({"markdown": "**bold**"})),
             (Shape::Words, json!(7)),
-            (
-                Shape::Choice,
-                json!({"id": "a", "label": "A", "kind": "approve", "group": "$1"}),
-            ),
+            (Shape::Choice, json!({"id": "a", "label": "A", "kind": "approve", "group": "$1"})),
             (Shape::Choice, json!("approve")),
             (Shape::Choice, json!({"id": "a", "kind": "approve"})),
-            (
-                Shape::Choice,
-                json!({"id": "", "label": "A", "kind": "deny"}),
-            ),
-            (
-                Shape::Choice,
-                json!({"id": "a", "label": "A", "kind": "maybe"}),
-            ),
-            (
-                Shape::Choice,
-                json!({"id": "a", "label": "A", "kind": "deny", "group": "one"}),
-            ),
-            (
-                Shape::Question,
-                json!({"kind": "integer", "id": "n", "message": "?", "min": 1}),
-            ),
-            (
-                Shape::Question,
-                json!({"kind": "colour", "id": "n", "message": "?"}),
-            ),
+            (Shape::Choice, json!({"id": "", "label": "A", "kind": "deny"})),
+            (Shape::Choice, json!({"id": "a", "label": "A", "kind": "maybe"})),
+            (Shape::Choice, json!({"id": "a", "label": "A", "kind": "deny", "group": "one"})),
+            (Shape::Question, json!({"kind": "integer", "id": "n", "message": "?", "min": 1})),
+            (Shape::Question, json!({"kind": "colour", "id": "n", "message": "?"})),
             (Shape::Question, json!({"id": "n", "message": "?"})),
             (Shape::Question, json!({"kind": "text", "id": "n"})),
-            (
-                Shape::Question,
-                json!({"kind": "single-select", "id": "n", "message": "?"}),
-            ),
+            (Shape::Question, json!({"kind": "single-select", "id": "n", "message": "?"})),
             (Shape::Edit, json!({})),
             (Shape::Edit, json!({"after": {"uri": "file:///a"}})),
-            (
-                Shape::Edit,
-                json!({"after": {"uri": "file:///a", "content": {"uri": "x:/y"}}}),
-            ),
+            (Shape::Edit, json!({"after": {"uri": "file:///a", "content": {"uri": "x:/y"}}})),
             (Shape::Content, json!({"type": "text", "text": "t"})),
             (Shape::Content, json!({"type": "text"})),
             (Shape::Content, json!({"type": "song"})),

@@ -21,12 +21,7 @@ impl Scope {
     pub(super) fn new(text: &str, groups: Vec<String>) -> Self {
         // Before the first answer there is none: an object without keys, so that `{{last}}` always is JSON.
         let last = "{}".to_owned();
-        Self {
-            groups,
-            text: text.to_owned(),
-            last,
-            steering: String::new(),
-        }
+        Self { groups, text: text.to_owned(), last, steering: String::new() }
     }
 
     pub(super) fn substitute(&self, template: &str) -> String {
@@ -62,28 +57,19 @@ impl Scope {
 
     pub(super) fn substitute_fields(&self, fields: &Object) -> Object {
         let fields = fields.iter();
-        fields
-            .map(|(key, value)| (key.clone(), self.substitute_in(value)))
-            .collect()
+        fields.map(|(key, value)| (key.clone(), self.substitute_in(value))).collect()
     }
 
     /// The meaning and the length of the placeholder that `from` begins with.
     fn placeholder<'a>(&'a self, from: &str) -> Option<(&'a str, usize)> {
-        let names = [
-            ("{{text}}", &self.text),
-            ("{{last}}", &self.last),
-            ("{{steering}}", &self.steering),
-        ];
+        let names =
+            [("{{text}}", &self.text), ("{{last}}", &self.last), ("{{steering}}", &self.steering)];
         for (name, meaning) in names {
             if from.starts_with(name) {
                 return Some((meaning, name.len()));
             }
         }
-        let digits = from
-            .strip_prefix('$')?
-            .bytes()
-            .take_while(u8::is_ascii_digit)
-            .count();
+        let digits = from.strip_prefix('$')?.bytes().take_while(u8::is_ascii_digit).count();
         // The longest number that is a group: `$10` is group 1 and a zero where there are fewer than ten.
         (1..=digits).rev().find_map(|length| {
             let number: usize = from[1..=length].parse().ok()?;
@@ -96,16 +82,12 @@ impl Scope {
 /// Could this string be another one after substitution?
 pub(super) fn may_change(text: &str) -> bool {
     uses_groups(text)
-        || ["{{text}}", "{{last}}", "{{steering}}"]
-            .iter()
-            .any(|name| text.contains(name))
+        || ["{{text}}", "{{last}}", "{{steering}}"].iter().any(|name| text.contains(name))
 }
 
 /// Does this string name a capture group?
 pub(super) fn uses_groups(text: &str) -> bool {
-    text.split('$')
-        .skip(1)
-        .any(|after| after.starts_with(|c: char| c.is_ascii_digit()))
+    text.split('$').skip(1).any(|after| after.starts_with(|c: char| c.is_ascii_digit()))
 }
 
 #[cfg(test)]

@@ -149,16 +149,9 @@ impl<R: EventReceiver> EventSink for TurnSink<R> {
         };
         *current = None;
         match reply {
-            AgentReply::SteeringWaits {
-                message,
-                message_id,
-                pending_id,
-                ..
-            } => Ok(WaitingSteering {
-                message,
-                message_id,
-                pending_id,
-            }),
+            AgentReply::SteeringWaits { message, message_id, pending_id, .. } => {
+                Ok(WaitingSteering { message, message_id, pending_id })
+            }
             _ => Err(TurnOver), // replies are routed by what they answer
         }
     }

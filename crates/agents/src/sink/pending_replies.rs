@@ -38,19 +38,13 @@ impl PendingReplies {
         &self,
         awaited: AwaitedReply,
     ) -> (oneshot::Receiver<AgentReply>, ReplyWait<'_>) {
-        let wait = ReplyWait {
-            replies: self,
-            awaited,
-        };
+        let wait = ReplyWait { replies: self, awaited };
         (self.register(awaited), wait)
     }
 
     /// Hands a reply to who waits for it.
     pub fn deliver(&self, reply: AgentReply) -> Result<(), UnexpectedReply> {
-        let waiting = self
-            .lock()
-            .remove(&reply.answers())
-            .ok_or(UnexpectedReply)?;
+        let waiting = self.lock().remove(&reply.answers()).ok_or(UnexpectedReply)?;
         waiting.send(reply).map_err(|_| UnexpectedReply)
     }
 

@@ -15,11 +15,7 @@ fn sink() -> (TurnSink<ChannelReceiver>, PendingReplies, Received) {
 }
 
 fn steered(steer: u64) -> AgentReply {
-    AgentReply::Steered {
-        steer,
-        message: None,
-        message_id: None,
-    }
+    AgentReply::Steered { steer, message: None, message_id: None }
 }
 
 #[tokio::test]
@@ -29,10 +25,7 @@ async fn several_wait_at_once_and_each_gets_its_own() {
         for _ in 0..2 {
             received.recv().await.unwrap();
         }
-        let ended = AgentReply::ResultDecided {
-            call: 1,
-            approved: true,
-        };
+        let ended = AgentReply::ResultDecided { call: 1, approved: true };
         // The same number for something else is another wait.
         for reply in [steered(1), ended, steered(1)] {
             let _ = replies.deliver(reply);
@@ -46,10 +39,7 @@ async fn several_wait_at_once_and_each_gets_its_own() {
     });
     let (steer, call, ()) = tokio::join!(steer, call, host);
     assert_eq!(steer, Ok(steered(1)));
-    assert!(matches!(
-        call,
-        Ok(AgentReply::ResultDecided { call: 1, .. })
-    ));
+    assert!(matches!(call, Ok(AgentReply::ResultDecided { call: 1, .. })));
     assert!(replies.is_empty());
 }
 

@@ -59,10 +59,7 @@ struct QuestionInput {
 #[serde(untagged)]
 enum OptionInput {
     Label(String),
-    Described {
-        label: String,
-        description: Option<String>,
-    },
+    Described { label: String, description: Option<String> },
 }
 
 impl OptionInput {
@@ -179,11 +176,7 @@ impl QuestionInput {
         }
         let options = self.options.iter().enumerate().map(|(index, option)| {
             let mut entry = json!({"id": option_id(index), "label": cut(option.label())});
-            if let OptionInput::Described {
-                description: Some(description),
-                ..
-            } = option
-            {
+            if let OptionInput::Described { description: Some(description), .. } = option {
                 entry["description"] = json!(cut(description));
             }
             entry
@@ -261,10 +254,7 @@ pub(crate) fn describe_answers(
     let mut text = String::new();
     for (index, question) in questions.iter().enumerate() {
         let answer = question.describe(answers.get(&question_id(index)));
-        text.push_str(&format!(
-            "{}\nThe user: {answer}\n",
-            cut(&question.question)
-        ));
+        text.push_str(&format!("{}\nThe user: {answer}\n", cut(&question.question)));
     }
     Ok(ToolOutcome {
         text,
@@ -302,9 +292,7 @@ impl Tool for AskUserTool {
 
     async fn plan(&self, input: &Value, _workspace: &Workspace) -> Result<Plan, ToolError> {
         let questions = AskInput::parse(input)?;
-        let first = questions
-            .first()
-            .map_or("", |first| first.question.as_str());
+        let first = questions.first().map_or("", |first| first.question.as_str());
         Ok(Plan {
             summary: format!("Ask: {}", shorten(first, SUMMARY_CHARS_MAX)),
             ..Plan::default()
@@ -375,15 +363,9 @@ mod tests {
         let input = json!({"questions": [{"question": "Which?", "options": ["a", "b"]}]});
         for (value, expected) in [
             (json!({"kind": "selected", "value": "option-2"}), "b"),
-            (
-                json!({"kind": "selected", "value": "", "freeformValues": ["c"]}),
-                "c",
-            ),
+            (json!({"kind": "selected", "value": "", "freeformValues": ["c"]}), "c"),
             (json!({"kind": "selected", "value": "my own"}), "my own"),
-            (
-                json!({"kind": "selected-many", "value": ["option-1", "option-2"]}),
-                "a, b",
-            ),
+            (json!({"kind": "selected-many", "value": ["option-1", "option-2"]}), "a, b"),
         ] {
             let accepted = ChatInputResponseKind::Accept;
             let answer = describe_answers(&input, &accepted, &answers(value)).unwrap();

@@ -13,9 +13,7 @@ pub(crate) async fn run_blocking<T: Send + 'static>(
     let done = tokio::task::spawn_blocking(move || work(&cancellation)).await;
     drop(cancel_on_drop);
     done.unwrap_or_else(|_| {
-        Err(ToolError(
-            "this tool failed because of a defect in it; try another way".to_owned(),
-        ))
+        Err(ToolError("this tool failed because of a defect in it; try another way".to_owned()))
     })
 }
 

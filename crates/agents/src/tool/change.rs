@@ -139,19 +139,13 @@ fn apply_change(
 }
 
 fn request(change: &impl Change) -> ChangeRequest<'_> {
-    ChangeRequest {
-        path: change.path(),
-        extent: change.extent(),
-    }
+    ChangeRequest { path: change.path(), extent: change.extent() }
 }
 
 fn summarise(applied: &FileChange, stats: DiffStats, extent: Extent) -> String {
     let (path, DiffStats { added, removed }) = (&applied.display_path, stats);
     match applied.before {
-        None => format!(
-            "Created {path} ({})",
-            count(added as usize, "line", "lines")
-        ),
+        None => format!("Created {path} ({})", count(added as usize, "line", "lines")),
         Some(_) => format!("{} {path} (+{added} -{removed})", verbs(extent).1),
     }
 }

@@ -69,10 +69,7 @@ impl ToolInput for ClientFilesInput {
     fn readable_texts(&self) -> Vec<(&'static str, &str)> {
         let destination = self.destination.as_deref();
         let destination = destination.map(|text| ("destination", text));
-        [("uri", self.uri.as_str())]
-            .into_iter()
-            .chain(destination)
-            .collect()
+        [("uri", self.uri.as_str())].into_iter().chain(destination).collect()
     }
 }
 
@@ -94,20 +91,13 @@ impl ClientFilesInput {
             },
             Operation::Copy => ClientFileCall::Copy {
                 source: uri,
-                destination: self
-                    .destination
-                    .ok_or_else(|| missing("destination", "copy"))?,
+                destination: self.destination.ok_or_else(|| missing("destination", "copy"))?,
             },
             Operation::Move => ClientFileCall::Move {
                 source: uri,
-                destination: self
-                    .destination
-                    .ok_or_else(|| missing("destination", "move"))?,
+                destination: self.destination.ok_or_else(|| missing("destination", "move"))?,
             },
-            Operation::Delete => ClientFileCall::Delete {
-                uri,
-                recursive: self.recursive,
-            },
+            Operation::Delete => ClientFileCall::Delete { uri, recursive: self.recursive },
             Operation::Mkdir => ClientFileCall::MakeDirectory { uri },
         })
     }
@@ -140,10 +130,7 @@ impl Tool for ClientFilesTool {
 
     async fn plan(&self, input: &Value, _workspace: &Workspace) -> Result<Plan, ToolError> {
         let input: ClientFilesInput = input::parse(input)?;
-        Ok(Plan {
-            summary: summarise(&input.call()?, false),
-            ..Plan::default()
-        })
+        Ok(Plan { summary: summarise(&input.call()?, false), ..Plan::default() })
     }
 
     fn host_request(&self, input: &Value) -> Option<Result<HostTask, ToolError>> {
@@ -177,10 +164,7 @@ fn summarise(call: &ClientFileCall, is_done: bool) -> String {
     };
     let verb = if is_done { past } else { present };
     let destination = destination.map(|destination| format!(" to {destination}"));
-    format!(
-        "{verb} {uri}{} in your program",
-        destination.unwrap_or_default()
-    )
+    format!("{verb} {uri}{} in your program", destination.unwrap_or_default())
 }
 
 /// What the model reads of an answer, and what people read of the call.
@@ -236,9 +220,7 @@ pub(crate) fn is_named(uri: &str, named: &[String]) -> bool {
 fn place_of(uri: &str) -> Option<(String, &str)> {
     let (scheme, rest) = uri.split_once(':')?;
     let host = rest.strip_prefix("//");
-    let host = host.map_or("", |rest| {
-        rest.split(['/', '?', '#']).next().unwrap_or(rest)
-    });
+    let host = host.map_or("", |rest| rest.split(['/', '?', '#']).next().unwrap_or(rest));
     Some((scheme.to_ascii_lowercase(), host))
 }
 
@@ -248,10 +230,7 @@ mod tests {
 
     #[test]
     fn only_what_lies_beside_what_was_named_is_used() {
-        let named = [
-            "vscode-remote://box/w/a.txt".to_owned(),
-            "untitled:Untitled-1".to_owned(),
-        ];
+        let named = ["vscode-remote://box/w/a.txt".to_owned(), "untitled:Untitled-1".to_owned()];
         for (uri, expected) in [
             ("vscode-remote://box/w/b.txt", true),
             ("VSCODE-REMOTE://box/", true),
@@ -301,18 +280,14 @@ mod tests {
 
     #[test]
     fn long_and_binary_contents_are_said_in_short() {
-        let call = ClientFileCall::Read {
-            uri: "x-y:/a".to_owned(),
-        };
+        let call = ClientFileCall::Read { uri: "x-y:/a".to_owned() };
         let reply = |content: Vec<u8>| describe_reply(&call, ClientFileReply::Content(content)).0;
         assert_eq!(reply(b"text".to_vec()), "text");
         assert_eq!(reply(vec![0xff, 0]), "[no text: 2 bytes]");
         let long = reply("ü".repeat(TEXT_BYTES_MAX).into_bytes());
         assert!(long.len() <= TEXT_BYTES_MAX && long.ends_with("bytes]"));
-        let facts = ClientFileFacts {
-            kind: "x".repeat(2 * TEXT_BYTES_MAX),
-            ..ClientFileFacts::default()
-        };
+        let facts =
+            ClientFileFacts { kind: "x".repeat(2 * TEXT_BYTES_MAX), ..ClientFileFacts::default() };
         let long = describe_reply(&call, ClientFileReply::Facts(facts)).0;
         assert!(long.len() <= TEXT_BYTES_MAX && long.ends_with("bytes]"));
     }

@@ -58,11 +58,7 @@ impl EditInput {
         let wrong = |what: String| Err(ToolError(format!("{what}. For example: {example}")));
         let single = &self.single;
         match (&self.edits[..], &single.old_text, &single.new_text) {
-            ([], Some(old), Some(new)) => Ok(vec![Replacement {
-                old,
-                new,
-                all: single.all,
-            }]),
+            ([], Some(old), Some(new)) => Ok(vec![Replacement { old, new, all: single.all }]),
             ([], Some(_), None) => wrong("`new_text` is missing".to_owned()),
             ([], None, Some(_)) => wrong("`old_text` is missing".to_owned()),
             ([], None, None) => wrong("`edits` is empty; say what to replace".to_owned()),
@@ -81,11 +77,7 @@ impl EditInput {
 
 impl ReplacementInput {
     fn to_replacement(&self) -> Replacement<'_> {
-        Replacement {
-            old: &self.old_text,
-            new: &self.new_text,
-            all: self.all,
-        }
+        Replacement { old: &self.old_text, new: &self.new_text, all: self.all }
     }
 }
 
@@ -159,9 +151,7 @@ impl Change for EditInput {
                     edits => format!("edit {} of {edits}: ", at + 1),
                 };
                 let reason = describe(&error);
-                ToolError(format!(
-                    "{which}{reason} Nothing was changed in {display_path}."
-                ))
+                ToolError(format!("{which}{reason} Nothing was changed in {display_path}."))
             })?;
         }
         let note = format!(" {}.", count(replaced, "replacement", "replacements"));
@@ -177,11 +167,7 @@ fn describe(error: &ReplacementError) -> String {
         }
         ReplacementError::SameText => "`old_text` and `new_text` are the same.".to_owned(),
         ReplacementError::TooLarge => "The file would become larger than a file may be.".to_owned(),
-        ReplacementError::Ambiguous {
-            occurrences,
-            is_cut,
-            lines,
-        } => {
+        ReplacementError::Ambiguous { occurrences, is_cut, lines } => {
             let occurrences = match is_cut {
                 true => format!("at least {}", group_digits(*occurrences as u64)),
                 false => occurrences.to_string(),
@@ -193,10 +179,7 @@ fn describe(error: &ReplacementError) -> String {
             )
         }
         ReplacementError::NotFound(near_miss) => {
-            format!(
-                "`old_text` is not in the file. {}",
-                describe_near_miss(near_miss)
-            )
+            format!("`old_text` is not in the file. {}", describe_near_miss(near_miss))
         }
     }
 }
@@ -261,14 +244,8 @@ mod tests {
                 "in the file 12 times, at line 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 2 more.",
             ),
             (ambiguous(1_000, true), "in the file at least 1,000 times"),
-            (
-                not_found(NearMiss::WhiteSpace(vec![1])),
-                "With other white space it is at line 1:",
-            ),
-            (
-                not_found(NearMiss::FirstLine(vec![3, 6])),
-                "Its first line is at line 3, 6, but",
-            ),
+            (not_found(NearMiss::WhiteSpace(vec![1])), "With other white space it is at line 1:"),
+            (not_found(NearMiss::FirstLine(vec![3, 6])), "Its first line is at line 3, 6, but"),
             (not_found(NearMiss::LineNumbers), "leave them out"),
             (not_found(NearMiss::None), "`read` or `grep` the file"),
         ] {

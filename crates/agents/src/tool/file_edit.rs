@@ -25,10 +25,7 @@ pub(crate) fn result_content(change: &FileChange, stats: DiffStats) -> (Value, V
 
 /// The change as a turn records it, and the bodies it refers to.
 pub(crate) fn recorded_edit(change: FileChange) -> Edits {
-    let content = |body: &NamedBody, mode| FileContent {
-        digest: body.digest(),
-        mode,
-    };
+    let content = |body: &NamedBody, mode| FileContent { digest: body.digest(), mode };
     let before = change.before.as_ref();
     let edit = RecordedEdit {
         before: before.map(|body| content(body, change.mode)),
@@ -37,19 +34,13 @@ pub(crate) fn recorded_edit(change: FileChange) -> Edits {
         new_directories: change.new_directories,
         is_made: false,
     };
-    Edits {
-        edits: vec![edit],
-        bodies: change.before.into_iter().chain([change.after]).collect(),
-    }
+    Edits { edits: vec![edit], bodies: change.before.into_iter().chain([change.after]).collect() }
 }
 
 fn fields(change: &FileChange, stats: DiffStats) -> (Object, Vec<NamedBody>) {
     let mut fields = Object::new();
     let mut bodies = Vec::new();
-    for (name, body) in [
-        ("before", change.before.as_ref()),
-        ("after", Some(&change.after)),
-    ] {
+    for (name, body) in [("before", change.before.as_ref()), ("after", Some(&change.after))] {
         if let Some(body) = body {
             fields.insert(name.to_owned(), side(change, body));
             bodies.push(body.clone());
@@ -63,11 +54,8 @@ fn fields(change: &FileChange, stats: DiffStats) -> (Object, Vec<NamedBody>) {
 /// `FileEditSide`
 fn side(change: &FileChange, body: &NamedBody) -> Value {
     let is_text = !is_binary(body) && std::str::from_utf8(body).is_ok();
-    let content_type = if is_text {
-        "text/plain; charset=utf-8"
-    } else {
-        "application/octet-stream"
-    };
+    let content_type =
+        if is_text { "text/plain; charset=utf-8" } else { "application/octet-stream" };
     json!({
         "uri": change.uri,
         "content": {
@@ -105,10 +93,7 @@ mod tests {
         let Edits { edits, bodies } = recorded_edit(change(Some(b"a\n"), b"b\n"));
         assert_eq!(contents(&bodies), [b"a\n", b"b\n"]);
         let before = edits[0].before.unwrap();
-        assert_eq!(
-            (before.digest, before.mode),
-            (Digest::of(b"a\n"), Some(0o640))
-        );
+        assert_eq!((before.digest, before.mode), (Digest::of(b"a\n"), Some(0o640)));
         assert_eq!(edits[0].after.unwrap().digest, Digest::of(b"b\n"));
 
         let Edits { edits, bodies } = recorded_edit(change(None, b"new"));
@@ -129,10 +114,7 @@ mod tests {
         assert_eq!(digest, Digest::of(b"a\n"));
         assert!(before.content.uri.ends_with("/a.rs"), "named for people");
         let after = read.after.unwrap().content;
-        assert_eq!(
-            after.content_type.as_deref(),
-            Some("application/octet-stream")
-        );
+        assert_eq!(after.content_type.as_deref(), Some("application/octet-stream"));
 
         let (content, _) = result_content(&change, change.diff_stats());
         let block: state::ToolResultContent = from_value(content).unwrap();

@@ -44,11 +44,7 @@ pub(super) fn describe_left_out(left_out: usize) -> String {
     match left_out {
         0 => String::new(),
         left_out => {
-            let entries = count(
-                left_out,
-                "file or directory is",
-                "files and directories are",
-            );
+            let entries = count(left_out, "file or directory is", "files and directories are");
             format!("[{entries} left out by the user's rules; do not try to get around them]\n")
         }
     }

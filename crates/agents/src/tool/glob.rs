@@ -104,10 +104,7 @@ impl FileTool for GlobTool {
         let pattern = shorten(&input.pattern, PATTERN_CHARS_MAX);
         Ok(ToolOutcome {
             text,
-            summary: format!(
-                "Found {} for {pattern}",
-                count(found.total, "file", "files")
-            ),
+            summary: format!("Found {} for {pattern}", count(found.total, "file", "files")),
             success: true,
             ..ToolOutcome::default()
         })

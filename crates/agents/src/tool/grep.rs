@@ -172,11 +172,7 @@ impl FileTool for GrepTool {
 fn compile(input: &GrepInput) -> Result<SearchPattern, ToolError> {
     let literal = input.literal == Some(true);
     let ignore_case = input.ignore_case == Some(true);
-    Ok(SearchPattern::compile(
-        &input.pattern,
-        literal,
-        ignore_case,
-    )?)
+    Ok(SearchPattern::compile(&input.pattern, literal, ignore_case)?)
 }
 
 fn into_text(matches: SearchMatches) -> String {

@@ -33,9 +33,7 @@ pub(super) fn parse<T: ToolInput>(input: &Value) -> Result<T, ToolError> {
         let problem = find_problem(&T::schema(), input, "");
         let problem = problem.unwrap_or_else(|| error.to_string());
         let example = T::EXAMPLE;
-        ToolError(format!(
-            "the input does not fit: {problem}. For example: {example}"
-        ))
+        ToolError(format!("the input does not fit: {problem}. For example: {example}"))
     })?;
     for (field, text) in input.readable_texts() {
         check_readable(field, text)?;
@@ -197,10 +195,7 @@ mod tests {
         });
         for (input, expected) in [
             (json!({}), "missing field `path`, a text"),
-            (
-                json!({"path": 7}),
-                "`path` must be a text, and is another number",
-            ),
+            (json!({"path": 7}), "`path` must be a text, and is another number"),
             (
                 json!({"path": "a", "limit": "9"}),
                 "`limit` must be a whole number from 0 on, and is a text",
@@ -209,18 +204,12 @@ mod tests {
                 json!({"path": "a", "limit": -1}),
                 "`limit` must be a whole number from 0 on, and is another number",
             ),
-            (
-                json!({"path": "a", "mode": "c"}),
-                "`mode` must be one of \"a\", \"b\"",
-            ),
+            (json!({"path": "a", "mode": "c"}), "`mode` must be one of \"a\", \"b\""),
             (
                 json!({"path": "a", "edits": [{"old": "x"}, {}]}),
                 "missing field `edits[1].old`, a text",
             ),
-            (
-                json!({"path": "a", "edits": "x"}),
-                "`edits` must be a list, and is a text",
-            ),
+            (json!({"path": "a", "edits": "x"}), "`edits` must be a list, and is a text"),
         ] {
             let problem = find_problem(&schema, &input, "");
             assert_eq!(problem.as_deref(), Some(expected), "{input}");

@@ -48,10 +48,7 @@ impl ToolInput for ListInput {
     }
 
     fn readable_texts(&self) -> Vec<(&'static str, &str)> {
-        self.path
-            .iter()
-            .map(|path| ("path", path.as_str()))
-            .collect()
+        self.path.iter().map(|path| ("path", path.as_str())).collect()
     }
 }
 

@@ -199,19 +199,10 @@ pub fn all(settings: &Arc<ToolSettings>, chat: &Arc<ChatTools>) -> Vec<Box<dyn T
         Box::new(grep::GrepTool),
         Box::new(write::WriteTool::new()),
         Box::new(edit::EditTool::new()),
-        Box::new(bash::BashTool {
-            settings: Arc::clone(settings),
-            chat: Arc::clone(chat),
-        }),
-        Box::new(bash::BashOutputTool {
-            chat: Arc::clone(chat),
-        }),
-        Box::new(bash::BashKillTool {
-            chat: Arc::clone(chat),
-        }),
-        Box::new(web_fetch::WebFetchTool {
-            settings: Arc::clone(settings),
-        }),
+        Box::new(bash::BashTool { settings: Arc::clone(settings), chat: Arc::clone(chat) }),
+        Box::new(bash::BashOutputTool { chat: Arc::clone(chat) }),
+        Box::new(bash::BashKillTool { chat: Arc::clone(chat) }),
+        Box::new(web_fetch::WebFetchTool { settings: Arc::clone(settings) }),
         Box::new(todo::TodoTool),
         Box::new(ask_user::AskUserTool),
         Box::new(task::TaskTool),

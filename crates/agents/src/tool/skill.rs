@@ -69,10 +69,7 @@ impl Tool for SkillTool {
             true => format!("Read the skill {name}"),
             false => "Read a skill".to_owned(),
         };
-        Ok(Plan {
-            summary,
-            ..Plan::default()
-        })
+        Ok(Plan { summary, ..Plan::default() })
     }
 
     async fn run(
@@ -90,10 +87,7 @@ impl Tool for SkillTool {
 
 fn read(name: &str, workspace: &Workspace) -> Result<ToolOutcome, ToolError> {
     let body = workspace.read_skill(name, TEXT_BYTES_MAX)?;
-    let mut text = format!(
-        "<skill_content name=\"{name}\">{}</skill_content>",
-        body.text
-    );
+    let mut text = format!("<skill_content name=\"{name}\">{}</skill_content>", body.text);
     if body.has_other_files {
         let directory = &body.directory;
         text.push_str(&format!("\n[other files of this skill are in {directory}]"));

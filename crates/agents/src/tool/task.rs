@@ -120,10 +120,7 @@ impl TaskInput {
     fn parse(input: &Value) -> Result<Self, ToolError> {
         let input: Self = input::parse(input)?;
         if input.prompt.trim().is_empty() {
-            return Err(ToolError(format!(
-                "`prompt` is empty. For example: {}",
-                Self::EXAMPLE
-            )));
+            return Err(ToolError(format!("`prompt` is empty. For example: {}", Self::EXAMPLE)));
         }
         if input.prompt.len() > PROMPT_BYTES_MAX {
             return Err(ToolError(format!(
@@ -134,10 +131,7 @@ impl TaskInput {
     }
 
     fn title(&self) -> String {
-        let title = self
-            .title
-            .as_deref()
-            .filter(|title| !title.trim().is_empty());
+        let title = self.title.as_deref().filter(|title| !title.trim().is_empty());
         shorten(title.unwrap_or(&self.prompt), TITLE_CHARS_MAX)
     }
 }
@@ -183,10 +177,7 @@ impl Tool for TaskTool {
 
     fn host_request(&self, input: &Value) -> Option<Result<HostTask, ToolError>> {
         let worker = TaskInput::parse(input).map(|input| {
-            let brief = WorkerBrief {
-                tools: input.tools.0.clone(),
-                agent_tools: None,
-            };
+            let brief = WorkerBrief { tools: input.tools.0.clone(), agent_tools: None };
             HostTask::Worker(Box::new(Worker {
                 title: input.title(),
                 model: input.model.map(|id| json!({"id": id})),
@@ -219,13 +210,8 @@ mod tests {
         assert!(all.allows("bash") && !all.allows(NAME) && !all.allows("ask_user"));
         let input = json!({"prompt": "Look.\nAround.", "tools": ["read", "task"], "model": "m"});
         let request = TaskTool.host_request(&input).unwrap().unwrap();
-        let HostTask::Worker(worker) = request else {
-            unreachable!()
-        };
-        assert_eq!(
-            (worker.title.as_str(), &worker.task[..]),
-            ("Look.…", "Look.\nAround.")
-        );
+        let HostTask::Worker(worker) = request else { unreachable!() };
+        assert_eq!((worker.title.as_str(), &worker.task[..]), ("Look.…", "Look.\nAround."));
         assert_eq!(worker.model, Some(json!({"id": "m"})));
         let brief = WorkerBrief::read(&worker.brief).unwrap();
         assert!(brief.allows("read") && !brief.allows("bash") && !brief.allows(NAME));

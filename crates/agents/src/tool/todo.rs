@@ -90,9 +90,7 @@ impl TodoList {
             let text = text.to_owned();
             Some(TodoItem { text, status })
         });
-        Self {
-            items: items.take(ITEMS_MAX).collect(),
-        }
+        Self { items: items.take(ITEMS_MAX).collect() }
     }
 
     fn count_done(&self) -> usize {
@@ -180,10 +178,7 @@ impl Tool for TodoTool {
 
     async fn plan(&self, input: &Value, _workspace: &Workspace) -> Result<Plan, ToolError> {
         TodoList::parse(input)?;
-        Ok(Plan {
-            summary: "Write down the plan".to_owned(),
-            ..Plan::default()
-        })
+        Ok(Plan { summary: "Write down the plan".to_owned(), ..Plan::default() })
     }
 
     async fn run(
@@ -231,14 +226,8 @@ mod tests {
                 json!({"items": [{"text": "a", "status": "maybe"}]}),
                 "`items[0].status` must be one of \"pending\", \"in_progress\", \"completed\"",
             ),
-            (
-                json!({"items": [{"text": " ", "status": "pending"}]}),
-                "is empty",
-            ),
-            (
-                json!({"items": vec![json!({"text": "a", "status": "pending"}); 51]}),
-                "more than 50",
-            ),
+            (json!({"items": [{"text": " ", "status": "pending"}]}), "is empty"),
+            (json!({"items": vec![json!({"text": "a", "status": "pending"}); 51]}), "more than 50"),
         ] {
             let why = TodoList::parse(&input).unwrap_err().0;
             assert!(why.contains(expected), "{why}");

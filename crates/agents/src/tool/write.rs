@@ -52,9 +52,6 @@ impl Change for WriteInput {
     }
 
     fn apply(&self, _before: Option<&[u8]>, _display_path: &str) -> Result<NewContent, ToolError> {
-        Ok(NewContent {
-            content: self.content.clone().into_bytes(),
-            note: String::new(),
-        })
+        Ok(NewContent { content: self.content.clone().into_bytes(), note: String::new() })
     }
 }

@@ -11,13 +11,8 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 /// Files whose mere presence lets an agent run something (TR-1).
-const FILES: [&str; 5] = [
-    ".mcp.json",
-    ".vscode/mcp.json",
-    ".github/mcp.json",
-    "opencode.json",
-    "opencode.jsonc",
-];
+const FILES: [&str; 5] =
+    [".mcp.json", ".vscode/mcp.json", ".github/mcp.json", "opencode.json", "opencode.jsonc"];
 
 /// Directories of which every file counts.
 const DIRECTORIES: [&str; 11] = [
@@ -63,19 +58,12 @@ pub struct CommandFiles {
 impl CommandFiles {
     /// Looks at a directory, and at those above it up to the root of its repository: agents read those too. Blocks.
     pub fn of(directory: &Path) -> Self {
-        let mut search = CommandFileSearch {
-            found: BTreeSet::new(),
-            entries_left: ENTRIES_MAX,
-        };
+        let mut search = CommandFileSearch { found: BTreeSet::new(), entries_left: ENTRIES_MAX };
         for level in levels(directory) {
             search.look_at(level);
         }
         let is_whole = search.entries_left > 0;
-        let mut files: Vec<String> = search
-            .found
-            .iter()
-            .map(|file| printable_path(file))
-            .collect();
+        let mut files: Vec<String> = search.found.iter().map(|file| printable_path(file)).collect();
         if files.len() > NAMED_MAX {
             let others = files.split_off(NAMED_MAX - 1);
             let mut digest = Sha256::new();
@@ -99,10 +87,7 @@ impl CommandFiles {
 
     /// What is here that somebody who knew these files did not know.
     pub fn not_among(&self, known: &BTreeSet<&str>) -> Vec<String> {
-        let fresh = self
-            .files
-            .iter()
-            .filter(|file| !known.contains(file.as_str()));
+        let fresh = self.files.iter().filter(|file| !known.contains(file.as_str()));
         fresh.cloned().collect()
     }
 }
@@ -110,9 +95,7 @@ impl CommandFiles {
 /// The directory, and those above it that belong to the same repository.
 fn levels(directory: &Path) -> Vec<&Path> {
     let levels: Vec<&Path> = directory.ancestors().take(LEVELS_MAX).collect();
-    let root = levels
-        .iter()
-        .position(|level| fs::symlink_metadata(level.join(".git")).is_ok());
+    let root = levels.iter().position(|level| fs::symlink_metadata(level.join(".git")).is_ok());
     let count = root.map_or(1, |root| root + 1);
     levels.into_iter().take(count).collect()
 }

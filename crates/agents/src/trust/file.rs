@@ -113,10 +113,7 @@ pub(super) fn add(text: &str, entry: TrustEntry) -> Result<String, String> {
     let of_sessions = entries.iter().filter(|entry| entry.session.is_some());
     let of_sessions = of_sessions.count();
     match entry.session.is_some() {
-        true => drop_oldest(
-            &mut entries,
-            (of_sessions + 1).saturating_sub(SESSION_ENTRIES_MAX),
-        ),
+        true => drop_oldest(&mut entries, (of_sessions + 1).saturating_sub(SESSION_ENTRIES_MAX)),
         false if entries.len() - of_sessions >= DIRECTORIES_MAX => {
             return Err(format!(
                 "{DIRECTORIES_MAX} directories are trusted already; `greenroom agents trust --revoke DIR` takes one out"

@@ -62,11 +62,8 @@ async fn require_one(
     (directory, ask): (&Path, u64),
 ) -> Result<(), AgentError> {
     let looked = look(Arc::clone(store), directory.to_owned(), session.to_owned()).await;
-    let InspectedDirectory {
-        directory,
-        command_files,
-        standing,
-    } = looked.map_err(|error| trust_error(agent, directory, &error.0))?;
+    let InspectedDirectory { directory, command_files, standing } =
+        looked.map_err(|error| trust_error(agent, directory, &error.0))?;
     let fresh = match standing {
         DirectoryTrust::Trusted => return Ok(()),
         DirectoryTrust::Changed { fresh } => Some(fresh),
@@ -113,11 +110,7 @@ async fn look(
             .map_err(|error| TrustError(format!("the directory cannot be looked at: {error}")))?;
         let command_files = CommandFiles::of(&directory);
         let standing = store.standing(&directory, Some(&session), &command_files)?;
-        Ok(InspectedDirectory {
-            directory,
-            command_files,
-            standing,
-        })
+        Ok(InspectedDirectory { directory, command_files, standing })
     })
     .await
 }
@@ -137,10 +130,7 @@ enum TrustAnswer {
 /// What was chosen, and by whom; none is a no.
 fn read_choice(reply: &AgentReply) -> Option<(TrustAnswer, String)> {
     let AgentReply::Answered {
-        response: ChatInputResponseKind::Accept,
-        answers,
-        answered_by,
-        ..
+        response: ChatInputResponseKind::Accept, answers, answered_by, ..
     } = reply
     else {
         return None; // declined, cancelled, or nobody was there to ask
@@ -200,11 +190,7 @@ fn make_request(
             {"id": NO, "label": format!("No, do not start {name}")},
         ],
     });
-    InputRequest {
-        message: Some(message),
-        questions: vec![question],
-        ..InputRequest::default()
-    }
+    InputRequest { message: Some(message), questions: vec![question], ..InputRequest::default() }
 }
 
 /// A line for each file, by its path in the directory.

@@ -83,11 +83,7 @@ impl DeclaredItem {
     }
 
     fn borrowed(&self) -> TrustedItem<'_> {
-        TrustedItem {
-            directory: &self.directory,
-            name: &self.name,
-            digest: &self.digest,
-        }
+        TrustedItem { directory: &self.directory, name: &self.name, digest: &self.digest }
     }
 
     pub(crate) async fn is_known(
@@ -121,10 +117,7 @@ async fn run_blocking<T: Send + 'static>(
 /// For which session the answer holds, and who gave it; none is a no.
 fn read_choice(reply: &AgentReply, session: &str) -> Option<(Option<String>, String)> {
     let AgentReply::Answered {
-        response: ChatInputResponseKind::Accept,
-        answers,
-        answered_by,
-        ..
+        response: ChatInputResponseKind::Accept, answers, answered_by, ..
     } = reply
     else {
         return None; // declined, cancelled, or nobody was there to ask
@@ -159,10 +152,9 @@ fn describe_source(declared: &DeclaredServer) -> String {
     };
     let name = printable_text(&plugin.name);
     match &plugin.client_id {
-        Some(client) => format!(
-            "The plugin `{name}`, which the client `{}` brought,",
-            printable_text(client)
-        ),
+        Some(client) => {
+            format!("The plugin `{name}`, which the client `{}` brought,", printable_text(client))
+        }
         None => format!("The plugin `{name}` (`{}`)", printable_path(&declared.file)),
     }
 }
@@ -209,12 +201,7 @@ fn describe(declared: &DeclaredServer, directory: &Path) -> Option<String> {
     };
     let declaration = declared.declaration.as_ref().ok()?;
     match &declaration.transport {
-        McpTransport::Process {
-            command,
-            args,
-            env,
-            cwd,
-        } => {
+        McpTransport::Process { command, args, env, cwd } => {
             let words = std::iter::once(command).chain(args);
             let words: Vec<String> = words.map(|word| quote(&printable_text(word))).collect();
             line("Command", &words.join(" "));
@@ -222,10 +209,7 @@ fn describe(declared: &DeclaredServer, directory: &Path) -> Option<String> {
                 line("Program", &printable_path(&program.path));
             }
             let cwd = cwd.as_ref().map(|cwd| directory.join(cwd));
-            line(
-                "Directory",
-                &printable_path(cwd.as_deref().unwrap_or(directory)),
-            );
+            line("Directory", &printable_path(cwd.as_deref().unwrap_or(directory)));
             if !env.is_empty() {
                 line("Variables it sets", &names(env.keys()));
             }
@@ -238,16 +222,10 @@ fn describe(declared: &DeclaredServer, directory: &Path) -> Option<String> {
         }
     }
     if !declared.variables.is_empty() {
-        line(
-            "Variables of yours that it reads",
-            &names(declared.variables.iter()),
-        );
+        line("Variables of yours that it reads", &names(declared.variables.iter()));
     }
     if !declared.wanted.is_empty() {
-        line(
-            "Inputs of yours that it gets",
-            &names(declared.wanted.iter()),
-        );
+        line("Inputs of yours that it gets", &names(declared.wanted.iter()));
     }
     (text.chars().count() <= SHOWN_CHARS_MAX).then_some(text)
 }
@@ -317,10 +295,8 @@ mod tests {
             "- Command: `npx -y 'a b\\u{60}\\u{202e}\\n'`\n- Directory: `/w/sub`\n- Variables it sets: `API_KEY`\n\
              - Variables of yours that it reads: `PATH`\n- Inputs of yours that it gets: `api_key`\n"
         );
-        let http = declared(McpTransport::Http {
-            url: "https://h/mcp".to_owned(),
-            headers: secret(),
-        });
+        let http =
+            declared(McpTransport::Http { url: "https://h/mcp".to_owned(), headers: secret() });
         let text = describe(&http, Path::new("/w")).unwrap();
         assert!(text.contains("`https://h/mcp`") && text.contains("API_KEY"));
         assert!(text.contains("- Inputs of yours that it gets: `api_key`\n"));

@@ -49,10 +49,7 @@ pub enum DirectoryTrust {
 impl TrustStore {
     /// What is trusted by a data directory, and by `trusted = [..]` of its settings file.
     pub fn new(data: &Path, configured: Vec<PathBuf>) -> Self {
-        Self {
-            file: DataFile::new(data, TRUST_FILE, file::parse),
-            configured,
-        }
+        Self { file: DataFile::new(data, TRUST_FILE, file::parse), configured }
     }
 
     pub fn path(&self) -> &Path {
@@ -164,9 +161,7 @@ impl TrustStore {
             since: now(),
             by: by.to_owned(),
         };
-        let added = self
-            .file
-            .change(|text| file::add_item(text, entry).map(Some));
+        let added = self.file.change(|text| file::add_item(text, entry).map(Some));
         added.map(drop).map_err(TrustError)
     }
 

@@ -36,13 +36,7 @@ impl World {
         }
         let mut agent = AcpAgentConfig::new("claude", "claude-agent-acp");
         agent.name = "Claude Code".to_owned();
-        Self {
-            _place: place,
-            data,
-            project,
-            agent,
-            configured: Vec::new(),
-        }
+        Self { _place: place, data, project, agent, configured: Vec::new() }
     }
 
     fn write(&self, name: &str) {
@@ -107,10 +101,7 @@ impl World {
 fn reply(ask: u64, answer: Option<&str>) -> AgentReply {
     let answers = answer.map(|option| {
         let value = json!({"kind": "selected", "value": option});
-        (
-            "trust".to_owned(),
-            json!({"state": "submitted", "value": value}),
-        )
+        ("trust".to_owned(), json!({"state": "submitted", "value": value}))
     });
     AgentReply::Answered {
         ask,
@@ -141,11 +132,7 @@ async fn tr_1_every_directory_of_a_session_is_asked_about() {
     assert_eq!((result, asked.len()), (Ok(()), 0));
     let (result, asked) = world.require_all(&both, "s2", None).await;
     assert_eq!(result.unwrap_err().error_type, "notTrusted");
-    assert_eq!(
-        asked.len(),
-        1,
-        "after a no nobody is asked about the others"
-    );
+    assert_eq!(asked.len(), 1, "after a no nobody is asked about the others");
 }
 
 #[tokio::test]
@@ -168,10 +155,7 @@ async fn tr_1_a_yes_for_good_is_asked_once_and_outlives_the_host() {
     assert_eq!(result, Ok(()));
     let message = message(&asked);
     assert!(message.contains("Claude Code would work in"), "{message}");
-    let listed: Vec<&str> = message
-        .lines()
-        .filter(|line| line.starts_with("- "))
-        .collect();
+    let listed: Vec<&str> = message.lines().filter(|line| line.starts_with("- ")).collect();
     assert_eq!(
         listed,
         [
@@ -208,10 +192,7 @@ async fn a_yes_for_a_session_is_for_that_one_alone() {
     let (result, asked) = world.require("s1", None).await;
     assert_eq!((result, asked), (Ok(()), Vec::new()));
     let (result, asked) = world.require("s2", Some("no")).await;
-    assert_eq!(
-        (result.unwrap_err().error_type.as_str(), asked.len()),
-        ("notTrusted", 1)
-    );
+    assert_eq!((result.unwrap_err().error_type.as_str(), asked.len()), ("notTrusted", 1));
 }
 
 #[tokio::test]
@@ -226,10 +207,7 @@ async fn a_no_and_nobody_to_ask_end_the_turn_with_the_command_that_would_trust()
         assert!(error.message.ends_with(&command), "{error}");
         assert!(error.resumable);
     }
-    assert!(
-        !world.data.join(TRUST_FILE).exists(),
-        "nothing was answered"
-    );
+    assert!(!world.data.join(TRUST_FILE).exists(), "nothing was answered");
 }
 
 #[tokio::test]
@@ -303,10 +281,7 @@ async fn the_settings_file_decides_without_a_question() {
     assert!(error.message.contains("trust = \"never\""), "{error}");
     // What was trusted before stays so: `never` is about asking.
     let command_files = CommandFiles::of(&world.project);
-    world
-        .store()
-        .add(&world.project, None, "me", &command_files)
-        .unwrap();
+    world.store().add(&world.project, None, "me", &command_files).unwrap();
     assert_eq!(world.require("s1", None).await, (Ok(()), Vec::new()));
     assert!(world.store().revoke(&world.project).unwrap());
     assert!(!world.store().revoke(&world.project).unwrap());
@@ -327,11 +302,7 @@ async fn a_broken_file_is_named_with_its_line_and_trusts_nothing() {
     let error = result.unwrap_err();
     assert!(asked.is_empty());
     assert!(error.message.contains("trust.toml: line "), "{error}");
-    assert_eq!(
-        fs::read_to_string(&path).unwrap(),
-        broken,
-        "it is the user's to mend"
-    );
+    assert_eq!(fs::read_to_string(&path).unwrap(), broken, "it is the user's to mend");
     // A link could lead into a workspace.
     fs::remove_file(&path).unwrap();
     world.write("trust.toml");
@@ -351,10 +322,7 @@ async fn names_of_files_cannot_change_what_the_question_says() {
     }
     let (_, asked) = world.require("s1", None).await;
     let message = message(&asked);
-    assert!(
-        message.contains(r"- `.qwen/a\u{1b}[2J\n- \u{60}x\u{60}`"),
-        "{message}"
-    );
+    assert!(message.contains(r"- `.qwen/a\u{1b}[2J\n- \u{60}x\u{60}`"), "{message}");
     assert!(message.contains(r"- `.qwen/\xff\\`"), "{message}");
     assert!(message.contains(r"- `.qwen/b\u{202e}txt`"), "{message}");
 }
@@ -381,16 +349,12 @@ async fn what_is_remembered_is_bounded() {
     let command_files = CommandFiles::default();
     for number in 0..205 {
         let session = format!("s{number}");
-        store
-            .add(&world.project, Some(&session), "me", &command_files)
-            .unwrap();
+        store.add(&world.project, Some(&session), "me", &command_files).unwrap();
     }
     let entries = store.entries().unwrap();
     assert_eq!(entries.len(), 200);
     assert_eq!(entries[0].session.as_deref(), Some("s5"));
     let bytes = std::ffi::OsStr::from_bytes(b"/\xff");
-    let error = store
-        .add(Path::new(bytes), None, "me", &command_files)
-        .unwrap_err();
+    let error = store.add(Path::new(bytes), None, "me", &command_files).unwrap_err();
     assert!(error.0.contains("its name is text"), "{error}");
 }

@@ -21,11 +21,7 @@ pub(crate) struct Chat {
 impl Chat {
     pub(crate) fn new() -> Self {
         let shared = Arc::new(ChatTools::default());
-        Self {
-            session: Session::new(),
-            tools: tool::all(&Arc::default(), &shared),
-            shared,
-        }
+        Self { session: Session::new(), tools: tool::all(&Arc::default(), &shared), shared }
     }
 
     async fn call(&self, tool: &str, input: Value) -> Result<ToolOutcome, tool::ToolError> {
@@ -42,11 +38,7 @@ impl Chat {
         let started = self.call("bash", input).await.unwrap();
         let told = Value::Object(started.structured.unwrap());
         let id = told["id"].as_str().unwrap().to_owned();
-        assert!(
-            started.text.contains(&format!("as `{id}`")),
-            "{}",
-            started.text
-        );
+        assert!(started.text.contains(&format!("as `{id}`")), "{}", started.text);
         (id, serde_json::from_value(told["process"].clone()).unwrap())
     }
 
@@ -135,16 +127,10 @@ async fn much_output_is_shown_in_parts_and_bounded() {
     }
     assert!(seen.contains("[more output waits; look again]"));
     assert!(seen.contains("400000\n"));
-    let (id, process) = chat
-        .start("head -c 3000000 /dev/zero | tr '\\0' x; echo; echo end")
-        .await;
+    let (id, process) = chat.start("head -c 3000000 /dev/zero | tr '\\0' x; echo; echo end").await;
     Process::new(process.pid).is_gone();
     // Its output may still be on its way; this waits for the end of it.
-    let look = chat
-        .call("bash_kill", json!({"id": id}))
-        .await
-        .unwrap()
-        .text;
+    let look = chat.call("bash_kill", json!({"id": id})).await.unwrap().text;
     assert!(look.starts_with('['), "{}", &look[..100]);
     assert!(look.contains("bytes were dropped here"), "{}", &look[..100]);
 }
@@ -163,10 +149,7 @@ async fn only_so_many_run_and_a_time_limit_holds_where_it_is_given() {
     }
     let input = json!({"command": "true", "background": true});
     let why = error(chat.call("bash", input).await);
-    assert!(
-        why.contains("16 commands run in the background already"),
-        "{why}"
-    );
+    assert!(why.contains("16 commands run in the background already"), "{why}");
 }
 
 #[tokio::test]

@@ -29,10 +29,7 @@ fn command(text: &str) -> Value {
 #[tokio::test(start_paused = true)]
 async fn a_command_prints_and_ends() {
     let session = Session::with(&[("a", "")]);
-    let outcome = session
-        .run("bash", command("ls; echo no >&2; echo yes"))
-        .await
-        .unwrap();
+    let outcome = session.run("bash", command("ls; echo no >&2; echo yes")).await.unwrap();
     assert_eq!(outcome.text, "a\nno\nyes\n[exit code 0]");
     assert_eq!(outcome.summary, "Ran ls; echo no >&2; echo yes");
     assert!(outcome.success && outcome.whole.is_none());
@@ -42,52 +39,33 @@ async fn a_command_prints_and_ends() {
     assert!(!outcome.success);
     let killed = session.text_of("bash", command("echo a; kill -9 $$")).await;
     assert_eq!(killed, "a\n[killed by signal 9]");
-    let plan = session
-        .plan("bash", command("cargo test\nls"))
-        .await
-        .unwrap();
+    let plan = session.plan("bash", command("cargo test\nls")).await.unwrap();
     assert_eq!(plan.summary, "Run cargo test…");
 }
 
 #[tokio::test]
 async fn a_command_is_alone_with_its_files() {
     let session = Session::new();
-    assert_eq!(
-        session.text_of("bash", command("cat; wait")).await,
-        "[no output]\n[exit code 0]"
-    );
+    assert_eq!(session.text_of("bash", command("cat; wait")).await, "[no output]\n[exit code 0]");
     let leads = "read -r line </proc/$$/stat; set -- ${line##*) }; [ $3 = $$ ] && [ $4 = $$ ]";
     assert!(session.run("bash", command(leads)).await.unwrap().success);
     // No more is open than what a test's own children get from whoever started it.
     let open = "for fd in {0..255}; do [ -e /proc/$$/fd/$fd ] && echo $fd; done; true";
-    let plain = std::process::Command::new("bash")
-        .args(["-c", open])
-        .output();
+    let plain = std::process::Command::new("bash").args(["-c", open]).output();
     let plain = String::from_utf8(plain.unwrap().stdout).unwrap();
     let text = session.text_of("bash", command(open)).await;
     assert_eq!(text, format!("{plain}[exit code 0]"));
     let pwd = session.text_of("bash", command("pwd")).await;
-    assert_eq!(
-        pwd,
-        format!("{}\n[exit code 0]", session.directory.path().display())
-    );
+    assert_eq!(pwd, format!("{}\n[exit code 0]", session.directory.path().display()));
     // `[[` is bash's own.
-    assert!(
-        session
-            .run("bash", command("[[ a == a* ]]"))
-            .await
-            .unwrap()
-            .success
-    );
+    assert!(session.run("bash", command("[[ a == a* ]]")).await.unwrap().success);
 }
 
 #[tokio::test]
 async fn a_command_begins_in_the_directory_that_was_opened() {
     let session = Session::with(&[("marker", "")]);
-    let (here, moved) = (
-        session.directory.path(),
-        session.directory.path().with_extension("moved"),
-    );
+    let (here, moved) =
+        (session.directory.path(), session.directory.path().with_extension("moved"));
     std::fs::rename(here, &moved).unwrap();
     std::fs::create_dir(here).unwrap();
     let listed = session.text_of("bash", command("ls")).await;
@@ -100,10 +78,7 @@ async fn only_allowed_variables_are_passed_on() {
     let session = Session::new();
     // Cargo sets this one for every test.
     let show = command("echo ${CARGO_PKG_NAME-hidden} $PAGER ${PATH:+path}");
-    assert_eq!(
-        session.text_of("bash", show.clone()).await,
-        "hidden cat path\n[exit code 0]"
-    );
+    assert_eq!(session.text_of("bash", show.clone()).await, "hidden cat path\n[exit code 0]");
     let (output, _updates) = mpsc::channel(1);
     let settings = tool::ToolSettings {
         command_variables: vec!["CARGO_PKG_NAME".to_owned()],
@@ -172,16 +147,8 @@ async fn an_impatient_call_kills_the_whole_tree() {
         }
     };
     assert!(!outcome.success);
-    assert!(
-        outcome.text.contains("[killed after 5 seconds"),
-        "{}",
-        outcome.text
-    );
-    assert!(
-        outcome.summary.ends_with("after 5 seconds"),
-        "{}",
-        outcome.summary
-    );
+    assert!(outcome.text.contains("[killed after 5 seconds"), "{}", outcome.text);
+    assert!(outcome.summary.ends_with("after 5 seconds"), "{}", outcome.summary);
     assert_eq!(processes.len(), TREE_PROCESSES, "{}", outcome.text);
     assert!(processes.iter().all(Process::was_alive));
     processes.iter().for_each(Process::is_gone);
@@ -203,11 +170,7 @@ async fn a_dropped_call_kills_the_whole_tree() {
             }
         }
     };
-    assert!(
-        processes
-            .iter()
-            .all(|process| process.was_alive() && process.is_alive())
-    );
+    assert!(processes.iter().all(|process| process.was_alive() && process.is_alive()));
     drop(run);
     processes.iter().for_each(Process::is_gone);
 }
@@ -273,10 +236,8 @@ async fn a_child_without_session_and_mark_is_known_by_its_parent() {
 #[tokio::test]
 async fn processes_of_other_sessions_are_not_killed() {
     let session = Session::new();
-    let mut stranger = std::process::Command::new("setsid")
-        .args(["sleep", "1000"])
-        .spawn()
-        .unwrap();
+    let mut stranger =
+        std::process::Command::new("setsid").args(["sleep", "1000"]).spawn().unwrap();
     let other = Session::new();
     let (output, mut updates) = mpsc::channel(1);
     let waits = command("echo $$; until [ -e go ]; do :; done; echo went");

@@ -38,10 +38,7 @@ async fn a_new_file_is_previewed_created_and_reported() {
     assert!(outcome.success);
     assert_eq!(outcome.summary, "Created a/b/new.txt (2 lines)");
     assert_eq!(session.text("a/b/new.txt"), "one\ntwo\n");
-    let mode = fs::metadata(session.path("a/b/new.txt"))
-        .unwrap()
-        .permissions()
-        .mode();
+    let mode = fs::metadata(session.path("a/b/new.txt")).unwrap().permissions().mode();
     assert_eq!(mode & 0o600, 0o600);
     let block = serde_json::from_value(outcome.content[0].clone()).unwrap();
     let ToolResultContent::FileEdit(block) = block else {
@@ -70,10 +67,7 @@ async fn an_edit_is_previewed_and_preserves_the_file_mode() {
     let outcome = session.run("edit", input).await.unwrap();
     assert_eq!(outcome.text, "Edited run.sh (+3 -2). 4 replacements.");
     assert_eq!(session.text("run.sh"), "print c\nprint d\nprint b\n");
-    let mode = fs::metadata(session.path("run.sh"))
-        .unwrap()
-        .permissions()
-        .mode();
+    let mode = fs::metadata(session.path("run.sh")).unwrap().permissions().mode();
     assert_eq!(mode & 0o7777, 0o751);
     assert!(session.is_tidy());
 }
@@ -103,36 +97,15 @@ async fn a_file_that_was_not_read_is_not_replaced() {
         assert!(why.contains("was not read in this session"), "{why}");
     }
     session.put("binary", "\0");
-    assert!(
-        session
-            .text_of("read", json!({"path": "binary"}))
-            .await
-            .contains("is a binary file")
-    );
-    assert!(
-        session
-            .text_of("write", write("binary", "x"))
-            .await
-            .contains("was not read")
-    );
+    assert!(session.text_of("read", json!({"path": "binary"})).await.contains("is a binary file"));
+    assert!(session.text_of("write", write("binary", "x")).await.contains("was not read"));
     // An edit names what it replaces; but that is not reading all of it.
-    session
-        .run("edit", edit("a", "precious", "dear"))
-        .await
-        .unwrap();
-    assert!(
-        session
-            .text_of("write", write("a", "x"))
-            .await
-            .contains("was not read")
-    );
+    session.run("edit", edit("a", "precious", "dear")).await.unwrap();
+    assert!(session.text_of("write", write("a", "x")).await.contains("was not read"));
     session.reads("a").await;
     let outcome = session.run("write", write("a", "x")).await.unwrap();
     assert_eq!(outcome.summary, "Replaced a (+1 -1)");
-    session
-        .run("write", write("a", "what it wrote itself it knows"))
-        .await
-        .unwrap();
+    session.run("write", write("a", "what it wrote itself it knows")).await.unwrap();
 }
 
 #[tokio::test]
@@ -140,10 +113,7 @@ async fn a_file_changed_since_it_was_read_is_not_overwritten() {
     let session = Session::with(&[("a", "one\n")]);
     session.reads("a").await;
     session.put("a", "one and more\n");
-    for (tool, input) in [
-        ("write", write("a", "x")),
-        ("edit", edit("a", "one", "two")),
-    ] {
+    for (tool, input) in [("write", write("a", "x")), ("edit", edit("a", "one", "two"))] {
         for result in [
             session.plan(tool, input.clone()).await.map(drop),
             session.run(tool, input).await.map(drop),
@@ -178,17 +148,11 @@ async fn a_file_changed_since_consent_was_asked_for_is_not_overwritten() {
     }
     for (tool, input) in inputs {
         let why = error(session.run(tool, input.clone()).await);
-        assert!(
-            why.contains("has changed since this change was proposed"),
-            "{input}: {why}"
-        );
+        assert!(why.contains("has changed since this change was proposed"), "{input}: {why}");
         // Proposed again, for what is there now.
         session.plan(tool, input.clone()).await.unwrap();
     }
-    session
-        .run("edit", edit("unread", "one", "two"))
-        .await
-        .unwrap();
+    session.run("edit", edit("unread", "one", "two")).await.unwrap();
     assert_eq!(session.text("unread"), "two and more\n");
 }
 
@@ -230,12 +194,7 @@ async fn edits_of_one_round_may_follow_each_other() {
     session.run("edit", second).await.unwrap();
     assert_eq!(session.text("a"), "1\n2\n");
     // But the whole was proposed in place of what is no longer there.
-    assert!(
-        session
-            .text_of("write", whole)
-            .await
-            .contains("has changed since")
-    );
+    assert!(session.text_of("write", whole).await.contains("has changed since"));
 }
 
 #[tokio::test]
@@ -246,10 +205,7 @@ async fn an_edit_that_does_not_fit_changes_nothing() {
         {"old_text": "two", "new_text": "2"},
     ]});
     for (input, expected) in [
-        (
-            several,
-            "edit 2 of 2: `old_text` is in the file 2 times, at line 2, 3.",
-        ),
+        (several, "edit 2 of 2: `old_text` is in the file 2 times, at line 2, 3."),
         (edit("a", "three", "3"), "`old_text` is not in the file."),
         (edit("missing", "a", "b"), "`write` creates a file"),
         (edit("b", "bin", "x"), "is a binary file"),
@@ -341,10 +297,7 @@ async fn a_concurrent_reader_sees_the_old_or_the_new_file_and_never_a_part() {
     };
     session.reads("file").await;
     for round in 1..40 {
-        session
-            .run("write", write("file", &contents[round % 2]))
-            .await
-            .unwrap();
+        session.run("write", write("file", &contents[round % 2])).await.unwrap();
     }
     done.store(true, Ordering::Relaxed);
     assert!(reading.join().unwrap() > 0);
@@ -382,10 +335,9 @@ async fn a_file_of_the_same_length_is_not_what_was_recorded() {
 /// A link that leads elsewhere by now leads to a file that nobody was shown, whatever it holds.
 #[tokio::test]
 async fn a_change_is_made_to_the_file_that_was_shown() {
-    for (tool, input) in [
-        ("edit", edit("link/a", "one", "1")),
-        ("write", write("link/new", "text\n")),
-    ] {
+    for (tool, input) in
+        [("edit", edit("link/a", "one", "1")), ("write", write("link/new", "text\n"))]
+    {
         for is_recorded in [false, true] {
             let session = Session::with(&[("here/a", "one\n"), ("there/a", "one\n")]);
             let link = session.path("link");

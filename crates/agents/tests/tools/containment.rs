@@ -49,18 +49,8 @@ fn is_untouched(outside: &TempDir) -> bool {
 async fn names_that_lead_outside_are_refused() {
     let (session, outside) = session_and_outside();
     let secret = outside.path().join("inside.txt");
-    let up = format!(
-        "../{}/inside.txt",
-        outside.path().file_name().unwrap().to_str().unwrap()
-    );
-    for path in [
-        secret.to_str().unwrap(),
-        &up,
-        "sub/../../x",
-        "/etc/hostname",
-        "..",
-        "/",
-    ] {
+    let up = format!("../{}/inside.txt", outside.path().file_name().unwrap().to_str().unwrap());
+    for path in [secret.to_str().unwrap(), &up, "sub/../../x", "/etc/hostname", "..", "/"] {
         for (tool, why) in all_ways(&session, path).await {
             let expected = why.contains("outside the working directories") || why.contains("`..`");
             assert!(expected, "{tool} {path}: {why}");
@@ -68,12 +58,7 @@ async fn names_that_lead_outside_are_refused() {
     }
     let root = session.directory.path().display();
     let beside = format!("{root}x");
-    assert!(
-        session
-            .text_of("read", json!({"path": beside}))
-            .await
-            .contains("outside")
-    );
+    assert!(session.text_of("read", json!({"path": beside})).await.contains("outside"));
     assert!(is_untouched(&outside));
 }
 
@@ -84,10 +69,7 @@ async fn links_that_lead_outside_are_refused() {
     symlink(&secret, session.path("link")).unwrap();
     symlink(outside.path(), session.path("parent")).unwrap();
     symlink("parent", session.path("twice")).unwrap();
-    let up = format!(
-        "../{}",
-        outside.path().file_name().unwrap().to_str().unwrap()
-    );
+    let up = format!("../{}", outside.path().file_name().unwrap().to_str().unwrap());
     symlink(up, session.path("climbs")).unwrap();
     symlink(session.path("inside.txt"), session.path("absolute")).unwrap();
     let paths = [
@@ -113,22 +95,11 @@ async fn walks_pass_links_by() {
     let (session, outside) = session_and_outside();
     symlink(outside.path(), session.path("parent")).unwrap();
     symlink(outside.path().join("inside.txt"), session.path("link")).unwrap();
-    symlink(
-        outside.path().join("inside.txt"),
-        session.path(".gitignore"),
-    )
-    .unwrap();
+    symlink(outside.path().join("inside.txt"), session.path(".gitignore")).unwrap();
     let listed = session.text_of("list", json!({"depth": 9})).await;
-    assert_eq!(
-        listed,
-        ".gitignore@\ninside.txt\nlink@\nparent@\nsub/\nsub/inside.txt"
-    );
-    let output = session
-        .text_of(
-            "grep",
-            json!({"pattern": "secret|public", "files_only": true}),
-        )
-        .await;
+    assert_eq!(listed, ".gitignore@\ninside.txt\nlink@\nparent@\nsub/\nsub/inside.txt");
+    let output =
+        session.text_of("grep", json!({"pattern": "secret|public", "files_only": true})).await;
     assert_eq!(output, "inside.txt\nsub/inside.txt\n");
 }
 
@@ -137,12 +108,7 @@ async fn links_that_stay_inside_are_followed_and_preserved() {
     let (session, _outside) = session_and_outside();
     symlink("../inside.txt", session.path("sub/link")).unwrap();
     symlink("sub", session.path("folder")).unwrap();
-    assert!(
-        session
-            .text_of("read", json!({"path": "folder/link"}))
-            .await
-            .contains("public")
-    );
+    assert!(session.text_of("read", json!({"path": "folder/link"})).await.contains("public"));
     let listed = session.text_of("list", json!({"path": "folder"})).await;
     assert_eq!(listed, "inside.txt\nlink@");
 
@@ -154,10 +120,7 @@ async fn links_that_stay_inside_are_followed_and_preserved() {
     assert_eq!(session.text("inside.txt"), "known\n");
     assert!(session.path("sub/link").is_symlink());
 
-    session
-        .run("write", json!({"path": "folder/new/file", "content": "x"}))
-        .await
-        .unwrap();
+    session.run("write", json!({"path": "folder/new/file", "content": "x"})).await.unwrap();
     assert_eq!(session.text("sub/new/file"), "x");
 }
 
@@ -167,10 +130,7 @@ async fn a_directory_swapped_for_a_link_between_plan_and_run_is_noticed() {
     session.reads("sub/inside.txt").await;
     let inputs = [
         ("write", json!({"path": "sub/new.txt", "content": "taken"})),
-        (
-            "write",
-            json!({"path": "sub/inside.txt", "content": "taken"}),
-        ),
+        ("write", json!({"path": "sub/inside.txt", "content": "taken"})),
         (
             "edit",
             json!({"path": "sub/inside.txt", "edits": [{"old_text": "public", "new_text": "taken"}]}),
@@ -233,10 +193,7 @@ async fn a_directory_that_is_swapped_all_the_time_never_leads_outside() {
     done.store(true, Ordering::Relaxed);
     let swaps = swapping.join().unwrap();
     assert!(is_untouched(&outside));
-    assert!(
-        seen > 0 && refused > 0,
-        "{seen} seen, {refused} refused, {swaps} swaps"
-    );
+    assert!(seen > 0 && refused > 0, "{seen} seen, {refused} refused, {swaps} swaps");
 }
 
 #[tokio::test]
@@ -250,18 +207,13 @@ async fn magic_links_are_not_followed() {
         let why = error(session.run("list", json!({"path": path})).await);
         assert!(why.contains("symbolic link"), "{why}");
     }
-    session
-        .run("read", json!({"path": "self/status"}))
-        .await
-        .unwrap();
+    session.run("read", json!({"path": "self/status"})).await.unwrap();
 }
 
 #[tokio::test]
 async fn pipes_and_devices_are_not_waited_for() {
     let session = Session::new();
-    let made = std::process::Command::new("mkfifo")
-        .arg(session.path("pipe"))
-        .status();
+    let made = std::process::Command::new("mkfifo").arg(session.path("pipe")).status();
     assert!(made.unwrap().success());
     for (tool, why) in all_ways(&session, "pipe").await {
         let expected = why.contains("is a pipe") || why.contains("is a file, not a directory");
@@ -273,10 +225,7 @@ async fn pipes_and_devices_are_not_waited_for() {
 
 #[tokio::test]
 async fn a_second_directory_is_named_in_full() {
-    let (first, second) = (
-        Session::with(&[("a", "1\n")]),
-        Session::with(&[("b", "2\n")]),
-    );
+    let (first, second) = (Session::with(&[("a", "1\n")]), Session::with(&[("b", "2\n")]));
     let uris =
         [&first, &second].map(|session| format!("file://{}", session.directory.path().display()));
     let session = Session {
@@ -286,29 +235,12 @@ async fn a_second_directory_is_named_in_full() {
     let path = second.path("b").display().to_string();
     let plan = session.plan("read", json!({"path": path})).await.unwrap();
     assert_eq!(plan.summary, format!("Read {path}"));
-    assert!(
-        session
-            .text_of("read", json!({"path": path}))
-            .await
-            .contains('2')
-    );
-    let output = session
-        .text_of(
-            "grep",
-            json!({"path": second.path("").to_str(), "pattern": "."}),
-        )
-        .await;
+    assert!(session.text_of("read", json!({"path": path})).await.contains('2'));
+    let output =
+        session.text_of("grep", json!({"path": second.path("").to_str(), "pattern": "."})).await;
     assert_eq!(output, format!("{path}\n1:2\n"));
-    assert!(
-        session
-            .text_of("read", json!({"path": "b"}))
-            .await
-            .contains("there is no b")
-    );
+    assert!(session.text_of("read", json!({"path": "b"})).await.contains("there is no b"));
     let absolute = session.path("a").display().to_string();
-    let plan = session
-        .plan("read", json!({"path": absolute}))
-        .await
-        .unwrap();
+    let plan = session.plan("read", json!({"path": absolute})).await.unwrap();
     assert_eq!(plan.summary, "Read a");
 }

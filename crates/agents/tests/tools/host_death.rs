@@ -73,11 +73,7 @@ fn dies_with_its_processes(host: &str) {
             break numbers.into_iter().map(Process::new).collect();
         }
     };
-    assert!(
-        processes
-            .iter()
-            .all(|process| process.was_alive() && process.is_alive())
-    );
+    assert!(processes.iter().all(|process| process.was_alive() && process.is_alive()));
     host.kill().unwrap();
     host.wait().unwrap();
     processes.iter().for_each(Process::is_gone);

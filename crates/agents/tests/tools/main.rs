@@ -34,11 +34,7 @@ impl Session {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let workspace = open(directory.path());
-        Self {
-            directory,
-            workspace,
-            calls: Mutex::default(),
-        }
+        Self { directory, workspace, calls: Mutex::default() }
     }
 
     fn with(files: &[(&str, &str)]) -> Self {
@@ -72,23 +68,14 @@ impl Session {
     }
 
     async fn edits(&self, tool: &str, input: &Value) -> Result<Edits, ToolError> {
-        let call = self
-            .calls
-            .lock()
-            .unwrap()
-            .get(&format!("{tool} {input}"))
-            .cloned();
+        let call = self.calls.lock().unwrap().get(&format!("{tool} {input}")).cloned();
         let call = call.unwrap_or_else(|| self.workspace.for_call());
         named(tool).edits(input, &call).await
     }
 
     async fn run(&self, tool: &str, input: Value) -> Result<ToolOutcome, ToolError> {
         let (output, _updates) = mpsc::channel(1);
-        let call = self
-            .calls
-            .lock()
-            .unwrap()
-            .remove(&format!("{tool} {input}"));
+        let call = self.calls.lock().unwrap().remove(&format!("{tool} {input}"));
         let call = call.unwrap_or_else(|| self.workspace.for_call());
         named(tool).run(&input, &call, &output).await
     }
@@ -109,9 +96,7 @@ impl Session {
     fn is_tidy(&self) -> bool {
         let entries = std::fs::read_dir(self.directory.path()).unwrap();
         let names = entries.map(|entry| entry.unwrap().file_name());
-        !names
-            .into_iter()
-            .any(|name| name.to_string_lossy().starts_with(".greenroom"))
+        !names.into_iter().any(|name| name.to_string_lossy().starts_with(".greenroom"))
     }
 }
 
@@ -167,51 +152,23 @@ async fn an_invalid_input_is_answered_with_the_valid_shape() {
         ("glob", json!({"pattern": "{"}), "the glob"),
         ("glob", json!({"pattern": "!a"}), "such as `**/*.rs`"),
         ("bash", json!({"command": " "}), "`command` is empty"),
-        (
-            "bash",
-            json!({"command": "a\0"}),
-            "`command` has the control character U+0000",
-        ),
-        (
-            "bash",
-            json!({"command": "a\u{1b}]b"}),
-            "`command` has the control character U+001B",
-        ),
+        ("bash", json!({"command": "a\0"}), "`command` has the control character U+0000"),
+        ("bash", json!({"command": "a\u{1b}]b"}), "`command` has the control character U+001B"),
         (
             "bash",
             json!({"command": "a\u{9d}b\u{202e}"}),
             "`command` has the control character U+009D",
         ),
-        (
-            "read",
-            json!({"path": "a\r"}),
-            "`path` has the control character U+000D",
-        ),
-        (
-            "list",
-            json!({"path": "\u{1b}[2J"}),
-            "`path` has the control character",
-        ),
-        (
-            "grep",
-            json!({"pattern": "a", "path": "\u{7f}"}),
-            "`path` has the control character",
-        ),
-        (
-            "grep",
-            json!({"pattern": "a", "globs": "\u{8}"}),
-            "`globs` has the control character",
-        ),
+        ("read", json!({"path": "a\r"}), "`path` has the control character U+000D"),
+        ("list", json!({"path": "\u{1b}[2J"}), "`path` has the control character"),
+        ("grep", json!({"pattern": "a", "path": "\u{7f}"}), "`path` has the control character"),
+        ("grep", json!({"pattern": "a", "globs": "\u{8}"}), "`globs` has the control character"),
         (
             "write",
             json!({"path": "a\u{202e}", "content": ""}),
             "`path` has the control character U+202E",
         ),
-        (
-            "edit",
-            json!({"path": "\u{1b}", "edits": []}),
-            "`path` has the control character",
-        ),
+        ("edit", json!({"path": "\u{1b}", "edits": []}), "`path` has the control character"),
         ("grep", json!({"pattern": "("}), "unclosed group"),
         ("grep", json!({"pattern": "a\nb"}), "one line at a time"),
         ("grep", json!({"pattern": "a", "globs": ["{"]}), "the glob"),
@@ -235,10 +192,7 @@ async fn arguments_a_tool_does_not_know_are_ignored() {
             "edit",
             json!({"path": "a\tb\nc", "edits": [{"old_text": "one", "new_text": "two", "why": 1}], "y": []}),
         ),
-        (
-            "grep",
-            json!({"pattern": "\u{1b}", "description": "looks for colours"}),
-        ),
+        ("grep", json!({"pattern": "\u{1b}", "description": "looks for colours"})),
         ("list", json!({"recursive": null})),
         (
             "bash",

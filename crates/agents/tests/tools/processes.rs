@@ -6,10 +6,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, PidfdFlags, Signal};
 
 /// How long a killed process may take to be gone before a test fails.
-const GONE_WITHIN: Timespec = Timespec {
-    tv_sec: 60,
-    tv_nsec: 0,
-};
+const GONE_WITHIN: Timespec = Timespec { tv_sec: 60, tv_nsec: 0 };
 
 /// A process that a command started.
 pub(crate) struct Process {
@@ -30,10 +27,7 @@ impl Process {
     }
 
     pub(crate) fn is_alive(&self) -> bool {
-        !self.ends(Timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        })
+        !self.ends(Timespec { tv_sec: 0, tv_nsec: 0 })
     }
 
     /// Waits until it is gone.
@@ -65,9 +59,7 @@ impl Drop for Process {
 
 /// The numbers in a text, one a line, if there are that many.
 pub(crate) fn numbers(text: &str, count: usize) -> Option<Vec<i32>> {
-    let lines = text
-        .split_inclusive('\n')
-        .filter(|line| line.ends_with('\n'));
+    let lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
     let numbers: Vec<i32> = lines.filter_map(|line| line.trim().parse().ok()).collect();
     (numbers.len() >= count).then_some(numbers)
 }

@@ -23,10 +23,7 @@ async fn a_picture_is_shown_as_a_picture() {
     session.put("p.txt", png(640, 480));
     for tool in ["read", "view_image"] {
         let outcome = session.run(tool, json!({"path": "p.txt"})).await.unwrap();
-        assert_eq!(
-            outcome.text,
-            "[p.txt is a PNG image of 640 x 480 pixels, 29 bytes]"
-        );
+        assert_eq!(outcome.text, "[p.txt is a PNG image of 640 x 480 pixels, 29 bytes]");
         assert_eq!(contents(&outcome.bodies), [png(640, 480)]);
         let block = &outcome.content[0];
         assert_eq!(block["type"], "resource");
@@ -86,10 +83,7 @@ async fn what_is_too_large_to_be_shown_is_said() {
     assert_eq!(outcome.content[0]["contentType"], "application/pdf");
     session.put("a.wav", "RIFF0000WAVEfmt ");
     let text = session.text_of("read", json!({"path": "a.wav"})).await;
-    assert_eq!(
-        text,
-        "[a.wav is a WAV sound of 16 bytes; its content cannot be shown]"
-    );
+    assert_eq!(text, "[a.wav is a WAV sound of 16 bytes; its content cannot be shown]");
 }
 
 fn notebook() -> Value {
@@ -164,9 +158,7 @@ async fn a_notebook_is_bounded_and_what_is_none_is_text() {
     ]});
     let cells = json!({"cells": vec![cell; 9]});
     session.put("large.ipynb", cells.to_string());
-    let text = session
-        .text_of("read", json!({"path": "large.ipynb"}))
-        .await;
+    let text = session.text_of("read", json!({"path": "large.ipynb"})).await;
     assert!(text.len() < 49 * 1_024, "{}", text.len());
     assert!(text.contains("[95,904 more bytes]"));
     assert!(text.contains("go on with offset 3]"), "{text}");

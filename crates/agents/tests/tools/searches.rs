@@ -20,10 +20,7 @@ fn project() -> Session {
         ("private", "word\n"),
         ("src/.ignore", "gen/\n"),
         ("src/gen/x.rs", "word\n"),
-        (
-            "src/lib.rs",
-            "// one\nfn word() {}\n// two\n// three\nWord\n",
-        ),
+        ("src/lib.rs", "// one\nfn word() {}\n// two\n// three\nWord\n"),
         ("src/target/deep.rs", "word\n"),
         ("target/x.rs", "word\n"),
         ("target/deeper/y.rs", "word\n"),
@@ -101,13 +98,7 @@ async fn a_long_list_loses_its_deepest_entries() {
     assert!(listed.contains("b599"));
     assert!(listed.ends_with("[there is more; list a directory further down, or with less depth]"));
     std::fs::create_dir(session.path("empty")).unwrap();
-    check(
-        &session,
-        "list",
-        json!({"path": "empty"}),
-        expect!["[nothing in empty]"],
-    )
-    .await;
+    check(&session, "list", json!({"path": "empty"}), expect!["[nothing in empty]"]).await;
     let why = error(session.run("list", json!({"path": "b1"})).await);
     assert_eq!(why, "a part of b1 is a file, not a directory");
     let why = error(session.run("list", json!({"path": "nowhere"})).await);
@@ -204,10 +195,7 @@ async fn matches_are_found_where_they_should_be() {
     "#]],
     )
     .await;
-    let outcome = session
-        .run("grep", json!({"pattern": "word", "path": "src"}))
-        .await
-        .unwrap();
+    let outcome = session.run("grep", json!({"pattern": "word", "path": "src"})).await.unwrap();
     assert_eq!(outcome.summary, "Found 2 lines in 2 files for word");
 }
 
@@ -234,15 +222,9 @@ async fn a_read_past_the_end_is_an_error() {
     assert_eq!(why, "a has only 2 lines");
     let why = error(session.run("read", json!({"path": "."})).await);
     assert_eq!(why, ". is a directory; `list` shows what is in it");
-    let outcome = session
-        .run("read", json!({"path": "a", "offset": 2, "limit": 5}))
-        .await
-        .unwrap();
+    let outcome = session.run("read", json!({"path": "a", "offset": 2, "limit": 5})).await.unwrap();
     assert_eq!(outcome.summary, "Read 1 line of a");
-    let plan = session
-        .plan("read", json!({"path": "./a", "offset": 2, "limit": 5}))
-        .await
-        .unwrap();
+    let plan = session.plan("read", json!({"path": "./a", "offset": 2, "limit": 5})).await.unwrap();
     assert_eq!(plan.summary, "Read a, lines 2 to 6");
 }
 
@@ -252,8 +234,7 @@ async fn files_are_found_by_name_the_newest_first() {
     let old = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
     for (age, path) in ["src/target/deep.rs", "src/lib.rs"].into_iter().enumerate() {
         let file = std::fs::File::open(session.path(path)).unwrap();
-        file.set_modified(old + std::time::Duration::from_secs(age as u64))
-            .unwrap();
+        file.set_modified(old + std::time::Duration::from_secs(age as u64)).unwrap();
     }
     let rust = json!({"pattern": "*.rs"});
     check(
@@ -268,40 +249,26 @@ async fn files_are_found_by_name_the_newest_first() {
     .await;
     for (input, expected) in [
         (json!({"pattern": "src/*.rs"}), "src/lib.rs\n"),
-        (
-            json!({"pattern": "*.rs", "path": "src/target"}),
-            "src/target/deep.rs\n",
-        ),
+        (json!({"pattern": "*.rs", "path": "src/target"}), "src/target/deep.rs\n"),
         (json!({"pattern": "**/*.{yml,md}"}), ""),
         (json!({"pattern": "*.py"}), "[no file matches]\n"),
         (json!({"pattern": "private"}), "[no file matches]\n"),
-        (
-            json!({"pattern": "private", "include_ignored": true}),
-            "private\n",
-        ),
+        (json!({"pattern": "private", "include_ignored": true}), "private\n"),
         // Git's own directory is left out in any case.
-        (
-            json!({"pattern": "config", "include_ignored": true}),
-            "[no file matches]\n",
-        ),
+        (json!({"pattern": "config", "include_ignored": true}), "[no file matches]\n"),
     ] {
         let text = session.text_of("glob", input.clone()).await;
         match expected {
-            "" => assert!(
-                text.contains(".github/ci.yml\n") && text.contains("README.md\n"),
-                "{text}"
-            ),
+            "" => {
+                assert!(text.contains(".github/ci.yml\n") && text.contains("README.md\n"), "{text}")
+            }
             expected => assert_eq!(text, expected, "{input}"),
         }
     }
-    let why = session
-        .text_of("glob", json!({"pattern": "*", "path": "../x"}))
-        .await;
+    let why = session.text_of("glob", json!({"pattern": "*", "path": "../x"})).await;
     assert!(why.contains("outside the working directory"), "{why}");
     std::os::unix::fs::symlink("/etc", session.path("link")).unwrap();
-    let text = session
-        .text_of("glob", json!({"pattern": "hostname"}))
-        .await;
+    let text = session.text_of("glob", json!({"pattern": "hostname"})).await;
     assert_eq!(text, "[no file matches]\n");
 }
 
@@ -311,16 +278,9 @@ async fn many_files_are_counted_and_the_rest_is_said() {
     for number in 0..600 {
         session.put(&format!("d/{number}.txt"), "");
     }
-    let outcome = session
-        .run("glob", json!({"pattern": "*.txt"}))
-        .await
-        .unwrap();
+    let outcome = session.run("glob", json!({"pattern": "*.txt"})).await.unwrap();
     assert_eq!(outcome.text.lines().count(), 501);
-    assert!(
-        outcome
-            .text
-            .ends_with("[100 more match; narrow the pattern]\n")
-    );
+    assert!(outcome.text.ends_with("[100 more match; narrow the pattern]\n"));
     assert_eq!(outcome.summary, "Found 600 files for *.txt");
 }
 
@@ -328,30 +288,17 @@ async fn many_files_are_counted_and_the_rest_is_said() {
 async fn a_search_shows_lines_files_or_counts() {
     let session = Session::with(&[("a", "word\nword\n"), ("b.rs", "word\n"), ("c", "none\n")]);
     for (input, expected) in [
-        (
-            json!({"pattern": "word", "output": "counts"}),
-            "a: 2\nb.rs: 1\n",
-        ),
-        (
-            json!({"pattern": "word", "output_mode": "files_with_matches"}),
-            "a\nb.rs\n",
-        ),
+        (json!({"pattern": "word", "output": "counts"}), "a: 2\nb.rs: 1\n"),
+        (json!({"pattern": "word", "output_mode": "files_with_matches"}), "a\nb.rs\n"),
         (json!({"pattern": "word", "files_only": true}), "a\nb.rs\n"),
-        (
-            json!({"pattern": "word", "glob": "*.rs", "output_mode": "content"}),
-            "b.rs\n1:word\n",
-        ),
+        (json!({"pattern": "word", "glob": "*.rs", "output_mode": "content"}), "b.rs\n1:word\n"),
         (
             json!({"pattern": "word", "output": "all"}),
             "the input does not fit: `output` must be one of \"lines\", \"files\", \"counts\". For example: {\"pattern\": \
              \"fn main\", \"path\": \"src\", \"globs\": [\"*.rs\"], \"context\": 2}",
         ),
     ] {
-        assert_eq!(
-            session.text_of("grep", input.clone()).await,
-            expected,
-            "{input}"
-        );
+        assert_eq!(session.text_of("grep", input.clone()).await, expected, "{input}");
     }
     let counts = json!({"pattern": "word", "output": "counts"});
     let outcome = session.run("grep", counts).await.unwrap();

@@ -72,10 +72,7 @@ async fn print_log(settings: &Config, id: &str) -> anyhow::Result<Exit> {
     let log = read_agent_log(&host.destination(None), id).await?;
     let lines: Vec<String> = log.lines().map(escape_line).collect();
     match lines.is_empty() {
-        true => eprintln!(
-            "{} has printed nothing since the host was started.",
-            escape_line(id)
-        ),
+        true => eprintln!("{} has printed nothing since the host was started.", escape_line(id)),
         false => print(&format!("{}\n", lines.join("\n")))?,
     }
     Ok(Exit::Complete)
@@ -90,9 +87,8 @@ pub(crate) fn list_agents(settings: &Config) -> anyhow::Result<Vec<ListedAgent>>
         offered.any(|config| config.id == preset.id || config.command == preset.command)
     };
     let known = Preset::all().iter().filter(|preset| !is_offered(preset));
-    let known: Vec<(AcpAgentConfig, ListReason)> = known
-        .map(|preset| (preset.to_config(), ListReason::Known))
-        .collect();
+    let known: Vec<(AcpAgentConfig, ListReason)> =
+        known.map(|preset| (preset.to_config(), ListReason::Known)).collect();
     let offered = offered.into_iter().map(|offered| {
         let origin = match offered.is_configured {
             true => ListReason::Configured,
@@ -228,9 +224,8 @@ async fn note_restart(settings: &Config, listed: &[ListedAgent]) -> Option<Strin
     let (live, _updates) = host.live(&[ChannelUri::root()]).await.ok()?;
     let root = live.root();
     let agents = root.iter().flat_map(|root| root.agents.iter());
-    let there: Vec<String> = agents
-        .filter_map(|agent| agent["provider"].as_str().map(str::to_owned))
-        .collect();
+    let there: Vec<String> =
+        agents.filter_map(|agent| agent["provider"].as_str().map(str::to_owned)).collect();
     live.close().await;
     let offered = listed.iter().filter(|agent| agent.is_offered());
     let missing: Vec<&str> = offered

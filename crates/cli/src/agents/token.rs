@@ -45,10 +45,7 @@ pub(super) async fn run(options: &TokenOptions) -> anyhow::Result<Exit> {
     let brought = bring_token(&live, &options.resource, &token, None).await;
     live.close().await;
     brought.with_context(|| {
-        format!(
-            "the host refused the token for {}",
-            escape_line(&options.resource)
-        )
+        format!("the host refused the token for {}", escape_line(&options.resource))
     })?;
     Ok(Exit::Complete)
 }

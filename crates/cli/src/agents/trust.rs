@@ -192,9 +192,7 @@ fn find_covering(store: &TrustStore, directory: &Path) -> anyhow::Result<Option<
     let configured = store.configured().iter().find(|above| covers(above));
     if let Some(above) = configured {
         let above = escape_line(&above.to_string_lossy());
-        return Ok(Some(format!(
-            "`{above}` in `trusted` of greenroom.toml; remove it there"
-        )));
+        return Ok(Some(format!("`{above}` in `trusted` of greenroom.toml; remove it there")));
     }
     let entries = store.entries()?;
     let above = entries

@@ -18,10 +18,7 @@ const SEND_TEXT: &str = "Please look at my comments.";
 
 /// What may stand first behind the command.
 const WORDS: [ArgumentWord; 7] = [
-    ArgumentWord::new(
-        "add",
-        "FILE[:LINE[-LINE]] TEXT: comment on a file or on lines of it",
-    ),
+    ArgumentWord::new("add", "FILE[:LINE[-LINE]] TEXT: comment on a file or on lines of it"),
     ArgumentWord::new("reply", "N TEXT: answer a comment"),
     ArgumentWord::new("edit", "N TEXT: change the text of a comment"),
     ArgumentWord::new("resolve", "N: mark a comment as done"),
@@ -34,11 +31,7 @@ const WORDS: [ArgumentWord; 7] = [
 #[derive(Debug, PartialEq, Eq)]
 enum AnnotationCommand {
     List,
-    Add {
-        file: String,
-        lines: Option<(u64, u64)>,
-        text: String,
-    },
+    Add { file: String, lines: Option<(u64, u64)>, text: String },
     Reply(usize, String),
     Edit(CommentNumber, String),
     Resolve(usize, bool),
@@ -84,7 +77,7 @@ pub(super) async fn apply(
             };
             if !file.is_absolute() {
                 return Err(
-                    "this session has no directory: name the file by its whole path".to_owned(),
+                    "this session has no directory: name the file by its whole path".to_owned()
                 );
             }
             Some(AnnotationChange::Add { file, lines, text })
@@ -104,14 +97,12 @@ impl ListedThreads {
     /// What is done to a thread that was listed.
     fn change(&self, command: AnnotationCommand) -> Result<AnnotationChange, String> {
         Ok(match command {
-            AnnotationCommand::Reply(number, text) => AnnotationChange::Reply {
-                id: self.thread(number)?.id.clone(),
-                text,
-            },
-            AnnotationCommand::Resolve(number, is_resolved) => AnnotationChange::Resolve {
-                id: self.thread(number)?.id.clone(),
-                is_resolved,
-            },
+            AnnotationCommand::Reply(number, text) => {
+                AnnotationChange::Reply { id: self.thread(number)?.id.clone(), text }
+            }
+            AnnotationCommand::Resolve(number, is_resolved) => {
+                AnnotationChange::Resolve { id: self.thread(number)?.id.clone(), is_resolved }
+            }
             AnnotationCommand::Edit(number, text) => {
                 let thread = self.thread(number.thread)?;
                 AnnotationChange::Edit {
@@ -126,10 +117,9 @@ impl ListedThreads {
                 let id = thread.id.clone();
                 match number.comment {
                     None => AnnotationChange::Remove { id },
-                    Some(_) => AnnotationChange::RemoveComment {
-                        id,
-                        comment_id: comment.id.clone(),
-                    },
+                    Some(_) => {
+                        AnnotationChange::RemoveComment { id, comment_id: comment.id.clone() }
+                    }
                 }
             }
             AnnotationCommand::List
@@ -149,10 +139,7 @@ fn comment_in(
     thread: &AnnotationThread,
     number: CommentNumber,
 ) -> Result<&AnnotationComment, String> {
-    let CommentNumber {
-        thread: of,
-        comment,
-    } = number;
+    let CommentNumber { thread: of, comment } = number;
     let comment = comment.unwrap_or(1);
     let found = comment.checked_sub(1);
     let found = found.and_then(|index| thread.comments.get(index));
@@ -164,19 +151,15 @@ fn send(
     threads: &[AnnotationThread],
     text: &str,
 ) -> Result<Vec<String>, String> {
-    let open: Vec<AnnotationThread> = threads
-        .iter()
-        .filter(|thread| !thread.is_resolved)
-        .cloned()
-        .collect();
+    let open: Vec<AnnotationThread> =
+        threads.iter().filter(|thread| !thread.is_resolved).cloned().collect();
     if open.is_empty() {
         return Err("there is no open comment to send; /annotations add makes one".to_owned());
     }
     let attachment = chat.attach_annotations(&open);
     let attachment = attachment.map_err(|error| error.to_string())?;
     let text = if text.is_empty() { SEND_TEXT } else { text };
-    chat.send_with(text, &[attachment])
-        .map_err(|error| error.to_string())?;
+    chat.send_with(text, &[attachment]).map_err(|error| error.to_string())?;
     Ok(Vec::new())
 }
 
@@ -200,19 +183,15 @@ fn parse(typed: &str) -> Result<AnnotationCommand, String> {
                 return Err("add needs FILE or FILE:LINE, and what you want to say".to_owned());
             }
             let (file, lines) = file_and_lines(place);
-            Ok(AnnotationCommand::Add {
-                file: file.to_owned(),
-                lines,
-                text: text.to_owned(),
-            })
+            Ok(AnnotationCommand::Add { file: file.to_owned(), lines, text: text.to_owned() })
         }
         "reply" | "edit" => {
             let (which, text) = split(rest);
             let text = text.to_owned();
             match (text.is_empty(), verb) {
-                (true, _) => Err(format!(
-                    "{verb} needs the number of a comment, and what you want to say"
-                )),
+                (true, _) => {
+                    Err(format!("{verb} needs the number of a comment, and what you want to say"))
+                }
                 (false, "edit") => Ok(AnnotationCommand::Edit(comment(which)?, text)),
                 (false, _) => Ok(AnnotationCommand::Reply(number(which)?, text)),
             }
@@ -259,11 +238,7 @@ fn list(threads: &[AnnotationThread], directory: Option<&Path>) -> Vec<String> {
             Some((first, last)) => format!("{file}:{first}-{last}"),
             None => file.to_string(),
         };
-        let state = if thread.is_resolved {
-            " (resolved)"
-        } else {
-            ""
-        };
+        let state = if thread.is_resolved { " (resolved)" } else { "" };
         for (index, comment) in (1..).zip(&thread.comments) {
             let mut lines = comment.text.lines();
             let first = lines.next().unwrap_or_default();
@@ -296,22 +271,13 @@ mod tests {
             ("add a.rs:7  why so? ", add("a.rs", Some((7, 7)))),
             ("add a:b why so?", add("a:b", None)),
             ("add a.rs:0 why so?", add("a.rs:0", None)),
-            (
-                "reply 2 because of it",
-                AnnotationCommand::Reply(2, text("because of it")),
-            ),
+            ("reply 2 because of it", AnnotationCommand::Reply(2, text("because of it"))),
             ("resolve 1", AnnotationCommand::Resolve(1, true)),
             ("reopen 1", AnnotationCommand::Resolve(1, false)),
             ("remove 3", AnnotationCommand::Remove(at(3, None))),
             ("remove 3.2", AnnotationCommand::Remove(at(3, Some(2)))),
-            (
-                "edit 1 better",
-                AnnotationCommand::Edit(at(1, None), text("better")),
-            ),
-            (
-                "edit 1.2 better",
-                AnnotationCommand::Edit(at(1, Some(2)), text("better")),
-            ),
+            ("edit 1 better", AnnotationCommand::Edit(at(1, None), text("better"))),
+            ("edit 1.2 better", AnnotationCommand::Edit(at(1, Some(2)), text("better"))),
             ("send", AnnotationCommand::Send(String::new())),
             ("send fix them", AnnotationCommand::Send(text("fix them"))),
         ] {
@@ -364,10 +330,7 @@ mod tests {
     fn a_number_means_what_was_listed() {
         let listed = ListedThreads(vec![thread("a", None, false), thread("b", None, false)]);
         let change = |typed: &str| listed.change(parse(typed).unwrap());
-        assert_eq!(
-            change("remove 2"),
-            Ok(AnnotationChange::Remove { id: "b".to_owned() })
-        );
+        assert_eq!(change("remove 2"), Ok(AnnotationChange::Remove { id: "b".to_owned() }));
         let removed = AnnotationChange::RemoveComment {
             id: "b".to_owned(),
             comment_id: "because".to_owned(),
@@ -377,17 +340,10 @@ mod tests {
         let mut alone = thread("c", None, false);
         alone.comments.truncate(1);
         let removed = ListedThreads(vec![alone]).change(parse("remove 1.1").unwrap());
-        assert!(matches!(
-            removed,
-            Ok(AnnotationChange::RemoveComment { .. })
-        ));
+        assert!(matches!(removed, Ok(AnnotationChange::RemoveComment { .. })));
         for typed in ["resolve 0", "resolve 3", "remove 1.3", "edit 2.0 x"] {
             assert!(change(typed).is_err(), "{typed:?}");
         }
-        assert!(
-            ListedThreads::default()
-                .change(AnnotationCommand::Resolve(1, true))
-                .is_err()
-        );
+        assert!(ListedThreads::default().change(AnnotationCommand::Resolve(1, true)).is_err());
     }
 }

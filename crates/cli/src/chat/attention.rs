@@ -34,14 +34,7 @@ impl Signal {
         }
         let names = terminal.iter().flatten().filter_map(|name| name.to_str());
         let knows = |name: &str| {
-            [
-                "iTerm.app",
-                "WezTerm",
-                "ghostty",
-                "xterm-ghostty",
-                "xterm-kitty",
-            ]
-            .contains(&name)
+            ["iTerm.app", "WezTerm", "ghostty", "xterm-ghostty", "xterm-kitty"].contains(&name)
         };
         match names.into_iter().any(knows) {
             true => Self::Desktop,
@@ -87,11 +80,7 @@ enum Focus {
 
 impl Attention {
     pub(crate) fn new(now: Instant) -> Self {
-        Self {
-            focus: Focus::Unknown,
-            last_key: now,
-            known: None,
-        }
+        Self { focus: Focus::Unknown, last_key: now, known: None }
     }
 
     pub(crate) fn key_pressed(&mut self, now: Instant) {
@@ -156,46 +145,23 @@ fn clean(text: &str) -> String {
 mod tests {
     use super::*;
 
-    const IDLE: Situation = Situation {
-        is_asking: false,
-        is_working: false,
-        waiting_elsewhere: 0,
-    };
-    const WORKING: Situation = Situation {
-        is_working: true,
-        ..IDLE
-    };
-    const ASKING: Situation = Situation {
-        is_asking: true,
-        ..WORKING
-    };
+    const IDLE: Situation = Situation { is_asking: false, is_working: false, waiting_elsewhere: 0 };
+    const WORKING: Situation = Situation { is_working: true, ..IDLE };
+    const ASKING: Situation = Situation { is_asking: true, ..WORKING };
 
     #[test]
     fn the_user_is_called_once_and_only_when_away() {
         let now = Instant::now();
         let mut attention = Attention::new(now);
         attention.focus_changed(false);
-        assert_eq!(
-            attention.observe(IDLE, now),
-            None,
-            "nothing is known before"
-        );
+        assert_eq!(attention.observe(IDLE, now), None, "nothing is known before");
         assert_eq!(attention.observe(WORKING, now), None);
-        assert_eq!(
-            attention.observe(ASKING, now),
-            Some("the agent asks you something")
-        );
+        assert_eq!(attention.observe(ASKING, now), Some("the agent asks you something"));
         assert_eq!(attention.observe(ASKING, now), None, "once");
         assert_eq!(attention.observe(WORKING, now), None);
         assert_eq!(attention.observe(IDLE, now), Some("the agent is done"));
-        let elsewhere = Situation {
-            waiting_elsewhere: 1,
-            ..IDLE
-        };
-        assert_eq!(
-            attention.observe(elsewhere, now),
-            Some("another session needs you")
-        );
+        let elsewhere = Situation { waiting_elsewhere: 1, ..IDLE };
+        assert_eq!(attention.observe(elsewhere, now), Some("another session needs you"));
         attention.focus_changed(true);
         attention.observe(WORKING, now);
         assert_eq!(attention.observe(IDLE, now), None, "looked at");
@@ -206,10 +172,7 @@ mod tests {
         let start = Instant::now();
         let mut attention = Attention::new(start);
         attention.observe(WORKING, start);
-        assert_eq!(
-            attention.observe(IDLE, start + Duration::from_secs(5)),
-            None
-        );
+        assert_eq!(attention.observe(IDLE, start + Duration::from_secs(5)), None);
         attention.observe(WORKING, start);
         let later = start + Duration::from_secs(31);
         assert_eq!(attention.observe(IDLE, later), Some("the agent is done"));
@@ -227,10 +190,7 @@ mod tests {
         );
         assert!(window_title(&"x".repeat(500), WORKING).chars().count() <= TITLE_COLUMNS_MAX);
         assert_eq!(encode_title("t"), "\x1b]2;t\x07");
-        assert_eq!(
-            Signal::Desktop.encode("a\u{7}b"),
-            "\x1b]9;greenroom: a\\x07b\x07"
-        );
+        assert_eq!(Signal::Desktop.encode("a\u{7}b"), "\x1b]9;greenroom: a\\x07b\x07");
         assert_eq!(Signal::Bell.encode("x"), "\x07");
         assert_eq!(Signal::Off.encode("x"), "");
     }

@@ -18,10 +18,7 @@ const UNREVIEWED: &str = "unreviewed";
 pub(crate) enum ChangesRequest {
     List(ChangesetOffer),
     Show(FileChangeEntry),
-    Review {
-        files: Vec<FileChangeEntry>,
-        is_reviewed: bool,
-    },
+    Review { files: Vec<FileChangeEntry>, is_reviewed: bool },
     Operate(OperationRequest),
 }
 
@@ -99,19 +96,11 @@ pub(crate) fn request(
     } else if !operation.is_for_files {
         return Err(format!("{id} is for all files: /changes {id}"));
     } else if rest.is_empty() {
-        return Err(format!(
-            "/changes {id} needs an argument: {}",
-            files_of(operation)
-        ));
+        return Err(format!("/changes {id} needs an argument: {}", files_of(operation)));
     } else {
         files = select(rest, listed)?;
     }
-    Ok(OperationRequest {
-        operation: operation.clone(),
-        files,
-        message,
-        is_forced: false,
-    })
+    Ok(OperationRequest { operation: operation.clone(), files, message, is_forced: false })
 }
 
 /// What an operation takes behind it.
@@ -132,10 +121,8 @@ pub(crate) fn words(
         word: word.to_owned(),
         about: about.to_owned(),
     };
-    let mut words: Vec<ChangesSubcommand> = offers
-        .iter()
-        .map(|offer| word(&offer.name, &offer.label))
-        .collect();
+    let mut words: Vec<ChangesSubcommand> =
+        offers.iter().map(|offer| word(&offer.name, &offer.label)).collect();
     let Some(list) = listed else {
         return words; // what can be done depends on what is listed
     };
@@ -196,10 +183,7 @@ pub(crate) fn select(
         let index = word.parse::<usize>().ok().and_then(|n| n.checked_sub(1));
         let file = index.and_then(|index| files.get(index));
         let file = file.ok_or_else(|| match word.parse::<usize>() {
-            Ok(_) => format!(
-                "the list has no file {word}: it goes from 1 to {}",
-                files.len()
-            ),
+            Ok(_) => format!("the list has no file {word}: it goes from 1 to {}", files.len()),
             Err(_) => format!("{word} is not the number of a file in the list"),
         })?;
         if !selected.iter().any(|other| other.id == file.id) {
@@ -328,10 +312,7 @@ pub(crate) mod tests {
         };
         assert_eq!(words(None), ["session", "turn"]);
         let all = words(Some(&list)).join(" ");
-        assert_eq!(
-            all,
-            "session turn reviewed unreviewed discard commit merge look"
-        );
+        assert_eq!(all, "session turn reviewed unreviewed discard commit merge look");
         let usages: Vec<String> = list.operations.iter().map(usage).collect();
         assert_eq!(
             usages,

@@ -27,9 +27,7 @@ pub(crate) fn list_lines(list: &ChangesList, offers: &[ChangesetOffer], base: &s
     lines.extend(listed.map(|(index, file)| file_line(Some(index + 1), file, base)));
     lines.extend(operation_lines(list));
     let others = offers.iter().filter(|offer| offer.name != list.of.name);
-    let others: Vec<String> = others
-        .map(|offer| format!("/changes {}", offer.name))
-        .collect();
+    let others: Vec<String> = others.map(|offer| format!("/changes {}", offer.name)).collect();
     if !others.is_empty() {
         let others = format!("  Other changes: {}", escape_line(&others.join(", ")));
         lines.push(Line::new(Style::Dim, others));
@@ -50,10 +48,7 @@ fn head_line(list: &ChangesList) -> Line {
     let sum = |field: fn(&FileChangeEntry) -> u64| list.files.iter().map(field).sum::<u64>();
     let (added, removed) = (sum(|file| file.added), sum(|file| file.removed));
     let files = format_count(count, "file");
-    let head = Line::new(
-        Style::Bold,
-        format!("  {label}: {files} +{added} -{removed}"),
-    );
+    let head = Line::new(Style::Bold, format!("  {label}: {files} +{added} -{removed}"));
     let reviewed = list.files.iter().filter(|file| file.is_reviewed).count();
     match reviewed {
         0 => head,
@@ -126,11 +121,8 @@ fn operation_lines(list: &ChangesList) -> Vec<Line> {
 
 /// The names of some files, a line each, for a question.
 pub(crate) fn names_of(files: &[FileChangeEntry], base: &str) -> String {
-    let mut names: Vec<String> = files
-        .iter()
-        .take(NAMED_MAX)
-        .map(|file| name_of(&file.uri, base))
-        .collect();
+    let mut names: Vec<String> =
+        files.iter().take(NAMED_MAX).map(|file| name_of(&file.uri, base)).collect();
     if files.len() > NAMED_MAX {
         names.push(format!("and {} more", files.len() - NAMED_MAX));
     }
@@ -169,27 +161,15 @@ mod tests {
         let mut changed = list(&["b%20c", "a\u{1b}"]);
         changed.files[1].is_reviewed = true;
         let rows = texts(&changed);
-        assert_eq!(
-            rows[0],
-            "  Changes of session: 2 files +2 -0 · 1 of 2 reviewed"
-        );
+        assert_eq!(rows[0], "  Changes of session: 2 files +2 -0 · 1 of 2 reviewed");
         assert_eq!(rows[1], "   1 A a\\x1b +1 -0");
         assert_eq!(rows[2], "   2 A b c +1 -0  ✓ reviewed");
-        assert!(
-            rows[5].starts_with("  /changes discard N|all   does discard"),
-            "{rows:?}"
-        );
-        assert!(
-            rows[7].ends_with("not possible now: does merge"),
-            "{rows:?}"
-        );
+        assert!(rows[5].starts_with("  /changes discard N|all   does discard"), "{rows:?}");
+        assert!(rows[7].ends_with("not possible now: does merge"), "{rows:?}");
         assert_eq!(rows[9], "  Other changes: /changes turn");
         let none = texts(&list(&[]));
         assert_eq!(none[0], "  Changes of session: nothing is changed");
-        assert!(
-            none[1].contains("/changes commit"),
-            "what needs no file stays: {none:?}"
-        );
+        assert!(none[1].contains("/changes commit"), "what needs no file stays: {none:?}");
         assert_eq!(none.len(), 4);
     }
 

@@ -61,11 +61,7 @@ pub(crate) fn unknown_command(name: &str, others: &[String]) -> String {
         .collect();
     close.sort_by(|(a, _), (b, _)| b.total_cmp(a));
     close.dedup_by_key(|(_, name)| *name);
-    let close: Vec<&str> = close
-        .iter()
-        .take(PROPOSED_MAX)
-        .map(|(_, name)| *name)
-        .collect();
+    let close: Vec<&str> = close.iter().take(PROPOSED_MAX).map(|(_, name)| *name).collect();
     let proposal = match close.as_slice() {
         [] => "/help lists all.".to_owned(),
         close => format!("did you mean {}?", close.join(", ")),
@@ -90,45 +86,22 @@ mod tests {
             ("/open", ChatCommand::Sessions),
             ("/model", ChatCommand::Model(String::new())),
             ("/rename  a b ", ChatCommand::Rename(text("a b"))),
-            (
-                "/steer left\na bit",
-                ChatCommand::Steer(text("left\na bit")),
-            ),
+            ("/steer left\na bit", ChatCommand::Steer(text("left\na bit"))),
         ] {
-            assert_eq!(
-                EnteredInput::parse(line),
-                EnteredInput::Command(command),
-                "{line:?}"
-            );
+            assert_eq!(EnteredInput::parse(line), EnteredInput::Command(command), "{line:?}");
         }
-        for line in [
-            "quit",
-            "",
-            " /quit",
-            "\\/quit",
-            "/etc/passwd is there",
-            "/",
-            "//",
-        ] {
+        for line in ["quit", "", " /quit", "\\/quit", "/etc/passwd is there", "/", "//"] {
             assert_eq!(EnteredInput::parse(line), EnteredInput::Message, "{line:?}");
         }
         for (line, name) in [("/review the code", "/review"), ("/quitt", "/quitt")] {
-            assert_eq!(
-                EnteredInput::parse(line),
-                EnteredInput::Other(text(name)),
-                "{line:?}"
-            );
+            assert_eq!(EnteredInput::parse(line), EnteredInput::Other(text(name)), "{line:?}");
         }
         for (line, why) in [
             ("/new idea: fork it", "/new takes no argument"),
             ("/steer", "/steer needs an argument: TEXT"),
             ("/rename ", "/rename needs an argument: TITLE"),
         ] {
-            assert_eq!(
-                EnteredInput::parse(line),
-                EnteredInput::Wrong(text(why)),
-                "{line:?}"
-            );
+            assert_eq!(EnteredInput::parse(line), EnteredInput::Wrong(text(why)), "{line:?}");
         }
     }
 

@@ -76,35 +76,19 @@ const fn command(
     what: &'static str,
     make: fn(String) -> ChatCommand,
 ) -> OwnCommand {
-    OwnCommand {
-        name,
-        aliases,
-        arguments,
-        what,
-        needs_terminal: false,
-        make,
-    }
+    OwnCommand { name, aliases, arguments, what, needs_terminal: false, make }
 }
 
 const fn on_terminals(command: OwnCommand) -> OwnCommand {
-    OwnCommand {
-        needs_terminal: true,
-        ..command
-    }
+    OwnCommand { needs_terminal: true, ..command }
 }
 
 /// What can be typed.
 pub(crate) const COMMANDS: &[OwnCommand] = &[
-    command("/help", &["/?"], "", "show commands and keys", |_| {
-        ChatCommand::Help
-    }),
-    on_terminals(command(
-        "/status",
-        &[],
-        "",
-        "show the session, its model, mode and cost",
-        |_| ChatCommand::Status,
-    )),
+    command("/help", &["/?"], "", "show commands and keys", |_| ChatCommand::Help),
+    on_terminals(command("/status", &[], "", "show the session, its model, mode and cost", |_| {
+        ChatCommand::Status
+    })),
     command(
         "/usage",
         &["/cost", "/context"],
@@ -154,19 +138,9 @@ pub(crate) const COMMANDS: &[OwnCommand] = &[
         "list, make and send comments on files",
         ChatCommand::Annotations,
     ),
-    command("/sessions", &[], "", "find a session and go to it", |_| {
-        ChatCommand::Sessions
-    }),
-    command(
-        "/open",
-        &[],
-        "URI",
-        "go to a session or chat",
-        ChatCommand::Open,
-    ),
-    command("/new", &["/clear"], "", "start a new session", |_| {
-        ChatCommand::New
-    }),
+    command("/sessions", &[], "", "find a session and go to it", |_| ChatCommand::Sessions),
+    command("/open", &[], "URI", "go to a session or chat", ChatCommand::Open),
+    command("/new", &["/clear"], "", "start a new session", |_| ChatCommand::New),
     command(
         "/agents",
         &["/agent"],
@@ -174,13 +148,7 @@ pub(crate) const COMMANDS: &[OwnCommand] = &[
         "start a new session with another agent",
         ChatCommand::Agents,
     ),
-    command(
-        "/rename",
-        &[],
-        "TITLE",
-        "change the title of this session",
-        ChatCommand::Rename,
-    ),
+    command("/rename", &[], "TITLE", "change the title of this session", ChatCommand::Rename),
     on_terminals(command(
         "/export",
         &[],
@@ -188,20 +156,12 @@ pub(crate) const COMMANDS: &[OwnCommand] = &[
         "write this session to a file: .jsonl or .md",
         ChatCommand::Export,
     )),
-    on_terminals(command(
-        "/archive",
-        &[],
-        "",
-        "archive this session, or restore it",
-        |_| ChatCommand::Archive,
-    )),
-    on_terminals(command(
-        "/delete",
-        &[],
-        "",
-        "delete this session; asks first",
-        |_| ChatCommand::Delete,
-    )),
+    on_terminals(command("/archive", &[], "", "archive this session, or restore it", |_| {
+        ChatCommand::Archive
+    })),
+    on_terminals(command("/delete", &[], "", "delete this session; asks first", |_| {
+        ChatCommand::Delete
+    })),
     on_terminals(command(
         "/changes",
         &["/diff"],
@@ -230,13 +190,9 @@ pub(crate) const COMMANDS: &[OwnCommand] = &[
         "list terminals, open one and type in it, or end one",
         ChatCommand::Terminals,
     )),
-    on_terminals(command(
-        "/earlier",
-        &[],
-        "",
-        "read earlier turns; PageUp does too",
-        |_| ChatCommand::Earlier,
-    )),
+    on_terminals(command("/earlier", &[], "", "read earlier turns; PageUp does too", |_| {
+        ChatCommand::Earlier
+    })),
     command(
         "/fork",
         &["/branch"],
@@ -244,16 +200,8 @@ pub(crate) const COMMANDS: &[OwnCommand] = &[
         "continue in a new branch of this chat",
         ChatCommand::Fork,
     ),
-    command("/resume", &[], "", "resume a turn that failed", |_| {
-        ChatCommand::Resume
-    }),
-    command(
-        "/steer",
-        &[],
-        "TEXT",
-        "tell the agent something while it works",
-        ChatCommand::Steer,
-    ),
+    command("/resume", &[], "", "resume a turn that failed", |_| ChatCommand::Resume),
+    command("/steer", &[], "TEXT", "tell the agent something while it works", ChatCommand::Steer),
     command(
         "/quit",
         &["/exit"],
@@ -267,21 +215,12 @@ pub(crate) const COMMANDS: &[OwnCommand] = &[
 pub(crate) const KEYS: &[(&str, &str)] = &[
     ("Enter", "send; while the agent works: queue"),
     ("Ctrl-S", "steer: send now, while the agent works"),
-    (
-        "digit or ↑↓, Enter",
-        "choose and confirm when the agent asks",
-    ),
-    (
-        "Shift-Enter",
-        "a new line; also Alt-Enter, Ctrl-J, \\ Enter",
-    ),
+    ("digit or ↑↓, Enter", "choose and confirm when the agent asks"),
+    ("Shift-Enter", "a new line; also Alt-Enter, Ctrl-J, \\ Enter"),
     ("Up", "earlier messages, or those in the queue"),
     ("Alt-Up", "queued messages: edit, remove, steer"),
     ("Ctrl-R", "search earlier messages"),
-    (
-        "Ctrl-O",
-        "show the whole question, or the whole last result",
-    ),
+    ("Ctrl-O", "show the whole question, or the whole last result"),
     ("Ctrl-T", "show reasoning, or fold it"),
     ("Tab", "complete / and @; at a question: put the text aside"),
     ("Esc", "interrupt the turn; twice: edit the last message"),

@@ -68,10 +68,7 @@ fn named(
 ) -> PromptItem {
     let label = option.and_then(|option| option.label.as_deref());
     let label = label.filter(|label| *label != word).unwrap_or("");
-    PromptItem {
-        detail: escape_line(label),
-        ..PromptItem::new(digit, word, action)
-    }
+    PromptItem { detail: escape_line(label), ..PromptItem::new(digit, word, action) }
 }
 
 /// What is to be decided about the call that stands above.
@@ -138,10 +135,7 @@ mod tests {
             ("chat/toolCallStart", start),
             ("chat/toolCallReady", call(ready)),
         ] {
-            reduce_chat(
-                &mut chat,
-                &Action::host(ActionKind::from_name(name), fields),
-            );
+            reduce_chat(&mut chat, &Action::host(ActionKind::from_name(name), fields));
         }
         chat
     }
@@ -150,10 +144,7 @@ mod tests {
         let mut drawn = lines(confirmation, 60);
         drawn.extend(PromptState::default().lines(&items(confirmation), 60, 99));
         drawn.pop(); // the hint
-        drawn
-            .iter()
-            .map(|line| format!("|{}\n", line.text()))
-            .collect()
+        drawn.iter().map(|line| format!("|{}\n", line.text())).collect()
     }
 
     fn decision(confirmation: &Confirmation, digit: char) -> Option<ToolDecision> {
@@ -215,10 +206,7 @@ mod tests {
         let of = |name: &str, fields: Value| {
             let mut chat = ready_call(json!({}));
             for (name, fields) in [
-                (
-                    "chat/toolCallConfirmed",
-                    json!({"approved": true, "confirmed": "user-action"}),
-                ),
+                ("chat/toolCallConfirmed", json!({"approved": true, "confirmed": "user-action"})),
                 (name, fields),
             ] {
                 let mut action = json!({"turnId": "t", "toolCallId": "c"});

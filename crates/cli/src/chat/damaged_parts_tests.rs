@@ -50,22 +50,14 @@ fn parts() -> Vec<Value> {
         "completed",
         "cancelled",
     ];
-    let mut parts: Vec<Value> = statuses
-        .map(|status| call(json!({"status": status})))
-        .to_vec();
+    let mut parts: Vec<Value> = statuses.map(|status| call(json!({"status": status}))).to_vec();
     let options =
         json!([{"id": "a", "label": "A", "description": "the first", "recommended": true}]);
     let question = |kind: &str| {
         json!({"id": kind, "kind": kind, "message": "Which?", "title": "T", "min": 1, "max": 9,
         "defaultValue": 2, "options": options, "allowFreeformInput": true})
     };
-    let kinds = [
-        "single-select",
-        "multi-select",
-        "text",
-        "integer",
-        "boolean",
-    ];
+    let kinds = ["single-select", "multi-select", "text", "integer", "boolean"];
     for kind in kinds {
         let value = json!({"kind": "selected-many", "value": ["a"], "freeformValues": ["b"]});
         let answers = json!({kind: {"state": "submitted", "value": value}});
@@ -139,11 +131,8 @@ fn try_part(part: &Object) -> usize {
     }
     let mut chat = chat_with(part);
     let references = References::default();
-    let view = ChatView {
-        page: Page::of_width(WIDTH),
-        references: &references,
-        now: Instant::now(),
-    };
+    let view =
+        ChatView { page: Page::of_width(WIDTH), references: &references, now: Instant::now() };
     for (_, input) in PendingInput::all_of(&chat) {
         let state = PromptState::default();
         for item in dialog::items(&input, &state) {

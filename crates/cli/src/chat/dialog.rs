@@ -194,10 +194,7 @@ pub(crate) fn subject_lines(
 
 /// Whether all that the question refers to was looked for.
 pub(crate) fn is_subject_complete(asked: &AskedInput, references: &References) -> bool {
-    let call = asked
-        .part()
-        .get("toolCall")
-        .and_then(|call| call.as_object());
+    let call = asked.part().get("toolCall").and_then(|call| call.as_object());
     call.is_none_or(|call| references.is_complete(call))
 }
 

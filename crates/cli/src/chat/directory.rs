@@ -78,10 +78,7 @@ mod tests {
         assert_eq!(short("/home/ann"), "~");
         assert_eq!(short("/home/ann/src/x"), "~/src/x");
         assert_eq!(short("/home/anna"), "/home/anna");
-        assert_eq!(
-            shorten_home(Path::new("/srv"), Some(Path::new("/"))),
-            "/srv"
-        );
+        assert_eq!(shorten_home(Path::new("/srv"), Some(Path::new("/"))), "/srv");
         assert_eq!(shorten_home(Path::new("/srv"), None), "/srv");
     }
 
@@ -92,18 +89,11 @@ mod tests {
         assert_eq!(branch_in(root), None);
         write(root, ".git/HEAD", "ref: refs/heads/feature/x\n");
         write(root, "deep/er/file", "");
-        assert_eq!(
-            branch_in(&root.join("deep/er")).as_deref(),
-            Some("feature/x")
-        );
+        assert_eq!(branch_in(&root.join("deep/er")).as_deref(), Some("feature/x"));
         write(root, ".git/worktrees/w/HEAD", "ref: refs/heads/w\n");
         write(root, "w/.git", "gitdir: ../.git/worktrees/w\n");
         assert_eq!(branch_in(&root.join("w")).as_deref(), Some("w"));
-        write(
-            root,
-            ".git/HEAD",
-            "0123456789abcdef0123456789abcdef01234567\n",
-        );
+        write(root, ".git/HEAD", "0123456789abcdef0123456789abcdef01234567\n");
         assert_eq!(branch_in(root).as_deref(), Some("01234567"));
     }
 

@@ -37,15 +37,8 @@ impl EditedFile {
 
     fn write(content: &str, extension: &str, was_json: bool) -> anyhow::Result<Self> {
         let name = format!("greenroom-{}.{extension}", Uuid::now_v7());
-        let file = Self {
-            path: std::env::temp_dir().join(name),
-            was_json,
-        };
-        let opened = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&file.path);
+        let file = Self { path: std::env::temp_dir().join(name), was_json };
+        let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file.path);
         let written = opened.and_then(|mut opened| opened.write_all(content.as_bytes()));
         written.with_context(|| format!("{} cannot be written", file.path.display()))?;
         Ok(file)
@@ -53,11 +46,7 @@ impl EditedFile {
 
     /// Starts the editor that $VISUAL or $EDITOR names; it has the terminal until it ends.
     pub(crate) fn open_editor(&self) -> anyhow::Result<Child> {
-        let named = |name: &str| {
-            std::env::var(name)
-                .ok()
-                .filter(|text| !text.trim().is_empty())
-        };
+        let named = |name: &str| std::env::var(name).ok().filter(|text| !text.trim().is_empty());
         let editor = named("VISUAL").or_else(|| named("EDITOR"));
         let editor = editor.unwrap_or_else(|| EDITOR_DEFAULT.to_owned());
         // Through the shell, since the variable may hold options.

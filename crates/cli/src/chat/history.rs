@@ -26,9 +26,7 @@ pub(crate) struct HistoryFile {
 
 impl HistoryFile {
     pub(crate) fn in_directory(data: &Path) -> Self {
-        Self {
-            path: data.join("chat-history.jsonl"),
-        }
+        Self { path: data.join("chat-history.jsonl") }
     }
 
     /// Everything in it, the newest last; nothing if there is no file yet.
@@ -86,11 +84,7 @@ fn read_newest(mut file: File) -> io::Result<Vec<u8>> {
 }
 
 fn open_private(path: &Path) -> io::Result<File> {
-    OpenOptions::new()
-        .append(true)
-        .create(true)
-        .mode(0o600)
-        .open(path)
+    OpenOptions::new().append(true).create(true).mode(0o600).open(path)
 }
 
 #[cfg(test)]
@@ -173,10 +167,7 @@ mod tests {
         for writer in 0..4 {
             // Of each writer the newest entries, without a gap.
             let own = entries.iter().filter_map(|entry| {
-                let number = entry
-                    .split(' ')
-                    .next()?
-                    .strip_prefix(&format!("{writer}-"))?;
+                let number = entry.split(' ').next()?.strip_prefix(&format!("{writer}-"))?;
                 number.parse::<usize>().ok()
             });
             let own: Vec<usize> = own.collect();

@@ -64,21 +64,7 @@ pub(crate) fn image_type(head: &[u8]) -> Option<&'static str> {
         [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("image/png"),
         [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
         [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some("image/gif"),
-        [
-            b'R',
-            b'I',
-            b'F',
-            b'F',
-            _,
-            _,
-            _,
-            _,
-            b'W',
-            b'E',
-            b'B',
-            b'P',
-            ..,
-        ] => Some("image/webp"),
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
         _ => None,
     }
 }
@@ -132,18 +118,10 @@ mod tests {
             ("/a/b\\ \\(1\\).png", "/a/b (1).png"),
             ("file:///a/b%20c.png", "/a/b c.png"),
         ] {
-            assert_eq!(
-                pasted_path(text).as_deref(),
-                Some(Path::new(path)),
-                "{text}"
-            );
+            assert_eq!(pasted_path(text).as_deref(), Some(Path::new(path)), "{text}");
         }
         for text in ["", "a.png", "see /a.png", "/a.png\n/b.png"] {
-            assert_eq!(
-                pasted_path(text).filter(|path| path.exists()),
-                None,
-                "{text}"
-            );
+            assert_eq!(pasted_path(text).filter(|path| path.exists()), None, "{text}");
         }
     }
 
@@ -158,9 +136,7 @@ mod tests {
         let png = b"\x89PNG\r\n\x1a\n and so on";
         let picture = paste("shot 1.png", png).unwrap().unwrap();
         assert_eq!(picture.name, "shot 1.png");
-        let unnamed = paste("clipboard", b"\xff\xd8\xff\xe0 JFIF")
-            .unwrap()
-            .unwrap();
+        let unnamed = paste("clipboard", b"\xff\xd8\xff\xe0 JFIF").unwrap().unwrap();
         assert_eq!(unnamed.name, "clipboard");
         for (name, bytes) in [
             ("notes.txt", &b"x"[..]),

@@ -148,21 +148,14 @@ enum EscapeStep {
 }
 
 fn paste(pasted: &mut Vec<u8>, rest: &[u8]) -> EscapeStep {
-    if let Some(end) = rest
-        .windows(PASTE_END.len())
-        .position(|window| window == PASTE_END)
-    {
+    if let Some(end) = rest.windows(PASTE_END.len()).position(|window| window == PASTE_END) {
         extend(pasted, &rest[..end]);
-        let text = String::from_utf8_lossy(pasted)
-            .replace("\r\n", "\n")
-            .replace('\r', "\n");
+        let text = String::from_utf8_lossy(pasted).replace("\r\n", "\n").replace('\r', "\n");
         return EscapeStep::Key(Key::Paste(text), end + PASTE_END.len());
     }
     // The end may be here in part.
-    let tail_bytes = (1..PASTE_END.len())
-        .rev()
-        .find(|len| rest.ends_with(&PASTE_END[..*len]))
-        .unwrap_or(0);
+    let tail_bytes =
+        (1..PASTE_END.len()).rev().find(|len| rest.ends_with(&PASTE_END[..*len])).unwrap_or(0);
     match rest.len() - tail_bytes {
         0 => EscapeStep::More,
         used => {
@@ -243,10 +236,7 @@ fn escape(rest: &[u8]) -> EscapeStep {
 
 /// `ESC [ parameters final`.
 fn control(rest: &[u8]) -> EscapeStep {
-    let Some(end) = rest[2..]
-        .iter()
-        .position(|byte| !(0x20..=0x3f).contains(byte))
-    else {
+    let Some(end) = rest[2..].iter().position(|byte| !(0x20..=0x3f).contains(byte)) else {
         return match rest.len() {
             len if len > SEQUENCE_BYTES_MAX => EscapeStep::Nothing(len),
             _ => EscapeStep::More,
@@ -305,10 +295,7 @@ fn key_of(parameters: &str, last: u8) -> Option<Key> {
 
 /// The key that a terminal reports by the code of its character.
 fn coded_key(code: u32, modifiers: Modifiers) -> Option<Key> {
-    let (alt, ctrl) = (
-        modifiers.has(Modifiers::ALT),
-        modifiers.has(Modifiers::CTRL),
-    );
+    let (alt, ctrl) = (modifiers.has(Modifiers::ALT), modifiers.has(Modifiers::CTRL));
     match code {
         13 | KEYPAD_ENTER if modifiers.any() => return Some(Key::NewLine),
         13 | KEYPAD_ENTER => return Some(Key::Enter),
@@ -380,10 +367,7 @@ mod tests {
             (b"\x1b[5~", Key::PageUp),
             (b"\x1b[I", Key::FocusGained),
             (b"\x1b[?1u", Key::Offers(KeyboardProtocol::Kitty)),
-            (
-                b"\x1b[>4;0m",
-                Key::Offers(KeyboardProtocol::ModifyOtherKeys),
-            ),
+            (b"\x1b[>4;0m", Key::Offers(KeyboardProtocol::ModifyOtherKeys)),
             (b"\t", Key::Tab),
             (b"\x7f", Key::Backspace),
             (b"\x03", Key::Ctrl('c')),
@@ -397,18 +381,12 @@ mod tests {
             (b"\x1b[4~", Key::End),
             (b"\x1b[3~", Key::Delete),
             (b"\x1b!", Key::Alt('!')),
-            (
-                b"\x1b[200~a\rb\x1b[A\x1b[201~",
-                Key::Paste("a\nb\u{1b}[A".to_owned()),
-            ),
+            (b"\x1b[200~a\rb\x1b[A\x1b[201~", Key::Paste("a\nb\u{1b}[A".to_owned())),
         ] {
             assert_eq!(keys(bytes), std::slice::from_ref(&key), "{bytes:?}");
             // The same, byte by byte.
             let mut decoder = KeyDecoder::default();
-            let singly: Vec<Key> = bytes
-                .iter()
-                .flat_map(|byte| decoder.decode(&[*byte]))
-                .collect();
+            let singly: Vec<Key> = bytes.iter().flat_map(|byte| decoder.decode(&[*byte])).collect();
             assert_eq!(singly, [key], "{bytes:?}");
         }
     }
@@ -429,10 +407,7 @@ mod tests {
         assert_eq!(keys(b"\x1b[99;99Qa"), [Key::Char('a')]);
         assert_eq!(keys(b"\x1b[97;1:3ua"), [Key::Char('a')], "let go");
         assert_eq!(keys(b"\x1b[57358u\x1b[?62;4ca"), [Key::Char('a')]);
-        assert_eq!(
-            keys(b"\xffa\xc3(b"),
-            [Key::Char('a'), Key::Char('('), Key::Char('b')]
-        );
+        assert_eq!(keys(b"\xffa\xc3(b"), [Key::Char('a'), Key::Char('('), Key::Char('b')]);
         assert_eq!(keys(b"\x1bOza\x00"), [Key::Char('a')]);
         let mut endless = b"\x1b[".to_vec();
         endless.extend([b'1'; 64]);

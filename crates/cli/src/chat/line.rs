@@ -57,10 +57,7 @@ pub(crate) enum Colors {
 
 impl TextStyle {
     pub(crate) fn of(color: Color) -> Self {
-        Self {
-            color: Some(color),
-            ..Self::default()
-        }
+        Self { color: Some(color), ..Self::default() }
     }
 
     fn codes(self) -> Vec<&'static str> {
@@ -131,11 +128,7 @@ impl Line {
         to: Option<&Arc<str>>,
     ) -> Self {
         let is_safe = |to: &&Arc<str>| to.bytes().all(|byte| byte.is_ascii_graphic());
-        self.with(
-            style,
-            escape_line(text.as_ref()),
-            to.filter(is_safe).cloned(),
-        )
+        self.with(style, escape_line(text.as_ref()), to.filter(is_safe).cloned())
     }
 
     /// A piece of code: its tabs stay, so that what is copied is what was written.
@@ -300,10 +293,7 @@ mod tests {
         assert_eq!(line.encode(Colors::Off), "ab");
         let line = Line::new(Style::Plain, "a\u{1b}[2J\n");
         assert_eq!(line.encode(Colors::On), "a\\x1b[2J\\n");
-        let look = TextStyle {
-            is_bold: true,
-            ..TextStyle::of(Color::Cyan)
-        };
+        let look = TextStyle { is_bold: true, ..TextStyle::of(Color::Cyan) };
         let line = Line::new(Style::Text(look), "a");
         assert_eq!(line.encode(Colors::On), "\u{1b}[1;36ma\u{1b}[0m");
     }

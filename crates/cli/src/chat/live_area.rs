@@ -60,9 +60,7 @@ pub(crate) struct Dialog<'a> {
 /// Lays the live area out for a screen of this width and height.
 pub(crate) fn layout(content: LiveContent<'_>, width: usize, rows: usize) -> LiveArea {
     let (typed, cursor) = typed_lines(content.prompt, content.editor, width, rows / 2);
-    let note = content
-        .note
-        .map_or_else(Vec::new, |note| wrap_line(&note, width));
+    let note = content.note.map_or_else(Vec::new, |note| wrap_line(&note, width));
     let note: Vec<Line> = note.into_iter().take(NOTE_ROWS_MAX).collect();
     // A blank line between the transcript and where one types.
     let input = 1 + note.len() + typed.len();
@@ -95,11 +93,7 @@ pub(crate) fn layout(content: LiveContent<'_>, width: usize, rows: usize) -> Liv
     let cursor = (lines.len() + cursor.0, cursor.1);
     lines.extend(typed);
     lines.extend(content.below);
-    LiveArea {
-        lines,
-        cursor,
-        is_subject_cut,
-    }
+    LiveArea { lines, cursor, is_subject_cut }
 }
 
 impl Dialog<'_> {
@@ -263,10 +257,7 @@ mod tests {
         let mut visible: Vec<String> = lines.iter().map(Line::text).collect();
         let (row, column) = cursor;
         let at = visible[row].chars().count().min(column);
-        let offset = visible[row]
-            .char_indices()
-            .nth(at)
-            .map(|(offset, _)| offset);
+        let offset = visible[row].char_indices().nth(at).map(|(offset, _)| offset);
         let offset = offset.unwrap_or(visible[row].len());
         visible[row].insert(offset, '|');
         expected.assert_eq(&(visible.join("\n") + "\n"));
@@ -384,9 +375,7 @@ mod tests {
     fn the_live_part_shrinks_before_the_editor() {
         let editor = editor("");
         let mut tall = content(None, &editor);
-        tall.moving = (0..20)
-            .map(|n| Line::new(Style::Plain, n.to_string()))
-            .collect();
+        tall.moving = (0..20).map(|n| Line::new(Style::Plain, n.to_string())).collect();
         check(
             tall,
             6,
@@ -445,10 +434,7 @@ mod tests {
             small.below = vec![Line::new(Style::Dim, "status")];
             let visible = layout(small, width, rows);
             let (row, column) = visible.cursor;
-            assert!(
-                row < visible.lines.len() && column <= width.max(2),
-                "{width}x{rows}"
-            );
+            assert!(row < visible.lines.len() && column <= width.max(2), "{width}x{rows}");
             let mut painter = Painter::new(Colors::On, (width, rows));
             assert!(!painter.draw(&[], visible).is_empty());
         }

@@ -58,12 +58,7 @@ pub(crate) enum MenuOutcome {
 impl<T> Menu<T> {
     pub(crate) fn new(items: Vec<MenuItem<T>>) -> Self {
         let matching = (0..items.len()).collect();
-        Self {
-            items,
-            filter: Editor::default(),
-            matching,
-            selected: 0,
-        }
+        Self { items, filter: Editor::default(), matching, selected: 0 }
     }
 
     /// Selects the first item that fits; the first of all if none does.
@@ -146,10 +141,7 @@ impl<T> Menu<T> {
             words.iter().all(|word| text.contains(word))
         };
         let items = self.items.iter().enumerate();
-        self.matching = items
-            .filter(|(_, item)| matches(item))
-            .map(|(index, _)| index)
-            .collect();
+        self.matching = items.filter(|(_, item)| matches(item)).map(|(index, _)| index).collect();
         self.selected = 0;
     }
 
@@ -194,12 +186,7 @@ fn label_columns<'a, T: 'a>(items: impl Iterator<Item = &'a MenuItem<T>>, width:
 
 impl<T> MenuItem<T> {
     pub(crate) fn new(value: T, label: impl Into<String>, detail: impl Into<String>) -> Self {
-        Self {
-            value,
-            label: label.into(),
-            detail: detail.into(),
-            tone: Tone::Plain,
-        }
+        Self { value, label: label.into(), detail: detail.into(), tone: Tone::Plain }
     }
 
     fn line(&self, is_selected: bool, label_columns: usize, width: usize) -> Line {
@@ -246,12 +233,7 @@ mod tests {
         let mut menu = menu(20);
         assert_eq!(
             texts(&menu, 40, 4),
-            [
-                "❯ item 0  detail 0",
-                "  item 1  detail 1",
-                "  item 2  detail 2",
-                "  1-3 of 20"
-            ]
+            ["❯ item 0  detail 0", "  item 1  detail 1", "  item 2  detail 2", "  1-3 of 20"]
         );
         for _ in 0..11 {
             menu.key(&Key::Down);
@@ -274,21 +256,13 @@ mod tests {
         let mut menu = menu(20);
         menu.key(&Key::Down);
         type_in(&mut menu, "ITEM 1");
-        assert_eq!(
-            menu.len(),
-            11 + 2,
-            "1 and 10 to 19, and those with `detail 1`"
-        );
+        assert_eq!(menu.len(), 11 + 2, "1 and 10 to 19, and those with `detail 1`");
         type_in(&mut menu, "9");
         assert_eq!(menu.selected().map(|item| item.value), Some(19));
         assert_eq!(menu.key(&Key::Enter), MenuOutcome::Chosen);
         type_in(&mut menu, "zz");
         assert_eq!(texts(&menu, 40, 4), ["  no matches"]);
-        assert_eq!(
-            menu.key(&Key::Enter),
-            MenuOutcome::Taken,
-            "nothing to choose"
-        );
+        assert_eq!(menu.key(&Key::Enter), MenuOutcome::Taken, "nothing to choose");
         menu.key(&Key::Ctrl('u'));
         assert_eq!(menu.len(), 20);
         assert_eq!(menu.key(&Key::Escape), MenuOutcome::Closed);
@@ -316,10 +290,7 @@ mod tests {
         assert_eq!(column(&lines[0], "needs"), column(&lines[1], "idle"));
         assert!(lines[1].contains("short\\x1b[2J"), "{lines:?}");
         let narrow = texts(&menu, 39, 8);
-        assert!(
-            narrow[0].contains("… ") && narrow[0].contains("needs"),
-            "{narrow:?}"
-        );
+        assert!(narrow[0].contains("… ") && narrow[0].contains("needs"), "{narrow:?}");
     }
 
     #[test]

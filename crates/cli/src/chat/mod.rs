@@ -187,14 +187,10 @@ fn report(error: &anyhow::Error) -> Exit {
 /// Why a chat could not be opened; where there was no session to continue, also what can be done instead.
 pub(crate) fn explain_no_session(error: &anyhow::Error) -> String {
     let advice = match error.downcast_ref::<ChatError>() {
-        Some(ChatError::NoSessionIn {
-            newest: Some(newest),
-            ..
-        }) => {
+        Some(ChatError::NoSessionIn { newest: Some(newest), .. }) => {
             let directory = newest.directory();
-            let place = directory.map_or(String::new(), |directory| {
-                format!(" in {}", directory.display())
-            });
+            let place =
+                directory.map_or(String::new(), |directory| format!(" in {}", directory.display()));
             format!(
                 ".\nThe newest elsewhere is `{}`{place}, {}: greenroom chat --session {}\n`greenroom chat` starts a new one here",
                 newest.title(),
@@ -233,9 +229,7 @@ async fn open(
     let model = options.choice.find_model(&live).await?;
     // Only where there is none at all is anything looked for, and nobody waits for it.
     let is_first_look = options.choice.is_new() && options.host.named_host().is_none();
-    let hint = (is_first_look && !live.has_real_agent())
-        .then(local_servers::hint)
-        .flatten();
+    let hint = (is_first_look && !live.has_real_agent()).then(local_servers::hint).flatten();
     let note = match (is_first_look, model.is_some()) {
         (true, false) => match key_alone::note(&live) {
             Some(note) => Some(note),
@@ -246,10 +240,8 @@ async fn open(
     if let Some(note) = note {
         eprintln!("{note}");
     }
-    let open_options = OpenOptions {
-        worktree: options.choice.worktree(),
-        ..open_options(directory.clone())
-    };
+    let open_options =
+        OpenOptions { worktree: options.choice.worktree(), ..open_options(directory.clone()) };
     let selector = options.choice.selector(&live, directory).await?;
     let opened = OpenChat::open(live, updates, &selector, &open_options).await;
     let mut chat = match (opened, hint) {
@@ -262,9 +254,7 @@ async fn open(
         (Err(error), _) => return Err(error.into()),
     };
     let session = chat.session_state();
-    let provider = session
-        .map(|session| session.provider.clone())
-        .unwrap_or_default();
+    let provider = session.map(|session| session.provider.clone()).unwrap_or_default();
     ensure!(
         provider == NATIVE,
         "this session belongs to the agent `{provider}`, which takes no --model; leave --continue or --session out"
@@ -275,11 +265,7 @@ async fn open(
 
 /// How every chat is opened: its agent works where this program was started.
 fn open_options(directory: Option<PathBuf>) -> OpenOptions {
-    OpenOptions {
-        directory,
-        history_turns: HISTORY_MAX,
-        ..OpenOptions::default()
-    }
+    OpenOptions { directory, history_turns: HISTORY_MAX, ..OpenOptions::default() }
 }
 
 /// Connects to the host; starts the local one if it is not there.

@@ -32,18 +32,12 @@ pub(crate) fn parse(arguments: &str, models: &[ModelOffer]) -> Result<NamedModel
     let Some((offer, rest)) = find_model(arguments.trim(), models) else {
         let name = arguments.split_whitespace().next().unwrap_or("");
         let ids: Vec<&str> = models.iter().map(|model| model.id.as_str()).collect();
-        return Err(format!(
-            "there is no model {name}; there are {}",
-            ids.join(", ")
-        ));
+        return Err(format!("there is no model {name}; there are {}", ids.join(", ")));
     };
     if let Some(why) = offer.unavailable {
         return Err(format!("{} is {why}", offer.name));
     }
-    let mut selection = ModelSelection {
-        id: offer.id.clone(),
-        ..ModelSelection::default()
-    };
+    let mut selection = ModelSelection { id: offer.id.clone(), ..ModelSelection::default() };
     for word in rest.split_whitespace() {
         let (key, value) = word
             .split_once('=')
@@ -53,25 +47,14 @@ pub(crate) fn parse(arguments: &str, models: &[ModelOffer]) -> Result<NamedModel
         let value = setting.parse(value).map_err(|error| error.to_string())?;
         selection.settings.insert(key.to_owned(), value);
     }
-    Ok(NamedModel {
-        offer: offer.clone(),
-        selection,
-    })
+    Ok(NamedModel { offer: offer.clone(), selection })
 }
 
 fn no_such_setting(offer: &ModelOffer, key: &str) -> String {
-    let keys: Vec<&str> = offer
-        .settings
-        .iter()
-        .map(|setting| setting.key.as_str())
-        .collect();
+    let keys: Vec<&str> = offer.settings.iter().map(|setting| setting.key.as_str()).collect();
     match keys.is_empty() {
         true => format!("{} has no settings", offer.name),
-        false => format!(
-            "{} has no setting {key}; it has {}",
-            offer.name,
-            keys.join(", ")
-        ),
+        false => format!("{} has no setting {key}; it has {}", offer.name, keys.join(", ")),
     }
 }
 
@@ -143,11 +126,7 @@ fn propose_settings(
         given.any(|word| word.split('=').next() == Some(key))
     };
     let mut proposed = Vec::new();
-    for setting in model
-        .settings
-        .iter()
-        .filter(|setting| !is_given(&setting.key))
-    {
+    for setting in model.settings.iter().filter(|setting| !is_given(&setting.key)) {
         let mut propose = |text: String, about: &str| {
             if text.starts_with(word) {
                 proposed.push(ArgumentProposal {
@@ -202,11 +181,7 @@ mod tests {
             title: "Tokens".to_owned(),
             description: "How many".to_owned(),
             default: None,
-            kind: SettingKind::Number {
-                is_whole: true,
-                min: None,
-                max: None,
-            },
+            kind: SettingKind::Number { is_whole: true, min: None, max: None },
         };
         let model = |id: &str, name: &str, settings: &[&ModelSetting]| ModelOffer {
             id: id.to_owned(),
@@ -233,17 +208,11 @@ mod tests {
         assert_eq!(settings, json!({"effort": "high", "tokens": 7}));
         assert_eq!(parse("The small one").unwrap().offer.id, "small");
         for (arguments, why) in [
-            (
-                "large",
-                "there is no model large; there are small, small-2, gone",
-            ),
+            ("large", "there is no model large; there are small, small-2, gone"),
             ("small-2 effort", "effort is not a setting: write KEY=VALUE"),
             ("small-2 effort=most", "effort is one of low, high"),
             ("small-2 tokens=x", "tokens is a whole number"),
-            (
-                "small-2 heat=1",
-                "small-2 has no setting heat; it has effort, tokens",
-            ),
+            ("small-2 heat=1", "small-2 has no setting heat; it has effort, tokens"),
             ("small heat=1", "The small one has no settings"),
             ("gone", "gone is not available"),
         ] {
@@ -270,14 +239,8 @@ mod tests {
             propose("/model small-2 "),
             "/model small-2 effort=low|/model small-2 effort=high|/model small-2 tokens="
         );
-        assert_eq!(
-            propose("/model small-2 effort=h"),
-            "/model small-2 effort=high"
-        );
-        assert_eq!(
-            propose("/model small-2 effort=low t"),
-            "/model small-2 effort=low tokens="
-        );
+        assert_eq!(propose("/model small-2 effort=h"), "/model small-2 effort=high");
+        assert_eq!(propose("/model small-2 effort=low t"), "/model small-2 effort=low tokens=");
         assert_eq!(propose("/model large x"), "");
     }
 }

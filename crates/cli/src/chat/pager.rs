@@ -215,11 +215,7 @@ impl Pager {
     fn take_turns(&mut self, chat: &ChatState, view: &ChatView<'_>) -> usize {
         let turns = chat.turns.as_slice();
         let is_same = self.turns.len() == turns.len()
-            && self
-                .turns
-                .iter()
-                .zip(turns)
-                .all(|(drawn, turn)| Arc::ptr_eq(&drawn.turn, turn));
+            && self.turns.iter().zip(turns).all(|(drawn, turn)| Arc::ptr_eq(&drawn.turn, turn));
         if is_same {
             return 0;
         }
@@ -230,14 +226,10 @@ impl Pager {
         let first_known = turns.iter().position(|turn| known.contains_key(&turn.id));
         for turn in turns {
             let drawn = match known.get(&turn.id) {
-                Some(drawn) if *drawn.turn == **turn => DrawnTurn {
-                    turn: Arc::clone(turn),
-                    lines: Arc::clone(&drawn.lines),
-                },
-                _ => DrawnTurn {
-                    turn: Arc::clone(turn),
-                    lines: Arc::new(draw_turn(turn, view)),
-                },
+                Some(drawn) if *drawn.turn == **turn => {
+                    DrawnTurn { turn: Arc::clone(turn), lines: Arc::clone(&drawn.lines) }
+                }
+                _ => DrawnTurn { turn: Arc::clone(turn), lines: Arc::new(draw_turn(turn, view)) },
             };
             self.turns.push(drawn);
         }
@@ -257,11 +249,7 @@ impl Pager {
                 ..PagerTail::default()
             };
         }
-        let alone = ChatState {
-            turns: Arc::default(),
-            turns_next_cursor: None,
-            ..chat.clone()
-        };
+        let alone = ChatState { turns: Arc::default(), turns_next_cursor: None, ..chat.clone() };
         // Here nobody waits for contents: what is not known is named.
         let settled = self.tail.transcript.settle_all(&alone, view);
         self.tail.settled.extend(rows_of(settled, view));
@@ -278,9 +266,7 @@ fn draw_turn(turn: &Arc<Turn>, view: &ChatView<'_>) -> Vec<Line> {
 
 /// Lines as rows of the screen: a long line of code is one line, and takes several.
 fn rows_of(lines: Vec<Line>, view: &ChatView<'_>) -> Vec<Line> {
-    let rows = lines
-        .into_iter()
-        .map(|line| line.break_into(view.page.width));
+    let rows = lines.into_iter().map(|line| line.break_into(view.page.width));
     rows.flatten().collect()
 }
 
@@ -318,11 +304,7 @@ mod tests {
             prose: ProseStyle::Rendered,
         };
         let references = References::default();
-        let view = ChatView {
-            page,
-            references: &references,
-            now: std::time::Instant::now(),
-        };
+        let view = ChatView { page, references: &references, now: std::time::Instant::now() };
         pager.update(chat, &view);
     }
 

@@ -55,10 +55,7 @@ impl Painter {
     pub(crate) fn new(colors: Colors, size: (usize, usize)) -> Self {
         Self {
             colors,
-            traits: TerminalTraits {
-                reflow: Reflow::Breaks,
-                links: LinkStyle::WrittenOut,
-            },
+            traits: TerminalTraits { reflow: Reflow::Breaks, links: LinkStyle::WrittenOut },
             size,
             drawn: None,
             is_resized: false,
@@ -132,12 +129,7 @@ impl Painter {
     pub(crate) fn full_screen(&self, lines: &[Line]) -> String {
         let lines = lines.iter().take(self.rows());
         let rows: Vec<String> = lines
-            .map(|line| {
-                format!(
-                    "{}\x1b[K",
-                    line.clone().clip(self.width()).encode(self.colors)
-                )
-            })
+            .map(|line| format!("{}\x1b[K", line.clone().clip(self.width()).encode(self.colors)))
             .collect();
         format!("\x1b[?2026h\x1b[H{}\x1b[J\x1b[?2026l", rows.join("\r\n"))
     }
@@ -192,18 +184,11 @@ mod tests {
     const SIZE: (usize, usize) = (20, 6);
 
     fn lines(texts: &[&str]) -> Vec<Line> {
-        texts
-            .iter()
-            .map(|text| Line::new(Style::Plain, *text))
-            .collect()
+        texts.iter().map(|text| Line::new(Style::Plain, *text)).collect()
     }
 
     fn bottom(texts: &[&str], cursor: (usize, usize)) -> LiveArea {
-        LiveArea {
-            lines: lines(texts),
-            cursor,
-            is_subject_cut: false,
-        }
+        LiveArea { lines: lines(texts), cursor, is_subject_cut: false }
     }
 
     fn terminal((columns, rows): (usize, usize)) -> vt100::Parser {
@@ -218,10 +203,7 @@ mod tests {
 
     impl Screen {
         fn new() -> Self {
-            Self {
-                painter: Painter::new(Colors::Off, SIZE),
-                terminal: terminal(SIZE),
-            }
+            Self { painter: Painter::new(Colors::Off, SIZE), terminal: terminal(SIZE) }
         }
 
         fn draw(&mut self, settled: &[&str], area: LiveArea) -> String {
@@ -241,19 +223,12 @@ mod tests {
     #[test]
     fn the_live_area_is_redrawn_below_finished_lines() {
         let mut screen = Screen::new();
-        assert_eq!(
-            screen.draw(&["one"], bottom(&["part", "> "], (1, 2))),
-            "one\npart\n>"
-        );
+        assert_eq!(screen.draw(&["one"], bottom(&["part", "> "], (1, 2))), "one\npart\n>");
         assert_eq!(screen.terminal.screen().cursor_position(), (2, 2));
         let screen_text = screen.draw(&["two", "three"], bottom(&["> x"], (0, 3)));
         assert_eq!(screen_text, "one\ntwo\nthree\n> x");
         assert_eq!(screen.terminal.screen().cursor_position(), (3, 3));
-        assert_eq!(
-            screen.painter.draw(&[], bottom(&["> x"], (0, 3))),
-            "",
-            "nothing new"
-        );
+        assert_eq!(screen.painter.draw(&[], bottom(&["> x"], (0, 3))), "", "nothing new");
         let cleared = screen.painter.clear();
         screen.terminal.process(cleared.as_bytes());
         assert_eq!(screen.terminal.screen().contents(), "one\ntwo\nthree");
@@ -268,13 +243,7 @@ mod tests {
         let screen_text = screen.screen_text();
         assert_eq!(screen_text, "line 16\nline 17\nline 18\nline 19\n\n>");
         screen.terminal.screen_mut().set_scrollback(16);
-        assert!(
-            screen
-                .terminal
-                .screen()
-                .contents()
-                .starts_with("line 0\nline 1\n")
-        );
+        assert!(screen.terminal.screen().contents().starts_with("line 0\nline 1\n"));
     }
 
     #[test]
@@ -292,15 +261,11 @@ mod tests {
     #[test]
     fn a_long_line_at_the_bottom_is_cut() {
         let mut screen = Screen::new();
-        let screen_text = screen.draw(
-            &[],
-            bottom(&["a line that does not fit here", "> "], (1, 2)),
-        );
+        let screen_text =
+            screen.draw(&[], bottom(&["a line that does not fit here", "> "], (1, 2)));
         assert_eq!(screen_text, "a line that does n…\n>");
-        let screen_text = screen.draw(
-            &["above"],
-            bottom(&["a line that does not fit here", "> "], (1, 2)),
-        );
+        let screen_text =
+            screen.draw(&["above"], bottom(&["a line that does not fit here", "> "], (1, 2)));
         assert_eq!(screen_text, "above\na line that does n…\n>");
         assert_eq!(screen.draw(&[], bottom(&["> "], (0, 2))), "above\n>");
     }
@@ -308,14 +273,9 @@ mod tests {
     #[test]
     fn a_narrower_screen_that_cuts_lines_leaves_nothing_behind_either() {
         let mut screen = Screen::new();
-        screen.painter = Painter::new(Colors::Off, SIZE).with_traits(TerminalTraits {
-            reflow: Reflow::Cuts,
-            links: LinkStyle::WrittenOut,
-        });
-        screen.draw(
-            &["top", "next"],
-            bottom(&["eighteen letters..", "> "], (1, 2)),
-        );
+        screen.painter = Painter::new(Colors::Off, SIZE)
+            .with_traits(TerminalTraits { reflow: Reflow::Cuts, links: LinkStyle::WrittenOut });
+        screen.draw(&["top", "next"], bottom(&["eighteen letters..", "> "], (1, 2)));
         screen.painter.resize((10, 6));
         screen.terminal = terminal((10, 6));
         screen.terminal.process(b"top\r\nnext\r\neighteen l\r\n> ");
@@ -326,9 +286,7 @@ mod tests {
     fn a_settled_line_is_never_broken_by_us() {
         let mut screen = Screen::new();
         let long = "a line of code that is longer than the screen is wide";
-        let written = screen
-            .painter
-            .draw(&lines(&[long]), bottom(&["> "], (0, 2)));
+        let written = screen.painter.draw(&lines(&[long]), bottom(&["> "], (0, 2)));
         assert!(written.contains(&format!("{long}\r\n")), "{written:?}");
     }
 

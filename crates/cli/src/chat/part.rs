@@ -52,12 +52,7 @@ pub(crate) fn part_lines_with(
         Some("toolCall") => match part.get("toolCall") {
             Some(Value::Object(call)) => tool_lines_with(call, page, detail, references),
             // Nothing is known of it but that there was one.
-            _ => mark(
-                "· ",
-                Style::Dim,
-                "[a tool call that cannot be shown]",
-                width,
-            ),
+            _ => mark("· ", Style::Dim, "[a tool call that cannot be shown]", width),
         },
         Some("inputRequest") => request_lines(part, width),
         Some("systemNotification") => {
@@ -106,11 +101,8 @@ fn request_lines(part: &Object, width: usize) -> Vec<Line> {
             continue;
         };
         let title = question["title"].as_str().or(question["message"].as_str());
-        let text = format!(
-            "{}: {}",
-            escape_line(title.unwrap_or(id)),
-            answer_text(question, answer)
-        );
+        let text =
+            format!("{}: {}", escape_line(title.unwrap_or(id)), answer_text(question, answer));
         lines.extend(body(&text, Style::Dim, width));
     }
     match part.get("response").and_then(Value::as_str) {
@@ -171,9 +163,7 @@ mod tests {
     use super::*;
 
     fn check(part: Value, expected: Expect) {
-        let Value::Object(part) = part else {
-            panic!("an object")
-        };
+        let Value::Object(part) = part else { panic!("an object") };
         let lines = part_lines(&part, Page::of_width(32), Detail::Brief);
         assert!(lines.iter().all(|line| line.width() <= 32), "{lines:?}");
         let text: String = lines.iter().map(|line| line.text() + "\n").collect();

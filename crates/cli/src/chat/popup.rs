@@ -71,20 +71,14 @@ impl PopupQuery {
     /// Whether it is certain that something of ours is being typed: a `#` or an `@` inside of a word may be anything.
     fn is_certain(&self) -> bool {
         self.is_command()
-            || self
-                .word()
-                .trim_start_matches(['(', '[', '{', '"', '\''])
-                .starts_with('@')
+            || self.word().trim_start_matches(['(', '[', '{', '"', '\'']).starts_with('@')
     }
 }
 
 impl Popup {
     /// Something was typed; what the host is to be asked about it now, if anything.
     pub(crate) fn update_text(&mut self, text: &str, cursor: usize) -> Option<PopupQuery> {
-        let query = PopupQuery {
-            text: text.to_owned(),
-            cursor,
-        };
+        let query = PopupQuery { text: text.to_owned(), cursor };
         if !is_completable(text, cursor) {
             self.close();
             return None;
@@ -109,10 +103,7 @@ impl Popup {
         cursor: usize,
         proposals: Vec<ArgumentProposal>,
     ) {
-        let query = PopupQuery {
-            text: text.to_owned(),
-            cursor,
-        };
+        let query = PopupQuery { text: text.to_owned(), cursor };
         let start = query.word_start();
         if self.closed_at.is_some_and(|closed| closed != start) {
             self.closed_at = None;
@@ -121,9 +112,7 @@ impl Popup {
         self.is_argument = true;
         self.is_steered = false;
         self.is_taken_when_there = false;
-        let proposals = proposals
-            .into_iter()
-            .filter(|one| !one.text.contains(is_hidden));
+        let proposals = proposals.into_iter().filter(|one| !one.text.contains(is_hidden));
         let items = proposals.map(|one| {
             let (label, about) = (one.text.clone(), one.about.clone());
             MenuItem::new(WordProposal::Argument(one), label, about)
@@ -224,10 +213,7 @@ impl Popup {
         if before.word_start() != now.word_start() || tail(before) != tail(now) {
             return items;
         }
-        let typed = now
-            .word()
-            .trim_start_matches(['@', '#', '/'])
-            .to_lowercase();
+        let typed = now.word().trim_start_matches(['@', '#', '/']).to_lowercase();
         items.extend(menu.items().filter_map(|item| {
             let WordProposal::Host(completion) = &item.value else {
                 return None;

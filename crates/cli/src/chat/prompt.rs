@@ -126,20 +126,14 @@ impl PromptState {
             (Key::Enter, Some(choice)) if !choice.is_drawn => PromptKey::NotDrawn,
             (Key::Enter, Some(choice)) => {
                 // A digit that was confirmed is no text any more.
-                self.choice = Some(PromptChoice {
-                    digit: None,
-                    ..choice
-                });
+                self.choice = Some(PromptChoice { digit: None, ..choice });
                 PromptKey::Confirmed(choice.index)
             }
             (Key::Enter, None) => PromptKey::NothingChosen,
             (Key::Char(c), None | Some(PromptChoice { digit: None, .. })) => {
                 let index = items.iter().position(|item| item.digit == Some(*c));
-                self.choice = index.map(|index| PromptChoice {
-                    index,
-                    digit: Some(*c),
-                    is_drawn: false,
-                });
+                self.choice =
+                    index.map(|index| PromptChoice { index, digit: Some(*c), is_drawn: false });
                 match self.choice {
                     Some(_) => PromptKey::Chose,
                     None => PromptKey::Text(held),
@@ -236,13 +230,7 @@ fn fold_item(mut lines: Vec<Line>) -> Vec<Line> {
 
 impl<A> PromptItem<A> {
     pub(crate) fn new(digit: char, word: impl Into<String>, action: A) -> Self {
-        Self {
-            digit: Some(digit),
-            word: word.into(),
-            detail: String::new(),
-            mark: None,
-            action,
-        }
+        Self { digit: Some(digit), word: word.into(), detail: String::new(), mark: None, action }
     }
 
     pub(crate) fn lines(&self, is_chosen: bool, width: usize) -> Vec<Line> {
@@ -262,9 +250,8 @@ impl<A> PromptItem<A> {
         }
         let indent = columns(before) + 2;
         let mut lines = Vec::new();
-        for (index, text) in wrap(&text, width.saturating_sub(indent).max(1))
-            .into_iter()
-            .enumerate()
+        for (index, text) in
+            wrap(&text, width.saturating_sub(indent).max(1)).into_iter().enumerate()
         {
             lines.push(match index {
                 0 => Line::new(style, format!("{before}{text}")),
@@ -279,9 +266,7 @@ impl<A> PromptItem<A> {
 pub(crate) fn item_named<'a>(items: &'a [PromptItem], line: &str) -> Option<&'a PromptItem> {
     let mut chars = line.chars();
     let digit = chars.next().filter(|_| chars.as_str().is_empty());
-    let by_digit = items
-        .iter()
-        .find(|item| digit.is_some() && item.digit == digit);
+    let by_digit = items.iter().find(|item| digit.is_some() && item.digit == digit);
     by_digit.or_else(|| items.iter().find(|item| item.word == line))
 }
 
@@ -305,10 +290,7 @@ fn window(all: Vec<Vec<Line>>, chosen: usize, rows_max: usize) -> Vec<Line> {
         shown += 1;
     }
     let left_out = all.len() - shown;
-    lines.push(Line::new(
-        Style::Dim,
-        format!("{NOT_CHOSEN}… {left_out} more: ↑↓"),
-    ));
+    lines.push(Line::new(Style::Dim, format!("{NOT_CHOSEN}… {left_out} more: ↑↓")));
     lines
 }
 
@@ -321,11 +303,7 @@ fn step(key: &Key, chosen: Option<PromptChoice>, count: usize) -> Option<PromptC
         (_, Some(index)) if index < last => index + 1,
         _ => 0,
     };
-    Some(PromptChoice {
-        index,
-        digit: None,
-        is_drawn: false,
-    })
+    Some(PromptChoice { index, digit: None, is_drawn: false })
 }
 
 #[cfg(test)]
@@ -388,16 +366,7 @@ mod tests {
 
     #[test]
     fn what_is_typed_is_text_and_clears_the_choice() {
-        for text in [
-            "hmm, actually no",
-            "maybe",
-            "yes please",
-            "1 or 2?",
-            "12",
-            "4",
-            "y",
-            "n",
-        ] {
+        for text in ["hmm, actually no", "maybe", "yes please", "1 or 2?", "12", "4", "y", "n"] {
             let (_, line, state) = press(&typed(text));
             assert_eq!(line, text);
             assert!(!state.has_choice(), "{text}");
@@ -429,10 +398,7 @@ mod tests {
         assert_eq!(state.press(&Key::Enter, &items), PromptKey::NothingChosen);
         assert!(state.hold_back(&Key::Char('1'), &items));
         assert!(state.hold_back(&Key::Char('2'), &items));
-        assert_eq!(
-            state.press(&Key::Char(' '), &items),
-            PromptKey::Text("12".to_owned())
-        );
+        assert_eq!(state.press(&Key::Char(' '), &items), PromptKey::Text("12".to_owned()));
         assert!(!state.hold_back(&Key::Char('x'), &items));
         assert!(state.hold_back(&Key::Char('1'), &items));
         assert_eq!(state.press(&Key::Char('2'), &items), PromptKey::Chose);
@@ -451,10 +417,7 @@ mod tests {
             assert_eq!(state.press(&Key::Down, &items), PromptKey::Chose);
             assert_eq!(state.press(&Key::Enter, &items), PromptKey::NotDrawn);
             state.mark_drawn();
-            assert!(matches!(
-                state.press(&Key::Enter, &items),
-                PromptKey::Confirmed(_)
-            ));
+            assert!(matches!(state.press(&Key::Enter, &items), PromptKey::Confirmed(_)));
         }
     }
 

@@ -115,16 +115,9 @@ fn option_items(
 ) -> Vec<PromptItem> {
     let options = question.options().enumerate();
     let item = options.map(|(index, option)| {
-        let recommended = if option.is_recommended {
-            "recommended"
-        } else {
-            ""
-        };
+        let recommended = if option.is_recommended { "recommended" } else { "" };
         let details = [recommended.to_owned(), escape_line(option.description)];
-        let details: Vec<String> = details
-            .into_iter()
-            .filter(|text| !text.is_empty())
-            .collect();
+        let details: Vec<String> = details.into_iter().filter(|text| !text.is_empty()).collect();
         PromptItem {
             digit: answer_digit(index),
             word: escape_line(option.label),
@@ -138,9 +131,7 @@ fn option_items(
 
 fn answer_digit(index: usize) -> Option<char> {
     let digit = u32::try_from(index + 1).ok();
-    digit
-        .filter(|_| index < ANSWERS_MAX)
-        .and_then(|digit| char::from_digit(digit, 10))
+    digit.filter(|_| index < ANSWERS_MAX).and_then(|digit| char::from_digit(digit, 10))
 }
 
 /// How to go on without an answer of one's own, or with what is marked.
@@ -219,10 +210,7 @@ mod tests {
         let mut drawn = lines(form, 60);
         drawn.extend(state.lines(&items(form, state), 60, 99));
         drawn.pop(); // the hint
-        let drawn: String = drawn
-            .iter()
-            .map(|line| format!("|{}\n", line.text()))
-            .collect();
+        let drawn: String = drawn.iter().map(|line| format!("|{}\n", line.text())).collect();
         expected.assert_eq(&drawn);
     }
 
@@ -347,9 +335,8 @@ mod tests {
 
     #[test]
     fn only_so_many_options_have_a_digit() {
-        let options: Vec<Value> = (0..9)
-            .map(|n| json!({"id": n.to_string(), "label": n.to_string()}))
-            .collect();
+        let options: Vec<Value> =
+            (0..9).map(|n| json!({"id": n.to_string(), "label": n.to_string()})).collect();
         let form = form(
             json!([{"id": "a", "kind": "single-select", "required": true, "options": options}]),
         );

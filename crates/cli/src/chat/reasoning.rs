@@ -43,11 +43,7 @@ impl ReasoningText {
     /// Where it is not folded: the lines that are finished.
     pub(crate) fn settle(&mut self, width: usize) -> Vec<Line> {
         let more = self.text.get(self.fed..).unwrap_or("");
-        let more = if self.fed == 0 {
-            more.trim_start()
-        } else {
-            more
-        };
+        let more = if self.fed == 0 { more.trim_start() } else { more };
         self.tail.push(&escape(more));
         self.fed = self.text.len();
         let lines = self.tail.take_settled(width);

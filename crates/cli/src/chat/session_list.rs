@@ -19,11 +19,7 @@ pub(crate) fn session_lines(
     let listed = sessions.iter().take(LISTED_MAX).enumerate();
     let mut lines: Vec<String> = listed
         .map(|(index, session)| {
-            let here = if session.resource() == current.as_str() {
-                " (here)"
-            } else {
-                ""
-            };
+            let here = if session.resource() == current.as_str() { " (here)" } else { "" };
             let title = escape_line(session.title());
             let title: String = title.chars().take(TITLE_CHARS_MAX).collect();
             format!(
@@ -37,9 +33,7 @@ pub(crate) fn session_lines(
         .collect();
     if sessions.len() > LISTED_MAX {
         let more = sessions.len() - LISTED_MAX;
-        lines.push(format!(
-            "   … {more} more: `greenroom sessions` lists them all"
-        ));
+        lines.push(format!("   … {more} more: `greenroom sessions` lists them all"));
     }
     lines
 }

@@ -119,10 +119,8 @@ mod tests {
                 now: Timestamp::parse_rfc3339("2026-11-15T12:00:00Z").unwrap(),
             },
         );
-        let rows: Vec<(&str, &str)> = items
-            .iter()
-            .map(|item| (item.label.as_str(), item.detail.as_str()))
-            .collect();
+        let rows: Vec<(&str, &str)> =
+            items.iter().map(|item| (item.label.as_str(), item.detail.as_str())).collect();
         assert_eq!(
             rows,
             [

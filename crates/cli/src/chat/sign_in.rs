@@ -57,9 +57,7 @@ impl SignInEvent {
     /// In words, where lines are printed one after the other. Names and reasons are those of servers: not safe to print as they are.
     pub(crate) fn describe(&self) -> String {
         match self {
-            Self::Page {
-                name, host, url, ..
-            } => format!("Sign in to {name} at {host}:\n{url}"),
+            Self::Page { name, host, url, .. } => format!("Sign in to {name} at {host}:\n{url}"),
             Self::Done { name } => format!("Signed in to {name}"),
             Self::Failed { name, why } => format!("Not signed in to {name}: {why}"),
             Self::Delayed { name, why } => {
@@ -97,12 +95,7 @@ impl Drop for RunningSignIn {
 impl SignIns {
     pub(crate) fn new() -> Self {
         let (events, received) = mpsc::channel(EVENTS_MAX);
-        Self {
-            events,
-            received,
-            kept: HashMap::new(),
-            returned: None,
-        }
+        Self { events, received, kept: HashMap::new(), returned: None }
     }
 
     /// The next event. May be dropped and called again: nothing is lost.
@@ -130,11 +123,7 @@ impl SignIns {
                 sign_in.keep_token(grant, wanted_again).await;
             }
         });
-        let kept = RunningSignIn {
-            task: task.abort_handle(),
-            renew,
-            was_wanted: true,
-        };
+        let kept = RunningSignIn { task: task.abort_handle(), renew, was_wanted: true };
         self.kept.insert(resource, kept);
     }
 
@@ -153,9 +142,9 @@ impl SignIns {
                 Ok(format!("Asking how to sign in to {name} …"))
             }
             [] if typed.is_empty() => Err("no MCP server of this session wants a token".to_owned()),
-            [] => Err(format!(
-                "no MCP server of this session that is called {typed} wants a token"
-            )),
+            [] => {
+                Err(format!("no MCP server of this session that is called {typed} wants a token"))
+            }
             several => {
                 let names: Vec<&str> = several.iter().map(|(name, _)| name.as_str()).collect();
                 Err(format!("/sign-in needs one of: {}", names.join(", ")))
@@ -202,10 +191,8 @@ impl SignIns {
 }
 
 fn to_wanted(wanted: &WantedToken, is_host_here: bool) -> SignInWanted {
-    let client = wanted.client_id.clone().map(|id| OAuthClient {
-        id,
-        secret: wanted.client_secret.clone(),
-    });
+    let client =
+        wanted.client_id.clone().map(|id| OAuthClient { id, secret: wanted.client_secret.clone() });
     SignInWanted {
         resource: wanted.resource.clone(),
         authorization_servers: wanted.authorization_servers.clone(),
@@ -267,8 +254,7 @@ impl SignInTask {
         match brought.await {
             Ok(()) => true,
             Err(error) => {
-                self.fail(format!("the host refused the token: {error}"))
-                    .await;
+                self.fail(format!("the host refused the token: {error}")).await;
                 false
             }
         }
@@ -313,8 +299,7 @@ impl SignInTask {
                     return Some(grant);
                 }
                 Err(RenewalError::Ended(why)) => {
-                    self.fail(format!("the token could not be renewed: {why}"))
-                        .await;
+                    self.fail(format!("the token could not be renewed: {why}")).await;
                     return None;
                 }
                 Err(RenewalError::Later(why)) => why,

@@ -98,23 +98,13 @@ pub(crate) fn line(facts: &StatusFacts, width: usize) -> Line {
 fn segments(facts: &StatusFacts) -> Vec<Segment> {
     let mut segments = Vec::new();
     let mut add = |rank: u8, style: Style, long: String, short: String| {
-        segments.push(Segment {
-            style,
-            long,
-            short,
-            rank,
-        });
+        segments.push(Segment { style, long, short, rank });
     };
     if let Some(running) = facts.running {
         let time = format_elapsed(running);
         let frame = running.as_millis() / FRAME.as_millis();
         let frame = FRAMES[usize::try_from(frame).unwrap_or(0) % FRAMES.len()];
-        add(
-            0,
-            Style::Plain,
-            format!("{frame} {time}"),
-            format!("{frame} {time}"),
-        );
+        add(0, Style::Plain, format!("{frame} {time}"), format!("{frame} {time}"));
     }
     if facts.waiting_elsewhere > 0 {
         let (count, verb) = match facts.waiting_elsewhere {
@@ -150,12 +140,7 @@ fn segments(facts: &StatusFacts) -> Vec<Segment> {
             true => Style::Warn,
             false => Style::Dim,
         };
-        add(
-            5,
-            style,
-            format!("context {percent}%"),
-            format!("{percent}%"),
-        );
+        add(5, style, format!("context {percent}%"), format!("{percent}%"));
     }
     if let Some(cost) = &facts.cost {
         add(8, Style::Dim, cost.clone(), cost.clone());
@@ -194,9 +179,7 @@ fn shorten(text: &str, columns_max: usize) -> String {
 /// The last directory of a path.
 fn last_name(path: &str) -> String {
     let name = path.trim_end_matches('/').rsplit('/').next();
-    name.filter(|name| !name.is_empty())
-        .unwrap_or(path)
-        .to_owned()
+    name.filter(|name| !name.is_empty()).unwrap_or(path).to_owned()
 }
 
 #[cfg(test)]
@@ -208,10 +191,7 @@ mod tests {
             running: Some(Duration::from_millis(65_250)),
             waiting_elsewhere: 2,
             model: Some(ModelFact::Used("Qwen 3 Coder 30B A3B".to_owned())),
-            mode: Some(ModeFact {
-                title: "Accept edits".to_owned(),
-                gives_much: false,
-            }),
+            mode: Some(ModeFact { title: "Accept edits".to_owned(), gives_much: false }),
             directory: Some("~/projects/greenroom".to_owned()),
             branch: Some("feature/a-long-branch-name".to_owned()),
             context_percent: Some(34),
@@ -244,14 +224,8 @@ mod tests {
         facts.running = None;
         facts.waiting_elsewhere = 1;
         facts.model = Some(ModelFact::Gone("qwen3:8b".to_owned()));
-        facts.mode = Some(ModeFact {
-            title: "Full access".to_owned(),
-            gives_much: true,
-        });
-        assert_eq!(
-            line(&facts, 52).text(),
-            "1 needs you · qwen3:8b gone: /model · Full access"
-        );
+        facts.mode = Some(ModeFact { title: "Full access".to_owned(), gives_much: true });
+        assert_eq!(line(&facts, 52).text(), "1 needs you · qwen3:8b gone: /model · Full access");
         assert_eq!(line(&StatusFacts::default(), 40).text(), "");
     }
 

@@ -20,15 +20,8 @@ pub(crate) enum Reflow {
 }
 
 /// Programs whose terminals show where links lead and follow them.
-const LINK_PROGRAMS: &[&str] = &[
-    "iTerm.app",
-    "WezTerm",
-    "vscode",
-    "ghostty",
-    "rio",
-    "Tabby",
-    "Hyper",
-];
+const LINK_PROGRAMS: &[&str] =
+    &["iTerm.app", "WezTerm", "vscode", "ghostty", "rio", "Tabby", "Hyper"];
 const LINK_TERMS: &[&str] = &[
     "xterm-kitty",
     "xterm-ghostty",
@@ -40,13 +33,8 @@ const LINK_TERMS: &[&str] = &[
     "rio",
 ];
 /// Variables that only such terminals set.
-const LINK_VARIABLES: &[&str] = &[
-    "KITTY_WINDOW_ID",
-    "WEZTERM_PANE",
-    "WT_SESSION",
-    "KONSOLE_VERSION",
-    "GHOSTTY_RESOURCES_DIR",
-];
+const LINK_VARIABLES: &[&str] =
+    &["KITTY_WINDOW_ID", "WEZTERM_PANE", "WT_SESSION", "KONSOLE_VERSION", "GHOSTTY_RESOURCES_DIR"];
 /// The first version of VTE that has links.
 const VTE_WITH_LINKS: u32 = 5_000;
 /// The beginnings of names of terminals that break no lines.
@@ -107,33 +95,18 @@ mod tests {
         for (variables, expected) in [
             (&[][..], (Breaks, WrittenOut)),
             (&[("TERM", "xterm-256color")], (Breaks, WrittenOut)),
-            (
-                &[("TERM", "xterm-256color"), ("XTERM_VERSION", "XTerm(390)")],
-                (Cuts, WrittenOut),
-            ),
-            (
-                &[("TERM", "xterm-256color"), ("VTE_VERSION", "7402")],
-                (Breaks, Followed),
-            ),
+            (&[("TERM", "xterm-256color"), ("XTERM_VERSION", "XTerm(390)")], (Cuts, WrittenOut)),
+            (&[("TERM", "xterm-256color"), ("VTE_VERSION", "7402")], (Breaks, Followed)),
             (
                 // A new terminal that was started from an old one.
                 &[("TERM", "xterm-kitty"), ("XTERM_VERSION", "XTerm(390)")],
                 (Breaks, Followed),
             ),
-            (
-                &[("TERM", "tmux-256color"), ("KITTY_WINDOW_ID", "1")],
-                (Breaks, WrittenOut),
-            ),
-            (
-                &[("TERM", "screen"), ("TMUX", "/x,1,0")],
-                (Breaks, WrittenOut),
-            ),
+            (&[("TERM", "tmux-256color"), ("KITTY_WINDOW_ID", "1")], (Breaks, WrittenOut)),
+            (&[("TERM", "screen"), ("TMUX", "/x,1,0")], (Breaks, WrittenOut)),
             (&[("TERM", "screen"), ("STY", "1.pts")], (Cuts, WrittenOut)),
             (&[("TERM", "linux")], (Cuts, WrittenOut)),
-            (
-                &[("TERM", "xterm-256color"), ("TERM_PROGRAM", "vscode")],
-                (Breaks, Followed),
-            ),
+            (&[("TERM", "xterm-256color"), ("TERM_PROGRAM", "vscode")], (Breaks, Followed)),
         ] {
             assert_eq!(traits(variables), expected, "{variables:?}");
         }

@@ -90,12 +90,7 @@ impl Tty {
             .name("terminal".to_owned())
             // An error means that the terminal is gone; the input ends then.
             .spawn(move || drop(read_input(&sender, woken, &reader)))?;
-        let tty = Self {
-            input,
-            gate,
-            wake,
-            begin,
-        };
+        let tty = Self { input, gate, wake, begin };
         tty.enter_raw_mode()?;
         Ok(tty)
     }
@@ -107,10 +102,7 @@ impl Tty {
         raw.make_raw();
         // A line that others print still begins at the left.
         raw.output_modes |= OutputModes::OPOST;
-        BEFORE
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get_or_insert(before);
+        BEFORE.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(before);
         tcsetattr(rustix::stdio::stdin(), OptionalActions::Now, &raw)?;
         self.gate.set(ReadState::On);
         write(self.begin)
@@ -205,10 +197,7 @@ fn read_input(
     loop {
         gate.wait_until_on();
         let (typed, stopped) = {
-            let mut fds = [
-                PollFd::new(&stdin, PollFlags::IN),
-                PollFd::new(&woken, PollFlags::IN),
-            ];
+            let mut fds = [PollFd::new(&stdin, PollFlags::IN), PollFd::new(&woken, PollFlags::IN)];
             match poll(&mut fds, None) {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
@@ -242,10 +231,7 @@ fn restore_terminal() {
     let before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(before) = before {
         // A terminal that is gone needs nothing put back. When it is raw again it is asked again what it offers.
-        let keyboard = KEYBOARD
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let keyboard = KEYBOARD.lock().unwrap_or_else(PoisonError::into_inner).take();
         let _ = match keyboard {
             Some(KeyboardProtocol::Kitty) => write(b"\x1b[<u"),
             Some(KeyboardProtocol::ModifyOtherKeys) => write(b"\x1b[>4m"),

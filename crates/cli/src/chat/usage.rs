@@ -55,10 +55,7 @@ pub(crate) fn usage_rows(usage: &ChatUsage, window: Option<u64>) -> Vec<Line> {
         rows.push(row("This chat", chat));
     }
     if rows.is_empty() {
-        rows.push(Line::new(
-            Style::Dim,
-            "  Unknown so far: the agent has not reported its usage",
-        ));
+        rows.push(Line::new(Style::Dim, "  Unknown so far: the agent has not reported its usage"));
     }
     rows
 }
@@ -74,9 +71,7 @@ fn token_parts(counts: TokenCounts) -> Vec<String> {
         Some(cached @ 1..) => format!("{} in ({} cached)", tokens(input), tokens(cached)),
         _ => format!("{} in", tokens(input)),
     });
-    let output = counts
-        .output
-        .map(|output| format!("{} out", tokens(output)));
+    let output = counts.output.map(|output| format!("{} out", tokens(output)));
     input.into_iter().chain(output).collect()
 }
 
@@ -90,10 +85,7 @@ fn tokens(count: u64) -> String {
 
 fn cost(cost: &Value) -> Option<String> {
     let amount = cost["amount"].as_f64()?;
-    Some(amount_text(
-        amount,
-        cost["currency"].as_str().unwrap_or("USD"),
-    ))
+    Some(amount_text(amount, cost["currency"].as_str().unwrap_or("USD")))
 }
 
 fn amount_text(amount: f64, currency: &str) -> String {
@@ -110,10 +102,7 @@ mod tests {
     use super::*;
 
     fn line(usage: Value, duration_ms: u64) -> String {
-        let line = usage_line(
-            Some(&usage).filter(|usage| !usage.is_null()),
-            Some(duration_ms),
-        );
+        let line = usage_line(Some(&usage).filter(|usage| !usage.is_null()), Some(duration_ms));
         line.map_or(String::new(), |line| line.text())
     }
 
@@ -128,13 +117,7 @@ mod tests {
             cached: Some(input / 2),
             output: Some(output),
         };
-        let cost = |amount| {
-            Some(Cost {
-                amount,
-                currency: "USD".to_owned(),
-                is_partial: false,
-            })
-        };
+        let cost = |amount| Some(Cost { amount, currency: "USD".to_owned(), is_partial: false });
         let mut usage = ChatUsage {
             context_used: Some(12_400),
             context_size: None,
@@ -162,10 +145,7 @@ mod tests {
     fn what_is_known_is_said() {
         let sums = json!({"inputTokens": 12_400, "cacheReadTokens": 9_000, "outputTokens": 1_100});
         let usage = json!({"inputTokens": 7, "_meta": {"turn": sums, "cost": {"amount": 0.031, "currency": "USD"}}});
-        assert_eq!(
-            line(usage, 12_345),
-            "12.4k in (9.0k cached) · 1.1k out · $0.0310 · 12 s"
-        );
+        assert_eq!(line(usage, 12_345), "12.4k in (9.0k cached) · 1.1k out · $0.0310 · 12 s");
         let plain = json!({"inputTokens": 700, "outputTokens": 5});
         assert_eq!(line(plain, 900), "700 in · 5 out");
         assert_eq!(line(Value::Null, 9_999), "");

@@ -80,12 +80,7 @@ pub(super) fn to_text(result: &ComposeResult) -> String {
     let mut text = String::new();
     let model = result.model.as_deref().unwrap_or("an agent without models");
     // Writing into a string does not fail.
-    let _ = writeln!(
-        text,
-        "For {} ({})",
-        escape_line(model),
-        escape_line(&result.target)
-    );
+    let _ = writeln!(text, "For {} ({})", escape_line(model), escape_line(&result.target));
     if !result.reaches_model {
         text.push_str("  nothing: no model is called\n");
     }
@@ -97,12 +92,7 @@ pub(super) fn to_text(result: &ComposeResult) -> String {
         false => " and what is not known",
     };
     let cost = result.cost.map(|cost| format!(", ${cost:.4}"));
-    let _ = writeln!(
-        text,
-        "\nAbout {} tokens{more}{}",
-        result.tokens,
-        cost.unwrap_or_default()
-    );
+    let _ = writeln!(text, "\nAbout {} tokens{more}{}", result.tokens, cost.unwrap_or_default());
     if let Some(context) = result.context {
         let used = match context.used {
             Some(used) => format!("{used} used"),
@@ -112,11 +102,8 @@ pub(super) fn to_text(result: &ComposeResult) -> String {
             true => "; it does NOT fit",
             false => "",
         };
-        let _ = writeln!(
-            text,
-            "Window: {} tokens, {used}, {} left{fits}",
-            context.size, context.left
-        );
+        let _ =
+            writeln!(text, "Window: {} tokens, {used}, {} left{fits}", context.size, context.left);
     }
     if !result.diagnostics.is_empty() {
         text.push_str("\nShown to the user\n");

@@ -112,10 +112,7 @@ pub(crate) async fn run(options: &ComposeOptions) -> anyhow::Result<Exit> {
         Ok(preview) => (preview, Exit::Complete),
         Err(refused) => {
             eprintln!("greenroom: {}", escape(&refused.to_string()));
-            let preview = Preview {
-                diagnostics: vec![refused.to_string()],
-                ..Preview::default()
-            };
+            let preview = Preview { diagnostics: vec![refused.to_string()], ..Preview::default() };
             (preview, Exit::Failed)
         }
     };
@@ -140,9 +137,8 @@ fn read_json(file: &PathBuf) -> anyhow::Result<Value> {
 }
 
 fn parse_entities(value: &Value) -> anyhow::Result<Vec<(String, String)>> {
-    let list = value
-        .as_array()
-        .context("the entities must be a JSON array of {\"kind\", \"id\"}")?;
+    let list =
+        value.as_array().context("the entities must be a JSON array of {\"kind\", \"id\"}")?;
     let entity = |entity: &Value| {
         let text = |key: &str| Some(entity.get(key)?.as_str()?.to_owned());
         Some((text("kind")?, text("id")?))
@@ -177,10 +173,9 @@ fn parse_input(text: &str) -> anyhow::Result<SubmittedMessage> {
         false => None,
     };
     Ok(match parsed {
-        Some(Value::Array(parts)) => SubmittedMessage::Parts {
-            parts,
-            metadata: wire::Object::new(),
-        },
+        Some(Value::Array(parts)) => {
+            SubmittedMessage::Parts { parts, metadata: wire::Object::new() }
+        }
         Some(Value::Object(mut object)) if object.contains_key("parts") => {
             let metadata = match object.shift_remove("metadata") {
                 Some(Value::Object(metadata)) => metadata,
@@ -255,10 +250,9 @@ fn brief(value: &Value) -> String {
                 json!(format!("{preview}… ({} bytes)", text.len()))
             }
             Value::Array(items) => items.iter().map(cut).collect(),
-            Value::Object(fields) => fields
-                .iter()
-                .map(|(key, value)| (key.clone(), cut(value)))
-                .collect(),
+            Value::Object(fields) => {
+                fields.iter().map(|(key, value)| (key.clone(), cut(value))).collect()
+            }
             other => other.clone(),
         }
     }

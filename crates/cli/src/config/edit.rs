@@ -77,10 +77,8 @@ pub(crate) fn edit_file(file: &FileToEdit<'_>) -> anyhow::Result<Exit> {
             return Ok(Exit::Complete);
         };
         // It is the copy that was checked; the user knows the file by its own name.
-        let problem = problem.replace(
-            &copy.path.display().to_string(),
-            &path.display().to_string(),
-        );
+        let problem =
+            problem.replace(&copy.path.display().to_string(), &path.display().to_string());
         eprintln!("greenroom: {}", escape(&problem));
         match choose()? {
             Choice::EditAgain => {}
@@ -143,25 +141,15 @@ impl Copy {
                 "{} holds earlier changes that had mistakes; it is opened instead.",
                 path.display()
             );
-            return Ok(Self {
-                path,
-                original: None,
-            });
+            return Ok(Self { path, original: None });
         }
         create_parent_of(&path).with_context(|| format!("{} cannot be written", path.display()))?;
         let mode = fs::metadata(target).map_or(0o600, |file| file.permissions().mode() & 0o777);
-        let opened = fs::OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(mode)
-            .open(&path);
+        let opened = fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(&path);
         opened
             .and_then(|mut file| file.write_all(text.as_bytes()))
             .with_context(|| format!("{} cannot be written", path.display()))?;
-        Ok(Self {
-            path,
-            original: Some(text.to_owned()),
-        })
+        Ok(Self { path, original: Some(text.to_owned()) })
     }
 
     fn is_unchanged(&self) -> anyhow::Result<bool> {

@@ -109,11 +109,7 @@ pub(crate) fn run(options: ConfigOptions) -> anyhow::Result<Exit> {
 fn create(path: &Path) -> anyhow::Result<()> {
     let unwritable = || format!("{} cannot be written", path.display());
     create_parent_of(path).with_context(unwritable)?;
-    let created = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path);
+    let created = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     let mut file = match created {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => bail!(
             "{} is there already and was not changed. `greenroom config edit` edits it; `greenroom config init --print` \
@@ -122,8 +118,7 @@ fn create(path: &Path) -> anyhow::Result<()> {
         ),
         created => created.with_context(unwritable)?,
     };
-    file.write_all(host::settings_template().as_bytes())
-        .with_context(unwritable)
+    file.write_all(host::settings_template().as_bytes()).with_context(unwritable)
 }
 
 /// Why a file cannot be used, in words; `None` if it can.
@@ -159,10 +154,6 @@ fn check(data: &Path, path: &Path) -> anyhow::Result<Exit> {
         eprintln!("greenroom: {}", escape(&problem));
         return Ok(Exit::Usage);
     }
-    print(&format!(
-        "{} is valid. {}\n",
-        path.display(),
-        when_used(data)
-    ))?;
+    print(&format!("{} is valid. {}\n", path.display(), when_used(data)))?;
     Ok(Exit::Complete)
 }

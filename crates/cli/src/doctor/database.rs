@@ -46,15 +46,9 @@ pub(super) async fn check(config: &Config) -> Vec<Finding> {
     ];
     let own = cluster.and_then(|cluster| cluster.name.as_deref());
     let others = facts.mounts.iter();
-    let others: Vec<&(String, MountEntry)> = others
-        .filter(|(node, _)| Some(node.as_str()) != own)
-        .collect();
-    findings.extend(
-        config
-            .mounts
-            .iter()
-            .map(|mount| check_mount(mount, &others)),
-    );
+    let others: Vec<&(String, MountEntry)> =
+        others.filter(|(node, _)| Some(node.as_str()) != own).collect();
+    findings.extend(config.mounts.iter().map(|mount| check_mount(mount, &others)));
     findings.extend(facts.unmounted.iter().map(|(space, label)| {
         Finding::warn(
             MOUNT,
@@ -78,10 +72,7 @@ fn check_server(facts: &DatabaseFacts) -> Finding {
         );
     }
     if facts.version_number < VERSION_MIN {
-        return Finding::fail(
-            DATABASE,
-            format!("{found}; 13 or later is needed: upgrade it"),
-        );
+        return Finding::fail(DATABASE, format!("{found}; 13 or later is needed: upgrade it"));
     }
     let nodes = match facts.living_nodes {
         0 => "no node is alive".to_owned(),
@@ -92,15 +83,9 @@ fn check_server(facts: &DatabaseFacts) -> Finding {
 }
 
 fn check_clock(ahead_s: f64) -> Finding {
-    let (size, way) = (
-        ahead_s.abs(),
-        if ahead_s < 0.0 { "behind" } else { "ahead of" },
-    );
+    let (size, way) = (ahead_s.abs(), if ahead_s < 0.0 { "behind" } else { "ahead of" });
     match size < CLOCK_WARN_S {
-        true => Finding::ok(
-            CLOCK,
-            format!("within {CLOCK_WARN_S:.0} s of this machine's"),
-        ),
+        true => Finding::ok(CLOCK, format!("within {CLOCK_WARN_S:.0} s of this machine's")),
         false => Finding::warn(
             CLOCK,
             format!(
@@ -112,10 +97,7 @@ fn check_clock(ahead_s: f64) -> Finding {
 }
 
 fn check_commits(facts: &DatabaseFacts, failover: FailoverChoice) -> Finding {
-    let setting = facts
-        .session
-        .iter()
-        .find(|it| it.name == "synchronous_commit");
+    let setting = facts.session.iter().find(|it| it.name == "synchronous_commit");
     let commit = setting.map_or("unknown", |setting| setting.value.as_str());
     if !facts.has_fsync {
         return Finding::fail(
@@ -138,10 +120,9 @@ fn check_commits(facts: &DatabaseFacts, failover: FailoverChoice) -> Finding {
             "failover = \"lossless\" in [cluster], but no standby is synchronous: commits may be lost and their seqs given twice. \
              Set synchronous_standby_names, or failover = \"lossy\"",
         ),
-        (FailoverChoice::Lossless, false) => Finding::ok(
-            COMMITS,
-            format!("on the disk, and on {}", facts.synchronous_standbys),
-        ),
+        (FailoverChoice::Lossless, false) => {
+            Finding::ok(COMMITS, format!("on the disk, and on {}", facts.synchronous_standbys))
+        }
         (FailoverChoice::Lossy, _) => {
             Finding::ok(COMMITS, "on the disk before anybody hears of them")
         }
@@ -150,10 +131,7 @@ fn check_commits(facts: &DatabaseFacts, failover: FailoverChoice) -> Finding {
 
 /// A pooler that drops them would leave a lease locked by a process that stopped.
 fn check_timeouts(facts: &DatabaseFacts) -> Finding {
-    let timeouts = facts
-        .session
-        .iter()
-        .filter(|it| it.name.ends_with("_timeout"));
+    let timeouts = facts.session.iter().filter(|it| it.name.ends_with("_timeout"));
     let wrong: Vec<String> = timeouts
         .filter(|it| it.value != it.wanted)
         .map(|it| format!("{} is {} and not {}", it.name, it.value, it.wanted))
@@ -171,13 +149,7 @@ fn check_timeouts(facts: &DatabaseFacts) -> Finding {
 }
 
 fn check_tables(tables: &TableFacts) -> Finding {
-    let TableFacts::Found {
-        format,
-        min_format,
-        known_format,
-        lacks_additions,
-        may_write,
-    } = tables
+    let TableFacts::Found { format, min_format, known_format, lacks_additions, may_write } = tables
     else {
         return Finding::ok(
             TABLES,
@@ -256,11 +228,7 @@ mod tests {
     use crate::doctor::CheckLevel;
 
     fn setting(name: &'static str, value: &str, wanted: &'static str) -> SessionSetting {
-        SessionSetting {
-            name,
-            value: value.to_owned(),
-            wanted,
-        }
+        SessionSetting { name, value: value.to_owned(), wanted }
     }
 
     fn healthy() -> DatabaseFacts {
@@ -339,10 +307,7 @@ mod tests {
     #[test]
     fn a_mount_is_there_and_the_same_everywhere() {
         let directory = tempfile::tempdir().unwrap();
-        let mount = |path: &Path| MountEntry {
-            label: "src".to_owned(),
-            path: path.to_owned(),
-        };
+        let mount = |path: &Path| MountEntry { label: "src".to_owned(), path: path.to_owned() };
         let here = mount(directory.path());
         assert_eq!(check_mount(&here, &[]).level, CheckLevel::Ok);
         let same = ("b".to_owned(), here.clone());

@@ -21,17 +21,12 @@ pub(super) fn check(data: &Path) -> Vec<Finding> {
     let metadata = match fs::metadata(data) {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            let message = format!(
-                "{} is not there yet; `greenroom serve` creates it",
-                data.display()
-            );
+            let message =
+                format!("{} is not there yet; `greenroom serve` creates it", data.display());
             return vec![Finding::warn("data directory", message)];
         }
         Err(error) => {
-            let message = format!(
-                "{} cannot be read: {error}; check who owns it",
-                data.display()
-            );
+            let message = format!("{} cannot be read: {error}; check who owns it", data.display());
             return vec![Finding::fail("data directory", message)];
         }
     };
@@ -39,11 +34,7 @@ pub(super) fn check(data: &Path) -> Vec<Finding> {
         check_directory(data, &metadata),
         check_lock(data),
         check_journal(data),
-        check_private_file(
-            "token file",
-            &data.join("token"),
-            "`greenroom serve` creates one",
-        ),
+        check_private_file("token file", &data.join("token"), "`greenroom serve` creates one"),
         check_private_file("devices", &data.join("devices.json"), "none is paired"),
         check_disk(data),
     ]
@@ -133,10 +124,7 @@ pub(super) fn check_private_file(what: &'static str, path: &Path, if_missing: &s
                 format!("{path} can be read by others (mode {mode:o}); run `chmod 600 {path}`"),
             )
         }
-        Ok(_) => Finding::ok(
-            what,
-            format!("{} is readable by its owner only", path.display()),
-        ),
+        Ok(_) => Finding::ok(what, format!("{} is readable by its owner only", path.display())),
         Err(error) if error.kind() == ErrorKind::NotFound => {
             Finding::ok(what, format!("none; {if_missing}"))
         }
@@ -152,10 +140,9 @@ fn check_disk(data: &Path) -> Finding {
     };
     let message = format!("{} free", format_bytes(free));
     match free {
-        free if free < DISK_FREE_FAIL => Finding::fail(
-            WHAT,
-            format!("{message}: too little to record turns; free some space"),
-        ),
+        free if free < DISK_FREE_FAIL => {
+            Finding::fail(WHAT, format!("{message}: too little to record turns; free some space"))
+        }
         free if free < DISK_FREE_WARN => {
             Finding::warn(WHAT, format!("{message}; free some space soon"))
         }
@@ -177,10 +164,7 @@ mod tests {
     }
 
     fn level(findings: &[Finding], what: &str) -> Option<CheckLevel> {
-        findings
-            .iter()
-            .find(|finding| finding.what == what)
-            .map(|finding| finding.level)
+        findings.iter().find(|finding| finding.what == what).map(|finding| finding.level)
     }
 
     #[test]
@@ -232,11 +216,8 @@ mod tests {
     fn a_journal_that_is_none_fails() {
         let data = tempfile::tempdir().unwrap();
         assert_eq!(check_journal(data.path()).level, CheckLevel::Ok);
-        fs::write(
-            data.path().join("journal.sqlite"),
-            "not a database, and long enough to be sure",
-        )
-        .unwrap();
+        fs::write(data.path().join("journal.sqlite"), "not a database, and long enough to be sure")
+            .unwrap();
         assert_eq!(check_journal(data.path()).level, CheckLevel::Fail);
     }
 }

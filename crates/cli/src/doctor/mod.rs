@@ -46,27 +46,15 @@ struct Finding {
 
 impl Finding {
     fn ok(what: &'static str, message: impl Into<String>) -> Self {
-        Self {
-            what,
-            level: CheckLevel::Ok,
-            message: message.into(),
-        }
+        Self { what, level: CheckLevel::Ok, message: message.into() }
     }
 
     fn warn(what: &'static str, message: impl Into<String>) -> Self {
-        Self {
-            what,
-            level: CheckLevel::Warn,
-            message: message.into(),
-        }
+        Self { what, level: CheckLevel::Warn, message: message.into() }
     }
 
     fn fail(what: &'static str, message: impl Into<String>) -> Self {
-        Self {
-            what,
-            level: CheckLevel::Fail,
-            message: message.into(),
-        }
+        Self { what, level: CheckLevel::Fail, message: message.into() }
     }
 
     fn line(&self) -> String {
@@ -120,18 +108,13 @@ pub(crate) async fn run(options: DoctorOptions) -> anyhow::Result<Exit> {
 }
 
 fn verdict(findings: &[Finding]) -> Exit {
-    let failed = findings
-        .iter()
-        .any(|finding| finding.level == CheckLevel::Fail);
+    let failed = findings.iter().any(|finding| finding.level == CheckLevel::Fail);
     if failed { Exit::Failed } else { Exit::Complete }
 }
 
 fn versions() -> Finding {
     let protocols = client::connection::PROTOCOL_VERSIONS.join(", ");
-    Finding::ok(
-        "versions",
-        format!("greenroom {}, protocol {protocols}", host::VERSION),
-    )
+    Finding::ok("versions", format!("greenroom {}, protocol {protocols}", host::VERSION))
 }
 
 #[cfg(test)]
@@ -147,10 +130,7 @@ mod tests {
 
     #[test]
     fn a_line_begins_with_its_level() {
-        assert_eq!(
-            Finding::warn("token", "x\ny").line(),
-            "warn  token           x\\ny\n"
-        );
+        assert_eq!(Finding::warn("token", "x\ny").line(), "warn  token           x\\ny\n");
         assert_eq!(
             Finding::ok("token", "x").json(),
             json!({"check": "token", "level": "ok", "message": "x"})

@@ -77,12 +77,7 @@ async fn check_host(options: &HostOptions) -> Vec<Finding> {
         Err(error) => return vec![Finding::fail(HOST, format!("{error:#}"))],
     };
     // The address may carry a token; what follows the `?` must not be printed.
-    let url = destination
-        .target()
-        .url
-        .split('?')
-        .next()
-        .unwrap_or_default();
+    let url = destination.target().url.split('?').next().unwrap_or_default();
     let asked = async {
         let (connection, _events) = Connection::connect_to(&destination).await?;
         let client_id = format!("greenroom-doctor-{}", uuid::Uuid::now_v7());
@@ -102,9 +97,7 @@ async fn check_host(options: &HostOptions) -> Vec<Finding> {
         }
         Err(error) => return vec![Finding::fail(HOST, error.to_string())],
     };
-    let server = initialized
-        .server_info
-        .unwrap_or_else(|| "a host".to_owned());
+    let server = initialized.server_info.unwrap_or_else(|| "a host".to_owned());
     let protocol = initialized.protocol_version;
     let answers = format!("{server} answers at {url}, protocol {protocol}");
     let mut findings = vec![Finding::ok(HOST, answers)];
@@ -154,10 +147,7 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let url = format!("ws://{address}/");
         assert_eq!(check_port(address, Some(&url)).level, CheckLevel::Ok);
-        assert_eq!(
-            check_port(address, Some("ws://127.0.0.1:1/")).level,
-            CheckLevel::Fail
-        );
+        assert_eq!(check_port(address, Some("ws://127.0.0.1:1/")).level, CheckLevel::Fail);
         let taken = check_port(address, None);
         assert_eq!(taken.level, CheckLevel::Fail);
         assert!(taken.message.contains("greenroom config edit"), "{taken:?}");

@@ -22,10 +22,9 @@ pub(super) async fn check(data: &Path) -> (Vec<Finding>, Option<Config>) {
     let file = data.join(host::CONFIG_FILE);
     let mut findings = Vec::new();
     match file.exists().then(|| find_problem(data, &file)) {
-        None => findings.push(Finding::ok(
-            WHAT,
-            "no greenroom.toml: every setting has its default",
-        )),
+        None => {
+            findings.push(Finding::ok(WHAT, "no greenroom.toml: every setting has its default"))
+        }
         Some(Ok(None)) => {
             findings.push(Finding::ok(WHAT, format!("{} is right", file.display())));
         }
@@ -62,17 +61,12 @@ fn check_agents(config: &Config) -> Vec<Finding> {
     let offered = listed.iter().filter(|agent| agent.is_offered());
     let mut findings: Vec<Finding> = offered
         .map(|agent| match agent.program() {
-            Some(program) => Finding::ok(
-                WHAT,
-                format!("{} is {}", agent.config().id, program.display()),
-            ),
+            Some(program) => {
+                Finding::ok(WHAT, format!("{} is {}", agent.config().id, program.display()))
+            }
             None => Finding::warn(
                 WHAT,
-                format!(
-                    "{}: {}",
-                    agent.config().id,
-                    agent.config().describe_missing()
-                ),
+                format!("{}: {}", agent.config().id, agent.config().describe_missing()),
             ),
         })
         .collect();
@@ -95,10 +89,7 @@ fn check_agents(config: &Config) -> Vec<Finding> {
 pub(super) fn check_rules(data: &Path) -> Finding {
     const WHAT: &str = "rules";
     match RuleStore::new(data).load() {
-        Ok(rules) => Finding::ok(
-            WHAT,
-            format!("{} rules for permissions", rules.rules().len()),
-        ),
+        Ok(rules) => Finding::ok(WHAT, format!("{} rules for permissions", rules.rules().len())),
         Err(error) => Finding::fail(
             WHAT,
             format!("{error}; everything is asked until `greenroom rules edit` mends it"),
@@ -111,18 +102,14 @@ const MODEL: &str = "model";
 async fn check_model(model: &Model) -> Finding {
     let answer = tokio::time::timeout(MODEL_WITHIN, model_server::check(model)).await;
     let answer = answer.unwrap_or_else(|_| {
-        Err(ModelServerError {
-            message: "its server does not answer".to_owned(),
-            advice: None,
-        })
+        Err(ModelServerError { message: "its server does not answer".to_owned(), advice: None })
     });
     let error = match answer {
         Ok(()) => return describe_answer(model),
         Err(error) => error,
     };
-    let advice = error
-        .advice
-        .unwrap_or("Start its server, or correct it with `greenroom config edit`.");
+    let advice =
+        error.advice.unwrap_or("Start its server, or correct it with `greenroom config edit`.");
     Finding::fail(
         MODEL,
         format!(

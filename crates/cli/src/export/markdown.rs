@@ -70,18 +70,10 @@ fn write_turn(out: &mut impl Write, turn: &Value) -> Result<(), ExportError> {
 
 fn write_part(out: &mut impl Write, part: &Value) -> Result<(), ExportError> {
     match part["kind"].as_str().unwrap_or("") {
-        "markdown" => writeln!(
-            out,
-            "\n{}",
-            close_fences(part["content"].as_str().unwrap_or(""))
-        )?,
+        "markdown" => writeln!(out, "\n{}", close_fences(part["content"].as_str().unwrap_or("")))?,
         "reasoning" => {
             writeln!(out, "\n<details><summary>Reasoning</summary>\n")?;
-            writeln!(
-                out,
-                "{}",
-                fence("text", part["content"].as_str().unwrap_or(""))
-            )?;
+            writeln!(out, "{}", fence("text", part["content"].as_str().unwrap_or("")))?;
             writeln!(out, "\n</details>")?;
         }
         "toolCall" => write_call(out, &part["toolCall"])?,
@@ -98,11 +90,7 @@ fn write_part(out: &mut impl Write, part: &Value) -> Result<(), ExportError> {
             let message = part["error"]["message"].as_str().unwrap_or("unknown");
             writeln!(out, "\n**Failed:**\n\n{}", fence("text", message))?;
         }
-        "contentRef" => writeln!(
-            out,
-            "\nContent: {}",
-            code(part["uri"].as_str().unwrap_or(""))
-        )?,
+        "contentRef" => writeln!(out, "\nContent: {}", code(part["uri"].as_str().unwrap_or("")))?,
         other => writeln!(out, "\n*A part of kind {}.*", code(other))?,
     }
     Ok(())
@@ -117,12 +105,7 @@ fn write_call(out: &mut impl Write, call: &Value) -> Result<(), ExportError> {
         (Some("cancelled"), _) => "not run",
         (status, _) => status.unwrap_or("unknown"),
     };
-    writeln!(
-        out,
-        "\n**{}** ({})",
-        inline(name.unwrap_or("Tool")),
-        inline(status)
-    )?;
+    writeln!(out, "\n**{}** ({})", inline(name.unwrap_or("Tool")), inline(status))?;
     let (edits, others): (Vec<&Value>, Vec<&Value>) = call["content"]
         .as_array()
         .into_iter()
@@ -140,11 +123,7 @@ fn write_call(out: &mut impl Write, call: &Value) -> Result<(), ExportError> {
     for content in others {
         match content["type"].as_str() {
             Some("text") => {
-                writeln!(
-                    out,
-                    "\n{}",
-                    fence("text", content["text"].as_str().unwrap_or(""))
-                )?;
+                writeln!(out, "\n{}", fence("text", content["text"].as_str().unwrap_or("")))?;
             }
             _ => {
                 let name = content["uri"].as_str().or(content["type"].as_str());
@@ -160,18 +139,10 @@ fn write_call(out: &mut impl Write, call: &Value) -> Result<(), ExportError> {
 
 /// What an edit changed, as far as it is told: the diff where there is one, else the file and how much.
 fn write_edit(out: &mut impl Write, edit: &Value) -> Result<(), ExportError> {
-    let path = edit["after"]["uri"]
-        .as_str()
-        .or(edit["before"]["uri"].as_str());
+    let path = edit["after"]["uri"].as_str().or(edit["before"]["uri"].as_str());
     let path = path_text(path.unwrap_or("a file"));
     let count = |field: &str| edit["diff"][field].as_u64().unwrap_or(0);
-    writeln!(
-        out,
-        "\nEdited {} (+{} -{})",
-        code(&path),
-        count("added"),
-        count("removed")
-    )?;
+    writeln!(out, "\nEdited {} (+{} -{})", code(&path), count("added"), count("removed"))?;
     let diff = edit["diff"]["unified"].as_str().or(edit["diff"].as_str());
     if let Some(diff) = diff {
         writeln!(out, "\n{}", fence("diff", diff))?;
@@ -207,10 +178,7 @@ fn input_language(input: &str) -> &'static str {
 fn inline(text: &str) -> String {
     let mut shown = String::new();
     for c in escape_line(text).chars() {
-        if matches!(
-            c,
-            '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '#' | '|' | '&' | '!'
-        ) {
+        if matches!(c, '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '#' | '|' | '&' | '!') {
             shown.push('\\');
         }
         shown.push(c);

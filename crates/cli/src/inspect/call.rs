@@ -94,11 +94,9 @@ fn write_head(text: &mut String, sent: &SentCall) {
     );
     let digest = call.body_digest.to_hex();
     let _ = match &sent.fault {
-        None => writeln!(
-            text,
-            "Body: {} bytes, sha256 {digest}, as it was sent\n",
-            call.body_bytes
-        ),
+        None => {
+            writeln!(text, "Body: {} bytes, sha256 {digest}, as it was sent\n", call.body_bytes)
+        }
         Some(fault) => writeln!(
             text,
             "Body: {} bytes, sha256 {digest}; NOT as it was sent: {fault}\n",

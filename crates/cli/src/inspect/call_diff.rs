@@ -58,17 +58,10 @@ pub(super) fn compare(
     after: &SentCall,
     with_bodies: bool,
 ) -> anyhow::Result<CallDiff> {
-    let (old, new) = (
-        shown_request(before, with_bodies)?,
-        shown_request(after, with_bodies)?,
-    );
+    let (old, new) = (shown_request(before, with_bodies)?, shown_request(after, with_bodies)?);
     let (old_text, new_text) = (pretty(&without_marks(&old)), pretty(&without_marks(&new)));
-    let compared = diff::compare(
-        old_text.as_bytes(),
-        new_text.as_bytes(),
-        "request",
-        diff::CONTEXT,
-    );
+    let compared =
+        diff::compare(old_text.as_bytes(), new_text.as_bytes(), "request", diff::CONTEXT);
     let lines = match compared {
         Ok(diff) => write_rows(&diff.body),
         Err(too_large) => return Err(anyhow!("the requests cannot be compared: {too_large}")),
@@ -110,9 +103,7 @@ fn summarise((before, old): (&SentCall, &Value), (after, new): (&SentCall, &Valu
 
 /// The messages of a request without cache marks.
 fn messages_of(request: &Value) -> Vec<Value> {
-    let messages = CONVERSATION
-        .iter()
-        .filter_map(|name| request[*name].as_array());
+    let messages = CONVERSATION.iter().filter_map(|name| request[*name].as_array());
     messages.flatten().map(without_marks).collect()
 }
 
@@ -248,11 +239,7 @@ impl CallDiff {
             "  messages: the first {} are the same, {} removed, {} added",
             summary.messages_same, summary.messages_removed, summary.messages_added
         );
-        let _ = writeln!(
-            text,
-            "  sections changed: {}",
-            list(&summary.sections_changed)
-        );
+        let _ = writeln!(text, "  sections changed: {}", list(&summary.sections_changed));
         let _ = writeln!(
             text,
             "  tools: added {}; removed {}; changed {}",
@@ -260,11 +247,7 @@ impl CallDiff {
             list(&summary.tools_removed),
             list(&summary.tools_changed)
         );
-        let _ = writeln!(
-            text,
-            "  other fields changed: {}",
-            list(&summary.fields_changed)
-        );
+        let _ = writeln!(text, "  other fields changed: {}", list(&summary.fields_changed));
         let kept = match summary.keeps_cache() {
             true => "all of it is the beginning of the later prompt: the server's cache is kept",
             false => "the server's cache is kept only up to the first change",

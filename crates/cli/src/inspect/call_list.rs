@@ -30,9 +30,7 @@ pub(super) fn to_text(calls: &SentCalls<'_>) -> String {
     for (chat, calls) in &calls.chats {
         // Writing into a string does not fail.
         let _ = writeln!(text, "{}", escape_line(&chat.state.resource));
-        let head = [
-            "call", "time", "model", "in", "out", "cached", "cost", "end",
-        ];
+        let head = ["call", "time", "model", "in", "out", "cached", "cost", "end"];
         let mut rows = vec![head.map(str::to_owned)];
         rows.extend(calls.iter().map(|call| {
             let end = call.end.clone().unwrap_or_default();

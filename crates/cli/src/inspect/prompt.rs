@@ -26,10 +26,12 @@ pub(crate) fn renders_of(
     for chat in &session.chats {
         let renders = archive.renders(chat)?;
         let skipped = renders.len().saturating_sub(last);
-        all.extend(renders.into_iter().skip(skipped).map(|render| ChatRender {
-            chat: chat.state.resource.clone(),
-            render,
-        }));
+        all.extend(
+            renders
+                .into_iter()
+                .skip(skipped)
+                .map(|render| ChatRender { chat: chat.state.resource.clone(), render }),
+        );
     }
     Ok(all)
 }
@@ -77,12 +79,7 @@ pub(crate) fn to_text(renders: &[ChatRender]) -> String {
         let _ = writeln!(text, "{at}  {}  {turn}", escape_line(chat));
         let _ = writeln!(text, "{}\n", outcome_text(render));
         for (id, before) in &render.before {
-            write_section(
-                &mut text,
-                &escape_line(id),
-                before,
-                find_rewritten(render, id),
-            );
+            write_section(&mut text, &escape_line(id), before, find_rewritten(render, id));
         }
     }
     text
@@ -171,9 +168,7 @@ mod tests {
     fn render(outcome: &str, rewritten: &[(&str, &str)]) -> ChatRender {
         let owned = |pairs: &[(&str, &str)]| {
             let pairs = pairs.iter();
-            pairs
-                .map(|(id, text)| ((*id).to_owned(), (*text).to_owned()))
-                .collect()
+            pairs.map(|(id, text)| ((*id).to_owned(), (*text).to_owned())).collect()
         };
         ChatRender {
             chat: "ahp-chat:/c".to_owned(),
@@ -196,10 +191,8 @@ mod tests {
 
     #[test]
     fn the_rewriting_client_and_its_changes_are_printed() {
-        let renders = [
-            render("rewritten", &[("tone", "Be brief.\nBe polite.")]),
-            render("timeout", &[]),
-        ];
+        let renders =
+            [render("rewritten", &[("tone", "Be brief.\nBe polite.")]), render("timeout", &[])];
         expect![[r#"
             1970-01-01T00:00:00.000Z  ahp-chat:/c  turn t1
             ann was asked for tone and rewrote tone, in 3 ms.

@@ -32,11 +32,7 @@ impl<'a> SentCalls<'a> {
                 chats.push((chat, calls));
             }
         }
-        Ok(Self {
-            archive,
-            blobs: FileBlobs::open_to_read(data),
-            chats,
-        })
+        Ok(Self { archive, blobs: FileBlobs::open_to_read(data), chats })
     }
 
     /// The call of this number. Each chat has numbers of its own.
@@ -99,12 +95,9 @@ pub(super) fn describe_end(call: &ArchivedCall) -> String {
 
 /// A number of tokens, or a dash where the server counted none.
 pub(super) fn format_tokens(tokens: &Value) -> String {
-    tokens
-        .as_u64()
-        .map_or_else(|| "-".to_owned(), |tokens| tokens.to_string())
+    tokens.as_u64().map_or_else(|| "-".to_owned(), |tokens| tokens.to_string())
 }
 
 pub(super) fn format_cost(cost: &Value) -> String {
-    cost.as_f64()
-        .map_or_else(|| "-".to_owned(), |cost| format!("${cost:.4}"))
+    cost.as_f64().map_or_else(|| "-".to_owned(), |cost| format!("${cost:.4}"))
 }

@@ -83,12 +83,7 @@ pub(crate) fn to_text(turns: &[InspectedTurn]) -> String {
     }
     let mut text = String::new();
     for turn in turns {
-        let _ = writeln!(
-            text,
-            "{} turn {}",
-            escape_line(&turn.chat),
-            escape_line(&turn.turn_id)
-        );
+        let _ = writeln!(text, "{} turn {}", escape_line(&turn.chat), escape_line(&turn.turn_id));
         for message in &turn.messages {
             let parts = message["parts"].as_array().into_iter().flatten();
             for part in parts {

@@ -99,9 +99,7 @@ pub(super) async fn run(options: AddOptions) -> anyhow::Result<Exit> {
     if default == Some(&model.id) {
         print("It is the default.\n")?;
     } else {
-        print(&format!(
-            "`greenroom models default {id}` makes it the default.\n"
-        ))?;
+        print(&format!("`greenroom models default {id}` makes it the default.\n"))?;
     }
     let took = on_host::reload(&file, |ids| ids.contains(&model.id)).await;
     print(took.describe())?;
@@ -119,9 +117,7 @@ impl AddOptions {
     /// The model as far as the command line tells, and its name at the server if that is given.
     fn model(&self) -> anyhow::Result<(Model, Option<String>)> {
         let address = self.address.trim();
-        let named = address
-            .rsplit_once('#')
-            .filter(|(_, name)| !name.is_empty());
+        let named = address.rsplit_once('#').filter(|(_, name)| !name.is_empty());
         let (url, named) = match named {
             Some((url, name)) => (url, Some(name.to_owned())),
             None => (address.trim_end_matches('#'), None),
@@ -134,11 +130,7 @@ impl AddOptions {
             // A vendor's usual variable counts only if nothing else is said.
             model.key_env = self.key_env.clone();
         }
-        model.key_file = self
-            .key_file
-            .as_ref()
-            .map(std::path::absolute)
-            .transpose()?;
+        model.key_file = self.key_file.as_ref().map(std::path::absolute).transpose()?;
         if let Some(command) = &self.key_command {
             let words = shlex::split(command);
             let words = words.context("--key-command: a quote is not closed")?;
@@ -154,14 +146,8 @@ impl AddOptions {
 /// The model's name at its server, chosen by a person if need be; `None` if nobody wants one.
 async fn choose_name(model: &Model, named: Option<String>) -> anyhow::Result<Option<String>> {
     let models = model_server::ask(model).await.map_err(|error| {
-        let advice = error
-            .advice
-            .map(|advice| format!("\n{advice}"))
-            .unwrap_or_default();
-        anyhow!(
-            "{}{advice}\nNothing was added; --no-check adds it anyway.",
-            error.message
-        )
+        let advice = error.advice.map(|advice| format!("\n{advice}")).unwrap_or_default();
+        anyhow!("{}{advice}\nNothing was added; --no-check adds it anyway.", error.message)
     })?;
     let names = match models {
         ServerModels::Listed(names) => names,
@@ -182,10 +168,7 @@ async fn choose_name(model: &Model, named: Option<String>) -> anyhow::Result<Opt
         if listed.has(&name) == Some(true) {
             return Ok(Some(name));
         }
-        eprintln!(
-            "greenroom: the server has no model `{}`.",
-            escape_line(&name)
-        );
+        eprintln!("greenroom: the server has no model `{}`.", escape_line(&name));
     }
     if names.is_empty() {
         bail!("the server has no models; give it one first (with Ollama: `ollama pull NAME`)");
@@ -225,18 +208,10 @@ fn give_free_id(model: &mut Model, config: &Config, is_id_given: bool) -> anyhow
         );
         return Ok(false);
     }
-    ensure!(
-        !is_id_given,
-        "another model is called `{}`: choose another --id",
-        model.id
-    );
+    ensure!(!is_id_given, "another model is called `{}`: choose another --id", model.id);
     let id = format!("{}@{}", model.id, model.endpoint()?.authority());
     if let Some(taken) = find(&id) {
-        ensure!(
-            taken.is_at(model),
-            "other models are called `{}` and `{id}`: use --id",
-            model.id
-        );
+        ensure!(taken.is_at(model), "other models are called `{}` and `{id}`: use --id", model.id);
         model.id = id;
         return Ok(false);
     }

@@ -39,9 +39,7 @@ pub(super) fn choose(
             return Ok(Some((*name).clone()));
         }
         let part = line.to_lowercase();
-        let found = names
-            .iter()
-            .filter(|name| name.to_lowercase().contains(&part));
+        let found = names.iter().filter(|name| name.to_lowercase().contains(&part));
         let found: Vec<&String> = found.collect();
         match found.is_empty() {
             true => writeln!(output, "No model has `{}` in its name.", escape_line(line))?,
@@ -93,13 +91,7 @@ mod tests {
     #[test]
     fn a_screenful_is_shown_and_nothing_controls_the_terminal() {
         let (_, screen) = chosen("odd\n\n");
-        assert!(
-            screen.lines().count() < 40 && screen.contains("and 9986 more"),
-            "{screen}"
-        );
-        assert!(
-            screen.contains("Odd\\x1b[31m") && !screen.contains('\u{1b}'),
-            "{screen}"
-        );
+        assert!(screen.lines().count() < 40 && screen.contains("and 9986 more"), "{screen}");
+        assert!(screen.contains("Odd\\x1b[31m") && !screen.contains('\u{1b}'), "{screen}");
     }
 }

@@ -68,8 +68,7 @@ impl ConfigFile {
         let staged = staged_path(&real);
         let written = self.write(&staged, &changed, mode.unwrap_or(NEW_MODE));
         let written = written.and_then(|()| {
-            self.load(&staged)
-                .context("a host could not use the changed configuration")?;
+            self.load(&staged).context("a host could not use the changed configuration")?;
             fs::rename(&staged, &real)?;
             // Not every file system can, and the file is whole either way.
             let _ = File::open(directory).and_then(|directory| directory.sync_all());
@@ -114,10 +113,7 @@ impl ConfigFile {
         );
         let mode = metadata.permissions().mode();
         if mode & 0o200 == 0 {
-            bail!(
-                "{} is read-only: `chmod u+w` makes it writable",
-                self.display()
-            );
+            bail!("{} is read-only: `chmod u+w` makes it writable", self.display());
         }
         let mut text = String::new();
         let file = File::open(real).with_context(unreadable)?;
@@ -133,11 +129,8 @@ impl ConfigFile {
     }
 
     fn write(&self, staged: &Path, text: &str, mode: u32) -> anyhow::Result<()> {
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(NEW_MODE)
-            .open(staged)?;
+        let mut file =
+            OpenOptions::new().write(true).create_new(true).mode(NEW_MODE).open(staged)?;
         file.write_all(text.as_bytes())?;
         file.set_permissions(Permissions::from_mode(mode & 0o7777))?;
         file.sync_all()?;

@@ -152,15 +152,9 @@ fn fields_of(model: &Model) -> Vec<(&'static str, Value)> {
     put("base_url", Some(Value::from(&model.base_url)));
     put("key_env", model.key_env.as_ref().map(Value::from));
     let file = model.key_file.as_ref();
-    put(
-        "key_file",
-        file.map(|file| Value::from(file.to_string_lossy().into_owned())),
-    );
+    put("key_file", file.map(|file| Value::from(file.to_string_lossy().into_owned())));
     let command = model.key_command.as_ref();
-    put(
-        "key_command",
-        command.map(|words| Value::Array(words.iter().collect())),
-    );
+    put("key_command", command.map(|words| Value::Array(words.iter().collect())));
     put("key_header", model.key_header.as_ref().map(Value::from));
     fields
 }
@@ -186,9 +180,7 @@ fn add_first(document: &mut DocumentMut, mut table: Table) {
         true => "",
         false => "\n",
     };
-    table
-        .decor_mut()
-        .set_prefix(format!("{trailing}{line_end}{gap}"));
+    table.decor_mut().set_prefix(format!("{trailing}{line_end}{gap}"));
     document.set_trailing("");
     let mut tables = ArrayOfTables::new();
     tables.push(table);
@@ -213,11 +205,7 @@ fn add_inline(array: &mut Array, table: InlineTable) {
 
 /// Comments above a table that was removed, if an empty line is between them and it: they are about more than that table.
 fn keep_comments(document: &mut DocumentMut, removed: &Table) {
-    let prefix = removed
-        .decor()
-        .prefix()
-        .and_then(|prefix| prefix.as_str())
-        .unwrap_or("");
+    let prefix = removed.decor().prefix().and_then(|prefix| prefix.as_str()).unwrap_or("");
     let Some(end) = prefix.rfind("\n\n") else {
         return; // what is right above it was about it
     };
@@ -228,11 +216,7 @@ fn keep_comments(document: &mut DocumentMut, removed: &Table) {
     let next = next_table(document, removed.position());
     match next {
         Some(table) => {
-            let own = table
-                .decor()
-                .prefix()
-                .and_then(|prefix| prefix.as_str())
-                .unwrap_or("");
+            let own = table.decor().prefix().and_then(|prefix| prefix.as_str()).unwrap_or("");
             let prefix = format!("{kept}{own}");
             table.decor_mut().set_prefix(prefix);
         }
@@ -320,9 +304,7 @@ id = "b"
         model.key_command = Some(vec!["pass".to_owned(), "show \"x\"".to_owned()]);
         model.name = Some("Qwen".to_owned());
         let edited = add(FILE, &model).unwrap();
-        let added = edited
-            .strip_prefix(FILE.strip_suffix("# the end\n").unwrap())
-            .unwrap();
+        let added = edited.strip_prefix(FILE.strip_suffix("# the end\n").unwrap()).unwrap();
         expect![[r#"
 
             [[models]]
@@ -356,25 +338,14 @@ id = "b"
             "#]],
         );
         let none = remove(&remove(FILE, "a").unwrap(), "b").unwrap();
-        assert!(
-            !none.contains("models") && none.contains("# Models, the good ones"),
-            "{none}"
-        );
-        assert!(
-            remove(FILE, "c")
-                .unwrap_err()
-                .to_string()
-                .contains("no model `c`")
-        );
+        assert!(!none.contains("models") && none.contains("# Models, the good ones"), "{none}");
+        assert!(remove(FILE, "c").unwrap_err().to_string().contains("no model `c`"));
     }
 
     #[test]
     fn the_default_is_a_key_before_all_tables() {
         let edited = set_default(FILE, Some("b")).unwrap();
-        assert!(
-            edited.contains("no toys\ndefault_model = \"b\"\n\n[limits]"),
-            "{edited}"
-        );
+        assert!(edited.contains("no toys\ndefault_model = \"b\"\n\n[limits]"), "{edited}");
         let again = set_default(&edited, Some("a")).unwrap();
         assert_eq!(again, edited.replace("\"b\"\n\n", "\"a\"\n\n"));
         assert_eq!(set_default(&again, None).unwrap(), FILE);
@@ -426,10 +397,7 @@ id = "b"
         ] {
             assert!(edited.starts_with('\u{feff}'));
             assert_eq!(edited.matches('\n').count(), edited.matches("\r\n").count());
-            assert!(
-                edited.contains("clients_max = 7\r\n\r\n# Models"),
-                "{edited:?}"
-            );
+            assert!(edited.contains("clients_max = 7\r\n\r\n# Models"), "{edited:?}");
         }
     }
 

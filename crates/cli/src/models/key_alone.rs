@@ -16,20 +16,15 @@ use crate::terminal::escape_line;
 /// What somebody who opens a new chat should know of the model that answers; `None` if it was configured.
 pub(crate) fn note(live: &Live) -> Option<String> {
     let root = live.root()?;
-    let native = root
-        .agents
-        .iter()
-        .find(|agent| agent["provider"] == NATIVE)?;
+    let native = root.agents.iter().find(|agent| agent["provider"] == NATIVE)?;
     let model = native["models"].as_array()?.first()?;
     let variable = model["_meta"][KEY_VARIABLE].as_str()?;
     let id = model["id"].as_str()?;
     let server = &model["_meta"][SERVER];
     let elsewhere = match (server["authority"].as_str(), server["variable"].as_str()) {
-        (Some(authority), Some(variable)) => format!(
-            ", which goes to {} ({})",
-            escape_line(authority),
-            escape_line(variable)
-        ),
+        (Some(authority), Some(variable)) => {
+            format!(", which goes to {} ({})", escape_line(authority), escape_line(variable))
+        }
         _ => String::new(), // to the vendor's own server
     };
     Some(format!(
@@ -66,10 +61,7 @@ pub(super) fn how_to_give_key(variable: &str, data: &Path) -> String {
             command_for("restart", data)
         ),
         Some(RunMode::Background | RunMode::Foreground) | None => {
-            format!(
-                "`{}` starts it with this variable.",
-                command_for("restart", data)
-            )
+            format!("`{}` starts it with this variable.", command_for("restart", data))
         }
     }
 }

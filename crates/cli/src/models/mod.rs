@@ -262,11 +262,7 @@ async fn run_remove(options: &RemoveOptions) -> anyhow::Result<Exit> {
         }
         Ok(text)
     })?;
-    print(&format!(
-        "Removed {} from {}.\n",
-        escape_line(id),
-        file.display()
-    ))?;
+    print(&format!("Removed {} from {}.\n", escape_line(id), file.display()))?;
     let left = options.config.settings()?.ordered_models();
     match left.first() {
         Some(default) => print(&format!("The default is {}.\n", escape_line(&default.id)))?,
@@ -294,16 +290,8 @@ fn check_known(config: &Config, id: &str) -> anyhow::Result<()> {
     if config.models.iter().any(|model| model.id == id) {
         return Ok(());
     }
-    let known: Vec<&str> = config
-        .models
-        .iter()
-        .map(|model| model.id.as_str())
-        .collect();
-    if let Some(model) = config
-        .environment_models
-        .iter()
-        .find(|model| model.id == id)
-    {
+    let known: Vec<&str> = config.models.iter().map(|model| model.id.as_str()).collect();
+    if let Some(model) = config.environment_models.iter().find(|model| model.id == id) {
         bail!(
             "`{id}` is there by the key in {}, and is not in the configuration: `greenroom models add {}` puts it there",
             model.key_env.as_deref().unwrap_or_default(),

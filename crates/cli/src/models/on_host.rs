@@ -159,10 +159,7 @@ pub(crate) async fn find_or_add(live: &Live, choice: &ModelChoice) -> anyhow::Re
         (ModelChoice::At(model), _) => model,
         (ModelChoice::Id(_), Some(usual)) => usual,
         (ModelChoice::Id(id), None) if known.contains(id) => {
-            return Ok(ModelOnHost {
-                id: id.clone(),
-                note: None,
-            });
+            return Ok(ModelOnHost { id: id.clone(), note: None });
         }
         (ModelChoice::Id(id), None) if known.is_empty() => {
             bail!(
@@ -217,10 +214,7 @@ mod tests {
     #[test]
     fn a_model_is_named_by_id_or_by_address() {
         let choice = |text: &str| text.parse::<ModelChoice>();
-        assert_eq!(
-            choice("qwen3:8b").unwrap(),
-            ModelChoice::Id("qwen3:8b".to_owned())
-        );
+        assert_eq!(choice("qwen3:8b").unwrap(), ModelChoice::Id("qwen3:8b".to_owned()));
         let ModelChoice::At(model) = choice("http://h/v1#m").unwrap() else {
             panic!("an address");
         };

@@ -54,19 +54,13 @@ pub(super) async fn run(options: RefreshOptions) -> anyhow::Result<Exit> {
     let mut reported = ModelFactsFile::load(&data).or_else(|error| match options.dry_run {
         true => Err(error),
         false => {
-            eprintln!(
-                "greenroom: {}; it is written anew",
-                escape_line(&error.to_string())
-            );
+            eprintln!("greenroom: {}; it is written anew", escape_line(&error.to_string()));
             Ok(ModelFactsFile::default())
         }
     })?;
     let known = reported.facts();
     let models = choose(&options)?;
-    let models = models.into_iter().map(|model| Model {
-        reported: known.of(&model),
-        ..model
-    });
+    let models = models.into_iter().map(|model| Model { reported: known.of(&model), ..model });
     let refreshed = ask_all(models.collect()).await?;
     let mut is_new = false;
     for one in &refreshed {
@@ -167,10 +161,8 @@ impl Refreshed {
             Ok(Value::Object(fields)) => fields,
             Ok(_) | Err(_) => wire::Object::new(), // facts are an object
         };
-        let (before, configured) = (
-            fields(&self.model.facts()),
-            fields(&self.model.configured_facts()),
-        );
+        let (before, configured) =
+            (fields(&self.model.facts()), fields(&self.model.configured_facts()));
         let said = fields(facts).into_iter().map(|(name, now)| ServerFact {
             before: before.get(&name).cloned().unwrap_or_default(),
             overruled_by: configured.get(&name).filter(|it| **it != now).cloned(),
@@ -213,9 +205,8 @@ impl Refreshed {
             Err(error) => json["error"] = json!(error.message),
             Ok(facts) => {
                 let said = self.new_facts(facts);
-                let changes = said
-                    .iter()
-                    .filter(|it| it.before != it.now && it.overruled_by.is_none());
+                let changes =
+                    said.iter().filter(|it| it.before != it.now && it.overruled_by.is_none());
                 let changes =
                     changes.map(|it| json!({"name": it.name, "before": it.before, "now": it.now}));
                 json["told"] = json!(facts);

@@ -97,10 +97,6 @@ mod tests {
         let tried = commands(Some("my-browser --new %s:other 'a b'"), false, "L");
         assert_eq!(tried[0], ["my-browser", "--new", "L"]);
         assert_eq!(tried[1], ["other", "a b", "L"]);
-        assert!(
-            commands(None, false, "L")
-                .iter()
-                .all(|it| it[0] != "xdg-open")
-        );
+        assert!(commands(None, false, "L").iter().all(|it| it[0] != "xdg-open"));
     }
 }

@@ -108,9 +108,7 @@ impl ChangeOptions {
                 let directory = self.directory.as_deref();
                 RuleScope::Session {
                     session: session.clone(),
-                    directory: directory
-                        .map(|path| real_directory(Some(path)))
-                        .transpose()?,
+                    directory: directory.map(|path| real_directory(Some(path))).transpose()?,
                 }
             }
             (None, true) => RuleScope::Always,
@@ -121,11 +119,7 @@ impl ChangeOptions {
             (_, true) => RuleEffect::Deny,
             (false, false) => RuleEffect::Allow,
         };
-        Ok(PermissionRule {
-            scope,
-            effect,
-            pattern: Pattern::parse(&self.rule)?,
-        })
+        Ok(PermissionRule { scope, effect, pattern: Pattern::parse(&self.rule)? })
     }
 }
 
@@ -168,16 +162,10 @@ fn remove(options: &ChangeOptions) -> anyhow::Result<Exit> {
     };
     let store = options.data.store()?;
     let known = store.load()?;
-    let meant: Vec<&PermissionRule> = known
-        .rules()
-        .iter()
-        .filter(|known| is_meant(known, &rule))
-        .collect();
+    let meant: Vec<&PermissionRule> =
+        known.rules().iter().filter(|known| is_meant(known, &rule)).collect();
     if meant.is_empty() {
-        bail!(
-            "there is no such rule: {}. `greenroom rules list` shows all",
-            describe(&rule)
-        );
+        bail!("there is no such rule: {}. `greenroom rules list` shows all", describe(&rule));
     }
     for rule in meant {
         store.remove(rule)?;
@@ -191,10 +179,7 @@ fn is_meant(known: &PermissionRule, wanted: &PermissionRule) -> bool {
     let is_in_scope = match (&known.scope, &wanted.scope) {
         (
             RuleScope::Session { session, .. },
-            RuleScope::Session {
-                session: wanted,
-                directory: None,
-            },
+            RuleScope::Session { session: wanted, directory: None },
         ) => session == wanted,
         (known, wanted) => known == wanted,
     };
@@ -220,9 +205,7 @@ fn is_broad(rule: &PermissionRule) -> bool {
         "python3", "ruby", "sh", "ssh", "sudo", "xargs", "zsh",
     ];
     let text = rule.pattern.as_str();
-    let command = text
-        .strip_prefix("bash(")
-        .and_then(|rest| rest.strip_suffix(":*)"));
+    let command = text.strip_prefix("bash(").and_then(|rest| rest.strip_suffix(":*)"));
     text == "bash" || command.is_some_and(|command| RUN_OTHERS.contains(&command))
 }
 
@@ -230,18 +213,13 @@ fn edit(path: &Path) -> anyhow::Result<Exit> {
     let find_problem = |copy: &Path| -> anyhow::Result<Option<String>> {
         let text = std::fs::read_to_string(copy)
             .with_context(|| format!("{} cannot be read", copy.display()))?;
-        Ok(parse(&text)
-            .err()
-            .map(|error| format!("{RULES_FILE}: {error}")))
+        Ok(parse(&text).err().map(|error| format!("{RULES_FILE}: {error}")))
     };
     edit_file(&FileToEdit {
         path,
         template: template(),
         find_problem: &find_problem,
-        saved: format!(
-            "Saved {}. A running host follows it at once.",
-            path.display()
-        ),
+        saved: format!("Saved {}. A running host follows it at once.", path.display()),
         kept: "Saved with its mistakes. Until they are corrected, agents ask before everything.",
     })
 }

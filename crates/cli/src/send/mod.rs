@@ -171,11 +171,7 @@ fn read_attachment(path: &Path) -> anyhow::Result<MessageAttachment> {
     }
     let name = path.file_name().unwrap_or(path.as_os_str());
     let content_type = content_type_of(path, &data);
-    Ok(MessageAttachment::embedded(
-        &name.to_string_lossy(),
-        content_type,
-        &data,
-    ))
+    Ok(MessageAttachment::embedded(&name.to_string_lossy(), content_type, &data))
 }
 
 /// What a file most likely is: the host looks for itself where it matters.
@@ -217,11 +213,8 @@ async fn open(options: &SendOptions) -> anyhow::Result<OpenChat> {
     }
     let directory = options.choice.directory(&options.host)?;
     let selector = options.choice.selector(&live, directory.clone()).await?;
-    let open_options = OpenOptions {
-        directory,
-        worktree: options.choice.worktree(),
-        ..OpenOptions::default()
-    };
+    let open_options =
+        OpenOptions { directory, worktree: options.choice.worktree(), ..OpenOptions::default() };
     let mut chat = OpenChat::open(live, updates, &selector, &open_options).await?;
     if model.is_some() {
         chat.set_model(model);

@@ -32,15 +32,11 @@ impl SentTurn {
         match self.format {
             SendFormat::Json => event_json(event).map_or(Ok(()), |line| print_json(&line)),
             SendFormat::Text => match event {
-                TurnEvent::Text {
-                    kind,
-                    position,
-                    text,
-                } => self.output.text(*kind, *position, text),
+                TurnEvent::Text { kind, position, text } => {
+                    self.output.text(*kind, *position, text)
+                }
                 TurnEvent::Part(part)
-                    if part
-                        .get("kind")
-                        .is_some_and(|kind| kind == "systemNotification") =>
+                    if part.get("kind").is_some_and(|kind| kind == "systemNotification") =>
                 {
                     let content = part.get("content");
                     let text = content.and_then(|content| {
@@ -165,9 +161,7 @@ impl SentTurn {
 
     fn error_field(&self, field: &str) -> &str {
         let error = self.error.as_ref().and_then(|part| part.get("error"));
-        error.map_or("unknown", |error| {
-            error[field].as_str().unwrap_or("unknown")
-        })
+        error.map_or("unknown", |error| error[field].as_str().unwrap_or("unknown"))
     }
 
     fn to_json(&self, outcome: Outcome) -> Value {
@@ -200,16 +194,12 @@ impl SentTurn {
 /// An event as a line for programs; none if it says nothing about this turn.
 fn event_json(event: &TurnEvent) -> Option<Value> {
     Some(match event {
-        TurnEvent::Text {
-            kind: AnswerTextKind::Markdown,
-            text,
-            ..
-        } if !text.is_empty() => json!({"type": "text", "text": text}),
-        TurnEvent::Text {
-            kind: AnswerTextKind::Reasoning,
-            text,
-            ..
-        } if !text.is_empty() => json!({"type": "reasoning", "text": text}),
+        TurnEvent::Text { kind: AnswerTextKind::Markdown, text, .. } if !text.is_empty() => {
+            json!({"type": "text", "text": text})
+        }
+        TurnEvent::Text { kind: AnswerTextKind::Reasoning, text, .. } if !text.is_empty() => {
+            json!({"type": "reasoning", "text": text})
+        }
         TurnEvent::TextEnded => json!({"type": "textEnd"}),
         TurnEvent::Part(part) => json!({"type": "part", "part": part}),
         // The start and the result have lines of their own; a turn that was just sent is neither resumed nor rewound.

@@ -240,11 +240,9 @@ impl SentTurn {
         self.print_event(&event)?;
         match event {
             TurnEvent::Ended { outcome, .. } => return Ok(Some(outcome)),
-            TurnEvent::Text {
-                kind: AnswerTextKind::Markdown,
-                text,
-                ..
-            } => self.answer.push_str(&text),
+            TurnEvent::Text { kind: AnswerTextKind::Markdown, text, .. } => {
+                self.answer.push_str(&text)
+            }
             TurnEvent::Part(part) if part.get("kind").is_some_and(|kind| kind == "error") => {
                 self.error = Some(part)
             }

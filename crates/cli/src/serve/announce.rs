@@ -65,11 +65,8 @@ mod tests {
 
     #[test]
     fn the_ready_line_is_one_line_of_json() {
-        let ready = ServerReady {
-            url: "ws://127.0.0.1:7/".to_owned(),
-            token: None,
-            version: "0.1.0",
-        };
+        let ready =
+            ServerReady { url: "ws://127.0.0.1:7/".to_owned(), token: None, version: "0.1.0" };
         let pid = std::process::id();
         assert_eq!(
             ready_json(&ready),
@@ -77,10 +74,7 @@ mod tests {
                 "{{\"url\":\"ws://127.0.0.1:7/\",\"token\":null,\"pid\":{pid},\"version\":\"0.1.0\"}}\n"
             )
         );
-        let ready = ServerReady {
-            token: Some("T".to_owned()),
-            ..ready
-        };
+        let ready = ServerReady { token: Some("T".to_owned()), ..ready };
         let text = ready_text(&ready, Path::new("/data"));
         assert!(text.contains("ws://127.0.0.1:7/?tkn=T") && text.contains("greenroom chat"));
     }

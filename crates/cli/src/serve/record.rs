@@ -55,9 +55,7 @@ mod tests {
         let remembered = |line: &str| {
             let words = line.split(' ').map(OsString::from);
             let kept = remembered_arguments(words).into_iter();
-            kept.map(|word| word.into_string().unwrap())
-                .collect::<Vec<_>>()
-                .join(" ")
+            kept.map(|word| word.into_string().unwrap()).collect::<Vec<_>>().join(" ")
         };
         assert_eq!(
             remembered(

@@ -65,10 +65,7 @@ fn escape(path: &Path) -> anyhow::Result<String> {
     if text.contains(char::is_control) {
         bail!("{text:?} contains control characters: launchd cannot run it");
     }
-    Ok(text
-        .replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;"))
+    Ok(text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;"))
 }
 
 #[cfg(test)]
@@ -82,10 +79,7 @@ mod tests {
             property_list("greenroom.host", paths[0], paths[1], paths[2])
         };
         let text = list("/a <b> & \"c\"").unwrap();
-        assert!(
-            text.contains("<string>/a &lt;b&gt; &amp; \"c\"</string>"),
-            "{text}"
-        );
+        assert!(text.contains("<string>/a &lt;b&gt; &amp; \"c\"</string>"), "{text}");
         assert!(list("/a\u{1}").unwrap_err().to_string().contains("control"));
     }
 }

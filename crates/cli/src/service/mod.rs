@@ -116,9 +116,7 @@ async fn install(options: InstallOptions) -> anyhow::Result<Exit> {
         return Ok(Exit::Complete);
     }
     let running = LocalHost::find(&data)?;
-    let mode = running
-        .as_ref()
-        .map(|host| host.record.as_ref().map(|record| record.mode));
+    let mode = running.as_ref().map(|host| host.record.as_ref().map(|record| record.mode));
     if let Some(None | Some(RunMode::Foreground)) = mode {
         bail!(
             "a host already serves {} (pid {}), and it was not started in the background. Stop it with `{}`, then install \
@@ -145,10 +143,7 @@ async fn install(options: InstallOptions) -> anyhow::Result<Exit> {
         stop_host(&data, host, StopLimits::default()).await?;
     }
     service.enable().with_context(|| {
-        format!(
-            "{} is written, but the service could not be started",
-            service.file().display()
-        )
+        format!("{} is written, but the service could not be started", service.file().display())
     })?;
     let ready = wait_until_ready(&data).await?;
     print(&format!(
@@ -164,10 +159,7 @@ async fn install(options: InstallOptions) -> anyhow::Result<Exit> {
 async fn uninstall(options: UninstallOptions) -> anyhow::Result<Exit> {
     let service = find(options.data.as_deref())?;
     if !service.is_installed() {
-        print(&format!(
-            "The service {} is not installed.\n",
-            service.name()
-        ))?;
+        print(&format!("The service {} is not installed.\n", service.name()))?;
         return Ok(Exit::NotRunning);
     }
     let question = format!("Stop the service and remove {}?", service.file().display());
@@ -177,10 +169,7 @@ async fn uninstall(options: UninstallOptions) -> anyhow::Result<Exit> {
     }
     // A unit that the manager does not know, or cannot stop, is removed all the same.
     if let Err(error) = service.disable() {
-        eprintln!(
-            "greenroom: {}",
-            crate::terminal::escape(&format!("{error:#}"))
-        );
+        eprintln!("greenroom: {}", crate::terminal::escape(&format!("{error:#}")));
     }
     service.remove()?;
     print("The service is removed. The sessions stay where they are.\n")?;

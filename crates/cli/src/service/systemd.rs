@@ -48,10 +48,7 @@ fn quote(path: &Path) -> anyhow::Result<String> {
     if text.contains(char::is_control) {
         bail!("{text:?} contains control characters: systemd cannot run it");
     }
-    let escaped = text
-        .replace('\\', "\\\\")
-        .replace('"', "\\\"")
-        .replace('%', "%%");
+    let escaped = text.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%");
     Ok(format!("\"{escaped}\""))
 }
 

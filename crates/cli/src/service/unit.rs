@@ -257,14 +257,8 @@ mod tests {
     #[test]
     fn a_command_that_fails_says_what_it_printed() {
         let failed = run(&["sh", "-c", "echo no such unit >&2; exit 5"]).unwrap_err();
-        assert!(
-            failed.to_string().ends_with("failed: no such unit"),
-            "{failed}"
-        );
+        assert!(failed.to_string().ends_with("failed: no such unit"), "{failed}");
         let missing = run(&["no-such-program-anywhere"]).unwrap_err();
-        assert!(
-            format!("{missing:#}").contains("is it installed?"),
-            "{missing:#}"
-        );
+        assert!(format!("{missing:#}").contains("is it installed?"), "{missing:#}");
     }
 }

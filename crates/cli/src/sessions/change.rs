@@ -72,9 +72,7 @@ pub(crate) async fn rename(options: RenameOptions) -> anyhow::Result<Exit> {
     let mut host = HostConnection::open(&options.host).await?;
     let renamed = async {
         let session = options.session.find(&host.live).await?;
-        host.live
-            .rename_session(&mut host.updates, &session, title)
-            .await?;
+        host.live.rename_session(&mut host.updates, &session, title).await?;
         anyhow::Ok(session)
     }
     .await;
@@ -92,9 +90,7 @@ pub(crate) async fn archive(options: ArchiveOptions) -> anyhow::Result<Exit> {
     let archived = async {
         let sessions = find_all(&host.live, &options.session).await?;
         for (uri, _) in &sessions {
-            host.live
-                .archive_session(&mut host.updates, uri, !options.undo)
-                .await?;
+            host.live.archive_session(&mut host.updates, uri, !options.undo).await?;
         }
         anyhow::Ok(sessions.len())
     }
@@ -149,9 +145,7 @@ async fn find_all(
             None => name.choose(&listed)?,
         };
         if found.iter().all(|(known, _)| *known != uri) {
-            let summary = listed
-                .iter()
-                .find(|session| session.resource() == uri.as_str());
+            let summary = listed.iter().find(|session| session.resource() == uri.as_str());
             found.push((uri, summary.cloned()));
         }
     }
@@ -186,10 +180,6 @@ pub(crate) fn compact(options: &CompactOptions) -> anyhow::Result<Exit> {
     let before = journal.file_bytes()?;
     journal.compact()?;
     let after = journal.file_bytes()?;
-    print(&format!(
-        "The journal has {}, it had {}.\n",
-        format_bytes(after),
-        format_bytes(before)
-    ))?;
+    print(&format!("The journal has {}, it had {}.\n", format_bytes(after), format_bytes(before)))?;
     Ok(Exit::Complete)
 }

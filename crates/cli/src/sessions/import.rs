@@ -100,10 +100,7 @@ impl ExportedSession {
             }
         }
         if input.limit() == 0 {
-            bail!(
-                "it is larger than {}",
-                format_bytes(MESSAGE_BYTES_MAX as u64)
-            );
+            bail!("it is larger than {}", format_bytes(MESSAGE_BYTES_MAX as u64));
         }
         reader.finish()
     }
@@ -131,17 +128,11 @@ impl ExportedSession {
     fn params(&self) -> anyhow::Result<ImportSessionParams> {
         let mut turns = String::new();
         for (chat, turn) in &self.turns {
-            let imported = ImportedTurn {
-                chat: chat.clone(),
-                turn: turn.clone(),
-            };
+            let imported = ImportedTurn { chat: chat.clone(), turn: turn.clone() };
             turns.push_str(&serde_json::to_string(&imported)?);
             turns.push('\n');
         }
-        Ok(ImportSessionParams {
-            session: serde_json::to_string(&self.session)?,
-            turns,
-        })
+        Ok(ImportSessionParams { session: serde_json::to_string(&self.session)?, turns })
     }
 
     /// Gives the session and its chats new names.
@@ -183,9 +174,7 @@ fn rename_in(value: &mut Value, names: &HashMap<String, String>) {
             }
         }
         Value::Array(items) => items.iter_mut().for_each(|item| rename_in(item, names)),
-        Value::Object(fields) => fields
-            .values_mut()
-            .for_each(|field| rename_in(field, names)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| rename_in(field, names)),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
@@ -203,12 +192,8 @@ struct ExportReader {
 impl ExportReader {
     fn take_line(&mut self, line: &str) -> anyhow::Result<()> {
         let row: Value = serde_json::from_str(line).context("it is not JSON")?;
-        let Value::Object(mut row) = row else {
-            bail!("it is not an object")
-        };
-        let Some(Value::Object(data)) = row.remove("data") else {
-            bail!("it has no `data`")
-        };
+        let Value::Object(mut row) = row else { bail!("it is not an object") };
+        let Some(Value::Object(data)) = row.remove("data") else { bail!("it has no `data`") };
         match (row.get("type").and_then(Value::as_str), &self.session) {
             (Some("session"), None) => {
                 self.session = Some(data);
@@ -249,9 +234,7 @@ impl ExportReader {
     }
 
     fn take_part(&mut self, mut data: Map<String, Value>) -> anyhow::Result<()> {
-        let Some(message) = &mut self.open else {
-            bail!("a part without a message")
-        };
+        let Some(message) = &mut self.open else { bail!("a part without a message") };
         if data.get("message").and_then(Value::as_str) != Some(&message.id) {
             bail!("a part of another message than the one above it");
         }
@@ -298,11 +281,7 @@ impl ExportReader {
         if self.turns.is_empty() {
             bail!("it holds no turn that ended");
         }
-        Ok(ExportedSession {
-            session,
-            turns: self.turns,
-            running: self.running,
-        })
+        Ok(ExportedSession { session, turns: self.turns, running: self.running })
     }
 }
 
@@ -366,10 +345,7 @@ mod tests {
             (&[SESSION, SESSION], "line 2: it is a second session"),
             (&[SESSION, "[1]"], "line 2: it is not an object"),
             (&[r#"{"data":{}}"#], "line 1: its `type`"),
-            (
-                &[SESSION, r#"{"type":"song","data":{}}"#],
-                "line 2: its `type`",
-            ),
+            (&[SESSION, r#"{"type":"song","data":{}}"#], "line 2: its `type`"),
             (&[SESSION, TEXT], "line 2: a part without a message"),
             (&[SESSION, USER, TEXT, TEXT], "line 4: a part out of order"),
             (

@@ -52,10 +52,7 @@ pub(crate) async fn run(options: ListOptions) -> anyhow::Result<Exit> {
         sessions.retain(|session| !session.is_empty());
     }
     if options.json {
-        let sessions: Value = sessions
-            .iter()
-            .map(|session| session.value().clone())
-            .collect();
+        let sessions: Value = sessions.iter().map(|session| session.value().clone()).collect();
         print_json(&sessions)?;
         return Ok(Exit::Complete);
     }
@@ -130,11 +127,7 @@ fn short(title: &str) -> String {
     if title.chars().count() <= TITLE_CHARS_MAX {
         return title.to_owned();
     }
-    title
-        .chars()
-        .take(TITLE_CHARS_MAX - 1)
-        .chain(['…'])
-        .collect()
+    title.chars().take(TITLE_CHARS_MAX - 1).chain(['…']).collect()
 }
 
 #[cfg(test)]

@@ -89,14 +89,10 @@ fn hit_text(hit: &SearchHit, (begin, end): (&str, &str), now: Timestamp) -> Stri
         false => escape_line(&hit.title),
     };
     let (age, place) = match &hit.turn {
-        Some(turn) => (
-            format_age(&turn.started_at, now),
-            format!("turn {}", escape_line(&turn.id)),
-        ),
-        None => (
-            format_age(&hit.session_modified.to_rfc3339(), now),
-            "title".to_owned(),
-        ),
+        Some(turn) => {
+            (format_age(&turn.started_at, now), format!("turn {}", escape_line(&turn.id)))
+        }
+        None => (format_age(&hit.session_modified.to_rfc3339(), now), "title".to_owned()),
     };
     let show = |piece: &TextPiece| match piece.is_match {
         true => format!("{begin}{}{end}", escape_line(&piece.text)),
@@ -130,10 +126,7 @@ mod tests {
 
     #[test]
     fn what_is_found_cannot_control_the_terminal() {
-        let piece = |text: &str, is_match| TextPiece {
-            text: text.to_owned(),
-            is_match,
-        };
+        let piece = |text: &str, is_match| TextPiece { text: text.to_owned(), is_match };
         let hit = SearchHit {
             session: "s:/1".to_owned(),
             title: "T\u{1b}[2J".to_owned(),

@@ -100,9 +100,7 @@ mod tests {
             "host=/run/postgresql password = 'secret' nonsense",
             "postgres://ann:sec ret@localhost:nonsense/greenroom",
         ] {
-            let refused = check_argument("--database", address)
-                .unwrap_err()
-                .to_string();
+            let refused = check_argument("--database", address).unwrap_err().to_string();
             assert!(refused.contains("--database-file"), "{refused}");
             assert!(!refused.contains("sec"), "{refused}");
         }
@@ -120,10 +118,7 @@ mod tests {
         let refused = read_address(&file).unwrap_err().to_string();
         assert!(refused.contains("chmod 600"), "{refused}");
         fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
-        assert_eq!(
-            read_address(&file).unwrap(),
-            "postgres://ann:secret@localhost/greenroom"
-        );
+        assert_eq!(read_address(&file).unwrap(), "postgres://ann:secret@localhost/greenroom");
         fs::write(&file, " \n").unwrap();
         assert!(read_address(&file).is_err());
     }

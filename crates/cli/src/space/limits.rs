@@ -71,9 +71,7 @@ fn parse_count(text: &str) -> Result<LimitSetting, String> {
         return Ok(word);
     }
     match text.parse() {
-        Ok(0) | Err(_) => Err(format!(
-            "{text:?} is no number of at least 1, `none` or `default`"
-        )),
+        Ok(0) | Err(_) => Err(format!("{text:?} is no number of at least 1, `none` or `default`")),
         Ok(count) => Ok(LimitSetting::Most(count)),
     }
 }
@@ -125,9 +123,7 @@ pub(super) async fn run(options: &SpaceLimitsOptions) -> anyhow::Result<Exit> {
     let set = admin.space_limits(name).await?;
     let of = |key: SpaceLimitKey| set.iter().find(|(it, _)| *it == key).map(|(_, most)| *most);
     if options.database.json {
-        let limits = SpaceLimitKey::ALL
-            .iter()
-            .map(|key| (key.name().to_owned(), json!(of(*key))));
+        let limits = SpaceLimitKey::ALL.iter().map(|key| (key.name().to_owned(), json!(of(*key))));
         let limits: serde_json::Map<String, Value> = limits.collect();
         print_json(&json!({"name": name, "limits": limits}))?;
         return Ok(Exit::Complete);
@@ -151,11 +147,7 @@ pub(super) async fn run(options: &SpaceLimitsOptions) -> anyhow::Result<Exit> {
         [key.name().to_owned(), most]
     };
     let rows: Vec<_> = SpaceLimitKey::ALL.iter().map(row).collect();
-    print(&format!(
-        "Limits of {}:\n{}",
-        escape_line(name),
-        format_table(&rows)
-    ))?;
+    print(&format!("Limits of {}:\n{}", escape_line(name), format_table(&rows)))?;
     Ok(Exit::Complete)
 }
 

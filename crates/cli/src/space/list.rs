@@ -97,9 +97,7 @@ fn space_table(spaces: &[ListedSpace]) -> String {
             state_of(space).to_owned(),
         ]
     };
-    let rows: Vec<_> = std::iter::once(titles)
-        .chain(spaces.iter().map(row))
-        .collect();
+    let rows: Vec<_> = std::iter::once(titles).chain(spaces.iter().map(row)).collect();
     format_table(&rows)
 }
 
@@ -132,9 +130,7 @@ fn token_table(tokens: &[ListedToken]) -> String {
             until,
         ]
     };
-    let rows: Vec<_> = std::iter::once(titles)
-        .chain(tokens.iter().map(row))
-        .collect();
+    let rows: Vec<_> = std::iter::once(titles).chain(tokens.iter().map(row)).collect();
     format_table(&rows)
 }
 
@@ -145,13 +141,12 @@ pub(super) async fn top(options: &TopOptions) -> anyhow::Result<Exit> {
         // Those that do the same stay in the order of their sizes.
         loads.sort_by(|a, b| {
             let does = |load: &SpaceLoad| {
-                load.activity.as_ref().map_or((0.0, 0, 0), |(_, it)| {
-                    (it.bytes_per_s, it.turns, it.connections)
-                })
+                load.activity
+                    .as_ref()
+                    .map_or((0.0, 0, 0), |(_, it)| (it.bytes_per_s, it.turns, it.connections))
             };
             let (a, b) = (does(a), does(b));
-            b.0.total_cmp(&a.0)
-                .then_with(|| (b.1, b.2).cmp(&(a.1, a.2)))
+            b.0.total_cmp(&a.0).then_with(|| (b.1, b.2).cmp(&(a.1, a.2)))
         });
     }
     loads.truncate(options.count);
@@ -219,8 +214,6 @@ fn load_table(loads: &[SpaceLoad]) -> String {
             load.seq.to_string(),
         ]
     };
-    let rows: Vec<_> = std::iter::once(titles)
-        .chain(loads.iter().map(row))
-        .collect();
+    let rows: Vec<_> = std::iter::once(titles).chain(loads.iter().map(row)).collect();
     format_table(&rows)
 }

@@ -104,10 +104,7 @@ impl DatabaseOptions {
             }
             None => database::find_address(self.database_file.as_deref(), self.data.as_deref())?,
         };
-        Ok(PostgresSettings {
-            journal_patience_ms: PATIENCE_MS,
-            ..PostgresSettings::new(url)
-        })
+        Ok(PostgresSettings { journal_patience_ms: PATIENCE_MS, ..PostgresSettings::new(url) })
     }
 }
 

@@ -50,9 +50,7 @@ pub(super) async fn run(options: &SpaceMountOptions) -> anyhow::Result<Exit> {
     }
     let name = escape_line(name);
     let Some(label) = label else {
-        print(&format!(
-            "{name} names no mount: it works where the settings of its node say.\n"
-        ))?;
+        print(&format!("{name} names no mount: it works where the settings of its node say.\n"))?;
         return Ok(Exit::Complete);
     };
     let offered = match offering.is_empty() {

@@ -40,11 +40,9 @@ pub(super) async fn run(options: &SpaceMoveOptions) -> anyhow::Result<Exit> {
         if place.as_deref() == Some(node) {
             match options.database.json {
                 true => print_json(&json!({"name": name, "node": node}))?,
-                false => print(&format!(
-                    "{} is served by {}.\n",
-                    escape_line(name),
-                    escape_line(node)
-                ))?,
+                false => {
+                    print(&format!("{} is served by {}.\n", escape_line(name), escape_line(node)))?
+                }
             }
             return Ok(Exit::Complete);
         }

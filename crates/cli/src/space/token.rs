@@ -152,25 +152,12 @@ mod tests {
 
     #[test]
     fn lifetimes_have_a_unit() {
-        for (text, seconds) in [
-            ("30m", 1_800),
-            ("12h", 43_200),
-            ("90d", 7_776_000),
-            ("4w", 2_419_200),
-        ] {
+        for (text, seconds) in
+            [("30m", 1_800), ("12h", 43_200), ("90d", 7_776_000), ("4w", 2_419_200)]
+        {
             assert_eq!(parse_lifetime(text), Ok(seconds));
         }
-        for text in [
-            "",
-            "d",
-            "90",
-            "-1d",
-            "0d",
-            "1.5h",
-            "90 d",
-            "9999999999w",
-            "1é",
-        ] {
+        for text in ["", "d", "90", "-1d", "0d", "1.5h", "90 d", "9999999999w", "1é"] {
             assert!(parse_lifetime(text).is_err(), "{text}");
         }
     }

@@ -167,8 +167,7 @@ impl AttachedView {
             return Ok(memchr::memchr3(LEAVE, b'q', CTRL_C, bytes).is_some());
         }
         let leave = memchr::memchr(LEAVE, bytes);
-        self.typed
-            .extend(bytes.iter().take(leave.unwrap_or(bytes.len())));
+        self.typed.extend(bytes.iter().take(leave.unwrap_or(bytes.len())));
         let whole = match std::str::from_utf8(&self.typed) {
             Err(error) if error.error_len().is_none() => error.valid_up_to(),
             Ok(_) | Err(_) => self.typed.len(),

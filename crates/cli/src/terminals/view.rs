@@ -28,12 +28,7 @@ impl TerminalView {
     /// This terminal has the one size, what is shown the other.
     pub(super) fn new((columns, rows): Size, shown: Size) -> Self {
         let shown = at_least_one(shown);
-        Self {
-            parser: vt100::Parser::new(shown.1, shown.0, 0),
-            drawn: None,
-            rows,
-            columns,
-        }
+        Self { parser: vt100::Parser::new(shown.1, shown.0, 0), drawn: None, rows, columns }
     }
 
     pub(super) fn print(&mut self, text: &str) {
@@ -102,14 +97,9 @@ impl TerminalView {
             None => text.push_str(&screen.contents_formatted()),
         }
         text.push_str(&screen.input_mode_formatted());
-        let status: String = escape_line(status)
-            .chars()
-            .take(usize::from(self.columns).saturating_sub(1))
-            .collect();
-        text.push_str(&format!(
-            "\x1b[{};1H\x1b[0;7m{status}\x1b[K\x1b[0m",
-            self.rows
-        ));
+        let status: String =
+            escape_line(status).chars().take(usize::from(self.columns).saturating_sub(1)).collect();
+        text.push_str(&format!("\x1b[{};1H\x1b[0;7m{status}\x1b[K\x1b[0m", self.rows));
         // Colours and place of the cursor as the program left them.
         text.push_str(&screen.attributes_formatted());
         let (row, column) = screen.cursor_position();
@@ -136,9 +126,7 @@ mod tests {
     /// What this terminal shows after everything that was written.
     fn shown(pieces: &[String]) -> String {
         let mut outer = vt100::Parser::new(6.try_into().unwrap(), 20.try_into().unwrap(), 0);
-        pieces
-            .iter()
-            .for_each(|piece| outer.process(piece.as_bytes()));
+        pieces.iter().for_each(|piece| outer.process(piece.as_bytes()));
         outer.screen().contents()
     }
 
@@ -149,10 +137,7 @@ mod tests {
         let first = view.draw("status");
         view.print("\r\nthree\x1b]52;c;aGk=\x07\x1b]0;evil\x07\x1b[6n");
         let second = view.draw("status 2");
-        assert_eq!(
-            shown(&[first.clone(), second.clone()]),
-            "one\ntwo\nthree\n\n\nstatus 2"
-        );
+        assert_eq!(shown(&[first.clone(), second.clone()]), "one\ntwo\nthree\n\n\nstatus 2");
         assert!(!second.contains("]52;") && !second.contains("evil") && !second.contains("[6n"));
         view.print("\x1b[?1049h\x1b[Hfull");
         let third = view.draw("status 3");
@@ -165,27 +150,17 @@ mod tests {
         let mut view = TerminalView::new((20, 6), (8, 3));
         view.print("\x1b[31m0123456789\r\nlast");
         let first = view.draw("status");
-        assert_eq!(
-            shown(std::slice::from_ref(&first)),
-            "01234567\n89\nlast\n\n\nstatus"
-        );
+        assert_eq!(shown(std::slice::from_ref(&first)), "01234567\n89\nlast\n\n\nstatus");
         // Wider and higher: what is left, and where the cursor is.
         view.set_shown_size((30, 12));
         view.restart();
-        let rows: Vec<String> = (1..=11)
-            .map(|row| format!("row {row} {}", "x".repeat(20)))
-            .collect();
+        let rows: Vec<String> =
+            (1..=11).map(|row| format!("row {row} {}", "x".repeat(20))).collect();
         view.print(&rows.join("\r\n"));
         let second = view.draw("status");
         let screen = shown(&[first.clone(), second.clone()]);
-        assert!(
-            screen.starts_with("row 7 xxxxxxxxxxxxxx\nrow 8"),
-            "{screen}"
-        );
-        assert!(
-            screen.contains("\nrow 11 xxxxxxxxxxxxx\nstatus"),
-            "{screen}"
-        );
+        assert!(screen.starts_with("row 7 xxxxxxxxxxxxxx\nrow 8"), "{screen}");
+        assert!(screen.contains("\nrow 11 xxxxxxxxxxxxx\nstatus"), "{screen}");
         // It has the size of this one from now on.
         view.set_shown_size((20, 5));
         view.print("\x1b[2J\x1b[Hwhole");

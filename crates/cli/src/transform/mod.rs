@@ -70,11 +70,7 @@ pub(crate) async fn run(options: TransformOptions) -> anyhow::Result<Exit> {
         None => newest(&live).await?,
     };
     live.subscribe(&session).await?;
-    let serving = TransformServer {
-        live,
-        session,
-        pack,
-    };
+    let serving = TransformServer { live, session, pack };
     let ended = serving.serve(updates).await;
     serving.live.close().await;
     ended
@@ -106,18 +102,13 @@ impl TransformServer {
             let mut entries = catalogue.iter();
             catalogue.is_empty() || entries.any(|entry| entry["id"] == id.as_str())
         };
-        let mut sections = self
-            .pack
-            .without(&restricted_sections(&catalogue))
-            .sections();
+        let mut sections = self.pack.without(&restricted_sections(&catalogue)).sections();
         sections.retain(is_known);
         let sections = match sections.is_empty() {
             true => "nothing".to_owned(),
             false => sections.join(", "),
         };
-        print(&format!(
-            "Rewriting {sections} in {session}. Ctrl-C stops.\n"
-        ))?;
+        print(&format!("Rewriting {sections} in {session}. Ctrl-C stops.\n"))?;
         loop {
             let update = tokio::select! {
                 update = updates.next() => update,
@@ -147,9 +138,7 @@ impl TransformServer {
 
     fn catalogue(&self) -> Vec<Value> {
         let state = self.live.session(&self.session);
-        let provider = state
-            .map(|state| state.provider.clone())
-            .unwrap_or_default();
+        let provider = state.map(|state| state.provider.clone()).unwrap_or_default();
         let root = self.live.root();
         let root = root.map_or(Value::Null, |root| wire::action::to_value(&*root));
         catalogue_of(&root, &provider)

@@ -45,9 +45,8 @@ impl RewriteRules {
             .with_context(|| format!("the pack {path_text} cannot be read"))?;
         let mut paths = Vec::new();
         for entry in entries {
-            let path = entry
-                .with_context(|| format!("the pack {path_text} cannot be read"))?
-                .path();
+            let path =
+                entry.with_context(|| format!("the pack {path_text} cannot be read"))?.path();
             if path.extension().is_some_and(|extension| extension == "md") {
                 paths.push(path);
             }
@@ -63,9 +62,7 @@ impl RewriteRules {
         }
         let rules = paths.iter().map(|path| {
             let path_text = path.display();
-            let bytes = std::fs::metadata(path)
-                .with_context(|| format!("{path_text}"))?
-                .len();
+            let bytes = std::fs::metadata(path).with_context(|| format!("{path_text}"))?.len();
             if bytes > FILE_BYTES_MAX {
                 bail!("{path_text} has more than {FILE_BYTES_MAX} bytes");
             }
@@ -73,9 +70,7 @@ impl RewriteRules {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             Rule::parse(&name, &text)
         });
-        Ok(Self {
-            rules: rules.collect::<anyhow::Result<_>>()?,
-        })
+        Ok(Self { rules: rules.collect::<anyhow::Result<_>>()? })
     }
 
     /// The pack without what it says about these sections.
@@ -177,12 +172,7 @@ impl Rule {
         let Some(mode) = mode else {
             bail!("{file} names no mode: add `mode: append` or `mode: replace`");
         };
-        Ok(Self {
-            file: file.to_owned(),
-            sections,
-            mode,
-            body: body.trim().to_owned(),
-        })
+        Ok(Self { file: file.to_owned(), sections, mode, body: body.trim().to_owned() })
     }
 }
 
@@ -227,10 +217,7 @@ mod tests {
         ] {
             let rule = rule(&format!("---\n{head}\n---\n\nBody\n\nmore\n"));
             assert_eq!(rule.sections, ["tone", "safety"], "{head}");
-            assert_eq!(
-                (rule.mode, rule.body.as_str()),
-                (SectionMode::Append, "Body\n\nmore")
-            );
+            assert_eq!((rule.mode, rule.body.as_str()), (SectionMode::Append, "Body\n\nmore"));
         }
     }
 
@@ -242,18 +229,12 @@ mod tests {
             ("---\nmode: append\n---\n", "names no section"),
             ("---\nsections: []\nmode: append\n---\n", "names no section"),
             ("---\nsections: a\n---\n", "names no mode"),
-            (
-                "---\nsections: a\nmode: prepend\n---\n",
-                "`append` or `replace`",
-            ),
+            ("---\nsections: a\nmode: prepend\n---\n", "`append` or `replace`"),
             ("---\nsection: a\n---\n", "unknown key `section`"),
             ("---\nnonsense\n---\n", "is not `key: value`"),
         ] {
             let error = Rule::parse("a.md", text).unwrap_err().to_string();
-            assert!(
-                error.contains(hint) && error.contains("a.md"),
-                "{text:?}: {error}"
-            );
+            assert!(error.contains(hint) && error.contains("a.md"), "{text:?}: {error}");
         }
     }
 

@@ -40,14 +40,8 @@ impl Host {
             .spawn()
             .unwrap();
         let mut line = String::new();
-        BufReader::new(child.stdout.as_mut().unwrap())
-            .read_line(&mut line)
-            .unwrap();
-        Self {
-            ready: serde_json::from_str(&line).unwrap(),
-            data,
-            child,
-        }
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        Self { ready: serde_json::from_str(&line).unwrap(), data, child }
     }
 
     pub fn pid(&self) -> u32 {
@@ -64,12 +58,7 @@ impl Host {
 
     /// Runs a verb that reads `input`.
     pub fn run_with(&self, arguments: &[&str], input: &str) -> Output {
-        let mut child = self
-            .greenroom()
-            .args(arguments)
-            .stdin(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = self.greenroom().args(arguments).stdin(Stdio::piped()).spawn().unwrap();
         // A verb that ends early does not read all of it.
         let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
         child.wait_with_output().unwrap()
@@ -84,15 +73,9 @@ impl Host {
 
     /// The state of a channel.
     pub fn state(&self, channel: &str) -> Value {
-        let mut child = self
-            .greenroom()
-            .args(["watch", "--json", channel])
-            .spawn()
-            .unwrap();
+        let mut child = self.greenroom().args(["watch", "--json", channel]).spawn().unwrap();
         let mut line = String::new();
-        BufReader::new(child.stdout.as_mut().unwrap())
-            .read_line(&mut line)
-            .unwrap();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
         let _ = child.kill();
         let _ = child.wait();
         let mut line_json: Value = serde_json::from_str(&line).unwrap();
@@ -161,8 +144,5 @@ pub fn result(bytes: &[u8]) -> Value {
 
 /// JSON Lines.
 pub fn lines(bytes: &[u8]) -> Vec<Value> {
-    text(bytes)
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect()
+    text(bytes).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }

@@ -30,10 +30,7 @@ fn a_new_file_holds_every_setting_and_changes_nothing() {
     fs::write(&file, "scripted = true\n").unwrap();
     let again = home.run(&["config", "init"]);
     assert_eq!(again.code, Some(1), "{again:?}");
-    assert!(
-        again.err.contains("is there already and was not changed"),
-        "{again:?}"
-    );
+    assert!(again.err.contains("is there already and was not changed"), "{again:?}");
     assert_eq!(fs::read_to_string(&file).unwrap(), "scripted = true\n");
 }
 
@@ -53,14 +50,8 @@ fn a_mistake_is_found_with_its_line_and_what_was_meant() {
             "[limits]\nshutdown_ms = 99999\n",
             "greenroom.toml:2: limits.shutdown_ms must be at most 4000",
         ),
-        (
-            "listen = \"here\"\n",
-            "greenroom.toml:1: listen: invalid socket address",
-        ),
-        (
-            "workspaces = [\"no/such/place\"]\n",
-            "workspace no/such/place",
-        ),
+        ("listen = \"here\"\n", "greenroom.toml:1: listen: invalid socket address"),
+        ("workspaces = [\"no/such/place\"]\n", "workspace no/such/place"),
         ("script = \"none.json\"\n", "none.json"),
         ("a = [\n", "greenroom.toml:"),
     ] {
@@ -84,20 +75,14 @@ fn a_mistake_is_found_with_its_line_and_what_was_meant() {
 /// An editor that replaces what it opens.
 fn editor(home: &Home, toml: &str) -> String {
     let script = home.path().join("editor");
-    fs::write(
-        &script,
-        format!("#!/bin/sh\ncat > \"$1\" <<'END'\n{toml}END\n"),
-    )
-    .unwrap();
+    fs::write(&script, format!("#!/bin/sh\ncat > \"$1\" <<'END'\n{toml}END\n")).unwrap();
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
     script.to_str().unwrap().to_owned()
 }
 
 fn edit(home: &Home, toml: &str) -> Command {
     let mut command = home.greenroom();
-    command
-        .args(["config", "edit"])
-        .env("EDITOR", editor(home, toml));
+    command.args(["config", "edit"]).env("EDITOR", editor(home, toml));
     command
 }
 
@@ -112,10 +97,7 @@ fn what_is_edited_is_checked_before_it_counts() {
 
     let saved = edit(&home, "scripted = false\n").output().unwrap();
     assert_eq!(saved.status.code(), Some(0), "{saved:?}");
-    assert_eq!(
-        fs::read_to_string(&elsewhere).unwrap(),
-        "scripted = false\n"
-    );
+    assert_eq!(fs::read_to_string(&elsewhere).unwrap(), "scripted = false\n");
     assert!(file.is_symlink());
 
     // Without a terminal nobody can be asked.
@@ -123,24 +105,12 @@ fn what_is_edited_is_checked_before_it_counts() {
     assert_eq!(wrong.status.code(), Some(2), "{wrong:?}");
     let words = String::from_utf8(wrong.stderr).unwrap();
     assert!(words.contains("did you mean `scripted`?"), "{words}");
-    assert_eq!(
-        fs::read_to_string(&elsewhere).unwrap(),
-        "scripted = false\n"
-    );
+    assert_eq!(fs::read_to_string(&elsewhere).unwrap(), "scripted = false\n");
     let copy = home.path().join("dotfiles.toml.edit.toml");
     assert!(words.contains(copy.to_str().unwrap()), "{words}");
-    assert_eq!(
-        fs::read_to_string(&copy).unwrap(),
-        "scriptd = 1\n",
-        "it is not lost"
-    );
+    assert_eq!(fs::read_to_string(&copy).unwrap(), "scriptd = 1\n", "it is not lost");
 
-    let failed = home
-        .greenroom()
-        .args(["config", "edit"])
-        .env("EDITOR", "false")
-        .output()
-        .unwrap();
+    let failed = home.greenroom().args(["config", "edit"]).env("EDITOR", "false").output().unwrap();
     assert_eq!(failed.status.code(), Some(1), "{failed:?}");
     assert!(copy.exists());
 }
@@ -165,12 +135,8 @@ fn a_wrong_file_is_kept_only_if_the_user_says_so() {
 
     // A first edit begins with every setting.
     fs::remove_file(&file).unwrap();
-    let unchanged = home
-        .greenroom()
-        .args(["config", "edit"])
-        .env("EDITOR", "true")
-        .output()
-        .unwrap();
+    let unchanged =
+        home.greenroom().args(["config", "edit"]).env("EDITOR", "true").output().unwrap();
     assert_eq!(unchanged.status.code(), Some(0), "{unchanged:?}");
     assert!(!file.exists(), "nothing was changed, so nothing is there");
 }
@@ -188,12 +154,8 @@ fn what_others_change_while_a_file_is_edited_is_not_lost() {
     );
     fs::write(&script, text).unwrap();
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
-    let refused = home
-        .greenroom()
-        .args(["config", "edit"])
-        .env("EDITOR", &script)
-        .output()
-        .unwrap();
+    let refused =
+        home.greenroom().args(["config", "edit"]).env("EDITOR", &script).output().unwrap();
     assert_eq!(refused.status.code(), Some(1), "{refused:?}");
     let words = String::from_utf8(refused.stderr).unwrap();
     assert!(words.contains("was changed while you edited it"), "{words}");

@@ -14,10 +14,7 @@ fn findings(home: &Home) -> (Option<i32>, Vec<Value>) {
 fn finding<'a>(findings: &'a [Value], check: &str) -> (&'a str, &'a str) {
     let found = findings.iter().find(|finding| finding["check"] == check);
     let found = found.unwrap_or_else(|| panic!("{check}: {findings:?}"));
-    (
-        found["level"].as_str().unwrap(),
-        found["message"].as_str().unwrap(),
-    )
+    (found["level"].as_str().unwrap(), found["message"].as_str().unwrap())
 }
 
 #[test]
@@ -28,16 +25,10 @@ fn wrong_settings_and_silent_models_are_failures_with_a_way_out() {
     assert_eq!(code, Some(1));
     let (level, message) = finding(&found, "settings");
     assert_eq!(level, "fail");
-    assert!(
-        message.contains("`listen`") && message.contains("config edit"),
-        "{message}"
-    );
+    assert!(message.contains("`listen`") && message.contains("config edit"), "{message}");
 
     // Nobody listens on a port that was just given back.
-    let address = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     home.settings(&format!(
         "[[models]]\nid = \"m\"\nbase_url = \"http://{address}/v1\"\nkey_env = \"NO_SUCH_KEY\"\n"
     ));
@@ -66,10 +57,7 @@ fn its_own_port_is_fine_and_a_strangers_is_not() {
     let (code, found) = findings(&home);
     assert_eq!(code, Some(1));
     let (level, message) = finding(&found, "port");
-    assert!(
-        level == "fail" && message.contains("another program"),
-        "{message}"
-    );
+    assert!(level == "fail" && message.contains("another program"), "{message}");
     drop(stranger);
     assert!(finding(&findings(&home).1, "port").1.contains("is free"));
 
@@ -77,8 +65,5 @@ fn its_own_port_is_fine_and_a_strangers_is_not() {
     let (code, found) = findings(&home);
     assert_eq!(code, Some(0), "{found:?}");
     let (level, message) = finding(&found, "port");
-    assert!(
-        level == "ok" && message.contains("taken by our host"),
-        "{message}"
-    );
+    assert!(level == "ok" && message.contains("taken by our host"), "{message}");
 }

@@ -30,31 +30,20 @@ fn refusing_server() -> SocketAddr {
 fn a_model_that_refuses_is_logged_by_kind_and_status_alone() {
     let home = Home::create();
     let address = refusing_server();
-    home.settings(&format!(
-        "[[models]]\nid = \"m1\"\nbase_url = \"http://{address}/v1\"\n"
-    ));
+    home.settings(&format!("[[models]]\nid = \"m1\"\nbase_url = \"http://{address}/v1\"\n"));
     home.start_background();
     let sent = home.run(&["send", "the secret words"]);
     assert_eq!(sent.code, Some(1), "{sent:?}");
     let log = home.run(&["logs"]).out;
-    assert!(
-        log.contains("started agent=\"native\" model=\"m1\""),
-        "{log}"
-    );
+    assert!(log.contains("started agent=\"native\" model=\"m1\""), "{log}");
     let refused = log.lines().find(|line| line.contains("status=401"));
-    assert!(
-        refused.is_some_and(|line| line.contains("turn{session=")),
-        "{log}"
-    );
+    assert!(refused.is_some_and(|line| line.contains("turn{session=")), "{log}");
     assert!(log.contains("failed kind=\"modelUnauthorized\""), "{log}");
     assert!(!log.contains("secret"), "{log}");
 }
 
 fn token(home: &Home) -> String {
-    fs::read_to_string(home.data().join("token"))
-        .unwrap()
-        .trim()
-        .to_owned()
+    fs::read_to_string(home.data().join("token")).unwrap().trim().to_owned()
 }
 
 #[test]
@@ -73,15 +62,9 @@ fn turns_are_logged_with_their_end_and_without_what_was_said() {
     let turn = format!("turn{{session=\"{short}\" chat=\"default\"}}: ");
     let line = |words: &str| {
         let found = shown.out.lines().find(|line| line.contains(words));
-        found
-            .unwrap_or_else(|| panic!("{words} is not in:\n{}", shown.out))
-            .to_owned()
+        found.unwrap_or_else(|| panic!("{words} is not in:\n{}", shown.out)).to_owned()
     };
-    assert!(
-        line("started agent=\"scripted\"").contains(&turn),
-        "{}",
-        shown.out
-    );
+    assert!(line("started agent=\"scripted\"").contains(&turn), "{}", shown.out);
     assert!(line(": ended").contains(&turn) && line(": ended").contains("seconds="));
     let failed = line(": failed");
     assert!(
@@ -93,21 +76,14 @@ fn turns_are_logged_with_their_end_and_without_what_was_said() {
     line("a client disconnected");
     line("stopping signal=\"SIGTERM\"");
     line("stopped");
-    assert!(
-        !shown.out.contains("hello") && !shown.out.contains("Hello"),
-        "{}",
-        shown.out
-    );
+    assert!(!shown.out.contains("hello") && !shown.out.contains("Hello"), "{}", shown.out);
     assert!(!shown.out.contains(&token(&home)));
     assert!(!shown.out.contains('\u{1b}'));
 
     let last = home.run(&["logs", "-n", "1"]);
     assert_eq!(last.out.lines().count(), 1);
     let path = home.run(&["logs", "--path"]);
-    assert_eq!(
-        path.out.trim(),
-        home.data().join("host.log").to_str().unwrap()
-    );
+    assert_eq!(path.out.trim(), home.data().join("host.log").to_str().unwrap());
 }
 
 #[test]

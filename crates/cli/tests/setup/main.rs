@@ -50,9 +50,7 @@ impl Home {
     /// The binary, with this as its home.
     pub fn greenroom(&self) -> Command {
         let mut command = greenroom(self.path());
-        command
-            .env("HOME", self.path())
-            .env_remove("XDG_CONFIG_HOME");
+        command.env("HOME", self.path()).env_remove("XDG_CONFIG_HOME");
         command
     }
 
@@ -63,11 +61,7 @@ impl Home {
     /// Runs a verb that reads `input`.
     pub fn run_with(&self, arguments: &[&str], input: &str) -> Ran {
         let mut command = self.greenroom();
-        let mut child = command
-            .args(arguments)
-            .stdin(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = command.args(arguments).stdin(Stdio::piped()).spawn().unwrap();
         // A verb that ends early does not read all of it.
         let _ = std::io::Write::write_all(&mut child.stdin.take().unwrap(), input.as_bytes());
         Ran::of(child.wait_with_output().unwrap())
@@ -77,10 +71,7 @@ impl Home {
     pub fn start_background(&self) {
         let started = self.run(&["restart"]);
         assert_eq!(started.code, Some(0), "{started:?}");
-        assert!(
-            started.out.contains("started a host in the background"),
-            "{started:?}"
-        );
+        assert!(started.out.contains("started a host in the background"), "{started:?}");
     }
 
     pub fn status(&self) -> Value {
@@ -110,11 +101,7 @@ pub struct Ran {
 
 impl Ran {
     fn of(output: Output) -> Self {
-        Self {
-            code: output.status.code(),
-            out: text(&output.stdout),
-            err: text(&output.stderr),
-        }
+        Self { code: output.status.code(), out: text(&output.stdout), err: text(&output.stderr) }
     }
 }
 

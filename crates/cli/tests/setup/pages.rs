@@ -28,29 +28,16 @@ fn help_has_groups_and_every_verb() {
     let home = Home::create();
     let help = home.run(&["--help"]);
     assert_eq!(help.code, Some(0), "{help:?}");
-    for group in [
-        "Talk to agents:",
-        "Other devices:",
-        "Sessions:",
-        "The host:",
-        "Several teams:",
-        "Set-up:",
-    ] {
+    for group in
+        ["Talk to agents:", "Other devices:", "Sessions:", "The host:", "Several teams:", "Set-up:"]
+    {
         assert!(help.out.contains(group), "{group}: {}", help.out);
     }
     for verb in VERBS {
-        assert!(
-            help.out.contains(&format!("\n  {verb} ")),
-            "{verb}: {}",
-            help.out
-        );
+        assert!(help.out.contains(&format!("\n  {verb} ")), "{verb}: {}", help.out);
         let own = home.run(&[verb, "--help"]);
         assert_eq!(own.code, Some(0), "{own:?}");
-        assert!(
-            own.out.contains(&format!("greenroom {verb}")),
-            "{}",
-            own.out
-        );
+        assert!(own.out.contains(&format!("greenroom {verb}")), "{}", own.out);
     }
 }
 
@@ -71,10 +58,7 @@ fn shells_take_their_completions() {
         ". {}; COMP_WORDS=(greenroom rest); COMP_CWORD=1; _greenroom greenroom rest greenroom; echo \"${{COMPREPLY[@]}}\"",
         script.display()
     );
-    let output = Command::new("bash")
-        .args(["-c", &complete])
-        .output()
-        .unwrap();
+    let output = Command::new("bash").args(["-c", &complete]).output().unwrap();
     assert_eq!(String::from_utf8(output.stdout).unwrap().trim(), "restart");
     assert_eq!(home.run(&["completions", "ash"]).code, Some(2));
 }

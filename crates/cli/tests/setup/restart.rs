@@ -67,10 +67,7 @@ fn a_host_is_restarted_with_the_options_and_where_it_ran() {
     assert_eq!(after["models"], json!(["m1"]));
     let record: Value =
         serde_json::from_slice(&fs::read(home.data().join("host.json")).unwrap()).unwrap();
-    assert_eq!(
-        Path::new(record["directory"].as_str().unwrap()),
-        work.canonicalize().unwrap()
-    );
+    assert_eq!(Path::new(record["directory"].as_str().unwrap()), work.canonicalize().unwrap());
 
     // Also after it was stopped.
     assert_eq!(home.run(&["stop"]).code, Some(0));
@@ -134,10 +131,7 @@ fn nothing_is_stopped_for_a_certificate_that_cannot_be_used() {
     assert_eq!(home.status()["pid"], before["pid"]);
     let checked = home.run(&["config", "check"]);
     assert_eq!(checked.code, Some(2), "{checked:?}");
-    assert!(
-        checked.err.contains("tls_cert: /nowhere/cert.pem"),
-        "{checked:?}"
-    );
+    assert!(checked.err.contains("tls_cert: /nowhere/cert.pem"), "{checked:?}");
 }
 
 #[test]
@@ -148,10 +142,7 @@ fn keys_that_the_new_host_would_miss_are_named() {
     );
     let started = home.run(&["restart"]);
     assert_eq!(started.code, Some(0), "{started:?}");
-    assert!(
-        started.err.contains("NO_SUCH_KEY is not set here"),
-        "{started:?}"
-    );
+    assert!(started.err.contains("NO_SUCH_KEY is not set here"), "{started:?}");
 }
 
 #[test]
@@ -166,11 +157,7 @@ fn a_host_of_another_version_is_noticed() {
         env!("CARGO_PKG_VERSION")
     );
     let chat = host.run_with(&["chat", "--plain"], "hello\n");
-    assert!(
-        text(&chat.stderr).contains(&words),
-        "{}",
-        text(&chat.stderr)
-    );
+    assert!(text(&chat.stderr).contains(&words), "{}", text(&chat.stderr));
     assert!(text(&chat.stdout).starts_with("Hello!"));
     for verb in ["status", "doctor"] {
         let shown = text(&host.run(&[verb]).stdout);
@@ -184,12 +171,6 @@ fn a_directory_that_cannot_be_written_is_named() {
     let home = Home::create();
     let started = home.run(&["restart", "--data", "/proc/greenroom"]);
     assert_eq!(started.code, Some(1), "{started:?}");
-    assert!(
-        started.err.contains("/proc/greenroom cannot be created"),
-        "{started:?}"
-    );
-    assert_eq!(
-        home.run(&["status", "--data", "/proc/greenroom"]).code,
-        Some(3)
-    );
+    assert!(started.err.contains("/proc/greenroom cannot be created"), "{started:?}");
+    assert_eq!(home.run(&["status", "--data", "/proc/greenroom"]).code, Some(3));
 }

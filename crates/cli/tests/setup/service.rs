@@ -38,10 +38,7 @@ impl Managed {
     fn greenroom(&self) -> Command {
         let path = std::env::var("PATH").unwrap();
         let mut command = self.0.greenroom();
-        command.env(
-            "PATH",
-            format!("{}:{path}", self.0.path().join("bin").display()),
-        );
+        command.env("PATH", format!("{}:{path}", self.0.path().join("bin").display()));
         command
     }
 
@@ -58,10 +55,7 @@ impl Managed {
     }
 
     fn mode(&self) -> String {
-        self.0.status()["mode"]
-            .as_str()
-            .unwrap_or("none")
-            .to_owned()
+        self.0.status()["mode"].as_str().unwrap_or("none").to_owned()
     }
 }
 
@@ -81,26 +75,10 @@ fn a_unit_names_this_program_and_its_data() {
     let odd = home.path().join("100% \"mine\" $HOME");
     let odd = odd.to_str().unwrap();
     let printed = home.run(&["service", "install", "--print", "--data", odd]);
-    assert!(
-        printed.out.contains("/100%% \\\"mine\\\" $$HOME\"\n"),
-        "{}",
-        printed.out
-    );
-    let arguments = [
-        "service",
-        "install",
-        "--print",
-        "--manager",
-        "launchd",
-        "--data",
-        "/a&b",
-    ];
+    assert!(printed.out.contains("/100%% \\\"mine\\\" $$HOME\"\n"), "{}", printed.out);
+    let arguments = ["service", "install", "--print", "--manager", "launchd", "--data", "/a&b"];
     let printed = home.run(&arguments);
-    assert!(
-        printed.out.contains("<string>/a&amp;b</string>"),
-        "{}",
-        printed.out
-    );
+    assert!(printed.out.contains("<string>/a&amp;b</string>"), "{}", printed.out);
     let refused = home.run(&["service", "install", "--print", "--data", "/a\nb"]);
     assert_eq!(refused.code, Some(1), "{refused:?}");
 }
@@ -113,10 +91,7 @@ fn nothing_is_installed_without_consent() {
     assert!(refused.err.contains("--yes"), "{refused:?}");
     assert!(!managed.unit().exists());
     assert_eq!(managed.run(&["service", "status"]).code, Some(3));
-    assert_eq!(
-        managed.run(&["service", "uninstall", "--yes"]).code,
-        Some(3)
-    );
+    assert_eq!(managed.run(&["service", "uninstall", "--yes"]).code, Some(3));
 }
 
 #[test]
@@ -128,11 +103,7 @@ fn a_service_is_the_first_to_use_a_directory_and_is_restarted_as_one() {
     let before = managed.0.status();
     let restarted = managed.run(&["restart"]);
     assert_eq!(restarted.code, Some(0), "{restarted:?}");
-    assert!(
-        managed.calls().contains("--user start greenroom.service"),
-        "{}",
-        managed.calls()
-    );
+    assert!(managed.calls().contains("--user start greenroom.service"), "{}", managed.calls());
     assert_eq!(managed.mode(), "service");
     assert_ne!(managed.0.status()["pid"], before["pid"]);
 
@@ -145,10 +116,7 @@ fn a_service_is_the_first_to_use_a_directory_and_is_restarted_as_one() {
     assert_eq!(managed.run(&["stop"]).code, Some(0));
     let refused = managed.run(&["service", "install", "--yes"]);
     assert_eq!(refused.code, Some(1), "{refused:?}");
-    assert!(
-        refused.err.contains("is not for the data directory"),
-        "{refused:?}"
-    );
+    assert!(refused.err.contains("is not for the data directory"), "{refused:?}");
 }
 
 #[test]
@@ -176,38 +144,21 @@ fn a_service_takes_over_is_found_is_stopped_and_goes() {
     // Another one has nothing to do, and says so without a failure that would be tried again.
     let second = managed.run(&["serve", "--service"]);
     assert_eq!(second.code, Some(0), "{second:?}");
-    assert!(
-        managed
-            .run(&["logs"])
-            .out
-            .contains("another host serves the data directory")
-    );
+    assert!(managed.run(&["logs"]).out.contains("another host serves the data directory"));
 
     let stopped = managed.run(&["stop"]);
     assert_eq!(stopped.code, Some(0), "{stopped:?}");
-    assert!(
-        managed
-            .calls()
-            .contains("stop --no-block greenroom.service"),
-        "{}",
-        managed.calls()
-    );
+    assert!(managed.calls().contains("stop --no-block greenroom.service"), "{}", managed.calls());
     assert_eq!(managed.mode(), "none");
 
     // Whoever needs a host starts the service, not another one beside it.
     let mut command = managed.greenroom();
-    let mut chat = command
-        .args(["chat", "--plain"])
-        .stdin(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut chat =
+        command.args(["chat", "--plain"]).stdin(std::process::Stdio::piped()).spawn().unwrap();
     std::io::Write::write_all(&mut chat.stdin.take().unwrap(), b"hello\n").unwrap();
     let chat = Ran::of(chat.wait_with_output().unwrap());
     assert_eq!(chat.code, Some(0), "{chat:?}");
-    assert!(
-        chat.err.contains("started the service greenroom.service"),
-        "{chat:?}"
-    );
+    assert!(chat.err.contains("started the service greenroom.service"), "{chat:?}");
     assert_eq!(managed.mode(), "service");
 
     let removed = managed.run(&["service", "uninstall", "--yes"]);
@@ -219,24 +170,14 @@ fn a_service_takes_over_is_found_is_stopped_and_goes() {
 fn a_host_in_a_terminal_is_not_pushed_aside() {
     let managed = Managed::new();
     let mut command = managed.greenroom();
-    command.args([
-        "serve",
-        "--listen",
-        "127.0.0.1:0",
-        "--ready-json",
-        "--workspace",
-        ".",
-    ]);
+    command.args(["serve", "--listen", "127.0.0.1:0", "--ready-json", "--workspace", "."]);
     let mut child = command.spawn().unwrap();
     let mut line = String::new();
     let mut out = std::io::BufReader::new(child.stdout.take().unwrap());
     std::io::BufRead::read_line(&mut out, &mut line).unwrap();
     let refused = managed.run(&["service", "install", "--yes"]);
     assert_eq!(refused.code, Some(1), "{refused:?}");
-    assert!(
-        refused.err.contains("was not started in the background"),
-        "{refused:?}"
-    );
+    assert!(refused.err.contains("was not started in the background"), "{refused:?}");
     assert!(!managed.unit().exists());
     assert_eq!(managed.run(&["stop"]).code, Some(0));
     child.wait().unwrap();

@@ -11,11 +11,7 @@ use crate::{Bystander, Home};
 
 fn code(host: &Host, arguments: &[&str]) -> (Option<i32>, String, String) {
     let output = host.run(arguments);
-    (
-        output.status.code(),
-        text(&output.stdout),
-        text(&output.stderr),
-    )
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
 }
 
 #[test]
@@ -47,10 +43,7 @@ fn status_says_what_the_host_is_and_does() {
     assert_eq!(report["version"], env!("CARGO_PKG_VERSION"));
     assert_eq!(report["mode"], "foreground");
     assert_eq!(report["clients"], 1, "the one that sends");
-    assert_eq!(
-        report["sessions"],
-        json!({"total": 2, "working": 1, "waiting": 0})
-    );
+    assert_eq!(report["sessions"], json!({"total": 2, "working": 1, "waiting": 0}));
     assert_eq!(report["models"], json!([]));
     assert!(report["uptimeSeconds"].as_i64().unwrap() >= 0);
     let token = host.ready["token"].as_str().unwrap();
@@ -58,10 +51,7 @@ fn status_says_what_the_host_is_and_does() {
 
     let (status, out, _) = code(&host, &["status"]);
     assert_eq!(status, Some(0));
-    assert!(
-        out.contains("2, 1 working") && out.contains("1 connected"),
-        "{out}"
-    );
+    assert!(out.contains("2, 1 working") && out.contains("1 connected"), "{out}");
     assert!(!out.contains(token), "{out}");
     asking.kill().unwrap();
     asking.wait().unwrap();
@@ -72,41 +62,22 @@ fn a_stopped_host_is_gone_and_its_turn_can_be_resumed() {
     let host = Host::start();
     let mut asking = host.greenroom().args(["send", "hang"]).spawn().unwrap();
     let mut begun = [0; 4];
-    asking
-        .stdout
-        .as_mut()
-        .unwrap()
-        .read_exact(&mut begun)
-        .unwrap();
+    asking.stdout.as_mut().unwrap().read_exact(&mut begun).unwrap();
     let (stopped, out, err) = code(&host, &["stop"]);
     assert_eq!(stopped, Some(0), "{err}");
     assert!(out.contains("The host has stopped."), "{out}");
     let pid = host.pid();
-    assert!(
-        err.contains(&format!("Stopping the host (pid {pid}")),
-        "{err}"
-    );
-    assert!(
-        err.contains("1 turn is running") && err.contains("can be resumed"),
-        "{err}"
-    );
+    assert!(err.contains(&format!("Stopping the host (pid {pid}")), "{err}");
+    assert!(err.contains("1 turn is running") && err.contains("can be resumed"), "{err}");
     assert_eq!(code(&host, &["status"]).0, Some(3));
-    assert!(
-        !data_directory(host.data.path())
-            .join("endpoint.json")
-            .exists()
-    );
+    assert!(!data_directory(host.data.path()).join("endpoint.json").exists());
     asking.kill().unwrap();
     asking.wait().unwrap();
 
     let host = Host::start_with(host.kill(), &[]);
     let listed = host.run(&["sessions", "--json"]);
     let sessions: Value = serde_json::from_slice(&listed.stdout).unwrap();
-    assert_eq!(
-        sessions[0]["status"].as_u64().unwrap() & 31,
-        2,
-        "{sessions}"
-    );
+    assert_eq!(sessions[0]["status"].as_u64().unwrap() & 31, 2, "{sessions}");
 }
 
 /// Every file in which a host leaves its number, with another's number.
@@ -144,11 +115,7 @@ fn a_stranger_with_the_number_of_a_killed_host_is_never_signalled() {
     // Somebody holds the directory, and all files say that it is the stranger.
     let lock = fs::File::open(&data).unwrap();
     lock.lock().unwrap();
-    for verb in [
-        &["stop"][..],
-        &["stop", "--force", "--timeout", "0"],
-        &["restart"],
-    ] {
+    for verb in [&["stop"][..], &["stop", "--force", "--timeout", "0"], &["restart"]] {
         let refused = home.run(verb);
         assert_eq!(refused.code, Some(1), "{refused:?}");
     }
@@ -167,33 +134,20 @@ fn a_host_that_hangs_is_killed_only_when_asked() {
     assert_eq!(status, Some(1), "{err}");
     assert!(err.contains("does not answer"), "{err}");
     let report: Value = serde_json::from_str(&out).unwrap();
-    assert_eq!(
-        (&report["running"], &report["answers"]),
-        (&json!(true), &json!(false))
-    );
+    assert_eq!((&report["running"], &report["answers"]), (&json!(true), &json!(false)));
 
     let (stopped, _, err) = code(&host, &["stop", "--timeout", "1"]);
     assert_eq!(stopped, Some(1));
-    assert!(
-        err.contains("has not stopped within 1 s") && err.contains("stop --force"),
-        "{err}"
-    );
+    assert!(err.contains("has not stopped within 1 s") && err.contains("stop --force"), "{err}");
     let (stopped, out, err) = code(&host, &["stop", "--timeout", "1", "--force"]);
     assert_eq!(stopped, Some(0), "{err}");
-    assert!(
-        err.contains("is killed") && out.contains("has stopped"),
-        "{err}"
-    );
+    assert!(err.contains("is killed") && out.contains("has stopped"), "{err}");
     assert_eq!(code(&host, &["status"]).0, Some(3));
 
     let host = Host::start_with(host.kill(), &[]);
     let listed = host.run(&["sessions", "--json"]);
     let sessions: Value = serde_json::from_slice(&listed.stdout).unwrap();
-    assert_eq!(
-        sessions.as_array().map(Vec::len),
-        Some(1),
-        "nothing is lost"
-    );
+    assert_eq!(sessions.as_array().map(Vec::len), Some(1), "nothing is lost");
 }
 
 #[test]
@@ -207,12 +161,7 @@ fn a_host_on_standard_input_can_be_stopped_too() {
         json!({"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {"channel": "ahp-root://"}});
     std::io::Write::write_all(&mut input.as_ref().unwrap(), format!("{ping}\n").as_bytes())
         .unwrap();
-    serving
-        .stdout
-        .as_mut()
-        .unwrap()
-        .read_exact(&mut [0; 4])
-        .unwrap();
+    serving.stdout.as_mut().unwrap().read_exact(&mut [0; 4]).unwrap();
     let stopped = home.run(&["stop"]);
     assert_eq!(stopped.code, Some(0), "{stopped:?}");
     assert!(serving.wait().unwrap().success());

@@ -76,12 +76,7 @@ impl Terminal {
         // Neither end is for anyone but the program.
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
         let slave = rustix::fs::open(path, flags, Mode::empty()).unwrap();
-        let size = Winsize {
-            ws_row: rows,
-            ws_col: columns,
-            ws_xpixel: 0,
-            ws_ypixel: 0,
-        };
+        let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
         tcsetwinsize(&slave, size).unwrap();
         let end = |slave: &OwnedFd| Stdio::from(slave.try_clone().unwrap());
         command
@@ -106,12 +101,7 @@ impl Terminal {
         let output = keyboard.try_clone().unwrap();
         let watched = Arc::clone(&screen);
         std::thread::spawn(move || watched.watch(output));
-        Self {
-            name,
-            child,
-            keyboard,
-            screen,
-        }
+        Self { name, child, keyboard, screen }
     }
 
     /// Types, or presses keys.
@@ -187,9 +177,7 @@ impl Terminal {
     /// Whether the bytes that were written hold a sequence.
     pub fn wrote(&self, sequence: &[u8]) -> bool {
         let seen = self.screen.lock();
-        seen.bytes
-            .windows(sequence.len())
-            .any(|window| window == sequence)
+        seen.bytes.windows(sequence.len()).any(|window| window == sequence)
     }
 
     /// Everything that was written.
@@ -304,9 +292,7 @@ impl Screen {
 }
 
 fn find(bytes: &[u8], sequence: &[u8]) -> Option<usize> {
-    bytes
-        .windows(sequence.len())
-        .position(|window| window == sequence)
+    bytes.windows(sequence.len()).position(|window| window == sequence)
 }
 
 /// The rows of the screen without the spaces behind them, and without the status line.
@@ -318,10 +304,8 @@ fn screen_text(parser: &vt100::Parser) -> String {
 fn split_screen(parser: &vt100::Parser) -> (String, String) {
     let screen = parser.screen();
     let (_, columns) = screen.size();
-    let mut rows: Vec<String> = screen
-        .rows(0, columns.get())
-        .map(|row| row.trim_end().to_owned())
-        .collect();
+    let mut rows: Vec<String> =
+        screen.rows(0, columns.get()).map(|row| row.trim_end().to_owned()).collect();
     while rows.last().is_some_and(String::is_empty) {
         rows.pop();
     }

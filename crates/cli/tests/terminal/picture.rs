@@ -120,10 +120,7 @@ pub fn svg(screen: &vt100::Screen) -> String {
 }
 
 fn position(row: u16, column: u16) -> (f32, f32) {
-    (
-        MARGIN + f32::from(column) * CELL_WIDTH,
-        MARGIN + f32::from(row) * CELL_HEIGHT,
-    )
+    (MARGIN + f32::from(column) * CELL_WIDTH, MARGIN + f32::from(row) * CELL_HEIGHT)
 }
 
 fn write_row(out: &mut String, screen: &vt100::Screen, row: u16, columns: u16) {
@@ -134,16 +131,9 @@ fn write_row(out: &mut String, screen: &vt100::Screen, row: u16, columns: u16) {
         };
         let look = Look::of(first);
         let (start, mut text) = (column, String::new());
-        while let Some(cell) = screen
-            .cell(row, column)
-            .filter(|cell| Look::of(cell) == look)
-        {
+        while let Some(cell) = screen.cell(row, column).filter(|cell| Look::of(cell) == look) {
             if !cell.is_wide_continuation() {
-                text.push_str(if cell.has_contents() {
-                    cell.contents()
-                } else {
-                    " "
-                });
+                text.push_str(if cell.has_contents() { cell.contents() } else { " " });
             }
             column += 1;
         }
@@ -169,7 +159,5 @@ fn write_row(out: &mut String, screen: &vt100::Screen, row: u16, columns: u16) {
 }
 
 fn escape(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

@@ -33,10 +33,7 @@ impl Terminal {
         let before = &mut seen.parser;
         let (cursor_row, cursor_column) = before.screen().cursor_position();
         let (all, history) = read_rows(before);
-        let cursor = (
-            history + usize::from(cursor_row),
-            usize::from(cursor_column),
-        );
+        let cursor = (history + usize::from(cursor_row), usize::from(cursor_column));
         let size = |cells: u16| NonZero::new(cells).unwrap();
         let mut after = vt100::Parser::new(size(rows), size(columns), HISTORY_ROWS);
         let text = match lines {
@@ -45,12 +42,7 @@ impl Terminal {
         };
         after.process(text.as_bytes());
         seen.parser = after;
-        let size = Winsize {
-            ws_row: rows,
-            ws_col: columns,
-            ws_xpixel: 0,
-            ws_ypixel: 0,
-        };
+        let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
         tcsetwinsize(&self.keyboard, size).unwrap();
         let written = seen.bytes.len();
         drop(seen);
@@ -63,10 +55,7 @@ impl Terminal {
     pub fn lines(&self) -> Vec<String> {
         let mut seen = self.screen.lock();
         let (rows, _) = read_rows(&mut seen.parser);
-        join(&rows)
-            .into_iter()
-            .map(|line| line.trim_end().to_owned())
-            .collect()
+        join(&rows).into_iter().map(|line| line.trim_end().to_owned()).collect()
     }
 
     /// Waits until a drawing has ended that had not when this was called; if none comes, nothing is being drawn.
@@ -126,21 +115,11 @@ fn join(rows: &[Row]) -> Vec<String> {
 /// Writes lines anew at another width, and puts the cursor where its character is.
 fn write_broken(rows: &[Row], (row, column): (usize, usize), columns: usize) -> String {
     let width = |text: &str| text.chars().count();
-    let lines: Vec<String> = join(rows)
-        .iter()
-        .map(|line| line.trim_end().to_owned())
-        .collect();
+    let lines: Vec<String> = join(rows).iter().map(|line| line.trim_end().to_owned()).collect();
     // The line that the cursor is in, and how far in.
     let line = rows[..row].iter().filter(|row| !row.is_wrapped).count();
-    let first = rows[..row]
-        .iter()
-        .rposition(|row| !row.is_wrapped)
-        .map_or(0, |at| at + 1);
-    let offset = rows[first..row]
-        .iter()
-        .map(|row| width(&row.text))
-        .sum::<usize>()
-        + column;
+    let first = rows[..row].iter().rposition(|row| !row.is_wrapped).map_or(0, |at| at + 1);
+    let offset = rows[first..row].iter().map(|row| width(&row.text)).sum::<usize>() + column;
     let rows_of = |line: &String| width(line).div_ceil(columns).max(1);
     let below: usize = lines[line + 1..].iter().map(rows_of).sum();
     let up = below + rows_of(&lines[line]).saturating_sub(1 + offset / columns);
@@ -149,15 +128,9 @@ fn write_broken(rows: &[Row], (row, column): (usize, usize), columns: usize) -> 
 
 /// Writes rows anew, each as much as fits.
 fn write_cut(rows: &[Row], (row, column): (usize, usize), columns: usize) -> String {
-    let cut = rows
-        .iter()
-        .map(|row| row.text.chars().take(columns).collect::<String>());
+    let cut = rows.iter().map(|row| row.text.chars().take(columns).collect::<String>());
     let cut: Vec<String> = cut.map(|row| row.trim_end().to_owned()).collect();
-    place(
-        &cut.join("\r\n"),
-        rows.len() - 1 - row,
-        column.min(columns - 1),
-    )
+    place(&cut.join("\r\n"), rows.len() - 1 - row, column.min(columns - 1))
 }
 
 fn place(text: &str, up: usize, column: usize) -> String {

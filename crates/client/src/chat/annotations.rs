@@ -69,11 +69,7 @@ pub enum AnnotationChange {
 impl AnnotationComment {
     /// A comment with nothing but its text.
     pub fn new(id: &str, text: &str) -> Self {
-        Self {
-            id: id.to_owned(),
-            text: text.to_owned(),
-            meta: None,
-        }
+        Self { id: id.to_owned(), text: text.to_owned(), meta: None }
     }
 }
 
@@ -84,10 +80,7 @@ impl OpenChat {
         self.live.subscribe(&channel).await?;
         let threads = self.live.read(|replica| {
             let state = replica.plain(channel.as_str());
-            state
-                .and_then(|state| state.annotations())
-                .map(threads_of)
-                .unwrap_or_default()
+            state.and_then(|state| state.annotations()).map(threads_of).unwrap_or_default()
         });
         self.live.unsubscribe(&channel).await;
         Ok(threads)
@@ -250,10 +243,7 @@ mod tests {
         let annotation = Annotation::from_value(action["annotation"].clone()).unwrap();
         assert_eq!(annotation.origin["session"], "x:/s");
         let thread = thread_of(&annotation);
-        assert_eq!(
-            (thread.file.as_str(), thread.lines),
-            ("/w/a b.rs", Some((4, 6)))
-        );
+        assert_eq!((thread.file.as_str(), thread.lines), ("/w/a b.rs", Some((4, 6))));
         assert_eq!(thread.comments.len(), 1);
         assert_eq!(thread.comments[0].text, "why?");
         let one = range_of((7, 7));
@@ -269,10 +259,8 @@ mod tests {
             is_resolved: false,
             comments: vec![AnnotationComment::new("c", "why?")],
         };
-        let removed = AnnotationChange::RemoveComment {
-            id: "t".to_owned(),
-            comment_id: "c".to_owned(),
-        };
+        let removed =
+            AnnotationChange::RemoveComment { id: "t".to_owned(), comment_id: "c".to_owned() };
         let whole = AnnotationChange::Remove { id: "t".to_owned() };
         let alone = std::slice::from_ref(&thread);
         assert_eq!(with_empty_thread(&removed, alone), whole);
@@ -286,11 +274,8 @@ mod tests {
         let entry = json!({"id": "e", "text": {"markdown": "why?"}, "_meta": {"by": "ann"}});
         let comment = comment_of(&AnnotationEntry::from_value(entry).unwrap());
         assert_eq!(comment.text, "why?");
-        let edited = AnnotationChange::Edit {
-            id: "a".to_owned(),
-            comment,
-            text: "why so?".to_owned(),
-        };
+        let edited =
+            AnnotationChange::Edit { id: "a".to_owned(), comment, text: "why so?".to_owned() };
         let action = action_of(&edited, "x:/s", "x:/c");
         let entry = json!({"id": "e", "text": "why so?", "_meta": {"by": "ann"}});
         assert_eq!(action["entry"], entry);

@@ -186,8 +186,7 @@ impl<'a> Question<'a> {
         let value = match self.kind() {
             QuestionKind::Number => self.parse_number(text)?,
             QuestionKind::Integer => {
-                text.parse::<i64>()
-                    .map_err(|_| AnswerError::NotAWholeNumber(text.to_owned()))?;
+                text.parse::<i64>().map_err(|_| AnswerError::NotAWholeNumber(text.to_owned()))?;
                 self.parse_number(text)?
             }
             QuestionKind::Boolean => return Err(AnswerError::OnlyYesOrNo),
@@ -204,9 +203,9 @@ impl<'a> Question<'a> {
 
     pub(super) fn read_yes_no(self, is_yes: bool) -> Result<QuestionAnswer, AnswerError> {
         match self.kind() {
-            QuestionKind::Boolean => Ok(QuestionAnswer::submitted(
-                json!({"kind": "boolean", "value": is_yes}),
-            )),
+            QuestionKind::Boolean => {
+                Ok(QuestionAnswer::submitted(json!({"kind": "boolean", "value": is_yes})))
+            }
             _ => Err(AnswerError::NotYesOrNo),
         }
     }

@@ -68,9 +68,7 @@ fn read_modes(session: &SessionState) -> Vec<OfferedMode> {
     };
     let texts = |field: &str| -> Vec<String> {
         let texts = schema[field].as_array().into_iter().flatten();
-        texts
-            .map(|text| text.as_str().unwrap_or("").to_owned())
-            .collect()
+        texts.map(|text| text.as_str().unwrap_or("").to_owned()).collect()
     };
     let (titles, descriptions) = (texts("enumLabels"), texts("enumDescriptions"));
     let modes = texts("enum").into_iter().enumerate().map(|(index, id)| {
@@ -107,9 +105,8 @@ mod tests {
         assert!(modes[0].is_current && !modes[0].is_permissive());
         assert_eq!(modes[1].description, "");
         assert!(!modes[1].is_current && modes[1].is_permissive());
-        let modes = read_modes(&session(
-            json!({"schema": schema, "values": {"approvals": "full-access"}}),
-        ));
+        let modes =
+            read_modes(&session(json!({"schema": schema, "values": {"approvals": "full-access"}})));
         assert!(modes[1].is_current);
         let other = json!({"schema": {"type": "object", "properties": {}}, "values": {}});
         assert_eq!(read_modes(&session(other)), []);

@@ -208,9 +208,7 @@ mod tests {
             {"kind": "toolClientExecution", "chat": "c:/worker", "toolCall": call("d")},
         ]));
         let asked = of_workers(&ChannelUri::parse("c:/main").unwrap(), &session);
-        let [first, second] = &asked[..] else {
-            panic!("{asked:?}")
-        };
+        let [first, second] = &asked[..] else { panic!("{asked:?}") };
         assert_eq!(first.worker.as_deref(), Some("Title of c:/worker"));
         assert_eq!(first.input.address(), ("toolCallId", json!("a")));
         assert_eq!(second.chat().as_str(), "c:/deep");

@@ -28,13 +28,7 @@ impl OpenChat {
             Sent::Started { turn_id } => turn_id,
             Sent::Queued => return Ok(Branch::Queued),
         };
-        let Self {
-            live,
-            feed,
-            session,
-            chat,
-            ..
-        } = self;
+        let Self { live, feed, session, chat, .. } = self;
         let look = || {
             let state = live.session(session);
             let branches = state.map_or(Vec::new(), |state| branches_of(&state, chat));

@@ -80,9 +80,7 @@ impl OfferedOperation {
         let id = operation["id"].as_str()?;
         let scopes = operation["scopes"].as_array();
         let has = |scope: &str| scopes.is_some_and(|scopes| scopes.iter().any(|own| own == scope));
-        let label = operation["label"]
-            .as_str()
-            .filter(|label| !label.is_empty());
+        let label = operation["label"].as_str().filter(|label| !label.is_empty());
         let status = match operation["status"].as_str() {
             Some("running") => OperationStatus::Running,
             Some("disabled") => OperationStatus::Disabled,
@@ -189,11 +187,7 @@ async fn operate(live: &Live, channel: &str, mut request: OperationRequest) -> O
             Err(error) => {
                 let conflict = conflict_of(&error).filter(|_| !request.is_forced);
                 return match conflict {
-                    Some(why) => OperationResult::NeedsForce {
-                        why,
-                        said,
-                        rest: Box::new(request),
-                    },
+                    Some(why) => OperationResult::NeedsForce { why, said, rest: Box::new(request) },
                     None => OperationResult::Failed { why: error, said },
                 };
             }

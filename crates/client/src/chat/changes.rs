@@ -105,10 +105,7 @@ impl FileChangeEntry {
 
     /// Whether it is the same change, whoever looked at it.
     pub(super) fn is_same_change(&self, other: &Self) -> bool {
-        let change = |entry: &Self| Self {
-            is_reviewed: false,
-            ..entry.clone()
-        };
+        let change = |entry: &Self| Self { is_reviewed: false, ..entry.clone() };
         change(self) == change(other)
     }
 }
@@ -127,13 +124,7 @@ impl ChangesList {
         files.sort_by(|one, other| one.uri.cmp(&other.uri));
         let operations = state.operations.as_deref().unwrap_or_default();
         let operations = operations.iter().filter_map(OfferedOperation::from_value);
-        Self {
-            of,
-            turn,
-            files,
-            operations: operations.collect(),
-            changeset,
-        }
+        Self { of, turn, files, operations: operations.collect(), changeset }
     }
 
     /// Whether files of this list, all if none are named, are the same changes in a newer one, and no others came.
@@ -218,23 +209,14 @@ mod tests {
     #[test]
     fn entries_say_what_became_of_a_file() {
         let kind = |edit: Value| entry(edit).map(|entry| entry.kind);
-        assert_eq!(
-            kind(json!({"after": side("a")})),
-            Some(FileChangeKind::Added)
-        );
-        assert_eq!(
-            kind(json!({"before": side("a")})),
-            Some(FileChangeKind::Removed)
-        );
+        assert_eq!(kind(json!({"after": side("a")})), Some(FileChangeKind::Added));
+        assert_eq!(kind(json!({"before": side("a")})), Some(FileChangeKind::Removed));
         let both =
             |before: &str, after: &str| json!({"before": side(before), "after": side(after)});
         assert_eq!(kind(both("a", "a")), Some(FileChangeKind::Changed));
         assert_eq!(kind(json!({})), None);
         let moved = entry(both("a", "b")).unwrap();
-        assert_eq!(
-            (moved.uri.as_str(), moved.moved_from.as_deref()),
-            ("b", Some("a"))
-        );
+        assert_eq!((moved.uri.as_str(), moved.moved_from.as_deref()), ("b", Some("a")));
     }
 
     fn list(files: Value) -> ChangesList {

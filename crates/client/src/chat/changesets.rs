@@ -80,11 +80,7 @@ fn word_of(kind: &str) -> String {
             _ => '-',
         })
         .collect();
-    if word.is_empty() {
-        "changes".to_owned()
-    } else {
-        word
-    }
+    if word.is_empty() { "changes".to_owned() } else { word }
 }
 
 /// Entries of a catalogue, each with a name of its own.
@@ -177,11 +173,8 @@ mod tests {
         let names: Vec<&str> = offers.iter().map(|offer| offer.name.as_str()).collect();
         assert_eq!(names, ["session", "turn", "session-2", "two-words"]);
         assert!(offers.iter().all(|offer| offer.is_reviewable));
-        let turn = ListedTurn {
-            id: "a b/c".to_owned(),
-            started_at: String::new(),
-            text: String::new(),
-        };
+        let turn =
+            ListedTurn { id: "a b/c".to_owned(), started_at: String::new(), text: String::new() };
         let uri = offers[1].uri(Some(&turn)).unwrap();
         assert_eq!(uri.as_str(), "x:/s/changeset/turn/a%20b%2Fc");
         let without = json!({"uriTemplate": "x:/s/changeset/own", "changeKind": "own"});

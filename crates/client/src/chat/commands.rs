@@ -48,9 +48,7 @@ impl OpenChat {
 
     fn agent_has_own_commands(&self) -> bool {
         let session = self.session_state();
-        let provider = session
-            .as_ref()
-            .map_or("", |session| session.provider.as_str());
+        let provider = session.as_ref().map_or("", |session| session.provider.as_str());
         has_own_commands(&self.live, provider)
     }
 }

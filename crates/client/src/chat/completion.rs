@@ -103,9 +103,7 @@ fn params(chat: &str, text: &str, cursor: usize) -> Value {
 fn read_all(answer: &Value, text: &str, cursor: usize) -> Vec<Completion> {
     let items = answer["items"].as_array().map_or(&[][..], Vec::as_slice);
     let items = items.iter().take(ITEMS_MAX);
-    items
-        .filter_map(|item| Completion::read(item, text, cursor))
-        .collect()
+    items.filter_map(|item| Completion::read(item, text, cursor)).collect()
 }
 
 impl Completion {
@@ -172,8 +170,7 @@ impl AcceptedCompletions {
             if let (Some(start), Some(end)) = (byte_of(text, start), byte_of(text, end))
                 && let Some(words) = text.get(start..end).filter(|words| !words.is_empty())
             {
-                self.0
-                    .push((words.to_owned(), MessageAttachment(attachment.clone())));
+                self.0.push((words.to_owned(), MessageAttachment(attachment.clone())));
             }
         }
     }
@@ -187,24 +184,20 @@ impl AcceptedCompletions {
                     .iter()
                     .all(|(other, _)| range.end <= other.start || other.end <= range.start)
             };
-            let matches = text
-                .match_indices(&inserted)
-                .map(|(at, _)| at..at + inserted.len());
+            let matches = text.match_indices(&inserted).map(|(at, _)| at..at + inserted.len());
             let mut matches = matches.filter(|range| is_whole(text, range) && is_free(range));
             if let Some(range) = matches.next() {
                 accepted.push((range, attachment));
             }
         }
         accepted.sort_by_key(|(range, _)| range.start);
-        let ranged = accepted
-            .into_iter()
-            .map(|(range, MessageAttachment(mut attachment))| {
-                attachment["range"] = json!({
-                    "start": position(text, range.start),
-                    "end": position(text, range.end),
-                });
-                MessageAttachment(attachment)
+        let ranged = accepted.into_iter().map(|(range, MessageAttachment(mut attachment))| {
+            attachment["range"] = json!({
+                "start": position(text, range.start),
+                "end": position(text, range.end),
             });
+            MessageAttachment(attachment)
+        });
         ranged.collect()
     }
 }
@@ -275,9 +268,7 @@ mod tests {
     #[test]
     fn suggestions_are_read_with_their_ranges_in_bytes() {
         let answer = json!({"items": [item("@file:a ", 3, 5), {"insertText": null}]});
-        let [completion] = &read_all(&answer, "👍 @x!", 6)[..] else {
-            panic!("one makes sense")
-        };
+        let [completion] = &read_all(&answer, "👍 @x!", 6)[..] else { panic!("one makes sense") };
         assert_eq!(completion.insert_text, "@file:a ");
         assert_eq!(completion.replaces, 5..7);
         assert_eq!(completion.argument_hint, "FILE");
@@ -297,11 +288,7 @@ mod tests {
             assert_eq!(read_all(&bad, "@x", 2), [], "{bad}");
         }
         let inside = json!({"items": [item("x", 1, 2)]});
-        assert_eq!(
-            read_all(&inside, "👍", 4),
-            [],
-            "between the halves of a pair"
-        );
+        assert_eq!(read_all(&inside, "👍", 4), [], "between the halves of a pair");
     }
 
     #[test]
@@ -328,18 +315,11 @@ mod tests {
                     end["character"],
                 )
             };
-            attachments
-                .iter()
-                .map(describe)
-                .collect::<Vec<_>>()
-                .join(", ")
+            attachments.iter().map(describe).collect::<Vec<_>>().join(", ")
         };
         assert_eq!(ranges(&["/review "], "/review x"), "/review 0:0-0:7");
         assert_eq!(ranges(&["/review "], "so /review x"), "");
-        assert_eq!(
-            ranges(&["@file:a "], "👍 é\n👍 @file:a."),
-            "@file:a 1:3-1:10"
-        );
+        assert_eq!(ranges(&["@file:a "], "👍 é\n👍 @file:a."), "@file:a 1:3-1:10");
         assert_eq!(
             ranges(&["@file:b ", "@file:a "], "@file:a and @file:b"),
             "@file:a 0:0-0:7, @file:b 0:12-0:19"
@@ -349,10 +329,7 @@ mod tests {
             ranges(&["@file:a ", "@file:a "], "@file:a @file:a"),
             "@file:a 0:0-0:7, @file:a 0:8-0:15"
         );
-        assert_eq!(
-            ranges(&["@file:a ", "@file:a "], "@file:a"),
-            "@file:a 0:0-0:7"
-        );
+        assert_eq!(ranges(&["@file:a ", "@file:a "], "@file:a"), "@file:a 0:0-0:7");
         assert_eq!(ranges(&["@file:a "], "other"), "");
         assert_eq!(ranges(&["[image a]"], "x[image a]y"), "[image a] 0:1-0:10");
     }

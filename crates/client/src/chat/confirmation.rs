@@ -94,10 +94,9 @@ impl Confirmation {
             DecisionSubject::Call if !offered.is_empty() => {
                 offered.iter().filter_map(ConfirmOption::read).collect()
             }
-            DecisionSubject::Call | DecisionSubject::Result => vec![
-                ConfirmOption::plain(Decision::Approve),
-                ConfirmOption::plain(Decision::Deny),
-            ],
+            DecisionSubject::Call | DecisionSubject::Result => {
+                vec![ConfirmOption::plain(Decision::Approve), ConfirmOption::plain(Decision::Deny)]
+            }
             DecisionSubject::SignIn => vec![ConfirmOption::plain(Decision::Deny)],
         };
         Some(Self {
@@ -106,10 +105,7 @@ impl Confirmation {
             subject,
             options,
             input,
-            about: ABOUT
-                .iter()
-                .filter_map(|field| call.get(*field).cloned())
-                .collect(),
+            about: ABOUT.iter().filter_map(|field| call.get(*field).cloned()).collect(),
             wanted_token: match subject {
                 DecisionSubject::SignIn => WantedToken::of_call(call),
                 DecisionSubject::Call | DecisionSubject::Result => None,
@@ -120,10 +116,7 @@ impl Confirmation {
 
     /// The same decision about the same thing, whatever was edited meanwhile?
     pub fn is_same(&self, other: &Self) -> bool {
-        let unedited = |confirmation: &Self| Self {
-            edited: None,
-            ..confirmation.clone()
-        };
+        let unedited = |confirmation: &Self| Self { edited: None, ..confirmation.clone() };
         unedited(self) == unedited(other)
     }
 
@@ -228,11 +221,7 @@ impl ConfirmOption {
     }
 
     fn plain(decision: Decision) -> Self {
-        Self {
-            decision,
-            label: None,
-            id: None,
-        }
+        Self { decision, label: None, id: None }
     }
 }
 
@@ -306,9 +295,7 @@ mod tests {
     fn yes_and_no() {
         let plain = confirmation(json!({}));
         assert_eq!(plain.approve().action(), decided(true));
-        let [yes, no] = plain.options() else {
-            panic!("two options")
-        };
+        let [yes, no] = plain.options() else { panic!("two options") };
         assert_eq!(plain.choose(yes).action(), decided(true));
         assert_eq!(plain.choose(no).action(), decided(false));
         assert_eq!(plain.deny(" ").action(), decided(false));
@@ -342,9 +329,7 @@ mod tests {
             {"id": "odd", "label": "Something new", "kind": "ponder"},
         ]}));
         let labels = offered.options().iter();
-        let labels: Vec<&str> = labels
-            .filter_map(|option| option.label.as_deref())
-            .collect();
+        let labels: Vec<&str> = labels.filter_map(|option| option.label.as_deref()).collect();
         assert_eq!(labels, ["Allow once", "Always allow", "Deny"]);
         let always = offered.choose(&offered.options()[1]).action();
         assert_eq!(always["selectedOptionId"], "always");
@@ -363,17 +348,9 @@ mod tests {
         assert_eq!(editable.approve().action()["editedToolInput"], "{\"n\":2}");
         assert_eq!(editable.deny("").action().get("editedToolInput"), None);
         editable.edit_input("{\"n\":1}".to_owned());
-        assert_eq!(
-            editable.approve().action().get("editedToolInput"),
-            None,
-            "unchanged"
-        );
+        assert_eq!(editable.approve().action().get("editedToolInput"), None, "unchanged");
         let fixed = confirmation(json!({"editable": true, "toolInput": {"uri": "ahp-content:/x"}}));
-        assert_eq!(
-            fixed.editable_input(),
-            None,
-            "a reference cannot be edited here"
-        );
+        assert_eq!(fixed.editable_input(), None, "a reference cannot be edited here");
     }
 
     #[test]

@@ -71,16 +71,10 @@ mod tests {
 
     #[test]
     fn only_our_own_creation_is_read_and_its_end_is_known() {
-        let told = |params: Value| Notification {
-            method: "root/progress".to_owned(),
-            params,
-        };
+        let told = |params: Value| Notification { method: "root/progress".to_owned(), params };
         let begun = told(json!({"progressToken": "x:/s", "progress": 0, "message": "starting"}));
         let read = CreationProgress::read(&begun, "x:/s").unwrap();
-        assert_eq!(
-            (read.is_over(), read.message.as_deref()),
-            (false, Some("starting"))
-        );
+        assert_eq!((read.is_over(), read.message.as_deref()), (false, Some("starting")));
         assert_eq!(CreationProgress::read(&begun, "x:/other"), None);
         let ended = told(json!({"progressToken": "x:/s", "progress": 3, "total": 3}));
         assert!(CreationProgress::read(&ended, "x:/s").unwrap().is_over());

@@ -42,8 +42,7 @@ impl OpenChat {
         }
         self.draft = DraftOwner::ThisClient;
         let draft = message(text, self.next_model().as_ref(), &[]);
-        self.dispatch(json!({"type": "chat/draftChanged", "draft": draft}))
-            .map(drop)
+        self.dispatch(json!({"type": "chat/draftChanged", "draft": draft})).map(drop)
     }
 
     pub(super) fn clear_draft(&mut self) -> Result<(), ClientError> {

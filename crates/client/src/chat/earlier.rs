@@ -11,9 +11,7 @@ impl OpenChat {
     pub fn fetch_earlier_turns(
         &self,
     ) -> impl Future<Output = Result<(), ClientError>> + Send + use<> {
-        let cursor = self
-            .confirmed()
-            .and_then(|chat| chat.turns_next_cursor.clone());
+        let cursor = self.confirmed().and_then(|chat| chat.turns_next_cursor.clone());
         let params = json!({"channel": self.chat.as_str(), "cursor": cursor});
         let live = self.live.clone();
         async move { live.request("fetchTurns", params).await.map(drop) }

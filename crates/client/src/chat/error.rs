@@ -25,10 +25,7 @@ pub enum ChatError {
     NoSessionOf(ChannelUri),
     /// The newest session elsewhere, for the message to the user.
     #[error("no session was used in {} yet", directory.display())]
-    NoSessionIn {
-        directory: PathBuf,
-        newest: Option<Box<SessionSummary>>,
-    },
+    NoSessionIn { directory: PathBuf, newest: Option<Box<SessionSummary>> },
     #[error("there is no session yet")]
     NoSessionYet,
     #[error("the session could not be started: {0}")]

@@ -44,9 +44,7 @@ impl Undelivered {
         let message = action.get("message");
         let text = message.and_then(|message| message["text"].as_str());
         Self {
-            turn_id: turn_id
-                .filter(|_| action.name() == "chat/turnStarted")
-                .map(str::to_owned),
+            turn_id: turn_id.filter(|_| action.name() == "chat/turnStarted").map(str::to_owned),
             text: text.map(str::to_owned),
         }
     }

@@ -19,10 +19,7 @@ pub(super) struct UpdateFeed {
 
 impl UpdateFeed {
     pub(super) fn new(updates: Updates) -> Self {
-        Self {
-            updates,
-            backlog: VecDeque::new(),
-        }
+        Self { updates, backlog: VecDeque::new() }
     }
 
     /// The next update; none once the client is closed. May be dropped and called again: nothing is lost.

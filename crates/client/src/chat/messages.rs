@@ -234,15 +234,9 @@ mod tests {
 
     #[test]
     fn a_message_names_its_model_and_carries_its_attachments() {
-        assert_eq!(
-            message("hi", None, &[]),
-            json!({"text": "hi", "origin": {"kind": "user"}})
-        );
+        assert_eq!(message("hi", None, &[]), json!({"text": "hi", "origin": {"kind": "user"}}));
         let attachment = MessageAttachment(json!({"type": "simple"}));
-        let mut model = ModelSelection {
-            id: "m".to_owned(),
-            ..ModelSelection::default()
-        };
+        let mut model = ModelSelection { id: "m".to_owned(), ..ModelSelection::default() };
         assert_eq!(
             message("hi", Some(&model), &[attachment]),
             json!({

@@ -106,7 +106,5 @@ pub use changesets::{ChangesetOffer, ListedTurn};
 fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     // A clock before 1970 gives 1970: times are for people to read, nothing is ordered by them.
-    Timestamp(since.map_or(0, |since| {
-        i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
-    }))
+    Timestamp(since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX)))
 }

@@ -47,10 +47,7 @@ pub struct ModelSelection {
 impl OpenChat {
     /// The model that messages are for from now on; the agent's default if absent.
     pub fn set_model(&mut self, model: Option<String>) {
-        self.model = model.map(|id| ModelSelection {
-            id,
-            ..ModelSelection::default()
-        });
+        self.model = model.map(|id| ModelSelection { id, ..ModelSelection::default() });
     }
 
     /// The same, with settings.
@@ -158,10 +155,7 @@ impl OpenChat {
         }
         let wanted = self.wanted_model()?;
         let models = self.models();
-        models
-            .iter()
-            .any(|model| model.id == wanted.id)
-            .then_some(wanted)
+        models.iter().any(|model| model.id == wanted.id).then_some(wanted)
     }
 
     /// The model that was chosen here, else that of the last message.
@@ -217,10 +211,7 @@ impl LastModel {
             return Some(active);
         }
         let last = chat.turns.last()?;
-        let mut known = self
-            .0
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut known = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         match &*known {
             Some((turn, model)) if *turn == last.id => model.clone(),
             _ => {
@@ -285,10 +276,7 @@ mod tests {
         let turn = wire::state::Turn::from_value(&turn).unwrap();
         chat.turns = std::sync::Arc::new(wire::state::TurnList::new(vec![turn.into()]));
         let model = known.of(&chat).unwrap();
-        assert_eq!(
-            (model.id.as_str(), &model.settings["effort"]),
-            ("m", &json!("high"))
-        );
+        assert_eq!((model.id.as_str(), &model.settings["effort"]), ("m", &json!("high")));
         assert_eq!(known.of(&chat), Some(model), "read once");
     }
 }

@@ -41,12 +41,7 @@ pub enum SettingError {
     #[error("{key} is one of {values}")]
     NotOffered { key: String, values: String },
     #[error("{key} is a {}number{}", if *is_whole { "whole " } else { "" }, bounds(*min, *max))]
-    NotSuchNumber {
-        key: String,
-        is_whole: bool,
-        min: Option<f64>,
-        max: Option<f64>,
-    },
+    NotSuchNumber { key: String, is_whole: bool, min: Option<f64>, max: Option<f64> },
 }
 
 fn bounds(min: Option<f64>, max: Option<f64>) -> String {
@@ -115,16 +110,14 @@ impl ModelSetting {
                     text_of(&value.value) == text || value.label.eq_ignore_ascii_case(text)
                 };
                 let found = values.iter().find(is_named);
-                found
-                    .map(|value| value.value.clone())
-                    .ok_or_else(|| SettingError::NotOffered {
-                        key: self.key.clone(),
-                        values: values
-                            .iter()
-                            .map(|value| text_of(&value.value))
-                            .collect::<Vec<_>>()
-                            .join(", "),
-                    })
+                found.map(|value| value.value.clone()).ok_or_else(|| SettingError::NotOffered {
+                    key: self.key.clone(),
+                    values: values
+                        .iter()
+                        .map(|value| text_of(&value.value))
+                        .collect::<Vec<_>>()
+                        .join(", "),
+                })
             }
             SettingKind::Number { is_whole, min, max } => parse_number(text, *is_whole, *min, *max)
                 .ok_or(SettingError::NotSuchNumber {
@@ -184,10 +177,7 @@ mod tests {
         }));
         assert_eq!(efforts.parse("xhigh"), Ok(json!("xhigh")));
         assert_eq!(efforts.parse("extra HIGH"), Ok(json!("xhigh")));
-        assert_eq!(
-            efforts.parse("most").unwrap_err().to_string(),
-            "effort is one of low, xhigh"
-        );
+        assert_eq!(efforts.parse("most").unwrap_err().to_string(), "effort is one of low, xhigh");
         assert_eq!(efforts.label_of(&json!("xhigh")), "Extra high");
         assert_eq!(efforts.label_of(&json!("other")), "other");
         let fast = setting(&json!({"type": "boolean"}));

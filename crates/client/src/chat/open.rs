@@ -65,11 +65,7 @@ pub struct OpenOptions {
 
 impl Default for OpenOptions {
     fn default() -> Self {
-        Self {
-            directory: None,
-            worktree: None,
-            history_turns: HISTORY_TURNS,
-        }
+        Self { directory: None, worktree: None, history_turns: HISTORY_TURNS }
     }
 }
 
@@ -128,10 +124,7 @@ async fn find_latest(live: &Live, directory: Option<&Path>) -> Result<ChannelUri
         LatestSession::None => None,
     };
     Err(match directory {
-        Some(directory) => ChatError::NoSessionIn {
-            directory: directory.to_owned(),
-            newest,
-        },
+        Some(directory) => ChatError::NoSessionIn { directory: directory.to_owned(), newest },
         None => ChatError::NoSessionYet,
     })
 }
@@ -204,10 +197,7 @@ fn choose_provider(live: &Live, agent: Option<&str>) -> Result<String, ChatError
     let offered: Vec<String> = offered.map(str::to_owned).collect();
     match agent {
         Some(agent) if offered.iter().any(|provider| provider == agent) => Ok(agent.to_owned()),
-        Some(agent) => Err(ChatError::UnknownAgent {
-            agent: agent.to_owned(),
-            offered,
-        }),
+        Some(agent) => Err(ChatError::UnknownAgent { agent: agent.to_owned(), offered }),
         None => offered.into_iter().next().ok_or(ChatError::NoAgent),
     }
 }
@@ -270,16 +260,9 @@ mod tests {
     fn a_first_chat_tells_its_session() {
         let named = |chat: &str| session_named_in(&ChannelUri::parse(chat).unwrap());
         let session = ChannelUri::parse("native:/1?x=ü").unwrap();
-        let chat = format!(
-            "ahp-chat://default/{}",
-            URL_SAFE_NO_PAD.encode(session.as_str())
-        );
+        let chat = format!("ahp-chat://default/{}", URL_SAFE_NO_PAD.encode(session.as_str()));
         assert_eq!(named(&chat), Some(session));
-        for other in [
-            "ahp-chat:/worker-1",
-            "ahp-chat://default/!",
-            "ahp-chat://default/YQ",
-        ] {
+        for other in ["ahp-chat:/worker-1", "ahp-chat://default/!", "ahp-chat://default/YQ"] {
             assert_eq!(named(other), None, "{other}");
         }
     }

@@ -66,12 +66,7 @@ impl OpenChat {
     }
 
     fn from_parts(live: Live, feed: UpdateFeed, opened: Opened) -> Self {
-        let Opened {
-            session,
-            chat,
-            notice,
-            is_new,
-        } = opened;
+        let Opened { session, chat, notice, is_new } = opened;
         let has_draft = live.chat(&chat).is_some_and(|chat| chat.draft.is_some());
         let new_title = is_new.then(|| title_of(&live, &session)).flatten();
         Self {
@@ -112,15 +107,9 @@ impl OpenChat {
                 self.live.unsubscribe(channel).await;
             }
         }
-        let has_draft = self
-            .live
-            .chat(&opened.chat)
-            .is_some_and(|chat| chat.draft.is_some());
+        let has_draft = self.live.chat(&opened.chat).is_some_and(|chat| chat.draft.is_some());
         self.draft = DraftOwner::when_opened(has_draft);
-        self.new_title = opened
-            .is_new
-            .then(|| title_of(&self.live, &opened.session))
-            .flatten();
+        self.new_title = opened.is_new.then(|| title_of(&self.live, &opened.session)).flatten();
         self.creation = None;
         self.is_annotated = false;
         self.session = opened.session;
@@ -199,8 +188,7 @@ impl OpenChat {
 
     /// The chat as the host confirmed it.
     pub fn confirmed(&self) -> Option<Arc<ChatState>> {
-        self.live
-            .read(|replica| replica.confirmed_chat(self.chat.as_str()).cloned())
+        self.live.read(|replica| replica.confirmed_chat(self.chat.as_str()).cloned())
     }
 
     /// The chat with what was done here and is not confirmed yet.
@@ -271,14 +259,11 @@ impl OpenChat {
         Ok(match update {
             Update::Refused { action, reason, .. } => match self.queue_refused(&action)? {
                 true => ChatEvent::Changed,
-                false => ChatEvent::Refused {
-                    what: Undelivered::of(&action),
-                    reason,
-                },
+                false => ChatEvent::Refused { what: Undelivered::of(&action), reason },
             },
-            Update::NotResent { action, .. } => ChatEvent::NotResent {
-                what: Undelivered::of(&action),
-            },
+            Update::NotResent { action, .. } => {
+                ChatEvent::NotResent { what: Undelivered::of(&action) }
+            }
             Update::Gone { channel } if channel == self.chat.as_str() => {
                 return Err(ChatError::Gone);
             }
@@ -312,9 +297,7 @@ impl OpenChat {
             return Ok(false);
         };
         sent.remove(index);
-        let is_busy = self
-            .confirmed()
-            .is_some_and(|chat| chat.active_turn.is_some());
+        let is_busy = self.confirmed().is_some_and(|chat| chat.active_turn.is_some());
         match action.get("message") {
             Some(message) if is_busy && action.name() == "chat/turnStarted" => {
                 self.queue_message(message)?;

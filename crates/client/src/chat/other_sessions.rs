@@ -34,10 +34,7 @@ impl OpenChat {
 
     /// Gives a session another title. A refusal comes as an event.
     pub fn rename_session(&self, session: &ChannelUri, title: &str) -> Result<(), ClientError> {
-        self.change(
-            session,
-            json!({"type": "session/titleChanged", "title": title}),
-        )
+        self.change(session, json!({"type": "session/titleChanged", "title": title}))
     }
 
     /// Puts a session away, or takes it out again. A refusal comes as an event.

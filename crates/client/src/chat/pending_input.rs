@@ -100,23 +100,13 @@ mod tests {
             {"kind": "text", "id": "b", "message": "B?"},
         ]);
         let request = json!({"id": "r", "questions": questions});
-        act(
-            &mut chat,
-            "chat/inputRequested",
-            json!({"request": request}),
-        );
+        act(&mut chat, "chat/inputRequested", json!({"request": request}));
         let mut pending = PendingInput::first_of(&chat);
-        let Some(PendingInput::Questions(form)) = &mut pending else {
-            panic!("{pending:?}")
-        };
+        let Some(PendingInput::Questions(form)) = &mut pending else { panic!("{pending:?}") };
         assert_eq!(form.answer_text("x"), Ok(Progress::Next));
         let now = PendingInput::first_of(&chat).unwrap();
         assert!(pending.unwrap().is_same(&now), "what was answered stays");
-        act(
-            &mut chat,
-            "chat/inputCompleted",
-            json!({"requestId": "r", "response": "cancel"}),
-        );
+        act(&mut chat, "chat/inputCompleted", json!({"requestId": "r", "response": "cancel"}));
         assert_eq!(PendingInput::first_of(&chat), None);
     }
 
@@ -130,11 +120,7 @@ mod tests {
             }
             fields
         };
-        act(
-            &mut chat,
-            "chat/toolCallStart",
-            call(json!({"toolName": "x", "displayName": "X"})),
-        );
+        act(&mut chat, "chat/toolCallStart", call(json!({"toolName": "x", "displayName": "X"})));
         let ready = json!({"invocationMessage": "Run", "toolInput": "{}", "editable": true});
         act(&mut chat, "chat/toolCallReady", call(ready));
         let Some(PendingInput::Confirmation(mut confirmation)) = PendingInput::first_of(&chat)

@@ -35,20 +35,14 @@ pub struct InputResponse {
 
 impl QuestionForm {
     pub fn new(request: &Value) -> Self {
-        Self {
-            request: request.clone(),
-            answers: Map::new(),
-            next: 0,
-        }
+        Self { request: request.clone(), answers: Map::new(), next: 0 }
     }
 
     /// The same request, whatever was answered meanwhile?
     pub fn is_same(&self, other: &Self) -> bool {
         // All that is shown of it.
         let asked = ["id", "message", "url", "questions"];
-        asked
-            .iter()
-            .all(|field| self.request[field] == other.request[field])
+        asked.iter().all(|field| self.request[field] == other.request[field])
     }
 
     pub(super) fn id(&self) -> &Value {
@@ -188,11 +182,7 @@ impl QuestionForm {
     }
 
     fn respond(&self, response: &'static str, answers: Map<String, Value>) -> InputResponse {
-        InputResponse {
-            request_id: self.request["id"].clone(),
-            response,
-            answers,
-        }
+        InputResponse { request_id: self.request["id"].clone(), response, answers }
     }
 }
 
@@ -234,9 +224,7 @@ mod tests {
     }
 
     fn selected(question: &Value, indexes: &[usize], words: Option<&str>) -> Result<Value, String> {
-        sent(question.clone(), |form| {
-            form.answer_selected(indexes, words)
-        })
+        sent(question.clone(), |form| form.answer_selected(indexes, words))
     }
 
     fn default(question: &Value) -> Result<Value, String> {
@@ -270,18 +258,12 @@ mod tests {
         let yes = sent(boolean.clone(), |form| form.answer_yes_no(true));
         assert_eq!(yes, value("boolean", json!(true)));
         assert_eq!(default(&boolean), value("boolean", json!(false)));
-        assert_eq!(
-            typed(&boolean, "yes"),
-            wrong("this question is answered by yes or no")
-        );
+        assert_eq!(typed(&boolean, "yes"), wrong("this question is answered by yes or no"));
 
         let optional = json!({"kind": "something-new"});
         assert_eq!(default(&optional), Ok(json!({"state": "skipped"})));
         assert_eq!(typed(&optional, "x"), value("text", json!("x")));
-        assert_eq!(
-            selected(&optional, &[0], None),
-            wrong("there is no choice 1")
-        );
+        assert_eq!(selected(&optional, &[0], None), wrong("there is no choice 1"));
     }
 
     #[test]
@@ -292,20 +274,11 @@ mod tests {
         assert_eq!(selected(&single, &[0], None), value("selected", json!("r")));
         assert_eq!(default(&single), value("selected", json!("b")));
         assert_eq!(selected(&single, &[8], None), wrong("there is no choice 9"));
-        assert_eq!(
-            selected(&single, &[0, 1], None),
-            wrong("only one of them can be chosen")
-        );
-        assert_eq!(
-            typed(&single, "Red"),
-            wrong("only the choices answer this question")
-        );
+        assert_eq!(selected(&single, &[0, 1], None), wrong("only one of them can be chosen"));
+        assert_eq!(typed(&single, "Red"), wrong("only the choices answer this question"));
 
         let multi = json!({"kind": "multi-select", "options": options, "min": 1, "allowFreeformInput": true});
-        assert_eq!(
-            selected(&multi, &[0, 1, 0], None),
-            value("selected-many", json!(["r", "b"]))
-        );
+        assert_eq!(selected(&multi, &[0, 1, 0], None), value("selected-many", json!(["r", "b"])));
         let mixed =
             json!({"kind": "selected-many", "value": ["b"], "freeformValues": ["1, Green"]});
         assert_eq!(
@@ -318,10 +291,7 @@ mod tests {
         let open = json!({"kind": "single-select", "options": options, "allowFreeformInput": true});
         for words in ["2", "b", "Blue", "blue", "Green"] {
             let expected = json!({"kind": "selected", "value": "", "freeformValues": [words]});
-            assert_eq!(
-                typed(&open, words),
-                Ok(QuestionAnswer::submitted(expected).0)
-            );
+            assert_eq!(typed(&open, words), Ok(QuestionAnswer::submitted(expected).0));
         }
     }
 
@@ -333,11 +303,7 @@ mod tests {
         ]}));
         assert_eq!(form.answer_text("Ann"), Ok(Progress::Next));
         form.go_back();
-        assert_eq!(
-            form.answer_by_default(),
-            Ok(Progress::Next),
-            "what was answered stays"
-        );
+        assert_eq!(form.answer_by_default(), Ok(Progress::Next), "what was answered stays");
         let Ok(Progress::Complete(response)) = form.answer_yes_no(false) else {
             panic!("it was the last")
         };

@@ -64,10 +64,7 @@ impl UsageReader {
             let usage = usage.unwrap_or_else(|| turn.value()["usage"].take());
             self.turns.insert(turn.id.clone(), usage);
         }
-        let active = chat
-            .active_turn
-            .as_ref()
-            .and_then(|turn| turn.usage.as_ref());
+        let active = chat.active_turn.as_ref().and_then(|turn| turn.usage.as_ref());
         let completed = turns.iter().filter_map(|turn| self.turns.get(&turn.id));
         let mut used = ChatUsage::default();
         for usage in completed.chain(active) {
@@ -112,16 +109,8 @@ impl ChatUsage {
 
     /// How much of a window is used; none if either is not known.
     pub fn context_percent(&self, context_tokens: Option<u64>) -> Option<u64> {
-        let size = self
-            .context_size
-            .or(context_tokens)
-            .filter(|size| *size > 0)?;
-        Some(
-            self.context_used?
-                .saturating_mul(100)
-                .div_ceil(size)
-                .min(999),
-        )
+        let size = self.context_size.or(context_tokens).filter(|size| *size > 0)?;
+        Some(self.context_used?.saturating_mul(100).div_ceil(size).min(999))
     }
 }
 
@@ -138,10 +127,7 @@ impl TurnTotals {
             },
             cost: meta["cost"]["amount"].as_f64().map(|amount| Cost {
                 amount,
-                currency: meta["cost"]["currency"]
-                    .as_str()
-                    .unwrap_or("USD")
-                    .to_owned(),
+                currency: meta["cost"]["currency"].as_str().unwrap_or("USD").to_owned(),
                 is_partial: false,
             }),
         }
@@ -187,10 +173,7 @@ mod tests {
                 json!({"inputTokens": 10, "_meta": {"contextUsed": 20, "contextSize": 100, "cost": cost(0.25),
                     "turn": {"inputTokens": 500, "outputTokens": 60}}}),
             ),
-            turn(
-                "b",
-                json!({"inputTokens": 40, "outputTokens": 1, "_meta": {"cost": cost(0.5)}}),
-            ),
+            turn("b", json!({"inputTokens": 40, "outputTokens": 1, "_meta": {"cost": cost(0.5)}})),
             turn("c", Value::Null),
         ]));
         let mut reader = UsageReader::default();
@@ -200,16 +183,8 @@ mod tests {
         assert_eq!(used.context_percent(None), None);
         let paid = used.cost.clone().unwrap();
         assert_eq!((paid.amount, paid.is_partial), (0.75, false));
-        let counts = |input, output| TokenCounts {
-            input: Some(input),
-            cached: None,
-            output,
-        };
-        assert_eq!(
-            used.tokens,
-            counts(540, Some(61)),
-            "sums where there are any"
-        );
+        let counts = |input, output| TokenCounts { input: Some(input), cached: None, output };
+        assert_eq!(used.tokens, counts(540, Some(61)), "sums where there are any");
         let last = used.last_turn.clone().unwrap();
         assert_eq!(last.tokens, counts(40, Some(1)));
         assert!(!used.is_partial);
@@ -221,11 +196,7 @@ mod tests {
         summarised.turns = Arc::new(TurnList::new(turns));
         let used = UsageReader::default().read(&summarised);
         assert_eq!((used.context_used, used.context_size), (None, Some(100)));
-        assert_eq!(
-            used.tokens.input,
-            Some(630),
-            "it costs something all the same"
-        );
+        assert_eq!(used.tokens.input, Some(630), "it costs something all the same");
         chat.turns_next_cursor = Some("older".to_owned());
         assert!(reader.read(&chat).cost.unwrap().is_partial);
         chat.turns = Arc::default();

@@ -39,12 +39,7 @@ impl WatchedChangeset {
         // question; the answer to the first is not used, so it need not be taken in order.
         live.request("subscribe", params).await?;
         live.subscribe(&changeset).await?;
-        let watched = Self {
-            live: live.clone(),
-            changeset,
-            of,
-            turn,
-        };
+        let watched = Self { live: live.clone(), changeset, of, turn };
         match watched.wait_until_computed().await {
             Ok(()) => Ok(watched),
             Err(error) => {
@@ -69,9 +64,7 @@ impl WatchedChangeset {
                 _ => {} // it is being computed
             }
         }
-        Err(ChangesError::Unknown(
-            "the host is still looking; try again later".to_owned(),
-        ))
+        Err(ChangesError::Unknown("the host is still looking; try again later".to_owned()))
     }
 
     fn read<T>(&self, look: impl FnOnce(&ChangesetState) -> T) -> Result<T, ChangesError> {

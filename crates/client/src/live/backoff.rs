@@ -56,10 +56,7 @@ mod tests {
             assert!(wait <= backoff.bound(), "{wait:?}");
             bounds.push(backoff.bound().as_millis());
         }
-        assert_eq!(
-            bounds,
-            [100, 200, 400, 800, 1_600, 3_200, 6_400, 10_000, 10_000]
-        );
+        assert_eq!(bounds, [100, 200, 400, 800, 1_600, 3_200, 6_400, 10_000, 10_000]);
         backoff.record_connection(Duration::from_secs(1));
         assert_eq!(backoff.next().0, 10);
         backoff.record_connection(max);

@@ -182,9 +182,7 @@ impl Live {
             inner.cancel_subscriptions(channel);
         }
         // Without a connection there is nothing to end: the next one does not ask for the channel.
-        let _ = self
-            .notify("unsubscribe", json!({"channel": channel.as_str()}))
-            .await;
+        let _ = self.notify("unsubscribe", json!({"channel": channel.as_str()})).await;
     }
 
     /// Dispatches an action: it shows in the state at once, and is sent now or when the connection is back. What becomes

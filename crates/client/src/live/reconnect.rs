@@ -39,10 +39,7 @@ struct RestoredChannels {
 impl RestoredChannels {
     fn has(&self, channel: &ChannelUri) -> bool {
         self.stateless.contains(channel)
-            || self
-                .snapshots
-                .iter()
-                .any(|snapshot| snapshot.resource == channel.as_str())
+            || self.snapshots.iter().any(|snapshot| snapshot.resource == channel.as_str())
     }
 }
 
@@ -57,21 +54,13 @@ impl ConnectionSupervisor {
         let client_id = shared.lock().replica.client_id().to_owned();
         let channels = options.subscriptions.iter().cloned();
         let watched: WatchedChannels = channels.map(|channel| (channel, Object::new())).collect();
-        let (states, host) = initialize(
-            &connection,
-            &client_id,
-            &watched,
-            &options.initialize_params,
-        )
-        .await?;
+        let (states, host) =
+            initialize(&connection, &client_id, &watched, &options.initialize_params).await?;
         let connection = Arc::new(connection);
         let mut inner = shared.lock();
         inner.watched = watched;
         inner.watched.retain(|channel, _| states.has(channel));
-        inner
-            .replica
-            .apply_snapshots(states.snapshots)
-            .map_err(unreadable)?;
+        inner.replica.apply_snapshots(states.snapshots).map_err(unreadable)?;
         inner.host = host;
         inner.connection = Some(Arc::clone(&connection));
         drop(inner);
@@ -107,9 +96,8 @@ impl ConnectionSupervisor {
     }
 
     async fn attempt(&self) -> Result<Established, ListenEnd> {
-        let (connection, events) = open(&self.shared, &self.locator)
-            .await
-            .map_err(ListenEnd::of)?;
+        let (connection, events) =
+            open(&self.shared, &self.locator).await.map_err(ListenEnd::of)?;
         let (client_id, last_seen, watched) = {
             let inner = self.shared.lock();
             let replica = &inner.replica;
@@ -124,20 +112,14 @@ impl ConnectionSupervisor {
             }
             Ok(Reconnected::Snapshot(snapshots)) => {
                 let states = subscribe_rest(&connection, snapshots, &watched).await;
-                MissedUpdates::Snapshots {
-                    states: states.map_err(ListenEnd::of)?,
-                    host: None,
-                }
+                MissedUpdates::Snapshots { states: states.map_err(ListenEnd::of)?, host: None }
             }
             Err(ClientError::Rpc(_)) => {
                 let initialize_params = &self.options.initialize_params;
                 let initialized =
                     initialize(&connection, &client_id, &watched, initialize_params).await;
                 let (states, host) = initialized.map_err(ListenEnd::of)?;
-                MissedUpdates::Snapshots {
-                    states,
-                    host: Some(host),
-                }
+                MissedUpdates::Snapshots { states, host: Some(host) }
             }
             Err(why) => return Err(ListenEnd::of(why)),
         };
@@ -194,19 +176,10 @@ async fn initialize(
     // `initialize` takes no further params of a subscription.
     let plain = watched.iter().filter(|(_, further)| further.is_empty());
     let plain: Vec<ChannelUri> = plain.map(|(channel, _)| channel.clone()).collect();
-    let Initialized {
-        protocol_version,
-        server_info: software,
-        snapshots,
-        ..
-    } = connection
-        .initialize_with(client_id, &plain, initialize_params)
-        .await?;
+    let Initialized { protocol_version, server_info: software, snapshots, .. } =
+        connection.initialize_with(client_id, &plain, initialize_params).await?;
     let states = subscribe_rest(connection, snapshots, watched).await?;
-    let host = HostInfo {
-        protocol_version,
-        software,
-    };
+    let host = HostInfo { protocol_version, software };
     Ok((states, host))
 }
 
@@ -216,10 +189,7 @@ async fn subscribe_rest(
     snapshots: Vec<Snapshot>,
     watched: &WatchedChannels,
 ) -> Result<RestoredChannels, ClientError> {
-    let mut states = RestoredChannels {
-        snapshots,
-        stateless: Vec::new(),
-    };
+    let mut states = RestoredChannels { snapshots, stateless: Vec::new() };
     for (channel, further) in watched {
         if states.has(channel) {
             continue;
@@ -242,9 +212,7 @@ fn apply_missed(inner: &mut LiveInner, missed: MissedUpdates) -> Result<Vec<Upda
     let (how, changes, outcome) = match missed {
         MissedUpdates::Replay { actions, missing } => {
             let mut outcome = inner.replica.apply_replay(&actions, &missing);
-            let received = actions
-                .into_iter()
-                .zip(std::mem::take(&mut outcome.effects));
+            let received = actions.into_iter().zip(std::mem::take(&mut outcome.effects));
             let changes: Vec<Update> = received
                 .filter_map(|(envelope, effect)| update_of(inner, envelope, effect))
                 .collect();
@@ -277,15 +245,8 @@ fn apply_missed(inner: &mut LiveInner, missed: MissedUpdates) -> Result<Vec<Upda
             (how, Vec::new(), outcome)
         }
     };
-    let ReconnectOutcome {
-        reset,
-        gone,
-        not_resent,
-        effects: _,
-    } = outcome;
-    inner
-        .watched
-        .retain(|channel, _| !gone.iter().any(|gone| gone == channel.as_str()));
+    let ReconnectOutcome { reset, gone, not_resent, effects: _ } = outcome;
+    inner.watched.retain(|channel, _| !gone.iter().any(|gone| gone == channel.as_str()));
     let mut updates = vec![Update::Connection(ConnectionEvent::Restored { how })];
     updates.extend(changes);
     updates.extend(reset.into_iter().map(|channel| Update::Reset { channel }));

@@ -69,10 +69,7 @@ impl LiveShared {
                 disconnected_because: ClientError::Closed("not connected yet".to_owned()),
                 closed: None,
                 handler,
-                host: HostInfo {
-                    protocol_version: String::new(),
-                    software: None,
-                },
+                host: HostInfo { protocol_version: String::new(), software: None },
                 is_host_here: false,
                 subscribing: HashMap::new(),
             }),
@@ -155,10 +152,7 @@ impl LiveInner {
         answer: RpcResult,
     ) -> Option<ChannelUri> {
         let subscribing = self.subscribing.remove(&id)?;
-        let was_held = self
-            .replica
-            .channels()
-            .any(|held| held == subscribing.channel.as_str());
+        let was_held = self.replica.channels().any(|held| held == subscribing.channel.as_str());
         let taken = answer
             .map_err(ClientError::Rpc)
             .and_then(|result| self.take_snapshot(result, subscribing.sent_before));
@@ -184,16 +178,10 @@ impl LiveInner {
 
     /// Forgets a channel that the host disposed of, if it was watched; returns the updates for the application.
     pub(super) fn forget_channel(&mut self, channel: &str) -> Vec<Update> {
-        let is_watched = self
-            .watched
-            .keys()
-            .any(|watched| watched.as_str() == channel);
-        self.watched
-            .retain(|watched, _| watched.as_str() != channel);
+        let is_watched = self.watched.keys().any(|watched| watched.as_str() == channel);
+        self.watched.retain(|watched, _| watched.as_str() != channel);
         let dropped = self.replica.remove_channel(channel);
-        let gone = Update::Gone {
-            channel: channel.to_owned(),
-        };
+        let gone = Update::Gone { channel: channel.to_owned() };
         let gone = is_watched.then_some(gone).into_iter();
         gone.chain(dropped.into_iter().map(Update::from)).collect()
     }
@@ -205,16 +193,13 @@ impl LiveInner {
         let channels = chats.iter().map(|chat| chat.resource.clone());
         let channels: Vec<String> = channels.chain([session.to_owned()]).collect();
         let disposed = channels.iter();
-        disposed
-            .flat_map(|channel| self.forget_channel(channel))
-            .collect()
+        disposed.flat_map(|channel| self.forget_channel(channel)).collect()
     }
 
     /// Subscriptions to a channel that are still on their way are not wanted any more: whoever waits for one gets an error.
     pub(super) fn cancel_subscriptions(&mut self, channel: &ChannelUri) {
-        let unwanted = self
-            .subscribing
-            .extract_if(|_, subscribing| subscribing.channel == *channel);
+        let unwanted =
+            self.subscribing.extract_if(|_, subscribing| subscribing.channel == *channel);
         for (_, subscribing) in unwanted {
             let why = ClientError::Closed("the channel was unsubscribed meanwhile".to_owned());
             let _ = subscribing.done.send(Err(why));

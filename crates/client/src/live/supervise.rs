@@ -68,13 +68,8 @@ impl ConnectionSupervisor {
     ) -> Result<(Self, Established, Updates), ClientError> {
         let established = Self::initialize(&shared, &locator, &options).await?;
         let (updates, receiver) = mpsc::channel(UPDATES_MAX);
-        let supervisor = Self {
-            shared,
-            locator,
-            backoff: Backoff::new(options.retry_max),
-            options,
-            updates,
-        };
+        let supervisor =
+            Self { shared, locator, backoff: Backoff::new(options.retry_max), options, updates };
         Ok((supervisor, established, Updates { receiver }))
     }
 
@@ -178,9 +173,7 @@ impl ConnectionSupervisor {
         };
         match timeout(UPDATE_TIMEOUT, self.updates.send(update)).await {
             Ok(_) => Ok(()),
-            Err(_) => Err(ListenEnd::Closed(ClientError::Overflow {
-                events: UPDATES_MAX,
-            })),
+            Err(_) => Err(ListenEnd::Closed(ClientError::Overflow { events: UPDATES_MAX })),
         }
     }
 
@@ -216,18 +209,8 @@ pub(super) fn update_of(
     effect: EnvelopeEffect,
 ) -> Option<Update> {
     let is_news = match effect {
-        EnvelopeEffect::Refused {
-            channel,
-            client_seq,
-            action,
-            reason,
-        } => {
-            return Some(Update::Refused {
-                channel,
-                client_seq,
-                action,
-                reason,
-            });
+        EnvelopeEffect::Refused { channel, client_seq, action, reason } => {
+            return Some(Update::Refused { channel, client_seq, action, reason });
         }
         EnvelopeEffect::NotForUs => false,
         EnvelopeEffect::Own { .. } => true,
@@ -237,10 +220,7 @@ pub(super) fn update_of(
             let watched = inner.watched.keys();
             let mut watched = watched.map(wire::ChannelUri::as_str);
             watched.any(|channel| channel == envelope.channel)
-                && inner
-                    .replica
-                    .channels()
-                    .all(|held| held != envelope.channel)
+                && inner.replica.channels().all(|held| held != envelope.channel)
         }
         EnvelopeEffect::Foreign(ApplyOutcome::Changed | ApplyOutcome::Unchanged) => true,
     };

@@ -16,25 +16,12 @@ pub(super) const UPDATES_MAX: usize = 65_536;
 pub enum Update {
     /// An action was confirmed: the host's, another client's, or the echo of one's own (then its `origin` is this
     /// client's). It comes as the host recorded it.
-    Changed {
-        channel: String,
-        envelope: Arc<Envelope>,
-    },
+    Changed { channel: String, envelope: Arc<Envelope> },
     /// The host refused an action of this client; what it did to the state ahead of time is undone.
-    Refused {
-        channel: String,
-        client_seq: i64,
-        action: Arc<Action>,
-        reason: String,
-    },
+    Refused { channel: String, client_seq: i64, action: Arc<Action>, reason: String },
     /// An action was dropped, after a reconnect because sending it again could do what is no longer meant (G-30). It is
     /// not known whether the host took it: the state shows. What it did ahead of time is undone.
-    NotResent {
-        channel: String,
-        client_seq: i64,
-        action: Arc<Action>,
-        why: DropReason,
-    },
+    NotResent { channel: String, client_seq: i64, action: Arc<Action>, why: DropReason },
     /// The state of a channel was replaced by a newer snapshot: whatever was derived from actions starts over.
     Reset { channel: String },
     /// A channel that was watched is no longer there; its state is forgotten. Comes when the host says so on the
@@ -63,11 +50,7 @@ pub enum ConnectionEvent {
     /// It ended. Dispatching goes on, ahead of the host; requests fail until it is back.
     Lost { why: ClientError },
     /// The `attempt`th try (from 1) begins after this wait; `why` the one before failed, if there was one.
-    Retrying {
-        attempt: u32,
-        wait: Duration,
-        why: Option<ClientError>,
-    },
+    Retrying { attempt: u32, wait: Duration, why: Option<ClientError> },
     /// It is back, and every channel that is still there is watched again. Notifications that were missed are not
     /// repeated: a list of sessions has to be fetched anew (H-086).
     Restored { how: Resync },

@@ -71,17 +71,9 @@ pub enum EnvelopeEffect {
     /// Confirmed, by the host or another client.
     Foreign(ApplyOutcome),
     /// The echo of this client's own action, or the answer that it changed nothing (G-17).
-    Own {
-        client_seq: i64,
-        applied: ApplyOutcome,
-    },
+    Own { client_seq: i64, applied: ApplyOutcome },
     /// This client's own action was refused.
-    Refused {
-        channel: String,
-        client_seq: i64,
-        action: Arc<Action>,
-        reason: String,
-    },
+    Refused { channel: String, client_seq: i64, action: Arc<Action>, reason: String },
     /// A refusal of what another client did, which is for its sender alone (H-067), or of what was reported as dropped before.
     NotForUs,
 }
@@ -176,10 +168,7 @@ impl Replica {
 
     /// The params of the next `dispatchAction` to be sent, in dispatch order; it counts as sent from then on.
     pub fn take_unsent(&mut self) -> Option<Value> {
-        let next = self
-            .pending
-            .iter_mut()
-            .find(|pending| pending.sending == Sending::Unsent)?;
+        let next = self.pending.iter_mut().find(|pending| pending.sending == Sending::Unsent)?;
         next.sending = Sending::Sent;
         next.sends += 1;
         Some(json!({
@@ -190,10 +179,7 @@ impl Replica {
     }
 
     pub fn has_unsent(&self) -> bool {
-        self.pending
-            .iter()
-            .rev()
-            .any(|pending| pending.sending == Sending::Unsent)
+        self.pending.iter().rev().any(|pending| pending.sending == Sending::Unsent)
     }
 
     /// Applies what the host sent about an action, this client's or another's.
@@ -225,20 +211,14 @@ impl Replica {
             self.rebase(&pending.channel); // G-13: recorded on another channel than it was sent to
         }
         match own {
-            Some(client_seq) => EnvelopeEffect::Own {
-                client_seq,
-                applied,
-            },
+            Some(client_seq) => EnvelopeEffect::Own { client_seq, applied },
             None => EnvelopeEffect::Foreign(applied),
         }
     }
 
     /// Takes an answered action out of the pending ones. Earlier ones that are never answered are settled too.
     fn take_answered(&mut self, client_seq: i64) -> Option<PendingAction> {
-        let position = self
-            .pending
-            .iter()
-            .position(|pending| pending.client_seq == client_seq);
+        let position = self.pending.iter().position(|pending| pending.client_seq == client_seq);
         let answered = position.and_then(|position| self.pending.remove(position));
         self.pending.retain(|pending| {
             pending.watch == EchoWatch::Watched

@@ -39,14 +39,9 @@ pub struct DroppedAction {
 impl Replica {
     /// Takes the `replay` form of a reconnect. What is to be sent again is unsent from now on.
     pub fn apply_replay(&mut self, envelopes: &[Envelope], missing: &[String]) -> ReconnectOutcome {
-        let effects = envelopes
-            .iter()
-            .map(|envelope| self.receive(envelope))
-            .collect();
-        let touched: BTreeSet<&str> = envelopes
-            .iter()
-            .map(|envelope| envelope.channel.as_str())
-            .collect();
+        let effects = envelopes.iter().map(|envelope| self.receive(envelope)).collect();
+        let touched: BTreeSet<&str> =
+            envelopes.iter().map(|envelope| envelope.channel.as_str()).collect();
         for channel in missing {
             self.confirmed.drop_channel(channel);
         }
@@ -86,11 +81,8 @@ impl Replica {
         let before = std::mem::replace(&mut self.confirmed, fresh);
         let is_held = |channel: &&str| self.confirmed.state(channel).is_some();
         let reset = self.confirmed.channels().map(str::to_owned).collect();
-        let gone: Vec<String> = before
-            .channels()
-            .filter(|channel| !is_held(channel))
-            .map(str::to_owned)
-            .collect();
+        let gone: Vec<String> =
+            before.channels().filter(|channel| !is_held(channel)).map(str::to_owned).collect();
         let not_resent = self.decide_pending(|confirmed, pending| {
             if gone.contains(&pending.channel) {
                 return Err(DropReason::ChannelGone);
@@ -98,21 +90,11 @@ impl Replica {
             let Some(state) = confirmed.state(&pending.channel) else {
                 return Err(DropReason::NotWatched);
             };
-            let is_new_turn = state
-                .chat()
-                .is_some_and(|chat| starts_unknown_turn(&pending.action, chat));
-            if is_new_turn {
-                Ok(())
-            } else {
-                Err(DropReason::StateReplaced)
-            }
+            let is_new_turn =
+                state.chat().is_some_and(|chat| starts_unknown_turn(&pending.action, chat));
+            if is_new_turn { Ok(()) } else { Err(DropReason::StateReplaced) }
         });
-        Ok(ReconnectOutcome {
-            effects: Vec::new(),
-            reset,
-            gone,
-            not_resent,
-        })
+        Ok(ReconnectOutcome { effects: Vec::new(), reset, gone, not_resent })
     }
 
     /// Takes the news that a channel was disposed of. What is pending on it came too late: it is reported at once, and the
@@ -151,11 +133,8 @@ impl Replica {
                 Err(why) => dropped.push(pending.to_dropped(why)),
             }
         }
-        let channels: BTreeSet<String> = self
-            .pending
-            .iter()
-            .map(|pending| pending.channel.clone())
-            .collect();
+        let channels: BTreeSet<String> =
+            self.pending.iter().map(|pending| pending.channel.clone()).collect();
         for channel in channels {
             self.rebase(&channel);
         }
@@ -175,9 +154,7 @@ impl PendingAction {
 }
 
 fn starts_unknown_turn(action: &Action, chat: &ChatState) -> bool {
-    let Some(id) = action
-        .text("turnId")
-        .filter(|_| action.kind == ActionKind::ChatTurnStarted)
+    let Some(id) = action.text("turnId").filter(|_| action.kind == ActionKind::ChatTurnStarted)
     else {
         return false;
     };

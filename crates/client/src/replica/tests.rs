@@ -19,22 +19,14 @@ fn chat(turns: &[&str], from_seq: u64) -> Snapshot {
     let state = json!({
         "resource": CHAT, "title": "", "status": 1, "modifiedAt": "2026-01-01T00:00:00Z", "turns": turns,
     });
-    Snapshot {
-        resource: CHAT.to_owned(),
-        state,
-        from_seq,
-    }
+    Snapshot { resource: CHAT.to_owned(), state, from_seq }
 }
 
 fn session() -> Snapshot {
     let state = json!({
         "provider": "p", "title": "old", "status": 1, "lifecycle": "ready", "activeClients": [], "chats": [],
     });
-    Snapshot {
-        resource: SESSION.to_owned(),
-        state,
-        from_seq: 5,
-    }
+    Snapshot { resource: SESSION.to_owned(), state, from_seq: 5 }
 }
 
 fn watching() -> Replica {
@@ -75,18 +67,14 @@ fn draft_text(replica: &Replica) -> Option<&str> {
 
 fn send_all(replica: &mut Replica) -> Vec<i64> {
     let sent = std::iter::from_fn(|| replica.take_unsent());
-    sent.map(|params| params["clientSeq"].as_i64().unwrap())
-        .collect()
+    sent.map(|params| params["clientSeq"].as_i64().unwrap()).collect()
 }
 
 #[test]
 fn without_pending_actions_the_visible_state_is_the_confirmed_one() {
     let mut replica = watching();
     let is_same = |replica: &Replica| {
-        Arc::ptr_eq(
-            replica.chat(CHAT).unwrap(),
-            replica.confirmed_chat(CHAT).unwrap(),
-        )
+        Arc::ptr_eq(replica.chat(CHAT).unwrap(), replica.confirmed_chat(CHAT).unwrap())
     };
     assert!(is_same(&replica));
     replica.dispatch(CHAT, draft("mine")).unwrap();
@@ -141,10 +129,7 @@ fn the_answer_that_nothing_changed_clears_and_changes_nothing() {
     let seq = replica.dispatch(CHAT, draft("mine")).unwrap();
     // The current seq, which is that of the snapshot or of an action received since.
     let effect = replica.receive(&envelope(CHAT, 5, &draft("mine"), Some(seq)));
-    assert!(
-        matches!(effect, EnvelopeEffect::Own { client_seq: 1, .. }),
-        "{effect:?}"
-    );
+    assert!(matches!(effect, EnvelopeEffect::Own { client_seq: 1, .. }), "{effect:?}");
     assert_eq!((replica.pending().count(), draft_text(&replica)), (0, None));
 }
 
@@ -156,10 +141,7 @@ fn a_refusal_is_undone_and_anothers_is_nobodys_business() {
     let mut refusal = envelope(CHAT, 5, &draft("one"), Some(first));
     refusal.rejection = Some("no".to_owned());
     let effect = replica.receive(&refusal);
-    assert!(
-        matches!(effect, EnvelopeEffect::Refused { client_seq: 1, .. }),
-        "{effect:?}"
-    );
+    assert!(matches!(effect, EnvelopeEffect::Refused { client_seq: 1, .. }), "{effect:?}");
     assert_eq!(draft_text(&replica), Some("two"));
     refusal.origin.as_mut().unwrap().client_id = "you".to_owned();
     assert_eq!(replica.receive(&refusal), EnvelopeEffect::NotForUs);
@@ -203,14 +185,8 @@ fn a_snapshot_holds_what_was_sent_before_the_subscription_only() {
     replica.dispatch(CHAT, draft("unsent")).unwrap();
     assert_eq!((sent_before, replica.sent_up_to()), (1, 2));
     replica.take_snapshot(chat(&[], 5), sent_before).unwrap();
-    let pending: Vec<i64> = replica
-        .pending()
-        .map(|pending| pending.client_seq)
-        .collect();
-    assert_eq!(
-        (pending, draft_text(&replica)),
-        (vec![2, 3], Some("unsent"))
-    );
+    let pending: Vec<i64> = replica.pending().map(|pending| pending.client_seq).collect();
+    assert_eq!((pending, draft_text(&replica)), (vec![2, 3], Some("unsent")));
     let resumed = replica.apply_replay(&[envelope(CHAT, 6, &draft("on its way"), Some(2))], &[]);
     assert_eq!(resumed.not_resent, []);
     assert_eq!(send_all(&mut replica), [3]);
@@ -262,11 +238,7 @@ fn after_a_replay_outdated_actions_are_not_sent_again() {
             let expected: &[i64] = if is_given_up { &[] } else { &[seq] };
             assert_eq!(send_all(&mut replica), expected, "{}", pending.name());
             let why: Vec<DropReason> = resumed.not_resent.iter().map(|up| up.why).collect();
-            let expected: &[DropReason] = if is_given_up {
-                &[DropReason::MovedOn]
-            } else {
-                &[]
-            };
+            let expected: &[DropReason] = if is_given_up { &[DropReason::MovedOn] } else { &[] };
             assert_eq!(why, expected, "{}", pending.name());
         }
     }
@@ -295,14 +267,9 @@ fn after_snapshots_only_an_unknown_turn_is_sent_again() {
     let title = json!({"type": "session/titleChanged", "title": "new"});
     let gone = replica.dispatch(SESSION, action(title)).unwrap();
     let all = send_all(&mut replica);
-    let resumed = replica
-        .apply_snapshots(vec![chat(&["t1", "t9"], 90)])
-        .unwrap();
+    let resumed = replica.apply_snapshots(vec![chat(&["t1", "t9"], 90)]).unwrap();
     let sent_again = send_all(&mut replica);
-    let names: Vec<&str> = replica
-        .pending()
-        .map(|pending| pending.action.name())
-        .collect();
+    let names: Vec<&str> = replica.pending().map(|pending| pending.action.name()).collect();
     assert_eq!((sent_again.len(), names), (1, vec!["chat/turnStarted"]));
     assert_eq!(resumed.not_resent.len(), all.len() - 1);
     let why = |seq: i64| {
@@ -324,10 +291,7 @@ fn snapshots_that_cannot_be_read_change_nothing() {
     let mut broken = chat(&[], 90);
     broken.state["status"] = json!("no number");
     assert!(replica.apply_snapshots(vec![broken]).is_err());
-    assert_eq!(
-        (draft_text(&replica), replica.last_seen()),
-        (Some("mine"), 5)
-    );
+    assert_eq!((draft_text(&replica), replica.last_seen()), (Some("mine"), 5));
 }
 
 #[test]

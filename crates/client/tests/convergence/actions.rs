@@ -89,18 +89,12 @@ pub fn of_a_person(d: &mut Dice, chat: Option<&ChatState>, fresh: &str) -> Value
 pub fn elsewhere(d: &mut Dice) -> (String, Value) {
     let title = d.pick(&["x", "y", "z"]);
     match d.below(6) {
-        0 | 1 => (
-            SESSION.to_owned(),
-            json!({"type": "session/titleChanged", "title": title}),
-        ),
+        0 | 1 => (SESSION.to_owned(), json!({"type": "session/titleChanged", "title": title})),
         2 => (
             SESSION.to_owned(),
             json!({"type": "session/isArchivedChanged", "isArchived": d.one_in(2)}),
         ),
-        3 => (
-            d.pick(&CHATS).to_owned(),
-            json!({"type": "session/titleChanged", "title": title}),
-        ),
+        3 => (d.pick(&CHATS).to_owned(), json!({"type": "session/titleChanged", "title": title})),
         _ => (
             ROOT.to_owned(),
             json!({"type": "root/configChanged", "config": {"known": title, "unknown": 1}}),
@@ -118,10 +112,7 @@ pub fn of_the_host(d: &mut Dice, chat: &ChatState, fresh: &str) -> (&'static str
                     "turnId": fresh, "startedAt": STARTED, "message": next.message, "queuedMessageId": next.id,
                 }),
             ),
-            _ => (
-                "chat/activityChanged",
-                json!({"activity": d.pick(&["reading", "writing"])}),
-            ),
+            _ => ("chat/activityChanged", json!({"activity": d.pick(&["reading", "writing"])})),
         };
     };
     let id = &turn.id;
@@ -130,16 +121,11 @@ pub fn of_the_host(d: &mut Dice, chat: &ChatState, fresh: &str) -> (&'static str
         let is_open = matches!(call["status"].as_str(), Some("streaming" | "running"));
         is_open.then(|| call["toolCallId"].clone())
     });
-    let text = turn
-        .parts
-        .iter()
-        .rev()
-        .find(|part| part.kind() == "markdown");
+    let text = turn.parts.iter().rev().find(|part| part.kind() == "markdown");
     match (d.below(10), open, text.and_then(|part| part.address())) {
-        (0..=2, _, Some(part)) => (
-            "chat/delta",
-            json!({"turnId": id, "partId": part, "content": d.pick(&["lo", "rem"])}),
-        ),
+        (0..=2, _, Some(part)) => {
+            ("chat/delta", json!({"turnId": id, "partId": part, "content": d.pick(&["lo", "rem"])}))
+        }
         (0..=3, _, _) => (
             "chat/responsePart",
             json!({"turnId": id, "part": {"kind": "markdown", "id": fresh, "content": ""}}),

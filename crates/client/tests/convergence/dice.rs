@@ -7,9 +7,7 @@ pub struct Dice<'a> {
 
 impl<'a> Dice<'a> {
     pub fn new(bytes: &'a [u8]) -> Self {
-        Self {
-            bytes: bytes.iter(),
-        }
+        Self { bytes: bytes.iter() }
     }
 
     pub fn below(&mut self, limit: usize) -> usize {

@@ -141,11 +141,7 @@ impl Host {
         if name == "chat/turnStarted" {
             self.used_turns.insert(fresh);
         }
-        self.record(
-            channel,
-            &Action::host(ActionKind::from_name(name), fields),
-            None,
-        );
+        self.record(channel, &Action::host(ActionKind::from_name(name), fields), None);
     }
 
     /// A chat is disposed of; watchers of the session are notified.
@@ -166,9 +162,7 @@ impl Host {
             ToHost::Dispatch(params) => self.dispatched(client, &params, d),
             ToHost::Subscribe(channel) => {
                 let snapshot = self.serve(client, &channel);
-                self.peers[client]
-                    .outbox
-                    .push_back(ToClient::Subscribed(snapshot));
+                self.peers[client].outbox.push_back(ToClient::Subscribed(snapshot));
             }
             ToHost::Unsubscribe(channel) => {
                 self.peers[client].watches.remove(&channel);
@@ -180,10 +174,7 @@ impl Host {
         let sent_to = params["channel"].as_str().expect("a channel").to_owned();
         let client_seq = params["clientSeq"].as_i64().expect("a client seq");
         let action = Action::decode(params["action"].clone()).expect("an action");
-        let origin = Origin {
-            client_id: name(client),
-            client_seq,
-        };
+        let origin = Origin { client_id: name(client), client_seq };
         if !self.states.contains_key(&sent_to) {
             let mut refusal = self.envelope(&sent_to, &action, Some(&origin));
             refusal["rejectionReason"] = json!("there is no such channel"); // G-23a
@@ -192,11 +183,8 @@ impl Host {
             return decisions.push(Decision::Refused);
         }
         // G-13: what means the session acts on the session, whatever channel it was sent to.
-        let channel = if action.name().starts_with("session/") {
-            SESSION.to_owned()
-        } else {
-            sent_to
-        };
+        let channel =
+            if action.name().starts_with("session/") { SESSION.to_owned() } else { sent_to };
         let is_allowed = match self.states.get(&channel) {
             Some(State::Chat(chat)) => {
                 actions::is_allowed(&action, chat, |id| self.used_turns.contains(id))
@@ -240,8 +228,7 @@ impl Host {
     fn broadcast(&mut self, channel: &str, action: &Action, origin: Option<&Origin>) {
         self.seq += 1;
         let envelope = self.envelope(channel, action, origin);
-        self.log
-            .push((self.seq, channel.to_owned(), envelope.clone()));
+        self.log.push((self.seq, channel.to_owned(), envelope.clone()));
         for peer in &mut self.peers {
             if peer.watches.contains(channel) {
                 peer.outbox.push_back(ToClient::Action(envelope.clone()));
@@ -259,9 +246,7 @@ impl Host {
     }
 
     fn send(&mut self, client: usize, envelope: Value) {
-        self.peers[client]
-            .outbox
-            .push_back(ToClient::Action(envelope));
+        self.peers[client].outbox.push_back(ToClient::Action(envelope));
     }
 
     /// A snapshot, and the subscription that begins with it.
@@ -270,17 +255,14 @@ impl Host {
         let peer = &mut self.peers[client];
         peer.watches.insert(channel.to_owned());
         let is_another = peer.served.contains_key(channel);
-        peer.served
-            .insert(channel.to_owned(), (self.seq, is_another));
+        peer.served.insert(channel.to_owned(), (self.seq, is_another));
         Some(json!({"resource": channel, "state": state, "fromSeq": self.seq}))
     }
 
     /// The client is there again, on a new connection.
     pub fn reconnect(&mut self, client: usize, last_seen: u64, channels: &[String], d: &mut Dice) {
-        let (there, missing): (Vec<String>, Vec<String>) = channels
-            .iter()
-            .cloned()
-            .partition(|channel| self.states.contains_key(channel));
+        let (there, missing): (Vec<String>, Vec<String>) =
+            channels.iter().cloned().partition(|channel| self.states.contains_key(channel));
         let peer = &self.peers[client];
         let is_unclear = there.iter().any(|channel| match peer.served.get(channel) {
             None => true,
@@ -293,10 +275,7 @@ impl Host {
             ToClient::Snapshots(snapshots.collect())
         } else {
             let floor = |channel: &String| {
-                let served = peer
-                    .served
-                    .get(channel)
-                    .map_or(0, |(from_seq, _)| *from_seq);
+                let served = peer.served.get(channel).map_or(0, |(from_seq, _)| *from_seq);
                 served.max(last_seen)
             };
             let missed = self.log.iter().filter(|(seq, channel, _)| {

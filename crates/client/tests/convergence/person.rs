@@ -113,10 +113,8 @@ impl Person {
         let is_chats = action.name().starts_with("chat/");
         let is_echoed = self.is_echoed(&channel, &action) || (is_coming && is_chats);
         let name = action.name().to_owned();
-        let client_seq = self
-            .replica
-            .dispatch(&channel, action)
-            .expect("fewer pending actions than the bound");
+        let client_seq =
+            self.replica.dispatch(&channel, action).expect("fewer pending actions than the bound");
         self.dispatched.insert(client_seq, (name, channel));
         if !is_echoed {
             self.unheard.insert(client_seq);
@@ -173,8 +171,7 @@ impl Person {
     fn leave(&mut self, channel: &str) {
         self.replica.drop_channel(channel);
         let there = self.dispatched.iter().filter(|(_, (_, on))| on == channel);
-        self.unheard
-            .extend(there.map(|(client_seq, _)| *client_seq));
+        self.unheard.extend(there.map(|(client_seq, _)| *client_seq));
     }
 
     /// The connection is lost: of what is on its way, this much arrives.
@@ -225,11 +222,7 @@ impl Person {
                 if envelope.action.name() == "session/chatRemoved" {
                     let chat = envelope.action.text("chat").expect("a chat");
                     let given_up = self.replica.remove_channel(chat);
-                    assert!(
-                        given_up
-                            .iter()
-                            .all(|gone| gone.why == DropReason::ChannelGone)
-                    );
+                    assert!(given_up.iter().all(|gone| gone.why == DropReason::ChannelGone));
                     self.note_given_up(&given_up);
                 }
             }
@@ -237,9 +230,7 @@ impl Person {
                 let subscribing = self.subscribing.pop_front().expect("a subscription");
                 match snapshot {
                     Some(snapshot) if !subscribing.is_given_up => {
-                        let taken = self
-                            .replica
-                            .take_snapshot(snapshot, subscribing.sent_before);
+                        let taken = self.replica.take_snapshot(snapshot, subscribing.sent_before);
                         taken.expect("a state");
                     }
                     Some(_) | None => {
@@ -269,11 +260,7 @@ impl Person {
     /// What must become of each pending action after a replay, by the letter of G-30.
     fn after_replay(&self, envelopes: &[Envelope], missing: &[String]) -> Expected {
         let me = name(self.number);
-        let own = |client_seq| {
-            envelopes
-                .iter()
-                .any(|envelope| envelope.is_from(&me, client_seq))
-        };
+        let own = |client_seq| envelopes.iter().any(|envelope| envelope.is_from(&me, client_seq));
         let newest_own = self.dispatched.keys().rev().find(|seq| own(**seq)).copied();
         let mut expected = Expected::default();
         for pending in self.replica.pending() {
@@ -292,9 +279,7 @@ impl Person {
                 "chat/toolCallConfirmed",
                 "chat/toolCallResultConfirmed",
             ];
-            let moved_on = envelopes
-                .iter()
-                .any(|envelope| envelope.channel == pending.channel);
+            let moved_on = envelopes.iter().any(|envelope| envelope.channel == pending.channel);
             let why = if missing.contains(&pending.channel) {
                 Some(DropReason::ChannelGone)
             } else if !is_echoed {
@@ -314,9 +299,7 @@ impl Person {
         let mut expected = Expected::default();
         for pending in self.replica.pending() {
             let sends = self.sends.get(&pending.client_seq).copied().unwrap_or(0);
-            let snapshot = snapshots
-                .iter()
-                .find(|snapshot| snapshot.resource == pending.channel);
+            let snapshot = snapshots.iter().find(|snapshot| snapshot.resource == pending.channel);
             let why = match snapshot {
                 None if self.is_held(&pending.channel) => Some(DropReason::ChannelGone),
                 None => Some(DropReason::NotWatched),
@@ -360,9 +343,8 @@ impl Person {
         let pending: Vec<i64> = pending.map(|pending| pending.client_seq).collect();
         assert_eq!(pending, expected.resent, "what is sent again");
         let given_up = resumed.not_resent.iter();
-        let given_up: Vec<(i64, DropReason)> = given_up
-            .map(|given_up| (given_up.client_seq, given_up.why))
-            .collect();
+        let given_up: Vec<(i64, DropReason)> =
+            given_up.map(|given_up| (given_up.client_seq, given_up.why)).collect();
         assert_eq!(given_up, expected.given_up, "what is given up");
         self.note_given_up(&resumed.not_resent);
     }
@@ -385,11 +367,7 @@ impl Person {
                     expected.reduce(&pending.action);
                 }
             }
-            assert_eq!(
-                self.visible_state(channel),
-                Some(expected),
-                "{channel} ahead of the host"
-            );
+            assert_eq!(self.visible_state(channel), Some(expected), "{channel} ahead of the host");
         }
     }
 
@@ -438,16 +416,12 @@ impl Person {
     fn confirmed(&self, channel: &str) -> Option<State> {
         let replica = &self.replica;
         match channel {
-            ROOT => replica
-                .confirmed_root()
-                .map(|state| State::Root(boxed(state))),
+            ROOT => replica.confirmed_root().map(|state| State::Root(boxed(state))),
             SESSION => {
                 let state = replica.confirmed_session(channel);
                 state.map(|state| State::Session(boxed(state)))
             }
-            _ => replica
-                .confirmed_chat(channel)
-                .map(|state| State::Chat(boxed(state))),
+            _ => replica.confirmed_chat(channel).map(|state| State::Chat(boxed(state))),
         }
     }
 
@@ -455,9 +429,7 @@ impl Person {
         let replica = &self.replica;
         match channel {
             ROOT => replica.root().map(|state| State::Root(boxed(state))),
-            SESSION => replica
-                .session(channel)
-                .map(|state| State::Session(boxed(state))),
+            SESSION => replica.session(channel).map(|state| State::Session(boxed(state))),
             _ => replica.chat(channel).map(|state| State::Chat(boxed(state))),
         }
     }

@@ -42,10 +42,7 @@ impl Deref for RecordedReplica {
 
 impl RecordedReplica {
     pub fn new(client_id: &str) -> Self {
-        Self {
-            replica: Replica::new(client_id),
-            calls: IS_RECORDING.get().then(Vec::new),
-        }
+        Self { replica: Replica::new(client_id), calls: IS_RECORDING.get().then(Vec::new) }
     }
 
     /// The calls so far: `{call, .., gives, after}`.
@@ -74,10 +71,7 @@ impl RecordedReplica {
 
     pub fn drop_channel(&mut self, channel: &str) {
         self.replica.drop_channel(channel);
-        self.note(
-            json!({"call": "dropChannel", "channel": channel}),
-            Value::Null,
-        );
+        self.note(json!({"call": "dropChannel", "channel": channel}), Value::Null);
     }
 
     pub fn remove_channel(&mut self, channel: &str) -> Vec<DroppedAction> {
@@ -140,17 +134,9 @@ impl RecordedReplica {
             let states = replica.channels().map(|channel| {
                 let (root, session, chat) = if is_confirmed {
                     let session = replica.confirmed_session(channel);
-                    (
-                        replica.confirmed_root(),
-                        session,
-                        replica.confirmed_chat(channel),
-                    )
+                    (replica.confirmed_root(), session, replica.confirmed_chat(channel))
                 } else {
-                    (
-                        replica.root(),
-                        replica.session(channel),
-                        replica.chat(channel),
-                    )
+                    (replica.root(), replica.session(channel), replica.chat(channel))
                 };
                 let state = chat.map(|chat| chat.value());
                 let state = state.or_else(|| session.map(|session| to_value(&**session)));
@@ -184,16 +170,10 @@ fn effect_value(effect: &EnvelopeEffect) -> Value {
         EnvelopeEffect::Foreign(applied) => {
             json!({"kind": "foreign", "applied": applied_name(*applied)})
         }
-        EnvelopeEffect::Own {
-            client_seq,
-            applied,
-        } => json!({"kind": "own", "clientSeq": client_seq, "applied": applied_name(*applied)}),
-        EnvelopeEffect::Refused {
-            channel,
-            client_seq,
-            action,
-            reason,
-        } => json!({
+        EnvelopeEffect::Own { client_seq, applied } => {
+            json!({"kind": "own", "clientSeq": client_seq, "applied": applied_name(*applied)})
+        }
+        EnvelopeEffect::Refused { channel, client_seq, action, reason } => json!({
             "kind": "refused", "channel": channel, "clientSeq": client_seq,
             "action": action.body, "reason": reason,
         }),

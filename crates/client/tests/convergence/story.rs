@@ -56,9 +56,8 @@ pub fn tell(first: &[u8], steps: &[Vec<u8>]) -> Vec<Person> {
     let d = &mut Dice::new(first);
     let clients = 1 + d.below(3);
     let mut host = Host::new(clients);
-    let mut people: Vec<Person> = (0..clients)
-        .map(|number| Person::new(number, &mut host, d))
-        .collect();
+    let mut people: Vec<Person> =
+        (0..clients).map(|number| Person::new(number, &mut host, d)).collect();
     for bytes in steps {
         step(&mut host, &mut people, &mut Dice::new(bytes));
     }

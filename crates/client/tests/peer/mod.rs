@@ -12,13 +12,7 @@ pub type Peer = WebSocketStream<TcpStream>;
 pub async fn listener() -> (TcpListener, HostTarget) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("ws://{}/", listener.local_addr().unwrap());
-    (
-        listener,
-        HostTarget {
-            url,
-            token: Some("secret".to_owned()),
-        },
-    )
+    (listener, HostTarget { url, token: Some("secret".to_owned()) })
 }
 
 pub async fn accept(listener: &TcpListener) -> Peer {
@@ -40,10 +34,6 @@ pub async fn write(peer: &mut Peer, value: Value) {
 
 pub async fn answer(peer: &mut Peer, result: Value) -> Value {
     let request = read(peer).await;
-    write(
-        peer,
-        json!({"jsonrpc": "2.0", "id": request["id"], "result": result}),
-    )
-    .await;
+    write(peer, json!({"jsonrpc": "2.0", "id": request["id"], "result": result})).await;
     request
 }

@@ -64,10 +64,7 @@ pub(super) fn find_anchors(
         is_free
     });
     unanchored.sort_unstable();
-    Anchors {
-        anchored,
-        unanchored,
-    }
+    Anchors { anchored, unanchored }
 }
 
 /// Finds the anchor of a part without a range: the text must name it exactly once.
@@ -79,9 +76,7 @@ fn locate(text: &str, part: &Object, budget: &mut usize) -> Option<Range<usize>>
     }
     *budget -= text.len();
     // An editor may have typed it with its own sigil.
-    let other = token
-        .strip_prefix("@file:")
-        .map(|path| format!("#file:{path}"));
+    let other = token.strip_prefix("@file:").map(|path| format!("#file:{path}"));
     let ends = |end: usize| {
         let beyond = text[end..].trim_start_matches(['.', ',', ';', ':', '!', '?', ')', ']', '}']);
         beyond.chars().next().is_none_or(char::is_whitespace)

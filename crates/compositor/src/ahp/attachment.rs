@@ -199,10 +199,7 @@ pub fn insert_text(part: &Part) -> Option<String> {
             MentionTarget::Skill { name, .. } => Some(format!("@skill:{}", quote_value(name))),
             MentionTarget::File { path, .. } => Some(format!("@file:{}", quote_value(path))),
             MentionTarget::Context { name } => Some(format!("@{name}")),
-            MentionTarget::Entity {
-                kind: "mcp",
-                target,
-            } => {
+            MentionTarget::Entity { kind: "mcp", target } => {
                 let text = |key: &str| target.get(key).and_then(Value::as_str);
                 let value = format!("{}:{}", text("server")?, text("uri")?);
                 Some(format!("@mcp:{}", quote_value(&value)))

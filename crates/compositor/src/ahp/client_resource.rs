@@ -58,12 +58,8 @@ fn is_client_uri(uri: &str) -> bool {
     let is_scheme = scheme.len() > 1
         && scheme.starts_with(|c: char| c.is_ascii_alphabetic())
         && scheme.chars().all(belongs);
-    let is_ours = scheme
-        .get(..4)
-        .is_some_and(|it| it.eq_ignore_ascii_case("ahp-"));
-    let is_other = OTHER_SCHEMES
-        .iter()
-        .any(|it| scheme.eq_ignore_ascii_case(it));
+    let is_ours = scheme.get(..4).is_some_and(|it| it.eq_ignore_ascii_case("ahp-"));
+    let is_other = OTHER_SCHEMES.iter().any(|it| scheme.eq_ignore_ascii_case(it));
     is_scheme && !is_ours && !is_other && !rest.is_empty() && uri.len() <= URI_BYTES_MAX
 }
 

@@ -67,9 +67,7 @@ fn parts_of(value: &Value) -> Vec<Part> {
     };
     let parts = values.iter().take(PARTS_MAX);
     let parts = parts.filter_map(|value| Part::from_value(value.clone()).ok());
-    parts
-        .filter(|part| matches!(part.view(), View::EditorContext(_)))
-        .collect()
+    parts.filter(|part| matches!(part.view(), View::EditorContext(_))).collect()
 }
 
 /// The context that an attachment is.
@@ -77,15 +75,9 @@ fn attached_name(attachment: &Value) -> Option<&str> {
     let carried = attachment.get("_meta").and_then(|meta| meta.get(PART_KEY));
     if let Some(part) = carried {
         let is_context = part.get("type")?.as_str()? == "editor-context";
-        return part
-            .get("kind")?
-            .as_str()
-            .filter(|name| is_context && is_name(name));
+        return part.get("kind")?.as_str().filter(|name| is_context && is_name(name));
     }
-    if attachment
-        .get("range")
-        .is_some_and(|range| !range.is_null())
-    {
+    if attachment.get("range").is_some_and(|range| !range.is_null()) {
         return None; // it stands in the text, for itself
     }
     match (text(attachment, "type")?, text(attachment, "displayKind")?) {
@@ -122,10 +114,8 @@ mod tests {
             "not a name": part,
         }}});
         let contexts = contexts_in(message.as_object().unwrap());
-        let counts: Vec<(&str, usize)> = contexts
-            .iter()
-            .map(|(name, parts)| (name.as_str(), parts.len()))
-            .collect();
+        let counts: Vec<(&str, usize)> =
+            contexts.iter().map(|(name, parts)| (name.as_str(), parts.len())).collect();
         assert_eq!(counts, [("cursor", 1), ("open", 1)]);
         assert_eq!(names(message), ["cursor", "open"]);
         assert!(contexts_in(json!({"_meta": 5}).as_object().unwrap()).is_empty());
@@ -144,19 +134,13 @@ mod tests {
             {"type": "simple", "label": "d", "displayKind": "document"},
             "strange",
         ]);
-        assert_eq!(
-            names(json!({"attachments": attachments})),
-            ["last", "selection"]
-        );
+        assert_eq!(names(json!({"attachments": attachments})), ["last", "selection"]);
     }
 
     #[test]
     fn names_are_read_from_lists_and_objects_within_bounds() {
         let read = |value: Value| names_in(&value).into_iter().collect::<Vec<_>>();
-        assert_eq!(
-            read(json!(["open", 5, "a b", "selection"])),
-            ["open", "selection"]
-        );
+        assert_eq!(read(json!(["open", 5, "a b", "selection"])), ["open", "selection"]);
         assert_eq!(read(json!({"cursor": null})), ["cursor"]);
         assert_eq!(read(json!("open")), Vec::<String>::new());
         let many: Vec<String> = (0..1_000).map(|n| format!("n{n}")).collect();

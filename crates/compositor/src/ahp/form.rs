@@ -23,10 +23,7 @@ pub(super) struct Form {
 
 impl Form {
     fn from_attachment(attachment: Value) -> Self {
-        Self {
-            may_read_back: true,
-            ..Self::carrying(attachment)
-        }
+        Self { may_read_back: true, ..Self::carrying(attachment) }
     }
 
     fn carrying(attachment: Value) -> Self {
@@ -65,8 +62,7 @@ pub(super) fn to_attachment(part: &Part, roots: &[String]) -> Option<Form> {
         View::EditorContext(context) => {
             let text = texts::editor_context(context.kind, context.source, context.payload);
             let mut form = simple(context.kind, &text);
-            form.attachment
-                .insert("displayKind".to_owned(), json!(context.kind));
+            form.attachment.insert("displayKind".to_owned(), json!(context.kind));
             form
         }
         View::Unknown { kind, text } => unknown(part, kind, text, roots),
@@ -104,11 +100,7 @@ fn embedded_form(part: &Part, data: &str) -> Form {
 fn resource(part: &Part, file: &FileRef<'_>, uri: &str) -> Form {
     let name = uri.rsplit('/').next().unwrap_or(uri);
     let of = &part.object()["ref"];
-    let kind = if file.range.is_some() {
-        "selection"
-    } else {
-        "document"
-    };
+    let kind = if file.range.is_some() { "selection" } else { "document" };
     let mut attachment = json!({"type": "resource", "label": file.name.unwrap_or(name),
         "uri": uri, "displayKind": kind});
     describe(&mut attachment, of);
@@ -151,10 +143,7 @@ fn stored_or_described(attachment: &Attachment<'_>) -> Form {
         if let Some(size) = attachment.size.and_then(|size| i64::try_from(size).ok()) {
             resource["sizeHint"] = json!(size);
         }
-        return Form {
-            read_as: ReadAs::Stored,
-            ..Form::from_attachment(resource)
-        };
+        return Form { read_as: ReadAs::Stored, ..Form::from_attachment(resource) };
     }
     let descriptor = Descriptor {
         name: attachment.name,
@@ -169,11 +158,7 @@ fn stored_or_described(attachment: &Attachment<'_>) -> Form {
 fn unknown(part: &Part, kind: &str, text: Option<&str>, roots: &[String]) -> Form {
     let representation = text.map_or_else(|| texts::unsupported(kind), str::to_owned);
     let carrying = simple(text.unwrap_or(kind), &representation);
-    match (
-        kind,
-        part.object().get("attachment"),
-        part.object().get("ref"),
-    ) {
+    match (kind, part.object().get("attachment"), part.object().get("ref")) {
         ("ahp-attachment", Some(Value::Object(attachment)), _) => Form {
             attachment: attachment.clone(),
             is_whole: true,

@@ -51,14 +51,7 @@ pub(crate) fn read_message(
     };
     match skeleton::read(message, &text, attachments) {
         Skeleton::Fits(entries) => {
-            return rebuild(
-                entries,
-                &text,
-                attachments,
-                &mut bodies,
-                environment,
-                diagnostics,
-            );
+            return rebuild(entries, &text, attachments, &mut bodies, environment, diagnostics);
         }
         Skeleton::DoesNotFit(why) => diagnostics.report(|| {
             format!("message: the parts it carries do not match, {why} (read from its text)")
@@ -113,8 +106,7 @@ pub(super) fn read_attachment(
     }
     let range = attachment.get("range").and_then(read_range);
     if let Some(range) = range.and_then(|range| ruler.bytes(&range)) {
-        part.part
-            .insert("anchor".to_owned(), json!(&ruler.text()[range]));
+        part.part.insert("anchor".to_owned(), json!(&ruler.text()[range]));
     }
     part
 }
@@ -132,11 +124,7 @@ fn with_body(
     {
         part.insert("size".to_owned(), json!(body.decoded_len()));
     }
-    SubmittedPart {
-        part,
-        body,
-        attachment: Some(index),
-    }
+    SubmittedPart { part, body, attachment: Some(index) }
 }
 
 /// The parts of a message, with diagnostics. Nothing is looked up, checked or expanded.
@@ -150,10 +138,7 @@ pub fn from_ahp(mut message: Object, environment: &Environment<'_>) -> (Vec<Part
         Part::new(Value::Object(part))
     };
     let submitted = read_message(&mut message, BTreeMap::new(), environment, &mut diagnostics);
-    (
-        submitted.into_iter().map(part).collect(),
-        diagnostics.finish(),
-    )
+    (submitted.into_iter().map(part).collect(), diagnostics.finish())
 }
 
 /// Reads text that a person typed, without attachments.
@@ -192,13 +177,7 @@ impl<'a, 'b> Walk<'a, 'b> {
         environment: &'a Environment<'a>,
         diagnostics: &'b mut Diagnostics,
     ) -> Self {
-        Self {
-            text,
-            environment,
-            diagnostics,
-            mentions: 0,
-            parts: Vec::new(),
-        }
+        Self { text, environment, diagnostics, mentions: 0, parts: Vec::new() }
     }
 
     fn attachments(&mut self, attachments: &[Value], bodies: &mut [Option<SubmittedBody>]) {
@@ -259,10 +238,7 @@ impl<'a, 'b> Walk<'a, 'b> {
             }
         }
         let contexts = |name: &str| self.environment.contexts.contains_key(name);
-        let kinds = Kinds::All {
-            contexts: &contexts,
-            entities: self.environment.entity_kinds,
-        };
+        let kinds = Kinds::All { contexts: &contexts, entities: self.environment.entity_kinds };
         let spans = parse::spans(self.text, within, &kinds, MENTIONS_MAX - self.mentions);
         for span in spans {
             let part = match span {
@@ -284,8 +260,6 @@ impl<'a, 'b> Walk<'a, 'b> {
     fn command(&mut self, id: &str, end: usize) {
         let raw = args::raw_of(&self.text[id.len()..end]);
         let args = args::object(raw);
-        self.parts.push(SubmittedPart::new(
-            json!({"type": "command", "id": id, "args": args}),
-        ));
+        self.parts.push(SubmittedPart::new(json!({"type": "command", "id": id, "args": args})));
     }
 }

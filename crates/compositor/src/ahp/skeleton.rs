@@ -80,11 +80,7 @@ fn entries(
             let index = index.ok_or("an attachment is not there")?;
             free[index] = false;
             let is_stored = entry.get(AS).is_some_and(|it| it == "file-attachment");
-            let read_as = if is_stored {
-                ReadAs::Stored
-            } else {
-                ReadAs::Plain
-            };
+            let read_as = if is_stored { ReadAs::Stored } else { ReadAs::Plain };
             PartLocation::Attachment { index, read_as }
         } else {
             PartLocation::Part(part_of(entry.get(PART)).ok_or("one cannot be read")?)

@@ -44,9 +44,7 @@ fn of_path(path: &str, roots: &[String]) -> Option<String> {
 
 /// The absolute path that a `file:` URI of this machine names, as it says it: neither cleaned nor checked.
 fn path_of(uri: &str) -> Option<String> {
-    let rest = uri
-        .get(..7)
-        .filter(|scheme| scheme.eq_ignore_ascii_case("file://"));
+    let rest = uri.get(..7).filter(|scheme| scheme.eq_ignore_ascii_case("file://"));
     let rest = &uri[rest?.len()..];
     let path = rest.strip_prefix("localhost").unwrap_or(rest);
     if !path.starts_with('/') {
@@ -124,11 +122,7 @@ mod tests {
     #[test]
     fn a_reference_has_the_uri_it_came_from() {
         let roots = ["/ws".to_owned()];
-        for uri in [
-            "file:///ws/src/a%20b.ts",
-            "file:///etc/x",
-            "https://x.example/?q#f",
-        ] {
+        for uri in ["file:///ws/src/a%20b.ts", "file:///etc/x", "https://x.example/?q#f"] {
             let there = of_reference(&reference(uri, &roots), &roots);
             assert_eq!(there.as_deref(), Some(uri));
         }

@@ -67,23 +67,14 @@ struct PartWriter<'a> {
 
 impl<'a> PartWriter<'a> {
     fn new(roots: &'a [String]) -> Self {
-        Self {
-            roots,
-            text: String::new(),
-            units: 0,
-            written: Vec::new(),
-            entries: Vec::new(),
-        }
+        Self { roots, text: String::new(), units: 0, written: Vec::new(), entries: Vec::new() }
     }
 
     fn message(mut self, parts: &'a [Part], metadata: &Object) -> Object {
         parts.iter().for_each(|part| self.add(part));
         let ruler = PositionConverter::new(&self.text);
-        let attachments: Vec<Value> = self
-            .written
-            .into_iter()
-            .map(|made| finish(made, &ruler, self.roots))
-            .collect();
+        let attachments: Vec<Value> =
+            self.written.into_iter().map(|made| finish(made, &ruler, self.roots)).collect();
         let mut message = Object::new();
         message.insert("text".to_owned(), json!(self.text));
         let origin = metadata.get("origin").cloned();
@@ -114,11 +105,7 @@ impl<'a> PartWriter<'a> {
         let has_body = part.kind() == "file-attachment"
             && part.object().get("data").is_some_and(Value::is_string);
         let is_derived = part.object().contains_key("derived_from");
-        let covers = if is_derived {
-            None
-        } else {
-            self.write_mention(part)
-        };
+        let covers = if is_derived { None } else { self.write_mention(part) };
         let travels = has_body || (part.is_readable() && !is_derived);
         let Some(form) = to_attachment(part, self.roots).filter(|_| travels) else {
             self.entries.push(json!({ PART: part.object() }));
@@ -172,11 +159,7 @@ fn is_span(part: &Part) -> bool {
 
 /// Sets the range of an attachment, and lets it carry its part if reading it back would not give the part.
 fn finish(made: WrittenAttachment<'_>, ruler: &PositionConverter<'_>, roots: &[String]) -> Value {
-    let WrittenAttachment {
-        part,
-        mut form,
-        covers,
-    } = made;
+    let WrittenAttachment { part, mut form, covers } = made;
     let range = covers.map(|covers| {
         let position = |byte| {
             let position = ruler.position(byte);
@@ -192,10 +175,7 @@ fn finish(made: WrittenAttachment<'_>, ruler: &PositionConverter<'_>, roots: &[S
         attachment.insert("range".to_owned(), range);
     }
     let mut carried = part.object().clone();
-    if attachment
-        .get("type")
-        .is_some_and(|it| it == "embeddedResource")
-    {
+    if attachment.get("type").is_some_and(|it| it == "embeddedResource") {
         carried.insert("data".to_owned(), json!(""));
     }
     attachment.insert("_meta".to_owned(), json!({ PART_KEY: carried }));
@@ -216,14 +196,8 @@ fn reads_back(
         form.attachment.insert("range".to_owned(), range.clone());
     }
     let attachment = Value::Object(form.attachment.clone());
-    let mut read_back = read_attachment(
-        &attachment,
-        form.read_as,
-        ruler,
-        roots,
-        &mut Diagnostics::default(),
-    )
-    .part;
+    let mut read_back =
+        read_attachment(&attachment, form.read_as, ruler, roots, &mut Diagnostics::default()).part;
     if let Some(Value::String(data)) = form.attachment.get("data")
         && read_back.contains_key("data")
     {
@@ -237,9 +211,7 @@ fn reads_back(
 /// The label of a chip: what is typed for it.
 pub(super) fn text_as_typed(part: &Part) -> String {
     let typed = part.anchor().map(str::to_owned);
-    typed
-        .or_else(|| insert_text(part))
-        .unwrap_or_else(|| part.kind().to_owned())
+    typed.or_else(|| insert_text(part)).unwrap_or_else(|| part.kind().to_owned())
 }
 
 fn model(model: &Value) -> Option<Value> {

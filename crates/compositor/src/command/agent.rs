@@ -49,9 +49,7 @@ impl Catalogue {
         if let Some(reason) = &agent.compact_refusal
             && let Some(entry) = self.entries.get_mut(COMPACT)
         {
-            entry.effect = CommandEffect::Refused {
-                reason: reason.clone(),
-            };
+            entry.effect = CommandEffect::Refused { reason: reason.clone() };
         }
         for command in agent.commands.iter().take(COMMANDS_MAX) {
             if !is_agent_command_name(&command.name) {
@@ -68,17 +66,9 @@ impl Catalogue {
                 Source::Mcp {
                     server: String::new(), // it is in the name
                 },
-                CommandEffect::Prompt {
-                    name: command.name.clone(),
-                    answers: BTreeMap::new(),
-                },
+                CommandEffect::Prompt { name: command.name.clone(), answers: BTreeMap::new() },
             ),
-            false => (
-                Source::Agent,
-                CommandEffect::Agent {
-                    name: command.name.clone(),
-                },
-            ),
+            false => (Source::Agent, CommandEffect::Agent { name: command.name.clone() }),
         };
         let entry = Entry {
             source,
@@ -136,12 +126,7 @@ mod tests {
     use crate::command::Mentions;
 
     fn command(name: &str) -> AgentCommandEntry {
-        AgentCommandEntry {
-            name: name.to_owned(),
-            description: None,
-            hint: None,
-            expands: false,
-        }
+        AgentCommandEntry { name: name.to_owned(), description: None, hint: None, expands: false }
     }
 
     fn with(names: &[&str]) -> AgentCommands {
@@ -157,9 +142,7 @@ mod tests {
 
     #[test]
     fn ag_28_the_host_keeps_its_names_but_for_compact() {
-        let agents = |name: &str| CommandEffect::Agent {
-            name: name.to_owned(),
-        };
+        let agents = |name: &str| CommandEffect::Agent { name: name.to_owned() };
         let mut catalogue = Catalogue::built_in();
         catalogue.add_agent_commands(&with(&["compact", "help", "init"]));
         assert_eq!(effect(&catalogue, "/compact"), Some(&agents("compact")));
@@ -169,10 +152,7 @@ mod tests {
         assert_eq!(effect(&catalogue, "/init"), Some(&agents("init")));
         let mut without = Catalogue::built_in();
         without.add_agent_commands(&with(&["init"]));
-        assert!(matches!(
-            effect(&without, "/compact"),
-            Some(CommandEffect::Refused { .. })
-        ));
+        assert!(matches!(effect(&without, "/compact"), Some(CommandEffect::Refused { .. })));
         let mut other = Catalogue::built_in();
         other.add_agent_commands(&AgentCommands::default());
         assert_eq!(other, Catalogue::built_in());
@@ -217,10 +197,7 @@ mod tests {
     fn ag_28_what_an_agent_says_is_bounded_and_plain() {
         let many: Vec<AgentCommandEntry> = (0..1_000).map(|n| command(&format!("c{n}"))).collect();
         let mut catalogue = Catalogue::new();
-        catalogue.add_agent_commands(&AgentCommands {
-            commands: many,
-            compact_refusal: None,
-        });
+        catalogue.add_agent_commands(&AgentCommands { commands: many, compact_refusal: None });
         assert_eq!(catalogue.iter().count(), 256);
         let mut catalogue = Catalogue::new();
         let mut long = command("long");
@@ -229,10 +206,7 @@ mod tests {
         let mut commands: Vec<AgentCommandEntry> = names.iter().map(|name| command(name)).collect();
         commands.push(command(&"n".repeat(129)));
         commands.push(long);
-        catalogue.add_agent_commands(&AgentCommands {
-            commands,
-            compact_refusal: None,
-        });
+        catalogue.add_agent_commands(&AgentCommands { commands, compact_refusal: None });
         let ids: Vec<&str> = catalogue.iter().map(|(id, _)| id).collect();
         assert_eq!(ids, ["/long"]);
         let entry = catalogue.lookup("/long").unwrap();

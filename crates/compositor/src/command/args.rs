@@ -30,11 +30,7 @@ pub fn read(args: &Object) -> (String, Vec<String>) {
     }
     let words = match args.get("argv") {
         Some(Value::Array(words)) => words.iter().filter_map(word_of).take(WORDS_MAX).collect(),
-        _ => args
-            .values()
-            .filter_map(word_of)
-            .take(WORDS_MAX)
-            .collect::<Vec<_>>(),
+        _ => args.values().filter_map(word_of).take(WORDS_MAX).collect::<Vec<_>>(),
     };
     (words.join(" "), words)
 }
@@ -120,11 +116,7 @@ pub fn named(declared: &[String], words: &[String]) -> Object {
             break;
         };
         let is_last = index + 1 == declared.len();
-        let value = if is_last {
-            words[index..].join(" ")
-        } else {
-            word.clone()
-        };
+        let value = if is_last { words[index..].join(" ") } else { word.clone() };
         args.insert(name.clone(), json!(value));
     }
     args

@@ -37,21 +37,14 @@ pub enum CommandEffect {
     /// Expands to a text.
     Template { body: String, mentions: Mentions },
     /// Expands to a text that is sent with an intent.
-    Directed {
-        intent: String,
-        body: String,
-        mentions: Mentions,
-    },
+    Directed { intent: String, body: String, mentions: Mentions },
     /// The text after it is sent, and a skill is suggested.
     Skill { skill: String },
     /// The agent gets it as it was typed, under the name that it has there (AG-28).
     Agent { name: String },
     /// Expands to a text that somebody else knows, by the words after it (MC-12). Without an answer for those words nothing is
     /// expanded yet; an answer may be a refusal.
-    Prompt {
-        name: String,
-        answers: BTreeMap<String, Result<String, String>>,
-    },
+    Prompt { name: String, answers: BTreeMap<String, Result<String, String>> },
     /// It cannot be done here: a message with it is refused, with the reason.
     Refused { reason: String },
 }
@@ -82,37 +75,13 @@ pub struct Catalogue {
 /// Id, hint and description of what the host can do itself.
 const BUILT_IN: [(&str, Option<&str>, &str); 8] = [
     ("/archive", None, "Archive this session"),
-    (
-        "/branch",
-        Some("[title]"),
-        "Continue in a copy of this chat",
-    ),
-    (
-        "/compact",
-        Some("[what to keep]"),
-        "Shorten what the model sees of this chat",
-    ),
+    ("/branch", Some("[title]"), "Continue in a copy of this chat"),
+    ("/compact", Some("[what to keep]"), "Shorten what the model sees of this chat"),
     ("/help", None, "List the commands"),
-    (
-        "/redo",
-        None,
-        "Bring back the file changes that were undone last",
-    ),
-    (
-        "/retry-attachments",
-        None,
-        "Send the model attachments that it refused before",
-    ),
-    (
-        "/rewind",
-        Some("[turns]"),
-        "Remove the last turns of this chat, then ask about their files",
-    ),
-    (
-        "/undo",
-        None,
-        "Restore the files that the last turn changed; asks first",
-    ),
+    ("/redo", None, "Bring back the file changes that were undone last"),
+    ("/retry-attachments", None, "Send the model attachments that it refused before"),
+    ("/rewind", Some("[turns]"), "Remove the last turns of this chat, then ask about their files"),
+    ("/undo", None, "Restore the files that the last turn changed; asks first"),
 ];
 
 impl Catalogue {
@@ -131,10 +100,7 @@ impl Catalogue {
             };
             ((*id).to_owned(), entry)
         };
-        Self {
-            entries: BTreeMap::from_iter(BUILT_IN.iter().map(entry)),
-            shadowed: BTreeMap::new(),
-        }
+        Self { entries: BTreeMap::from_iter(BUILT_IN.iter().map(entry)), shadowed: BTreeMap::new() }
     }
 
     /// Adds a command, with or without its slash. The answer is a warning for the operator: the name cannot be typed, or
@@ -257,18 +223,12 @@ fn action_in(part: &Part) -> Option<CommandAction> {
     let View::Command(command) = part.view() else {
         return None;
     };
-    command
-        .is_action()
-        .then(|| action(command.id, command.args))
+    command.is_action().then(|| action(command.id, command.args))
 }
 
 fn action(id: &str, args: &Object) -> CommandAction {
     let (raw, argv) = args::read(args);
-    CommandAction {
-        name: id.to_owned(),
-        raw,
-        argv,
-    }
+    CommandAction { name: id.to_owned(), raw, argv }
 }
 
 #[cfg(test)]
@@ -281,10 +241,7 @@ mod tests {
             source,
             description: None,
             argument_hint: None,
-            effect: CommandEffect::Template {
-                body: body.to_owned(),
-                mentions: Mentions::Literal,
-            },
+            effect: CommandEffect::Template { body: body.to_owned(), mentions: Mentions::Literal },
         }
     }
 
@@ -319,46 +276,26 @@ mod tests {
 
     #[test]
     fn c_043_the_nearer_source_wins_and_the_other_has_a_longer_name() {
-        let mcp = || Source::Mcp {
-            server: "docs".to_owned(),
-        };
+        let mcp = || Source::Mcp { server: "docs".to_owned() };
         let mut catalogue = Catalogue::built_in();
         assert_eq!(catalogue.insert("review", template(mcp(), "m")), None);
-        assert!(
-            catalogue
-                .insert("/review", template(Source::Skill, "s"))
-                .is_some()
-        );
-        assert!(
-            catalogue
-                .insert("review", template(Source::Project, "p"))
-                .is_some()
-        );
-        assert!(
-            catalogue
-                .insert("review", template(Source::User, "u"))
-                .is_some()
-        );
+        assert!(catalogue.insert("/review", template(Source::Skill, "s")).is_some());
+        assert!(catalogue.insert("review", template(Source::Project, "p")).is_some());
+        assert!(catalogue.insert("review", template(Source::User, "u")).is_some());
         assert_eq!(body(&catalogue, "/review"), Some("p"));
         assert_eq!(body(&catalogue, "/project:review"), Some("p"));
         assert_eq!(body(&catalogue, "/user:review"), Some("u"));
         assert_eq!(body(&catalogue, "/skill:review"), Some("s"));
         assert_eq!(body(&catalogue, "/mcp:docs:review"), Some("m"));
         assert_eq!(body(&catalogue, "/mcp:other:review"), None);
-        assert_eq!(
-            catalogue.insert("git:log", template(Source::Project, "g")),
-            None
-        );
+        assert_eq!(catalogue.insert("git:log", template(Source::Project, "g")), None);
         assert_eq!(body(&catalogue, "/project:git:log"), Some("g"));
         assert_eq!(catalogue.insert("git:show", template(mcp(), "h")), None);
         assert_eq!(body(&catalogue, "/mcp:docs:git:show"), Some("h"));
 
         let warning = catalogue.insert("compact", template(Source::Project, "x"));
         assert!(warning.unwrap().contains("/project:compact"));
-        assert_eq!(
-            catalogue.lookup("/compact").unwrap().effect,
-            CommandEffect::Action
-        );
+        assert_eq!(catalogue.lookup("/compact").unwrap().effect, CommandEffect::Action);
         assert_eq!(body(&catalogue, "/project:compact"), Some("x"));
         // The first of two of the same rank wins.
         let warning = catalogue.insert("review", template(Source::Project, "q"));
@@ -388,9 +325,6 @@ mod tests {
         let actions = host_actions(&parts);
         assert_eq!(actions.len(), 2);
         assert_eq!(actions[0].name, "/compact");
-        assert_eq!(
-            (actions[1].raw.as_str(), actions[1].argv.len()),
-            ("'a b' c", 2)
-        );
+        assert_eq!((actions[1].raw.as_str(), actions[1].argv.len()), ("'a b' c", 2));
     }
 }

@@ -17,10 +17,7 @@ pub struct Expansion {
 impl Expansion {
     /// The expansion of a template that exceeds the budget.
     pub(crate) fn nothing() -> Self {
-        Self {
-            text: String::new(),
-            cut: true,
-        }
+        Self { text: String::new(), cut: true }
     }
 }
 
@@ -71,9 +68,7 @@ fn next_piece(template: &str) -> (Piece<'_>, &str) {
     }
     // Up to where the next slot or escape may begin.
     let first = template.chars().next().map_or(1, char::len_utf8);
-    let end = template[first..]
-        .find(['$', '\\'])
-        .map_or(template.len(), |at| first + at);
+    let end = template[first..].find(['$', '\\']).map_or(template.len(), |at| first + at);
     (Piece::Literal(&template[..end]), &template[end..])
 }
 
@@ -129,32 +124,16 @@ mod tests {
         check("$1 $2", "$2 x", "$2 x");
         check("A=$1 J=$10 X=${1}0", "a b c d e f g h i j", "A=a J=j X=a0");
         check("A=$1 J=$10 X=${1}0", "a", "A=a J= X=a0");
-        check(
-            "$ARGUMENTSX $ARGUMENTS_ $ARGUMENTS.",
-            "a",
-            "$ARGUMENTSX $ARGUMENTS_ a.",
-        );
-        check(
-            r"\$1 \$@ \$ARGUMENTS \${1} $1",
-            "a",
-            "$1 $@ $ARGUMENTS ${1} a",
-        );
-        check(
-            r"$0 $01 ${0} ${1 $x $ \ \x $1",
-            "a",
-            r"$0 $01 ${0} ${1 $x $ \ \x a",
-        );
+        check("$ARGUMENTSX $ARGUMENTS_ $ARGUMENTS.", "a", "$ARGUMENTSX $ARGUMENTS_ a.");
+        check(r"\$1 \$@ \$ARGUMENTS \${1} $1", "a", "$1 $@ $ARGUMENTS ${1} a");
+        check(r"$0 $01 ${0} ${1 $x $ \ \x $1", "a", r"$0 $01 ${0} ${1 $x $ \ \x a");
         check("é$1é", "ü", "éüé");
         check("$99999999999999999999999|$1", "a", "|a");
     }
 
     #[test]
     fn c_049_a_template_without_a_slot_gets_the_arguments_at_its_end() {
-        check(
-            "Run the checklist.",
-            "now  please",
-            "Run the checklist.\n\nnow  please",
-        );
+        check("Run the checklist.", "now  please", "Run the checklist.\n\nnow  please");
         check("Run the checklist.", "", "Run the checklist.");
         check(r"Cost \$1", "5", "Cost $1\n\n5");
         check("$2", "only", "");

@@ -92,10 +92,7 @@ impl CapabilityMap {
 
     /// This map with another laid over it: objects are merged, `null` takes away, all else replaces.
     pub fn with(mut self, over: &Value) -> Result<Self, BadCapabilities> {
-        let bad = |why: String| BadCapabilities {
-            location: "the file".to_owned(),
-            why,
-        };
+        let bad = |why: String| BadCapabilities { location: "the file".to_owned(), why };
         let Value::Object(over) = over else {
             return Err(bad("is not an object".to_owned()));
         };
@@ -112,10 +109,7 @@ impl CapabilityMap {
 
     /// Whether it says something of what a model takes of a kind (`image`, `pdf`, ..), beside what holds for all.
     pub fn is_specific(&self, target: Target, model: &str, kind: &str) -> bool {
-        let models = self
-            .0
-            .get(target.name())
-            .and_then(|entry| entry.get("models"));
+        let models = self.0.get(target.name()).and_then(|entry| entry.get("models"));
         let models = models.and_then(Value::as_object).into_iter().flatten();
         let mut matching = models.filter(|(pattern, _)| matches(pattern, model));
         matching.any(|(_, entry)| entry.get(kind).is_some())
@@ -123,61 +117,44 @@ impl CapabilityMap {
 
     fn check(&self) -> Result<(), BadCapabilities> {
         for (name, entry) in &self.0 {
-            let bad = |why: &str| BadCapabilities {
-                location: name.clone(),
-                why: why.to_owned(),
-            };
+            let bad = |why: &str| BadCapabilities { location: name.clone(), why: why.to_owned() };
             let target = Target::from_name(name).ok_or_else(|| bad("is not a target"))?;
             let entry = entry.as_object().ok_or_else(|| bad("is not an object"))?;
             let known = ["default", "models"];
             if let Some(key) = entry.keys().find(|key| !known.contains(&key.as_str())) {
                 return Err(bad(&format!("`{key}` is neither `default` nor `models`")));
             }
-            if entry
-                .get("default")
-                .is_some_and(|default| !default.is_object())
-            {
+            if entry.get("default").is_some_and(|default| !default.is_object()) {
                 return Err(bad("`default` is not an object"));
             }
             self.read(target, None)?;
             let models = match entry.get("models") {
                 None => continue,
-                Some(models) => models
-                    .as_object()
-                    .ok_or_else(|| bad("`models` is not an object"))?,
+                Some(models) => {
+                    models.as_object().ok_or_else(|| bad("`models` is not an object"))?
+                }
             };
             for (pattern, entry) in models {
                 let location = || format!("{name}: models: {pattern}");
                 if !entry.is_object() {
                     let why = "is not an object".to_owned();
-                    return Err(BadCapabilities {
-                        location: location(),
-                        why,
-                    });
+                    return Err(BadCapabilities { location: location(), why });
                 }
-                read(entry).map_err(|why| BadCapabilities {
-                    location: location(),
-                    why,
-                })?;
+                read(entry).map_err(|why| BadCapabilities { location: location(), why })?;
             }
         }
         Ok(())
     }
 
     fn read(&self, target: Target, model: Option<&str>) -> Result<Capabilities, BadCapabilities> {
-        let bad = |why: String| BadCapabilities {
-            location: target.name().to_owned(),
-            why,
-        };
+        let bad = |why: String| BadCapabilities { location: target.name().to_owned(), why };
         let entry = self.0.get(target.name());
         let object = |key: &str| entry.and_then(|entry| entry.get(key)?.as_object());
         let mut entry = object("default").cloned().unwrap_or_default();
         let models = object("models").into_iter().flatten();
         let matching = models.filter(|(pattern, _)| model.is_some_and(|it| matches(pattern, it)));
         for (_, over) in matching {
-            let over = over
-                .as_object()
-                .ok_or_else(|| bad("is not an object".to_owned()))?;
+            let over = over.as_object().ok_or_else(|| bad("is not an object".to_owned()))?;
             merge_into(&mut entry, over, DEPTH_MAX).map_err(bad)?;
         }
         read(&Value::Object(entry)).map_err(bad)
@@ -218,12 +195,10 @@ impl Capabilities {
 
 impl Media {
     pub(crate) fn takes(&self, mime: &str) -> bool {
-        self.mimes
-            .iter()
-            .any(|taken| match taken.strip_suffix('*') {
-                Some(beginning) => mime.starts_with(beginning),
-                None => taken == mime,
-            })
+        self.mimes.iter().any(|taken| match taken.strip_suffix('*') {
+            Some(beginning) => mime.starts_with(beginning),
+            None => taken == mime,
+        })
     }
 
     /// The limits of an image when the request has so many.
@@ -234,11 +209,7 @@ impl Media {
             mimes: self.mimes.clone(),
             bytes_max: self.base64_bytes_each.map(|base64| base64 / 4 * 3),
             side_px_max: crowded.map(|crowded| crowded.side_px).or(self.side_px),
-            animation: if is_still_only {
-                Animation::Refused
-            } else {
-                Animation::Allowed
-            },
+            animation: if is_still_only { Animation::Refused } else { Animation::Allowed },
         }
     }
 }

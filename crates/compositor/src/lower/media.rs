@@ -24,34 +24,20 @@ pub(super) struct NotSent {
 
 impl NotSent {
     pub(super) fn because(why: impl Into<String>) -> Self {
-        Self {
-            why: why.into(),
-            omitted: None,
-            is_reported: true,
-        }
+        Self { why: why.into(), omitted: None, is_reported: true }
     }
 
     pub(super) fn unsupported(target: Target, class: Class) -> Self {
-        Self::because(format!(
-            "{} does not accept {}",
-            target.name(),
-            name_of(class)
-        ))
+        Self::because(format!("{} does not accept {}", target.name(), name_of(class)))
     }
 
     /// Nothing else could have been expected.
     pub(super) fn unreported(why: &str) -> Self {
-        Self {
-            is_reported: false,
-            ..Self::because(why)
-        }
+        Self { is_reported: false, ..Self::because(why) }
     }
 
     pub(super) fn too_large(why: String) -> Self {
-        Self {
-            omitted: TOO_LARGE,
-            ..Self::because(why)
-        }
+        Self { omitted: TOO_LARGE, ..Self::because(why) }
     }
 }
 
@@ -108,10 +94,7 @@ impl MessageLowering<'_> {
             return Err(NotSent::because(format!("{target} does not accept {mime}")));
         }
         let base64_bytes = bytes.len().div_ceil(3) as u64 * 4;
-        if taken
-            .base64_bytes_each
-            .is_some_and(|most| base64_bytes > most)
-        {
+        if taken.base64_bytes_each.is_some_and(|most| base64_bytes > most) {
             return Err(NotSent::too_large(format!("it is too large for {target}")));
         }
         if kind.class == Class::Image && self.budget.images_left == Some(0) {
@@ -150,15 +133,13 @@ impl MessageLowering<'_> {
         let known = read.as_ref().filter(|read| read.pages.is_some());
         let is_encrypted = known.map_or(may_be_encrypted, |read| read.encrypted);
         if is_refused && is_encrypted {
-            return Err(NotSent::because(format!(
-                "it is encrypted, and {target} cannot open it"
-            )));
+            return Err(NotSent::because(format!("it is encrypted, and {target} cannot open it")));
         }
         let pages = read.and_then(|read| read.pages);
         match (pages, taken.pages) {
-            (Some(pages), Some(most)) if pages > most => Err(NotSent::too_large(format!(
-                "it has {pages} pages, and {target} takes {most}"
-            ))),
+            (Some(pages), Some(most)) if pages > most => {
+                Err(NotSent::too_large(format!("it has {pages} pages, and {target} takes {most}")))
+            }
             _ => Ok(()),
         }
     }
@@ -205,10 +186,7 @@ impl Mismatch {
         };
         if !is_taken {
             Some(Self::Type)
-        } else if limits
-            .bytes_max
-            .is_some_and(|most| bytes.len() as u64 > most)
-        {
+        } else if limits.bytes_max.is_some_and(|most| bytes.len() as u64 > most) {
             Some(Self::Bytes)
         } else if limits.side_px_max.is_some_and(too_wide) {
             Some(Self::Pixels)

@@ -35,13 +35,8 @@ pub enum Target {
 }
 
 impl Target {
-    pub const ALL: [Self; 5] = [
-        Self::Anthropic,
-        Self::OpenaiResponses,
-        Self::OpenaiChat,
-        Self::Gemini,
-        Self::Acp,
-    ];
+    pub const ALL: [Self; 5] =
+        [Self::Anthropic, Self::OpenaiResponses, Self::OpenaiChat, Self::Gemini, Self::Acp];
 
     pub fn name(self) -> &'static str {
         match self {

@@ -41,10 +41,8 @@ impl MessageLowering<'_> {
         let images = count_images(parts, self.resolved);
         self.budget.images_expected = self.budget.images_expected.max(images);
         let first = self.agent_command_of(parts);
-        let (first, others): (Vec<_>, Vec<_>) = parts
-            .iter()
-            .enumerate()
-            .partition(|(at, _)| Some(*at) == first);
+        let (first, others): (Vec<_>, Vec<_>) =
+            parts.iter().enumerate().partition(|(at, _)| Some(*at) == first);
         for (at, part) in first.into_iter().chain(others) {
             self.lower_part(at, part);
         }
@@ -152,9 +150,7 @@ impl MessageLowering<'_> {
 
     fn lower_entity(&mut self, at: usize, kind: &str, target: &Object) {
         if !self.sources.entity(kind, target) {
-            let name = ["id", "name", "label"]
-                .iter()
-                .find_map(|key| target.get(*key)?.as_str());
+            let name = ["id", "name", "label"].iter().find_map(|key| target.get(*key)?.as_str());
             let (kind, name) = (quoted(kind), quoted(name.unwrap_or("")));
             let kind = kind.trim_matches('\'');
             self.diagnostics
@@ -204,8 +200,7 @@ impl MessageLowering<'_> {
         if refused.is_reported {
             let why = &refused.why;
             let name = quoted(of.name);
-            self.diagnostics
-                .report(|| format!("attachment: {name}: {why} (described instead)"));
+            self.diagnostics.report(|| format!("attachment: {name}: {why} (described instead)"));
         }
         self.push_text_part(at, "descriptor", descriptor.text(), Some(&refused.why));
     }
@@ -215,9 +210,9 @@ impl MessageLowering<'_> {
         match of.body {
             Body::Absent => Err(NotSent::unreported("it has no body")),
             _ if is_mislabelled => Err(NotSent::because("its content does not match its type")),
-            Body::Inline(data) => STANDARD
-                .decode(data)
-                .map_err(|_| NotSent::because("its body is not base64")),
+            Body::Inline(data) => {
+                STANDARD.decode(data).map_err(|_| NotSent::because("its body is not base64"))
+            }
             Body::Stored(id) => {
                 self.check_readable(of)?;
                 let body = self.sources.body(id);
@@ -233,9 +228,7 @@ impl MessageLowering<'_> {
             return Ok(());
         }
         let class = Class::of_mime(of.mime);
-        let is_small = of
-            .size
-            .is_some_and(|size| size <= self.budget.inline.message_media_bytes);
+        let is_small = of.size.is_some_and(|size| size <= self.budget.inline.message_media_bytes);
         if class == Class::Pdf && is_small {
             return Ok(()); // its text may fit
         }
@@ -253,10 +246,7 @@ impl MessageLowering<'_> {
         bytes: &[u8],
     ) -> Result<(), NotSent> {
         let kind = match of.sniffed_mime {
-            Some(mime) => media_type::MediaType {
-                class: Class::Unknown,
-                mime: mime.to_owned(),
-            },
+            Some(mime) => media_type::MediaType { class: Class::Unknown, mime: mime.to_owned() },
             None => media_type::classify(of.mime, bytes),
         };
         if kind.class == Class::Text {
@@ -269,8 +259,7 @@ impl MessageLowering<'_> {
         let native = self.media_block(at, &kind, bytes, data, of.name)?;
         if let Some(how) = &native.changed {
             let name = quoted(of.name);
-            self.diagnostics
-                .report(|| format!("attachment: {name}: {how}"));
+            self.diagnostics.report(|| format!("attachment: {name}: {how}"));
         }
         self.push_media(at, native);
         Ok(())
@@ -288,8 +277,7 @@ impl MessageLowering<'_> {
         let read = self.sources.read_document(bytes);
         if let Some(problem) = read.as_ref().and_then(|read| read.problem.as_deref()) {
             let name = quoted(name);
-            self.diagnostics
-                .report(|| format!("{what}: {name}: {problem}"));
+            self.diagnostics.report(|| format!("{what}: {name}: {problem}"));
         }
         let Some(read) = read.filter(|read| !read.text.trim().is_empty()) else {
             return false; // it is described
@@ -312,8 +300,7 @@ impl MessageLowering<'_> {
         }
         let why = &refused.why;
         let name = quoted(name);
-        self.diagnostics
-            .report(|| format!("{what}: {name}: {why} (its text is sent instead)"));
+        self.diagnostics.report(|| format!("{what}: {name}: {why} (its text is sent instead)"));
         self.push_text_part(at, "file", file, Some(why));
         true
     }
@@ -342,9 +329,7 @@ impl MessageLowering<'_> {
             }
         }
         if bytes.len() as u64 > self.budget.inline.text_bytes {
-            return Err(NotSent::too_large(
-                "it is too long to be inlined".to_owned(),
-            ));
+            return Err(NotSent::too_large("it is too long to be inlined".to_owned()));
         }
         if !self.fits(bytes.len() as u64) {
             return Err(NotSent::too_large(OVER_BUDGET.to_owned()));
@@ -432,9 +417,7 @@ fn count_images(parts: &[Part], resolved: &BTreeMap<usize, Resolved>) -> u64 {
 /// Whether a message that lowers to nothing still asks something of the model (C-053, C-067): host actions alone, with
 /// blanks around them, do not.
 fn must_reach_the_model(parts: &[Part]) -> bool {
-    let has_command = parts
-        .iter()
-        .any(|part| matches!(part.view(), View::Command(_)));
+    let has_command = parts.iter().any(|part| matches!(part.view(), View::Command(_)));
     parts.iter().any(|part| match part.view() {
         View::Command(_) => false,
         View::Text(of) => !has_command || of.derived_from.is_some(),
@@ -452,11 +435,7 @@ fn directory_of(part: &Part) -> Option<&str> {
 fn selected_lines(part: &Part) -> Option<Range> {
     let selection = part.object().get("selection")?;
     let (start, end) = position::lines_of_selection(selection)?;
-    Some(Range {
-        unit: Unit::Line,
-        start,
-        end,
-    })
+    Some(Range { unit: Unit::Line, start, end })
 }
 
 pub(super) const OVER_BUDGET: &str = "it does not fit in the request";

@@ -128,12 +128,7 @@ impl MessageLowering<'_> {
     fn push_link(&mut self, at: usize, reference: &Reference<'_>, path: &str, resolved: Resolved) {
         let (mime, size) = match &resolved {
             Resolved::Unavailable { .. } => return self.push_resolved(at, reference, resolved),
-            Resolved::Text {
-                range: Some(range),
-                text,
-                mime,
-                ..
-            } => match lines_of(range) {
+            Resolved::Text { range: Some(range), text, mime, .. } => match lines_of(range) {
                 Some(fragment) if self.capabilities.embedded_text => {
                     let uri = wire::file_uri::uri_of(self.sources.absolute(path));
                     let block = acp::lines(&format!("{uri}{fragment}"), mime, text);
@@ -168,9 +163,7 @@ impl MessageLowering<'_> {
                 self.diagnostics
                     .report(|| format!("file: {name}: {what} has no ranges (sent whole)"));
             }
-            Resolved::Text {
-                range: Some(range), ..
-            } if *range != asked => {
+            Resolved::Text { range: Some(range), .. } if *range != asked => {
                 let (unit, Range { start, end, .. }) = (unit_of(range), range);
                 let note = format!("only {unit} {start}-{end} exist (clamped)");
                 self.diagnostics.report(|| format!("file: {name}: {note}"));
@@ -200,10 +193,6 @@ fn display_name<'a>(reference: &Reference<'a>) -> &'a str {
 
 /// The last name of its path, or what it is called.
 fn file_name<'a>(reference: &Reference<'a>) -> &'a str {
-    let of_path = || {
-        display_name(reference)
-            .rsplit('/')
-            .find(|name| !name.is_empty())
-    };
+    let of_path = || display_name(reference).rsplit('/').find(|name| !name.is_empty());
     reference.name.or_else(of_path).unwrap_or("file")
 }

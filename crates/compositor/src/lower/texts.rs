@@ -13,11 +13,7 @@ pub const NO_TEXT: &str = "(The user sent no text.)";
 /// FILE: what it is called, and its text between fences.
 pub(crate) fn file(label: &str, text: &str) -> String {
     let fence = "`".repeat(longest_run(text).max(2) + 1);
-    let end = if text.ends_with(['\n', '\r']) {
-        ""
-    } else {
-        "\n"
-    };
+    let end = if text.ends_with(['\n', '\r']) { "" } else { "\n" };
     let label = one_line(label);
     format!("{label}\n{fence}\n{text}{end}{fence}")
 }

@@ -97,11 +97,8 @@ fn token(text: &str, kinds: &Kinds<'_>) -> Option<(Object, usize)> {
         return None;
     };
     // `@open.` ends a sentence, `@open/x` and `@open.x` are something else.
-    let ends = beyond
-        .trim_start_matches(PROSE_AFTER)
-        .chars()
-        .next()
-        .is_none_or(char::is_whitespace);
+    let ends =
+        beyond.trim_start_matches(PROSE_AFTER).chars().next().is_none_or(char::is_whitespace);
     let known = CONTEXTS.contains(&name) || contexts(name);
     let target = json!({"kind": "context", "name": name});
     (known && ends).then(|| (object(target), 1 + name.len()))
@@ -201,9 +198,7 @@ fn lines(value: &str) -> Option<(&str, (u64, u64))> {
         }
         None => (end, before),
     };
-    let path = before
-        .strip_suffix("#L")
-        .or_else(|| before.strip_suffix(':'))?;
+    let path = before.strip_suffix("#L").or_else(|| before.strip_suffix(':'))?;
     Some((path, (start, end)))
 }
 
@@ -222,10 +217,7 @@ mod tests {
     fn read(text: &str) -> String {
         let entities = BTreeSet::from(["node".to_owned()]);
         let contexts = |name: &str| name == "tabs";
-        let kinds = Kinds::All {
-            contexts: &contexts,
-            entities: &entities,
-        };
+        let kinds = Kinds::All { contexts: &contexts, entities: &entities };
         render(text, &kinds)
     }
 
@@ -264,22 +256,13 @@ mod tests {
     #[test]
     fn c_065_contexts_are_known_by_their_names() {
         check("look at @selection.", "look at <context|selection>.");
-        check(
-            "(@tabs) @open\n@cursor",
-            "(<context|tabs>) <context|open>\n<context|cursor>",
-        );
-        check(
-            "@opens @last/x @open.rs @nobody",
-            "@opens @last/x @open.rs @nobody",
-        );
+        check("(@tabs) @open\n@cursor", "(<context|tabs>) <context|open>\n<context|cursor>");
+        check("@opens @last/x @open.rs @nobody", "@opens @last/x @open.rs @nobody");
     }
 
     #[test]
     fn c_066_a_token_does_not_follow_a_word_or_another_sigil() {
-        check(
-            "a@file:b é@file:b _@file:b @@file:b",
-            "a@file:b é@file:b _@file:b @@file:b",
-        );
+        check("a@file:b é@file:b _@file:b @@file:b", "a@file:b é@file:b _@file:b @@file:b");
         check("(@file:b)\n@file:c", "(<file|b>)\n<file|c>");
     }
 
@@ -303,10 +286,7 @@ mod tests {
         check("@file:\"a b:1-2\"", "<file|a b:1-2>");
         check("@file::1-2", "<file|:1-2>");
         check("@file:a-1-2", "<file|a-1-2>");
-        check(
-            "@file:a:99999999999999999999-1",
-            "<file|a:99999999999999999999-1>",
-        );
+        check("@file:a:99999999999999999999-1", "<file|a:99999999999999999999-1>");
     }
 
     #[test]

@@ -97,21 +97,11 @@ pub(crate) struct Reference<'a> {
 
 impl<'a> Reference<'a> {
     pub(crate) fn of_mention(path: &'a str, range: Option<Range>) -> Self {
-        Self {
-            location: Location::Path(path),
-            range,
-            name: None,
-            mime: None,
-        }
+        Self { location: Location::Path(path), range, name: None, mime: None }
     }
 
     pub(crate) fn of_file_ref(of: &FileRef<'a>) -> Self {
-        Self {
-            location: of.location,
-            range: of.range,
-            name: of.name,
-            mime: of.mime,
-        }
+        Self { location: of.location, range: of.range, name: of.name, mime: of.mime }
     }
 
     /// The line above its text.
@@ -253,11 +243,7 @@ fn of_body(reference: &Reference<'_>, bytes: Vec<u8>, limits: &InlineLimits) -> 
         if size > limits.media_bytes {
             return omit_body(WhyOmitted::TooLarge, size, &bytes);
         }
-        return Resolved::Media {
-            mime: mime_of(&bytes).to_owned(),
-            bytes: bytes.into(),
-            size,
-        };
+        return Resolved::Media { mime: mime_of(&bytes).to_owned(), bytes: bytes.into(), size };
     }
     if let Some(range) = reference.range {
         let cut = slice::cut(&bytes, range, limits.range_bytes);
@@ -288,10 +274,9 @@ fn of_cut(reference: &Reference<'_>, cut: Cut, size: u64, head: &[u8]) -> Resolv
         Cut::TooLarge => omit_body(WhyOmitted::TooLarge, size, head),
         Cut::Binary => omit_body(WhyOmitted::Binary, size, head),
         Cut::Invalid => unavailable(WhyUnavailable::InvalidRange),
-        Cut::OutOfBounds { lines } => Resolved::Unavailable {
-            why: WhyUnavailable::RangeOutOfBounds,
-            lines,
-        },
+        Cut::OutOfBounds { lines } => {
+            Resolved::Unavailable { why: WhyUnavailable::RangeOutOfBounds, lines }
+        }
     }
 }
 

@@ -155,11 +155,7 @@ impl Slicer {
         if start == 1 && self.slice.starts_with(BOM) {
             self.slice.drain(..BOM.len());
         }
-        let range = Range {
-            unit: Unit::Line,
-            start,
-            end: end.min(lines),
-        };
+        let range = Range { unit: Unit::Line, start, end: end.min(lines) };
         text_or_binary(self.slice, range)
     }
 
@@ -168,16 +164,9 @@ impl Slicer {
         if start > self.seen_bytes || (start == self.seen_bytes && end > start) {
             return Cut::OutOfBounds { lines: None };
         }
-        let mark = if self.begins_with == BOM {
-            BOM.len() as u64
-        } else {
-            0
-        };
+        let mark = if self.begins_with == BOM { BOM.len() as u64 } else { 0 };
         let in_mark = mark.saturating_sub(start).min(self.slice.len() as u64);
-        let cut_off = self
-            .slice
-            .iter()
-            .skip(usize::try_from(in_mark).unwrap_or(0));
+        let cut_off = self.slice.iter().skip(usize::try_from(in_mark).unwrap_or(0));
         let continued = cut_off.take_while(|byte| **byte & 0xc0 == 0x80).count() as u64;
         let inward = usize::try_from(in_mark + continued).unwrap_or(0);
         self.slice.drain(..inward);
@@ -187,11 +176,7 @@ impl Slicer {
         {
             self.slice.truncate(error.valid_up_to());
         }
-        let range = Range {
-            unit: Unit::Byte,
-            start,
-            end: start + self.slice.len() as u64,
-        };
+        let range = Range { unit: Unit::Byte, start, end: start + self.slice.len() as u64 };
         text_or_binary(self.slice, range)
     }
 }
@@ -235,11 +220,7 @@ impl LineCounter {
             return (self.begun, text.len());
         };
         let is_cr = text[at] == b'\r';
-        self.within = if is_cr {
-            Within::AfterCr
-        } else {
-            Within::Ended
-        };
+        self.within = if is_cr { Within::AfterCr } else { Within::Ended };
         (self.begun, at + 1)
     }
 }

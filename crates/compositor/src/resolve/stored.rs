@@ -19,28 +19,19 @@ pub struct StoredResolution {
 impl Resolved {
     pub fn to_stored(&self) -> StoredResolution {
         let (about, body) = match self {
-            Self::Text {
-                text,
-                label,
-                range,
-                size,
-                mime,
-            } => (
+            Self::Text { text, label, range, size, mime } => (
                 json!({"is": "text", "label": label, "range": range.map(of_range), "size": size, "mime": mime}),
                 Some(text.clone().into_bytes()),
             ),
-            Self::Media { mime, bytes, size } => (
-                json!({"is": "media", "mime": mime, "size": size}),
-                Some(bytes.to_vec()),
-            ),
-            Self::Omitted { why, size, mime } => (
-                json!({"is": "omitted", "why": why.as_str(), "size": size, "mime": mime}),
-                None,
-            ),
-            Self::Unavailable { why, lines } => (
-                json!({"is": "unavailable", "why": why.as_str(), "lines": lines}),
-                None,
-            ),
+            Self::Media { mime, bytes, size } => {
+                (json!({"is": "media", "mime": mime, "size": size}), Some(bytes.to_vec()))
+            }
+            Self::Omitted { why, size, mime } => {
+                (json!({"is": "omitted", "why": why.as_str(), "size": size, "mime": mime}), None)
+            }
+            Self::Unavailable { why, lines } => {
+                (json!({"is": "unavailable", "why": why.as_str(), "lines": lines}), None)
+            }
         };
         let about = match about {
             Value::Object(about) => about,
@@ -66,11 +57,9 @@ impl Resolved {
                 size: number("size")?,
                 mime: owned("mime")?,
             },
-            "media" => Self::Media {
-                mime: owned("mime")?,
-                bytes: Arc::from(body?),
-                size: number("size")?,
-            },
+            "media" => {
+                Self::Media { mime: owned("mime")?, bytes: Arc::from(body?), size: number("size")? }
+            }
             "omitted" => Self::Omitted {
                 why: WhyOmitted::from_name(string("why")?)?,
                 size: number("size")?,
@@ -87,9 +76,7 @@ impl Resolved {
 
 impl WhyOmitted {
     fn from_name(name: &str) -> Option<Self> {
-        [Self::TooLarge, Self::Binary]
-            .into_iter()
-            .find(|why| why.as_str() == name)
+        [Self::TooLarge, Self::Binary].into_iter().find(|why| why.as_str() == name)
     }
 }
 
@@ -121,9 +108,5 @@ fn to_range(value: &Value) -> Option<Range> {
         "byte" => Unit::Byte,
         _ => return None,
     };
-    Some(Range {
-        unit,
-        start: value.get("start")?.as_u64()?,
-        end: value.get("end")?.as_u64()?,
-    })
+    Some(Range { unit, start: value.get("start")?.as_u64()?, end: value.get("end")?.as_u64()? })
 }

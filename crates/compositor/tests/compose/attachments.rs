@@ -16,34 +16,23 @@ fn attached(mime: &str, bytes: &[u8]) -> Value {
 
 fn world_with_budget(each_bytes: u64, left_bytes: u64) -> World {
     let mut world = World::new();
-    world.inline = AttachmentBudget {
-        each_bytes,
-        left_bytes,
-    };
+    world.inline = AttachmentBudget { each_bytes, left_bytes };
     world
 }
 
 #[test]
 fn c_033_bodies_over_the_limit_or_the_budget_are_detached() {
     let is_inline = |world: &World, sizes: &[usize]| -> Vec<bool> {
-        let parts = sizes
-            .iter()
-            .map(|size| attached("text/plain", &vec![b'a'; *size]));
+        let parts = sizes.iter().map(|size| attached("text/plain", &vec![b'a'; *size]));
         let composed = world.parts(parts.collect());
-        let inline = composed
-            .parts
-            .iter()
-            .map(|part| part.object().contains_key("data"));
+        let inline = composed.parts.iter().map(|part| part.object().contains_key("data"));
         let inline: Vec<bool> = inline.collect();
         let stay = sizes.iter().zip(&inline).filter(|(_, stays)| **stays);
         let stay: usize = stay.map(|(size, _)| size).sum();
         assert_eq!(composed.inline_bytes, stay as u64);
         inline
     };
-    assert_eq!(
-        is_inline(&world_with_budget(10, 100), &[10, 11, 0]),
-        [true, false, true]
-    );
+    assert_eq!(is_inline(&world_with_budget(10, 100), &[10, 11, 0]), [true, false, true]);
     // Only what would overflow is split: what comes after it and fits stays.
     assert_eq!(
         is_inline(&world_with_budget(10, 20), &[8, 8, 8, 4, 1]),
@@ -51,10 +40,7 @@ fn c_033_bodies_over_the_limit_or_the_budget_are_detached() {
     );
     assert_eq!(is_inline(&world_with_budget(10, 0), &[0, 1]), [true, false]);
     let defaults = AttachmentBudget::default();
-    assert_eq!(
-        (defaults.each_bytes, defaults.left_bytes),
-        (1_048_576, 20_971_520)
-    );
+    assert_eq!((defaults.each_bytes, defaults.left_bytes), (1_048_576, 20_971_520));
     let world = World::new();
     assert_eq!(is_inline(&world, &[1_048_576, 1_048_577]), [true, false]);
 }
@@ -74,10 +60,7 @@ fn c_033_bodies_that_no_model_reads_are_always_detached() {
         assert_eq!(composed.bodies[0].bytes, bytes);
         assert_eq!(composed.inline_bytes, 0);
     }
-    let composed = world.parts(json!([
-        attached("image/png", PNG),
-        attached("text/plain", b"a")
-    ]));
+    let composed = world.parts(json!([attached("image/png", PNG), attached("text/plain", b"a")]));
     assert!(composed.bodies.is_empty());
     assert_eq!(composed.inline_bytes, 9);
 }
@@ -91,10 +74,7 @@ fn c_034_content_is_named_by_the_digest_of_its_bytes() {
         json!([{"type": "file-attachment", "name": "n", "mime": "text/plain", "size": 3, "content_id": id}])
     );
     assert_eq!(
-        (
-            composed.bodies[0].content_id.as_str(),
-            &composed.bodies[0].mime[..]
-        ),
+        (composed.bodies[0].content_id.as_str(), &composed.bodies[0].mime[..]),
         (id, "text/plain")
     );
 }
@@ -110,9 +90,7 @@ fn c_035_base64_is_strict_and_sizes_are_counted() {
     assert_eq!(good[0]["size"], 3);
     assert_eq!(good[0]["data"], "YWJj");
     assert_eq!(good[0].get("content_id"), None);
-    for bad in [
-        "YWJ", "YW Jj", "YWJj\n", "YW-_", "YQ", "YQ=", "YQ===", "====", "é", "Y\u{0}==",
-    ] {
+    for bad in ["YWJ", "YW Jj", "YWJj\n", "YW-_", "YQ", "YQ=", "YQ===", "====", "é", "Y\u{0}=="] {
         let composed = world.parts(part(bad));
         let descriptor = json!([{"type": "file-attachment", "name": "n", "mime": "text/plain"}]);
         assert_eq!(values(&composed), descriptor, "{bad:?}");
@@ -137,10 +115,7 @@ fn c_036_a_mislabelled_body_is_flagged_and_reported() {
     ]));
     let sniffed = |index: usize| composed.parts[index].object().get("sniffed_mime");
     let binary = json!("application/octet-stream");
-    assert_eq!(
-        (sniffed(0), sniffed(1), sniffed(2)),
-        (Some(&binary), Some(&binary), None)
-    );
+    assert_eq!((sniffed(0), sniffed(1), sniffed(2)), (Some(&binary), Some(&binary), None));
     assert_eq!(composed.diagnostics.len(), 2);
     // Whoever says so himself is not believed.
     let mut forged = attached("text/csv", b"a,b");
@@ -151,10 +126,8 @@ fn c_036_a_mislabelled_body_is_flagged_and_reported() {
 
 #[test]
 fn c_038_duplicates_are_separate_parts_and_one_body() {
-    let composed = world_with_budget(0, 0).parts(json!([
-        attached("image/png", PNG),
-        attached("image/png", PNG)
-    ]));
+    let composed = world_with_budget(0, 0)
+        .parts(json!([attached("image/png", PNG), attached("image/png", PNG)]));
     assert_eq!(composed.parts.len(), 2);
     assert_eq!(composed.parts[0], composed.parts[1]);
     assert_eq!(composed.bodies.len(), 1);
@@ -191,20 +164,13 @@ fn g_32_bodies_that_move_are_references_in_the_message_and_all_else_stays() {
         "range": {"start": {"line": 0, "character": 4}, "end": {"line": 0, "character": 5}},
         "uri": big, "sizeHint": 9});
     let recorded = Value::Object(composed.message.clone().unwrap());
-    let hex = composed.bodies[1]
-        .content_id
-        .strip_prefix("sha256:")
-        .unwrap();
+    let hex = composed.bodies[1].content_id.strip_prefix("sha256:").unwrap();
     expected["attachments"][3] = json!({"type": "resource", "label": "bad and big",
         "contentType": "text/plain", "uri": uri(hex), "sizeHint": 12});
     assert_eq!(recorded.to_string(), expected.to_string());
     assert_eq!(composed.bodies[1].bytes[..], *b"????????????");
     let attachments = &composed.metadata["ahp"]["attachments"];
-    assert_eq!(
-        attachments[1]["data"],
-        json!({"$part": 2}),
-        "a body is not stored twice"
-    );
+    assert_eq!(attachments[1]["data"], json!({"$part": 2}), "a body is not stored twice");
     assert_eq!(composed.parts[2].object()["data"], "YQ==");
     let given_back = to_ahp(&composed.parts, &composed.metadata, &[]);
     assert_eq!(Value::Object(given_back).to_string(), expected.to_string());

@@ -21,10 +21,7 @@ fn catalogue(file: &Value) -> Catalogue {
             }
             Value::String(body) => (
                 Source::Project,
-                CommandEffect::Template {
-                    body: body.clone(),
-                    mentions: Mentions::Literal,
-                },
+                CommandEffect::Template { body: body.clone(), mentions: Mentions::Literal },
             ),
             other => match (other["intent"].as_str(), other["skill"].as_str()) {
                 (Some(intent), _) => (Source::Project, CommandEffect::Intent(intent.to_owned())),
@@ -35,12 +32,7 @@ fn catalogue(file: &Value) -> Catalogue {
                 _ => panic!("a command of a new kind: {other}"),
             },
         };
-        let entry = Entry {
-            source,
-            description: None,
-            argument_hint: None,
-            effect,
-        };
+        let entry = Entry { source, description: None, argument_hint: None, effect };
         assert_eq!(catalogue.insert(id, entry), None);
     }
     catalogue

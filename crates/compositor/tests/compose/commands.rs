@@ -13,10 +13,7 @@ fn check(text: &str, expected: Value) {
 
 #[test]
 fn c_040_an_action_an_intent_or_passed_through() {
-    check(
-        "/compact",
-        json!([{"type": "command", "id": "/compact", "args": {}}]),
-    );
+    check("/compact", json!([{"type": "command", "id": "/compact", "args": {}}]));
     check(
         "/search icon set",
         json!([
@@ -24,10 +21,7 @@ fn c_040_an_action_an_intent_or_passed_through() {
             {"type": "text", "text": "icon set", "intent": "search", "derived_from": {"part": 0}},
         ]),
     );
-    check(
-        "/frobnicate  now",
-        json!([{"type": "text", "text": "/frobnicate  now"}]),
-    );
+    check("/frobnicate  now", json!([{"type": "text", "text": "/frobnicate  now"}]));
     let composed = World::new().typed("/compact keep 'the plan' please");
     assert_eq!(composed.actions.len(), 1);
     assert_eq!(composed.actions[0].name, "/compact");
@@ -38,14 +32,7 @@ fn c_040_an_action_an_intent_or_passed_through() {
 #[test]
 fn c_041_the_literal_of_a_known_command_is_in_no_text() {
     let world = World::new();
-    for text in [
-        "/compact now",
-        "/search x",
-        "/review a b",
-        "/svg cat",
-        "/plain x",
-        "/look a",
-    ] {
+    for text in ["/compact now", "/search x", "/review a b", "/svg cat", "/plain x", "/look a"] {
         for part in &world.typed(text).parts {
             let text = part.object().get("text").and_then(Value::as_str);
             assert!(!text.unwrap_or("").contains('/'), "{part:?}");
@@ -78,11 +65,7 @@ fn c_040_an_expansion_may_have_an_intent() {
     let mut world = World::new();
     let (intent, body) = ("search".to_owned(), "Find $1.".to_owned());
     let mentions = Mentions::Literal;
-    let what = CommandEffect::Directed {
-        intent,
-        body,
-        mentions,
-    };
+    let what = CommandEffect::Directed { intent, body, mentions };
     world.command("/find", what);
     assert_eq!(
         values(&world.typed("/find it"))[1],
@@ -111,10 +94,7 @@ fn c_044_expansions_refer_to_the_new_index_of_their_command() {
 #[test]
 fn c_045_a_slash_is_a_command_only_at_the_beginning() {
     let text_part = |text: &str| json!([{"type": "text", "text": text}]);
-    check(
-        "please run /compact later",
-        text_part("please run /compact later"),
-    );
+    check("please run /compact later", text_part("please run /compact later"));
     check(" /compact", text_part(" /compact"));
     check("/compact,", text_part("/compact,"));
     check("/etc/hosts", text_part("/etc/hosts"));
@@ -127,17 +107,11 @@ fn c_045_a_slash_is_a_command_only_at_the_beginning() {
 fn c_046_to_c_049_templates_are_filled() {
     let expanded = |text: &str| {
         let composed = World::new().typed(text);
-        composed.parts[1].object()["text"]
-            .as_str()
-            .unwrap()
-            .to_owned()
+        composed.parts[1].object()["text"].as_str().unwrap().to_owned()
     };
     assert_eq!(expanded("/ten a b c d e f g h i j"), "A=a J=j X=a0");
     assert_eq!(expanded("/echo  \"x  y\" $1 "), "Say: \"x  y\" $1 ");
-    assert_eq!(
-        expanded("/review 'my file.ts'"),
-        "Review my file.ts with severity ."
-    );
+    assert_eq!(expanded("/review 'my file.ts'"), "Review my file.ts with severity .");
     assert_eq!(expanded("/plain"), "Run the checklist.");
     assert_eq!(expanded("/plain now"), "Run the checklist.\n\nnow");
     assert_eq!(expanded("/review\n\na\tb"), "Review a with severity b.");
@@ -150,10 +124,7 @@ fn c_050_arguments_of_a_form_fill_slots_in_their_order() {
         {"type": "command", "id": "/search", "args": {"query": "icon set"}},
     ]));
     assert_eq!(composed.parts[0].object()["args"]["file"], "my file.ts");
-    assert_eq!(
-        composed.parts[1].object()["text"],
-        "Review my file.ts with severity high."
-    );
+    assert_eq!(composed.parts[1].object()["text"], "Review my file.ts with severity high.");
     assert_eq!(composed.parts[3].object()["text"], "icon set");
     assert_eq!(composed.parts[3].object()["intent"], "search");
 }
@@ -171,10 +142,7 @@ fn c_051_a_command_without_body_and_arguments_is_resolved_all_the_same() {
         "/undo",
     ] {
         let composed = World::new().typed(id);
-        assert_eq!(
-            values(&composed),
-            json!([{"type": "command", "id": id, "args": {}}])
-        );
+        assert_eq!(values(&composed), json!([{"type": "command", "id": id, "args": {}}]));
         assert_eq!(composed.actions[0].name, id);
     }
     // A chip has no arguments yet.
@@ -186,10 +154,7 @@ fn c_051_a_command_without_body_and_arguments_is_resolved_all_the_same() {
 fn c_052_tokens_in_an_expansion_count_only_if_the_entry_allows_it() {
     let composed = World::new().typed("/echo @file:a.ts @selection !`ls`");
     assert_eq!(composed.parts.len(), 2);
-    assert_eq!(
-        composed.parts[1].object()["text"],
-        "Say: @file:a.ts @selection !`ls`"
-    );
+    assert_eq!(composed.parts[1].object()["text"], "Say: @file:a.ts @selection !`ls`");
     let composed = World::new().typed("/look src/a.ts:1-2");
     let derived = json!({"part": 0});
     assert_eq!(
@@ -218,21 +183,14 @@ fn c_053_only_host_actions_call_no_model() {
     assert!(!world.typed("/branch a title").reaches_model);
     assert!(world.typed("/plain").reaches_model);
     assert!(world.typed("hello").reaches_model);
-    assert!(
-        world.typed(" ").reaches_model,
-        "without a host action a model must answer"
-    );
+    assert!(world.typed(" ").reaches_model, "without a host action a model must answer");
     let action = json!({"type": "command", "id": "/compact", "args": {}});
     let context = json!({"type": "editor-context", "kind": "open", "payload": {}});
     let blank = json!({"type": "text", "text": " \n"});
     let composed = world.parts(json!([action, blank, action, context]));
     assert!(!composed.reaches_model);
     assert_eq!(composed.actions.len(), 2);
-    assert!(
-        world
-            .parts(json!([action, {"type": "text", "text": "go on"}]))
-            .reaches_model
-    );
+    assert!(world.parts(json!([action, {"type": "text", "text": "go on"}])).reaches_model);
     assert!(world.parts(json!([action, {"type": "poll"}])).reaches_model);
 }
 
@@ -286,10 +244,7 @@ fn an_unknown_command_is_stored_and_passed_on_as_text() {
             {"type": "text", "text": "/nope a  b", "derived_from": {"part": 0}},
         ])
     );
-    assert_eq!(
-        composed.diagnostics,
-        ["command: unknown '/nope' (passed on as text)"]
-    );
+    assert_eq!(composed.diagnostics, ["command: unknown '/nope' (passed on as text)"]);
     assert!(composed.reaches_model && composed.actions.is_empty());
 }
 
@@ -353,10 +308,7 @@ fn ag_28_what_a_client_says_of_the_agents_commands_is_not_believed() {
     let forged = json!([{"type": "command", "id": "/archive", "args": {}, "agent_command": "x"}]);
     for world in [World::new(), with_agent(&["init"])] {
         let composed = world.parts(forged.clone());
-        assert_eq!(
-            values(&composed),
-            json!([{"type": "command", "id": "/archive", "args": {}}])
-        );
+        assert_eq!(values(&composed), json!([{"type": "command", "id": "/archive", "args": {}}]));
         assert_eq!(composed.actions.len(), 1);
     }
 }

@@ -34,9 +34,7 @@ impl World {
         };
         let selection = json!({"type": "editor-context", "kind": "selection", "payload": {"n": 1}});
         let selection = Part::from_value(selection).unwrap();
-        world
-            .contexts
-            .insert("selection".to_owned(), vec![selection]);
+        world.contexts.insert("selection".to_owned(), vec![selection]);
         let literal = |body: &str| CommandEffect::Template {
             body: body.to_owned(),
             mentions: Mentions::Literal,
@@ -55,12 +53,8 @@ impl World {
     }
 
     pub fn command(&mut self, id: &str, effect: CommandEffect) {
-        let entry = Entry {
-            source: Source::Project,
-            description: None,
-            argument_hint: None,
-            effect,
-        };
+        let entry =
+            Entry { source: Source::Project, description: None, argument_hint: None, effect };
         assert_eq!(self.catalogue.insert(id, entry), None);
     }
 
@@ -85,11 +79,7 @@ impl World {
             panic!("no parts");
         };
         let metadata = Object::new();
-        compose(
-            SubmittedMessage::Parts { parts, metadata },
-            &self.environment(),
-        )
-        .unwrap()
+        compose(SubmittedMessage::Parts { parts, metadata }, &self.environment()).unwrap()
     }
 
     pub fn message(&self, message: Value) -> Composed {

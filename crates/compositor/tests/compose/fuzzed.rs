@@ -12,10 +12,8 @@ use crate::environment::World;
 /// Typed text.
 pub fn text(text: &str) {
     let world = World::new();
-    let Ok(composed) = compose(
-        SubmittedMessage::Text(text.to_owned()),
-        &world.environment(),
-    ) else {
+    let Ok(composed) = compose(SubmittedMessage::Text(text.to_owned()), &world.environment())
+    else {
         assert_eq!(text, "");
         return;
     };
@@ -49,18 +47,12 @@ pub fn message(message: Object) {
     let mut world = World::new();
     let (parts, _) = from_ahp(message.clone(), &world.environment());
     reread(&world, &parts);
-    world.inline = AttachmentBudget {
-        each_bytes: 16,
-        left_bytes: 40,
-    };
+    world.inline = AttachmentBudget { each_bytes: 16, left_bytes: 40 };
     let Ok(composed) = compose(SubmittedMessage::Ahp(message), &world.environment()) else {
         return;
     };
     let given_back = to_ahp(&composed.parts, &composed.metadata, &world.roots);
-    assert_eq!(
-        written(&given_back),
-        written(composed.message.as_ref().unwrap())
-    );
+    assert_eq!(written(&given_back), written(composed.message.as_ref().unwrap()));
     assert!(composed.inline_bytes <= 40);
     world.inline = AttachmentBudget::default();
     composes_to_itself(&world, &composed);
@@ -69,16 +61,10 @@ pub fn message(message: Object) {
 /// A list of parts, or anything else that is a list.
 pub fn parts(values: Vec<Value>) {
     let world = World::new();
-    let parts = values
-        .iter()
-        .cloned()
-        .filter_map(|it| Part::from_value(it).ok());
+    let parts = values.iter().cloned().filter_map(|it| Part::from_value(it).ok());
     reread(&world, &parts.collect::<Vec<_>>());
     let metadata = Object::new();
-    let input = SubmittedMessage::Parts {
-        parts: values,
-        metadata,
-    };
+    let input = SubmittedMessage::Parts { parts: values, metadata };
     if let Ok(composed) = compose(input, &world.environment()) {
         composes_to_itself(&world, &composed);
     }

@@ -97,26 +97,18 @@ fn a_skeleton_that_does_not_fit_is_not_read() {
         assert_eq!(composed.parts.len(), 2, "{message}");
         assert_eq!(composed.parts[1].object()["data"], EMBEDDED);
         assert_eq!(composed.diagnostics.len(), 1, "{message}");
-        assert!(
-            composed.diagnostics[0].starts_with("message: "),
-            "{message}"
-        );
-        assert_eq!(
-            Value::Object(composed.message.unwrap()),
-            message,
-            "to the letter"
-        );
+        assert!(composed.diagnostics[0].starts_with("message: "), "{message}");
+        assert_eq!(Value::Object(composed.message.unwrap()), message, "to the letter");
     }
 }
 
 #[test]
 fn a_body_that_parts_claim_to_hold_is_returned_once() {
     let body = "QUFB".repeat(10_000);
-    let parts = [Part::from_value(
-        json!({"type": "file-attachment", "name": "n", "mime": "text/plain",
-        "data": body}),
-    )
-    .unwrap()];
+    let parts =
+        [Part::from_value(json!({"type": "file-attachment", "name": "n", "mime": "text/plain",
+        "data": body}))
+        .unwrap()];
     let placeholder = json!({"type": "embeddedResource", "data": {"$part": 0}});
     let attachments: Vec<Value> = (0..1_000).map(|_| placeholder.clone()).collect();
     let metadata = object(json!({"ahp": {"text": "", "attachments": attachments}}));
@@ -159,27 +151,16 @@ fn diagnostics_of_thousands_of_bad_attachments_are_short() {
     let attachments: Vec<Value> = (0..5_000).map(|_| bad.clone()).collect();
     let composed = World::new().message(json!({"text": "x", "attachments": attachments}));
     let diagnostic_bytes: usize = composed.diagnostics.iter().map(String::len).sum();
-    assert!(
-        diagnostic_bytes < 20_000,
-        "{diagnostic_bytes} bytes of diagnostics"
-    );
+    assert!(diagnostic_bytes < 20_000, "{diagnostic_bytes} bytes of diagnostics");
     assert_eq!(composed.parts.len(), 5_001);
 }
 
 #[test]
 fn a_text_of_a_million_tokens_is_not_a_million_parts() {
     let composed = World::new().typed(&"@skill:x ".repeat(200_000));
-    assert!(
-        composed.parts.len() <= 2_001,
-        "{} parts",
-        composed.parts.len()
-    );
+    assert!(composed.parts.len() <= 2_001, "{} parts", composed.parts.len());
     let composed = World::new().typed(&format!("/echo {}", "@skill:x ".repeat(200_000)));
-    assert!(
-        composed.parts.len() <= 300,
-        "{} parts",
-        composed.parts.len()
-    );
+    assert!(composed.parts.len() <= 300, "{} parts", composed.parts.len());
 }
 
 #[test]
@@ -221,15 +202,9 @@ fn an_endless_expansion_is_cut_and_reported() {
     let mut world = World::new();
     let body = "$@".repeat(50_000);
     let mentions = compositor::command::Mentions::Literal;
-    world.command(
-        "/bomb",
-        compositor::command::CommandEffect::Template { body, mentions },
-    );
+    world.command("/bomb", compositor::command::CommandEffect::Template { body, mentions });
     let composed = world.typed(&format!("/bomb {}", "x".repeat(50_000)));
-    assert_eq!(
-        composed.diagnostics,
-        ["command: '/bomb' expands to too much text (cut)"]
-    );
+    assert_eq!(composed.diagnostics, ["command: '/bomb' expands to too much text (cut)"]);
     assert!(composed.parts[1].object()["text"].as_str().unwrap().len() < 1_300_000);
 }
 
@@ -238,19 +213,13 @@ fn the_total_cost_of_small_chips_is_bounded() {
     let mut world = World::new();
     let body = "x".repeat(100_000);
     let mentions = compositor::command::Mentions::Literal;
-    world.command(
-        "/long",
-        compositor::command::CommandEffect::Template { body, mentions },
-    );
+    world.command("/long", compositor::command::CommandEffect::Template { body, mentions });
     let large =
         json!({"type": "editor-context", "kind": "open", "payload": {"text": "x".repeat(100_000)}});
-    world
-        .contexts
-        .insert("open".to_owned(), vec![Part::from_value(large).unwrap()]);
+    world.contexts.insert("open".to_owned(), vec![Part::from_value(large).unwrap()]);
 
-    let commands: Vec<Value> = (0..1_000)
-        .map(|_| json!({"type": "command", "id": "/long"}))
-        .collect();
+    let commands: Vec<Value> =
+        (0..1_000).map(|_| json!({"type": "command", "id": "/long"})).collect();
     let composed = world.parts(json!(commands));
     assert_eq!(composed.parts.len(), 2_000);
     let written = values(&composed).to_string().len();
@@ -263,24 +232,17 @@ fn the_total_cost_of_small_chips_is_bounded() {
     assert_eq!(expanded.count(), 41, "as many as fit, whole");
 
     let composed = world.typed(&"@open ".repeat(900));
-    let contexts = composed
-        .parts
-        .iter()
-        .filter(|part| part.kind() == "editor-context");
+    let contexts = composed.parts.iter().filter(|part| part.kind() == "editor-context");
     assert_eq!(contexts.count(), 1, "it is included once");
     assert!(composed.diagnostics.is_empty());
     let again = world.parts(values(&composed));
     assert_eq!(again.parts, composed.parts);
 
-    let branches: Vec<Value> = (0..1_000)
-        .map(|_| json!({"type": "command", "id": "/branch"}))
-        .collect();
+    let branches: Vec<Value> =
+        (0..1_000).map(|_| json!({"type": "command", "id": "/branch"})).collect();
     let composed = world.parts(json!(branches));
     assert_eq!(composed.actions.len(), 16);
-    assert_eq!(
-        composed.diagnostics,
-        ["command: only the first 16 of 1000 actions are done"]
-    );
+    assert_eq!(composed.diagnostics, ["command: only the first 16 of 1000 actions are done"]);
     assert!(!composed.reaches_model);
 }
 

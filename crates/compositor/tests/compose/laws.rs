@@ -98,9 +98,7 @@ fn position() -> BoxedStrategy<Value> {
 }
 
 fn range() -> BoxedStrategy<Value> {
-    (position(), position())
-        .prop_map(|(start, end)| json!({"start": start, "end": end}))
-        .boxed()
+    (position(), position()).prop_map(|(start, end)| json!({"start": start, "end": end})).boxed()
 }
 
 fn selection() -> BoxedStrategy<Value> {
@@ -162,13 +160,8 @@ fn attachment() -> BoxedStrategy<Value> {
     ];
     let kind = prop_oneof![simple, embedded, resource, other];
     let display = prop::sample::select(vec!["image", "directory", "selection", "skill", "é"]);
-    let common_fields = (
-        text(),
-        option::of(range()),
-        option::of(display),
-        option::of(carried()),
-        extra(),
-    );
+    let common_fields =
+        (text(), option::of(range()), option::of(display), option::of(carried()), extra());
     (kind, common_fields)
         .prop_map(|(mut it, (label, range, display, carried, extra))| {
             it["label"] = json!(label);
@@ -195,13 +188,7 @@ fn message() -> BoxedStrategy<Object> {
         json_value().prop_map(|forged| json!({"compositor/message": forged})),
     ]);
     let model = option::of(Just(json!({"id": "a/b", "config": {"effort": "high"}})));
-    (
-        text(),
-        option::of(vec(attachment(), 0..5)),
-        meta,
-        model,
-        extra(),
-    )
+    (text(), option::of(vec(attachment(), 0..5)), meta, model, extra())
         .prop_map(|(text, attachments, meta, model, extra)| {
             let mut message = json!({"text": text, "origin": {"kind": "user"}});
             if let Some(attachments) = attachments {
@@ -271,10 +258,7 @@ fn part() -> BoxedStrategy<Value> {
         it["content_id"] = json!(id);
         it
     });
-    let command = (
-        prop::sample::select(vec!["/review", "/compact", "/nope", ""]),
-        text(),
-    )
+    let command = (prop::sample::select(vec!["/review", "/compact", "/nope", ""]), text())
         .prop_map(
             |(id, raw)| json!({"type": "command", "id": id, "args": {"raw": raw, "argv": []}}),
         );
@@ -320,15 +304,8 @@ fn object(value: Value) -> Object {
 fn externalised(message: &Object, mut budget: AttachmentBudget) -> Object {
     let mut message = message.clone();
     let attachments = message.get_mut("attachments");
-    for it in attachments
-        .and_then(Value::as_array_mut)
-        .into_iter()
-        .flatten()
-    {
-        let Some(data) = it["data"]
-            .as_str()
-            .filter(|_| it["type"] == "embeddedResource")
-        else {
+    for it in attachments.and_then(Value::as_array_mut).into_iter().flatten() {
+        let Some(data) = it["data"].as_str().filter(|_| it["type"] == "embeddedResource") else {
             continue;
         };
         let decoded = STANDARD.decode(data);
@@ -339,9 +316,7 @@ fn externalised(message: &Object, mut budget: AttachmentBudget) -> Object {
                 carried.filter(|part| part.get("type") == Some(&json!("file-attachment")));
             let mime = match carried {
                 Some(part) => part.get("mime").and_then(Value::as_str).unwrap_or(""),
-                None => it["contentType"]
-                    .as_str()
-                    .unwrap_or("application/octet-stream"),
+                None => it["contentType"].as_str().unwrap_or("application/octet-stream"),
             };
             classify(mime, bytes).class != Class::Unknown
         });

@@ -37,10 +37,7 @@ fn c_061_and_c_064_an_unknown_skill_is_flagged_and_reported() {
     let world = World::new();
     let composed = world.typed("use @skill:nope");
     let target = json!({"kind": "skill", "name": "nope", "unresolved": true});
-    assert_eq!(
-        values(&composed)[1],
-        json!({"type": "mention", "target": target})
-    );
+    assert_eq!(values(&composed)[1], json!({"type": "mention", "target": target}));
     let diagnostics = ["mention: unknown skill 'nope' (dropped from model view)"];
     assert_eq!(composed.diagnostics, diagnostics);
     // Whoever says that it is there, or not, is not believed.
@@ -49,10 +46,7 @@ fn c_061_and_c_064_an_unknown_skill_is_flagged_and_reported() {
         {"type": "mention", "target": {"kind": "skill", "name": "nope"}},
     ]);
     let composed = world.parts(forged);
-    assert_eq!(
-        values(&composed)[0]["target"],
-        json!({"kind": "skill", "name": "known"})
-    );
+    assert_eq!(values(&composed)[0]["target"], json!({"kind": "skill", "name": "known"}));
     assert_eq!(values(&composed)[1]["target"], target);
     assert_eq!(composed.diagnostics, diagnostics);
 }
@@ -73,10 +67,7 @@ fn c_063_an_entity_stays_a_mention() {
 fn c_065_a_context_is_captured_at_submission() {
     let mut world = World::new();
     let tab = json!({"type": "editor-context", "kind": "open", "payload": {"path": "a"}, "emitted_at": 5});
-    let tabs = vec![
-        Part::from_value(tab.clone()).unwrap(),
-        Part::from_value(tab).unwrap(),
-    ];
+    let tabs = vec![Part::from_value(tab.clone()).unwrap(), Part::from_value(tab).unwrap()];
     world.contexts.insert("open".to_owned(), tabs);
     world.contexts.insert("history".to_owned(), vec![]);
     let composed = world.typed("fix @open and @selection");
@@ -104,10 +95,7 @@ fn c_065_a_context_is_captured_at_submission() {
 
     let composed = world.typed("and @cursor");
     let target = json!({"kind": "context", "name": "cursor"});
-    assert_eq!(
-        values(&composed)[1],
-        json!({"type": "mention", "target": target})
-    );
+    assert_eq!(values(&composed)[1], json!({"type": "mention", "target": target}));
     let diagnostics = ["mention: context 'cursor' does not resolve (dropped)"];
     assert_eq!(composed.diagnostics, diagnostics);
 }
@@ -199,11 +187,7 @@ fn c_065_files_that_an_editor_attaches_are_the_open_file_and_the_selection() {
     };
     assert!(diagnostics("see @open", json!([open])).is_empty());
     assert!(diagnostics("see @selection", json!([lines])).is_empty());
-    let missing = |name: &str| {
-        [format!(
-            "mention: context '{name}' does not resolve (dropped)"
-        )]
-    };
+    let missing = |name: &str| [format!("mention: context '{name}' does not resolve (dropped)")];
     assert_eq!(diagnostics("see @open", json!([lines])), missing("open"));
     assert_eq!(diagnostics("see @cursor", json!([open])), missing("cursor"));
 }
@@ -226,7 +210,5 @@ fn c_066_an_attachment_is_found_by_either_sigil() {
             ])
         );
     }
-    assert!(!compositor::is_plain(
-        json!({"text": "see #file:a"}).as_object().unwrap()
-    ));
+    assert!(!compositor::is_plain(json!({"text": "see #file:a"}).as_object().unwrap()));
 }

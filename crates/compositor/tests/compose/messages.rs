@@ -83,10 +83,7 @@ fn ranges_are_sorted_by_start_end_and_index() {
         simple("two", "x", range((0, 1), (0, 1))),
         simple("three", "x", range((0, 1), (0, 1))),
     ]);
-    assert_eq!(
-        order("ab", attachments),
-        ["a", "[two=]", "[three=]", "[wide=b]"]
-    );
+    assert_eq!(order("ab", attachments), ["a", "[two=]", "[three=]", "[wide=b]"]);
 }
 
 #[test]
@@ -124,10 +121,7 @@ fn simple_attachments_use_their_model_representation() {
         json!({"type": "simple", "label": "l", "displayKind": "skill"}),
         json!({"type": "simple", "label": "l", "modelRepresentation": null}),
     ] {
-        assert_eq!(
-            only(attachment),
-            mention(json!({"kind": "unknown", "label": "l"}))
-        );
+        assert_eq!(only(attachment), mention(json!({"kind": "unknown", "label": "l"})));
     }
 }
 
@@ -135,10 +129,8 @@ fn simple_attachments_use_their_model_representation() {
 fn embedded_resources_are_attachments_with_their_selection() {
     let selection = json!({"range": range((0, 0), (1, 0))});
     assert_eq!(
-        only(
-            json!({"type": "embeddedResource", "label": "n.txt", "contentType": "text/plain",
-            "data": "YQpiCg==", "selection": selection})
-        ),
+        only(json!({"type": "embeddedResource", "label": "n.txt", "contentType": "text/plain",
+            "data": "YQpiCg==", "selection": selection})),
         json!({"type": "file-attachment", "name": "n.txt", "mime": "text/plain", "data": "YQpiCg==",
             "selection": selection, "size": 4})
     );
@@ -148,10 +140,8 @@ fn embedded_resources_are_attachments_with_their_selection() {
 fn c_012_and_c_020_resources_are_references() {
     let reference = |reference: Value| json!({"type": "file-ref", "ref": reference});
     assert_eq!(
-        only(
-            json!({"type": "resource", "label": "a b", "uri": "file:///ws/src/a%20b.ts",
-            "sizeHint": 5, "contentType": "text/plain", "nonce": "v1"})
-        ),
+        only(json!({"type": "resource", "label": "a b", "uri": "file:///ws/src/a%20b.ts",
+            "sizeHint": 5, "contentType": "text/plain", "nonce": "v1"})),
         reference(
             json!({"kind": "path", "path": "src/a b.ts", "name": "a b", "mime": "text/plain",
             "nonce": "v1", "size": 5})
@@ -264,10 +254,7 @@ fn c_045_a_command_chip_is_one_anywhere_and_owns_the_text_to_the_next_anchor() {
 
 #[test]
 fn a_typed_command_owns_the_text_up_to_the_first_anchor() {
-    let parts = parts(
-        "/review a @x b",
-        json!([simple("x", "X", range((0, 10), (0, 12)))]),
-    );
+    let parts = parts("/review a @x b", json!([simple("x", "X", range((0, 10), (0, 12)))]));
     assert_eq!(parts[0]["args"]["raw"], "a ");
     assert_eq!(parts[2]["text"], "X");
     assert_eq!(parts[3], json!({"type": "text", "text": " b"}));
@@ -275,10 +262,7 @@ fn a_typed_command_owns_the_text_up_to_the_first_anchor() {
 
 #[test]
 fn an_anchor_inside_of_a_command_makes_it_prose() {
-    let order = order(
-        "/review a",
-        json!([simple("x", "X", range((0, 3), (0, 7)))]),
-    );
+    let order = order("/review a", json!([simple("x", "X", range((0, 3), (0, 7)))]));
     assert_eq!(order, ["/re", "[x=view]", " a"]);
     let escaped = json!([simple("x", "X", range((0, 1), (0, 2)))]);
     assert_eq!(self::order("\\/a", escaped), ["\\", "[x=/]", "a"]);
@@ -287,17 +271,11 @@ fn an_anchor_inside_of_a_command_makes_it_prose() {
 #[test]
 fn completed_attachments_without_a_range_are_located_by_their_inserted_text() {
     let located = |text: &str, attachment: Value| parts(text, json!([attachment]));
-    let part = located(
-        "/review a.ts low",
-        chip("/review", command("/review"), Value::Null),
-    );
+    let part = located("/review a.ts low", chip("/review", command("/review"), Value::Null));
     assert_eq!(part[0]["anchor"], "/review");
     assert_eq!(part[0]["args"]["raw"], "a.ts low");
     let skill = json!({"type": "mention", "target": {"kind": "skill", "name": "known"}});
-    let part = located(
-        "use @skill:known, now",
-        chip("known", skill.clone(), Value::Null),
-    );
+    let part = located("use @skill:known, now", chip("known", skill.clone(), Value::Null));
     assert_eq!(part[1]["anchor"], "@skill:known");
     let file = json!({"type": "resource", "label": "a b", "uri": "file:///ws/a%20b.ts"});
     let part = located("see @file:\"a b.ts\".", file);
@@ -307,10 +285,7 @@ fn completed_attachments_without_a_range_are_located_by_their_inserted_text() {
         "ref": {"kind": "path", "path": "a b.ts", "name": "a b"}})
     );
     // Not exactly once: unanchored.
-    let twice = located(
-        "x @skill:known @skill:known",
-        chip("known", skill.clone(), Value::Null),
-    );
+    let twice = located("x @skill:known @skill:known", chip("known", skill.clone(), Value::Null));
     assert_eq!(twice.as_array().unwrap().len(), 5);
     assert_eq!(twice[4].get("anchor"), None);
     let never = located("use it", chip("known", skill.clone(), Value::Null));

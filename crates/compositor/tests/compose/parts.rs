@@ -36,10 +36,7 @@ fn all_kinds() -> Value {
 #[test]
 fn c_001_a_message_is_parts_and_metadata_never_one_string() {
     let composed = World::new().typed("hello");
-    assert_eq!(
-        values(&composed),
-        json!([{"type": "text", "text": "hello"}])
-    );
+    assert_eq!(values(&composed), json!([{"type": "text", "text": "hello"}]));
     let metadata = json!({"schema_version": 1, "origin": {"kind": "user"}});
     assert_eq!(Value::Object(composed.metadata), metadata);
 }
@@ -47,9 +44,7 @@ fn c_001_a_message_is_parts_and_metadata_never_one_string() {
 #[test]
 fn c_002_and_c_003_any_parts_any_number_in_their_order() {
     let world = World::new();
-    let Value::Array(mut parts) = all_kinds() else {
-        unreachable!()
-    };
+    let Value::Array(mut parts) = all_kinds() else { unreachable!() };
     for _ in 0..parts.len() {
         parts.rotate_left(1);
         let twice = Value::Array([parts.clone(), parts.clone()].concat());
@@ -89,17 +84,12 @@ fn c_006_unknown_fields_survive_with_the_order_of_their_keys() {
         {"type":"mention","q":1,"target":{"z":1,"kind":"skill","name":"known","a":2},"p":2},
         {"type":"editor-context","payload":{"b":1,"a":2},"kind":"k","emitted_at":7,"own":true}]"#;
     let parts = parts.replace("1e400", "1e40");
-    let Value::Array(parts) = serde_json::from_str(&parts).unwrap() else {
-        unreachable!()
-    };
+    let Value::Array(parts) = serde_json::from_str(&parts).unwrap() else { unreachable!() };
     let written: Vec<String> = parts.iter().map(Value::to_string).collect();
     let world = World::new();
     let composed = world.parts(Value::Array(parts));
     let again = |parts: &[Part]| -> Vec<String> {
-        parts
-            .iter()
-            .map(|part| part.to_value().to_string())
-            .collect()
+        parts.iter().map(|part| part.to_value().to_string()).collect()
     };
     assert_eq!(again(&composed.parts), written);
     // Read from rows, sent as a message and read from that.
@@ -116,10 +106,7 @@ fn c_007_a_message_without_content_is_refused() {
     let world = World::new();
     let environment = world.environment();
     let context = json!({"type": "editor-context", "kind": "open", "payload": {}, "emitted_at": 1});
-    let parts = |parts| SubmittedMessage::Parts {
-        parts,
-        metadata: Object::new(),
-    };
+    let parts = |parts| SubmittedMessage::Parts { parts, metadata: Object::new() };
     let message = |value| SubmittedMessage::Ahp(object(value));
     for input in [
         SubmittedMessage::Text(String::new()),
@@ -127,10 +114,8 @@ fn c_007_a_message_without_content_is_refused() {
         parts(vec![context.clone(), context.clone()]),
         message(json!({"text": "", "origin": {"kind": "user"}})),
         message(json!({"text": "", "attachments": []})),
-        message(
-            json!({"text": "", "attachments": [{"type": "simple", "label": "l",
-            "_meta": {"compositor/part": context}}]}),
-        ),
+        message(json!({"text": "", "attachments": [{"type": "simple", "label": "l",
+            "_meta": {"compositor/part": context}}]})),
     ] {
         assert_eq!(
             compose(input.clone(), &environment),
@@ -173,10 +158,7 @@ fn c_037_parts_do_not_depend_on_the_model() {
         json!({"text": "look", "model": {"id": model, "config": {"effort": "low"}}, "attachments": [
             {"type": "embeddedResource", "label": "s.png", "contentType": "image/png", "data": "iVBORw0KGgo="}]})
     };
-    let (one, other) = (
-        world.message(message("a/b")),
-        world.message(message("plain")),
-    );
+    let (one, other) = (world.message(message("a/b")), world.message(message("plain")));
     assert_eq!(one.parts, other.parts);
     let model = json!({"provider_id": "a", "model_id": "b", "config": {"effort": "low"}});
     assert_eq!(one.metadata["model"], model);
@@ -197,21 +179,15 @@ fn c_082_composing_leaves_other_fields_unchanged() {
 fn c_085_every_message_has_a_version_and_newer_ones_are_preserved() {
     let world = World::new();
     assert_eq!(world.typed("x").metadata["schema_version"], 1);
-    assert_eq!(
-        world.parts(json!([{"type": "text", "text": "x"}])).metadata["schema_version"],
-        1
-    );
+    assert_eq!(world.parts(json!([{"type": "text", "text": "x"}])).metadata["schema_version"], 1);
     let message = json!({"text": "x", "origin": {"kind": "user"}});
     assert_eq!(world.message(message.clone()).metadata["schema_version"], 1);
     assert_eq!(compose_plain(object(message)).metadata["schema_version"], 1);
     for (version, stored) in [(json!(2), 2), (json!("x"), 1), (json!(0), 1)] {
         let metadata = object(json!({"schema_version": version, "queued_at": 5}));
         let parts = vec![json!({"type": "text", "text": "x"})];
-        let composed = compose(
-            SubmittedMessage::Parts { parts, metadata },
-            &world.environment(),
-        )
-        .unwrap();
+        let composed =
+            compose(SubmittedMessage::Parts { parts, metadata }, &world.environment()).unwrap();
         assert_eq!(composed.metadata["schema_version"], stored);
         assert_eq!(composed.metadata["queued_at"], 5);
     }

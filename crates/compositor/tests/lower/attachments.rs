@@ -74,12 +74,7 @@ fn c030_each_class_goes_natively_where_it_is_taken_and_is_described_elsewhere() 
     ];
     for (part, expected) in &table {
         for (target, expected) in expected {
-            assert_eq!(
-                &by_type(*target, part),
-                expected,
-                "{} of {part}",
-                target.name()
-            );
+            assert_eq!(&by_type(*target, part), expected, "{} of {part}", target.name());
         }
     }
 }
@@ -90,11 +85,7 @@ fn documents_in_the_shapes_of_each_target() {
     let data = STANDARD.encode(PDF);
     let url = format!("data:application/pdf;base64,{data}");
     let source = json!({"type": "base64", "media_type": "application/pdf", "data": data});
-    let of = |target| {
-        lower_for(target, &part, &mut Memory::default())
-            .blocks
-            .remove(0)
-    };
+    let of = |target| lower_for(target, &part, &mut Memory::default()).blocks.remove(0);
     let expected = json!({"type": "document", "source": source, "title": "d.pdf"});
     assert_eq!(of(Target::Anthropic), expected);
     let expected = json!({"type": "input_file", "filename": "d.pdf", "file_data": url});
@@ -133,10 +124,7 @@ fn only_the_selection_of_a_text_is_sent() {
         lower_for(Target::OpenaiChat, &json!([part]), &mut Memory::default())
     };
     assert_eq!(select(1, 1, 1).blocks[0]["text"], "a.txt:2-2\n```\n2\n```");
-    assert_eq!(
-        select(0, 2, 0).blocks[0]["text"],
-        "a.txt:1-2\n```\n1\n2\n```"
-    );
+    assert_eq!(select(0, 2, 0).blocks[0]["text"], "a.txt:1-2\n```\n1\n2\n```");
     let nowhere = select(7, 8, 1);
     assert_eq!(nowhere.blocks[0]["text"], "a.txt\n```\n1\n2\n3\n```");
     assert_eq!(
@@ -144,10 +132,7 @@ fn only_the_selection_of_a_text_is_sent() {
         ["attachment: 'a.txt': the selection is not in it (sent whole)"]
     );
     let endless = select(u64::MAX, u64::MAX, 0);
-    assert_eq!(
-        endless.blocks, nowhere.blocks,
-        "it selects nothing that can be"
-    );
+    assert_eq!(endless.blocks, nowhere.blocks, "it selects nothing that can be");
 }
 
 #[test]
@@ -160,23 +145,15 @@ fn c031_bytes_that_a_model_cannot_use_are_described() {
 
     let called = attached("<a>&\"b\"", "image/x-xcf", b"gimp\0");
     let text = chat(&json!([called]), &mut Memory::default());
-    assert_eq!(
-        text,
-        [described("&lt;a&gt;&amp;&quot;b&quot;", "image/x-xcf", 5)]
-    );
+    assert_eq!(text, [described("&lt;a&gt;&amp;&quot;b&quot;", "image/x-xcf", 5)]);
     let unknown = json!({"type": "file-attachment", "name": "x", "mime": ""});
-    assert_eq!(
-        chat(&json!([unknown]), &mut Memory::default()),
-        ["<file_attachment name=\"x\"/>"]
-    );
+    assert_eq!(chat(&json!([unknown]), &mut Memory::default()), ["<file_attachment name=\"x\"/>"]);
 }
 
 #[test]
 fn c032_described_attachments_can_be_read() {
     let mut sources = Memory::default();
-    sources
-        .staged
-        .insert("z.zip".to_owned(), "attachments/z.zip".to_owned());
+    sources.staged.insert("z.zip".to_owned(), "attachments/z.zip".to_owned());
     let zip = attached("z.zip", "application/zip", b"PK\x03\x04");
     let lowered = lower_for(Target::OpenaiChat, &json!([zip]), &mut sources);
     let expected = "<file_attachment name=\"z.zip\" mime=\"application/zip\" size=\"4\" path=\"attachments/z.zip\"/>";
@@ -189,19 +166,9 @@ fn c032_described_attachments_can_be_read() {
 fn c035_a_body_that_is_no_base64_or_is_gone_is_described() {
     let bad = json!({"type": "file-attachment", "name": "a.png", "mime": "image/png", "data": "iVBO Rw0=", "size": 4});
     let gone = json!({"type": "file-attachment", "name": "b.png", "mime": "image/png", "content_id": "sha256:00", "size": 8});
-    let lowered = lower_for(
-        Target::OpenaiChat,
-        &json!([bad, gone]),
-        &mut Memory::default(),
-    );
-    assert_eq!(
-        lowered.blocks[0]["text"],
-        described("a.png", "image/png", 4)
-    );
-    assert_eq!(
-        lowered.blocks[1]["text"],
-        described("b.png", "image/png", 8)
-    );
+    let lowered = lower_for(Target::OpenaiChat, &json!([bad, gone]), &mut Memory::default());
+    assert_eq!(lowered.blocks[0]["text"], described("a.png", "image/png", 4));
+    assert_eq!(lowered.blocks[1]["text"], described("b.png", "image/png", 8));
     assert_eq!(
         lowered.diagnostics,
         [
@@ -214,34 +181,18 @@ fn c035_a_body_that_is_no_base64_or_is_gone_is_described() {
 #[test]
 fn c036_the_type_of_a_body_is_decided_by_its_bytes() {
     let jpeg = attached("a.png", "image/png", b"\xff\xd8\xff\xe0");
-    let block = lower_for(Target::Anthropic, &json!([jpeg]), &mut Memory::default())
-        .blocks
-        .remove(0);
+    let block =
+        lower_for(Target::Anthropic, &json!([jpeg]), &mut Memory::default()).blocks.remove(0);
     assert_eq!(block["source"]["media_type"], "image/jpeg");
     for (mime, body, expected) in [
         ("image/png", &b"just words"[..], "a\n```\njust words\n```"),
-        (
-            "image/png",
-            b"\0\x01",
-            "<file_attachment name=\"a\" mime=\"image/png\" size=\"2\"/>",
-        ),
-        (
-            "text/plain",
-            b"\0\x01",
-            "<file_attachment name=\"a\" mime=\"text/plain\" size=\"2\"/>",
-        ),
+        ("image/png", b"\0\x01", "<file_attachment name=\"a\" mime=\"image/png\" size=\"2\"/>"),
+        ("text/plain", b"\0\x01", "<file_attachment name=\"a\" mime=\"text/plain\" size=\"2\"/>"),
         ("image/svg+xml", b"<svg/>", "a\n```\n<svg/>\n```"),
-        (
-            "application/octet-stream",
-            b"all: test\n",
-            "a\n```\nall: test\n```",
-        ),
+        ("application/octet-stream", b"all: test\n", "a\n```\nall: test\n```"),
         ("text/plain; charset=utf-8", b"x", "a\n```\nx\n```"),
     ] {
-        assert_eq!(
-            by_type(Target::OpenaiChat, &attached("a", mime, body)),
-            expected
-        );
+        assert_eq!(by_type(Target::OpenaiChat, &attached("a", mime, body)), expected);
     }
 }
 
@@ -254,19 +205,10 @@ fn c037_the_same_part_is_lowered_for_each_model_as_it_accepts_it() {
     let of = |model: &str| {
         let capabilities = map.of(Target::OpenaiChat, Some(model));
         let target = Target::OpenaiChat;
-        lower(
-            &parts,
-            &BTreeMap::new(),
-            target,
-            &capabilities,
-            &mut Memory::default(),
-        )
+        lower(&parts, &BTreeMap::new(), target, &capabilities, &mut Memory::default())
     };
     assert_eq!(of("seeing-1").blocks[0]["type"], "image_url");
-    assert_eq!(
-        of("blind-1").blocks[0]["text"],
-        described("i.png", "image/png", 8)
-    );
+    assert_eq!(of("blind-1").blocks[0]["text"], described("i.png", "image/png", 8));
     assert_eq!(parts, before);
 }
 
@@ -288,13 +230,7 @@ fn c084_without_native_media_there_are_descriptors_joined_into_one_text() {
     ]));
     let target = Target::OpenaiChat;
     let capabilities = map.of(target, Some("any"));
-    let lowered = lower(
-        &parts,
-        &BTreeMap::new(),
-        target,
-        &capabilities,
-        &mut Memory::default(),
-    );
+    let lowered = lower(&parts, &BTreeMap::new(), target, &capabilities, &mut Memory::default());
     let text = format!("look\n{}\nand tell", described("i.png", "image/png", 8));
     assert_eq!(lowered.blocks, [json!({"type": "text", "text": text})]);
     assert_eq!(compositor::lower::chat_content(&lowered), json!(text));
@@ -305,14 +241,9 @@ fn c084_without_native_media_there_are_descriptors_joined_into_one_text() {
 fn sounds_have_names_for_two_formats() {
     let of = |mime: &str, body: &[u8]| {
         let part = json!([attached("a", mime, body)]);
-        lower_for(Target::OpenaiChat, &part, &mut Memory::default())
-            .blocks
-            .remove(0)
+        lower_for(Target::OpenaiChat, &part, &mut Memory::default()).blocks.remove(0)
     };
     assert_eq!(of("audio/x-wav", WAV)["input_audio"]["format"], "wav");
     assert_eq!(of("audio/mpeg", b"ID3\x04")["input_audio"]["format"], "mp3");
-    assert_eq!(
-        of("audio/ogg", b"OggS\0")["text"],
-        described("a", "audio/ogg", 5)
-    );
+    assert_eq!(of("audio/ogg", b"OggS\0")["text"], described("a", "audio/ogg", 5));
 }

@@ -33,9 +33,7 @@ pub fn described(name: &str, mime: &str, size: usize) -> String {
 
 /// The types of the blocks for a target, descriptors as they are.
 pub fn by_type(target: Target, part: &Value) -> String {
-    let block = lower_for(target, &json!([part]), &mut Memory::default())
-        .blocks
-        .remove(0);
+    let block = lower_for(target, &json!([part]), &mut Memory::default()).blocks.remove(0);
     let text = block["text"].as_str().map(str::to_owned);
     let native = || match block["type"].as_str() {
         Some(kind) => kind.to_owned(),

@@ -25,11 +25,7 @@ fn every_vector_is_lowered_as_expected() {
             let lowered = lower(&parts, &stored, target, &capabilities, &mut sources);
             let blocks = Value::Array(lowered.blocks);
             assert_eq!(&blocks, expected, "{id} for {}", target.name());
-            assert_eq!(
-                blocks.to_string(),
-                expected.to_string(),
-                "{id}: order of keys"
-            );
+            assert_eq!(blocks.to_string(), expected.to_string(), "{id}: order of keys");
             checked += 1;
         }
     }
@@ -52,12 +48,8 @@ fn every_vector_has_its_diagnostics() {
             &Capabilities::built_in(Target::Anthropic),
             &mut Memory::of(&vector),
         );
-        let expected: Vec<&str> = vector["diagnostics"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .filter_map(Value::as_str)
-            .collect();
+        let expected: Vec<&str> =
+            vector["diagnostics"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
         assert_eq!(lowered.diagnostics, expected, "{id}");
     }
 }

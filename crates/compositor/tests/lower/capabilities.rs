@@ -31,18 +31,12 @@ fn a_users_file_is_laid_over_it() {
     let map = with(&over).unwrap();
     let any = map.of(Target::Anthropic, Some("other"));
     let image = any.image.as_ref().unwrap();
-    assert_eq!(
-        (image.count, image.side_px, image.mimes.len()),
-        (Some(5), Some(8_000), 4)
-    );
+    assert_eq!((image.count, image.side_px, image.mimes.len()), (Some(5), Some(8_000), 4));
     assert_eq!(any.pdf, None);
     let small = map.of(Target::Anthropic, Some("claude-9-small"));
     assert_eq!(small.image.unwrap().mimes, ["image/png"]);
     assert_eq!(small.request_bytes, Some(7));
-    assert_eq!(
-        map.of(Target::Anthropic, Some("claude-9-small-2")).image,
-        any.image
-    );
+    assert_eq!(map.of(Target::Anthropic, Some("claude-9-small-2")).image, any.image);
     let gemini = Target::Gemini;
     assert_eq!(map.of(gemini, None), Capabilities::built_in(gemini));
 }
@@ -71,42 +65,15 @@ fn a_pattern_means_whole_ids() {
 fn an_invalid_file_is_refused_with_the_position() {
     for (over, entry) in [
         (json!([]), "capabilities: the file: is not an object"),
-        (
-            json!({"mistral": {}}),
-            "capabilities: mistral: is not a target",
-        ),
-        (
-            json!({"gemini": 1}),
-            "capabilities: gemini: is not an object",
-        ),
-        (
-            json!({"gemini": {"modles": {}}}),
-            "`modles` is neither `default` nor `models`",
-        ),
-        (
-            json!({"gemini": {"default": {"images": {}}}}),
-            "unknown field `images`",
-        ),
-        (
-            json!({"gemini": {"default": {"image": {"count": -1}}}}),
-            "gemini",
-        ),
-        (
-            json!({"gemini": {"default": 3}}),
-            "gemini: `default` is not an object",
-        ),
-        (
-            json!({"gemini": {"models": []}}),
-            "`models` is not an object",
-        ),
-        (
-            json!({"gemini": {"models": {"m": {"text_only": "yes"}}}}),
-            "gemini: models: m: ",
-        ),
-        (
-            json!({"gemini": {"models": {"m": 1}}}),
-            "gemini: models: m: is not an object",
-        ),
+        (json!({"mistral": {}}), "capabilities: mistral: is not a target"),
+        (json!({"gemini": 1}), "capabilities: gemini: is not an object"),
+        (json!({"gemini": {"modles": {}}}), "`modles` is neither `default` nor `models`"),
+        (json!({"gemini": {"default": {"images": {}}}}), "unknown field `images`"),
+        (json!({"gemini": {"default": {"image": {"count": -1}}}}), "gemini"),
+        (json!({"gemini": {"default": 3}}), "gemini: `default` is not an object"),
+        (json!({"gemini": {"models": []}}), "`models` is not an object"),
+        (json!({"gemini": {"models": {"m": {"text_only": "yes"}}}}), "gemini: models: m: "),
+        (json!({"gemini": {"models": {"m": 1}}}), "gemini: models: m: is not an object"),
     ] {
         let why = with(&over).unwrap_err();
         assert!(why.contains(entry), "{why}");

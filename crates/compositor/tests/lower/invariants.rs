@@ -41,13 +41,7 @@ fn no_vector_shows_a_token_or_a_body_as_text() {
         for target in Target::ALL {
             let capabilities = Capabilities::built_in(target);
             let mut sources = Memory::of(&vector);
-            let lowered = lower(
-                &parts,
-                &BTreeMap::new(),
-                target,
-                &capabilities,
-                &mut sources,
-            );
+            let lowered = lower(&parts, &BTreeMap::new(), target, &capabilities, &mut sources);
             for text in texts_of(&lowered) {
                 let is_command = |(name, _): (&String, &Value)| text.starts_with(name.as_str());
                 let escaped = id == "V28";
@@ -285,9 +279,9 @@ fn lines_of(text: &str) -> Vec<&str> {
     let mut lines = Vec::new();
     let mut rest = text;
     while !rest.is_empty() {
-        let end = rest.find(['\r', '\n']).map_or(rest.len(), |at| {
-            at + if rest[at..].starts_with("\r\n") { 2 } else { 1 }
-        });
+        let end = rest
+            .find(['\r', '\n'])
+            .map_or(rest.len(), |at| at + if rest[at..].starts_with("\r\n") { 2 } else { 1 });
         lines.push(&rest[..end]);
         rest = &rest[end..];
     }

@@ -1,10 +1,6 @@
 //! What is sent to targets of persisted parts: every rule of docs/rules/compositor.md on it, by its number.
 
-#![allow(
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test that cannot go on ends"
-)]
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test that cannot go on ends")]
 #![allow(unreachable_pub, reason = "modules that several tests share")]
 
 #[path = "../vectors/mod.rs"]

@@ -41,13 +41,7 @@ fn c010_lowering_leaves_the_part_without_a_body() {
     let before = parts.clone();
     let mut sources = Memory::default().with_file("a", "text");
     let capabilities = Capabilities::built_in(Target::Anthropic);
-    lower(
-        &parts,
-        &BTreeMap::new(),
-        Target::Anthropic,
-        &capabilities,
-        &mut sources,
-    );
+    lower(&parts, &BTreeMap::new(), Target::Anthropic, &capabilities, &mut sources);
     assert_eq!(parts, before);
     assert!(!parts[0].to_value().to_string().contains("text"));
 }
@@ -67,14 +61,7 @@ fn c011_c012_c013_lines_count_from_one_and_bytes_from_zero() {
 #[test]
 fn c014_three_ways_to_end_a_line_and_the_last_one_begins_none() {
     let file = b"a\rb\r\nc\nd\r\re";
-    for (line, text) in [
-        (1, "a\r"),
-        (2, "b\r\n"),
-        (3, "c\n"),
-        (4, "d\r"),
-        (5, "\r"),
-        (6, "e\n"),
-    ] {
+    for (line, text) in [(1, "a\r"), (2, "b\r\n"), (3, "c\n"), (4, "d\r"), (5, "\r"), (6, "e\n")] {
         let expected = format!("a:{line}-{line}\n```\n{text}```");
         assert_eq!(of_file(file, lines(line, line)), expected);
     }
@@ -95,10 +82,7 @@ fn c015_an_end_past_the_file_is_clamped_and_reported() {
     let part = json!([path_ref("a", Some(lines(2, 99)))]);
     let lowered = lower_for(Target::OpenaiChat, &part, &mut sources);
     assert_eq!(lowered.blocks[0]["text"], "a:2-2\n```\ny\n```");
-    assert_eq!(
-        lowered.diagnostics,
-        ["file: 'a': only lines 2-2 exist (clamped)"]
-    );
+    assert_eq!(lowered.diagnostics, ["file: 'a': only lines 2-2 exist (clamped)"]);
     assert_eq!(of_file(b"abc", bytes(1, 99)), "a:bytes=1-3\n```\nbc\n```");
 }
 
@@ -147,10 +131,7 @@ fn c016_a_range_of_a_picture_is_ignored_and_reported() {
     let part = json!([path_ref("a", Some(lines(1, 2)))]);
     let lowered = lower_for(Target::Anthropic, &part, &mut sources);
     assert_eq!(lowered.blocks[0]["type"], "image");
-    assert_eq!(
-        lowered.diagnostics,
-        ["file: 'a': an image has no ranges (sent whole)"]
-    );
+    assert_eq!(lowered.diagnostics, ["file: 'a': an image has no ranges (sent whole)"]);
 }
 
 #[test]
@@ -175,14 +156,8 @@ fn c017_whole_files_up_to_64_kib_and_ranges_up_to_200_kb() {
 #[test]
 fn c018_text_is_recognised_by_its_bytes() {
     assert_eq!(of_file(b"\xef\xbb\xbfx", Value::Null), "a\n```\nx\n```");
-    assert_eq!(
-        of_file(b"\xef\xbb\xbfx\ny", lines(1, 1)),
-        "a:1-1\n```\nx\n```"
-    );
-    assert_eq!(
-        of_file(b"\xef\xbb\xbfxy", bytes(0, 4)),
-        "a:bytes=3-4\n```\nx\n```"
-    );
+    assert_eq!(of_file(b"\xef\xbb\xbfx\ny", lines(1, 1)), "a:1-1\n```\nx\n```");
+    assert_eq!(of_file(b"\xef\xbb\xbfxy", bytes(0, 4)), "a:bytes=3-4\n```\nx\n```");
     for binary in [&b"x\0"[..], b"x\xff", b"\xff\xfe", b"\xc3"] {
         let size = binary.len();
         let omitted = format!("<file_ref path=\"a\" size=\"{size}\" omitted=\"binary\"/>");
@@ -201,22 +176,15 @@ fn c018_text_is_recognised_by_its_bytes() {
 
 #[test]
 fn c018_a_picture_is_known_whatever_it_is_called() {
-    let mut sources = Memory::default()
-        .with_file("notes.txt", PNG)
-        .with_file("p.png", "words");
+    let mut sources = Memory::default().with_file("notes.txt", PNG).with_file("p.png", "words");
     let both = json!([path_ref("notes.txt", None), path_ref("p.png", None)]);
-    assert_eq!(
-        chat(&both, &mut sources),
-        ["(image_url)", "p.png\n```\nwords\n```"]
-    );
+    assert_eq!(chat(&both, &mut sources), ["(image_url)", "p.png\n```\nwords\n```"]);
 }
 
 #[test]
 fn c019_an_unreachable_file_is_reported_and_its_part_stays() {
     let mut sources = Memory::default();
-    sources
-        .files
-        .insert("link".to_owned(), Lies::Symlink("/etc/shadow".to_owned()));
+    sources.files.insert("link".to_owned(), Lies::Symlink("/etc/shadow".to_owned()));
     for (path, why) in [
         ("../secret", "outside_workspace"),
         ("/etc/passwd", "outside_workspace"),
@@ -226,26 +194,17 @@ fn c019_an_unreachable_file_is_reported_and_its_part_stays() {
         ("", "invalid_path"),
     ] {
         let expected = format!("<file_ref path=\"{path}\" unavailable=\"{why}\"/>");
-        assert_eq!(
-            chat(&json!([path_ref(path, None)]), &mut sources),
-            [expected]
-        );
+        assert_eq!(chat(&json!([path_ref(path, None)]), &mut sources), [expected]);
     }
-    let diagnostics = lower_for(
-        Target::Gemini,
-        &json!([path_ref("gone", None)]),
-        &mut sources,
-    )
-    .diagnostics;
+    let diagnostics =
+        lower_for(Target::Gemini, &json!([path_ref("gone", None)]), &mut sources).diagnostics;
     assert_eq!(diagnostics, ["file: 'gone': not_found"]);
 }
 
 #[test]
 fn c020_urls_are_not_fetched_and_content_ids_are_looked_up() {
     let mut sources = Memory::default();
-    sources
-        .bodies
-        .insert("sha256:aa".to_owned(), b"kept\n".to_vec());
+    sources.bodies.insert("sha256:aa".to_owned(), b"kept\n".to_vec());
     let parts = json!([
         {"type": "file-ref", "ref": {"kind": "url", "url": "https://example.org/?a=1&b=\"2\""}},
         {"type": "file-ref", "ref": {"kind": "content-id", "content_id": "sha256:aa"}},
@@ -272,26 +231,14 @@ fn c021_a_frozen_reference_is_sent_again_whatever_the_file_holds() {
     let resolved = resolve(&part, &mut sources, &limits).unwrap();
     let stored = resolved.to_stored();
     let about = Value::Object(stored.about.clone()).to_string();
-    assert!(
-        !about.contains("first"),
-        "the body is stored separately: {about}"
-    );
-    assert_eq!(
-        Resolved::from_stored(stored.clone()).as_ref(),
-        Some(&resolved)
-    );
+    assert!(!about.contains("first"), "the body is stored separately: {about}");
+    assert_eq!(Resolved::from_stored(stored.clone()).as_ref(), Some(&resolved));
 
     let mut sources = Memory::default().with_file("a", "second\n");
     let stored = BTreeMap::from([(0, Resolved::from_stored(stored).unwrap())]);
     let capabilities = Capabilities::built_in(Target::OpenaiChat);
     let parts = [part];
-    let again = lower(
-        &parts,
-        &stored,
-        Target::OpenaiChat,
-        &capabilities,
-        &mut sources,
-    );
+    let again = lower(&parts, &stored, Target::OpenaiChat, &capabilities, &mut sources);
     assert_eq!(again.blocks[0]["text"], "a:1-1\n```\nfirst\n```");
     assert!(sources.opened.is_empty());
 }
@@ -314,10 +261,7 @@ fn c021_every_outcome_can_be_frozen() {
         let resolved = resolve(&part, &mut sources, &InlineLimits::default()).unwrap();
         assert_eq!(Resolved::from_stored(resolved.to_stored()), Some(resolved));
     }
-    let nothing = compositor::resolve::StoredResolution {
-        about: wire::Object::new(),
-        body: None,
-    };
+    let nothing = compositor::resolve::StoredResolution { about: wire::Object::new(), body: None };
     assert_eq!(Resolved::from_stored(nothing), None);
 }
 
@@ -339,10 +283,7 @@ fn a_picture_larger_than_is_read_is_left_to_the_tools() {
     huge.resize(200_000, 0);
     let mut sources = Memory::default().with_file("a", huge);
     let part = Part::from_value(path_ref("a", None)).unwrap();
-    let limits = InlineLimits {
-        media_bytes: 100_000,
-        ..InlineLimits::default()
-    };
+    let limits = InlineLimits { media_bytes: 100_000, ..InlineLimits::default() };
     let expected = Resolved::Omitted {
         why: WhyOmitted::TooLarge,
         size: 200_000,
@@ -367,19 +308,14 @@ fn c016_a_pdf_goes_as_itself_like_an_attached_one() {
     let target = Target::Anthropic;
     let described = lower(&parts, &BTreeMap::new(), target, &blind, &mut sources);
     let text = described.blocks[0]["text"].as_str().unwrap();
-    assert_eq!(
-        text,
-        "<file_ref path=\"d/a.pdf\" size=\"8\" omitted=\"binary\"/>"
-    );
+    assert_eq!(text, "<file_ref path=\"d/a.pdf\" size=\"8\" omitted=\"binary\"/>");
 }
 
 #[test]
 fn a_message_refers_to_so_many_pictures_and_no_more() {
     let mut picture = PNG.to_vec();
     picture.resize(1_000, 0);
-    let mut sources = Memory::default()
-        .with_file("a", picture)
-        .with_file("b", "text");
+    let mut sources = Memory::default().with_file("a", picture).with_file("b", "text");
     let parts = parts(&json!([
         {"type": "text", "text": "see"},
         path_ref("a", None),
@@ -387,21 +323,12 @@ fn a_message_refers_to_so_many_pictures_and_no_more() {
         path_ref("a", None),
         path_ref("b", None),
     ]));
-    let limits = InlineLimits {
-        message_media_bytes: 2_500,
-        ..InlineLimits::default()
-    };
+    let limits = InlineLimits { message_media_bytes: 2_500, ..InlineLimits::default() };
     let resolved = resolve_all(&parts, &mut sources, &limits);
     let is_media = |at: usize| matches!(resolved[&at], Resolved::Media { .. });
     assert_eq!(resolved.keys().copied().collect::<Vec<_>>(), [1, 2, 3, 4]);
     assert!(is_media(1) && is_media(2));
-    assert!(matches!(
-        resolved[&3],
-        Resolved::Omitted {
-            why: WhyOmitted::TooLarge,
-            ..
-        }
-    ));
+    assert!(matches!(resolved[&3], Resolved::Omitted { why: WhyOmitted::TooLarge, .. }));
     assert!(matches!(resolved[&4], Resolved::Text { .. }));
 }
 
@@ -409,28 +336,16 @@ fn a_message_refers_to_so_many_pictures_and_no_more() {
 fn a_slice_is_not_looked_for_without_an_end() {
     let mut sources = Memory::default().with_file("a", "x\n".repeat(100_000));
     let part = Part::from_value(path_ref("a", Some(lines(90_000, 90_000)))).unwrap();
-    let limits = InlineLimits {
-        scan_bytes: 150_000,
-        ..InlineLimits::default()
-    };
+    let limits = InlineLimits { scan_bytes: 150_000, ..InlineLimits::default() };
     let resolved = resolve(&part, &mut sources, &limits);
-    assert!(matches!(
-        resolved,
-        Some(Resolved::Omitted {
-            why: WhyOmitted::TooLarge,
-            ..
-        })
-    ));
+    assert!(matches!(resolved, Some(Resolved::Omitted { why: WhyOmitted::TooLarge, .. })));
 }
 
 #[test]
 fn an_agent_is_given_links_to_whole_files_and_the_lines_of_slices() {
-    let mut sources = Memory::default()
-        .with_file("src/a b.ts", "x\ny\nz\n")
-        .with_file("blob", "\0\0");
-    sources
-        .files
-        .insert("big.log".to_owned(), Lies::Zeros(1_000_000));
+    let mut sources =
+        Memory::default().with_file("src/a b.ts", "x\ny\nz\n").with_file("blob", "\0\0");
+    sources.files.insert("big.log".to_owned(), Lies::Zeros(1_000_000));
     let parts = json!([
         path_ref("src/a b.ts", None),
         path_ref("src/a b.ts", Some(lines(2, 3))),

@@ -19,9 +19,8 @@ fn context(payload: Value) -> Value {
 
 #[test]
 fn c002_blocks_are_in_the_order_of_parts() {
-    let parts: Vec<Value> = (0..30)
-        .map(|n| json!({"type": "text", "text": n.to_string()}))
-        .collect();
+    let parts: Vec<Value> =
+        (0..30).map(|n| json!({"type": "text", "text": n.to_string()})).collect();
     let numbers: Vec<String> = (0..30).map(|n| n.to_string()).collect();
     assert_eq!(lower_to_texts(json!(parts)), numbers);
 }
@@ -48,10 +47,7 @@ fn c040_c041_commands_are_not_sent_but_their_expansion_is() {
         {"type": "command", "id": "/search", "args": {"raw": "icons", "argv": ["icons"]}},
         {"type": "text", "text": "icons", "intent": "search", "derived_from": {"part": 0}},
     ]);
-    assert_eq!(
-        lower_to_texts(parts),
-        ["<user_intent kind=\"search\"/>", "icons"]
-    );
+    assert_eq!(lower_to_texts(parts), ["<user_intent kind=\"search\"/>", "icons"]);
     let bare = json!([{"type": "text", "text": "", "intent": "search"}]);
     assert_eq!(lower_to_texts(bare), ["<user_intent kind=\"search\"/>"]);
 }
@@ -91,37 +87,22 @@ fn c061_c064_skills_leave_no_trace() {
     let parts = json!([{"type": "text", "text": "use "}, skill(false), skill(true)]);
     let lowered = lower_for(Target::Anthropic, &parts, &mut Memory::default());
     assert_eq!(text_of(&lowered), "use ");
-    assert!(
-        lowered.diagnostics.is_empty(),
-        "they were reported at submission"
-    );
+    assert!(lowered.diagnostics.is_empty(), "they were reported at submission");
 }
 
 #[test]
 fn c063_a_known_entity_is_a_reference_and_an_unknown_one_is_dropped_and_reported() {
-    let mut sources = Memory {
-        entities: vec![("node".to_owned(), "n1".to_owned())],
-        ..Memory::default()
-    };
+    let mut sources =
+        Memory { entities: vec![("node".to_owned(), "n1".to_owned())], ..Memory::default() };
     let of =
         |id: &str| json!({"type": "mention", "target": {"kind": "node", "id": id, "label": "L"}});
-    let lowered = lower_for(
-        Target::Anthropic,
-        &json!([of("n1"), of("n2")]),
-        &mut sources,
-    );
+    let lowered = lower_for(Target::Anthropic, &json!([of("n1"), of("n2")]), &mut sources);
     let expected = "<editor_context kind=\"ref\" source=\"node\">{\"id\":\"n1\",\"label\":\"L\"}</editor_context>";
     assert_eq!(text_of(&lowered), expected);
-    assert_eq!(
-        lowered.diagnostics,
-        ["mention: node 'n2' does not resolve (dropped)"]
-    );
+    assert_eq!(lowered.diagnostics, ["mention: node 'n2' does not resolve (dropped)"]);
     let nameless = json!([{"type": "text", "text": "x"}, {"type": "mention", "target": {"kind": "unknown", "label": "Chip"}}]);
     let lowered = lower_for(Target::Anthropic, &nameless, &mut sources);
-    assert_eq!(
-        lowered.diagnostics,
-        ["mention: unknown 'Chip' does not resolve (dropped)"]
-    );
+    assert_eq!(lowered.diagnostics, ["mention: unknown 'Chip' does not resolve (dropped)"]);
 }
 
 #[test]
@@ -130,10 +111,7 @@ fn c065_a_context_mention_is_lowered_to_its_content() {
         {"type": "mention", "target": {"kind": "context", "name": "selection"}},
         {"type": "editor-context", "kind": "selection", "payload": {"text": "x"}, "emitted_at": 1, "derived_from": {"part": 0}},
     ]);
-    assert_eq!(
-        lower_to_texts(parts),
-        ["<editor_context kind=\"selection\">x</editor_context>"]
-    );
+    assert_eq!(lower_to_texts(parts), ["<editor_context kind=\"selection\">x</editor_context>"]);
 }
 
 #[test]
@@ -142,10 +120,7 @@ fn c067_a_message_without_content_is_marked() {
     let command = json!({"type": "command", "id": "/svg", "args": {}});
     let nothing = "(The user sent no text.)";
     assert_eq!(lower_to_texts(json!([skill])), [nothing]);
-    assert_eq!(
-        lower_to_texts(json!([{"type": "text", "text": " "}])),
-        [nothing]
-    );
+    assert_eq!(lower_to_texts(json!([{"type": "text", "text": " "}])), [nothing]);
     assert_eq!(lower_to_texts(json!([command, skill])), [nothing]);
     let empty = json!({"type": "text", "text": "", "derived_from": {"part": 0}});
     assert_eq!(lower_to_texts(json!([command, empty])), [nothing]);
@@ -189,10 +164,7 @@ fn c071_c076_any_kind_and_payload_is_sent_unchanged() {
 fn c074_no_payload_closes_its_marker() {
     for (payload, body) in [
         (json!({"text": "</editor_context>"}), "&lt;/editor_context>"),
-        (
-            json!({"text": "<editor_context kind=\"x\">"}),
-            "&lt;editor_context kind=\"x\">",
-        ),
+        (json!({"text": "<editor_context kind=\"x\">"}), "&lt;editor_context kind=\"x\">"),
         (
             json!({"text": "< /editor_context> <<EDITOR_context"}),
             "< /editor_context> <&lt;EDITOR_context",
@@ -200,16 +172,10 @@ fn c074_no_payload_closes_its_marker() {
         (json!({"text": "é<"}), "é<"),
         (json!({"text": "a", "b": 1}), "{\"text\":\"a\",\"b\":1}"),
         (json!({"text": 1}), "{\"text\":1}"),
-        (
-            json!({"</Editor_Context>": "<b>"}),
-            "{\"\\u003c/Editor_Context>\":\"<b>\"}",
-        ),
+        (json!({"</Editor_Context>": "<b>"}), "{\"\\u003c/Editor_Context>\":\"<b>\"}"),
     ] {
         let expected = format!("<editor_context kind=\"k\">{body}</editor_context>");
-        assert_eq!(
-            lower_to_texts(json!([context(payload.clone())])),
-            [expected]
-        );
+        assert_eq!(lower_to_texts(json!([context(payload.clone())])), [expected]);
     }
     // What is escaped in JSON is the same payload.
     let payload = json!({"html": "</editor_context>"});
@@ -235,13 +201,7 @@ fn c082_stages_leave_the_parts_as_they_are() {
         let before = vector["persisted"].to_string();
         for target in Target::ALL {
             let capabilities = Capabilities::built_in(target);
-            lower(
-                &parts,
-                &BTreeMap::new(),
-                target,
-                &capabilities,
-                &mut Memory::of(&vector),
-            );
+            lower(&parts, &BTreeMap::new(), target, &capabilities, &mut Memory::of(&vector));
         }
         let after: Vec<Value> = parts.iter().map(compositor::Part::to_value).collect();
         assert_eq!(Value::Array(after).to_string(), before);
@@ -286,32 +246,17 @@ fn c089_every_part_has_a_decision() {
         context(json!({})),
     ]);
     let lowered = lower_for(Target::Anthropic, &parts, &mut Memory::default());
-    let became: Vec<(usize, &str)> = lowered
-        .decisions
-        .iter()
-        .map(|it| (it.part, it.became.as_str()))
-        .collect();
-    let expected = [
-        "text",
-        "nothing",
-        "nothing",
-        "reference",
-        "placeholder",
-        "editor_context",
-    ];
+    let became: Vec<(usize, &str)> =
+        lowered.decisions.iter().map(|it| (it.part, it.became.as_str())).collect();
+    let expected = ["text", "nothing", "nothing", "reference", "placeholder", "editor_context"];
     assert_eq!(became, expected.into_iter().enumerate().collect::<Vec<_>>());
     assert!(lowered.decisions[1].why.is_some() && lowered.decisions[3].why.is_some());
 }
 
 #[test]
 fn one_text_is_a_plain_string_for_old_servers() {
-    let of = |parts: Value| {
-        chat_content(&lower_for(
-            Target::OpenaiChat,
-            &parts,
-            &mut Memory::default(),
-        ))
-    };
+    let of =
+        |parts: Value| chat_content(&lower_for(Target::OpenaiChat, &parts, &mut Memory::default()));
     assert_eq!(of(json!([{"type": "text", "text": "a"}])), json!("a"));
     let two = json!([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]);
     assert_eq!(of(two.clone()), two);
@@ -328,14 +273,7 @@ fn g06_the_text_of_a_message_is_its_text_blocks() {
     let lowered = lower_for(Target::OpenaiChat, &parts, &mut Memory::default());
     assert_eq!(text_of(&lowered), "a\nn\n```\nx\n```");
     let action = json!([{"type": "command", "id": "/compact", "args": {}}]);
-    assert_eq!(
-        text_of(&lower_for(
-            Target::OpenaiChat,
-            &action,
-            &mut Memory::default()
-        )),
-        ""
-    );
+    assert_eq!(text_of(&lower_for(Target::OpenaiChat, &action, &mut Memory::default())), "");
 }
 
 fn lower_chat(resolved: Option<Resolved>) -> (Vec<String>, Vec<String>) {
@@ -345,18 +283,9 @@ fn lower_chat(resolved: Option<Resolved>) -> (Vec<String>, Vec<String>) {
     let resolved: BTreeMap<usize, Resolved> = resolved.map(|it| (0, it)).into_iter().collect();
     let target = Target::Anthropic;
     let capabilities = Capabilities::built_in(target);
-    let lowered = lower(
-        &parts,
-        &resolved,
-        target,
-        &capabilities,
-        &mut Memory::default(),
-    );
+    let lowered = lower(&parts, &resolved, target, &capabilities, &mut Memory::default());
     let text = |block: &Value| block["text"].as_str().unwrap().to_owned();
-    (
-        lowered.blocks.iter().map(text).collect(),
-        lowered.diagnostics,
-    )
+    (lowered.blocks.iter().map(text).collect(), lowered.diagnostics)
 }
 
 #[test]
@@ -381,10 +310,7 @@ fn an_attached_chat_is_quoted_in_a_marker_that_its_words_cannot_close() {
 
 #[test]
 fn a_chat_that_is_gone_is_described() {
-    let gone = Resolved::Unavailable {
-        why: WhyUnavailable::NotFound,
-        lines: None,
-    };
+    let gone = Resolved::Unavailable { why: WhyUnavailable::NotFound, lines: None };
     for resolved in [None, Some(gone)] {
         let (blocks, diagnostics) = lower_chat(resolved);
         let expected = "<chat_ref uri=\"ahp-chat:/b\" title=\"A &quot;chat&quot;\" unavailable=\"not_found\"/>";

@@ -49,9 +49,7 @@ fn write_out(value: &mut Value) {
 
 pub fn parts(values: &Value) -> Vec<Part> {
     let values = values.as_array().unwrap().iter();
-    values
-        .map(|it| Part::from_value(it.clone()).unwrap())
-        .collect()
+    values.map(|it| Part::from_value(it.clone()).unwrap()).collect()
 }
 
 /// What lies at a path.
@@ -102,10 +100,7 @@ impl Memory {
     fn store_bodies(&mut self, vector: &Value) {
         use sha2::{Digest as _, Sha256};
         for part in vector["input"]["parts"].as_array().into_iter().flatten() {
-            if let Some(bytes) = part["data"]
-                .as_str()
-                .and_then(|it| STANDARD.decode(it).ok())
-            {
+            if let Some(bytes) = part["data"].as_str().and_then(|it| STANDARD.decode(it).ok()) {
                 let digest = wire::Digest::new(Sha256::digest(&bytes).into());
                 self.bodies.insert(format!("sha256:{digest}"), bytes);
             }
@@ -113,8 +108,7 @@ impl Memory {
     }
 
     pub fn with_file(mut self, path: &str, bytes: impl Into<Vec<u8>>) -> Self {
-        self.files
-            .insert(path.to_owned(), Lies::Bytes(bytes.into()));
+        self.files.insert(path.to_owned(), Lies::Bytes(bytes.into()));
         self
     }
 }
@@ -132,20 +126,15 @@ impl Sources for Memory {
                 FileRead::Unavailable(WhyUnavailable::OutsideWorkspace)
             }
             Some(Lies::Symlink(to)) => self.file(&to.clone(), limit_bytes),
-            Some(Lies::Zeros(size)) if *size > limit_bytes => FileRead::TooLarge {
-                size: *size,
-                head: vec![b'0'; 8 * 1_024],
-            },
-            Some(Lies::Zeros(size)) => FileRead::Bytes {
-                bytes: vec![b'0'; *size as usize],
-            },
+            Some(Lies::Zeros(size)) if *size > limit_bytes => {
+                FileRead::TooLarge { size: *size, head: vec![b'0'; 8 * 1_024] }
+            }
+            Some(Lies::Zeros(size)) => FileRead::Bytes { bytes: vec![b'0'; *size as usize] },
             Some(Lies::Bytes(bytes)) if bytes.len() as u64 > limit_bytes => FileRead::TooLarge {
                 size: bytes.len() as u64,
                 head: bytes[..bytes.len().min(8 * 1_024)].to_vec(),
             },
-            Some(Lies::Bytes(bytes)) => FileRead::Bytes {
-                bytes: bytes.clone(),
-            },
+            Some(Lies::Bytes(bytes)) => FileRead::Bytes { bytes: bytes.clone() },
         }
     }
 
@@ -155,9 +144,7 @@ impl Sources for Memory {
 
     fn entity(&mut self, kind: &str, target: &Object) -> bool {
         let id = target.get("id").and_then(Value::as_str);
-        self.entities
-            .iter()
-            .any(|(k, i)| k == kind && Some(i.as_str()) == id)
+        self.entities.iter().any(|(k, i)| k == kind && Some(i.as_str()) == id)
     }
 
     fn find_staged_copy(&mut self, part: &Part) -> Option<String> {

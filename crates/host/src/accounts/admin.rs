@@ -185,10 +185,7 @@ impl AccountAdmin {
         let (role, digest) = (stored_role(new_token.role), token.digest());
         let mut connection = self.connection().await?;
         let rows = connection
-            .query(
-                MAKE_TOKEN,
-                &[&space, &who, &role, &token.id(), &digest, &seconds],
-            )
+            .query(MAKE_TOKEN, &[&space, &who, &role, &token.id(), &digest, &seconds])
             .await?;
         let expires = rows.first().map(|row| row.try_get(0)).transpose()?;
         let expires = expires.flatten();

@@ -151,11 +151,7 @@ impl AccountCache {
         self.live.insert(id.clone(), Arc::downgrade(&granted));
         if self.tokens.len() < REMEMBERED_MAX {
             let until = Instant::now() + BELIEVED_FOR;
-            let remembered = CachedToken {
-                digest,
-                granted: Arc::clone(&granted),
-                until,
-            };
+            let remembered = CachedToken { digest, granted: Arc::clone(&granted), until };
             self.tokens.insert(id, remembered);
         }
         granted
@@ -195,9 +191,7 @@ impl Accounts {
             asking: Semaphore::new(1),
             waiting: Semaphore::new(WAITING_MAX),
         };
-        accounts
-            .counter
-            .store(accounts.read_counter().await?, Ordering::Relaxed);
+        accounts.counter.store(accounts.read_counter().await?, Ordering::Relaxed);
         let accounts = Arc::new(accounts);
         tokio::spawn(watch(Arc::downgrade(&accounts)));
         Ok(accounts)
@@ -225,9 +219,8 @@ impl Accounts {
         }
         let before = self.counter.load(Ordering::Acquire);
         let found = self.find(token.id()).await;
-        let (digest, granted) = found
-            .map_err(TokenRefusal::Unavailable)?
-            .ok_or(TokenRefusal::Wrong)?;
+        let (digest, granted) =
+            found.map_err(TokenRefusal::Unavailable)?.ok_or(TokenRefusal::Wrong)?;
         if !token.matches(&digest) {
             return Err(TokenRefusal::Wrong);
         }
@@ -318,10 +311,7 @@ impl Accounts {
         let mut connection = self.node.lease_connection().await?;
         let rows = connection.query(SPACES_OF, &[&principal]).await?;
         let spaces = rows.iter().map(|row| {
-            Ok(Membership {
-                space: row.try_get(0)?,
-                role: role_of_stored(row.try_get(1)?),
-            })
+            Ok(Membership { space: row.try_get(0)?, role: role_of_stored(row.try_get(1)?) })
         });
         spaces.collect()
     }
@@ -350,10 +340,7 @@ impl Accounts {
         drop(connection);
         let mut counting = HashMap::new();
         for row in &rows {
-            counting.insert(
-                row.try_get::<_, String>(0)?,
-                role_of_stored(row.try_get(1)?),
-            );
+            counting.insert(row.try_get::<_, String>(0)?, role_of_stored(row.try_get(1)?));
         }
         for granted in live {
             if counting.get(&granted.id) != Some(&granted.role) {

@@ -85,7 +85,5 @@ fn stored_role(role: Role) -> i16 {
 /// A number of a later version means no more than what is known here: reading.
 fn role_of_stored(number: i16) -> Role {
     let mut roles = Role::ALL.into_iter();
-    roles
-        .find(|role| stored_role(*role) == number)
-        .unwrap_or(Role::Viewer)
+    roles.find(|role| stored_role(*role) == number).unwrap_or(Role::Viewer)
 }

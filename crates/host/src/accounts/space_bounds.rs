@@ -60,10 +60,7 @@ pub(crate) struct TurnRefusal {
 }
 
 fn over_limit(message: String) -> TurnRefusal {
-    TurnRefusal {
-        error_type: "spaceLimit",
-        message,
-    }
+    TurnRefusal { error_type: "spaceLimit", message }
 }
 
 /// What the journal of a space goes by.

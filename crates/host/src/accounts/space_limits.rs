@@ -156,9 +156,7 @@ impl AccountAdmin {
         match value {
             Some(value) => {
                 let value = i64::try_from(value).unwrap_or(i64::MAX);
-                connection
-                    .execute(SET, &[&space, &key.name(), &value])
-                    .await?;
+                connection.execute(SET, &[&space, &key.name(), &value]).await?;
             }
             None => {
                 let sql = "DELETE FROM greenroom.space_limit WHERE space = $1 AND name = $2";

@@ -29,12 +29,7 @@ use crate::{Config, JournalChoice, SpaceEntry};
 const SOON: Duration = Duration::from_secs(60);
 
 fn new_token(space: &str, principal: &str, role: Role) -> NewToken {
-    NewToken {
-        space: space.to_owned(),
-        principal: principal.to_owned(),
-        role,
-        seconds: None,
-    }
+    NewToken { space: space.to_owned(), principal: principal.to_owned(), role, seconds: None }
 }
 
 async fn issue(admin: &AccountAdmin, new_token: &NewToken) -> AccountToken {
@@ -70,12 +65,7 @@ async fn start_node(settings: &PostgresSettings) -> Served {
     }));
     let url = is_ready.await.unwrap();
     let address = url.trim_start_matches("ws://").trim_end_matches('/');
-    Served {
-        address: address.to_owned(),
-        stop,
-        served,
-        directory,
-    }
+    Served { address: address.to_owned(), stop, served, directory }
 }
 
 impl Served {
@@ -168,10 +158,7 @@ impl Client {
     async fn dispatch_refused(&mut self, action: Value) -> String {
         let params = json!({"channel": "ahp-root://", "clientSeq": 7, "action": action});
         let message = json!({"jsonrpc": "2.0", "method": "dispatchAction", "params": params});
-        self.socket
-            .send(Message::text(message.to_string()))
-            .await
-            .unwrap();
+        self.socket.send(Message::text(message.to_string())).await.unwrap();
         loop {
             if let Message::Text(text) = self.socket.next().await.unwrap().unwrap() {
                 let told: Value = serde_json::from_str(&text).unwrap();
@@ -214,11 +201,7 @@ async fn make_session(client: &mut Client, session: &str) {
     let chat = &subscribed["result"]["snapshot"]["state"]["defaultChat"];
     let params = json!({"channel": chat, "clientSeq": 1, "action": draft});
     let message = json!({"jsonrpc": "2.0", "method": "dispatchAction", "params": params});
-    client
-        .socket
-        .send(Message::text(message.to_string()))
-        .await
-        .unwrap();
+    client.socket.send(Message::text(message.to_string())).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -236,26 +219,12 @@ async fn a_token_names_its_space_and_a_role_and_ends_when_it_is_revoked() {
 
     // Each is served by its own space.
     let mut of_default = node.open(&member).await.unwrap();
-    make_session(
-        &mut of_default,
-        "scripted:/01900000-0000-7000-8000-000000000001",
-    )
-    .await;
+    make_session(&mut of_default, "scripted:/01900000-0000-7000-8000-000000000001").await;
     let mut of_red = node.open(&owner).await.unwrap();
-    make_session(
-        &mut of_red,
-        "scripted:/01900000-0000-7000-8000-000000000002",
-    )
-    .await;
+    make_session(&mut of_red, "scripted:/01900000-0000-7000-8000-000000000002").await;
     let mut watching = node.open(&viewer).await.unwrap();
-    for (client, own) in [
-        (&mut of_default, "1"),
-        (&mut of_red, "2"),
-        (&mut watching, "2"),
-    ] {
-        let listed = client
-            .ask("listSessions", json!({"channel": "ahp-root://"}))
-            .await;
+    for (client, own) in [(&mut of_default, "1"), (&mut of_red, "2"), (&mut watching, "2")] {
+        let listed = client.ask("listSessions", json!({"channel": "ahp-root://"})).await;
         let listed = names(&listed);
         assert!(listed.len() == 1 && listed[0].ends_with(own), "{listed:?}");
     }
@@ -266,10 +235,7 @@ async fn a_token_names_its_space_and_a_role_and_ends_when_it_is_revoked() {
     assert_eq!(refused["error"]["code"], -32009, "{refused}");
     let level = json!({"type": "root/configChanged", "config": {"logLevel": "info"}});
     let reason = watching.dispatch_refused(level.clone()).await;
-    assert!(
-        reason.contains("your token has the role viewer"),
-        "{reason}"
-    );
+    assert!(reason.contains("your token has the role viewer"), "{reason}");
     let reason = of_default.dispatch_refused(level).await;
     assert!(reason.contains("takes the role owner"), "{reason}");
     let (status, _) = node.get("/metrics", &viewer).await;
@@ -297,9 +263,7 @@ async fn a_token_names_its_space_and_a_role_and_ends_when_it_is_revoked() {
         (1008, "this token is not valid any more")
     );
     assert_eq!(node.refusal(&viewer).await, 401);
-    let listed = of_red
-        .ask("listSessions", json!({"channel": "ahp-root://"}))
-        .await;
+    let listed = of_red.ask("listSessions", json!({"channel": "ahp-root://"})).await;
     assert_eq!(names(&listed).len(), 1);
 
     // Removed: its tokens count no more, and nothing of it is left.
@@ -309,10 +273,7 @@ async fn a_token_names_its_space_and_a_role_and_ends_when_it_is_revoked() {
     node.stop.send(()).unwrap();
     // The node was told that its space is gone.
     let ended = node.served.await.unwrap();
-    assert!(
-        ended.is_ok() || matches!(ended, Err(ServeError::JournalStopped(_))),
-        "{ended:?}"
-    );
+    assert!(ended.is_ok() || matches!(ended, Err(ServeError::JournalStopped(_))), "{ended:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -334,10 +295,7 @@ async fn what_is_no_token_opens_nothing_and_one_that_expires_ends_its_connection
         assert_eq!(node.refusal(&wrong).await, 401);
     }
     let mut open = node.open(&good).await.unwrap();
-    let brief = NewToken {
-        seconds: Some(3),
-        ..new_token("red", "bob", Role::Member)
-    };
+    let brief = NewToken { seconds: Some(3), ..new_token("red", "bob", Role::Member) };
     let brief = issue(&admin, &brief).await;
     let ending = node.open(&brief).await.unwrap();
     assert_eq!(u16::from(ending.closed().await.code), 1008);
@@ -363,18 +321,11 @@ async fn an_operator_is_told_what_was_wrong() {
     assert!(matches!(taken, AccountError::NameTaken(name) if name == "red"));
     let bad = admin.create_space("Red Team").await.unwrap_err();
     assert!(matches!(bad, AccountError::BadSpaceName(_)));
-    let unknown = admin
-        .issue_token(&new_token("blue", "ann", Role::Member))
-        .await;
+    let unknown = admin.issue_token(&new_token("blue", "ann", Role::Member)).await;
     assert!(matches!(unknown, Err(AccountError::UnknownSpace(_))));
     for nobody in ["", " ", "a\u{1b}[31m", &"x".repeat(129)] {
-        let bad = admin
-            .issue_token(&new_token("red", nobody, Role::Member))
-            .await;
-        assert!(
-            matches!(bad, Err(AccountError::BadPrincipal(_))),
-            "{nobody:?}"
-        );
+        let bad = admin.issue_token(&new_token("red", nobody, Role::Member)).await;
+        assert!(matches!(bad, Err(AccountError::BadPrincipal(_))), "{nobody:?}");
     }
     let unknown = admin.revoke("nothing").await.unwrap_err();
     assert!(matches!(unknown, AccountError::UnknownToken(_)));
@@ -386,10 +337,7 @@ async fn an_operator_is_told_what_was_wrong() {
     let less = issue(&admin, &new_token("red", "ann", Role::Viewer)).await;
     let listed = admin.list_tokens("red").await.unwrap();
     let role_of = |token: &AccountToken| listed.iter().find(|it| it.id == token.id()).unwrap().role;
-    assert_eq!(
-        (role_of(&more), role_of(&less)),
-        (Role::Owner, Role::Viewer)
-    );
+    assert_eq!((role_of(&more), role_of(&less)), (Role::Owner, Role::Viewer));
     let spaces = admin.list_spaces().await.unwrap();
     assert_eq!((spaces[0].members, spaces[0].tokens), (1, 2));
     // A name is free again when its space is gone.
@@ -410,13 +358,7 @@ async fn every_table_of_a_space_is_emptied_when_it_is_removed() {
     let admin = AccountAdmin::over(node).await.unwrap();
     let sql = "SELECT table_name::text FROM information_schema.columns
          WHERE table_schema = 'greenroom' AND column_name = 'space' AND table_name <> 'blob_grave' ORDER BY 1";
-    let rows = admin
-        .connection()
-        .await
-        .unwrap()
-        .query(sql, &[])
-        .await
-        .unwrap();
+    let rows = admin.connection().await.unwrap().query(sql, &[]).await.unwrap();
     let found: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
     let mut known = TABLES.to_vec();
     known.sort_unstable();

@@ -29,10 +29,7 @@ impl fmt::Debug for AccountToken {
 
 impl AccountToken {
     pub(super) fn make() -> Result<Self, getrandom::Error> {
-        Ok(Self {
-            id: random_hex::<ID_BYTES>()?,
-            secret: random_hex::<SECRET_BYTES>()?,
-        })
+        Ok(Self { id: random_hex::<ID_BYTES>()?, secret: random_hex::<SECRET_BYTES>()? })
     }
 
     /// Whether a secret claims to be such a token, rightly or not.
@@ -47,10 +44,8 @@ impl AccountToken {
         let is_hex = |text: &str, bytes: usize| {
             text.len() == 2 * bytes && text.bytes().all(|byte| byte.is_ascii_hexdigit())
         };
-        (is_hex(id, ID_BYTES) && is_hex(secret, SECRET_BYTES)).then(|| Self {
-            id: id.to_owned(),
-            secret: secret.to_owned(),
-        })
+        (is_hex(id, ID_BYTES) && is_hex(secret, SECRET_BYTES))
+            .then(|| Self { id: id.to_owned(), secret: secret.to_owned() })
     }
 
     pub fn id(&self) -> &str {

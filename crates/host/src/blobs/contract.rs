@@ -149,11 +149,7 @@ impl Fixture {
         mut open: Box<dyn FnMut() -> Box<dyn Blobs>>,
         damage: Box<dyn Fn(&wire::Digest)>,
     ) -> Self {
-        Self {
-            store: open(),
-            open,
-            damage,
-        }
+        Self { store: open(), open, damage }
     }
 
     fn reopen(&mut self) {
@@ -214,10 +210,7 @@ fn no_more_is_read_than_was_asked_for(fixture: &mut Fixture) {
     let digest = fixture.put("12345", 0);
     let too_large = Ok(Found::TooLarge { bytes: 5 });
     assert_eq!(fixture.store.read(&digest, 4), too_large);
-    assert_eq!(
-        fixture.store.read(&digest, 5),
-        Ok(Found::Body(b"12345".to_vec()))
-    );
+    assert_eq!(fixture.store.read(&digest, 5), Ok(Found::Body(b"12345".to_vec())));
 }
 
 fn damage_is_reported(fixture: &mut Fixture) {
@@ -285,25 +278,17 @@ fn one_body_can_be_put_by_many_at_once(fixture: &mut Fixture) {
             assert_eq!(put.join().unwrap(), digest_of(&body));
         }
     });
-    assert_eq!(
-        fixture.store.read(&digest_of(&body), 300_000),
-        Ok(Found::Body(body))
-    );
+    assert_eq!(fixture.store.read(&digest_of(&body), 300_000), Ok(Found::Body(body)));
     assert_eq!(fixture.list_older_than(100).len(), 1);
 }
 
 fn an_unsynced_body_is_read_and_ages_like_any_other(fixture: &mut Fixture) {
-    let (old, renewed) = (
-        fixture.put_unsynced("old", 1_000),
-        fixture.put_unsynced("renewed", 1_000),
-    );
+    let (old, renewed) =
+        (fixture.put_unsynced("old", 1_000), fixture.put_unsynced("renewed", 1_000));
     fixture.put_unsynced("renewed", 5_000);
     fixture.put_unsynced("renewed", 2_000);
     assert_eq!(fixture.read(&old).as_deref(), Some("old"));
-    assert_eq!(
-        fixture.store.read(&old, 2),
-        Ok(Found::TooLarge { bytes: 3 })
-    );
+    assert_eq!(fixture.store.read(&old, 2), Ok(Found::TooLarge { bytes: 3 }));
     assert_eq!(fixture.list_older_than(1_000), []);
     assert_eq!(fixture.list_older_than(5_000), [old]);
     for digest in [old, renewed] {
@@ -315,10 +300,7 @@ fn an_unsynced_body_is_read_and_ages_like_any_other(fixture: &mut Fixture) {
 }
 
 fn a_body_made_durable_is_there_after_a_crash(fixture: &mut Fixture) {
-    let (made, put) = (
-        fixture.put_unsynced("made", 0),
-        fixture.put_unsynced("put", 0),
-    );
+    let (made, put) = (fixture.put_unsynced("made", 0), fixture.put_unsynced("put", 0));
     let known = fixture.put("known", 0);
     assert_eq!(fixture.put_unsynced("known", 1), known);
     for _ in 0..2 {
@@ -338,10 +320,7 @@ fn a_body_made_durable_is_there_after_a_crash(fixture: &mut Fixture) {
 fn what_is_not_there_cannot_be_made_durable(fixture: &mut Fixture) {
     let gone = fixture.put_unsynced("gone", 0);
     fixture.store.remove(&gone, at(1)).unwrap();
-    assert_eq!(
-        fixture.store.make_durable(&gone),
-        Err(BlobError::Lost(gone))
-    );
+    assert_eq!(fixture.store.make_durable(&gone), Err(BlobError::Lost(gone)));
 }
 
 fn many_can_put_one_body_either_way_and_make_it_durable(fixture: &mut Fixture) {

@@ -70,9 +70,7 @@ impl FileBlobs {
     /// Opens the store of a data directory; what a crash left without a name goes.
     pub fn open(data: &Path) -> Result<Self, BlobError> {
         let store = Self::open_to_read(data);
-        store
-            .prepare(data, &data.join("blobs"))
-            .map_err(unwritable)?;
+        store.prepare(data, &data.join("blobs")).map_err(unwritable)?;
         Ok(store)
     }
 
@@ -249,10 +247,7 @@ impl FileBlobs {
                 let _ = fs::remove_file(self.unnamed_path(number));
                 return Ok(());
             }
-            let unsynced = UnsyncedBody {
-                number,
-                put_at: now,
-            };
+            let unsynced = UnsyncedBody { number, put_at: now };
             names.unsynced.insert(*digest, unsynced);
             Ok(())
         })
@@ -426,12 +421,8 @@ fn remove_if_there(path: &Path) -> io::Result<()> {
 
 /// Not durable yet.
 fn write_file(path: &Path, body: &[u8], now: Timestamp) -> io::Result<File> {
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(path)?;
+    let mut file =
+        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
     file.write_all(body)?;
     file.set_modified(system_time(now))?;
     Ok(file)

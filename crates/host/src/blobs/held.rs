@@ -26,10 +26,7 @@ struct OneHold {
 impl HeldBodies {
     /// A hold on nothing yet.
     pub(crate) fn begin(&self) -> BodyHold {
-        BodyHold(Arc::new(OneHold {
-            held: self.clone(),
-            digests: Mutex::default(),
-        }))
+        BodyHold(Arc::new(OneHold { held: self.clone(), digests: Mutex::default() }))
     }
 
     pub(crate) fn contains(&self, digest: &Digest) -> bool {
@@ -43,11 +40,7 @@ impl HeldBodies {
 
 impl BodyHold {
     pub(crate) fn add(&self, digest: Digest) {
-        let mut own = self
-            .0
-            .digests
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut own = self.0.digests.lock().unwrap_or_else(PoisonError::into_inner);
         if own.insert(digest) {
             *self.0.held.lock().entry(digest).or_default() += 1;
         }
@@ -56,10 +49,7 @@ impl BodyHold {
 
 impl Drop for OneHold {
     fn drop(&mut self) {
-        let own = self
-            .digests
-            .get_mut()
-            .unwrap_or_else(PoisonError::into_inner);
+        let own = self.digests.get_mut().unwrap_or_else(PoisonError::into_inner);
         let mut counts = self.held.lock();
         for digest in std::mem::take(own) {
             if let Some(count) = counts.get_mut(&digest) {

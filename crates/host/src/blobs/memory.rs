@@ -73,10 +73,7 @@ impl Store {
             return Err(BlobError::Unwritable("the disk is full".to_owned()));
         }
         let is_new = !self.bodies.contains_key(digest);
-        let (_, put) = self
-            .bodies
-            .entry(*digest)
-            .or_insert_with(|| (Arc::from(body), now));
+        let (_, put) = self.bodies.entry(*digest).or_insert_with(|| (Arc::from(body), now));
         *put = now.max(*put);
         Ok(is_new)
     }
@@ -111,11 +108,7 @@ impl Blobs for MemoryBlobs {
     }
 
     fn read(&self, digest: &Digest, bytes_max: u64) -> Result<Found, BlobError> {
-        let entry = self
-            .store()
-            .bodies
-            .get(digest)
-            .map(|(body, _)| body.clone());
+        let entry = self.store().bodies.get(digest).map(|(body, _)| body.clone());
         let Some(body) = entry else {
             return Ok(Found::Missing);
         };
@@ -144,11 +137,7 @@ impl Blobs for MemoryBlobs {
 
     fn remove(&self, digest: &Digest, before: Timestamp) -> Result<(), BlobError> {
         let mut store = self.store();
-        if store
-            .bodies
-            .get(digest)
-            .is_some_and(|(_, put)| *put < before)
-        {
+        if store.bodies.get(digest).is_some_and(|(_, put)| *put < before) {
             store.bodies.remove(digest);
             store.unsynced.remove(digest);
         }

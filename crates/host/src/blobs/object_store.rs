@@ -46,11 +46,7 @@ fn grave_days() -> u32 {
 impl BlobSettings {
     /// A store with everything else as it is without being said.
     pub fn at(store: &str) -> Self {
-        Self {
-            store: store.to_owned(),
-            from_bytes: from_bytes(),
-            grave_days: grave_days(),
-        }
+        Self { store: store.to_owned(), from_bytes: from_bytes(), grave_days: grave_days() }
     }
 }
 
@@ -93,11 +89,7 @@ impl ObjectBodies {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let opened = parse_url_opts(&url, variables);
         let (store, prefix) = opened.map_err(|error| wrong(error.to_string()))?;
-        Ok(Self {
-            store: Arc::from(store),
-            prefix,
-            settings: settings.clone(),
-        })
+        Ok(Self { store: Arc::from(store), prefix, settings: settings.clone() })
     }
 
     /// Whether a body of this size belongs here.
@@ -221,10 +213,7 @@ mod tests {
 
     #[test]
     fn what_nothing_refers_to_is_kept_for_a_day_at_least() {
-        let settings = BlobSettings {
-            grave_days: 0,
-            ..BlobSettings::at("file:///srv/bodies")
-        };
+        let settings = BlobSettings { grave_days: 0, ..BlobSettings::at("file:///srv/bodies") };
         let error = ObjectBodies::open(&settings).err().unwrap().to_string();
         assert!(error.contains("blobs.grave_days"), "{error}");
     }

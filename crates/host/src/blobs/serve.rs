@@ -48,11 +48,7 @@ pub fn encode_body(
         Some(text) => (wire::rpc::to_json(text), ContentEncoding::Utf8),
         None => (base64_json(body), ContentEncoding::Base64),
     };
-    EncodedContent {
-        data: Bytes::from(data),
-        encoding,
-        content_type,
-    }
+    EncodedContent { data: Bytes::from(data), encoding, content_type }
 }
 
 fn base64_json(body: &[u8]) -> Vec<u8> {

@@ -17,9 +17,9 @@ pub fn store_bodies(
 ) -> Result<Vec<(String, Digest)>, WorkFailed> {
     let store = |UnstoredBody { pointer, data }| match put(blobs, data, now) {
         Ok(digest) => Ok((pointer, digest)),
-        Err(StoreFailure::BadBase64) => Err(WorkFailed(format!(
-            "the data of `{pointer}` is not valid base64"
-        ))),
+        Err(StoreFailure::BadBase64) => {
+            Err(WorkFailed(format!("the data of `{pointer}` is not valid base64")))
+        }
         Err(StoreFailure::Failed(error)) => Err(WorkFailed(error.to_string())),
     };
     bodies.into_iter().map(store).collect()
@@ -35,9 +35,7 @@ fn put(blobs: &dyn Blobs, data: BodyData, now: Timestamp) -> Result<Digest, Stor
     let put = match data {
         BodyData::Bytes(body) => blobs.put(&body, now),
         BodyData::Base64(text) => {
-            let body = STANDARD
-                .decode(&*text)
-                .map_err(|_| StoreFailure::BadBase64)?;
+            let body = STANDARD.decode(&*text).map_err(|_| StoreFailure::BadBase64)?;
             drop(text);
             blobs.put(&body, now)
         }

@@ -33,11 +33,8 @@ CREATE TABLE IF NOT EXISTS spent (
 ";
 
 /// How long sums are kept that nothing was added to: nobody goes on with such a turn, and sessions are seldom so old.
-const KEPT_DAYS: [(BudgetScope, i64); 3] = [
-    (BudgetScope::Turn, 30),
-    (BudgetScope::Session, 365),
-    (BudgetScope::Day, 30),
-];
+const KEPT_DAYS: [(BudgetScope, i64); 3] =
+    [(BudgetScope::Turn, 30), (BudgetScope::Session, 365), (BudgetScope::Day, 30)];
 const DAY_MS: i64 = 24 * 3_600 * 1_000;
 
 /// So much of each.
@@ -125,10 +122,7 @@ impl Ledger {
             self.cleaned = at;
         }
         let tx = self.transaction()?;
-        let worked = Amounts {
-            seconds: worked,
-            ..Amounts::default()
-        };
+        let worked = Amounts { seconds: worked, ..Amounts::default() };
         add(&tx, by, worked, at)?;
         let reached = reached_limits(&tx, by, limits)?;
         if reached.is_empty() || kind == CallKind::Last {
@@ -175,8 +169,7 @@ impl Ledger {
     }
 
     fn transaction(&mut self) -> rusqlite::Result<Transaction<'_>> {
-        self.conn
-            .transaction_with_behavior(TransactionBehavior::Immediate)
+        self.conn.transaction_with_behavior(TransactionBehavior::Immediate)
     }
 }
 
@@ -206,22 +199,9 @@ fn add(
              calls = max(calls + ?6, 0), seconds = max(seconds + ?7, 0)",
     )?;
     for scope in BudgetScope::ALL {
-        let Amounts {
-            tokens,
-            usd,
-            calls,
-            seconds,
-        } = add;
+        let Amounts { tokens, usd, calls, seconds } = add;
         let key = by.key(scope);
-        statement.execute(params![
-            scope.name(),
-            key,
-            at.0,
-            tokens,
-            usd,
-            calls,
-            seconds
-        ])?;
+        statement.execute(params![scope.name(), key, at.0, tokens, usd, calls, seconds])?;
     }
     Ok(())
 }
@@ -251,13 +231,7 @@ fn reached_limits(
             if let Some((allowance, is_own)) = limits.of(scope, unit)
                 && spent >= allowance
             {
-                all.push(ReachedLimit {
-                    scope,
-                    unit,
-                    allowance,
-                    spent,
-                    is_own,
-                });
+                all.push(ReachedLimit { scope, unit, allowance, spent, is_own });
             }
         }
     }

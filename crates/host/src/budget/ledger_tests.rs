@@ -6,61 +6,31 @@ use super::*;
 const NOW: Timestamp = Timestamp(1_800_000_000_000);
 
 fn by(turn: &str, session: &str, day: &str) -> SpendingKeys {
-    SpendingKeys {
-        turn: turn.to_owned(),
-        session: session.to_owned(),
-        day: day.to_owned(),
-    }
+    SpendingKeys { turn: turn.to_owned(), session: session.to_owned(), day: day.to_owned() }
 }
 
 fn limits() -> TurnLimits {
     let host = BudgetSettings {
-        turn: BudgetLimits {
-            calls: Some(2),
-            ..BudgetLimits::default()
-        },
-        session: BudgetLimits {
-            tokens: Some(1_000),
-            seconds: Some(60),
-            ..BudgetLimits::default()
-        },
-        day: BudgetLimits {
-            usd: Some(1.0),
-            ..BudgetLimits::default()
-        },
+        turn: BudgetLimits { calls: Some(2), ..BudgetLimits::default() },
+        session: BudgetLimits { tokens: Some(1_000), seconds: Some(60), ..BudgetLimits::default() },
+        day: BudgetLimits { usd: Some(1.0), ..BudgetLimits::default() },
     };
-    TurnLimits {
-        host,
-        session_usd: None,
-    }
+    TurnLimits { host, session_usd: None }
 }
 
 fn call(tokens: f64, usd: f64) -> (f64, Amounts) {
-    let call = Amounts {
-        tokens,
-        usd,
-        calls: 1.0,
-        seconds: 0.0,
-    };
+    let call = Amounts { tokens, usd, calls: 1.0, seconds: 0.0 };
     (0.0, call)
 }
 
 fn begin(ledger: &mut Ledger, by: &SpendingKeys, call: (f64, Amounts)) -> Vec<String> {
     let reached = ledger.begin_call(by, &limits(), call, CallKind::Usual, NOW);
     let names = reached.unwrap().into_iter();
-    names
-        .map(|reached| format!("{}.{}", reached.scope.name(), reached.unit.name()))
-        .collect()
+    names.map(|reached| format!("{}.{}", reached.scope.name(), reached.unit.name())).collect()
 }
 
 fn shown(scope: BudgetScope, unit: BudgetUnit) -> ReachedLimit {
-    ReachedLimit {
-        scope,
-        unit,
-        allowance: 1.0,
-        spent: 1.0,
-        is_own: false,
-    }
+    ReachedLimit { scope, unit, allowance: 1.0, spent: 1.0, is_own: false }
 }
 
 #[test]
@@ -72,10 +42,7 @@ fn each_limit_is_reached_by_what_its_scope_spent() {
     assert_eq!(begin(&mut ledger, &one, call(10.0, 0.1)), ["turn.calls"]);
     let next_turn = by("t2", "s1", "d1");
     assert_eq!(begin(&mut ledger, &next_turn, call(980.0, 0.1)), [""; 0]);
-    assert_eq!(
-        begin(&mut ledger, &next_turn, call(1.0, 0.1)),
-        ["session.tokens"]
-    );
+    assert_eq!(begin(&mut ledger, &next_turn, call(1.0, 0.1)), ["session.tokens"]);
     let other = by("t3", "s2", "d1");
     assert_eq!(begin(&mut ledger, &other, call(0.0, 0.7)), [""; 0]);
     assert_eq!(begin(&mut ledger, &other, call(0.0, 0.1)), ["day.usd"]);
@@ -91,19 +58,13 @@ fn what_a_call_really_used_takes_the_place_of_what_was_set_aside() {
     let mut ledger = Ledger::in_memory().unwrap();
     let one = by("t1", "s1", "d1");
     begin(&mut ledger, &one, call(900.0, 0.0));
-    let less = Amounts {
-        tokens: -800.0,
-        ..Amounts::default()
-    };
+    let less = Amounts { tokens: -800.0, ..Amounts::default() };
     ledger.add(&one, less, NOW).unwrap();
     let next = by("t2", "s1", "d1");
     assert_eq!(begin(&mut ledger, &next, call(899.0, 0.0)), [""; 0]);
     assert_eq!(begin(&mut ledger, &next, call(1.0, 0.0)), [""; 0]);
     let more = by("t3", "s1", "d1");
-    assert_eq!(
-        begin(&mut ledger, &more, call(1.0, 0.0)),
-        ["session.tokens"]
-    );
+    assert_eq!(begin(&mut ledger, &more, call(1.0, 0.0)), ["session.tokens"]);
 }
 
 #[test]
@@ -112,18 +73,12 @@ fn more_is_the_same_allowance_again_from_what_was_spent() {
     let one = by("t1", "s1", "d1");
     begin(&mut ledger, &one, call(5_000.0, 0.0));
     let next = by("t2", "s1", "d1");
-    assert_eq!(
-        begin(&mut ledger, &next, call(1.0, 0.0)),
-        ["session.tokens"]
-    );
+    assert_eq!(begin(&mut ledger, &next, call(1.0, 0.0)), ["session.tokens"]);
     let tokens = shown(BudgetScope::Session, BudgetUnit::Tokens);
     ledger.extend(&next, &limits(), &[tokens]).unwrap();
     assert_eq!(begin(&mut ledger, &next, call(999.0, 0.0)), [""; 0]);
     assert_eq!(begin(&mut ledger, &next, call(1.0, 0.0)), [""; 0]);
-    assert_eq!(
-        begin(&mut ledger, &next, call(1.0, 0.0)),
-        ["turn.calls", "session.tokens"]
-    );
+    assert_eq!(begin(&mut ledger, &next, call(1.0, 0.0)), ["turn.calls", "session.tokens"]);
     let last = ledger.begin_call(&next, &limits(), call(1.0, 0.0), CallKind::Last, NOW);
     assert_eq!(last.unwrap().len(), 2, "it goes on in any case");
     // Only what was shown is allowed once more.
@@ -149,10 +104,7 @@ fn what_is_allowed_once_more_on_one_day_is_not_on_the_next() {
     begin(&mut ledger, &other, call(0.0, 0.5));
     ledger.extend(&other, &limits(), &[day]).unwrap();
     begin(&mut ledger, &other, call(0.0, 0.5));
-    assert_eq!(
-        begin(&mut ledger, &by("t4", "s4", "d1"), call(0.0, 0.1)),
-        ["day.usd"]
-    );
+    assert_eq!(begin(&mut ledger, &by("t4", "s4", "d1"), call(0.0, 0.1)), ["day.usd"]);
 }
 
 #[test]
@@ -160,18 +112,11 @@ fn old_sums_go_while_the_host_runs() {
     let mut ledger = Ledger::in_memory().unwrap();
     begin(&mut ledger, &by("t1", "s1", "d1"), call(1.0, 0.0));
     let later = NOW.plus_ms(400 * 24 * 3_600 * 1_000);
-    let begun = ledger.begin_call(
-        &by("t2", "s2", "d2"),
-        &limits(),
-        call(1.0, 0.0),
-        CallKind::Usual,
-        later,
-    );
+    let begun =
+        ledger.begin_call(&by("t2", "s2", "d2"), &limits(), call(1.0, 0.0), CallKind::Usual, later);
     assert_eq!(begun.unwrap(), []);
-    let rows: i64 = ledger
-        .conn
-        .query_row("SELECT count(*) FROM spent", [], |row| row.get(0))
-        .unwrap();
+    let rows: i64 =
+        ledger.conn.query_row("SELECT count(*) FROM spent", [], |row| row.get(0)).unwrap();
     assert_eq!(rows, 3, "those of the call alone");
 }
 
@@ -191,9 +136,7 @@ fn sums_are_there_after_the_process_is_gone_and_old_ones_are_not() {
     assert_eq!(mode & 0o777, 0o600);
     let later = NOW.plus_ms(400 * 24 * 3_600 * 1_000);
     let ledger = Ledger::open(dir.path(), later).unwrap();
-    let rows: i64 = ledger
-        .conn
-        .query_row("SELECT count(*) FROM spent", [], |row| row.get(0))
-        .unwrap();
+    let rows: i64 =
+        ledger.conn.query_row("SELECT count(*) FROM spent", [], |row| row.get(0)).unwrap();
     assert_eq!(rows, 0);
 }

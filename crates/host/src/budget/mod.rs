@@ -148,10 +148,7 @@ impl TurnBudget {
     }
 
     fn limits(&self) -> TurnLimits {
-        TurnLimits {
-            host: self.budget.limits,
-            session_usd: self.meter().session_usd,
-        }
+        TurnLimits { host: self.budget.limits, session_usd: self.meter().session_usd }
     }
 
     fn meter(&self) -> MutexGuard<'_, Meter> {
@@ -159,11 +156,7 @@ impl TurnBudget {
     }
 
     fn spent_by(&self, day: String) -> SpendingKeys {
-        SpendingKeys {
-            turn: self.turn.clone(),
-            session: self.session.clone(),
-            day,
-        }
+        SpendingKeys { turn: self.turn.clone(), session: self.session.clone(), day }
     }
 
     fn spent_today(&self) -> SpendingKeys {
@@ -207,9 +200,7 @@ impl TurnBudget {
             return Ok(CallPermit::Reached(reached));
         }
         self.meter().reserved = Some((estimate, asked.day));
-        Ok(CallPermit::Granted {
-            unpriced: estimate.usd.is_none() && limits.limits_money(),
-        })
+        Ok(CallPermit::Granted { unpriced: estimate.usd.is_none() && limits.limits_money() })
     }
 
     /// The call that is under way failed: it counts as a call, and used nothing.
@@ -224,8 +215,7 @@ impl TurnBudget {
             usd: -estimate.usd.unwrap_or(0.0),
             ..Amounts::default()
         };
-        self.write(move |ledger, _, now| ledger.add(&by, back, now))
-            .await
+        self.write(move |ledger, _, now| ledger.add(&by, back, now)).await
     }
 
     /// Allows the same once more of what had reached its limit when the user was asked: no other limit, and no other day.
@@ -233,16 +223,12 @@ impl TurnBudget {
         let Some((shown, by)) = self.meter().shown.take() else {
             return Ok(()); // nobody was asked, so nobody allowed anything
         };
-        self.write(move |ledger, limits, _| ledger.extend(&by, limits, &shown))
-            .await
+        self.write(move |ledger, limits, _| ledger.extend(&by, limits, &shown)).await
     }
 
     /// A call used this: it takes the place of what was set aside.
     pub(crate) async fn settle_call(&self, used: CallUsage) -> Result<(), StoreError> {
-        let used = ReportedSums {
-            tokens: used.tokens,
-            usd: used.usd.unwrap_or(0.0),
-        };
+        let used = ReportedSums { tokens: used.tokens, usd: used.usd.unwrap_or(0.0) };
         self.replace_reserved(used).await
     }
 
@@ -288,8 +274,7 @@ impl TurnBudget {
         if self.limits().is_empty() {
             return Ok(()); // nobody wants to know
         }
-        self.write(move |ledger, _, now| ledger.add(&by, used, now))
-            .await
+        self.write(move |ledger, _, now| ledger.add(&by, used, now)).await
     }
 
     /// Does what waits for a disk on a thread that may.
@@ -318,10 +303,7 @@ impl Drop for TurnBudget {
         let worked = self.meter().clock.take(Instant::now());
         let (budget, by) = (Arc::clone(&self.budget), self.spent_today());
         let write = move || {
-            let amounts = Amounts {
-                seconds: worked.as_secs_f64(),
-                ..Amounts::default()
-            };
+            let amounts = Amounts { seconds: worked.as_secs_f64(), ..Amounts::default() };
             let now = budget.clock.now();
             let added = budget.with_ledger(|ledger| ledger.add(&by, amounts, now));
             if let Err(error) = added {

@@ -7,10 +7,7 @@ use serde_json::json;
 
 use super::*;
 
-const ESTIMATE: CallEstimate = CallEstimate {
-    tokens: 400,
-    usd: Some(0.4),
-};
+const ESTIMATE: CallEstimate = CallEstimate { tokens: 400, usd: Some(0.4) };
 
 fn budget(toml: &str) -> Arc<Budget> {
     let mut config = Config::default_for("".into());
@@ -121,11 +118,7 @@ async fn a_worker_spends_what_its_parent_has() {
     assert!(begin(&worker).await.is_empty());
     assert_eq!(begin(&parent).await.len(), 1);
     worker.extend().await.unwrap();
-    assert_eq!(
-        begin(&parent).await.len(),
-        1,
-        "the worker's user was not asked"
-    );
+    assert_eq!(begin(&parent).await.len(), 1, "the worker's user was not asked");
     parent.extend().await.unwrap();
     assert!(begin(&parent).await.is_empty());
 }
@@ -138,10 +131,7 @@ async fn a_call_that_failed_used_nothing_and_money_needs_prices() {
         assert!(begin(&turn).await.is_empty());
         turn.release_call().await.unwrap();
     }
-    let unpriced = CallEstimate {
-        usd: None,
-        ..ESTIMATE
-    };
+    let unpriced = CallEstimate { usd: None, ..ESTIMATE };
     let permit = turn.begin_call(unpriced, CallKind::Usual).await.unwrap();
     assert_eq!(permit, CallPermit::Granted { unpriced: true });
 }
@@ -167,10 +157,7 @@ async fn a_session_may_have_a_limit_of_its_own() {
     assert!(begin(&first).await.is_empty());
     report(&first, sums(100, 10, 1.2)).await;
     let reached = begin(&first).await;
-    assert_eq!(
-        reached,
-        ["this session used $1.20; the limit is $1.00 (`budget` of this session)"]
-    );
+    assert_eq!(reached, ["this session used $1.20; the limit is $1.00 (`budget` of this session)"]);
     // It is raised while the turn works, and taken away.
     first.read_settings(&own(1.5));
     assert!(begin(&first).await.is_empty());

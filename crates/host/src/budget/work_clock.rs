@@ -17,11 +17,7 @@ pub(super) struct WorkClock {
 
 impl WorkClock {
     pub(super) fn start(now: Instant) -> Self {
-        Self {
-            since: now,
-            worked: Duration::ZERO,
-            waits: 0,
-        }
+        Self { since: now, worked: Duration::ZERO, waits: 0 }
     }
 
     pub(super) fn pause(&mut self, now: Instant) {

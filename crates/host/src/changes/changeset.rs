@@ -144,13 +144,8 @@ pub(crate) fn operations_of_turn() -> Vec<Value> {
         "history",
         ALL,
     );
-    let discard = operation(
-        "discard",
-        "Discard",
-        "Takes back what this turn changed",
-        "discard",
-        ALL,
-    );
+    let discard =
+        operation("discard", "Discard", "Takes back what this turn changed", "discard", ALL);
     vec![
         asking(discard, "Take back what this turn changed in these files?"),
         asking(restore, "Make these files what they were before this turn?"),
@@ -165,10 +160,7 @@ pub(crate) fn operations_of_session() -> Vec<Value> {
         "discard",
         ALL,
     );
-    vec![asking(
-        discard,
-        "Make these files what they were before this session?",
-    )]
+    vec![asking(discard, "Make these files what they were before this session?")]
 }
 
 pub(crate) fn operations_of_uncommitted() -> Vec<Value> {
@@ -191,13 +183,7 @@ pub(crate) fn operations_of_uncommitted() -> Vec<Value> {
             discard,
             "Discard these changes? New files are removed. This cannot be undone by git.",
         ),
-        operation(
-            "stage",
-            "Stage",
-            "Adds files to the next commit",
-            "add",
-            ALL,
-        ),
+        operation("stage", "Stage", "Adds files to the next commit", "add", ALL),
         commit,
     ]
 }
@@ -215,11 +201,7 @@ mod tests {
     use super::*;
 
     fn side(byte: u8, mode: u32) -> ChangedSide {
-        ChangedSide {
-            digest: Some(Digest::new([byte; 32])),
-            mode: Some(mode),
-            bytes: 5,
-        }
+        ChangedSide { digest: Some(Digest::new([byte; 32])), mode: Some(mode), bytes: 5 }
     }
 
     fn changes(files: &[(&str, Option<ChangedSide>, Option<ChangedSide>)]) -> FileChanges {
@@ -227,10 +209,7 @@ mod tests {
         for (uri, before, after) in files {
             changes.add_edit(&RecordedEdit {
                 uri: (*uri).to_owned(),
-                before: before.map(|_| FileContent {
-                    digest: Digest::new([0; 32]),
-                    mode: None,
-                }),
+                before: before.map(|_| FileContent { digest: Digest::new([0; 32]), mode: None }),
                 after: None,
                 new_directories: 0,
                 is_made: false,
@@ -258,10 +237,7 @@ mod tests {
 
     #[test]
     fn permissions_links_and_what_is_not_kept_are_said() {
-        let large = ChangedSide {
-            digest: None,
-            ..side(0, 0o644)
-        };
+        let large = ChangedSide { digest: None, ..side(0, 0o644) };
         let changes = changes(&[
             ("file:///w/l", None, Some(side(1, 0o120000))),
             ("file:///w/m", Some(side(2, 0o644)), Some(side(2, 0o755))),

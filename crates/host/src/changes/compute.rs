@@ -39,11 +39,7 @@ pub(crate) struct Computing {
 
 impl Computing {
     pub(crate) fn new(looks: SharedLooks) -> Self {
-        Self {
-            running: Arc::default(),
-            permits: Arc::new(Semaphore::new(COMPUTING_MAX)),
-            looks,
-        }
+        Self { running: Arc::default(), permits: Arc::new(Semaphore::new(COMPUTING_MAX)), looks }
     }
 
     /// Computes a changeset and tells the kernel.
@@ -72,10 +68,7 @@ impl Computing {
                     tell_git(&arrivals, &place.session, directories, &bodies, count).await;
                 }
                 let changeset = place.changeset.clone();
-                let answer = Input::Changes(ChangesInput::Computed {
-                    changeset,
-                    computed,
-                });
+                let answer = Input::Changes(ChangesInput::Computed { changeset, computed });
                 send(&arrivals, answer).await;
                 next = own.end(&place.changeset);
             }
@@ -119,34 +112,25 @@ async fn compute(
     journal: &JournalHandle,
 ) -> Result<ComputedChangeset, String> {
     let (changes, operations) = match &place.kind {
-        ChangesetKind::Session => (
-            read_recorded(journal, place.session_id, "").await?,
-            operations_of_session(),
-        ),
+        ChangesetKind::Session => {
+            (read_recorded(journal, place.session_id, "").await?, operations_of_session())
+        }
         ChangesetKind::Turn { chat, turn_id } => {
             let chat = chat.ok_or("the chat of this turn is not known")?;
             let changes = read_recorded(journal, chat, turn_id).await?;
             (changes, operations_of_turn())
         }
-        ChangesetKind::Uncommitted => (
-            since_commit(place, None, looks, bodies).await?,
-            operations_of_uncommitted(),
-        ),
+        ChangesetKind::Uncommitted => {
+            (since_commit(place, None, looks, bodies).await?, operations_of_uncommitted())
+        }
         ChangesetKind::Branch => {
             let base = place.base.clone();
             let base = base.ok_or("there is no branch to compare with")?;
             let operations = operations_of_branch(&base);
-            (
-                since_commit(place, Some(base), looks, bodies).await?,
-                operations,
-            )
+            (since_commit(place, Some(base), looks, bodies).await?, operations)
         }
     };
-    Ok(ComputedChangeset {
-        files: changes.changeset_files(),
-        operations,
-        problem: None,
-    })
+    Ok(ComputedChangeset { files: changes.changeset_files(), operations, problem: None })
 }
 
 /// What was recorded of a turn, or of a session by an empty turn id.
@@ -193,10 +177,7 @@ fn from_tree(found: TreeChanges) -> FileChanges {
         };
         (file.uri.clone(), file)
     });
-    FileChanges {
-        files: files.collect(),
-        problems: found.problems,
-    }
+    FileChanges { files: files.collect(), problems: found.problems }
 }
 
 /// Finds out where the repository stands that a session works in, and tells the kernel; with how many files differ from the last commit, if

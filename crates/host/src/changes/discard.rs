@@ -70,22 +70,13 @@ impl<'a> DiscardPlan<'a> {
         }
         let names: Vec<PathBuf> = files.iter().map(|file| file.name.clone()).collect();
         let index = repository.index_entries(&names, &never).map_err(of_git)?;
-        Ok(Self {
-            workspace,
-            repository,
-            bodies,
-            files,
-            index,
-        })
+        Ok(Self { workspace, repository, bodies, files, index })
     }
 
     pub(super) fn carry_out(&self) -> Result<String, RpcError> {
         self.check_unchanged()?;
         match self.discard() {
-            Ok(()) => Ok(format!(
-                "Discarded the changes of {} files.",
-                self.files.len()
-            )),
+            Ok(()) => Ok(format!("Discarded the changes of {} files.", self.files.len())),
             Err(error) => Err(self.bring_back(&error)),
         }
     }
@@ -121,9 +112,7 @@ impl<'a> DiscardPlan<'a> {
             let wanted = WantedFile::Absent { directories: 0 };
             let seen = file.was.map(|(digest, _)| digest);
             // Only what was kept is removed.
-            let removed = self
-                .workspace
-                .restore_file(&file.path, seen, wanted, &never);
+            let removed = self.workspace.restore_file(&file.path, seen, wanted, &never);
             removed.map_err(|error| conflict(error.to_string()))?;
         }
         Ok(())
@@ -148,10 +137,7 @@ impl<'a> DiscardPlan<'a> {
         let why = &error.message;
         let message = match left.is_empty() {
             true => format!("nothing was done: {why}"),
-            false => format!(
-                "{why}; all is as it was before, but for: {}",
-                left.join(", ")
-            ),
+            false => format!("{why}; all is as it was before, but for: {}", left.join(", ")),
         };
         RpcError::new(error.code, message)
     }
@@ -176,17 +162,11 @@ impl<'a> DiscardPlan<'a> {
             Some((digest, mode)) => {
                 let kept = store::read_content(&*self.bodies.store(), digest);
                 content = kept.ok_or("what it held cannot be read")?;
-                WantedFile::Content {
-                    bytes: &content,
-                    mode: Some(mode),
-                    sets_mode: true,
-                }
+                WantedFile::Content { bytes: &content, mode: Some(mode), sets_mode: true }
             }
             None => WantedFile::Absent { directories: 0 },
         };
-        let restored = self
-            .workspace
-            .restore_file(&file.path, seen, wanted, &never);
+        let restored = self.workspace.restore_file(&file.path, seen, wanted, &never);
         restored.map(drop).map_err(|error| error.to_string())
     }
 
@@ -222,9 +202,7 @@ fn check(
         return Err(ForceOffer { reason, resources }.to_error("discard them"));
     }
     match entries.values().any(|entry| entry.is_submodule()) {
-        true => Err(conflict(
-            "a submodule is not discarded; do it in the submodule",
-        )),
+        true => Err(conflict("a submodule is not discarded; do it in the submodule")),
         false => Ok(()),
     }
 }
@@ -246,13 +224,9 @@ fn keep(
     let above = absolute.ancestors().skip(1);
     let mut above = above.take_while(|path| path.starts_with(repository.top()));
     if above.any(|path| path.symlink_metadata().is_ok_and(|found| !found.is_dir())) {
-        return Err(refused(
-            "a file lies where its directory was; move it away first",
-        ));
+        return Err(refused("a file lies where its directory was; move it away first"));
     }
-    let text = absolute
-        .to_str()
-        .ok_or_else(|| refused("its path is not text"))?;
+    let text = absolute.to_str().ok_or_else(|| refused("its path is not text"))?;
     let path = workspace.resolve(text);
     let path = path.map_err(|error| refused(&error.to_string()))?;
     let now = workspace.look_at_any(&path);

@@ -63,11 +63,7 @@ fn change_everything(room: &FullDiskFixture) {
 fn look(room: &FullDiskFixture) -> (String, String, Vec<Option<String>>) {
     let names = ["a", "m", "z", "new", "u1", "u2"];
     let contents = names.map(|name| fs::read_to_string(room.root.join(name)).ok());
-    (
-        git(room, &["status", "--porcelain"]),
-        git(room, &["ls-files", "--stage"]),
-        contents.to_vec(),
-    )
+    (git(room, &["status", "--porcelain"]), git(room, &["ls-files", "--stage"]), contents.to_vec())
 }
 
 /// After the others were taken back, taken out of the index and removed, one was changed by somebody.

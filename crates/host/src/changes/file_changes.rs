@@ -86,21 +86,13 @@ impl ChangedSide {
 
 impl From<FileContent> for ChangedSide {
     fn from(content: FileContent) -> Self {
-        Self {
-            digest: Some(content.digest),
-            mode: content.mode,
-            bytes: 0,
-        }
+        Self { digest: Some(content.digest), mode: content.mode, bytes: 0 }
     }
 }
 
 impl From<FileSide> for ChangedSide {
     fn from(side: FileSide) -> Self {
-        Self {
-            digest: side.digest,
-            mode: Some(side.mode),
-            bytes: side.bytes,
-        }
+        Self { digest: side.digest, mode: Some(side.mode), bytes: side.bytes }
     }
 }
 
@@ -159,10 +151,7 @@ impl RecordedChange {
             before: side("before")?,
             after: side("after")?,
             new_directories: usize::try_from(count("newDirectories")).unwrap_or(0),
-            stats: DiffStats {
-                added: lines("added"),
-                removed: lines("removed"),
-            },
+            stats: DiffStats { added: lines("added"), removed: lines("removed") },
         })
     }
 }
@@ -176,9 +165,7 @@ impl FileChanges {
 
     pub(crate) fn to_json(&self) -> Bytes {
         let files: Vec<Value> = self.files.values().map(RecordedChange::to_value).collect();
-        Bytes::from(rpc::to_json(
-            &json!({"files": files, "problems": self.problems}),
-        ))
+        Bytes::from(rpc::to_json(&json!({"files": files, "problems": self.problems})))
     }
 
     /// What was written by `to_json`. One damaged part makes all of it an error: what is left of it would pass for everything.
@@ -255,10 +242,7 @@ impl FileChanges {
 
     /// Every content that is named.
     pub(crate) fn digests(&self) -> impl Iterator<Item = Digest> {
-        let sides = self
-            .files
-            .values()
-            .flat_map(|file| [file.before, file.after]);
+        let sides = self.files.values().flat_map(|file| [file.before, file.after]);
         sides.flatten().filter_map(|side| side.digest)
     }
 }
@@ -274,13 +258,7 @@ mod tests {
     }
 
     fn edit(uri: &str, before: Option<FileContent>, after: Option<FileContent>) -> RecordedEdit {
-        RecordedEdit {
-            uri: uri.to_owned(),
-            before,
-            after,
-            new_directories: 0,
-            is_made: false,
-        }
+        RecordedEdit { uri: uri.to_owned(), before, after, new_directories: 0, is_made: false }
     }
 
     #[test]
@@ -293,25 +271,12 @@ mod tests {
         changes.add_edit(&edit("c", content(5), None));
         changes.remove_nothings();
         let uris: Vec<&str> = changes.files.keys().map(String::as_str).collect();
-        assert_eq!(
-            uris,
-            ["a", "c"],
-            "what was made and removed again is nothing"
-        );
+        assert_eq!(uris, ["a", "c"], "what was made and removed again is nothing");
         let read = FileChanges::from_json(&changes.to_json()).unwrap();
         assert_eq!(read, changes);
-        let edits: Vec<RecordedEdit> = read
-            .files
-            .values()
-            .filter_map(RecordedChange::edit)
-            .collect();
-        assert_eq!(
-            edits,
-            [
-                edit("a", content(1), content(3)),
-                edit("c", content(5), None)
-            ]
-        );
+        let edits: Vec<RecordedEdit> =
+            read.files.values().filter_map(RecordedChange::edit).collect();
+        assert_eq!(edits, [edit("a", content(1), content(3)), edit("c", content(5), None)]);
         // A later turn takes one of them back.
         let mut later = FileChanges::default();
         later.add_edit(&edit("a", content(3), content(1)));
@@ -324,11 +289,7 @@ mod tests {
 
     #[test]
     fn what_is_not_kept_cannot_be_taken_back() {
-        let large = ChangedSide {
-            digest: None,
-            mode: Some(0o644),
-            bytes: 1 << 30,
-        };
+        let large = ChangedSide { digest: None, mode: Some(0o644), bytes: 1 << 30 };
         let file = RecordedChange {
             uri: "l".to_owned(),
             before: Some(large),
@@ -337,16 +298,8 @@ mod tests {
             stats: DiffStats::default(),
         };
         assert_eq!(file.edit(), None);
-        let made = RecordedChange {
-            before: None,
-            after: Some(large),
-            ..file
-        };
-        assert_eq!(
-            made.edit(),
-            Some(edit("l", None, None)),
-            "it can be removed"
-        );
+        let made = RecordedChange { before: None, after: Some(large), ..file };
+        assert_eq!(made.edit(), Some(edit("l", None, None)), "it can be removed");
     }
 
     #[test]

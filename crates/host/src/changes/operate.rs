@@ -68,10 +68,7 @@ pub(crate) async fn operate(
 }
 
 fn changes_repository(place: &ChangesetTarget) -> bool {
-    matches!(
-        place.kind,
-        ChangesetKind::Uncommitted | ChangesetKind::Branch
-    )
+    matches!(place.kind, ChangesetKind::Uncommitted | ChangesetKind::Branch)
 }
 
 async fn carry_out(
@@ -130,10 +127,8 @@ async fn take_back(
     let session_id = operation.place.session_id;
     let mut session = read(services, session_id, "").await?;
     let known = session.clone();
-    let (directories, bodies) = (
-        operation.place.working_directories.clone(),
-        services.bodies.clone(),
-    );
+    let (directories, bodies) =
+        (operation.place.working_directories.clone(), services.bodies.clone());
     let work = tokio::task::spawn_blocking(move || {
         let workspace = Workspace::open(&directories, bodies.confinement());
         let workspace = workspace.map_err(|error| internal(error.to_string()))?;
@@ -148,10 +143,7 @@ async fn take_back(
     let done = work.await;
     let done = done.unwrap_or_else(|died| Err(internal(format!("a defect: {died}"))));
     let (taken, session): (TakenBack, FileChanges) = done?;
-    let batch = Batch {
-        seq: Seq(0),
-        records: store::records_of(session_id, "", &session),
-    };
+    let batch = Batch { seq: Seq(0), records: store::records_of(session_id, "", &session) };
     if let Err(error) = services.journal.append(batch).await {
         tracing::warn!(%error, "the recorded changes of a session could not be updated and may be out of date");
     }
@@ -214,10 +206,7 @@ fn with_git(
             let base = base.ok_or_else(|| bad("there is no branch to merge into"))?;
             let merged = repository.merge_into(base, &never).map_err(of_git)?;
             let commit: String = merged.commit.chars().take(12).collect();
-            Ok(format!(
-                "Merged into {}, which is at {commit} now.",
-                merged.base
-            ))
+            Ok(format!("Merged into {}, which is at {commit} now.", merged.base))
         }
         (_, _) => Err(bad("this changeset has no such operation")),
     }

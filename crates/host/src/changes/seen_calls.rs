@@ -88,8 +88,7 @@ impl SeenCalls {
     pub(super) fn end_all(&mut self) {
         let running = std::mem::take(&mut self.running);
         let ended = now();
-        self.spans
-            .extend(running.into_values().map(|since| (since, ended)));
+        self.spans.extend(running.into_values().map(|since| (since, ended)));
     }
 }
 
@@ -199,13 +198,7 @@ mod tests {
     }
 
     fn edit(uri: &str, is_made: bool) -> RecordedEdit {
-        RecordedEdit {
-            uri: uri.to_owned(),
-            before: None,
-            after: None,
-            new_directories: 0,
-            is_made,
-        }
+        RecordedEdit { uri: uri.to_owned(), before: None, after: None, new_directories: 0, is_made }
     }
 
     #[test]
@@ -214,11 +207,8 @@ mod tests {
         seen.announce(1, &[edit("a", false)]);
         seen.announce(2, &[edit("x", false)]);
         seen.announce(1, &[edit("a", true), edit("b", false)]);
-        let known = [
-            (1, vec![edit("a", true)]),
-            (2, vec![edit("x", false)]),
-            (1, vec![edit("b", false)]),
-        ];
+        let known =
+            [(1, vec![edit("a", true)]), (2, vec![edit("x", false)]), (1, vec![edit("b", false)])];
         assert_eq!(seen.edits, known);
         // The second was not made after all.
         seen.announce(1, &[edit("a", true)]);

@@ -22,10 +22,7 @@ pub(crate) async fn read(
     channel: ChannelId,
     turn_id: &str,
 ) -> Result<FileChanges, JournalError> {
-    let query = Query::FileChanges {
-        channel,
-        turn_ids: vec![turn_id.to_owned()],
-    };
+    let query = Query::FileChanges { channel, turn_ids: vec![turn_id.to_owned()] };
     match journal.read(query).await? {
         Answer::FileChanges(rows) => match rows.first() {
             Some(row) => FileChanges::from_json(&row.json)
@@ -157,19 +154,13 @@ mod tests {
     async fn a_damaged_row_is_an_error_and_none_is_nothing() {
         let (journal, _) = JournalHandle::start(Box::new(Memory::new())).unwrap();
         let channel = ChannelId(1);
-        assert_eq!(
-            read(&journal, channel, "t").await.unwrap(),
-            FileChanges::default()
-        );
+        assert_eq!(read(&journal, channel, "t").await.unwrap(), FileChanges::default());
         let row = FileChangesRecord {
             channel,
             turn_id: "t".to_owned(),
             json: Bytes::from_static(b"{\"files\": [7]"),
         };
-        let batch = Batch {
-            seq: Seq(0),
-            records: vec![Record::FileChanges(row)],
-        };
+        let batch = Batch { seq: Seq(0), records: vec![Record::FileChanges(row)] };
         journal.append(batch).await.unwrap();
         let error = read(&journal, channel, "t").await.unwrap_err().to_string();
         assert!(error.contains("damaged"), "{error}");

@@ -67,10 +67,7 @@ pub(super) fn take_back(
     }
     if !problems.is_empty() {
         problems.truncate(NAMED_MAX);
-        return Err(conflict(format!(
-            "nothing was done: {}",
-            problems.join("; ")
-        )));
+        return Err(conflict(format!("nothing was done: {}", problems.join("; "))));
     }
     if !foreign.is_empty() {
         foreign.truncate(NAMED_MAX);
@@ -103,9 +100,8 @@ fn plan(
     };
     let now = now.map_err(|error| error.to_string())?;
     let mode = |side: Option<ChangedSide>| side.and_then(|side| side.mode);
-    let sets_mode = mode(file.before)
-        .zip(mode(file.after))
-        .is_some_and(|(one, other)| one != other);
+    let sets_mode =
+        mode(file.before).zip(mode(file.after)).is_some_and(|(one, other)| one != other);
     let wanted_digest = match file.before {
         None => None,
         Some(side) => Some(side.digest.ok_or_else(|| {
@@ -138,11 +134,9 @@ fn is_known(
     file: &RecordedChange,
     session: Option<&RecordedChange>,
 ) -> bool {
-    let left = [file.before, file.after].into_iter().chain(
-        session
-            .into_iter()
-            .flat_map(|file| [file.before, file.after]),
-    );
+    let left = [file.before, file.after]
+        .into_iter()
+        .chain(session.into_iter().flat_map(|file| [file.before, file.after]));
     match &plan.now {
         // What was removed since can be made again without loss.
         None => true,
@@ -171,9 +165,7 @@ fn apply(
                 mode: side.mode,
                 sets_mode: plan.sets_mode,
             },
-            None => WantedFile::Absent {
-                directories: plan.directories,
-            },
+            None => WantedFile::Absent { directories: plan.directories },
         };
         if let Err(error) = workspace.restore_file(&plan.path, seen, wanted, &never) {
             let done = planned.get(..index).unwrap_or_default();
@@ -197,10 +189,7 @@ fn bring_back(workspace: &Workspace, done: &[PlannedRestore], why: &str) -> RpcE
             },
             None => WantedFile::Absent { directories: 0 },
         };
-        if workspace
-            .restore_file(&plan.path, seen, wanted, &never)
-            .is_err()
-        {
+        if workspace.restore_file(&plan.path, seen, wanted, &never).is_err() {
             left.push(workspace.display_path(&plan.path));
         }
     }

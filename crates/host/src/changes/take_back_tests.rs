@@ -17,11 +17,8 @@ fn takes_back_where_there_is_little_room() {
     };
     let mut changes = FileChanges::default();
     for (name, before) in room.wanted() {
-        let side = |digest: Digest| ChangedSide {
-            digest: Some(digest),
-            mode: Some(0o644),
-            bytes: 1,
-        };
+        let side =
+            |digest: Digest| ChangedSide { digest: Some(digest), mode: Some(0o644), bytes: 1 };
         let now = crate::blobs::digest_of(format!("{name} now").as_bytes());
         let file = RecordedChange {
             uri: room.uri(name),
@@ -35,9 +32,6 @@ fn takes_back_where_there_is_little_room() {
     let known = FileChanges::default();
     let refused = take_back(&room.workspace, &room.bodies, &changes, &known, false);
     let refused = refused.unwrap_err();
-    assert!(
-        refused.message.starts_with("nothing was done: "),
-        "{refused:?}"
-    );
+    assert!(refused.message.starts_with("nothing was done: "), "{refused:?}");
     room.check_untouched();
 }

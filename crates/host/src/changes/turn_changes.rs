@@ -68,10 +68,7 @@ pub(crate) struct ChangesGuard {
 
 impl ChangesGuard {
     pub(crate) fn new(changes: Arc<TurnChanges>, arrivals: KernelQueue) -> Self {
-        Self {
-            changes: Some(changes),
-            arrivals,
-        }
+        Self { changes: Some(changes), arrivals }
     }
 
     /// The turn is over: records what it changed and tells the kernel. Why git could not be asked, for people.
@@ -264,11 +261,7 @@ impl TurnChanges {
             totals: session.map(|session| session.total().to_value()),
             look: Some(look),
         };
-        send(
-            arrivals,
-            Input::Changes(ChangesInput::FilesChanged(Box::new(changed))),
-        )
-        .await;
+        send(arrivals, Input::Changes(ChangesInput::FilesChanged(Box::new(changed)))).await;
         true
     }
 
@@ -293,10 +286,7 @@ impl TurnChanges {
 
     /// Whether these are on the disk now.
     async fn append(&self, records: Vec<Record>) -> bool {
-        let batch = Batch {
-            seq: Seq(0),
-            records,
-        };
+        let batch = Batch { seq: Seq(0), records };
         let appended = self.journal.append(batch).await;
         if let Err(error) = &appended {
             tracing::warn!(%error, "what a turn changed is not recorded");
@@ -347,10 +337,7 @@ impl TurnChanges {
                 if let Some(taken) = after {
                     let recent = looks.recent();
                     recent.remember(directories, taken.clone(), bodies.hold());
-                    let taken = SharedLook {
-                        workspace,
-                        look: taken,
-                    };
+                    let taken = SharedLook { workspace, look: taken };
                     looks.add(look, taken);
                 }
             }
@@ -366,10 +353,7 @@ impl TurnChanges {
             (FileChanges::default(), Vec::new())
         });
         let is_something = !changes.files.is_empty() || !changes.problems.is_empty() || is_resumed;
-        CollectedChanges {
-            changes: is_something.then_some(changes),
-            failures,
-        }
+        CollectedChanges { changes: is_something.then_some(changes), failures }
     }
 }
 
@@ -385,9 +369,7 @@ struct CollectedChanges {
 /// What the calls of a resumed turn recorded.
 fn said_edits(said: &[Value]) -> Vec<RecordedEdit> {
     let calls = said.iter().filter(|part| part["kind"] == "toolCall");
-    calls
-        .flat_map(|part| edits_of_call(&part["toolCall"]))
-        .collect()
+    calls.flat_map(|part| edits_of_call(&part["toolCall"])).collect()
 }
 
 /// Looks at the tree, and holds what is found. The contents of the earlier look are held by the caller until then.

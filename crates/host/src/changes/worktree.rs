@@ -126,12 +126,7 @@ fn path_of(uri: &str) -> Option<PathBuf> {
 fn worktree_of(facts: &Value) -> Option<NewWorktree> {
     let text = |name: &str| facts[name].as_str().map(str::to_owned);
     let top = path_of(&text("top")?)?;
-    Some(NewWorktree {
-        directory: top.clone(),
-        top,
-        branch: text("branch")?,
-        base: text("base")?,
-    })
+    Some(NewWorktree { directory: top.clone(), top, branch: text("branch")?, base: text("base")? })
 }
 
 /// Why the worktree of a session stays when the session ends, for people; `None` if it goes.
@@ -150,9 +145,7 @@ pub(crate) async fn why_kept(facts: Value) -> Option<String> {
         Ok(Err(error)) => Some(format!("the worktree {top} is kept: {error}")),
         Err(died) => {
             tracing::error!(%died, "looking at a worktree failed because of a defect");
-            Some(format!(
-                "the worktree {top} may be kept: it could not be looked at"
-            ))
+            Some(format!("the worktree {top} may be kept: it could not be looked at"))
         }
     }
 }
@@ -187,7 +180,5 @@ pub(crate) async fn branches(directory: Option<String>, confinement: &Confinemen
     });
     let names = work.await.ok().flatten().unwrap_or_default();
     let names = names.into_iter().take(BRANCHES_MAX);
-    names
-        .map(|name| json!({"value": name, "label": name}))
-        .collect()
+    names.map(|name| json!({"value": name, "label": name})).collect()
 }

@@ -24,14 +24,9 @@ pub(crate) fn copy_files(directory: PathBuf, mut files: Vec<PluginFile>) -> io::
     let digest = digest_of(&files);
     fs::create_dir_all(&directory)?;
     for file in &files {
-        let is_inside = file
-            .path
-            .components()
-            .all(|it| matches!(it, Component::Normal(_)));
+        let is_inside = file.path.components().all(|it| matches!(it, Component::Normal(_)));
         if !is_inside {
-            return Err(io::Error::other(
-                "a file of the plugin has a path that leads out of it",
-            ));
+            return Err(io::Error::other("a file of the plugin has a path that leads out of it"));
         }
         write(&directory.join(&file.path), &file.body)?;
     }
@@ -48,11 +43,7 @@ fn write(path: &Path, body: &[u8]) -> io::Result<()> {
         fs::create_dir_all(parent)?;
     }
     let mut options = fs::OpenOptions::new();
-    let mut file = options
-        .write(true)
-        .create_new(true)
-        .mode(0o500)
-        .open(path)?;
+    let mut file = options.write(true).create_new(true).mode(0o500).open(path)?;
     file.write_all(body)
 }
 

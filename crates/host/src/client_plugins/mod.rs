@@ -45,10 +45,7 @@ pub(crate) struct ClientPlugins {
 
 impl Default for ClientPlugins {
     fn default() -> Self {
-        Self {
-            offered: Arc::default(),
-            reads: Arc::new(Semaphore::new(READS_MAX)),
-        }
+        Self { offered: Arc::default(), reads: Arc::new(Semaphore::new(READS_MAX)) }
     }
 }
 
@@ -148,27 +145,17 @@ impl ClientPlugins {
                     if let PluginState::Reading { is_offered_again } = &mut state {
                         *is_offered_again = true;
                     }
-                    kept.push(HeldPlugin {
-                        number,
-                        offer,
-                        state,
-                    });
+                    kept.push(HeldPlugin { number, offer, state });
                     continue;
                 }
-                (None, Some(_) | None) => PluginState::Reading {
-                    is_offered_again: false,
-                },
+                (None, Some(_) | None) => PluginState::Reading { is_offered_again: false },
             };
             shared.last += 1;
             let number = shared.last;
             if matches!(state, PluginState::Reading { .. }) {
                 change.unread.push((number, offer.clone()));
             }
-            kept.push(HeldPlugin {
-                number,
-                offer,
-                state,
-            });
+            kept.push(HeldPlugin { number, offer, state });
         }
         let copies = |held: &HeldPlugin| match &held.state {
             PluginState::Read { plugin, .. } => Some(plugin.directory.clone()),
@@ -205,16 +192,9 @@ impl ClientPlugins {
             return false; // nobody wants it any more
         };
         let state = std::mem::replace(&mut held.state, PluginState::Away);
-        let is_offered_again = matches!(
-            state,
-            PluginState::Reading {
-                is_offered_again: true
-            }
-        );
+        let is_offered_again = matches!(state, PluginState::Reading { is_offered_again: true });
         if is_offered_again {
-            held.state = PluginState::Reading {
-                is_offered_again: false,
-            };
+            held.state = PluginState::Reading { is_offered_again: false };
         }
         is_offered_again
     }

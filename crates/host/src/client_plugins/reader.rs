@@ -94,10 +94,7 @@ impl Drop for WaitingQuestion<'_> {
 
 impl ClientAsker {
     pub(crate) fn new(arrivals: KernelQueue) -> Self {
-        Self {
-            arrivals,
-            asked: Arc::default(),
-        }
+        Self { arrivals, asked: Arc::default() }
     }
 
     /// What a client answers; the room that its answer takes is held as long as it is used. Waits while the client has much to answer.
@@ -116,11 +113,7 @@ impl ClientAsker {
         let (sender, answer) = oneshot::channel();
         self.asked.lock().insert(ask, sender);
         let _asking = WaitingQuestion(&self.asked, ask);
-        let input = Input::AskClient {
-            ask,
-            client_id: client_id.to_owned(),
-            question,
-        };
+        let input = Input::AskClient { ask, client_id: client_id.to_owned(), question };
         let gone = || (Err(ClientFileError::PeerGone), HostGuard::default());
         // Neither fails unless the host goes down.
         match self.arrivals.send(QueuedInput::from(input)).await {
@@ -204,10 +197,7 @@ impl PluginReader<'_> {
                 return Err(UnreadPlugin::Failed(why));
             }
             for ListedEntry { name, is_directory } in self.entries(&uri).await? {
-                let entry = (
-                    format!("{uri}/{}", encode_path(name.as_bytes())),
-                    path.join(&name),
-                );
+                let entry = (format!("{uri}/{}", encode_path(name.as_bytes())), path.join(&name));
                 match is_directory {
                     true if LEFT_OUT.contains(&name.as_str()) => {}
                     true => directories.push(entry),
@@ -215,9 +205,7 @@ impl PluginReader<'_> {
                 }
             }
             if files.len() > FILES_MAX {
-                return Err(UnreadPlugin::Failed(format!(
-                    "it has more than {FILES_MAX} files"
-                )));
+                return Err(UnreadPlugin::Failed(format!("it has more than {FILES_MAX} files")));
             }
         }
         Ok(files)
@@ -225,9 +213,7 @@ impl PluginReader<'_> {
 
     /// What is in a directory, each name once.
     async fn entries(&self, uri: &str) -> Result<Vec<ListedEntry>, UnreadPlugin> {
-        let question = ClientQuestion::List {
-            uri: uri.to_owned(),
-        };
+        let question = ClientQuestion::List { uri: uri.to_owned() };
         let (answer, _hold) = self.asker.ask(&self.offer.client_id, question).await;
         let mut entries = match answer {
             Ok(ClientAnswer::Entries(entries)) => entries,

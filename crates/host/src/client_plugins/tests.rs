@@ -16,11 +16,7 @@ fn session() -> ChannelUri {
 }
 
 fn copied(directory: &str, bytes: u64) -> Result<PluginCopy, UnreadPlugin> {
-    Ok(PluginCopy {
-        directory: PathBuf::from(directory),
-        digest: "d".to_owned(),
-        bytes,
-    })
+    Ok(PluginCopy { directory: PathBuf::from(directory), digest: "d".to_owned(), bytes })
 }
 
 #[test]
@@ -32,10 +28,7 @@ fn cu_007_a_plugin_is_read_once_until_its_client_says_that_it_is_another() {
     let [(number, _)] = change.unread.as_slice() else {
         panic!("it is read");
     };
-    assert_eq!(
-        plugins.unread_entries(&session)[0]["load"]["kind"],
-        "loading"
-    );
+    assert_eq!(plugins.unread_entries(&session)[0]["load"]["kind"], "loading");
     assert_eq!(plugins.of(&session), []);
     assert_eq!(plugins.finish(&session, *number, copied("/c/1", 1)), None);
     assert_eq!(plugins.of(&session)[0].directory, Path::new("/c/1"));
@@ -105,10 +98,7 @@ fn cu_007_the_same_plugin_of_two_clients_is_there_once_and_stays_with_the_second
 fn cu_007_the_copy_of_one_that_became_a_double_is_removed() {
     let plugins = ClientPlugins::default();
     let session = session();
-    let (ann, bob) = (
-        offer("ann", "x:/p", Some("1")),
-        offer("bob", "x:/p", Some("1")),
-    );
+    let (ann, bob) = (offer("ann", "x:/p", Some("1")), offer("bob", "x:/p", Some("1")));
     let read = plugins.offer(&session, vec![bob.clone()], None).unread;
     plugins.finish(&session, read[0].0, copied("/c/1", 1));
     let both = plugins.offer(&session, vec![ann, bob], None);
@@ -155,10 +145,7 @@ fn what_an_earlier_look_saw_is_not_told_after_a_later_one() {
 #[test]
 fn a_copy_is_read_only_and_stays_inside() {
     let root = tempfile::tempdir().unwrap();
-    let file = |path: &str| PluginFile {
-        path: PathBuf::from(path),
-        body: b"x".to_vec(),
-    };
+    let file = |path: &str| PluginFile { path: PathBuf::from(path), body: b"x".to_vec() };
     let copy = copy_files(root.path().join("1"), vec![file("a/b"), file("c")]).unwrap();
     let facts = std::fs::metadata(copy.directory.join("a/b")).unwrap();
     let mode = std::os::unix::fs::PermissionsExt::mode(&facts.permissions());

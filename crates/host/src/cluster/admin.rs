@@ -29,11 +29,7 @@ pub enum ClusterAdminError {
     #[error(
         "the space `{space}` works in the mount `{label}`, which the node {node} does not offer; `greenroom node list` shows who does"
     )]
-    NoMount {
-        space: String,
-        label: String,
-        node: String,
-    },
+    NoMount { space: String, label: String, node: String },
     #[error(
         "the space `{space}` was changed by a newer version than that of the node {node}; replace its program first"
     )]
@@ -81,20 +77,14 @@ impl ClusterAdmin {
             && holder != node
         {
             let space = space.to_owned();
-            return Err(ClusterAdminError::HeldSpace {
-                space,
-                node: holder,
-            });
+            return Err(ClusterAdminError::HeldSpace { space, node: holder });
         }
         match self.database.order_move(space, node).await? {
             true => Ok(()),
             false => {
                 // It may have been gone or drained since. A node that lives and takes spaces does not take one of a newer format.
                 self.check_target_of(space, node).await?;
-                Err(ClusterAdminError::OlderNode {
-                    space: space.to_owned(),
-                    node: node.to_owned(),
-                })
+                Err(ClusterAdminError::OlderNode { space: space.to_owned(), node: node.to_owned() })
             }
         }
     }
@@ -152,11 +142,7 @@ fn check_target(
     }
     match label {
         Some(label) if !node.mounts.iter().any(|mount| mount.label == label) => {
-            Err(ClusterAdminError::NoMount {
-                space: space.to_owned(),
-                label,
-                node: name,
-            })
+            Err(ClusterAdminError::NoMount { space: space.to_owned(), label, node: name })
         }
         Some(_) | None => Ok(()),
     }

@@ -31,12 +31,7 @@ pub(crate) struct ForwardedBody<B = Incoming> {
 
 impl<B> ForwardedBody<B> {
     pub(super) fn new(body: B, gone: NodeGone, carrying: JoinSet<()>) -> Self {
-        Self {
-            body,
-            gone,
-            stall: None,
-            _carrying: carrying,
-        }
+        Self { body, gone, stall: None, _carrying: carrying }
     }
 }
 

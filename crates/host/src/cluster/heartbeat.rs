@@ -72,17 +72,13 @@ impl NodeTrust {
     pub(crate) async fn wait_until_silent(&self) {
         let mut standing = self.standing.subscribe();
         // The sender is this very value: it is there while anybody waits.
-        let _open = standing
-            .wait_for(|standing| *standing != NodeStanding::Trusted)
-            .await;
+        let _open = standing.wait_for(|standing| *standing != NodeStanding::Trusted).await;
     }
 
     /// Waits until the node's place is another process's.
     pub(crate) async fn wait_until_ended(&self) {
         let mut current = self.standing.subscribe();
-        let _open = current
-            .wait_for(|current| *current == NodeStanding::Ended)
-            .await;
+        let _open = current.wait_for(|current| *current == NodeStanding::Ended).await;
     }
 }
 
@@ -184,11 +180,7 @@ impl Tenure {
 impl Tenure {
     /// That of a space on a node whose heartbeats are not answered.
     pub(crate) fn of_silent_node() -> Self {
-        let served = ServedSpace {
-            node: 1,
-            space: 1,
-            epoch: 1,
-        };
+        let served = ServedSpace { node: 1, space: 1, epoch: 1 };
         Self::new(Arc::new(NodeTrust::new(BootInstant(0))), served)
     }
 

@@ -53,11 +53,7 @@ impl ClusterNode {
         let (mut claimed_at, mut refusals): (Option<Instant>, _) = (None, 0);
         loop {
             let ((holder, held), (waiter, finding)) = (oneshot::channel(), oneshot::channel());
-            let input = DriverInput::Hold {
-                space,
-                holder,
-                waiter,
-            };
+            let input = DriverInput::Hold { space, holder, waiter };
             let found = async {
                 self.shared().tell(input).await;
                 match finding.await {

@@ -64,21 +64,13 @@ pub(crate) enum RenewedLease {
 impl SpaceLease {
     /// A lease as its row was answered.
     pub(crate) fn from_row(epoch: i64, batch: i64) -> Self {
-        Self {
-            epoch,
-            batch,
-            unanswered: 0,
-            state: LeaseState::Held,
-        }
+        Self { epoch, batch, unanswered: 0, state: LeaseState::Held }
     }
 
     /// What must be done before the next batch is written.
     pub(crate) fn next(&self) -> LeaseStep {
         match self.state {
-            LeaseState::Held => LeaseStep::Write {
-                epoch: self.epoch,
-                number: self.batch,
-            },
+            LeaseState::Held => LeaseStep::Write { epoch: self.epoch, number: self.batch },
             LeaseState::Unresolved { .. } => LeaseStep::Renew(EpochRange {
                 first: self.epoch,
                 last: self.epoch + self.unanswered,
@@ -154,33 +146,15 @@ mod tests {
     #[test]
     fn a_batch_that_turns_out_to_be_written_is_not_sent_again() {
         let mut lease = SpaceLease::from_row(3, 10);
-        assert_eq!(
-            lease.next(),
-            LeaseStep::Write {
-                epoch: 3,
-                number: 10
-            }
-        );
+        assert_eq!(lease.next(), LeaseStep::Write { epoch: 3, number: 10 });
         lease.note_unknown();
-        assert_eq!(
-            lease.next(),
-            LeaseStep::Renew(EpochRange { first: 3, last: 3 })
-        );
+        assert_eq!(lease.next(), LeaseStep::Renew(EpochRange { first: 3, last: 3 }));
         // The first renewal is not answered either, so the epoch may be one higher.
         lease.begin_renewal();
-        assert_eq!(
-            lease.next(),
-            LeaseStep::Renew(EpochRange { first: 3, last: 4 })
-        );
+        assert_eq!(lease.next(), LeaseStep::Renew(EpochRange { first: 3, last: 4 }));
         lease.begin_renewal();
         assert_eq!(lease.apply_renewal(Some((5, 11))), RenewedLease::Written);
-        assert_eq!(
-            lease.next(),
-            LeaseStep::Write {
-                epoch: 5,
-                number: 11
-            }
-        );
+        assert_eq!(lease.next(), LeaseStep::Write { epoch: 5, number: 11 });
     }
 
     #[test]

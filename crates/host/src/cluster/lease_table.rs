@@ -26,10 +26,7 @@ pub(crate) enum LeaseAsk {
     /// Who holds a space?
     Find { space: SpaceId },
     /// Takes a space from the holder that was seen.
-    Take {
-        space: SpaceId,
-        seen: Option<NodeId>,
-    },
+    Take { space: SpaceId, seen: Option<NodeId> },
     /// What does this node hold?
     ListOwned,
     /// Which spaces of nodes that are gone, or of nobody, have work that waits for nobody?

@@ -23,13 +23,8 @@ struct LivingNodesAnswer {
 
 impl Default for LivingNodes {
     fn default() -> Self {
-        let nothing = LivingNodesAnswer {
-            asked_at: BootInstant(0),
-            living: BTreeSet::new(),
-        };
-        Self {
-            heard: watch::Sender::new(nothing),
-        }
+        let nothing = LivingNodesAnswer { asked_at: BootInstant(0), living: BTreeSet::new() };
+        Self { heard: watch::Sender::new(nothing) }
     }
 }
 
@@ -37,8 +32,7 @@ impl LivingNodes {
     /// The answer to a heartbeat that was sent at a moment.
     pub(super) fn note(&self, asked_at: BootInstant, living: &[NodeId]) {
         let living = living.iter().copied().collect();
-        self.heard
-            .send_replace(LivingNodesAnswer { asked_at, living });
+        self.heard.send_replace(LivingNodesAnswer { asked_at, living });
     }
 
     /// Waits until a node that lived a moment ago does not any more.
@@ -46,9 +40,8 @@ impl LivingNodes {
         let since = boot_now();
         let mut heard = self.heard.subscribe();
         // The sender is this very value: it is there while anybody waits.
-        let _open = heard
-            .wait_for(|heard| heard.asked_at > since && !heard.living.contains(&node))
-            .await;
+        let _open =
+            heard.wait_for(|heard| heard.asked_at > since && !heard.living.contains(&node)).await;
     }
 }
 

@@ -45,10 +45,7 @@ struct RateMeter {
 
 impl RateMeter {
     fn new() -> Self {
-        Self {
-            looked_at: Instant::now(),
-            before: HashMap::new(),
-        }
+        Self { looked_at: Instant::now(), before: HashMap::new() }
     }
 
     /// Those that did something since the last look, the busiest first.
@@ -76,9 +73,7 @@ impl RateMeter {
             busier.then_with(|| (b.turns, b.connections).cmp(&(a.turns, a.connections)))
         });
         rates.truncate(REPORTED_MAX);
-        let seen = activities
-            .iter()
-            .map(|it| (it.space, (it.records, it.bytes)));
+        let seen = activities.iter().map(|it| (it.space, (it.records, it.bytes)));
         (self.looked_at, self.before) = (now, seen.collect());
         rates
     }
@@ -117,13 +112,7 @@ mod tests {
     use super::*;
 
     fn activity(space: i64, records: u64, bytes: u64, connections: u64) -> SpaceActivity {
-        SpaceActivity {
-            space,
-            records,
-            bytes,
-            connections,
-            ..SpaceActivity::default()
-        }
+        SpaceActivity { space, records, bytes, connections, ..SpaceActivity::default() }
     }
 
     #[tokio::test(start_paused = true)]
@@ -133,9 +122,7 @@ mod tests {
         let rates = meter.look(&[activity(1, 10, 200, 0), activity(2, 20, 4_000, 1)]);
         let sent_rates = |rates: &[SpaceRate]| -> Vec<(i64, f64, f64)> {
             let rates = rates.iter();
-            rates
-                .map(|it| (it.space, it.records_per_s, it.bytes_per_s))
-                .collect()
+            rates.map(|it| (it.space, it.records_per_s, it.bytes_per_s)).collect()
         };
         assert_eq!(sent_rates(&rates), [(2, 10.0, 2_000.0), (1, 5.0, 100.0)]);
         tokio::time::advance(Duration::from_secs(1)).await;

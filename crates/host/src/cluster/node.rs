@@ -209,9 +209,7 @@ impl ClusterNode {
         let (node, relays, room) = (Arc::downgrade(self), Arc::clone(relays), Arc::clone(room));
         Arc::new(move || {
             let node = node.upgrade();
-            node.map_or_else(String::new, |node| {
-                node.describe_metrics(&relays, room.connections())
-            })
+            node.map_or_else(String::new, |node| node.describe_metrics(&relays, room.connections()))
         })
     }
 
@@ -242,12 +240,7 @@ impl ClusterNode {
             return Ok(SpaceLocation::Here(handle));
         }
         let failed = |error: JournalError| SpaceUnavailable::Failed(error.to_string());
-        let found = self
-            .shared
-            .database
-            .find_space(name)
-            .await
-            .map_err(failed)?;
+        let found = self.shared.database.find_space(name).await.map_err(failed)?;
         let SpaceFacts { id: space, .. } = found.ok_or(SpaceUnavailable::Missing)?;
         match self.find(space).await {
             Ok(SpaceFinding::Here) => match self.handle(name)? {
@@ -269,9 +262,7 @@ impl ClusterNode {
     /// What is known of a space, or why nobody knows.
     async fn find(&self, space: SpaceId) -> Result<SpaceFinding, SpaceUnavailable> {
         let (waiter, finding) = oneshot::channel();
-        self.shared
-            .tell(DriverInput::Wanted { space, waiter })
-            .await;
+        self.shared.tell(DriverInput::Wanted { space, waiter }).await;
         match timeout(FINDING_WAIT, finding).await {
             // Nobody answers if the driver is gone, or the space is not here for others.
             Ok(finding) => Ok(finding.unwrap_or(SpaceFinding::Unavailable)),
@@ -343,9 +334,7 @@ impl ClusterNode {
 
     pub(super) async fn give_back_some(&self, space: Option<SpaceId>) {
         let (done, given) = oneshot::channel();
-        self.shared
-            .tell(DriverInput::GiveBack { space, done })
-            .await;
+        self.shared.tell(DriverInput::GiveBack { space, done }).await;
         // Nobody answers if the driver is gone: nothing is held then.
         let _gone = given.await;
     }
@@ -379,10 +368,7 @@ async fn check_mounts(
     database: &PostgresNode,
 ) -> Result<(), ServeError> {
     for mount in mounts {
-        let wrong = |message: String| ServeError::Workspace {
-            path: mount.path.clone(),
-            message,
-        };
+        let wrong = |message: String| ServeError::Workspace { path: mount.path.clone(), message };
         let found = tokio::fs::metadata(&mount.path).await;
         if !found.map_err(|error| wrong(error.to_string()))?.is_dir() {
             return Err(wrong("it is not a directory".to_owned()));
@@ -407,9 +393,7 @@ async fn listen_for_peers(
     };
     let listen = cluster.listen.clone().unwrap_or_else(|| address.clone());
     let wrong = |error: std::io::Error| {
-        ServeError::Spaces(format!(
-            "[cluster]: cannot listen on {listen} for other nodes: {error}"
-        ))
+        ServeError::Spaces(format!("[cluster]: cannot listen on {listen} for other nodes: {error}"))
     };
     let listener = TcpListener::bind(&listen).await.map_err(wrong)?;
     let bound = listener.local_addr().map_err(wrong)?;

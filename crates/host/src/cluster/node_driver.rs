@@ -129,9 +129,7 @@ impl NodeDriver {
                     self.forget(space);
                 }
                 if let NodeInput::Answered {
-                    sent,
-                    answer: LeaseAnswer::Heartbeat(Some(row)),
-                    ..
+                    sent, answer: LeaseAnswer::Heartbeat(Some(row)), ..
                 } = &input
                 {
                     self.node.living.note(*sent, &row.living);
@@ -142,20 +140,12 @@ impl NodeDriver {
                 self.add_waiter(space, waiter);
                 self.step(NodeInput::Wanted(space));
             }
-            DriverInput::Hold {
-                space,
-                holder,
-                waiter,
-            } => {
+            DriverInput::Hold { space, holder, waiter } => {
                 self.holders.insert(space, holder);
                 self.add_waiter(space, waiter);
                 self.step(NodeInput::Wanted(space));
             }
-            DriverInput::Started {
-                space,
-                name,
-                handle,
-            } => {
+            DriverInput::Started { space, name, handle } => {
                 if let Some(driven) = self.spaces.get_mut(&space) {
                     driven.name = Some(name.clone());
                 }
@@ -248,11 +238,7 @@ impl NodeDriver {
     }
 
     fn load(&mut self, space: SpaceId, lease: TakenLease) {
-        let served = ServedSpace {
-            node: self.node.id,
-            space,
-            epoch: lease.epoch,
-        };
+        let served = ServedSpace { node: self.node.id, space, epoch: lease.epoch };
         let holder = self.holders.remove(&space);
         let tenure = Tenure::new(Arc::clone(&self.node.trust), served);
         let control = SpaceControl {
@@ -295,20 +281,14 @@ impl NodeDriver {
     }
 
     fn forget(&mut self, space: SpaceId) {
-        if let Some(DrivenSpace {
-            name: Some(name), ..
-        }) = self.spaces.remove(&space)
-        {
+        if let Some(DrivenSpace { name: Some(name), .. }) = self.spaces.remove(&space) {
             lock(&self.node.handles).remove(&name);
         }
         self.tell_left();
     }
 
     fn unload(&mut self, space: SpaceId) {
-        if let Some(DrivenSpace {
-            name: Some(name), ..
-        }) = self.spaces.get(&space)
-        {
+        if let Some(DrivenSpace { name: Some(name), .. }) = self.spaces.get(&space) {
             lock(&self.node.handles).remove(name);
         }
         self.step(NodeInput::Unwanted(space));
@@ -392,11 +372,7 @@ async fn hand_over(
     let ended = match booted {
         Ok(boot) => {
             let journal = journal.clone();
-            let held = HeldJournal {
-                journal,
-                boot,
-                tenure,
-            };
+            let held = HeldJournal { journal, boot, tenure };
             holder.send(held).is_err()
         }
         Err(error) => {

@@ -261,11 +261,8 @@ impl NodeMachine {
             self.may_have_free_work = true;
         }
         self.living = living;
-        let expired: BTreeSet<NodeId> = row
-            .expired
-            .into_iter()
-            .filter(|id| *id != self.id)
-            .collect();
+        let expired: BTreeSet<NodeId> =
+            row.expired.into_iter().filter(|id| *id != self.id).collect();
         self.surveyed.retain(|node| expired.contains(node));
         let is_new = expired.iter().any(|node| !self.surveyed.contains(node));
         let may_take = !self.is_draining && self.standing == NodeStanding::Trusted;
@@ -397,15 +394,11 @@ impl NodeMachine {
         let finding = match found {
             None => SpaceFinding::Missing,
             // Its own, from a take whose answer was lost, is taken anew.
-            Some(FoundLease {
-                alive: Some(node), ..
-            }) if node.id != self.id => SpaceFinding::At(node),
+            Some(FoundLease { alive: Some(node), .. }) if node.id != self.id => {
+                SpaceFinding::At(node)
+            }
             // Who asks there has it taken: its turns can run there and not here.
-            Some(FoundLease {
-                alive: None,
-                offering: Some(node),
-                ..
-            }) => SpaceFinding::At(node),
+            Some(FoundLease { alive: None, offering: Some(node), .. }) => SpaceFinding::At(node),
             Some(_) if self.is_draining => SpaceFinding::Unavailable,
             Some(FoundLease { holder: seen, .. }) => {
                 todo.push(NodeCommand::Ask(LeaseAsk::Take { space, seen }));

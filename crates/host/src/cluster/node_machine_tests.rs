@@ -26,10 +26,7 @@ impl TestMachine {
     }
 
     fn started() -> Self {
-        Self {
-            machine: NodeMachine::registered(ME, BootInstant(0), LEASE_TIMES),
-            now: 0,
-        }
+        Self { machine: NodeMachine::registered(ME, BootInstant(0), LEASE_TIMES), now: 0 }
     }
 
     fn tell(&mut self, input: NodeInput) -> Vec<NodeCommand> {
@@ -51,11 +48,7 @@ impl TestMachine {
         self.now += LEASE_TIMES.beat_ms;
         let asked = self.tell(NodeInput::Woke);
         assert_eq!(asked, [NodeCommand::Ask(LeaseAsk::Heartbeat)]);
-        let row = HeartbeatRow {
-            taken,
-            expired: expired.to_vec(),
-            living: vec![1],
-        };
+        let row = HeartbeatRow { taken, expired: expired.to_vec(), living: vec![1] };
         let mut todo = self.answer(LeaseAsk::Heartbeat, LeaseAnswer::Heartbeat(Some(row)));
         todo.retain(|command| *command != NodeCommand::Stand);
         todo
@@ -69,11 +62,7 @@ impl TestMachine {
             fingerprint: Vec::new(),
         });
         let holder = alive.as_ref().map(|node| node.id);
-        let found = LeaseAnswer::Found(Some(FoundLease {
-            holder,
-            alive,
-            offering: None,
-        }));
+        let found = LeaseAnswer::Found(Some(FoundLease { holder, alive, offering: None }));
         self.answer(LeaseAsk::Find { space: SPACE }, found)
     }
 
@@ -92,10 +81,7 @@ impl TestMachine {
 
     /// Takes and loads the space after it was wanted.
     fn load(&mut self) {
-        let take = LeaseAsk::Take {
-            space: SPACE,
-            seen: None,
-        };
+        let take = LeaseAsk::Take { space: SPACE, seen: None };
         assert_eq!(self.find(None), [NodeCommand::Ask(take.clone())]);
         let loading = self.answer(take, LeaseAnswer::Taken(Some(LEASE)));
         assert_eq!(loading, [NodeCommand::Load(SPACE, LEASE)]);
@@ -142,10 +128,7 @@ fn a_space_that_failed_here_and_is_elsewhere_is_let_alone() {
     node.tell(NodeInput::Failed(SPACE));
     assert_eq!(node.beat(&[]), [find()]);
     let told = node.find(Some(2));
-    assert!(matches!(
-        told.as_slice(),
-        [NodeCommand::Tell(SPACE, SpaceFinding::At(_))]
-    ));
+    assert!(matches!(told.as_slice(), [NodeCommand::Tell(SPACE, SpaceFinding::At(_))]));
     assert_eq!(node.beat(&[]), []);
 }
 
@@ -153,33 +136,21 @@ fn a_space_that_failed_here_and_is_elsewhere_is_let_alone() {
 fn work_of_a_dead_node_that_could_not_be_taken_is_looked_for_again() {
     let mut node = TestMachine::new();
     assert_eq!(node.beat(&[9]), [list_work()]);
-    let take = LeaseAsk::Take {
-        space: SPACE,
-        seen: Some(9),
-    };
+    let take = LeaseAsk::Take { space: SPACE, seen: Some(9) };
     let work = LeaseAnswer::Work(vec![(SPACE, Some(9))]);
     let taking = node.answer(LIST, work);
     assert_eq!(taking, [NodeCommand::Ask(take.clone())]);
     assert_eq!(node.beat(&[9]), [], "it is being dealt with");
     // This node was not well for long enough to judge.
-    assert_eq!(
-        node.answer(take.clone(), LeaseAnswer::Taken(None)),
-        [find()]
-    );
+    assert_eq!(node.answer(take.clone(), LeaseAnswer::Taken(None)), [find()]);
     for pause in [50, 100, 0] {
-        let found = LeaseAnswer::Found(Some(FoundLease {
-            holder: Some(9),
-            alive: None,
-            offering: None,
-        }));
+        let found =
+            LeaseAnswer::Found(Some(FoundLease { holder: Some(9), alive: None, offering: None }));
         let again = node.answer(LeaseAsk::Find { space: SPACE }, found);
         assert_eq!(again, [NodeCommand::Ask(take.clone())]);
         let refused = node.answer(take.clone(), LeaseAnswer::Taken(None));
         match pause {
-            0 => assert_eq!(
-                refused,
-                [NodeCommand::Tell(SPACE, SpaceFinding::Unavailable)]
-            ),
+            0 => assert_eq!(refused, [NodeCommand::Tell(SPACE, SpaceFinding::Unavailable)]),
             _ => assert_eq!(node.after_pause(refused, pause), [find()]),
         }
     }
@@ -193,10 +164,7 @@ fn work_that_nobody_has_is_looked_for_at_the_start_and_after_a_leap() {
     // The database does not answer: with the next heartbeat it is asked again.
     assert_eq!(node.answer(LIST, LeaseAnswer::Unknown), []);
     assert_eq!(node.beat(&[]), [list_work()]);
-    let take = LeaseAsk::Take {
-        space: SPACE,
-        seen: None,
-    };
+    let take = LeaseAsk::Take { space: SPACE, seen: None };
     let work = LeaseAnswer::Work(vec![(SPACE, None)]);
     let taking = node.answer(LIST, work);
     assert_eq!(taking, [NodeCommand::Ask(take.clone())]);
@@ -222,10 +190,7 @@ fn work_that_nobody_has_is_looked_for_at_the_start_and_after_a_leap() {
 fn whoever_waits_for_a_space_that_is_lost_while_it_is_loaded_is_told() {
     let mut node = TestMachine::new();
     assert_eq!(node.tell(NodeInput::Wanted(SPACE)), [find()]);
-    let take = LeaseAsk::Take {
-        space: SPACE,
-        seen: None,
-    };
+    let take = LeaseAsk::Take { space: SPACE, seen: None };
     node.find(None);
     node.answer(take, LeaseAnswer::Taken(Some(LEASE)));
     node.beat_taken(&[], 1);
@@ -242,10 +207,7 @@ fn whoever_waits_for_a_space_that_is_lost_while_it_is_loaded_is_told() {
 fn a_space_that_fails_again_and_again_is_loaded_less_and_less_often() {
     let mut node = TestMachine::new();
     let fail = |node: &mut TestMachine| {
-        let take = LeaseAsk::Take {
-            space: SPACE,
-            seen: None,
-        };
+        let take = LeaseAsk::Take { space: SPACE, seen: None };
         assert_eq!(node.find(None), [NodeCommand::Ask(take.clone())]);
         node.answer(take, LeaseAnswer::Taken(Some(LEASE)));
         node.tell(NodeInput::Failed(SPACE))
@@ -267,11 +229,7 @@ fn a_space_that_fails_again_and_again_is_loaded_less_and_less_often() {
     node.beat(&[]);
     node.beat(&[]);
     node.beat(&[]);
-    assert_eq!(
-        node.tell(NodeInput::Wanted(SPACE)),
-        [find()],
-        "somebody waits"
-    );
+    assert_eq!(node.tell(NodeInput::Wanted(SPACE)), [find()], "somebody waits");
     node.load();
     assert_eq!(node.tell(NodeInput::Failed(SPACE)), []);
     assert_eq!(node.tell(NodeInput::Wanted(SPACE)), [find()], "it was here");
@@ -283,11 +241,7 @@ fn free_work_is_looked_for_when_a_node_has_left() {
     let mut beat_with = |living: &[i64]| {
         node.now += LEASE_TIMES.beat_ms;
         node.tell(NodeInput::Woke);
-        let row = HeartbeatRow {
-            taken: 0,
-            expired: Vec::new(),
-            living: living.to_vec(),
-        };
+        let row = HeartbeatRow { taken: 0, expired: Vec::new(), living: living.to_vec() };
         let mut todo = node.answer(LeaseAsk::Heartbeat, LeaseAnswer::Heartbeat(Some(row)));
         todo.retain(|command| *command != NodeCommand::Stand);
         todo

@@ -15,11 +15,8 @@ pub(crate) struct LeaseTimes {
     pub beat_ms: u64,
 }
 
-pub(crate) const LEASE_TIMES: LeaseTimes = LeaseTimes {
-    ttl_ms: 6_000,
-    trust_ms: 5_000,
-    beat_ms: 2_000,
-};
+pub(crate) const LEASE_TIMES: LeaseTimes =
+    LeaseTimes { ttl_ms: 6_000, trust_ms: 5_000, beat_ms: 2_000 };
 
 /// Whether the node may speak.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,11 +34,7 @@ pub(crate) enum NodeInput {
     /// Time passed.
     Woke,
     /// An answer to what was asked at a moment.
-    Answered {
-        ask: LeaseAsk,
-        sent: BootInstant,
-        answer: LeaseAnswer,
-    },
+    Answered { ask: LeaseAsk, sent: BootInstant, answer: LeaseAnswer },
     /// Somebody wants a space.
     Wanted(SpaceId),
     /// What runs the space is there.

@@ -48,10 +48,7 @@ impl ClusterNode {
         let rows = self.node_rows(relays, connections).into_iter();
         for (name, help, (kind, value)) in rows.chain(self.journal_rows()) {
             // Writing to a string cannot fail.
-            let _ = writeln!(
-                text,
-                "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}"
-            );
+            let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}");
         }
         describe_spaces(&mut text, &self.database().busiest_spaces(BUSIEST_MAX));
         text
@@ -64,16 +61,8 @@ impl ClusterNode {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let loaded = lock(&shared.handles).len() as u64;
         [
-            (
-                "greenroom_node_connections",
-                "Open connections.",
-                gauge(connections as u64),
-            ),
-            (
-                "greenroom_node_spaces",
-                "Spaces that are loaded.",
-                gauge(loaded),
-            ),
+            ("greenroom_node_connections", "Open connections.", gauge(connections as u64)),
+            ("greenroom_node_spaces", "Spaces that are loaded.", gauge(loaded)),
             (
                 "greenroom_node_trusted_seconds",
                 "How long the node may speak without another heartbeat.",
@@ -111,11 +100,7 @@ impl ClusterNode {
     fn journal_rows(&self) -> [MetricRow; 5] {
         let journal = self.database().counts();
         [
-            (
-                "greenroom_node_batches_total",
-                "Batches written.",
-                sum(journal.batches),
-            ),
+            ("greenroom_node_batches_total", "Batches written.", sum(journal.batches)),
             (
                 "greenroom_node_append_seconds_total",
                 "Time that batches took, waiting included.",

@@ -98,22 +98,12 @@ async fn begin_space(
     drop(room);
     match started {
         Ok((name, host)) => {
-            tracing::info!(
-                node = node.id,
-                space,
-                epoch = lease.epoch,
-                "a space is served here"
-            );
+            tracing::info!(node = node.id, space, epoch = lease.epoch, "a space is served here");
             node.counters.note_taken();
             let handle =
                 SpaceHandle::new(&name, Arc::clone(&host.admission), host.supervisor.queue());
             let handle = handle.on_demand();
-            node.tell(DriverInput::Started {
-                space,
-                name,
-                handle,
-            })
-            .await;
+            node.tell(DriverInput::Started { space, name, handle }).await;
             Ok(host)
         }
         Err(error) => {

@@ -76,11 +76,7 @@ pub(super) async fn dial(
         opened = opening => opened?,
         () = &mut gone => return Err(late("it is gone")),
     };
-    Ok(OwnerSocket {
-        stream,
-        early,
-        gone,
-    })
+    Ok(OwnerSocket { stream, early, gone })
 }
 
 pub(super) async fn connect(
@@ -98,10 +94,7 @@ pub(super) async fn connect(
     // Frames are passed on as they come. Without the option it is only slower.
     let _ = socket.set_nodelay(true);
     let connector = TlsConnector::from(std::sync::Arc::new(config));
-    connector
-        .connect(name, socket)
-        .await
-        .map_err(unreachable_by)
+    connector.connect(name, socket).await.map_err(unreachable_by)
 }
 
 /// The connection as the owner has opened it, and what it said already.

@@ -91,10 +91,7 @@ impl PeerIdentity {
             .with_client_cert_verifier(Arc::new(KeyHolderVerifier {
                 algorithms: provider.signature_verification_algorithms,
             }))
-            .with_single_cert(
-                vec![certificate.clone()],
-                PrivateKeyDer::from(key.clone_key()),
-            )?;
+            .with_single_cert(vec![certificate.clone()], PrivateKeyDer::from(key.clone_key()))?;
         Ok(Self {
             fingerprint: NodeFingerprint::of(&certificate),
             certificate,

@@ -145,10 +145,7 @@ impl PeerService {
 
     /// Answers requests until one makes a client's connection of it, and serves that.
     async fn answer(self: Arc<Self>, stream: TlsStream<TcpStream>, stop: &CancellationToken) {
-        let answers = PeerAnswers {
-            service: Arc::clone(&self),
-            accepted: Arc::default(),
-        };
+        let answers = PeerAnswers { service: Arc::clone(&self), accepted: Arc::default() };
         let accepted = Arc::clone(&answers.accepted);
         let mut http = Builder::new()
             .max_header_size(HEAD_BYTES_MAX)
@@ -164,10 +161,7 @@ impl PeerService {
             return tracing::debug!(%error, "a connection between nodes ended");
         }
         let Parts { io, read_buf, .. } = http.into_parts();
-        let accepted = accepted
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let accepted = accepted.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(accepted) = accepted else {
             return; // it asked for something else, and has its answer
         };
@@ -234,13 +228,8 @@ impl PeerService {
         &self,
         headers: &HeaderMap,
     ) -> Result<AcceptedRelay, (StatusCode, &'static str)> {
-        let bad = (
-            StatusCode::BAD_REQUEST,
-            "the request does not say who the client is\n",
-        );
-        let wants_relay = headers
-            .get(UPGRADE)
-            .is_some_and(|protocol| protocol == RELAY_PROTOCOL);
+        let bad = (StatusCode::BAD_REQUEST, "the request does not say who the client is\n");
+        let wants_relay = headers.get(UPGRADE).is_some_and(|protocol| protocol == RELAY_PROTOCOL);
         let about = headers.get(CLIENT_HEADER).filter(|_| wants_relay);
         let about = about.and_then(|about| URL_SAFE_NO_PAD.decode(about.as_bytes()).ok());
         let client = about.and_then(|about| serde_json::from_slice::<RelayedClient>(&about).ok());
@@ -253,19 +242,12 @@ impl PeerService {
                 return Err((StatusCode::MISDIRECTED_REQUEST, words));
             }
         };
-        let full = (
-            StatusCode::SERVICE_UNAVAILABLE,
-            "the node has too many connections\n",
-        );
+        let full = (StatusCode::SERVICE_UNAVAILABLE, "the node has too many connections\n");
         let place = handle.admission.place_in_space().await;
         let crowded = "the space has as many connections as it may\n";
         let place = place.map_err(|_| (StatusCode::TOO_MANY_REQUESTS, crowded))?;
         let slot = handle.admission.try_admit().ok_or(full)?.in_space(place);
-        Ok(AcceptedRelay {
-            handle,
-            access,
-            slot,
-        })
+        Ok(AcceptedRelay { handle, access, slot })
     }
 }
 

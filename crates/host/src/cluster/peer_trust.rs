@@ -43,10 +43,7 @@ impl LivingPeersAnswer {
 
 impl PeerTrust {
     pub(super) fn new(directory: Arc<dyn SpaceDirectory>) -> Self {
-        Self {
-            directory,
-            heard: Mutex::default(),
-        }
+        Self { directory, heard: Mutex::default() }
     }
 
     /// Whether the one with this certificate is a node that lives.

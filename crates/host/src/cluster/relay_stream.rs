@@ -39,10 +39,7 @@ pub(crate) struct RelayCut {
 impl RelayCut {
     /// It is cut when the node stops, at the latest.
     pub(crate) fn new(stop: &CancellationToken) -> Self {
-        Self {
-            token: stop.child_token(),
-            why: OnceLock::new(),
-        }
+        Self { token: stop.child_token(), why: OnceLock::new() }
     }
 
     /// Ends it with a close frame.
@@ -62,10 +59,7 @@ impl RelayCut {
     }
 
     fn why(&self) -> (u16, &'static str) {
-        let stopped = (
-            close::SERVICE_RESTART,
-            "this node is going down; connect again",
-        );
+        let stopped = (close::SERVICE_RESTART, "this node is going down; connect again");
         self.why.get().copied().unwrap_or(stopped)
     }
 }
@@ -120,8 +114,7 @@ async fn carry_inward(
             if count == 0 {
                 return to.shutdown().await;
             }
-            to.write_all(buffer.get(..count).unwrap_or_default())
-                .await?;
+            to.write_all(buffer.get(..count).unwrap_or_default()).await?;
             to.flush().await?;
         }
     };

@@ -275,10 +275,7 @@ async fn a_client_hears_to_connect_again_when_its_owner_vanishes_or_its_node_sto
     assert!(end.fill(10).await, "in the middle of a frame");
     a.stop.cancel();
     let whole = end.next().await;
-    assert!(
-        whole == Some(WsEvent::Message("x".repeat(200_000))),
-        "the frame ends first"
-    );
+    assert!(whole == Some(WsEvent::Message("x".repeat(200_000))), "the frame ends first");
     assert_eq!(end.close_code().await, 1012);
 }
 
@@ -321,14 +318,12 @@ async fn a_request_is_not_waited_for_when_its_owner_is_judged() {
     });
     let (mut near, far) = duplex(1_024);
     let (relays, node) = (&a.relays, &stopped);
-    let answer = service_fn(
-        |request: hyper::Request<hyper::body::Incoming>| async move {
-            let (parts, body) = request.into_parts();
-            let answered = relays.forward(node, &parts, body, client().address);
-            let refused = answered.await.err();
-            Ok::<_, Infallible>(Response::new(format!("{refused:?}")))
-        },
-    );
+    let answer = service_fn(|request: hyper::Request<hyper::body::Incoming>| async move {
+        let (parts, body) = request.into_parts();
+        let answered = relays.forward(node, &parts, body, client().address);
+        let refused = answered.await.err();
+        Ok::<_, Infallible>(Response::new(format!("{refused:?}")))
+    });
     let http = hyper::server::conn::http1::Builder::new();
     let serving = http.serve_connection(TokioIo::new(far), answer);
     let asking = async {
@@ -398,10 +393,7 @@ async fn a_client_that_is_cut_is_heard_no_more_though_it_reads_nothing() {
     // It may find its connection closed already.
     let _closed = end.socket.write_all(&late).await;
     let next = red.inbox.recv().await.and_then(QueuedInput::into_input);
-    assert!(
-        matches!(next, Some(Input::Disconnected { .. })),
-        "nothing but the end is heard of it"
-    );
+    assert!(matches!(next, Some(Input::Disconnected { .. })), "nothing but the end is heard of it");
     end.passing.await.unwrap();
 }
 
@@ -421,17 +413,12 @@ async fn a_stranger_is_sent_away_before_it_is_heard() {
     let (_a, b, mut red) = two_nodes(ServerLimits::default()).await;
     let stranger = PeerIdentity::make().unwrap();
     let refused = dial(&stranger, &b.place, &client(), Box::pin(pending())).await;
-    assert!(
-        matches!(refused, Err(DialError::Unreachable(_))),
-        "nobody published its certificate"
-    );
+    assert!(matches!(refused, Err(DialError::Unreachable(_))), "nobody published its certificate");
     assert!(red.inbox.try_recv().is_err());
     // A node that lives, but is not the one that the row names, is told nothing.
     let (a, other, _red) = two_nodes(ServerLimits::default()).await;
-    let disguised = PeerNode {
-        fingerprint: stranger.fingerprint().as_bytes().to_vec(),
-        ..other.place.clone()
-    };
+    let disguised =
+        PeerNode { fingerprint: stranger.fingerprint().as_bytes().to_vec(), ..other.place.clone() };
     let refused = dial(&a.identity, &disguised, &client(), Box::pin(pending())).await;
     assert!(matches!(refused, Err(DialError::Unreachable(_))));
     assert_eq!(other.directory.lookups.load(Ordering::SeqCst), 0);
@@ -442,10 +429,7 @@ async fn a_node_that_was_published_after_the_last_look_is_let_in() {
     let (_a, b, mut red) = two_nodes(ServerLimits::default()).await;
     let late = TestNode::start().await;
     late.put("red", SpaceLocation::At(b.place.clone()));
-    assert_eq!(
-        late.relays.reach(&client()).await.err(),
-        Some(RelayRefusal::TryAgain)
-    );
+    assert_eq!(late.relays.reach(&client()).await.err(), Some(RelayRefusal::TryAgain));
     b.trust(&[&late]);
     let mut again = tokio::time::interval(std::time::Duration::from_millis(50));
     loop {
@@ -467,30 +451,21 @@ async fn one_hop_and_no_more_then_the_client_may_try_again() {
     let lookups = |node: &TestNode| node.directory.lookups.load(Ordering::SeqCst);
     assert_eq!((lookups(&a), lookups(&b)), (4, 4), "three times again");
     assert_eq!(a.relays.counts(), (0, 1));
-    let unknown = RelayedClient {
-        space: "blue".to_owned(),
-        ..client()
-    };
+    let unknown = RelayedClient { space: "blue".to_owned(), ..client() };
     let reached = a.relays.reach(&unknown).await;
     assert_eq!(reached.err(), Some(RelayRefusal::NoSpace));
 }
 
 #[tokio::test]
 async fn an_owner_that_is_full_refuses_and_a_role_that_is_none_too() {
-    let limits = ServerLimits {
-        connections_max: 1,
-        ..ServerLimits::default()
-    };
+    let limits = ServerLimits { connections_max: 1, ..ServerLimits::default() };
     let (a, _b, mut red) = two_nodes(limits).await;
     let _end = RelayedEnd::open(&a, &[]).await;
     let _link = red.joined().await;
     let reached = a.relays.reach(&client()).await;
     let full = RelayRefusal::Refused(StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(reached.err(), Some(full));
-    let king = RelayedClient {
-        role: "king".to_owned(),
-        ..client()
-    };
+    let king = RelayedClient { role: "king".to_owned(), ..client() };
     let reached = a.relays.reach(&king).await;
     let bad = RelayRefusal::Refused(StatusCode::BAD_REQUEST);
     assert_eq!(reached.err(), Some(bad));

@@ -29,9 +29,7 @@ pub(super) async fn tell_telemetry(node: Arc<ClusterShared>) {
         }
         for (admission, queue) in list_spaces(&node, collector.is_some()) {
             // The log is that of the process, and for none of their clients.
-            let batch = admission
-                .telemetry
-                .take_batch(admission.connections(), false);
+            let batch = admission.telemetry.take_batch(admission.connections(), false);
             let Some(batch) = batch else {
                 continue; // nothing happened
             };
@@ -50,7 +48,5 @@ fn list_spaces(node: &ClusterShared, is_collected: bool) -> Vec<(Arc<Admission>,
     let handles = lock(&node.handles);
     let measured = handles.values().filter(|handle| handle.is_on_demand());
     let measured = measured.filter(|handle| is_collected || handle.is_used());
-    measured
-        .map(|handle| (Arc::clone(&handle.admission), handle.queue.clone()))
-        .collect()
+    measured.map(|handle| (Arc::clone(&handle.admission), handle.queue.clone())).collect()
 }

@@ -63,10 +63,7 @@ impl Successor {
 }
 
 async fn load_elsewhere(node: &ClusterShared, space: SpaceId) -> Result<(), DialError> {
-    let taker = node
-        .database
-        .find_taker(node.id, space, node.is_draining())
-        .await;
+    let taker = node.database.find_taker(node.id, space, node.is_draining()).await;
     let Some(taker) = taker.map_err(unreachable_by)? else {
         return Ok(()); // no other node takes spaces, or nobody ordered this one away
     };

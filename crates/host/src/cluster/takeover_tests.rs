@@ -33,12 +33,7 @@ async fn node_in_a_process_of_its_own() {
     };
     let facts: Value = serde_json::from_str(&facts).unwrap();
     let text = |key: &str| facts[key].as_str().unwrap().to_owned();
-    let node = join(&config(
-        &text("name"),
-        Path::new(&text("data")),
-        &text("url"),
-    ))
-    .await;
+    let node = join(&config(&text("name"), Path::new(&text("data")), &text("url"))).await;
     let (handle, _) = wait_until_here(&node, &text("space")).await;
     let mut address = serve_handle(&handle).await;
     address["id"] = json!(node.id());
@@ -64,15 +59,9 @@ async fn a_space_is_loaded_where_it_is_wanted_and_named_elsewhere() {
     };
     assert_eq!((owner.id, owner.name.as_str()), (a.id(), "a"));
     assert!(owner.address.starts_with("127.0.0.1:"), "{owner:?}");
-    assert!(matches!(
-        b.space("nowhere").await,
-        Err(SpaceUnavailable::Missing)
-    ));
+    assert!(matches!(b.space("nowhere").await, Err(SpaceUnavailable::Missing)));
     assert!(matches!(b.space("other").await, Ok(SpaceLocation::Here(_))));
-    assert_eq!(
-        (a.names(), b.names()),
-        (vec!["team".to_owned()], vec!["other".to_owned()])
-    );
+    assert_eq!((a.names(), b.names()), (vec!["team".to_owned()], vec!["other".to_owned()]));
     // Given back, it goes on where it is wanted next, with all it has; its clients are told to come again.
     a.give_back("team").await.unwrap();
     assert_eq!(cluster.holder("team"), None);
@@ -100,29 +89,18 @@ async fn an_idle_space_costs_nothing_and_is_given_back() {
     let Some(cluster) = TestCluster::start(&["one", "two", "three"]).await else {
         return; // the line that says so is written
     };
-    let idle = cluster
-        .node_with("a", |config| config.limits.server.space_idle_s = 1)
-        .await;
+    let idle = cluster.node_with("a", |config| config.limits.server.space_idle_s = 1).await;
     let (handle, _) = wait_until_here(&idle, "one").await;
     wait_until_here(&idle, "two").await;
-    poll("the space without a user is given back", async || {
-        cluster.holder("two").is_none()
-    })
-    .await;
-    assert_eq!(
-        cluster.holder("one"),
-        Some(idle.id()),
-        "somebody has its handle"
-    );
+    poll("the space without a user is given back", async || cluster.holder("two").is_none()).await;
+    assert_eq!(cluster.holder("one"), Some(idle.id()), "somebody has its handle");
     drop(handle);
     poll("so is the other", async || cluster.holder("one").is_none()).await;
     assert_eq!(idle.names(), Vec::<String>::new());
     drop(idle);
 
     // As often as a kernel may look for something to clear away: many times that happens while it is watched.
-    let node = cluster
-        .node_with("b", |config| config.limits.kernel.sweep_ms = 200)
-        .await;
+    let node = cluster.node_with("b", |config| config.limits.kernel.sweep_ms = 200).await;
     for space in ["one", "two", "three"] {
         wait_until_here(&node, space).await;
     }
@@ -158,21 +136,14 @@ async fn a_killed_node_is_followed_by_another_or_by_itself() {
     first.kill();
     let mut second = cluster.process("a", "team").await;
     assert_ne!(second.id(), first.id());
-    assert_eq!(
-        cluster.holder("team"),
-        Some(second.id()),
-        "nobody waited for it to be judged"
-    );
+    assert_eq!(cluster.holder("team"), Some(second.id()), "nobody waited for it to be judged");
     let mut socket = connect(&second.address, "ann").await;
     assert!(has_session(&mut socket, 1).await);
     create_session(&mut socket, 2).await;
     // Something is left to do in it, so another takes it when the time of the dead one is over, though nobody asks.
     cluster.run("UPDATE greenroom.channel SET duty = 2 WHERE uri LIKE 'scripted:%'");
     second.kill();
-    let took = poll("it is taken", async || {
-        cluster.holder("team") == Some(b.id())
-    })
-    .await;
+    let took = poll("it is taken", async || cluster.holder("team") == Some(b.id())).await;
     eprintln!("taken over {took:?} after the kill");
     let (handle, _) = wait_until_here(&b, "team").await;
     let mut socket = connect(&serve_handle(&handle).await, "ann").await;
@@ -208,15 +179,8 @@ async fn a_node_that_was_stopped_past_its_lease_writes_nothing_and_says_nothing(
     assert!(matches!(code, 0 | 1012 | 1013), "{code}");
     assert_eq!(cluster.ask(written), before);
     assert_eq!(cluster.holder("team"), Some(b.id()));
-    let (first, second) = (
-        has_session(&mut socket, 1).await,
-        has_session(&mut socket, 2).await,
-    );
-    assert_eq!(
-        (first, second),
-        (true, false),
-        "what the stopped one was asked for is not there"
-    );
+    let (first, second) = (has_session(&mut socket, 1).await, has_session(&mut socket, 2).await);
+    assert_eq!((first, second), (true, false), "what the stopped one was asked for is not there");
     create_session(&mut socket, 4).await;
 }
 
@@ -242,10 +206,7 @@ async fn a_database_that_stays_away_silences_a_node_until_it_is_back() {
     let answer = ask(&mut socket, 51, "ping", ping).await.unwrap();
     assert!(answer["error"].is_null(), "{answer}");
     assert_eq!(hear(&mut socket, 99).await, Err(1013));
-    assert!(matches!(
-        a.space("team").await,
-        Err(SpaceUnavailable::Nobody)
-    ));
+    assert!(matches!(a.space("team").await, Err(SpaceUnavailable::Nobody)));
     tokio::task::block_in_place(|| cluster.server.start_again());
     // Nobody has judged anybody: all were away.
     let (handle, _) = wait_until_here(&a, "team").await;
@@ -277,10 +238,7 @@ async fn a_lease_that_a_stopped_process_has_locked_is_taken() {
     let node = cluster.node("a").await;
     wait_until_here(&node, "team").await;
     node.give_back("team").await.unwrap();
-    client
-        .batch_execute("BEGIN; UPDATE greenroom.lease SET batch = batch")
-        .await
-        .unwrap();
+    client.batch_execute("BEGIN; UPDATE greenroom.lease SET batch = batch").await.unwrap();
     wait_until_here(&node, "team").await;
     let ended = connection.await.unwrap();
     assert!(ended.is_err(), "whoever held the lock is ended");

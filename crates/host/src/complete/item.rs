@@ -17,9 +17,8 @@ pub(super) const ABOUT: &str = "compositor/about";
 pub(super) const ARGUMENT: &str = "argument";
 
 /// Endings of pictures' names; their real type is determined when they are opened.
-const PICTURES: [&str; 9] = [
-    ".png", ".jpg", ".jpeg", ".gif", ".webp", ".svg", ".bmp", ".avif", ".heic",
-];
+const PICTURES: [&str; 9] =
+    [".png", ".jpg", ".jpeg", ".gif", ".webp", ".svg", ".bmp", ".avif", ".heic"];
 
 /// The item of a suggestion; `None` for a path that cannot be typed.
 pub(super) fn completion_item(suggestion: Suggestion<'_>, span: Span) -> Option<Value> {

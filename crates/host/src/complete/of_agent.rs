@@ -29,16 +29,12 @@ pub(crate) async fn suggestions(
     if let Some(typed) = typed_argument(before) {
         let values = agent.complete_argument(facts, typed.command, &typed.words);
         let values = values.await.into_iter();
-        return values
-            .map(|value| argument_item(&value, before, typed.start))
-            .collect();
+        return values.map(|value| argument_item(&value, before, typed.start)).collect();
     }
     match typed_mention(before) {
         Some((typed, start)) => {
             let found = agent.find_resources(facts, typed).await;
-            let items = found
-                .iter()
-                .map(|found| resource_item(found, before, start));
+            let items = found.iter().map(|found| resource_item(found, before, start));
             items.collect()
         }
         None => Vec::new(),
@@ -68,12 +64,10 @@ struct TypedArgument<'a> {
 
 fn typed_argument(before: &str) -> Option<TypedArgument<'_>> {
     let is_command = before.starts_with(COMMAND) && before.len() <= TYPED_BYTES_MAX;
-    let (command, rest) = before
-        .split_once(char::is_whitespace)
-        .filter(|_| is_command)?;
-    let last = rest.rfind(char::is_whitespace).map_or(0, |at| {
-        at + rest[at..].chars().next().map_or(1, char::len_utf8)
-    });
+    let (command, rest) = before.split_once(char::is_whitespace).filter(|_| is_command)?;
+    let last = rest
+        .rfind(char::is_whitespace)
+        .map_or(0, |at| at + rest[at..].chars().next().map_or(1, char::len_utf8));
     let mut words = args::split(&rest[..last]);
     words.push(rest[last..].to_owned());
     Some(TypedArgument {
@@ -85,9 +79,9 @@ fn typed_argument(before: &str) -> Option<TypedArgument<'_>> {
 
 /// What is typed after an `@`, and where that is.
 fn typed_mention(before: &str) -> Option<(&str, usize)> {
-    let word = before.rfind(char::is_whitespace).map_or(0, |at| {
-        at + before[at..].chars().next().map_or(1, char::len_utf8)
-    });
+    let word = before
+        .rfind(char::is_whitespace)
+        .map_or(0, |at| at + before[at..].chars().next().map_or(1, char::len_utf8));
     let typed = before[word..].strip_prefix('@')?;
     let is_meant = typed.starts_with(MENTION) || (!typed.is_empty() && MENTION.starts_with(typed));
     (is_meant && typed.len() <= TYPED_BYTES_MAX).then_some((typed, word))
@@ -144,12 +138,8 @@ mod tests {
             let typed = typed_argument(text)?;
             Some((typed.command.to_owned(), typed.words, typed.start))
         };
-        let words = |words: &[&str]| {
-            words
-                .iter()
-                .map(|word| (*word).to_owned())
-                .collect::<Vec<_>>()
-        };
+        let words =
+            |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
         let name = || "mcp:t:review".to_owned();
         assert_eq!(argument("/mcp:t:review"), None);
         assert_eq!(argument("/mcp:t:review "), Some((name(), words(&[""]), 14)));

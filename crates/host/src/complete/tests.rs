@@ -38,19 +38,13 @@ fn items_of(completer: &Completer, request: CompletionTask) -> Vec<Value> {
 fn complete(completer: &Completer, roots: &[&Path], text: &str) -> Vec<Value> {
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
     while items_of(completer, request(roots, "@file:")).is_empty() {
-        assert!(
-            std::time::Instant::now() < deadline,
-            "no file was ever found"
-        );
+        assert!(std::time::Instant::now() < deadline, "no file was ever found");
     }
     items_of(completer, request(roots, text))
 }
 
 fn inserted(items: &[Value]) -> Vec<&str> {
-    items
-        .iter()
-        .map(|item| item["insertText"].as_str().unwrap())
-        .collect()
+    items.iter().map(|item| item["insertText"].as_str().unwrap()).collect()
 }
 
 fn project() -> tempfile::TempDir {
@@ -63,16 +57,8 @@ fn project() -> tempfile::TempDir {
         ".greenroom/commands/review.md",
         "---\ndescription: Reviews\nargument-hint: FILE\n---\nReview $1.",
     );
-    write(
-        at,
-        ".agents/skills/tables/SKILL.md",
-        "---\ndescription: Makes tables\n---\nx",
-    );
-    write(
-        at,
-        ".agents/skills/quiet/SKILL.md",
-        "---\nuser-invocable: false\n---\nx",
-    );
+    write(at, ".agents/skills/tables/SKILL.md", "---\ndescription: Makes tables\n---\nx");
+    write(at, ".agents/skills/quiet/SKILL.md", "---\nuser-invocable: false\n---\nx");
     root
 }
 
@@ -121,23 +107,12 @@ fn g_040_every_built_in_command_is_proposed_and_those_of_the_project() {
 fn g_040_built_in_commands_are_proposed_however_many_others_there_are() {
     let root = project();
     for number in 0..100 {
-        write(
-            root.path(),
-            &format!(".greenroom/commands/a{number}.md"),
-            "x",
-        );
+        write(root.path(), &format!(".greenroom/commands/a{number}.md"), "x");
     }
     let items = complete(&Completer::default(), &[root.path()], "/");
     assert_eq!(items.len(), SUGGESTIONS_MAX);
-    for built_in in [
-        "/archive ",
-        "/branch ",
-        "/compact ",
-        "/help ",
-        "/redo ",
-        "/rewind ",
-        "/undo ",
-    ] {
+    for built_in in ["/archive ", "/branch ", "/compact ", "/help ", "/redo ", "/rewind ", "/undo "]
+    {
         assert!(inserted(&items).contains(&built_in));
     }
 }
@@ -181,22 +156,14 @@ fn a_number_sign_completes_files_alone() {
     }
     let items = complete(&completer, &[root.path()], "#");
     assert!(!items.is_empty());
-    assert!(
-        inserted(&items)
-            .iter()
-            .all(|text| text.starts_with("#file:"))
-    );
+    assert!(inserted(&items).iter().all(|text| text.starts_with("#file:")));
 }
 
 #[test]
 fn files_of_other_directories_are_named_in_full() {
     let (root, other) = (project(), tempfile::tempdir().unwrap());
     write(other.path(), "elsewhere.rs", "");
-    let items = complete(
-        &Completer::default(),
-        &[root.path(), other.path()],
-        "@elsewh",
-    );
+    let items = complete(&Completer::default(), &[root.path(), other.path()], "@elsewh");
     let path = other.path().join("elsewhere.rs");
     let expected = format!("@file:{} ", path.display());
     assert_eq!(inserted(&items), [expected]);
@@ -258,11 +225,7 @@ fn skills_and_contexts_are_mentions_that_come_back() {
 fn text_without_a_token_has_no_completions() {
     let (root, completer) = (project(), Completer::default());
     for text in ["", "hello", "me@home", "see /re", "/review x", "@main x"] {
-        assert_eq!(
-            complete(&completer, &[root.path()], text),
-            Vec::<Value>::new(),
-            "{text:?}"
-        );
+        assert_eq!(complete(&completer, &[root.path()], text), Vec::<Value>::new(), "{text:?}");
     }
     let mut beyond = request(&[root.path()], "@x");
     beyond.offset = 3;
@@ -301,18 +264,13 @@ fn an_accepted_item_is_understood_when_it_is_submitted() {
             contexts: &BTreeMap::new(),
             entity_kinds: &BTreeSet::new(),
             roots: &roots,
-            inline: compositor::compose::AttachmentBudget {
-                each_bytes: 1_024,
-                left_bytes: 1_024,
-            },
+            inline: compositor::compose::AttachmentBudget { each_bytes: 1_024, left_bytes: 1_024 },
             now_ms: 0,
         };
         let input = compositor::SubmittedMessage::Ahp(message.as_object().unwrap().clone());
         let composed = compositor::compose(input, &around).unwrap();
-        let parts = composed
-            .parts
-            .iter()
-            .map(|part| part.object()["type"].as_str().unwrap().to_owned());
+        let parts =
+            composed.parts.iter().map(|part| part.object()["type"].as_str().unwrap().to_owned());
         parts.collect::<Vec<_>>()
     };
     assert_eq!(kinds("/rev")[0], "command");
@@ -337,12 +295,8 @@ fn ag_28_commands_of_the_agent_are_completed_whole() {
         compact_refusal: Some("it cannot".to_owned()),
     };
     let complete = |text: &str| {
-        let completed = completions(
-            &completer,
-            request(&[root.path()], text),
-            Vec::new(),
-            commands.clone(),
-        );
+        let completed =
+            completions(&completer, request(&[root.path()], text), Vec::new(), commands.clone());
         match completed {
             CompletionAnswer::Items(items) => items,
             other => panic!("{other:?}"),
@@ -350,10 +304,7 @@ fn ag_28_commands_of_the_agent_are_completed_whole() {
     };
     let all = complete("/");
     assert!(inserted(&all).contains(&"/memory show "), "{all:?}");
-    assert!(
-        !inserted(&all).contains(&"/compact "),
-        "it would be refused"
-    );
+    assert!(!inserted(&all).contains(&"/compact "), "it would be refused");
     assert_eq!(inserted(&complete("/ini")), ["/init "]);
     let shown = complete("/memory sh");
     assert_eq!(inserted(&shown), ["/memory show "]);

@@ -91,11 +91,7 @@ impl PairingCodes {
     /// Counts a try. An error says after how long the next one is free.
     pub(super) fn count_try(&mut self) -> Result<(), Duration> {
         let now = Instant::now();
-        while self
-            .tries
-            .front()
-            .is_some_and(|tried| now.duration_since(*tried) >= TRIES_WINDOW)
-        {
+        while self.tries.front().is_some_and(|tried| now.duration_since(*tried) >= TRIES_WINDOW) {
             self.tries.pop_front();
         }
         if let Some(oldest) = self.tries.front()

@@ -48,9 +48,7 @@ pub struct DeviceId(String);
 impl DeviceId {
     pub(super) fn new() -> Result<Self, getrandom::Error> {
         let bytes = random_bytes::<ID_BYTES>()?;
-        Ok(Self(
-            bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
-        ))
+        Ok(Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
     }
 
     pub fn as_str(&self) -> &str {

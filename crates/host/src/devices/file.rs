@@ -41,9 +41,7 @@ pub(super) struct DeviceFile {
 
 impl DeviceFile {
     pub(super) fn new(data: &Path) -> Self {
-        Self {
-            path: data.join(FILE),
-        }
+        Self { path: data.join(FILE) }
     }
 
     pub(super) fn load(&self) -> Result<Vec<StoredDevice>, DevicesError> {
@@ -54,15 +52,11 @@ impl DeviceFile {
             Err(error) => return Err(unreadable(error)),
         };
         let mut text = Vec::new();
-        file.take(FILE_BYTES_MAX)
-            .read_to_end(&mut text)
-            .map_err(unreadable)?;
+        file.take(FILE_BYTES_MAX).read_to_end(&mut text).map_err(unreadable)?;
         // What serde says of a value may repeat a part of it.
         let content: DevicesContent = serde_json::from_slice(&text).map_err(|error| {
             let (line, column) = (error.line(), error.column());
-            DevicesError::Unreadable(format!(
-                "line {line}, column {column}: not a list of devices"
-            ))
+            DevicesError::Unreadable(format!("line {line}, column {column}: not a list of devices"))
         })?;
         match content.version {
             VERSION => Ok(content.devices),
@@ -73,10 +67,7 @@ impl DeviceFile {
     }
 
     pub(super) fn save(&self, devices: Vec<StoredDevice>) -> Result<(), DevicesError> {
-        let content = DevicesContent {
-            version: VERSION,
-            devices,
-        };
+        let content = DevicesContent { version: VERSION, devices };
         let text = wire::rpc::to_json(&content);
         private_file::replace(&self.path, text.as_ref()).map_err(DevicesError::Unwritable)
     }

@@ -115,20 +115,12 @@ impl Devices {
         for stored in file.load()? {
             state.insert(stored);
         }
-        Ok(Self {
-            state: Mutex::new(state),
-            file: Mutex::new(Some(file)),
-            ..Self::in_memory()
-        })
+        Ok(Self { state: Mutex::new(state), file: Mutex::new(Some(file)), ..Self::in_memory() })
     }
 
     /// Devices that go with the process.
     pub fn in_memory() -> Self {
-        Self {
-            clock: Clock::start(),
-            state: Mutex::default(),
-            file: Mutex::default(),
-        }
+        Self { clock: Clock::start(), state: Mutex::default(), file: Mutex::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, DevicesState> {
@@ -226,11 +218,8 @@ impl Devices {
     /// All devices, the oldest first.
     pub fn list(&self) -> Vec<Device> {
         let state = self.lock();
-        let mut devices: Vec<Device> = state
-            .by_digest
-            .values()
-            .map(PairedDevice::to_device)
-            .collect();
+        let mut devices: Vec<Device> =
+            state.by_digest.values().map(PairedDevice::to_device).collect();
         devices.sort_by(|a, b| (a.created.0, &a.id).cmp(&(b.created.0, &b.id)));
         devices
     }
@@ -279,26 +268,15 @@ impl Devices {
 
     /// Notes a connection of a device for as long as what is returned lives.
     pub fn connect(self: &Arc<Self>, id: &DeviceId) -> DeviceConnection {
-        self.lock()
-            .note_connection(id, |device| device.connections += 1);
-        DeviceConnection {
-            devices: Arc::clone(self),
-            id: id.clone(),
-        }
+        self.lock().note_connection(id, |device| device.connections += 1);
+        DeviceConnection { devices: Arc::clone(self), id: id.clone() }
     }
 }
 
 impl DevicesState {
     fn insert(&mut self, stored: StoredDevice) -> &PairedDevice {
-        let device = PairedDevice {
-            stored,
-            revoked: CancellationToken::new(),
-            connections: 0,
-        };
-        self.by_digest
-            .entry(device.stored.digest.clone())
-            .insert_entry(device)
-            .into_mut()
+        let device = PairedDevice { stored, revoked: CancellationToken::new(), connections: 0 };
+        self.by_digest.entry(device.stored.digest.clone()).insert_entry(device).into_mut()
     }
 
     fn to_stored(&self) -> Vec<StoredDevice> {
@@ -318,15 +296,8 @@ impl DevicesState {
 
 impl PairedDevice {
     fn to_device(&self) -> Device {
-        let StoredDevice {
-            id,
-            name,
-            scopes,
-            created_ms,
-            last_used_ms,
-            address,
-            ..
-        } = self.stored.clone();
+        let StoredDevice { id, name, scopes, created_ms, last_used_ms, address, .. } =
+            self.stored.clone();
         Device {
             id,
             name,

@@ -5,17 +5,12 @@ use std::net::Ipv4Addr;
 use super::*;
 
 fn grant(name: Option<&str>) -> CodeGrant {
-    CodeGrant {
-        name: name.map(str::to_owned),
-        scopes: vec![DeviceScope::Use],
-    }
+    CodeGrant { name: name.map(str::to_owned), scopes: vec![DeviceScope::Use] }
 }
 
 fn pair(devices: &Devices, name: &str) -> (DeviceToken, Device) {
     let code = devices.issue_code(CodePurpose::Pair, grant(Some(name)));
-    devices
-        .pair(&code.unwrap(), None, PairingCaller::default())
-        .unwrap()
+    devices.pair(&code.unwrap(), None, PairingCaller::default()).unwrap()
 }
 
 fn names(devices: &Devices) -> Vec<String> {
@@ -27,9 +22,8 @@ async fn a_code_works_once_and_not_after_its_time() {
     let devices = Devices::in_memory();
     let code = devices.issue_code(CodePurpose::Pair, grant(None)).unwrap();
     assert_eq!(code.len(), 22, "128 bits in base64");
-    let (token, device) = devices
-        .pair(&code, Some(" my phone "), PairingCaller::default())
-        .unwrap();
+    let (token, device) =
+        devices.pair(&code, Some(" my phone "), PairingCaller::default()).unwrap();
     assert_eq!(token.reveal().len(), 43, "256 bits in base64");
     assert_eq!(device.name, "my phone");
     let again = devices.pair(&code, None, PairingCaller::default());
@@ -42,19 +36,14 @@ async fn a_code_works_once_and_not_after_its_time() {
         assert!(matches!(paired, Err(PairError::WrongCode)), "{purpose:?}");
         let in_time = devices.issue_code(purpose, grant(None)).unwrap();
         tokio::time::advance(Duration::from_secs(seconds - 1)).await;
-        devices
-            .pair(&in_time, None, PairingCaller::default())
-            .unwrap();
+        devices.pair(&in_time, None, PairingCaller::default()).unwrap();
     }
 }
 
 #[test]
 fn a_code_of_open_is_for_the_user_who_asked_for_it() {
     let devices = Devices::in_memory();
-    let stranger = PairingCaller {
-        is_other_user: true,
-        ..PairingCaller::default()
-    };
+    let stranger = PairingCaller { is_other_user: true, ..PairingCaller::default() };
     let code = devices.issue_code(CodePurpose::Open, grant(None)).unwrap();
     let stolen = devices.pair(&code, None, stranger);
     assert!(matches!(stolen, Err(PairError::OtherUser)));
@@ -85,26 +74,13 @@ async fn ten_tries_a_minute_and_the_right_code_is_not_used_up_by_the_eleventh() 
 fn a_bad_name_or_a_full_list_leaves_the_code_usable() {
     let devices = Devices::in_memory();
     let code = devices.issue_code(CodePurpose::Pair, grant(None)).unwrap();
-    for bad in [
-        "",
-        "  ",
-        "a\u{1b}[31m",
-        "a\u{202e}b",
-        "a\nb",
-        &"x".repeat(65),
-    ] {
+    for bad in ["", "  ", "a\u{1b}[31m", "a\u{202e}b", "a\nb", &"x".repeat(65)] {
         let paired = devices.pair(&code, Some(bad), PairingCaller::default());
         assert!(matches!(paired, Err(PairError::BadName(_))), "{bad:?}");
     }
-    assert!(
-        devices
-            .issue_code(CodePurpose::Pair, grant(Some("a\0")))
-            .is_err()
-    );
+    assert!(devices.issue_code(CodePurpose::Pair, grant(Some("a\0"))).is_err());
     let longest = "ä".repeat(64);
-    let (_, device) = devices
-        .pair(&code, Some(&longest), PairingCaller::default())
-        .unwrap();
+    let (_, device) = devices.pair(&code, Some(&longest), PairingCaller::default()).unwrap();
     assert_eq!(device.name, longest);
     let (_, second) = pair(&devices, &longest);
     assert_eq!(second.name, format!("{} 2", "ä".repeat(62)));
@@ -118,10 +94,7 @@ async fn there_is_a_most_of_devices_and_of_codes() {
         devices.issue_code(CodePurpose::Pair, grant(None)).unwrap();
     }
     let paired = devices.pair(&first, None, PairingCaller::default());
-    assert!(
-        matches!(paired, Err(PairError::WrongCode)),
-        "the oldest code went"
-    );
+    assert!(matches!(paired, Err(PairError::WrongCode)), "the oldest code went");
     while devices.list().len() < DEVICES_MAX {
         tokio::time::advance(Duration::from_secs(6)).await;
         pair(&devices, "phone");
@@ -153,13 +126,8 @@ fn what_was_paired_and_revoked_is_on_the_disk_at_once() {
     let mut all = names(&after);
     all.sort(); // paired in the same moment, they have no order
     assert_eq!(all, ["phone", "tablet"]);
-    let access = after
-        .access(token.reveal().as_bytes(), Some(address))
-        .unwrap();
-    assert_eq!(
-        (&access.id, access.may(DeviceScope::Inspect)),
-        (&phone.id, false)
-    );
+    let access = after.access(token.reveal().as_bytes(), Some(address)).unwrap();
+    assert_eq!((&access.id, access.may(DeviceScope::Inspect)), (&phone.id, false));
     after.save_uses().unwrap();
     let used = Devices::open(data.path()).unwrap().find(&phone.id).unwrap();
     assert_eq!(used.address.as_deref(), Some("10.0.0.7"));
@@ -198,16 +166,10 @@ fn a_sign_out_that_the_disk_refused_is_written_later() {
 fn a_file_that_is_no_list_of_devices_is_an_error_and_stays() {
     let data = tempfile::tempdir().unwrap();
     let file = data.path().join("devices.json");
-    for (text, why) in [
-        ("{", "line 1"),
-        (r#"{"version": 2, "devices": []}"#, "newer"),
-    ] {
+    for (text, why) in [("{", "line 1"), (r#"{"version": 2, "devices": []}"#, "newer")] {
         std::fs::write(&file, text).unwrap();
         let error = Devices::open(data.path()).err().unwrap().to_string();
-        assert!(
-            error.contains(why) && error.contains("devices.json"),
-            "{error}"
-        );
+        assert!(error.contains(why) && error.contains("devices.json"), "{error}");
         assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
     }
 }

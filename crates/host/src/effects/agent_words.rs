@@ -117,11 +117,7 @@ impl Effects {
         let end = tokio::spawn(async move {
             tokio::time::sleep(Duration::from_secs(seconds)).await;
             agent.receive_token(principal.as_deref(), &resource, "");
-            let ended = Input::TokenEnded {
-                provider,
-                principal,
-                resource,
-            };
+            let ended = Input::TokenEnded { provider, principal, resource };
             send(&arrivals, ended).await;
         });
         handed.0.insert(of, Some(end.abort_handle()));
@@ -130,10 +126,7 @@ impl Effects {
     /// Takes back all that a principal brought.
     pub(crate) fn forget_tokens(&mut self, principal: &str) {
         let is_theirs = |owner: &Option<String>| owner.as_deref() == Some(principal);
-        let handed = self
-            .handed_tokens
-            .0
-            .extract_if(|(_, owner, _), _| is_theirs(owner));
+        let handed = self.handed_tokens.0.extract_if(|(_, owner, _), _| is_theirs(owner));
         let handed: Vec<_> = handed.collect();
         for ((provider, _, resource), end) in handed {
             if let Some(end) = end {

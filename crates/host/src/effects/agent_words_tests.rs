@@ -82,8 +82,7 @@ impl Agent for Shared {
     }
 
     fn receive_settings(&self, conversation: &str, config: &Object) {
-        self.0
-            .record(format!("settings {conversation} {}", json!(config)));
+        self.0.record(format!("settings {conversation} {}", json!(config)));
     }
 
     fn receive_title(&self, chat: &str, title: &str) {
@@ -151,10 +150,7 @@ async fn an_agent_without_history_reads_it_when_it_wants_to() {
             }),
         }
     });
-    let batch = Batch {
-        seq: kernel::Seq(1),
-        records: turns.collect(),
-    };
+    let batch = Batch { seq: kernel::Seq(1), records: turns.collect() };
     host.effects.journal.append(batch).await.unwrap();
     let mut turn = TestHost::turn(RunId(1), PROVIDER);
     turn.turn_id = "t3".to_owned();
@@ -183,11 +179,9 @@ fn token(token: &str, expires_in_s: Option<u64>) -> ClientToken {
 #[tokio::test(start_paused = true)]
 async fn all_tokens_that_a_principal_brought_go_with_them() {
     let (mut host, recorder) = host();
-    for (principal, resource, ends) in [
-        ("ann", "https://r", Some(30)),
-        ("ann", "https://other", None),
-        ("bob", "https://r", None),
-    ] {
+    for (principal, resource, ends) in
+        [("ann", "https://r", Some(30)), ("ann", "https://other", None), ("bob", "https://r", None)]
+    {
         host.effects.authenticate(ClientToken {
             principal: Some(principal.to_owned()),
             resource: resource.to_owned(),
@@ -198,19 +192,9 @@ async fn all_tokens_that_a_principal_brought_go_with_them() {
     host.effects.forget_tokens("ann");
     let mut heard = recorder.take_records();
     heard.sort();
-    assert_eq!(
-        heard,
-        [
-            "token of ann https://other \"\"",
-            "token of ann https://r \"\""
-        ]
-    );
+    assert_eq!(heard, ["token of ann https://other \"\"", "token of ann https://r \"\""]);
     pass_s(40).await;
-    assert_eq!(
-        recorder.take_records(),
-        [""; 0],
-        "nothing of hers ends again"
-    );
+    assert_eq!(recorder.take_records(), [""; 0], "nothing of hers ends again");
 }
 
 #[tokio::test(start_paused = true)]
@@ -218,24 +202,14 @@ async fn tokens_settings_and_idle_chats_reach_the_agent() {
     let (mut host, recorder) = host();
     host.effects.authenticate(token("one", Some(60)));
     host.effects.authenticate(token("two", Some(90)));
-    assert_eq!(
-        recorder.take_records(),
-        ["token https://r \"one\"", "token https://r \"two\""]
-    );
+    assert_eq!(recorder.take_records(), ["token https://r \"one\"", "token https://r \"two\""]);
     pass_s(70).await;
-    assert_eq!(
-        recorder.take_records(),
-        [""; 0],
-        "the first one does not end the second"
-    );
+    assert_eq!(recorder.take_records(), [""; 0], "the first one does not end the second");
     pass_s(30).await;
     assert_eq!(recorder.take_records(), ["token https://r \"\""]);
     // Another one's is another token, with an end of its own (H-318).
     host.effects.authenticate(token("mine", Some(60)));
-    let of_ann = ClientToken {
-        principal: Some("ann".to_owned()),
-        ..token("hers", Some(30))
-    };
+    let of_ann = ClientToken { principal: Some("ann".to_owned()), ..token("hers", Some(30)) };
     host.effects.authenticate(of_ann);
     recorder.take_records();
     pass_s(40).await;
@@ -246,11 +220,7 @@ async fn tokens_settings_and_idle_chats_reach_the_agent() {
     host.effects.authenticate(token("", None));
     recorder.take_records();
     pass_s(100).await;
-    assert_eq!(
-        recorder.take_records(),
-        [""; 0],
-        "what was taken back does not end again"
-    );
+    assert_eq!(recorder.take_records(), [""; 0], "what was taken back does not end again");
     let values = json!({"a": 1}).as_object().cloned().unwrap();
     host.effects.tell_settings(&uri("x:/s"), PROVIDER, &values);
     host.effects.tell_settings(&uri("x:/s"), "other", &values);
@@ -258,11 +228,7 @@ async fn tokens_settings_and_idle_chats_reach_the_agent() {
     host.effects.unload_chat(&uri("ahp-chat:/c"));
     assert_eq!(
         recorder.take_records(),
-        [
-            "settings x:/s {\"a\":1}",
-            "title ahp-chat:/c T",
-            "unload ahp-chat:/c"
-        ]
+        ["settings x:/s {\"a\":1}", "title ahp-chat:/c T", "unload ahp-chat:/c"]
     );
 }
 
@@ -293,10 +259,7 @@ async fn values_of_a_setting_are_texts_with_labels() {
             _ => assert!(values.unwrap_err().0.contains("no agent `other`")),
         }
     }
-    assert_eq!(
-        recorder.take_records(),
-        ["values x:/s mode", "values  mode"]
-    );
+    assert_eq!(recorder.take_records(), ["values x:/s mode", "values  mode"]);
 }
 
 #[tokio::test]
@@ -306,10 +269,7 @@ async fn news_reach_the_kernel_in_order_and_speak_of_the_agents_that_are_there()
     let (queue, mut arrivals) = tokio::sync::mpsc::channel(64);
     agents.start(queue);
     let news = recorder.news.lock().unwrap().clone().unwrap();
-    news.agent_changed(AgentInfo {
-        provider: "other".to_owned(),
-        ..Recorder::info_with("no")
-    });
+    news.agent_changed(AgentInfo { provider: "other".to_owned(), ..Recorder::info_with("no") });
     news.agent_changed(Recorder::info_with("old"));
     news.setting_changed("x:/s", "mode", json!("code"));
     news.agent_changed(Recorder::info_with("new"));

@@ -74,19 +74,14 @@ impl Bodies {
             confinement: Confinement::none(),
             held: HeldBodies::default(),
         };
-        Self {
-            shared: Arc::new(shared),
-        }
+        Self { shared: Arc::new(shared) }
     }
 
     /// Reads no file of a directory that sessions may not work in.
     #[must_use]
     pub(crate) fn with_confinement(mut self, confinement: Confinement) -> Self {
         let shared = Arc::make_mut(&mut self.shared);
-        shared.discovery = shared
-            .discovery
-            .clone()
-            .with_confinement(confinement.clone());
+        shared.discovery = shared.discovery.clone().with_confinement(confinement.clone());
         shared.confinement = confinement;
         self
     }
@@ -139,8 +134,7 @@ impl Bodies {
             // It can be served without.
             Ok(_) | Err(_) => None,
         };
-        self.work(move |store| blobs::fetch(store, &fetch, content_type).map_err(failed))
-            .await
+        self.work(move |store| blobs::fetch(store, &fetch, content_type).map_err(failed)).await
     }
 
     /// Stores the bodies of a message or a result; where each of their names belongs.
@@ -149,8 +143,7 @@ impl Bodies {
         bodies: Vec<UnstoredBody>,
     ) -> Result<Vec<(String, Digest)>, WorkFailed> {
         let clock = self.shared.clock;
-        self.work(move |store| blobs::store_bodies(store, bodies, clock.now()))
-            .await
+        self.work(move |store| blobs::store_bodies(store, bodies, clock.now())).await
     }
 
     /// Composes a message: its parts, commands and mentions.
@@ -164,12 +157,8 @@ impl Bodies {
         let searched = (self.shared.discovery.clone(), self.shared.plugins.clone());
         let prompts = self.ask_for_prompts(&compose, agent.as_ref()).await?;
         self.work(move |store| {
-            let mut known = known_names(
-                (&searched.0, &searched.1),
-                &compose,
-                agent.as_deref(),
-                entity_kinds,
-            );
+            let mut known =
+                known_names((&searched.0, &searched.1), &compose, agent.as_deref(), entity_kinds);
             prompts.add_to(&mut known);
             compose::compose_and_store(store, &known, compose, clock.now())
         })
@@ -322,11 +311,7 @@ pub(super) fn known_names(
     let mut catalogue = found.catalogue.clone();
     let directories = &compose.working_directories;
     catalogue.add_agent_commands(&commands_of(agent, &compose.context, directories));
-    KnownNames {
-        catalogue,
-        skills: skills.map(|skill| skill.name.clone()).collect(),
-        entity_kinds,
-    }
+    KnownNames { catalogue, skills: skills.map(|skill| skill.name.clone()).collect(), entity_kinds }
 }
 
 fn reference(digest: &Digest, bytes: usize, content_type: &str) -> ContentRef {

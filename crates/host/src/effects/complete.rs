@@ -27,10 +27,7 @@ pub(crate) struct Completions {
 
 impl Completions {
     pub(super) fn new(completer: Completer) -> Self {
-        Self {
-            completer,
-            permits: Arc::new(Semaphore::new(LOOKUPS_MAX)),
-        }
+        Self { completer, permits: Arc::new(Semaphore::new(LOOKUPS_MAX)) }
     }
 
     async fn look_up(
@@ -56,10 +53,7 @@ impl Effects {
     pub(crate) fn complete(&self, ticket: Ticket, complete: CompletionTask) {
         let (completions, arrivals) = (self.tools().completions.clone(), self.arrivals.clone());
         let agent = self.agent(&complete.context.provider);
-        let brought = self
-            .bodies
-            .plugins()
-            .searched_plugins(&complete.context.session);
+        let brought = self.bodies.plugins().searched_plugins(&complete.context.session);
         tokio::spawn(async move {
             let directories = &complete.working_directories;
             let commands = commands_of(agent.as_deref(), &complete.context, directories);

@@ -79,10 +79,7 @@ impl ClientFileAccess {
         kind: FileWork,
         work: impl FnOnce(&Self) -> Result<T, FileRefusal> + Send + 'static,
     ) -> Result<T, FileRefusal> {
-        let failed = |message: String| FileRefusal {
-            why: FileRefusalReason::Failed,
-            message,
-        };
+        let failed = |message: String| FileRefusal { why: FileRefusalReason::Failed, message };
         let permits = match kind {
             FileWork::Look => &self.looks,
             FileWork::Change => &self.changes,
@@ -123,39 +120,29 @@ impl ClientFileAccess {
                     name: entry.name,
                     r#type: kind_name(entry.kind).to_owned(),
                 });
-                wire::action::to_value(&ResourceListResult {
-                    entries: entries.collect(),
-                })
+                wire::action::to_value(&ResourceListResult { entries: entries.collect() })
             }),
             ResourceCall::Resolve(params) => {
                 let follow_links = params.follow_symlinks.unwrap_or(true);
-                files
-                    .resolve(&params.uri, follow_links, grants)
-                    .map(resolved)
+                files.resolve(&params.uri, follow_links, grants).map(resolved)
             }
             ResourceCall::Copy(params) => {
                 let (source, destination) = (&params.source, &params.destination);
                 let fail_if_exists = params.fail_if_exists.unwrap_or(false);
-                files
-                    .copy(source, destination, fail_if_exists, grants)
-                    .map(|()| json!({}))
+                files.copy(source, destination, fail_if_exists, grants).map(|()| json!({}))
             }
             ResourceCall::Move(params) => {
                 let (source, destination) = (&params.source, &params.destination);
                 let fail_if_exists = params.fail_if_exists.unwrap_or(false);
-                files
-                    .rename(source, destination, fail_if_exists, grants)
-                    .map(|()| json!({}))
+                files.rename(source, destination, fail_if_exists, grants).map(|()| json!({}))
             }
             ResourceCall::Delete(params) => {
                 let recursive = params.recursive.unwrap_or(false);
-                files
-                    .remove(&params.uri, recursive, grants)
-                    .map(|()| json!({}))
+                files.remove(&params.uri, recursive, grants).map(|()| json!({}))
             }
-            ResourceCall::MakeDirectory(params) => files
-                .make_directory(&params.uri, grants)
-                .map(|()| json!({})),
+            ResourceCall::MakeDirectory(params) => {
+                files.make_directory(&params.uri, grants).map(|()| json!({}))
+            }
             ResourceCall::Request(params) => {
                 return self.request(&task.client_id, params);
             }
@@ -219,17 +206,12 @@ fn read(
     grants: &[ResourceGrant],
 ) -> Result<FileAnswer, FileRefusal> {
     let failed = |error: ResourceError| refusal(&error, None);
-    let read = files
-        .read(&params.uri, bytes_max as u64, grants)
-        .map_err(failed)?;
+    let read = files.read(&params.uri, bytes_max as u64, grants).map_err(failed)?;
     let content_type = content_type(&read.bytes);
     let size = read.bytes.len();
     let content = encode_body(&read.bytes, params.encoding, content_type);
     if content.data.len() > bytes_max {
-        return Err(too_large(
-            &format!("{} has {size} bytes; encoded it", read.name),
-            bytes_max,
-        ));
+        return Err(too_large(&format!("{} has {size} bytes; encoded it", read.name), bytes_max));
     }
     Ok(FileAnswer::Content(content))
 }
@@ -271,9 +253,7 @@ fn body_of(params: &ResourceWriteParams) -> Result<Vec<u8>, FileRefusal> {
 
 fn write_request<'a>(params: &'a ResourceWriteParams, bytes: &'a [u8]) -> WriteRequest<'a> {
     // The kernel let no negative one pass.
-    let position = params
-        .position
-        .and_then(|position| u64::try_from(position).ok());
+    let position = params.position.and_then(|position| u64::try_from(position).ok());
     let position = position.unwrap_or(0);
     WriteRequest {
         uri: &params.uri,
@@ -359,10 +339,7 @@ pub(super) fn refusal(error: &ResourceError, call: Option<&ResourceCall>) -> Fil
         | ResourceError::Unconfined
         | ResourceError::System { .. } => FileRefusalReason::Failed,
     };
-    FileRefusal {
-        why,
-        message: error.to_string(),
-    }
+    FileRefusal { why, message: error.to_string() }
 }
 
 /// Whether an error is about this resource.

@@ -35,18 +35,11 @@ pub(super) async fn read(
     let own = read_page(journal, own).await?;
     let mut pages = vec![own];
     if let Some(through_n) = at.context_n {
-        let context = Query::Context {
-            chat: at.chat,
-            through_n,
-            turns_max: TURNS_MAX,
-            bytes_max: BYTES_MAX,
-        };
+        let context =
+            Query::Context { chat: at.chat, through_n, turns_max: TURNS_MAX, bytes_max: BYTES_MAX };
         pages.insert(0, read_page(journal, context).await?);
     }
-    let from_n = at
-        .compacted
-        .as_ref()
-        .map_or(0, |compacted| compacted.from_n);
+    let from_n = at.compacted.as_ref().map_or(0, |compacted| compacted.from_n);
     let turns = pages.into_iter().flat_map(|page| page.turns);
     let turns = turns.filter(|turn| turn.n >= from_n);
     let read = turns.filter_map(|turn| match serde_json::from_slice(&turn.json) {
@@ -69,11 +62,7 @@ pub(super) async fn read_outputs(
     chat: ChannelId,
     turn_ids: Vec<String>,
 ) -> Result<BTreeMap<String, Vec<ModelOutput>>, AgentError> {
-    let query = Query::ModelOutputs {
-        chat,
-        turn_ids,
-        bytes_max: BYTES_MAX,
-    };
+    let query = Query::ModelOutputs { chat, turn_ids, bytes_max: BYTES_MAX };
     let stored = match journal.read(query).await {
         Ok(Answer::ModelOutputs(stored)) => stored,
         Ok(_) => return Err(unreadable("the journal answered something else")),
@@ -81,10 +70,7 @@ pub(super) async fn read_outputs(
     };
     let mut by_turn: BTreeMap<String, Vec<ModelOutput>> = BTreeMap::new();
     for record in stored {
-        let output = ModelOutput {
-            round: record.round,
-            json: record.json,
-        };
+        let output = ModelOutput { round: record.round, json: record.json };
         by_turn.entry(record.turn_id).or_default().push(output);
     }
     Ok(by_turn)

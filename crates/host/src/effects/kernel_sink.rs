@@ -111,9 +111,7 @@ impl EventReceiver for KernelSink {
     async fn accept(&self, event: AgentEvent) -> Result<(), TurnOver> {
         let mut throttle = self.throttle.lock().await;
         if throttle.events.is_multiple_of(EVENTS_PER_CHECK) {
-            self.pace
-                .wait_for_readers(self.run, &mut throttle.patience)
-                .await;
+            self.pace.wait_for_readers(self.run, &mut throttle.patience).await;
         }
         throttle.events = throttle.events.wrapping_add(1);
         if !self.services.may_act().await {
@@ -137,11 +135,7 @@ impl EventReceiver for KernelSink {
         let Some(event) = held else {
             return Ok(()); // it waits for the pieces after it
         };
-        let input = QueuedInput::Agent {
-            run,
-            event: Box::new(event),
-            may_join,
-        };
+        let input = QueuedInput::Agent { run, event: Box::new(event), may_join };
         self.arrivals.send(input).await.map_err(|_| TurnOver)
     }
 
@@ -246,10 +240,7 @@ impl HostServices for KernelSink {
             round: output.round,
             json: output.json,
         });
-        let batch = Batch {
-            seq: Seq(0),
-            records: vec![record],
-        };
+        let batch = Batch { seq: Seq(0), records: vec![record] };
         if let Err(error) = self.services.journal.append(batch).await {
             tracing::warn!(run = ?self.run, %error, "data that a model's server wants with later requests could not be recorded");
         }
@@ -335,10 +326,9 @@ fn digest_long_strings(block: Value) -> Value {
             json!({"$sha256": hex, "bytes": text.len()})
         }
         Value::Array(items) => items.into_iter().map(digest_long_strings).collect(),
-        Value::Object(fields) => fields
-            .into_iter()
-            .map(|(key, value)| (key, digest_long_strings(value)))
-            .collect(),
+        Value::Object(fields) => {
+            fields.into_iter().map(|(key, value)| (key, digest_long_strings(value))).collect()
+        }
         other => other,
     }
 }

@@ -46,10 +46,7 @@ impl TurnMessages {
         &self,
         turn_ids: Vec<String>,
     ) -> Result<BTreeMap<String, Vec<Arc<UserMessage>>>, AgentError> {
-        let query = Query::Messages {
-            chat: self.chat,
-            turn_ids,
-        };
+        let query = Query::Messages { chat: self.chat, turn_ids };
         let mut turns = Vec::new();
         let mut read = Vec::new();
         for message in self.read(query).await? {
@@ -130,9 +127,8 @@ impl TurnMessages {
                 now,
                 records: Vec::new(),
             };
-            let messages = read
-                .into_iter()
-                .map(|parts| resolver.resolve_parts(parts).map(Arc::new));
+            let messages =
+                read.into_iter().map(|parts| resolver.resolve_parts(parts).map(Arc::new));
             let messages: Vec<Arc<UserMessage>> = messages.collect::<Result<_, _>>()?;
             Ok((messages, resolver.records))
         });
@@ -144,10 +140,8 @@ impl TurnMessages {
             Err(died) => std::panic::resume_unwind(died.into_panic()),
         };
         if !records.is_empty() {
-            let batch = Batch {
-                seq: Seq(0),
-                records: records.into_iter().map(Record::Frozen).collect(),
-            };
+            let batch =
+                Batch { seq: Seq(0), records: records.into_iter().map(Record::Frozen).collect() };
             if let Err(error) = self.journal.append(batch).await {
                 tracing::warn!(%error, "resolved references are not recorded; the next turn resolves them again");
             }
@@ -218,11 +212,9 @@ impl ReferenceResolver<'_> {
             None => resolve(part, self.sources, &InlineLimits::default())?,
         };
         match frozen::store(part, &resolved, self.blobs, self.now) {
-            Ok(FrozenReference { json, digest }) => self.records.push(FrozenRecord {
-                part_id: part_id.to_owned(),
-                json,
-                digest,
-            }),
+            Ok(FrozenReference { json, digest }) => {
+                self.records.push(FrozenRecord { part_id: part_id.to_owned(), json, digest })
+            }
             Err(error) => {
                 tracing::warn!(%error, "the body of a resolved reference is not stored; the next turn resolves it again");
             }
@@ -245,11 +237,7 @@ fn parts_of(stored: StoredMessage) -> Result<Vec<MessagePart>, AgentError> {
     }
     let parts = version::read(values, schema_version);
     let rows = stored.parts.into_iter().zip(parts);
-    let parts = rows.map(|((row, frozen), part)| MessagePart {
-        id: row.id,
-        part,
-        frozen,
-    });
+    let parts = rows.map(|((row, frozen), part)| MessagePart { id: row.id, part, frozen });
     Ok(parts.collect())
 }
 

@@ -73,16 +73,11 @@ async fn unreadable(services: &TurnServices) -> AgentError {
 #[tokio::test]
 async fn a_damaged_row_is_an_error_and_not_another_message() {
     let whole = Bytes::from_static(br#"{"schema_version":1}"#);
-    let (cut, text) = (
-        Bytes::from_static(b"{\"ref"),
-        Bytes::from_static(b"{\"type\":\"text\"}"),
-    );
+    let (cut, text) = (Bytes::from_static(b"{\"ref"), Bytes::from_static(b"{\"type\":\"text\"}"));
     for (metadata, json) in [(whole, cut.clone()), (cut, text)] {
         let data = tempdir().unwrap();
         let (services, _) = services_in(data.path(), &MemoryBlobs::new());
-        let Record::Message(mut message) = message_about("a.txt", "t0") else {
-            unreachable!()
-        };
+        let Record::Message(mut message) = message_about("a.txt", "t0") else { unreachable!() };
         message.metadata = metadata;
         message.parts[0].json = json;
         let channels = vec![session(1, "s"), chat(2, "c")];
@@ -122,9 +117,7 @@ async fn what_was_just_composed_is_what_its_rows_say_later() {
     fs::write(files.path().join("a.txt"), "as it was").unwrap();
     let (services, _) = services_in(data.path(), &MemoryBlobs::new());
     let rows = message_about("a.txt", "t0");
-    let Record::Message(message) = &rows else {
-        unreachable!()
-    };
+    let Record::Message(message) = &rows else { unreachable!() };
     let row = &message.parts[0];
     let composed = ComposedMessage {
         parts: vec![MessagePart {
@@ -153,11 +146,7 @@ async fn a_fork_is_shown_the_same_file_when_the_chat_it_came_from_is_gone() {
     let (services, bodies) = services_in(data.path(), &blobs);
     let journal = services.journal.clone();
     write(&journal, vec![session(1, "s"), chat(2, "c")]).await;
-    write(
-        &journal,
-        vec![message_about("a.txt", "t0"), turn(2, 0, "t0")],
-    )
-    .await;
+    write(&journal, vec![message_about("a.txt", "t0"), turn(2, 0, "t0")]).await;
     assert_eq!(shown(&services, 2, files.path(), "t0").await, b"as it was");
 
     write(&journal, vec![chat(10, "f"), fork(10, 2, 0, 9)]).await;

@@ -147,10 +147,7 @@ impl Effects {
         let (journal, arrivals) = (self.journal.clone(), self.arrivals.clone());
         let kind = query.name();
         tokio::spawn(async move {
-            let answer = journal
-                .read(query)
-                .await
-                .map_err(|error| ReadFailed(error.to_string()));
+            let answer = journal.read(query).await.map_err(|error| ReadFailed(error.to_string()));
             if let Err(failed) = &answer {
                 tracing::warn!(error = %failed, query = kind, "the journal could not be read; what waits for it fails");
             }
@@ -194,10 +191,7 @@ impl Effects {
     pub(crate) fn check_message(&self, ticket: Ticket, check: MessageCheck) {
         let (store, arrivals) = (self.bodies.clone(), self.arrivals.clone());
         let services = &self.tools().services;
-        let known = (
-            Arc::clone(&services.entities),
-            Arc::clone(&services.documents),
-        );
+        let known = (Arc::clone(&services.entities), Arc::clone(&services.documents));
         let agent = self.agent(&check.provider);
         tokio::spawn(async move {
             let checked = store.check_message(check, known, agent).await;
@@ -237,10 +231,7 @@ impl Effects {
         let arrivals = self.arrivals.clone();
         tokio::spawn(async move {
             let kept_because = changes::why_worktree_is_kept(facts).await;
-            let checked = Input::WorktreeChecked {
-                ticket,
-                kept_because,
-            };
+            let checked = Input::WorktreeChecked { ticket, kept_because };
             send(&arrivals, checked).await;
         });
     }
@@ -309,10 +300,7 @@ impl Effects {
                 (None, _) => Err(failure()),
             };
             let started = session.clone();
-            let started = Input::SessionStarted {
-                session: started,
-                result,
-            };
+            let started = Input::SessionStarted { session: started, result };
             send(&arrivals, started).await;
             if !working_directories.is_empty() {
                 let directories = &working_directories;

@@ -11,9 +11,7 @@ impl Effects {
         let (agents, arrivals) = (self.agents.clone(), self.arrivals.clone());
         tokio::spawn(async move {
             let Some(roster) = agents.roster() else {
-                let changed = Err(WorkFailed(
-                    "this host's models cannot be changed".to_owned(),
-                ));
+                let changed = Err(WorkFailed("this host's models cannot be changed".to_owned()));
                 return send(&arrivals, Input::ModelsChanged { ticket, changed }).await;
             };
             // The kernel gets changes in the order in which they were made.

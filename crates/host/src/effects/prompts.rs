@@ -44,9 +44,7 @@ impl Bodies {
         };
         let mut facts = facts_of(&compose.context, &compose.working_directories);
         facts.plugins = self.plugins().of(&compose.context.session);
-        agent
-            .prepare_commands(&facts, &compose.context.switched_off)
-            .await;
+        agent.prepare_commands(&facts, &compose.context.switched_off).await;
         let (searched, now) = ((self.discovery(), self.plugins().clone()), self.now());
         let (reading, read_by) = (compose.clone(), Arc::clone(agent));
         let prompts = self.work(move |_| {

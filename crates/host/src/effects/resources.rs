@@ -37,9 +37,7 @@ impl ResourceReader {
             if let Some(uri) = address_of(part) {
                 if read.is_empty() {
                     // The first message of a session may come before anything runs that could be asked.
-                    self.agent
-                        .prepare_commands(&self.facts, &self.switched_off)
-                        .await;
+                    self.agent.prepare_commands(&self.facts, &self.switched_off).await;
                 }
                 let resolved = self.read(part, uri).await;
                 read.push(ReadResource {

@@ -222,10 +222,7 @@ fn watch_files(turn: &TurnRun, services: &mut TurnServices, is_unseen: bool) -> 
         turn,
         services.bodies.clone(),
         services.journal.clone(),
-        (
-            Arc::clone(&services.session_changes),
-            services.looks.clone(),
-        ),
+        (Arc::clone(&services.session_changes), services.looks.clone()),
         is_unseen,
     ));
     services.changes = Some(Arc::clone(&changes));
@@ -278,13 +275,11 @@ async fn prepare_directories(
     let confinement = services.bodies.confinement().clone();
     let directories = turn.working_directories.clone();
     let work = tokio::task::spawn_blocking(move || {
-        confinement
-            .check(&directories)
-            .map_err(|error| AgentError {
-                error_type: "workingDirectoryNotAllowed".to_owned(),
-                message: error.to_string(),
-                resumable: false,
-            })?;
+        confinement.check(&directories).map_err(|error| AgentError {
+            error_type: "workingDirectoryNotAllowed".to_owned(),
+            message: error.to_string(),
+            resumable: false,
+        })?;
         let made = own.map_or(Ok(()), std::fs::create_dir_all);
         made.map_err(|error| AgentError {
             error_type: "workspace".to_owned(),
@@ -314,11 +309,7 @@ async fn play(
     };
     let user = match composed {
         // Whoever else has it is about to let go of it.
-        Some(composed) => {
-            messages
-                .use_composed(Arc::unwrap_or_clone(composed))
-                .await?
-        }
+        Some(composed) => messages.use_composed(Arc::unwrap_or_clone(composed)).await?,
         None => read_own_message(&messages, &turn).await?,
     };
     let sources = SharedSources::shared(messages.sources);

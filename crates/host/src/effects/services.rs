@@ -114,10 +114,7 @@ impl TurnServices {
 
     /// Stores a record for inspectors; a turn does not fail for it.
     pub(crate) async fn append_inspection_record(&self, record: Record) {
-        let batch = Batch {
-            seq: Seq(0),
-            records: vec![record],
-        };
+        let batch = Batch { seq: Seq(0), records: vec![record] };
         if let Err(error) = self.journal.append(batch).await {
             tracing::warn!(%error, "what a model was shown is not recorded; inspectors will miss it");
         }

@@ -48,12 +48,7 @@ pub(crate) fn open(
     }
     WorkspaceSources {
         workspace: workspace.ok(),
-        store: HostStore {
-            blobs,
-            staging: Staging::at(staging),
-            entities,
-            documents,
-        },
+        store: HostStore { blobs, staging: Staging::at(staging), entities, documents },
     }
 }
 

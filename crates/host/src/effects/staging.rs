@@ -97,10 +97,7 @@ fn put(directory: &Path, name: &str, (digest, body): (&Digest, &[u8])) -> io::Re
 /// The last part of a name, without anything that means something to a file system or a terminal.
 fn file_name(name: &str) -> String {
     let last = name.rsplit(['/', '\\']).next().unwrap_or("");
-    let mut clean: String = last
-        .chars()
-        .map(|c| if c.is_control() { '_' } else { c })
-        .collect();
+    let mut clean: String = last.chars().map(|c| if c.is_control() { '_' } else { c }).collect();
     let start = clean.len().saturating_sub(NAME_BYTES_MAX);
     clean.drain(..clean.ceil_char_boundary(start));
     match clean.as_str() {
@@ -118,9 +115,7 @@ fn make_room(sessions: &Path, bytes: u64) -> io::Result<()> {
                 continue; // plugins are bounded apart, and used as long as their clients are there
             }
             let files = fs::read_dir(&copy).into_iter().flatten().flatten();
-            let size = files
-                .filter_map(|file| Some(file.metadata().ok()?.len()))
-                .sum();
+            let size = files.filter_map(|file| Some(file.metadata().ok()?.len())).sum();
             let at = fs::metadata(&copy).and_then(|about| about.modified());
             copies.push((at.unwrap_or(SystemTime::UNIX_EPOCH), size, copy));
         }

@@ -18,14 +18,8 @@ use crate::customization_entries::{UsedEntries, customization_entries, used_entr
 impl Effects {
     /// Answers with what there is, if the session's agent uses it: what another agent reads itself is not ours to list (CU-11).
     pub(crate) fn survey(&self, survey: SurveyRequest) {
-        let SurveyRequest {
-            session,
-            session_id,
-            provider,
-            working_directories,
-            plugins,
-            said_by,
-        } = survey;
+        let SurveyRequest { session, session_id, provider, working_directories, plugins, said_by } =
+            survey;
         let Some(agent) = self.agent(&provider) else {
             return; // it is gone, and a turn says so
         };
@@ -146,9 +140,7 @@ async fn copy(directory: PathBuf, files: Vec<PluginFile>) -> Result<PluginCopy, 
         Ok(Ok(copy)) => Ok(copy),
         Ok(Err(error)) => {
             remove_in_background(vec![directory]);
-            Err(UnreadPlugin::Failed(format!(
-                "it could not be stored: {error}"
-            )))
+            Err(UnreadPlugin::Failed(format!("it could not be stored: {error}")))
         }
         Err(died) => std::panic::resume_unwind(died.into_panic()),
     }

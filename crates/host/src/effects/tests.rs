@@ -103,11 +103,7 @@ impl TestHost {
 }
 
 fn steered(text: &str) -> AgentReply {
-    AgentReply::Steered {
-        message_id: None,
-        steer: 0,
-        message: Some(json!({"text": text})),
-    }
+    AgentReply::Steered { message_id: None, steer: 0, message: Some(json!({"text": text})) }
 }
 
 #[tokio::test]
@@ -163,13 +159,7 @@ async fn tool_calls_questions_and_workers_reach_the_kernel() {
         log.push_str(&format!("{:?}\n", host.next_event().await.1));
     }
     let result = ToolResult::new(true, "Looked");
-    host.effects.reply(
-        run,
-        AgentReply::ToolEnded {
-            call: 1 << 32,
-            result,
-        },
-    );
+    host.effects.reply(run, AgentReply::ToolEnded { call: 1 << 32, result });
     log.push_str(&format!("{:?}\n", host.next_event().await.1));
     host.effects.reply(
         run,

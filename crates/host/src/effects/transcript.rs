@@ -30,10 +30,7 @@ pub(super) async fn read(
     reference: &ChatReference<'_>,
 ) -> Result<Resolved, JournalError> {
     let Some((turns, older)) = read_turns(journal, reference).await? else {
-        return Ok(Resolved::Unavailable {
-            why: WhyUnavailable::NotFound,
-            lines: None,
-        });
+        return Ok(Resolved::Unavailable { why: WhyUnavailable::NotFound, lines: None });
     };
     let (text, is_whole) = quote(&turns);
     let text = match older || !is_whole {
@@ -58,11 +55,7 @@ async fn read_turns(
     let Ok(uri) = ChannelUri::parse(reference.uri) else {
         return Ok(None); // no chat of this host has such a name
     };
-    let channel = Query::Channel {
-        uri,
-        turns_max: 1,
-        bytes_max: 1,
-    };
+    let channel = Query::Channel { uri, turns_max: 1, bytes_max: 1 };
     let chat = match journal.read(channel).await? {
         Answer::Channel(Some(channel)) if channel.kind == StoredKind::Chat => channel.id,
         _ => return Ok(None),
@@ -70,10 +63,7 @@ async fn read_turns(
     let Some(turn_id) = reference.end_turn else {
         return Ok(Some((Vec::new(), false))); // nothing was said there yet
     };
-    let last = Query::FindTurn {
-        chat,
-        turn_id: turn_id.to_owned(),
-    };
+    let last = Query::FindTurn { chat, turn_id: turn_id.to_owned() };
     let last = match journal.read(last).await? {
         Answer::FindTurn(Some(found)) if found.visible => found.n,
         _ => return Ok(None),
@@ -140,9 +130,7 @@ mod tests {
     use super::*;
 
     fn turn(user: &str, said: &[&str]) -> Value {
-        let said = said
-            .iter()
-            .map(|text| json!({"kind": "markdown", "content": text}));
+        let said = said.iter().map(|text| json!({"kind": "markdown", "content": text}));
         let mut parts = vec![json!({"kind": "reasoning", "content": "hidden"})];
         parts.extend(said);
         parts.push(json!({"kind": "systemNotification", "content": "a notice"}));

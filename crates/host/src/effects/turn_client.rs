@@ -69,10 +69,8 @@ fn permissions_for(call: &ClientFileCall) -> Vec<ClientQuestion> {
     let first = (first, call.changes() && !is_source_kept);
     let second = second.map(|uri| (uri, call.changes()));
     let needed = [Some(first), second].into_iter().flatten();
-    let questions = needed.map(|(uri, write)| ClientQuestion::Permission {
-        uri: uri.to_owned(),
-        write,
-    });
+    let questions =
+        needed.map(|(uri, write)| ClientQuestion::Permission { uri: uri.to_owned(), write });
     questions.collect()
 }
 
@@ -143,15 +141,10 @@ mod tests {
             });
             writes.collect()
         };
-        let copy = ClientFileCall::Copy {
-            source: source.clone(),
-            destination: destination.clone(),
-        };
+        let copy =
+            ClientFileCall::Copy { source: source.clone(), destination: destination.clone() };
         assert_eq!(needs(copy), [false, true]);
-        let moved = ClientFileCall::Move {
-            source: source.clone(),
-            destination,
-        };
+        let moved = ClientFileCall::Move { source: source.clone(), destination };
         assert_eq!(needs(moved), [true, true]);
         assert_eq!(needs(ClientFileCall::Read { uri: source }), [false]);
     }

@@ -63,11 +63,7 @@ impl TurnLog {
         self.has_ended = true;
         let seconds = self.seconds();
         match event {
-            AgentEvent::Failed(AgentError {
-                error_type,
-                resumable,
-                ..
-            }) => {
+            AgentEvent::Failed(AgentError { error_type, resumable, .. }) => {
                 let kind = keep_name(error_type);
                 tracing::warn!(parent: &self.span, kind, resumable, seconds, "failed");
                 self.count(MetricCounter::TurnsFailed, &kind);
@@ -103,13 +99,8 @@ impl Drop for TurnLog {
 
 /// The end of a name, without what a client may have put into it beside letters and digits.
 fn shorten(uri: &ChannelUri) -> String {
-    let mut end: Vec<char> = uri
-        .as_str()
-        .chars()
-        .rev()
-        .filter(char::is_ascii_alphanumeric)
-        .take(SHORT_CHARS)
-        .collect();
+    let mut end: Vec<char> =
+        uri.as_str().chars().rev().filter(char::is_ascii_alphanumeric).take(SHORT_CHARS).collect();
     end.reverse();
     end.into_iter().collect()
 }

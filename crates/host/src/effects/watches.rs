@@ -40,10 +40,7 @@ impl Watches {
 
     /// A name for one more watch, if there may be one.
     fn enter(&self) -> Result<(ChannelUri, CancellationToken), FileRefusal> {
-        let failed = |message: String| FileRefusal {
-            why: FileRefusalReason::Failed,
-            message,
-        };
+        let failed = |message: String| FileRefusal { why: FileRefusalReason::Failed, message };
         let mut running = self.lock();
         if running.len() >= WATCHES_MAX {
             return Err(failed(format!(
@@ -111,9 +108,7 @@ impl ClientFileAccess {
                 excludes: &task.excludes,
                 includes: task.includes.as_deref(),
             };
-            let watch = access
-                .files()
-                .watch(&request, &access.grants_of(&task.client_id));
+            let watch = access.files().watch(&request, &access.grants_of(&task.client_id));
             watch.map_err(|error| refusal(&error, None))
         })
         .await
@@ -122,9 +117,7 @@ impl ClientFileAccess {
     /// Whether a client may still watch what it watches.
     fn may_watch(&self, task: &WatchTask) -> bool {
         let grants = self.grants_of(&task.client_id);
-        let found = self
-            .files()
-            .find_grant(&task.uri, ResourceAccess::Read, &grants);
+        let found = self.files().find_grant(&task.uri, ResourceAccess::Read, &grants);
         !matches!(found, Err(workspace::ResourceError::Outside { .. }))
     }
 }

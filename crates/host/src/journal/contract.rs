@@ -138,10 +138,7 @@ impl JournalUnderTest {
 
     fn sqlite() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        Self::opened_by(
-            Box::new(move || Box::new(Sqlite::open(dir.path()).unwrap())),
-            None,
-        )
+        Self::opened_by(Box::new(move || Box::new(Sqlite::open(dir.path()).unwrap())), None)
     }
 
     fn faulty_memory() -> Self {
@@ -172,21 +169,11 @@ impl JournalUnderTest {
 
     fn try_write(&mut self, records: Vec<Record>) -> Result<(), JournalError> {
         self.seq += 1;
-        let batch = Batch {
-            seq: Seq(self.seq),
-            records,
-        };
+        let batch = Batch { seq: Seq(self.seq), records };
         let journal = self.journal.as_mut().unwrap();
         if let Some(faults) = &self.faults {
-            faults.then(if self.seq.is_multiple_of(2) {
-                Fault::Refuse
-            } else {
-                Fault::Tear
-            });
-            assert!(matches!(
-                journal.append(&batch),
-                Err(JournalError::Unwritable(_))
-            ));
+            faults.then(if self.seq.is_multiple_of(2) { Fault::Refuse } else { Fault::Tear });
+            assert!(matches!(journal.append(&batch), Err(JournalError::Unwritable(_))));
         }
         journal.append(&batch)
     }
@@ -213,11 +200,7 @@ impl JournalUnderTest {
         turns_max: u32,
         bytes_max: u64,
     ) -> Option<Box<StoredChannel>> {
-        match self.ask(Query::Channel {
-            uri: uri(name),
-            turns_max,
-            bytes_max,
-        }) {
+        match self.ask(Query::Channel { uri: uri(name), turns_max, bytes_max }) {
             Answer::Channel(found) => found,
             other => panic!("{other:?}"),
         }
@@ -228,12 +211,7 @@ impl JournalUnderTest {
     }
 
     fn page(&mut self, chat: u64, before_n: u64, turns_max: u32, bytes_max: u64) -> TurnPage {
-        match self.ask(Query::Turns {
-            chat: ChannelId(chat),
-            before_n,
-            turns_max,
-            bytes_max,
-        }) {
+        match self.ask(Query::Turns { chat: ChannelId(chat), before_n, turns_max, bytes_max }) {
             Answer::Turns(page) => page,
             other => panic!("{other:?}"),
         }
@@ -257,25 +235,16 @@ impl JournalUnderTest {
     }
 
     fn find_turn(&mut self, chat: u64, id: &str) -> Option<TurnPosition> {
-        match self.ask(Query::FindTurn {
-            chat: ChannelId(chat),
-            turn_id: id.to_owned(),
-        }) {
+        match self.ask(Query::FindTurn { chat: ChannelId(chat), turn_id: id.to_owned() }) {
             Answer::FindTurn(found) => found,
             other => panic!("{other:?}"),
         }
     }
 
     fn log(&mut self, floors: &[(u64, u64)], through: u64, bytes_max: u64) -> LogSlice {
-        let floors = floors
-            .iter()
-            .map(|(channel, floor)| (ChannelId(*channel), Seq(*floor)))
-            .collect();
-        match self.ask(Query::Log {
-            floors,
-            through: Seq(through),
-            bytes_max,
-        }) {
+        let floors =
+            floors.iter().map(|(channel, floor)| (ChannelId(*channel), Seq(*floor))).collect();
+        match self.ask(Query::Log { floors, through: Seq(through), bytes_max }) {
             Answer::Log(slice) => slice,
             other => panic!("{other:?}"),
         }
@@ -284,11 +253,7 @@ impl JournalUnderTest {
     fn log_seqs(&mut self, floors: &[(u64, u64)], through: u64) -> Vec<(u64, u64)> {
         let slice = self.log(floors, through, u64::MAX);
         assert!(!slice.overflowed);
-        slice
-            .actions
-            .iter()
-            .map(|(seq, channel, _)| (seq.0, channel.0))
-            .collect()
+        slice.actions.iter().map(|(seq, channel, _)| (seq.0, channel.0)).collect()
     }
 }
 
@@ -339,51 +304,27 @@ pub(crate) fn chat(id: u64, name: &str) -> Record {
 
 fn action(channel: u64, seq: u64) -> Record {
     let envelope = Bytes::from(format!("action {seq:03}"));
-    Record::Action {
-        seq: Seq(seq),
-        channel: ChannelId(channel),
-        envelope,
-    }
+    Record::Action { seq: Seq(seq), channel: ChannelId(channel), envelope }
 }
 
 /// A turn whose JSON has ten bytes.
 pub(crate) fn turn(chat: u64, n: u64, id: &str) -> Record {
     let json = Bytes::from(format!("{id:>10}"));
-    let turn = Turn {
-        id: id.to_owned(),
-        outcome: Outcome::Error { resumable: true },
-        json,
-    };
-    Record::Turn {
-        chat: ChannelId(chat),
-        n,
-        turn: Arc::new(turn),
-    }
+    let turn = Turn { id: id.to_owned(), outcome: Outcome::Error { resumable: true }, json };
+    Record::Turn { chat: ChannelId(chat), n, turn: Arc::new(turn) }
 }
 
 fn hide(chat: u64, from_n: u64, at: u64) -> Record {
-    Record::HideTurns {
-        chat: ChannelId(chat),
-        from_n,
-        at: Seq(at),
-    }
+    Record::HideTurns { chat: ChannelId(chat), from_n, at: Seq(at) }
 }
 
 pub(crate) fn fork(chat: u64, source: u64, through_n: u64, as_of: u64) -> Record {
     let (chat, source) = (ChannelId(chat), ChannelId(source));
-    Record::Fork {
-        chat,
-        source,
-        through_n,
-        as_of: Seq(as_of),
-    }
+    Record::Fork { chat, source, through_n, as_of: Seq(as_of) }
 }
 
 pub(crate) fn dispose(channel: u64, at: i64) -> Record {
-    Record::Dispose {
-        channel: ChannelId(channel),
-        at: Timestamp(at),
-    }
+    Record::Dispose { channel: ChannelId(channel), at: Timestamp(at) }
 }
 
 /// A sweep of channels only.
@@ -397,8 +338,5 @@ pub(crate) fn sweep(disposed_before: i64) -> Record {
 
 fn root() -> Record {
     let uri = ChannelUri::root();
-    Record::Channel(ChannelRecord {
-        uri,
-        ..channel(0, "root", StoredKind::Root, None)
-    })
+    Record::Channel(ChannelRecord { uri, ..channel(0, "root", StoredKind::Root, None) })
 }

@@ -95,10 +95,7 @@ impl Faults {
 
     /// Waits until an append is being held.
     pub fn wait_until_stalled(&self) {
-        let waited = self
-            .shared
-            .1
-            .wait_while(self.script(), |script| script.stalled == 0);
+        let waited = self.shared.1.wait_while(self.script(), |script| script.stalled == 0);
         drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 
@@ -119,10 +116,7 @@ impl Faults {
         let mut script = self.script();
         script.stalled += 1;
         self.shared.1.notify_all();
-        let waited = self
-            .shared
-            .1
-            .wait_while(script, |script| script.releases == 0);
+        let waited = self.shared.1.wait_while(script, |script| script.releases == 0);
         let mut script = waited.unwrap_or_else(PoisonError::into_inner);
         script.releases -= 1;
         script.stalled -= 1;
@@ -191,18 +185,13 @@ impl Journal for Faulty {
 
     fn find_unreferenced(&mut self, digests: &[Digest]) -> Result<Vec<Digest>, JournalError> {
         if self.faults.script().reads_broken {
-            return Err(JournalError::Unreadable(
-                "the disk does not answer".to_owned(),
-            ));
+            return Err(JournalError::Unreadable("the disk does not answer".to_owned()));
         }
         self.inner.find_unreferenced(digests)
     }
 
     fn reader(&self) -> Result<Box<dyn JournalReader>, JournalError> {
-        Ok(Box::new(FaultyReader {
-            inner: self.inner.reader()?,
-            faults: self.faults.clone(),
-        }))
+        Ok(Box::new(FaultyReader { inner: self.inner.reader()?, faults: self.faults.clone() }))
     }
 }
 
@@ -214,19 +203,14 @@ struct FaultyReader {
 impl JournalReader for FaultyReader {
     fn read(&mut self, query: &Query) -> Result<Answer, JournalError> {
         if self.faults.script().reads_broken {
-            return Err(JournalError::Unreadable(
-                "the disk does not answer".to_owned(),
-            ));
+            return Err(JournalError::Unreadable("the disk does not answer".to_owned()));
         }
         self.inner.read(query)
     }
 }
 
 fn bad_record(index: usize) -> JournalError {
-    JournalError::BadRecord {
-        index,
-        reason: "it is too large".to_owned(),
-    }
+    JournalError::BadRecord { index, reason: "it is too large".to_owned() }
 }
 
 fn unwritable(reason: &str) -> JournalError {
@@ -241,10 +225,7 @@ mod tests {
     use crate::journal::Memory;
 
     fn batch(seq: u64) -> Batch {
-        Batch {
-            seq: Seq(seq),
-            records: Vec::new(),
-        }
+        Batch { seq: Seq(seq), records: Vec::new() }
     }
 
     fn seq(journal: &mut Faulty) -> u64 {
@@ -254,11 +235,7 @@ mod tests {
     #[test]
     fn each_fault_happens_once_and_in_order() {
         let (mut journal, faults) = Faulty::new(Box::new(Memory::new()));
-        faults
-            .then(Fault::Refuse)
-            .then(Fault::Tear)
-            .then(Fault::Pass)
-            .then(Fault::WrittenUnheard);
+        faults.then(Fault::Refuse).then(Fault::Tear).then(Fault::Pass).then(Fault::WrittenUnheard);
         let heard: Vec<bool> = (1..=5).map(|n| journal.append(&batch(n)).is_ok()).collect();
         assert_eq!(heard, [false, false, true, false, true]);
     }
@@ -309,10 +286,7 @@ mod tests {
     fn broken_reads_fail_and_writes_go_on() {
         let (mut journal, faults) = Faulty::new(Box::new(Memory::new()));
         let mut reader = journal.reader().unwrap();
-        let query = Query::Sessions {
-            after: None,
-            limit: 1,
-        };
+        let query = Query::Sessions { after: None, limit: 1 };
         faults.break_reads();
         assert!(reader.read(&query).is_err() && journal.append(&batch(1)).is_ok());
         faults.mend_reads();

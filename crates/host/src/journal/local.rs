@@ -153,17 +153,12 @@ impl SpaceJournal for LocalJournal {
 
     async fn read(&self, query: Query) -> Result<Answer, JournalError> {
         let (answer, answered) = oneshot::channel();
-        self.shared
-            .reads
-            .put(QueuedRead(query, answer))
-            .await
-            .map_err(|Closed| unreadable())?;
+        self.shared.reads.put(QueuedRead(query, answer)).await.map_err(|Closed| unreadable())?;
         answered.await.unwrap_or_else(|_| Err(unreadable()))
     }
 
     async fn probe(&self) -> Result<(), JournalError> {
-        self.hand_over(|shared| shared.write(|journal| journal.probe())?)
-            .await?
+        self.hand_over(|shared| shared.write(|journal| journal.probe())?).await?
     }
 
     async fn collect(
@@ -283,10 +278,7 @@ impl LocalShared {
             return; // it was closed before, or failed
         };
         let records: Vec<Record> = lock(&self.notes).drain(..).collect();
-        let batch = Batch {
-            records,
-            ..Batch::default()
-        };
+        let batch = Batch { records, ..Batch::default() };
         if !batch.records.is_empty()
             && let Err(error) = journal.append(&batch)
         {
@@ -316,10 +308,7 @@ fn append_with_notes(
             Err(JournalError::BadRecord { index, reason })
                 if (own..batch.records.len()).contains(&index) =>
             {
-                tracing::warn!(
-                    reason,
-                    "a record for inspectors cannot be written and is lost"
-                );
+                tracing::warn!(reason, "a record for inspectors cannot be written and is lost");
                 batch.records.remove(index);
             }
             Err(error) => {

@@ -8,24 +8,13 @@ use crate::journal::{Fault, Faulty, JournalHandle, Memory};
 
 fn batch(seq: u64) -> Batch {
     let envelope = Bytes::from_static(b"{}");
-    let action = Record::Action {
-        seq: Seq(seq),
-        channel: ChannelId::ROOT,
-        envelope,
-    };
-    Batch {
-        seq: Seq(seq),
-        records: vec![action],
-    }
+    let action = Record::Action { seq: Seq(seq), channel: ChannelId::ROOT, envelope };
+    Batch { seq: Seq(seq), records: vec![action] }
 }
 
 fn all() -> Query {
     let floors = vec![(ChannelId::ROOT, Seq(0))];
-    Query::Log {
-        floors,
-        through: Seq(u64::MAX),
-        bytes_max: u64::MAX,
-    }
+    Query::Log { floors, through: Seq(u64::MAX), bytes_max: u64::MAX }
 }
 
 async fn count(journal: &JournalHandle) -> usize {
@@ -196,10 +185,7 @@ async fn a_batch_with_a_record_that_cannot_be_written_comes_back_whole() {
     let (journal, _) = JournalHandle::start(Box::new(faulty)).unwrap();
     faults.then(Fault::BadRecord(0));
     let refused = journal.commit(batch(1)).await.unwrap_err();
-    assert!(matches!(
-        refused.error,
-        JournalError::BadRecord { index: 0, .. }
-    ));
+    assert!(matches!(refused.error, JournalError::BadRecord { index: 0, .. }));
     assert_eq!(refused.batch.records.len(), 1);
     journal.commit(refused.batch).await.unwrap();
     assert_eq!(count(&journal).await, 1);
@@ -221,8 +207,5 @@ async fn a_note_that_cannot_be_written_is_nobody_s_failure() {
 async fn the_kernel_s_thread_writes_in_place() {
     let (journal, _) = LocalJournal::start(Box::new(Memory::new())).unwrap();
     let written = journal.commit(batch(1));
-    assert!(
-        matches!(written, Commit::Done(Ok(()))),
-        "nothing is left to wait for"
-    );
+    assert!(matches!(written, Commit::Done(Ok(()))), "nothing is left to wait for");
 }

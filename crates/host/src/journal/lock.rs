@@ -50,11 +50,7 @@ impl DirectoryLock {
         lock_exclusively(&directory, WAIT_MAX).map_err(|denied| denied.explain(dir))?;
         // The number is for people; the lock itself is the kernel's, so a number left by a crash does no harm.
         write_pid(&mut file).map_err(|error| unwritable(&path, &error))?;
-        Ok(Self {
-            directory,
-            file,
-            _pid: lock_pid_file(dir)?,
-        })
+        Ok(Self { directory, file, _pid: lock_pid_file(dir)? })
     }
 }
 
@@ -270,9 +266,8 @@ mod tests {
                     }
                 });
             }
-            let taken: Vec<_> = (0..50)
-                .map(|_| DirectoryLock::take(dir.path()).map(drop))
-                .collect();
+            let taken: Vec<_> =
+                (0..50).map(|_| DirectoryLock::take(dir.path()).map(drop)).collect();
             stop.store(true, Ordering::Relaxed);
             assert!(taken.iter().all(Result::is_ok), "{taken:?}");
         });

@@ -28,13 +28,7 @@ impl PageBuilder {
             // An opened chat shows at least one turn if it has any.
             CrossingTurn::LeftOut => u64::from(turns_max.max(1)),
         };
-        Self {
-            turns_max,
-            bytes_max,
-            crossing,
-            turns: 0,
-            bytes: 0,
-        }
+        Self { turns_max, bytes_max, crossing, turns: 0, bytes: 0 }
     }
 
     /// Takes the next older turn if there is room for it. Once refused, nothing older is offered.
@@ -59,10 +53,7 @@ mod tests {
 
     fn taken(turns_max: u32, bytes_max: u64, crossing: CrossingTurn) -> usize {
         let mut page = PageBuilder::new(turns_max, bytes_max, crossing);
-        [10, 10, 10, 10]
-            .iter()
-            .take_while(|size| page.takes(**size))
-            .count()
+        [10, 10, 10, 10].iter().take_while(|size| page.takes(**size)).count()
     }
 
     #[test]

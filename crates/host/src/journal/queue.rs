@@ -27,10 +27,7 @@ pub(super) struct Closed;
 impl<T> Queue<T> {
     pub(super) fn new(items_max: usize) -> Self {
         Self {
-            state: Mutex::new(QueueState {
-                items: VecDeque::new(),
-                closed: false,
-            }),
+            state: Mutex::new(QueueState { items: VecDeque::new(), closed: false }),
             filled: Condvar::new(),
             room: Semaphore::new(items_max),
         }
@@ -52,10 +49,7 @@ impl<T> Queue<T> {
     pub(super) fn take(&self) -> Option<T> {
         let waiting = |state: &mut QueueState<T>| state.items.is_empty() && !state.closed;
         let waited = self.filled.wait_while(lock(&self.state), waiting);
-        let item = waited
-            .unwrap_or_else(PoisonError::into_inner)
-            .items
-            .pop_front()?;
+        let item = waited.unwrap_or_else(PoisonError::into_inner).items.pop_front()?;
         self.room.add_permits(1);
         Some(item)
     }

@@ -73,11 +73,7 @@ impl Sqlite {
         let unwritable = |error: io::Error| {
             JournalError::Unwritable(format!("the data directory {}: {error}", dir.display()))
         };
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(dir)
-            .map_err(unwritable)?;
+        DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(unwritable)?;
         let lock = DirectoryLock::take(dir)?;
         let path = dir.join(FILE);
         make_private_file(&path, dir).map_err(unwritable)?;
@@ -89,11 +85,7 @@ impl Sqlite {
         prepare_writer(&conn).map_err(unwritten)?;
         schema::migrate(&mut conn, chain)?;
         space::prepare_existing(&conn).map_err(unwritten)?;
-        Ok(Self {
-            conn,
-            path,
-            _lock: lock,
-        })
+        Ok(Self { conn, path, _lock: lock })
     }
 }
 
@@ -119,9 +111,7 @@ impl Journal for Sqlite {
             [PROBE_BYTES],
         );
         written.map_err(unwritten)?;
-        self.conn
-            .execute("DELETE FROM meta WHERE key = 'probe'", [])
-            .map_err(unwritten)?;
+        self.conn.execute("DELETE FROM meta WHERE key = 'probe'", []).map_err(unwritten)?;
         Ok(())
     }
 
@@ -177,14 +167,10 @@ impl SqliteReader {
     fn connect(path: &Path) -> Result<Self, JournalError> {
         let conn = connect(path).map_err(unread)?;
         if schema::check(&conn, schema::MIGRATIONS.len())? == 0 {
-            return Err(JournalError::Unreadable(format!(
-                "{} is empty",
-                path.display()
-            )));
+            return Err(JournalError::Unreadable(format!("{} is empty", path.display())));
         }
         // Not opened read-only: a reader of a WAL file has to be able to write the shared index beside it.
-        conn.execute_batch("PRAGMA query_only = ON; PRAGMA cache_size = -512;")
-            .map_err(unread)?;
+        conn.execute_batch("PRAGMA query_only = ON; PRAGMA cache_size = -512;").map_err(unread)?;
         Ok(Self { conn })
     }
 }
@@ -227,12 +213,7 @@ fn prepare_writer(conn: &Connection) -> rusqlite::Result<()> {
 
 /// SQLite gives its side files the mode of the main file, so only this one has to be made by hand.
 pub(crate) fn make_private_file(path: &Path, dir: &Path) -> io::Result<()> {
-    match OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)
-    {
+    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
         // The name has to be on the disk before the first commit is.
         Ok(_) => File::open(dir)?.sync_all(),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {

@@ -10,13 +10,7 @@ use crate::telemetry::MetricCounter;
 impl KernelTask {
     pub(super) fn send_and_start_effects(&mut self, stepped: Vec<SteppedInput>) {
         let mut effects = Vec::new();
-        for SteppedInput {
-            output,
-            since,
-            is_telemetry,
-            ..
-        } in stepped
-        {
+        for SteppedInput { output, since, is_telemetry, .. } in stepped {
             let waited_ms = u32::try_from(since.elapsed().as_millis()).unwrap_or(u32::MAX);
             if !is_telemetry {
                 self.count(MetricCounter::Frames, output.frames.len() as u64);
@@ -44,12 +38,7 @@ impl KernelTask {
             Effect::Fetch { ticket, fetch } => self.effects.fetch(ticket, fetch),
             Effect::StoreBodies { ticket, bodies } => self.effects.store_bodies(ticket, bodies),
             Effect::Compose { ticket, compose } => self.effects.compose(ticket, *compose),
-            Effect::StartSession {
-                session,
-                provider,
-                config,
-                working_directories,
-            } => {
+            Effect::StartSession { session, provider, config, working_directories } => {
                 let effects = &self.effects;
                 effects.start_session(session, provider, config, working_directories);
             }
@@ -86,16 +75,12 @@ impl KernelTask {
             Effect::BeginWatch { ticket, task } => self.effects.begin_watch(ticket, *task),
             Effect::EndWatch { watch } => self.effects.end_watch(&watch),
             Effect::CallNamed { run, call, id } => self.effects.name_call(run, call, id),
-            Effect::SettingsChanged {
-                session,
-                provider,
-                values,
-            } => self.effects.tell_settings(&session, &provider, &values),
-            Effect::TitleChanged {
-                chat,
-                provider,
-                title,
-            } => self.effects.tell_title(&chat, &provider, &title),
+            Effect::SettingsChanged { session, provider, values } => {
+                self.effects.tell_settings(&session, &provider, &values)
+            }
+            Effect::TitleChanged { chat, provider, title } => {
+                self.effects.tell_title(&chat, &provider, &title)
+            }
             Effect::RequestMcp(request) => self.effects.request_mcp(&request),
             Effect::Authenticate(brought) => self.effects.authenticate(brought),
             Effect::ForgetTokens { principal } => self.effects.forget_tokens(&principal),

@@ -28,10 +28,8 @@ impl KernelTask {
             self.kernel.committed();
             return self.speak(stepped).await;
         }
-        let (causes, mut outputs): (Vec<_>, Vec<Output>) = stepped
-            .into_iter()
-            .map(|it| ((it.since, it.run, it.is_telemetry), it.output))
-            .unzip();
+        let (causes, mut outputs): (Vec<_>, Vec<Output>) =
+            stepped.into_iter().map(|it| ((it.since, it.run, it.is_telemetry), it.output)).unzip();
         let written = self.write(&mut outputs).await;
         let micros = u64::try_from(now.elapsed().as_micros()).unwrap_or(u64::MAX);
         self.count(MetricCounter::CommitMicroseconds, micros);
@@ -62,12 +60,7 @@ impl KernelTask {
                 self.count(MetricCounter::CommitFailures, 1);
                 tracing::error!(served = ?self.served(), %error, "the journal cannot be written; changes are refused and it is tried again");
                 let output = self.kernel.rolled_back(outputs, &error.to_string());
-                vec![SteppedInput {
-                    output,
-                    since: now,
-                    run: None,
-                    is_telemetry: false,
-                }]
+                vec![SteppedInput { output, since: now, run: None, is_telemetry: false }]
             }
         };
         self.speak(stepped).await;

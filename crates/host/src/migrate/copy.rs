@@ -31,9 +31,7 @@ use crate::space_entry::is_space_name;
 const COPYING: &str = "copying";
 
 async fn connect(database: &PostgresSettings) -> Result<Client, MigrateError> {
-    let node = PostgresNode::connect(database)
-        .await
-        .map_err(AccountError::from)?;
+    let node = PostgresNode::connect(database).await.map_err(AccountError::from)?;
     AccountAdmin::over(Arc::clone(&node)).await?;
     postgres::connect(&database.url).await
 }
@@ -48,19 +46,14 @@ pub async fn copy_space(
     check_name(to)?;
     let objects = open_objects(blobs)?;
     let client = connect(database).await?;
-    client
-        .batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
-        .await?;
+    client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ").await?;
     let source = find_space(&client, from).await?;
     let copy = make_space(&client, to).await?;
     let mut rows = 0;
     for table in &TABLES {
         let copied = copy_rows(&client, table, source, copy).await?;
         rows += copied;
-        tell(MigrateStep::Rows {
-            table: table.name,
-            rows: copied,
-        });
+        tell(MigrateStep::Rows { table: table.name, rows: copied });
     }
     let bodies = copy_bodies(&client, (source, copy), objects.as_ref()).await?;
     let sql = "INSERT INTO greenroom.lease (space, epoch, batch, seq, log_floor, format)
@@ -73,12 +66,7 @@ pub async fn copy_space(
     tell(MigrateStep::Comparing);
     compare(&client, (source, copy), objects.as_ref()).await?;
     client.batch_execute("COMMIT").await?;
-    Ok(Migrated {
-        rows,
-        bodies,
-        seq,
-        was_carried_before: false,
-    })
+    Ok(Migrated { rows, bodies, seq, was_carried_before: false })
 }
 
 fn check_name(name: &str) -> Result<(), MigrateError> {

@@ -16,10 +16,7 @@ const LARGE: [u8; 2_000] = [7; 2_000];
 
 /// A store in a directory, for bodies of a kilobyte and more.
 fn store_at(dir: &Path) -> BlobSettings {
-    BlobSettings {
-        from_bytes: 1_000,
-        ..BlobSettings::at(&format!("file://{}", dir.display()))
-    }
+    BlobSettings { from_bytes: 1_000, ..BlobSettings::at(&format!("file://{}", dir.display())) }
 }
 
 /// The objects of a body, of all spaces.
@@ -45,9 +42,7 @@ async fn on_thread<T: Send + 'static>(
     work: impl FnOnce(&PgBlobs) -> T + Send + 'static,
 ) -> T {
     let blobs = Arc::clone(blobs);
-    tokio::task::spawn_blocking(move || work(&blobs))
-        .await
-        .unwrap()
+    tokio::task::spawn_blocking(move || work(&blobs)).await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -67,11 +62,7 @@ async fn an_object_outlives_its_row_for_a_while_and_is_then_deleted() {
     let digest = on_thread(&blobs, move |it| it.put(&LARGE, now).unwrap()).await;
     let small = on_thread(&blobs, move |it| it.put(b"small", now).unwrap()).await;
     assert_eq!(count_objects(directory.path(), &digest), 1);
-    assert_eq!(
-        count_objects(directory.path(), &small),
-        0,
-        "it is in the database"
-    );
+    assert_eq!(count_objects(directory.path(), &small), 0, "it is in the database");
 
     // Removed: nobody reads it, and the object stays for a restored database.
     on_thread(&blobs, move |it| it.remove(&digest, later).unwrap()).await;
@@ -127,9 +118,7 @@ async fn objects_are_copied_and_carried_with_their_space() {
     let silent = |_: MigrateStep| {};
     let refused = copy_space(&database, None, ("team", "copy"), &silent).await;
     assert!(matches!(refused, Err(MigrateError::NoObjects)));
-    copy_space(&database, Some(&settings), ("team", "copy"), &silent)
-        .await
-        .unwrap();
+    copy_space(&database, Some(&settings), ("team", "copy"), &silent).await.unwrap();
     assert_eq!(count_objects(directory.path(), &digest), 2);
     // A copy of what is damaged is none.
     let found = find_objects(directory.path(), &digest);

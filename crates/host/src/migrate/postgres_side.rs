@@ -69,9 +69,7 @@ fn read_row(table: &CarriedTable, row: &Row) -> Result<CarriedRow, MigrateError>
                 row.try_get::<_, Option<i64>>(index)?.map(RowValue::Int)
             }
             ColumnKind::Text => row.try_get::<_, Option<String>>(index)?.map(RowValue::Text),
-            ColumnKind::Bytes => row
-                .try_get::<_, Option<Vec<u8>>>(index)?
-                .map(RowValue::Bytes),
+            ColumnKind::Bytes => row.try_get::<_, Option<Vec<u8>>>(index)?.map(RowValue::Bytes),
         }
         .unwrap_or(RowValue::Null))
     });
@@ -93,11 +91,8 @@ impl TableWriter {
     ) -> Result<Self, MigrateError> {
         let columns = table.columns.iter().map(|(name, _)| *name);
         let columns: Vec<&str> = std::iter::once("space").chain(columns).collect();
-        let sql = format!(
-            "COPY greenroom.{} ({}) FROM STDIN BINARY",
-            table.name,
-            columns.join(", ")
-        );
+        let sql =
+            format!("COPY greenroom.{} ({}) FROM STDIN BINARY", table.name, columns.join(", "));
         let types = table.columns.iter().map(|(_, kind)| match kind {
             ColumnKind::Small => Type::INT2,
             ColumnKind::Big => Type::INT8,
@@ -158,14 +153,9 @@ pub(super) async fn write_body(
     body: &[u8],
     put_at: Timestamp,
 ) -> Result<(), MigrateError> {
-    let (name, size) = (
-        digest.as_bytes().to_vec(),
-        i64::try_from(body.len()).unwrap_or(i64::MAX),
-    );
+    let (name, size) = (digest.as_bytes().to_vec(), i64::try_from(body.len()).unwrap_or(i64::MAX));
     let sql = "INSERT INTO greenroom.blob (space, digest, size, put_at, place) VALUES ($1, $2, $3, $4, 0)";
-    client
-        .execute(sql, &[&space, &name, &size, &put_at.0])
-        .await?;
+    client.execute(sql, &[&space, &name, &size, &put_at.0]).await?;
     let sql = "INSERT INTO greenroom.blob_chunk (space, digest, n, bytes) VALUES ($1, $2, $3, $4)";
     for (n, chunk) in (0_i32..).zip(body.chunks(CHUNK_BYTES)) {
         client.execute(sql, &[&space, &name, &n, &chunk]).await?;
@@ -191,9 +181,7 @@ pub(super) async fn list_bodies(
     let rows = client.query(sql, &[&space]).await?;
     let bodies = rows.iter().map(|row| {
         let name: Vec<u8> = row.try_get(0)?;
-        let name = name
-            .try_into()
-            .map_err(|_| MigrateError::Damaged("blob.digest".to_owned()))?;
+        let name = name.try_into().map_err(|_| MigrateError::Damaged("blob.digest".to_owned()))?;
         Ok(ListedBody {
             digest: Digest::new(name),
             put_at: Timestamp(row.try_get(1)?),
@@ -218,10 +206,7 @@ pub(super) async fn read_body(
     }
     let sql = "SELECT bytes FROM greenroom.blob_chunk WHERE space = $1 AND digest = $2 ORDER BY n";
     let mut body = Vec::new();
-    for row in client
-        .query(sql, &[&space, &&digest.as_bytes()[..]])
-        .await?
-    {
+    for row in client.query(sql, &[&space, &&digest.as_bytes()[..]]).await? {
         body.extend_from_slice(row.try_get(0)?);
     }
     Ok(body)

@@ -55,10 +55,7 @@ impl TableDigest {
     }
 
     pub(super) fn finish(self) -> TableSum {
-        TableSum {
-            rows: self.rows,
-            digest: self.hash.finalize().into(),
-        }
+        TableSum { rows: self.rows, digest: self.hash.finalize().into() }
     }
 }
 

@@ -59,17 +59,8 @@ async fn the_tables_are_what_is_documented() {
     for row in client.query(INDEXES, &[]).await.unwrap() {
         let (name, index): (String, String) = (row.get(0), row.get(1));
         let index = index.split_once(" ON ").unwrap();
-        let unique = if index.0.contains("UNIQUE") {
-            "unique "
-        } else {
-            ""
-        };
-        writeln!(
-            tables.get_mut(&name).unwrap(),
-            "    {unique}index on {}",
-            index.1
-        )
-        .unwrap();
+        let unique = if index.0.contains("UNIQUE") { "unique " } else { "" };
+        writeln!(tables.get_mut(&name).unwrap(), "    {unique}index on {}", index.1).unwrap();
     }
     let text = tables.iter().fold(String::new(), |mut text, (name, body)| {
         writeln!(text, "{name}\n{body}").unwrap();

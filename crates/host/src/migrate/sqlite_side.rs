@@ -155,9 +155,7 @@ fn change_layout(
             *piece = changed;
         }
     }
-    Ok(RowValue::Bytes(
-        Value::Array(pieces).to_string().into_bytes(),
-    ))
+    Ok(RowValue::Bytes(Value::Array(pieces).to_string().into_bytes()))
 }
 
 /// Writes one row.

@@ -58,9 +58,7 @@ fn fill(dir: &Path) {
     conn.execute_batch(ROWS).unwrap();
     let store = FileBlobs::open(dir).unwrap();
     store.put(b"small", Timestamp(1_700_000_000_123)).unwrap();
-    store
-        .put(&vec![7; 700_000], Timestamp(1_700_000_000_456))
-        .unwrap();
+    store.put(&vec![7; 700_000], Timestamp(1_700_000_000_456)).unwrap();
 }
 
 /// Everything in a directory: all columns of all rows of all tables of the journal, and all bodies with their times.
@@ -72,9 +70,7 @@ fn dump(dir: &Path) -> Vec<String> {
     let names: Vec<String> = names.map(Result::unwrap).collect();
     let mut lines = Vec::new();
     for name in names {
-        let mut rows = conn
-            .prepare(&format!("SELECT * FROM {name} ORDER BY 1, 2"))
-            .unwrap();
+        let mut rows = conn.prepare(&format!("SELECT * FROM {name} ORDER BY 1, 2")).unwrap();
         let columns = rows.column_count();
         let rows = rows
             .query_map([], |row| {
@@ -87,10 +83,7 @@ fn dump(dir: &Path) -> Vec<String> {
         lines.extend(rows.iter().map(|row| format!("{name} {row:?}")));
     }
     let store = FileBlobs::open_to_read(dir);
-    for digest in store
-        .list_older_than(0..=255, Timestamp(i64::MAX / 1_000_000))
-        .unwrap()
-    {
+    for digest in store.list_older_than(0..=255, Timestamp(i64::MAX / 1_000_000)).unwrap() {
         let body = store.read(&digest, u64::MAX).unwrap();
         let at = to_postgres::put_at(dir, &digest).unwrap();
         lines.push(format!("{digest} {at:?} {body:?}"));
@@ -120,13 +113,8 @@ async fn there_and_back_is_equal_to_the_byte_and_only_one_side_is_served() {
     fill(first.path());
     let before = dump(first.path());
     let steps = Mutex::new(Vec::new());
-    let carried = to_postgres(&there, &|step| steps.lock().unwrap().push(step))
-        .await
-        .unwrap();
-    assert_eq!(
-        (carried.seq, carried.bodies, carried.was_carried_before),
-        (41, 2, false)
-    );
+    let carried = to_postgres(&there, &|step| steps.lock().unwrap().push(step)).await.unwrap();
+    assert_eq!((carried.seq, carried.bodies, carried.was_carried_before), (41, 2, false));
     let steps = steps.into_inner().unwrap();
     for table in &TABLES {
         let told = |step: &MigrateStep| matches!(step, MigrateStep::Rows { table: name, rows } if *name == table.name && *rows > 0);
@@ -135,9 +123,7 @@ async fn there_and_back_is_equal_to_the_byte_and_only_one_side_is_served() {
 
     // The directory is not served any more, and says where its sessions are.
     let config = Config::default_for(first.path().to_owned());
-    let refused = serve(config, |_| {}, std::future::ready(()))
-        .await
-        .unwrap_err();
+    let refused = serve(config, |_| {}, std::future::ready(())).await.unwrap_err();
     let refused = refused.to_string();
     assert!(
         refused.contains("moved to the space `team`") && refused.contains("greenroom migrate"),
@@ -155,16 +141,9 @@ async fn there_and_back_is_equal_to_the_byte_and_only_one_side_is_served() {
     // Somebody else's sessions are not written over.
     let taken = tempfile::tempdir().unwrap();
     fill(taken.path());
-    let refused = to_directory(&wish(taken.path(), &database), &silent)
-        .await
-        .unwrap_err();
-    assert!(
-        matches!(refused, MigrateError::DirectoryTaken(_)),
-        "{refused}"
-    );
-    let refused = to_postgres(&wish(taken.path(), &database), &silent)
-        .await
-        .unwrap_err();
+    let refused = to_directory(&wish(taken.path(), &database), &silent).await.unwrap_err();
+    assert!(matches!(refused, MigrateError::DirectoryTaken(_)), "{refused}");
+    let refused = to_postgres(&wish(taken.path(), &database), &silent).await.unwrap_err();
     assert!(matches!(refused, MigrateError::SpaceTaken(_)), "{refused}");
 
     // Back, into another directory; then that of before takes the place of what it was.
@@ -185,10 +164,7 @@ async fn there_and_back_is_equal_to_the_byte_and_only_one_side_is_served() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[expect(
-    clippy::too_many_lines,
-    reason = "one story: each step needs the one before"
-)]
+#[expect(clippy::too_many_lines, reason = "one story: each step needs the one before")]
 async fn interrupted_anywhere_nothing_is_half_done_and_it_can_be_run_again() {
     let Some(server) = TestServer::start() else {
         return; // the line that says so is written
@@ -214,16 +190,10 @@ async fn interrupted_anywhere_nothing_is_half_done_and_it_can_be_run_again() {
 
     // In the middle: all is written, nothing is committed.
     let dies = |step: MigrateStep| assert!(step != MigrateStep::Comparing, "it dies here");
-    let died = AssertUnwindSafe(to_postgres(&wish, &dies))
-        .catch_unwind()
-        .await;
+    let died = AssertUnwindSafe(to_postgres(&wish, &dies)).catch_unwind().await;
     assert!(died.is_err());
     assert_eq!(dump(dir), before);
-    assert_eq!(
-        admin.list_tokens("team").await.unwrap().len(),
-        1,
-        "the space is what it was"
-    );
+    assert_eq!(admin.list_tokens("team").await.unwrap().len(), 1, "the space is what it was");
 
     // Between the rows and the mark: the directory counts, the space is closed.
     let in_the_way = dir.join(format!(".moved.json.{}.new", std::process::id()));
@@ -235,11 +205,7 @@ async fn interrupted_anywhere_nothing_is_half_done_and_it_can_be_run_again() {
     drop(Sqlite::open(dir).unwrap());
     let carried = to_postgres(&wish, &silent).await.unwrap();
     assert!(!carried.was_carried_before);
-    assert_eq!(
-        admin.list_tokens("team").await.unwrap().len(),
-        1,
-        "tokens count when it is open"
-    );
+    assert_eq!(admin.list_tokens("team").await.unwrap().len(), 1, "tokens count when it is open");
 
     // Between the mark and the opening: there is nothing left to do but that.
     let moved = MovedDirectory::read_mark(dir, MarkKind::Moved).unwrap();
@@ -252,9 +218,7 @@ async fn interrupted_anywhere_nothing_is_half_done_and_it_can_be_run_again() {
     assert!(carried.was_carried_before && carried.seq == 41);
 
     // Back, in the middle: the space counts.
-    let died = AssertUnwindSafe(to_directory(&wish, &dies))
-        .catch_unwind()
-        .await;
+    let died = AssertUnwindSafe(to_directory(&wish, &dies)).catch_unwind().await;
     assert!(died.is_err());
     assert!(is_marked(dir, MarkKind::Moved));
     assert_eq!(admin.list_tokens("team").await.unwrap().len(), 1);
@@ -268,11 +232,7 @@ async fn interrupted_anywhere_nothing_is_half_done_and_it_can_be_run_again() {
     let incoming = dir.join("incoming").join(JOURNAL_FILE);
     fs::rename(dir.join(JOURNAL_FILE), incoming).unwrap();
     mark.mark(dir, MarkKind::Arriving).unwrap();
-    let refused = serve(
-        Config::default_for(dir.to_owned()),
-        |_| {},
-        std::future::ready(()),
-    );
+    let refused = serve(Config::default_for(dir.to_owned()), |_| {}, std::future::ready(()));
     let refused = refused.await.unwrap_err().to_string();
     assert!(refused.contains("are on their way into it"), "{refused}");
     let carried = to_directory(&wish, &silent).await.unwrap();
@@ -291,9 +251,7 @@ fn is_marked(dir: &Path, kind: MarkKind) -> bool {
 fn set_aside(dir: &Path) -> usize {
     let entries = fs::read_dir(dir).unwrap().map(Result::unwrap);
     let aside = entries.filter(|it| it.file_name().to_string_lossy().starts_with("replaced-"));
-    aside
-        .filter(|it| it.path().join(JOURNAL_FILE).exists())
-        .count()
+    aside.filter(|it| it.path().join(JOURNAL_FILE).exists()).count()
 }
 
 /// Marks count for the migration that set them, and no journal is written over whatever marks lie beside it.
@@ -305,9 +263,7 @@ async fn a_journal_is_never_written_over_whatever_an_earlier_migration_left_behi
     let database = server.make_database();
     let source = tempfile::tempdir().unwrap();
     fill(source.path());
-    to_postgres(&wish(source.path(), &database), &silent)
-        .await
-        .unwrap();
+    to_postgres(&wish(source.path(), &database), &silent).await.unwrap();
 
     // A directory with sessions of its own and what a migration left behind that never closed its space.
     let own = tempfile::tempdir().unwrap();
@@ -319,25 +275,17 @@ async fn a_journal_is_never_written_over_whatever_an_earlier_migration_left_behi
     fs::write(own.path().join("incoming").join(JOURNAL_FILE), b"stale").unwrap();
     let there = wish(own.path(), &database);
     let refused = to_directory(&there, &silent).await.unwrap_err();
-    assert!(
-        matches!(refused, MigrateError::DirectoryTaken(_)),
-        "{refused}"
-    );
+    assert!(matches!(refused, MigrateError::DirectoryTaken(_)), "{refused}");
     assert_eq!(dump(own.path()), before);
 
     // The same with the very mark of the migration that closed the space: its journal waits, the other one stays.
     let empty = tempfile::tempdir().unwrap();
-    to_directory(&wish(empty.path(), &database), &silent)
-        .await
-        .unwrap();
+    to_directory(&wish(empty.path(), &database), &silent).await.unwrap();
     let arrived = MovedDirectory::read_mark(empty.path(), MarkKind::Arrived);
     let arrived = arrived.unwrap().unwrap();
     arrived.mark(own.path(), MarkKind::Arriving).unwrap();
     let refused = to_directory(&there, &silent).await.unwrap_err();
-    assert!(
-        matches!(refused, MigrateError::DirectoryTaken(_)),
-        "{refused}"
-    );
+    assert!(matches!(refused, MigrateError::DirectoryTaken(_)), "{refused}");
     assert_eq!(dump(own.path()), before);
 
     // A mark of another migration finishes nothing.
@@ -354,12 +302,8 @@ async fn a_journal_is_never_written_over_whatever_an_earlier_migration_left_behi
     assert!(matches!(refused, MigrateError::Unfinished(..)), "{refused}");
 
     // A journal that was moved away is set aside when its sessions come back.
-    to_postgres(&wish(empty.path(), &database), &silent)
-        .await
-        .unwrap();
-    to_directory(&wish(source.path(), &database), &silent)
-        .await
-        .unwrap();
+    to_postgres(&wish(empty.path(), &database), &silent).await.unwrap();
+    to_directory(&wish(source.path(), &database), &silent).await.unwrap();
     assert_eq!(set_aside(source.path()), 1);
 }
 
@@ -379,28 +323,17 @@ async fn a_space_is_filled_by_the_migration_that_began_it() {
     let failed = to_postgres(&wish(first.path(), &database), &silent).await;
     assert!(failed.is_err());
     fs::remove_dir(first.path().join(&in_the_way)).unwrap();
-    let refused = to_postgres(&wish(second.path(), &database), &silent)
-        .await
-        .unwrap_err();
-    assert!(
-        matches!(refused, MigrateError::SpaceArriving(_)),
-        "{refused}"
-    );
-    to_postgres(&wish(first.path(), &database), &silent)
-        .await
-        .unwrap();
+    let refused = to_postgres(&wish(second.path(), &database), &silent).await.unwrap_err();
+    assert!(matches!(refused, MigrateError::SpaceArriving(_)), "{refused}");
+    to_postgres(&wish(first.path(), &database), &silent).await.unwrap();
 
     // Moved to a directory that is deleted; another one of its name is not it.
     let target = first.path().join("back");
-    to_directory(&wish(&target, &database), &silent)
-        .await
-        .unwrap();
+    to_directory(&wish(&target, &database), &silent).await.unwrap();
     fs::remove_dir_all(&target).unwrap();
     fs::create_dir(&target).unwrap();
     fill(&target);
-    let refused = to_postgres(&wish(&target, &database), &silent)
-        .await
-        .unwrap_err();
+    let refused = to_postgres(&wish(&target, &database), &silent).await.unwrap_err();
     assert!(matches!(refused, MigrateError::SpaceTaken(_)), "{refused}");
 }
 
@@ -419,21 +352,15 @@ async fn a_copy_is_equal_to_the_byte_and_the_source_is_left_alone() {
         ..wish(dir, &database)
     };
     // From a directory, which goes on; within the database, while somebody has the source; into a directory.
-    let copied = copy_from_directory(&of(source.path(), "one"), &silent)
-        .await
-        .unwrap();
+    let copied = copy_from_directory(&of(source.path(), "one"), &silent).await.unwrap();
     assert_eq!((copied.seq, copied.bodies), (41, 2));
     assert_eq!(dump(source.path()), before);
     drop(Sqlite::open(source.path()).unwrap());
     let node = PostgresNode::connect(&database).await.unwrap();
     let (journal, _) = node.open_space("one").await.unwrap();
-    let copied = copy_space(&database, None, ("one", "two"), &silent)
-        .await
-        .unwrap();
+    let copied = copy_space(&database, None, ("one", "two"), &silent).await.unwrap();
     assert_eq!((copied.seq, copied.bodies), (41, 2));
-    copy_to_directory(&of(there.path(), "two"), &silent)
-        .await
-        .unwrap();
+    copy_to_directory(&of(there.path(), "two"), &silent).await.unwrap();
     assert_eq!(dump(there.path()), before);
     journal.close().await;
 
@@ -478,13 +405,8 @@ async fn a_value_that_was_lost_on_the_way_is_noticed() {
     run_sql(server.socket(), name, sql);
     let directory = tempfile::tempdir().unwrap();
     fill(directory.path());
-    let failed = to_postgres(&wish(directory.path(), &database), &silent)
-        .await
-        .unwrap_err();
-    assert!(
-        matches!(&failed, MigrateError::Differs(table) if table == "client"),
-        "{failed}"
-    );
+    let failed = to_postgres(&wish(directory.path(), &database), &silent).await.unwrap_err();
+    assert!(matches!(&failed, MigrateError::Differs(table) if table == "client"), "{failed}");
     drop(Sqlite::open(directory.path()).unwrap());
     assert!(!is_marked(directory.path(), MarkKind::Moved));
 }

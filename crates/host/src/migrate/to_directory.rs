@@ -43,9 +43,7 @@ pub async fn to_directory(
     let mark = MovedDirectory::begin(&request.space, &request.database.url).map_err(in_dir)?;
     check_directory(&dir, &mark)?;
     let objects = open_objects(request.blobs.as_ref())?;
-    let node = PostgresNode::connect(&request.database)
-        .await
-        .map_err(AccountError::from)?;
+    let node = PostgresNode::connect(&request.database).await.map_err(AccountError::from)?;
     AccountAdmin::over(Arc::clone(&node)).await?;
     let client = postgres::connect(&request.database.url).await?;
     if let Some((target, migration)) = find_moved(&client, &request.space).await? {
@@ -62,13 +60,8 @@ pub async fn to_directory(
     // Taken, so that whoever served it writes nothing any more; a node that does is left alone, and this fails.
     let space = find_space(&client, &request.space).await?;
     let (journal, _) = node.open_space(&request.space).await?;
-    let carried = carry(
-        &client,
-        (&dir, &dir.join(INCOMING)),
-        (space, objects.as_ref()),
-        tell,
-    )
-    .await;
+    let carried =
+        carry(&client, (&dir, &dir.join(INCOMING)), (space, objects.as_ref()), tell).await;
     journal.close().await;
     let (carried, batch) = carried?;
     mark.mark(&dir, MarkKind::Arriving).map_err(in_dir)?;
@@ -105,20 +98,12 @@ fn check_free(dir: &Path, mark: &MovedDirectory) -> Result<(), MigrateError> {
 fn finish_earlier(dir: &Path, mark: &MovedDirectory) -> Result<Migrated, MigrateError> {
     put_in_place(dir, mark)?;
     let seq = sqlite::read_counters(&sqlite::connect(dir)?)?.0;
-    Ok(Migrated {
-        rows: 0,
-        bodies: 0,
-        seq,
-        was_carried_before: true,
-    })
+    Ok(Migrated { rows: 0, bodies: 0, seq, was_carried_before: true })
 }
 
 pub(super) fn make_private(dir: &Path) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(dir)
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)
 }
 
 pub(super) fn remove_all(path: &Path) -> io::Result<()> {
@@ -198,10 +183,7 @@ async fn close_space(
          INSERT INTO greenroom.moved_space (space, target, migration, at)
              SELECT space, $4, $5, clock_timestamp() FROM held";
     let target = dir.display().to_string();
-    match client
-        .execute(sql, &[&space, &seq, &batch, &target, &mark.migration])
-        .await?
-    {
+    match client.execute(sql, &[&space, &seq, &batch, &target, &mark.migration]).await? {
         0 => Err(MigrateError::SpaceUsed(mark.space.clone())),
         _ => Ok(()),
     }
@@ -214,9 +196,7 @@ pub(super) async fn carry(
     (space, objects): (i64, Option<&ObjectBodies>),
     tell: ReportStep<'_>,
 ) -> Result<(Migrated, i64), MigrateError> {
-    client
-        .batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        .await?;
+    client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
     let sql = "SELECT seq, log_floor, batch FROM greenroom.lease WHERE space = $1";
     let row = client.query_one(sql, &[&space]).await?;
     let (seq, log_floor, batch): (i64, i64, i64) =
@@ -240,12 +220,7 @@ pub(super) async fn carry(
     let bodies = carry_bodies(client, dir, (space, objects), tell).await?;
     client.batch_execute("COMMIT").await?;
     let rows = sums.iter().map(|sum| sum.rows).sum();
-    let carried = Migrated {
-        rows,
-        bodies,
-        seq,
-        was_carried_before: false,
-    };
+    let carried = Migrated { rows, bodies, seq, was_carried_before: false };
     Ok((carried, batch))
 }
 
@@ -268,20 +243,14 @@ async fn send_all(
             trip.push(row);
             if bytes >= TRIP_BYTES {
                 bytes = 0;
-                tell(MigrateStep::Rows {
-                    table: table.name,
-                    rows,
-                });
+                tell(MigrateStep::Rows { table: table.name, rows });
                 let full = std::mem::take(&mut trip);
                 trips.send((index, full)).await.map_err(|_| gone())?;
             }
             Ok(())
         });
         sums.push(sum.await?);
-        tell(MigrateStep::Rows {
-            table: table.name,
-            rows,
-        });
+        tell(MigrateStep::Rows { table: table.name, rows });
         trips.send((index, trip)).await.map_err(|_| gone())?;
     }
     Ok(sums)
@@ -305,9 +274,7 @@ fn write_all(
     }
     sqlite::write_counters(&tx, seq, log_floor)?;
     tx.commit()?;
-    let sums = TABLES
-        .iter()
-        .map(|table| sqlite::read_rows(&conn, table, |_| true));
+    let sums = TABLES.iter().map(|table| sqlite::read_rows(&conn, table, |_| true));
     let sums = sums.collect::<Result<_, rusqlite::Error>>()?;
     // The file alone is put in its place: all of it must be in there.
     conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
@@ -327,10 +294,7 @@ async fn carry_bodies(
     let store = FileBlobs::open(dir)?;
     let bodies = postgres::list_bodies(client, space).await?;
     for (done, listed) in bodies.iter().enumerate() {
-        tell(MigrateStep::Bodies {
-            done,
-            of: bodies.len(),
-        });
+        tell(MigrateStep::Bodies { done, of: bodies.len() });
         let body = postgres::read_body(client, space, listed, objects).await?;
         if digest_of(&body) != listed.digest {
             return Err(MigrateError::Damaged(listed.digest.to_hex()));

@@ -47,9 +47,7 @@ pub async fn to_postgres(
     }
     let moved = MovedDirectory::read_mark(&dir, MarkKind::Moved).map_err(in_dir)?;
     // Makes the tables if there are none.
-    let node = PostgresNode::connect(&request.database)
-        .await
-        .map_err(AccountError::from)?;
+    let node = PostgresNode::connect(&request.database).await.map_err(AccountError::from)?;
     AccountAdmin::over(Arc::clone(&node)).await?;
     let client = postgres::connect(&request.database.url).await?;
     if let Some(moved) = moved {
@@ -113,9 +111,7 @@ async fn open_space(client: &Client, mark: &MovedDirectory) -> Result<bool, Migr
     let sql = "WITH arrived AS (DELETE FROM greenroom.moved_space m USING greenroom.space s
              WHERE s.name = $1 AND m.space = s.id AND m.target = $2 AND m.migration = $3 RETURNING m.space)
          UPDATE greenroom.space SET removed_at = NULL FROM arrived WHERE id = arrived.space";
-    let opened = client
-        .execute(sql, &[&mark.space, &ARRIVING, &mark.migration])
-        .await?;
+    let opened = client.execute(sql, &[&mark.space, &ARRIVING, &mark.migration]).await?;
     Ok(opened > 0)
 }
 
@@ -154,9 +150,7 @@ async fn claim_space(
     client.execute(sql, &[&space]).await?;
     let sql = "INSERT INTO greenroom.moved_space (space, target, migration, at) VALUES ($1, $2, $3, clock_timestamp())
          ON CONFLICT (space) DO UPDATE SET target = excluded.target, migration = excluded.migration, at = excluded.at";
-    client
-        .execute(sql, &[&space, &ARRIVING, &mark.migration])
-        .await?;
+    client.execute(sql, &[&space, &ARRIVING, &mark.migration]).await?;
     // Rows of an earlier stay in this space may name objects.
     client.execute(BURY_SPACE, &[&space]).await?;
     let names = TABLES.iter().map(|table| table.name);
@@ -187,10 +181,7 @@ pub(super) async fn carry(
                 writer.write(row).await?;
                 rows += 1;
             }
-            tell(MigrateStep::Rows {
-                table: table.name,
-                rows,
-            });
+            tell(MigrateStep::Rows { table: table.name, rows });
         }
         writer.finish().await?;
         written += rows;
@@ -211,12 +202,7 @@ pub(super) async fn carry(
     if postgres::count_damaged_bodies(client, space).await? > 0 {
         return Err(MigrateError::Differs("blob".to_owned()));
     }
-    Ok(Migrated {
-        rows: written,
-        bodies,
-        seq,
-        was_carried_before: false,
-    })
+    Ok(Migrated { rows: written, bodies, seq, was_carried_before: false })
 }
 
 type ReadTables = (Vec<TableSum>, (i64, i64));
@@ -257,10 +243,7 @@ async fn carry_bodies(
     let store = FileBlobs::open_to_read(dir);
     let digests = store.list_older_than(0..=255, Timestamp(i64::MAX / 1_000_000))?;
     for (done, digest) in digests.iter().enumerate() {
-        tell(MigrateStep::Bodies {
-            done,
-            of: digests.len(),
-        });
+        tell(MigrateStep::Bodies { done, of: digests.len() });
         let Found::Body(body) = store.read(digest, u64::MAX)? else {
             return Err(MigrateError::Damaged(digest.to_hex()));
         };
@@ -278,7 +261,5 @@ pub(super) fn put_at(dir: &Path, digest: &Digest) -> Result<Timestamp, MigrateEr
     let modified = std::fs::metadata(&path).and_then(|metadata| metadata.modified());
     let modified = modified.map_err(|error| MigrateError::Directory(path, error))?;
     let since = modified.duration_since(UNIX_EPOCH).unwrap_or_default();
-    Ok(Timestamp(
-        i64::try_from(since.as_millis()).unwrap_or(i64::MAX),
-    ))
+    Ok(Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX)))
 }

@@ -183,18 +183,13 @@ impl Admission {
     /// Takes a slot for a WebSocket, unless `connections_max` are taken.
     pub(crate) fn try_admit(&self) -> Option<ConnectionSlot> {
         self.take_one(&self.room.connections)?;
-        Some(ConnectionSlot {
-            room: Arc::clone(&self.room),
-            place: None,
-        })
+        Some(ConnectionSlot { room: Arc::clone(&self.room), place: None })
     }
 
     /// Takes a slot for a socket that speaks HTTP and showed a secret.
     pub(crate) fn try_admit_http(&self) -> Option<HttpSlot> {
         self.take_one(&self.room.http_connections)?;
-        Some(HttpSlot {
-            room: Arc::clone(&self.room),
-        })
+        Some(HttpSlot { room: Arc::clone(&self.room) })
     }
 
     /// One more of a kind, unless both kinds together are as many as there may be.
@@ -241,10 +236,7 @@ impl HttpSlot {
     /// A slot for the WebSocket that the same socket becomes; for a moment it has both.
     pub(crate) fn take_connection_slot(&self) -> ConnectionSlot {
         self.room.connections.fetch_add(1, Ordering::SeqCst);
-        ConnectionSlot {
-            room: Arc::clone(&self.room),
-            place: None,
-        }
+        ConnectionSlot { room: Arc::clone(&self.room), place: None }
     }
 }
 

@@ -39,10 +39,7 @@ pub(crate) async fn run<S: SharedStream>(
     stop: &CancellationToken,
 ) {
     let limits = &admission.limits;
-    let outbox = Arc::new(Outbox::new(
-        limits.outbox_frames_max,
-        limits.outbox_bytes_max,
-    ));
+    let outbox = Arc::new(Outbox::new(limits.outbox_frames_max, limits.outbox_bytes_max));
     let peer = (admission.next_peer(), access.role());
     let revocations = queue.clone();
     let registered = PeerRegistration::register(queue, peer, &outbox, access.holder()).await;
@@ -70,11 +67,7 @@ pub(crate) async fn run<S: SharedStream>(
     };
     drop(attached);
     drop(counted);
-    tracing::info!(
-        client = peer.0,
-        code = outbox.ending_code(),
-        "a client disconnected"
-    );
+    tracing::info!(client = peer.0, code = outbox.ending_code(), "a client disconnected");
     let socket = Arc::into_inner(socket);
     debug_assert!(socket.is_some(), "only the outbox shared it");
     if let Some(mut socket) = socket.filter(|_| close_frame == CloseFrame::Sent) {
@@ -109,26 +102,10 @@ async fn run_halves<S: SharedStream>(
     let liveness = Liveness::new();
     let liveness = &liveness;
     let mut reading = pin!(
-        SocketReader {
-            socket,
-            outbox,
-            liveness,
-            admission,
-            registration,
-            room: None,
-        }
-        .run(early)
+        SocketReader { socket, outbox, liveness, admission, registration, room: None }.run(early)
     );
     let fragment_bytes = admission.limits.fragment_bytes;
-    let mut writing = pin!(
-        SocketWriter {
-            socket,
-            outbox,
-            liveness,
-            fragment_bytes
-        }
-        .run()
-    );
+    let mut writing = pin!(SocketWriter { socket, outbox, liveness, fragment_bytes }.run());
     let mut stopping = false;
     loop {
         tokio::select! {
@@ -152,11 +129,7 @@ async fn run_halves<S: SharedStream>(
 }
 
 fn close_frame(written: io::Result<()>) -> CloseFrame {
-    if written.is_ok() {
-        CloseFrame::Sent
-    } else {
-        CloseFrame::NotSent
-    }
+    if written.is_ok() { CloseFrame::Sent } else { CloseFrame::NotSent }
 }
 
 /// Shuts down the sending side and waits until the other side closes too: closing a socket with unread bytes resets it,

@@ -27,10 +27,7 @@ struct NarrowSocket {
 
 impl NarrowSocket {
     fn taking(takes: impl IntoIterator<Item = io::Result<usize>>) -> Arc<Self> {
-        Arc::new(Self {
-            takes: Mutex::new(takes.into_iter().collect()),
-            written: Mutex::default(),
-        })
+        Arc::new(Self { takes: Mutex::new(takes.into_iter().collect()), written: Mutex::default() })
     }
 
     fn written(&self) -> Vec<u8> {
@@ -55,10 +52,7 @@ impl SharedStream for NarrowSocket {
         let bytes: Vec<u8> = slices.iter().flat_map(|slice| slice.to_vec()).collect();
         let takes = self.takes.lock().unwrap().pop_front();
         let count = takes.unwrap_or(Ok(bytes.len()))?.min(bytes.len());
-        self.written
-            .lock()
-            .unwrap()
-            .extend_from_slice(&bytes[..count]);
+        self.written.lock().unwrap().extend_from_slice(&bytes[..count]);
         Ok(count)
     }
 }
@@ -109,12 +103,8 @@ fn let_writer_sleep(outbox: &Outbox) {
 
 /// The writer of a connection, which writes until the connection ends.
 async fn write_to_the_end(outbox: &Outbox, socket: &NarrowSocket) {
-    let writer = SocketWriter {
-        socket,
-        outbox,
-        liveness: &Liveness::new(),
-        fragment_bytes: FRAGMENT_BYTES,
-    };
+    let writer =
+        SocketWriter { socket, outbox, liveness: &Liveness::new(), fragment_bytes: FRAGMENT_BYTES };
     writer.run().await.unwrap();
 }
 
@@ -149,11 +139,7 @@ async fn nothing_is_written_before_what_waits_nor_before_its_time() {
     assert_eq!(socket.written(), [0; 0]);
     push(&outbox, "now", 0);
     let both = [frame("held"), frame("now")].concat();
-    assert_eq!(
-        socket.written(),
-        [0; 0],
-        "the writer was woken to set a timer"
-    );
+    assert_eq!(socket.written(), [0; 0], "the writer was woken to set a timer");
     outbox.end(1000, "", CloseUrgency::AfterQueue);
     write_to_the_end(&outbox, &socket).await;
     assert_eq!(socket.written(), [both, close_frame(1000)].concat());
@@ -223,10 +209,7 @@ async fn a_connection_that_is_cut_finishes_the_frame_that_has_begun() {
 async fn a_socket_that_fails_is_found_out_by_the_writer() {
     let blocked = || Err(io::ErrorKind::WouldBlock.into());
     let broken = || Err(io::ErrorKind::BrokenPipe.into());
-    let (outbox, socket) = (
-        Outbox::new(100, 10_000),
-        NarrowSocket::taking([blocked(), broken()]),
-    );
+    let (outbox, socket) = (Outbox::new(100, 10_000), NarrowSocket::taking([blocked(), broken()]));
     let _attached = outbox.attach(socket.clone(), FRAGMENT_BYTES);
     let_writer_sleep(&outbox);
     push(&outbox, "a", 0);

@@ -45,11 +45,7 @@ pub(crate) struct Handshake {
 
 impl Handshakes {
     pub(crate) fn new(max: usize) -> Self {
-        Self {
-            max,
-            waiting: Arc::default(),
-            freed: Arc::default(),
-        }
+        Self { max, waiting: Arc::default(), freed: Arc::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, WaitingHandshakes> {
@@ -90,16 +86,9 @@ impl Handshakes {
         assert!(waiting.begun.len() < self.max, "there is a place");
         waiting.last += 1;
         let (number, evicted) = (waiting.last, CancellationToken::new());
-        let begun = BegunHandshake {
-            at,
-            evicted: evicted.clone(),
-        };
+        let begun = BegunHandshake { at, evicted: evicted.clone() };
         waiting.begun.insert(number, begun);
-        Handshake {
-            number,
-            evicted,
-            all: self.clone(),
-        }
+        Handshake { number, evicted, all: self.clone() }
     }
 
     /// For want of something else than a place, such as file descriptors. False: there is none.

@@ -49,10 +49,7 @@ struct Pool {
 impl Pool {
     fn new(bytes: usize) -> Self {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX).max(1);
-        Self {
-            permits: Arc::new(Semaphore::new(bytes as usize)),
-            bytes,
-        }
+        Self { permits: Arc::new(Semaphore::new(bytes as usize)), bytes }
     }
 
     async fn take(&self, bytes: usize, permit: &mut InboundPermit) {
@@ -119,11 +116,7 @@ mod tests {
     }
 
     fn one_text(bytes: usize) -> JsonMeasure {
-        JsonMeasure {
-            depth: 1,
-            values: 10,
-            long_text_bytes: bytes,
-        }
+        JsonMeasure { depth: 1, values: 10, long_text_bytes: bytes }
     }
 
     #[tokio::test(start_paused = true)]
@@ -142,15 +135,8 @@ mod tests {
     async fn a_message_larger_than_the_room_gets_all_of_it() {
         let room = InboundBudget::new(MIB);
         let permit = is_admitted(room.admit_large(64 * MIB)).await.unwrap();
-        let dense = JsonMeasure {
-            values: usize::MAX / VALUE_BYTES / 2,
-            ..JsonMeasure::default()
-        };
-        assert!(
-            is_admitted(room.admit(permit, LARGE, dense))
-                .await
-                .is_some()
-        );
+        let dense = JsonMeasure { values: usize::MAX / VALUE_BYTES / 2, ..JsonMeasure::default() };
+        assert!(is_admitted(room.admit(permit, LARGE, dense)).await.is_some());
     }
 
     #[tokio::test(start_paused = true)]

@@ -43,8 +43,7 @@ impl Link {
 
     /// Closes the connection after everything pushed before is written.
     pub fn close(&self, code: u16, reason: &str) {
-        self.outbox
-            .end(code, reason.to_owned(), CloseUrgency::AfterQueue);
+        self.outbox.end(code, reason.to_owned(), CloseUrgency::AfterQueue);
     }
 
     /// Whether much waits for this peer, and whether it is the peer's own doing.
@@ -65,7 +64,6 @@ impl Link {
 impl Drop for Link {
     fn drop(&mut self) {
         let reason = "the host let go of the connection".to_owned();
-        self.outbox
-            .end(close::GOING_AWAY, reason, CloseUrgency::AfterQueue);
+        self.outbox.end(close::GOING_AWAY, reason, CloseUrgency::AfterQueue);
     }
 }

@@ -85,10 +85,7 @@ pub(crate) async fn serve_spaces(
     }
     drop(listener);
     let all_ended = async { while tasks.join_next().await.is_some() {} };
-    if timeout(Duration::from_millis(STOP_WAIT_MS), all_ended)
-        .await
-        .is_err()
-    {
+    if timeout(Duration::from_millis(STOP_WAIT_MS), all_ended).await.is_err() {
         tasks.shutdown().await;
     }
 }
@@ -161,12 +158,7 @@ async fn serve_plain<S: SharedStream>(
 ) {
     // Boxed: what HTTP needs is given back when it is over, and a connection must stay small.
     let upgraded = Box::pin(http::serve(socket, http_socket, stop)).await;
-    if let Some(http::Upgraded {
-        socket,
-        http_socket,
-        early,
-    }) = upgraded
-    {
+    if let Some(http::Upgraded { socket, http_socket, early }) = upgraded {
         let UpgradedSocket { slot, access, way } = http_socket;
         match way {
             UpgradedWay::Here(handle) => {
@@ -194,8 +186,5 @@ async fn serve_plain<S: SharedStream>(
 /// The connection was gone before it was accepted: no reason to pause.
 fn is_of_one_connection(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
-    matches!(
-        error.kind(),
-        ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted
-    )
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
 }

@@ -158,11 +158,7 @@ impl Outbox {
             socket: None,
             begun: None,
         };
-        Self {
-            frames_max,
-            bytes_max,
-            state: Mutex::new(state),
-        }
+        Self { frames_max, bytes_max, state: Mutex::new(state) }
     }
 
     fn lock(&self) -> MutexGuard<'_, OutboxState> {
@@ -200,11 +196,7 @@ impl Outbox {
                 let reason = "reading too slowly; reconnect";
                 return self.end(close::POLICY, reason, CloseUrgency::AtOnce);
             }
-            state.held.push_back(QueuedItem {
-                item,
-                frames,
-                bytes,
-            });
+            state.held.push_back(QueuedItem { item, frames, bytes });
             state.held_frames += frames;
             state.held_bytes += bytes;
             // A full write is worth sending, whatever the window: it is the longest wait, not the shortest (H-047).
@@ -238,12 +230,8 @@ impl Outbox {
             Some(_) => return, // it ends sooner already
             None => {
                 let deadline = after_ms(CLOSE_WAIT_MS);
-                state.ending = Some(ConnectionEnding {
-                    code,
-                    reason: reason.into(),
-                    urgency,
-                    deadline,
-                });
+                state.ending =
+                    Some(ConnectionEnding { code, reason: reason.into(), urgency, deadline });
             }
         }
         if urgency == CloseUrgency::AtOnce {
@@ -268,10 +256,7 @@ impl Outbox {
         let bytes = state.held_bytes + state.in_flight_bytes;
         let is_large = frames > self.frames_max / 4 || bytes > self.bytes_max / 4;
         let blocked = matches!(state.writer, WriterWaits::ForEnding(_));
-        (is_large && state.ending.is_none()).then_some(Backlog {
-            blocked,
-            takes: state.takes,
-        })
+        (is_large && state.ending.is_none()).then_some(Backlog { blocked, takes: state.takes })
     }
 
     /// The socket took a part of what the writer has, and so many bytes are left of it.
@@ -313,11 +298,7 @@ impl Outbox {
             return Poll::Ready(ReadDecision::Stop);
         }
         store_waker(&mut state.reader, context);
-        if state.paused {
-            Poll::Pending
-        } else {
-            Poll::Ready(ReadDecision::Yes)
-        }
+        if state.paused { Poll::Pending } else { Poll::Ready(ReadDecision::Yes) }
     }
 
     /// The code the connection ends with, if it was ended from this side.
@@ -364,10 +345,7 @@ impl Outbox {
             return Poll::Pending;
         }
         state.writer = WriterWaits::Busy;
-        let begun = state
-            .begun
-            .take()
-            .map_or_else(FrameBatch::default, |begun| *begun);
+        let begun = state.begun.take().map_or_else(FrameBatch::default, |begun| *begun);
         state.in_flight_bytes = begun.left();
         let mut taken = OutboxContents {
             begun,
@@ -397,10 +375,7 @@ impl OutboxState {
         let is_first = matches!(self.writer, WriterWaits::ForDue(..)) && self.begun.is_none();
         let is_alone = self.ending.is_none() && !self.ping && self.pong.is_none();
         let is_little = self.due == Due::Now && self.held_bytes <= DIRECT_BYTES_MAX;
-        let Some(socket) = self
-            .socket
-            .as_ref()
-            .filter(|_| is_first && is_alone && is_little)
+        let Some(socket) = self.socket.as_ref().filter(|_| is_first && is_alone && is_little)
         else {
             return; // the writer does it
         };

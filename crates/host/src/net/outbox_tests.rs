@@ -28,9 +28,7 @@ async fn take(outbox: &Outbox) -> (Vec<String>, OutboxContents) {
 }
 
 async fn is_empty_for(outbox: &Outbox, ms: u64) -> bool {
-    timeout(Duration::from_millis(ms), take(outbox))
-        .await
-        .is_err()
+    timeout(Duration::from_millis(ms), take(outbox)).await.is_err()
 }
 
 #[tokio::test(start_paused = true)]
@@ -232,43 +230,23 @@ async fn only_a_sleeping_writer_with_something_to_do_is_woken() {
     let (mut frames, mut timer) = (Vec::new(), None);
     let wakes = || counter.0.swap(0, Ordering::Relaxed);
 
-    assert!(
-        outbox
-            .poll_take(&mut context, &mut frames, &mut timer)
-            .is_pending()
-    );
+    assert!(outbox.poll_take(&mut context, &mut frames, &mut timer).is_pending());
     link.push(text("a"), 0);
     assert_eq!(wakes(), 1);
     link.push(text("b"), 0);
     link.push(text("c"), 0);
     assert_eq!(wakes(), 0, "it is awake already");
-    assert!(
-        outbox
-            .poll_take(&mut context, &mut frames, &mut timer)
-            .is_ready()
-    );
+    assert!(outbox.poll_take(&mut context, &mut frames, &mut timer).is_ready());
     link.push(text("d"), 0);
     assert_eq!(wakes(), 0, "it is writing");
     assert!(outbox.poll_ending(&mut context).is_pending());
     link.push(text("e"), 0);
     assert_eq!(wakes(), 0, "it is blocked by the socket");
-    assert!(
-        outbox
-            .poll_take(&mut context, &mut frames, &mut timer)
-            .is_ready()
-    );
-    assert!(
-        outbox
-            .poll_take(&mut context, &mut frames, &mut timer)
-            .is_pending()
-    );
+    assert!(outbox.poll_take(&mut context, &mut frames, &mut timer).is_ready());
+    assert!(outbox.poll_take(&mut context, &mut frames, &mut timer).is_pending());
     link.push(text("f"), 20);
     assert_eq!(wakes(), 1, "the timer is to be set");
-    assert!(
-        outbox
-            .poll_take(&mut context, &mut frames, &mut timer)
-            .is_pending()
-    );
+    assert!(outbox.poll_take(&mut context, &mut frames, &mut timer).is_pending());
     link.push(text("g"), 20);
     link.push(text("h"), 30);
     assert_eq!(wakes(), 0, "the timer is set");

@@ -23,26 +23,15 @@ pub(crate) struct ReadBuffer {
 
 impl ReadBufferPool {
     pub(crate) fn take(self: &Arc<Self>) -> ReadBuffer {
-        let idle = self
-            .idle
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .pop();
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let bytes = idle.unwrap_or_else(|| vec![0; READ_BUFFER_BYTES].into_boxed_slice());
-        ReadBuffer {
-            pool: self.clone(),
-            bytes,
-        }
+        ReadBuffer { pool: self.clone(), bytes }
     }
 }
 
 impl Drop for ReadBuffer {
     fn drop(&mut self) {
-        let mut idle = self
-            .pool
-            .idle
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut idle = self.pool.idle.lock().unwrap_or_else(PoisonError::into_inner);
         if idle.len() < IDLE_BUFFERS_MAX {
             idle.push(std::mem::take(&mut self.bytes));
         }

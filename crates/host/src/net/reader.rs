@@ -34,11 +34,7 @@ pub(crate) struct Liveness {
 
 impl Liveness {
     pub(super) fn new() -> Self {
-        Self {
-            born: Instant::now(),
-            last_ms: AtomicU64::new(0),
-            activities: AtomicU64::new(0),
-        }
+        Self { born: Instant::now(), last_ms: AtomicU64::new(0), activities: AtomicU64::new(0) }
     }
 
     pub(super) fn record_activity(&self) {
@@ -170,8 +166,7 @@ impl<S: SharedStream> SocketReader<'_, S> {
         match pinged.filter(|(_, count)| *count == self.liveness.activity_count()) {
             Some((at, _)) if now >= at + silence_max => {
                 let reason = "no sign of life";
-                self.outbox
-                    .end(close::GOING_AWAY, reason, CloseUrgency::AtOnce);
+                self.outbox.end(close::GOING_AWAY, reason, CloseUrgency::AtOnce);
                 None
             }
             Some((at, _)) => Some(at + silence_max),
@@ -236,8 +231,7 @@ impl<S: SharedStream> SocketReader<'_, S> {
         if delay.is_zero() {
             return Some(());
         }
-        self.unless_closing(Box::pin(sleep_until(Instant::now() + delay)))
-            .await
+        self.unless_closing(Box::pin(sleep_until(Instant::now() + delay))).await
     }
 
     async fn decode(&mut self, decoder: &mut FrameDecoder, mut bytes: &[u8]) -> Option<ReadEnd> {
@@ -263,16 +257,14 @@ impl<S: SharedStream> SocketReader<'_, S> {
                     let input = self.admit_and_decode(text).await;
                     if let Err(KernelGone) = self.registration.send(input).await {
                         let reason = "the host is going down";
-                        self.outbox
-                            .end(close::GOING_AWAY, reason, CloseUrgency::AtOnce);
+                        self.outbox.end(close::GOING_AWAY, reason, CloseUrgency::AtOnce);
                         return Some(ReadEnd::Closing);
                     }
                 }
                 Ok(Some(WsEvent::Ping(payload))) => self.outbox.pong(payload),
                 Ok(Some(WsEvent::Pong)) => {}
                 Ok(Some(WsEvent::Close(code))) => {
-                    self.outbox
-                        .end(code.unwrap_or(close::NO_CODE), "", CloseUrgency::AtOnce);
+                    self.outbox.end(code.unwrap_or(close::NO_CODE), "", CloseUrgency::AtOnce);
                     return Some(ReadEnd::Closing);
                 }
                 Err(fault) => {
@@ -281,8 +273,7 @@ impl<S: SharedStream> SocketReader<'_, S> {
                         code = fault.code,
                         "closing: the peer broke the WebSocket protocol"
                     );
-                    self.outbox
-                        .end(fault.code, fault.reason, CloseUrgency::AtOnce);
+                    self.outbox.end(fault.code, fault.reason, CloseUrgency::AtOnce);
                     return Some(ReadEnd::Closing);
                 }
             }
@@ -310,10 +301,8 @@ pub(super) async fn decode_input(
     let values_max = admission.limits.json_values_max;
     if measure.values > values_max {
         let message = format!("a message has at most {values_max} JSON values (json_values_max)");
-        let malformed = Malformed {
-            id: Id::Null,
-            error: RpcError::new(code::INVALID_REQUEST, message),
-        };
+        let malformed =
+            Malformed { id: Id::Null, error: RpcError::new(code::INVALID_REQUEST, message) };
         return Input::Malformed { peer, malformed };
     }
     let bytes = text.len();

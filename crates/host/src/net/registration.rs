@@ -33,15 +33,9 @@ impl PeerRegistration {
         let link = Arc::new(Link::new(outbox.clone()));
         let joined = QueuedInput::Connected { peer, role, link };
         queue.send(joined).await.map_err(|_| KernelGone)?;
-        let registration = Self {
-            peer,
-            queue,
-            registered: true,
-        };
+        let registration = Self { peer, queue, registered: true };
         if let Some(holder) = holder {
-            registration
-                .send(Input::Identified { peer, holder })
-                .await?;
+            registration.send(Input::Identified { peer, holder }).await?;
         }
         Ok(registration)
     }
@@ -52,10 +46,7 @@ impl PeerRegistration {
 
     /// Waits while the kernel is behind: this is the back-pressure on the socket.
     pub(super) async fn send(&self, input: Input) -> Result<(), KernelGone> {
-        self.queue
-            .send(QueuedInput::from(input))
-            .await
-            .map_err(|_| KernelGone)
+        self.queue.send(QueuedInput::from(input)).await.map_err(|_| KernelGone)
     }
 
     pub(super) async fn unregister(&mut self) {
@@ -107,18 +98,9 @@ mod tests {
         }
         task.abort();
         assert!(task.await.unwrap_err().is_cancelled());
-        assert!(matches!(
-            inbox.recv().await,
-            Some(QueuedInput::Connected {
-                peer: PeerId(7),
-                ..
-            })
-        ));
+        assert!(matches!(inbox.recv().await, Some(QueuedInput::Connected { peer: PeerId(7), .. })));
         let last = inbox.recv().await.and_then(QueuedInput::into_input);
-        assert!(matches!(
-            last,
-            Some(Input::Disconnected { peer: PeerId(7) })
-        ));
+        assert!(matches!(last, Some(Input::Disconnected { peer: PeerId(7) })));
         assert!(inbox.recv().await.is_none());
     }
 }

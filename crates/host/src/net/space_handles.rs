@@ -27,13 +27,7 @@ pub(crate) struct SpaceHandle {
 impl SpaceHandle {
     pub(crate) fn new(name: &str, admission: Arc<Admission>, queue: KernelQueue) -> Self {
         let name = Arc::from(name);
-        Self {
-            name,
-            admission,
-            queue,
-            users: Arc::default(),
-            is_on_demand: false,
-        }
+        Self { name, admission, queue, users: Arc::default(), is_on_demand: false }
     }
 
     /// The same for a space that is loaded when it is wanted.
@@ -76,10 +70,7 @@ pub(crate) type DescribeMetrics = Arc<dyn Fn() -> String + Send + Sync>;
 
 /// The handle that is there now.
 fn current(handle: &RwLock<SpaceHandle>) -> SpaceHandle {
-    handle
-        .read()
-        .unwrap_or_else(PoisonError::into_inner)
-        .clone()
+    handle.read().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
 impl SpaceHandles {
@@ -105,10 +96,7 @@ impl SpaceHandles {
 
     /// The same, with what the node counts.
     pub(crate) fn with_node_metrics(self, node_metrics: Option<DescribeMetrics>) -> Self {
-        Self {
-            node_metrics,
-            ..self
-        }
+        Self { node_metrics, ..self }
     }
 
     pub(crate) fn node_metrics(&self) -> Option<String> {

@@ -22,11 +22,7 @@ pub(crate) struct StallGuard<T> {
 
 impl<T> StallGuard<T> {
     pub(crate) fn new(inner: T, bound: Duration) -> Self {
-        Self {
-            inner,
-            bound,
-            alarm: None,
-        }
+        Self { inner, bound, alarm: None }
     }
 
     pub(crate) fn into_inner(self) -> T {
@@ -44,10 +40,7 @@ impl<T> StallGuard<T> {
         }
         let bound = self.bound;
         let alarm = self.alarm.get_or_insert_with(|| Box::pin(sleep(bound)));
-        alarm
-            .as_mut()
-            .poll(context)
-            .map(|()| Err(io::ErrorKind::TimedOut.into()))
+        alarm.as_mut().poll(context).map(|()| Err(io::ErrorKind::TimedOut.into()))
     }
 }
 

@@ -44,10 +44,7 @@ pub async fn serve<R, W>(
     W: AsyncWrite + Unpin,
 {
     let limits = &admission.limits;
-    let outbox = Arc::new(Outbox::new(
-        limits.outbox_frames_max,
-        limits.outbox_bytes_max,
-    ));
+    let outbox = Arc::new(Outbox::new(limits.outbox_frames_max, limits.outbox_bytes_max));
     let peer = (admission.next_peer(), Role::Owner);
     let registered = PeerRegistration::register(queue, peer, &outbox, None).await;
     let Ok(mut registration) = registered else {
@@ -77,10 +74,7 @@ async fn write<W: AsyncWrite + Unpin>(mut output: W, outbox: &Outbox) -> io::Res
     loop {
         let mut items: Vec<LinkItem> = Vec::new();
         let taken = poll_fn(|context| outbox.poll_take(context, &mut items, &mut timer)).await;
-        let mut progress = WriteProgress {
-            outbox,
-            left: items.iter().map(LinkItem::bytes).sum(),
-        };
+        let mut progress = WriteProgress { outbox, left: items.iter().map(LinkItem::bytes).sum() };
         for item in items {
             match item {
                 LinkItem::Frame(frame) => {
@@ -157,10 +151,7 @@ impl StdioLine {
     /// `None` for a line of nothing.
     async fn into_input(self, peer: PeerId, admission: &Admission) -> Option<Input> {
         let refuse = |code, message: String| {
-            let malformed = Malformed {
-                id: Id::Null,
-                error: RpcError::new(code, message),
-            };
+            let malformed = Malformed { id: Id::Null, error: RpcError::new(code, message) };
             Some(Input::Malformed { peer, malformed })
         };
         let limits = &admission.limits;
@@ -170,11 +161,7 @@ impl StdioLine {
                 Ok(text) => {
                     let (text, measure) = measure(text).await;
                     let room = InboundPermit::default();
-                    let room = admission
-                        .room
-                        .inbound
-                        .admit(room, text.len(), measure)
-                        .await;
+                    let room = admission.room.inbound.admit(room, text.len(), measure).await;
                     Some(decode_input(peer, text, measure, room, admission).await)
                 }
                 Err(_) => refuse(code::PARSE_ERROR, "not UTF-8".to_owned()),
@@ -196,11 +183,7 @@ struct LineSplitter {
 
 impl LineSplitter {
     fn new(bytes_max: usize) -> Self {
-        Self {
-            bytes_max,
-            line: Vec::new(),
-            too_long: false,
-        }
+        Self { bytes_max, line: Vec::new(), too_long: false }
     }
 
     fn next(&mut self, bytes: &mut &[u8]) -> Option<StdioLine> {
@@ -218,11 +201,7 @@ impl LineSplitter {
 
     fn finish(&mut self) -> StdioLine {
         let line = std::mem::take(&mut self.line);
-        if std::mem::take(&mut self.too_long) {
-            StdioLine::TooLong
-        } else {
-            StdioLine::Whole(line)
-        }
+        if std::mem::take(&mut self.too_long) { StdioLine::TooLong } else { StdioLine::Whole(line) }
     }
 }
 

@@ -28,24 +28,14 @@ async fn start(frame_in_bytes: usize) -> World {
     let (output, stdout) = duplex(64);
     let (queue, mut inbox) = mpsc::channel(1);
     let stop = CancellationToken::new();
-    let limits = ServerLimits {
-        frame_in_bytes,
-        ..ServerLimits::default()
-    };
+    let limits = ServerLimits { frame_in_bytes, ..ServerLimits::default() };
     let admission = Admission::new(limits, None, Vec::new(), Vec::new());
     let stopping = stop.clone();
     let task = tokio::spawn(async move { serve(input, output, &admission, queue, stopping).await });
     let Some(QueuedInput::Connected { link, .. }) = inbox.recv().await else {
         panic!("joins first")
     };
-    World {
-        stdin,
-        stdout: BufReader::new(stdout),
-        inbox,
-        link,
-        stop,
-        task,
-    }
+    World { stdin, stdout: BufReader::new(stdout), inbox, link, stop, task }
 }
 
 impl World {
@@ -80,22 +70,15 @@ fn notification_line(method: &str) -> String {
 #[tokio::test(start_paused = true)]
 async fn one_line_is_one_message_in_both_directions() {
     let mut world = start(1_000).await;
-    let lines = format!(
-        "{}\r\n\n  \n{}\nnot json\n\n",
-        notification_line("one"),
-        notification_line("two")
-    );
+    let lines =
+        format!("{}\r\n\n  \n{}\nnot json\n\n", notification_line("one"), notification_line("two"));
     let bytes = notification_line("one").len();
     world.stdin.write_all(lines.as_bytes()).await.unwrap();
     assert_eq!(world.receive().await, format!("one {}", bytes + 1));
     assert_eq!(world.receive().await, format!("two {bytes}"));
     assert_eq!(world.receive().await, "-32700");
-    world
-        .link
-        .push(Frame::Text(Bytes::from_static(b"{\"a\":1}")), 0);
-    world
-        .link
-        .push(Frame::Text(Bytes::from(vec![b'x'; 500])), 0);
+    world.link.push(Frame::Text(Bytes::from_static(b"{\"a\":1}")), 0);
+    world.link.push(Frame::Text(Bytes::from(vec![b'x'; 500])), 0);
     assert_eq!(world.line().await, "{\"a\":1}\n");
     assert_eq!(world.line().await, format!("{}\n", "x".repeat(500)));
 }
@@ -134,27 +117,12 @@ async fn a_line_over_the_bound_and_one_that_is_not_text_are_answered_and_skipped
 #[tokio::test(start_paused = true)]
 async fn requests_before_the_end_of_input_are_still_answered() {
     let mut world = start(1_000).await;
-    world
-        .stdin
-        .write_all(notification_line("last").as_bytes())
-        .await
-        .unwrap();
+    world.stdin.write_all(notification_line("last").as_bytes()).await.unwrap();
     world.stdin.shutdown().await.unwrap();
-    assert!(
-        world.receive().await.starts_with("last"),
-        "the last line needs no newline"
-    );
+    assert!(world.receive().await.starts_with("last"), "the last line needs no newline");
     assert_eq!(world.receive().await, "gone");
-    world
-        .link
-        .push(Frame::Text(Bytes::from_static(b"the answer")), 1_000);
-    let World {
-        mut stdout,
-        mut inbox,
-        link,
-        task,
-        ..
-    } = world;
+    world.link.push(Frame::Text(Bytes::from_static(b"the answer")), 1_000);
+    let World { mut stdout, mut inbox, link, task, .. } = world;
     drop(link);
     let mut line = String::new();
     stdout.read_line(&mut line).await.unwrap();
@@ -167,9 +135,7 @@ async fn requests_before_the_end_of_input_are_still_answered() {
 #[tokio::test(start_paused = true)]
 async fn a_stop_writes_pushed_frames_and_returns() {
     let mut world = start(1_000).await;
-    world
-        .link
-        .push(Frame::Text(Bytes::from_static(b"bye")), 60_000);
+    world.link.push(Frame::Text(Bytes::from_static(b"bye")), 60_000);
     world.stop.cancel();
     assert_eq!(world.receive().await, "gone");
     assert_eq!(world.line().await, "bye\n");

@@ -87,10 +87,7 @@ impl TextRun {
                 bytes.extend_from_slice(text);
                 ends.push(bytes.len());
             }
-            FramedRun {
-                bytes: Bytes::from(bytes),
-                ends: Arc::from(ends),
-            }
+            FramedRun { bytes: Bytes::from(bytes), ends: Arc::from(ends) }
         })
     }
 

@@ -188,14 +188,9 @@ fn stamps_of(cert: &Path, key: &Path) -> FileStamps {
 }
 
 fn read_config(cert: &Path, key: &Path) -> Result<Arc<ServerConfig>, TlsError> {
-    let bad_certificate = |message: String| TlsError::Certificate {
-        path: cert.to_owned(),
-        message,
-    };
-    let bad_key = |message: String| TlsError::Key {
-        path: key.to_owned(),
-        message,
-    };
+    let bad_certificate =
+        |message: String| TlsError::Certificate { path: cert.to_owned(), message };
+    let bad_key = |message: String| TlsError::Key { path: key.to_owned(), message };
     let pem = fs::read(cert).map_err(|error| bad_certificate(error.to_string()))?;
     let certificates = CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>();
     let certificates = certificates.map_err(|error| bad_certificate(error.to_string()))?;
@@ -214,10 +209,9 @@ fn read_config(cert: &Path, key: &Path) -> Result<Arc<ServerConfig>, TlsError> {
         .with_no_client_auth()
         .with_single_cert(certificates, private_key);
     let mut config = config.map_err(|error| match error {
-        rustls::Error::InconsistentKeys(_) => TlsError::OtherKey {
-            cert: cert.to_owned(),
-            key: key.to_owned(),
-        },
+        rustls::Error::InconsistentKeys(_) => {
+            TlsError::OtherKey { cert: cert.to_owned(), key: key.to_owned() }
+        }
         other => TlsError::Pair(other),
     })?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];

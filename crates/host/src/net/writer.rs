@@ -122,14 +122,12 @@ impl<S: SharedStream> SocketWriter<'_, S> {
                     Poll::Pending => {}
                 }
                 match &mut too_late {
-                    Some(too_late) => too_late
-                        .as_mut()
-                        .poll(context)
-                        .map(|()| Ok(WriteWake::TooLate)),
-                    None => self
-                        .outbox
-                        .poll_ending(context)
-                        .map(|ending| Ok(WriteWake::Ending(ending))),
+                    Some(too_late) => {
+                        too_late.as_mut().poll(context).map(|()| Ok(WriteWake::TooLate))
+                    }
+                    None => {
+                        self.outbox.poll_ending(context).map(|ending| Ok(WriteWake::Ending(ending)))
+                    }
                 }
             });
             match woke.await? {

@@ -97,10 +97,8 @@ impl Node {
                 None => return Ok(()), // there is no such space
             },
         };
-        let (cluster, limit) = (
-            self.cluster.clone(),
-            Duration::from_millis(self.config.limits.server.shutdown_ms),
-        );
+        let (cluster, limit) =
+            (self.cluster.clone(), Duration::from_millis(self.config.limits.server.shutdown_ms));
         let name_in_database = self.config.name_in_database(&name);
         let Some(old) = self.spaces_mut().nth(index) else {
             return Ok(()); // there is no such space

@@ -96,17 +96,13 @@ impl ContentAddresses {
         let signature = URL_SAFE_NO_PAD.decode(signature);
         let signature = signature.map_err(|_| AddressFault::Wrong)?;
         let mac = self.mac(device, digest, &content_type, &end);
-        mac.verify_slice(&signature)
-            .map_err(|_| AddressFault::Wrong)?;
+        mac.verify_slice(&signature).map_err(|_| AddressFault::Wrong)?;
         // It is ours, so it is a number.
         let end: i64 = end.parse().map_err(|_| AddressFault::Wrong)?;
         if now.0 / 1_000 >= end {
             return Err(AddressFault::Expired);
         }
-        Ok(SignedAddress {
-            device: device.to_owned(),
-            content_type,
-        })
+        Ok(SignedAddress { device: device.to_owned(), content_type })
     }
 
     fn mac(&self, device: &str, digest: &Digest, content_type: &str, end: &str) -> Hmac<Sha256> {
@@ -149,11 +145,7 @@ mod tests {
                 .find(|(key, _)| *key == name)
                 .map(|(_, value)| String::from_utf8(percent::decode(value).unwrap()).unwrap())
         };
-        AddressParts {
-            content_type: value("type"),
-            end: value("exp"),
-            signature: value("sig"),
-        }
+        AddressParts { content_type: value("type"), end: value("exp"), signature: value("sig") }
     }
 
     #[test]
@@ -163,28 +155,16 @@ mod tests {
         let address = addresses.sign("d1", &digest, "image/svg+xml", NOW);
         assert!(address.starts_with(&format!("/content/{digest}?type=image%2Fsvg%2Bxml&exp=")));
         let signed = addresses.check(&digest, parts(&address), NOW).unwrap();
-        assert_eq!(
-            (signed.device.as_str(), signed.content_type.as_str()),
-            ("d1", "image/svg+xml")
-        );
+        assert_eq!((signed.device.as_str(), signed.content_type.as_str()), ("d1", "image/svg+xml"));
         let later = Timestamp(NOW.0 + 3_600_000);
-        assert_eq!(
-            addresses.sign("d1", &digest, "image/svg+xml", later),
-            address
-        );
+        assert_eq!(addresses.sign("d1", &digest, "image/svg+xml", later), address);
         let end = Timestamp(end_of_next_day(NOW) * 1_000);
         assert!(end.0 - NOW.0 > 86_400_000 && end.0 - NOW.0 <= 2 * 86_400_000);
         let before = Timestamp(end.0 - 1);
         assert!(addresses.check(&digest, parts(&address), before).is_ok());
-        assert_eq!(
-            addresses.check(&digest, parts(&address), end),
-            Err(AddressFault::Expired)
-        );
+        assert_eq!(addresses.check(&digest, parts(&address), end), Err(AddressFault::Expired));
         let again = ContentAddresses::new(Some("token")).unwrap();
-        assert!(
-            again.check(&digest, parts(&address), NOW).is_ok(),
-            "after a restart"
-        );
+        assert!(again.check(&digest, parts(&address), NOW).is_ok(), "after a restart");
     }
 
     #[test]
@@ -193,27 +173,15 @@ mod tests {
         let digest = Digest::new([1; 32]);
         let address = addresses.sign("d1", &digest, "image/png", NOW);
         let wrong = |parts: AddressParts, digest: Digest| {
-            assert_eq!(
-                addresses.check(&digest, parts, NOW),
-                Err(AddressFault::Wrong)
-            );
+            assert_eq!(addresses.check(&digest, parts, NOW), Err(AddressFault::Wrong));
         };
         wrong(parts(&address), Digest::new([2; 32]));
         wrong(AddressParts::default(), digest);
         wrong(
-            AddressParts {
-                content_type: Some("text/html".to_owned()),
-                ..parts(&address)
-            },
+            AddressParts { content_type: Some("text/html".to_owned()), ..parts(&address) },
             digest,
         );
-        wrong(
-            AddressParts {
-                end: Some("9999999999".to_owned()),
-                ..parts(&address)
-            },
-            digest,
-        );
+        wrong(AddressParts { end: Some("9999999999".to_owned()), ..parts(&address) }, digest);
         let signature = parts(&address).signature.unwrap();
         for other in [
             signature.replace("d1.", "d2."),
@@ -222,20 +190,11 @@ mod tests {
             "d1.".to_owned(),
             String::new(),
         ] {
-            wrong(
-                AddressParts {
-                    signature: Some(other),
-                    ..parts(&address)
-                },
-                digest,
-            );
+            wrong(AddressParts { signature: Some(other), ..parts(&address) }, digest);
         }
         for key in [Some("other"), None] {
             let others = ContentAddresses::new(key).unwrap();
-            assert_eq!(
-                others.check(&digest, parts(&address), NOW),
-                Err(AddressFault::Wrong)
-            );
+            assert_eq!(others.check(&digest, parts(&address), NOW), Err(AddressFault::Wrong));
         }
     }
 }

@@ -38,11 +38,7 @@ pub(crate) enum PromptError {
 
 impl PromptReader {
     pub(super) fn new(data: PathBuf, blobs: Arc<dyn Blobs>, restricted: &[String]) -> Self {
-        Self {
-            data,
-            blobs,
-            restricted: restricted.into(),
-        }
+        Self { data, blobs, restricted: restricted.into() }
     }
 
     /// The calls of a chat and its newest renders, or one call whole. Blocks.
@@ -87,19 +83,14 @@ impl PromptReader {
     fn describe_call(&self, sent: &SentCall) -> Value {
         let mut shown = call_json(&sent.chat, &sent.call);
         let sections = sections_of(&sent.details);
-        let texts = sections
-            .iter()
-            .filter(|section| self.is_restricted(section.id));
+        let texts = sections.iter().filter(|section| self.is_restricted(section.id));
         let texts: Vec<RestrictedText> = texts.flat_map(SectionTexts::to_hide).collect();
         let mut request = sent.outline.clone();
         let mut decisions = sent.details["decisions"].clone();
         hide(&mut decisions, &texts, &mut vec![false; texts.len()]);
         let mut is_found = vec![false; texts.len()];
         hide(&mut request, &texts, &mut is_found);
-        let is_complete = texts
-            .iter()
-            .zip(&is_found)
-            .all(|(text, found)| *found || !text.was_sent);
+        let is_complete = texts.iter().zip(&is_found).all(|(text, found)| *found || !text.was_sent);
         shown["request"] = match is_complete {
             true => request,
             false => Value::Null,
@@ -190,12 +181,10 @@ fn hide(value: &mut Value, texts: &[RestrictedText], is_found: &mut [bool]) {
                 }
             }
         }
-        Value::Array(items) => items
-            .iter_mut()
-            .for_each(|item| hide(item, texts, is_found)),
-        Value::Object(fields) => fields
-            .iter_mut()
-            .for_each(|(_, field)| hide(field, texts, is_found)),
+        Value::Array(items) => items.iter_mut().for_each(|item| hide(item, texts, is_found)),
+        Value::Object(fields) => {
+            fields.iter_mut().for_each(|(_, field)| hide(field, texts, is_found))
+        }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }

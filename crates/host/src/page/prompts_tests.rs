@@ -12,11 +12,7 @@ use crate::sent_request::{CallRetention, make_record};
 
 #[test]
 fn a_restricted_text_is_taken_out_wherever_it_stands() {
-    let section = SectionTexts {
-        id: "safety",
-        before: "Be safe.",
-        after: "Be \"safe\".\n",
-    };
+    let section = SectionTexts { id: "safety", before: "Be safe.", after: "Be \"safe\".\n" };
     let texts: Vec<_> = section.to_hide().collect();
     let mut request =
         json!({"system": "You are x.\n\nBe \"safe\".\n\nEnd.", "n": [{"deep": "Be safe."}]});
@@ -24,10 +20,7 @@ fn a_restricted_text_is_taken_out_wherever_it_stands() {
     hide(&mut request, &texts, &mut found);
     assert_eq!(found, [true, true]);
     let shown = request.to_string();
-    assert!(
-        !shown.contains("safe\\\"") && !shown.contains("Be safe"),
-        "{shown}"
-    );
+    assert!(!shown.contains("safe\\\"") && !shown.contains("Be safe"), "{shown}");
     assert!(shown.contains("You are x.") && shown.contains("<restricted section safety, 10 bytes"));
 }
 
@@ -76,11 +69,8 @@ fn reader(data: &std::path::Path, body: &Value) -> PromptReader {
     let turn = (ChannelId(2), "t1".to_owned());
     let retention = CallRetention::default();
     let record = make_record(&call, turn, (1, Timestamp(5)), retention, &*blobs).unwrap();
-    let records = vec![
-        channel(1, "test:/session", None),
-        channel(2, "test:/chat", Some(1)),
-        record,
-    ];
+    let records =
+        vec![channel(1, "test:/session", None), channel(2, "test:/chat", Some(1)), record];
     let mut journal = Sqlite::open(data).unwrap();
     let seq = Seq(9);
     journal.append(&Batch { seq, records }).unwrap();
@@ -91,10 +81,7 @@ fn reader(data: &std::path::Path, body: &Value) -> PromptReader {
 fn a_call_is_shown_without_its_restricted_section() {
     let dir = tempfile::tempdir().unwrap();
     let system = "Talk briefly. No jokes.\n\nThe secret rules.";
-    let reader = reader(
-        dir.path(),
-        &json!({"system": system, "messages": ["hello"]}),
-    );
+    let reader = reader(dir.path(), &json!({"system": system, "messages": ["hello"]}));
     let listed = reader.read("test:/chat", None).unwrap();
     assert_eq!(listed["calls"][0]["model"], "m");
     let number = listed["calls"][0]["call"].as_u64().unwrap();
@@ -105,11 +92,7 @@ fn a_call_is_shown_without_its_restricted_section() {
     );
     let restricted = &shown["sections"][1];
     assert_eq!(
-        (
-            &restricted["id"],
-            &restricted["restricted"],
-            &restricted["bytes"]
-        ),
+        (&restricted["id"], &restricted["restricted"], &restricted["bytes"]),
         (&json!("safety"), &json!(true), &json!(17))
     );
     assert_eq!(restricted["sha256"].as_str().unwrap().len(), 64);
@@ -117,10 +100,7 @@ fn a_call_is_shown_without_its_restricted_section() {
     assert_eq!(shown["request"]["messages"], json!(["hello"]));
     assert!(!shown.to_string().contains("secret"), "{shown}");
     assert!(!listed.to_string().contains("secret"));
-    assert!(matches!(
-        reader.read("test:/chat", Some(99)),
-        Err(PromptError::UnknownCall)
-    ));
+    assert!(matches!(reader.read("test:/chat", Some(99)), Err(PromptError::UnknownCall)));
     for unknown in ["test:/none", "test:/session", "", "no uri"] {
         let error = reader.read(unknown, None);
         assert!(matches!(error, Err(PromptError::UnknownChat)), "{unknown}");

@@ -56,30 +56,15 @@ impl TryFrom<ItemFields> for MarkupItem {
 
     fn try_from(fields: ItemFields) -> Result<Self, Self::Error> {
         match fields {
-            ItemFields {
-                markdown: Some(markdown),
-                open,
-                code: None,
-                lang: None,
-                diff: None,
-            } => Ok(Self::Markdown {
-                markdown,
-                open: open.unwrap_or(false),
-            }),
-            ItemFields {
-                markdown: None,
-                open: None,
-                code: Some(code),
-                lang,
-                diff: None,
-            } => Ok(Self::Code { code, lang }),
-            ItemFields {
-                markdown: None,
-                open: None,
-                code: None,
-                lang: None,
-                diff: Some(diff),
-            } => Ok(Self::Diff { diff }),
+            ItemFields { markdown: Some(markdown), open, code: None, lang: None, diff: None } => {
+                Ok(Self::Markdown { markdown, open: open.unwrap_or(false) })
+            }
+            ItemFields { markdown: None, open: None, code: Some(code), lang, diff: None } => {
+                Ok(Self::Code { code, lang })
+            }
+            ItemFields { markdown: None, open: None, code: None, lang: None, diff: Some(diff) } => {
+                Ok(Self::Diff { diff })
+            }
             _ => Err(
                 "an item has one of `markdown`, `code` and `diff`, `open` with the first and `lang` with the second",
             ),
@@ -196,10 +181,9 @@ impl MarkupItem {
     /// would be coloured.
     pub(super) fn is_prose(&self) -> bool {
         match self {
-            Self::Markdown {
-                markdown: MarkupText::Text(text),
-                ..
-            } => !text.contains("```") && !text.contains("~~~"),
+            Self::Markdown { markdown: MarkupText::Text(text), .. } => {
+                !text.contains("```") && !text.contains("~~~")
+            }
             Self::Markdown { .. } | Self::Code { .. } | Self::Diff { .. } => false,
         }
     }
@@ -217,10 +201,7 @@ pub(super) fn render(
     time: Duration,
     answer: &mut Vec<u8>,
 ) -> bool {
-    let mut clock = ColourTime {
-        until: Instant::now() + time,
-        was_cut: false,
-    };
+    let mut clock = ColourTime { until: Instant::now() + time, was_cut: false };
     let start = answer.len();
     let rendered = match item {
         MarkupItem::Markdown { markdown, open } => read_text(markdown, blobs)
@@ -345,9 +326,9 @@ fn read_content(digest: &Digest, blobs: &dyn Blobs, bytes_max: u64) -> Result<Ve
     match blobs.read(digest, bytes_max) {
         Ok(Found::Body(body)) => Ok(body),
         Ok(Found::Missing) => Err("the content is not there any more".to_owned()),
-        Ok(Found::TooLarge { bytes }) => Err(format!(
-            "{bytes} bytes are more than the {bytes_max} that are rendered"
-        )),
+        Ok(Found::TooLarge { bytes }) => {
+            Err(format!("{bytes} bytes are more than the {bytes_max} that are rendered"))
+        }
         Err(error) => {
             tracing::warn!(%error, "content cannot be rendered");
             Err("the content cannot be read".to_owned())
@@ -412,19 +393,13 @@ mod tests {
     fn text_becomes_trees_runs_and_rows() {
         let blobs = MemoryBlobs::new();
         assert_eq!(
-            answer(
-                &json!({"markdown": "see `x`\n\n```rust\nlet ä = 1;\n```\n"}),
-                &blobs
-            ),
+            answer(&json!({"markdown": "see `x`\n\n```rust\nlet ä = 1;\n```\n"}), &blobs),
             json!({"tree": [
                 ["p", "see ", ["code", "x"]],
                 ["pre", {"language": "rust", "runs": [["keyword", 0, 3], ["number", 8, 1]]}, "let ä = 1;"],
             ]})
         );
-        let nested = answer(
-            &json!({"markdown": "> - ```rust\n>   let a;\n>   ```\n"}),
-            &blobs,
-        );
+        let nested = answer(&json!({"markdown": "> - ```rust\n>   let a;\n>   ```\n"}), &blobs);
         assert!(nested.to_string().contains("\"runs\""), "{nested}");
         let code = answer(&json!({"code": "let a = 1;", "lang": "rs"}), &blobs);
         assert_eq!(code["language"], "rust");
@@ -444,10 +419,7 @@ mod tests {
         let blobs = MemoryBlobs::new();
         let text = "# Ä\n\none\n\n*two";
         let open = answer(&json!({"markdown": text, "open": true}), &blobs);
-        assert_eq!(
-            open["tree"],
-            json!([["h1", "Ä"], ["p", "one"], ["p", ["em", "two"]]])
-        );
+        assert_eq!(open["tree"], json!([["h1", "Ä"], ["p", "one"], ["p", ["em", "two"]]]));
         assert_eq!((&open["stable"], &open["blocks"]), (&json!(6), &json!(1)));
         let done = answer(&json!({"markdown": &text[..6]}), &blobs);
         assert_eq!(done["tree"].as_array().unwrap().len(), 1);
@@ -459,16 +431,10 @@ mod tests {
         let put = |text: &str| blobs.put(text.as_bytes(), Timestamp(1)).unwrap().uri();
         let (before, after) = (put("one\n"), put("two\n"));
         let item = json!({"diff": {"before": before, "after": after, "path": "a.txt"}});
-        assert_eq!(
-            answer(&item, &blobs)["rows"][0],
-            json!(["-", 1, null, "one"])
-        );
+        assert_eq!(answer(&item, &blobs)["rows"][0], json!(["-", 1, null, "one"]));
         let item = json!({"diff": {"after": after, "path": "a.txt"}});
         assert_eq!(answer(&item, &blobs)["added"], 1);
-        assert_eq!(
-            answer(&json!({"code": {"uri": after}}), &blobs)["runs"],
-            json!([])
-        );
+        assert_eq!(answer(&json!({"code": {"uri": after}}), &blobs)["runs"], json!([]));
         assert_eq!(
             answer(&json!({"markdown": after}), &blobs)["tree"][0][0],
             "p",
@@ -476,15 +442,9 @@ mod tests {
         );
         let gone = Digest::new([7; 32]).uri();
         let item = json!({"diff": {"before": gone, "after": after, "path": "a.txt"}});
-        assert_eq!(
-            answer(&item, &blobs),
-            json!({"error": "the content is not there any more"})
-        );
+        assert_eq!(answer(&item, &blobs), json!({"error": "the content is not there any more"}));
         let item = json!({"markdown": {"uri": "file:///etc/passwd"}});
-        assert_eq!(
-            answer(&item, &blobs),
-            json!({"error": "`uri` is not the name of content"})
-        );
+        assert_eq!(answer(&item, &blobs), json!({"error": "`uri` is not the name of content"}));
     }
 
     #[test]
@@ -492,10 +452,7 @@ mod tests {
         let item = json!({"markdown": "```rust\nlet a;\n```"});
         let item: MarkupItem = serde_json::from_value(item).unwrap();
         let (cut, is_final) = render_within(&item, &MemoryBlobs::new(), Duration::ZERO);
-        assert_eq!(
-            cut,
-            json!({"tree": [["pre", {"language": "rust"}, "let a;"]], "cut": true})
-        );
+        assert_eq!(cut, json!({"tree": [["pre", {"language": "rust"}, "let a;"]], "cut": true}));
         assert!(!is_final, "the next time there may be");
         assert!(render_within(&item, &MemoryBlobs::new(), LONG).1);
     }

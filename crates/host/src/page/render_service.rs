@@ -76,10 +76,7 @@ impl MarkupService {
             return None;
         }
         *count += 1;
-        Some(InFlight {
-            device: device.to_owned(),
-            counts: Arc::clone(&self.in_flight),
-        })
+        Some(InFlight { device: device.to_owned(), counts: Arc::clone(&self.in_flight) })
     }
 
     /// `{"items": [..]}`, an answer for each item in order, finished by `pack` on the same thread.
@@ -184,10 +181,7 @@ mod tests {
                 .render_all(service.begin("phone").unwrap(), items(), |answer| answer)
                 .await
                 .unwrap();
-            assert_eq!(
-                answer,
-                r#"{"items":[{"tree":[["p","a"]]},{"tree":[["p","b"]]}]}"#
-            );
+            assert_eq!(answer, r#"{"items":[{"tree":[["p","a"]]},{"tree":[["p","b"]]}]}"#);
         }
         let key = items()[0].key();
         lock(&service.cache).insert(key, Bytes::from_static(b"0"));

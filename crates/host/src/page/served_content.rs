@@ -16,14 +16,8 @@ pub(crate) struct ServedAs {
 
 /// `claimed` is the type that was asked for.
 pub(crate) fn served_as(claimed: &str, body: &[u8]) -> ServedAs {
-    let shown = |content_type| ServedAs {
-        content_type,
-        is_download: false,
-    };
-    let saved = |content_type| ServedAs {
-        content_type,
-        is_download: true,
-    };
+    let shown = |content_type| ServedAs { content_type, is_download: false };
+    let saved = |content_type| ServedAs { content_type, is_download: true };
     if let Some(detected) = media_type::detect(body) {
         return match detected {
             "image/png" | "image/jpeg" | "image/gif" | "image/webp" | "image/avif" => {
@@ -51,25 +45,16 @@ mod tests {
     #[test]
     fn the_bytes_decide() {
         let check = |claimed: &str, body: &[u8]| {
-            let ServedAs {
-                content_type,
-                is_download,
-            } = served_as(claimed, body);
+            let ServedAs { content_type, is_download } = served_as(claimed, body);
             (content_type, is_download)
         };
         let plain = ("text/plain; charset=utf-8", false);
         let binary = ("application/octet-stream", true);
-        assert_eq!(
-            check("text/html", b"\x89PNG\r\n\x1a\n"),
-            ("image/png", false)
-        );
+        assert_eq!(check("text/html", b"\x89PNG\r\n\x1a\n"), ("image/png", false));
         assert_eq!(check("image/png", b"<script>alert(1)</script>"), plain);
         assert_eq!(check("text/html", b"<script>alert(1)</script>"), plain);
         assert_eq!(check("application/xhtml+xml", b"<html/>"), plain);
-        assert_eq!(
-            check("image/svg+xml; x", b"<svg/>"),
-            ("image/svg+xml", true)
-        );
+        assert_eq!(check("image/svg+xml; x", b"<svg/>"), ("image/svg+xml", true));
         assert_eq!(check("image/svg+xml", b"<svg/>\0"), binary);
         assert_eq!(check("", b"ID3\x04"), ("audio/mpeg", false));
         assert_eq!(check("", b"\0\0\0\x18ftypavif"), ("image/avif", false));

@@ -52,10 +52,7 @@ fn store_pieces(
                 bytes: Bytes::copy_from_slice(text),
             },
             SplitPiece::Text(text) => DocumentPiece::Short(Bytes::copy_from_slice(text)),
-            SplitPiece::Body {
-                bytes,
-                content_type,
-            } => DocumentPiece::Body {
+            SplitPiece::Body { bytes, content_type } => DocumentPiece::Body {
                 digest: blobs.put(&bytes, now)?,
                 bytes: u64::try_from(bytes.len()).unwrap_or(u64::MAX),
                 content_type,
@@ -107,9 +104,5 @@ pub(crate) fn end_record(key: u64, end: &CallEnd, at: Timestamp) -> Record {
         "cost": end.cost,
         "repeats": end.repeats,
     });
-    Record::ModelCallEnd(ModelCallEndRecord {
-        key,
-        at,
-        json: Bytes::from(rpc::to_json(&json)),
-    })
+    Record::ModelCallEnd(ModelCallEndRecord { key, at, json: Bytes::from(rpc::to_json(&json)) })
 }

@@ -40,19 +40,12 @@ pub fn outline(pieces: &[ArchivedPiece]) -> Vec<u8> {
     for piece in pieces {
         match piece {
             ArchivedPiece::Text(text) => document.extend_from_slice(text),
-            ArchivedPiece::Body {
-                digest,
-                bytes,
-                content_type,
-            } => {
+            ArchivedPiece::Body { digest, bytes, content_type } => {
                 // It stands in a string: nothing of it may end that.
                 let is_plain =
                     |c: &char| c.is_ascii_graphic() && !matches!(c, '"' | '\\' | '<' | '>');
                 let content_type: String = content_type.chars().filter(is_plain).collect();
-                let name = format!(
-                    "<{content_type}, {bytes} bytes, sha256 {}>",
-                    digest.to_hex()
-                );
+                let name = format!("<{content_type}, {bytes} bytes, sha256 {}>", digest.to_hex());
                 document.extend(name.into_bytes());
             }
         }

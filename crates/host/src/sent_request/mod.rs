@@ -30,9 +30,6 @@ impl Default for CallRetention {
 
 impl From<&crate::ServerLimits> for CallRetention {
     fn from(limits: &crate::ServerLimits) -> Self {
-        Self {
-            calls_max: limits.inspect_calls_max,
-            bytes_max: limits.inspect_bytes_max,
-        }
+        Self { calls_max: limits.inspect_calls_max, bytes_max: limits.inspect_bytes_max }
     }
 }

@@ -40,11 +40,7 @@ impl SplitPiece<'_> {
 
 /// Takes a document apart.
 pub(super) fn split(document: &[u8]) -> Vec<SplitPiece<'_>> {
-    let mut scanner = Scanner {
-        document,
-        begun: 0,
-        pieces: Vec::new(),
-    };
+    let mut scanner = Scanner { document, begun: 0, pieces: Vec::new() };
     scanner.scan();
     scanner.pieces
 }
@@ -168,10 +164,7 @@ fn decode_body(head: &[u8], text: &[u8]) -> Option<SplitPiece<'static>> {
         (None, false) => claimed.unwrap_or_else(|| OCTET_STREAM.to_owned()),
         (None, true) => return None,
     };
-    Some(SplitPiece::Body {
-        bytes,
-        content_type,
-    })
+    Some(SplitPiece::Body { bytes, content_type })
 }
 
 #[cfg(test)]
@@ -229,12 +222,8 @@ mod tests {
         };
         let (short, long) = (document(40), document(41));
         let (short, long) = (split(short.as_bytes()), split(long.as_bytes()));
-        let new = long
-            .iter()
-            .filter(|piece| piece.is_shared() && !short.contains(piece));
-        let bytes: usize = new
-            .map(|piece| join(std::slice::from_ref(piece)).len())
-            .sum();
+        let new = long.iter().filter(|piece| piece.is_shared() && !short.contains(piece));
+        let bytes: usize = new.map(|piece| join(std::slice::from_ref(piece)).len()).sum();
         assert!(bytes < 2_000, "{bytes}");
     }
 

@@ -37,18 +37,12 @@ struct LogRecords {
     dropped: u64,
 }
 
-static WAITING: Mutex<LogRecords> = Mutex::new(LogRecords {
-    records: VecDeque::new(),
-    dropped: 0,
-});
+static WAITING: Mutex<LogRecords> = Mutex::new(LogRecords { records: VecDeque::new(), dropped: 0 });
 
 /// What waits, and how many were dropped before.
 pub(super) fn take_records() -> (Vec<TelemetryLog>, u64) {
     let LogRecords { records, dropped } = take_waiting();
-    (
-        records.into_iter().map(LogRecord::into_otlp).collect(),
-        dropped,
-    )
+    (records.into_iter().map(LogRecord::into_otlp).collect(), dropped)
 }
 
 /// Drops what waits: there is nobody to send it to.
@@ -63,13 +57,8 @@ fn take_waiting() -> LogRecords {
 impl LogRecord {
     fn into_otlp(self) -> TelemetryLog {
         let (severity, name) = severity_of(self.level);
-        let LogFields {
-            message,
-            attributes,
-        } = self.fields;
-        let attributes = attributes
-            .iter()
-            .map(|(name, value)| attribute(name, value));
+        let LogFields { message, attributes } = self.fields;
+        let attributes = attributes.iter().map(|(name, value)| attribute(name, value));
         let target = attribute("code.namespace", self.target);
         let record = json!({
             "timeUnixNano": nanos(self.at_ms),
@@ -107,9 +96,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for TelemetryLayer {
             }
         }
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
-        let at_ms = since.map_or(0, |since| {
-            i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
-        });
+        let at_ms = since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX));
         let record = LogRecord {
             at_ms,
             level: *event.metadata().level(),
@@ -181,20 +168,13 @@ mod tests {
             tracing::warn!(kind = "timeout", seconds = 1.5, "failed for telemetry");
         });
         let (records, _) = take_records();
-        let record = records
-            .iter()
-            .find(|log| log.record["body"]["stringValue"] == "failed for telemetry");
+        let record =
+            records.iter().find(|log| log.record["body"]["stringValue"] == "failed for telemetry");
         let record = record.expect("a record");
-        assert_eq!(
-            (record.severity, &record.record["severityText"]),
-            (13, &json!("WARN"))
-        );
+        assert_eq!((record.severity, &record.record["severityText"]), (13, &json!("WARN")));
         let attributes = record.record["attributes"].as_array().unwrap();
         for (key, value) in [("kind", "timeout"), ("seconds", "1.5"), ("session", "abcd")] {
-            assert!(
-                attributes.contains(&attribute(key, value)),
-                "{key}: {attributes:?}"
-            );
+            assert!(attributes.contains(&attribute(key, value)), "{key}: {attributes:?}");
         }
     }
 }

@@ -33,12 +33,7 @@ struct ShownMetric {
 }
 
 const fn metric(name: &'static str, help: &'static str, counter: MetricCounter) -> ShownMetric {
-    ShownMetric {
-        name,
-        help,
-        counter,
-        divisor: 1.0,
-    }
+    ShownMetric { name, help, counter, divisor: 1.0 }
 }
 
 const METRICS: [ShownMetric; 10] = [
@@ -68,11 +63,7 @@ const METRICS: [ShownMetric; 10] = [
         "Messages handed to connections, without telemetry.",
         MetricCounter::Frames,
     ),
-    metric(
-        "greenroom_turns_started_total",
-        "Turns that began.",
-        MetricCounter::TurnsStarted,
-    ),
+    metric("greenroom_turns_started_total", "Turns that began.", MetricCounter::TurnsStarted),
     metric(
         "greenroom_turns_completed_total",
         "Turns that were completed.",
@@ -115,11 +106,7 @@ pub(crate) struct HostMetrics {
 
 impl HostMetrics {
     pub(crate) fn new(started: Timestamp) -> Self {
-        Self {
-            counts: Default::default(),
-            started,
-            taken: Mutex::default(),
-        }
+        Self { counts: Default::default(), started, taken: Mutex::default() }
     }
 
     pub(crate) fn started(&self) -> Timestamp {
@@ -167,23 +154,11 @@ impl HostMetrics {
         let ended: u64 = ended.map(|counter| self.get(counter)).iter().sum();
         let running = self.get(MetricCounter::TurnsStarted).saturating_sub(ended);
         let gauges = [
-            (
-                "greenroom_connections",
-                "WebSocket connections that are open.",
-                connections as f64,
-            ),
-            (
-                "greenroom_turns_running",
-                "Turns that run now.",
-                running as f64,
-            ),
+            ("greenroom_connections", "WebSocket connections that are open.", connections as f64),
+            ("greenroom_turns_running", "Turns that run now.", running as f64),
         ];
-        let gauges = gauges.map(|(name, help, value)| MetricValue {
-            name,
-            help,
-            value,
-            is_sum: false,
-        });
+        let gauges =
+            gauges.map(|(name, help, value)| MetricValue { name, help, value, is_sum: false });
         sums.chain(gauges).chain(resident_memory()).collect()
     }
 
@@ -199,13 +174,8 @@ impl HostMetrics {
         );
         for metric in self.values(connections) {
             let kind = if metric.is_sum { "counter" } else { "gauge" };
-            let MetricValue {
-                name, help, value, ..
-            } = metric;
-            let _ = write!(
-                text,
-                "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n"
-            );
+            let MetricValue { name, help, value, .. } = metric;
+            let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n");
         }
         text
     }
@@ -214,9 +184,7 @@ impl HostMetrics {
 /// What the process occupies, where the system tells.
 fn resident_memory() -> Option<MetricValue> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     let kib: f64 = line.split_whitespace().next()?.parse().ok()?;
     Some(MetricValue {
         name: "process_resident_memory_bytes",
@@ -262,9 +230,7 @@ mod tests {
         assert_eq!(metrics.take_changed(1), None);
         metrics.add(MetricCounter::Frames, 2);
         let values = metrics.take_changed(1).unwrap();
-        let frames = values
-            .iter()
-            .find(|each| each.name == "greenroom_frames_total");
+        let frames = values.iter().find(|each| each.name == "greenroom_frames_total");
         assert_eq!(frames.unwrap().value, 2.0);
     }
 }

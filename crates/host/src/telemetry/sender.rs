@@ -54,10 +54,7 @@ pub(crate) async fn send_while_running(
 pub(crate) async fn open_collector(endpoint: &str) -> Option<Collector> {
     let collector = Collector::new(endpoint).await;
     collector.unwrap_or_else(|why| {
-        tracing::error!(
-            why,
-            "telemetry is not exported: otlp_endpoint cannot be used"
-        );
+        tracing::error!(why, "telemetry is not exported: otlp_endpoint cannot be used");
         None
     })
 }

@@ -120,12 +120,7 @@ impl OpenSpans {
         if turn.calls_seen <= CALLS_MAX {
             let name = name.chars().take(NAME_CHARS_MAX).collect();
             let (id, end) = (None, None);
-            turn.calls.entry(call).or_insert(CallSpan {
-                began_ms: now_ms,
-                name,
-                id,
-                end,
-            });
+            turn.calls.entry(call).or_insert(CallSpan { began_ms: now_ms, name, id, end });
         }
     }
 
@@ -143,10 +138,7 @@ impl OpenSpans {
         now_ms: i64,
     ) -> Option<Value> {
         let turn = self.turns.get_mut(&run)?;
-        turn.calls
-            .get_mut(&call)?
-            .end
-            .get_or_insert((now_ms, outcome));
+        turn.calls.get_mut(&call)?.end.get_or_insert((now_ms, outcome));
         turn.take_finished(call)
     }
 

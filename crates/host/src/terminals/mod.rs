@@ -108,8 +108,7 @@ impl Terminals {
         };
         let shown = Input::TerminalShown { run, facts };
         // What the kernel wants done to it may come before it is followed.
-        self.slots()
-            .insert(terminal.clone(), TerminalSlot::Starting(Vec::new()));
+        self.slots().insert(terminal.clone(), TerminalSlot::Starting(Vec::new()));
         let sent = self.0.arrivals.send(QueuedInput::from(shown)).await;
         self.run(terminal.clone(), offer.terminal);
         sent.ok().map(|()| terminal)
@@ -118,8 +117,7 @@ impl Terminals {
     /// Does what the kernel wants done to a terminal.
     pub(crate) fn act(&self, terminal: ChannelUri, act: TerminalTask) {
         if let TerminalTask::Start(start) = act {
-            self.slots()
-                .insert(terminal.clone(), TerminalSlot::Starting(Vec::new()));
+            self.slots().insert(terminal.clone(), TerminalSlot::Starting(Vec::new()));
             let terminals = self.clone();
             tokio::spawn(async move { terminals.start(terminal, start).await });
             return;
@@ -152,10 +150,8 @@ impl Terminals {
                 self.slots().remove(&terminal);
                 let text = format!("[no shell could be started: {why}]\r\n");
                 let exit_code = None;
-                let changes = vec![
-                    TerminalChange::Data(text),
-                    TerminalChange::Exited { exit_code },
-                ];
+                let changes =
+                    vec![TerminalChange::Data(text), TerminalChange::Exited { exit_code }];
                 self.tell(terminal, changes).await;
             }
         }
@@ -163,10 +159,8 @@ impl Terminals {
 
     /// Follows a terminal to its end.
     fn run(&self, terminal: ChannelUri, running: Arc<dyn ShownTerminal>) {
-        let before = self.slots().insert(
-            terminal.clone(),
-            TerminalSlot::Running(Arc::clone(&running)),
-        );
+        let before =
+            self.slots().insert(terminal.clone(), TerminalSlot::Running(Arc::clone(&running)));
         if let Some(TerminalSlot::Starting(early)) = before {
             early.into_iter().for_each(|act| perform(&*running, act));
         }

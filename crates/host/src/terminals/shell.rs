@@ -25,9 +25,7 @@ pub(super) async fn open(
     start: TerminalStart,
 ) -> Result<ShellTerminal, String> {
     let work = tokio::task::spawn_blocking(move || plan(&settings, &start));
-    let launch = work
-        .await
-        .map_err(|_| "internal error while preparing it".to_owned())??;
+    let launch = work.await.map_err(|_| "internal error while preparing it".to_owned())??;
     let opened = terminals::open(launch, Mark::unique(), None).await;
     opened.map(ShellTerminal).map_err(|error| error.to_string())
 }
@@ -54,10 +52,7 @@ fn plan(settings: &ShellSettings, start: &TerminalStart) -> Result<TerminalLaunc
     let secrets = &settings.secret_variables;
     let is_key = |name: &str| agents::native::is_key_variable(name);
     Ok(TerminalLaunch {
-        program: Program::Shell {
-            path: user_shell(),
-            integration,
-        },
+        program: Program::Shell { path: user_shell(), integration },
         directory: StartDirectory::Path(directory),
         variables: terminals::shell_environment(std::env::vars_os(), secrets, &is_key),
         size: TerminalSize::clamped(start.columns, start.rows),
@@ -68,8 +63,7 @@ fn user_shell() -> PathBuf {
     let own = std::env::var_os("SHELL").map(PathBuf::from);
     let own = own.filter(|path| path.is_absolute() && path.is_file());
     let mut others = SHELLS.iter().map(Path::new).filter(|path| path.is_file());
-    own.or_else(|| others.next().map(Path::to_owned))
-        .unwrap_or_else(|| PathBuf::from("/bin/sh"))
+    own.or_else(|| others.next().map(Path::to_owned)).unwrap_or_else(|| PathBuf::from("/bin/sh"))
 }
 
 #[async_trait]

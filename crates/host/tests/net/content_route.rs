@@ -25,14 +25,7 @@ async fn put(addr: SocketAddr, content_type: &str, body: &[u8]) -> Answered {
 async fn addresses(addr: SocketAddr, items: &Value) -> Answered {
     let lines = format!("{}Content-Type: application/json\r\n", bearer());
     let body = json!({"items": items}).to_string();
-    request(
-        addr,
-        "POST",
-        "/api/content/addresses",
-        &lines,
-        body.as_bytes(),
-    )
-    .await
+    request(addr, "POST", "/api/content/addresses", &lines, body.as_bytes()).await
 }
 
 async fn address_of(addr: SocketAddr, uri: &str, content_type: &str) -> String {
@@ -53,25 +46,16 @@ async fn a_file_is_stored_and_shown_by_its_address() {
     assert_eq!(stored.status, 201, "{}", stored.text());
     let stored = stored.json();
     let uri = stored["uri"].as_str().unwrap();
-    assert_eq!(
-        (&stored["size"], &stored["contentType"]),
-        (&json!(PNG.len()), &json!("image/png"))
-    );
+    assert_eq!((&stored["size"], &stored["contentType"]), (&json!(PNG.len()), &json!("image/png")));
     assert_eq!(wire::Digest::from_uri(uri), Some(blobs.digests()[0]));
 
     let address = address_of(host.addr, uri, "image/png").await;
     let shown = get(host.addr, &address, "").await;
     assert_eq!((shown.status, shown.body.as_slice()), (200, PNG));
     assert_eq!(shown.header("Content-Type"), Some("image/png"));
-    assert_eq!(
-        shown.header("Content-Security-Policy"),
-        Some("sandbox; default-src 'none'")
-    );
+    assert_eq!(shown.header("Content-Security-Policy"), Some("sandbox; default-src 'none'"));
     assert_eq!(shown.header("X-Content-Type-Options"), Some("nosniff"));
-    assert_eq!(
-        shown.header("Cross-Origin-Resource-Policy"),
-        Some("same-origin")
-    );
+    assert_eq!(shown.header("Cross-Origin-Resource-Policy"), Some("same-origin"));
     let caching = shown.header("Cache-Control").unwrap();
     assert!(caching.starts_with("private, ") && caching.ends_with("immutable"));
     assert_eq!(shown.header("Content-Disposition"), None);
@@ -80,11 +64,7 @@ async fn a_file_is_stored_and_shown_by_its_address() {
     assert_eq!((again.status, again.body.len()), (304, 0));
     let head = request(host.addr, "HEAD", &address, "", b"").await;
     assert_eq!((head.status, head.body.len()), (200, 0));
-    assert_eq!(
-        address_of(host.addr, uri, "image/png").await,
-        address,
-        "the same all day"
-    );
+    assert_eq!(address_of(host.addr, uri, "image/png").await, address, "the same all day");
 }
 
 #[tokio::test]
@@ -105,12 +85,7 @@ async fn ranges_are_parts_of_the_content_or_refused() {
     assert_eq!(outside.header("Content-Range"), Some("bytes */14"));
     let several = get(host.addr, &address, "Range: bytes=0-1,4-5\r\n").await;
     assert_eq!((several.status, several.body.len()), (200, 14));
-    let changed = get(
-        host.addr,
-        &address,
-        "Range: bytes=4-6\r\nIf-Range: \"other\"\r\n",
-    )
-    .await;
+    let changed = get(host.addr, &address, "Range: bytes=4-6\r\nIf-Range: \"other\"\r\n").await;
     assert_eq!(changed.status, 200);
 }
 
@@ -131,10 +106,7 @@ async fn nothing_that_could_run_is_shown_as_a_page() {
         let answer = get(host.addr, &address, "").await;
         assert_eq!(answer.header("Content-Type"), Some(served), "{claimed}");
         assert_eq!(answer.header("Content-Disposition").is_some(), is_download);
-        assert_eq!(
-            answer.header("Content-Security-Policy"),
-            Some("sandbox; default-src 'none'")
-        );
+        assert_eq!(answer.header("Content-Security-Policy"), Some("sandbox; default-src 'none'"));
     }
 }
 
@@ -143,10 +115,7 @@ async fn wrong_signatures_and_wrong_requests_are_refused() {
     let blobs = Arc::new(MemoryBlobs::new());
     let uri = blobs.put(PNG, Timestamp(1)).unwrap().uri();
     let other = wire::Digest::new([7; 32]);
-    let limits = ServerLimits {
-        content_in_bytes: 1_024,
-        ..ServerLimits::default()
-    };
+    let limits = ServerLimits { content_in_bytes: 1_024, ..ServerLimits::default() };
     let host = Host::start_page(limits, blobs).await;
     let addr = host.addr;
     let address = address_of(addr, &uri, "image/png").await;
@@ -165,11 +134,7 @@ async fn wrong_signatures_and_wrong_requests_are_refused() {
     ] {
         let answer = get(addr, &wrong, "").await;
         assert_eq!(answer.status, 403, "{wrong}");
-        assert!(
-            answer
-                .text()
-                .starts_with("this address was not made by this host")
-        );
+        assert!(answer.text().starts_with("this address was not made by this host"));
     }
     let missing = address_of(addr, &other.uri(), "image/png").await;
     assert_eq!(get(addr, &missing, "").await.status, 404);
@@ -178,25 +143,14 @@ async fn wrong_signatures_and_wrong_requests_are_refused() {
     assert_eq!(get(addr, &address, elsewhere).await.status, 403);
 
     assert_eq!(put(addr, "image/png", &[0; 1_025]).await.status, 413);
-    assert_eq!(
-        request(addr, "PUT", "/api/content", "", PNG).await.status,
-        401
-    );
-    assert_eq!(
-        request(addr, "GET", "/api/content", &bearer(), b"")
-            .await
-            .status,
-        405
-    );
+    assert_eq!(request(addr, "PUT", "/api/content", "", PNG).await.status, 401);
+    assert_eq!(request(addr, "GET", "/api/content", &bearer(), b"").await.status, 405);
     let odd = addresses(addr, &json!([{"uri": "file:///etc/passwd"}, {"uri": uri}])).await;
     let odd = odd.json();
     assert!(odd["items"][0].is_null() && odd["items"][1].is_string());
     assert!(odd["expiresAt"].is_string());
     let prompt = request(addr, "GET", "/api/prompt?chat=x", &bearer(), b"").await;
-    assert_eq!(
-        prompt.status, 404,
-        "this host stores nothing of what was sent"
-    );
+    assert_eq!(prompt.status, 404, "this host stores nothing of what was sent");
 }
 
 #[tokio::test]
@@ -204,14 +158,8 @@ async fn a_slow_reader_of_a_large_file_is_cut() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     let blobs = Arc::new(MemoryBlobs::new());
-    let uri = blobs
-        .put(&vec![b'x'; 32 << 20], Timestamp(1))
-        .unwrap()
-        .uri();
-    let limits = ServerLimits {
-        http_stall_ms: 100,
-        ..ServerLimits::default()
-    };
+    let uri = blobs.put(&vec![b'x'; 32 << 20], Timestamp(1)).unwrap().uri();
+    let limits = ServerLimits { http_stall_ms: 100, ..ServerLimits::default() };
     let host = Host::start_page(limits, blobs).await;
     let address = address_of(host.addr, &uri, "text/plain").await;
     let mut socket = tokio::net::TcpStream::connect(host.addr).await.unwrap();

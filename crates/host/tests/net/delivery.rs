@@ -10,10 +10,7 @@ use crate::support::{Host, text};
 
 #[tokio::test]
 async fn a_reader_that_stops_is_cut_while_another_gets_every_frame() {
-    let limits = ServerLimits {
-        outbox_bytes_max: 1 << 20,
-        ..ServerLimits::default()
-    };
+    let limits = ServerLimits { outbox_bytes_max: 1 << 20, ..ServerLimits::default() };
     let mut host = Host::start(limits).await;
     let (mut stuck, stuck_peer, stuck_link) = host.client().await;
     let (mut quick, _, quick_link) = host.client().await;
@@ -38,10 +35,7 @@ async fn a_reader_that_stops_is_cut_while_another_gets_every_frame() {
         if first == 0x88 {
             break payload;
         }
-        assert!(
-            payload.starts_with(format!("{next} ").as_bytes()),
-            "in order, none missing"
-        );
+        assert!(payload.starts_with(format!("{next} ").as_bytes()), "in order, none missing");
         next += 1;
     };
     assert!(next < count);
@@ -53,10 +47,7 @@ async fn a_reader_that_stops_is_cut_while_another_gets_every_frame() {
 
 #[tokio::test]
 async fn a_slow_reader_of_one_large_message_is_not_cut_while_it_takes_some_of_it() {
-    let limits = ServerLimits {
-        outbox_bytes_max: 1 << 20,
-        ..ServerLimits::default()
-    };
+    let limits = ServerLimits { outbox_bytes_max: 1 << 20, ..ServerLimits::default() };
     let mut host = Host::start(limits).await;
     let (mut client, _, link) = host.client().await;
     let large = 16 << 20;
@@ -82,9 +73,8 @@ async fn a_slow_reader_of_one_large_message_is_not_cut_while_it_takes_some_of_it
 async fn a_large_message_leaves_in_fragments_and_is_whole_again() {
     let mut host = Host::start(ServerLimits::default()).await;
     let (mut client, _, link) = host.client().await;
-    let envelopes: Vec<Bytes> = (0..40_000)
-        .map(|n| Bytes::from(format!(r#"{{"n":{n},"text":"{n:0>100}"}}"#)))
-        .collect();
+    let envelopes: Vec<Bytes> =
+        (0..40_000).map(|n| Bytes::from(format!(r#"{{"n":{n},"text":"{n:0>100}"}}"#))).collect();
     let body = LateResponseBody::ReconnectReplay {
         replay: Arc::new(kernel::Replayed::new(envelopes)),
         missing: Vec::new(),
@@ -105,25 +95,17 @@ async fn a_large_message_leaves_in_fragments_and_is_whole_again() {
         whole.extend(payload);
     }
     assert!(kinds.len() > 4);
-    assert_eq!(
-        (kinds[0], kinds[1], kinds[kinds.len() - 1]),
-        (0x01, 0x00, 0x80)
-    );
+    assert_eq!((kinds[0], kinds[1], kinds[kinds.len() - 1]), (0x01, 0x00, 0x80));
     assert_eq!(whole, frame.to_bytes());
     assert_eq!(client.read_text().await, "next");
 }
 
 #[tokio::test]
 async fn many_frames_of_all_sizes_and_windows_come_in_order() {
-    let mut host = Host::start(ServerLimits {
-        fragment_bytes: 5_000,
-        ..ServerLimits::default()
-    })
-    .await;
+    let mut host =
+        Host::start(ServerLimits { fragment_bytes: 5_000, ..ServerLimits::default() }).await;
     let (mut client, _, link) = host.client().await;
-    let sizes = [
-        0, 1, 100, 125, 126, 255, 256, 257, 4_000, 5_000, 5_001, 70_000,
-    ];
+    let sizes = [0, 1, 100, 125, 126, 255, 256, 257, 4_000, 5_000, 5_001, 70_000];
     let count = 2_000;
     let make = move |n: usize| format!("{n}:{}", "y".repeat(sizes[n % sizes.len()]));
     let pushes = tokio::spawn(async move {

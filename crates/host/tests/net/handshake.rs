@@ -19,38 +19,14 @@ async fn each_request_gets_its_status() {
         ("HEAD /healthz", here.clone(), 405),
         ("GET /ahp", here.clone(), 401),
         ("GET /?tkn=wrong", format!("{here}{UPGRADE}"), 401),
-        (
-            "GET /?tkn=s3cret",
-            format!("{here}{UPGRADE}Authorization: Bearer wrong\r\n"),
-            401,
-        ),
-        (
-            "GET /?tkn=s3cret",
-            format!("{here}{UPGRADE}Origin: null\r\n"),
-            403,
-        ),
-        (
-            "GET /?tkn=s3cret",
-            format!("{here}{UPGRADE}Origin: http://evil.example\r\n"),
-            403,
-        ),
-        (
-            "GET /?tkn=s3cret",
-            format!("Host: evil.example\r\n{UPGRADE}"),
-            403,
-        ),
+        ("GET /?tkn=s3cret", format!("{here}{UPGRADE}Authorization: Bearer wrong\r\n"), 401),
+        ("GET /?tkn=s3cret", format!("{here}{UPGRADE}Origin: null\r\n"), 403),
+        ("GET /?tkn=s3cret", format!("{here}{UPGRADE}Origin: http://evil.example\r\n"), 403),
+        ("GET /?tkn=s3cret", format!("Host: evil.example\r\n{UPGRADE}"), 403),
         ("GET /?tkn=s3cret", UPGRADE.to_owned(), 400),
         ("GET /ahp?tkn=s3cret", here.clone(), 426),
-        (
-            "GET /?tkn=s3cret",
-            format!("{here}{}", UPGRADE.replace(": 13", ": 12")),
-            426,
-        ),
-        (
-            "POST /?tkn=s3cret",
-            format!("{here}Content-Length: 5\r\n\r\nhello"),
-            405,
-        ),
+        ("GET /?tkn=s3cret", format!("{here}{}", UPGRADE.replace(": 13", ": 12")), 426),
+        ("POST /?tkn=s3cret", format!("{here}Content-Length: 5\r\n\r\nhello"), 405),
         ("nonsense", String::new(), 400),
         ("GET /ahp", format!("X: {}\r\n", "y".repeat(20_000)), 431),
     ] {
@@ -84,11 +60,8 @@ async fn an_origin_of_the_host_itself_is_let_in() {
 
 #[tokio::test]
 async fn while_not_ready_or_full_upgrades_are_refused() {
-    let mut host = Host::start(ServerLimits {
-        connections_max: 1,
-        ..ServerLimits::default()
-    })
-    .await;
+    let mut host =
+        Host::start(ServerLimits { connections_max: 1, ..ServerLimits::default() }).await;
     let addr = host.addr;
     let upgrade = format!("GET /?tkn={TOKEN} HTTP/1.1\r\nHost: {addr}\r\n{UPGRADE}\r\n");
     let readyz = format!("GET /readyz HTTP/1.1\r\nHost: {addr}\r\n\r\n");
@@ -112,11 +85,8 @@ async fn while_not_ready_or_full_upgrades_are_refused() {
 
 #[tokio::test]
 async fn a_request_that_never_ends_is_given_up() {
-    let host = Host::start(ServerLimits {
-        handshake_timeout_ms: 5,
-        ..ServerLimits::default()
-    })
-    .await;
+    let host =
+        Host::start(ServerLimits { handshake_timeout_ms: 5, ..ServerLimits::default() }).await;
     assert_eq!(ask(host.addr, "GET / HTTP/1.1\r\nHost: loc").await.0, 408);
 }
 
@@ -170,18 +140,12 @@ async fn a_proof_is_given_and_the_token_follows_on_the_same_connection() {
     // Both requests in one piece.
     let mut second = TcpStream::connect(addr).await.unwrap();
     let proof = format!("GET {PROOF} HTTP/1.1\r\nHost: {addr}\r\n\r\n");
-    second
-        .write_all(format!("{proof}{head}").as_bytes())
-        .await
-        .unwrap();
+    second.write_all(format!("{proof}{head}").as_bytes()).await.unwrap();
     let (_, _second) = host.joined().await;
 
-    for (target, status) in [
-        ("/proof", 400),
-        ("/proof?nonce=0123", 400),
-        (PROOF, 200),
-        ("/proof/", 401),
-    ] {
+    for (target, status) in
+        [("/proof", 400), ("/proof?nonce=0123", 400), (PROOF, 200), ("/proof/", 401)]
+    {
         let head = format!("GET {target} HTTP/1.1\r\nHost: {addr}\r\nConnection: close\r\n\r\n");
         let (got, answer) = ask(addr, &head).await;
         assert_eq!(got, status, "{target}");
@@ -192,10 +156,7 @@ async fn a_proof_is_given_and_the_token_follows_on_the_same_connection() {
 
 #[tokio::test]
 async fn asking_for_proofs_does_not_extend_the_time_of_a_handshake() {
-    let limits = ServerLimits {
-        handshake_timeout_ms: 50,
-        ..ServerLimits::default()
-    };
+    let limits = ServerLimits { handshake_timeout_ms: 50, ..ServerLimits::default() };
     let host = Host::start(limits).await;
     let mut socket = TcpStream::connect(host.addr).await.unwrap();
     let head = format!("GET {PROOF} HTTP/1.1\r\nHost: {}\r\n\r\n", host.addr);

@@ -12,23 +12,14 @@ use crate::support::{Host, TOKEN, notification, text};
 
 #[tokio::test]
 async fn tungstenite_talks_with_the_host() {
-    let limits = ServerLimits {
-        fragment_bytes: 64 * 1_024,
-        ..ServerLimits::default()
-    };
+    let limits = ServerLimits { fragment_bytes: 64 * 1_024, ..ServerLimits::default() };
     let mut host = Host::start(limits).await;
     let (mut client, _) = connect_async(host.url()).await.unwrap();
     let (peer, link) = host.joined().await;
 
     let long = notification(&"m".repeat(300_000));
-    client
-        .send(Message::text(notification("small")))
-        .await
-        .unwrap();
-    client
-        .send(Message::binary(notification("binary")))
-        .await
-        .unwrap();
+    client.send(Message::text(notification("small"))).await.unwrap();
+    client.send(Message::binary(notification("binary"))).await.unwrap();
     client.send(Message::text(long)).await.unwrap();
     assert_eq!(host.receive().await, "small");
     assert_eq!(host.receive().await, "binary");
@@ -37,22 +28,13 @@ async fn tungstenite_talks_with_the_host() {
     let large = "z".repeat(1_000_000);
     link.push(text("short"), 0);
     link.push(text(&large), 5);
-    assert_eq!(
-        client.next().await.unwrap().unwrap(),
-        Message::text("short")
-    );
+    assert_eq!(client.next().await.unwrap().unwrap(), Message::text("short"));
     assert_eq!(client.next().await.unwrap().unwrap(), Message::text(large));
 
     client.send(Message::Ping("hello".into())).await.unwrap();
-    assert_eq!(
-        client.next().await.unwrap().unwrap(),
-        Message::Pong("hello".into())
-    );
+    assert_eq!(client.next().await.unwrap().unwrap(), Message::Pong("hello".into()));
 
-    let frame = CloseFrame {
-        code: CloseCode::Normal,
-        reason: "done".into(),
-    };
+    let frame = CloseFrame { code: CloseCode::Normal, reason: "done".into() };
     client.close(Some(frame)).await.unwrap();
     host.receive_gone(peer).await;
     let echo = client.next().await.unwrap().unwrap();
@@ -67,9 +49,7 @@ async fn tungstenite_gets_the_close_reason() {
     let (peer, link) = host.joined().await;
     link.close(1008, "another connection of this client");
     host.receive_gone(peer).await;
-    let Message::Close(Some(frame)) = client.next().await.unwrap().unwrap() else {
-        panic!()
-    };
+    let Message::Close(Some(frame)) = client.next().await.unwrap().unwrap() else { panic!() };
     assert_eq!(frame.code, CloseCode::Policy);
     assert_eq!(frame.reason.as_str(), "another connection of this client");
     assert!(client.next().await.is_none());

@@ -1,10 +1,6 @@
 //! The network side over real sockets: who is let in, the WebSocket protocol, delivery, published clients.
 
-#![allow(
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test that cannot go on ends"
-)]
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test that cannot go on ends")]
 #![allow(unreachable_pub, reason = "modules that several tests share")]
 
 mod content_route;

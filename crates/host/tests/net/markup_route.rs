@@ -17,14 +17,7 @@ const JSON: &str = "Content-Type: application/json\r\n";
 
 async fn post(addr: SocketAddr, lines: &str, body: &Value) -> Answered {
     let lines = format!("Authorization: Bearer {TOKEN}\r\n{lines}");
-    request(
-        addr,
-        "POST",
-        "/api/markup",
-        &lines,
-        body.to_string().as_bytes(),
-    )
-    .await
+    request(addr, "POST", "/api/markup", &lines, body.to_string().as_bytes()).await
 }
 
 #[tokio::test]
@@ -43,10 +36,7 @@ async fn texts_and_contents_come_back_as_trees_runs_and_rows() {
     assert_eq!(answer.header("Content-Type"), Some("application/json"));
     assert_eq!(answer.header("Cache-Control"), Some("no-store"));
     let answer = answer.json();
-    assert_eq!(
-        answer["items"][0]["tree"],
-        json!([["p", ["strong", "a"], " <b>b</b>"]])
-    );
+    assert_eq!(answer["items"][0]["tree"], json!([["p", ["strong", "a"], " <b>b</b>"]]));
     assert_eq!(answer["items"][1]["runs"][0], json!(["keyword", 0, 2]));
     assert_eq!(answer["items"][2]["rows"][1], json!(["+", null, 2, "two"]));
     assert_eq!(answer["items"][3]["added"], 1);
@@ -61,9 +51,7 @@ async fn a_long_answer_is_packed() {
     assert_eq!(packed.header("Content-Encoding"), Some("gzip"));
     assert!(packed.body.len() < 1_000);
     let mut text = String::new();
-    flate2::read::GzDecoder::new(&packed.body[..])
-        .read_to_string(&mut text)
-        .unwrap();
+    flate2::read::GzDecoder::new(&packed.body[..]).read_to_string(&mut text).unwrap();
     let plain = post(host.addr, JSON, &items).await;
     assert_eq!(plain.header("Content-Encoding"), None);
     assert_eq!(plain.text(), text);
@@ -79,25 +67,10 @@ async fn wrong_requests_are_refused_with_words() {
     let markup = "/api/markup";
     for (method, target, lines, expected) in [
         ("POST", markup, JSON.to_owned(), 401),
-        (
-            "POST",
-            markup,
-            format!("{JSON}Authorization: Bearer wrong\r\n"),
-            401,
-        ),
+        ("POST", markup, format!("{JSON}Authorization: Bearer wrong\r\n"), 401),
         ("POST", with_token.as_str(), JSON.to_owned(), 401),
-        (
-            "POST",
-            markup,
-            format!("{JSON}{bearer}Origin: http://evil.example\r\n"),
-            403,
-        ),
-        (
-            "POST",
-            markup,
-            format!("{bearer}Content-Type: text/plain\r\n"),
-            415,
-        ),
+        ("POST", markup, format!("{JSON}{bearer}Origin: http://evil.example\r\n"), 403),
+        ("POST", markup, format!("{bearer}Content-Type: text/plain\r\n"), 415),
         ("PUT", markup, format!("{JSON}{bearer}"), 405),
         ("POST", "/api/nothing", format!("{JSON}{bearer}"), 404),
     ] {
@@ -119,23 +92,13 @@ async fn wrong_requests_are_refused_with_words() {
         assert!(answer.text().starts_with("the body cannot be read: "));
     }
     let deep = format!("{{\"items\": {}1{}}}", "[".repeat(500), "]".repeat(500));
-    let answer = request(
-        addr,
-        "POST",
-        markup,
-        &format!("{JSON}{bearer}"),
-        deep.as_bytes(),
-    )
-    .await;
+    let answer = request(addr, "POST", markup, &format!("{JSON}{bearer}"), deep.as_bytes()).await;
     assert_eq!(answer.status, 400);
 }
 
 #[tokio::test]
 async fn a_body_that_never_comes_is_given_up_and_one_without_length_is_not_awaited() {
-    let limits = ServerLimits {
-        message_in_timeout_ms: 100,
-        ..ServerLimits::default()
-    };
+    let limits = ServerLimits { message_in_timeout_ms: 100, ..ServerLimits::default() };
     let host = Host::start_page(limits, Arc::new(MemoryBlobs::new())).await;
     let addr = host.addr;
     let head = format!(
@@ -143,20 +106,11 @@ async fn a_body_that_never_comes_is_given_up_and_one_without_length_is_not_await
     );
     for (rest, status) in [
         ("Content-Length: 100\r\n\r\n{\"items", "HTTP/1.1 408 "),
-        (
-            "Transfer-Encoding: chunked\r\n\r\n3\r\n{\"i\r\n",
-            "HTTP/1.1 411 ",
-        ),
-        (
-            "Content-Length: 9999999999\r\n\r\n{\"items",
-            "HTTP/1.1 413 ",
-        ),
+        ("Transfer-Encoding: chunked\r\n\r\n3\r\n{\"i\r\n", "HTTP/1.1 411 "),
+        ("Content-Length: 9999999999\r\n\r\n{\"items", "HTTP/1.1 413 "),
     ] {
         let mut socket = TcpStream::connect(addr).await.unwrap();
-        socket
-            .write_all(format!("{head}{rest}").as_bytes())
-            .await
-            .unwrap();
+        socket.write_all(format!("{head}{rest}").as_bytes()).await.unwrap();
         let mut answer = String::new();
         socket.read_to_string(&mut answer).await.unwrap();
         assert!(answer.starts_with(status), "{rest}: {answer}");
@@ -165,11 +119,7 @@ async fn a_body_that_never_comes_is_given_up_and_one_without_length_is_not_await
 
 #[tokio::test]
 async fn a_connection_that_showed_its_token_is_kept_for_the_next_request() {
-    let limits = ServerLimits {
-        handshakes_max: 1,
-        connections_max: 1,
-        ..ServerLimits::default()
-    };
+    let limits = ServerLimits { handshakes_max: 1, connections_max: 1, ..ServerLimits::default() };
     let host = Host::start_page(limits, Arc::new(MemoryBlobs::new())).await;
     let addr = host.addr;
     let mut socket = TcpStream::connect(addr).await.unwrap();
@@ -193,9 +143,5 @@ async fn a_connection_that_showed_its_token_is_kept_for_the_next_request() {
     // It is the one connection that there may be.
     let other = post(addr, JSON, &json!({"items": []})).await;
     assert_eq!(other.status, 503);
-    assert_eq!(
-        host.admission.connections(),
-        0,
-        "it is no client of the protocol"
-    );
+    assert_eq!(host.admission.connections(), 0, "it is no client of the protocol");
 }

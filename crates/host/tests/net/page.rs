@@ -17,10 +17,7 @@ async fn the_page_and_all_its_files_come_without_a_token() {
     let host = Host::start(ServerLimits::default()).await;
     let page = get(host.addr, "/", "").await;
     assert_eq!(page.status, 200, "{}", page.head);
-    assert_eq!(
-        page.header("Content-Type"),
-        Some("text/html; charset=utf-8")
-    );
+    assert_eq!(page.header("Content-Type"), Some("text/html; charset=utf-8"));
     assert_eq!(page.header("Cache-Control"), Some("no-cache"));
     let main = format!("/app/{}/js/main.js", web::DIGEST);
     assert!(page.text().contains(&main));
@@ -29,10 +26,7 @@ async fn the_page_and_all_its_files_come_without_a_token() {
         assert_eq!(answer.status, 200, "{}", file.path);
         assert_eq!(answer.header("Content-Type"), Some(file.content_type));
         let caching = answer.header("Cache-Control").unwrap();
-        assert_eq!(
-            caching.contains("immutable"),
-            file.path.starts_with("/app/")
-        );
+        assert_eq!(caching.contains("immutable"), file.path.starts_with("/app/"));
         let chosen = file.choose("gzip, br");
         assert_eq!(answer.header("Content-Encoding"), chosen.encoding.name());
         assert_eq!(answer.header("Vary"), Some("Accept-Encoding"));
@@ -106,10 +100,7 @@ async fn files_and_then_a_websocket_come_over_one_connection() {
         "GET /ahp HTTP/1.1\r\nHost: {addr}\r\nOrigin: http://{addr}\r\nSec-WebSocket-Protocol: ahp, tkn.{TOKEN}\r\n{UPGRADE}\r\n"
     );
     let mut bytes = head.into_bytes();
-    bytes.extend(crate::support::masked(
-        0x81,
-        crate::support::notification("early").as_bytes(),
-    ));
+    bytes.extend(crate::support::masked(0x81, crate::support::notification("early").as_bytes()));
     socket.write_all(&bytes).await.unwrap();
     let (_, _link) = host.joined().await;
     assert_eq!(host.receive().await, "early");

@@ -7,11 +7,7 @@ use tokio::io::AsyncWriteExt;
 use crate::support::{Client, Host, masked, notification, text};
 
 fn small() -> ServerLimits {
-    ServerLimits {
-        frame_in_bytes: 1_000,
-        json_depth_max: 8,
-        ..ServerLimits::default()
-    }
+    ServerLimits { frame_in_bytes: 1_000, json_depth_max: 8, ..ServerLimits::default() }
 }
 
 #[tokio::test]
@@ -28,10 +24,7 @@ async fn texts_binaries_and_fragments_are_messages() {
     assert_eq!(host.receive().await, "text");
     assert_eq!(host.receive().await, "binary");
     match host.input().await {
-        Input::Received {
-            peer: from,
-            received,
-        } => {
+        Input::Received { peer: from, received } => {
             assert_eq!((from, received.bytes), (peer, whole.len()));
         }
         other => panic!("{other:?}"),
@@ -68,10 +61,7 @@ async fn faults_have_their_close_codes() {
         (masked(0x88, b"\x03"), 1002),
         (masked(0x81, b"\"\xFF\""), 1007),
         (masked(0x81, &[b' '; 1_001]), 1009),
-        (
-            [masked(0x01, &[b' '; 600]), masked(0x80, &[b' '; 600])].concat(),
-            1009,
-        ),
+        ([masked(0x01, &[b' '; 600]), masked(0x80, &[b' '; 600])].concat(), 1009),
     ] {
         let (mut client, peer, _link) = host.client().await;
         client.bytes(&bytes).await;
@@ -83,11 +73,9 @@ async fn faults_have_their_close_codes() {
 #[tokio::test]
 async fn a_close_is_answered_with_its_code() {
     let mut host = Host::start(small()).await;
-    for (close_payload, expected) in [
-        (&b"\x03\xE8bye"[..], &b"\x03\xE8"[..]),
-        (b"\x0F\xA1", b"\x0F\xA1"),
-        (b"", b""),
-    ] {
+    for (close_payload, expected) in
+        [(&b"\x03\xE8bye"[..], &b"\x03\xE8"[..]), (b"\x0F\xA1", b"\x0F\xA1"), (b"", b"")]
+    {
         let (mut client, peer, _link) = host.client().await;
         client.notify("before").await;
         client.frame(0x88, close_payload).await;
@@ -105,10 +93,7 @@ async fn the_host_closes_after_its_pushed_frames() {
     link.close(1002, "no common version");
     link.push(text("late"), 0);
     assert_eq!(client.read_text().await, "the refusal");
-    assert_eq!(
-        client.read_close().await,
-        (1002, "no common version".to_owned())
-    );
+    assert_eq!(client.read_close().await, (1002, "no common version".to_owned()));
     host.receive_gone(peer).await;
 }
 
@@ -122,10 +107,7 @@ async fn bytes_behind_the_head_are_the_first_frames() {
         crate::support::UPGRADE
     );
     let early = masked(0x81, notification("early").as_bytes());
-    socket
-        .write_all(&[head.as_bytes(), &early].concat())
-        .await
-        .unwrap();
+    socket.write_all(&[head.as_bytes(), &early].concat()).await.unwrap();
     let (_, _link) = host.joined().await;
     assert_eq!(host.receive().await, "early");
 }
@@ -170,11 +152,7 @@ async fn silence_is_pinged_and_then_cut() {
     assert_eq!(client.read().await, (0x89, vec![]));
     assert_eq!(start.elapsed().as_secs(), 30);
     client.frame(0x8A, "").await;
-    assert_eq!(
-        client.read().await,
-        (0x89, vec![]),
-        "a pong buys another period"
-    );
+    assert_eq!(client.read().await, (0x89, vec![]), "a pong buys another period");
     assert_eq!(client.read_close().await.0, 1001);
     host.receive_gone(peer).await;
     assert_eq!(start.elapsed().as_secs(), 90);
@@ -214,16 +192,12 @@ async fn a_kernel_that_is_behind_stops_reading_but_not_writing() {
     });
     link.push(text("through"), 0);
     let mut received = [0; 9];
-    tokio::io::AsyncReadExt::read_exact(&mut reading, &mut received)
-        .await
-        .unwrap();
+    tokio::io::AsyncReadExt::read_exact(&mut reading, &mut received).await.unwrap();
     assert_eq!(&received[2..], b"through");
     for _ in 0..sent {
         assert_eq!(host.receive().await, "n");
     }
-    client = Client {
-        socket: reading.reunite(flood.await.unwrap()).unwrap(),
-    };
+    client = Client { socket: reading.reunite(flood.await.unwrap()).unwrap() };
     client.notify("last").await;
     assert_eq!(host.receive().await, "last");
 }

@@ -63,13 +63,7 @@ impl Host {
         let admission = Arc::new(change(admission));
         admission.set_ready(true);
         let task = tokio::spawn(serve(listener, admission.clone(), queue, stop.clone()));
-        Self {
-            addr,
-            admission,
-            inbox,
-            stop,
-            task,
-        }
+        Self { addr, admission, inbox, stop, task }
     }
 
     pub fn url(&self) -> String {
@@ -184,11 +178,7 @@ pub async fn request(
     let end = answer.windows(4).position(|it| it == b"\r\n\r\n").unwrap();
     let body = answer.split_off(end + 4);
     let head = String::from_utf8(answer).unwrap();
-    Answered {
-        status: head[9..12].parse().unwrap(),
-        head,
-        body,
-    }
+    Answered { status: head[9..12].parse().unwrap(), head, body }
 }
 
 pub struct Client {
@@ -260,11 +250,6 @@ pub fn masked(first: u8, payload: &[u8]) -> Vec<u8> {
     out[1] |= 0x80;
     let mask = [0x11, 0x22, 0x83, 0xF4];
     out.extend_from_slice(&mask);
-    out.extend(
-        payload
-            .iter()
-            .zip(mask.iter().cycle())
-            .map(|(byte, key)| byte ^ key),
-    );
+    out.extend(payload.iter().zip(mask.iter().cycle()).map(|(byte, key)| byte ^ key));
     out
 }

@@ -42,9 +42,7 @@ async fn connect(
         .with_no_client_auth();
     let name = ServerName::try_from("localhost").unwrap();
     let socket = TcpStream::connect(addr).await.unwrap();
-    TlsConnector::from(Arc::new(config))
-        .connect(name, socket)
-        .await
+    TlsConnector::from(Arc::new(config)).connect(name, socket).await
 }
 
 #[tokio::test]
@@ -58,10 +56,7 @@ async fn the_page_and_a_websocket_come_over_tls() {
     socket.write_all(get.as_bytes()).await.unwrap();
     let mut page = String::new();
     socket.read_to_string(&mut page).await.unwrap();
-    assert!(
-        page.starts_with("HTTP/1.1 200 OK\r\n") && page.contains("</html>"),
-        "{page}"
-    );
+    assert!(page.starts_with("HTTP/1.1 200 OK\r\n") && page.contains("</html>"), "{page}");
 
     let mut socket = connect(host.addr, &trusted).await.unwrap();
     let head = format!(
@@ -94,10 +89,7 @@ async fn a_new_certificate_is_used_and_a_broken_one_is_not() {
     let host = Host::start_tls(ServerLimits::default(), load(dir.path())).await;
     connect(host.addr, &first).await.unwrap();
     let second = write_identity(dir.path());
-    assert!(
-        connect(host.addr, &first).await.is_err(),
-        "it is not the one in use any more"
-    );
+    assert!(connect(host.addr, &first).await.is_err(), "it is not the one in use any more");
     connect(host.addr, &second).await.unwrap();
     std::fs::write(dir.path().join("cert.pem"), "nonsense").unwrap();
     connect(host.addr, &second).await.unwrap();
@@ -109,29 +101,20 @@ async fn a_new_certificate_is_used_and_a_broken_one_is_not() {
 async fn a_peer_that_says_nothing_is_let_go() {
     let dir = tempfile::tempdir().unwrap();
     let trusted = write_identity(dir.path());
-    let limits = ServerLimits {
-        handshake_timeout_ms: 100,
-        ..ServerLimits::default()
-    };
+    let limits = ServerLimits { handshake_timeout_ms: 100, ..ServerLimits::default() };
     let host = Host::start_tls(limits, load(dir.path())).await;
     let mut socket = connect(host.addr, &trusted).await.unwrap();
     let mut answer = Vec::new();
     // The end, or a reset: in either case nothing of the connection is left at the host.
     let _ = socket.read_to_end(&mut answer).await;
-    assert!(
-        answer.is_empty() || answer.starts_with(b"HTTP/1.1 408"),
-        "{answer:?}"
-    );
+    assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 408"), "{answer:?}");
 }
 
 #[tokio::test]
 async fn programs_on_this_machine_may_do_without_and_nonsense_ends() {
     let dir = tempfile::tempdir().unwrap();
     write_identity(dir.path());
-    let limits = ServerLimits {
-        handshake_timeout_ms: 100,
-        ..ServerLimits::default()
-    };
+    let limits = ServerLimits { handshake_timeout_ms: 100, ..ServerLimits::default() };
     let mut host = Host::start_tls(limits, load(dir.path())).await;
     let healthz = format!("GET /healthz HTTP/1.1\r\nHost: {}\r\n\r\n", host.addr);
     assert_eq!(ask(host.addr, &healthz).await.0, 200);
@@ -164,10 +147,7 @@ fn what_cannot_be_used_is_named() {
     write_identity(other.path());
     let other_key = other.path().join("key.pem");
     let told = fails(&cert, &other_key);
-    assert!(
-        told.contains("does not belong to the certificate"),
-        "{told}"
-    );
+    assert!(told.contains("does not belong to the certificate"), "{told}");
     for file in [&cert, &other_key] {
         assert!(told.contains(&file.display().to_string()), "{told}");
     }

@@ -95,12 +95,7 @@ fn take(
 
 impl SentAction {
     pub(crate) fn new(action: Object, detached: DetachedBodies, hold: HostGuard) -> Self {
-        Self {
-            action: Arc::new(action),
-            as_sent: None,
-            detached,
-            _hold: hold,
-        }
+        Self { action: Arc::new(action), as_sent: None, detached, _hold: hold }
     }
 
     /// What is left of an action that is too large to be kept.
@@ -164,10 +159,7 @@ mod tests {
         detached.0.iter().map(|(place, _)| place.as_str()).collect()
     }
 
-    const INLINE: EmbedLimits = EmbedLimits {
-        each_bytes: 299,
-        message_bytes: 500,
-    };
+    const INLINE: EmbedLimits = EmbedLimits { each_bytes: 299, message_bytes: 500 };
 
     #[test]
     fn what_is_taken_out_is_decoded_and_shared() {
@@ -175,9 +167,7 @@ mod tests {
         let mut sent = dispatched(action);
         let detached = DetachedBodies::detach_from(&mut sent, INLINE);
         assert_eq!(places(&detached), ["/draft/attachments/1"]);
-        let Incoming::Notification { params, .. } = sent else {
-            unreachable!()
-        };
+        let Incoming::Notification { params, .. } = sent else { unreachable!() };
         let left = params["action"].as_object().unwrap().clone();
         assert_eq!(left["draft"]["attachments"][1]["data"], "");
         let sent = SentAction::new(left, detached, HostGuard::default());
@@ -203,30 +193,12 @@ mod tests {
     #[test]
     fn only_what_will_be_moved_is_taken_out() {
         for (action, taken) in [
-            (
-                json!({"type": "chat/turnStarted", "message": message(400)}),
-                1,
-            ),
-            (
-                json!({"type": "chat/pendingMessageSet", "message": message(400)}),
-                1,
-            ),
-            (
-                json!({"type": "chat/toolCallConfirmed", "userSuggestion": message(400)}),
-                1,
-            ),
-            (
-                json!({"type": "chat/turnStarted", "message": message(396)}),
-                0,
-            ),
-            (
-                json!({"type": "chat/turnStarted", "draft": message(400)}),
-                0,
-            ),
-            (
-                json!({"type": "chat/isReadChanged", "message": message(400)}),
-                0,
-            ),
+            (json!({"type": "chat/turnStarted", "message": message(400)}), 1),
+            (json!({"type": "chat/pendingMessageSet", "message": message(400)}), 1),
+            (json!({"type": "chat/toolCallConfirmed", "userSuggestion": message(400)}), 1),
+            (json!({"type": "chat/turnStarted", "message": message(396)}), 0),
+            (json!({"type": "chat/turnStarted", "draft": message(400)}), 0),
+            (json!({"type": "chat/isReadChanged", "message": message(400)}), 0),
             (json!({"type": 5}), 0),
             (json!("nothing"), 0),
         ] {
@@ -237,10 +209,8 @@ mod tests {
             assert_eq!(sent == before, taken == 0);
         }
         for params in [json!(null), json!([1]), json!("x"), json!({"action": [1]})] {
-            let mut strange = Incoming::Notification {
-                method: "dispatchAction".to_owned(),
-                params,
-            };
+            let mut strange =
+                Incoming::Notification { method: "dispatchAction".to_owned(), params };
             let before = strange.clone();
             DetachedBodies::detach_from(&mut strange, INLINE);
             assert_eq!(strange, before);

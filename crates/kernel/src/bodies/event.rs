@@ -80,10 +80,7 @@ mod tests {
         fill_event(&mut event, pointers, Err("the disk is full".to_owned()));
         let content = content_of(&event);
         assert_eq!(content[0]["text"].as_str().unwrap().len(), 4_096);
-        assert_eq!(
-            content[1]["text"],
-            "[70000 bytes are lost: the disk is full]"
-        );
+        assert_eq!(content[1]["text"], "[70000 bytes are lost: the disk is full]");
     }
 
     #[test]

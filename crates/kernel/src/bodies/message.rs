@@ -121,10 +121,7 @@ mod tests {
         let mut message = Object::new();
         message.insert("attachments".to_owned(), attachments.clone());
         let room = InlineBudget { each: 0, all: 0 };
-        assert_eq!(
-            detach_message(&mut message, "", room, &DetachedBodies::default()),
-            (vec![], 0)
-        );
+        assert_eq!(detach_message(&mut message, "", room, &DetachedBodies::default()), (vec![], 0));
         assert_eq!(message["attachments"], attachments);
     }
 }

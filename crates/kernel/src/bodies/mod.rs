@@ -71,11 +71,7 @@ pub(crate) fn fill_names(whole: &mut Value, names: impl IntoIterator<Item = (Str
 
 /// The bytes that base64 text stands for, if it is well formed; otherwise nearly.
 fn decoded_len(base64: &str) -> usize {
-    let padding = base64
-        .bytes()
-        .rev()
-        .take_while(|byte| *byte == b'=')
-        .count();
+    let padding = base64.bytes().rev().take_while(|byte| *byte == b'=').count();
     (base64.len() / 4 * 3).saturating_sub(padding.min(2))
 }
 
@@ -93,14 +89,9 @@ mod tests {
 
     #[test]
     fn the_length_of_base64_is_known_without_decoding_it() {
-        for (base64, bytes) in [
-            ("", 0),
-            ("YQ==", 1),
-            ("YWE=", 2),
-            ("YWFh", 3),
-            ("YWFhYQ==", 4),
-            ("====", 1),
-        ] {
+        for (base64, bytes) in
+            [("", 0), ("YQ==", 1), ("YWE=", 2), ("YWFh", 3), ("YWFhYQ==", 4), ("====", 1)]
+        {
             assert_eq!(decoded_len(base64), bytes, "{base64}");
         }
     }

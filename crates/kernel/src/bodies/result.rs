@@ -92,11 +92,7 @@ struct DetachedResult {
 
 impl DetachedResult {
     fn take_content(&mut self, mut content: Vec<Value>, bytes_max: usize) {
-        let texts: usize = content
-            .iter()
-            .filter(|block| is_text(block))
-            .map(weight)
-            .sum();
+        let texts: usize = content.iter().filter(|block| is_text(block)).map(weight).sum();
         let stays = |block: &Value| {
             let bytes = weight(block);
             match is_text(block) {
@@ -140,9 +136,7 @@ impl DetachedResult {
         }
         let has_preview = has_preview(&block);
         let data = match is_embedded(&block) {
-            true => block
-                .as_object_mut()
-                .and_then(|fields| take_text(fields, "data")),
+            true => block.as_object_mut().and_then(|fields| take_text(fields, "data")),
             false => None,
         };
         let Some(data) = data else {
@@ -158,9 +152,8 @@ impl DetachedResult {
     /// What stands beside the content and may be as large as that.
     fn take_fields(&mut self, result: &mut Object) {
         let known = |field: &str| matches!(field, "content" | "success" | "pastTenseMessage");
-        let large = result
-            .iter()
-            .filter(|(field, value)| !known(field) && json_len(value) > PREVIEW_BYTES);
+        let large =
+            result.iter().filter(|(field, value)| !known(field) && json_len(value) > PREVIEW_BYTES);
         let large: Vec<String> = large.map(|(field, _)| field.clone()).collect();
         for field in &large {
             let Some(value) = result.get(field) else {

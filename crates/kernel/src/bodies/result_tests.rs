@@ -48,16 +48,10 @@ fn a_result_stays_up_to_the_bound_and_goes_above_it() {
     assert_eq!(result, before);
     let mut result = result_of(json!([text(MAX + 1)]));
     let bodies = detach_result(&mut result, MAX);
-    assert_eq!(
-        shape(&result["content"]),
-        ["text 4096", "\"text/plain\" 65537"]
-    );
+    assert_eq!(shape(&result["content"]), ["text 4096", "\"text/plain\" 65537"]);
     assert_eq!(bodies[0].pointer, "/content/1");
     assert_eq!(bytes_of(&bodies[0]), vec![b'x'; MAX + 1]);
-    assert_eq!(
-        (&result["success"], &result["pastTenseMessage"]),
-        (&json!(true), &json!("Ran it"))
-    );
+    assert_eq!((&result["success"], &result["pastTenseMessage"]), (&json!(true), &json!("Ran it")));
 }
 
 #[test]
@@ -122,17 +116,8 @@ fn what_stands_beside_the_content_goes_too() {
         ["\"application/json\" 100011", "\"application/json\" 10025"]
     );
     assert!(!result.contains_key("structuredContent"));
-    assert_eq!(
-        result["error"],
-        json!({"message": "e".repeat(4_096), "code": "x"})
-    );
-    assert_eq!(
-        result["pastTenseMessage"]["markdown"]
-            .as_str()
-            .unwrap()
-            .len(),
-        4_099
-    );
+    assert_eq!(result["error"], json!({"message": "e".repeat(4_096), "code": "x"}));
+    assert_eq!(result["pastTenseMessage"]["markdown"].as_str().unwrap().len(), 4_099);
     let whole: Value = serde_json::from_slice(&bytes_of(&bodies[0])).unwrap();
     assert_eq!(whole["rows"].as_str().unwrap().len(), 100_000);
 }
@@ -178,11 +163,7 @@ fn any_result() -> impl Strategy<Value = Object> {
     let blocks = prop_oneof![
         proptest::collection::vec(block(), 0..8),
         (block(), 1..600_usize).prop_map(|(block, many)| {
-            let many = if block.to_string().len() > 9_000 {
-                many / 20
-            } else {
-                many
-            };
+            let many = if block.to_string().len() > 9_000 { many / 20 } else { many };
             vec![block; many]
         }),
     ];
@@ -236,11 +217,7 @@ fn running_output_shows_how_it_began_and_where_it_is() {
     assert_eq!(content.len(), 3);
     assert!(content[0]["text"].as_str().unwrap().starts_with("beginé"));
     let end = content[1]["text"].as_str().unwrap();
-    assert!(
-        end.starts_with("[... 122") && end.ends_with("éend"),
-        "{}",
-        &end[..60]
-    );
+    assert!(end.starts_with("[... 122") && end.ends_with("éend"), "{}", &end[..60]);
     assert_eq!(content[2], terminal);
 }
 

@@ -27,15 +27,11 @@ pub(super) fn gather(
         None => None,
         Some(Ok(seconds)) if seconds > 0 => Some(seconds),
         Some(_) => {
-            return Err(uri::bad(
-                "`expiresIn` must be a whole number of seconds, at least 1",
-            ));
+            return Err(uri::bad("`expiresIn` must be a whole number of seconds, at least 1"));
         }
     };
     if params.token.len() > TOKEN_BYTES_MAX {
-        return Err(uri::bad(format!(
-            "`token` has at most {TOKEN_BYTES_MAX} bytes"
-        )));
+        return Err(uri::bad(format!("`token` has at most {TOKEN_BYTES_MAX} bytes")));
     }
     // It ends up in headers and environments.
     if params.token.contains(char::is_control) {
@@ -72,9 +68,7 @@ pub(super) fn check_has_tokens(
     if missing.is_empty() {
         return Ok(());
     }
-    let names = missing
-        .iter()
-        .filter_map(|known| known["resource"].as_str());
+    let names = missing.iter().filter_map(|known| known["resource"].as_str());
     let names: Vec<&str> = names.collect();
     let message = format!(
         "the agent {} needs a token for {}: sign in, or bring one by `greenroom agents token RESOURCE`",

@@ -104,12 +104,7 @@ fn describe_check(
         },
         provider: kernel.session_of(chat).state().provider.clone(),
         model: model.map(str::to_owned),
-        refusals: kernel
-            .chat(chat)
-            .private()
-            .refusals
-            .clone()
-            .map(Bytes::from),
+        refusals: kernel.chat(chat).private().refusals.clone().map(Bytes::from),
         context_use: context_use_of(kernel, chat),
     }
 }

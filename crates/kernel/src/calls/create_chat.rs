@@ -138,11 +138,7 @@ pub(super) fn gather(
             waiting,
         )?),
     };
-    Ok(PlannedChat {
-        session,
-        new,
-        message,
-    })
+    Ok(PlannedChat { session, new, message })
 }
 
 /// What the first message means.
@@ -282,13 +278,7 @@ fn find_source(
         }
         // Its context is everything before, and the running turn's response so far.
         let (last, partial) = (source.next_n().checked_sub(1), Some(turn.as_if_cancelled()));
-        return Ok(source_through(
-            kernel,
-            wanted,
-            last,
-            TurnPage::default(),
-            partial,
-        ));
+        return Ok(source_through(kernel, wanted, last, TurnPage::default(), partial));
     }
     if visible {
         return find_fork(kernel, &wanted.chat, turn_id, answers);
@@ -373,11 +363,7 @@ fn source_through(
 }
 
 pub(super) fn apply(step: &mut Step, peer: PeerId, id: &Id, planned: PlannedChat) {
-    let PlannedChat {
-        session,
-        new,
-        message,
-    } = planned;
+    let PlannedChat { session, new, message } = planned;
     let chat = new.uri.clone();
     chats::create_chat(step, &session, new);
     step.touch_modified(&session);

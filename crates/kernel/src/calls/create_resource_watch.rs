@@ -41,10 +41,7 @@ pub(super) fn gather(
             uri::check_writable(kernel)?;
             Err(Pause::Work(HostWork::BeginWatch(Box::new(task))).into())
         }
-        Some(Ok(uri)) => Ok(NewResourceWatch {
-            uri: uri.clone(),
-            task,
-        }),
+        Some(Ok(uri)) => Ok(NewResourceWatch { uri: uri.clone(), task }),
         Some(Err(refusal)) => Err(refusal.to_error((&params.uri, None)).into()),
     }
 }

@@ -43,9 +43,7 @@ pub(super) fn gather(
         return Err(RpcError::new(code::SESSION_ALREADY_EXISTS, message).into()); // H-110
     }
     let fork = fork_of(kernel, raw, answers)?;
-    let forked = fork
-        .as_ref()
-        .and_then(|fork| kernel.find_session(&fork.session));
+    let forked = fork.as_ref().and_then(|fork| kernel.find_session(&fork.session));
     let provider = forked.map(|session| session.state().provider.clone());
     let provider = params.provider.clone().or(provider);
     let agent = agent_of(kernel, peer, provider.as_deref())?;
@@ -96,21 +94,12 @@ fn fork_of(
         return Err(uri::bad("the session to fork has no default chat").into());
     };
     let chat = uri::parse("fork.session", &chat)?;
-    need_channels(
-        kernel,
-        &[(chat.clone(), kernel.limits().open_turns)],
-        answers,
-    )?;
+    need_channels(kernel, &[(chat.clone(), kernel.limits().open_turns)], answers)?;
     let source = find_fork(kernel, &chat, turn_id, answers)?;
     let title = state.title.clone();
     Ok(Some(SessionFork {
         session,
-        source: SessionSource {
-            chat,
-            turn_id: turn_id.to_owned(),
-            title,
-            turns: source,
-        },
+        source: SessionSource { chat, turn_id: turn_id.to_owned(), title, turns: source },
     }))
 }
 
@@ -120,11 +109,7 @@ fn config_of(agent: &AgentFacts, params: &CreateSessionParams) -> Result<ConfigS
     let wanted = config::rename(&agent.renamed_settings, wanted);
     let values = config::with_defaults(&agent.config_schema, &wanted)
         .map_err(|bad| uri::bad(format!("config: {bad}")))?;
-    Ok(ConfigState {
-        schema: agent.config_schema.clone(),
-        values,
-        extra: Object::new(),
-    })
+    Ok(ConfigState { schema: agent.config_schema.clone(), values, extra: Object::new() })
 }
 
 /// The first root, if the client names no directory (G-23a). Whether a session may work in one is found out whenever it is opened:

@@ -90,10 +90,8 @@ fn number_at(
     if let Some(n) = kernel.chat(uri).number_of(turn_id) {
         return Ok(Some(n));
     }
-    let answer = answers.read(Query::FindTurn {
-        chat: kernel.id_of(uri),
-        turn_id: turn_id.to_owned(),
-    })?;
+    let answer =
+        answers.read(Query::FindTurn { chat: kernel.id_of(uri), turn_id: turn_id.to_owned() })?;
     Ok(match answer {
         Answer::FindTurn(Some(found)) if found.visible => Some(found.n),
         _ => None,

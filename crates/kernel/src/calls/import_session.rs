@@ -45,10 +45,7 @@ pub(super) fn gather(
     check_values(kernel, "`session`", &params.session)?;
     let session: Value = serde_json::from_str(&params.session)
         .map_err(|error| uri::bad(format!("`session` is not JSON: {error}")))?;
-    let uri = uri::parse(
-        "session.resource",
-        session["resource"].as_str().unwrap_or(""),
-    )?;
+    let uri = uri::parse("session.resource", session["resource"].as_str().unwrap_or(""))?;
     uri::check_names_session(&uri)?;
     let (created, modified) = times_of(kernel, &session);
     let state = read_state(kernel, session)?;
@@ -74,13 +71,7 @@ pub(super) fn gather(
     if chats.iter().all(|(_, _, turns)| turns.is_empty()) {
         return Err(uri::bad("`turns` holds none: there is nothing to import").into());
     }
-    Ok(ImportedSession {
-        uri,
-        state,
-        chats,
-        created,
-        modified,
-    })
+    Ok(ImportedSession { uri, state, chats, created, modified })
 }
 
 /// When it was made and changed last, as it says; never in the future, or it would stay on top of the list.
@@ -88,14 +79,10 @@ fn times_of(kernel: &Kernel, session: &Value) -> (Timestamp, Timestamp) {
     let now = kernel.now();
     let time = |field: &str| {
         let text = session[field].as_str();
-        text.and_then(Timestamp::parse_rfc3339)
-            .map(|at| at.min(now))
+        text.and_then(Timestamp::parse_rfc3339).map(|at| at.min(now))
     };
     let modified = time("modifiedAt").unwrap_or(now);
-    (
-        time("createdAt").unwrap_or(modified).min(modified),
-        modified,
-    )
+    (time("createdAt").unwrap_or(modified).min(modified), modified)
 }
 
 /// The state without what was true only there and then: who was active, what was waited for, what the agent was allowed.
@@ -123,11 +110,7 @@ fn read_state(kernel: &Kernel, mut session: Value) -> Result<SessionState, RpcEr
     let agent = kernel.find_agent(&state.provider);
     let config = agent.and_then(|agent| {
         let values = config::with_defaults(&agent.config_schema, &Object::new()).ok()?;
-        Some(ConfigState {
-            schema: agent.config_schema.clone(),
-            values,
-            extra: Object::new(),
-        })
+        Some(ConfigState { schema: agent.config_schema.clone(), values, extra: Object::new() })
     });
     let chats = state.chats.into_iter().map(|chat| ChatSummary {
         status: status::with_activity(chat.status & FLAGS, status::IDLE),
@@ -152,18 +135,14 @@ fn published_session(session: &Value) -> Result<(), serde_json::Error> {
 fn check_values(kernel: &Kernel, what: &str, json: &str) -> Result<(), RpcError> {
     let most = kernel.limits().import_values_max;
     match rpc::measure(json).values > most {
-        true => Err(uri::bad(format!(
-            "{what} has at most {most} JSON values (import_values_max)"
-        ))),
+        true => Err(uri::bad(format!("{what} has at most {most} JSON values (import_values_max)"))),
         false => Ok(()),
     }
 }
 
 fn check_depth(what: &str, value: &Value) -> Result<(), RpcError> {
     match depth_of(value) > CONTENT_DEPTH_MAX {
-        true => Err(uri::bad(format!(
-            "{what} nests at most {CONTENT_DEPTH_MAX} levels deep"
-        ))),
+        true => Err(uri::bad(format!("{what} nests at most {CONTENT_DEPTH_MAX} levels deep"))),
         false => Ok(()),
     }
 }
@@ -217,9 +196,7 @@ fn read_turns(kernel: &Kernel, lines: &str) -> Result<TurnsByChat, RpcError> {
             return Err(bad(why));
         }
         if line.len() > most {
-            return Err(bad(format!(
-                "a turn has at most {most} bytes (turn_bytes_max)"
-            )));
+            return Err(bad(format!("a turn has at most {most} bytes (turn_bytes_max)")));
         }
         check_values(kernel, &place, line)?;
         let imported: ImportedTurn =
@@ -245,12 +222,8 @@ fn check_readable(turn: &Value) -> Result<(), serde_json::Error> {
 
 /// The chat that an entry of the catalogue describes.
 fn chat_state(session: &SessionState, entry: &ChatSummary) -> ChatState {
-    let mut state = ChatState::new(
-        &entry.resource,
-        &entry.title,
-        entry.status,
-        entry.modified_at.clone(),
-    );
+    let mut state =
+        ChatState::new(&entry.resource, &entry.title, entry.status, entry.modified_at.clone());
     state.working_directories =
         own_directories(entry).or_else(|| session.working_directories.clone());
     for key in ["origin", "interactivity"] {
@@ -264,18 +237,11 @@ fn chat_state(session: &SessionState, entry: &ChatSummary) -> ChatState {
 /// The directories of a chat that has its own.
 fn own_directories(entry: &ChatSummary) -> Option<Vec<String>> {
     let own = entry.extra.get("workingDirectories")?.as_array()?.iter();
-    own.map(|directory| directory.as_str().map(str::to_owned))
-        .collect()
+    own.map(|directory| directory.as_str().map(str::to_owned)).collect()
 }
 
 pub(super) fn apply(step: &mut Step, peer: PeerId, id: &Id, imported: ImportedSession) {
-    let ImportedSession {
-        uri,
-        state,
-        chats,
-        created,
-        modified,
-    } = imported;
+    let ImportedSession { uri, state, chats, created, modified } = imported;
     let now = step.now();
     let session_id = ChannelId(step.next_seq().0);
     for (chat, state, turns) in chats {
@@ -288,11 +254,7 @@ pub(super) fn apply(step: &mut Step, peer: PeerId, id: &Id, imported: ImportedSe
         let channel = Channel::chat(chat_id, now, channel);
         step.record_channel(&chat, &channel);
         for (n, turn) in (0_u64..).zip(turns) {
-            step.record(Record::Turn {
-                chat: chat_id,
-                n,
-                turn,
-            });
+            step.record(Record::Turn { chat: chat_id, n, turn });
         }
     }
     let mut session = Session::imported(state, created, modified);

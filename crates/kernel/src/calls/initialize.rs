@@ -74,11 +74,8 @@ pub(super) fn gather(
     let exist = need_channels(kernel, &with_views, answers)?;
     // What does not exist is left out of the snapshots (H-029).
     let there = wanted.into_iter().zip(exist).filter(|(_, there)| *there);
-    let wanted = there.map(|(uri, _)| WantedChannel {
-        uri,
-        view_turns: None,
-        max_latency_ms: None,
-    });
+    let wanted =
+        there.map(|(uri, _)| WantedChannel { uri, view_turns: None, max_latency_ms: None });
     Ok(NewClient {
         wanted: wanted.collect(),
         ready: NegotiatedPeer {
@@ -125,11 +122,7 @@ pub(super) fn apply(step: &mut Step, peer: PeerId, id: &Id, client: NewClient) {
         snapshots,
     };
     let id = id.clone();
-    let response = LateResponse {
-        id,
-        generation: ready.generation,
-        body,
-    };
+    let response = LateResponse { id, generation: ready.generation, body };
     step.send(peer, Frame::Response(Arc::new(response)));
 }
 
@@ -140,10 +133,7 @@ fn result_fields(kernel: &Kernel, role: Role, ready: &NegotiatedPeer) -> Object 
     let mut put = |name: &str, value| fields.insert(name.to_owned(), value);
     put("protocolVersion", json!(ready.version.to_string()));
     put("serverSeq", json!(kernel.seq().0));
-    put(
-        "serverInfo",
-        json!({"name": "greenroom", "version": facts.version}),
-    );
+    put("serverInfo", json!({"name": "greenroom", "version": facts.version}));
     put("completionTriggerCharacters", json!(TRIGGER_CHARACTERS));
     put("terminalCommandPrefix", json!(agent_api::COMMAND_PREFIX));
     let mut meta = ext::support();

@@ -42,12 +42,7 @@ pub(super) fn gather(
     }
     let meta = params.meta.clone().unwrap_or_default();
     let is_empty = |text: &str| text.trim().is_empty();
-    if id == "commit"
-        && meta
-            .get("message")
-            .and_then(Value::as_str)
-            .is_none_or(is_empty)
-    {
+    if id == "commit" && meta.get("message").and_then(Value::as_str).is_none_or(is_empty) {
         return Err(uri::bad("a commit needs its message in `_meta.message`").into());
     }
     let operation = ChangesetOperation {
@@ -83,8 +78,6 @@ fn check_target(
     match has(scope) {
         true => Ok(resource),
         false if target.is_none() => Err(uri::bad("this operation needs a `target`")),
-        false => Err(uri::bad(format!(
-            "this operation has no target of kind `{scope}`"
-        ))),
+        false => Err(uri::bad(format!("this operation has no target of kind `{scope}`"))),
     }
 }

@@ -36,10 +36,7 @@ pub(super) fn gather(
     };
     // One more than asked for tells whether there is a next page.
     let limit_and_next = limit.saturating_add(1);
-    let answer = answers.read(Query::Sessions {
-        after,
-        limit: limit_and_next,
-    })?;
+    let answer = answers.read(Query::Sessions { after, limit: limit_and_next })?;
     let Answer::Sessions(rows) = answer else {
         unreachable!("answers fit their queries");
     };
@@ -77,8 +74,5 @@ fn list_item(kernel: &Kernel, peer: PeerId, row: &SummaryRecord) -> Option<Value
 
 fn parse_cursor(text: &str) -> Option<(Timestamp, ChannelId)> {
     let (modified, session) = text.split_once('.')?;
-    Some((
-        Timestamp(modified.parse().ok()?),
-        ChannelId(session.parse().ok()?),
-    ))
+    Some((Timestamp(modified.parse().ok()?), ChannelId(session.parse().ok()?)))
 }

@@ -48,9 +48,7 @@ pub(super) fn gather(
                 return Err(uri::not_found(kernel, &session).into());
             }
             let after = to.after.as_deref();
-            let after = after
-                .map(|after| uri::parse("destination.after", after))
-                .transpose()?;
+            let after = after.map(|after| uri::parse("destination.after", after)).transpose()?;
             check_anchor(kernel, &session, &chat, after.as_ref())?;
             MoveTarget::Session { session, after }
         }
@@ -76,11 +74,7 @@ pub(super) fn gather(
         check_fits(kernel, &from, session, &moved)?;
     }
     uri::check_writable(kernel)?;
-    Ok(ChatMove {
-        chats: moved,
-        from,
-        to,
-    })
+    Ok(ChatMove { chats: moved, from, to })
 }
 
 pub(super) fn apply(step: &mut Step, peer: PeerId, id: &Id, planned: ChatMove) {
@@ -117,17 +111,9 @@ fn check_anchor(
     let Some(after) = after else {
         return Ok(());
     };
-    match after != chat
-        && kernel
-            .session(session)
-            .state()
-            .chat(after.as_str())
-            .is_some()
-    {
+    match after != chat && kernel.session(session).state().chat(after.as_str()).is_some() {
         true => Ok(()),
-        false => Err(bad(
-            "`destination.after` must be another chat of that session",
-        )),
+        false => Err(bad("`destination.after` must be another chat of that session")),
     }
 }
 
@@ -171,9 +157,7 @@ fn check_fits(
     }
     let most = kernel.limits().chats_max;
     if target.chats.len() + moved.len() > most {
-        return Err(bad(format!(
-            "a session has at most {most} chats (chats_max)"
-        )));
+        return Err(bad(format!("a session has at most {most} chats (chats_max)")));
     }
     let known = target.working_directories.as_deref().unwrap_or(&[]);
     let own = moved.iter().filter_map(|chat| kernel.find_chat(chat));

@@ -64,9 +64,8 @@ pub(super) fn gather(
         version::negotiate(std::slice::from_ref(&record.version)).map_err(|_| unknown_client())?;
     let floors = floors.into_iter();
     let floors: Floors = floors.map(|floor| (floor.channel.clone(), floor)).collect();
-    let (stateless, wanted): (Vec<_>, Vec<_>) = wanted
-        .into_iter()
-        .partition(|uri| telemetry::signal_of(uri).is_some());
+    let (stateless, wanted): (Vec<_>, Vec<_>) =
+        wanted.into_iter().partition(|uri| telemetry::signal_of(uri).is_some());
     let role = kernel.role(peer);
     let (stateless, refused): (Vec<_>, Vec<_>) =
         stateless.into_iter().partition(|uri| may_watch(role, uri));
@@ -113,10 +112,7 @@ pub(super) fn gather(
 
 /// H-088: an error, not a close.
 fn unknown_client() -> RpcError {
-    RpcError::new(
-        code::NOT_FOUND,
-        "this host does not know the client; send `initialize`",
-    )
+    RpcError::new(code::NOT_FOUND, "this host does not know the client; send `initialize`")
 }
 
 fn find_client(
@@ -183,10 +179,8 @@ fn oldest_number(
     if let Some(n) = chat.number_of(turn_id) {
         return Ok(Some(n));
     }
-    let answer = answers.read(Query::FindTurn {
-        chat: kernel.id_of(uri),
-        turn_id: turn_id.clone(),
-    })?;
+    let answer =
+        answers.read(Query::FindTurn { chat: kernel.id_of(uri), turn_id: turn_id.clone() })?;
     Ok(match answer {
         Answer::FindTurn(found) => found.map(|found| found.n),
         _ => None,
@@ -223,10 +217,7 @@ fn sessions_left_behind(
 ) -> Vec<ChannelUri> {
     let stays: BTreeSet<&ChannelUri> = channels.iter().collect();
     let active = kernel.active_clients().sessions_of(client_id);
-    active
-        .filter(|session| !stays.contains(session))
-        .cloned()
-        .collect()
+    active.filter(|session| !stays.contains(session)).cloned().collect()
 }
 
 fn view_of(floors: &Floors, uri: &ChannelUri) -> Option<u32> {
@@ -256,10 +247,7 @@ pub(super) fn apply(step: &mut Step, peer: PeerId, id: &Id, client: ReturningCli
             let wanted = channels.map(|uri| WantedChannel {
                 uri: uri.clone(),
                 view_turns: view_of(&client.floors, uri),
-                max_latency_ms: client
-                    .floors
-                    .get(uri)
-                    .and_then(|floor| floor.max_latency_ms),
+                max_latency_ms: client.floors.get(uri).and_then(|floor| floor.max_latency_ms),
             });
             let wanted: Vec<_> = wanted.collect();
             let snapshots = serve_snapshots(step, peer, &wanted, SnapshotMode::Replacing);
@@ -272,11 +260,7 @@ pub(super) fn apply(step: &mut Step, peer: PeerId, id: &Id, client: ReturningCli
         subscribe_stateless(step, peer, uri, latency);
     }
     let id = id.clone();
-    let response = LateResponse {
-        id,
-        generation: ready.generation,
-        body,
-    };
+    let response = LateResponse { id, generation: ready.generation, body };
     step.send(peer, Frame::Response(Arc::new(response)));
 }
 
@@ -337,10 +321,7 @@ fn resume(
         };
         step.peers_mut().subscribe(peer, uri, subscription);
     }
-    Some(LateResponseBody::ReconnectReplay {
-        replay: envelopes,
-        missing: client.missing.clone(),
-    })
+    Some(LateResponseBody::ReconnectReplay { replay: envelopes, missing: client.missing.clone() })
 }
 
 #[cfg(test)]

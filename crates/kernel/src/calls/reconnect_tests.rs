@@ -37,10 +37,7 @@ fn a_client_that_left_a_moment_ago_is_not_read() {
     let mut fixture = KernelFixture::new();
     let answers = HandlerAnswers::default();
     let unread = find_client(&fixture.kernel, "ann", &answers);
-    assert!(
-        matches!(unread, Err(NotLoaded::Read(_))),
-        "the journal is asked"
-    );
+    assert!(matches!(unread, Err(NotLoaded::Read(_))), "the journal is asked");
     let record = ClientRecord {
         client_id: "ann".to_owned(),
         version: "1.0.0".to_owned(),
@@ -69,9 +66,7 @@ fn every_uri_that_cannot_be_resumed_is_named() {
     for query in queries {
         answers.add_read(query, Ok(Answer::Channel(None)));
     }
-    let (there, missing) = resolve(&fixture.kernel, wanted, &all, &answers)
-        .ok()
-        .unwrap();
+    let (there, missing) = resolve(&fixture.kernel, wanted, &all, &answers).ok().unwrap();
     assert_eq!(there, [fixture.session.clone(), fixture.chat.clone()]);
     assert_eq!(missing, [gone.to_string(), "no uri".to_owned()]);
 }
@@ -87,9 +82,7 @@ fn a_cut_below_the_window_in_the_gap_is_not_replayed() {
     let own = floors(&[floor(&fixture.chat, before.0, Some("c"))]);
     let channels = [fixture.chat.clone()];
     let answers = HandlerAnswers::default();
-    let oldest = oldest_numbers(&fixture.kernel, &channels, &own, &answers)
-        .ok()
-        .unwrap();
+    let oldest = oldest_numbers(&fixture.kernel, &channels, &own, &answers).ok().unwrap();
     assert_eq!(oldest.get(&fixture.chat), Some(&2));
     let is_cut = |fixture: &KernelFixture, last_seen: Seq| {
         was_cut_below_window(&fixture.kernel, &channels, &own, &oldest, last_seen)
@@ -101,15 +94,9 @@ fn a_cut_below_the_window_in_the_gap_is_not_replayed() {
         let kept = crate::truncate::RemainingTurn { n: 0, page: None };
         crate::truncate::cut_back(step, &chat, cut, None, Some(kept));
     });
-    assert!(
-        is_cut(&fixture, before),
-        "its reducer would not know the turn"
-    );
+    assert!(is_cut(&fixture, before), "its reducer would not know the turn");
     let after = fixture.kernel.seq();
-    assert!(
-        !is_cut(&fixture, after),
-        "it was there when the cut was made"
-    );
+    assert!(!is_cut(&fixture, after), "it was there when the cut was made");
 }
 
 #[test]

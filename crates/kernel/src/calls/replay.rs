@@ -136,9 +136,7 @@ pub(super) fn with_actions_since(
     if !log.reaches(before) {
         return None;
     }
-    let resumed = channels
-        .iter()
-        .filter_map(|uri| kernel.channels().id_of(uri));
+    let resumed = channels.iter().filter_map(|uri| kernel.channels().id_of(uri));
     let resumed: BTreeSet<ChannelId> = resumed.collect();
     let followed = log.above(before);
     let followed = followed.filter(|(_, channel, _)| resumed.contains(channel));

@@ -60,12 +60,7 @@ pub(super) fn serve_snapshots(
 ) -> Vec<Arc<ChannelSnapshot>> {
     let mut bytes_left = step.limits().message_out_bytes;
     let mut snapshots = Vec::with_capacity(wanted.len());
-    for WantedChannel {
-        uri,
-        view_turns,
-        max_latency_ms,
-    } in wanted
-    {
+    for WantedChannel { uri, view_turns, max_latency_ms } in wanted {
         if telemetry::signal_of(uri).is_some() {
             subscribe_stateless(step, peer, uri, *max_latency_ms);
             continue;

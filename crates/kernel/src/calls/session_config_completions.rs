@@ -27,12 +27,7 @@ pub(super) fn gather(
     let (provider, schema, session, directory) = if channel.is_root() {
         let agent = agent_of(kernel, peer, params.provider.as_deref())?;
         let directory = params.working_directory.clone();
-        (
-            agent.provider.clone(),
-            &agent.config_schema,
-            None,
-            directory,
-        )
+        (agent.provider.clone(), &agent.config_schema, None, directory)
     } else {
         need_channel(kernel, &channel, answers)?;
         let session = kernel.find_session(&channel);

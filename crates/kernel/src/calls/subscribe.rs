@@ -44,11 +44,7 @@ pub(super) fn gather(
     if !need_channel_with(kernel, &uri, answers, turns)? {
         return Err(uri::not_found(kernel, &uri).into());
     }
-    Ok(WantedChannel {
-        uri,
-        view_turns,
-        max_latency_ms: latency.map(|ms| ms.min(WINDOW_MS_MAX)),
-    })
+    Ok(WantedChannel { uri, view_turns, max_latency_ms: latency.map(|ms| ms.min(WINDOW_MS_MAX)) })
 }
 
 pub(super) fn apply(step: &mut Step, peer: PeerId, id: &Id, wanted: WantedChannel) {

@@ -36,19 +36,11 @@ pub(crate) fn gather(
     if is_active && let Err(NotLoaded::Read(queries)) = need_channel(kernel, uri, answers) {
         return Err(Pause::Read(queries));
     }
-    Ok(Some(EndedSubscription {
-        uri: uri.clone(),
-        client_id,
-        is_active,
-    }))
+    Ok(Some(EndedSubscription { uri: uri.clone(), client_id, is_active }))
 }
 
 pub(crate) fn apply(step: &mut Step, peer: PeerId, ended: EndedSubscription) {
-    let EndedSubscription {
-        uri,
-        client_id,
-        is_active,
-    } = ended;
+    let EndedSubscription { uri, client_id, is_active } = ended;
     step.peers_mut().unsubscribe(peer, &uri);
     resource_watch::end_if_unused(step, &uri);
     if step.unwritable().is_some() {
@@ -60,10 +52,7 @@ pub(crate) fn apply(step: &mut Step, peer: PeerId, ended: EndedSubscription) {
         }
         return;
     }
-    step.record(Record::FloorGone {
-        client_id: client_id.clone(),
-        channel: uri.clone(),
-    });
+    step.record(Record::FloorGone { client_id: client_id.clone(), channel: uri.clone() });
     // In a session that could not be read the client stays active until its grace ends.
     if is_active && step.find_session(&uri).is_some() {
         remove_active_client(step, &uri, &client_id);

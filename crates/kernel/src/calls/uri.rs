@@ -57,9 +57,7 @@ pub(super) fn check_names_session(uri: &ChannelUri) -> Result<(), RpcError> {
         )));
     }
     match belongs_to_session(uri) {
-        true => Err(bad(format!(
-            "`channel`: {uri} names what belongs to another session"
-        ))),
+        true => Err(bad(format!("`channel`: {uri} names what belongs to another session"))),
         false => Ok(()),
     }
 }

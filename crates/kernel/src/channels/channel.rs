@@ -20,14 +20,7 @@ impl Channel {
     }
 
     pub(super) fn new(id: ChannelId, now: Timestamp, body: ChannelBody) -> Self {
-        Self {
-            id,
-            used: now,
-            body,
-            snapshots: Vec::new(),
-            unwritten: 0,
-            head_bytes: 0,
-        }
+        Self { id, used: now, body, snapshots: Vec::new(), unwritten: 0, head_bytes: 0 }
     }
 
     /// What boot would have to do in this channel if the host died now.
@@ -39,10 +32,9 @@ impl Channel {
                 creating: session.is_creating(),
                 ..BootWork::default()
             },
-            ChannelBody::Chat(chat) => BootWork {
-                open_turn: chat.state().active_turn.is_some(),
-                ..BootWork::default()
-            },
+            ChannelBody::Chat(chat) => {
+                BootWork { open_turn: chat.state().active_turn.is_some(), ..BootWork::default() }
+            }
             ChannelBody::Plain(plain) => plain.boot_work(),
         }
     }

@@ -224,10 +224,7 @@ impl Chat {
 
     pub(crate) fn start_run(&mut self, id: RunId) {
         assert!(self.run.is_none(), "a chat has one run at a time");
-        debug_assert!(
-            self.state.active_turn.is_some(),
-            "a run works on an active turn"
-        );
+        debug_assert!(self.state.active_turn.is_some(), "a run works on an active turn");
         self.run = Some(Run::new(id));
     }
 
@@ -283,11 +280,7 @@ impl Chat {
         if self.state.active_turn.is_some() || self.state.turns.len() <= self.turn_numbers.len() {
             return None;
         }
-        assert_eq!(
-            self.state.turns.len(),
-            self.turn_numbers.len() + 1,
-            "one turn ends at a time"
-        );
+        assert_eq!(self.state.turns.len(), self.turn_numbers.len() + 1, "one turn ends at a time");
         let turn = Arc::clone(self.state.turns.last()?);
         let n = self.next_n;
         self.next_n += 1;
@@ -305,11 +298,7 @@ impl Chat {
             // No agent had it. If the turn goes on, the rows of its message are read.
             submitted.composed = None;
         }
-        Some(EndedTurn {
-            n,
-            turn,
-            removes_checkpoint,
-        })
+        Some(EndedTurn { n, turn, removes_checkpoint })
     }
 
     /// Everything from number `from_n` on was cut off at `seq`: `chat/truncated` was applied. `active` is the turn that
@@ -331,15 +320,11 @@ impl Chat {
         self.has_older &= from_n > 0;
         self.private.accepted = None;
         self.private.current_submission = None;
-        self.private
-            .compacted
-            .take_if(|compacted| !compacted.is_before(from_n));
+        self.private.compacted.take_if(|compacted| !compacted.is_before(from_n));
         self.last_hidden_seq = seq;
         self.private.remember_cut(seq, kept_n, CUTS_MAX);
         let last = self.state.turns.last().map(|turn| turn.id.clone());
-        let checkpoint = self
-            .checkpoint
-            .take_if(|(turn, _)| last.as_ref() != Some(turn));
+        let checkpoint = self.checkpoint.take_if(|(turn, _)| last.as_ref() != Some(turn));
         TruncatedTurns {
             active,
             hides: self.next_n > from_n,
@@ -354,9 +339,7 @@ impl Chat {
     /// The checkpoint of a turn, if that is the one it belongs to.
     pub(crate) fn checkpoint_of(&self, turn_id: &str) -> Option<&Bytes> {
         let checkpoint = self.checkpoint.as_ref();
-        checkpoint
-            .filter(|(turn, _)| turn == turn_id)
-            .map(|(_, data)| data)
+        checkpoint.filter(|(turn, _)| turn == turn_id).map(|(_, data)| data)
     }
 
     /// Takes note of a client's turn id that looks like one the host may come to make (G-26).
@@ -434,11 +417,7 @@ impl Chat {
 /// Turn rows as the numbers and the shared turns of a chat.
 fn split_page(page: TurnPage) -> (Vec<u64>, Vec<Arc<Turn>>) {
     let turns = page.turns.into_iter().map(|stored| {
-        let turn = Turn {
-            id: stored.id,
-            outcome: stored.outcome,
-            json: stored.json,
-        };
+        let turn = Turn { id: stored.id, outcome: stored.outcome, json: stored.json };
         (stored.n, Arc::new(turn))
     });
     turns.unzip()
@@ -450,9 +429,7 @@ pub(crate) fn is_host_like(turn_id: &str, seq: u64) -> bool {
         let end = rest.find('-').unwrap_or(rest.len());
         &rest[..end]
     });
-    number
-        .and_then(|number| number.parse::<u64>().ok())
-        .is_some_and(|number| number > seq)
+    number.and_then(|number| number.parse::<u64>().ok()).is_some_and(|number| number > seq)
 }
 
 #[cfg(test)]

@@ -129,9 +129,7 @@ mod base64_text {
     ) -> Result<Option<Bytes>, D::Error> {
         let text = Option::<String>::deserialize(from)?;
         let bytes = text.map(|text| STANDARD.decode(text)).transpose();
-        bytes
-            .map(|bytes| bytes.map(Bytes::from))
-            .map_err(serde::de::Error::custom)
+        bytes.map(|bytes| bytes.map(Bytes::from)).map_err(serde::de::Error::custom)
     }
 }
 
@@ -144,10 +142,7 @@ mod tests {
         let private = ChatPrivate {
             accepted: Some(Timestamp(5)),
             brief: Some(Bytes::from_static(b"look")),
-            author: Some(Author {
-                client_id: "ann".to_owned(),
-                principal: None,
-            }),
+            author: Some(Author { client_id: "ann".to_owned(), principal: None }),
             depth: 2,
             ..ChatPrivate::default()
         };

@@ -54,15 +54,9 @@ fn a_truncate_hides_what_came_after_and_the_turn_that_ran() {
     start(&mut chat, "c");
     let active = chat.state().active_turn.as_ref();
     let active: Option<Arc<Turn>> = active.map(|turn| turn.as_if_cancelled());
-    chat.reduce(&Action::host(
-        ActionKind::ChatTruncated,
-        json!({"turnId": "a"}),
-    ));
+    chat.reduce(&Action::host(ActionKind::ChatTruncated, json!({"turnId": "a"})));
     let cut = chat.truncate(Seq(9), Some(0), active);
-    assert_eq!(
-        cut.active.map(|(n, turn)| (n, turn.id.clone())),
-        Some((2, "c".to_owned()))
-    );
+    assert_eq!(cut.active.map(|(n, turn)| (n, turn.id.clone())), Some((2, "c".to_owned())));
     assert!(cut.hides);
     assert_eq!((chat.turn_count(), chat.next_n()), (1, 3));
     assert!(!chat.knows_all_turns(), "hidden turns used their numbers");
@@ -101,13 +95,7 @@ fn ids_that_a_client_guessed_are_not_made_again() {
     assert_eq!(chat.free_turn_id(Seq(7)), "t8-1");
     chat.note_host_like_id(8);
     assert_eq!(chat.free_turn_id(Seq(8)), "t9");
-    for (id, is) in [
-        ("t8", true),
-        ("t8-1", true),
-        ("t7", false),
-        ("x8", false),
-        ("t", false),
-    ] {
+    for (id, is) in [("t8", true), ("t8-1", true), ("t7", false), ("x8", false), ("t", false)] {
         assert_eq!(is_host_like(id, 7), is, "{id}");
     }
 }
@@ -118,14 +106,8 @@ fn what_is_known_of_messages_goes_with_them() {
     let message = json!({"text": "x", "origin": {"kind": "user"}});
     let fields = json!({"kind": "queued", "id": "m", "message": message});
     chat.reduce(&Action::host(ActionKind::ChatPendingMessageSet, fields));
-    let submitted = Submitted {
-        id: "row".to_owned(),
-        ..Submitted::default()
-    };
-    let author = Author {
-        client_id: "ann".to_owned(),
-        principal: None,
-    };
+    let submitted = Submitted { id: "row".to_owned(), ..Submitted::default() };
+    let author = Author { client_id: "ann".to_owned(), principal: None };
     chat.put_message("m".to_owned(), author, submitted);
     assert!(chat.holds_input() && !chat.knows_gone_messages());
     let fields = json!({"kind": "queued", "id": "m"});

@@ -46,9 +46,8 @@ impl Enablement {
         workspace: Option<(&str, Option<bool>)>,
     ) -> bool {
         let before = usize::from(self.global(id).is_some())
-            + workspace.map_or(0, |(directory, _)| {
-                usize::from(self.workspace(directory, id).is_some())
-            });
+            + workspace
+                .map_or(0, |(directory, _)| usize::from(self.workspace(directory, id).is_some()));
         let after = usize::from(global.is_some())
             + workspace.map_or(0, |(_, decision)| usize::from(decision.is_some()));
         let workspaces = self.workspace.values().map(BTreeMap::len);
@@ -78,9 +77,7 @@ impl Enablement {
 
 /// Decisions by id.
 pub(super) fn pairs(decisions: &BTreeMap<String, bool>) -> impl Iterator<Item = (&str, bool)> {
-    decisions
-        .iter()
-        .map(|(id, is_enabled)| (id.as_str(), *is_enabled))
+    decisions.iter().map(|(id, is_enabled)| (id.as_str(), *is_enabled))
 }
 
 /// Replaces or removes one decision.

@@ -46,15 +46,10 @@ impl Channels {
             return Ok(()); // another answer was quicker
         }
         let uri = stored.uri.clone();
-        let damaged = |problem: String| DamagedChannel {
-            uri: uri.clone(),
-            problem,
-        };
+        let damaged = |problem: String| DamagedChannel { uri: uri.clone(), problem };
         let mut stored = stored;
         let parent = stored.parent.take();
-        let session = parent
-            .as_ref()
-            .map(|parent| (parent.uri.clone(), parent.id));
+        let session = parent.as_ref().map(|parent| (parent.uri.clone(), parent.id));
         if let Some(parent) = parent {
             self.install_one(*parent, agents, now, installed)?;
         }
@@ -216,9 +211,7 @@ mod tests {
         };
         let root = RootState::from_value(json!({"agents": []})).unwrap();
         let mut channels = Channels::new(root, Enablement::default(), &Limits::default());
-        channels
-            .install(stored, std::slice::from_ref(&agent), Timestamp(0))
-            .unwrap();
+        channels.install(stored, std::slice::from_ref(&agent), Timestamp(0)).unwrap();
         let session = channels.find_session(&uri).unwrap();
         let config = session.state().config.clone().unwrap();
         assert_eq!(Value::Object(config.values), json!({"approvals": "plan"}));

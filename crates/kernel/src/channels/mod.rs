@@ -333,10 +333,7 @@ impl Channels {
     ) -> usize {
         self.touch(uri);
         let Some(channel) = self.in_memory.get_mut(uri) else {
-            debug_assert!(
-                false,
-                "an action is recorded in a channel that is in memory"
-            );
+            debug_assert!(false, "an action is recorded in a channel that is in memory");
             return 0;
         };
         channel.unwritten += bytes;
@@ -485,9 +482,6 @@ impl Channels {
                 ((uri.clone(), state), (uri, private))
             })
             .unzip();
-        (
-            Value::Object(states.into_iter().collect()),
-            Value::Object(private.into_iter().collect()),
-        )
+        (Value::Object(states.into_iter().collect()), Value::Object(private.into_iter().collect()))
     }
 }

@@ -38,12 +38,7 @@ impl PlainChannel {
             session.is_some() || state.changeset().is_none() && state.annotations().is_none(),
             "changesets and annotations belong to a session"
         );
-        Self {
-            state,
-            session,
-            private,
-            trim,
-        }
+        Self { state, session, private, trim }
     }
 
     pub(crate) fn state(&self) -> &PlainState {
@@ -76,10 +71,7 @@ impl PlainChannel {
         if let PlainState::Terminal(terminal) = &mut self.state
             && terminal.chars() > self.trim.chars_max
         {
-            let TerminalBound {
-                chars_max,
-                lines_min,
-            } = self.trim;
+            let TerminalBound { chars_max, lines_min } = self.trim;
             std::sync::Arc::make_mut(terminal).trim(chars_max, lines_min);
         }
         reduced

@@ -65,9 +65,7 @@ impl Run {
     }
 
     pub(crate) fn part(&self, number: u64) -> Option<(&str, TextKind)> {
-        self.parts
-            .get(&number)
-            .map(|(id, kind)| (id.as_str(), *kind))
+        self.parts.get(&number).map(|(id, kind)| (id.as_str(), *kind))
     }
 
     pub(crate) fn add_call(&mut self, number: u64, id: String, executor: Executor) {
@@ -75,11 +73,7 @@ impl Run {
             self.calls.values().all(|call| call.id != id),
             "the id of a tool call comes from a seq and is used once"
         );
-        let call = RunCall {
-            id,
-            executor,
-            awaited: false,
-        };
+        let call = RunCall { id, executor, awaited: false };
         self.calls.insert(number, call);
     }
 
@@ -154,8 +148,7 @@ impl Run {
             return None;
         }
         let steer = self.awaited_steering.take()?;
-        self.offered_steering
-            .retain(|offered| offered.id != waiting.id);
+        self.offered_steering.retain(|offered| offered.id != waiting.id);
         if self.offered_steering.len() >= OFFERED_STEERING_MAX {
             self.offered_steering.pop_front();
         }
@@ -166,18 +159,14 @@ impl Run {
     /// The agent has a message that it was offered: as it was then.
     pub(crate) fn take_offered_steering(&mut self, pending_id: &str) -> Option<PendingMessage> {
         let offered = &mut self.offered_steering;
-        let index = offered
-            .iter()
-            .position(|offered| offered.id == pending_id)?;
+        let index = offered.iter().position(|offered| offered.id == pending_id)?;
         offered.remove(index)
     }
 
     /// The agent's number of a question.
     pub(crate) fn find_question(&self, id: &str) -> Option<u64> {
         let mut questions = self.questions.iter();
-        questions
-            .find(|(_, asked)| *asked == id)
-            .map(|(number, _)| *number)
+        questions.find(|(_, asked)| *asked == id).map(|(number, _)| *number)
     }
 }
 

@@ -31,11 +31,7 @@ pub(crate) struct ProgressReport {
 
 impl ProgressReport {
     pub(crate) fn new(client_id: String, token: String) -> Self {
-        Self {
-            client_id,
-            token,
-            done: 0,
-        }
+        Self { client_id, token, done: 0 }
     }
 }
 
@@ -81,12 +77,7 @@ impl Session {
             modified: now.0,
             ..SessionPrivate::default()
         };
-        Self {
-            state: Arc::new(state),
-            private,
-            start_when_ready: BTreeSet::new(),
-            progress: None,
-        }
+        Self { state: Arc::new(state), private, start_when_ready: BTreeSet::new(), progress: None }
     }
 
     /// A session that was one before, somewhere else.
@@ -281,16 +272,12 @@ impl Session {
     /// The ids of the clients that are active in it.
     pub(crate) fn active_client_ids(&self) -> Vec<String> {
         let clients = self.state.active_clients.iter();
-        clients
-            .filter_map(|client| client["clientId"].as_str().map(str::to_owned))
-            .collect()
+        clients.filter_map(|client| client["clientId"].as_str().map(str::to_owned)).collect()
     }
 
     /// The URIs of its chats, in the order of the catalogue.
     pub(crate) fn chat_uris(&self) -> Vec<ChannelUri> {
         let chats = self.state.chats.iter();
-        chats
-            .filter_map(|chat| ChannelUri::parse(&chat.resource).ok())
-            .collect()
+        chats.filter_map(|chat| ChannelUri::parse(&chat.resource).ok()).collect()
     }
 }

@@ -26,9 +26,7 @@ impl SnapshotWindow {
     pub(crate) fn oldest_turn(&self) -> Option<String> {
         match &self.snapshot.state {
             SnapshotState::Chat { cursor: None, .. } => Some(FROM_THE_BEGINNING.to_owned()),
-            SnapshotState::Chat {
-                chat, first_turn, ..
-            } => {
+            SnapshotState::Chat { chat, first_turn, .. } => {
                 let turns = chat.turns.as_slice();
                 turns.get(*first_turn).map(|turn| turn.id.clone())
             }
@@ -85,35 +83,21 @@ impl Channels {
             ChannelBody::Plain(plain) => SnapshotState::Plain(plain.state().clone()),
         };
         let snapshot = Arc::new(ChannelSnapshot::new(uri.clone(), seq, state));
-        channel
-            .snapshots
-            .retain(|(_, cached)| cached.from_seq == seq);
+        channel.snapshots.retain(|(_, cached)| cached.from_seq == seq);
         channel.snapshots.truncate(SNAPSHOTS_KEPT - 1);
         channel.snapshots.push((first_turn, Arc::clone(&snapshot)));
-        debug_assert!(
-            channel.snapshots.len() <= SNAPSHOTS_KEPT,
-            "few windows stay encoded"
-        );
+        debug_assert!(channel.snapshots.len() <= SNAPSHOTS_KEPT, "few windows stay encoded");
         Some(SnapshotWindow { snapshot, oldest_n })
     }
 
     fn root_snapshot(&mut self, uri: &ChannelUri, seq: Seq) -> SnapshotWindow {
         let root = Arc::clone(&self.root);
-        let make = || {
-            Arc::new(ChannelSnapshot::new(
-                uri.clone(),
-                seq,
-                SnapshotState::Root(root),
-            ))
-        };
+        let make = || Arc::new(ChannelSnapshot::new(uri.clone(), seq, SnapshotState::Root(root)));
         let cached = self.root_snapshot.take();
         let cached = cached.filter(|snapshot| snapshot.from_seq == seq);
         let snapshot = cached.unwrap_or_else(make);
         self.root_snapshot = Some(Arc::clone(&snapshot));
-        SnapshotWindow {
-            snapshot,
-            oldest_n: None,
-        }
+        SnapshotWindow { snapshot, oldest_n: None }
     }
 }
 
@@ -137,9 +121,7 @@ fn window_of(
         first -= 1;
     }
     let cursor = (first > 0 || chat.has_older()).then(|| {
-        turns
-            .get(first)
-            .map_or("newest".to_owned(), |turn| format!("before:{}", turn.id))
+        turns.get(first).map_or("newest".to_owned(), |turn| format!("before:{}", turn.id))
     });
     let oldest_n = chat.number_at(first).unwrap_or(chat.next_n());
     (first, cursor, Some(oldest_n))

@@ -9,10 +9,7 @@ use crate::record::ChannelId;
 
 impl Channels {
     pub(crate) fn commit(&mut self) {
-        debug_assert!(
-            self.unwritten_heads.is_empty(),
-            "heads are taken at the end of every step"
-        );
+        debug_assert!(self.unwritten_heads.is_empty(), "heads are taken at the end of every step");
         self.undo = ChannelsUndo::default();
     }
 
@@ -80,8 +77,7 @@ impl Channels {
             self.enablement = enablement;
             self.root_snapshot = None;
         }
-        self.disposed
-            .retain(|id| disposed.iter().all(|(_, undone)| undone != id));
+        self.disposed.retain(|id| disposed.iter().all(|(_, undone)| undone != id));
     }
 
     fn evict(&mut self, mut evicted: BTreeSet<ChannelUri>) -> Vec<(ChannelUri, Option<Run>)> {
@@ -93,13 +89,10 @@ impl Channels {
         let orphans: Vec<ChannelUri> = orphans.map(|(uri, _)| uri.clone()).collect();
         evicted.extend(orphans);
         let evicted = evicted.into_iter().map(|uri| {
-            let run = self
-                .in_memory
-                .remove(&uri)
-                .and_then(|channel| match channel.body {
-                    ChannelBody::Chat(mut chat) => chat.take_run(),
-                    ChannelBody::Session(_) | ChannelBody::Plain(_) => None,
-                });
+            let run = self.in_memory.remove(&uri).and_then(|channel| match channel.body {
+                ChannelBody::Chat(mut chat) => chat.take_run(),
+                ChannelBody::Session(_) | ChannelBody::Plain(_) => None,
+            });
             (uri, run)
         });
         evicted.collect()

@@ -59,12 +59,7 @@ pub(crate) fn create_chat(step: &mut Step, session: &ChannelUri, new: NewChat) {
     let as_of = step.seq();
     let id = ChannelId(step.next_seq().0);
     let uri = new.uri.clone();
-    let mut state = ChatState::new(
-        uri.as_str(),
-        &new.title,
-        status::IDLE,
-        step.now().to_rfc3339(),
-    );
+    let mut state = ChatState::new(uri.as_str(), &new.title, status::IDLE, step.now().to_rfc3339());
     state.working_directories = new.working_directories;
     if is_made_by_people(uri.as_str(), Some(&new.origin)) {
         state.extra.insert("movable".to_owned(), true.into());
@@ -80,11 +75,8 @@ pub(crate) fn create_chat(step: &mut Step, session: &ChannelUri, new: NewChat) {
         let mode = Value::String(mode);
         state.extra.insert("interactivity".to_owned(), mode);
     }
-    let mut beginning = InitialChat {
-        brief: new.brief,
-        depth: new.depth,
-        ..InitialChat::default()
-    };
+    let mut beginning =
+        InitialChat { brief: new.brief, depth: new.depth, ..InitialChat::default() };
     let source = new.source.map(|source| begin_with(&mut beginning, source));
     let checkpoint = beginning.checkpoint.clone();
     let chat = Chat::beginning_with(state, session.clone(), session_id, beginning);
@@ -96,18 +88,10 @@ pub(crate) fn create_chat(step: &mut Step, session: &ChannelUri, new: NewChat) {
     }
     if let Some((turn_id, data)) = checkpoint {
         let data = Some(data);
-        step.record(Record::Checkpoint {
-            chat: id,
-            turn_id,
-            data,
-        });
+        step.record(Record::Checkpoint { chat: id, turn_id, data });
     }
     let summary = chat_summary(step.chat(&uri).state());
-    step.act_as_host(
-        session,
-        ActionKind::SessionChatAdded,
-        json!({"summary": summary}),
-    );
+    step.act_as_host(session, ActionKind::SessionChatAdded, json!({"summary": summary}));
     debug_assert!(
         step.session(session).state().chat(uri.as_str()).is_some(),
         "a chat is in the catalogue of its session"
@@ -136,22 +120,13 @@ fn begin_with(beginning: &mut InitialChat, source: ForkSource) -> SourceRows {
         beginning.next_n += 1;
         (beginning.next_n - 1, turn)
     });
-    SourceRows {
-        through: source.through,
-        partial,
-        visible: source.visible,
-    }
+    SourceRows { through: source.through, partial, visible: source.visible }
 }
 
 fn record_source(step: &mut Step, id: ChannelId, as_of: crate::record::Seq, rows: SourceRows) {
     let mut shown = true;
     if let Some((source, through_n)) = rows.through {
-        step.record(Record::Fork {
-            chat: id,
-            source,
-            through_n,
-            as_of,
-        });
+        step.record(Record::Fork { chat: id, source, through_n, as_of });
         shown = rows.visible;
     }
     if let Some((n, turn)) = rows.partial {
@@ -161,11 +136,7 @@ fn record_source(step: &mut Step, id: ChannelId, as_of: crate::record::Seq, rows
     if !shown {
         // They stay reachable as its context, and are never shown.
         let at = step.seq();
-        step.record(Record::HideTurns {
-            chat: id,
-            from_n: 0,
-            at,
-        });
+        step.record(Record::HideTurns { chat: id, from_n: 0, at });
     }
 }
 

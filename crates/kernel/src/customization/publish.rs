@@ -43,11 +43,7 @@ fn take_over_decisions(step: &mut Step, session: &ChannelUri, found: &[Value]) {
         }
         for (id, decided) in decisions_of_client(state, plugin) {
             // What is full stays as it is: the client's plugins are on without a decision.
-            if step
-                .channels()
-                .enablement()
-                .has_room_for(&id, Some(decided), None)
-            {
+            if step.channels().enablement().has_room_for(&id, Some(decided), None) {
                 step.decide_for_all(&id, Some(decided), None);
             }
         }
@@ -119,9 +115,7 @@ fn is_same_but_state(before: &Value, after: &Value) -> bool {
     };
     let without_state = |entry: &Object| {
         let fields = entry.iter().filter(|(name, _)| *name != "state");
-        fields
-            .map(|(name, value)| (name.clone(), value.clone()))
-            .collect::<Object>()
+        fields.map(|(name, value)| (name.clone(), value.clone())).collect::<Object>()
     };
     is_mcp_server(&Value::Object(after.clone())) && without_state(before) == without_state(after)
 }

@@ -52,9 +52,7 @@ pub(crate) fn check_toggled(
             }
         };
         if !decision["enabled"].is_boolean() {
-            return Err(Refusal::because(
-                "`enabled` of a decision must be true or false",
-            ));
+            return Err(Refusal::because("`enabled` of a decision must be true or false"));
         }
         if ordered.iter().any(|(other, _)| *other == rank) {
             return Err(Refusal::because("there can be one decision of a kind"));
@@ -90,17 +88,12 @@ pub(crate) fn toggle(step: &mut Step, session: &ChannelUri, action: Action, send
         let mut decisions = decisions.into_iter().flatten();
         decisions.find(|decision| decision["kind"] == kind)?["enabled"].as_bool()
     };
-    let (own, workspace, global) = (
-        decision("session"),
-        decision("workspace"),
-        decision("global"),
-    );
+    let (own, workspace, global) = (decision("session"), decision("workspace"), decision("global"));
     let directory = primary_directory(step.session(session).state()).map(str::to_owned);
     let others = other_decisions(step, session, &id);
     let sessions = others.iter().map(|(other, _)| other).chain([session]);
-    let servers: Vec<(ChannelUri, BTreeSet<String>)> = sessions
-        .map(|uri| (uri.clone(), enabled_servers(step.session(uri).state())))
-        .collect();
+    let servers: Vec<(ChannelUri, BTreeSet<String>)> =
+        sessions.map(|uri| (uri.clone(), enabled_servers(step.session(uri).state()))).collect();
     if step.session(session).decisions().count() >= SESSION_DECISIONS_MAX {
         let known = entries(step.session(session).state()).filter_map(|entry| entry["id"].as_str());
         let known: BTreeSet<String> = known.map(str::to_owned).collect();
@@ -149,9 +142,7 @@ fn enabled_servers(session: &SessionState) -> BTreeSet<String> {
         std::iter::once(entry).chain(children.filter(|child| is_enabled(child)))
     });
     let servers = on.filter(|entry| entry["type"] == "mcpServer");
-    servers
-        .filter_map(|server| Some(server["id"].as_str()?.to_owned()))
-        .collect()
+    servers.filter_map(|server| Some(server["id"].as_str()?.to_owned())).collect()
 }
 
 fn is_enabled(entry: &Value) -> bool {

@@ -22,17 +22,10 @@ use crate::{customization, pending, question, render, terminal, working_director
 pub(crate) fn apply(step: &mut Step, permitted: Permitted, sender: &Sender) {
     match permitted {
         Permitted::Root(RootAction::ConfigChanged, action) => configure(step, &action, sender),
-        Permitted::Session {
-            target,
-            verb,
-            action,
-        } => apply_to_session(step, &target, verb, action, sender),
-        Permitted::Chat {
-            target,
-            verb,
-            prepared,
-            kept,
-        } => {
+        Permitted::Session { target, verb, action } => {
+            apply_to_session(step, &target, verb, action, sender)
+        }
+        Permitted::Chat { target, verb, prepared, kept } => {
             if prepared.embedded_bytes > 0 {
                 let session = step.chat(&target).session().clone();
                 let bytes = prepared.embedded_bytes;
@@ -40,11 +33,9 @@ pub(crate) fn apply(step: &mut Step, permitted: Permitted, sender: &Sender) {
             }
             apply_to_chat(step, &target, verb, *prepared, kept, sender);
         }
-        Permitted::Plain {
-            target,
-            verb,
-            action,
-        } => apply_to_plain(step, &target, &verb, action, sender),
+        Permitted::Plain { target, verb, action } => {
+            apply_to_plain(step, &target, &verb, action, sender)
+        }
     }
 }
 
@@ -163,9 +154,7 @@ fn pass_on_settings(step: &mut Step, uri: &ChannelUri) {
     let effect = Effect::SettingsChanged {
         session: uri.clone(),
         provider: state.provider.clone(),
-        values: config
-            .map(|config| config.values.clone())
-            .unwrap_or_default(),
+        values: config.map(|config| config.values.clone()).unwrap_or_default(),
     };
     step.effect(effect);
 }
@@ -178,9 +167,7 @@ fn apply_to_chat(
     kept: Option<RemainingTurn>,
     sender: &Sender,
 ) {
-    let Prepared {
-        action, submission, ..
-    } = prepared;
+    let Prepared { action, submission, .. } = prepared;
     match (verb, submission) {
         (ChatAction::TurnStarted, Some(submission)) => {
             start::start_turn(step, uri, action, submission, sender);

@@ -75,9 +75,9 @@ pub(super) fn session(
         }
         SessionAction::ActiveClientRemoved => match action.text("clientId") {
             Some(id) if id == client_id => Ok(action),
-            _ => Err(Refusal::because(
-                "a client may only remove itself: `clientId` must be its own",
-            )),
+            _ => {
+                Err(Refusal::because("a client may only remove itself: `clientId` must be its own"))
+            }
         },
         SessionAction::ConfigChanged => {
             let renamed = agent.map_or(&[][..], |agent| &agent.renamed_settings);
@@ -91,9 +91,7 @@ pub(super) fn session(
             let chat = action.text("defaultChat");
             match chat.is_some_and(|chat| session.chat(chat).is_some()) {
                 true => Ok(action),
-                false => Err(Refusal::because(
-                    "`defaultChat` is not a chat of this session",
-                )),
+                false => Err(Refusal::because("`defaultChat` is not a chat of this session")),
             }
         }
         SessionAction::WorkingDirectorySet
@@ -169,9 +167,7 @@ fn session_config(
     let wanted = config::rename(renamed, &config_of(&action));
     let is_mutable = |key: &str| config::is_mutable(&current.schema, key);
     if let Some(key) = wanted.keys().find(|key| !is_mutable(key)) {
-        return Err(Refusal(format!(
-            "`{key}` cannot be changed in a session that exists"
-        )));
+        return Err(Refusal(format!("`{key}` cannot be changed in a session that exists")));
     }
     let mut values = config::known_values(&current.schema, &wanted).map_err(bad_value)?;
     if action.flag("replace") == Some(true) {
@@ -198,13 +194,7 @@ pub(super) fn chat(
     verb: ChatAction,
     action: &mut Action,
 ) -> Result<(), Refusal> {
-    let ChatFacts {
-        kernel,
-        chat,
-        client_id,
-        answers,
-        ..
-    } = *facts;
+    let ChatFacts { kernel, chat, client_id, answers, .. } = *facts;
     let state = chat.state();
     match verb {
         ChatAction::TurnStarted => {

@@ -83,36 +83,20 @@ pub(crate) fn gather(
             let limits = kernel.limits();
             let action = customization::keep_wider_decisions(kernel, &target, action);
             let action = check::session(state, agent, client_id, verb, action, enablement, limits)?;
-            Ok(Permitted::Session {
-                target,
-                verb,
-                action,
-            })
+            Ok(Permitted::Session { target, verb, action })
         }
         ClientAction::Chat(verb) => {
             gather_chat(kernel, target, verb, action, client_id, dispatch, answers)
         }
-        ClientAction::Changeset(verb) => gather_plain(
-            kernel,
-            target,
-            PlainAction::Changeset(verb),
-            action,
-            client_id,
-        ),
-        ClientAction::Annotations(verb) => gather_plain(
-            kernel,
-            target,
-            PlainAction::Annotations(verb),
-            action,
-            client_id,
-        ),
-        ClientAction::Terminal(verb) => gather_plain(
-            kernel,
-            target,
-            PlainAction::Terminal(verb),
-            action,
-            client_id,
-        ),
+        ClientAction::Changeset(verb) => {
+            gather_plain(kernel, target, PlainAction::Changeset(verb), action, client_id)
+        }
+        ClientAction::Annotations(verb) => {
+            gather_plain(kernel, target, PlainAction::Annotations(verb), action, client_id)
+        }
+        ClientAction::Terminal(verb) => {
+            gather_plain(kernel, target, PlainAction::Terminal(verb), action, client_id)
+        }
         ClientAction::ResourceWatch(none) => match none {},
         ClientAction::OtherChannel(_) => {
             debug_assert!(false, "no channel of such a kind is a target");
@@ -144,11 +128,7 @@ fn gather_plain(
             return Err(Refusal::because("this channel is not a terminal").into());
         }
     }
-    Ok(Permitted::Plain {
-        target,
-        verb,
-        action,
-    })
+    Ok(Permitted::Plain { target, verb, action })
 }
 
 fn gather_chat(
@@ -190,22 +170,12 @@ fn gather_chat(
         | ChatAction::WorkingDirectorySet
         | ChatAction::WorkingDirectoryRemoved => {}
     }
-    let facts = check::ChatFacts {
-        kernel,
-        chat: kernel.chat(&target),
-        client_id,
-        turn_id_used,
-        answers,
-    };
+    let facts =
+        check::ChatFacts { kernel, chat: kernel.chat(&target), client_id, turn_id_used, answers };
     check::chat(&facts, verb, &mut action)?;
     let sent = (&dispatch.sent, client_id);
     let prepared = prepare(kernel, &target, verb, action, sent, answers)?;
-    Ok(Permitted::Chat {
-        target,
-        verb,
-        prepared: Box::new(prepared),
-        kept,
-    })
+    Ok(Permitted::Chat { target, verb, prepared: Box::new(prepared), kept })
 }
 
 /// Known, and for clients to dispatch at all (H-069, H-070).
@@ -220,18 +190,14 @@ fn decode(
     let body = dispatch.sent.without_bodies();
     let name = body.get("type").and_then(Value::as_str).unwrap_or("");
     if kind == ActionKind::Unknown {
-        return Err(Refusal(format!(
-            "this host does not know the action `{name}`"
-        )));
+        return Err(Refusal(format!("this host does not know the action `{name}`")));
     }
     let Some(verb) = kind.client_action() else {
         return Err(Refusal(format!("only the host dispatches `{name}`")));
     };
     let deepest = body.values().map(depth_of).max().unwrap_or(0);
     if 1 + deepest > ACTION_DEPTH_MAX {
-        return Err(Refusal(format!(
-            "an action nests at most {ACTION_DEPTH_MAX} levels deep"
-        )));
+        return Err(Refusal(format!("an action nests at most {ACTION_DEPTH_MAX} levels deep")));
     }
     let body = match answers.detached_result() {
         Some(result) => with_result(body, result),
@@ -294,14 +260,8 @@ fn is_turn_id_used(
     if chat.knows_all_turns() {
         return Ok(false);
     }
-    let query = Query::FindTurn {
-        chat: kernel.id_of(uri),
-        turn_id: turn_id.to_owned(),
-    };
+    let query = Query::FindTurn { chat: kernel.id_of(uri), turn_id: turn_id.to_owned() };
     let answer = answers.read(query)?;
-    debug_assert!(
-        matches!(answer, Answer::FindTurn(_)),
-        "answers fit their queries"
-    );
+    debug_assert!(matches!(answer, Answer::FindTurn(_)), "answers fit their queries");
     Ok(matches!(answer, Answer::FindTurn(Some(_))))
 }

@@ -66,9 +66,7 @@ pub(super) fn annotations(
 
 fn check_annotation(annotation: &Value, session: &ChannelUri) -> Result<(), Refusal> {
     if annotation["id"].as_str().is_none_or(str::is_empty) {
-        return Err(Refusal::because(
-            "an annotation has an `id` that is not empty",
-        ));
+        return Err(Refusal::because("an annotation has an `id` that is not empty"));
     }
     check_origin(&annotation["origin"], session)?;
     let entries = annotation["entries"].as_array();
@@ -105,9 +103,7 @@ fn check_room(
     let most = limits.annotations_max;
     let id = annotation["id"].as_str().unwrap_or("");
     if state.annotation(id).is_none() && state.annotations.len() >= most {
-        return Err(Refusal(format!(
-            "a session has at most {most} annotations (annotations_max)"
-        )));
+        return Err(Refusal(format!("a session has at most {most} annotations (annotations_max)")));
     }
     check_bytes(state, bounds::bytes_of(annotation), limits)
 }
@@ -128,9 +124,7 @@ pub(super) fn changeset(plain: &PlainChannel, verb: ChangesetAction) -> Result<(
         ChangesetAction::FilesReviewChanged => {
             match plain.private().get(REVIEW) == Some(&Value::Bool(true)) {
                 true => Ok(()),
-                false => Err(Refusal::because(
-                    "the files of this changeset are not reviewed",
-                )),
+                false => Err(Refusal::because("the files of this changeset are not reviewed")),
             }
         }
     }
@@ -151,11 +145,7 @@ pub(super) fn terminal(
             if held_by_other.is_some_and(|other| kernel.peers().is_connected(other)) {
                 return Err(Refusal::because("another client holds this terminal"));
             }
-            check_claim(
-                kernel,
-                client_id,
-                action.get("claim").unwrap_or(&Value::Null),
-            )
+            check_claim(kernel, client_id, action.get("claim").unwrap_or(&Value::Null))
         }
         TerminalAction::Input | TerminalAction::Resized => match (is_holder, state.is_running()) {
             (true, true) => Ok(()),

@@ -52,10 +52,7 @@ impl Peers {
 
     /// What the journal must hold of every connected client whose rows count as true, for checkers.
     pub(crate) fn stored_floors(&self) -> Vec<(String, Vec<FloorRecord>)> {
-        let peers = self
-            .clients
-            .values()
-            .filter_map(|peer| self.peers.get(peer));
+        let peers = self.clients.values().filter_map(|peer| self.peers.get(peer));
         let stored = peers.filter_map(|state| {
             let ready = state.ready.as_ref().filter(|ready| !ready.volatile)?;
             let floors = state.subscriptions.iter();

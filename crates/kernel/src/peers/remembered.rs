@@ -16,9 +16,7 @@ pub(super) struct RememberedClients {
 impl RememberedClients {
     pub(super) fn find(&self, client_id: &str) -> Option<(ClientRecord, Vec<FloorRecord>)> {
         let mut clients = self.clients.iter();
-        clients
-            .find(|(client, _)| client.client_id == client_id)
-            .cloned()
+        clients.find(|(client, _)| client.client_id == client_id).cloned()
     }
 
     pub(super) fn add(&mut self, client: ClientRecord, floors: Vec<FloorRecord>) {
@@ -33,8 +31,7 @@ impl RememberedClients {
     }
 
     pub(super) fn forget(&mut self, client_id: &str) {
-        self.clients
-            .retain(|(client, _)| client.client_id != client_id);
+        self.clients.retain(|(client, _)| client.client_id != client_id);
     }
 
     pub(super) fn clear(&mut self) {

@@ -36,29 +36,16 @@ impl Peers {
 
     /// What some steps changed is undone; what others did stands. Returns the connections that are not admitted any more.
     pub(crate) fn undo_steps(&mut self, failed: &BTreeSet<usize>) -> Vec<PeerId> {
-        let Undo {
-            wrote,
-            subscriptions,
-            admitted,
-            rewritten,
-            step,
-        } = std::mem::take(&mut self.undo);
-        let (subscriptions, kept_subscriptions) = subscriptions
-            .into_iter()
-            .partition(|before| failed.contains(&before.step));
-        let (admitted, kept_admitted): (Vec<_>, Vec<_>) = admitted
-            .into_iter()
-            .partition(|(step, _)| failed.contains(step));
-        let (rewritten, kept_rewritten) = rewritten
-            .into_iter()
-            .partition(|(step, _)| failed.contains(step));
+        let Undo { wrote, subscriptions, admitted, rewritten, step } =
+            std::mem::take(&mut self.undo);
+        let (subscriptions, kept_subscriptions) =
+            subscriptions.into_iter().partition(|before| failed.contains(&before.step));
+        let (admitted, kept_admitted): (Vec<_>, Vec<_>) =
+            admitted.into_iter().partition(|(step, _)| failed.contains(step));
+        let (rewritten, kept_rewritten) =
+            rewritten.into_iter().partition(|(step, _)| failed.contains(step));
         let dismissed = admitted.iter().map(|(_, peer)| *peer).collect();
-        self.undo_notes(Undo {
-            subscriptions,
-            admitted,
-            rewritten,
-            ..Undo::default()
-        });
+        self.undo_notes(Undo { subscriptions, admitted, rewritten, ..Undo::default() });
         self.undo = Undo {
             wrote,
             subscriptions: kept_subscriptions,
@@ -104,10 +91,8 @@ impl Peers {
         let mut clients = self.clients.iter();
         let watched = self.watchers.iter().map(|(_, watchers)| watchers.len());
         let subscribed = self.peers.values().map(|state| state.subscriptions.len());
-        clients.all(|(id, peer)| {
-            self.ready(*peer)
-                .is_some_and(|ready| ready.client_id == *id)
-        }) && watched.sum::<usize>() == subscribed.sum::<usize>()
+        clients.all(|(id, peer)| self.ready(*peer).is_some_and(|ready| ready.client_id == *id))
+            && watched.sum::<usize>() == subscribed.sum::<usize>()
     }
 
     /// What the journal holds of a client is not true.

@@ -28,10 +28,7 @@ pub(crate) struct Watcher {
 
 impl Watcher {
     pub(super) fn recipient(&self) -> Recipient {
-        Recipient {
-            peer: self.peer,
-            window_ms: self.window_ms,
-        }
+        Recipient { peer: self.peer, window_ms: self.window_ms }
     }
 }
 

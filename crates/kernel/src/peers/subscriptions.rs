@@ -84,9 +84,7 @@ impl Peers {
 
     pub(crate) fn subscriptions(&self, peer: PeerId) -> BTreeMap<ChannelUri, Subscription> {
         let state = self.peers.get(&peer);
-        state
-            .map(|state| state.subscriptions.clone())
-            .unwrap_or_default()
+        state.map(|state| state.subscriptions.clone()).unwrap_or_default()
     }
 
     pub(crate) fn subscription_count(&self, peer: PeerId) -> usize {
@@ -112,11 +110,8 @@ impl Peers {
             return;
         };
         self.note_subscription(peer, uri);
-        let watcher = Watcher {
-            peer,
-            generation,
-            window_ms: subscription.max_latency_ms.unwrap_or(0),
-        };
+        let watcher =
+            Watcher { peer, generation, window_ms: subscription.max_latency_ms.unwrap_or(0) };
         self.watchers.replace(uri, peer, Some(watcher));
         let Some(state) = self.peers.get_mut(&peer) else {
             unreachable!("an admitted peer is connected");

@@ -144,9 +144,7 @@ fn the_newest_of_equal_records_of_a_client_waits() {
             last_seen_ms,
         })
     };
-    let gone = Record::ClientGone {
-        client_id: "ann".to_owned(),
-    };
+    let gone = Record::ClientGone { client_id: "ann".to_owned() };
     for record in [client(1), client(2), gone, client(3)] {
         peers.defer_record("ann", record);
     }

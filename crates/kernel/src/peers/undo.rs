@@ -45,7 +45,6 @@ impl Undo {
 
     /// What a peer's subscription was before is not restored.
     pub(crate) fn drop_notes(&mut self, peer: PeerId, uri: &ChannelUri) {
-        self.subscriptions
-            .retain(|before| before.peer != peer || before.uri != *uri);
+        self.subscriptions.retain(|before| before.peer != peer || before.uri != *uri);
     }
 }

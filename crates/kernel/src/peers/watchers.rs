@@ -44,10 +44,7 @@ impl Watchers {
         is_meant: impl Fn(&Watcher) -> bool,
     ) -> Option<Arc<[Recipient]>> {
         let ChannelWatchers { list, recipients } = self.by_channel.get_mut(uri)?;
-        debug_assert!(
-            !list.is_empty(),
-            "a channel that nobody watches has no entry"
-        );
+        debug_assert!(!list.is_empty(), "a channel that nobody watches has no entry");
         if list.iter().all(&is_meant) {
             let all =
                 recipients.get_or_insert_with(|| list.iter().map(Watcher::recipient).collect());

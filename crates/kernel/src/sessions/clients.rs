@@ -20,10 +20,7 @@ pub(crate) fn revive(step: &mut Step, uri: &ChannelUri) {
     for client_id in clients {
         // Who it was is not stored: until it comes back, its id is anybody's who may take part.
         step.lose_active_client(&client_id, None);
-        let timer = Timer::Grace {
-            session: uri.clone(),
-            client_id,
-        };
+        let timer = Timer::Grace { session: uri.clone(), client_id };
         let grace_ms = step.limits().active_client_grace_ms;
         step.wake_in(timer, grace_ms);
     }

@@ -53,10 +53,7 @@ pub(crate) struct SessionSource {
 
 /// The URI of the chat that comes with a session (G-26).
 pub(crate) fn default_chat_of(session: &ChannelUri) -> String {
-    format!(
-        "{DEFAULT_CHATS}{}",
-        URL_SAFE_NO_PAD.encode(session.as_str())
-    )
+    format!("{DEFAULT_CHATS}{}", URL_SAFE_NO_PAD.encode(session.as_str()))
 }
 
 /// A session to be made without a chat: one is moved there.
@@ -150,23 +147,15 @@ pub(crate) fn create_session(step: &mut Step, mut new: NewSession) {
 fn add_first_chat(step: &mut Step, session: &ChannelUri, chat: &ChannelUri) {
     let chat_id = ChannelId(step.next_seq().0);
     let now = step.now();
-    let mut state = ChatState::new(
-        chat.as_str(),
-        NEW_SESSION_TITLE,
-        status::IDLE,
-        now.to_rfc3339(),
-    );
+    let mut state =
+        ChatState::new(chat.as_str(), NEW_SESSION_TITLE, status::IDLE, now.to_rfc3339());
     state.working_directories = inherited(step, step.session(session).state());
     let origin = json!({"kind": "user"});
     state.extra.insert("origin".to_owned(), origin);
     let summary = chat_summary(&state);
     let channel = Chat::new(state, session.clone(), step.id_of(session));
     step.insert_channel(chat.clone(), Channel::chat(chat_id, now, channel));
-    step.act_as_host(
-        session,
-        ActionKind::SessionChatAdded,
-        json!({"summary": summary}),
-    );
+    step.act_as_host(session, ActionKind::SessionChatAdded, json!({"summary": summary}));
 }
 
 /// The chat that comes with a session, with the turns of another session's.
@@ -225,16 +214,9 @@ pub(crate) fn finish_start(step: &mut Step, uri: &ChannelUri, result: Result<(),
         }
         Err(failure) => {
             let error = json!({"errorType": failure.error_type, "message": failure.message});
-            step.act_as_host(
-                uri,
-                ActionKind::SessionCreationFailed,
-                json!({"error": error}),
-            );
+            step.act_as_host(uri, ActionKind::SessionCreationFailed, json!({"error": error}));
             for chat in step.channels().chats_in_memory(uri) {
-                let failure = AgentError {
-                    resumable: false,
-                    ..failure.clone()
-                };
+                let failure = AgentError { resumable: false, ..failure.clone() };
                 end_turn_in_error(step, &chat, failure);
             }
         }
@@ -246,8 +228,5 @@ pub(crate) fn count_sessions(step: &mut Step, change: i64) {
     let before = step.channels().root().active_sessions.unwrap_or(0);
     let count = (before + change).max(0);
     let fields = json!({"activeSessions": count});
-    step.act_on_root(
-        &Action::host(ActionKind::RootActiveSessionsChanged, fields),
-        None,
-    );
+    step.act_on_root(&Action::host(ActionKind::RootActiveSessionsChanged, fields), None);
 }

@@ -62,9 +62,7 @@ fn watchers_of(kernel: &Kernel, session: &ChannelUri, chats: &[ChannelUri]) -> B
     let watched = chats.iter().chain([session]);
     let watchers = watched.flat_map(|uri| peers.watchers(uri));
     let peer_ids = watchers.map(|watcher| watcher.peer);
-    peer_ids
-        .filter(|peer| peers.subscription(*peer, &root).is_some())
-        .collect()
+    peer_ids.filter(|peer| peers.subscription(*peer, &root).is_some()).collect()
 }
 
 /// Disposes of a session without turns that nobody watches and whose creator is gone.

@@ -41,11 +41,7 @@ pub(crate) fn follow_title_of_client(step: &mut Step, session: &ChannelUri) {
         return; // a session that is being made has none yet
     };
     let (provider, title) = (state.provider.clone(), state.title.clone());
-    step.effect(Effect::TitleChanged {
-        chat,
-        provider,
-        title,
-    });
+    step.effect(Effect::TitleChanged { chat, provider, title });
 }
 
 /// An agent names a session, unless a client has.

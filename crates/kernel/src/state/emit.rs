@@ -139,11 +139,7 @@ impl Step<'_> {
             (envelope, frame)
         });
         let bytes = envelope.len();
-        self.out.records.push(Record::Action {
-            seq,
-            channel: id,
-            envelope,
-        });
+        self.out.records.push(Record::Action { seq, channel: id, envelope });
         // A client of an older generation is sent only what it knows, and the echo of its own actions (G-23).
         let served = self.send_older_forms(uri, action, seq, origin);
         let sender = sender.map(|sender| sender.peer);
@@ -206,9 +202,7 @@ impl Step<'_> {
         let seq = self.next_seq();
         let generation = self.generation_of(peer);
         if generation < Generation::V0_9
-            && let Some(action) = serde_json::from_slice(json)
-                .ok()
-                .and_then(Action::from_record)
+            && let Some(action) = serde_json::from_slice(json).ok().and_then(Action::from_record)
             && let OlderForm::Instead(actions) =
                 compat::down_action(generation, &action, AfterAction::Root)
         {

@@ -39,28 +39,21 @@ impl Kernel {
             self.unwritable().is_none(),
             "while nothing can be recorded nothing is tried to be"
         );
-        debug_assert_eq!(
-            outputs.len(),
-            self.uncommitted,
-            "all steps since the last commit"
-        );
+        debug_assert_eq!(outputs.len(), self.uncommitted, "all steps since the last commit");
         let failed = self.find_failed(outputs, index);
         self.remove_from_log(outputs, &failed);
         let evicted = self.channels.undo_steps(&failed);
         let dismissed = self.peers.undo_steps(&failed);
         let peers = &self.peers;
-        self.active_clients
-            .undo_steps(&failed, |client_id| peers.is_connected(client_id));
+        self.active_clients.undo_steps(&failed, |client_id| peers.is_connected(client_id));
         for (_, run) in &evicted {
             if let Some(run) = run {
                 self.runs.end(run.id());
             }
         }
         let (peers, runs) = (&self.peers, &self.runs);
-        self.requests.end_orphaned(
-            |peer| peers.ready(peer).is_some(),
-            |run| runs.chat_of(run).is_some(),
-        );
+        self.requests
+            .end_orphaned(|peer| peers.ready(peer).is_some(), |run| runs.chat_of(run).is_some());
         self.queries.outdate();
         self.replays.clear();
         for output in &mut *outputs {
@@ -108,11 +101,7 @@ impl Kernel {
         for (peer, uri, step) in self.peers.changed_subscriptions() {
             let group = self.channels.group_of(uri);
             add(&mut used, step, Dependency::Channel(group));
-            add(
-                &mut written,
-                step,
-                Dependency::Subscription(peer, uri.clone()),
-            );
+            add(&mut written, step, Dependency::Subscription(peer, uri.clone()));
         }
         let admitted = self.peers.newly_admitted();
         for (step, peer) in admitted {

@@ -42,8 +42,7 @@ impl Kernel {
         self.log.roll_back();
         self.peers.roll_back();
         let peers = &self.peers;
-        self.active_clients
-            .roll_back(|client_id| peers.is_connected(client_id));
+        self.active_clients.roll_back(|client_id| peers.is_connected(client_id));
         self.requests.roll_back(|peer| peers.ready(peer).is_some());
         self.queries.outdate();
         self.replays.clear();
@@ -90,12 +89,7 @@ impl Step<'_> {
                 let error = RpcError::new(code::INTERNAL_ERROR, reason);
                 self.send(peer, Frame::error(&id, &error));
             }
-            FailureReply::Refusal {
-                peer,
-                channel,
-                action,
-                origin,
-            } => {
+            FailureReply::Refusal { peer, channel, action, origin } => {
                 let sender = Sender {
                     peer,
                     origin,

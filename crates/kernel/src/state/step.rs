@@ -152,9 +152,7 @@ impl Step<'_> {
         bytes_max: usize,
     ) -> Option<SnapshotWindow> {
         let (seq, now) = (self.seq(), self.now());
-        self.kernel
-            .channels
-            .snapshot(uri, view, bytes_max, seq, now)
+        self.kernel.channels.snapshot(uri, view, bytes_max, seq, now)
     }
 
     /// While too much is in memory, channels leave it sooner. Those that were used just now stay: somebody may wait for several of
@@ -280,9 +278,7 @@ impl Step<'_> {
     pub(crate) fn forget_tokens_of(&mut self, principal: &str) {
         let facts = Arc::make_mut(&mut self.kernel.facts);
         for agent in &mut facts.agents {
-            agent
-                .tokens
-                .retain(|(owner, _)| owner.as_deref() != Some(principal));
+            agent.tokens.retain(|(owner, _)| owner.as_deref() != Some(principal));
         }
     }
 
@@ -360,9 +356,7 @@ impl Step<'_> {
     pub(crate) fn is_sweep_due(&mut self) -> bool {
         let is_log_long = self.is_log_long();
         let kernel = &mut *self.kernel;
-        kernel
-            .upkeep
-            .is_due(kernel.now, &kernel.limits, is_log_long)
+        kernel.upkeep.is_due(kernel.now, &kernel.limits, is_log_long)
     }
 
     /// A sweep begins. Returns whether everything is to be looked at.
@@ -402,10 +396,7 @@ impl Step<'_> {
     }
 
     pub(crate) fn start_task(&mut self, task: BackgroundTask) {
-        self.follow_up(FollowUp::Task {
-            task: Box::new(task),
-            answer: None,
-        });
+        self.follow_up(FollowUp::Task { task: Box::new(task), answer: None });
     }
 
     pub(crate) fn next_follow_up(&mut self) -> Option<FollowUp> {
@@ -436,10 +427,7 @@ impl Step<'_> {
 
     /// Ends the step: everything that follows is done and everything derived is computed.
     pub(crate) fn finish(mut self) -> Output {
-        assert!(
-            self.follow_ups.is_empty(),
-            "everything that follows is done"
-        );
+        assert!(self.follow_ups.is_empty(), "everything that follows is done");
         assert!(self.unread.is_empty(), "everything derived is computed");
         let kernel = self.kernel;
         let seq = kernel.log.seq();

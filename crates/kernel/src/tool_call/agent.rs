@@ -38,11 +38,7 @@ pub(crate) fn start_call(
     debug_assert_eq!(id, format!("c{}", step.seq().0), "no other has this id");
     if let Some(run) = step.run_mut(uri) {
         run.add_call(number, id.clone(), executor);
-        let named = Effect::CallNamed {
-            run: run.id(),
-            call: number,
-            id: id.clone(),
-        };
+        let named = Effect::CallNamed { run: run.id(), call: number, id: id.clone() };
         step.effect(named);
     }
     Some(id)
@@ -70,14 +66,7 @@ pub(crate) fn start(
 /// More of the input of a call.
 pub(crate) fn add_input(step: &mut Step, uri: &ChannelUri, turn_id: &str, call: u64, text: String) {
     let fields = json!({"content": text});
-    act_on_call(
-        step,
-        uri,
-        turn_id,
-        call,
-        ActionKind::ChatToolCallDelta,
-        fields,
-    );
+    act_on_call(step, uri, turn_id, call, ActionKind::ChatToolCallDelta, fields);
 }
 
 /// What people decide about: while they do, it stays as it is.
@@ -103,14 +92,7 @@ pub(crate) fn set_ready(
         run.await_call(call);
     }
     let fields = Value::Object(ready.into_object());
-    act_on_call(
-        step,
-        uri,
-        turn_id,
-        call,
-        ActionKind::ChatToolCallReady,
-        fields,
-    );
+    act_on_call(step, uri, turn_id, call, ActionKind::ChatToolCallReady, fields);
 }
 
 /// Whether a call waits for consent, and would be another one by this.
@@ -127,11 +109,8 @@ fn changes_what_is_decided_on(
         return false; // nobody decides about it
     };
     let fields = ready.clone().into_object();
-    let is_other = |field: &&str| {
-        fields
-            .get(*field)
-            .is_some_and(|it| asked.get(*field) != Some(it))
-    };
+    let is_other =
+        |field: &&str| fields.get(*field).is_some_and(|it| asked.get(*field) != Some(it));
     DECIDED_ON.iter().any(is_other)
 }
 
@@ -166,10 +145,7 @@ pub(crate) fn refuse(
     ready: ToolReady,
     result: ToolResult,
 ) {
-    let ready = ToolReady {
-        confirmed: None,
-        ..ready
-    };
+    let ready = ToolReady { confirmed: None, ..ready };
     let fields = Value::Object(ready.into_object());
     let kind = ActionKind::ChatToolCallReady;
     act_on_call(step, uri, turn_id, call, kind, fields);
@@ -185,14 +161,7 @@ pub(crate) fn set_content(
     content: Vec<Value>,
 ) {
     let fields = json!({"content": content});
-    act_on_call(
-        step,
-        uri,
-        turn_id,
-        call,
-        ActionKind::ChatToolCallContentChanged,
-        fields,
-    );
+    act_on_call(step, uri, turn_id, call, ActionKind::ChatToolCallContentChanged, fields);
 }
 
 /// What a running call is about to do to files: it stays with the call however that ends.
@@ -266,14 +235,7 @@ pub(crate) fn complete(
             run.await_call(call);
         }
     }
-    act_on_call(
-        step,
-        uri,
-        turn_id,
-        call,
-        ActionKind::ChatToolCallComplete,
-        fields,
-    );
+    act_on_call(step, uri, turn_id, call, ActionKind::ChatToolCallComplete, fields);
 }
 
 /// An action on a call the agent names by its number. A number it never started means nothing.

@@ -60,26 +60,21 @@ pub(crate) fn check_confirmed(state: &ChatState, action: &Action) -> Result<(), 
     let approved = action.flag("approved") == Some(true);
     if let Some(chosen) = action.text("selectedOptionId") {
         let options = call.get("options").and_then(Value::as_array).into_iter();
-        let option = options
-            .flat_map(|options| options.iter())
-            .find(|option| option["id"] == chosen);
+        let option =
+            options.flat_map(|options| options.iter()).find(|option| option["id"] == chosen);
         let Some(option) = option else {
             return Err(Refusal::because("no option has this id")); // H-194
         };
         let kind = if approved { "approve" } else { "deny" };
         if option["kind"] != kind {
-            return Err(Refusal::because(
-                "this option does not mean what `approved` says",
-            ));
+            return Err(Refusal::because("this option does not mean what `approved` says"));
         }
     }
     if action.present("editedToolInput").is_some() {
         let editable = call.get("editable") == Some(&Value::Bool(true));
         let inline = call.get("toolInput").is_some_and(Value::is_string);
         if !approved || !editable || !inline {
-            return Err(Refusal::because(
-                "the input of this tool call cannot be edited",
-            )); // H-195
+            return Err(Refusal::because("the input of this tool call cannot be edited")); // H-195
         }
     }
     if let Some(suggestion) = action.present("userSuggestion")
@@ -93,9 +88,7 @@ pub(crate) fn check_confirmed(state: &ChatState, action: &Action) -> Result<(), 
 pub(crate) fn check_result_confirmed(state: &ChatState, action: &Action) -> Result<(), Refusal> {
     let call = call(state, action)?;
     if status_of(call) != "pending-result-confirmation" {
-        return Err(Refusal::because(
-            "no result of this tool call waits to be confirmed",
-        ));
+        return Err(Refusal::because("no result of this tool call waits to be confirmed"));
     }
     Ok(())
 }
@@ -137,9 +130,7 @@ fn check_owner(call: &Object, client_id: &str) -> Result<(), Refusal> {
     let owner = contributor.filter(|contributor| contributor["kind"] == "client");
     match owner.and_then(|owner| owner["clientId"].as_str()) {
         Some(owner) if owner == client_id => Ok(()),
-        Some(_) => Err(Refusal::because(
-            "another client carries out this tool call",
-        )),
+        Some(_) => Err(Refusal::because("another client carries out this tool call")),
         None => Err(Refusal::because("the host carries out this tool call")),
     }
 }

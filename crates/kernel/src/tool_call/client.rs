@@ -13,10 +13,8 @@ use crate::state::{Sender, Step};
 pub(crate) fn confirm_call(step: &mut Step, uri: &ChannelUri, action: Action, sender: &Sender) {
     let id = action.text("toolCallId").unwrap_or("").to_owned();
     let approved = action.flag("approved") == Some(true);
-    let (suggestion, reason) = (
-        action.present("userSuggestion").cloned(),
-        action.present("reasonMessage").cloned(),
-    );
+    let (suggestion, reason) =
+        (action.present("userSuggestion").cloned(), action.present("reasonMessage").cloned());
     if step.act(uri, action, Some(sender)) == Reduced::Unchanged {
         return; // the sender was answered
     }

@@ -64,10 +64,7 @@ pub(crate) fn call_client(
         let why = format!("no client that is active in this session offers `{name}`");
         return fail_call(step, uri, &id, &why);
     }
-    let timer = Timer::ClientTool {
-        run,
-        tool_call_id: id,
-    };
+    let timer = Timer::ClientTool { run, tool_call_id: id };
     step.wake_in(timer, tool.timeout_ms);
 }
 
@@ -101,10 +98,7 @@ pub(crate) fn await_client(
         }
         "pending-result-confirmation" => {} // whoever reviews it ends it
         _ if is_with_active_client(step, uri, &id) => {
-            let timer = Timer::ClientTool {
-                run,
-                tool_call_id: id,
-            };
+            let timer = Timer::ClientTool { run, tool_call_id: id };
             step.wake_in(timer, timeout_ms);
         }
         _ => {

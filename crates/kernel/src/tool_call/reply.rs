@@ -22,16 +22,9 @@ pub(super) fn result_of(kernel: &Kernel, uri: &ChannelUri, id: &str) -> Option<T
     if status_of(call) != "completed" {
         return None;
     }
-    let fields = [
-        "success",
-        "pastTenseMessage",
-        "content",
-        "structuredContent",
-        "error",
-    ];
-    let result = fields
-        .into_iter()
-        .filter_map(|field| Some((field.to_owned(), call.get(field)?.clone())));
+    let fields = ["success", "pastTenseMessage", "content", "structuredContent", "error"];
+    let result =
+        fields.into_iter().filter_map(|field| Some((field.to_owned(), call.get(field)?.clone())));
     let result = ToolResult::from_object(result.collect());
     debug_assert!(result.is_ok(), "what is recorded was readable");
     result.ok()
@@ -61,10 +54,7 @@ pub(crate) fn report_if_over(step: &mut Step, uri: &ChannelUri, id: &str) {
     let Some(result) = result_of(step, uri, id) else {
         return; // the call is still under way, or its result waits for review
     };
-    let answered = reply_to_call(step, uri, id, |call, _| AgentReply::ToolEnded {
-        call,
-        result,
-    });
+    let answered = reply_to_call(step, uri, id, |call, _| AgentReply::ToolEnded { call, result });
     // Whoever carried it out has nothing to do with this turn any more.
     if answered && let Some(run) = step.run_mut(uri) {
         run.remove_call(id);

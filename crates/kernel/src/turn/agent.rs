@@ -53,12 +53,9 @@ fn turn_for_agent(
     let (chat, session) = (kernel.chat(uri), kernel.session_of(uri));
     let (state, private) = (chat.state(), chat.private());
     let (message, turn_id, parts, usage) = match &state.active_turn {
-        Some(turn) => (
-            turn.message.clone(),
-            turn.id.clone(),
-            Some(&turn.parts),
-            turn.usage.clone(),
-        ),
+        Some(turn) => {
+            (turn.message.clone(), turn.id.clone(), Some(&turn.parts), turn.usage.clone())
+        }
         None => unreachable!("an agent works on an active turn"),
     };
     let (author, principal) = match private.author.clone() {
@@ -107,9 +104,7 @@ fn turn_for_agent(
 
 /// The custom agent that a message names. If it no longer exists, the agent that runs the turn reports that.
 fn custom_agent_of(kernel: &Kernel, session: &ChannelUri, message: &Value) -> Option<String> {
-    let named = named_agent(kernel, session, message.as_object()?)
-        .ok()
-        .flatten();
+    let named = named_agent(kernel, session, message.as_object()?).ok().flatten();
     named.and_then(|entry| entry["name"].as_str().map(str::to_owned))
 }
 
@@ -135,15 +130,12 @@ fn budget_turn(kernel: &Kernel, uri: &ChannelUri) -> (ChannelId, String) {
 /// The configuration values of a chat's session.
 pub(crate) fn settings_of(kernel: &Kernel, chat: &ChannelUri) -> Object {
     let config = kernel.session_of(chat).state().config.as_ref();
-    config
-        .map(|config| config.values.clone())
-        .unwrap_or_default()
+    config.map(|config| config.values.clone()).unwrap_or_default()
 }
 
 /// A chat works in its own directories, which may be none (H-146); otherwise in those of its session.
 pub(crate) fn directories_of(kernel: &Kernel, chat: &ChannelUri) -> Vec<String> {
     let own = kernel.chat(chat).state().working_directories.clone();
     let session = kernel.session_of(chat).state();
-    own.or_else(|| session.working_directories.clone())
-        .unwrap_or_default()
+    own.or_else(|| session.working_directories.clone()).unwrap_or_default()
 }

@@ -26,9 +26,7 @@ pub(crate) fn check_start(
 ) -> Result<(), Refusal> {
     let turn_id = action.text("turnId").unwrap_or("");
     if turn_id.is_empty() || turn_id.len() > TURN_ID_BYTES_MAX {
-        return Err(Refusal(format!(
-            "`turnId` must have 1 to {TURN_ID_BYTES_MAX} bytes"
-        )));
+        return Err(Refusal(format!("`turnId` must have 1 to {TURN_ID_BYTES_MAX} bytes")));
     }
     let active = chat.active_turn_id();
     if used || active == Some(turn_id) {
@@ -46,10 +44,7 @@ pub(crate) fn check_start(
     }
     // Every end of the turn adds a duration to it, so there must be room for one (H-171).
     let started_at = action.text("startedAt");
-    if started_at
-        .and_then(|text| add_ms_to_rfc3339(text, CENTURY_MS))
-        .is_none()
-    {
+    if started_at.and_then(|text| add_ms_to_rfc3339(text, CENTURY_MS)).is_none() {
         return Err(Refusal::because("`startedAt` must be an RFC 3339 time"));
     }
     let Some(Value::Object(message)) = action.body.get_mut("message") else {
@@ -66,9 +61,7 @@ pub(crate) fn check_cancel(state: &ChatState, action: &Action) -> Result<(), Ref
         return Err(Refusal::because("no turn with this id is running"));
     };
     let Some(duration) = action.integer("duration").filter(|ms| *ms >= 0) else {
-        return Err(Refusal::because(
-            "`duration` must be an integer of at least 0",
-        ));
+        return Err(Refusal::because("`duration` must be an integer of at least 0"));
     };
     match add_ms_to_rfc3339(&turn.started_at, duration) {
         Some(_) => Ok(()),
@@ -86,9 +79,7 @@ pub(crate) fn check_resume(state: &ChatState, action: &Action) -> Result<(), Ref
             Err(Refusal::because("only the latest turn can be resumed"))
         }
         Some(turn) if turn.outcome == (Outcome::Error { resumable: true }) => Ok(()),
-        Some(_) => Err(Refusal::because(
-            "this turn did not end in an error that can be resumed",
-        )),
+        Some(_) => Err(Refusal::because("this turn did not end in an error that can be resumed")),
         None => Err(Refusal::because("there is no turn to resume")),
     }
 }

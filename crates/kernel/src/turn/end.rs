@@ -60,12 +60,7 @@ pub(crate) fn end_turn_in_error(step: &mut Step, uri: &ChannelUri, failure: Agen
     if failure.resumable {
         part["resumable"] = Value::Bool(true);
     }
-    end_turn(
-        step,
-        uri,
-        ActionKind::ChatError,
-        json!({"turnId": turn_id, "part": part}),
-    );
+    end_turn(step, uri, ActionKind::ChatError, json!({"turnId": turn_id, "part": part}));
 }
 
 /// Ends the active turn. An end that the calendar has no room for takes no time: a turn must end (H-174). After one that
@@ -95,17 +90,9 @@ fn record_ended_turn(step: &mut Step, uri: &ChannelUri) {
         return;
     };
     let turn_id = ended.turn.id.clone();
-    step.record(Record::Turn {
-        chat: id,
-        n: ended.n,
-        turn: ended.turn,
-    });
+    step.record(Record::Turn { chat: id, n: ended.n, turn: ended.turn });
     if ended.removes_checkpoint {
-        step.record(Record::Checkpoint {
-            chat: id,
-            turn_id,
-            data: None,
-        });
+        step.record(Record::Checkpoint { chat: id, turn_id, data: None });
     }
     let session = step.chat(uri).session().clone();
     step.touch_modified(&session);

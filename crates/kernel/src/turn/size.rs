@@ -39,8 +39,5 @@ fn end_large_turn(step: &mut Step, uri: &ChannelUri) {
         resumable: false,
     };
     end_turn_in_error(step, uri, failure);
-    debug_assert!(
-        step.active_turn_id(uri).is_none(),
-        "a turn that is too large has ended"
-    );
+    debug_assert!(step.active_turn_id(uri).is_none(), "a turn that is too large has ended");
 }

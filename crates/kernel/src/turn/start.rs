@@ -41,20 +41,14 @@ pub(crate) fn begin_turn(
     author: Option<Author>,
     submitted: Submitted,
 ) {
-    debug_assert!(
-        step.active_turn_id(uri).is_some(),
-        "whoever begins a turn made it active"
-    );
+    debug_assert!(step.active_turn_id(uri).is_some(), "whoever begins a turn made it active");
     let now = step.now();
     step.chat_mut(uri).begin_turn(now, author, submitted);
     let session = step.chat(uri).session().clone();
     step.session_mut(&session).set_had_turn();
     step.mark_unread(&session);
     step.touch_modified(&session);
-    step.follow_up(FollowUp::StartAgent {
-        chat: uri.clone(),
-        resume: None,
-    });
+    step.follow_up(FollowUp::StartAgent { chat: uri.clone(), resume: None });
 }
 
 /// Who sent an action.
@@ -76,18 +70,11 @@ pub(crate) fn resume_turn(step: &mut Step, uri: &ChannelUri, action: Action, sen
     let author = author_of(step, sender);
     let hidden = step.chat_mut(uri).resume_turn(seq, author);
     if let Some(from_n) = hidden {
-        step.record(Record::HideTurns {
-            chat: id,
-            from_n,
-            at: seq,
-        });
+        step.record(Record::HideTurns { chat: id, from_n, at: seq });
     }
     question::close_open_questions(step, uri);
     let session = step.chat(uri).session().clone();
     step.mark_unread(&session);
     step.touch_modified(&session);
-    step.follow_up(FollowUp::StartAgent {
-        chat: uri.clone(),
-        resume: Some(checkpoint),
-    });
+    step.follow_up(FollowUp::StartAgent { chat: uri.clone(), resume: Some(checkpoint) });
 }

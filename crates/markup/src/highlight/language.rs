@@ -29,22 +29,13 @@ pub enum Language {
 
 /// Each language with its name first, then what people write behind a fence and what files end in.
 const NAMES: &[(Language, &[&str])] = &[
-    (
-        Language::Bash,
-        &["bash", "sh", "shell", "zsh", "shellscript", "ksh"],
-    ),
+    (Language::Bash, &["bash", "sh", "shell", "zsh", "shellscript", "ksh"]),
     (Language::C, &["c", "h"]),
     (Language::Css, &["css"]),
     (Language::Go, &["go", "golang"]),
     (Language::Html, &["html", "htm", "xhtml"]),
-    (
-        Language::JavaScript,
-        &["javascript", "js", "jsx", "mjs", "cjs", "node"],
-    ),
-    (
-        Language::Json,
-        &["json", "jsonc", "json5", "jsonl", "ndjson"],
-    ),
+    (Language::JavaScript, &["javascript", "js", "jsx", "mjs", "cjs", "node"]),
+    (Language::Json, &["json", "jsonc", "json5", "jsonl", "ndjson"]),
     (Language::Python, &["python", "py", "python3", "pyi", "py3"]),
     (Language::Rust, &["rust", "rs"]),
     (Language::Toml, &["toml"]),
@@ -179,21 +170,14 @@ impl Language {
 
     pub fn name(self) -> &'static str {
         let entry = NAMES.iter().find(|(language, _)| *language == self);
-        entry
-            .and_then(|(_, names)| names.first())
-            .copied()
-            .unwrap_or("")
+        entry.and_then(|(_, names)| names.first()).copied().unwrap_or("")
     }
 
     /// The grammar, made at first use.
     pub(super) fn load(self) -> Result<&'static Grammar, &'static str> {
         static GRAMMARS: [OnceLock<Result<Grammar, String>>; 12] = [const { OnceLock::new() }; 12];
-        let cell = GRAMMARS
-            .get(self as usize)
-            .ok_or("it is not in the table of grammars")?;
-        cell.get_or_init(|| self.make())
-            .as_ref()
-            .map_err(String::as_str)
+        let cell = GRAMMARS.get(self as usize).ok_or("it is not in the table of grammars")?;
+        cell.get_or_init(|| self.make()).as_ref().map_err(String::as_str)
     }
 
     fn make(self) -> Result<Grammar, String> {
@@ -204,18 +188,11 @@ impl Language {
         let with_jsx =
             |query: &str| format!("{query}\n{}", tree_sitter_javascript::JSX_HIGHLIGHT_QUERY);
         let (grammar, query) = match self {
-            Self::Bash => (
-                tree_sitter_bash::LANGUAGE,
-                tree_sitter_bash::HIGHLIGHT_QUERY.to_owned(),
-            ),
-            Self::C => (
-                tree_sitter_c::LANGUAGE,
-                tree_sitter_c::HIGHLIGHT_QUERY.to_owned(),
-            ),
-            Self::Css => (
-                tree_sitter_css::LANGUAGE,
-                tree_sitter_css::HIGHLIGHTS_QUERY.to_owned(),
-            ),
+            Self::Bash => {
+                (tree_sitter_bash::LANGUAGE, tree_sitter_bash::HIGHLIGHT_QUERY.to_owned())
+            }
+            Self::C => (tree_sitter_c::LANGUAGE, tree_sitter_c::HIGHLIGHT_QUERY.to_owned()),
+            Self::Css => (tree_sitter_css::LANGUAGE, tree_sitter_css::HIGHLIGHTS_QUERY.to_owned()),
             Self::Go => (
                 tree_sitter_go::LANGUAGE,
                 format!("{}\n{GO_MORE}", tree_sitter_go::HIGHLIGHTS_QUERY),
@@ -232,10 +209,9 @@ impl Language {
                 tree_sitter_json::LANGUAGE,
                 format!("{}\n{JSON_MORE}", tree_sitter_json::HIGHLIGHTS_QUERY),
             ),
-            Self::Python => (
-                tree_sitter_python::LANGUAGE,
-                tree_sitter_python::HIGHLIGHTS_QUERY.to_owned(),
-            ),
+            Self::Python => {
+                (tree_sitter_python::LANGUAGE, tree_sitter_python::HIGHLIGHTS_QUERY.to_owned())
+            }
             Self::Rust => (
                 tree_sitter_rust::LANGUAGE,
                 format!("{}\n{RUST_MORE}", tree_sitter_rust::HIGHLIGHTS_QUERY),
@@ -244,20 +220,13 @@ impl Language {
                 tree_sitter_toml_ng::LANGUAGE,
                 format!("{}\n{TOML_MORE}", tree_sitter_toml_ng::HIGHLIGHTS_QUERY),
             ),
-            Self::Tsx => (
-                tree_sitter_typescript::LANGUAGE_TSX,
-                with_jsx(&typescript()),
-            ),
+            Self::Tsx => (tree_sitter_typescript::LANGUAGE_TSX, with_jsx(&typescript())),
             Self::TypeScript => (tree_sitter_typescript::LANGUAGE_TYPESCRIPT, typescript()),
         };
         let language = tree_sitter::Language::from(grammar);
         let query = Query::new(&language, &query).map_err(|error| error.to_string())?;
         let meanings = query.capture_names().iter();
-        Ok(Grammar {
-            meanings: meanings.map(|name| find_meaning(name)).collect(),
-            language,
-            query,
-        })
+        Ok(Grammar { meanings: meanings.map(|name| find_meaning(name)).collect(), language, query })
     }
 }
 
@@ -268,11 +237,7 @@ mod tests {
     #[test]
     fn every_language_has_a_grammar_that_loads() {
         for (language, names) in NAMES {
-            assert!(
-                language.load().is_ok(),
-                "{language:?}: {:?}",
-                language.load().err()
-            );
+            assert!(language.load().is_ok(), "{language:?}: {:?}", language.load().err());
             for name in *names {
                 assert_eq!(Language::find(name), Some(*language));
             }

@@ -51,9 +51,7 @@ fn add_marks(
     let broken = |reason: String| NoColours::Grammar(language.name(), reason);
     let grammar = language.load().map_err(|why| broken(why.to_owned()))?;
     let mut parser = Parser::new();
-    parser
-        .set_language(&grammar.language)
-        .map_err(|error| broken(error.to_string()))?;
+    parser.set_language(&grammar.language).map_err(|error| broken(error.to_string()))?;
     let tree = parse(&mut parser, code, is_cancelled).ok_or(NoColours::Cancelled)?;
     let mut was_cancelled = false;
     let mut check = |_: &_| {
@@ -100,11 +98,7 @@ fn parse(parser: &mut Parser, code: &str, is_cancelled: &mut dyn FnMut() -> bool
 }
 
 fn go_on_unless(is_cancelled: bool) -> ControlFlow<()> {
-    if is_cancelled {
-        ControlFlow::Break(())
-    } else {
-        ControlFlow::Continue(())
-    }
+    if is_cancelled { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
 }
 
 /// The innermost mark counts; of those on the same node, that of the last pattern.
@@ -113,9 +107,8 @@ pub(super) fn make_runs(mut marks: Vec<CodeMark>) -> Vec<CodeRun> {
     let mut runs = CodeRuns::default();
     let mut last: Option<CodeMark> = None;
     for mark in marks {
-        let is_earlier = last
-            .as_ref()
-            .is_some_and(|last| last.node == mark.node && last.pattern > mark.pattern);
+        let is_earlier =
+            last.as_ref().is_some_and(|last| last.node == mark.node && last.pattern > mark.pattern);
         if is_earlier {
             continue;
         }
@@ -167,11 +160,7 @@ impl CodeRuns {
             Some(last) if last.class == class && last.start + last.length == start => {
                 last.length += length;
             }
-            _ => self.runs.push(CodeRun {
-                class,
-                start,
-                length,
-            }),
+            _ => self.runs.push(CodeRun { class, start, length }),
         }
     }
 }

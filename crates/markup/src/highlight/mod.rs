@@ -149,11 +149,7 @@ pub fn count_in_utf16(code: &str, runs: &[CodeRun]) -> Vec<CodeRun> {
     let converted = runs.iter().map(|run| {
         let start = advance(run.start);
         let end = advance(run.start + run.length);
-        CodeRun {
-            class: run.class,
-            start,
-            length: end - start,
-        }
+        CodeRun { class: run.class, start, length: end - start }
     });
     converted.collect()
 }

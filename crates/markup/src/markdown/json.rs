@@ -26,13 +26,7 @@ pub(crate) struct JsonWriter<'w> {
 
 impl<'w> JsonWriter<'w> {
     pub(crate) fn new(out: &'w mut Vec<u8>, colour: &'w mut CodeColourer<'w>) -> Self {
-        Self {
-            out,
-            colour,
-            starts: Vec::new(),
-            depth: 0,
-            places: Vec::new(),
-        }
+        Self { out, colour, starts: Vec::new(), depth: 0, places: Vec::new() }
     }
 
     fn write(&mut self, text: &str) {
@@ -77,9 +71,7 @@ impl<'w> JsonWriter<'w> {
 
 impl MarkdownSink for JsonWriter<'_> {
     fn begin_heading(&mut self, level: u8) {
-        const TAGS: [&str; 6] = [
-            "[\"h1\"", "[\"h2\"", "[\"h3\"", "[\"h4\"", "[\"h5\"", "[\"h6\"",
-        ];
+        const TAGS: [&str; 6] = ["[\"h1\"", "[\"h2\"", "[\"h3\"", "[\"h4\"", "[\"h5\"", "[\"h6\""];
         let index = usize::from(level).saturating_sub(1);
         self.open(TAGS.get(index).copied().unwrap_or("[\"h6\""));
     }

@@ -72,25 +72,19 @@ pub(super) fn is_allowed_image(target: &str) -> bool {
 }
 
 pub(super) fn is_allowed(target: &str) -> bool {
-    SCHEMES
-        .iter()
-        .any(|scheme| starts_with_ignoring_case(target, scheme))
-        && !has_forbidden(target)
+    SCHEMES.iter().any(|scheme| starts_with_ignoring_case(target, scheme)) && !has_forbidden(target)
 }
 
 fn has_forbidden(target: &str) -> bool {
     // Nearly all of them are ASCII, where three comparisons are enough.
     if target.is_ascii() {
-        return target
-            .bytes()
-            .any(|byte| byte <= b' ' || byte == 0x7f || byte == b'\\');
+        return target.bytes().any(|byte| byte <= b' ' || byte == 0x7f || byte == b'\\');
     }
     target.contains(|c: char| is_hidden(c) || c.is_whitespace() || c == '\\')
 }
 
 fn starts_with_ignoring_case(text: &str, start: &str) -> bool {
-    text.get(..start.len())
-        .is_some_and(|found| found.eq_ignore_ascii_case(start))
+    text.get(..start.len()).is_some_and(|found| found.eq_ignore_ascii_case(start))
 }
 
 /// A refused target as it is shown.
@@ -131,8 +125,6 @@ fn find_bare_host(text: &str) -> Option<&str> {
     let is_host = host.contains('.')
         && !host.starts_with('.')
         && !host.ends_with('.')
-        && host
-            .chars()
-            .all(|c| c.is_alphanumeric() || matches!(c, '.' | '-'));
+        && host.chars().all(|c| c.is_alphanumeric() || matches!(c, '.' | '-'));
     is_host.then_some(host)
 }

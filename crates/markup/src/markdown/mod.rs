@@ -30,9 +30,8 @@ pub const BYTES_MAX: usize = 1 << 20;
 /// How deep blocks and inlines may be nested, counted together.
 pub const DEPTH_MAX: usize = 32;
 
-pub(crate) const OPTIONS: Options = Options::ENABLE_TABLES
-    .union(Options::ENABLE_TASKLISTS)
-    .union(Options::ENABLE_STRIKETHROUGH);
+pub(crate) const OPTIONS: Options =
+    Options::ENABLE_TABLES.union(Options::ENABLE_TASKLISTS).union(Options::ENABLE_STRIKETHROUGH);
 
 /// A block.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -137,11 +136,7 @@ pub fn write_json(
 ) -> Result<(), MarkupTooLarge> {
     MarkupTooLarge::check(text.len(), BYTES_MAX)?;
     out.push(b'[');
-    read(
-        text,
-        &mut Definitions::default(),
-        &mut JsonWriter::new(out, colour),
-    );
+    read(text, &mut Definitions::default(), &mut JsonWriter::new(out, colour));
     out.push(b']');
     Ok(())
 }

@@ -13,10 +13,7 @@ enum OpenNode {
     List(List),
     Item(Vec<MarkdownBlock>),
     Table(Table),
-    Row {
-        is_head: bool,
-        cells: Vec<Vec<Inline>>,
-    },
+    Row { is_head: bool, cells: Vec<Vec<Inline>> },
     Cell,
     Span(MarkedSpan, Vec<Inline>),
     Link(String, Vec<Inline>),
@@ -126,11 +123,7 @@ impl MarkdownSink for TreeBuilder {
     }
 
     fn begin_list(&mut self, start: Option<u64>) {
-        self.open.push(OpenNode::List(List {
-            start,
-            is_tight: true,
-            items: Vec::new(),
-        }));
+        self.open.push(OpenNode::List(List { start, is_tight: true, items: Vec::new() }));
     }
 
     fn end_list(&mut self, is_tight: bool) {
@@ -196,10 +189,7 @@ impl MarkdownSink for TreeBuilder {
     }
 
     fn add_image(&mut self, to: &str, alt: &str) {
-        self.inlines.push(Inline::Image {
-            to: to.to_owned(),
-            alt: alt.to_owned(),
-        });
+        self.inlines.push(Inline::Image { to: to.to_owned(), alt: alt.to_owned() });
     }
 
     fn add_line_break(&mut self) {

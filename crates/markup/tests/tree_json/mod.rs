@@ -10,11 +10,7 @@ pub(crate) fn blocks_json(blocks: &[MarkdownBlock]) -> Value {
 fn node(tag: &str, attributes: Value, content: impl Iterator<Item = Value>) -> Value {
     let has_attributes = attributes.as_object().is_some_and(|all| !all.is_empty());
     let attributes = has_attributes.then_some(attributes);
-    [json!(tag)]
-        .into_iter()
-        .chain(attributes)
-        .chain(content)
-        .collect()
+    [json!(tag)].into_iter().chain(attributes).chain(content).collect()
 }
 
 fn block_json(block: &MarkdownBlock) -> Value {

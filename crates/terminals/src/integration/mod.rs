@@ -63,18 +63,14 @@ impl IntegrationFiles {
             std::fs::write(&new, text)?;
             std::fs::rename(&new, &path)?;
         }
-        Ok(Self {
-            directory: directory.to_owned(),
-        })
+        Ok(Self { directory: directory.to_owned() })
     }
 
     /// Lets a shell read its script.
     pub(crate) fn add_to(&self, shell: &mut Command, kind: ShellKind, nonce: &str) {
         match kind {
             ShellKind::Bash => {
-                shell
-                    .arg("--rcfile")
-                    .arg(self.directory.join("greenroom.bash"));
+                shell.arg("--rcfile").arg(self.directory.join("greenroom.bash"));
                 shell.arg("-i");
             }
             ShellKind::Zsh => {
@@ -86,9 +82,7 @@ impl IntegrationFiles {
             ShellKind::Fish => {
                 let script = self.directory.join("greenroom.fish");
                 let quoted = script.to_string_lossy().replace('\'', "\\'");
-                shell
-                    .arg("--init-command")
-                    .arg(format!("source '{quoted}'"));
+                shell.arg("--init-command").arg(format!("source '{quoted}'"));
                 shell.arg("-i");
             }
             ShellKind::Other => return, // it works as it is, without command detection

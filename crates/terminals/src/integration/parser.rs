@@ -38,10 +38,7 @@ pub(crate) struct IntegrationParser {
 
 impl IntegrationParser {
     pub(crate) fn new(nonce: String) -> Self {
-        Self {
-            nonce,
-            waiting: Vec::new(),
-        }
+        Self { nonce, waiting: Vec::new() }
     }
 
     pub(crate) fn push(&mut self, bytes: &[u8]) -> Vec<OutputPiece> {
@@ -83,9 +80,7 @@ impl IntegrationParser {
 
     fn read_mark(&self, body: &[u8]) -> Option<IntegrationMark> {
         let body = std::str::from_utf8(body).ok()?;
-        let said = body
-            .strip_prefix("633;")?
-            .strip_prefix(self.nonce.as_str())?;
+        let said = body.strip_prefix("633;")?.strip_prefix(self.nonce.as_str())?;
         let said = said.strip_prefix(';')?;
         let (kind, value) = said.split_once(';').unwrap_or((said, ""));
         match kind {
@@ -124,17 +119,11 @@ fn read_sequence(from: &[u8]) -> Sequence<'_> {
         let body = after.get(..at).unwrap_or_default();
         match byte {
             0x07 => {
-                return Sequence::Found {
-                    body,
-                    length: at + 3,
-                };
+                return Sequence::Found { body, length: at + 3 };
             }
             0x1b => match after.get(at + 1) {
                 Some(b'\\') => {
-                    return Sequence::Found {
-                        body,
-                        length: at + 4,
-                    };
+                    return Sequence::Found { body, length: at + 4 };
                 }
                 Some(_) => return Sequence::None,
                 None => return Sequence::Unfinished,
@@ -166,13 +155,8 @@ fn unescape(text: &str) -> String {
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('\\') {
         plain.push_str(before);
-        let escape = [
-            ("x3b", ';'),
-            ("x0a", '\n'),
-            ("x1b", '\u{1b}'),
-            ("x07", '\u{7}'),
-            ("\\", '\\'),
-        ];
+        let escape =
+            [("x3b", ';'), ("x0a", '\n'), ("x1b", '\u{1b}'), ("x07", '\u{7}'), ("\\", '\\')];
         let found = escape
             .iter()
             .find_map(|(name, meant)| after.strip_prefix(name).map(|after| (*meant, after)));

@@ -204,12 +204,7 @@ impl Coalescer {
                 let id = format!("c{}", self.commands);
                 let (started_id, started_line) = (id.clone(), line.clone());
                 let since = now;
-                self.running = Some(RunningCommand {
-                    id,
-                    line,
-                    at,
-                    since,
-                });
+                self.running = Some(RunningCommand { id, line, at, since });
                 events.push(TerminalEvent::CommandStarted {
                     id: started_id,
                     line: started_line,
@@ -280,8 +275,7 @@ impl Coalescer {
 
     /// When [`Coalescer::catch_up`] is to be called, if something waits to be drawn.
     pub(crate) fn due(&self, now: Instant) -> Option<Instant> {
-        self.is_behind
-            .then(|| self.drawn.map_or(now, |drawn| drawn + DRAW_EVERY))
+        self.is_behind.then(|| self.drawn.map_or(now, |drawn| drawn + DRAW_EVERY))
     }
 
     /// Draws the screen if output was left out and all that was sent is taken; clears if too much was sent.

@@ -86,10 +86,7 @@ fn a_reader_that_takes_all_at_once_gets_no_more() {
         told += text_of(&reader.wait(0)).len();
     }
     assert!(told < 2_000_000, "{told}");
-    assert_eq!(
-        text_of(&reader.wait(2_000)).len(),
-        reader.coalescer.screen.repaint().len()
-    );
+    assert_eq!(text_of(&reader.wait(2_000)).len(), reader.coalescer.screen.repaint().len());
     reader.print("short");
     assert_eq!(text_of(&reader.wait(0)), "short");
 }
@@ -129,11 +126,7 @@ fn commands_are_told_with_their_output_between() {
         [
             TerminalEvent::CommandDetection,
             data("$ ls\r\n"),
-            TerminalEvent::CommandStarted {
-                id: "c1".to_owned(),
-                line: "ls".to_owned(),
-                at: 1_000
-            },
+            TerminalEvent::CommandStarted { id: "c1".to_owned(), line: "ls".to_owned(), at: 1_000 },
             data("a b\r\n"),
             TerminalEvent::CommandFinished {
                 id: "c1".to_owned(),
@@ -156,12 +149,8 @@ fn the_end_of_a_long_output_belongs_to_its_command() {
     assert!(reader.coalescer.is_behind());
     reader.print("\x1b]633;n;D;0\x07$ ");
     let output = reader.wait(0);
-    let [
-        ..,
-        TerminalEvent::Data(drawn),
-        TerminalEvent::CommandFinished { .. },
-        _,
-    ] = output.as_slice()
+    let [.., TerminalEvent::Data(drawn), TerminalEvent::CommandFinished { .. }, _] =
+        output.as_slice()
     else {
         panic!("{output:?}");
     };
@@ -172,16 +161,10 @@ fn the_end_of_a_long_output_belongs_to_its_command() {
 fn the_last_words_are_told_whole() {
     let mut reader = Reader::new();
     reader.coalescer.read(b"", reader.now, 0);
-    let told = reader
-        .coalescer
-        .read(b"\x1b]633;n;C;x\x07cut \xe2\x82", reader.now, 0);
-    reader
-        .coalescer
-        .queue(told, reader.now, &mut reader.waiting);
+    let told = reader.coalescer.read(b"\x1b]633;n;C;x\x07cut \xe2\x82", reader.now, 0);
+    reader.coalescer.queue(told, reader.now, &mut reader.waiting);
     let end = CommandEnd::Exited(3);
-    reader
-        .coalescer
-        .finish(end, reader.now, &mut reader.waiting);
+    reader.coalescer.finish(end, reader.now, &mut reader.waiting);
     let output = reader.waiting.take();
     assert_eq!(text_of(&output), "cut \u{fffd}");
     assert_eq!(output.last(), Some(&TerminalEvent::Ended(end)));
@@ -197,9 +180,7 @@ fn finish(reader: &mut Reader, seen: &mut ScreenModel) -> String {
     let end = CommandEnd::Exited(0);
     let told = reader.waiting.take();
     seen.process(text_of(&told).as_bytes());
-    reader
-        .coalescer
-        .finish(end, reader.now, &mut reader.waiting);
+    reader.coalescer.finish(end, reader.now, &mut reader.waiting);
     let last = reader.waiting.take();
     seen.process(text_of(&last).as_bytes());
     text_of(&told) + &text_of(&last)
@@ -212,9 +193,7 @@ fn bytes_that_are_no_text_are_the_same_however_they_are_cut() {
         let mut seen = ScreenModel::new(TerminalSize::clamped(40, 10));
         for piece in cuts {
             let told = reader.coalescer.read(piece, reader.now, 0);
-            reader
-                .coalescer
-                .queue(told, reader.now, &mut reader.waiting);
+            reader.coalescer.queue(told, reader.now, &mut reader.waiting);
         }
         let told = finish(&mut reader, &mut seen);
         assert_eq!(seen.contents(), reader.coalescer.screen.contents());

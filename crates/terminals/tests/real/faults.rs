@@ -55,10 +55,7 @@ async fn a_gigabyte_costs_little() {
         assert!(grown < GROWTH_MAX, "{grown}");
         let told = seen.data_bytes;
         let seconds = usize::try_from(began.elapsed().as_secs()).unwrap() + 1;
-        assert!(
-            told < (1 << 20) + 3_000_000 * seconds,
-            "{told} in {seconds} s"
-        );
+        assert!(told < (1 << 20) + 3_000_000 * seconds, "{told} in {seconds} s");
         seen.terminal.write("echo after\n").unwrap();
         seen.sees("after\nready>").await;
     }

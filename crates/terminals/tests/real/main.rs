@@ -33,12 +33,7 @@ impl Seen {
     async fn start(launch: TerminalLaunch) -> Self {
         let screen = ScreenModel::new(launch.size);
         let terminal = open(launch, Mark::unique(), None).await.unwrap();
-        Self {
-            terminal,
-            screen,
-            output: Vec::new(),
-            data_bytes: 0,
-        }
+        Self { terminal, screen, output: Vec::new(), data_bytes: 0 }
     }
 
     /// Reads until this is so.
@@ -69,26 +64,19 @@ impl Seen {
             }
         };
         if tokio::time::timeout(deadline, read).await.is_err() {
-            let last = self
-                .output
-                .iter()
-                .rev()
-                .take(3)
-                .map(|output| format!("{output:.300?}"));
+            let last = self.output.iter().rev().take(3).map(|output| format!("{output:.300?}"));
             let last: Vec<String> = last.map(|text| text.chars().take(500).collect()).collect();
             panic!("never {what}: {}\n{last:?}", self.screen.contents());
         }
     }
 
     async fn sees(&mut self, text: &str) {
-        self.until(text, |seen| seen.screen.contents().contains(text))
-            .await;
+        self.until(text, |seen| seen.screen.contents().contains(text)).await;
     }
 
     async fn ends(&mut self) -> CommandEnd {
         let ended = |output: &TerminalEvent| matches!(output, TerminalEvent::Ended(_));
-        self.until("ended", |seen| seen.output.iter().any(ended))
-            .await;
+        self.until("ended", |seen| seen.output.iter().any(ended)).await;
         assert_eq!(self.terminal.next().await, None);
         match self.output.last() {
             Some(TerminalEvent::Ended(end)) => *end,
@@ -105,10 +93,7 @@ fn shell(path: &str, home: &Path, integration: Option<IntegrationFiles>) -> Term
         ("GREENROOM_TOKEN".into(), "secret".into()),
     ];
     TerminalLaunch {
-        program: Program::Shell {
-            path: PathBuf::from(path),
-            integration,
-        },
+        program: Program::Shell { path: PathBuf::from(path), integration },
         directory: StartDirectory::Path(home.to_owned()),
         variables: shell_environment(variables.into_iter(), &[], &|_| false),
         size: TerminalSize::clamped(80, 24),
@@ -129,23 +114,15 @@ async fn a_shell_has_a_terminal_of_its_own() {
     let home = tempfile::tempdir().unwrap();
     let mut seen = Seen::start(shell("/bin/sh", home.path(), None)).await;
     seen.sees("ready> ").await;
-    seen.terminal
-        .write("tty; stty size; echo \"<$GREENROOM_TOKEN>$TERM\"\n")
-        .unwrap();
+    seen.terminal.write("tty; stty size; echo \"<$GREENROOM_TOKEN>$TERM\"\n").unwrap();
     seen.sees("<>xterm-256color").await;
     let contents = seen.screen.contents();
-    assert!(
-        contents.contains("/dev/pts/") && contents.contains("24 80"),
-        "{contents}"
-    );
+    assert!(contents.contains("/dev/pts/") && contents.contains("24 80"), "{contents}");
     // It controls the terminal: the key that interrupts works, also in what it runs.
     seen.terminal.write("cat\n").unwrap();
     seen.terminal.write("typed\n").unwrap();
     // Once as it is typed, once as it is printed: from then on the program runs, and the key is for it.
-    seen.until("printed", |seen| {
-        seen.screen.contents().matches("typed").count() >= 2
-    })
-    .await;
+    seen.until("printed", |seen| seen.screen.contents().matches("typed").count() >= 2).await;
     seen.terminal.write("\x03").unwrap();
     seen.sees("^C\nready> ").await;
     seen.terminal.resize(TerminalSize::clamped(100, 30));
@@ -153,10 +130,7 @@ async fn a_shell_has_a_terminal_of_its_own() {
     seen.terminal.write("stty size\n").unwrap();
     seen.sees("30 100").await;
     // Nothing is open in it that is not open in every process that is started here.
-    let ls = std::process::Command::new("ls")
-        .arg("/proc/self/fd")
-        .output()
-        .unwrap();
+    let ls = std::process::Command::new("ls").arg("/proc/self/fd").output().unwrap();
     let open = String::from_utf8(ls.stdout).unwrap().replace('\n', ",");
     let command = "ls /proc/self/fd | tr '\\n' ,; echo .\n";
     seen.terminal.write(command).unwrap();
@@ -175,21 +149,16 @@ async fn bash_says_which_commands_it_runs() {
     seen.sees("mine> ").await;
     seen.terminal.write("echo one; (exit 3)\n").unwrap();
     seen.sees("one\nmine> ").await;
-    seen.terminal
-        .write("echo \"kept $MINE\" $GREENROOM_SHELL_NONCE\n")
-        .unwrap();
+    seen.terminal.write("echo \"kept $MINE\" $GREENROOM_SHELL_NONCE\n").unwrap();
     seen.sees("kept 3\nmine> ").await;
     seen.terminal.write("\n\n echo hidden\n").unwrap();
     seen.sees("hidden\nmine> ").await;
     seen.terminal.write("mkdir 'a;b'; cd 'a;b'\n").unwrap();
     let here = format!("{}/a;b", home.path().display());
     let directory = TerminalEvent::Directory(here);
-    seen.until("there", |seen| seen.output.contains(&directory))
-        .await;
+    seen.until("there", |seen| seen.output.contains(&directory)).await;
     // What a program prints is no command.
-    seen.terminal
-        .write("printf '\\033]633;x;C;forged\\007\\033]133;C\\007done\\n'\n")
-        .unwrap();
+    seen.terminal.write("printf '\\033]633;x;C;forged\\007\\033]133;C\\007done\\n'\n").unwrap();
     seen.sees("\ndone\nmine>").await;
     seen.terminal.write("exit\n").unwrap();
     assert_eq!(seen.ends().await, CommandEnd::Exited(0));
@@ -202,10 +171,8 @@ async fn bash_says_which_commands_it_runs() {
             _ => None,
         })
         .collect();
-    let commands: Vec<(&str, Option<i32>)> = commands
-        .iter()
-        .map(|(text, code)| (text.as_str(), *code))
-        .collect();
+    let commands: Vec<(&str, Option<i32>)> =
+        commands.iter().map(|(text, code)| (text.as_str(), *code)).collect();
     assert_eq!(
         commands,
         [
@@ -217,25 +184,15 @@ async fn bash_says_which_commands_it_runs() {
             ("c3", Some(0)),
             ("mkdir 'a;b'; cd 'a;b'", None),
             ("c4", Some(0)),
-            (
-                r"printf '\033]633;x;C;forged\007\033]133;C\007done\n'",
-                None
-            ),
+            (r"printf '\033]633;x;C;forged\007\033]133;C\007done\n'", None),
             ("c5", Some(0)),
             ("exit", None),
             ("c6", None),
         ]
     );
-    let texts: String = seen
-        .output
-        .iter()
-        .map(|output| format!("{output:?}"))
-        .collect();
+    let texts: String = seen.output.iter().map(|output| format!("{output:?}")).collect();
     // What was typed is echoed as it is; the sequences themselves are gone.
-    assert!(
-        !texts.contains("1b}]633;") && !texts.contains("1b}]133;"),
-        "{texts}"
-    );
+    assert!(!texts.contains("1b}]633;") && !texts.contains("1b}]133;"), "{texts}");
 }
 
 #[tokio::test]
@@ -254,9 +211,8 @@ async fn a_printer_without_end_can_be_stopped() {
 
 #[tokio::test]
 async fn a_full_screen_program_is_seen_as_it_is() {
-    let Some(pager) = ["/usr/bin/less", "/usr/bin/vi"]
-        .into_iter()
-        .find(|path| Path::new(path).exists())
+    let Some(pager) =
+        ["/usr/bin/less", "/usr/bin/vi"].into_iter().find(|path| Path::new(path).exists())
     else {
         println!("skipped: there is no less and no vi");
         return;
@@ -266,9 +222,7 @@ async fn a_full_screen_program_is_seen_as_it_is() {
     std::fs::write(home.path().join("text"), text).unwrap();
     let mut seen = Seen::start(shell("/bin/sh", home.path(), None)).await;
     seen.sees("ready> ").await;
-    seen.terminal
-        .write(&format!("LESS= {pager} text\n"))
-        .unwrap();
+    seen.terminal.write(&format!("LESS= {pager} text\n")).unwrap();
     seen.sees("row 1\n").await;
     seen.terminal.write("G").unwrap();
     seen.sees("row 100").await;
@@ -278,11 +232,7 @@ async fn a_full_screen_program_is_seen_as_it_is() {
     seen.terminal.write("q:q!\n").unwrap();
     seen.terminal.write("exit\n").unwrap();
     seen.ends().await;
-    assert!(
-        !seen.screen.contents().contains("row 100"),
-        "{}",
-        seen.screen.contents()
-    );
+    assert!(!seen.screen.contents().contains("row 100"), "{}", seen.screen.contents());
 }
 
 #[tokio::test]
@@ -290,14 +240,10 @@ async fn what_is_left_without_a_reader_is_killed() {
     let home = tempfile::tempdir().unwrap();
     let mut seen = Seen::start(shell("/bin/sh", home.path(), None)).await;
     seen.sees("ready> ").await;
-    seen.terminal
-        .write("sleep 1000 & echo started $!.\n")
-        .unwrap();
+    seen.terminal.write("sleep 1000 & echo started $!.\n").unwrap();
     seen.until("started", |seen| {
         let contents = seen.screen.contents();
-        contents
-            .lines()
-            .any(|line| line.starts_with("started") && line.ends_with('.'))
+        contents.lines().any(|line| line.starts_with("started") && line.ends_with('.'))
     })
     .await;
     let process = seen.terminal.process();

@@ -48,8 +48,7 @@ async fn says_which_commands_it_runs(path: &str, home: &Path) {
     run(&mut seen, r"mkdir 'a;b\c'; cd 'a;b\c'", "c3").await;
     let here = home.canonicalize().unwrap().join(r"a;b\c");
     let directory = TerminalEvent::Directory(here.display().to_string());
-    seen.until("there", |seen| seen.output.contains(&directory))
-        .await;
+    seen.until("there", |seen| seen.output.contains(&directory)).await;
     // What a program prints is no command.
     let forged = r"printf '\033]633;x;C;forged\007\033]133;C\007done\n'";
     run(&mut seen, forged, "c4").await;

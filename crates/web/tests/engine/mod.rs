@@ -47,10 +47,7 @@ impl Engine {
                 panic!("the page's modules do not load: {error}");
             }
         });
-        Self {
-            context,
-            _runtime: runtime,
-        }
+        Self { context, _runtime: runtime }
     }
 
     /// Calls one of the functions of `replay.js`.

@@ -268,14 +268,12 @@ impl ActionKind {
 
     /// Whether it is recorded by itself, and applied over the head of its channel when that is loaded.
     pub fn is_applied_over_head(self) -> bool {
-        self.row()
-            .is_some_and(|row| row.recording != Recording::Head)
+        self.row().is_some_and(|row| row.recording != Recording::Head)
     }
 
     /// Whether it is output of a running stream: nothing that is derived from its channel changes.
     pub fn streams(self) -> bool {
-        self.row()
-            .is_some_and(|row| row.recording == Recording::Stream)
+        self.row().is_some_and(|row| row.recording == Recording::Stream)
     }
 
     /// The field that holds a user's message, with its attachments.
@@ -318,13 +316,7 @@ mod tests {
             assert_eq!(ActionKind::from_name(row.name), row.kind, "{}", row.name);
             assert_eq!(row.kind as usize, index, "{}", row.name);
         }
-        for unknown in [
-            "",
-            "chat/",
-            "chat/deltas",
-            "x-session/anything",
-            "CHAT/DELTA",
-        ] {
+        for unknown in ["", "chat/", "chat/deltas", "x-session/anything", "CHAT/DELTA"] {
             assert_eq!(ActionKind::from_name(unknown), ActionKind::Unknown);
         }
         assert_eq!(ActionKind::Unknown as usize, ROWS.len());
@@ -348,11 +340,7 @@ mod tests {
                 ChannelKind::Canvas => "canvas",
             };
             assert_eq!(prefix, channel, "{name}");
-            assert_eq!(
-                row.sender == AllowedSender::Host,
-                row.client.is_none(),
-                "{name}"
-            );
+            assert_eq!(row.sender == AllowedSender::Host, row.client.is_none(), "{name}");
             let client_channel = row.client.map(|action| match action {
                 ClientAction::Root(_) => ChannelKind::Root,
                 ClientAction::Session(_) => ChannelKind::Session,
@@ -385,10 +373,7 @@ mod tests {
     fn unknown_actions_are_for_the_host_only_and_do_not_stream() {
         let unknown = ActionKind::Unknown;
         assert_eq!((unknown.name(), unknown.channel()), ("", None));
-        assert_eq!(
-            (unknown.sender(), unknown.client_action()),
-            (AllowedSender::Host, None)
-        );
+        assert_eq!((unknown.sender(), unknown.client_action()), (AllowedSender::Host, None));
         assert!(!unknown.streams() && !unknown.is_published());
     }
 
@@ -400,18 +385,11 @@ mod tests {
         };
         assert_eq!(
             came_with(V0_5_1),
-            [
-                "session/inputNeededSet",
-                "session/inputNeededRemoved",
-                "chat/turnsLoaded",
-            ]
+            ["session/inputNeededSet", "session/inputNeededRemoved", "chat/turnsLoaded",]
         );
         assert_eq!(
             came_with(V0_5_2),
-            [
-                "session/mcpServerStartRequested",
-                "session/mcpServerStopRequested",
-            ]
+            ["session/mcpServerStartRequested", "session/mcpServerStopRequested",]
         );
         assert_eq!(
             came_with(V0_6),
@@ -423,11 +401,7 @@ mod tests {
         );
         assert_eq!(came_with(V0_8), ["session/workingDirectoryReplaced"]);
         assert_eq!(
-            (
-                came_with(V0_7).len(),
-                came_with(V0_9).len(),
-                came_with(V1_0).len()
-            ),
+            (came_with(V0_7).len(), came_with(V0_9).len(), came_with(V1_0).len()),
             (4, 10, 10)
         );
     }

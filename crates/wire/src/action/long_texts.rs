@@ -33,10 +33,7 @@ impl LongTexts {
             }
             index += 1;
         });
-        assert!(
-            taken.next().is_none(),
-            "the value is the one they came from"
-        );
+        assert!(taken.next().is_none(), "the value is the one they came from");
     }
 }
 
@@ -44,9 +41,7 @@ fn visit_texts(value: &mut Value, visit: &mut impl FnMut(&mut String)) {
     match value {
         Value::String(text) => visit(text),
         Value::Array(items) => items.iter_mut().for_each(|item| visit_texts(item, visit)),
-        Value::Object(fields) => fields
-            .values_mut()
-            .for_each(|field| visit_texts(field, visit)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| visit_texts(field, visit)),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }

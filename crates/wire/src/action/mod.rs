@@ -73,18 +73,14 @@ impl Action {
 
     /// An action of the host's own making. `fields` is a JSON object without `type`.
     pub fn host(kind: ActionKind, fields: Value) -> Self {
-        debug_assert!(
-            kind != ActionKind::Unknown,
-            "the host sends what the table lists"
-        );
+        debug_assert!(kind != ActionKind::Unknown, "the host sends what the table lists");
         let mut body = Object::new();
         body.insert("type".to_owned(), Value::String(kind.name().to_owned()));
         debug_assert!(fields.is_object(), "{}: fields are an object", kind.name());
         if let Value::Object(fields) = fields {
             // An absent field is left out (H-052); what an agent sent along cannot make another action of it.
-            let fields = fields
-                .into_iter()
-                .filter(|(key, value)| !value.is_null() && key != "type");
+            let fields =
+                fields.into_iter().filter(|(key, value)| !value.is_null() && key != "type");
             body.extend(fields);
         }
         Self { kind, body }
@@ -260,11 +256,9 @@ mod tests {
         assert_eq!(check_payload(&mut good), Ok(ActionKind::ChatTurnStarted));
         assert_eq!(good, turn_started(&long));
         let refused = Err(ActionError::BadPayload("chat/turnStarted".to_owned()));
-        for (field, value) in [
-            ("message", json!(long)),
-            ("turnId", json!([long])),
-            ("startedAt", json!(null)),
-        ] {
+        for (field, value) in
+            [("message", json!(long)), ("turnId", json!([long])), ("startedAt", json!(null))]
+        {
             let mut bad = turn_started("");
             bad[field] = value.clone();
             assert_eq!(check_payload(&mut bad), refused, "{field}");
@@ -275,17 +269,8 @@ mod tests {
     #[test]
     fn an_unknown_type_has_its_name_and_a_value_without_type_is_no_action() {
         let action = Action::decode(json!({"type": "x-later/thing", "n": 1})).unwrap();
-        assert_eq!(
-            (action.kind, action.name()),
-            (ActionKind::Unknown, "x-later/thing")
-        );
-        for bad in [
-            json!(null),
-            json!([]),
-            json!({}),
-            json!({"type": 7}),
-            json!("chat/delta"),
-        ] {
+        assert_eq!((action.kind, action.name()), (ActionKind::Unknown, "x-later/thing"));
+        for bad in [json!(null), json!([]), json!({}), json!({"type": 7}), json!("chat/delta")] {
             assert_eq!(Action::decode(bad), Err(ActionError::NotAnAction));
         }
     }

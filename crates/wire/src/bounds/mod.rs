@@ -120,11 +120,7 @@ enum Counts {
 
 impl OverBound {
     fn inside(mut self, step: &str) -> Self {
-        let dot = if self.path.is_empty() || self.path.starts_with('[') {
-            ""
-        } else {
-            "."
-        };
+        let dot = if self.path.is_empty() || self.path.starts_with('[') { "" } else { "." };
         self.path = format!("{step}{dot}{}", self.path);
         self
     }
@@ -140,10 +136,7 @@ impl fmt::Display for OverBound {
                 write!(f, "its other fields have at most {most} bytes ({setting})")
             }
             (Counts::OtherBytes, _) => {
-                write!(
-                    f,
-                    "other fields of `{path}` have at most {most} bytes ({setting})"
-                )
+                write!(f, "other fields of `{path}` have at most {most} bytes ({setting})")
             }
             (Counts::Entries, _) => write!(f, "`{path}` has at most {most} entries ({setting})"),
             (Counts::References, _) => {
@@ -159,26 +152,16 @@ enum FieldBound {
     /// All of it together.
     Bytes(Bound),
     /// Fields with bounds of their own; the others together have `rest`. `whole` bounds all of it.
-    Fields {
-        whole: Option<Bound>,
-        rest: Bound,
-        fields: &'static [(&'static str, FieldBound)],
-    },
+    Fields { whole: Option<Bound>, rest: Bound, fields: &'static [(&'static str, FieldBound)] },
     /// Entries of an array or an object: how many, and each of them.
-    Entries {
-        most: Bound,
-        each: &'static FieldBound,
-    },
+    Entries { most: Bound, each: &'static FieldBound },
     /// Base64 that is moved out of state: the frame it came in bounds it. Counts nothing.
     Body,
 }
 
 /// What a value takes, about.
 pub fn bytes_of(value: &Value) -> usize {
-    let mut walk = BoundsCheck {
-        limit: &|_| usize::MAX,
-        references: 0,
-    };
+    let mut walk = BoundsCheck { limit: &|_| usize::MAX, references: 0 };
     walk.size_of(value)
 }
 
@@ -222,16 +205,9 @@ fn check(
     object: &Object,
     limit: &dyn Fn(Bound) -> usize,
 ) -> Result<(), OverBound> {
-    let mut walk = BoundsCheck {
-        limit,
-        references: 0,
-    };
+    let mut walk = BoundsCheck { limit, references: 0 };
     match shape {
-        FieldBound::Fields {
-            whole,
-            rest,
-            fields,
-        } => walk.fields(object, *whole, *rest, fields),
+        FieldBound::Fields { whole, rest, fields } => walk.fields(object, *whole, *rest, fields),
         FieldBound::Bytes(_) | FieldBound::Entries { .. } | FieldBound::Body => {
             unreachable!("an action and params are objects with fields")
         }
@@ -251,26 +227,16 @@ struct BoundsCheck<'a> {
 
 impl BoundsCheck<'_> {
     fn over(&self, counts: Counts, bound: Bound) -> OverBound {
-        OverBound {
-            path: String::new(),
-            counts,
-            bound,
-            most: (self.limit)(bound),
-        }
+        OverBound { path: String::new(), counts, bound, most: (self.limit)(bound) }
     }
 
     /// The bytes of a value without its bodies, if it is within its bounds.
     fn value(&mut self, value: &Value, shape: &FieldBound) -> Result<usize, OverBound> {
         match (shape, value) {
             (FieldBound::Body, Value::String(_)) => Ok(0),
-            (
-                FieldBound::Fields {
-                    whole,
-                    rest,
-                    fields,
-                },
-                Value::Object(object),
-            ) => self.fields(object, *whole, *rest, fields),
+            (FieldBound::Fields { whole, rest, fields }, Value::Object(object)) => {
+                self.fields(object, *whole, *rest, fields)
+            }
             (FieldBound::Entries { most, each }, Value::Array(items)) => {
                 self.count(items.len(), *most)?;
                 let mut bytes = 0;

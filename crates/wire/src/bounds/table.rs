@@ -14,17 +14,10 @@ const TITLE: FieldBound = FieldBound::Bytes(Bound::TitleBytes);
 const FIELD: FieldBound = FieldBound::Bytes(Bound::FieldBytes);
 
 const fn fields(fields: &'static [(&'static str, FieldBound)]) -> FieldBound {
-    FieldBound::Fields {
-        whole: None,
-        rest: Bound::FieldBytes,
-        fields,
-    }
+    FieldBound::Fields { whole: None, rest: Bound::FieldBytes, fields }
 }
 
-const SECTIONS: FieldBound = FieldBound::Entries {
-    most: Bound::TransformSections,
-    each: &ID,
-};
+const SECTIONS: FieldBound = FieldBound::Entries { most: Bound::TransformSections, each: &ID };
 const OPT_IN: FieldBound = fields(&[("sections", SECTIONS)]);
 const CARRIER_META: FieldBound = fields(&[(transform::X_METHOD, OPT_IN)]);
 
@@ -53,29 +46,15 @@ const MESSAGE: FieldBound = FieldBound::Fields {
     whole: Some(Bound::MessageBytes),
     rest: Bound::MessageBytes,
     fields: &[
-        (
-            "attachments",
-            FieldBound::Entries {
-                most: Bound::Attachments,
-                each: &ATTACHMENT,
-            },
-        ),
+        ("attachments", FieldBound::Entries { most: Bound::Attachments, each: &ATTACHMENT }),
         ("model", FIELD),
     ],
 };
 
-const ANSWERS: FieldBound = FieldBound::Entries {
-    most: Bound::Answers,
-    each: &FieldBound::Bytes(Bound::AnswersBytes),
-};
-const DIRECTORIES: FieldBound = FieldBound::Entries {
-    most: Bound::WorkingDirectories,
-    each: &URI,
-};
-const SUBSCRIPTIONS: FieldBound = FieldBound::Entries {
-    most: Bound::Subscriptions,
-    each: &URI,
-};
+const ANSWERS: FieldBound =
+    FieldBound::Entries { most: Bound::Answers, each: &FieldBound::Bytes(Bound::AnswersBytes) };
+const DIRECTORIES: FieldBound = FieldBound::Entries { most: Bound::WorkingDirectories, each: &URI };
+const SUBSCRIPTIONS: FieldBound = FieldBound::Entries { most: Bound::Subscriptions, each: &URI };
 
 /// Of actions and params that bring nothing large.
 const OTHERS: FieldBound = fields(&[
@@ -90,11 +69,8 @@ const OTHERS: FieldBound = fields(&[
 const TITLE_CHANGED: FieldBound = fields(&[("title", TITLE)]);
 const CONFIG_CHANGED: FieldBound = fields(&[("config", FIELD)]);
 const ACTIVE_CLIENT_SET: FieldBound = fields(&[("activeClient", ACTIVE_CLIENT)]);
-const TURN_STARTED: FieldBound = fields(&[
-    ("turnId", ID),
-    ("queuedMessageId", ID),
-    ("message", MESSAGE),
-]);
+const TURN_STARTED: FieldBound =
+    fields(&[("turnId", ID), ("queuedMessageId", ID), ("message", MESSAGE)]);
 const PENDING_MESSAGE_SET: FieldBound = fields(&[("id", ID), ("message", MESSAGE)]);
 const DRAFT_CHANGED: FieldBound = fields(&[("draft", MESSAGE)]);
 const TOOL_CALL_CONFIRMED: FieldBound = fields(&[
@@ -121,35 +97,18 @@ const ANSWER_CHANGED: FieldBound = fields(&[
 ]);
 const INPUT_COMPLETED: FieldBound = fields(&[("requestId", ID), ("answers", ANSWERS)]);
 
-const ENTRY: FieldBound = fields(&[
-    ("id", ID),
-    ("text", FieldBound::Bytes(Bound::AnnotationBytes)),
-]);
+const ENTRY: FieldBound =
+    fields(&[("id", ID), ("text", FieldBound::Bytes(Bound::AnnotationBytes))]);
 const ANNOTATION: FieldBound = fields(&[
     ("id", ID),
     ("resource", URI),
-    (
-        "entries",
-        FieldBound::Entries {
-            most: Bound::AnnotationEntries,
-            each: &ENTRY,
-        },
-    ),
+    ("entries", FieldBound::Entries { most: Bound::AnnotationEntries, each: &ENTRY }),
 ]);
 const ANNOTATION_SET: FieldBound = fields(&[("annotation", ANNOTATION)]);
-const ANNOTATION_CHANGED: FieldBound = fields(&[
-    ("annotationId", ID),
-    ("entryId", ID),
-    ("resource", URI),
-    ("entry", ENTRY),
-]);
-const FILES_REVIEWED: FieldBound = fields(&[(
-    "files",
-    FieldBound::Entries {
-        most: Bound::ReviewedFiles,
-        each: &URI,
-    },
-)]);
+const ANNOTATION_CHANGED: FieldBound =
+    fields(&[("annotationId", ID), ("entryId", ID), ("resource", URI), ("entry", ENTRY)]);
+const FILES_REVIEWED: FieldBound =
+    fields(&[("files", FieldBound::Entries { most: Bound::ReviewedFiles, each: &URI })]);
 const TERMINAL_INPUT: FieldBound = fields(&[("data", FieldBound::Bytes(Bound::MessageBytes))]);
 
 pub(super) fn of_action(kind: ActionKind) -> &'static FieldBound {
@@ -178,13 +137,7 @@ pub(super) fn of_action(kind: ActionKind) -> &'static FieldBound {
 }
 
 const INITIALIZE: FieldBound = fields(&[
-    (
-        "protocolVersions",
-        FieldBound::Entries {
-            most: Bound::ProtocolVersions,
-            each: &ID,
-        },
-    ),
+    ("protocolVersions", FieldBound::Entries { most: Bound::ProtocolVersions, each: &ID }),
     ("clientId", ID),
     ("clientInfo", FIELD),
     ("initialSubscriptions", SUBSCRIPTIONS),
@@ -217,11 +170,8 @@ const SESSION_CONFIG: FieldBound = fields(&[
     ("config", FIELD),
 ]);
 const AUTHENTICATE: FieldBound = fields(&[("channel", URI), ("resource", URI)]);
-const COMPLETIONS: FieldBound = fields(&[
-    ("channel", URI),
-    ("session", URI),
-    ("text", FieldBound::Bytes(Bound::MessageBytes)),
-]);
+const COMPLETIONS: FieldBound =
+    fields(&[("channel", URI), ("session", URI), ("text", FieldBound::Bytes(Bound::MessageBytes))]);
 const COMPOSE: FieldBound = fields(&[("channel", URI), ("message", MESSAGE), ("model", FIELD)]);
 const ADD_MODEL: FieldBound = fields(&[("channel", URI), ("model", FIELD)]);
 const IMPORTED_CHAT: FieldBound = fields(&[
@@ -237,13 +187,7 @@ pub(super) const IMPORTED_SESSION: FieldBound = fields(&[
     ("title", TITLE),
     ("workingDirectories", DIRECTORIES),
     ("defaultChat", URI),
-    (
-        "chats",
-        FieldBound::Entries {
-            most: Bound::Chats,
-            each: &IMPORTED_CHAT,
-        },
-    ),
+    ("chats", FieldBound::Entries { most: Bound::Chats, each: &IMPORTED_CHAT }),
 ]);
 /// What was answered in a turn is not the client's, and is bounded with the turn.
 pub(super) const IMPORTED_TURN: FieldBound = FieldBound::Fields {
@@ -256,18 +200,11 @@ pub(super) const IMPORTED_TURN: FieldBound = FieldBound::Fields {
     ],
 };
 /// What is imported comes as texts: they are bounded by their frame, and what is in them by the two above.
-const IMPORT_SESSION: FieldBound = fields(&[
-    ("channel", URI),
-    ("session", FieldBound::Body),
-    ("turns", FieldBound::Body),
-]);
+const IMPORT_SESSION: FieldBound =
+    fields(&[("channel", URI), ("session", FieldBound::Body), ("turns", FieldBound::Body)]);
 /// What is written is bounded by its frame, like all bodies.
-const RESOURCE_WRITE: FieldBound = fields(&[
-    ("channel", URI),
-    ("uri", URI),
-    ("data", FieldBound::Body),
-    ("ifMatch", ID),
-]);
+const RESOURCE_WRITE: FieldBound =
+    fields(&[("channel", URI), ("uri", URI), ("data", FieldBound::Body), ("ifMatch", ID)]);
 const RESOURCE_PAIR: FieldBound =
     fields(&[("channel", URI), ("source", URI), ("destination", URI)]);
 const ON_CHANNEL: FieldBound = fields(&[("channel", URI), ("uri", URI), ("cursor", ID)]);

@@ -42,9 +42,7 @@ fn list(entries: usize) -> Value {
 }
 
 fn action(kind: ActionKind, fields: Value) -> Result<(), String> {
-    let Value::Object(fields) = fields else {
-        panic!("an action has fields")
-    };
+    let Value::Object(fields) = fields else { panic!("an action has fields") };
     check_action(kind, &fields, limit).map_err(|over| over.to_string())
 }
 
@@ -73,65 +71,25 @@ fn every_text_that_is_too_long_is_named_with_its_bound() {
         (A::SessionTitleChanged, "strange", Bound::FieldBytes),
         (A::ChatTurnStarted, "turnId", Bound::IdBytes),
         (A::ChatTurnStarted, "message.text", Bound::MessageBytes),
-        (
-            A::ChatTurnStarted,
-            "message.attachments[].label",
-            Bound::MessageBytes,
-        ),
-        (
-            A::ChatTurnStarted,
-            "message.attachments[].uri",
-            Bound::UriBytes,
-        ),
+        (A::ChatTurnStarted, "message.attachments[].label", Bound::MessageBytes),
+        (A::ChatTurnStarted, "message.attachments[].uri", Bound::UriBytes),
         (A::ChatTurnStarted, "message.model", Bound::FieldBytes),
         (A::ChatTurnStarted, "_meta", Bound::FieldBytes),
         (A::ChatDraftChanged, "draft.text", Bound::MessageBytes),
-        (
-            A::ChatPendingMessageSet,
-            "message.text",
-            Bound::MessageBytes,
-        ),
-        (
-            A::ChatToolCallConfirmed,
-            "editedToolInput",
-            Bound::MessageBytes,
-        ),
-        (
-            A::ChatToolCallConfirmed,
-            "userSuggestion.text",
-            Bound::MessageBytes,
-        ),
+        (A::ChatPendingMessageSet, "message.text", Bound::MessageBytes),
+        (A::ChatToolCallConfirmed, "editedToolInput", Bound::MessageBytes),
+        (A::ChatToolCallConfirmed, "userSuggestion.text", Bound::MessageBytes),
         (A::ChatToolCallConfirmed, "reasonMessage", Bound::FieldBytes),
         (A::ChatToolCallComplete, "result", Bound::ToolOutputBytes),
-        (
-            A::ChatToolCallContentChanged,
-            "content",
-            Bound::ToolOutputBytes,
-        ),
+        (A::ChatToolCallContentChanged, "content", Bound::ToolOutputBytes),
         (A::ChatInputAnswerChanged, "answer", Bound::AnswersBytes),
         (A::ChatInputCompleted, "answers[]", Bound::AnswersBytes),
         (A::RootConfigChanged, "config", Bound::FieldBytes),
         (A::SessionConfigChanged, "config", Bound::FieldBytes),
-        (
-            A::SessionActiveClientSet,
-            "activeClient.clientId",
-            Bound::IdBytes,
-        ),
-        (
-            A::SessionActiveClientSet,
-            "activeClient.displayName",
-            Bound::IdBytes,
-        ),
-        (
-            A::SessionActiveClientSet,
-            "activeClient.tools[]",
-            Bound::ActiveClientBytes,
-        ),
-        (
-            A::SessionActiveClientSet,
-            "activeClient.customizations",
-            Bound::ActiveClientBytes,
-        ),
+        (A::SessionActiveClientSet, "activeClient.clientId", Bound::IdBytes),
+        (A::SessionActiveClientSet, "activeClient.displayName", Bound::IdBytes),
+        (A::SessionActiveClientSet, "activeClient.tools[]", Bound::ActiveClientBytes),
+        (A::SessionActiveClientSet, "activeClient.customizations", Bound::ActiveClientBytes),
         (A::SystemMessageTransformSet, "sections[]", Bound::IdBytes),
         (A::ChatTruncated, "turnId", Bound::IdBytes),
         (A::Unknown, "strange", Bound::FieldBytes),
@@ -139,10 +97,7 @@ fn every_text_that_is_too_long_is_named_with_its_bound() {
         let over = limit(bound) + 1;
         let refused = action(kind, at(path, text(over))).unwrap_err();
         assert!(refused.contains(bound.name()), "{path}: {refused}");
-        assert!(
-            refused.contains(&limit(bound).to_string()),
-            "{path}: {refused}"
-        );
+        assert!(refused.contains(&limit(bound).to_string()), "{path}: {refused}");
         // Beside it stand its name, the names around it, and the type of the action.
         let within = limit(bound).saturating_sub(path.len() + 50);
         assert_eq!(action(kind, at(path, text(within))), Ok(()), "{path}");
@@ -163,11 +118,7 @@ fn every_field_of_a_request_has_a_bound() {
         (M::Reconnect, "clientId", Bound::IdBytes),
         (M::CreateSession, "config", Bound::FieldBytes),
         (M::CreateSession, "workingDirectories[]", Bound::UriBytes),
-        (
-            M::CreateSession,
-            "activeClient.tools[]",
-            Bound::ActiveClientBytes,
-        ),
+        (M::CreateSession, "activeClient.tools[]", Bound::ActiveClientBytes),
         (M::CreateSession, "progressToken", Bound::IdBytes),
         (M::CreateChat, "initialMessage.text", Bound::MessageBytes),
         (M::CreateChat, "source.selection", Bound::SelectionBytes),
@@ -208,10 +159,9 @@ fn what_is_imported_is_bounded_like_what_clients_send() {
         let within = limit(bound).saturating_sub(path.len());
         assert_eq!(session(at(path, text(within))), Ok(()), "{path}");
     }
-    for (path, bound) in [
-        ("workingDirectories", Bound::WorkingDirectories),
-        ("chats", Bound::Chats),
-    ] {
+    for (path, bound) in
+        [("workingDirectories", Bound::WorkingDirectories), ("chats", Bound::Chats)]
+    {
         let refused = session(at(path, list(limit(bound) + 1))).unwrap_err();
         assert!(refused.contains(bound.name()), "{path}: {refused}");
     }
@@ -246,25 +196,17 @@ fn what_is_counted_is_taken_up_to_its_bound() {
             params(Method::Initialize, json!({"_meta": meta}))
         }),
         (Bound::Answers, |entries| {
-            let answers: Object = (0..entries)
-                .map(|index| (index.to_string(), json!(1)))
-                .collect();
+            let answers: Object = (0..entries).map(|index| (index.to_string(), json!(1))).collect();
             action(ActionKind::ChatInputCompleted, json!({"answers": answers}))
         }),
         (Bound::Subscriptions, |entries| {
             params(Method::Reconnect, json!({"subscriptions": list(entries)}))
         }),
         (Bound::WorkingDirectories, |entries| {
-            params(
-                Method::CreateSession,
-                json!({"workingDirectories": list(entries)}),
-            )
+            params(Method::CreateSession, json!({"workingDirectories": list(entries)}))
         }),
         (Bound::ProtocolVersions, |entries| {
-            params(
-                Method::Initialize,
-                json!({"protocolVersions": list(entries)}),
-            )
+            params(Method::Initialize, json!({"protocolVersions": list(entries)}))
         }),
         (Bound::ContentRefs, |entries| {
             let message = json!({"text": "ahp-content:/sha256/ ".repeat(entries)});
@@ -282,10 +224,7 @@ fn what_is_counted_is_taken_up_to_its_bound() {
 fn fields_that_nobody_knows_share_one_bound() {
     let many: Object = (0..20).map(|n| (format!("x{n}"), text(10))).collect();
     let refused = action(ActionKind::ChatIsReadChanged, Value::Object(many)).unwrap_err();
-    assert_eq!(
-        refused,
-        "its other fields have at most 100 bytes (field_bytes_max)"
-    );
+    assert_eq!(refused, "its other fields have at most 100 bytes (field_bytes_max)");
 }
 
 #[test]

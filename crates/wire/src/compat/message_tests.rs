@@ -53,9 +53,7 @@ fn notifications_are_told_in_the_words_of_each_version() {
     );
     assert_eq!(
         older(Generation::V0_4, summary, times),
-        Some(changed(
-            json!({"modifiedAt": 1000, "workingDirectory": "a"})
-        ))
+        Some(changed(json!({"modifiedAt": 1000, "workingDirectory": "a"})))
     );
     let added = json!({"channel": "ahp-root://", "summary": {"resource": "x:/s", "chats": [], "createdAt": "1970-01-01T00:00:01.000Z"}});
     assert_eq!(

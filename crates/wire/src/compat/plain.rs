@@ -143,10 +143,7 @@ fn up_origin(holder: &mut Object, receiving: &Receiving) {
 pub(super) fn down_review_to_0_5_2(sent: &mut Object) {
     let fields = [
         ("fileIds", sent.shift_remove("files").unwrap_or_default()),
-        (
-            "reviewed",
-            sent.shift_remove("reviewed").unwrap_or_default(),
-        ),
+        ("reviewed", sent.shift_remove("reviewed").unwrap_or_default()),
     ];
     *sent = action(FILES_REVIEWED, &fields);
 }
@@ -187,10 +184,7 @@ mod tests {
         let after = AfterAction::Changeset(&state);
         let sent =
             json!({"type": "changeset/filesReviewChanged", "files": ["f"], "reviewed": true});
-        assert_eq!(
-            down(Generation::V0_6, sent.clone(), after),
-            vec![sent.clone()]
-        );
+        assert_eq!(down(Generation::V0_6, sent.clone(), after), vec![sent.clone()]);
         assert_eq!(
             down(Generation::V0_5_2, sent.clone(), after),
             [json!({"type": "changeset/filesReviewedChanged", "fileIds": ["f"], "reviewed": true})]
@@ -200,10 +194,7 @@ mod tests {
                 down(generation, sent.clone(), after),
                 [json!({"type": "changeset/fileSet", "file": file})]
             );
-            assert!(needs_state(
-                generation,
-                ActionKind::ChangesetFilesReviewChanged
-            ));
+            assert!(needs_state(generation, ActionKind::ChangesetFilesReviewChanged));
         }
     }
 }

@@ -79,32 +79,17 @@ fn the_stream_of_a_turn_is_the_same_for_everyone() {
 #[test]
 fn what_a_version_has_no_word_for_is_not_sent() {
     let read = json!({"type": "chat/isReadChanged", "isRead": true});
-    assert_eq!(
-        down(Generation::V0_9, read, AfterAction::Root),
-        Vec::<Value>::new()
-    );
+    assert_eq!(down(Generation::V0_9, read, AfterAction::Root), Vec::<Value>::new());
     let sign_in = json!({"type": "session/inputNeededSet", "request": {"kind": "toolAuthentication", "id": "i"}});
     // It may have been something else before, under the same id.
     let gone = json!({"type": "session/inputNeededRemoved", "id": "i"});
-    assert_eq!(
-        down(Generation::V0_5_2, sign_in.clone(), AfterAction::Root),
-        vec![gone]
-    );
-    assert_eq!(
-        down(Generation::V0_6, sign_in.clone(), AfterAction::Root),
-        vec![sign_in]
-    );
+    assert_eq!(down(Generation::V0_5_2, sign_in.clone(), AfterAction::Root), vec![gone]);
+    assert_eq!(down(Generation::V0_6, sign_in.clone(), AfterAction::Root), vec![sign_in]);
     let chosen =
         json!({"type": "x-session/selectionSet", "model": {"id": "m", "config": {"n": 3}}});
-    assert_eq!(
-        down(Generation::V0_5_0, chosen.clone(), AfterAction::Root),
-        Vec::<Value>::new()
-    );
+    assert_eq!(down(Generation::V0_5_0, chosen.clone(), AfterAction::Root), Vec::<Value>::new());
     let told = json!({"type": "session/modelChanged", "model": {"id": "m", "config": {"n": "3"}}});
-    assert_eq!(
-        down(Generation::V0_4, chosen, AfterAction::Root),
-        vec![told]
-    );
+    assert_eq!(down(Generation::V0_4, chosen, AfterAction::Root), vec![told]);
 }
 
 #[test]
@@ -123,10 +108,7 @@ fn an_error_stands_beside_the_parts_of_its_turn() {
     // A turn that was resumed and completed has forgotten its error.
     let resumed = json!({"id": "t", "state": "complete", "message": {}, "responseParts": [{"kind": "error", "error": error}]});
     let older = down_turn(Generation::V0_8, resumed);
-    assert_eq!(
-        (older.get("error"), &older["responseParts"]),
-        (None, &json!([]))
-    );
+    assert_eq!((older.get("error"), &older["responseParts"]), (None, &json!([])));
 }
 
 #[test]
@@ -141,10 +123,7 @@ fn a_resumed_turn_is_taken_back_and_told_again() {
     let names = |generation| -> Vec<String> {
         let sent = json!({"type": "chat/turnResume", "turnId": "t"});
         let actions = down(generation, sent, after);
-        actions
-            .iter()
-            .map(|action| action["type"].as_str().unwrap_or("").to_owned())
-            .collect()
+        actions.iter().map(|action| action["type"].as_str().unwrap_or("").to_owned()).collect()
     };
     let told = [
         "chat/truncated",
@@ -173,14 +152,8 @@ fn open_questions_stand_beside_the_turn() {
     let then = older(Generation::V0_5_2);
     assert_eq!(then["inputRequests"], json!([{"id": "open"}]));
     assert_eq!(then["turns"][0]["responseParts"], json!([]));
-    assert_eq!(
-        then["activeTurn"]["responseParts"][0]["request"]["id"],
-        "done"
-    );
-    assert_eq!(
-        older(Generation::V0_5_1)["activeTurn"]["responseParts"],
-        json!([])
-    );
+    assert_eq!(then["activeTurn"]["responseParts"][0]["request"]["id"], "done");
+    assert_eq!(older(Generation::V0_5_1)["activeTurn"]["responseParts"], json!([]));
 }
 
 #[test]
@@ -228,20 +201,8 @@ fn a_replaced_directory_keeps_its_place() {
             )
         })
         .collect();
-    assert_eq!(
-        told,
-        [
-            "Removed old",
-            "Removed new",
-            "Removed c",
-            "Set new",
-            "Set c"
-        ]
-    );
-    assert_eq!(
-        down(Generation::V0_6, sent, AfterAction::Session(&state)),
-        Vec::<Value>::new()
-    );
+    assert_eq!(told, ["Removed old", "Removed new", "Removed c", "Set new", "Set c"]);
+    assert_eq!(down(Generation::V0_6, sent, AfterAction::Session(&state)), Vec::<Value>::new());
 }
 
 #[test]
@@ -255,10 +216,7 @@ fn a_session_of_0_4_holds_its_summary() {
     let summary = object(
         json!({"createdAt": "1970-01-01T00:00:01.000Z", "modifiedAt": "1970-01-01T00:00:02.500Z"}),
     );
-    let of = SnapshotOf::Session {
-        resource: "s:/1",
-        summary: &summary,
-    };
+    let of = SnapshotOf::Session { resource: "s:/1", summary: &summary };
     down_state(Generation::V0_4, of, &mut state);
     let state = Value::Object(state);
     assert_eq!(
@@ -268,20 +226,9 @@ fn a_session_of_0_4_holds_its_summary() {
     );
     assert_eq!(state["lifecycle"], "creationFailed");
     assert_eq!(state["activeClient"]["clientId"], "x");
-    assert_eq!(
-        state["chats"][0],
-        json!({"resource": "r", "workingDirectory": "file:///a"})
-    );
-    assert_eq!(
-        state["config"]["schema"]["properties"]["n"]["enum"],
-        json!(["1", "two"])
-    );
-    for gone in [
-        "inputNeeded",
-        "activeClients",
-        "title",
-        "workingDirectories",
-    ] {
+    assert_eq!(state["chats"][0], json!({"resource": "r", "workingDirectory": "file:///a"}));
+    assert_eq!(state["config"]["schema"]["properties"]["n"]["enum"], json!(["1", "two"]));
+    for gone in ["inputNeeded", "activeClients", "title", "workingDirectories"] {
         assert!(state.get(gone).is_none(), "{gone}");
     }
 }
@@ -299,11 +246,7 @@ fn one_client_is_active_for_0_4() {
     let left = json!({"type": "session/activeClientRemoved", "clientId": "z"});
     assert_eq!(down(Generation::V0_4, left, after), vec![shown]);
     assert_eq!(
-        up(
-            Generation::V0_4,
-            json!({"type": "session/activeClientChanged"}),
-            None
-        ),
+        up(Generation::V0_4, json!({"type": "session/activeClientChanged"}), None),
         json!({"type": "session/activeClientRemoved", "clientId": "c"})
     );
     assert_eq!(
@@ -318,24 +261,14 @@ fn one_client_is_active_for_0_4() {
 
 #[test]
 fn older_actions_get_the_fields_they_lack() {
-    let started = up(
-        Generation::V0_5_2,
-        json!({"type": "chat/turnStarted", "turnId": "t"}),
-        None,
-    );
+    let started = up(Generation::V0_5_2, json!({"type": "chat/turnStarted", "turnId": "t"}), None);
     assert_eq!(started["startedAt"], "1970-01-01T00:00:05.000Z");
     let chat = json!({"resource": "c", "title": "", "status": 1, "modifiedAt": "",
         "activeTurn": {"id": "t", "startedAt": "1970-01-01T00:00:01.000Z", "message": {}}});
     let chat = ChatState::from_value(chat).expect("a chat");
     let cancelled = json!({"type": "chat/turnCancelled", "turnId": "t"});
-    assert_eq!(
-        up(Generation::V0_5_2, cancelled.clone(), Some(&chat))["duration"],
-        4_000
-    );
-    assert_eq!(
-        up(Generation::V0_6, cancelled.clone(), Some(&chat)),
-        cancelled
-    );
+    assert_eq!(up(Generation::V0_5_2, cancelled.clone(), Some(&chat))["duration"], 4_000);
+    assert_eq!(up(Generation::V0_6, cancelled.clone(), Some(&chat)), cancelled);
     let plugin = json!({"type": "session/activeClientSet", "activeClient": {"clientId": "c", "customizations": [{"id": "p", "enabled": false}]}});
     let now = up(Generation::V0_7, plugin, None);
     assert_eq!(
@@ -360,19 +293,11 @@ fn older_requests_say_the_same_with_newer_words() {
         json!({"workingDirectories": ["file:///a"], "x-fork": {"session": "s", "turnId": "t"}, "x-selection": {"model": {"id": "m"}}})
     );
     assert_eq!(
-        up(
-            Generation::V0_6,
-            Method::CreateChat,
-            json!({"source": {"chat": "c", "turnId": "t"}})
-        ),
+        up(Generation::V0_6, Method::CreateChat, json!({"source": {"chat": "c", "turnId": "t"}})),
         json!({"source": {"chat": "c", "turnId": "t", "kind": "fork"}})
     );
     assert_eq!(
-        up(
-            Generation::V0_5_0,
-            Method::FetchTurns,
-            json!({"before": "t", "limit": 3})
-        ),
+        up(Generation::V0_5_0, Method::FetchTurns, json!({"before": "t", "limit": 3})),
         json!({"cursor": "before:t", "x-limit": 3})
     );
     // What is of a wrong type is left to be refused, never read as if it were not there.
@@ -381,31 +306,14 @@ fn older_requests_say_the_same_with_newer_words() {
         json!({"cursor": 7})
     );
     assert_eq!(
-        up(
-            Generation::V0_6,
-            Method::CreateSession,
-            json!({"workingDirectory": 7})
-        ),
+        up(Generation::V0_6, Method::CreateSession, json!({"workingDirectory": 7})),
         json!({"workingDirectories": [7]})
     );
     let resolve = json!({"workingDirectory": "file:///a"});
-    assert_eq!(
-        up(
-            Generation::V0_4,
-            Method::ResolveSessionConfig,
-            resolve.clone()
-        ),
-        resolve
-    );
+    assert_eq!(up(Generation::V0_4, Method::ResolveSessionConfig, resolve.clone()), resolve);
     let params = json!({"cursor": "before:t"});
-    assert_eq!(
-        up(Generation::V0_5_1, Method::FetchTurns, params.clone()),
-        params
-    );
-    assert_eq!(
-        up(Generation::V1_0, Method::CreateSession, json!({"fork": 1})),
-        json!({"fork": 1})
-    );
+    assert_eq!(up(Generation::V0_5_1, Method::FetchTurns, params.clone()), params);
+    assert_eq!(up(Generation::V1_0, Method::CreateSession, json!({"fork": 1})), json!({"fork": 1}));
 }
 
 #[test]
@@ -414,10 +322,7 @@ fn tool_calls_had_texts_and_blocks_of_their_own() {
     let older = down(Generation::V0_6, ready, AfterAction::Root);
     assert_eq!(older[0]["toolInput"], "u");
     let delta = json!({"type": "chat/toolCallDelta", "turnId": "t", "toolCallId": "c"});
-    assert_eq!(
-        down(Generation::V0_6, delta, AfterAction::Root)[0]["content"],
-        ""
-    );
+    assert_eq!(down(Generation::V0_6, delta, AfterAction::Root)[0]["content"], "");
     let complete = json!({"type": "chat/toolCallComplete", "turnId": "t", "toolCallId": "c", "result": {"success": true,
         "content": [{"type": "terminal", "resource": "r", "title": "T", "result": {"exitCode": 3, "preview": "p"}}]}});
     let blocks = |generation| {
@@ -439,43 +344,20 @@ fn annotations_named_a_turn_and_terminals_an_exit_code_in_0_8() {
     let older = down(Generation::V0_8, set.clone(), AfterAction::Root);
     assert_eq!(older[0]["annotation"]["turnId"], "t1");
     assert!(older[0]["annotation"].get("origin").is_none());
-    assert_eq!(
-        down(Generation::V0_9, set.clone(), AfterAction::Root),
-        [set]
-    );
-    assert_eq!(
-        up(Generation::V0_8, older[0].clone(), None)["annotation"]["origin"],
-        origin
-    );
+    assert_eq!(down(Generation::V0_9, set.clone(), AfterAction::Root), [set]);
+    assert_eq!(up(Generation::V0_8, older[0].clone(), None)["annotation"]["origin"], origin);
     let updated = json!({"type": "annotations/updated", "annotationId": "a", "resolved": true});
-    assert_eq!(
-        down(Generation::V0_8, updated.clone(), AfterAction::Root),
-        vec![updated.clone()]
-    );
+    assert_eq!(down(Generation::V0_8, updated.clone(), AfterAction::Root), vec![updated.clone()]);
     assert_eq!(up(Generation::V0_8, updated.clone(), None), updated);
     let mut whole_file =
         object(json!({"annotations": [{"id": "a", "origin": {"session": "x:/s"}}]}));
-    down_state(
-        Generation::V0_4,
-        SnapshotOf::Plain(ChannelKind::Annotations),
-        &mut whole_file,
-    );
-    assert_eq!(
-        whole_file["annotations"],
-        json!([{"id": "a", "turnId": ""}])
-    );
+    down_state(Generation::V0_4, SnapshotOf::Plain(ChannelKind::Annotations), &mut whole_file);
+    assert_eq!(whole_file["annotations"], json!([{"id": "a", "turnId": ""}]));
     let mut terminal = object(json!({"lifecycle": {"status": "exited", "exitCode": 3}}));
-    down_state(
-        Generation::V0_8,
-        SnapshotOf::Plain(ChannelKind::Terminal),
-        &mut terminal,
-    );
+    down_state(Generation::V0_8, SnapshotOf::Plain(ChannelKind::Terminal), &mut terminal);
     assert_eq!(Value::Object(terminal), json!({"exitCode": 3}));
     let listed = json!({"type": "root/terminalsChanged", "terminals": [{"lifecycle": {"status": "running"}}]});
-    assert_eq!(
-        down(Generation::V0_7, listed, AfterAction::Root)[0]["terminals"],
-        json!([{}])
-    );
+    assert_eq!(down(Generation::V0_7, listed, AfterAction::Root)[0]["terminals"], json!([{}]));
     let claim =
         json!({"type": "terminal/claimed", "claim": {"kind": "session", "session": "x:/s"}});
     assert_eq!(up(Generation::V0_8, claim, None)["claim"]["chat"], "x:/c");

@@ -109,10 +109,7 @@ fn change_active_client(sent: &Object, after: AfterAction, out: &mut Vec<Object>
 fn down_client(client: Value) -> Value {
     let mut holder = Object::from_iter([("activeClients".to_owned(), Value::Array(vec![client]))]);
     let of = SnapshotOf::Root;
-    for step in super::STEPS
-        .iter()
-        .filter(|step| step.to > Generation::V0_4)
-    {
+    for step in super::STEPS.iter().filter(|step| step.to > Generation::V0_4) {
         (step.down_state)(of, &mut holder);
     }
     let shown = holder.get_mut("activeClients");
@@ -147,15 +144,8 @@ fn down_state(of: SnapshotOf, state: &mut Object) {
 fn nest_summary(resource: &str, listed: &Object, state: &mut Object) {
     let mut summary = Object::new();
     summary.insert("resource".to_owned(), json!(resource));
-    let moved = [
-        "provider",
-        "title",
-        "status",
-        "activity",
-        "project",
-        "workingDirectory",
-        "annotations",
-    ];
+    let moved =
+        ["provider", "title", "status", "activity", "project", "workingDirectory", "annotations"];
     for field in moved {
         if let Some(value) = state.shift_remove(field) {
             summary.insert(field.to_owned(), value);
@@ -249,9 +239,7 @@ pub(super) fn down_schema(schema: &mut Value) {
 fn up_action(sent: &mut Object, receiving: &Receiving) {
     match text(sent, "type") {
         Some("session/activeClientChanged") => {
-            let client = sent
-                .shift_remove("activeClient")
-                .filter(|client| !client.is_null());
+            let client = sent.shift_remove("activeClient").filter(|client| !client.is_null());
             *sent = match client {
                 Some(client) => action(
                     ActionKind::SessionActiveClientSet.name(),
@@ -264,21 +252,15 @@ fn up_action(sent: &mut Object, receiving: &Receiving) {
             };
         }
         Some("session/activeClientToolsChanged") => {
-            let clients = receiving
-                .session
-                .map(|session| session.active_clients.iter());
+            let clients = receiving.session.map(|session| session.active_clients.iter());
             let own = clients
                 .into_iter()
                 .flatten()
                 .find(|client| client["clientId"] == receiving.client_id);
-            let mut client = own
-                .cloned()
-                .unwrap_or_else(|| json!({"clientId": receiving.client_id}));
+            let mut client =
+                own.cloned().unwrap_or_else(|| json!({"clientId": receiving.client_id}));
             client["tools"] = sent.shift_remove("tools").unwrap_or_default();
-            *sent = action(
-                ActionKind::SessionActiveClientSet.name(),
-                &[("activeClient", client)],
-            );
+            *sent = action(ActionKind::SessionActiveClientSet.name(), &[("activeClient", client)]);
         }
         Some("session/modelChanged") => {
             let model = sent.shift_remove("model").unwrap_or_default();

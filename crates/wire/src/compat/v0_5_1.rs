@@ -97,16 +97,10 @@ mod tests {
     #[test]
     fn a_server_that_is_asked_to_start_or_stop_does_so_for_those_who_cannot_ask() {
         let stop = json!({"type": "session/mcpServerStopRequested", "id": "m"});
-        assert_eq!(
-            down(Generation::V0_5_2, stop.clone(), AfterAction::Root),
-            vec![stop.clone()]
-        );
+        assert_eq!(down(Generation::V0_5_2, stop.clone(), AfterAction::Root), vec![stop.clone()]);
         let stopped = json!({"type": "session/mcpServerStateChanged", "id": "m", "state": {"kind": "stopped"}});
         for generation in [Generation::V0_5_1, Generation::V0_4] {
-            assert_eq!(
-                down(generation, stop.clone(), AfterAction::Root),
-                vec![stopped.clone()]
-            );
+            assert_eq!(down(generation, stop.clone(), AfterAction::Root), vec![stopped.clone()]);
         }
     }
 }

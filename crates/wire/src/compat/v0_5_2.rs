@@ -18,10 +18,7 @@ pub(super) const STEP: VersionStep = VersionStep {
 };
 
 fn touches(kind: ActionKind) -> bool {
-    matches!(
-        kind,
-        ActionKind::SessionInputNeededSet | ActionKind::ChatTurnsLoaded
-    )
+    matches!(kind, ActionKind::SessionInputNeededSet | ActionKind::ChatTurnsLoaded)
 }
 
 fn down_action(mut sent: Object, _: AfterAction, out: &mut Vec<Object>) {
@@ -114,9 +111,8 @@ fn take_open_questions(turn: &mut Object) -> Vec<Value> {
     let Some(Value::Array(parts)) = turn.get_mut("responseParts") else {
         return Vec::new();
     };
-    let (open, others): (Vec<Value>, Vec<Value>) = std::mem::take(parts)
-        .into_iter()
-        .partition(is_open_question);
+    let (open, others): (Vec<Value>, Vec<Value>) =
+        std::mem::take(parts).into_iter().partition(is_open_question);
     *parts = others;
     let request = |mut part: Value| part.get_mut("request").map(Value::take);
     open.into_iter().filter_map(request).collect()
@@ -129,10 +125,7 @@ fn is_open_question(part: &Value) -> bool {
 /// Their reducers find no other kind again.
 fn is_known_request(request: &Value) -> bool {
     let kind = request.get("kind").and_then(Value::as_str);
-    matches!(
-        kind,
-        Some("chatInput" | "toolConfirmation" | "toolClientExecution")
-    )
+    matches!(kind, Some("chatInput" | "toolConfirmation" | "toolClientExecution"))
 }
 
 /// A call that waits for a sign-in is one that runs.
@@ -167,10 +160,7 @@ mod tests {
     #[test]
     fn a_session_that_waits_for_a_sign_in_alone_waits_for_nothing() {
         let entry = Object::new();
-        let of = SnapshotOf::Session {
-            resource: "s:/1",
-            summary: &entry,
-        };
+        let of = SnapshotOf::Session { resource: "s:/1", summary: &entry };
         let sign_in = json!({"id": "a", "kind": "toolAuthentication"});
         let question = json!({"id": "b", "kind": "chatInput"});
         let waits = status::INPUT_NEEDED | status::IS_ARCHIVED;

@@ -201,10 +201,7 @@ mod tests {
         down_state(SnapshotOf::Chat, &mut chat);
         assert_eq!(chat["origin"], json!({"kind": "user"}));
         let entry = Object::new();
-        let of = SnapshotOf::Session {
-            resource: "s:/1",
-            summary: &entry,
-        };
+        let of = SnapshotOf::Session { resource: "s:/1", summary: &entry };
         let mut session = object(json!({"chats": [summary]}));
         down_state(of, &mut session);
         assert_eq!(session["chats"][0]["origin"], json!({"kind": "user"}));
@@ -230,10 +227,7 @@ mod tests {
                 json!({"type": "chat/pendingMessageSet", "kind": "queued", "id": "p", "message": message}),
                 "/message/attachments",
             ),
-            (
-                json!({"type": "chat/draftChanged", "draft": message}),
-                "/draft/attachments",
-            ),
+            (json!({"type": "chat/draftChanged", "draft": message}), "/draft/attachments"),
             (
                 json!({"type": "chat/turnsLoaded", "turns": [{"id": "t", "message": message, "responseParts": []}]}),
                 "/turns/0/message/attachments",

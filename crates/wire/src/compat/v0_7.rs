@@ -76,24 +76,16 @@ fn is_enabled(decisions: Option<&Value>) -> bool {
 fn replace_directory(sent: &Object, session: &SessionState, out: &mut Vec<Object>) {
     let now = session.working_directories.as_deref().unwrap_or(&[]);
     let replacement = text(sent, "replacement");
-    let from = now
-        .iter()
-        .position(|each| Some(each.as_str()) == replacement);
+    let from = now.iter().position(|each| Some(each.as_str()) == replacement);
     let tail = now.get(from.unwrap_or(now.len())..).unwrap_or(&[]);
     let replaced = text(sent, "directory").map(str::to_owned);
     for directory in replaced.iter().chain(tail) {
         let fields = [("directory", json!(directory))];
-        out.push(action(
-            ActionKind::SessionWorkingDirectoryRemoved.name(),
-            &fields,
-        ));
+        out.push(action(ActionKind::SessionWorkingDirectoryRemoved.name(), &fields));
     }
     for directory in tail {
         let fields = [("directory", json!(directory))];
-        out.push(action(
-            ActionKind::SessionWorkingDirectorySet.name(),
-            &fields,
-        ));
+        out.push(action(ActionKind::SessionWorkingDirectorySet.name(), &fields));
     }
 }
 

@@ -118,16 +118,11 @@ pub struct OptIn {
 /// can be read, wants none: no default replaces it.
 pub fn of_entry(entry: &Value) -> Option<OptIn> {
     let present = |value: Option<&Value>| value.filter(|value| !value.is_null()).map(sections_of);
-    let field = present(entry.get(FIELD)).map(|sections| OptIn {
-        carrier: Carrier::Field,
-        sections,
-    });
+    let field =
+        present(entry.get(FIELD)).map(|sections| OptIn { carrier: Carrier::Field, sections });
     field.or_else(|| {
         let meta = entry.get("_meta").and_then(Value::as_object);
-        of_meta(meta).map(|sections| OptIn {
-            carrier: Carrier::Extension,
-            sections,
-        })
+        of_meta(meta).map(|sections| OptIn { carrier: Carrier::Extension, sections })
     })
 }
 
@@ -181,10 +176,7 @@ mod tests {
             (json!({"clientId": "c"}), None),
             (json!({FIELD: {"sections": ["a", "b"]}}), field(&["a", "b"])),
             (json!({"_meta": meta}), extension(&["tone"])),
-            (
-                json!({FIELD: {"sections": ["a"]}, "_meta": meta}),
-                field(&["a"]),
-            ),
+            (json!({FIELD: {"sections": ["a"]}, "_meta": meta}), field(&["a"])),
             (json!({FIELD: null, "_meta": meta}), extension(&["tone"])),
             (json!({FIELD: {"sections": []}, "_meta": meta}), field(&[])),
             (json!({FIELD: {"sections": ["a", 7, null]}}), field(&["a"])),
@@ -205,14 +197,8 @@ mod tests {
         let entry = json!({"clientId": "c", FIELD: {"sections": ["a"]}, "_meta": {"k": 1}});
         let entry = merge_opt_in(&entry, &["b".to_owned()]);
         assert_eq!(of_entry(&entry), extension(&["b"]));
-        assert_eq!(
-            (&entry["clientId"], &entry["_meta"]["k"]),
-            (&json!("c"), &json!(1))
-        );
-        assert_eq!(
-            of_entry(&merge_opt_in(&json!({"_meta": 7}), &[])),
-            extension(&[])
-        );
+        assert_eq!((&entry["clientId"], &entry["_meta"]["k"]), (&json!("c"), &json!(1)));
+        assert_eq!(of_entry(&merge_opt_in(&json!({"_meta": 7}), &[])), extension(&[]));
     }
 
     #[test]
@@ -235,12 +221,9 @@ mod tests {
 
     #[test]
     fn both_served_versions_pass_the_gate_and_older_ones_do_not() {
-        for (version, passes) in [
-            ("1.0.0", true),
-            ("0.9.0", true),
-            ("0.3.0", true),
-            ("0.2.9", false),
-        ] {
+        for (version, passes) in
+            [("1.0.0", true), ("0.9.0", true), ("0.3.0", true), ("0.2.9", false)]
+        {
             let version = version.parse().unwrap_or_else(|error| panic!("{error}"));
             assert_eq!(may_be_asked(version), passes, "{version}");
         }

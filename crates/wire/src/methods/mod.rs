@@ -205,14 +205,8 @@ pub fn decode_dispatch(params: Value) -> Result<Dispatch, RpcError> {
     let channel = ChannelUri::parse(channel).map_err(|error| invalid(error.to_string()))?;
     let client_seq = params.get("clientSeq").and_then(Value::as_i64);
     let client_seq = client_seq.ok_or_else(|| invalid("`clientSeq` must be an integer"))?;
-    let action = params
-        .remove("action")
-        .ok_or_else(|| invalid("missing field `action`"))?;
-    Ok(Dispatch {
-        channel,
-        client_seq,
-        action,
-    })
+    let action = params.remove("action").ok_or_else(|| invalid("missing field `action`"))?;
+    Ok(Dispatch { channel, client_seq, action })
 }
 
 #[cfg(test)]
@@ -228,12 +222,7 @@ mod tests {
 
     #[test]
     fn a_ping_may_carry_anything() {
-        for params in [
-            Value::Null,
-            json!({}),
-            json!([1]),
-            json!({"channel": "x:/y"}),
-        ] {
+        for params in [Value::Null, json!({}), json!([1]), json!({"channel": "x:/y"})] {
             assert_eq!(decode_call("ping", params), Ok(Call::Ping));
         }
     }
@@ -242,25 +231,16 @@ mod tests {
     fn a_model_is_an_object() {
         let model = json!({"id": "m"});
         let added = decode_call("x-addModel", json!({"model": model}));
-        assert_eq!(
-            added,
-            Ok(Call::AddModel(model.as_object().unwrap().clone()))
-        );
+        assert_eq!(added, Ok(Call::AddModel(model.as_object().unwrap().clone())));
         for bad in [json!({}), json!({"model": "m"}), json!([]), Value::Null] {
             assert_eq!(refusal("x-addModel", bad).0, -32602);
         }
-        assert_eq!(
-            decode_call("x-reloadModels", Value::Null),
-            Ok(Call::ReloadModels)
-        );
+        assert_eq!(decode_call("x-reloadModels", Value::Null), Ok(Call::ReloadModels));
     }
 
     #[test]
     fn methods_that_are_not_served_are_named() {
-        assert_eq!(
-            refusal("nope", json!({})),
-            (-32601, "unknown method `nope`".to_owned())
-        );
+        assert_eq!(refusal("nope", json!({})), (-32601, "unknown method `nope`".to_owned()));
         let run = "`runAutomation` is not served by this host".to_owned();
         assert_eq!(refusal("runAutomation", json!({})), (-32601, run));
     }
@@ -270,11 +250,7 @@ mod tests {
         for (method, params, message) in [
             ("subscribe", json!({}), "missing field `channel`"),
             ("disposeSession", Value::Null, "params must be an object"),
-            (
-                "initialize",
-                json!({"clientId": "c"}),
-                "missing field `protocolVersions`",
-            ),
+            ("initialize", json!({"clientId": "c"}), "missing field `protocolVersions`"),
             (
                 "initialize",
                 json!({"clientId": {"secret": 1}, "protocolVersions": []}),
@@ -307,10 +283,7 @@ mod tests {
     fn a_dispatch_is_taken_apart_but_its_action_is_not_read() {
         let params = json!({"channel": "ahp-chat:/1", "clientSeq": -3, "action": {"type": 5}});
         let dispatch = decode_dispatch(params).unwrap();
-        assert_eq!(
-            (dispatch.channel.as_str(), dispatch.client_seq),
-            ("ahp-chat:/1", -3)
-        );
+        assert_eq!((dispatch.channel.as_str(), dispatch.client_seq), ("ahp-chat:/1", -3));
         assert_eq!(dispatch.action, json!({"type": 5}));
         for bad in [
             json!([]),
@@ -319,11 +292,7 @@ mod tests {
             json!({"channel": "a:/b", "clientSeq": 1.5, "action": {}}),
             json!({"channel": "a:/b", "clientSeq": 1}),
         ] {
-            assert_eq!(
-                decode_dispatch(bad.clone()).unwrap_err().code,
-                -32602,
-                "{bad}"
-            );
+            assert_eq!(decode_dispatch(bad.clone()).unwrap_err().code, -32602, "{bad}");
         }
     }
 }

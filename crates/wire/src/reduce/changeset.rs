@@ -11,10 +11,7 @@ pub(super) fn change_status(state: &mut ChangesetState, action: &Action) -> Redu
         return Reduced::Unchanged;
     };
     // An error belongs to its status alone: one that recovered has none (H-286).
-    let error = action
-        .present("error")
-        .filter(|_| status == "error")
-        .cloned();
+    let error = action.present("error").filter(|_| status == "error").cloned();
     set(&mut state.status, status.to_owned()) | set(&mut state.error, error)
 }
 
@@ -65,16 +62,12 @@ pub(super) fn set_operations(state: &mut ChangesetState, action: &Action) -> Red
 }
 
 pub(super) fn change_operation_status(state: &mut ChangesetState, action: &Action) -> Reduced {
-    let (Some(operations), Some(id), Some(status)) = (
-        state.operations.as_mut(),
-        action.text("operationId"),
-        action.text("status"),
-    ) else {
+    let (Some(operations), Some(id), Some(status)) =
+        (state.operations.as_mut(), action.text("operationId"), action.text("status"))
+    else {
         return Reduced::Unchanged;
     };
-    let operation = operations
-        .iter_mut()
-        .find(|operation| operation["id"] == id);
+    let operation = operations.iter_mut().find(|operation| operation["id"] == id);
     let Some(Value::Object(operation)) = operation else {
         return Reduced::Unchanged;
     };

@@ -36,11 +36,7 @@ pub(super) fn set_is_read(state: &mut ChatState, action: &Action) -> Reduced {
 }
 
 pub(super) fn set_is_archived(state: &mut ChatState, action: &Action) -> Reduced {
-    set_flag(
-        &mut state.status,
-        status::IS_ARCHIVED,
-        action.flag("isArchived"),
-    )
+    set_flag(&mut state.status, status::IS_ARCHIVED, action.flag("isArchived"))
 }
 
 pub(super) fn set_activity(state: &mut ChatState, action: &Action) -> Reduced {
@@ -102,11 +98,7 @@ fn append_text(state: &mut ChatState, action: &Action, kind: &str) -> Reduced {
     if text.is_empty() || turn.parts.get(id).is_none_or(|part| part.kind() != kind) {
         return Reduced::Unchanged;
     }
-    match turn
-        .parts
-        .get_mut(id)
-        .map(|part| part.append("content", text))
-    {
+    match turn.parts.get_mut(id).map(|part| part.append("content", text)) {
         Some(true) => Reduced::Changed,
         Some(false) | None => Reduced::Unchanged,
     }

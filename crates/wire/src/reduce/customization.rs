@@ -16,11 +16,7 @@ enum EntryPosition {
 
 fn id_of<'a>(entry: &'a Value, types: &[&str]) -> Option<&'a str> {
     let kind = entry.get("type")?.as_str()?;
-    if types.contains(&kind) {
-        entry.get("id")?.as_str()
-    } else {
-        None
-    }
+    if types.contains(&kind) { entry.get("id")?.as_str() } else { None }
 }
 
 /// The id of an entry that may be at the top level (H-300).
@@ -29,17 +25,14 @@ fn top_id(entry: &Value) -> Option<&str> {
 }
 
 fn child_id(entry: &Value) -> Option<&str> {
-    id_of(
-        entry,
-        &["agent", "skill", "prompt", "rule", "hook", "mcpServer"],
-    )
+    id_of(entry, &["agent", "skill", "prompt", "rule", "hook", "mcpServer"])
 }
 
 fn children(container: &Value) -> &[Value] {
     match container["type"].as_str() {
-        Some("plugin" | "directory") => container["children"]
-            .as_array()
-            .map_or(&[], |children| children.as_slice()),
+        Some("plugin" | "directory") => {
+            container["children"].as_array().map_or(&[], |children| children.as_slice())
+        }
         _ => &[],
     }
 }
@@ -50,9 +43,7 @@ fn find(list: &[Value], id: &str) -> Option<EntryPosition> {
         return Some(EntryPosition::Top(index));
     }
     list.iter().enumerate().find_map(|(container, entry)| {
-        let index = children(entry)
-            .iter()
-            .position(|child| child_id(child) == Some(id))?;
+        let index = children(entry).iter().position(|child| child_id(child) == Some(id))?;
         Some(EntryPosition::Child { container, index })
     })
 }
@@ -60,10 +51,9 @@ fn find(list: &[Value], id: &str) -> Option<EntryPosition> {
 fn entry_mut<'a>(list: &'a mut [Value], position: &EntryPosition) -> Option<&'a mut Object> {
     let entry = match *position {
         EntryPosition::Top(index) => list.get_mut(index)?,
-        EntryPosition::Child { container, index } => list
-            .get_mut(container)?
-            .get_mut("children")?
-            .get_mut(index)?,
+        EntryPosition::Child { container, index } => {
+            list.get_mut(container)?.get_mut("children")?.get_mut(index)?
+        }
     };
     entry.as_object_mut()
 }
@@ -78,11 +68,9 @@ pub(super) fn replace_all(state: &mut SessionState, action: &Action) -> Reduced 
 /// The explicit decisions are replaced whole (H-302).
 pub(super) fn toggle(state: &mut SessionState, action: &Action) -> Reduced {
     let customizations = &mut state.customizations;
-    let (Some(list), Some(id), Some(Value::Array(decisions))) = (
-        customizations.as_mut(),
-        action.text("id"),
-        action.get("enablement"),
-    ) else {
+    let (Some(list), Some(id), Some(Value::Array(decisions))) =
+        (customizations.as_mut(), action.text("id"), action.get("enablement"))
+    else {
         return Reduced::Unchanged;
     };
     let Some(position) = find(list, id) else {
@@ -119,11 +107,7 @@ pub(super) fn update(state: &mut SessionState, action: &Action) -> Reduced {
         return Reduced::Unchanged;
     };
     // Published clients begin a list here even for a type they do not know; ours must not differ from theirs (H-074).
-    let began = if customizations.is_none() {
-        Reduced::Changed
-    } else {
-        Reduced::Unchanged
-    };
+    let began = if customizations.is_none() { Reduced::Changed } else { Reduced::Unchanged };
     let list = customizations.get_or_insert_default();
     let Some(id) = top_id(customization) else {
         return began;

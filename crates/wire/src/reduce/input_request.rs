@@ -12,10 +12,7 @@ use crate::{Action, Object};
 /// Whether a part is a request without an answer.
 pub(super) fn is_open(part: &ResponsePart) -> bool {
     part.kind() == "inputRequest"
-        && part
-            .0
-            .get("request")
-            .is_some_and(|request| request["id"].is_string())
+        && part.0.get("request").is_some_and(|request| request["id"].is_string())
         && present(&part.0, "response").is_none()
 }
 
@@ -36,9 +33,7 @@ pub(super) fn request(state: &mut ChatState, action: &Action) -> Reduced {
     };
     let mut request = request.clone();
     let asked = if let Some(part) = find_open(state, id) {
-        let answered = part["request"]
-            .get("answers")
-            .filter(|answers| !answers.is_null());
+        let answered = part["request"].get("answers").filter(|answers| !answers.is_null());
         if present(&request, "answers").is_none()
             && let Some(answers) = answered
         {
@@ -94,11 +89,7 @@ pub(super) fn complete(state: &mut ChatState, action: &Action) -> Reduced {
 }
 
 fn answers_of(request: &Object) -> Object {
-    request
-        .get("answers")
-        .and_then(Value::as_object)
-        .cloned()
-        .unwrap_or_default()
+    request.get("answers").and_then(Value::as_object).cloned().unwrap_or_default()
 }
 
 /// No answer at all is no `answers` field.

@@ -145,9 +145,7 @@ fn upsert(list: &mut Vec<Value>, key: &str, entry: &Value) -> Reduced {
 
 /// Removes the first entry whose `key` is `id`.
 fn remove_entry(list: &mut Vec<Value>, key: &str, id: &str) -> Reduced {
-    let position = list
-        .iter()
-        .position(|entry| entry.get(key).and_then(Value::as_str) == Some(id));
+    let position = list.iter().position(|entry| entry.get(key).and_then(Value::as_str) == Some(id));
     match position {
         Some(position) => {
             list.remove(position);
@@ -175,10 +173,7 @@ fn remove_directory(directories: &mut Option<Vec<String>>, action: &Action) -> R
     let Some(list) = directories else {
         return Reduced::Unchanged;
     };
-    match list
-        .iter()
-        .position(|known| Some(known.as_str()) == directory)
-    {
+    match list.iter().position(|known| Some(known.as_str()) == directory) {
         Some(position) => {
             list.remove(position);
             Reduced::Changed
@@ -195,9 +190,7 @@ fn configure(config: &mut Option<ConfigState>, action: &Action) -> Reduced {
     if action.flag("replace") == Some(true) {
         return set(&mut config.values, values.clone());
     }
-    values
-        .iter()
-        .fold(Reduced::Unchanged, |reduced, (key, value)| {
-            reduced | set_field(&mut config.values, key, Some(value))
-        })
+    values.iter().fold(Reduced::Unchanged, |reduced, (key, value)| {
+        reduced | set_field(&mut config.values, key, Some(value))
+    })
 }

@@ -24,17 +24,12 @@ fn kind_of(action: &Action) -> Option<PendingMessageKind> {
 
 /// Steering has one slot; the queue takes a message by its id or at its end (H-230).
 pub(super) fn set_message(state: &mut ChatState, action: &Action) -> Reduced {
-    let (Some(kind), Some(id), Some(message)) = (
-        kind_of(action),
-        action.text("id"),
-        action.present("message"),
-    ) else {
+    let (Some(kind), Some(id), Some(message)) =
+        (kind_of(action), action.text("id"), action.present("message"))
+    else {
         return Reduced::Unchanged;
     };
-    let entry = PendingMessage {
-        id: id.to_owned(),
-        message: Arc::new(message.clone()),
-    };
+    let entry = PendingMessage { id: id.to_owned(), message: Arc::new(message.clone()) };
     match kind {
         PendingMessageKind::Steering => set(&mut state.steering_message, Some(entry)),
         PendingMessageKind::Queued => {
@@ -67,11 +62,7 @@ pub(super) fn remove_steering(state: &mut ChatState, id: &str) -> Reduced {
 pub(super) fn remove_queued(state: &mut ChatState, id: &str) -> Reduced {
     let before = state.queued_messages.len();
     state.queued_messages.retain(|message| message.id != id);
-    if state.queued_messages.len() == before {
-        Reduced::Unchanged
-    } else {
-        Reduced::Changed
-    }
+    if state.queued_messages.len() == before { Reduced::Unchanged } else { Reduced::Changed }
 }
 
 /// Named messages first, in the order named; the others after them in their old order (H-234).
@@ -82,9 +73,7 @@ pub(super) fn reorder(state: &mut ChatState, action: &Action) -> Reduced {
     let mut waiting = state.queued_messages.clone();
     let mut reordered = Vec::with_capacity(waiting.len());
     for id in order {
-        let named = waiting
-            .iter()
-            .position(|message| Some(message.id.as_str()) == id.as_str());
+        let named = waiting.iter().position(|message| Some(message.id.as_str()) == id.as_str());
         if let Some(position) = named {
             reordered.push(waiting.remove(position));
         }

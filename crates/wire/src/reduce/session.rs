@@ -23,10 +23,7 @@ pub(super) fn fail_creation(state: &mut SessionState, action: &Action) -> Reduce
 }
 
 pub(super) fn set_default_chat(state: &mut SessionState, action: &Action) -> Reduced {
-    set(
-        &mut state.default_chat,
-        optional_text(action, "defaultChat"),
-    )
+    set(&mut state.default_chat, optional_text(action, "defaultChat"))
 }
 
 pub(super) fn set_title(state: &mut SessionState, action: &Action) -> Reduced {
@@ -41,11 +38,7 @@ pub(super) fn set_is_read(state: &mut SessionState, action: &Action) -> Reduced 
 }
 
 pub(super) fn set_is_archived(state: &mut SessionState, action: &Action) -> Reduced {
-    set_flag(
-        &mut state.status,
-        status::IS_ARCHIVED,
-        action.flag("isArchived"),
-    )
+    set_flag(&mut state.status, status::IS_ARCHIVED, action.flag("isArchived"))
 }
 
 pub(super) fn set_activity(state: &mut SessionState, action: &Action) -> Reduced {
@@ -95,18 +88,11 @@ pub(super) fn remove_working_directory(state: &mut SessionState, action: &Action
 
 /// The whole entry, at the index it had or at the end: the only way to clear a field of one (H-149).
 pub(super) fn add_chat(state: &mut SessionState, action: &Action) -> Reduced {
-    let summary = action
-        .present("summary")
-        .cloned()
-        .map(ChatSummary::from_value);
+    let summary = action.present("summary").cloned().map(ChatSummary::from_value);
     let Some(Ok(summary)) = summary else {
         return Reduced::Unchanged;
     };
-    match state
-        .chats
-        .iter_mut()
-        .find(|chat| chat.resource == summary.resource)
-    {
+    match state.chats.iter_mut().find(|chat| chat.resource == summary.resource) {
         Some(chat) => set(chat, summary),
         None => {
             state.chats.push(summary);
@@ -117,10 +103,7 @@ pub(super) fn add_chat(state: &mut SessionState, action: &Action) -> Reduced {
 
 pub(super) fn remove_chat(state: &mut SessionState, action: &Action) -> Reduced {
     let gone = action.text("chat");
-    let Some(position) = state
-        .chats
-        .iter()
-        .position(|chat| Some(chat.resource.as_str()) == gone)
+    let Some(position) = state.chats.iter().position(|chat| Some(chat.resource.as_str()) == gone)
     else {
         return Reduced::Unchanged;
     };
@@ -134,20 +117,12 @@ pub(super) fn remove_chat(state: &mut SessionState, action: &Action) -> Reduced 
 pub(super) fn update_chat(state: &mut SessionState, action: &Action) -> Reduced {
     let target = action.text("chat");
     let (Some(chat), Some(Value::Object(changes))) = (
-        state
-            .chats
-            .iter_mut()
-            .find(|chat| Some(chat.resource.as_str()) == target),
+        state.chats.iter_mut().find(|chat| Some(chat.resource.as_str()) == target),
         action.get("changes"),
     ) else {
         return Reduced::Unchanged;
     };
-    let text = |field: &str| {
-        changes
-            .get(field)
-            .and_then(Value::as_str)
-            .map(str::to_owned)
-    };
+    let text = |field: &str| changes.get(field).and_then(Value::as_str).map(str::to_owned);
     let mut reduced = Reduced::Unchanged;
     if let Some(title) = text("title") {
         reduced = reduced | set(&mut chat.title, title);
@@ -180,10 +155,8 @@ pub(super) fn reorder_chats(state: &mut SessionState, action: &Action) -> Reduce
     if order.len() != state.chats.len() || distinct.len() != order.len() {
         return Reduced::Unchanged;
     }
-    let reordered: Option<Vec<ChatSummary>> = order
-        .iter()
-        .map(|resource| state.chat(resource).cloned())
-        .collect();
+    let reordered: Option<Vec<ChatSummary>> =
+        order.iter().map(|resource| state.chat(resource).cloned()).collect();
     match reordered {
         Some(chats) => set(&mut state.chats, chats),
         None => Reduced::Unchanged,
@@ -191,21 +164,14 @@ pub(super) fn reorder_chats(state: &mut SessionState, action: &Action) -> Reduce
 }
 
 fn texts<'a>(object: &'a Object, field: &str) -> Option<Vec<&'a str>> {
-    object
-        .get(field)?
-        .as_array()?
-        .iter()
-        .map(Value::as_str)
-        .collect()
+    object.get(field)?.as_array()?.iter().map(Value::as_str).collect()
 }
 
 /// Puts the replacement where the directory was; it stays listed once, at the earlier of two indexes.
 pub(super) fn replace_working_directory(state: &mut SessionState, action: &Action) -> Reduced {
-    let (Some(list), Some(directory), Some(replacement)) = (
-        state.working_directories.as_mut(),
-        action.text("directory"),
-        action.text("replacement"),
-    ) else {
+    let (Some(list), Some(directory), Some(replacement)) =
+        (state.working_directories.as_mut(), action.text("directory"), action.text("replacement"))
+    else {
         return Reduced::Unchanged;
     };
     let Some(position) = list.iter().position(|known| known == directory) else {

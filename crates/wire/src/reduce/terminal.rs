@@ -70,11 +70,9 @@ pub(super) fn detect_commands(state: &mut TerminalState, _: &Action) -> Reduced 
 }
 
 pub(super) fn start_command(state: &mut TerminalState, action: &Action) -> Reduced {
-    let (Some(id), Some(line), Some(timestamp)) = (
-        action.text("commandId"),
-        action.text("commandLine"),
-        action.integer("timestamp"),
-    ) else {
+    let (Some(id), Some(line), Some(timestamp)) =
+        (action.text("commandId"), action.text("commandLine"), action.integer("timestamp"))
+    else {
         return Reduced::Unchanged;
     };
     let fields = [

@@ -35,13 +35,8 @@ const STATE_FIELDS: [&str; 17] = [
 const RUN_FIELDS: [&str; 3] = ["confirmed", "selectedOption", "content"];
 
 /// What is shown while a confirmation waits.
-const CONFIRMATION_FIELDS: [&str; 5] = [
-    "confirmationTitle",
-    "riskAssessment",
-    "edits",
-    "editable",
-    "options",
-];
+const CONFIRMATION_FIELDS: [&str; 5] =
+    ["confirmationTitle", "riskAssessment", "edits", "editable", "options"];
 
 fn status_of(call: &Object) -> &str {
     call.get("status").and_then(Value::as_str).unwrap_or("")
@@ -114,9 +109,7 @@ fn step(
 fn enter(call: &Object, status: &str, carried: &[&str]) -> Object {
     let stays = |field: &str| !STATE_FIELDS.contains(&field) || carried.contains(&field);
     let common = call.iter().filter(|(field, _)| stays(field));
-    let mut next: Object = common
-        .map(|(field, value)| (field.clone(), value.clone()))
-        .collect();
+    let mut next: Object = common.map(|(field, value)| (field.clone(), value.clone())).collect();
     next.insert("status".to_owned(), json!(status));
     next
 }
@@ -139,14 +132,7 @@ pub(super) fn start(state: &mut ChatState, action: &Action) -> Reduced {
     copy_fields(
         &mut call,
         &action.body,
-        &[
-            "toolCallId",
-            "toolName",
-            "displayName",
-            "intention",
-            "contributor",
-            "_meta",
-        ],
+        &["toolCallId", "toolName", "displayName", "intention", "contributor", "_meta"],
     );
     let mut part = Object::new();
     part.insert("kind".to_owned(), json!("toolCall"));
@@ -185,11 +171,7 @@ fn after_ready(call: &Object, action: &Action) -> Option<Object> {
     if !matches!(from, "streaming" | "running" | "pending-confirmation") {
         return None;
     }
-    let carried: &[&str] = if from == "pending-confirmation" {
-        &CONFIRMATION_FIELDS
-    } else {
-        &[]
-    };
+    let carried: &[&str] = if from == "pending-confirmation" { &CONFIRMATION_FIELDS } else { &[] };
     let mut next = match action.present("confirmed") {
         Some(reason) => {
             let mut next = enter(call, "running", &[]);
@@ -205,11 +187,7 @@ fn after_ready(call: &Object, action: &Action) -> Option<Object> {
     if from == "streaming" {
         next.shift_remove("toolInput"); // a streaming call has only a partial one
     }
-    copy_fields(
-        &mut next,
-        &action.body,
-        &["invocationMessage", "intention", "toolInput", "_meta"],
-    );
+    copy_fields(&mut next, &action.body, &["invocationMessage", "intention", "toolInput", "_meta"]);
     let contributor =
         refine_contributor(present(call, "contributor"), action.present("contributor"));
     let _ = set_field(&mut next, "contributor", contributor);
@@ -217,11 +195,7 @@ fn after_ready(call: &Object, action: &Action) -> Option<Object> {
 }
 
 fn client_of(contributor: &Value) -> Option<&str> {
-    if contributor["kind"] == "client" {
-        contributor["clientId"].as_str()
-    } else {
-        None
-    }
+    if contributor["kind"] == "client" { contributor["clientId"].as_str() } else { None }
 }
 
 /// A contributor may be described in more detail, but who executes never changes (H-193).
@@ -243,10 +217,7 @@ fn after_confirmation(call: &Object, action: &Action) -> Option<Object> {
     }
     let mut next = if action.flag("approved")? {
         let mut next = enter(call, "running", &[]);
-        let reason = action
-            .present("confirmed")
-            .cloned()
-            .unwrap_or_else(|| json!("not-needed"));
+        let reason = action.present("confirmed").cloned().unwrap_or_else(|| json!("not-needed"));
         next.insert("confirmed".to_owned(), reason);
         if let (Some(Value::String(_)), Some(edited)) =
             (next.get("toolInput"), action.present("editedToolInput"))
@@ -256,24 +227,15 @@ fn after_confirmation(call: &Object, action: &Action) -> Option<Object> {
         next
     } else {
         let mut next = enter(call, "cancelled", &[]);
-        let reason = action
-            .present("reason")
-            .cloned()
-            .unwrap_or_else(|| json!("denied"));
+        let reason = action.present("reason").cloned().unwrap_or_else(|| json!("denied"));
         next.insert("reason".to_owned(), reason);
-        copy_fields(
-            &mut next,
-            &action.body,
-            &["reasonMessage", "userSuggestion"],
-        );
+        copy_fields(&mut next, &action.body, &["reasonMessage", "userSuggestion"]);
         next
     };
     let chosen = action.text("selectedOptionId");
     let options = call.get("options").and_then(Value::as_array);
     let option = options.and_then(|options| {
-        options
-            .iter()
-            .find(|option| chosen.is_some() && option["id"].as_str() == chosen)
+        options.iter().find(|option| chosen.is_some() && option["id"].as_str() == chosen)
     });
     let _ = set_field(&mut next, "selectedOption", option);
     copy_fields(&mut next, &action.body, &["_meta"]);
@@ -293,24 +255,13 @@ fn after_result(call: &Object, action: &Action) -> Option<Object> {
     };
     let reviewed = action.flag("requiresResultConfirmation") == Some(true)
         && status_of(call) != "auth-required";
-    let status = if reviewed {
-        "pending-result-confirmation"
-    } else {
-        "completed"
-    };
+    let status = if reviewed { "pending-result-confirmation" } else { "completed" };
     let mut next = enter(call, status, carried);
-    next.entry("confirmed")
-        .or_insert_with(|| json!("not-needed"));
+    next.entry("confirmed").or_insert_with(|| json!("not-needed"));
     copy_fields(
         &mut next,
         result,
-        &[
-            "success",
-            "pastTenseMessage",
-            "content",
-            "structuredContent",
-            "error",
-        ],
+        &["success", "pastTenseMessage", "content", "structuredContent", "error"],
     );
     copy_fields(&mut next, &action.body, &["_meta"]);
     Some(next)

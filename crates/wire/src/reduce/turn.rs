@@ -13,11 +13,9 @@ use crate::{Action, Object};
 
 /// Makes a new active turn; one that still runs is lost, so the host refuses a second (H-170).
 pub(super) fn start(state: &mut ChatState, action: &Action) -> Reduced {
-    let (Some(id), Some(started_at), Some(message)) = (
-        action.text("turnId"),
-        action.text("startedAt"),
-        action.present("message"),
-    ) else {
+    let (Some(id), Some(started_at), Some(message)) =
+        (action.text("turnId"), action.text("startedAt"), action.present("message"))
+    else {
         return Reduced::Unchanged;
     };
     let turn = ActiveTurn::new(id, started_at, message.clone());
@@ -66,9 +64,7 @@ fn end(state: &mut ChatState, action: &Action, outcome: &str, last: Option<Objec
         unreachable!("the turn that was just found");
     };
     let completed = complete_turn(turn, duration, outcome, last);
-    Arc::make_mut(&mut state.turns)
-        .items_mut()
-        .push(Arc::new(completed));
+    Arc::make_mut(&mut state.turns).items_mut().push(Arc::new(completed));
     state.modified_at = modified_at;
     // A turn ended, so the state changed whatever the status was before.
     let _ = refresh_status(state);
@@ -183,9 +179,5 @@ pub(super) fn load_older(state: &mut ChatState, action: &Action) -> Reduced {
         state.turns = Arc::new(TurnList::new(older));
         reduced = Reduced::Changed;
     }
-    reduced
-        | set(
-            &mut state.turns_next_cursor,
-            super::optional_text(action, "turnsNextCursor"),
-        )
+    reduced | set(&mut state.turns_next_cursor, super::optional_text(action, "turnsNextCursor"))
 }

@@ -41,9 +41,8 @@ pub struct AnnotationEntry {
 impl AnnotationsState {
     pub fn from_value(value: Value) -> Result<Self, StateError> {
         let mut fields = Fields::of("annotations", value)?;
-        let annotations = fields
-            .list("annotations")
-            .ok_or_else(|| fields.missing("annotations"))?;
+        let annotations =
+            fields.list("annotations").ok_or_else(|| fields.missing("annotations"))?;
         Ok(Self {
             annotations: annotations
                 .into_iter()
@@ -70,14 +69,10 @@ impl AnnotationsState {
 impl Annotation {
     pub fn from_value(value: Value) -> Result<Self, StateError> {
         let mut fields = Fields::of("an annotation", value)?;
-        let entries = fields
-            .list("entries")
-            .ok_or_else(|| fields.missing("entries"))?;
+        let entries = fields.list("entries").ok_or_else(|| fields.missing("entries"))?;
         Ok(Self {
             id: fields.text("id")?,
-            origin: fields
-                .take("origin")
-                .ok_or_else(|| fields.missing("origin"))?,
+            origin: fields.take("origin").ok_or_else(|| fields.missing("origin"))?,
             resource: fields.text("resource")?,
             range: fields.present("range"),
             resolved: fields.flag("resolved")?,

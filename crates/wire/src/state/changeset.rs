@@ -38,9 +38,7 @@ impl ChangesetState {
         Ok(Self {
             status: fields.text("status")?,
             error: fields.present("error"),
-            files: fields
-                .list("files")
-                .ok_or_else(|| fields.missing("files"))?,
+            files: fields.list("files").ok_or_else(|| fields.missing("files"))?,
             operations: fields.list("operations"),
             extra: fields.rest(),
         })

@@ -110,9 +110,7 @@ impl PartList {
     }
 
     pub fn get(&self, address: &str) -> Option<&ResponsePart> {
-        self.items
-            .get(*self.index.get(address)?)
-            .map(|part| &**part)
+        self.items.get(*self.index.get(address)?).map(|part| &**part)
     }
 
     /// The first part with this address, to be changed. Its address must stay what it is.
@@ -135,10 +133,7 @@ impl PartList {
         &mut self,
         matches: impl Fn(&ResponsePart) -> bool,
     ) -> Option<&mut ResponsePart> {
-        self.items
-            .iter_mut()
-            .find(|part| matches(part))
-            .map(Arc::make_mut)
+        self.items.iter_mut().find(|part| matches(part)).map(Arc::make_mut)
     }
 
     /// The parts in order, moved; one that is shared is copied.
@@ -159,9 +154,7 @@ impl PendingMessage {
     pub fn from_value(value: Value) -> Result<Self, StateError> {
         let mut fields = Fields::of("a pending message", value)?;
         let id = fields.text("id")?;
-        let message = fields
-            .take("message")
-            .ok_or_else(|| fields.missing("message"))?;
+        let message = fields.take("message").ok_or_else(|| fields.missing("message"))?;
         let message = Arc::new(message);
         Ok(Self { id, message })
     }
@@ -228,10 +221,8 @@ impl ChatState {
     pub fn from_value(value: Value) -> Result<Self, StateError> {
         let mut fields = Fields::of("a chat", value)?;
         let turns = fields.list("turns").unwrap_or_default();
-        let turns: Result<Vec<_>, _> = turns
-            .iter()
-            .map(|turn| Turn::from_value(turn).map(Arc::new))
-            .collect();
+        let turns: Result<Vec<_>, _> =
+            turns.iter().map(|turn| Turn::from_value(turn).map(Arc::new)).collect();
         let queued = fields.list("queuedMessages").unwrap_or_default();
         Ok(Self {
             resource: fields.text("resource")?,
@@ -242,10 +233,7 @@ impl ChatState {
             working_directories: fields.texts("workingDirectories"),
             turns: Arc::new(TurnList::new(turns?)),
             turns_next_cursor: fields.optional_text("turnsNextCursor"),
-            active_turn: fields
-                .take("activeTurn")
-                .map(ActiveTurn::from_value)
-                .transpose()?,
+            active_turn: fields.take("activeTurn").map(ActiveTurn::from_value).transpose()?,
             steering_message: fields
                 .take("steeringMessage")
                 .map(PendingMessage::from_value)
@@ -280,18 +268,13 @@ impl ChatState {
 
     /// The JSON of this chat without its turns: what the journal stores as the head of its channel.
     pub fn encode_head(&self) -> Vec<u8> {
-        crate::rpc::to_json(&ChatHead {
-            chat: self,
-            cursor: None,
-        })
+        crate::rpc::to_json(&ChatHead { chat: self, cursor: None })
     }
 
     /// The whole chat as JSON.
     pub fn value(&self) -> Value {
-        let json = self.encode_with(
-            &self.turns.pieces_from(0).concat(),
-            self.turns_next_cursor.as_deref(),
-        );
+        let json = self
+            .encode_with(&self.turns.pieces_from(0).concat(), self.turns_next_cursor.as_deref());
         let value = serde_json::from_slice(&json);
         debug_assert!(value.is_ok(), "turns are JSON");
         value.unwrap_or_default()

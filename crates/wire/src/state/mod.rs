@@ -65,18 +65,12 @@ impl Fields {
     pub(crate) fn of(what: &'static str, value: Value) -> Result<Self, StateError> {
         match value {
             Value::Object(rest) => Ok(Self { what, rest }),
-            _ => Err(StateError {
-                what,
-                field: "(object)",
-            }),
+            _ => Err(StateError { what, field: "(object)" }),
         }
     }
 
     pub(crate) fn missing(&self, field: &'static str) -> StateError {
-        StateError {
-            what: self.what,
-            field,
-        }
+        StateError { what: self.what, field }
     }
 
     pub(crate) fn take(&mut self, field: &'static str) -> Option<Value> {
@@ -110,12 +104,7 @@ impl Fields {
 
     pub(crate) fn texts(&mut self, field: &'static str) -> Option<Vec<String>> {
         let items = self.list(field)?;
-        Some(
-            items
-                .into_iter()
-                .filter_map(|v| v.as_str().map(str::to_owned))
-                .collect(),
-        )
+        Some(items.into_iter().filter_map(|v| v.as_str().map(str::to_owned)).collect())
     }
 
     pub(crate) fn flag(&mut self, field: &'static str) -> Result<bool, StateError> {

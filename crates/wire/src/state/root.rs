@@ -32,14 +32,9 @@ impl RootState {
     pub fn from_value(value: Value) -> Result<Self, StateError> {
         let mut fields = Fields::of("the root", value)?;
         Ok(Self {
-            agents: fields
-                .list("agents")
-                .ok_or_else(|| fields.missing("agents"))?,
+            agents: fields.list("agents").ok_or_else(|| fields.missing("agents"))?,
             active_sessions: fields.take("activeSessions").and_then(|v| v.as_i64()),
-            config: fields
-                .take("config")
-                .map(ConfigState::from_value)
-                .transpose()?,
+            config: fields.take("config").map(ConfigState::from_value).transpose()?,
             extra: fields.rest(),
         })
     }
@@ -48,16 +43,10 @@ impl RootState {
 impl ConfigState {
     pub fn from_value(value: Value) -> Result<Self, StateError> {
         let mut fields = Fields::of("a config", value)?;
-        let schema = fields
-            .take("schema")
-            .ok_or_else(|| fields.missing("schema"))?;
+        let schema = fields.take("schema").ok_or_else(|| fields.missing("schema"))?;
         let Some(Value::Object(values)) = fields.take("values") else {
             return Err(fields.missing("values"));
         };
-        Ok(Self {
-            schema,
-            values,
-            extra: fields.rest(),
-        })
+        Ok(Self { schema, values, extra: fields.rest() })
     }
 }

@@ -49,9 +49,7 @@ pub struct ChatSummary {
 impl SessionState {
     pub fn from_value(value: Value) -> Result<Self, StateError> {
         let mut fields = Fields::of("a session", value)?;
-        let chats = fields
-            .list("chats")
-            .ok_or_else(|| fields.missing("chats"))?;
+        let chats = fields.list("chats").ok_or_else(|| fields.missing("chats"))?;
         Ok(Self {
             provider: fields.text("provider")?,
             title: fields.text("title")?,
@@ -62,15 +60,9 @@ impl SessionState {
             active_clients: fields
                 .list("activeClients")
                 .ok_or_else(|| fields.missing("activeClients"))?,
-            chats: chats
-                .into_iter()
-                .map(ChatSummary::from_value)
-                .collect::<Result<_, _>>()?,
+            chats: chats.into_iter().map(ChatSummary::from_value).collect::<Result<_, _>>()?,
             default_chat: fields.optional_text("defaultChat"),
-            config: fields
-                .take("config")
-                .map(ConfigState::from_value)
-                .transpose()?,
+            config: fields.take("config").map(ConfigState::from_value).transpose()?,
             customizations: fields.list("customizations"),
             input_needed: fields.list("inputNeeded").unwrap_or_default(),
             extra: fields.rest(),

@@ -61,13 +61,9 @@ impl TerminalState {
 
     pub fn from_value(value: Value) -> Result<Self, StateError> {
         let mut fields = Fields::of("a terminal", value)?;
-        let content = fields
-            .list("content")
-            .ok_or_else(|| fields.missing("content"))?;
-        let content: Vec<TerminalPart> = content
-            .into_iter()
-            .map(TerminalPart::from_value)
-            .collect::<Result<_, _>>()?;
+        let content = fields.list("content").ok_or_else(|| fields.missing("content"))?;
+        let content: Vec<TerminalPart> =
+            content.into_iter().map(TerminalPart::from_value).collect::<Result<_, _>>()?;
         let number = |fields: &mut Fields, field| fields.take(field).and_then(|v| v.as_i64());
         Ok(Self {
             title: fields.text("title")?,
@@ -76,12 +72,8 @@ impl TerminalState {
             rows: number(&mut fields, "rows"),
             chars: content.iter().map(|part| part.text.chars().count()).sum(),
             content,
-            lifecycle: fields
-                .present("lifecycle")
-                .ok_or_else(|| fields.missing("lifecycle"))?,
-            claim: fields
-                .present("claim")
-                .ok_or_else(|| fields.missing("claim"))?,
+            lifecycle: fields.present("lifecycle").ok_or_else(|| fields.missing("lifecycle"))?,
+            claim: fields.present("claim").ok_or_else(|| fields.missing("claim"))?,
             supports_command_detection: fields
                 .take("supportsCommandDetection")
                 .and_then(|v| v.as_bool()),
@@ -182,10 +174,8 @@ fn end_of_line(text: &str, cut: usize) -> usize {
 
 impl TerminalPart {
     fn from_value(value: Value) -> Result<Self, StateError> {
-        let mut part = Self {
-            text: String::new(),
-            fields: Fields::of("a part of a terminal", value)?.rest(),
-        };
+        let mut part =
+            Self { text: String::new(), fields: Fields::of("a part of a terminal", value)?.rest() };
         if let Some(name) = part.text_field()
             && let Some(Value::String(text)) = part.fields.shift_remove(name)
         {
@@ -197,19 +187,13 @@ impl TerminalPart {
     fn unclassified(data: &str) -> Self {
         let mut fields = Object::new();
         fields.insert("type".to_owned(), json!("unclassified"));
-        Self {
-            text: data.to_owned(),
-            fields,
-        }
+        Self { text: data.to_owned(), fields }
     }
 
     /// A command that begins. `fields` has its id, its line and when it began.
     pub(crate) fn command(fields: Object) -> Self {
         debug_assert_eq!(fields.get("type"), Some(&json!("command")));
-        Self {
-            text: String::new(),
-            fields,
-        }
+        Self { text: String::new(), fields }
     }
 
     pub fn text(&self) -> &str {
@@ -296,9 +280,7 @@ mod tests {
         let mut terminal = terminal(0);
         terminal.append("before");
         let fields = json!({"type": "command", "commandId": "c", "isComplete": false});
-        let Value::Object(fields) = fields else {
-            unreachable!("an object")
-        };
+        let Value::Object(fields) = fields else { unreachable!("an object") };
         terminal.content.push(TerminalPart::command(fields));
         terminal.append(&"ü".repeat(200));
         terminal.trim(100, 3);

@@ -62,10 +62,7 @@ impl Turn {
     /// A turn from its JSON object.
     pub fn from_value(value: &Value) -> Result<Self, StateError> {
         // Read in place: a turn may hold megabytes, and its JSON is all that is stored of it.
-        let missing = |field| StateError {
-            what: "a turn",
-            field,
-        };
+        let missing = |field| StateError { what: "a turn", field };
         let fields = value.as_object().ok_or_else(|| missing("(object)"))?;
         let text = |field| fields.get(field).and_then(Value::as_str);
         let id = text("id").ok_or_else(|| missing("id"))?.to_owned();
@@ -76,17 +73,11 @@ impl Turn {
             Some("cancelled") => Outcome::Cancelled,
             Some("error") => {
                 let last = parts.last().filter(|part| part["kind"] == "error");
-                Outcome::Error {
-                    resumable: last.is_some_and(|part| part["resumable"] == true),
-                }
+                Outcome::Error { resumable: last.is_some_and(|part| part["resumable"] == true) }
             }
             _ => return Err(missing("state")),
         };
-        Ok(Self {
-            id,
-            outcome,
-            json: Bytes::from(to_json(value)),
-        })
+        Ok(Self { id, outcome, json: Bytes::from(to_json(value)) })
     }
 
     /// The whole turn; null if its bytes are not JSON, which only a damaged journal can cause.
@@ -107,10 +98,7 @@ pub struct TurnList {
 
 impl Clone for TurnList {
     fn clone(&self) -> Self {
-        Self {
-            items: self.items.clone(),
-            pieces: OnceLock::new(),
-        }
+        Self { items: self.items.clone(), pieces: OnceLock::new() }
     }
 }
 
@@ -122,10 +110,7 @@ impl PartialEq for TurnList {
 
 impl TurnList {
     pub fn new(items: Vec<Arc<Turn>>) -> Self {
-        Self {
-            items,
-            pieces: OnceLock::new(),
-        }
+        Self { items, pieces: OnceLock::new() }
     }
 
     pub fn as_slice(&self) -> &[Arc<Turn>] {

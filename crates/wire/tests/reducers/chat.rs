@@ -17,10 +17,7 @@ pub const MOMENTS: [&str; 4] = [
 pub fn message(d: &mut Dice) -> Value {
     object([
         ("text", Some(d.text())),
-        (
-            "origin",
-            Some(json!({"kind": d.pick(&["user", "agent", "new-kind"])})),
-        ),
+        ("origin", Some(json!({"kind": d.pick(&["user", "agent", "new-kind"])}))),
         ("model", d.maybe(|_| json!({"id": "m1"}))),
         ("_meta", d.maybe(Dice::meta)),
         ("x-test", d.maybe(Dice::text)),
@@ -92,22 +89,13 @@ pub fn tool_call(d: &mut Dice, status: &str) -> Value {
         set("options", d.maybe(options));
         return call;
     }
-    set(
-        "selectedOption",
-        d.maybe(|_| json!({"id": "o1", "label": "l", "kind": "approve"})),
-    );
+    set("selectedOption", d.maybe(|_| json!({"id": "o1", "label": "l", "kind": "approve"})));
     if status == "cancelled" {
-        set(
-            "reason",
-            Some(json!(d.pick(&["denied", "skipped", "result-denied"]))),
-        );
+        set("reason", Some(json!(d.pick(&["denied", "skipped", "result-denied"]))));
         set("userSuggestion", d.maybe(message));
         return call;
     }
-    set(
-        "confirmed",
-        Some(json!(d.pick(&["not-needed", "user-action", "new-reason"]))),
-    );
+    set("confirmed", Some(json!(d.pick(&["not-needed", "user-action", "new-reason"]))));
     set("content", d.maybe(content));
     if matches!(status, "completed" | "pending-result-confirmation") {
         set("success", Some(json!(d.flip())));
@@ -168,10 +156,7 @@ pub fn part(d: &mut Dice) -> Value {
         6 => object([
             ("kind", Some(json!("inputRequest"))),
             ("request", Some(input_request(d))),
-            (
-                "response",
-                d.maybe(|d| json!(d.pick(&["accept", "cancel"]))),
-            ),
+            ("response", d.maybe(|d| json!(d.pick(&["accept", "cancel"])))),
         ]),
         7 => json!({"kind": "new-kind", "id": d.pick(&PARTS)}),
         _ => json!({"kind": "error", "error": {"errorType": "e", "message": "m"}}),
@@ -232,10 +217,7 @@ pub fn directory(d: &mut Dice) -> Value {
 }
 
 pub fn changesets(d: &mut Dice) -> Value {
-    d.list(
-        2,
-        |d| json!({"label": d.text(), "uriTemplate": "u", "changeKind": "k"}),
-    )
+    d.list(2, |d| json!({"label": d.text(), "uriTemplate": "u", "changeKind": "k"}))
 }
 
 pub fn start(d: &mut Dice) -> Value {
@@ -249,10 +231,7 @@ pub fn start(d: &mut Dice) -> Value {
         ("turns", Some(d.list(2, turn))),
         ("turnsNextCursor", d.maybe(Dice::text)),
         ("steeringMessage", d.maybe(|d| pending(d, "q1"))),
-        (
-            "queuedMessages",
-            d.maybe(|d| json!([pending(d, "q1"), pending(d, "q2")])),
-        ),
+        ("queuedMessages", d.maybe(|d| json!([pending(d, "q1"), pending(d, "q2")]))),
         ("draft", d.maybe(message)),
         ("workingDirectories", d.maybe(|d| d.list(2, directory))),
         ("backgroundWork", d.maybe(|d| d.list(2, work))),

@@ -29,17 +29,10 @@ impl Hints {
             Some((text("toolCallId")?, text("status")?))
                 .filter(|(_, status)| status != "completed" && status != "cancelled")
         };
-        let call = chat
-            .active_turn
-            .as_ref()
-            .and_then(|turn| turn.parts.iter().find_map(open));
+        let call = chat.active_turn.as_ref().and_then(|turn| turn.parts.iter().find_map(open));
         let last = || chat.turns.last().map(|turn| turn.id.clone());
         Self {
-            queue: chat
-                .queued_messages
-                .iter()
-                .map(|message| message.id.clone())
-                .collect(),
+            queue: chat.queued_messages.iter().map(|message| message.id.clone()).collect(),
             turn: running.or_else(last).unwrap_or_else(|| "t1".to_owned()),
             call,
         }
@@ -60,11 +53,7 @@ fn leads_on(status: &str) -> &'static [usize] {
 /// A chat action.
 pub fn action(d: &mut Dice, hints: &Hints) -> Value {
     let other = d.pick(&TURNS);
-    let turn_id = Some(json!(if d.below(8) == 7 {
-        other
-    } else {
-        hints.turn.as_str()
-    }));
+    let turn_id = Some(json!(if d.below(8) == 7 { other } else { hints.turn.as_str() }));
     match d.below(16) {
         0 | 1 => turn_action(d, turn_id),
         2..=8 => tool_action(d, turn_id, hints),
@@ -83,17 +72,11 @@ fn turn_action(d: &mut Dice, turn_id: Option<Value>) -> Value {
             ("turnId", turn_id),
             ("startedAt", Some(json!(d.pick(&MOMENTS)))),
             ("message", Some(message(d))),
-            (
-                "queuedMessageId",
-                d.maybe_null(|d| json!(d.pick(&["q1", "q2", "q9"]))),
-            ),
+            ("queuedMessageId", d.maybe_null(|d| json!(d.pick(&["q1", "q2", "q9"])))),
             ("_meta", meta),
         ]),
         2 | 3 => object([
-            (
-                "type",
-                Some(json!(d.pick(&["chat/turnComplete", "chat/turnCancelled"]))),
-            ),
+            ("type", Some(json!(d.pick(&["chat/turnComplete", "chat/turnCancelled"])))),
             ("turnId", turn_id),
             ("duration", duration),
             ("_meta", meta),
@@ -104,10 +87,7 @@ fn turn_action(d: &mut Dice, turn_id: Option<Value>) -> Value {
             ("duration", duration),
             ("part", Some(error_part(d))),
         ]),
-        5 | 6 => object([
-            ("type", Some(json!("chat/turnResume"))),
-            ("turnId", turn_id),
-        ]),
+        5 | 6 => object([("type", Some(json!("chat/turnResume"))), ("turnId", turn_id)]),
         7 => object([
             ("type", Some(json!("chat/truncated"))),
             ("turnId", d.maybe_null(|_| json!("t2"))),
@@ -145,17 +125,11 @@ fn tool_fields(d: &mut Dice, which: usize) -> (&'static str, Value) {
             object([
                 ("approved", Some(json!(d.flip()))),
                 ("confirmed", d.maybe_null(|_| json!("user-action"))),
-                (
-                    "reason",
-                    d.maybe_null(|d| json!(d.pick(&["denied", "skipped"]))),
-                ),
+                ("reason", d.maybe_null(|d| json!(d.pick(&["denied", "skipped"])))),
                 ("editedToolInput", d.maybe_null(|_| json!("rm"))),
                 ("userSuggestion", d.maybe_null(message)),
                 ("reasonMessage", d.maybe_null(Dice::markdown)),
-                (
-                    "selectedOptionId",
-                    d.maybe_null(|d| json!(d.pick(&["o1", "o2", "o9"]))),
-                ),
+                ("selectedOptionId", d.maybe_null(|d| json!(d.pick(&["o1", "o2", "o9"])))),
             ]),
         ),
         5 => {
@@ -167,18 +141,9 @@ fn tool_fields(d: &mut Dice, which: usize) -> (&'static str, Value) {
                 ("error", d.maybe_null(|_| json!({"message": "e"}))),
             ]);
             let review = d.maybe_null(|d| json!(d.flip()));
-            (
-                "Complete",
-                object([
-                    ("result", Some(result)),
-                    ("requiresResultConfirmation", review),
-                ]),
-            )
+            ("Complete", object([("result", Some(result)), ("requiresResultConfirmation", review)]))
         }
-        6 => (
-            "ResultConfirmed",
-            object([("approved", Some(json!(d.flip())))]),
-        ),
+        6 => ("ResultConfirmed", object([("approved", Some(json!(d.flip())))])),
         7 => ("ContentChanged", object([("content", Some(content(d)))])),
         8 => {
             let auth = json!({"reason": "expired", "resource": {"resource": "https://r"}});
@@ -198,10 +163,7 @@ fn ready_fields(d: &mut Dice) -> Value {
         ("riskAssessment", d.maybe_null(risk)),
         ("edits", d.maybe_null(|_| json!({"items": []}))),
         ("editable", d.maybe_null(|d| json!(d.flip()))),
-        (
-            "confirmed",
-            d.maybe_null(|d| json!(d.pick(&["not-needed", "new-reason"]))),
-        ),
+        ("confirmed", d.maybe_null(|d| json!(d.pick(&["not-needed", "new-reason"])))),
         ("options", d.maybe_null(options)),
     ])
 }
@@ -232,10 +194,7 @@ fn text_action(d: &mut Dice, turn_id: Option<Value>) -> Value {
             ("part", Some(part(d))),
         ]),
         3..=5 => object([
-            (
-                "type",
-                Some(json!(d.pick(&["chat/delta", "chat/reasoning"]))),
-            ),
+            ("type", Some(json!(d.pick(&["chat/delta", "chat/reasoning"])))),
             ("turnId", turn_id),
             ("partId", Some(json!(d.pick(&PARTS)))),
             ("content", Some(d.text())),
@@ -263,10 +222,7 @@ fn waiting_action(d: &mut Dice, queue: &[String]) -> Value {
         3 => object([
             ("type", Some(json!("chat/inputCompleted"))),
             ("requestId", request_id),
-            (
-                "response",
-                Some(json!(d.pick(&["accept", "decline", "cancel"]))),
-            ),
+            ("response", Some(json!(d.pick(&["accept", "decline", "cancel"])))),
             ("answers", d.maybe_null(answers)),
         ]),
         4 | 5 => object([
@@ -300,10 +256,7 @@ fn field_action(d: &mut Dice) -> Value {
         4 => ("backgroundWorkSet", ("work", Some(work(d)))),
         5 => ("backgroundWorkRemoved", ("id", work_id)),
         6 => ("movableChanged", ("movable", Some(json!(d.flip())))),
-        7 => (
-            "changesetsChanged",
-            ("changesets", d.maybe_null(changesets)),
-        ),
+        7 => ("changesetsChanged", ("changesets", d.maybe_null(changesets))),
         8 => {
             let canvas = |d: &mut Dice| d.list(1, |_| json!({"resource": "ahp-canvas:/1"}));
             ("canvasesChanged", ("canvases", d.maybe_null(canvas)))

@@ -10,9 +10,7 @@ pub struct Dice<'a> {
 
 impl<'a> Dice<'a> {
     pub fn new(bytes: &'a [u8]) -> Self {
-        Self {
-            bytes: bytes.iter(),
-        }
+        Self { bytes: bytes.iter() }
     }
 
     pub fn below(&mut self, limit: usize) -> usize {
@@ -61,9 +59,7 @@ impl<'a> Dice<'a> {
 
 /// An object of the fields that are there.
 pub fn object<const N: usize>(fields: [(&str, Option<Value>); N]) -> Value {
-    let present = fields
-        .into_iter()
-        .filter_map(|(key, value)| Some((key.to_owned(), value?)));
+    let present = fields.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?)));
     Value::Object(present.collect::<Map<_, _>>())
 }
 
@@ -73,11 +69,7 @@ pub fn spoiled(d: &mut Dice, mut action: Value) -> Value {
         return action;
     }
     let fields = action.as_object_mut().expect("an action");
-    let key = fields
-        .keys()
-        .nth(d.below(fields.len()))
-        .cloned()
-        .expect("a field");
+    let key = fields.keys().nth(d.below(fields.len())).cloned().expect("a field");
     if key == "type" {
         fields[&key] = json!("x-unheard/of");
     } else if fields[&key].is_object() || fields[&key].is_array() || d.flip() {

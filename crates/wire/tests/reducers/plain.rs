@@ -18,10 +18,7 @@ fn file(d: &mut Dice) -> Value {
         ("id", Some(id(d))),
         (
             "edit",
-            Some(object([
-                ("before", d.maybe(|_| side.clone())),
-                ("after", d.maybe(|_| side)),
-            ])),
+            Some(object([("before", d.maybe(|_| side.clone())), ("after", d.maybe(|_| side))])),
         ),
         ("reviewed", d.maybe_null(|d| json!(d.flip()))),
         ("_meta", d.maybe_null(Dice::meta)),
@@ -138,10 +135,7 @@ pub fn annotations_action(d: &mut Dice) -> Value {
             ("type", name("updated")),
             ("annotationId", Some(id(d))),
             ("origin", d.maybe_null(origin)),
-            (
-                "resource",
-                d.maybe_null(|d| json!(d.pick(&["file:///f", "file:///g"]))),
-            ),
+            ("resource", d.maybe_null(|d| json!(d.pick(&["file:///f", "file:///g"])))),
             ("range", d.maybe_null(range)),
             ("resolved", d.maybe_null(|d| json!(d.flip()))),
         ]),
@@ -202,10 +196,7 @@ pub fn terminal_action(d: &mut Dice) -> Value {
         4 => object([("type", name("claimed")), ("claim", Some(claim(d)))]),
         5 => object([("type", name("titleChanged")), ("title", Some(d.text()))]),
         6 => object([("type", name("cwdChanged")), ("cwd", Some(d.text()))]),
-        7 => object([
-            ("type", name("exited")),
-            ("exitCode", d.maybe_null(|d| json!(d.below(3)))),
-        ]),
+        7 => object([("type", name("exited")), ("exitCode", d.maybe_null(|d| json!(d.below(3))))]),
         8 => object([("type", name("cleared"))]),
         9 => object([("type", name("commandDetectionAvailable"))]),
         10 => object([

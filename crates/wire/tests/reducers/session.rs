@@ -76,15 +76,9 @@ fn summary_fields(d: &mut Dice) -> Value {
     object([
         ("activity", d.maybe_null(Dice::text)),
         ("changes", d.maybe_null(|d| json!({"files": d.below(3)}))),
-        (
-            "origin",
-            d.maybe_null(|d| d.pick(&[json!({"kind": "user"}), json!({"kind": "new"})])),
-        ),
+        ("origin", d.maybe_null(|d| d.pick(&[json!({"kind": "user"}), json!({"kind": "new"})]))),
         ("movable", d.maybe_null(|d| json!(d.flip()))),
-        (
-            "interactivity",
-            d.maybe_null(|d| json!(d.pick(&["full", "read-only"]))),
-        ),
+        ("interactivity", d.maybe_null(|d| json!(d.pick(&["full", "read-only"])))),
         ("workingDirectories", d.maybe_null(|d| d.list(2, directory))),
     ])
 }
@@ -146,16 +140,7 @@ fn mcp_server(d: &mut Dice) -> Value {
 const IDS: [&str; 4] = ["x1", "x2", "x3", "x4"];
 
 fn child(d: &mut Dice) -> Value {
-    let kind = d.pick(&[
-        "agent",
-        "skill",
-        "prompt",
-        "rule",
-        "hook",
-        "mcpServer",
-        "plugin",
-        "new",
-    ]);
+    let kind = d.pick(&["agent", "skill", "prompt", "rule", "hook", "mcpServer", "plugin", "new"]);
     if kind == "mcpServer" {
         return mcp_server(d);
     }
@@ -213,10 +198,7 @@ pub fn start(d: &mut Dice) -> Value {
         ("provider", Some(json!("scripted"))),
         ("title", Some(d.text())),
         ("status", Some(json!(status(d)))),
-        (
-            "lifecycle",
-            Some(json!(d.pick(&["creating", "ready", "failed", "new"]))),
-        ),
+        ("lifecycle", Some(json!(d.pick(&["creating", "ready", "failed", "new"])))),
         ("activity", d.maybe(Dice::text)),
         ("workingDirectories", d.maybe(|d| d.list(3, directory))),
         ("activeClients", Some(d.list(1, active_client))),
@@ -279,30 +261,19 @@ fn customization_action(d: &mut Dice) -> Value {
             let customization = customization(d);
             return json!({"type": "session/customizationUpdated", "customization": customization});
         }
-        2 | 3 => (
-            "customizationToggled",
-            [("enablement", Some(enablement(d))), ("", None)],
-        ),
+        2 | 3 => ("customizationToggled", [("enablement", Some(enablement(d))), ("", None)]),
         4 => ("customizationRemoved", [("", None), ("", None)]),
         5 => {
             let state = mcp_state(d);
             let channel = d.maybe_null(Dice::text);
-            (
-                "mcpServerStateChanged",
-                [("state", Some(state)), ("channel", channel)],
-            )
+            ("mcpServerStateChanged", [("state", Some(state)), ("channel", channel)])
         }
         6 => ("mcpServerStartRequested", [("", None), ("", None)]),
         7 => ("mcpServerStopRequested", [("", None), ("", None)]),
         _ => ("mcpServerBackgroundRequested", [("", None), ("", None)]),
     };
     let [first, second] = fields;
-    object([
-        ("type", Some(json!(format!("session/{name}")))),
-        ("id", id),
-        first,
-        second,
-    ])
+    object([("type", Some(json!(format!("session/{name}")))), ("id", id), first, second])
 }
 
 fn field_action(d: &mut Dice) -> Value {
@@ -316,10 +287,7 @@ fn field_action(d: &mut Dice) -> Value {
         5 => ("activityChanged", ("activity", d.maybe_null(Dice::text))),
         6 => {
             let changeset = |d: &mut Dice| {
-                d.list(
-                    1,
-                    |d| json!({"label": d.text(), "uriTemplate": "u", "changeKind": "k"}),
-                )
+                d.list(1, |d| json!({"label": d.text(), "uriTemplate": "u", "changeKind": "k"}))
             };
             ("changesetsChanged", ("changesets", d.maybe_null(changeset)))
         }

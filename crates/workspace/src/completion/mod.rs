@@ -79,10 +79,7 @@ pub struct Completer {
 
 impl Completer {
     pub fn new(discovery: DiscoveryCache) -> Self {
-        Self {
-            discovery,
-            indexes: Arc::default(),
-        }
+        Self { discovery, indexes: Arc::default() }
     }
 
     /// Suggestions, the likeliest first, each as `make` represents it; it may leave one out. Blocks for the files of
@@ -107,8 +104,7 @@ impl Completer {
         let directories = &request.working_directories;
         let discovered = match token.kind {
             TokenKind::Command | TokenKind::Skill | TokenKind::Any => Some(
-                self.discovery
-                    .get_enabled(directories, &request.brought, &request.switched_off),
+                self.discovery.get_enabled(directories, &request.brought, &request.switched_off),
             ),
             TokenKind::File => None,
         };
@@ -190,15 +186,8 @@ fn suggest_for<T>(
     let best = paths.best(token.query, remaining);
     suggestions.extend(best.into_iter().map(Suggestion::Path));
     debug_assert!(suggestions.len() <= SUGGESTIONS_MAX);
-    let span = Span {
-        start: token.start,
-        end: token.end,
-        sigil: token.sigil,
-    };
-    suggestions
-        .into_iter()
-        .filter_map(|suggestion| make(suggestion, span))
-        .collect()
+    let span = Span { start: token.start, end: token.end, sigil: token.sigil };
+    suggestions.into_iter().filter_map(|suggestion| make(suggestion, span)).collect()
 }
 
 /// All that match, the built-in ones first if nothing is typed yet (G-40).
@@ -213,9 +202,7 @@ fn commands<'a>(catalogue: &'a Catalogue, token: &Token<'_>) -> Vec<Suggestion<'
         |(id, _)| id.trim_start_matches('/'),
         SUGGESTIONS_MAX,
     );
-    best.into_iter()
-        .map(|(id, entry)| Suggestion::Command { id, entry })
-        .collect()
+    best.into_iter().map(|(id, entry)| Suggestion::Command { id, entry }).collect()
 }
 
 fn skills<'a>(skills: &'a [Skill], token: &Token<'_>, max: usize) -> Vec<Suggestion<'a>> {

@@ -72,9 +72,8 @@ impl PathIndexes {
         let index = self.index(working_directories, now);
         let mut state = lock(&index.state);
         state.used = now;
-        let is_stale = state
-            .built
-            .is_none_or(|built| now.saturating_duration_since(built) >= STALE);
+        let is_stale =
+            state.built.is_none_or(|built| now.saturating_duration_since(built) >= STALE);
         let may_walk = is_stale && !state.is_walking;
         if may_walk && self.start_walk(&index, working_directories, confinement) {
             state.is_walking = true;
@@ -195,10 +194,7 @@ fn walk(workspace: &Workspace, deadline: Instant, is_dropped: &AtomicBool) -> Pa
         if !add_entries(workspace, root, &listing, &mut paths) {
             break;
         }
-        let below = listing
-            .entries
-            .iter()
-            .filter_map(|entry| listing.subdirectory(entry));
+        let below = listing.entries.iter().filter_map(|entry| listing.subdirectory(entry));
         pending.extend(below.map(|directory| (root, directory)));
     }
     paths

@@ -52,10 +52,7 @@ pub struct IndexedPath<'a> {
 impl Paths {
     /// No paths yet, in these directories.
     pub fn new(roots: Vec<String>) -> Self {
-        Self {
-            roots,
-            ..Self::default()
-        }
+        Self { roots, ..Self::default() }
     }
 
     /// Adds a path; `false` if there is no space for more.
@@ -100,9 +97,7 @@ impl Paths {
                 top.push((score, Reverse(path.len()), Reverse(at)));
             }
         }
-        top.into_sorted()
-            .map(|(_, _, Reverse(at))| self.get(at))
-            .collect()
+        top.into_sorted().map(|(_, _, Reverse(at))| self.get(at)).collect()
     }
 
     fn get(&self, at: usize) -> IndexedPath<'_> {
@@ -112,10 +107,7 @@ impl Paths {
             at => self.entries[at - 1].end as usize,
         };
         IndexedPath {
-            root: self
-                .roots
-                .get(usize::from(entry.root))
-                .map_or("", String::as_str),
+            root: self.roots.get(usize::from(entry.root)).map_or("", String::as_str),
             relative: &self.text[start..entry.end as usize],
             kind: entry.kind,
             is_in_default: entry.root == 0,
@@ -137,28 +129,14 @@ mod tests {
 
     fn check(all: &[&str], query: &str, expected: &[&str]) {
         let paths = paths(all);
-        let best: Vec<&str> = paths
-            .best(query, 3)
-            .iter()
-            .map(|path| path.relative)
-            .collect();
+        let best: Vec<&str> = paths.best(query, 3).iter().map(|path| path.relative).collect();
         assert_eq!(best, expected, "{query:?}");
     }
 
     #[test]
     fn the_likeliest_path_is_first() {
-        let all = [
-            "README.md",
-            "src/main.rs",
-            "src/domain.rs",
-            "tests/main.rs",
-            "maintain.md",
-        ];
-        check(
-            &all,
-            "main",
-            &["src/main.rs", "maintain.md", "tests/main.rs"],
-        );
+        let all = ["README.md", "src/main.rs", "src/domain.rs", "tests/main.rs", "maintain.md"];
+        check(&all, "main", &["src/main.rs", "maintain.md", "tests/main.rs"]);
         check(&all, "src/m", &["src/main.rs", "src/domain.rs"]);
         check(&all, "srmain", &["src/main.rs", "src/domain.rs"]);
         check(&all, "README", &["README.md"]);
@@ -172,14 +150,11 @@ mod tests {
     fn an_index_is_bounded() {
         let mut paths = Paths::new(vec!["/ws".to_owned()]);
         let long = "x".repeat(1_024 * 1_024);
-        let taken = (0..100)
-            .take_while(|_| paths.push(0, &long, PathKind::File))
-            .count();
+        let taken = (0..100).take_while(|_| paths.push(0, &long, PathKind::File)).count();
         assert_eq!(taken, 16);
         let mut paths = Paths::new(vec!["/ws".to_owned()]);
-        let taken = (0..PATHS_MAX + 10)
-            .filter(|at| paths.push(0, &at.to_string(), PathKind::File))
-            .count();
+        let taken =
+            (0..PATHS_MAX + 10).filter(|at| paths.push(0, &at.to_string(), PathKind::File)).count();
         assert_eq!((taken, paths.len()), (PATHS_MAX, PATHS_MAX));
         assert!(!paths.push(1 << 20, "x", PathKind::File));
     }

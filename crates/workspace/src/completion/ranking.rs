@@ -38,10 +38,7 @@ pub(super) struct TopK<K: Ord> {
 
 impl<K: Ord> TopK<K> {
     pub(super) fn new(max: usize) -> Self {
-        Self {
-            max,
-            heap: BinaryHeap::new(),
-        }
+        Self { max, heap: BinaryHeap::new() }
     }
 
     pub(super) fn push(&mut self, key: K) {
@@ -56,10 +53,7 @@ impl<K: Ord> TopK<K> {
 
     /// The best first.
     pub(super) fn into_sorted(self) -> impl Iterator<Item = K> {
-        self.heap
-            .into_sorted_vec()
-            .into_iter()
-            .map(|Reverse(key)| key)
+        self.heap.into_sorted_vec().into_iter().map(|Reverse(key)| key)
     }
 }
 
@@ -72,9 +66,7 @@ where
     let scored = items.into_iter().filter_map(|item| {
         let text = name(&item);
         let score = matcher.score(text)?;
-        let begins = text
-            .get(..query.len())
-            .is_some_and(|start| start.eq_ignore_ascii_case(query));
+        let begins = text.get(..query.len()).is_some_and(|start| start.eq_ignore_ascii_case(query));
         Some((Reverse((begins, if begins { 0 } else { score })), item))
     });
     let mut scored: Vec<_> = scored.collect();
@@ -108,9 +100,6 @@ mod tests {
         assert_eq!(best("RE"), best("re"));
         assert_eq!(best("cmp"), ["compact"]);
         assert_eq!(best("zzz"), Vec::<&str>::new());
-        assert_eq!(
-            best_names("", names.clone(), |name| name, 2),
-            ["archive", "branch"]
-        );
+        assert_eq!(best_names("", names.clone(), |name| name, 2), ["archive", "branch"]);
     }
 }

@@ -64,13 +64,7 @@ fn locate<'a>(
     // A cursor between the halves of a pair stands before it.
     let end = units(&before[..start]) + token;
     let sigil = before[start..].chars().next().unwrap_or('@');
-    Some(Token {
-        kind,
-        query,
-        sigil,
-        start: end - token,
-        end,
-    })
+    Some(Token { kind, query, sigil, start: end - token, end })
 }
 
 /// The byte offset of an offset in UTF-16 units.
@@ -101,18 +95,15 @@ fn mention(before: &str) -> Option<(TokenKind, usize, &str)> {
 
 /// `@file:src/ma`, or `#ma`: after a `#` there are only files.
 fn find_unquoted(before: &str) -> Option<(TokenKind, usize, &str)> {
-    let word = before.rfind(char::is_whitespace).map_or(0, |at| {
-        at + before[at..].chars().next().map_or(1, char::len_utf8)
-    });
+    let word = before
+        .rfind(char::is_whitespace)
+        .map_or(0, |at| at + before[at..].chars().next().map_or(1, char::len_utf8));
     let sigils = before[word..].match_indices(['@', '#']);
     let mut sigils = sigils.map(|(at, sigil)| (word + at, sigil));
     let (start, sigil) = sigils.find(|(at, _)| may_begin(&before[..*at]))?;
     let value = &before[start + 1..];
     let (kind, query) = match sigil {
-        "#" => (
-            TokenKind::File,
-            value.strip_prefix("file:").unwrap_or(value),
-        ),
+        "#" => (TokenKind::File, value.strip_prefix("file:").unwrap_or(value)),
         _ => split_kind(value),
     };
     Some((kind, start, query))
@@ -202,10 +193,7 @@ mod tests {
         check("@@x", Some((TokenKind::Any, "@x", 0, 3)));
         check("é@x", None);
         check("@a b", None);
-        check(
-            "@file:src/@types/n",
-            Some((TokenKind::File, "src/@types/n", 0, 18)),
-        );
+        check("@file:src/@types/n", Some((TokenKind::File, "src/@types/n", 0, 18)));
         check("use @skill:ta|bles", Some((TokenKind::Skill, "ta", 4, 13)));
         check("@x\u{3000}@y", Some((TokenKind::Any, "y", 3, 5)));
     }

@@ -55,11 +55,8 @@ fn parse(text: &str, stem: &str) -> Result<(String, Option<String>, CustomAgent)
     if model.is_some_and(|model| !is_name(model)) {
         return Err("its `model` is too long or cannot be shown".to_owned());
     }
-    let agent = CustomAgent {
-        model: model.map(str::to_owned),
-        tools,
-        invoked_by: invoked_by(&document),
-    };
+    let agent =
+        CustomAgent { model: model.map(str::to_owned), tools, invoked_by: invoked_by(&document) };
     let description = super::describe(document.field("description"), document.body);
     Ok((name.to_owned(), description, agent))
 }

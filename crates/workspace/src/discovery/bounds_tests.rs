@@ -73,25 +73,13 @@ fn names_and_values_that_cannot_be_shown_are_skipped_and_said() {
         ),
         (&format!(".claude/rules/{long}.md"), "Long."),
         (".claude/rules/line\nbreak.md", "Break."),
-        (
-            ".claude/rules/many.md",
-            &format!("---\nglobs: {globs}\n---\nMany."),
-        ),
+        (".claude/rules/many.md", &format!("---\nglobs: {globs}\n---\nMany.")),
         (".claude/rules/good.md", "Good."),
-        (
-            ".claude/agents/a.md",
-            &format!("---\nmodel: {long}\n---\nYou."),
-        ),
+        (".claude/agents/a.md", &format!("---\nmodel: {long}\n---\nYou.")),
         (".claude/agents/b.md", "---\ntools: \"x\u{7}\"\n---\nYou."),
-        (
-            ".claude/commands/c.md",
-            &format!("---\ntools: {}\nmode: ask\n---\nDo.", long.repeat(10)),
-        ),
+        (".claude/commands/c.md", &format!("---\ntools: {}\nmode: ask\n---\nDo.", long.repeat(10))),
         (".agents/plugins/p\u{202e}q/plugin.json", "{}"),
-        (
-            ".agents/skills/s/SKILL.md",
-            "---\ndescription: \"one\u{2028}two\u{202e}\"\n---\nS.",
-        ),
+        (".agents/skills/s/SKILL.md", "---\ndescription: \"one\u{2028}two\u{202e}\"\n---\nS."),
     ]);
     let found = project.discover();
     let children = found.containers.iter().flat_map(|one| &one.children);
@@ -103,10 +91,7 @@ fn names_and_values_that_cannot_be_shown_are_skipped_and_said() {
     });
     let hints: Vec<(&str, String)> = prompts.flatten().collect();
     assert_eq!(hints, [("mode", "ask".to_owned())]);
-    assert_eq!(
-        children.clone().next().unwrap().description.as_deref(),
-        Some("one two")
-    );
+    assert_eq!(children.clone().next().unwrap().description.as_deref(), Some("one two"));
     assert_eq!(found.warnings.len(), 9, "{:#?}", found.warnings);
     for warning in &found.warnings {
         let unshowable = |c: char| c.is_control() || c == '\u{202e}';

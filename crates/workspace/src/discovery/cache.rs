@@ -39,10 +39,7 @@ struct CachedResult {
 impl DiscoveryCache {
     /// Reports new warnings: each once, until it is gone and comes again.
     pub fn with_report(report: Report) -> Self {
-        Self {
-            report: Some(report),
-            ..Self::default()
-        }
+        Self { report: Some(report), ..Self::default() }
     }
 
     /// Searches no directory that may not be worked in.
@@ -120,9 +117,7 @@ impl DiscoveryCache {
         }
         // Not under the lock: others need not wait for this disk.
         let discovered = self.look(working_directories, brought);
-        let known = cached
-            .as_ref()
-            .map_or(&[][..], |cached| &cached.discovered.warnings);
+        let known = cached.as_ref().map_or(&[][..], |cached| &cached.discovered.warnings);
         self.report_new(known, &discovered.warnings);
         let discovered = match cached {
             Some(cached) if *cached.discovered == discovered => cached.discovered,
@@ -135,10 +130,7 @@ impl DiscoveryCache {
             oldest.map(|places| results.remove(&places));
         }
         debug_assert!(results.len() <= SETS_MAX);
-        let entry = CachedResult {
-            at: now,
-            discovered: Arc::clone(&discovered),
-        };
+        let entry = CachedResult { at: now, discovered: Arc::clone(&discovered) };
         results.insert(places, entry);
         discovered
     }
@@ -149,9 +141,7 @@ impl DiscoveryCache {
             *counts.entry(warning.kind).or_default() += 1;
         }
         if let Some(report) = self.report {
-            counts
-                .into_iter()
-                .for_each(|(kind, count)| report(kind, count));
+            counts.into_iter().for_each(|(kind, count)| report(kind, count));
         }
     }
 
@@ -170,9 +160,9 @@ mod tests {
         let commands = directory.path().join(".greenroom/commands");
         std::fs::create_dir_all(&commands).unwrap();
         std::fs::write(commands.join("one.md"), "One.").unwrap();
-        let uri = vec![wire::file_uri::uri_of(
-            std::os::unix::ffi::OsStrExt::as_bytes(directory.path().as_os_str()),
-        )];
+        let uri = vec![wire::file_uri::uri_of(std::os::unix::ffi::OsStrExt::as_bytes(
+            directory.path().as_os_str(),
+        ))];
         let (cache, start) = (DiscoveryCache::default(), Instant::now());
         let first = cache.get_at(&uri, &[], start);
         assert!(first.catalogue.lookup("/one").is_some());

@@ -27,9 +27,7 @@ pub(super) fn check_items(key: &str, items: &[String]) -> Result<(), String> {
         return Err(format!("its `{key}` has more than {ITEMS_MAX} entries"));
     }
     if items.iter().any(|item| item.len() > ITEM_BYTES_MAX) {
-        return Err(format!(
-            "an entry of its `{key}` is longer than {ITEM_BYTES_MAX} bytes"
-        ));
+        return Err(format!("an entry of its `{key}` is longer than {ITEM_BYTES_MAX} bytes"));
     }
     match items.iter().all(|item| is_showable(item)) {
         true => Ok(()),
@@ -57,15 +55,8 @@ mod tests {
             is_name("Helper One") && is_name("PreToolUse (settings.local.json)") && is_name("日本")
         );
         assert!(is_name(&"x".repeat(128)) && !is_name(&"x".repeat(129)));
-        for name in [
-            "",
-            "a\nb",
-            "a\u{1b}[2J",
-            "a\u{9b}",
-            "a\u{202e}b",
-            "a\u{2066}b",
-            "a\u{2028}b",
-        ] {
+        for name in ["", "a\nb", "a\u{1b}[2J", "a\u{9b}", "a\u{202e}b", "a\u{2066}b", "a\u{2028}b"]
+        {
             assert!(!is_name(name), "{name:?}");
         }
     }
@@ -80,10 +71,7 @@ mod tests {
             (vec!["a\tb".to_owned()], "cannot be shown"),
         ] {
             let refused = check_items("tools", &items).unwrap_err();
-            assert!(
-                refused.contains(reason) && refused.contains("`tools`"),
-                "{refused}"
-            );
+            assert!(refused.contains(reason) && refused.contains("`tools`"), "{refused}");
         }
     }
 }

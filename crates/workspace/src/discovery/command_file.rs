@@ -99,15 +99,10 @@ fn parse_entry(document: &Document<'_>) -> Result<Entry, String> {
     };
     let intent = document.field("intent").map(str::to_owned);
     let effect = match (body.is_empty(), intent) {
-        (false, None) => CommandEffect::Template {
-            body: body.to_owned(),
-            mentions,
-        },
-        (false, Some(intent)) => CommandEffect::Directed {
-            intent,
-            body: body.to_owned(),
-            mentions,
-        },
+        (false, None) => CommandEffect::Template { body: body.to_owned(), mentions },
+        (false, Some(intent)) => {
+            CommandEffect::Directed { intent, body: body.to_owned(), mentions }
+        }
         (true, Some(intent)) => CommandEffect::Intent(intent),
         (true, None) => return Err("it is empty".to_owned()),
     };

@@ -157,11 +157,7 @@ impl CustomizationKey {
             digest.update(part.as_bytes());
         }
         let digest = digest.finalize();
-        let hex: String = digest
-            .iter()
-            .take(8)
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let hex: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
         format!("{}-{hex}", self.kind)
     }
 }
@@ -213,18 +209,12 @@ impl Container {
             ContainerKind::Directory { contents } => format!("{}:{}", contents.name(), self.name),
             ContainerKind::Plugin { .. } => self.name.clone(),
         };
-        CustomizationKey {
-            kind,
-            container: self.uri.clone(),
-            name,
-        }
+        CustomizationKey { kind, container: self.uri.clone(), name }
     }
 
     /// Whether it is the instructions of a project itself.
     pub fn holds_instructions(&self) -> bool {
-        let rules = ContainerKind::Directory {
-            contents: ChildKind::Rule,
-        };
+        let rules = ContainerKind::Directory { contents: ChildKind::Rule };
         self.kind == rules && self.name == INSTRUCTIONS
     }
 
@@ -297,10 +287,7 @@ mod tests {
             name: name.to_owned(),
         };
         let id = key("skill", "file:///a", "b").id();
-        assert!(
-            id.starts_with("skill-") && id.len() == "skill-".len() + 16,
-            "{id}"
-        );
+        assert!(id.starts_with("skill-") && id.len() == "skill-".len() + 16, "{id}");
         assert_eq!(id, key("skill", "file:///a", "b").id());
         for other in [
             key("rule", "file:///a", "b"),

@@ -9,23 +9,14 @@ use super::*;
 
 fn tree() -> Project {
     Project::new(&[
-        (
-            ".agents/skills/pdf/SKILL.md",
-            "---\nname: pdf\ndescription: Reads PDFs\n---\nDo.",
-        ),
+        (".agents/skills/pdf/SKILL.md", "---\nname: pdf\ndescription: Reads PDFs\n---\nDo."),
         (".claude/commands/fix.md", "Fix $1."),
-        (
-            ".github/prompts/plan.prompt.md",
-            "---\nmode: agent\ntools: [read, grep]\n---\nPlan it.",
-        ),
+        (".github/prompts/plan.prompt.md", "---\nmode: agent\ntools: [read, grep]\n---\nPlan it."),
         (
             ".github/agents/reviewer.agent.md",
             "---\ndescription: Reviews\nmodel: big\ntools:\n  - read\n  - grep\n---\nYou review.",
         ),
-        (
-            ".claude/agents/helper.md",
-            "---\nname: Helper One\nmodel: inherit\n---\nYou help.",
-        ),
+        (".claude/agents/helper.md", "---\nname: Helper One\nmodel: inherit\n---\nYou help."),
         (".github/chatmodes/ask.chatmode.md", "You only answer."),
         ("AGENTS.md", "# Rules\nBe kind."),
         (
@@ -33,14 +24,8 @@ fn tree() -> Project {
             "---\napplyTo: \"**/*.ts,**/*.tsx\"\ndescription: TypeScript\n---\nNo any.",
         ),
         (".claude/rules/style.md", "Short lines."),
-        (
-            ".agents/rules/all.mdc",
-            "---\nalwaysApply: true\n---\nAlways.",
-        ),
-        (
-            ".agents/rules/some.mdc",
-            "---\nglobs: src/**\n---\nSometimes.",
-        ),
+        (".agents/rules/all.mdc", "---\nalwaysApply: true\n---\nAlways."),
+        (".agents/rules/some.mdc", "---\nglobs: src/**\n---\nSometimes."),
         (
             ".claude/settings.json",
             "{\n  \"hooks\": {\n    \"PreToolUse\": [],\n    \"Stop\": []\n  }\n}\n",
@@ -50,10 +35,7 @@ fn tree() -> Project {
             "{\"name\": \"kit\", \"version\": \"1.2\"}",
         ),
         (".agents/plugins/kit/commands/build.md", "Build."),
-        (
-            ".agents/plugins/kit/skills/map/SKILL.md",
-            "---\ndescription: Maps\n---\nMap.",
-        ),
+        (".agents/plugins/kit/skills/map/SKILL.md", "---\ndescription: Maps\n---\nMap."),
         (".agents/plugins/kit/agents/scout.md", "You scout."),
         (".agents/plugins/empty/README.md", "Nothing of a plugin."),
     ])
@@ -106,10 +88,7 @@ fn cu_003_every_convention_is_found() {
 
     let hook = child(&found, ".claude", "Stop");
     let at = |character| SourcePosition { line: 3, character };
-    let range = SourceSpan {
-        start: at(4),
-        end: at(14),
-    };
+    let range = SourceSpan { start: at(4), end: at(14) };
     assert_eq!(hook.range, Some(range));
 }
 
@@ -130,10 +109,8 @@ fn cu_008_an_empty_list_of_tools_is_not_all_of_them() {
         };
         assert_eq!(agent.tools, expected, "{front}");
     }
-    let project = Project::new(&[(
-        ".claude/agents/a.md",
-        "---\ntools:\n  write: false\n---\nYou work.",
-    )]);
+    let project =
+        Project::new(&[(".claude/agents/a.md", "---\ntools:\n  write: false\n---\nYou work.")]);
     let found = project.discover();
     let agents = container(&found, ".claude/agents");
     assert_eq!(agents.children, []);
@@ -145,12 +122,7 @@ fn cu_003_rules_say_when_they_hold() {
     let found = tree().discover();
     for (name, rule, always, globs) in [
         ("instructions", "AGENTS.md", true, &[][..]),
-        (
-            ".github/instructions",
-            "ts",
-            false,
-            &["**/*.ts", "**/*.tsx"],
-        ),
+        (".github/instructions", "ts", false, &["**/*.ts", "**/*.tsx"]),
         (".claude/rules", "style", true, &[]),
         (".agents/rules", "all", true, &[]),
         (".agents/rules", "some", false, &["src/**"]),
@@ -160,14 +132,7 @@ fn cu_003_rules_say_when_they_hold() {
         };
         assert_eq!(
             (found.always_applies, found.globs.as_slice()),
-            (
-                always,
-                globs
-                    .iter()
-                    .map(|glob| (*glob).to_owned())
-                    .collect::<Vec<_>>()
-                    .as_slice()
-            ),
+            (always, globs.iter().map(|glob| (*glob).to_owned()).collect::<Vec<_>>().as_slice()),
             "{rule}"
         );
     }
@@ -177,21 +142,11 @@ fn cu_003_rules_say_when_they_hold() {
 fn cu_004_children_of_a_plugin_have_its_name() {
     let found = tree().discover();
     let kit = container(&found, "kit");
-    assert_eq!(
-        kit.kind,
-        ContainerKind::Plugin {
-            version: Some("1.2".to_owned())
-        }
-    );
+    assert_eq!(kit.kind, ContainerKind::Plugin { version: Some("1.2".to_owned()) });
     assert!(found.catalogue.lookup("/kit:build").is_some());
     assert!(found.skills.iter().any(|skill| skill.name == "kit:map"));
     assert_eq!(kit.full_name(child(&found, "kit", "scout")), "kit:scout");
-    assert!(
-        !found
-            .containers
-            .iter()
-            .any(|container| container.name == "empty")
-    );
+    assert!(!found.containers.iter().any(|container| container.name == "empty"));
 }
 
 #[test]
@@ -207,39 +162,23 @@ fn cu_004_a_manifest_leads_to_nothing_outside() {
     std::os::unix::fs::symlink(outside.path(""), project.path(".agents/plugins/p/agents")).unwrap();
     let found = project.discover();
     let plugin = container(&found, "p");
-    let names: Vec<&str> = plugin
-        .children
-        .iter()
-        .map(|child| child.name.as_str())
-        .collect();
+    let names: Vec<&str> = plugin.children.iter().map(|child| child.name.as_str()).collect();
     assert_eq!(names, ["own"]);
     let problems = plugin.problems.join("\n");
-    assert_eq!(
-        problems.matches("leads out of the plugin").count(),
-        2,
-        "{problems}"
-    );
+    assert_eq!(problems.matches("leads out of the plugin").count(), 2, "{problems}");
     assert!(problems.contains("agents"), "{problems}");
 }
 
 #[test]
 fn the_users_own_directories_are_searched_and_never_written() {
     let home = Project::new(&[
-        (
-            "skills/notes/SKILL.md",
-            "---\ndescription: Notes\n---\nTake notes.",
-        ),
+        ("skills/notes/SKILL.md", "---\ndescription: Notes\n---\nTake notes."),
         ("plugins/u/commands/hi.md", "Hi."),
     ]);
-    let plugin = Project::new(&[
-        ("commands/go.md", "Go."),
-        ("plugin.json", "{\"name\": \"named\"}"),
-    ]);
+    let plugin =
+        Project::new(&[("commands/go.md", "Go."), ("plugin.json", "{\"name\": \"named\"}")]);
     let project = Project::new(&[("a.txt", "a")]);
-    let user = UserDirectories {
-        agents: Some(home.path("")),
-        plugins: vec![plugin.path("")],
-    };
+    let user = UserDirectories { agents: Some(home.path("")), plugins: vec![plugin.path("")] };
     let found = discover(&[project.uri()], &user, &[], &Confinement::none());
     assert_eq!(found.warnings, []);
     for command in ["/u:hi", "/named:go"] {
@@ -248,10 +187,7 @@ fn the_users_own_directories_are_searched_and_never_written() {
     }
     let workspace =
         Workspace::open_with_readable(&[project.uri()], None, &user, &Confinement::none()).unwrap();
-    assert_eq!(
-        workspace.read_skill("notes", 1_024).unwrap().text,
-        "Take notes."
-    );
+    assert_eq!(workspace.read_skill("notes", 1_024).unwrap().text, "Take notes.");
     assert_eq!(workspace.real_directories().len(), 1);
 }
 
@@ -265,11 +201,7 @@ fn what_is_switched_off_is_neither_a_command_nor_a_skill() {
     assert!(left.catalogue.lookup("/kit:build").is_none());
     assert!(left.catalogue.lookup("/fix").is_none());
     assert!(left.catalogue.lookup("/plan").is_some());
-    let skills: Vec<&str> = left
-        .skills
-        .iter()
-        .map(|skill| skill.name.as_str())
-        .collect();
+    let skills: Vec<&str> = left.skills.iter().map(|skill| skill.name.as_str()).collect();
     assert_eq!(skills, ["pdf"]);
 }
 
@@ -320,11 +252,7 @@ fn cu_002_what_is_broken_is_named_and_hides_nothing_else() {
         (".claude/agents/silent.md", "---\nname: silent\n---\n"),
         (".claude/settings.json", "{not json"),
     ]);
-    fs::write(
-        project.path(".claude/agents/large.md"),
-        vec![b'x'; FILE_BYTES_MAX + 1],
-    )
-    .unwrap();
+    fs::write(project.path(".claude/agents/large.md"), vec![b'x'; FILE_BYTES_MAX + 1]).unwrap();
     let found = project.discover();
     let agents = container(&found, ".claude/agents");
     assert_eq!(agents.children.len(), 1);
@@ -334,10 +262,7 @@ fn cu_002_what_is_broken_is_named_and_hides_nothing_else() {
         ("silent.md", "says nothing"),
         ("large.md", "larger than 256 KiB"),
     ] {
-        assert!(
-            problems.contains(file) && problems.contains(reason),
-            "{problems}"
-        );
+        assert!(problems.contains(file) && problems.contains(reason), "{problems}");
     }
 }
 
@@ -348,17 +273,10 @@ fn there_is_a_bound_to_what_is_listed() {
         project.write(&format!(".claude/rules/r{number}.md"), b"Rule.");
     }
     let found = project.discover();
-    let children: usize = found
-        .containers
-        .iter()
-        .map(|container| container.children.len())
-        .sum();
+    let children: usize = found.containers.iter().map(|container| container.children.len()).sum();
     assert_eq!(children, 512);
     assert!(
-        found.containers[0]
-            .problems
-            .iter()
-            .any(|problem| problem.contains("more than is listed"))
+        found.containers[0].problems.iter().any(|problem| problem.contains("more than is listed"))
     );
 }
 
@@ -366,11 +284,8 @@ fn there_is_a_bound_to_what_is_listed() {
 fn directories_that_are_links_are_read_once() {
     let project = Project::new(&[(".agents/skills/a/SKILL.md", "A.")]);
     fs::create_dir_all(project.path(".claude")).unwrap();
-    std::os::unix::fs::symlink(
-        Path::new("../.agents/skills"),
-        project.path(".claude/skills"),
-    )
-    .unwrap();
+    std::os::unix::fs::symlink(Path::new("../.agents/skills"), project.path(".claude/skills"))
+        .unwrap();
     let found = project.discover();
     assert_eq!(found.warnings, []);
     assert_eq!(found.skills.len(), 1);

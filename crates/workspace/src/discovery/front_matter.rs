@@ -34,17 +34,9 @@ impl Document<'_> {
             return Some(field.items.clone());
         }
         let text = field.text.trim();
-        let inner = text
-            .strip_prefix('[')
-            .and_then(|text| text.strip_suffix(']'));
+        let inner = text.strip_prefix('[').and_then(|text| text.strip_suffix(']'));
         let items = split_items(inner.unwrap_or(text));
-        Some(
-            items
-                .into_iter()
-                .map(|item| unquote(&item))
-                .filter(|item| !item.is_empty())
-                .collect(),
-        )
+        Some(items.into_iter().map(|item| unquote(&item)).filter(|item| !item.is_empty()).collect())
     }
 
     /// Whether a field's value is a map, which is not read.
@@ -65,9 +57,7 @@ impl Document<'_> {
     }
 
     fn has_word(&self, key: &str, words: &[&str]) -> bool {
-        let value = self
-            .field(key)
-            .and_then(|value| value.split_whitespace().next());
+        let value = self.field(key).and_then(|value| value.split_whitespace().next());
         value.is_some_and(|value| words.iter().any(|word| value.eq_ignore_ascii_case(word)))
     }
 }
@@ -75,24 +65,15 @@ impl Document<'_> {
 /// Parses a file, or says what is wrong with it.
 pub(super) fn parse(text: &str) -> Result<Document<'_>, String> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut lines = HeaderLines {
-        rest: text,
-        number: 0,
-    };
+    let mut lines = HeaderLines { rest: text, number: 0 };
     if lines.next().is_none_or(|line| line.trim_end() != "---") {
-        return Ok(Document {
-            fields: Vec::new(),
-            body: text,
-        });
+        return Ok(Document { fields: Vec::new(), body: text });
     }
     let mut fields = Vec::new();
     while let Some(line) = lines.next() {
         let line = line.trim_end();
         if line == "---" || line == "..." {
-            return Ok(Document {
-                fields,
-                body: lines.rest,
-            });
+            return Ok(Document { fields, body: lines.rest });
         }
         if line.is_empty() || line.starts_with('#') {
             continue;
@@ -161,19 +142,13 @@ fn field<'a>(line: &'a str, lines: &mut HeaderLines<'a>) -> Option<(&'a str, Fie
             let line = line.trim();
             !line.is_empty() && !line.starts_with(['#', '-'])
         });
-    let field = Field {
-        text,
-        items,
-        is_map,
-    };
+    let field = Field { text, items, is_map };
     Some((key, field))
 }
 
 /// The items of lines that each begin with a dash.
 fn list_items(lines: &[&str]) -> Vec<String> {
-    let items = lines
-        .iter()
-        .filter_map(|line| line.trim().strip_prefix('-'));
+    let items = lines.iter().filter_map(|line| line.trim().strip_prefix('-'));
     let items = items.map(|item| unquote(item.trim()));
     items.filter(|item| !item.is_empty()).collect()
 }
@@ -216,10 +191,7 @@ fn block<'a>(lines: &[&'a str]) -> Vec<&'a str> {
     let indent = |line: &&str| line.len() - line.trim_start_matches([' ', '\t']).len();
     let filled = lines.iter().filter(|line| !line.trim().is_empty());
     let least = filled.map(indent).min().unwrap_or(0);
-    let mut lines: Vec<&str> = lines
-        .iter()
-        .map(|line| line.get(least..).unwrap_or(""))
-        .collect();
+    let mut lines: Vec<&str> = lines.iter().map(|line| line.get(least..).unwrap_or("")).collect();
     while lines.last().is_some_and(|line| line.trim().is_empty()) {
         lines.pop();
     }
@@ -249,10 +221,7 @@ fn plain(value: &str, more: &[&str]) -> String {
         return String::new();
     }
     let first = std::iter::once(value);
-    let rest = more
-        .iter()
-        .map(|line| line.trim())
-        .filter(|line| !line.is_empty());
+    let rest = more.iter().map(|line| line.trim()).filter(|line| !line.is_empty());
     first.chain(rest).collect::<Vec<_>>().join(" ")
 }
 
@@ -305,20 +274,12 @@ mod tests {
             ("a: \"say \\\"hi\\\"\\n\\\\\" # remark", "say \"hi\"\n\\"),
             ("a: 'it''s: so'", "it's: so"),
             ("a: one\n  two\n\tthree", "one two three"),
-            (
-                "a: |\n  one\n    two\n\n  three\n\nb: x",
-                "one\n  two\n\nthree",
-            ),
+            ("a: |\n  one\n    two\n\n  three\n\nb: x", "one\n  two\n\nthree"),
             ("a: >-\n  one\n  two\n\n  three", "one two\nthree"),
             ("# remark\n\nb:\n  - x\n- y\na: z", "z"),
             ("a: first\na: second", "first"),
         ] {
-            check(
-                &format!("---\n{text}\n---\nbody\n"),
-                "a",
-                Some(value),
-                "body\n",
-            );
+            check(&format!("---\n{text}\n---\nbody\n"), "a", Some(value), "body\n");
         }
     }
 
@@ -327,12 +288,7 @@ mod tests {
         check("just text\n---\n", "a", None, "just text\n---\n");
         check("", "a", None, "");
         check("---\n---\nbody", "a", None, "body");
-        check(
-            "\u{feff}---\r\na: b\r\n---\r\nbody\r\n",
-            "a",
-            Some("b"),
-            "body\r\n",
-        );
+        check("\u{feff}---\r\na: b\r\n---\r\nbody\r\n", "a", Some("b"), "body\r\n");
         check("---\na:\n---", "a", None, "");
     }
 
@@ -359,11 +315,7 @@ mod tests {
         ] {
             let text = format!("---\n{text}\n---\n");
             let document = parse(&text).unwrap();
-            assert_eq!(
-                document.list("a").unwrap(),
-                ["x", "y, z", "Bash(git:*, ls)"],
-                "{text}"
-            );
+            assert_eq!(document.list("a").unwrap(), ["x", "y, z", "Bash(git:*, ls)"], "{text}");
             assert_eq!(document.list("b"), None);
         }
         let document = parse("---\na:\nb: []\nc: **/*.{ts,js}\n---\n").unwrap();

@@ -13,11 +13,7 @@ use crate::directory::Directory;
 const SETTINGS: [&str; 2] = ["settings", "settings.local"];
 
 pub(super) fn find(scan: &mut Scan<'_>, directory: &Directory, container: &mut Container) {
-    let is_settings = directory
-        .path
-        .relative
-        .file_name()
-        .is_some_and(|name| name == ".claude");
+    let is_settings = directory.path.relative.file_name().is_some_and(|name| name == ".claude");
     for file in scan.files(directory, &[".json"]) {
         if is_settings && !SETTINGS.contains(&file.stem.as_str()) {
             continue;
@@ -34,11 +30,8 @@ pub(super) fn find(scan: &mut Scan<'_>, directory: &Directory, container: &mut C
             }
         };
         // A file of settings need not have any.
-        for event in json
-            .get("hooks")
-            .and_then(Value::as_object)
-            .into_iter()
-            .flat_map(|hooks| hooks.keys())
+        for event in
+            json.get("hooks").and_then(Value::as_object).into_iter().flat_map(|hooks| hooks.keys())
         {
             let child = Child {
                 name: match container.children.iter().any(|child| child.name == *event) {

@@ -81,19 +81,12 @@ impl KnownTexts {
     fn find(&self, key: &TextKey, stat: &Stat) -> Option<Prefix> {
         let table = self.lock();
         let known = table.texts.get(key)?;
-        (known.stat == *stat).then(|| Prefix {
-            bytes: known.bytes.to_vec(),
-            is_cut: known.is_cut,
-        })
+        (known.stat == *stat).then(|| Prefix { bytes: known.bytes.to_vec(), is_cut: known.is_cut })
     }
 
     fn keep(&self, key: TextKey, stat: Stat, prefix: &Prefix) {
         let mut table = self.lock();
-        let text = KnownText {
-            stat,
-            bytes: Arc::from(&*prefix.bytes),
-            is_cut: prefix.is_cut,
-        };
+        let text = KnownText { stat, bytes: Arc::from(&*prefix.bytes), is_cut: prefix.is_cut };
         table.bytes += ENTRY_BYTES + text.bytes.len();
         if let Some(older) = table.texts.insert(key, text) {
             table.bytes -= ENTRY_BYTES + older.bytes.len();
@@ -184,14 +177,10 @@ mod tests {
         let path = directory.path().join("a.md");
         std::fs::write(&path, "one").unwrap();
         let workspace = open(directory.path());
-        let (_, stat) = workspace
-            .open_file(&workspace.resolve("a.md").unwrap(), Links::Followed)
-            .unwrap();
+        let (_, stat) =
+            workspace.open_file(&workspace.resolve("a.md").unwrap(), Links::Followed).unwrap();
         let texts = KnownTexts::default();
-        let prefix = Prefix {
-            bytes: vec![b'x'; BYTES_MAX / 8],
-            is_cut: false,
-        };
+        let prefix = Prefix { bytes: vec![b'x'; BYTES_MAX / 8], is_cut: false };
         for number in 0..100 {
             texts.keep((PathBuf::from(format!("/{number}")), 1), stat, &prefix);
             assert!(texts.lock().bytes <= BYTES_MAX);

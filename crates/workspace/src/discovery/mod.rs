@@ -210,9 +210,7 @@ impl Workspace {
     pub fn read_instructions(&self, uri: &str, bytes_max: usize) -> Result<String, FileError> {
         let path = self.resolve(&path_of(uri))?;
         let Some(prefix) = self.read_prefix(&path, bytes_max)? else {
-            return Err(FileError::NotFound {
-                path: self.display_path(&path),
-            });
+            return Err(FileError::NotFound { path: self.display_path(&path) });
         };
         let text = String::from_utf8_lossy(&prefix.bytes);
         // It was readable when it was discovered; if it is not by now, all of it is text.

@@ -81,11 +81,7 @@ impl DiscoveryScope {
 }
 
 fn find(scan: &mut Scan<'_>, wanted: DiscoveryScope) -> Vec<Container> {
-    let mut found = FoundContainers {
-        wanted,
-        containers: Vec::new(),
-        children: 0,
-    };
+    let mut found = FoundContainers { wanted, containers: Vec::new(), children: 0 };
     let brought = scan.workspace.plugins();
     let roots: Vec<WorkspacePath> = scan.workspace.root_paths().collect();
     for root in &roots {
@@ -93,12 +89,7 @@ fn find(scan: &mut Scan<'_>, wanted: DiscoveryScope) -> Vec<Container> {
             RootUse::Working => add_project(scan, root, &mut found),
             RootUse::UserAgents => {
                 add_user_skills(scan, root, &mut found);
-                add_plugins(
-                    scan,
-                    &root.join("plugins"),
-                    ContainerOrigin::User,
-                    &mut found,
-                );
+                add_plugins(scan, &root.join("plugins"), ContainerOrigin::User, &mut found);
             }
             RootUse::Plugin => {
                 let plugin = plugin::read(scan, root, ContainerOrigin::User, wanted.parts());
@@ -139,12 +130,7 @@ fn add_project(scan: &mut Scan<'_>, root: &WorkspacePath, found: &mut FoundConta
         let instructions = rule_file::find_instructions(scan, root);
         found.add(scan, instructions);
     }
-    add_plugins(
-        scan,
-        &root.join(".agents/plugins"),
-        ContainerOrigin::Project,
-        found,
-    );
+    add_plugins(scan, &root.join(".agents/plugins"), ContainerOrigin::Project, found);
 }
 
 /// Every directory in a directory of plugins.

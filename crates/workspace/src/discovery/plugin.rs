@@ -14,11 +14,7 @@ use super::{places, plugin_servers};
 use crate::{ClientPluginCopy, WorkspacePath};
 
 /// Where a manifest may lie; the first counts.
-const MANIFESTS: [&str; 3] = [
-    ".plugin/plugin.json",
-    ".claude-plugin/plugin.json",
-    "plugin.json",
-];
+const MANIFESTS: [&str; 3] = [".plugin/plugin.json", ".claude-plugin/plugin.json", "plugin.json"];
 
 /// Paths that a manifest may name for one kind of things.
 const PATHS_MAX: usize = 32;
@@ -44,11 +40,7 @@ pub(super) fn read(
     let own_name = own_name.file_name()?.to_str()?.to_owned();
     let name = manifest.name().unwrap_or(&own_name);
     if !is_name(name) {
-        scan.warn_of(
-            WarningKind::Name,
-            path,
-            "its name is too long or cannot be shown",
-        );
+        scan.warn_of(WarningKind::Name, path, "its name is too long or cannot be shown");
         return None;
     }
     let mut container = manifest.to_container(scan.uri(path), name, origin);
@@ -106,9 +98,7 @@ impl Manifest {
             name: name.to_owned(),
             origin,
             client: None,
-            kind: ContainerKind::Plugin {
-                version: version.map(super::single_line),
-            },
+            kind: ContainerKind::Plugin { version: version.map(super::single_line) },
             children: Vec::new(),
             problems: Vec::new(),
         }
@@ -136,10 +126,7 @@ fn find_manifest(scan: &mut Scan<'_>, plugin: &WorkspacePath) -> Manifest {
     let mut paths = MANIFESTS.iter().map(|name| plugin.join(name));
     let read = paths.find_map(|path| {
         let (value, text) = read_manifest(scan, &path)?;
-        Some(Manifest {
-            value,
-            file: Some((path, text)),
-        })
+        Some(Manifest { value, file: Some((path, text)) })
     });
     read.unwrap_or_default()
 }

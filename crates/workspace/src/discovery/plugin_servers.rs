@@ -34,9 +34,7 @@ pub struct PluginServer {
 impl std::fmt::Debug for PluginServer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // Its variables and headers may be secrets.
-        f.debug_struct("PluginServer")
-            .field("file", &self.file)
-            .finish_non_exhaustive()
+        f.debug_struct("PluginServer").field("file", &self.file).finish_non_exhaustive()
     }
 }
 

@@ -19,34 +19,13 @@ fn cu_004_servers_are_found_wherever_a_plugin_declares_them_and_nowhere_else() {
             ".agents/plugins/a/.mcp.json",
             "{\n\"mcpServers\": {\n\"one\": {\"command\": \"x\"}, \"bad\": 5}}",
         ),
-        (
-            ".agents/plugins/a/mcp.json",
-            "{\"mcpServers\": {\"unread\": {}}}",
-        ),
-        (
-            ".agents/plugins/b/mcp.json",
-            "{\"bare\": {\"url\": \"https://h\"}}",
-        ),
-        (
-            ".agents/plugins/c/plugin.json",
-            "{\"mcpServers\": {\"inline\": {\"command\": \"y\"}}}",
-        ),
-        (
-            ".agents/plugins/d/plugin.json",
-            "{\"mcpServers\": \"./sub/servers.json\"}",
-        ),
-        (
-            ".agents/plugins/d/sub/servers.json",
-            "{\"mcpServers\": {\"far\": {\"command\": \"z\"}}}",
-        ),
-        (
-            ".agents/plugins/e/plugin.json",
-            "{\"mcpServers\": \"../../../.mcp.json\"}",
-        ),
-        (
-            ".mcp.json",
-            "{\"mcpServers\": {\"project\": {\"command\": \"p\"}}}",
-        ),
+        (".agents/plugins/a/mcp.json", "{\"mcpServers\": {\"unread\": {}}}"),
+        (".agents/plugins/b/mcp.json", "{\"bare\": {\"url\": \"https://h\"}}"),
+        (".agents/plugins/c/plugin.json", "{\"mcpServers\": {\"inline\": {\"command\": \"y\"}}}"),
+        (".agents/plugins/d/plugin.json", "{\"mcpServers\": \"./sub/servers.json\"}"),
+        (".agents/plugins/d/sub/servers.json", "{\"mcpServers\": {\"far\": {\"command\": \"z\"}}}"),
+        (".agents/plugins/e/plugin.json", "{\"mcpServers\": \"../../../.mcp.json\"}"),
+        (".mcp.json", "{\"mcpServers\": {\"project\": {\"command\": \"p\"}}}"),
         (".agents/plugins/f/.mcp.json", "{not json"),
     ]);
     let found = project.discover();
@@ -90,10 +69,7 @@ fn cu_007_a_plugin_of_a_client_is_read_from_its_copy_and_known_by_its_own_uri() 
     let project = Project::new(&[("a.txt", "a")]);
     let copies = Project::new(&[
         ("plugins/1/commands/go.md", "Go."),
-        (
-            "plugins/1/agents/x.md",
-            "---\ndescription: X\n---\nYou are X.",
-        ),
+        ("plugins/1/agents/x.md", "---\ndescription: X\n---\nYou are X."),
         ("plugins/1/.mcp.json", "{\"s\": {\"command\": \"c\"}}"),
         ("plugins/2/commands/other.md", "Not named."),
     ]);
@@ -105,12 +81,7 @@ fn cu_007_a_plugin_of_a_client_is_read_from_its_copy_and_known_by_its_own_uri() 
     };
     let user = UserDirectories::default();
     let none = Confinement::none();
-    let found = discover(
-        &[project.uri()],
-        &user,
-        std::slice::from_ref(&brought),
-        &none,
-    );
+    let found = discover(&[project.uri()], &user, std::slice::from_ref(&brought), &none);
     let directories = [project.uri()];
     let copies_root = copies.path("");
     let workspace =
@@ -128,21 +99,13 @@ fn cu_007_a_plugin_of_a_client_is_read_from_its_copy_and_known_by_its_own_uri() 
     assert!(found.catalogue.lookup("/my-plug-in:go").is_some());
     assert!(found.catalogue.lookup("/my-plug-in:other").is_none());
     let mut children = plugin.children.iter();
-    let agent = children
-        .find(|child| child.content.kind() == ChildKind::Agent)
-        .unwrap();
-    assert_eq!(
-        plugin.published_uri(agent),
-        "vscode-memfs:/plugin/agents/x.md"
-    );
+    let agent = children.find(|child| child.content.kind() == ChildKind::Agent).unwrap();
+    assert_eq!(plugin.published_uri(agent), "vscode-memfs:/plugin/agents/x.md");
     let text = workspace.read_instructions(&agent.uri, 1_024);
     assert_eq!(text.unwrap(), "You are X.");
     assert_eq!(servers(plugin)[0].0, "s");
     // Where the copy lies is no part of what a decision of the user is remembered by.
-    assert_eq!(
-        plugin.child_key(agent).container,
-        "client:vscode-memfs:/plugin/".to_owned()
-    );
+    assert_eq!(plugin.child_key(agent).container, "client:vscode-memfs:/plugin/".to_owned());
     workspace.use_plugins(Vec::new());
     assert_eq!(workspace.discover().containers, []);
 }

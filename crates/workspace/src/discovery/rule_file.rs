@@ -54,10 +54,7 @@ pub(super) fn find_instructions(scan: &mut Scan<'_>, root: &WorkspacePath) -> Op
             uri: scan.uri(&path),
             range: None,
             description: super::describe(None, &text),
-            content: ChildContent::Rule(RuleFile {
-                always_applies: true,
-                globs: Vec::new(),
-            }),
+            content: ChildContent::Rule(RuleFile { always_applies: true, globs: Vec::new() }),
         };
         container.children.push(child);
     }
@@ -68,9 +65,7 @@ pub(super) fn find_instructions(scan: &mut Scan<'_>, root: &WorkspacePath) -> Op
 /// editor only when asked for.
 fn rule(document: &Document<'_>, ending: &str) -> Result<RuleFile, String> {
     let keys = ["applyTo", "globs", "paths"];
-    let globs = keys
-        .iter()
-        .find_map(|key| Some((*key, document.list(key)?)));
+    let globs = keys.iter().find_map(|key| Some((*key, document.list(key)?)));
     let (key, globs) = globs.unwrap_or_default();
     check_items(key, &globs)?;
     let is_everywhere = globs.iter().any(|glob| glob == "**" || glob == "**/*");
@@ -78,8 +73,5 @@ fn rule(document: &Document<'_>, ending: &str) -> Result<RuleFile, String> {
         ".md" => !document.is_false("alwaysApply") && (globs.is_empty() || is_everywhere),
         _ => document.is_true("alwaysApply") || is_everywhere,
     };
-    Ok(RuleFile {
-        always_applies,
-        globs,
-    })
+    Ok(RuleFile { always_applies, globs })
 }

@@ -138,10 +138,7 @@ impl<'a> Scan<'a> {
     pub(super) fn read_whole(&mut self, path: &WorkspacePath, bytes_max: usize) -> Option<String> {
         let (text, is_cut) = self.read(path, bytes_max)?;
         if is_cut {
-            self.warn_invalid(
-                path,
-                &format!("it is larger than {} KiB", bytes_max / 1_024),
-            );
+            self.warn_invalid(path, &format!("it is larger than {} KiB", bytes_max / 1_024));
         }
         (!is_cut).then_some(text)
     }
@@ -161,11 +158,7 @@ impl<'a> Scan<'a> {
             let mut endings = endings.iter();
             let (stem, ending) =
                 endings.find_map(|ending| Some((name.strip_suffix(ending)?, *ending)))?;
-            Some(FoundFile {
-                path: entry.path.clone(),
-                stem: stem.to_owned(),
-                ending,
-            })
+            Some(FoundFile { path: entry.path.clone(), stem: stem.to_owned(), ending })
         });
         files.filter(|file| !file.stem.is_empty()).collect()
     }
@@ -223,11 +216,7 @@ impl<'a> Scan<'a> {
 
     /// The warnings that came since there were so many.
     pub(super) fn problems_since(&self, count: usize) -> Vec<String> {
-        self.warnings
-            .iter()
-            .skip(count)
-            .map(Warning::to_string)
-            .collect()
+        self.warnings.iter().skip(count).map(Warning::to_string).collect()
     }
 
     /// Whether nothing more may be read; the first time, with a warning.

@@ -136,9 +136,7 @@ fn parse_skill(
     if !is_skill_name(name) {
         return Err("its name cannot be typed".to_owned());
     }
-    let trigger = document
-        .field("command")
-        .or_else(|| document.field("trigger"));
+    let trigger = document.field("command").or_else(|| document.field("trigger"));
     Ok(Skill {
         name: name.to_owned(),
         description: describe(document.field("description"), document.body).unwrap_or_default(),
@@ -171,9 +169,7 @@ impl Skill {
             source: Source::Skill,
             description: Some(self.description.clone()).filter(|text| !text.is_empty()),
             argument_hint: None,
-            effect: CommandEffect::Skill {
-                skill: self.name.clone(),
-            },
+            effect: CommandEffect::Skill { skill: self.name.clone() },
         };
         Some((trigger, entry))
     }
@@ -185,9 +181,7 @@ impl Workspace {
     pub fn read_skill(&self, name: &str, bytes_max: usize) -> Result<Arc<SkillBody>, SkillError> {
         let skills = self.discover().skills;
         // One that models may not choose is read if a user named it.
-        let mut readable = skills
-            .iter()
-            .filter(|skill| skill.invoked_by != InvokedBy::Nobody);
+        let mut readable = skills.iter().filter(|skill| skill.invoked_by != InvokedBy::Nobody);
         let Some(skill) = readable.find(|skill| skill.name == name) else {
             let known = skills.into_iter().filter(Skill::is_for_models);
             let known = known.map(|skill| skill.name).collect();
@@ -206,10 +200,8 @@ impl Workspace {
         let prefix = self.read_prefix(&skill.path, bytes_max)?;
         let prefix = prefix.ok_or_else(|| SkillError::Gone { name: name.clone() })?;
         let text = String::from_utf8_lossy(&prefix.bytes);
-        let document = front_matter::parse(&text).map_err(|reason| SkillError::Invalid {
-            name: name.clone(),
-            reason,
-        })?;
+        let document = front_matter::parse(&text)
+            .map_err(|reason| SkillError::Invalid { name: name.clone(), reason })?;
         let mut body = document.body.trim().to_owned();
         if prefix.is_cut {
             // The last character may be half of one.

@@ -35,12 +35,7 @@ impl Project {
     }
 
     pub(super) fn discover(&self) -> Discovered {
-        discover(
-            &[self.uri()],
-            &UserDirectories::default(),
-            &[],
-            &Confinement::none(),
-        )
+        discover(&[self.uri()], &UserDirectories::default(), &[], &Confinement::none())
     }
 }
 
@@ -56,11 +51,7 @@ fn template(discovered: &Discovered, id: &str) -> String {
 }
 
 fn names(discovered: &Discovered) -> Vec<&str> {
-    discovered
-        .skills
-        .iter()
-        .map(|skill| skill.name.as_str())
-        .collect()
+    discovered.skills.iter().map(|skill| skill.name.as_str()).collect()
 }
 
 fn assert_warned(discovered: &Discovered, kind: WarningKind, path: &str, reason: &str) {
@@ -69,10 +60,7 @@ fn assert_warned(discovered: &Discovered, kind: WarningKind, path: &str, reason:
         let message = warning.to_string();
         warning.kind == kind && message.contains(path) && message.contains(reason)
     };
-    assert!(
-        warnings.iter().any(is_expected),
-        "{kind:?}, {path}, {reason}: {warnings:#?}"
-    );
+    assert!(warnings.iter().any(is_expected), "{kind:?}, {path}, {reason}: {warnings:#?}");
 }
 
 #[test]
@@ -82,20 +70,11 @@ fn g_041_commands_are_discovered_in_all_their_directories() {
             ".greenroom/commands/review.md",
             "---\ndescription: Reviews a file\nargument-hint: \"[file]\"\n---\n\nReview $1.\n",
         ),
-        (
-            ".agents/commands/plain.md",
-            "# Run the checklist\n\nAll of it.",
-        ),
+        (".agents/commands/plain.md", "# Run the checklist\n\nAll of it."),
         (".claude/commands/git/commit.md", "Commit: $ARGUMENTS"),
         (".claude/commands/look.md", "---\nintent: search\n---\n"),
-        (
-            ".claude/commands/find.md",
-            "---\nintent: search\n---\nFind $1.",
-        ),
-        (
-            ".claude/commands/at.md",
-            "---\nmentions: true\n---\nSee @file:a.ts",
-        ),
+        (".claude/commands/find.md", "---\nintent: search\n---\nFind $1."),
+        (".claude/commands/at.md", "---\nmentions: true\n---\nSee @file:a.ts"),
         (".claude/commands/notes.txt", "nothing"),
     ]);
     let discovery = project.discover();
@@ -116,13 +95,7 @@ fn g_041_commands_are_discovered_in_all_their_directories() {
     };
     assert_eq!(discovery.catalogue.lookup("/find").unwrap().effect, find);
     let at = &discovery.catalogue.lookup("/at").unwrap().effect;
-    assert!(matches!(
-        at,
-        CommandEffect::Template {
-            mentions: Mentions::Resolved,
-            ..
-        }
-    ));
+    assert!(matches!(at, CommandEffect::Template { mentions: Mentions::Resolved, .. }));
     assert!(discovery.catalogue.lookup("/compact").is_some());
     assert!(discovery.catalogue.lookup("/notes").is_none());
 }
@@ -134,10 +107,8 @@ fn c_043_the_first_command_wins_and_the_other_is_a_warning() {
         (".agents/commands/x.md", "agents"),
         (".claude/commands/compact.md", "theirs"),
     ]);
-    let other = Project::new(&[
-        (".greenroom/commands/x.md", "other"),
-        (".claude/commands/y.md", "y"),
-    ]);
+    let other =
+        Project::new(&[(".greenroom/commands/x.md", "other"), (".claude/commands/y.md", "y")]);
     let discovery = discover(
         &[project.uri(), other.uri()],
         &UserDirectories::default(),
@@ -147,23 +118,10 @@ fn c_043_the_first_command_wins_and_the_other_is_a_warning() {
     assert_eq!(template(&discovery, "/x"), "ours");
     assert_eq!(template(&discovery, "/y"), "y");
     assert_eq!(template(&discovery, "/project:compact"), "theirs");
-    assert_eq!(
-        discovery.catalogue.lookup("/compact").unwrap().effect,
-        CommandEffect::Action
-    );
+    assert_eq!(discovery.catalogue.lookup("/compact").unwrap().effect, CommandEffect::Action);
     let name = WarningKind::Name;
-    assert_warned(
-        &discovery,
-        name,
-        ".agents/commands/x.md",
-        "two are named /x",
-    );
-    assert_warned(
-        &discovery,
-        name,
-        ".claude/commands/compact.md",
-        "two are named /compact",
-    );
+    assert_warned(&discovery, name, ".agents/commands/x.md", "two are named /x");
+    assert_warned(&discovery, name, ".claude/commands/compact.md", "two are named /compact");
 }
 
 #[test]
@@ -174,10 +132,7 @@ fn a_bad_file_affects_nothing_else_and_is_named() {
         (".greenroom/commands/empty.md", "\n \n"),
         (".greenroom/commands/two words.md", "x"),
         (".greenroom/commands/dir.md/inner.md", "x"),
-        (
-            ".agents/skills/bad/SKILL.md",
-            "---\nname: has blanks\n---\n",
-        ),
+        (".agents/skills/bad/SKILL.md", "---\nname: has blanks\n---\n"),
         (".agents/skills/none/README.md", "no skill"),
     ]);
     project.write(".greenroom/commands/latin.md", b"caf\xe9");
@@ -195,17 +150,9 @@ fn a_bad_file_affects_nothing_else_and_is_named() {
         (WarningKind::Invalid, "latin.md", "UTF-8"),
         (WarningKind::Invalid, "binary.md", "UTF-8"),
         (WarningKind::Invalid, "huge.md", "64 KiB"),
-        (
-            WarningKind::Unreadable,
-            "away.md",
-            "out of the working directories",
-        ),
+        (WarningKind::Unreadable, "away.md", "out of the working directories"),
         (WarningKind::Unreadable, "loop.md", "circles"),
-        (
-            WarningKind::Invalid,
-            "skills/bad/SKILL.md",
-            "cannot be typed",
-        ),
+        (WarningKind::Invalid, "skills/bad/SKILL.md", "cannot be typed"),
     ] {
         assert_warned(&discovery, kind, path, reason);
     }
@@ -220,11 +167,7 @@ fn a_bad_file_affects_nothing_else_and_is_named() {
 fn directories_that_cannot_be_used_are_warnings() {
     let project = Project::new(&[(".greenroom/commands/x.md", "x"), (".claude", "a file")]);
     let discovery = discover(
-        &[
-            "file:///not/there".to_owned(),
-            "https://example.org/".to_owned(),
-            project.uri(),
-        ],
+        &["file:///not/there".to_owned(), "https://example.org/".to_owned(), project.uri()],
         &UserDirectories::default(),
         &[],
         &Confinement::none(),
@@ -250,33 +193,18 @@ fn skills_are_discovered_and_the_first_of_a_name_counts() {
             ".agents/skills/tables/SKILL.md",
             "---\nname: tables\ndescription: >\n  Makes\n  tables.\n---\nUse rules.",
         ),
-        (
-            ".agents/skills/by-dir/SKILL.md",
-            "# Named by its directory\n",
-        ),
-        (
-            ".claude/skills/tables/SKILL.md",
-            "---\nname: tables\ndescription: other\n---\n",
-        ),
+        (".agents/skills/by-dir/SKILL.md", "# Named by its directory\n"),
+        (".claude/skills/tables/SKILL.md", "---\nname: tables\ndescription: other\n---\n"),
         (
             ".claude/skills/svg/SKILL.md",
             "---\nname: svg-kit\ndescription: Draws\ncommand: /svg\n---\nDraw.",
         ),
-        (
-            ".claude/skills/quiet/SKILL.md",
-            "---\nuser-invocable: false\ntrigger: quiet\n---\nx",
-        ),
-        (
-            ".claude/skills/asked/SKILL.md",
-            "---\ndisable-model-invocation: true\n---\nx",
-        ),
+        (".claude/skills/quiet/SKILL.md", "---\nuser-invocable: false\ntrigger: quiet\n---\nx"),
+        (".claude/skills/asked/SKILL.md", "---\ndisable-model-invocation: true\n---\nx"),
         (".claude/skills/file.md", "no directory"),
     ]);
     let discovery = project.discover();
-    assert_eq!(
-        names(&discovery),
-        ["by-dir", "tables", "asked", "quiet", "svg-kit"]
-    );
+    assert_eq!(names(&discovery), ["by-dir", "tables", "asked", "quiet", "svg-kit"]);
     assert_eq!(discovery.skills[0].description, "Named by its directory");
     assert_eq!(discovery.skills[1].description, "Makes tables.");
     assert!(!discovery.skills[2].is_for_models() && discovery.skills[2].is_for_users());
@@ -288,26 +216,15 @@ fn skills_are_discovered_and_the_first_of_a_name_counts() {
         "has the same name",
     );
     let svg = discovery.catalogue.lookup("/svg").unwrap();
-    assert_eq!(
-        svg.effect,
-        CommandEffect::Skill {
-            skill: "svg-kit".to_owned()
-        }
-    );
+    assert_eq!(svg.effect, CommandEffect::Skill { skill: "svg-kit".to_owned() });
     assert!(discovery.catalogue.lookup("/quiet").is_none());
 }
 
 #[test]
 fn who_may_ask_for_a_skill_is_said_in_either_spelling() {
     let project = Project::new(&[
-        (
-            ".claude/skills/a/SKILL.md",
-            "---\ndisableModelInvocation: true\n---\nx",
-        ),
-        (
-            ".claude/skills/b/SKILL.md",
-            "---\ndisableUserInvocation: true\ntrigger: b\n---\nx",
-        ),
+        (".claude/skills/a/SKILL.md", "---\ndisableModelInvocation: true\n---\nx"),
+        (".claude/skills/b/SKILL.md", "---\ndisableUserInvocation: true\ntrigger: b\n---\nx"),
         (
             ".claude/skills/c/SKILL.md",
             "---\ndisable-model-invocation: true\nuser-invocable: false\ntrigger: c\n---\nx",
@@ -328,10 +245,7 @@ fn who_may_ask_for_a_skill_is_said_in_either_spelling() {
 
 #[test]
 fn the_same_directory_under_two_names_is_visited_once() {
-    let project = Project::new(&[
-        (".agents/skills/a/SKILL.md", "# A"),
-        ("kept/b/SKILL.md", "# B"),
-    ]);
+    let project = Project::new(&[(".agents/skills/a/SKILL.md", "# A"), ("kept/b/SKILL.md", "# B")]);
     fs::create_dir_all(project.path(".claude")).unwrap();
     symlink("../.agents/skills", project.path(".claude/skills")).unwrap();
     symlink("../../kept/b", project.path(".agents/skills/b")).unwrap();
@@ -346,17 +260,9 @@ fn reading_is_bounded() {
     for number in 0..1_100 {
         project.write(&format!(".greenroom/commands/c{number}.md"), b"x");
     }
-    project.write(
-        &format!(".greenroom/commands/{}x.md", "d/".repeat(8)),
-        b"deep",
-    );
+    project.write(&format!(".greenroom/commands/{}x.md", "d/".repeat(8)), b"deep");
     let discovery = project.discover();
     let count = discovery.catalogue.iter().count() - Catalogue::built_in().iter().count();
     assert!(count <= 1_000, "{count}");
-    assert!(
-        discovery
-            .warnings
-            .iter()
-            .any(|warning| warning.kind == WarningKind::LimitReached)
-    );
+    assert!(discovery.warnings.iter().any(|warning| warning.kind == WarningKind::LimitReached));
 }

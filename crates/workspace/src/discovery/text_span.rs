@@ -42,10 +42,7 @@ pub fn find_member(text: &str, outer: Option<&str>, name: &str) -> Option<Source
 impl SourceSpan {
     /// From one byte of a text to another.
     pub fn of(text: &str, start: usize, end: usize) -> Self {
-        Self {
-            start: position(text, start),
-            end: position(text, end),
-        }
+        Self { start: position(text, start), end: position(text, end) }
     }
 }
 
@@ -57,10 +54,7 @@ fn position(text: &str, at: usize) -> SourcePosition {
     let before = text.get(..at).unwrap_or(text);
     let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
     let in_line = before.get(line_start..).unwrap_or_default();
-    SourcePosition {
-        line: before.matches('\n').count(),
-        character: in_line.encode_utf16().count(),
-    }
+    SourcePosition { line: before.matches('\n').count(), character: in_line.encode_utf16().count() }
 }
 
 #[cfg(test)]

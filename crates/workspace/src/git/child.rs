@@ -96,12 +96,7 @@ impl<'a> GitCall<'a> {
             command.env(format!("GIT_CONFIG_KEY_{index}"), key);
             command.env(format!("GIT_CONFIG_VALUE_{index}"), value);
         }
-        Self {
-            command,
-            input: None,
-            time: READ_TIME,
-            cancellation,
-        }
+        Self { command, input: None, time: READ_TIME, cancellation }
     }
 
     pub(super) fn args<S: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
@@ -139,24 +134,15 @@ impl<'a> GitCall<'a> {
             Some(_) => Stdio::piped(),
             None => Stdio::null(),
         };
-        self.command
-            .stdin(stdin)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+        self.command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = self.command.spawn();
         let mut child = child.map_err(|error| GitError::NotStarted(error.to_string()))?;
         if let (Some(input), Some(mut stdin)) = (self.input, child.stdin.take()) {
             // A child that ends without reading all of it says so by its status.
             std::thread::spawn(move || stdin.write_all(&input));
         }
-        let printed = child
-            .stdout
-            .take()
-            .map(|pipe| collect(pipe, OUTPUT_BYTES_MAX as u64 + 1));
-        let said = child
-            .stderr
-            .take()
-            .map(|pipe| collect(pipe, SAID_BYTES_MAX));
+        let printed = child.stdout.take().map(|pipe| collect(pipe, OUTPUT_BYTES_MAX as u64 + 1));
+        let said = child.stderr.take().map(|pipe| collect(pipe, SAID_BYTES_MAX));
         let deadline = Instant::now() + self.time;
         let wait = |pipe: Option<Receiver<Vec<u8>>>| match pipe {
             Some(pipe) => receive(&pipe, deadline, self.time, self.cancellation),
@@ -169,11 +155,7 @@ impl<'a> GitCall<'a> {
             }
             let said = wait(said)?;
             let status = wait_for_exit(&mut child, deadline, self.time, self.cancellation)?;
-            Ok(GitOutput {
-                status,
-                printed,
-                said,
-            })
+            Ok(GitOutput { status, printed, said })
         });
         if result.is_err() {
             end(&mut child);
@@ -251,9 +233,7 @@ fn check_time(
     }
     match Instant::now() < deadline {
         true => Ok(()),
-        false => Err(GitError::TimedOut {
-            seconds: time.as_secs(),
-        }),
+        false => Err(GitError::TimedOut { seconds: time.as_secs() }),
     }
 }
 

@@ -83,10 +83,7 @@ fn pair((name, value): &(&str, &str)) -> (OsString, OsString) {
 impl GitSettings {
     /// Reads what `git config --list -z` printed. `None` if there are more drivers than can be switched off.
     pub(super) fn read(printed: &[u8]) -> Option<Self> {
-        let mut settings = Self {
-            safe: fixed_settings(),
-            converts_lines: false,
-        };
+        let mut settings = Self { safe: fixed_settings(), converts_lines: false };
         let mut off = std::collections::BTreeSet::new();
         for entry in printed.split(|byte| *byte == 0) {
             let (name, value) = match entry.iter().position(|byte| *byte == b'\n') {
@@ -104,9 +101,8 @@ impl GitSettings {
         if off.len() > DRIVERS_MAX {
             return None;
         }
-        let off = off
-            .into_iter()
-            .map(|(name, value)| (OsString::from_vec(name), OsString::from(value)));
+        let off =
+            off.into_iter().map(|(name, value)| (OsString::from_vec(name), OsString::from(value)));
         settings.safe.extend(off);
         Some(settings)
     }

@@ -35,10 +35,7 @@ impl Repository {
                 .output()?;
             listed.extend_from_slice(&printed);
         }
-        Ok(IndexEntries {
-            paths: paths.to_vec(),
-            listed,
-        })
+        Ok(IndexEntries { paths: paths.to_vec(), listed })
     }
 
     /// Makes the index again what it was for these paths.

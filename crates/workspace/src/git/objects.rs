@@ -95,9 +95,7 @@ impl Repository {
             .arg_path(&self.top)
             .args(["check-attr", "-z", "--stdin"])
             .args(ATTRIBUTES)
-            .input(join_with_nul(
-                paths.iter().map(|path| path.as_os_str().as_bytes()),
-            ))
+            .input(join_with_nul(paths.iter().map(|path| path.as_os_str().as_bytes())))
             .output()?;
         let mut fields = printed.split(|byte| *byte == 0);
         let mut conversions = BTreeMap::new();
@@ -177,10 +175,7 @@ impl Repository {
         cancellation: &Cancellation,
         each: &mut impl FnMut(&Path, Option<Vec<u8>>),
     ) -> Result<(), GitError> {
-        let names: String = batch
-            .iter()
-            .map(|stored| format!("{}\n", stored.name))
-            .collect();
+        let names: String = batch.iter().map(|stored| format!("{}\n", stored.name)).collect();
         let printed = self
             .call(cancellation)
             .args(["cat-file", "--batch=%(objectsize)"])

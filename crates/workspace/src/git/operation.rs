@@ -65,10 +65,8 @@ impl Repository {
         self.check_finished()?;
         let status = self.status(cancellation)?;
         let conflicts = status.entries.iter().filter(|entry| entry.is_conflict);
-        let conflicts: Vec<String> = conflicts
-            .take(NAMED_MAX)
-            .map(|entry| entry.path.display().to_string())
-            .collect();
+        let conflicts: Vec<String> =
+            conflicts.take(NAMED_MAX).map(|entry| entry.path.display().to_string()).collect();
         if !conflicts.is_empty() {
             return Err(GitError::Conflict { paths: conflicts });
         }
@@ -170,22 +168,14 @@ impl Repository {
         base: &str,
         cancellation: &Cancellation,
     ) -> Result<String, GitError> {
-        let goes_on = self
-            .call(cancellation)
-            .args(["merge-base", "--is-ancestor", old, head])
-            .run()?;
+        let goes_on =
+            self.call(cancellation).args(["merge-base", "--is-ancestor", old, head]).run()?;
         if goes_on.status.success() {
             return Ok(head.to_owned());
         }
         let merged = self
             .call(cancellation)
-            .args([
-                "merge-tree",
-                "--write-tree",
-                "-z",
-                "--name-only",
-                "--no-messages",
-            ])
+            .args(["merge-tree", "--write-tree", "-z", "--name-only", "--no-messages"])
             .args([old, head])
             .run()?;
         let mut fields = merged.printed.split(|byte| *byte == 0);
@@ -195,9 +185,7 @@ impl Repository {
             Some(1) => {
                 let paths = fields.filter(|path| !path.is_empty()).take(NAMED_MAX);
                 let paths = paths.map(|path| path_of(path).display().to_string());
-                return Err(GitError::Conflict {
-                    paths: paths.collect(),
-                });
+                return Err(GitError::Conflict { paths: paths.collect() });
             }
             _ => return Err(GitError::of_output(&merged.said)),
         }
@@ -253,17 +241,14 @@ impl Repository {
     ) -> Result<(), GitError> {
         let paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
         let conversions = self.conversions(&paths, cancellation)?;
-        let filtered = conversions
-            .into_iter()
-            .find_map(|(path, conversion)| match conversion {
-                Conversion::Filter(filter) => Some((path, filter)),
-                Conversion::Built => None,
-            });
+        let filtered = conversions.into_iter().find_map(|(path, conversion)| match conversion {
+            Conversion::Filter(filter) => Some((path, filter)),
+            Conversion::Built => None,
+        });
         match filtered {
-            Some((path, filter)) => Err(GitError::Filtered {
-                path: path.display().to_string(),
-                filter,
-            }),
+            Some((path, filter)) => {
+                Err(GitError::Filtered { path: path.display().to_string(), filter })
+            }
             None => Ok(()),
         }
     }

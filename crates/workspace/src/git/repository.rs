@@ -79,9 +79,8 @@ impl Repository {
         }
         let paths = found.printed.split(|byte| *byte == b'\n');
         let paths = paths.filter(|path| !path.is_empty());
-        let paths: Vec<PathBuf> = paths
-            .map(|path| PathBuf::from(OsString::from_vec(path.to_vec())))
-            .collect();
+        let paths: Vec<PathBuf> =
+            paths.map(|path| PathBuf::from(OsString::from_vec(path.to_vec()))).collect();
         let Ok([top, git_dir, common_dir]) = <[PathBuf; 3]>::try_from(paths) else {
             return Ok(None); // no working tree, or a path with line ends
         };
@@ -91,9 +90,8 @@ impl Repository {
         else {
             return Ok(None);
         };
-        let are_allowed = [&top, &git_dir, &common_dir]
-            .into_iter()
-            .all(|path| confinement.allows(path));
+        let are_allowed =
+            [&top, &git_dir, &common_dir].into_iter().all(|path| confinement.allows(path));
         if !directory.starts_with(&top) || !are_allowed {
             return Ok(None);
         }
@@ -102,10 +100,7 @@ impl Repository {
             top,
             git_dir,
             common_dir,
-            settings: GitSettings {
-                safe: fixed,
-                converts_lines: false,
-            },
+            settings: GitSettings { safe: fixed, converts_lines: false },
             confinement: confinement.clone(),
         };
         let listed = repository.call(cancellation);
@@ -125,16 +120,11 @@ impl Repository {
 
     /// A call that runs what the repository wants run then.
     pub(super) fn call_with_hooks<'a>(&self, cancellation: &'a Cancellation) -> GitCall<'a> {
-        self.in_repository(GitCall::new(
-            &self.directory,
-            &config::user_settings(),
-            cancellation,
-        ))
+        self.in_repository(GitCall::new(&self.directory, &config::user_settings(), cancellation))
     }
 
     fn in_repository<'a>(&self, call: GitCall<'a>) -> GitCall<'a> {
-        call.env("GIT_DIR", &self.git_dir)
-            .env("GIT_WORK_TREE", &self.top)
+        call.env("GIT_DIR", &self.git_dir).env("GIT_WORK_TREE", &self.top)
     }
 
     /// The working directory that it is looked at from, without links.
@@ -251,10 +241,7 @@ impl Repository {
         let Some(base) = self.commit_of(base, cancellation)? else {
             return Ok(None);
         };
-        let found = self
-            .call(cancellation)
-            .args(["merge-base", commit, &base])
-            .run()?;
+        let found = self.call(cancellation).args(["merge-base", commit, &base]).run()?;
         let commit = String::from_utf8_lossy(&found.printed).trim().to_owned();
         Ok((found.status.success() && is_commit(&commit)).then_some(commit))
     }

@@ -45,10 +45,7 @@ impl GitState {
         let exists = |name: &str| matches!(workspace.read_prefix(&git.join(name), 1), Ok(Some(_)));
         let mut operations = OPERATIONS.iter();
         let operation = operations.find(|(name, _)| exists(name));
-        Some(Self {
-            head,
-            operation: operation.map(|(_, operation)| *operation),
-        })
+        Some(Self { head, operation: operation.map(|(_, operation)| *operation) })
     }
 }
 

@@ -72,22 +72,8 @@ impl Repository {
     ) -> Result<Vec<GitEntry>, GitError> {
         let printed = self
             .call(cancellation)
-            .args([
-                "diff-tree",
-                "-r",
-                "--raw",
-                "-z",
-                "--no-renames",
-                "--full-index",
-            ])
-            .args([
-                "--no-abbrev",
-                "--ignore-submodules=dirty",
-                from,
-                to,
-                "--",
-                ".",
-            ])
+            .args(["diff-tree", "-r", "--raw", "-z", "--no-renames", "--full-index"])
+            .args(["--no-abbrev", "--ignore-submodules=dirty", from, to, "--", "."])
             .output()?;
         read_raw(&printed)
     }
@@ -106,9 +92,7 @@ impl TreeStatus {
             if status.entries.len() == ENTRIES_MAX {
                 return Err(too_many());
             }
-            status
-                .entries
-                .push(read_entry(entry).ok_or(GitError::Unreadable)?);
+            status.entries.push(read_entry(entry).ok_or(GitError::Unreadable)?);
         }
         Ok(status)
     }

@@ -83,12 +83,7 @@ impl Repository {
             true => top.clone(),
             false => top.join(inner),
         };
-        let worktree = NewWorktree {
-            directory,
-            top,
-            branch,
-            base,
-        };
+        let worktree = NewWorktree { directory, top, branch, base };
         match self.fill_worktree(&worktree, cancellation) {
             Ok(()) => Ok(worktree),
             Err(error) => {
@@ -111,9 +106,7 @@ impl Repository {
             return Ok((base, commit));
         };
         if !is_branch_name(name) {
-            return Err(GitError::Refused(format!(
-                "{name:?} is not a valid branch name"
-            )));
+            return Err(GitError::Refused(format!("{name:?} is not a valid branch name")));
         }
         // Whole names, so that nothing else is meant: a tag, a file, an expression.
         for kind in ["refs/heads", "refs/remotes"] {
@@ -148,9 +141,7 @@ impl Repository {
         // What was committed may be a link to anywhere.
         refuse_links(&worktree.top, &worktree.directory)?;
         let note = format!("branch.{}.greenroomBase", worktree.branch);
-        self.call(cancellation)
-            .args(["config", "--local", &note, &worktree.base])
-            .output()?;
+        self.call(cancellation).args(["config", "--local", &note, &worktree.base]).output()?;
         let made = std::fs::create_dir_all(&worktree.directory);
         made.map_err(|error| GitError::Failed(error.to_string()))
     }
@@ -277,10 +268,8 @@ impl Repository {
         branch: &str,
         cancellation: &Cancellation,
     ) -> Result<Option<PathBuf>, GitError> {
-        let printed = self
-            .call(cancellation)
-            .args(["worktree", "list", "--porcelain", "-z"])
-            .output()?;
+        let printed =
+            self.call(cancellation).args(["worktree", "list", "--porcelain", "-z"]).output()?;
         let wanted = format!("branch {branch}");
         let mut top = None;
         for field in printed.split(|byte| *byte == 0) {
@@ -295,10 +284,8 @@ impl Repository {
 
     /// The branch that is checked out, or the commit.
     pub fn checked_out(&self, cancellation: &Cancellation) -> Result<String, GitError> {
-        let branch = self
-            .call(cancellation)
-            .args(["symbolic-ref", "--quiet", "--short", "HEAD"])
-            .run()?;
+        let branch =
+            self.call(cancellation).args(["symbolic-ref", "--quiet", "--short", "HEAD"]).run()?;
         if branch.status.success() {
             return Ok(String::from_utf8_lossy(&branch.printed).trim().to_owned());
         }
@@ -341,8 +328,7 @@ impl Repository {
             None | Some(b'\n') => "",
             Some(_) => "\n",
         };
-        file.write_all(format!("{begin}{EXCLUDED}\n").as_bytes())
-            .map_err(failed)
+        file.write_all(format!("{begin}{EXCLUDED}\n").as_bytes()).map_err(failed)
     }
 }
 

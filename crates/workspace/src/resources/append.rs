@@ -21,13 +21,9 @@ pub(super) fn append(
     expected: &Stat,
 ) -> Result<(), ResourceError> {
     let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let open = resource
-        .root
-        .open_path(&resource.relative, flags, Links::Refused);
+    let open = resource.root.open_path(&resource.relative, flags, Links::Refused);
     let mut file = File::from(open.map_err(|errno| resource.failed(errno))?);
-    let changed = || ResourceError::Changed {
-        path: resource.display.clone(),
-    };
+    let changed = || ResourceError::Changed { path: resource.display.clone() };
     let now = resource.stat(&file)?;
     if !now.identity.is_of_same_file(&expected.identity) {
         return Err(changed());
@@ -46,8 +42,7 @@ pub(super) fn append(
         return Ok(()); // nothing that could be lost
     }
     let unsure = |why: String| appended(bytes.len(), why);
-    file.sync_data()
-        .map_err(|error| unsure(format!("the disk may not have them: {error}")))?;
+    file.sync_data().map_err(|error| unsure(format!("the disk may not have them: {error}")))?;
     // Whoever replaced the file meanwhile did so without these bytes, or moved it away with them.
     let there = resource.existing();
     let (_, there) = there.map_err(|error| unsure(error.to_string()))?;

@@ -53,11 +53,7 @@ pub enum ResourceError {
     #[error(
         "{path} was moved, all of it; some of the old one could not be removed and is beside it as {aside}: {why}"
     )]
-    NotRemoved {
-        path: String,
-        aside: String,
-        why: String,
-    },
+    NotRemoved { path: String, aside: String, why: String },
     #[error("{path} is a directory")]
     IsDirectory { path: String },
     #[error("{path} is not a directory")]
@@ -69,11 +65,7 @@ pub enum ResourceError {
     #[error("{path} is not empty; set `recursive` to remove it with all that is in it")]
     NotEmpty { path: String },
     #[error("`position` {position} is beyond the end of {path}, which has {bytes} bytes")]
-    BeyondEnd {
-        path: String,
-        position: u64,
-        bytes: u64,
-    },
+    BeyondEnd { path: String, position: u64, bytes: u64 },
     #[error("{path} and {other} are one and the same, or one lies in the other")]
     Nested { path: String, other: String },
     #[error("{path} has more than {most} entries; that is more than one answer holds")]
@@ -98,11 +90,7 @@ pub enum ResourceError {
     #[error(
         "{bytes} bytes were appended to {path} and are not taken back, but {why}; look at it before you write them again"
     )]
-    Appended {
-        path: String,
-        bytes: usize,
-        why: String,
-    },
+    Appended { path: String, bytes: usize, why: String },
     #[error("{path} is being moved; try again")]
     Moving { path: String },
     #[error("files can only be confined with openat2: Linux 5.6 or later")]

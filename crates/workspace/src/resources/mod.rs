@@ -57,10 +57,7 @@ pub struct ResourceGrant {
 
 impl ResourceFiles {
     pub fn new(confinement: Confinement) -> Self {
-        Self {
-            confinement,
-            writing: Arc::default(),
-        }
+        Self { confinement, writing: Arc::default() }
     }
 
     fn lock_writes(&self) -> MutexGuard<'_, ()> {

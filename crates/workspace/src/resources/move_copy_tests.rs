@@ -21,20 +21,14 @@ fn fixture() -> MoveFixture {
     fs::write(root.join("from/deep/a"), "one").unwrap();
     fs::write(root.join("from/b"), "two").unwrap();
     let confinement = Confinement::within(std::slice::from_ref(&root)).unwrap();
-    MoveFixture {
-        _directory: directory,
-        files: ResourceFiles::new(confinement),
-        root,
-    }
+    MoveFixture { _directory: directory, files: ResourceFiles::new(confinement), root }
 }
 
 impl MoveFixture {
     fn resource(&self, name: &str) -> ResolvedResource {
         let uri = format!("file://{}", self.root.join(name).display());
         let access = ResourceAccess::Write;
-        self.files
-            .locate(&uri, LastName::Itself, access, &[])
-            .unwrap()
+        self.files.locate(&uri, LastName::Itself, access, &[]).unwrap()
     }
 
     fn text(&self, name: &str) -> Option<String> {
@@ -109,10 +103,7 @@ fn a_source_that_is_gone_takes_the_move_back() {
     let copy = MovedCopy::put(&from, &to, Existing::AnError).unwrap();
     fs::remove_file(f.root.join("from/b")).unwrap();
     let refused = copy.remove_source().unwrap_err();
-    assert!(
-        matches!(refused, ResourceError::NotFound { .. }),
-        "{refused}"
-    );
+    assert!(matches!(refused, ResourceError::NotFound { .. }), "{refused}");
     assert_eq!(f.names(), ["from"]);
 }
 
@@ -157,10 +148,7 @@ fn a_destination_that_is_another_file_by_now_stays() {
     fs::rename(f.root.join("beside"), f.root.join("to")).unwrap();
     fs::write(f.root.join("from/b"), "changed").unwrap();
     let refused = copy.remove_source().unwrap_err();
-    assert!(
-        matches!(refused, ResourceError::DestinationChanged { .. }),
-        "{refused}"
-    );
+    assert!(matches!(refused, ResourceError::DestinationChanged { .. }), "{refused}");
     assert_eq!(f.text("to").as_deref(), Some("two"));
     assert_eq!(f.text("from/b").as_deref(), Some("changed"));
 }

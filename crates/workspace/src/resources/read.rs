@@ -49,10 +49,7 @@ impl ResourceFiles {
         check_regular(&resource, stat.kind)?; // what it is now
         let bytes = read_bounded(file, &resource, bytes_max)?;
         let name = resource.relative.file_name().unwrap_or_default();
-        Ok(ResourceBytes {
-            bytes,
-            name: name.to_string_lossy().into_owned(),
-        })
+        Ok(ResourceBytes { bytes, name: name.to_string_lossy().into_owned() })
     }
 
     /// What is in a directory, in the order of the names (H-254).
@@ -67,9 +64,7 @@ impl ResourceFiles {
         {
             return Err(resource.failed(Errno::NOENT)); // it leads nowhere
         }
-        let open = resource
-            .root
-            .open_directory(&resource.relative, Links::Refused);
+        let open = resource.root.open_directory(&resource.relative, Links::Refused);
         let open = open.map_err(|errno| resource.failed(errno))?;
         let listed = Dir::read_from(&open).map_err(|errno| resource.failed(errno))?;
         let mut entries = Vec::new();
@@ -117,10 +112,7 @@ impl ResourceFiles {
                 kind = ResourceKind::of(target.kind);
             }
         }
-        Ok(Some(ResourceEntry {
-            name: name.to_string_lossy().into_owned(),
-            kind,
-        }))
+        Ok(Some(ResourceEntry { name: name.to_string_lossy().into_owned(), kind }))
     }
 }
 

@@ -43,12 +43,7 @@ impl ResourceFiles {
     ) -> Result<(), ResourceError> {
         let _writing = self.lock_writes();
         let from = self.locate(source, LastName::Followed, ResourceAccess::Read, grants)?;
-        let to = self.locate(
-            destination,
-            LastName::Followed,
-            ResourceAccess::Write,
-            grants,
-        )?;
+        let to = self.locate(destination, LastName::Followed, ResourceAccess::Write, grants)?;
         let (_, stat) = from.existing()?;
         if stat.kind == FileType::Symlink {
             return Err(from.failed(Errno::NOENT)); // it leads nowhere
@@ -137,9 +132,7 @@ impl ResourceFiles {
 
     /// Makes a directory, and those it lies in.
     pub fn make_directory(&self, uri: &str, grants: &[ResourceGrant]) -> Result<(), ResourceError> {
-        let exists = |path: &str| ResourceError::AlreadyExists {
-            path: path.to_owned(),
-        };
+        let exists = |path: &str| ResourceError::AlreadyExists { path: path.to_owned() };
         let located = self.locate(uri, LastName::Followed, ResourceAccess::Write, grants);
         let resource = located.map_err(|error| match error {
             // Something on the way to it is there, and is no directory.
@@ -171,9 +164,7 @@ fn check_destination(
     };
     match existing {
         Existing::Replaced => Ok(Some(to.stat(&entry)?.kind)),
-        Existing::AnError => Err(ResourceError::AlreadyExists {
-            path: to.display.clone(),
-        }),
+        Existing::AnError => Err(ResourceError::AlreadyExists { path: to.display.clone() }),
     }
 }
 
@@ -181,10 +172,9 @@ fn check_destination(
 fn check_apart(from: &ResolvedResource, to: &ResolvedResource) -> Result<(), ResourceError> {
     let (source, destination) = (from.real_path(), to.real_path());
     match source.starts_with(&destination) || destination.starts_with(&source) {
-        true => Err(ResourceError::Nested {
-            path: from.display.clone(),
-            other: to.display.clone(),
-        }),
+        true => {
+            Err(ResourceError::Nested { path: from.display.clone(), other: to.display.clone() })
+        }
         false => Ok(()),
     }
 }
@@ -264,11 +254,7 @@ impl TempTree {
         to: &ResolvedResource,
     ) -> Result<Self, ResourceError> {
         let name = atomic::temp_name().map_err(|errno| to.failed(errno))?;
-        let copy = Self {
-            parent,
-            name,
-            is_kept: false,
-        };
+        let copy = Self { parent, name, is_kept: false };
         let copied = tree::copy(source, (&copy.parent, &copy.name));
         copied.map_err(|error| failed(to, error))?;
         rustix::fs::syncfs(&copy.parent).map_err(|errno| to.failed(errno))?;

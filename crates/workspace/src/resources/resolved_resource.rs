@@ -148,10 +148,7 @@ impl ResourceFiles {
         });
         match granted {
             Some(grant) => Ok(grant.path.clone()),
-            None => Err(ResourceError::Outside {
-                path: path(),
-                needs: access,
-            }),
+            None => Err(ResourceError::Outside { path: path(), needs: access }),
         }
     }
 
@@ -168,17 +165,10 @@ impl ResourceFiles {
             (true, Some(parent)) => parent,
             (true, None) | (false, _) => around,
         };
-        let moving = || ResourceError::Moving {
-            path: display.clone(),
-        };
+        let moving = || ResourceError::Moving { path: display.clone() };
         let root = Root::open_exactly(root, &self.confinement).map_err(|_| moving())?;
         let relative = whole.strip_prefix(&root.real_path).map_err(|_| moving())?;
-        Ok(ResolvedResource {
-            relative: relative.to_owned(),
-            root,
-            display,
-            is_whole_root,
-        })
+        Ok(ResolvedResource { relative: relative.to_owned(), root, display, is_whole_root })
     }
 
     /// What is to be moved, replaced or removed as a whole must be neither a root nor hold what is the host's own.
@@ -197,9 +187,7 @@ impl ResourceFiles {
     pub(super) fn check_no_hidden(&self, resource: &ResolvedResource) -> Result<(), ResourceError> {
         let holds = self.confinement.is_around_hidden(&resource.real_path());
         match holds.map_err(|errno| ResourceError::of(errno, &resource.display))? {
-            true => Err(ResourceError::HostOwned {
-                path: resource.display.clone(),
-            }),
+            true => Err(ResourceError::HostOwned { path: resource.display.clone() }),
             false => Ok(()),
         }
     }
@@ -264,8 +252,6 @@ impl ResolvedResource {
 
     pub(super) fn name(&self) -> Result<&OsStr, ResourceError> {
         let name = self.relative.file_name();
-        name.ok_or_else(|| ResourceError::IsRoot {
-            path: self.display.clone(),
-        })
+        name.ok_or_else(|| ResourceError::IsRoot { path: self.display.clone() })
     }
 }

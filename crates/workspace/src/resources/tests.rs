@@ -24,12 +24,7 @@ fn fixture() -> FilesFixture {
     fs::write(outside.join("a"), "outside").unwrap();
     let confinement = Confinement::within(std::slice::from_ref(&root)).unwrap();
     let confinement = confinement.hiding(&root.join("data")).unwrap();
-    FilesFixture {
-        _directory: directory,
-        root,
-        outside,
-        files: ResourceFiles::new(confinement),
-    }
+    FilesFixture { _directory: directory, root, outside, files: ResourceFiles::new(confinement) }
 }
 
 fn uri(path: impl AsRef<Path>) -> String {
@@ -65,8 +60,7 @@ impl FilesFixture {
 #[test]
 fn bytes_go_where_they_are_placed_and_nothing_is_left_beside_them() {
     let f = fixture();
-    f.write("new/deep/a", "0123456789", Placement::From(0))
-        .unwrap();
+    f.write("new/deep/a", "0123456789", Placement::From(0)).unwrap();
     for (bytes, placement, expected) in [
         ("ab", Placement::From(4), "0123ab"),
         ("XY", Placement::At(1), "0XY123ab"),
@@ -78,16 +72,9 @@ fn bytes_go_where_they_are_placed_and_nothing_is_left_beside_them() {
         f.write("new/deep/a", bytes, placement).unwrap();
         assert_eq!(f.text("new/deep/a"), expected);
     }
-    for placement in [
-        Placement::From(6),
-        Placement::At(6),
-        Placement::BeforeLast(6),
-    ] {
+    for placement in [Placement::From(6), Placement::At(6), Placement::BeforeLast(6)] {
         let beyond = f.write("new/deep/a", "x", placement).unwrap_err();
-        assert!(
-            matches!(beyond, ResourceError::BeyondEnd { bytes: 5, .. }),
-            "{beyond}"
-        );
+        assert!(matches!(beyond, ResourceError::BeyondEnd { bytes: 5, .. }), "{beyond}");
     }
     assert!(f.write("none", "x", Placement::At(1)).is_err());
     assert_eq!(f.names("new/deep"), ["a"]);
@@ -100,10 +87,7 @@ fn a_mode_stays_and_a_file_without_write_permission_is_left_alone() {
     fs::write(f.root.join("run"), "a").unwrap();
     fs::set_permissions(f.root.join("run"), fs::Permissions::from_mode(0o751)).unwrap();
     f.write("run", "b", Placement::From(0)).unwrap();
-    let mode = fs::metadata(f.root.join("run"))
-        .unwrap()
-        .permissions()
-        .mode();
+    let mode = fs::metadata(f.root.join("run")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o751);
     fs::set_permissions(f.root.join("run"), fs::Permissions::from_mode(0o444)).unwrap();
     for placement in [Placement::From(0), Placement::BeforeLast(0)] {
@@ -154,10 +138,7 @@ fn appenders_lose_nothing() {
             let f = &f;
             scope.spawn(move || {
                 // One of them is another program.
-                let mut own = fs::OpenOptions::new()
-                    .append(true)
-                    .open(f.root.join("log"))
-                    .unwrap();
+                let mut own = fs::OpenOptions::new().append(true).open(f.root.join("log")).unwrap();
                 for line in 0..lines {
                     let text = format!("{thread}:{line}\n");
                     match thread {
@@ -196,10 +177,7 @@ fn nothing_outside_is_used_by_whatever_name_and_nothing_is_said_of_it() {
     for name in &names {
         let is_outside = |done: Result<(), ResourceError>| {
             let error = done.unwrap_err();
-            assert!(
-                matches!(error, ResourceError::Outside { .. }),
-                "{name}: {error}"
-            );
+            assert!(matches!(error, ResourceError::Outside { .. }), "{name}: {error}");
         };
         is_outside(f.files.read(name, 100, &[]).map(drop));
         is_outside(f.files.list(name, &[]).map(drop));
@@ -219,9 +197,7 @@ fn nothing_outside_is_used_by_whatever_name_and_nothing_is_said_of_it() {
     let link = f.files.resolve(&f.uri("file"), false, &[]).unwrap();
     assert_eq!((link.kind, link.uri), (ResourceKind::Link, f.uri("file")));
     f.files.remove(&f.uri("out"), true, &[]).unwrap();
-    f.files
-        .rename(&f.uri("file"), &f.uri("in/file"), false, &[])
-        .unwrap();
+    f.files.rename(&f.uri("file"), &f.uri("in/file"), false, &[]).unwrap();
     assert_eq!(fs::read_to_string(f.outside.join("a")).unwrap(), "outside");
 }
 
@@ -235,10 +211,7 @@ fn the_hosts_own_directory_is_neither_seen_nor_touched() {
         let address = f.uri(name);
         let is_refused = |done: Result<(), ResourceError>| {
             let error = done.unwrap_err();
-            assert!(
-                matches!(error, ResourceError::HostOwned { .. }),
-                "{name}: {error}"
-            );
+            assert!(matches!(error, ResourceError::HostOwned { .. }), "{name}: {error}");
         };
         is_refused(f.files.read(&address, 100, &[]).map(drop));
         is_refused(f.files.list(&address, &[]).map(drop));
@@ -251,10 +224,7 @@ fn the_hosts_own_directory_is_neither_seen_nor_touched() {
     assert!(f.files.remove(&data, true, &[]).is_err());
     assert!(f.files.rename(&data, &f.uri("b"), false, &[]).is_err());
     assert!(f.files.rename(&f.uri("a"), &data, false, &[]).is_err());
-    let grants = [ResourceGrant {
-        path: f.root.join("data"),
-        write: true,
-    }];
+    let grants = [ResourceGrant { path: f.root.join("data"), write: true }];
     assert!(f.files.read(&f.uri("data/token"), 100, &grants).is_err());
     assert_eq!(f.text("data/token"), "secret");
 }
@@ -276,39 +246,19 @@ fn roots_stay_where_they_are() {
 fn what_is_granted_can_be_used_as_it_is_granted() {
     let f = fixture();
     let address = uri(f.outside.join("a"));
-    let mut grants = [ResourceGrant {
-        path: f.outside.clone(),
-        write: false,
-    }];
-    assert_eq!(
-        f.files.read(&address, 100, &grants).unwrap().bytes,
-        b"outside"
-    );
+    let mut grants = [ResourceGrant { path: f.outside.clone(), write: false }];
+    assert_eq!(f.files.read(&address, 100, &grants).unwrap().bytes, b"outside");
     let refused = f.files.remove(&address, false, &grants).unwrap_err();
     let needs = ResourceAccess::Write;
     assert_eq!(
         refused,
-        ResourceError::Outside {
-            path: f.outside.join("a").display().to_string(),
-            needs
-        }
+        ResourceError::Outside { path: f.outside.join("a").display().to_string(), needs }
     );
     grants[0].write = true;
-    f.files
-        .copy(&address, &uri(f.outside.join("b")), true, &grants)
-        .unwrap();
+    f.files.copy(&address, &uri(f.outside.join("b")), true, &grants).unwrap();
     assert!(f.files.remove(&uri(&f.outside), true, &grants).is_err());
-    let file = [ResourceGrant {
-        path: f.outside.join("b"),
-        write: false,
-    }];
-    assert_eq!(
-        f.files
-            .read(&uri(f.outside.join("b")), 100, &file)
-            .unwrap()
-            .bytes,
-        b"outside"
-    );
+    let file = [ResourceGrant { path: f.outside.join("b"), write: false }];
+    assert_eq!(f.files.read(&uri(f.outside.join("b")), 100, &file).unwrap().bytes, b"outside");
     assert!(f.files.read(&address, 100, &file).is_err());
 }
 
@@ -320,10 +270,7 @@ fn trees_are_copied_moved_and_removed_whole() {
     symlink("d", f.root.join("a/e")).unwrap();
     let (a, z) = (f.uri("a"), f.uri("new/z"));
     f.files.copy(&a, &z, false, &[]).unwrap();
-    assert_eq!(
-        (f.text("new/z/b/c"), f.text("new/z/e")),
-        ("c".to_owned(), "d".to_owned())
-    );
+    assert_eq!((f.text("new/z/b/c"), f.text("new/z/e")), ("c".to_owned(), "d".to_owned()));
     assert!(f.root.join("new/z/e").is_symlink());
     let there = f.files.copy(&a, &z, true, &[]).unwrap_err();
     assert!(matches!(there, ResourceError::AlreadyExists { .. }));
@@ -333,14 +280,8 @@ fn trees_are_copied_moved_and_removed_whole() {
     assert_eq!(f.names("new/z"), ["b", "e", "f"]);
     assert_eq!(f.names("new"), ["z"]);
     for (from, to) in [("a", "a/b/x"), ("a/b", "a"), ("a", "a")] {
-        let nested = f
-            .files
-            .rename(&f.uri(from), &f.uri(to), false, &[])
-            .unwrap_err();
-        assert!(
-            matches!(nested, ResourceError::Nested { .. }),
-            "{from} {to}"
-        );
+        let nested = f.files.rename(&f.uri(from), &f.uri(to), false, &[]).unwrap_err();
+        assert!(matches!(nested, ResourceError::Nested { .. }), "{from} {to}");
     }
     let full = f.files.remove(&a, false, &[]).unwrap_err();
     assert!(matches!(full, ResourceError::NotEmpty { .. }));
@@ -349,14 +290,9 @@ fn trees_are_copied_moved_and_removed_whole() {
     f.files.rename(&a, &z, false, &[]).unwrap();
     assert_eq!(
         (f.names("."), f.names("new/z")),
-        (
-            vec!["new".to_owned()],
-            vec!["b".to_owned(), "e".to_owned(), "f".to_owned()]
-        )
+        (vec!["new".to_owned()], vec!["b".to_owned(), "e".to_owned(), "f".to_owned()])
     );
-    f.files
-        .rename(&f.uri("new/z/f"), &f.uri("new/z/b"), false, &[])
-        .unwrap();
+    f.files.rename(&f.uri("new/z/f"), &f.uri("new/z/b"), false, &[]).unwrap();
     assert_eq!(f.text("new/z/b"), "f");
     f.files.remove(&f.uri("new"), true, &[]).unwrap();
     assert_eq!(f.names("."), Vec::<String>::new());
@@ -370,10 +306,7 @@ fn directories_are_made_where_nothing_is() {
     f.write("a/file", "", Placement::From(0)).unwrap();
     for name in ["a/file", "a/file/x"] {
         let there = f.files.make_directory(&f.uri(name), &[]).unwrap_err();
-        assert!(
-            matches!(there, ResourceError::AlreadyExists { .. }),
-            "{name}: {there}"
-        );
+        assert!(matches!(there, ResourceError::AlreadyExists { .. }), "{name}: {there}");
     }
 }
 
@@ -385,10 +318,7 @@ fn what_is_missing_or_of_another_kind_is_said() {
     rustix::fs::mkfifoat(rustix::fs::CWD, f.root.join("pipe"), 0o600.into()).unwrap();
     for name in ["missing", "missing/deep", "dangling"] {
         let missing = f.files.resolve(&f.uri(name), true, &[]).unwrap_err();
-        assert!(
-            matches!(missing, ResourceError::NotFound { .. }),
-            "{name}: {missing}"
-        );
+        assert!(matches!(missing, ResourceError::NotFound { .. }), "{name}: {missing}");
         assert!(f.files.list(&f.uri(name), &[]).is_err());
     }
     let listed = f.files.list(&f.uri("file"), &[]).unwrap_err();
@@ -398,14 +328,7 @@ fn what_is_missing_or_of_another_kind_is_said() {
     let read = f.files.read(&f.uri("pipe"), 10, &[]).unwrap_err();
     assert!(matches!(read, ResourceError::NotRegular { .. }));
     let read = f.files.read(&f.uri("file"), 0, &[]).unwrap_err();
-    assert!(matches!(
-        read,
-        ResourceError::TooLarge {
-            bytes: 1,
-            most: 0,
-            ..
-        }
-    ));
+    assert!(matches!(read, ResourceError::TooLarge { bytes: 1, most: 0, .. }));
     assert!(f.write("dangling", "x", Placement::From(0)).is_err());
     assert!(!f.root.join("nowhere").exists());
     let local = f.files.read("https://example.org/a", 1, &[]).unwrap_err();
@@ -437,10 +360,7 @@ fn a_swap_between_check_and_use_leads_nowhere() {
         }
         done.store(true, std::sync::atomic::Ordering::Relaxed);
     });
-    let names: Vec<_> = fs::read_dir(&f.outside)
-        .unwrap()
-        .map(|e| e.unwrap().file_name())
-        .collect();
+    let names: Vec<_> = fs::read_dir(&f.outside).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(names, ["a"]);
     assert_eq!(fs::read_to_string(f.outside.join("a")).unwrap(), "outside");
 }

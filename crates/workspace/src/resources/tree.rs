@@ -46,10 +46,7 @@ struct RemainingLimits {
 
 impl RemainingLimits {
     fn new() -> Self {
-        Self {
-            entries: TREE_ENTRIES_MAX,
-            bytes: TREE_BYTES_MAX,
-        }
+        Self { entries: TREE_ENTRIES_MAX, bytes: TREE_BYTES_MAX }
     }
 
     fn take(&mut self, stat: &Stat) -> Result<(), TreeError> {
@@ -115,13 +112,7 @@ pub(super) struct TreeDescription(Vec<(FileType, u32, Identity)>);
 /// Describes an entry with all that is in it, if it is within the bounds of what is copied.
 pub(super) fn describe(parent: &OwnedFd, name: &OsStr) -> Result<TreeDescription, TreeError> {
     let mut described = Vec::new();
-    describe_to(
-        parent,
-        name,
-        TREE_DEPTH_MAX,
-        &mut RemainingLimits::new(),
-        &mut described,
-    )?;
+    describe_to(parent, name, TREE_DEPTH_MAX, &mut RemainingLimits::new(), &mut described)?;
     Ok(TreeDescription(described))
 }
 
@@ -191,9 +182,7 @@ fn holds_same(one: File, other: File, bytes: u64) -> std::io::Result<bool> {
     loop {
         let read = one.read(&mut some)?;
         let (Some(some), Some(same)) = (some.get(..read), same.get_mut(..read)) else {
-            return Err(std::io::Error::other(
-                "more was read than there was room for",
-            ));
+            return Err(std::io::Error::other("more was read than there was room for"));
         };
         match other.read_exact(same) {
             Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => return Ok(false),
@@ -253,10 +242,7 @@ fn copy_to(
             for name in names {
                 copy_to((&source, &name), (&copy, &name), depth, left)?;
             }
-            Ok(rustix::fs::fchmod(
-                &copy,
-                Mode::from_raw_mode(stat.mode & 0o777),
-            )?)
+            Ok(rustix::fs::fchmod(&copy, Mode::from_raw_mode(stat.mode & 0o777))?)
         }
         _ => Err(TreeError::NotRegular),
     }
@@ -279,10 +265,7 @@ fn copy_file(
     let mut file = file.take(stat.identity.bytes);
     let copied = std::io::copy(&mut file, &mut copy);
     copied.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-    Ok(rustix::fs::fchmod(
-        &copy,
-        Mode::from_raw_mode(stat.mode & 0o777),
-    )?)
+    Ok(rustix::fs::fchmod(&copy, Mode::from_raw_mode(stat.mode & 0o777))?)
 }
 
 /// A directory and the names in it, in order.

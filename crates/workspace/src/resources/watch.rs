@@ -88,9 +88,9 @@ impl ResourceFiles {
         let (_, stat) = resource.existing()?;
         let events = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC);
         let events = events.map_err(|errno| match errno {
-            Errno::MFILE | Errno::NFILE => ResourceError::NoMoreWatches {
-                setting: "fs.inotify.max_user_instances",
-            },
+            Errno::MFILE | Errno::NFILE => {
+                ResourceError::NoMoreWatches { setting: "fs.inotify.max_user_instances" }
+            }
             errno => resource.failed(errno),
         })?;
         let mut watch = ResourceWatch {
@@ -157,8 +157,7 @@ impl ResourceWatch {
     fn look_again(&mut self, batch: &mut SeenChanges) -> Result<(), ResourceError> {
         batch.is_incomplete = true;
         let before: Vec<i32> = self.watched.keys().copied().collect();
-        self.watched
-            .retain(|_, watched| *watched == WatchedDirectory::Around);
+        self.watched.retain(|_, watched| *watched == WatchedDirectory::Around);
         match self.watch_directory(Path::new(""), None) {
             // A file, or nothing at the moment: seen from around.
             Err(ResourceError::NotFound { .. } | ResourceError::NotADirectory { .. })
@@ -197,10 +196,7 @@ impl ResourceWatch {
         let seen = batch.changes.into_iter();
         let reported = seen.filter(|(path, _)| self.globs.reports(path) && !is_temporary(path));
         let changes = reported.filter_map(|(path, seen)| {
-            Some(ResourceChange {
-                uri: self.uri(&path),
-                kind: seen.kind(self.is_there(&path))?,
-            })
+            Some(ResourceChange { uri: self.uri(&path), kind: seen.kind(self.is_there(&path))? })
         });
         changes.collect()
     }
@@ -208,10 +204,7 @@ impl ResourceWatch {
     /// Whether something has this path now, be it a link.
     fn is_there(&self, path: &Path) -> bool {
         let flags = OFlags::PATH | OFlags::NOFOLLOW;
-        let open = self
-            .resource
-            .root
-            .open_path(&self.relative(path), flags, Links::Refused);
+        let open = self.resource.root.open_path(&self.relative(path), flags, Links::Refused);
         open.is_ok()
     }
 
@@ -269,12 +262,8 @@ impl ResourceWatch {
             return Ok(()); // the host's own
         }
         let is_directory = event.flags.contains(ReadFlags::ISDIR);
-        let leaves = event
-            .flags
-            .intersects(ReadFlags::DELETE | ReadFlags::MOVED_FROM);
-        let comes = event
-            .flags
-            .intersects(ReadFlags::CREATE | ReadFlags::MOVED_TO);
+        let leaves = event.flags.intersects(ReadFlags::DELETE | ReadFlags::MOVED_FROM);
+        let comes = event.flags.intersects(ReadFlags::CREATE | ReadFlags::MOVED_TO);
         let before = match (event.flags.contains(ReadFlags::CREATE), comes) {
             (true, _) => EarlierState::Absent,
             (false, true) => EarlierState::Unknown,

@@ -23,10 +23,7 @@ impl WatchGlobs {
         excludes: &[String],
         includes: Option<&[String]>,
     ) -> Result<Self, ResourceError> {
-        Ok(Self {
-            excludes: compile(excludes)?,
-            includes: includes.map(compile).transpose()?,
-        })
+        Ok(Self { excludes: compile(excludes)?, includes: includes.map(compile).transpose()? })
     }
 
     /// Whether a change to this path is reported. The path of what is watched itself is empty.
@@ -34,10 +31,7 @@ impl WatchGlobs {
         if path.as_os_str().is_empty() {
             return true;
         }
-        let is_included = self
-            .includes
-            .as_ref()
-            .is_none_or(|globs| globs.is_match(path));
+        let is_included = self.includes.as_ref().is_none_or(|globs| globs.is_match(path));
         is_included && !self.excludes.is_match(path)
     }
 
@@ -81,12 +75,7 @@ mod tests {
 
     #[test]
     fn paths_and_globs_are_left_out_with_all_that_is_below_them() {
-        let list = |texts: &[&str]| {
-            texts
-                .iter()
-                .map(|&text| text.to_owned())
-                .collect::<Vec<_>>()
-        };
+        let list = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect::<Vec<_>>();
         let excludes = list(&["target", "**/node_modules/**", "./a/*.log"]);
         let all = WatchGlobs::new(&excludes, None).unwrap();
         for (path, is_reported) in [

@@ -18,22 +18,13 @@ fn fixture() -> WatchFixture {
     fs::create_dir_all(root.join("d/e")).unwrap();
     let confinement = Confinement::within(std::slice::from_ref(&root)).unwrap();
     let confinement = confinement.hiding(&root.join("data")).unwrap();
-    WatchFixture {
-        _directory: directory,
-        files: ResourceFiles::new(confinement),
-        root,
-    }
+    WatchFixture { _directory: directory, files: ResourceFiles::new(confinement), root }
 }
 
 impl WatchFixture {
     fn watch(&self, name: &str, recursive: bool, excludes: &[String]) -> ResourceWatch {
         let uri = format!("file://{}", self.root.join(name).display());
-        let request = WatchRequest {
-            uri: &uri,
-            recursive,
-            excludes,
-            includes: None,
-        };
+        let request = WatchRequest { uri: &uri, recursive, excludes, includes: None };
         self.files.watch(&request, &[]).unwrap()
     }
 
@@ -71,19 +62,11 @@ fn a_tree_tells_each_path_once() {
     fs::write(f.root.join("new/deep/b"), "").unwrap();
     fs::create_dir(f.root.join("skipped")).unwrap();
     fs::write(f.root.join("skipped/x"), "").unwrap();
-    let new = [
-        of("new", Added),
-        of("new/deep", Added),
-        of("new/deep/b", Added),
-    ];
+    let new = [of("new", Added), of("new/deep", Added), of("new/deep/b", Added)];
     assert_eq!(f.changes_of(&mut watch), new);
     fs::write(f.root.join("new/deep/b"), "later").unwrap();
     fs::rename(f.root.join("d/e/a"), f.root.join("d/e/c")).unwrap();
-    let later = [
-        of("d/e/a", Deleted),
-        of("d/e/c", Added),
-        of("new/deep/b", Updated),
-    ];
+    let later = [of("d/e/a", Deleted), of("d/e/c", Added), of("new/deep/b", Updated)];
     assert_eq!(f.changes_of(&mut watch), later);
     fs::rename(f.root.join("new"), f.root.join("moved")).unwrap();
     let moved = [
@@ -103,11 +86,7 @@ fn a_tree_tells_each_path_once() {
     f.files.write(&request, &[]).unwrap();
     assert_eq!(f.changes_of(&mut watch), [of("moved/deep/b", Updated)]);
     fs::remove_dir_all(f.root.join("moved")).unwrap();
-    let gone = [
-        of("moved", Deleted),
-        of("moved/deep", Deleted),
-        of("moved/deep/b", Deleted),
-    ];
+    let gone = [of("moved", Deleted), of("moved/deep", Deleted), of("moved/deep/b", Deleted)];
     assert_eq!(f.changes_of(&mut watch), gone);
     assert_eq!(f.changes_of(&mut watch), []);
 }
@@ -172,12 +151,7 @@ fn a_tree_of_too_many_directories_is_refused_with_their_number() {
         fs::create_dir(f.root.join(format!("d/{n}"))).unwrap();
     }
     let uri = format!("file://{}", f.root.display());
-    let request = |excludes| WatchRequest {
-        uri: &uri,
-        recursive: true,
-        excludes,
-        includes: None,
-    };
+    let request = |excludes| WatchRequest { uri: &uri, recursive: true, excludes, includes: None };
     let refused = f.files.watch(&request(&[]), &[]).unwrap_err();
     assert!(refused.to_string().contains("8192"), "{refused}");
     let excludes = ["d/[0-9]*".to_owned()];
@@ -218,17 +192,9 @@ fn lost_events_are_told_and_what_came_meanwhile_is_watched() {
     }
     assert!(is_told);
     fs::write(f.root.join("late/deep/a"), "").unwrap();
-    assert_eq!(
-        f.changes_of(&mut watch),
-        [of("late/deep/a", ResourceChangeKind::Added)]
-    );
+    assert_eq!(f.changes_of(&mut watch), [of("late/deep/a", ResourceChangeKind::Added)]);
     let gone = PathBuf::from("d/e");
-    assert!(
-        !watch
-            .watched
-            .values()
-            .any(|w| *w == WatchedDirectory::Inside(gone.clone()))
-    );
+    assert!(!watch.watched.values().any(|w| *w == WatchedDirectory::Inside(gone.clone())));
 }
 
 #[test]
@@ -240,12 +206,7 @@ fn a_root_that_is_removed_or_moved_ends_its_watch_with_words() {
         let confinement = Confinement::within(std::slice::from_ref(&root)).unwrap();
         let files = ResourceFiles::new(confinement);
         let uri = format!("file://{}", root.display());
-        let request = WatchRequest {
-            uri: &uri,
-            recursive: true,
-            excludes: &[],
-            includes: None,
-        };
+        let request = WatchRequest { uri: &uri, recursive: true, excludes: &[], includes: None };
         let mut watch = files.watch(&request, &[]).unwrap();
         match moves {
             true => fs::rename(&root, directory.path().join("elsewhere")).unwrap(),
@@ -254,10 +215,7 @@ fn a_root_that_is_removed_or_moved_ends_its_watch_with_words() {
         let batch = watch.read_changes();
         assert!(batch.is_incomplete);
         let end = batch.end.unwrap().to_string();
-        assert!(
-            end.starts_with("there is no ") && end.contains("root"),
-            "{end}"
-        );
+        assert!(end.starts_with("there is no ") && end.contains("root"), "{end}");
     }
 }
 

@@ -75,10 +75,7 @@ impl ResourceWatch {
             if self.globs.leaves_out(&path) {
                 continue;
             }
-            let open = self
-                .resource
-                .root
-                .open_directory(&self.relative(&path), Links::Refused);
+            let open = self.resource.root.open_directory(&self.relative(&path), Links::Refused);
             let open = match open {
                 Ok(open) => open,
                 Err(errno) if path.as_os_str().is_empty() => {
@@ -144,17 +141,13 @@ impl ResourceWatch {
         watched: WatchedDirectory,
     ) -> Result<(), ResourceError> {
         if self.watched.len() >= WATCHED_MAX {
-            return Err(ResourceError::TooManyDirectories {
-                path: self.resource.display.clone(),
-            });
+            return Err(ResourceError::TooManyDirectories { path: self.resource.display.clone() });
         }
         // The directory that was opened, not whatever has its name by now.
         let link = format!("/proc/self/fd/{}", open.as_raw_fd());
         let number = inotify::add_watch(&self.events, link, flags);
         let number = number.map_err(|errno| match errno {
-            Errno::NOSPC => ResourceError::NoMoreWatches {
-                setting: "fs.inotify.max_user_watches",
-            },
+            Errno::NOSPC => ResourceError::NoMoreWatches { setting: "fs.inotify.max_user_watches" },
             errno => self.resource.failed(errno),
         })?;
         self.watched.insert(number, watched);

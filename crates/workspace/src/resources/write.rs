@@ -104,9 +104,9 @@ fn create(resource: &ResolvedResource, request: &WriteRequest<'_>) -> Result<(),
     let (root, path) = (&resource.root, &resource.relative);
     let created = atomic::create(root, path, request.bytes, None, &Cancellation::default());
     created.map_err(|error| match (error, request.create_only) {
-        (WriteError::Changed, true) => ResourceError::AlreadyExists {
-            path: resource.display.clone(),
-        },
+        (WriteError::Changed, true) => {
+            ResourceError::AlreadyExists { path: resource.display.clone() }
+        }
         (error, _) => failed(resource, error),
     })
 }
@@ -129,9 +129,7 @@ fn replace(
     };
     check_position(resource, kept_before, size)?;
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let before = resource
-        .root
-        .open_path(&resource.relative, flags, Links::Refused);
+    let before = resource.root.open_path(&resource.relative, flags, Links::Refused);
     let mut before = File::from(before.map_err(|errno| resource.failed(errno))?);
     if resource.stat(&before)?.identity != expected.identity {
         return Err(failed(resource, WriteError::Changed));
@@ -156,19 +154,13 @@ fn check_position(
 ) -> Result<(), ResourceError> {
     match position <= bytes {
         true => Ok(()),
-        false => Err(ResourceError::BeyondEnd {
-            path: resource.display.clone(),
-            position,
-            bytes,
-        }),
+        false => Err(ResourceError::BeyondEnd { path: resource.display.clone(), position, bytes }),
     }
 }
 
 pub(super) fn failed(resource: &ResolvedResource, error: WriteError) -> ResourceError {
     match error {
-        WriteError::Changed => ResourceError::Changed {
-            path: resource.display.clone(),
-        },
+        WriteError::Changed => ResourceError::Changed { path: resource.display.clone() },
         WriteError::Cancelled => resource.failed(Errno::CANCELED),
         WriteError::System(errno) => resource.failed(errno),
     }

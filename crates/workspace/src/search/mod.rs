@@ -39,9 +39,8 @@ impl SearchPattern {
             .line_terminator(Some(b'\n'))
             .case_insensitive(ignore_case)
             .fixed_strings(literal);
-        let invalid = |error: grep_regex::Error| FileError::InvalidPattern {
-            reason: error.to_string(),
-        };
+        let invalid =
+            |error: grep_regex::Error| FileError::InvalidPattern { reason: error.to_string() };
         builder.build(pattern).map(Self).map_err(invalid)
     }
 }
@@ -186,14 +185,10 @@ impl Search<'_> {
             self.matches.skipped_files += 1;
             return Ok(());
         }
-        let source = CancellableFile {
-            file: file.take(FILE_BYTES_MAX),
-            cancellation: self.cancellation,
-        };
+        let source =
+            CancellableFile { file: file.take(FILE_BYTES_MAX), cancellation: self.cancellation };
         let mut in_file = FileMatches::new(&self.matches, self.options);
-        let searched = self
-            .searcher
-            .search_reader(self.matcher, source, &mut in_file);
+        let searched = self.searcher.search_reader(self.matcher, source, &mut in_file);
         self.cancellation.check()?;
         match searched {
             Ok(()) => {
@@ -298,19 +293,14 @@ mod tests {
             files_max: 10,
             text_bytes_max: 1_024,
         };
-        for (path, found, left_out) in [
-            (".", "a\nsecret/deep/c\n", 2),
-            ("innocent", "secret/deep/c\n", 1),
-        ] {
+        for (path, found, left_out) in
+            [(".", "a\nsecret/deep/c\n", 2), ("innocent", "secret/deep/c\n", 1)]
+        {
             let path = workspace.resolve(path).unwrap();
             let matches = workspace.search(&path, &pattern, &options, &cancellation);
             let matches = matches.unwrap();
             assert_eq!((matches.text.as_str(), matches.left_out), (found, left_out));
-            let limits = crate::TreeLimits {
-                depth: 3,
-                entries: 10,
-                bytes: 1_024,
-            };
+            let limits = crate::TreeLimits { depth: 3, entries: 10, bytes: 1_024 };
             let tree = workspace.list_tree(&path, IgnoreMode::Apply, limits, &cancellation);
             let tree = tree.unwrap();
             assert_eq!(tree.left_out, left_out, "{:?}", tree.lines);

@@ -151,19 +151,13 @@ impl Pairing<'_, '_, '_> {
         }
         for (path, entry) in &new.entries {
             // A path that no commit changed since is in both commits the same.
-            committed
-                .entry(path.clone())
-                .or_insert_with(|| entry.clone());
+            committed.entry(path.clone()).or_insert_with(|| entry.clone());
         }
         committed.retain(|path, _| !old.entries.contains_key(path));
         let before = self.read_committed(&committed)?;
         let mut pairs = Pairs::new();
-        let paths: BTreeSet<PathBuf> = old
-            .entries
-            .keys()
-            .chain(committed.keys())
-            .cloned()
-            .collect();
+        let paths: BTreeSet<PathBuf> =
+            old.entries.keys().chain(committed.keys()).cloned().collect();
         for path in paths {
             let after = match now.files.get(&path) {
                 Some(after) => Some(*after),
@@ -218,13 +212,7 @@ pub(super) fn committed_sides(
                 mode if is_link(*mode) => *mode,
                 mode => mode & 0o777,
             };
-            let side = FileSide {
-                mode,
-                bytes: 0,
-                digest: None,
-                changed: (0, 0),
-                inode: 0,
-            };
+            let side = FileSide { mode, bytes: 0, digest: None, changed: (0, 0), inode: 0 };
             sides.insert(path.clone(), side);
         }
     }

@@ -31,8 +31,7 @@ impl Tree {
         };
         let never = Cancellation::default();
         let none = Confinement::none();
-        self.workspace
-            .look_at_tree(&none, &mut keep, earlier, &never)
+        self.workspace.look_at_tree(&none, &mut keep, earlier, &never)
     }
 
     /// What was read since this was called last.
@@ -78,22 +77,14 @@ fn what_nobody_touched_is_not_read_again() {
     let after = tree.look(Some(&before));
     assert_eq!(
         tree.take_read(),
-        [
-            "first: a/twin",
-            "first: b/twin",
-            "first: longer, and more",
-            "other: rewritten"
-        ]
+        ["first: a/twin", "first: b/twin", "first: longer, and more", "other: rewritten"]
     );
     let mut keep = |_: &Digest, _: &[u8]| Ok(());
     let never = Cancellation::default();
-    let compared = tree
-        .workspace
-        .compare_looks(&before, &after, &mut keep, &never);
+    let compared = tree.workspace.compare_looks(&before, &after, &mut keep, &never);
     let prefix = format!("file://{}/", scratch.path().display());
     let changed = compared.changes.iter();
-    let changed: Vec<&str> = changed
-        .map(|change| change.uri.strip_prefix(&prefix).unwrap())
-        .collect();
+    let changed: Vec<&str> =
+        changed.map(|change| change.uri.strip_prefix(&prefix).unwrap()).collect();
     assert_eq!(changed, ["a/twin", "b/twin", "longer", "rewritten"]);
 }

@@ -71,9 +71,7 @@ impl EarlierFiles<'_> {
         let is_untouched =
             then.changed == now.changed && then.inode == now.inode && then.bytes == now.bytes;
         let is_known = has_settled && is_untouched && then.mode == now.mode;
-        then.digest
-            .filter(|_| is_known)
-            .map(|digest| (then.bytes, digest))
+        then.digest.filter(|_| is_known).map(|digest| (then.bytes, digest))
     }
 }
 
@@ -93,13 +91,7 @@ pub(super) struct EntryReader<'a, 'k> {
 
 impl<'a, 'k> EntryReader<'a, 'k> {
     pub(super) fn new(store: &'a mut StoreContent<'k>) -> Self {
-        Self {
-            store,
-            files: 0,
-            bytes: 0,
-            left_out: 0,
-            failed: None,
-        }
+        Self { store, files: 0, bytes: 0, left_out: 0, failed: None }
     }
 
     /// What is at a path beneath a root; `None` if there is no file and no link. What is as an earlier look found it is not read.

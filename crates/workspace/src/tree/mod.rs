@@ -155,10 +155,7 @@ impl Workspace {
         let begun = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         let begun = begun.unwrap_or_default();
         let mut look = TreeSnapshot {
-            begun: (
-                i64::try_from(begun.as_secs()).unwrap_or(i64::MAX),
-                begun.subsec_nanos(),
-            ),
+            begun: (i64::try_from(begun.as_secs()).unwrap_or(i64::MAX), begun.subsec_nanos()),
             ..TreeSnapshot::default()
         };
         for index in self.working_roots() {

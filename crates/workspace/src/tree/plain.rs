@@ -26,10 +26,7 @@ pub(super) fn read(
     cancellation: &Cancellation,
 ) -> Result<BTreeMap<PathBuf, FileSide>, String> {
     let root = &workspace.shared.roots[index];
-    let path = WorkspacePath {
-        root: index,
-        relative: PathBuf::new(),
-    };
+    let path = WorkspacePath { root: index, relative: PathBuf::new() };
     let too_large = || {
         format!(
             "{} is in no git repository and has more than {FILES_MAX} files: what commands change there is not seen",

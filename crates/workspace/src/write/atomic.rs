@@ -81,10 +81,7 @@ pub(super) fn replace_by_link(
     target: &[u8],
     expected: &Stat,
 ) -> Result<(), WriteError> {
-    let temp = TempFile {
-        parent,
-        name: temp_name()?,
-    };
+    let temp = TempFile { parent, name: temp_name()? };
     rustix::fs::symlinkat(target, parent, &temp.name)?;
     if !is_unchanged(parent, name, expected)? {
         return Err(WriteError::Changed);
@@ -117,11 +114,7 @@ pub(crate) fn replace_with(
     cancellation: &Cancellation,
 ) -> Result<(), WriteError> {
     let permissions = Permissions::Of(expected);
-    put_in_place(
-        TempFile::fill(parent, fill, permissions, cancellation)?,
-        name,
-        expected,
-    )
+    put_in_place(TempFile::fill(parent, fill, permissions, cancellation)?, name, expected)
 }
 
 fn put_in_place(temp: TempFile<'_>, name: &OsStr, expected: &Stat) -> Result<(), WriteError> {
@@ -138,10 +131,7 @@ pub(super) fn remove(parent: &OwnedFd, name: &OsStr, expected: &Stat) -> Result<
     if !is_unchanged(parent, name, expected)? {
         return Err(WriteError::Changed);
     }
-    let temp = TempFile {
-        parent,
-        name: temp_name()?,
-    };
+    let temp = TempFile { parent, name: temp_name()? };
     if let Err(errno) = rustix::fs::renameat(parent, name, parent, &temp.name) {
         temp.persist(); // nothing has that name
         return Err(match errno {
@@ -381,10 +371,7 @@ mod tests {
         let replaced = replace(&parent, name, b"new", None, &expected, &cancellation);
         assert_eq!(replaced, Err(WriteError::Changed));
         let expected = Stat::of_entry(&parent, name).unwrap();
-        assert_eq!(
-            replace(&parent, name, b"new", None, &expected, &cancellation),
-            Ok(())
-        );
+        assert_eq!(replace(&parent, name, b"new", None, &expected, &cancellation), Ok(()));
         assert_eq!(fs::read(&path).unwrap(), b"new");
         assert_eq!(names(directory.path()), ["a"]);
     }

@@ -63,9 +63,7 @@ impl FileHistory {
     /// The files that the session was shown or has written, as far as they are remembered.
     pub(crate) fn known(&self) -> impl Iterator<Item = &WorkspacePath> {
         let known = self.files.values.iter();
-        known
-            .filter(|(_, known)| known.was_read)
-            .map(|(path, _)| path)
+        known.filter(|(_, known)| known.was_read).map(|(path, _)| path)
     }
 
     pub(super) fn freshness(&self, path: &WorkspacePath, digest: Digest) -> Freshness {
@@ -119,11 +117,7 @@ impl FileHistory {
     }
 
     fn insert(&mut self, path: &WorkspacePath, digest: Digest, lineage: u64, was_read: bool) {
-        let known = KnownFile {
-            digest,
-            lineage,
-            was_read,
-        };
+        let known = KnownFile { digest, lineage, was_read };
         self.files.insert(path.clone(), known, FILES_MAX);
     }
 }
@@ -137,10 +131,7 @@ struct BoundedMap<K, V> {
 
 impl<K, V> Default for BoundedMap<K, V> {
     fn default() -> Self {
-        Self {
-            values: HashMap::new(),
-            order: VecDeque::new(),
-        }
+        Self { values: HashMap::new(), order: VecDeque::new() }
     }
 }
 
@@ -167,10 +158,7 @@ mod tests {
     use super::*;
 
     fn path() -> WorkspacePath {
-        WorkspacePath {
-            root: 0,
-            relative: "a".into(),
-        }
+        WorkspacePath { root: 0, relative: "a".into() }
     }
 
     fn digest(byte: u8) -> Digest {
@@ -226,10 +214,7 @@ mod tests {
         history.record_read(&path(), digest(1));
         history.record_look(&path(), Some(digest(1)));
         assert_eq!(history.freshness(&path(), digest(1)), Freshness::Unchanged);
-        let other = WorkspacePath {
-            root: 1,
-            relative: "a".into(),
-        };
+        let other = WorkspacePath { root: 1, relative: "a".into() };
         history.record_look(&other, Some(digest(1)));
         assert_eq!(history.freshness(&other, digest(1)), Freshness::Unread);
     }
@@ -240,9 +225,6 @@ mod tests {
         for number in 0..4 {
             map.insert(number, number, 3);
         }
-        assert_eq!(
-            [0, 1, 3].map(|key| map.get(&key).copied()),
-            [None, Some(1), Some(3)]
-        );
+        assert_eq!([0, 1, 3].map(|key| map.get(&key).copied()), [None, Some(1), Some(3)]);
     }
 }

@@ -41,10 +41,7 @@ pub(super) struct PinnedContents {
 impl Workspace {
     /// The same directories, for one call: what it proposes is its own.
     pub fn for_call(&self) -> Self {
-        Self {
-            proposal: CallProposal::default(),
-            ..self.clone()
-        }
+        Self { proposal: CallProposal::default(), ..self.clone() }
     }
 }
 
@@ -78,12 +75,7 @@ impl CallProposal {
 
 impl Proposal {
     pub(super) fn new(path: WorkspacePath, before: Option<Digest>, lineage: Option<u64>) -> Self {
-        Self {
-            path,
-            before,
-            lineage,
-            pin: None,
-        }
+        Self { path, before, lineage, pin: None }
     }
 
     /// Whether a file is the one that the change was proposed for, and exactly what it was then.

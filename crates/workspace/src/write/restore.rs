@@ -35,11 +35,7 @@ pub struct FileNow {
 pub enum WantedFile<'a> {
     /// A regular file, or a link to these bytes if the mode is [`LINK`]. The mode counts if the file has to be created; one that is
     /// there keeps its own, unless `sets_mode`.
-    Content {
-        bytes: &'a [u8],
-        mode: Option<u32>,
-        sets_mode: bool,
-    },
+    Content { bytes: &'a [u8], mode: Option<u32>, sets_mode: bool },
     /// Not there; nor are the directories that were made for it, so many of them, once they are empty.
     Absent { directories: usize },
 }
@@ -72,12 +68,7 @@ impl Workspace {
         let stat = Stat::of_entry(&parent, name).ok()?;
         let target = rustix::fs::readlinkat(&parent, name, Vec::new()).ok()?;
         let bytes = target.into_bytes();
-        Some(FileNow {
-            digest: Digest::of(&bytes),
-            bytes,
-            mode: LINK,
-            stat,
-        })
+        Some(FileNow { digest: Digest::of(&bytes), bytes, mode: LINK, stat })
     }
 
     /// What is under a path, without following a link anywhere on it; `None` if nothing is there.
@@ -87,9 +78,7 @@ impl Workspace {
             return Err(FileError::IsDirectory { path: display_path });
         }
         let flags = OFlags::PATH | OFlags::NOFOLLOW;
-        let entry = self
-            .root(path)
-            .open_path(&path.relative, flags, Links::Refused);
+        let entry = self.root(path).open_path(&path.relative, flags, Links::Refused);
         let is_link = match entry {
             Ok(entry) => Stat::of(&entry).is_ok_and(|stat| stat.kind == FileType::Symlink),
             Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
@@ -146,9 +135,7 @@ impl Workspace {
                 Some(_) | None => FileError::ChangedSinceProposal { path },
             });
         }
-        let read_only = now
-            .as_ref()
-            .is_some_and(|now| !is_link(now.mode) && now.mode & 0o222 == 0);
+        let read_only = now.as_ref().is_some_and(|now| !is_link(now.mode) && now.mode & 0o222 == 0);
         let sets_mode = matches!(wanted, WantedFile::Content { sets_mode, .. } if sets_mode);
         if read_only && !sets_mode {
             return Err(FileError::ReadOnlyFile { path: display_path });
@@ -181,14 +168,7 @@ impl Workspace {
                 let parent = root.open_directory(above, Links::Refused)?;
                 atomic::replace_by_link(&parent, name, bytes, &now.stat)
             }
-            (
-                Some(now),
-                WantedFile::Content {
-                    bytes,
-                    mode,
-                    sets_mode,
-                },
-            ) => {
+            (Some(now), WantedFile::Content { bytes, mode, sets_mode }) => {
                 let parent = root.open_directory(above, Links::Refused)?;
                 // A link has no permissions that a file could keep.
                 let mode = match is_link(now.mode) {
@@ -240,10 +220,7 @@ mod tests {
             let directory = tempfile::tempdir().unwrap();
             let uri = file_uri::uri_of(directory.path().as_os_str().as_encoded_bytes());
             let workspace = Workspace::open(&[uri], &Confinement::none()).unwrap();
-            Self {
-                directory,
-                workspace,
-            }
+            Self { directory, workspace }
         }
 
         fn at(&self, name: &str) -> PathBuf {
@@ -259,17 +236,12 @@ mod tests {
             let path = self.workspace.resolve(name).unwrap();
             let seen = seen.map(Digest::of);
             let cancellation = Cancellation::default();
-            self.workspace
-                .restore_file(&path, seen, wanted, &cancellation)
+            self.workspace.restore_file(&path, seen, wanted, &cancellation)
         }
     }
 
     fn content(bytes: &[u8], mode: Option<u32>) -> WantedFile<'_> {
-        WantedFile::Content {
-            bytes,
-            mode,
-            sets_mode: false,
-        }
+        WantedFile::Content { bytes, mode, sets_mode: false }
     }
 
     fn mode_of(path: &Path) -> u32 {
@@ -337,10 +309,7 @@ mod tests {
         symlink("real", fixture.at("link")).unwrap();
         for (name, seen) in [("dir/a", &b"outside"[..]), ("link", b"inside")] {
             let refused = fixture.restore(name, Some(seen), content(b"x", None));
-            assert!(
-                matches!(refused, Err(FileError::IsLink { .. })),
-                "{refused:?}"
-            );
+            assert!(matches!(refused, Err(FileError::IsLink { .. })), "{refused:?}");
             let absent = WantedFile::Absent { directories: 1 };
             assert!(fixture.restore(name, Some(seen), absent).is_err());
         }
@@ -353,35 +322,23 @@ mod tests {
     fn links_and_permissions_are_restored_where_they_were_recorded() {
         let fixture = Fixture::new();
         let absent = WantedFile::Absent { directories: 0 };
-        fixture
-            .restore("l", None, content(b"../away", Some(LINK)))
-            .unwrap();
+        fixture.restore("l", None, content(b"../away", Some(LINK))).unwrap();
         let target = |name: &str| fs::read_link(fixture.at(name)).unwrap();
         assert_eq!(target("l"), Path::new("../away"));
         // A file by a link, a link by another, a link by a file; none of them follows it.
         fs::write(fixture.at("f"), "file").unwrap();
-        fixture
-            .restore("f", Some(b"file"), content(b"x", Some(LINK)))
-            .unwrap();
+        fixture.restore("f", Some(b"file"), content(b"x", Some(LINK))).unwrap();
         assert_eq!(target("f"), Path::new("x"));
-        fixture
-            .restore("f", Some(b"x"), content(b"y", Some(LINK)))
-            .unwrap();
+        fixture.restore("f", Some(b"x"), content(b"y", Some(LINK))).unwrap();
         assert_eq!(target("f"), Path::new("y"));
-        fixture
-            .restore("f", Some(b"y"), content(b"again", Some(0o640)))
-            .unwrap();
+        fixture.restore("f", Some(b"y"), content(b"again", Some(0o640))).unwrap();
         assert_eq!(fs::read(fixture.at("f")).unwrap(), b"again");
         assert_eq!(mode_of(&fixture.at("f")), 0o640);
         fixture.restore("l", Some(b"../away"), absent).unwrap();
         assert!(fixture.at("l").symlink_metadata().is_err());
 
         fs::set_permissions(fixture.at("f"), fs::Permissions::from_mode(0o444)).unwrap();
-        let wanted = WantedFile::Content {
-            bytes: b"again",
-            mode: Some(0o755),
-            sets_mode: true,
-        };
+        let wanted = WantedFile::Content { bytes: b"again", mode: Some(0o755), sets_mode: true };
         fixture.restore("f", Some(b"again"), wanted).unwrap();
         assert_eq!(mode_of(&fixture.at("f")), 0o755);
     }
@@ -397,9 +354,7 @@ mod tests {
         cancellation.cancel();
         let path = fixture.workspace.resolve("b").unwrap();
         let wanted = content(b"old", None);
-        let cancelled = fixture
-            .workspace
-            .restore_file(&path, None, wanted, &cancellation);
+        let cancelled = fixture.workspace.restore_file(&path, None, wanted, &cancellation);
         assert_eq!(cancelled, Err(FileError::Cancelled));
         assert!(!fixture.at("b").exists());
     }

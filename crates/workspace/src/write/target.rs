@@ -109,11 +109,7 @@ impl Workspace {
                     let real = root.real_path_inside(&found);
                     let path =
                         real.map_or(path.clone(), |real| path.with_relative(real.join(rest)));
-                    return Ok(WriteTarget {
-                        path,
-                        existing: None,
-                        new_directories,
-                    });
+                    return Ok(WriteTarget { path, existing: None, new_directories });
                 }
                 Ok(_) => return Err(failed(Errno::NOTDIR)),
             }
@@ -133,9 +129,7 @@ impl Workspace {
         }
         let snapshot = read::take_snapshot(file, &display_path, known)?;
         let root = self.root(path);
-        let moving = || FileError::Moving {
-            path: display_path.clone(),
-        };
+        let moving = || FileError::Moving { path: display_path.clone() };
         let real = root.real_path_inside(&snapshot.file).ok_or_else(moving)?;
         let (Some(above), Some(name)) = (real.parent(), real.file_name()) else {
             return Err(moving());
@@ -150,12 +144,7 @@ impl Workspace {
         Ok(WriteTarget {
             path: path.with_relative(real),
             new_directories: 0,
-            existing: Some(ExistingFile {
-                parent,
-                name,
-                stat: snapshot.stat,
-                body: snapshot.body,
-            }),
+            existing: Some(ExistingFile { parent, name, stat: snapshot.stat, body: snapshot.body }),
         })
     }
 
@@ -173,9 +162,7 @@ impl Workspace {
         if existing.stat.mode & 0o222 == 0 {
             return Err(FileError::ReadOnlyFile { path });
         }
-        let freshness = self
-            .history()
-            .freshness(&target.path, existing.body.digest());
+        let freshness = self.history().freshness(&target.path, existing.body.digest());
         match (freshness, extent) {
             // A change to parts names what it replaces.
             (Freshness::Unchanged, _) | (Freshness::Unread, Extent::Parts) => Ok(()),
@@ -202,9 +189,7 @@ impl Workspace {
         };
         match is_valid {
             true => Ok(()),
-            false => Err(FileError::ChangedSinceProposal {
-                path: self.display_path(path),
-            }),
+            false => Err(FileError::ChangedSinceProposal { path: self.display_path(path) }),
         }
     }
 
@@ -219,9 +204,9 @@ impl Workspace {
         let root = self.root(&target.path);
         let written = match &target.existing {
             None => atomic::create(root, &target.path.relative, body, None, cancellation),
-            Some(ExistingFile {
-                parent, name, stat, ..
-            }) => atomic::replace(parent, name, body, None, stat, cancellation),
+            Some(ExistingFile { parent, name, stat, .. }) => {
+                atomic::replace(parent, name, body, None, stat, cancellation)
+            }
         };
         let path = self.display_path(&target.path);
         written.map_err(|error| match error {

@@ -59,9 +59,7 @@ fn vectors_hold_in_a_real_workspace() {
         lay_out(root.path(), &vector["workspace"]);
         let files = Workspace::open(&[format!("file://{at}")], &Confinement::none()).unwrap();
         let parts = vector["persisted"].as_array().unwrap().iter();
-        let parts: Vec<Part> = parts
-            .map(|it| Part::from_value(it.clone()).unwrap())
-            .collect();
+        let parts: Vec<Part> = parts.map(|it| Part::from_value(it.clone()).unwrap()).collect();
         for (target, expected) in vector["lowered"].as_object().unwrap() {
             let target = Target::from_name(target).unwrap();
             let mut sources = WorkspaceSources {
@@ -69,22 +67,9 @@ fn vectors_hold_in_a_real_workspace() {
                 store: Entities(&vector["entities"]),
             };
             let capabilities = Capabilities::built_in(target);
-            let lowered = lower(
-                &parts,
-                &BTreeMap::new(),
-                target,
-                &capabilities,
-                &mut sources,
-            );
-            let expected = expected
-                .to_string()
-                .replace("file:///ws", &format!("file://{at}"));
-            assert_eq!(
-                Value::Array(lowered.blocks).to_string(),
-                expected,
-                "{}",
-                vector["id"]
-            );
+            let lowered = lower(&parts, &BTreeMap::new(), target, &capabilities, &mut sources);
+            let expected = expected.to_string().replace("file:///ws", &format!("file://{at}"));
+            assert_eq!(Value::Array(lowered.blocks).to_string(), expected, "{}", vector["id"]);
             checked += 1;
         }
     }

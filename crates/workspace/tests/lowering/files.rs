@@ -18,17 +18,12 @@ use workspace::{Confinement, EmptyStore, Workspace, WorkspaceSources};
 const LIMIT: u64 = 1_000;
 
 fn open(roots: &[&Path]) -> Workspace {
-    let uris = roots
-        .iter()
-        .map(|root| format!("file://{}", root.display()));
+    let uris = roots.iter().map(|root| format!("file://{}", root.display()));
     Workspace::open(&uris.collect::<Vec<_>>(), &Confinement::none()).unwrap()
 }
 
 fn sources(files: &Workspace) -> WorkspaceSources<EmptyStore> {
-    WorkspaceSources {
-        workspace: Some(files.clone()),
-        store: EmptyStore,
-    }
+    WorkspaceSources { workspace: Some(files.clone()), store: EmptyStore }
 }
 
 fn unavailable(files: &Workspace, path: &str) -> WhyUnavailable {
@@ -72,10 +67,7 @@ fn paths_are_relative_to_the_first_root_or_absolute_in_any() {
     assert_eq!(bytes(&files, second.to_str().unwrap()), b"two");
     let absolute = one.path().join("d/a");
     assert_eq!(sources(&files).absolute("d/a"), absolute.to_str().unwrap());
-    assert_eq!(
-        sources(&files).absolute(second.to_str().unwrap()),
-        second.to_str().unwrap()
-    );
+    assert_eq!(sources(&files).absolute(second.to_str().unwrap()), second.to_str().unwrap());
 }
 
 #[test]
@@ -108,11 +100,7 @@ fn files_outside_are_not_read_however_they_are_named() {
         "magic",
         "circle",
     ] {
-        assert_eq!(
-            unavailable(&files, path),
-            WhyUnavailable::OutsideWorkspace,
-            "{path}"
-        );
+        assert_eq!(unavailable(&files, path), WhyUnavailable::OutsideWorkspace, "{path}");
     }
     assert_eq!(bytes(&files, "fine"), b"inside");
 }
@@ -121,10 +109,7 @@ fn files_outside_are_not_read_however_they_are_named() {
 fn nothing_is_read_without_a_root() {
     let files = Workspace::open(&[], &Confinement::none()).unwrap();
     assert_eq!(unavailable(&files, "a"), WhyUnavailable::OutsideWorkspace);
-    assert_eq!(
-        unavailable(&files, "/etc/passwd"),
-        WhyUnavailable::OutsideWorkspace
-    );
+    assert_eq!(unavailable(&files, "/etc/passwd"), WhyUnavailable::OutsideWorkspace);
 }
 
 #[test]
@@ -145,20 +130,12 @@ fn only_regular_files_are_read_and_nothing_is_waited_for() {
     fs::write(root.path().join("f"), "x").unwrap();
     let files = open(&[root.path()]);
     for path in ["d", ".", "d/", "pipe", "to_pipe", "socket", "a\0b", ""] {
-        assert_eq!(
-            unavailable(&files, path),
-            WhyUnavailable::InvalidPath,
-            "{path:?}"
-        );
+        assert_eq!(unavailable(&files, path), WhyUnavailable::InvalidPath, "{path:?}");
     }
     let long = "x".repeat(5_000);
     assert_eq!(unavailable(&files, &long), WhyUnavailable::InvalidPath);
     for path in ["gone", "dangling", "f/g", "d/gone/x"] {
-        assert_eq!(
-            unavailable(&files, path),
-            WhyUnavailable::NotFound,
-            "{path}"
-        );
+        assert_eq!(unavailable(&files, path), WhyUnavailable::NotFound, "{path}");
     }
 }
 
@@ -166,11 +143,7 @@ fn only_regular_files_are_read_and_nothing_is_waited_for() {
 fn magic_links_are_not_followed_even_where_they_are_inside() {
     let files = open(&[Path::new("/proc/self")]);
     for path in ["root", "cwd/Cargo.toml", "exe", "fd/0"] {
-        assert_eq!(
-            unavailable(&files, path),
-            WhyUnavailable::OutsideWorkspace,
-            "{path}"
-        );
+        assert_eq!(unavailable(&files, path), WhyUnavailable::OutsideWorkspace, "{path}");
     }
     // Files that say they are empty are bounded by what is asked for.
     let read = sources(&files).file("maps", 10);
@@ -236,16 +209,10 @@ fn a_huge_file_passes_by_in_small_pieces() {
     }
 
     let lines = |start: u64, end: u64| Some(json!({"start": start, "end": end}));
-    let Resolved::Text {
-        text, label, size, ..
-    } = of_ref(&files, "huge.log", lines(2, 3))
-    else {
+    let Resolved::Text { text, label, size, .. } = of_ref(&files, "huge.log", lines(2, 3)) else {
         panic!("no text");
     };
-    assert_eq!(
-        (text.as_str(), label.as_str()),
-        ("second\nthird\n", "huge.log:2-3")
-    );
+    assert_eq!((text.as_str(), label.as_str()), ("second\nthird\n", "huge.log:2-3"));
     assert_eq!(size, 100_000_005);
     let Resolved::Text { text, .. } = of_ref(&files, "huge.log", lines(5, 9)) else {
         panic!("no text");

@@ -99,12 +99,8 @@ fn too_many_bytes_become_fewer() {
         assert_eq!(compositor::media_type::detect(&small), Some(mime.as_str()));
         assert!(image::load_from_memory(&small).is_ok());
     }
-    let (mime, small) = fit(
-        "image/png",
-        &large,
-        &limits(&["image/png"], Some(50_000), None),
-    )
-    .unwrap();
+    let (mime, small) =
+        fit("image/png", &large, &limits(&["image/png"], Some(50_000), None)).unwrap();
     assert!(mime == "image/png" && small.len() <= 50_000);
     assert_eq!(fit("image/png", &large, &limits(ALL, Some(10), None)), None);
 }
@@ -117,18 +113,8 @@ fn transparency_is_preserved() {
     let (mime, small) = fit("image/png", &glass, &limits(ALL, Some(20_000), None)).unwrap();
     assert_eq!(mime, "image/png");
     assert!(small.len() <= 20_000);
-    assert_eq!(
-        image::load_from_memory(&small)
-            .unwrap()
-            .to_rgba8()
-            .get_pixel(0, 0)
-            .0[3],
-        100
-    );
-    assert_eq!(
-        fit("image/png", &glass, &limits(&["image/jpeg"], None, None)),
-        None
-    );
+    assert_eq!(image::load_from_memory(&small).unwrap().to_rgba8().get_pixel(0, 0).0[3], 100);
+    assert_eq!(fit("image/png", &glass, &limits(&["image/jpeg"], None, None)), None);
 }
 
 #[test]
@@ -137,10 +123,7 @@ fn a_gif_becomes_its_first_picture() {
     assert!(is_animated_gif(&gif));
     assert_eq!(dimensions(&gif), Some((16, 8)));
     let (mime, still) = fit("image/gif", &gif, &limits(&["image/png"], None, None)).unwrap();
-    assert_eq!(
-        (mime.as_str(), dimensions(&still)),
-        ("image/png", Some((16, 8)))
-    );
+    assert_eq!((mime.as_str(), dimensions(&still)), ("image/png", Some((16, 8))));
     let picture = image::load_from_memory(&still).unwrap().to_rgb8();
     assert_eq!(*picture.get_pixel(0, 0), Rgb([255, 0, 0]));
     let one = encoded(RgbImage::new(3, 3), ImageFormat::Gif);
@@ -149,12 +132,8 @@ fn a_gif_becomes_its_first_picture() {
 
 #[test]
 fn a_header_cannot_ask_for_memory() {
-    for (width, height) in [
-        (60_000, 60_000),
-        (32_000, 32_000),
-        (u32::MAX >> 1, 1),
-        (7_000, 7_000),
-    ] {
+    for (width, height) in [(60_000, 60_000), (32_000, 32_000), (u32::MAX >> 1, 1), (7_000, 7_000)]
+    {
         let bomb = bomb(width, height);
         assert_eq!(dimensions(&bomb), Some((width, height)));
         assert_eq!(fit("image/png", &bomb, &limits(ALL, None, Some(100))), None);
@@ -196,18 +175,9 @@ fn a_photograph_is_turned_upright() {
 fn lowered(target: Target, name: &str, mime: &str, body: &[u8]) -> Lowered {
     let part = json!({"type": "file-attachment", "name": name, "mime": mime, "data": STANDARD.encode(body)});
     let parts = [Part::from_value(part).unwrap()];
-    let mut sources = WorkspaceSources {
-        workspace: None,
-        store: EmptyStore,
-    };
+    let mut sources = WorkspaceSources { workspace: None, store: EmptyStore };
     let capabilities = Capabilities::built_in(target);
-    lower(
-        &parts,
-        &BTreeMap::new(),
-        target,
-        &capabilities,
-        &mut sources,
-    )
+    lower(&parts, &BTreeMap::new(), target, &capabilities, &mut sources)
 }
 
 #[test]
@@ -225,9 +195,7 @@ fn a_picture_of_more_than_a_target_takes_reaches_it_smaller() {
 
 #[test]
 fn a_gif_reaches_gemini_as_png_and_a_decompression_bomb_is_not_sent() {
-    let block = lowered(Target::Gemini, "g.gif", "image/gif", &moving_gif())
-        .blocks
-        .remove(0);
+    let block = lowered(Target::Gemini, "g.gif", "image/gif", &moving_gif()).blocks.remove(0);
     assert_eq!(block["inlineData"]["mimeType"], "image/png");
     let bomb = bomb(60_000, 60_000);
     let lowered = lowered(Target::Anthropic, "b.png", "image/png", &bomb);

@@ -55,10 +55,7 @@ impl TestRepository {
 pub(crate) fn git_in(directory: &Path, args: &[&str]) -> String {
     let mut command = Command::new("git");
     let command = command.current_dir(directory).args(args);
-    let output = command
-        .env("GIT_CONFIG_GLOBAL", "/dev/null")
-        .output()
-        .unwrap();
+    let output = command.env("GIT_CONFIG_GLOBAL", "/dev/null").output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "git {args:?}: {said}");
     String::from_utf8_lossy(&output.stdout).trim().to_owned()

@@ -43,23 +43,17 @@ async fn nothing_that_an_agent_says_runs_or_is_fetched() -> Result<()> {
     let page = browser.page(Screen::PHONE).await?;
     sign_in(&page, &host).await?;
     start_session_in(&page, None, "<img src=x onerror=window.hacked=1> \u{202e}").await?;
-    page.wait_for("document.querySelector('.part-error')")
-        .await?;
-    page.wait_for("document.querySelector('.part-text .md-host')")
-        .await?;
+    page.wait_for("document.querySelector('.part-error')").await?;
+    page.wait_for("document.querySelector('.part-text .md-host')").await?;
     page.evaluate(
         "document.querySelectorAll('.transcript details').forEach(it => { it.open = true; })",
     )
     .await?;
-    page.wait_for("document.querySelector('.tool-output pre')")
-        .await?;
+    page.wait_for("document.querySelector('.tool-output pre')").await?;
 
     let forbidden = "['script', 'iframe', 'style', 'form', 'object', 'embed', 'svg image', 'link', 'base', 'meta', '[onclick]', '[onerror]', '[style*=fixed]']\
         .filter(it => document.querySelector(`.transcript ${it}`))";
-    ensure!(
-        page.evaluate(forbidden).await? == json!([]),
-        "elements that are not in the list"
-    );
+    ensure!(page.evaluate(forbidden).await? == json!([]), "elements that are not in the list");
     let pictures = page
         .evaluate("[...document.querySelectorAll('.transcript img')].map(it => it.src)")
         .await?;
@@ -68,10 +62,7 @@ async fn nothing_that_an_agent_says_runs_or_is_fetched() -> Result<()> {
         .evaluate("[...document.querySelectorAll('.transcript a')].map(it => [it.protocol, it.rel, it.target])")
         .await?;
     for link in links.as_array().into_iter().flatten() {
-        ensure!(
-            *link == json!(["https:", "noopener noreferrer", "_blank"]),
-            "{link}"
-        );
+        ensure!(*link == json!(["https:", "noopener noreferrer", "_blank"]), "{link}");
     }
     for seen in [
         "(evil.example.net)",
@@ -86,13 +77,7 @@ async fn nothing_that_an_agent_says_runs_or_is_fetched() -> Result<()> {
     ] {
         page.wait_for_text(seen).await?;
     }
-    ensure!(
-        page.evaluate("typeof window.hacked").await? == "undefined",
-        "it ran"
-    );
-    ensure!(
-        page.evaluate("document.title").await? != "title",
-        "a title was set"
-    );
+    ensure!(page.evaluate("typeof window.hacked").await? == "undefined", "it ran");
+    ensure!(page.evaluate("document.title").await? != "title", "a title was set");
     page.observed().check(&host.origin, &[])
 }

@@ -33,54 +33,32 @@ async fn ten_thousand_turns_are_scrolled_through() -> Result<()> {
     sign_in(&page, &host).await?;
     go(&page, IMPORTED).await?;
     page.wait_for(&is_seen(TURNS - 1)).await?;
-    let shown = page
-        .evaluate("document.querySelectorAll('.turn').length")
-        .await?;
-    ensure!(
-        shown.as_u64().is_some_and(|shown| shown < 60),
-        "{shown} turns at first"
-    );
+    let shown = page.evaluate("document.querySelectorAll('.turn').length").await?;
+    ensure!(shown.as_u64().is_some_and(|shown| shown < 60), "{shown} turns at first");
 
     // To the first, page by page: each look at the top asks for what is above.
     let mut most = 0;
     while page.evaluate(&is_seen(0)).await? != true {
         let before = page.evaluate(&format!("{VIEW}.scrollHeight")).await?;
-        page.evaluate(&format!("void ({VIEW}.scrollTop = 0)"))
-            .await?;
-        page.wait_for(&format!(
-            "{VIEW}.scrollHeight !== {before} || {}",
-            is_seen(0)
-        ))
-        .await?;
-        let shown = page
-            .evaluate("document.querySelectorAll('.turn').length")
-            .await?;
+        page.evaluate(&format!("void ({VIEW}.scrollTop = 0)")).await?;
+        page.wait_for(&format!("{VIEW}.scrollHeight !== {before} || {}", is_seen(0))).await?;
+        let shown = page.evaluate("document.querySelectorAll('.turn').length").await?;
         most = most.max(shown.as_u64().unwrap_or(u64::MAX));
     }
     ensure!(most <= SHOWN_MAX, "{most} turns were on the page");
     let (heap, nodes) = page.memory().await?;
-    ensure!(
-        heap <= HEAP_MAX && nodes <= NODES_MAX,
-        "{heap} bytes, {nodes} nodes"
-    );
+    ensure!(heap <= HEAP_MAX && nodes <= NODES_MAX, "{heap} bytes, {nodes} nodes");
 
     // What left memory comes again where somebody looks.
-    page.evaluate(&format!(
-        "void ({VIEW}.scrollTop = {VIEW}.scrollHeight / 2)"
-    ))
-    .await?;
+    page.evaluate(&format!("void ({VIEW}.scrollTop = {VIEW}.scrollHeight / 2)")).await?;
     page.wait_for(
         "[...document.querySelectorAll('.turn:not(.is-dropped) .message-text')].some(it => /^message [3-6]\\d{3}$/.test(it.textContent))",
     )
     .await?;
-    page.evaluate(&format!("void ({VIEW}.scrollTop = {VIEW}.scrollHeight)"))
-        .await?;
+    page.evaluate(&format!("void ({VIEW}.scrollTop = {VIEW}.scrollHeight)")).await?;
     page.wait_for(&is_seen(TURNS - 1)).await?;
     let (heap, nodes) = page.memory().await?;
-    ensure!(
-        heap <= HEAP_MAX && nodes <= NODES_MAX,
-        "{heap} bytes, {nodes} nodes"
-    );
+    ensure!(heap <= HEAP_MAX && nodes <= NODES_MAX, "{heap} bytes, {nodes} nodes");
     page.observed().check(&host.origin, &[])
 }
 
@@ -114,13 +92,8 @@ async fn a_chat_is_cut_back_to_a_turn_that_left_memory() -> Result<()> {
     page.wait_for(&is_seen(1_299)).await?;
     while page.evaluate(&is_seen(0)).await? != true {
         let before = page.evaluate(&format!("{VIEW}.scrollHeight")).await?;
-        page.evaluate(&format!("void ({VIEW}.scrollTop = 0)"))
-            .await?;
-        page.wait_for(&format!(
-            "{VIEW}.scrollHeight !== {before} || {}",
-            is_seen(0)
-        ))
-        .await?;
+        page.evaluate(&format!("void ({VIEW}.scrollTop = 0)")).await?;
+        page.wait_for(&format!("{VIEW}.scrollHeight !== {before} || {}", is_seen(0))).await?;
     }
     let heard = page.evaluate(&truncate(&host, "t1250")).await?;
     ensure!(!heard.to_string().contains("rejection"), "{heard}");
@@ -133,8 +106,7 @@ async fn a_chat_is_cut_back_to_a_turn_that_left_memory() -> Result<()> {
     ensure!(texts.last() == Some(&json!("message 1250")), "{texts:?}");
     ensure!(!texts.contains(&json!("")), "all of it is there: {texts:?}");
     // What is older can be reached from there.
-    page.evaluate(&format!("void ({VIEW}.scrollTop = 0)"))
-        .await?;
+    page.evaluate(&format!("void ({VIEW}.scrollTop = 0)")).await?;
     page.wait_for("[...document.querySelectorAll('.turn .message-text')].some(it => Number(it.textContent.replace('message ', '')) <= 1225)")
         .await?;
     page.observed().check(&host.origin, &[])

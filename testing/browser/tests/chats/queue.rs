@@ -73,9 +73,7 @@ async fn waiting_messages_are_the_same_on_two_pages() -> Result<()> {
         .await?;
     first.press(&on_message("one", "Edit")).await?;
     waits(&second, &["three", "two"]).await?;
-    first
-        .wait_for(&format!("{}.value === 'one'", labelled("Message")))
-        .await?;
+    first.wait_for(&format!("{}.value === 'one'", labelled("Message"))).await?;
     first
         .press("document.querySelector('.chip-file button[aria-label^=\"Remove notes.txt\"]')")
         .await?;
@@ -104,9 +102,7 @@ async fn waiting_messages_are_the_same_on_two_pages() -> Result<()> {
     first.wait_for_text("Queue paused. Send now?").await?;
     second.press(&button("Send now")).await?;
     for said in ["Heard: to the left", "a bit", "three", "Heard: one"] {
-        first
-            .wait_for(&format!("{VIEW}.textContent.includes({})", json!(said)))
-            .await?;
+        first.wait_for(&format!("{VIEW}.textContent.includes({})", json!(said))).await?;
     }
     waits(&first, &[]).await?;
     for page in [&first, &second] {
@@ -126,21 +122,15 @@ async fn enter_is_a_new_line_on_touch_and_a_draft_survives_a_reload() -> Result<
     start_session_in(&page, None, "hello").await?;
     page.type_into(&labelled("Message"), "first line").await?;
     page.key("Enter", 0).await?;
-    page.command("Input.insertText", json!({"text": "second line"}))
-        .await?;
-    let typed = format!(
-        "{}?.value === 'first line\\nsecond line'",
-        labelled("Message")
-    );
+    page.command("Input.insertText", json!({"text": "second line"})).await?;
+    let typed = format!("{}?.value === 'first line\\nsecond line'", labelled("Message"));
     page.wait_for(&typed).await?;
     page.reload().await?;
     page.wait_for(&typed).await?;
     page.press(&button("Send")).await?;
-    page.wait_for("document.querySelectorAll('.turn').length === 2")
-        .await?;
-    let said = page
-        .evaluate("[...document.querySelectorAll('.message-text')].at(-1).textContent")
-        .await?;
+    page.wait_for("document.querySelectorAll('.turn').length === 2").await?;
+    let said =
+        page.evaluate("[...document.querySelectorAll('.message-text')].at(-1).textContent").await?;
     ensure!(said == "first line\nsecond line", "{said}");
     page.observed().check(&host.origin, &[])
 }

@@ -63,10 +63,7 @@ async fn check(page: &Page, before: f64, what: &str) -> Result<()> {
     let places = places.as_array().context("places")?;
     for place in places {
         let now = place.as_f64().context("what was read was drawn anew")?;
-        ensure!(
-            (now - before).abs() <= MOVED_MAX,
-            "{what}: from {before} to {now} in {places:?}"
-        );
+        ensure!((now - before).abs() <= MOVED_MAX, "{what}: from {before} to {now} in {places:?}");
     }
     Ok(())
 }
@@ -81,8 +78,7 @@ async fn scroll_by(page: &Page, pixels: i32) -> Result<()> {
 
 async fn grows_by(page: &Page, pixels: u32) -> Result<()> {
     let height = page.evaluate(&format!("{VIEW}.scrollHeight")).await?;
-    page.wait_for(&format!("{VIEW}.scrollHeight > {height} + {pixels}"))
-        .await
+    page.wait_for(&format!("{VIEW}.scrollHeight > {height} + {pixels}")).await
 }
 
 /// A keyboard comes and goes: one that makes the page smaller, and one that covers it, as on iOS. What is read stays where it is.
@@ -90,8 +86,7 @@ async fn use_keyboards(page: &Page, before: f64) -> Result<()> {
     // A keyboard takes half of the screen, and goes.
     let size = |height: u32| json!({"width": 390, "height": height, "deviceScaleFactor": 1, "mobile": true});
     for height in [480, 844] {
-        page.command("Emulation.setDeviceMetricsOverride", size(height))
-            .await?;
+        page.command("Emulation.setDeviceMetricsOverride", size(height)).await?;
         page.wait_for(&format!("innerHeight === {height}")).await?;
         grows_by(page, 100).await?;
         check(page, before, "a keyboard").await?;
@@ -105,10 +100,7 @@ async fn use_keyboards(page: &Page, before: f64) -> Result<()> {
         );
         page.evaluate(&cover).await?;
         let field = labelled("Message");
-        page.wait_for(&format!(
-            "{field}.getBoundingClientRect().bottom {is_above}"
-        ))
-        .await?;
+        page.wait_for(&format!("{field}.getBoundingClientRect().bottom {is_above}")).await?;
         grows_by(page, 100).await?;
         check(page, before, "a keyboard that covers the page").await?;
     }
@@ -129,20 +121,17 @@ async fn what_is_read_stays_where_it_is() -> Result<()> {
     let page = browser.page(Screen::PHONE).await?;
     sign_in(&page, &host).await?;
     go(&page, IMPORTED).await?;
-    page.wait_for("document.querySelectorAll('.turn').length > 5")
-        .await?;
+    page.wait_for("document.querySelectorAll('.turn').length > 5").await?;
 
     // An older page comes above, first as room for it, then drawn when it is near.
     let height = page.evaluate(&format!("{VIEW}.scrollHeight")).await?;
     scroll_by(&page, -3_200).await?;
     let before = mark(&page).await?;
-    page.wait_for(&format!("{VIEW}.scrollHeight > {height} + 3_000"))
-        .await?;
+    page.wait_for(&format!("{VIEW}.scrollHeight > {height} + 3_000")).await?;
     check(&page, before, "an older page").await?;
     scroll_by(&page, -800).await?;
     let before = mark(&page).await?;
-    page.wait_for("document.querySelectorAll('.turn').length > 20")
-        .await?;
+    page.wait_for("document.querySelectorAll('.turn').length > 20").await?;
     check(&page, before, "turns drawn above").await?;
 
     // What comes into view for the first time is rendered then; what is read below it stays.

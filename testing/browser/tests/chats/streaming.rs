@@ -43,8 +43,7 @@ async fn what_comes_next_is_read_as_it_will_be() -> Result<()> {
     let page = browser.page(Screen::PHONE).await?;
     sign_in(&page, &host).await?;
     start_session_in(&page, None, "hello").await?;
-    page.wait_for("document.querySelector('.turn[data-state=complete] .md')")
-        .await?;
+    page.wait_for("document.querySelector('.turn[data-state=complete] .md')").await?;
     for (first, second, lines) in [
         // White space at the end of what is drawn is in no block.
         ("so an ", "attacker", &["so an attacker"][..]),
@@ -55,25 +54,12 @@ async fn what_comes_next_is_read_as_it_will_be() -> Result<()> {
         ("- one\n", "- two", &["one", "- two"]),
         ("- one ", "more", &["one more"]),
         // Code goes on in its block, line by line, and nothing behind it does.
-        (
-            "```rust\nlet a = 1;\n",
-            "let b",
-            &["rust", "Copy", "let a = 1;", "let b"],
-        ),
+        ("```rust\nlet a = 1;\n", "let b", &["rust", "Copy", "let a = 1;", "let b"]),
         ("```rust\nlet a", " = 1;", &["rust", "Copy", "let a = 1;"]),
-        (
-            "```\nlet a\n```\n",
-            "After it",
-            &["text", "Copy", "let a", "After it"],
-        ),
+        ("```\nlet a\n```\n", "After it", &["text", "Copy", "let a", "After it"]),
     ] {
-        let written = page
-            .evaluate(&format!("{WRITE}({})", json!([first, second])))
-            .await?;
-        ensure!(
-            written == json!(lines),
-            "{first:?} and {second:?} are read as {written}"
-        );
+        let written = page.evaluate(&format!("{WRITE}({})", json!([first, second]))).await?;
+        ensure!(written == json!(lines), "{first:?} and {second:?} are read as {written}");
     }
     // The first line of a fence says the language, whenever it comes.
     page.evaluate(&format!("void ({FENCE})()")).await?;
@@ -119,8 +105,7 @@ async fn the_end_is_followed_also_when_a_text_becomes_shorter() -> Result<()> {
     let page = browser.page(Screen::PHONE).await?;
     sign_in(&page, &host).await?;
     start_session_in(&page, None, "hello").await?;
-    page.wait_for("document.querySelector('.turn[data-state=complete] .md')")
-        .await?;
+    page.wait_for("document.querySelector('.turn[data-state=complete] .md')").await?;
     for _ in 0..5 {
         let distance = page.evaluate(SHRINK).await?;
         ensure!(

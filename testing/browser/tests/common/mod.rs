@@ -11,11 +11,8 @@ use serde_json::json;
 pub const IS_LIVE: &str = "document.querySelector('.mark[data-status=live]')";
 
 /// What is in the console after a connection was lost on purpose.
-pub const LOST_CONNECTION: [&str; 3] = [
-    "WebSocket connection to",
-    "net::ERR_",
-    "Failed to load resource",
-];
+pub const LOST_CONNECTION: [&str; 3] =
+    ["WebSocket connection to", "net::ERR_", "Failed to load resource"];
 
 /// The link of `greenroom pair` and the code in it.
 pub fn pairing_link(host: &Host, arguments: &[&str]) -> Result<(String, String)> {
@@ -38,19 +35,13 @@ pub async fn sign_in(browser: &Browser, host: &Host, screen: Screen) -> Result<P
 
 /// Opens a session by its address; the first session of the list if there is one.
 pub async fn open_session(page: &Page, session: &str) -> Result<()> {
-    let script = format!(
-        "location.hash = '#/s/' + encodeURIComponent({})",
-        json!(session)
-    );
+    let script = format!("location.hash = '#/s/' + encodeURIComponent({})", json!(session));
     page.evaluate(&script).await?;
-    page.wait_for("document.querySelector('textarea.composer-text')")
-        .await
+    page.wait_for("document.querySelector('textarea.composer-text')").await
 }
 
 /// Sends a message from the composer of the session that is open.
 pub async fn send(page: &Page, text: &str) -> Result<()> {
-    page.type_into("document.querySelector('textarea.composer-text')", text)
-        .await?;
-    page.press("document.querySelector('.composer-bar button[type=submit]')")
-        .await
+    page.type_into("document.querySelector('textarea.composer-text')", text).await?;
+    page.press("document.querySelector('.composer-bar button[type=submit]')").await
 }

@@ -30,11 +30,8 @@ async fn told(page: &Page, message: &str) -> Result<String> {
     let links = page.evaluate(find).await?;
     for link in links.as_array().into_iter().flatten() {
         go(page, link.as_str().unwrap_or_default()).await?;
-        page.wait_for("document.querySelector('#main')?.innerText.includes('Told:')")
-            .await?;
-        let text = page
-            .evaluate("document.querySelector('#main').innerText")
-            .await?;
+        page.wait_for("document.querySelector('#main')?.innerText.includes('Told:')").await?;
+        let text = page.evaluate("document.querySelector('#main').innerText").await?;
         let text = text.as_str().unwrap_or_default().to_owned();
         if text.lines().any(|line| line.trim() == message) {
             return Ok(text.replace(char::is_whitespace, ""));
@@ -71,46 +68,32 @@ async fn requests_of_all_sessions_and_workers_are_answered_in_a_row_by_touch() -
     page.press(&button("Allow in this session")).await?;
 
     wait_for_sheet(&page, "Write a file").await?;
-    page.wait_for(&format!(
-        "{}?.innerText.includes('The kettle is on')",
-        sheet_part(".diff")
-    ))
-    .await?;
+    page.wait_for(&format!("{}?.innerText.includes('The kettle is on')", sheet_part(".diff")))
+        .await?;
     page.press(&in_sheet("Edit")).await?;
     let field = sheet_part("#edited-input");
-    page.evaluate(&format!("{field}.value = '{{\"path\":'"))
-        .await?;
+    page.evaluate(&format!("{field}.value = '{{\"path\":'")).await?;
     page.press(&in_sheet("Approve")).await?;
     page.wait_for_text("This is not JSON").await?;
-    page.evaluate(&format!("{field}.value = '{{\"path\": \"song.txt\"}}'"))
-        .await?;
+    page.evaluate(&format!("{field}.value = '{{\"path\": \"song.txt\"}}'")).await?;
     page.press(&in_sheet("Approve")).await?;
 
     wait_for_sheet(&page, "Count the seats").await?;
     page.press(&in_sheet("More choices")).await?;
-    page.press(&button("Deny and say what to do instead"))
-        .await?;
-    page.type_into(&sheet_part("#instead"), "count the rows")
-        .await?;
+    page.press(&button("Deny and say what to do instead")).await?;
+    page.type_into(&sheet_part("#instead"), "count the rows").await?;
     page.press(&button("Deny and send")).await?;
-    page.wait_for("!document.querySelector('.sheet[open]')")
-        .await?;
+    page.wait_for("!document.querySelector('.sheet[open]')").await?;
     page.wait_for_text("Nothing waits for you").await?;
 
     let told_options = told(&page, "options").await?;
-    ensure!(
-        told_options.contains("\"selectedOption\":{\"id\":\"session\""),
-        "{told_options}"
-    );
+    ensure!(told_options.contains("\"selectedOption\":{\"id\":\"session\""), "{told_options}");
     let told_edit = told(&page, "edit").await?;
     ensure!(
         told_edit.contains("\"approved\":true") && told_edit.contains("song.txt"),
         "{told_edit}"
     );
-    ensure!(
-        told(&page, "worker").await?.contains("Told:"),
-        "the worker ended"
-    );
+    ensure!(told(&page, "worker").await?.contains("Told:"), "the worker ended");
     page.observed().check(&host.origin, &[])
 }
 
@@ -121,11 +104,9 @@ async fn requests_are_answered_by_keyboard() -> Result<()> {
     };
     page.evaluate("document.activeElement?.blur()").await?;
     page.key("i", 0).await?;
-    page.wait_for("document.querySelectorAll('.request-link').length === 3")
-        .await?;
+    page.wait_for("document.querySelectorAll('.request-link').length === 3").await?;
     page.key("j", 0).await?;
-    page.wait_for("document.activeElement?.classList.contains('request-link')")
-        .await?;
+    page.wait_for("document.activeElement?.classList.contains('request-link')").await?;
     page.key("Enter", 0).await?;
     wait_for_sheet(&page, "Run in a terminal").await?;
     choose(&page, "a", "Allow once").await?;
@@ -147,21 +128,16 @@ async fn requests_are_answered_by_keyboard() -> Result<()> {
     );
     // The sheet is closed and opened again by keys; the request is still there.
     page.key("Escape", 0).await?;
-    page.wait_for("!document.querySelector('.sheet[open]')")
-        .await?;
+    page.wait_for("!document.querySelector('.sheet[open]')").await?;
     page.key("j", 0).await?;
-    page.wait_for("document.activeElement?.classList.contains('request-link')")
-        .await?;
+    page.wait_for("document.activeElement?.classList.contains('request-link')").await?;
     page.key("Enter", 0).await?;
     wait_for_sheet(&page, "Count the seats").await?;
     choose(&page, "a", "Approve").await?;
     page.wait_for_text("Nothing waits for you").await?;
 
     let told_options = told(&page, "options").await?;
-    ensure!(
-        told_options.contains("\"selectedOption\":{\"id\":\"once\""),
-        "{told_options}"
-    );
+    ensure!(told_options.contains("\"selectedOption\":{\"id\":\"once\""), "{told_options}");
     let told_edit = told(&page, "edit").await?;
     ensure!(told_edit.contains("\"approved\":false"), "{told_edit}");
     page.observed().check(&host.origin, &[])
@@ -187,8 +163,7 @@ async fn a_result_is_looked_at_before_the_agent_sees_it() -> Result<()> {
         ))
         .await?;
         page.press(&in_sheet(answer)).await?;
-        page.wait_for("!document.querySelector('.sheet[open]')")
-            .await?;
+        page.wait_for("!document.querySelector('.sheet[open]')").await?;
         page.wait_for_text("Told:").await?;
         let is_withheld = page.text().await?.contains("result withheld");
         ensure!(is_withheld == (answer == "Withhold it"), "{answer}");
@@ -200,10 +175,6 @@ async fn a_result_is_looked_at_before_the_agent_sees_it() -> Result<()> {
 async fn choose(page: &Page, letter: &str, label: &str) -> Result<()> {
     page.wait_for(&css(".sheet-foot[data-armed=yes]")).await?;
     page.key(letter, 0).await?;
-    page.wait_for(&format!(
-        "document.activeElement?.textContent === {}",
-        json!(label)
-    ))
-    .await?;
+    page.wait_for(&format!("document.activeElement?.textContent === {}", json!(label))).await?;
     page.key("Enter", 0).await
 }

@@ -43,18 +43,12 @@ async fn every_kind_of_question_is_answered_within_its_bounds() -> Result<()> {
         tick(&page, prop).await?;
     }
     page.press(&in_sheet("Send")).await?;
-    for problem in [
-        "An answer is required.",
-        "At most 12.",
-        "This is not a number.",
-        "At most 2 of them.",
-    ] {
+    for problem in
+        ["An answer is required.", "At most 12.", "This is not a number.", "At most 2 of them."]
+    {
         page.wait_for_text(problem).await?;
     }
-    let is_focused = format!(
-        "document.activeElement === {}",
-        labelled("What shall I call you?")
-    );
+    let is_focused = format!("document.activeElement === {}", labelled("What shall I call you?"));
     page.wait_for(&is_focused).await?;
 
     fill(&page, "What shall I call you?", "Ann").await?;
@@ -75,11 +69,8 @@ async fn every_kind_of_question_is_answered_within_its_bounds() -> Result<()> {
 
     page.command("Page.bringToFront", json!({})).await?;
     page.press(&in_sheet("Send")).await?;
-    page.wait_for("!document.querySelector('.sheet[open]')")
-        .await?;
-    other
-        .wait_for_text("This was answered by someone else or withdrawn.")
-        .await?;
+    page.wait_for("!document.querySelector('.sheet[open]')").await?;
+    other.wait_for_text("This was answered by someone else or withdrawn.").await?;
     let answers = json!({
         "name": "Ann", "seats": 7, "price": 4.5, "part": "chorus", "props": ["skull", "letter"], "encore": true,
     });
@@ -95,15 +86,12 @@ fn sheet_or_link() -> String {
 /// The answers that the agent was told, as the host keeps them.
 async fn check_told(page: &Page, host: &Host, answers: &serde_json::Value) -> Result<()> {
     page.evaluate("void (location.hash = '#/')").await?;
-    page.press("document.querySelector('.session-link')")
-        .await?;
+    page.press("document.querySelector('.session-link')").await?;
     page.wait_for_text("Told:").await?;
     let sessions = host.run(&["sessions", "--json"])?;
     let session: serde_json::Value =
         serde_json::from_str(sessions.lines().next().unwrap_or("null"))?;
-    let uri = session["resource"]
-        .as_str()
-        .or_else(|| session[0]["resource"].as_str());
+    let uri = session["resource"].as_str().or_else(|| session[0]["resource"].as_str());
     let export = host.run(&["export", uri.unwrap_or_default()])?;
     for (question, value) in answers.as_object().into_iter().flatten() {
         let expected = format!("\"value\":{value}");
@@ -129,10 +117,7 @@ async fn a_page_to_open_is_named_by_its_host_and_can_be_declined() -> Result<()>
     page.press(&sheet_or_link()).await?;
     wait_for_sheet(&page, "Sign in").await?;
     let link = sheet_part("a.button");
-    page.wait_for(&format!(
-        "{link}?.textContent.trim() === 'Open accounts.example.com'"
-    ))
-    .await?;
+    page.wait_for(&format!("{link}?.textContent.trim() === 'Open accounts.example.com'")).await?;
     let target = format!("[{link}.target, {link}.rel].join(' ')");
     let target = page.evaluate(&target).await?;
     ensure!(target == "_blank noopener noreferrer", "{target}");

@@ -21,10 +21,7 @@ impl Script {
         let directory = tempfile::tempdir()?;
         let path = directory.path().join("script.json");
         std::fs::write(&path, scenes().to_string())?;
-        Ok(Self {
-            _directory: directory,
-            path,
-        })
+        Ok(Self { _directory: directory, path })
     }
 
     pub(crate) fn path(&self) -> &str {

@@ -9,10 +9,7 @@ use crate::signed_in::go;
 /// Waits until so many requests are in the inbox, which is opened.
 pub(crate) async fn open_inbox(page: &Page, count: usize) -> Result<()> {
     go(page, "#/inbox").await?;
-    page.wait_for(&format!(
-        "document.querySelectorAll('.request-link').length === {count}"
-    ))
-    .await
+    page.wait_for(&format!("document.querySelectorAll('.request-link').length === {count}")).await
 }
 
 /// The button of the open sheet with this text, once it acts.

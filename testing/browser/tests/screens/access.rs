@@ -36,10 +36,7 @@ async fn roles_and_names_of_each_screen_are_those_that_are_kept() -> Result<()> 
                 break tree;
             }
         };
-        ensure!(
-            tree == expected,
-            "{name} is told as\n{tree}\nand was kept as\n{expected}"
-        );
+        ensure!(tree == expected, "{name} is told as\n{tree}\nand was kept as\n{expected}");
     }
     scene.page.observed().check(&scene.host.origin, &[])
 }
@@ -81,16 +78,9 @@ async fn every_control_is_reached_by_keyboard_in_the_order_of_the_page() -> Resu
         return Ok(());
     };
     let page = &scene.page;
-    for name in [
-        "sessions",
-        "inbox",
-        "approval",
-        "questions",
-        "changes",
-        "prompt",
-        "new",
-        "settings",
-    ] {
+    for name in
+        ["sessions", "inbox", "approval", "questions", "changes", "prompt", "new", "settings"]
+    {
         scene.show(name).await?;
         page.evaluate(
             "window.reached = []; document.addEventListener('focusin', (event) => { \
@@ -104,10 +94,7 @@ async fn every_control_is_reached_by_keyboard_in_the_order_of_the_page() -> Resu
         }
         let reached = page.evaluate(REACH).await?;
         ensure!(reached["count"].as_u64() > Some(3), "{name}: {reached:#}");
-        ensure!(
-            reached["missed"] == Value::Array(Vec::new()),
-            "{name}: {reached:#}"
-        );
+        ensure!(reached["missed"] == Value::Array(Vec::new()), "{name}: {reached:#}");
         if !matches!(name, "approval" | "questions") {
             // A sheet begins at its title and comes round again.
             let backward = reached["unsorted"].as_array().map_or(0, Vec::len);
@@ -158,14 +145,8 @@ async fn texts_can_be_read_in_both_themes() -> Result<()> {
         for name in SCREENS {
             scene.show(name).await?;
             let found = scene.page.evaluate(CONTRAST).await?;
-            ensure!(
-                found["count"].as_u64() > Some(5),
-                "{theme} {name}: {found:#}"
-            );
-            ensure!(
-                found["wrong"] == Value::Array(Vec::new()),
-                "{theme} {name}: {found:#}"
-            );
+            ensure!(found["count"].as_u64() > Some(5), "{theme} {name}: {found:#}");
+            ensure!(found["wrong"] == Value::Array(Vec::new()), "{theme} {name}: {found:#}");
         }
     }
     Ok(())
@@ -197,10 +178,7 @@ async fn a_finger_hits_every_control() -> Result<()> {
         scene.show(name).await?;
         let found = scene.page.evaluate(SMALL).await?;
         ensure!(found["count"].as_u64() > Some(2), "{name}: {found:#}");
-        ensure!(
-            found["small"] == Value::Array(Vec::new()),
-            "{name}: {found:#}"
-        );
+        ensure!(found["small"] == Value::Array(Vec::new()), "{name}: {found:#}");
     }
     Ok(())
 }
@@ -213,10 +191,7 @@ async fn a_page_at_twice_its_size_fits() -> Result<()> {
         };
         for name in SCREENS {
             scene.show(name).await?;
-            scene
-                .page
-                .evaluate("document.documentElement.style.fontSize = '200%'")
-                .await?;
+            scene.page.evaluate("document.documentElement.style.fontSize = '200%'").await?;
             let wide = scene.page.evaluate(TOO_WIDE).await?;
             ensure!(
                 wide.as_array().is_some_and(Vec::is_empty),

@@ -12,16 +12,8 @@ const LONG: &str =
     "Rechtsschutzversicherungsgesellschaftenvertretungsangelegenheitenbearbeitungsverzeichnis";
 
 fn scenes() -> Value {
-    let path = format!(
-        "/srv/{}/src/{}.rs",
-        LONG.to_lowercase(),
-        LONG.to_lowercase()
-    );
-    let code = format!(
-        "```rust\nlet {} = \"{}\";\n```\n\n",
-        LONG.to_lowercase(),
-        "x".repeat(300)
-    );
+    let path = format!("/srv/{}/src/{}.rs", LONG.to_lowercase(), LONG.to_lowercase());
+    let code = format!("```rust\nlet {} = \"{}\";\n```\n\n", LONG.to_lowercase(), "x".repeat(300));
     let table = format!("| a | b | c |\n|---|---|---|\n| {LONG} | {LONG} | {LONG} |\n\n");
     let link = format!("https://example.com/{}", "path/".repeat(60));
     let call = json!({"tool": {"name": LONG, "display": LONG, "input": {"command": format!("cat {path} | sed 's/{LONG}//'"), "path": path},
@@ -46,15 +38,9 @@ async fn look(page: &Page, name: &str, width: u32) -> Result<()> {
     for theme in ["light", "dark"] {
         set_theme(page, theme).await?;
         let wide = page.evaluate(TOO_WIDE).await?;
-        ensure!(
-            wide.as_array().is_some_and(Vec::is_empty),
-            "{name}: {wide:#}"
-        );
+        ensure!(wide.as_array().is_some_and(Vec::is_empty), "{name}: {wide:#}");
         let crowded = page.evaluate(CROWDED).await?;
-        ensure!(
-            crowded.as_array().is_some_and(Vec::is_empty),
-            "{name}: {crowded:#}"
-        );
+        ensure!(crowded.as_array().is_some_and(Vec::is_empty), "{name}: {crowded:#}");
         let path = directory.join(format!("web-{name}-{width}-{theme}.png"));
         page.screenshot(&path).await?;
         ensure!(std::fs::metadata(&path)?.len() > 4_000, "{name} is blank");
@@ -91,34 +77,26 @@ async fn take(screen: Screen) -> Result<()> {
     page.wait_for("document.title.startsWith('(1) ')").await?;
     look(&page, "long", screen.width).await?;
     go(&page, "#/").await?;
-    page.wait_for("document.querySelectorAll('.session-link').length === 3")
-        .await?;
+    page.wait_for("document.querySelectorAll('.session-link').length === 3").await?;
     look(&page, "long-sessions", screen.width).await?;
     go(&page, "#/inbox").await?;
     let request = "document.querySelector('.request-link')";
     page.wait_for(request).await?;
     look(&page, "long-inbox", screen.width).await?;
     page.evaluate(&format!("{request}.click()")).await?;
-    page.wait_for("document.querySelector('.sheet-foot[data-armed=yes]')")
-        .await?;
+    page.wait_for("document.querySelector('.sheet-foot[data-armed=yes]')").await?;
     look(&page, "long-approval", screen.width).await?;
     page.key("Escape", 0).await?;
 
     host.freeze()?;
-    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
-        .await?;
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))").await?;
     page.wait_for(&format!("!{}", is_live())).await?;
     go(&page, "#/").await?;
-    page.wait_for("/Reconnecting|Connecting/.test(document.body.innerText)")
-        .await?;
+    page.wait_for("/Reconnecting|Connecting/.test(document.body.innerText)").await?;
     look(&page, "away", screen.width).await?;
     host.thaw()?;
     page.wait_for(&is_live()).await?;
-    let caused = [
-        "WebSocket connection to",
-        "net::ERR_",
-        "Failed to load resource",
-    ];
+    let caused = ["WebSocket connection to", "net::ERR_", "Failed to load resource"];
     page.observed().check(&host.origin, &caused)
 }
 

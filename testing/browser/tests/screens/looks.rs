@@ -48,9 +48,7 @@ pub(crate) fn pictures_directory(scratch: &Path) -> Result<PathBuf> {
 /// Shows the page as on a device with this theme, without motion.
 pub(crate) async fn set_theme(page: &Page, theme: &str) -> Result<()> {
     let media = json!({"features": [{"name": "prefers-color-scheme", "value": theme}, {"name": "prefers-reduced-motion", "value": "reduce"}]});
-    page.command("Emulation.setEmulatedMedia", media)
-        .await
-        .map(drop)
+    page.command("Emulation.setEmulatedMedia", media).await.map(drop)
 }
 
 async fn take(screen: Screen) -> Result<()> {
@@ -66,15 +64,9 @@ async fn take(screen: Screen) -> Result<()> {
         for name in SCREENS {
             scene.show(name).await?;
             let wide = scene.page.evaluate(TOO_WIDE).await?;
-            ensure!(
-                wide.as_array().is_some_and(Vec::is_empty),
-                "{name}: {wide:#}"
-            );
+            ensure!(wide.as_array().is_some_and(Vec::is_empty), "{name}: {wide:#}");
             let crowded = scene.page.evaluate(CROWDED).await?;
-            ensure!(
-                crowded.as_array().is_some_and(Vec::is_empty),
-                "{name}: {crowded:#}"
-            );
+            ensure!(crowded.as_array().is_some_and(Vec::is_empty), "{name}: {crowded:#}");
             let file = format!("web-{name}-{}-{theme}.png", screen.width);
             let path = directory.join(&file);
             scene.page.screenshot(&path).await?;

@@ -63,10 +63,7 @@ fn make_repository(directory: &Path) -> Result<()> {
             "first",
         ],
     ] {
-        let output = Command::new("git")
-            .current_dir(directory)
-            .args(arguments)
-            .output()?;
+        let output = Command::new("git").current_dir(directory).args(arguments).output()?;
         ensure!(output.status.success(), "git {arguments:?}: {output:?}");
     }
     Ok(std::fs::write(
@@ -103,11 +100,7 @@ impl Scene {
             start_session_in(&page, Some(folder), message).await?;
         }
         page.wait_for("document.title.startsWith('(2) ')").await?;
-        let scene = Self {
-            _browser: browser,
-            host,
-            page,
-        };
+        let scene = Self { _browser: browser, host, page };
         // Its answer may have come when the page was elsewhere already; whoever opens it has read it.
         go(&scene.page, "#/").await?;
         scene.open_session("How a replica catches up", "").await?;
@@ -116,10 +109,7 @@ impl Scene {
         scene.page.wait_for(is_over).await?;
         go(&scene.page, "#/").await?;
         scene.page.wait_for_text("Editing docs/web.md").await?;
-        scene
-            .page
-            .wait_for("!document.body.innerText.includes('not read')")
-            .await?;
+        scene.page.wait_for("!document.body.innerText.includes('not read')").await?;
         Ok(Some(scene))
     }
 
@@ -131,17 +121,10 @@ impl Scene {
     pub(crate) async fn show(&self, name: &str) -> Result<()> {
         let page = &self.page;
         go(page, "#/").await?;
-        page.wait_for("!document.querySelector('.sheet[open]')")
-            .await?;
+        page.wait_for("!document.querySelector('.sheet[open]')").await?;
         let (hash, shown) = match name {
-            "inbox" => (
-                "#/inbox",
-                "document.querySelectorAll('.request-link').length === 2",
-            ),
-            "new" => (
-                "#/new",
-                "document.querySelector('#main .schema-form .setting')",
-            ),
+            "inbox" => ("#/inbox", "document.querySelectorAll('.request-link').length === 2"),
+            "new" => ("#/new", "document.querySelector('#main .schema-form .setting')"),
             "settings" => (
                 "#/settings",
                 "document.querySelector('#main .device, #main .problem:not([hidden])') \
@@ -149,9 +132,7 @@ impl Scene {
             ),
             "approval" => return self.open_request("Edit src/auth.rs", ".sheet .diff").await,
             "questions" => {
-                return self
-                    .open_request("Before we begin", ".sheet .question")
-                    .await;
+                return self.open_request("Before we begin", ".sheet .question").await;
             }
             "changes" => {
                 self.open_session("Write the docs", "/changes").await?;
@@ -161,9 +142,7 @@ impl Scene {
                      it.parentElement.dispatchEvent(new Event('change')); }})()"
                 ))
                 .await?;
-                return page
-                    .wait_for("document.querySelector('.changes-list .diff')")
-                    .await;
+                return page.wait_for("document.querySelector('.changes-list .diff')").await;
             }
             "prompt" => {
                 self.open_session("Write the docs", "/prompt").await?;
@@ -176,10 +155,7 @@ impl Scene {
                 return page.wait_for(IS_COLOURED).await;
             }
             "working" => return self.write_to_working().await,
-            _ => (
-                "#/",
-                "document.querySelectorAll('.session-link').length === 4",
-            ),
+            _ => ("#/", "document.querySelectorAll('.session-link').length === 4"),
         };
         go(page, hash).await?;
         page.wait_for(shown).await
@@ -189,15 +165,13 @@ impl Scene {
     async fn write_to_working(&self) -> Result<()> {
         let page = &self.page;
         self.open_session("Write the docs", "").await?;
-        page.wait_for("document.querySelector('.composer .stop')?.checkVisibility()")
-            .await?;
+        page.wait_for("document.querySelector('.composer .stop')?.checkVisibility()").await?;
         page.evaluate(
             "(() => { const field = document.querySelector('.composer-text'); field.value = 'then the README'; \
              field.dispatchEvent(new Event('input', {bubbles: true})); })()",
         )
         .await?;
-        page.wait_for("document.querySelector('.composer .steer').checkVisibility()")
-            .await
+        page.wait_for("document.querySelector('.composer .steer').checkVisibility()").await
     }
 
     /// Goes to a session of the list, or to a screen of it.
@@ -208,9 +182,7 @@ impl Scene {
             json!(title)
         );
         page.wait_for(&link).await?;
-        let hash = page
-            .evaluate(&format!("{link}.getAttribute('href')"))
-            .await?;
+        let hash = page.evaluate(&format!("{link}.getAttribute('href')")).await?;
         let hash = hash.as_str().unwrap_or_default();
         go(page, &format!("{hash}{screen}")).await
     }
@@ -224,9 +196,7 @@ impl Scene {
         );
         page.wait_for(&link).await?;
         page.evaluate(&format!("{link}.click()")).await?;
-        page.wait_for(&format!("document.querySelector({})", json!(part)))
-            .await?;
-        page.wait_for("document.querySelector('.sheet-foot[data-armed=yes]')")
-            .await
+        page.wait_for(&format!("document.querySelector({})", json!(part))).await?;
+        page.wait_for("document.querySelector('.sheet-foot[data-armed=yes]')").await
     }
 }

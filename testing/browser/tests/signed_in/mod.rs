@@ -9,10 +9,7 @@ use serde_json::json;
 /// Opens the page with the token of the host, as a device that was paired before has one.
 pub(crate) async fn sign_in(page: &Page, host: &Host) -> Result<()> {
     page.go_to(&format!("{}/#/", host.origin)).await?;
-    let keep = format!(
-        "localStorage.setItem('greenroom.token', {})",
-        json!(host.token)
-    );
+    let keep = format!("localStorage.setItem('greenroom.token', {})", json!(host.token));
     page.evaluate(&keep).await?;
     page.reload().await?;
     page.wait_for(&is_live()).await
@@ -25,9 +22,7 @@ pub(crate) fn is_live() -> String {
 
 /// Goes to a screen of the page that is open.
 pub(crate) async fn go(page: &Page, hash: &str) -> Result<()> {
-    page.evaluate(&format!("void (location.hash = {})", json!(hash)))
-        .await
-        .map(drop)
+    page.evaluate(&format!("void (location.hash = {})", json!(hash))).await.map(drop)
 }
 
 /// Starts a session as people do, and waits until its message is in the chat.
@@ -37,8 +32,7 @@ pub(crate) async fn start_session_in(
     message: &str,
 ) -> Result<()> {
     go(page, "#/new").await?;
-    page.wait_for("document.querySelector('#new-agent option')")
-        .await?;
+    page.wait_for("document.querySelector('#new-agent option')").await?;
     if let Some(folder) = folder {
         let folder = folder.to_str().context("a path that can be typed")?;
         page.type_into(&labelled("Folder"), folder).await?;

@@ -15,9 +15,7 @@ async fn main() -> Result<()> {
     };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
-        let value = words
-            .next()
-            .with_context(|| format!("{word} takes a value"))?;
+        let value = words.next().with_context(|| format!("{word} takes a value"))?;
         if word == "--only" {
             plan.only = Some(value.leak());
             continue;

@@ -19,9 +19,7 @@ async fn main() -> Result<()> {
     };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
-        let value = words
-            .next()
-            .with_context(|| format!("{word} takes a number"))?;
+        let value = words.next().with_context(|| format!("{word} takes a number"))?;
         let value: usize = value.parse().with_context(|| format!("{word} {value}"))?;
         match word.as_str() {
             "--spaces" => plan.spaces = value,

@@ -34,10 +34,7 @@ pub struct ChatClient {
 
 impl ChatClient {
     pub async fn arrives(host: &TestHost, name: &str) -> Self {
-        let target = HostTarget {
-            url: host.url.clone(),
-            token: None,
-        };
+        let target = HostTarget { url: host.url.clone(), token: None };
         Self::arrives_at(&target, name).await
     }
 
@@ -91,9 +88,7 @@ impl ChatClient {
         let uri = ChannelUri::parse(channel).expect("a URI");
         let snapshot = self.connection.subscribe(&uri).await.expect("subscribed");
         let snapshot = snapshot.expect("a snapshot");
-        self.mirror
-            .take_snapshot(snapshot)
-            .expect("a state we know");
+        self.mirror.take_snapshot(snapshot).expect("a state we know");
     }
 
     pub async fn does(&self, action: Value) {
@@ -124,8 +119,7 @@ impl ChatClient {
     /// Starts a turn with something attached.
     pub async fn sends_with_attachments(&mut self, text: &str, attachments: Value) -> String {
         let origin = json!({"kind": "user"});
-        self.sends(json!({"text": text, "origin": origin, "attachments": attachments}))
-            .await
+        self.sends(json!({"text": text, "origin": origin, "attachments": attachments})).await
     }
 
     /// Starts a turn with a message as it is.
@@ -165,9 +159,7 @@ impl ChatClient {
         let runs =
             |call: &Value| call["status"] == "running" && call["contributor"]["kind"] == "client";
         let chat = self
-            .until("a call of a client runs", |chat| {
-                calls_of(&chat["activeTurn"]).iter().any(runs)
-            })
+            .until("a call of a client runs", |chat| calls_of(&chat["activeTurn"]).iter().any(runs))
             .await;
         let call = calls_of(&chat["activeTurn"]).into_iter().find(runs);
         let call = call.expect("one runs");
@@ -188,14 +180,12 @@ impl ChatClient {
     }
 
     pub async fn resumes(&self, turn: &Value) {
-        self.does(json!({"type": "chat/turnResume", "turnId": turn["id"]}))
-            .await;
+        self.does(json!({"type": "chat/turnResume", "turnId": turn["id"]})).await;
     }
 
     pub async fn cancels(&self) {
         let turn = self.sees()["activeTurn"]["id"].clone();
-        self.does(json!({"type": "chat/turnCancelled", "turnId": turn, "duration": 0}))
-            .await;
+        self.does(json!({"type": "chat/turnCancelled", "turnId": turn, "duration": 0})).await;
     }
 
     /// Decides about the call that waits; it is awaited first.
@@ -229,11 +219,8 @@ impl ChatClient {
 
     /// The call that waits for a decision.
     pub async fn asked(&mut self) -> Value {
-        let chat = self
-            .until("a call asks", |chat| {
-                calls_of(&chat["activeTurn"]).iter().any(waits)
-            })
-            .await;
+        let chat =
+            self.until("a call asks", |chat| calls_of(&chat["activeTurn"]).iter().any(waits)).await;
         let mut calls = calls_of(&chat["activeTurn"]).into_iter();
         calls.find(waits).expect("one waits")
     }
@@ -245,11 +232,8 @@ impl ChatClient {
             let mut open = requests.filter(|part| part["response"].is_null());
             open.next().map(|mut part| part["request"].take())
         };
-        let chat = self
-            .until("a question is asked", |chat| {
-                open(&chat["activeTurn"]).is_some()
-            })
-            .await;
+        let chat =
+            self.until("a question is asked", |chat| open(&chat["activeTurn"]).is_some()).await;
         open(&chat["activeTurn"]).expect("one is open")
     }
 

@@ -47,10 +47,7 @@ pub fn offered(harness: &NativeHarness) -> Vec<Value> {
     let requests = harness.model.requests();
     let body = requests.last().unwrap().json();
     let tools = body["tools"].as_array().cloned().unwrap_or_default();
-    tools
-        .into_iter()
-        .map(|tool| tool["function"].clone())
-        .collect()
+    tools.into_iter().map(|tool| tool["function"].clone()).collect()
 }
 
 pub fn is_offered(harness: &NativeHarness, name: &str) -> bool {

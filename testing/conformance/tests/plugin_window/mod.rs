@@ -68,13 +68,7 @@ impl PluginWindow {
                 let _ = socket.send(Message::text(frame.to_string())).await;
             }
         });
-        let window = Self {
-            has,
-            sends,
-            answering,
-            session: session.to_owned(),
-            seq: 0,
-        };
+        let window = Self { has, sends, answering, session: session.to_owned(), seq: 0 };
         window.writes(files);
         let subscribe = json!({"jsonrpc": "2.0", "id": 2, "method": "subscribe", "params": {"channel": session}});
         window.sends.send(subscribe).unwrap();
@@ -125,10 +119,7 @@ fn answer(has: &Mutex<PluginFiles>, frame: &Value) -> Option<Value> {
     if has.silent.contains(&uri) {
         return None;
     }
-    let path = uri
-        .strip_prefix(PLUGIN)
-        .unwrap_or("?")
-        .trim_start_matches('/');
+    let path = uri.strip_prefix(PLUGIN).unwrap_or("?").trim_start_matches('/');
     let path = path.replace("%20", " ");
     let result = match method {
         "resourceList" => match has.lists.get(&uri) {
@@ -154,9 +145,7 @@ fn list(files: &BTreeMap<String, String>, directory: &str) -> Value {
     for path in files.keys() {
         let inside = match directory {
             "" => Some(path.as_str()),
-            _ => path
-                .strip_prefix(directory)
-                .and_then(|it| it.strip_prefix('/')),
+            _ => path.strip_prefix(directory).and_then(|it| it.strip_prefix('/')),
         };
         if let Some(inside) = inside {
             match inside.split_once('/') {

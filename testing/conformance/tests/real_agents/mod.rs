@@ -73,10 +73,7 @@ pub(crate) const OPENCODE: RealAgent = RealAgent {
 pub(crate) const CODEX: RealAgent = RealAgent {
     name: "codex",
     program: "node_modules/.bin/codex-acp",
-    env: &[
-        ("CODEX_HOME", "{home}/.codex"),
-        ("OPENAI_API_KEY", "key-of-the-tests"),
-    ],
+    env: &[("CODEX_HOME", "{home}/.codex"), ("OPENAI_API_KEY", "key-of-the-tests")],
     files: &[(
         ".codex/config.toml",
         "model = \"fake-model\"\nmodel_provider = \"fake\"\n\n[model_providers.fake]\nname = \"fake\"\n\
@@ -120,15 +117,8 @@ impl RealAgent {
             bin("../node/node_modules/node/bin"),
             std::env::var("PATH").unwrap_or_default()
         );
-        let mut env = vec![
-            format!("PATH = {}", json!(path)),
-            format!("HOME = {}", json!(home)),
-        ];
-        env.extend(
-            self.env
-                .iter()
-                .map(|(name, value)| format!("{name} = {}", json!(fill(value)))),
-        );
+        let mut env = vec![format!("PATH = {}", json!(path)), format!("HOME = {}", json!(home))];
+        env.extend(self.env.iter().map(|(name, value)| format!("{name} = {}", json!(fill(value)))));
         format!(
             "command = {}\ntrust = \"always\"\n{}\nenv = {{ {} }}",
             json!(place.join(self.program)),

@@ -11,14 +11,8 @@ const TOOL: &str = "please run tool number ";
 const WAIT: &str = "please wait number ";
 
 /// Tools that run a command, by the names that agents give them.
-const SHELLS: [&str; 6] = [
-    "Bash",
-    "run_shell_command",
-    "bash",
-    "exec_command",
-    "shell_command",
-    "shell",
-];
+const SHELLS: [&str; 6] =
+    ["Bash", "run_shell_command", "bash", "exec_command", "shell_command", "shell"];
 
 /// What the user says to have a command run.
 pub(crate) fn run_tool(number: u32) -> String {
@@ -99,9 +93,7 @@ fn shell(body: &Value) -> Option<(String, impl Fn(&str) -> Value)> {
     let find = |shell: &&str| all.iter().find(|tool| tool["name"] == **shell);
     let tool = SHELLS.iter().find_map(find)?;
     let schemas = ["input_schema", "parameters", "parametersJsonSchema"];
-    let fields = schemas
-        .iter()
-        .find_map(|name| tool[*name]["properties"].as_object());
+    let fields = schemas.iter().find_map(|name| tool[*name]["properties"].as_object());
     let fields: Vec<String> = fields.into_iter().flat_map(Map::keys).cloned().collect();
     let input = move |command: &str| {
         let given = [
@@ -113,14 +105,8 @@ fn shell(body: &Value) -> Option<(String, impl Fn(&str) -> Value)> {
             ("sandbox_permissions", json!("require_escalated")),
             ("justification", json!("May it?")),
         ];
-        let known = given
-            .into_iter()
-            .filter(|(name, _)| fields.iter().any(|it| it == name));
-        Value::Object(
-            known
-                .map(|(name, value)| (name.to_owned(), value))
-                .collect(),
-        )
+        let known = given.into_iter().filter(|(name, _)| fields.iter().any(|it| it == name));
+        Value::Object(known.map(|(name, value)| (name.to_owned(), value)).collect())
     };
     Some((tool["name"].as_str()?.to_owned(), input))
 }

@@ -66,15 +66,10 @@ impl Browser {
 
     async fn request(&mut self, method: &str, url: &str, form: &str) -> Answer {
         let cookies = self.cookies.iter();
-        let cookies: Vec<String> = cookies
-            .map(|(name, value)| format!("{name}={value}"))
-            .collect();
+        let cookies: Vec<String> = cookies.map(|(name, value)| format!("{name}={value}")).collect();
         let cookies = format!("Cookie: {}\r\n", cookies.join("; "));
         let answer = request(method, url, &cookies, form).await;
-        let set = answer
-            .headers
-            .iter()
-            .filter(|(name, _)| name == "set-cookie");
+        let set = answer.headers.iter().filter(|(name, _)| name == "set-cookie");
         for (_, cookie) in set {
             let pair = cookie.split(';').next().unwrap_or_default();
             if let Some((name, value)) = pair.split_once('=') {
@@ -96,10 +91,7 @@ pub(super) async fn request(method: &str, url: &str, headers: &str, form: &str) 
          Content-Length: {}\r\n\r\n{form}",
         form.len()
     );
-    stream
-        .write_all(request.as_bytes())
-        .await
-        .expect("it reads");
+    stream.write_all(request.as_bytes()).await.expect("it reads");
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).await.expect("it answers");
     let answer = String::from_utf8_lossy(&answer).into_owned();
@@ -109,9 +101,7 @@ pub(super) async fn request(method: &str, url: &str, headers: &str, form: &str) 
     let headers = lines.filter_map(|line| line.split_once(": "));
     let headers = headers.map(|(name, value)| (name.to_lowercase(), value.to_owned()));
     Answer {
-        status: status
-            .and_then(|status| status.parse().ok())
-            .expect("a status"),
+        status: status.and_then(|status| status.parse().ok()).expect("a status"),
         headers: headers.collect(),
         body: body.to_owned(),
     }

@@ -45,22 +45,14 @@ impl RealServers {
         let line = line.expect("it says where it listens");
         let said: Value = serde_json::from_str(&line).expect("JSON");
         let text = |name: &str| said[name].as_str().expect("an address").to_owned();
-        Self {
-            issuer: text("issuer"),
-            resource: text("resource"),
-            _child: child,
-            _input: input,
-        }
+        Self { issuer: text("issuer"), resource: text("resource"), _child: child, _input: input }
     }
 }
 
 fn state_of(session: &Value) -> Value {
     let customizations = session["customizations"].as_array().into_iter().flatten();
     let mut servers = customizations.filter(|entry| entry["type"] == "mcpServer");
-    servers
-        .next()
-        .map(|server| server["state"].clone())
-        .unwrap_or_default()
+    servers.next().map(|server| server["state"].clone()).unwrap_or_default()
 }
 
 fn is(kind: &'static str) -> impl Fn(&Value) -> bool {
@@ -71,9 +63,7 @@ fn is(kind: &'static str) -> impl Fn(&Value) -> bool {
 fn wanted(state: &Value) -> SignInWanted {
     let texts = |value: &Value| -> Vec<String> {
         let texts = value.as_array().into_iter().flatten();
-        texts
-            .filter_map(|text| text.as_str().map(str::to_owned))
-            .collect()
+        texts.filter_map(|text| text.as_str().map(str::to_owned)).collect()
     };
     SignInWanted {
         resource: state["resource"]["resource"].as_str().unwrap().to_owned(),
@@ -86,25 +76,19 @@ fn wanted(state: &Value) -> SignInWanted {
 
 /// Signs in as a person would; the token, the client that was registered, and the forms that were filled in.
 async fn sign_in(state: &Value) -> (TokenGrant, String, Vec<String>) {
-    let page = begin_sign_in(&wanted(state))
-        .await
-        .expect("a page to visit");
+    let page = begin_sign_in(&wanted(state)).await.expect("a page to visit");
     let url = page.url().to_owned();
     let query = |name: &str| {
         let (_, query) = url.split_once('?').expect("a query");
         let mut fields = query.split('&');
         let value = fields.find_map(|field| field.strip_prefix(name)?.strip_prefix('='));
-        value
-            .unwrap_or_else(|| panic!("no `{name}` in {url}"))
-            .to_owned()
+        value.unwrap_or_else(|| panic!("no `{name}` in {url}")).to_owned()
     };
     assert_eq!(query("code_challenge_method"), "S256");
     let client = query("client_id");
     let mut browser = Browser::default();
     let visited = async {
-        let back = query("redirect_uri")
-            .replace("%3A", ":")
-            .replace("%2F", "/");
+        let back = query("redirect_uri").replace("%3A", ":").replace("%2F", "/");
         let back = browser.sign_in(&url, &back).await;
         assert!(back.contains("code=") && back.contains("iss="), "{back}");
         browser::request("GET", &back, "", "").await
@@ -145,10 +129,7 @@ async fn real_oauth() {
     harness.talk("one", [ends()]).await;
     let session = harness.ann.until_session(SESSION, is("authRequired")).await;
     let state = state_of(&session);
-    assert_eq!(
-        state["resource"]["authorization_servers"],
-        json!([servers.issuer])
-    );
+    assert_eq!(state["resource"]["authorization_servers"], json!([servers.issuer]));
     assert_eq!(state["requiredScopes"], json!(["tools"]), "{state:#}");
 
     let (first, client, forms) = sign_in(&state).await;

@@ -84,10 +84,8 @@ impl Sent {
         let messages = body["messages"].as_array().into_iter().flatten();
         let contents: Vec<&Value> = messages.map(|message| &message["content"]).collect();
         let blocks = contents.iter().filter_map(|content| content.as_array());
-        let types: Vec<&str> = blocks
-            .flatten()
-            .filter_map(|block| block["type"].as_str())
-            .collect();
+        let types: Vec<&str> =
+            blocks.flatten().filter_map(|block| block["type"].as_str()).collect();
         Self {
             image: types.contains(&"image_url"),
             file: types.contains(&"file"),
@@ -123,15 +121,8 @@ fn openai_error(message: &str, param: &str) -> Option<Answer> {
 }
 
 fn llama_cpp(status: u16, message: &str) -> Option<Answer> {
-    let kind = if status == 500 {
-        "server_error"
-    } else {
-        "invalid_request_error"
-    };
-    refusal(
-        status,
-        &json!({"error": {"code": status, "message": message, "type": kind}}),
-    )
+    let kind = if status == 500 { "server_error" } else { "invalid_request_error" };
+    refusal(status, &json!({"error": {"code": status, "message": message, "type": kind}}))
 }
 
 const NO_MMPROJ: &str =
@@ -236,10 +227,9 @@ pub(crate) const SERVERS: &[Server] = &[
             let error = |message: &str| json!({"object": "error", "message": message, "type": "BadRequestError", "param": null, "code": 400});
             match sent {
                 _ if sent.file => refusal(400, &error("Unknown part type: file")),
-                _ if sent.media() => refusal(
-                    400,
-                    &error("Qwen/Qwen3-0.6B is not a multimodal model None"),
-                ),
+                _ if sent.media() => {
+                    refusal(400, &error("Qwen/Qwen3-0.6B is not a multimodal model None"))
+                }
                 _ => None,
             }
         },
@@ -328,10 +318,7 @@ pub(crate) const SERVERS: &[Server] = &[
         refuse: |sent| {
             let error = |message: &str| {
                 let error = json!({"type": "invalid_request_error", "message": message});
-                refusal(
-                    400,
-                    &json!({"type": "error", "error": error, "request_id": "req_1"}),
-                )
+                refusal(400, &json!({"type": "error", "error": error, "request_id": "req_1"}))
             };
             match sent {
                 _ if sent.image => error(

@@ -31,10 +31,7 @@ pub(crate) struct Said {
 
 impl Said {
     pub(crate) fn text(text: &str) -> Self {
-        Self {
-            text: text.to_owned(),
-            ..Self::default()
-        }
+        Self { text: text.to_owned(), ..Self::default() }
     }
 
     pub(crate) fn calling(calls: &[(&str, &str, Value)]) -> Self {
@@ -50,24 +47,15 @@ impl Said {
 
     /// Calls without a word.
     pub(crate) fn only_calling(calls: &[(&str, &str, Value)]) -> Self {
-        Self {
-            text: String::new(),
-            ..Self::calling(calls)
-        }
+        Self { text: String::new(), ..Self::calling(calls) }
     }
 
     pub(crate) fn refusal() -> Self {
-        Self {
-            refused: true,
-            ..Self::text("No.")
-        }
+        Self { refused: true, ..Self::text("No.") }
     }
 
     pub(crate) fn cut_off(text: &str) -> Self {
-        Self {
-            cut_off: true,
-            ..Self::text(text)
-        }
+        Self { cut_off: true, ..Self::text(text) }
     }
 
     /// Text in two pieces.
@@ -213,11 +201,7 @@ impl Wire {
     }
 
     fn function_call((id, name, input): &(String, String, Value), whole: bool) -> Value {
-        let arguments = if whole {
-            input.to_string()
-        } else {
-            String::new()
-        };
+        let arguments = if whole { input.to_string() } else { String::new() };
         json!({"id": format!("fc_{id}"), "type": "function_call", "status": "completed", "call_id": id, "name": name, "arguments": arguments})
     }
 
@@ -239,11 +223,8 @@ impl Wire {
 fn chat(said: &Said) -> String {
     let chunk = |delta: Value, finish: Value| json!({"id": "1", "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]});
     let field = if said.refused { "refusal" } else { "content" };
-    let mut stream: Vec<Value> = said
-        .pieces()
-        .iter()
-        .map(|piece| chunk(json!({field: piece}), Value::Null))
-        .collect();
+    let mut stream: Vec<Value> =
+        said.pieces().iter().map(|piece| chunk(json!({field: piece}), Value::Null)).collect();
     for (index, (id, name, input)) in said.calls.iter().enumerate() {
         let function = json!({"name": name, "arguments": input.to_string()});
         let call = json!({"index": index, "id": id, "type": "function", "function": function});
@@ -283,9 +264,7 @@ fn anthropic(said: &Said) -> String {
             ],
         );
     }
-    let text = said
-        .pieces()
-        .map(|text| json!({"type": "text_delta", "text": text}));
+    let text = said.pieces().map(|text| json!({"type": "text_delta", "text": text}));
     block(json!({"type": "text", "text": ""}), text.to_vec());
     for (id, name, input) in &said.calls {
         let input = input.to_string();
@@ -317,11 +296,7 @@ fn responses(said: &Said) -> String {
         stream.push(json!({"type": "response.output_item.done", "output_index": 0, "item": Wire::Responses.thought()}));
         at = 1;
     }
-    let kind = if said.refused {
-        "response.refusal.delta"
-    } else {
-        "response.output_text.delta"
-    };
+    let kind = if said.refused { "response.refusal.delta" } else { "response.output_text.delta" };
     for piece in said.pieces() {
         stream.push(json!({"type": kind, "output_index": at, "content_index": 0, "delta": piece}));
     }
@@ -333,10 +308,7 @@ fn responses(said: &Said) -> String {
     stream.push(json!({"type": "response.output_item.done", "output_index": at, "item": message}));
     for call in &said.calls {
         at += 1;
-        let (begun, whole) = (
-            Wire::function_call(call, false),
-            Wire::function_call(call, true),
-        );
+        let (begun, whole) = (Wire::function_call(call, false), Wire::function_call(call, true));
         stream
             .push(json!({"type": "response.output_item.added", "output_index": at, "item": begun}));
         let input = call.2.to_string();
@@ -346,10 +318,7 @@ fn responses(said: &Said) -> String {
     }
     let usage = json!({"input_tokens": 120, "input_tokens_details": {"cached_tokens": 80}, "output_tokens": 30, "total_tokens": 150});
     let (kind, details) = match said.cut_off {
-        true => (
-            "response.incomplete",
-            json!({"reason": "max_output_tokens"}),
-        ),
+        true => ("response.incomplete", json!({"reason": "max_output_tokens"})),
         false => ("response.completed", Value::Null),
     };
     stream.push(json!({"type": kind, "response": {"id": "resp_1", "status": "completed", "incomplete_details": details, "usage": usage}}));
@@ -364,10 +333,7 @@ fn gemini(said: &Said) -> String {
         return events(&stream);
     }
     if !said.calls.is_empty() {
-        stream.push(piece(
-            json!([{"text": "Hm.", "thought": true}]),
-            Value::Null,
-        ));
+        stream.push(piece(json!([{"text": "Hm.", "thought": true}]), Value::Null));
     }
     for text in said.pieces() {
         stream.push(piece(json!([{"text": text}]), Value::Null));

@@ -29,22 +29,11 @@ pub struct Follower {
 }
 
 async fn connect(host: &TestHost, name: &str) -> Client {
-    let transport = WebSocketTransport::connect(&host.url)
-        .await
-        .expect("the socket opens");
-    let config = ClientConfig {
-        subscription_buffer: 65_536,
-        ..ClientConfig::default()
-    };
-    let client = Client::connect(transport, config)
-        .await
-        .expect("the client starts");
+    let transport = WebSocketTransport::connect(&host.url).await.expect("the socket opens");
+    let config = ClientConfig { subscription_buffer: 65_536, ..ClientConfig::default() };
+    let client = Client::connect(transport, config).await.expect("the client starts");
     client
-        .initialize(
-            name.to_owned(),
-            vec!["1.0.0".to_owned()],
-            vec![ROOT.to_owned()],
-        )
+        .initialize(name.to_owned(), vec!["1.0.0".to_owned()], vec![ROOT.to_owned()])
         .await
         .expect("initialize");
     client
@@ -67,21 +56,13 @@ impl Follower {
 
     async fn with(client: Client) -> Self {
         let events = client.events();
-        let (result, _) = client
-            .subscribe(SESSION.to_owned())
-            .await
-            .expect("subscribe");
+        let (result, _) = client.subscribe(SESSION.to_owned()).await.expect("subscribe");
         let SnapshotState::Session(session) = result.snapshot.expect("a snapshot").state else {
             panic!("a session")
         };
         let first = session.default_chat.clone().expect("a default chat");
-        let mut follower = Self {
-            client,
-            events,
-            session: *session,
-            chats: BTreeMap::new(),
-            refused: Vec::new(),
-        };
+        let mut follower =
+            Self { client, events, session: *session, chats: BTreeMap::new(), refused: Vec::new() };
         follower.opens(&first).await;
         follower
     }
@@ -116,10 +97,7 @@ impl Follower {
     pub async fn does(&self, chat: &str, action: Value) {
         let action: StateAction = serde_json::from_value(action).expect("a known action");
         assert!(!matches!(action, StateAction::Unknown(_)), "{action:?}");
-        self.client
-            .dispatch(chat.to_owned(), action)
-            .await
-            .expect("dispatch");
+        self.client.dispatch(chat.to_owned(), action).await.expect("dispatch");
     }
 
     pub async fn sends_message(&self, turn: &str, text: &str) {
@@ -131,10 +109,7 @@ impl Follower {
     }
 
     pub async fn asks(&self, method: &str, params: Value) -> Value {
-        self.client
-            .request(method, params)
-            .await
-            .expect("it is answered")
+        self.client.request(method, params).await.expect("it is answered")
     }
 
     fn apply(&mut self, envelope: &ActionEnvelope) {
@@ -160,10 +135,7 @@ impl Follower {
             }
         };
         if timeout(DEADLINE, wait).await.is_err() {
-            panic!(
-                "waited in vain until {what}: {:?} {:?}",
-                self.session, self.chats
-            );
+            panic!("waited in vain until {what}: {:?} {:?}", self.session, self.chats);
         }
     }
 
@@ -191,8 +163,7 @@ impl Follower {
 
     pub async fn until_waiting(&mut self, chat: &str, status: &str) -> Value {
         let what = format!("something is {status}");
-        self.until(&what, |me| me.waiting(chat, status).is_some())
-            .await;
+        self.until(&what, |me| me.waiting(chat, status).is_some()).await;
         self.waiting(chat, status).expect("it waits")
     }
 
@@ -212,10 +183,7 @@ impl Follower {
             };
             me.session == fresh.session && chats(me) == chats(&fresh)
         };
-        let what = format!(
-            "all agree after {after} with {:?} {:?}",
-            fresh.session, fresh.chats
-        );
+        let what = format!("all agree after {after} with {:?} {:?}", fresh.session, fresh.chats);
         self.until(&what, same).await;
     }
 }

@@ -1,11 +1,7 @@
 //! The published 1.0.0 client drives every state machine of a chat over a real socket: what its own reducers make of the
 //! stream equals a fresh snapshot, while something waits and when it is over.
 
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test that cannot go on ends"
-)]
+#![allow(clippy::expect_used, clippy::panic, reason = "a test that cannot go on ends")]
 #![allow(unreachable_pub, reason = "modules that several tests share")]
 
 mod follow;
@@ -68,9 +64,7 @@ fn text_of(follower: &Follower) -> String {
     let parts = turn.response_parts.iter();
     let parts = parts.map(|part| serde_json::to_value(part).expect("parts are JSON"));
     let texts = parts.filter(|part| part["kind"] == "markdown");
-    texts
-        .map(|part| part["content"].as_str().unwrap_or("").to_owned())
-        .collect()
+    texts.map(|part| part["content"].as_str().unwrap_or("").to_owned()).collect()
 }
 
 /// A tool that asks again after the first approval.
@@ -81,8 +75,7 @@ async fn approve_twice(ann: &mut Follower, host: &TestHost, chat: &str) {
         ann.agrees_with_a_newcomer(host, "being asked again").await;
         let yes = json!({"approved": true, "confirmed": "user-action"});
         let asked = call["toolCall"]["invocationMessage"].clone();
-        ann.does(chat, about("chat/toolCallConfirmed", "t4", &call, yes))
-            .await;
+        ann.does(chat, about("chat/toolCallConfirmed", "t4", &call, yes)).await;
         ann.until("the decision is heard", |ann| {
             let now = ann.waiting(chat, "pending-confirmation");
             now.is_none_or(|now| now["toolCall"]["invocationMessage"] != asked)
@@ -102,13 +95,9 @@ async fn tool_calls_are_confirmed_denied_and_edited() {
     let chat = ann.first();
     ann.sends_message("t0", "run").await;
     ann.until_done("t0").await;
-    ann.agrees_with_a_newcomer(&host, "a tool that needs no leave")
-        .await;
+    ann.agrees_with_a_newcomer(&host, "a tool that needs no leave").await;
     let decisions = [
-        (
-            "t1",
-            json!({"approved": true, "confirmed": "user-action", "selectedOptionId": "once"}),
-        ),
+        ("t1", json!({"approved": true, "confirmed": "user-action", "selectedOptionId": "once"})),
         (
             "t2",
             json!({"approved": true, "confirmed": "user-action", "editedToolInput": "{\"path\":\"b\"}"}),
@@ -125,33 +114,18 @@ async fn tool_calls_are_confirmed_denied_and_edited() {
         bob.until_waiting(&chat, "pending-confirmation").await;
         ann.agrees_with_a_newcomer(&host, "the question").await;
         bob.agrees_with_a_newcomer(&host, "the question").await;
-        bob.does(
-            &chat,
-            about("chat/toolCallConfirmed", turn, &call, decision.clone()),
-        )
-        .await;
+        bob.does(&chat, about("chat/toolCallConfirmed", turn, &call, decision.clone())).await;
         ann.until_done(turn).await;
         bob.until_done(turn).await;
         ann.agrees_with_a_newcomer(&host, "the decision").await;
         bob.agrees_with_a_newcomer(&host, "the decision").await;
         // Too late: refused, to its sender alone, and nothing changes.
-        ann.does(
-            &chat,
-            about("chat/toolCallConfirmed", turn, &call, decision),
-        )
-        .await;
+        ann.does(&chat, about("chat/toolCallConfirmed", turn, &call, decision)).await;
         let refused = ann.refused.len() + 1;
-        ann.until("the late one is refused", |ann| {
-            ann.refused.len() == refused
-        })
-        .await;
+        ann.until("the late one is refused", |ann| ann.refused.len() == refused).await;
     }
     assert!(bob.refused.is_empty());
-    assert!(
-        text_of(&ann).contains("\"approved\":false"),
-        "{}",
-        text_of(&ann)
-    );
+    assert!(text_of(&ann).contains("\"approved\":false"), "{}", text_of(&ann));
     approve_twice(&mut ann, &host, &chat).await;
     assert_eq!(text_of(&ann), "end");
     host.stop().await;
@@ -166,16 +140,10 @@ async fn results_are_reviewed() {
     let chat = ann.first();
     for (turn, approved) in [("t1", true), ("t2", false)] {
         ann.sends_message(turn, "review").await;
-        let call = ann
-            .until_waiting(&chat, "pending-result-confirmation")
-            .await;
+        let call = ann.until_waiting(&chat, "pending-result-confirmation").await;
         ann.agrees_with_a_newcomer(&host, "the result").await;
         let review = json!({"approved": approved});
-        ann.does(
-            &chat,
-            about("chat/toolCallResultConfirmed", turn, &call, review),
-        )
-        .await;
+        ann.does(&chat, about("chat/toolCallResultConfirmed", turn, &call, review)).await;
         ann.until_done(turn).await;
         ann.agrees_with_a_newcomer(&host, "the review").await;
     }
@@ -192,40 +160,22 @@ async fn clients_run_their_own_tools() {
     let chat = ann.first();
     let tools = json!([{"name": "open", "title": "Open", "inputSchema": {"type": "object"}}]);
     let entry = json!({"clientId": "bob", "displayName": "Bob", "tools": tools});
-    bob.does(
-        SESSION,
-        json!({"type": "session/activeClientSet", "activeClient": entry}),
-    )
-    .await;
-    bob.until("bob is active", |bob| bob.session.active_clients.len() == 1)
-        .await;
+    bob.does(SESSION, json!({"type": "session/activeClientSet", "activeClient": entry})).await;
+    bob.until("bob is active", |bob| bob.session.active_clients.len() == 1).await;
     ann.sends_message("t1", "client").await;
     let call = bob.until_waiting(&chat, "running").await;
     bob.until("the session says so", |bob| {
-        bob.session
-            .input_needed
-            .as_ref()
-            .is_some_and(|needed| needed.len() == 1)
+        bob.session.input_needed.as_ref().is_some_and(|needed| needed.len() == 1)
     })
     .await;
     bob.agrees_with_a_newcomer(&host, "the call").await;
     let content = json!({"content": [{"type": "text", "text": "opening"}]});
-    bob.does(
-        &chat,
-        about("chat/toolCallContentChanged", "t1", &call, content),
-    )
-    .await;
+    bob.does(&chat, about("chat/toolCallContentChanged", "t1", &call, content)).await;
     let result = json!({"success": true, "pastTenseMessage": "Opened a",
         "content": [{"type": "text", "text": "it is open"}], "structuredContent": {"ok": true}});
-    let report = about(
-        "chat/toolCallComplete",
-        "t1",
-        &call,
-        json!({"result": result}),
-    );
+    let report = about("chat/toolCallComplete", "t1", &call, json!({"result": result}));
     ann.does(&chat, report.clone()).await;
-    ann.until("the forger is refused", |ann| ann.refused.len() == 1)
-        .await;
+    ann.until("the forger is refused", |ann| ann.refused.len() == 1).await;
     bob.does(&chat, report).await;
     bob.until_done("t1").await;
     ann.until_done("t1").await;
@@ -253,16 +203,14 @@ async fn questions_are_drafted_answered_and_declined() {
             "answer": text("draft", "gre")});
         bob.does(&chat, draft).await;
         ann.until("the draft is there", |ann| {
-            ann.waiting(&chat, "asked")
-                .is_some_and(|part| part["request"].get("answers").is_some())
+            ann.waiting(&chat, "asked").is_some_and(|part| part["request"].get("answers").is_some())
         })
         .await;
         ann.agrees_with_a_newcomer(&host, "a draft").await;
         let early = json!({"type": "chat/inputCompleted", "requestId": id, "response": "accept"});
         let refused = ann.refused.len() + 1;
         ann.does(&chat, early).await;
-        ann.until("a draft is no answer", |ann| ann.refused.len() == refused)
-            .await;
+        ann.until("a draft is no answer", |ann| ann.refused.len() == refused).await;
         let mut complete =
             json!({"type": "chat/inputCompleted", "requestId": id, "response": response});
         if response == "accept" {
@@ -295,30 +243,17 @@ async fn messages_wait_in_one_order_for_everybody() {
     for id in ["z", "y", "a", "m"] {
         bob.does(&chat, set(id, id)).await;
     }
-    bob.does(
-        &chat,
-        json!({"type": "chat/queuedMessagesReordered", "order": ["a", "nobody"]}),
-    )
-    .await;
-    bob.does(
-        &chat,
-        json!({"type": "chat/pendingMessageRemoved", "kind": "queued", "id": "y"}),
-    )
-    .await;
+    bob.does(&chat, json!({"type": "chat/queuedMessagesReordered", "order": ["a", "nobody"]}))
+        .await;
+    bob.does(&chat, json!({"type": "chat/pendingMessageRemoved", "kind": "queued", "id": "y"}))
+        .await;
     bob.does(&chat, set("m", "last")).await;
     let queue = |follower: &Follower| -> Vec<String> {
         let waiting = follower.chat().queued_messages.clone().unwrap_or_default();
-        waiting
-            .into_iter()
-            .map(|waiting| waiting.message.text)
-            .collect()
+        waiting.into_iter().map(|waiting| waiting.message.text).collect()
     };
     for follower in [&mut ann, &mut bob] {
-        follower
-            .until("the queue is in order", |me| {
-                queue(me) == ["a", "z", "last"]
-            })
-            .await;
+        follower.until("the queue is in order", |me| queue(me) == ["a", "z", "last"]).await;
         follower.agrees_with_a_newcomer(&host, "the queue").await;
     }
     let cancel = json!({"type": "chat/turnCancelled", "turnId": "t1", "duration": 5});
@@ -332,12 +267,8 @@ async fn messages_wait_in_one_order_for_everybody() {
                 me.chat().turns.len() == 4 && me.chat().active_turn.is_none()
             })
             .await;
-        let texts: Vec<&str> = follower
-            .chat()
-            .turns
-            .iter()
-            .map(|turn| turn.message.text.as_str())
-            .collect();
+        let texts: Vec<&str> =
+            follower.chat().turns.iter().map(|turn| turn.message.text.as_str()).collect();
         assert_eq!(texts, ["hang", "a", "z", "last"]);
         follower.agrees_with_a_newcomer(&host, "all was sent").await;
     }
@@ -359,18 +290,12 @@ async fn a_turn_is_steered() {
         ann.does(&chat, action).await;
     }
     ann.until("it waits", |ann| {
-        ann.chat()
-            .steering_message
-            .as_ref()
-            .is_some_and(|waiting| waiting.id == "s2")
+        ann.chat().steering_message.as_ref().is_some_and(|waiting| waiting.id == "s2")
     })
     .await;
     ann.agrees_with_a_newcomer(&host, "it waits").await;
-    ann.does(
-        &chat,
-        json!({"type": "chat/inputCompleted", "requestId": id, "response": "accept"}),
-    )
-    .await;
+    ann.does(&chat, json!({"type": "chat/inputCompleted", "requestId": id, "response": "accept"}))
+        .await;
     ann.until_done("t1").await;
     assert_eq!(text_of(&ann), "gosteered right");
     assert!(ann.chat().steering_message.is_none());
@@ -394,10 +319,8 @@ async fn a_truncate_reaches_every_window() {
     bob.opens_with(&chat, Some(2)).await;
     assert_eq!(bob.chat().turns.len(), 2);
     ann.sends_message("busy", "hang").await;
-    ann.until("it runs", |ann| ann.chat().active_turn.is_some())
-        .await;
-    ann.does(&chat, json!({"type": "chat/truncated", "turnId": "t3"}))
-        .await;
+    ann.until("it runs", |ann| ann.chat().active_turn.is_some()).await;
+    ann.does(&chat, json!({"type": "chat/truncated", "turnId": "t3"})).await;
     for follower in [&mut ann, &mut bob] {
         follower
             .until("it is cut", |me| {
@@ -408,8 +331,7 @@ async fn a_truncate_reaches_every_window() {
         follower.agrees_with_a_newcomer(&host, "the cut").await;
     }
     ann.does(&chat, json!({"type": "chat/truncated"})).await;
-    bob.until("nothing is left", |bob| bob.chat().turns.is_empty())
-        .await;
+    bob.until("nothing is left", |bob| bob.chat().turns.is_empty()).await;
     ann.sends_message("anew", "hello").await;
     bob.until_done("anew").await;
     bob.agrees_with_a_newcomer(&host, "a new beginning").await;
@@ -449,11 +371,7 @@ async fn chats_are_created_forked_opened_aside_and_disposed_of() {
         bob.opens(chat).await;
     }
     let turns = |follower: &Follower, chat: &str| -> Vec<String> {
-        follower.chats[chat]
-            .turns
-            .iter()
-            .map(|turn| turn.id.clone())
-            .collect()
+        follower.chats[chat].turns.iter().map(|turn| turn.id.clone()).collect()
     };
     assert_eq!(turns(&ann, "ahp-chat:/fork"), ["t0", "t1"]);
     assert!(turns(&ann, "ahp-chat:/aside").is_empty());
@@ -472,23 +390,13 @@ async fn chats_are_created_forked_opened_aside_and_disposed_of() {
                     && last("ahp-chat:/plain").is_some()
             })
             .await;
-        follower
-            .agrees_with_a_newcomer(&host, "all have answered")
-            .await;
+        follower.agrees_with_a_newcomer(&host, "all have answered").await;
     }
-    assert_eq!(
-        ann.asks("disposeChat", json!({"channel": first})).await,
-        Value::Null
-    );
+    assert_eq!(ann.asks("disposeChat", json!({"channel": first})).await, Value::Null);
     for follower in [&mut ann, &mut bob] {
         follower.chats.remove(&first);
-        follower
-            .until("it is gone", |me| me.session.chats.len() == 3)
-            .await;
-        assert_eq!(
-            follower.session.default_chat.as_deref(),
-            Some("ahp-chat:/plain")
-        );
+        follower.until("it is gone", |me| me.session.chats.len() == 3).await;
+        assert_eq!(follower.session.default_chat.as_deref(), Some("ahp-chat:/plain"));
         follower.agrees_with_a_newcomer(&host, "it is gone").await;
     }
     let gone = ann.client.subscribe(first).await;
@@ -505,47 +413,28 @@ async fn a_worker_is_watched_and_asked() {
     let chat = ann.first();
     ann.sends_message("t1", "spawn").await;
     ann.until("the worker asks", |ann| {
-        ann.session
-            .input_needed
-            .as_ref()
-            .is_some_and(|needed| needed.len() == 1)
+        ann.session.input_needed.as_ref().is_some_and(|needed| needed.len() == 1)
     })
     .await;
     let worker = ann.session.chats[1].resource.clone();
     ann.opens(&worker).await;
-    ann.agrees_with_a_newcomer(&host, "the worker's question")
-        .await;
+    ann.agrees_with_a_newcomer(&host, "the worker's question").await;
     let call = ann.until_waiting(&worker, "pending-confirmation").await;
-    let turn = ann.chats[&worker]
-        .active_turn
-        .as_ref()
-        .expect("it runs")
-        .id
-        .clone();
+    let turn = ann.chats[&worker].active_turn.as_ref().expect("it runs").id.clone();
     let yes = json!({"approved": true, "confirmed": "user-action"});
-    ann.does(&worker, about("chat/toolCallConfirmed", &turn, &call, yes))
-        .await;
+    ann.does(&worker, about("chat/toolCallConfirmed", &turn, &call, yes)).await;
     ann.until_done("t1").await;
     ann.agrees_with_a_newcomer(&host, "the worker's end").await;
     let turn = serde_json::to_value(&ann.chats[&chat].turns[0]).unwrap();
     let call = &turn["responseParts"][0]["toolCall"];
     assert_eq!(call["content"][0]["resource"], worker.as_str());
     let origin = serde_json::to_value(&ann.session.chats[1].origin).unwrap();
-    assert_eq!(
-        origin,
-        json!({"kind": "tool", "chat": chat, "toolCallId": call["toolCallId"]})
-    );
+    assert_eq!(origin, json!({"kind": "tool", "chat": chat, "toolCallId": call["toolCallId"]}));
     let start = json!({"type": "chat/turnStarted", "turnId": "mine", "startedAt": "2026-11-15T08:00:00.000Z",
         "message": {"text": "hello", "origin": {"kind": "user"}}});
     ann.does(&worker, start).await;
-    ann.until("a message to a worker is refused", |ann| {
-        ann.refused.len() == 1
-    })
-    .await; // H-151
+    ann.until("a message to a worker is refused", |ann| ann.refused.len() == 1).await; // H-151
     let (result, _) = ann.client.subscribe(worker).await.expect("subscribe");
-    assert!(matches!(
-        result.snapshot.expect("a snapshot").state,
-        SnapshotState::Chat(_)
-    ));
+    assert!(matches!(result.snapshot.expect("a snapshot").state, SnapshotState::Chat(_)));
     host.stop().await;
 }

@@ -138,9 +138,7 @@ const UNTOLD: [UntoldAction; 9] = [
         up_to: Generation::V0_5_2,
         reason: "a result without output of a call that showed some: reducers up to 0.5.2 forget what was shown",
         applies: |action, chat| {
-            let empty = action
-                .get("result")
-                .is_some_and(|it| it["content"].is_null());
+            let empty = action.get("result").is_some_and(|it| it["content"].is_null());
             let shown = call_of(action, chat).is_some_and(|call| call["content"].is_array());
             action.kind == ActionKind::ChatToolCallComplete && empty && shown
         },

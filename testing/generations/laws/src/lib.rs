@@ -116,12 +116,7 @@ impl<Ours: Clone> ChannelLaw<Ours> {
         let mut differences = Differences::new();
         let mut told = 0;
         for seed in first..first + SEQUENCES {
-            let trial = Trial {
-                law: self,
-                judge,
-                generation: generation_of(judge.version),
-                seed,
-            };
+            let trial = Trial { law: self, judge, generation: generation_of(judge.version), seed };
             told += trial.run(&mut differences);
         }
         let all: Vec<String> = differences.into_values().collect();
@@ -172,10 +167,7 @@ where
     fn read(&self, ours: &Ours, after: &str) -> Theirs {
         let state = (self.law.older)(self.generation, (self.law.value)(ours));
         serde_json::from_value(state.clone()).unwrap_or_else(|error| {
-            panic!(
-                "{} cannot read, after {after}: {error}: {state}",
-                self.who()
-            )
+            panic!("{} cannot read, after {after}: {error}: {state}", self.who())
         })
     }
 
@@ -188,11 +180,7 @@ where
         let read = |form: Object| {
             let json = Value::Object(form);
             let sent: Sent = serde_json::from_value(json.clone()).expect("an action");
-            assert!(
-                !(self.judge.is_unknown)(&sent),
-                "{} does not know {json}",
-                self.who()
-            );
+            assert!(!(self.judge.is_unknown)(&sent), "{} does not know {json}", self.who());
             sent
         };
         forms.into_iter().map(read).collect()
@@ -211,12 +199,10 @@ where
             return false;
         };
         let after = Value::Object(after.body.clone());
-        differences
-            .entry(format!("{} at {place}", after["type"]))
-            .or_insert_with(|| {
-                let who = self.who();
-                format!("{who}: {after} made {made:?} at {place}, and a newcomer is told {told:?}")
-            });
+        differences.entry(format!("{} at {place}", after["type"])).or_insert_with(|| {
+            let who = self.who();
+            format!("{who}: {after} made {made:?} at {place}, and a newcomer is told {told:?}")
+        });
         true
     }
 
@@ -286,10 +272,7 @@ fn has_unique_directories(session: &SessionState) -> bool {
 fn older_session(generation: Generation, session: Value) -> Value {
     let moment = "2026-01-01T00:00:00.000Z";
     let summary = object(json!({"createdAt": moment, "modifiedAt": moment}));
-    let of = SnapshotOf::Session {
-        resource: "s:/1",
-        summary: &summary,
-    };
+    let of = SnapshotOf::Session { resource: "s:/1", summary: &summary };
     older(generation, of, session)
 }
 

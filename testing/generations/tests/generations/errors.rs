@@ -6,9 +6,8 @@ use crate::driver::Driver;
 use crate::host::Host;
 
 const SESSION: &str = "scripted:/errors";
-const ALL: [&str; 9] = [
-    "0.4.0", "0.5.0", "0.5.1", "0.5.2", "0.6.0", "0.7.0", "0.8.0", "0.9.0", "1.0.0",
-];
+const ALL: [&str; 9] =
+    ["0.4.0", "0.5.0", "0.5.1", "0.5.2", "0.6.0", "0.7.0", "0.8.0", "0.9.0", "1.0.0"];
 
 fn host() -> Host {
     Host::start(&json!({"scenes": [{"steps": [{"say": ["ok"]}]}]}))
@@ -17,9 +16,7 @@ fn host() -> Host {
 async fn joins(host: &Host, version: &str) -> Driver {
     let mut client = Driver::joins_as(host, &format!("client-{version}"), version).await;
     // The first one makes it.
-    let _ = client
-        .tries("createSession", json!({"channel": SESSION}))
-        .await;
+    let _ = client.tries("createSession", json!({"channel": SESSION})).await;
     client.snapshot_of(SESSION).await;
     client
 }
@@ -41,11 +38,8 @@ async fn what_came_later_is_no_method_and_content_had_an_error_of_its_own() {
         let elsewhere = json!({"channel": "ahp-root://", "uri": "x-nowhere:/a"});
         let code = code_of(&mut client, "resourceRead", elsewhere).await;
         assert_eq!(code, -32008, "{version}");
-        let mut newer = vec![
-            "listAutomationTriggerDefinitions",
-            "runAutomation",
-            "fetchAutomationRuns",
-        ];
+        let mut newer =
+            vec!["listAutomationTriggerDefinitions", "runAutomation", "fetchAutomationRuns"];
         if version < "1.0" {
             newer.push("moveChat");
         }
@@ -61,11 +55,7 @@ async fn params_of_a_wrong_type_are_refused_in_every_shape() {
     let host = host();
     // What was not there yet is a field nobody knows, and ignored.
     let cases = [
-        (
-            "0.6.0",
-            "createSession",
-            json!({"channel": "scripted:/a", "workingDirectory": 7}),
-        ),
+        ("0.6.0", "createSession", json!({"channel": "scripted:/a", "workingDirectory": 7})),
         (
             "0.6.0",
             "createSession",
@@ -76,26 +66,14 @@ async fn params_of_a_wrong_type_are_refused_in_every_shape() {
             "createChat",
             json!({"channel": SESSION, "chat": "ahp-chat:/a", "source": {"chat": 7}}),
         ),
-        (
-            "0.8.0",
-            "createSession",
-            json!({"channel": "scripted:/a", "fork": {"session": SESSION}}),
-        ),
+        ("0.8.0", "createSession", json!({"channel": "scripted:/a", "fork": {"session": SESSION}})),
         (
             "0.8.0",
             "createSession",
             json!({"channel": "scripted:/a", "fork": {"session": SESSION, "turnId": "none"}}),
         ),
-        (
-            "0.4.0",
-            "createSession",
-            json!({"channel": "scripted:/a", "model": "scripted-1"}),
-        ),
-        (
-            "0.4.0",
-            "createSession",
-            json!({"channel": "scripted:/a", "agent": {"id": "x"}}),
-        ),
+        ("0.4.0", "createSession", json!({"channel": "scripted:/a", "model": "scripted-1"})),
+        ("0.4.0", "createSession", json!({"channel": "scripted:/a", "agent": {"id": "x"}})),
         (
             "0.4.0",
             "createChat",
@@ -131,28 +109,16 @@ async fn params_of_a_wrong_type_are_refused_in_every_shape() {
 async fn a_refused_action_comes_back_in_the_words_of_its_sender() {
     let host = host();
     let cases = [
-        (
-            "0.7.0",
-            json!({"type": "session/customizationToggled", "id": "none", "enabled": true}),
-        ),
-        (
-            "0.7.0",
-            json!({"type": "session/customizationToggled", "id": "none", "enabled": "yes"}),
-        ),
-        (
-            "0.4.0",
-            json!({"type": "session/modelChanged", "model": "scripted-1"}),
-        ),
+        ("0.7.0", json!({"type": "session/customizationToggled", "id": "none", "enabled": true})),
+        ("0.7.0", json!({"type": "session/customizationToggled", "id": "none", "enabled": "yes"})),
+        ("0.4.0", json!({"type": "session/modelChanged", "model": "scripted-1"})),
         ("0.4.0", json!({"type": "session/modelChanged"})),
         ("0.4.0", json!({"type": "session/agentChanged", "agent": 7})),
         (
             "0.4.0",
             json!({"type": "session/activeClientChanged", "activeClient": {"clientId": "somebody", "tools": []}}),
         ),
-        (
-            "0.4.0",
-            json!({"type": "session/activeClientToolsChanged", "tools": "all"}),
-        ),
+        ("0.4.0", json!({"type": "session/activeClientToolsChanged", "tools": "all"})),
         // Hosts alone reviewed files then.
         (
             "0.5.2",
@@ -183,10 +149,7 @@ async fn a_refused_action_comes_back_in_the_words_of_its_sender() {
         ] {
             let refused = client.dispatches(&chat, action.clone()).await;
             assert_eq!(refused["action"], action, "{version}");
-            assert!(
-                refused["rejectionReason"].is_string(),
-                "{version} {refused}"
-            );
+            assert!(refused["rejectionReason"].is_string(), "{version} {refused}");
         }
     }
 }
@@ -206,18 +169,9 @@ async fn a_second_client_of_0_4_is_not_made_active() {
     assert!(reason.contains("another client is active"), "{refused}");
     let leave = json!({"type": "session/activeClientChanged"});
     let unchanged = bea.dispatches(SESSION, leave.clone()).await;
-    assert_eq!(
-        (
-            unchanged["action"].clone(),
-            unchanged.get("rejectionReason")
-        ),
-        (leave, None)
-    );
+    assert_eq!((unchanged["action"].clone(), unchanged.get("rejectionReason")), (leave, None));
     let left = json!({"type": "session/activeClientRemoved", "clientId": "client-1.0.0"});
     ann.does(SESSION, left).await;
     let taken = bea.dispatches(SESSION, claim.clone()).await;
-    assert_eq!(
-        (taken["action"].clone(), taken.get("rejectionReason")),
-        (claim, None)
-    );
+    assert_eq!((taken["action"].clone(), taken.get("rejectionReason")), (claim, None));
 }

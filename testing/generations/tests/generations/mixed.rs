@@ -126,18 +126,12 @@ async fn all_versions_share_one_session() {
     });
     let last = conversations.last().cloned().unwrap_or_default();
     assert_eq!(last.len(), turns, "{last:?}");
-    assert!(
-        last.iter().any(|turn| turn == "fail -> begunresumed"),
-        "{last:?}"
-    );
+    assert!(last.iter().any(|turn| turn == "fail -> begunresumed"), "{last:?}");
     assert_eq!(conversations.len(), 9);
     for conversation in conversations {
         assert_eq!(conversation, last);
     }
-    let annotations = Driver::joins(&host, "j")
-        .await
-        .snapshot_of(ANNOTATIONS)
-        .await;
+    let annotations = Driver::joins(&host, "j").await.snapshot_of(ANNOTATIONS).await;
     let annotations = annotations["annotations"].as_array().map(Vec::len);
     assert_eq!(annotations, Some(9));
 }
@@ -188,9 +182,7 @@ async fn every_version_reads_every_notification() {
         "message": {"text": "hello", "origin": {"kind": "user"}}});
     newest.does(&chat, started).await;
     newest.until_turn_ends(&chat, "t").await;
-    newest
-        .asks("disposeSession", json!({"channel": "scripted:/short"}))
-        .await;
+    newest.asks("disposeSession", json!({"channel": "scripted:/short"})).await;
     for_each!(all => |each, version| {
         for method in TOLD {
             each.until_told(method, |_| true).await;

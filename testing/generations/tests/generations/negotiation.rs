@@ -30,10 +30,7 @@ async fn the_highest_version_that_is_served_is_spoken() {
         (json!(["0.5.2", "0.5.1"]), "0.5.2"),
         (json!(["0.5.1", "0.8.0", "0.7.0"]), "0.8.0"),
         // What VS Code offers.
-        (
-            json!(["0.9.0", "0.7.0", "0.6.0", "0.5.2", "0.5.1"]),
-            "0.9.0",
-        ),
+        (json!(["0.9.0", "0.7.0", "0.6.0", "0.5.2", "0.5.1"]), "0.9.0"),
         (json!(["1.0.0", "0.9.0"]), "1.0.0"),
         (json!(["2.0.0", "0.6.0", "0.3.0"]), "0.6.0"),
     ] {
@@ -43,9 +40,7 @@ async fn the_highest_version_that_is_served_is_spoken() {
     for offered in [json!(["0.3.0"]), json!(["2.0.0", "0.1.0"]), json!([])] {
         let error = greets(&host, offered.clone()).await.expect_err("an error");
         assert_eq!(error["code"], -32005, "{offered}");
-        let served = [
-            "^1.0.0", "^0.9.0", "^0.8.0", "^0.7.0", "^0.6.0", "^0.5.0", "^0.4.0",
-        ];
+        let served = ["^1.0.0", "^0.9.0", "^0.8.0", "^0.7.0", "^0.6.0", "^0.5.0", "^0.4.0"];
         assert_eq!(error["data"]["supportedVersions"], json!(served));
     }
 }
@@ -58,9 +53,7 @@ async fn a_version_is_remembered() {
     for version in ["0.4.0", "0.6.0", "0.8.0", "1.0.0"] {
         let mut client = Driver::joins_as(&host, version, version).await;
         // The first one makes it.
-        let _ = client
-            .tries("createSession", json!({"channel": SESSION}))
-            .await;
+        let _ = client.tries("createSession", json!({"channel": SESSION})).await;
         client.snapshot_of(SESSION).await;
         clients.push(version);
     }
@@ -112,10 +105,7 @@ async fn what_came_later_is_told_in_its_older_form() {
         ann.does(&chat, archived).await;
         let updated = old.until_action("session/chatUpdated").await;
         assert_eq!(updated["action"]["chat"], chat.as_str(), "{version}");
-        assert!(
-            updated["action"]["changes"]["status"].is_u64(),
-            "{version} {updated}"
-        );
+        assert!(updated["action"]["changes"]["status"].is_u64(), "{version} {updated}");
         let newer = old.heard.iter().find(|heard| {
             let kind = heard["params"]["action"]["type"].as_str();
             kind.is_some_and(|kind| kind.starts_with("chat/is"))

@@ -42,13 +42,8 @@ impl Remote {
             .expect("the program starts");
         let input = child.stdin.take().expect("its input");
         let output = child.stdout.take().expect("its output");
-        let mut remote = Self {
-            program,
-            child,
-            input,
-            output: BufReader::new(output),
-            view: View::default(),
-        };
+        let mut remote =
+            Self { program, child, input, output: BufReader::new(output), view: View::default() };
         remote.tells(json!({"do": "join", "url": url, "name": name}));
         remote
     }
@@ -88,10 +83,7 @@ impl Remote {
         let since = Instant::now();
         while !is_so(self) {
             let (program, view) = (self.program, &self.view);
-            assert!(
-                since.elapsed() < DEADLINE,
-                "{program} waited in vain until {what}: {view:?}"
-            );
+            assert!(since.elapsed() < DEADLINE, "{program} waited in vain until {what}: {view:?}");
             self.tells(json!({"do": "hear"}));
         }
     }

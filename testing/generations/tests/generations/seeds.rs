@@ -56,11 +56,7 @@ async fn opens(client: &mut Driver, version: &str) -> String {
         client.until_action("session/ready").await;
     }
     // Metadata: inlined in the guide, in a summary in the reference before it.
-    let inlined = if version == "0.4.0" {
-        &state["summary"]
-    } else {
-        &state
-    };
+    let inlined = if version == "0.4.0" { &state["summary"] } else { &state };
     assert_eq!(inlined["provider"], "scripted");
     assert_eq!(inlined["status"], 1, "idle");
     assert!(inlined["workingDirectory"].is_string(), "{state}");
@@ -94,10 +90,7 @@ async fn a_turn_streams(client: &mut Driver, chat: &str, version: &str) {
     assert_eq!(text, "Hello");
     client.until_action("chat/turnComplete").await;
     let turn = client.snapshot_of(chat).await["turns"][0].clone();
-    assert_eq!(
-        (&turn["id"], &turn["state"]),
-        (&json!("t1"), &json!("complete"))
-    );
+    assert_eq!((&turn["id"], &turn["state"]), (&json!("t1"), &json!("complete")));
     assert_eq!(turn["usage"]["inputTokens"], 3);
     assert_eq!(turn["responseParts"][0]["content"], "Hello");
     if version == "0.4.0" {
@@ -113,23 +106,13 @@ async fn a_question_is_answered(client: &mut Driver, chat: &str) {
     let request = asked["action"]["request"]["id"].clone();
     let state = client.snapshot_of(chat).await;
     assert_eq!(state["inputRequests"][0]["id"], request);
-    assert_eq!(
-        state["inputRequests"][0]["questions"][0]["kind"],
-        "single-select"
-    );
-    assert_eq!(
-        state["status"].as_u64().unwrap_or(0) & 31,
-        24,
-        "input needed"
-    );
+    assert_eq!(state["inputRequests"][0]["questions"][0]["kind"], "single-select");
+    assert_eq!(state["status"].as_u64().unwrap_or(0) & 31, 24, "input needed");
     let draft = json!({"state": "draft", "value": {"kind": "selected", "value": "a"}});
     let change = json!({"type": "chat/inputAnswerChanged", "requestId": request, "questionId": "q", "answer": draft});
     does(client, chat, change).await;
     let state = client.snapshot_of(chat).await;
-    assert_eq!(
-        state["inputRequests"][0]["answers"]["q"]["value"]["value"],
-        "a"
-    );
+    assert_eq!(state["inputRequests"][0]["answers"]["q"]["value"]["value"], "a");
     let answer = json!({"q": {"state": "submitted", "value": {"kind": "selected", "value": "b"}}});
     let complete = json!({"type": "chat/inputCompleted", "requestId": request, "response": "accept", "answers": answer});
     does(client, chat, complete).await;
@@ -150,14 +133,8 @@ async fn a_tool_is_confirmed(client: &mut Driver, chat: &str) {
     assert_eq!(done["action"]["result"]["success"], true);
     client.until_action("chat/turnComplete").await;
     let turns = client.snapshot_of(chat).await["turns"].clone();
-    let parts = turns[2]["responseParts"]
-        .as_array()
-        .cloned()
-        .unwrap_or_default();
-    let part = parts
-        .iter()
-        .find(|part| part["kind"] == "toolCall")
-        .expect("a call");
+    let parts = turns[2]["responseParts"].as_array().cloned().unwrap_or_default();
+    let part = parts.iter().find(|part| part["kind"] == "toolCall").expect("a call");
     assert_eq!(part["toolCall"]["status"], "completed");
     assert_eq!(part["toolCall"]["selectedOption"]["id"], "yes");
     assert_eq!(part["toolCall"]["toolInput"], "{\"path\":\"y\"}");
@@ -171,35 +148,18 @@ async fn a_turn_fails_and_one_is_cancelled(client: &mut Driver, chat: &str) {
     assert!(failed["action"].get("part").is_none(), "{failed}");
     let state = client.snapshot_of(chat).await;
     let turn = state["turns"][3].clone();
-    assert_eq!(
-        (&turn["state"], &turn["error"]["errorType"]),
-        (&json!("error"), &json!("oops"))
-    );
-    assert_eq!(
-        turn["responseParts"].as_array().map(Vec::len),
-        Some(1),
-        "{turn}"
-    );
+    assert_eq!((&turn["state"], &turn["error"]["errorType"]), (&json!("error"), &json!("oops")));
+    assert_eq!(turn["responseParts"].as_array().map(Vec::len), Some(1), "{turn}");
     assert_eq!(state["status"].as_u64().unwrap_or(0) & 31, 2, "error");
     does(client, chat, started("t5", "hang")).await;
     let queued = json!({"type": "chat/pendingMessageSet", "kind": "queued", "id": "m1", "message": message("hello")});
     does(client, chat, queued).await;
     let removed = json!({"type": "chat/pendingMessageRemoved", "kind": "queued", "id": "m1"});
     does(client, chat, removed).await;
-    does(
-        client,
-        chat,
-        json!({"type": "chat/turnCancelled", "turnId": "t5"}),
-    )
-    .await;
+    does(client, chat, json!({"type": "chat/turnCancelled", "turnId": "t5"})).await;
     let state = client.snapshot_of(chat).await;
     assert_eq!(state["turns"][4]["state"], "cancelled");
-    does(
-        client,
-        chat,
-        json!({"type": "chat/truncated", "turnId": "t3"}),
-    )
-    .await;
+    does(client, chat, json!({"type": "chat/truncated", "turnId": "t3"})).await;
     let state = client.snapshot_of(chat).await;
     assert_eq!(state["turns"].as_array().map(Vec::len), Some(3));
 }
@@ -225,35 +185,22 @@ async fn forks(client: &mut Driver, chat: &str, version: &str) {
         heard["method"] == "root/sessionAdded" && heard["params"]["summary"]["resource"] == FORK
     });
     let summary = told.await["params"]["summary"].clone();
-    assert_eq!(
-        summary["createdAt"].is_i64(),
-        version == "0.4.0",
-        "{summary}"
-    );
+    assert_eq!(summary["createdAt"].is_i64(), version == "0.4.0", "{summary}");
     let copy = client.snapshot_of(FORK).await["defaultChat"].clone();
     let copy = copy.as_str().expect("a chat").to_owned();
     let turns = client.snapshot_of(&copy).await["turns"].clone();
-    let ids: Vec<&Value> = turns
-        .as_array()
-        .into_iter()
-        .flatten()
-        .map(|turn| &turn["id"])
-        .collect();
+    let ids: Vec<&Value> = turns.as_array().into_iter().flatten().map(|turn| &turn["id"]).collect();
     assert_eq!(ids, ["t1", "t2"]);
     // Independent of each other.
     does(client, &copy, started("t9", "hello")).await;
     client.until_action("chat/turnComplete").await;
     let source = client.snapshot_of(chat).await;
     assert_eq!(source["turns"].as_array().map(Vec::len), Some(3));
-    let listed = client
-        .asks("listSessions", json!({"channel": "ahp-root://"}))
-        .await;
+    let listed = client.asks("listSessions", json!({"channel": "ahp-root://"})).await;
     let listed = listed["items"].as_array().cloned().unwrap_or_default();
     assert_eq!(listed.len(), 2, "{listed:?}");
     assert_eq!(
-        client
-            .asks("disposeChat", json!({"channel": "ahp-chat:/of-its-own"}))
-            .await,
+        client.asks("disposeChat", json!({"channel": "ahp-chat:/of-its-own"})).await,
         Value::Null
     );
     client.until_action("session/chatRemoved").await;
@@ -306,11 +253,7 @@ async fn names_that_were_no_longer_true_are_refused() {
     let host = host();
     let mut client = Driver::joins_as(&host, "by-the-book", "0.5.0").await;
     opens(&mut client, "0.5.0").await;
-    for stale in [
-        "session/turnStarted",
-        "session/truncated",
-        "session/pendingMessageSet",
-    ] {
+    for stale in ["session/turnStarted", "session/truncated", "session/pendingMessageSet"] {
         let action = json!({"type": stale, "turnId": "t", "message": message("hello")});
         let refused = client.dispatches(SESSION, action.clone()).await;
         assert_eq!(refused["action"], action);

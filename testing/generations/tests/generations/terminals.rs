@@ -7,9 +7,7 @@ use crate::driver::Driver;
 use crate::host::Host;
 
 const SESSION: &str = "scripted:/terminals";
-const OLDER: [&str; 7] = [
-    "0.4.0", "0.5.0", "0.5.1", "0.5.2", "0.6.0", "0.7.0", "0.8.0",
-];
+const OLDER: [&str; 7] = ["0.4.0", "0.5.0", "0.5.1", "0.5.2", "0.6.0", "0.7.0", "0.8.0"];
 
 #[tokio::test]
 async fn a_terminal_for_a_session_is_for_its_own_chat() {
@@ -35,10 +33,7 @@ async fn a_terminal_for_a_session_is_for_its_own_chat() {
         let terminal = format!("ahp-terminal:/{version}");
         let params = json!({"channel": terminal, "claim": claim});
         old.asks("createTerminal", params.clone()).await;
-        let told = Driver::joins(&host, "ann")
-            .await
-            .snapshot_of(&terminal)
-            .await;
+        let told = Driver::joins(&host, "ann").await.snapshot_of(&terminal).await;
         let expected = json!({"kind": "session", "session": SESSION, "chat": "ahp-chat:/second"});
         assert_eq!(told["claim"], expected, "{version}");
         let nowhere = json!({"kind": "session", "session": "scripted:/nowhere"});

@@ -27,18 +27,11 @@ fn text(text: &str) -> ModelEvent {
 }
 
 fn started(index: usize, id: &str, name: &str) -> ModelEvent {
-    CallStarted {
-        index,
-        id: id.to_owned(),
-        name: name.to_owned(),
-    }
+    CallStarted { index, id: id.to_owned(), name: name.to_owned() }
 }
 
 fn input(index: usize, text: &str) -> ModelEvent {
-    CallInput {
-        index,
-        text: text.to_owned(),
-    }
+    CallInput { index, text: text.to_owned() }
 }
 
 #[tokio::test]
@@ -47,10 +40,7 @@ async fn a_request_goes_out_whole_and_nothing_else_does() {
     server.answers([Answer::streams(["Hello"])]);
     ask(&endpoint(&server)).await.ended.unwrap();
     let [request] = <[_; 1]>::try_from(server.requests()).unwrap();
-    assert_eq!(
-        (request.method.as_str(), request.path.as_str()),
-        ("POST", "/v1/chat/completions")
-    );
+    assert_eq!((request.method.as_str(), request.path.as_str()), ("POST", "/v1/chat/completions"));
     let body = json!({
         "model": "scripted",
         "messages": [{"role": "user", "content": "hello"}],
@@ -67,15 +57,9 @@ async fn a_request_goes_out_whole_and_nothing_else_does() {
         ("content-length", length.as_str()),
         ("content-type", "application/json"),
         ("host", host.as_str()),
-        (
-            "user-agent",
-            concat!("greenroom/", env!("CARGO_PKG_VERSION")),
-        ),
+        ("user-agent", concat!("greenroom/", env!("CARGO_PKG_VERSION"))),
     ];
-    assert_eq!(
-        headers,
-        expected.map(|(name, value)| (name.to_owned(), value.to_owned()))
-    );
+    assert_eq!(headers, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
 }
 
 #[tokio::test]
@@ -152,10 +136,7 @@ async fn figures_and_the_end_mark_may_be_missing() {
     server.answers([
         Answer::streams(["a"]).without_usage(),
         Answer::streams(["a"]).without_usage().without_end_mark(),
-        Answer::streams(["a"])
-            .without_usage()
-            .without_end_mark()
-            .until_close(),
+        Answer::streams(["a"]).without_usage().without_end_mark().until_close(),
         // The connection dies after the last word.
         Answer::streams(["a"]).cuts_after_finish(),
     ]);
@@ -196,16 +177,10 @@ async fn a_document_instead_of_a_stream_is_taken() {
     let server = ModelServer::start().await;
     let choice = json!({"index": 0, "message": {"role": "assistant", "content": "Hi"}, "finish_reason": "stop"});
     let body = json!({"choices": [choice], "usage": {"prompt_tokens": 3, "completion_tokens": 1}});
-    server.answers([
-        Answer::document(&body),
-        Answer::document(&body).split_at_every_byte(),
-    ]);
+    server.answers([Answer::document(&body), Answer::document(&body).split_at_every_byte()]);
     for _ in 0..2 {
         let received = ask(&endpoint(&server)).await;
-        assert_eq!(
-            received.events,
-            [text("Hi"), usage(3, 1), Stopped(StopReason::End)]
-        );
+        assert_eq!(received.events, [text("Hi"), usage(3, 1), Stopped(StopReason::End)]);
     }
 }
 
@@ -229,10 +204,8 @@ async fn a_server_that_has_stopped_is_not_awaited_for_long() {
     let server = ModelServer::start().await;
     let never = Gate::new();
     server.answers([Answer::streams(["a"]).waits_after_finish(&never)]);
-    let endpoint = endpoint(&server).with_timeouts(Timeouts {
-        idle: Duration::from_secs(1),
-        ..Timeouts::default()
-    });
+    let endpoint = endpoint(&server)
+        .with_timeouts(Timeouts { idle: Duration::from_secs(1), ..Timeouts::default() });
     let received = ask(&endpoint).await;
     received.ended.as_ref().unwrap();
     assert_eq!(received.events, [text("a"), Stopped(StopReason::End)]);
@@ -258,9 +231,6 @@ async fn models_are_listed() {
     let server = ModelServer::start().await;
     server.has_models(["qwen3", "gpt-oss"]);
     let endpoint = endpoint(&server);
-    assert_eq!(
-        provider::list_models(&endpoint).await.unwrap(),
-        ["qwen3", "gpt-oss"]
-    );
+    assert_eq!(provider::list_models(&endpoint).await.unwrap(), ["qwen3", "gpt-oss"]);
     assert_eq!(server.requests()[0].method, "GET");
 }

@@ -37,19 +37,11 @@ async fn a_busy_server_is_tried_again_with_a_notice() {
     let again = "; trying again in less than a second";
     assert_eq!(waits[0], format!("the model server is busy (429){again}"));
     assert_eq!(waits[1], format!("the model server is busy (503){again}"));
-    assert!(
-        waits[2].contains("cannot be reached (") && waits[2].ends_with(again),
-        "{}",
-        waits[2]
-    );
+    assert!(waits[2].contains("cannot be reached (") && waits[2].ends_with(again), "{}", waits[2]);
     assert_eq!(waits[3], format!("the model server failed (500){again}"));
     assert_eq!(waits.len(), 4);
     let requests = server.requests();
-    assert!(
-        requests
-            .iter()
-            .all(|request| request.body == requests[0].body)
-    );
+    assert!(requests.iter().all(|request| request.body == requests[0].body));
 }
 
 #[tokio::test]
@@ -59,12 +51,7 @@ async fn after_five_tries_it_is_enough() {
         assert_eq!(tries, 5, "{status}");
         assert_eq!(received.waits().len(), 4);
         assert_eq!(received.kind(), Unavailable);
-        assert!(
-            received
-                .error()
-                .message
-                .ends_with(&format!("({status}): not now"))
-        );
+        assert!(received.error().message.ends_with(&format!("({status}): not now")));
     }
 }
 
@@ -73,56 +60,20 @@ async fn after_five_tries_it_is_enough() {
 async fn permanent_errors_are_not_tried_again() {
     let quota = r#"{"error":{"message":"pay first","code":"insufficient_quota"}}"#;
     for (answer, kind, message) in [
-        (
-            Answer::error(400, "too long"),
-            Rejected,
-            "does not take the request (400): too long",
-        ),
-        (
-            Answer::error(401, "who?"),
-            Unauthorized,
-            "requires a key (401): who?",
-        ),
-        (
-            Answer::error(402, "pay"),
-            Unauthorized,
-            "requires payment (402): pay",
-        ),
-        (
-            Answer::error(403, "no"),
-            Unauthorized,
-            "requires a key (403): no",
-        ),
-        (
-            Answer::error(404, "no m"),
-            Rejected,
-            "does not know this model or address (404): no m",
-        ),
-        (
-            Answer::status(413, ""),
-            Rejected,
-            "does not take requests of this size (413)",
-        ),
+        (Answer::error(400, "too long"), Rejected, "does not take the request (400): too long"),
+        (Answer::error(401, "who?"), Unauthorized, "requires a key (401): who?"),
+        (Answer::error(402, "pay"), Unauthorized, "requires payment (402): pay"),
+        (Answer::error(403, "no"), Unauthorized, "requires a key (403): no"),
+        (Answer::error(404, "no m"), Rejected, "does not know this model or address (404): no m"),
+        (Answer::status(413, ""), Rejected, "does not take requests of this size (413)"),
         (
             Answer::error(400, "this model takes no image input"),
             Rejected,
             "does not take the request (400): this model takes no image input",
         ),
-        (
-            Answer::status(422, "bad"),
-            Rejected,
-            "does not take the request (422): bad",
-        ),
-        (
-            Answer::status(501, "bad"),
-            Unavailable,
-            "failed in an unknown way (501): bad",
-        ),
-        (
-            Answer::status(429, quota),
-            Unavailable,
-            "is busy (429): pay first",
-        ),
+        (Answer::status(422, "bad"), Rejected, "does not take the request (422): bad"),
+        (Answer::status(501, "bad"), Unavailable, "failed in an unknown way (501): bad"),
+        (Answer::status(429, quota), Unavailable, "is busy (429): pay first"),
         (
             Answer::raw("data: {\"error\":{\"code\":400,\"message\":\"x\"}}\n\n"),
             Rejected,
@@ -133,16 +84,8 @@ async fn permanent_errors_are_not_tried_again() {
             Unreadable,
             "answers with some other text; is the base URL right?",
         ),
-        (
-            Answer::raw("<html>"),
-            Unreadable,
-            "answers with a web page; is the base URL right?",
-        ),
-        (
-            Answer::raw("data: {{{\n\n"),
-            Unreadable,
-            "sent an invalid response: {{{",
-        ),
+        (Answer::raw("<html>"), Unreadable, "answers with a web page; is the base URL right?"),
+        (Answer::raw("data: {{{\n\n"), Unreadable, "sent an invalid response: {{{"),
         (
             Answer::raw(b"data: \xff\xfe\n\n"),
             Unreadable,
@@ -151,10 +94,7 @@ async fn permanent_errors_are_not_tried_again() {
     ] {
         let (received, tries) = ask_one_with(answer).await;
         assert_eq!((received.kind(), tries), (kind, 1), "{}", received.error());
-        assert_eq!(
-            received.error().message,
-            format!("the model server {message}")
-        );
+        assert_eq!(received.error().message, format!("the model server {message}"));
         assert!(received.events.is_empty());
     }
 }
@@ -163,15 +103,9 @@ async fn permanent_errors_are_not_tried_again() {
 async fn a_server_may_set_the_retry_time() {
     let server = ModelServer::start().await;
     let busy = || Answer::error(429, "busy");
-    server.answers([
-        busy().with_header("Retry-After", "1"),
-        Answer::streams(["Hello"]),
-    ]);
+    server.answers([busy().with_header("Retry-After", "1"), Answer::streams(["Hello"])]);
     let received = ask(&endpoint(&server)).await;
-    assert_eq!(
-        received.waits(),
-        ["the model server is busy (429); trying again in 1 s"]
-    );
+    assert_eq!(received.waits(), ["the model server is busy (429); trying again in 1 s"]);
     assert_eq!(received.text(), "Hello");
 
     server.answers([busy().with_header("Retry-After", "3600")]);
@@ -185,30 +119,15 @@ async fn an_answer_that_breaks_off_is_not_asked_for_again() {
     for answer in [
         Answer::streams(["Hel"]).cuts(),
         Answer::streams(["Hel"]).cuts().until_close(),
-        Answer::streams(["Hel"])
-            .writes("data: {\"choices\":[{\"delta\":{\"content\":\"l")
-            .cuts(),
+        Answer::streams(["Hel"]).writes("data: {\"choices\":[{\"delta\":{\"content\":\"l").cuts(),
         Answer::streams(["Hel"]).without_finish(),
         Answer::streams(["Hel"]).finishes("error"),
-        Answer::streams(["Hel"])
-            .without_finish()
-            .without_end_mark()
-            .until_close(),
+        Answer::streams(["Hel"]).without_finish().without_end_mark().until_close(),
     ] {
         let (received, tries) = ask_one_with(answer).await;
-        assert_eq!(
-            (received.kind(), tries),
-            (Interrupted, 1),
-            "{}",
-            received.error()
-        );
+        assert_eq!((received.kind(), tries), (Interrupted, 1), "{}", received.error());
         assert_eq!(received.text(), "Hel");
-        assert!(
-            !received
-                .events
-                .iter()
-                .any(|event| matches!(event, ModelEvent::Stopped(_)))
-        );
+        assert!(!received.events.iter().any(|event| matches!(event, ModelEvent::Stopped(_))));
     }
 }
 
@@ -226,10 +145,7 @@ async fn an_answer_that_breaks_off_before_its_first_word_is_asked_for_again() {
         server.answers([answer, Answer::streams(["Hello"])]);
         let received = ask(&endpoint(&server)).await;
         received.ended.as_ref().unwrap();
-        assert_eq!(
-            (received.text().as_str(), received.waits().len()),
-            ("Hello", 1)
-        );
+        assert_eq!((received.text().as_str(), received.waits().len()), ("Hello", 1));
     }
     let (received, tries) = ask_one_with(Answer::streams([]).cuts()).await;
     assert_eq!((received.kind(), tries), (Unavailable, 5));
@@ -240,10 +156,7 @@ async fn a_complaint_in_mid_answer_ends_it() {
     let complaint = "data: {\"error\":{\"message\":\"overloaded\",\"type\":\"server_error\"}}\n\n";
     let (received, tries) = ask_one_with(Answer::streams(["Hel"]).writes(complaint)).await;
     assert_eq!((received.kind(), tries), (Unavailable, 1));
-    assert_eq!(
-        received.error().message,
-        "the model server reports an error: overloaded"
-    );
+    assert_eq!(received.error().message, "the model server reports an error: overloaded");
     assert_eq!(received.text(), "Hel");
 }
 
@@ -267,10 +180,7 @@ async fn a_server_without_tls_is_not_tried_again() {
     let address = plain.local_addr().unwrap();
     tokio::spawn(async move {
         let (mut socket, _) = plain.accept().await.unwrap();
-        socket
-            .write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-            .await
-            .unwrap();
+        socket.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await.unwrap();
         // The next attempt finds no server.
         drop(plain);
         let _ = socket.read_to_end(&mut Vec::new()).await;
@@ -302,20 +212,14 @@ async fn silence_has_an_end() {
 
     server.answers([Answer::streams(["Hel"]).waits(&never)]);
     let received = ask(&impatient(long, short)).await;
-    assert_eq!(
-        (received.kind(), received.text().as_str()),
-        (Interrupted, "Hel")
-    );
+    assert_eq!((received.kind(), received.text().as_str()), (Interrupted, "Hel"));
     assert_eq!(
         received.error().message,
         "the answer of the model server broke off (silent for 0.02 s)"
     );
 
     // Trying again would take as long again.
-    server.answers([
-        Answer::streams([]).begins_after(&never),
-        Answer::streams([]).waits(&never),
-    ]);
+    server.answers([Answer::streams([]).begins_after(&never), Answer::streams([]).waits(&never)]);
     for _ in 0..2 {
         let received = ask(&impatient(short, long)).await;
         assert_eq!(received.kind(), Unavailable);
@@ -352,11 +256,7 @@ async fn whoever_waits_is_told_how_long_a_server_is_silent() {
         }
     }
     asking.await.unwrap().unwrap();
-    assert_eq!(
-        seen,
-        ["Hel", "lo"],
-        "both waits were seen, or it would wait on"
-    );
+    assert_eq!(seen, ["Hel", "lo"], "both waits were seen, or it would wait on");
 }
 
 #[tokio::test]
@@ -364,10 +264,7 @@ async fn a_refusal_of_what_could_be_smaller_is_not_tried_again() {
     let server = ModelServer::start().await;
     let stream =
         "data: {\"error\":{\"code\":500,\"message\":\"image input is not supported\"}}\n\n";
-    let refusals = [
-        Answer::error(500, "image input is not supported"),
-        Answer::raw(stream),
-    ];
+    let refusals = [Answer::error(500, "image input is not supported"), Answer::raw(stream)];
     let count = refusals.len();
     server.answers(refusals);
     for _ in 0..count {
@@ -385,10 +282,7 @@ async fn a_refusal_of_what_could_be_smaller_is_not_tried_again() {
 #[tokio::test]
 async fn dropping_the_receiver_closes_the_connection() {
     let server = ModelServer::start().await;
-    server.answers([
-        Answer::streams_forever("la "),
-        Answer::streams_forever("la "),
-    ]);
+    server.answers([Answer::streams_forever("la "), Answer::streams_forever("la ")]);
 
     // The future is dropped, as a cancel does.
     let (sender, mut receiver) = mpsc::channel(1);

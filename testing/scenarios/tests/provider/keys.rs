@@ -14,9 +14,7 @@ struct KeyFile {
 
 impl KeyFile {
     fn holding(text: &str) -> Self {
-        let file = Self {
-            directory: tempfile::tempdir().unwrap(),
-        };
+        let file = Self { directory: tempfile::tempdir().unwrap() };
         file.hold(text);
         file
     }
@@ -47,10 +45,7 @@ async fn a_key_is_read_anew_for_every_question() {
     ask(&endpoint).await.ended.unwrap();
     provider::list_models(&endpoint).await.unwrap();
     let requests = server.requests();
-    let keys: Vec<_> = requests
-        .iter()
-        .map(|request| request.header("authorization"))
-        .collect();
+    let keys: Vec<_> = requests.iter().map(|request| request.header("authorization")).collect();
     let (first, second) = (Some("Bearer first-key"), Some("Bearer second-key"));
     assert_eq!(keys, [first, second, second]);
 }
@@ -81,9 +76,7 @@ async fn a_server_that_repeats_a_key_does_not_make_it_public() {
         Answer::raw(in_stream.clone()),
         Answer::raw(format!("data: {echo}\n\n")),
         Answer::streams(["a"]).writes(in_stream),
-        Answer::streams(["a"])
-            .finishes("error")
-            .writes(format!(": {echo}\n")),
+        Answer::streams(["a"]).finishes("error").writes(format!(": {echo}\n")),
     ] {
         let server = ModelServer::start().await;
         server.answers([answer]);

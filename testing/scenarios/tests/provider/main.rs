@@ -1,10 +1,6 @@
 //! Models are asked over real sockets: what is sent, what is received, and what becomes of every fault.
 
-#![allow(
-    clippy::expect_used,
-    clippy::unwrap_used,
-    reason = "a test that cannot go on ends"
-)]
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
 mod answers;
 mod faults;
@@ -58,10 +54,7 @@ fn endpoint(server: &ModelServer) -> ModelEndpoint {
 }
 
 fn eager(endpoint: ModelEndpoint) -> ModelEndpoint {
-    endpoint.with_timeouts(Timeouts {
-        back_off: Duration::from_millis(1),
-        ..Timeouts::default()
-    })
+    endpoint.with_timeouts(Timeouts { back_off: Duration::from_millis(1), ..Timeouts::default() })
 }
 
 fn greeting() -> ModelRequest {

@@ -71,11 +71,7 @@ impl Call {
 
     /// A call whose input is any text, broken JSON for example.
     pub fn with_text(id: &str, name: &str, input: &str) -> Self {
-        Self {
-            id: id.to_owned(),
-            name: name.to_owned(),
-            input: input.to_owned(),
-        }
+        Self { id: id.to_owned(), name: name.to_owned(), input: input.to_owned() }
     }
 
     /// Beginning, first half and second half.
@@ -116,9 +112,7 @@ impl Answer {
 
     pub fn thinks<'a>(texts: impl IntoIterator<Item = &'a str>) -> Self {
         let delta = |text| json!({"reasoning_content": text});
-        texts
-            .into_iter()
-            .fold(Self::stream(), |answer, text| answer.delta(&delta(text)))
+        texts.into_iter().fold(Self::stream(), |answer, text| answer.delta(&delta(text)))
     }
 
     pub fn refuses(text: &str) -> Self {
@@ -133,10 +127,7 @@ impl Answer {
     /// Text again and again, until the reader is gone.
     pub fn streams_forever(text: &str) -> Self {
         let mut answer = Self::stream();
-        answer.steps.push(Step::WritesForever(event(&chunk(
-            &json!({"content": text}),
-            None,
-        ))));
+        answer.steps.push(Step::WritesForever(event(&chunk(&json!({"content": text}), None))));
         answer
     }
 
@@ -162,43 +153,28 @@ impl Answer {
     /// A failure with a message in OpenAI's shape.
     pub fn error(status: u16, message: &str) -> Self {
         let body = json!({"error": {"message": message, "type": "error", "code": null}});
-        Self {
-            status,
-            ..Self::document(&body)
-        }
+        Self { status, ..Self::document(&body) }
     }
 
     /// A failure with any body.
     pub fn status(status: u16, body: &str) -> Self {
-        Self {
-            status,
-            framing: Framing::Length,
-            headers: Vec::new(),
-            ..Self::raw(body)
-        }
+        Self { status, framing: Framing::Length, headers: Vec::new(), ..Self::raw(body) }
     }
 
     /// Closes the connection instead of an answer.
     pub fn hangs_up() -> Self {
-        Self {
-            framing: Framing::NoResponse,
-            ..Self::raw("")
-        }
+        Self { framing: Framing::NoResponse, ..Self::raw("") }
     }
 
     pub(super) fn models(names: &[String]) -> Self {
-        let models: Vec<_> = names
-            .iter()
-            .map(|name| json!({"id": name, "object": "model"}))
-            .collect();
+        let models: Vec<_> =
+            names.iter().map(|name| json!({"id": name, "object": "model"})).collect();
         Self::document(&json!({"object": "list", "data": models}))
     }
 
     pub fn then_streams<'a>(self, texts: impl IntoIterator<Item = &'a str>) -> Self {
         let delta = |text| json!({"content": text});
-        texts
-            .into_iter()
-            .fold(self, |answer, text| answer.delta(&delta(text)))
+        texts.into_iter().fold(self, |answer, text| answer.delta(&delta(text)))
     }
 
     pub fn then_calls(self, calls: impl IntoIterator<Item = Call>) -> Self {
@@ -238,10 +214,7 @@ impl Answer {
 
     /// Does not even begin before the gate is open.
     pub fn begins_after(self, gate: &Gate) -> Self {
-        Self {
-            begins_after: Some(gate.clone()),
-            ..self
-        }
+        Self { begins_after: Some(gate.clone()), ..self }
     }
 
     /// The connection is closed here.
@@ -251,53 +224,32 @@ impl Answer {
     }
 
     pub fn finishes(self, reason: &str) -> Self {
-        Self {
-            finish: Some(reason.to_owned()),
-            ..self
-        }
+        Self { finish: Some(reason.to_owned()), ..self }
     }
 
     /// The connection is closed before usage and the end mark.
     pub fn cuts_after_finish(self) -> Self {
-        Self {
-            after_finish: Some(Step::Cuts),
-            ..self
-        }
+        Self { after_finish: Some(Step::Cuts), ..self }
     }
 
     pub fn waits_after_finish(self, gate: &Gate) -> Self {
-        Self {
-            after_finish: Some(Step::Waits(gate.clone())),
-            ..self
-        }
+        Self { after_finish: Some(Step::Waits(gate.clone())), ..self }
     }
 
     pub fn without_finish(self) -> Self {
-        Self {
-            finish: None,
-            ..self
-        }
+        Self { finish: None, ..self }
     }
 
     pub fn with_usage(self, input_tokens: u64, output_tokens: u64) -> Self {
-        Self {
-            usage: Some((input_tokens, output_tokens)),
-            ..self
-        }
+        Self { usage: Some((input_tokens, output_tokens)), ..self }
     }
 
     pub fn without_usage(self) -> Self {
-        Self {
-            usage: None,
-            ..self
-        }
+        Self { usage: None, ..self }
     }
 
     pub fn without_end_mark(self) -> Self {
-        Self {
-            end_mark: EndMark::Missing,
-            ..self
-        }
+        Self { end_mark: EndMark::Missing, ..self }
     }
 
     pub fn with_header(mut self, name: &str, value: &str) -> Self {
@@ -307,18 +259,12 @@ impl Answer {
 
     /// Every byte is written by itself, in an HTTP chunk of its own.
     pub fn split_at_every_byte(self) -> Self {
-        Self {
-            pieces: Pieces::Bytes,
-            ..self
-        }
+        Self { pieces: Pieces::Bytes, ..self }
     }
 
     /// The end of the body is the end of the connection, so that a cut looks like an end.
     pub fn until_close(self) -> Self {
-        Self {
-            framing: Framing::UntilClose,
-            ..self
-        }
+        Self { framing: Framing::UntilClose, ..self }
     }
 
     /// All steps, the end of the stream included.

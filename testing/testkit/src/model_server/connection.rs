@@ -13,11 +13,7 @@ use super::{CapturedRequest, Script};
 pub(super) async fn serve(socket: TcpStream, number: usize, script: Arc<Script>) {
     let _ = socket.set_nodelay(true);
     let (reading, mut writer) = socket.into_split();
-    let mut reader = Reader {
-        socket: reading,
-        bytes: Vec::new(),
-        connection: number,
-    };
+    let mut reader = Reader { socket: reading, bytes: Vec::new(), connection: number };
     while let Ok(Some(request)) = reader.request().await {
         let answer = script.take(request);
         let written = tokio::select! {
@@ -55,11 +51,7 @@ impl Reader {
         let head = String::from_utf8_lossy(&self.bytes[..end]).into_owned();
         self.bytes.drain(..end + 4);
         let mut lines = head.lines();
-        let mut words = lines
-            .next()
-            .unwrap_or_default()
-            .split(' ')
-            .map(str::to_owned);
+        let mut words = lines.next().unwrap_or_default().split(' ').map(str::to_owned);
         let mut request = CapturedRequest {
             connection: self.connection,
             method: words.next().unwrap_or_default(),
@@ -67,9 +59,7 @@ impl Reader {
             headers: lines.filter_map(header).collect(),
             body: Vec::new(),
         };
-        let length = request
-            .header("content-length")
-            .and_then(|length| length.parse().ok());
+        let length = request.header("content-length").and_then(|length| length.parse().ok());
         let length = length.unwrap_or(0);
         while self.bytes.len() < length {
             if self.socket.read_buf(&mut self.bytes).await? == 0 {

@@ -25,10 +25,7 @@ impl Gate {
     pub async fn reached(&self) {
         let mut state = self.0.subscribe();
         let reached = tokio::time::timeout(super::DEADLINE, state.wait_for(|state| state.reached));
-        assert!(
-            reached.await.is_ok_and(|state| state.is_ok()),
-            "no answer comes to the gate"
-        );
+        assert!(reached.await.is_ok_and(|state| state.is_ok()), "no answer comes to the gate");
     }
 
     pub(super) async fn pass(&self) {

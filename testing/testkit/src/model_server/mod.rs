@@ -91,12 +91,8 @@ struct Seen {
 
 impl ModelServer {
     pub async fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0")
-            .await
-            .expect("a port of this machine");
-        let address = listener
-            .local_addr()
-            .expect("a bound socket has an address");
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port of this machine");
+        let address = listener.local_addr().expect("a bound socket has an address");
         let script = Arc::new(Script::default());
         let served = Arc::clone(&script);
         let accepting = tokio::spawn(async move {
@@ -107,11 +103,7 @@ impl ModelServer {
                 number += 1;
             }
         });
-        Self {
-            address,
-            script,
-            accepting,
-        }
+        Self { address, script, accepting }
     }
 
     /// The base URL.
@@ -163,15 +155,13 @@ impl ModelServer {
 
     /// The requests, once there are so many.
     pub async fn asked(&self, times: usize) -> Vec<CapturedRequest> {
-        self.until("requests", |seen| seen.requests.len() >= times)
-            .await;
+        self.until("requests", |seen| seen.requests.len() >= times).await;
         self.requests()
     }
 
     /// Waits until so many answers were left by whoever asked, before they were over.
     pub async fn abandoned(&self, times: usize) {
-        self.until("abandoned answers", |seen| seen.abandoned >= times)
-            .await;
+        self.until("abandoned answers", |seen| seen.abandoned >= times).await;
     }
 
     /// Answers that were not requested yet.
@@ -184,17 +174,11 @@ impl ModelServer {
         let mut seen = self.script.seen.subscribe();
         let waited = tokio::time::timeout(DEADLINE, seen.wait_for(|seen| is_so(seen))).await;
         let in_time = waited.is_ok_and(|seen| seen.is_ok());
-        assert!(
-            in_time,
-            "the model server waits for {what} that do not come"
-        );
+        assert!(in_time, "the model server waits for {what} that do not come");
     }
 
     fn plan(&self) -> std::sync::MutexGuard<'_, Plan> {
-        self.script
-            .plan
-            .lock()
-            .expect("no holder of the lock panics")
+        self.script.plan.lock().expect("no holder of the lock panics")
     }
 }
 
@@ -207,11 +191,7 @@ impl Drop for ModelServer {
 impl Script {
     /// Records a request and finds its answer.
     fn take(&self, request: CapturedRequest) -> Answer {
-        let answer = self
-            .plan
-            .lock()
-            .expect("no holder of the lock panics")
-            .answer(&request);
+        let answer = self.plan.lock().expect("no holder of the lock panics").answer(&request);
         self.seen.send_modify(|seen| seen.requests.push(request));
         answer
     }
@@ -243,10 +223,7 @@ impl Plan {
                     return rule(request);
                 }
                 let body = String::from_utf8_lossy(&request.body);
-                let particular = self
-                    .particular
-                    .iter()
-                    .position(|(text, _)| body.contains(text));
+                let particular = self.particular.iter().position(|(text, _)| body.contains(text));
                 let answer = match particular {
                     Some(index) => Some(self.particular.remove(index).1),
                     None => self.answers.pop_front(),
@@ -266,7 +243,5 @@ fn answers_at(path: &str) -> bool {
     let mut bases = questions.iter().filter_map(|end| path.strip_suffix(end));
     bases.any(|base| base == "/v1" || base.starts_with("/openai/"))
         || path.contains("/models/")
-            && [":streamGenerateContent", ":streamRawPredict"]
-                .iter()
-                .any(|end| path.ends_with(end))
+            && [":streamGenerateContent", ":streamRawPredict"].iter().any(|end| path.ends_with(end))
 }

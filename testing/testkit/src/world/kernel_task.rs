@@ -53,11 +53,7 @@ impl World {
                     let dies = self.kill_at == Some(Kill::BeforeAct);
                     self.send_and_act(
                         outputs,
-                        if dies {
-                            AfterFrames::Die
-                        } else {
-                            AfterFrames::Act
-                        },
+                        if dies { AfterFrames::Die } else { AfterFrames::Act },
                     );
                 }
             }
@@ -83,10 +79,7 @@ impl World {
         loop {
             let kernel = self.kernel.as_mut().expect("the host is up");
             let records = outputs.iter().flat_map(|output| output.records.clone());
-            let batch = Batch {
-                seq: kernel.seq(),
-                records: records.collect(),
-            };
+            let batch = Batch { seq: kernel.seq(), records: records.collect() };
             let (mut index, reason) = match self.journal.append(&batch) {
                 Err(JournalError::BadRecord { index, reason }) => (index, reason),
                 Err(error) => return Err(error),
@@ -128,10 +121,7 @@ impl World {
         if then == AfterFrames::Die {
             // What was spoken is on the wire and may arrive before the end is noticed.
             for peer in self.links.keys().copied().collect::<Vec<_>>() {
-                while self
-                    .links
-                    .get(&peer)
-                    .is_some_and(|link| !link.to_client.is_empty())
+                while self.links.get(&peer).is_some_and(|link| !link.to_client.is_empty())
                     && self.carry_to_client(peer)
                 {}
             }

@@ -32,11 +32,7 @@ impl World {
                 if !bodies.is_empty() {
                     let pointers = bodies.iter().map(|body| body.pointer.clone()).collect();
                     let stored = host::blobs::store_bodies(&self.blobs, bodies, self.now);
-                    fill_event(
-                        &mut event,
-                        pointers,
-                        stored.map_err(|failed| failed.to_string()),
-                    );
+                    fill_event(&mut event, pointers, stored.map_err(|failed| failed.to_string()));
                 }
                 if let AgentEvent::Render { render, .. } = &event {
                     self.models.rendering.insert((run, *render), self.now);
@@ -46,10 +42,7 @@ impl World {
             }
             Played::Executes(execution) => {
                 self.log(|| format!("{execution:?}"));
-                if let Some(chat) = self
-                    .models
-                    .chat_of(run)
-                    .filter(|_| !self.models.is_halted(run))
+                if let Some(chat) = self.models.chat_of(run).filter(|_| !self.models.is_halted(run))
                 {
                     self.ledger.executes(chat);
                 }
@@ -68,10 +61,7 @@ impl World {
     /// When the next thing happens that is no timer of the kernel's.
     fn next_work(&self) -> Option<Timestamp> {
         let works = |due: &Due| !matches!(due, Due::Timer(_));
-        self.agenda
-            .iter()
-            .find(|(_, due)| works(due))
-            .map(|((at, _), _)| *at)
+        self.agenda.iter().find(|(_, due)| works(due)).map(|((at, _), _)| *at)
     }
 
     /// Until nothing moves any more, waiting for reads, starts and models, but not for timers.

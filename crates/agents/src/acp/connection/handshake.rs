@@ -74,10 +74,8 @@ pub(in super::super) async fn initialize(
         },
     });
     let answer: Value = connection.request("initialize", &params, limit).await?;
-    let unreadable = |why: String| RequestError::Unreadable {
-        method: "initialize".to_owned(),
-        why,
-    };
+    let unreadable =
+        |why: String| RequestError::Unreadable { method: "initialize".to_owned(), why };
     // Looked at before anything else: another version has another shape.
     let version = &answer["protocolVersion"];
     if version.as_u64() != Some(PROTOCOL_VERSION) {
@@ -145,12 +143,7 @@ fn read_method(method: &Value) -> SignInMethod {
         name: text(&method["name"]).unwrap_or_default(),
         description: text(&method["description"]),
         command: text(&terminal["command"]),
-        args: args
-            .into_iter()
-            .flatten()
-            .take(32)
-            .filter_map(text)
-            .collect(),
+        args: args.into_iter().flatten().take(32).filter_map(text).collect(),
         is_terminal,
     }
 }

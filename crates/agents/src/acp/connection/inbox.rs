@@ -263,10 +263,8 @@ impl SessionInbox {
 
     /// Waits until there is room for more.
     pub(super) async fn wait_for_room(&self) {
-        self.wait(&self.taken, |state| {
-            state.bytes <= WAITING_BYTES_MAX || state.end.is_some()
-        })
-        .await;
+        self.wait(&self.taken, |state| state.bytes <= WAITING_BYTES_MAX || state.end.is_some())
+            .await;
     }
 
     /// Waits until no prompt is unanswered.
@@ -290,10 +288,7 @@ impl SessionInbox {
     pub(in super::super) async fn wait_for_quiet(&self, quiet: Duration, longest: Duration) {
         let began = Instant::now();
         loop {
-            let last = self
-                .lock()
-                .last_dropped
-                .map_or(began, |last| last.max(began));
+            let last = self.lock().last_dropped.map_or(began, |last| last.max(began));
             let until = (last + quiet).min(began + longest);
             if Instant::now() >= until {
                 self.lock().is_replayed = false;
@@ -311,11 +306,7 @@ impl InboxState {
     }
 
     fn push(&mut self, item: InboxItem, bytes: usize) {
-        self.items.push_back(WaitingItem {
-            item,
-            bytes,
-            came_at: SystemTime::now(),
-        });
+        self.items.push_back(WaitingItem { item, bytes, came_at: SystemTime::now() });
         self.bytes += bytes;
     }
 
@@ -334,11 +325,8 @@ impl InboxState {
     /// Appends a piece of text to the piece before it, if nothing lies between; gives it back otherwise.
     fn join_text(&mut self, update: acp::SessionUpdate) -> Option<acp::SessionUpdate> {
         use acp::SessionUpdate::{AgentMessageChunk, AgentThoughtChunk};
-        let Some(WaitingItem {
-            item: InboxItem::Update(last),
-            bytes,
-            came_at,
-        }) = self.items.back_mut()
+        let Some(WaitingItem { item: InboxItem::Update(last), bytes, came_at }) =
+            self.items.back_mut()
         else {
             return Some(update);
         };
@@ -429,12 +417,7 @@ mod tests {
         inbox.begin_prompt();
         inbox.deliver(text("a", Some("1")), 10);
         assert_eq!(texts(&inbox).await, ["a"]);
-        for (piece, id) in [
-            ("b", Some("1")),
-            ("c", None),
-            ("d", Some("2")),
-            ("e", Some("2")),
-        ] {
+        for (piece, id) in [("b", Some("1")), ("c", None), ("d", Some("2")), ("e", Some("2"))] {
             inbox.deliver(text(piece, id), 10);
         }
         assert_eq!(texts(&inbox).await, ["bc", "de"]);
@@ -492,9 +475,7 @@ mod tests {
         assert_eq!(began.elapsed(), Duration::from_millis(2_300));
         replay.await.unwrap();
         let began = Instant::now();
-        inbox
-            .wait_for_quiet(quiet, Duration::from_millis(100))
-            .await;
+        inbox.wait_for_quiet(quiet, Duration::from_millis(100)).await;
         assert_eq!(began.elapsed(), Duration::from_millis(100));
     }
 }

@@ -144,10 +144,9 @@ impl AgentQuestionKind {
         match self {
             Self::Permission(_) => Ok(json!({"outcome": {"outcome": "cancelled"}})),
             Self::Elicitation(_) => Ok(json!({"action": "cancel"})),
-            Self::ReadFile(_) | Self::WriteFile(_) | Self::Terminal(_) => Err(AcpError::new(
-                rpc::REQUEST_CANCELLED,
-                "no turn of this session is running",
-            )),
+            Self::ReadFile(_) | Self::WriteFile(_) | Self::Terminal(_) => {
+                Err(AcpError::new(rpc::REQUEST_CANCELLED, "no turn of this session is running"))
+            }
         }
     }
 }
@@ -199,14 +198,11 @@ impl SharedConnection {
     /// Answers all that a session has asked.
     fn cancel_questions(&self, session: &str) {
         let mut table = self.table();
-        let of_session = table
-            .questions
-            .extract_if(|_, open| open.session == session);
+        let of_session = table.questions.extract_if(|_, open| open.session == session);
         let open: Vec<(RequestId, OpenQuestion)> = of_session.collect();
         drop(table);
         for (id, question) in open {
-            self.writer
-                .send(rpc::encode_answer(&id, &question.cancelled));
+            self.writer.send(rpc::encode_answer(&id, &question.cancelled));
         }
     }
 
@@ -246,11 +242,7 @@ impl AcpConnection {
         let errors = tokio::spawn(tail.follow(pipes.stderr));
         let lines = LineReader::new(pipes.stdout, line_bytes_max);
         let reading = tokio::spawn(reader::read(Arc::clone(&shared), lines));
-        tokio::spawn(supervise::supervise(
-            Arc::clone(&shared),
-            process,
-            (reading, errors),
-        ));
+        tokio::spawn(supervise::supervise(Arc::clone(&shared), process, (reading, errors)));
         Ok(Self::of(shared))
     }
 
@@ -276,9 +268,7 @@ impl AcpConnection {
     ) -> Result<T, RequestError> {
         self.shared.writer.wait_for_room().await;
         let (caller, answer) = oneshot::channel();
-        let id = self
-            .shared
-            .send_request(method, params, RequestWaiter::Caller(caller))?;
+        let id = self.shared.send_request(method, params, RequestWaiter::Caller(caller))?;
         let answer = self.wait_for_answer(method, id, answer, limit).await?;
         read_answer(method, &answer)
     }
@@ -326,9 +316,7 @@ impl AcpConnection {
         let inbox = SessionInbox::new(session.to_owned(), listener);
         inbox.expect_replay();
         let mut table = self.shared.table();
-        table
-            .sessions
-            .insert(session.to_owned(), Arc::clone(&inbox));
+        table.sessions.insert(session.to_owned(), Arc::clone(&inbox));
         if let Some(end) = self.shared.end.borrow().clone() {
             inbox.end(end);
         }

@@ -136,12 +136,9 @@ fn open_session(
         })?;
         let inbox = SessionInbox::new(session.clone().into_owned(), new.listener);
         let mut table = shared.table();
-        table
-            .sessions
-            .insert(session.clone().into_owned(), Arc::clone(&inbox));
-        let (early, others) = std::mem::take(&mut table.early)
-            .into_iter()
-            .partition(|(of, ..)| *of == session);
+        table.sessions.insert(session.clone().into_owned(), Arc::clone(&inbox));
+        let (early, others) =
+            std::mem::take(&mut table.early).into_iter().partition(|(of, ..)| *of == session);
         table.early = others;
         drop(table);
         let early: Vec<(String, acp::SessionUpdate, usize)> = early;
@@ -238,10 +235,7 @@ async fn receive_request(
         }
         "terminal/kill" => parse(params).map(|r| of_terminal(TerminalRequest::Kill(r))),
         "terminal/release" => parse(params).map(|r| of_terminal(TerminalRequest::Release(r))),
-        _ => Err(AcpError::new(
-            rpc::METHOD_NOT_FOUND,
-            format!("Method not found: {method}"),
-        )),
+        _ => Err(AcpError::new(rpc::METHOD_NOT_FOUND, format!("Method not found: {method}"))),
     };
     let refuse =
         |answer: Result<Value, AcpError>| shared.writer.send(rpc::encode_answer(&id, &answer));
@@ -263,10 +257,7 @@ async fn receive_request(
         }
         Registered::Twice => return refuse(kind.cancelled()),
     }
-    let question = AgentQuestion {
-        id: id.clone(),
-        kind,
-    };
+    let question = AgentQuestion { id: id.clone(), kind };
     match inbox.ask(Box::new(question), bytes) {
         Ok(()) => inbox.wait_for_room().await,
         Err(question) => shared.answer(&id, &question.kind.cancelled()),
@@ -294,10 +285,7 @@ fn read_form(params: Option<&RawValue>) -> Result<AskedForm, AcpError> {
     let request = parse(params)?;
     let fields: FormFields = parse(params)?;
     let order = fields.schema.properties.into_iter().map(|(name, _)| name);
-    Ok(AskedForm {
-        request,
-        order: order.collect(),
-    })
+    Ok(AskedForm { request, order: order.collect() })
 }
 
 /// What became of a question of the agent.
@@ -323,18 +311,13 @@ fn register(
     if questions.len() >= QUESTIONS_MAX {
         return Registered::TooMany;
     }
-    let question = OpenQuestion {
-        session: session.to_owned(),
-        cancelled: kind.cancelled(),
-    };
+    let question = OpenQuestion { session: session.to_owned(), cancelled: kind.cancelled() };
     questions.insert(id.clone(), question);
     Registered::Open
 }
 
 fn withdraw(shared: &SharedConnection, params: Option<&RawValue>) {
-    let id = parse::<Value>(params)
-        .ok()
-        .map(|params| RequestId::new(&params["requestId"]));
+    let id = parse::<Value>(params).ok().map(|params| RequestId::new(&params["requestId"]));
     let Some(id) = id else {
         return; // names nothing
     };
@@ -355,10 +338,7 @@ fn read_sign_in(params: Option<&RawValue>) -> Option<bool> {
     let params: Value = parse(params).ok()?;
     let status = params.get("authStatus").unwrap_or(&params);
     let kind = status.get("kind").or_else(|| status.get("state"))?;
-    Some(!matches!(
-        kind.as_str()?,
-        "none" | "unauthenticated" | "signed_out" | "logged_out"
-    ))
+    Some(!matches!(kind.as_str()?, "none" | "unauthenticated" | "signed_out" | "logged_out"))
 }
 
 fn parse<'a, T: Deserialize<'a>>(params: Option<&'a RawValue>) -> Result<T, AcpError> {

@@ -101,19 +101,12 @@ impl FakeAgent {
             dice.pause().await;
             match dice.roll(3) {
                 0 => self.ask(&mut dice, &session).await,
-                _ => {
-                    self.update(&mut dice, &session, &format!("live {session} {number};"))
-                        .await
-                }
+                _ => self.update(&mut dice, &session, &format!("live {session} {number};")).await,
             }
         }
         dice.pause().await;
         let is_cancelled = self.cancelled.lock().unwrap().remove(&session);
-        let reason = if is_cancelled {
-            "cancelled"
-        } else {
-            "end_turn"
-        };
+        let reason = if is_cancelled { "cancelled" } else { "end_turn" };
         self.ledger.lock().unwrap().prompted.remove(&session);
         let line = json!({"jsonrpc": "2.0", "id": id, "result": {"stopReason": reason}});
         self.say(&mut dice, line).await;
@@ -213,11 +206,7 @@ async fn prompt(
                 let told = serde_json::to_value(*update).unwrap();
                 let text = told["content"]["text"].as_str().unwrap();
                 let expected = format!("live {} {number};", inbox.session);
-                assert_eq!(
-                    text.replace(&expected, ""),
-                    "",
-                    "of another prompt, or of a replay"
-                );
+                assert_eq!(text.replace(&expected, ""), "", "of another prompt, or of a replay");
             }
             InboxItem::Asked(question) => {
                 dice.pause().await;
@@ -237,11 +226,7 @@ async fn prompt(
 async fn chat(connection: AcpConnection, session: String, mut dice: Dice) {
     let inbox = connection.listen(&session, Arc::new(IgnoreUpdates));
     let params = json!({"sessionId": session});
-    if connection
-        .request::<Value>("session/load", &params, LIMIT)
-        .await
-        .is_err()
-    {
+    if connection.request::<Value>("session/load", &params, LIMIT).await.is_err() {
         return; // it died before
     }
     let quiet = (Duration::from_millis(300), Duration::from_secs(5));
@@ -269,11 +254,7 @@ async fn run(seed: u64) {
     // What is on its way arrives.
     sleep_until(Instant::now() + Duration::from_secs(10)).await;
     let ledger = ledger.lock().unwrap();
-    assert!(
-        ledger.answered.values().all(|times| *times == 1),
-        "{:?}",
-        ledger.answered
-    );
+    assert!(ledger.answered.values().all(|times| *times == 1), "{:?}", ledger.answered);
     if !ledger.is_cut {
         let answered: BTreeSet<u64> = ledger.answered.keys().copied().collect();
         assert_eq!(answered, ledger.asked, "every question is answered");
@@ -289,10 +270,8 @@ fn any_order_of_words_comes_to_the_same() {
         None => 0..number("ACP_SEEDS").unwrap_or(200),
     };
     for seed in seeds {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .start_paused(true)
-            .build();
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
         let running = std::panic::AssertUnwindSafe(|| runtime.unwrap().block_on(run(seed)));
         let ran = std::panic::catch_unwind(running);
         assert!(ran.is_ok(), "ACP_SEED={seed}");

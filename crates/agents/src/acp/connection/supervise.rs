@@ -49,11 +49,7 @@ pub(in super::super) enum EndKind {
 
 impl ConnectionEnd {
     pub(super) fn new(kind: EndKind, status: Option<ExitStatus>, tail: &StderrTail) -> Self {
-        Self {
-            kind,
-            exit: describe_exit(status),
-            last_line: tail.last_line(),
-        }
+        Self { kind, exit: describe_exit(status), last_line: tail.last_line() }
     }
 
     pub(super) fn unknown(tail: &StderrTail) -> Self {
@@ -129,11 +125,7 @@ async fn close_sessions(shared: &SharedConnection) {
 }
 
 fn stop_reason(shared: &SharedConnection) -> Option<EndKind> {
-    shared
-        .stop
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .clone()
+    shared.stop.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
 /// Tells everybody who waits.
@@ -144,10 +136,7 @@ pub(super) fn announce(shared: &SharedConnection, end: ConnectionEnd) {
         // Under the lock: who asks from now on finds it.
         shared.end.send_replace(Some(Arc::clone(&end)));
         table.questions.clear();
-        (
-            std::mem::take(&mut table.waiting),
-            std::mem::take(&mut table.sessions),
-        )
+        (std::mem::take(&mut table.waiting), std::mem::take(&mut table.sessions))
     };
     shared.writer.close();
     for (_, waiter) in waiting {

@@ -12,10 +12,7 @@ struct RecordedUpdates(Mutex<Vec<String>>);
 impl SessionListener for RecordedUpdates {
     fn on_update(&self, update: &acp::SessionUpdate, _: bool) {
         let update = serde_json::to_value(update).unwrap();
-        self.0
-            .lock()
-            .unwrap()
-            .push(update["sessionUpdate"].as_str().unwrap().to_owned());
+        self.0.lock().unwrap().push(update["sessionUpdate"].as_str().unwrap().to_owned());
     }
 }
 
@@ -65,19 +62,13 @@ async fn version_1_is_offered_and_no_other_is_taken() {
     let script = format!("read -r line; printf '%s' \"$line\" > hello; {answer} cat >/dev/null");
     let connection = start_in(directory.path(), &script, 1 << 20);
     let error = hello(&connection).await.unwrap_err().to_string();
-    assert!(
-        error.contains("version 2") && error.contains("version 1"),
-        "{error}"
-    );
+    assert!(error.contains("version 2") && error.contains("version 1"), "{error}");
     let sent: Value =
         serde_json::from_slice(&std::fs::read(directory.path().join("hello")).unwrap()).unwrap();
     assert_eq!(sent["params"]["protocolVersion"], 1);
     let can = &sent["params"]["clientCapabilities"];
     assert_eq!(can["terminal"], true);
-    assert_eq!(
-        can["fs"],
-        json!({"readTextFile": false, "writeTextFile": false})
-    );
+    assert_eq!(can["fs"], json!({"readTextFile": false, "writeTextFile": false}));
     assert_eq!(can["auth"]["terminal"], true);
     assert_eq!(sent["params"]["clientInfo"]["name"], "greenroom");
 }
@@ -130,9 +121,7 @@ async fn a_prompt_is_followed_to_its_answer_and_nothing_comes_after_it() {
     let connection = start(&script);
     let recorded = Arc::new(RecordedUpdates::default());
     let listener = Arc::clone(&recorded) as Arc<dyn SessionListener>;
-    let opened = connection
-        .new_session("session/new", &json!({}), listener, LIMIT)
-        .await;
+    let opened = connection.new_session("session/new", &json!({}), listener, LIMIT).await;
     let (inbox, answer) = opened.unwrap();
     assert_eq!(answer["sessionId"], "s");
     assert_eq!(*recorded.0.lock().unwrap(), ["available_commands_update"]);
@@ -185,10 +174,7 @@ async fn what_went_wrong_is_heard_between_turns_but_not_from_a_replay() {
     let inbox = connection.listen("old", Arc::clone(&old) as Arc<dyn SessionListener>);
     let loaded = connection.request::<Value>("session/load", &none, LIMIT);
     loaded.await.unwrap();
-    assert_eq!(
-        *recorded.0.lock().unwrap(),
-        ["notice", "tool_call", "notice"]
-    );
+    assert_eq!(*recorded.0.lock().unwrap(), ["notice", "tool_call", "notice"]);
     assert_eq!(*old.0.lock().unwrap(), Vec::<String>::new());
     inbox.wait_for_quiet(Duration::ZERO, Duration::ZERO).await;
     assert!(inbox.is_settled(), "what comes from now on is new");
@@ -206,19 +192,14 @@ async fn garbage_ends_the_connection_and_single_lines_of_it_do_not() {
 
     let connection = start("echo a; echo b; echo 'c secret-value'; cat >/dev/null");
     let error = hello(&connection).await.unwrap_err();
-    let RequestError::Ended(end) = error else {
-        panic!("{error}")
-    };
+    let RequestError::Ended(end) = error else { panic!("{error}") };
     assert!(matches!(&end.kind, EndKind::Protocol(how) if how.contains("no JSON")));
     assert_eq!(end.last_line.as_deref(), Some("c ***"));
     assert!(connection.is_over());
 
     let connection = start_in(Path::new("/"), "yes | tr -d '\\n'", 100_000);
     let error = hello(&connection).await.unwrap_err();
-    assert!(
-        error.to_string().contains("more than 100000 bytes"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("more than 100000 bytes"), "{error}");
 }
 
 #[tokio::test]
@@ -230,31 +211,15 @@ async fn an_exit_is_told_to_all_who_wait() {
     );
     let connection = start(&script);
     let opened = connection
-        .new_session(
-            "session/new",
-            &json!({}),
-            Arc::new(RecordedUpdates::default()),
-            LIMIT,
-        )
+        .new_session("session/new", &json!({}), Arc::new(RecordedUpdates::default()), LIMIT)
         .await;
     let (inbox, _) = opened.unwrap();
     connection.prompt(&inbox, &json!([])).await.unwrap();
-    assert!(
-        matches!(inbox.next().await, InboxItem::Update(_)),
-        "said before the end"
-    );
-    let InboxItem::Ended(end) = inbox.next().await else {
-        panic!("no end")
-    };
-    assert_eq!(
-        end.to_string(),
-        "ended: exit code 3. It last printed: broken"
-    );
+    assert!(matches!(inbox.next().await, InboxItem::Update(_)), "said before the end");
+    let InboxItem::Ended(end) = inbox.next().await else { panic!("no end") };
+    assert_eq!(end.to_string(), "ended: exit code 3. It last printed: broken");
     assert!(matches!(inbox.next().await, InboxItem::Ended(_)));
-    let error = connection
-        .request::<Value>("x", &json!({}), LIMIT)
-        .await
-        .unwrap_err();
+    let error = connection.request::<Value>("x", &json!({}), LIMIT).await.unwrap_err();
     assert!(matches!(error, RequestError::Ended(_)));
 }
 
@@ -273,18 +238,11 @@ async fn a_cancel_reaches_the_agent_and_its_questions_are_answered_once() {
     );
     let connection = start_in(directory.path(), &script, 1 << 20);
     let opened = connection
-        .new_session(
-            "session/new",
-            &json!({}),
-            Arc::new(RecordedUpdates::default()),
-            LIMIT,
-        )
+        .new_session("session/new", &json!({}), Arc::new(RecordedUpdates::default()), LIMIT)
         .await;
     let (inbox, _) = opened.unwrap();
     connection.prompt(&inbox, &json!([])).await.unwrap();
-    let InboxItem::Asked(question) = inbox.next().await else {
-        panic!("no question")
-    };
+    let InboxItem::Asked(question) = inbox.next().await else { panic!("no question") };
     connection.end_turn(&inbox);
     connection.answer(&question.id, &Ok(json!("too late")));
     inbox.wait_until_free().await;
@@ -312,30 +270,19 @@ async fn a_question_that_is_withdrawn_is_answered_and_said() {
     let script = format!(
         "{READ}{}{READ}{}{}read -r answer; echo \"$answer\" > answer; {}cat >/dev/null",
         result(1, json!({"sessionId": "s"})),
-        say(
-            &json!({"jsonrpc": "2.0", "id": 7, "method": "session/request_permission", "params": {
-            "sessionId": "s", "toolCall": {"toolCallId": "c"}, "options": []}})
-        ),
+        say(&json!({"jsonrpc": "2.0", "id": 7, "method": "session/request_permission", "params": {
+            "sessionId": "s", "toolCall": {"toolCallId": "c"}, "options": []}})),
         say(&json!({"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": 7}})),
         result(2, json!({"stopReason": "end_turn"})),
     );
     let connection = start_in(directory.path(), &script, 1 << 20);
     let opened = connection
-        .new_session(
-            "session/new",
-            &json!({}),
-            Arc::new(RecordedUpdates::default()),
-            LIMIT,
-        )
+        .new_session("session/new", &json!({}), Arc::new(RecordedUpdates::default()), LIMIT)
         .await;
     let (inbox, _) = opened.unwrap();
     connection.prompt(&inbox, &json!([])).await.unwrap();
-    let InboxItem::Asked(question) = inbox.next().await else {
-        panic!("no question")
-    };
-    let InboxItem::Withdrawn(id) = inbox.next().await else {
-        panic!("not withdrawn")
-    };
+    let InboxItem::Asked(question) = inbox.next().await else { panic!("no question") };
+    let InboxItem::Withdrawn(id) = inbox.next().await else { panic!("not withdrawn") };
     assert_eq!(id, question.id);
     connection.answer(&id, &Ok(json!("nobody hears this")));
     assert!(matches!(inbox.next().await, InboxItem::PromptEnded(_)));
@@ -347,10 +294,7 @@ async fn a_question_that_is_withdrawn_is_answered_and_said() {
 async fn an_agent_that_never_answers_is_not_waited_for() {
     let connection = start("cat >/dev/null");
     let error = hello(&connection).await.unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "no answer to `initialize` within 30 seconds"
-    );
+    assert_eq!(error.to_string(), "no answer to `initialize` within 30 seconds");
     drop(connection);
 }
 
@@ -378,20 +322,12 @@ async fn an_agent_that_asks_without_end_is_refused_and_all_that_is_open_is_answe
     );
     let connection = start_in(directory.path(), &script, 1 << 20);
     let opened = connection
-        .new_session(
-            "session/new",
-            &json!({}),
-            Arc::new(RecordedUpdates::default()),
-            LIMIT,
-        )
+        .new_session("session/new", &json!({}), Arc::new(RecordedUpdates::default()), LIMIT)
         .await;
     let (inbox, _) = opened.unwrap();
     connection.prompt(&inbox, &json!([])).await.unwrap();
     let refused = lines_of(&directory.path().join("refused"), 44).await;
-    assert!(
-        refused.iter().all(|line| line.contains("\"cancelled\"")),
-        "{refused:?}"
-    );
+    assert!(refused.iter().all(|line| line.contains("\"cancelled\"")), "{refused:?}");
     for _ in 0..QUESTIONS_MAX {
         let item = inbox.next().await;
         assert!(matches!(item, InboxItem::Asked(_)), "it is asked");

@@ -43,10 +43,7 @@ impl Mapper {
         update.announce();
         self.calls.remove(id);
         match self.begin_question(update, steps) {
-            Some(asked) => steps.push(MapperStep::Replace {
-                call: older,
-                asked: Box::new(asked),
-            }),
+            Some(asked) => steps.push(MapperStep::Replace { call: older, asked: Box::new(asked) }),
             None => steps.push(MapperStep::Withdraw { call: older }),
         }
     }

@@ -80,13 +80,9 @@ impl ConsentSubject {
     /// about the line alone, and says right after that where it runs and what it is for.
     fn means(&self, now: &Self, usual: Option<&Path>) -> bool {
         match (self, now) {
-            (
-                Self::Input { input, is_command },
-                Self::Input {
-                    input: now,
-                    is_command: is_now,
-                },
-            ) => input == now || (*is_command && *is_now && is_same_command(input, now, usual)),
+            (Self::Input { input, is_command }, Self::Input { input: now, is_command: is_now }) => {
+                input == now || (*is_command && *is_now && is_same_command(input, now, usual))
+            }
             _ => self == now,
         }
     }
@@ -107,10 +103,7 @@ impl Mapper {
         let id = update.id.clone();
         let status = update.fields.status;
         let is_closing = self.closing.as_ref() == Some(&id);
-        if matches!(
-            status,
-            Some(acp::ToolCallStatus::Completed | acp::ToolCallStatus::Failed)
-        ) {
+        if matches!(status, Some(acp::ToolCallStatus::Completed | acp::ToolCallStatus::Failed)) {
             self.end_earlier(&id, steps);
         }
         let Some((call, is_new_content)) = self.merge_update(update, steps) else {
@@ -202,10 +195,7 @@ impl MappedCall {
     ) -> Self {
         let fields = &update.fields;
         let kind = fields.kind.unwrap_or_default();
-        let title = fields
-            .title
-            .as_deref()
-            .map(|title| label(title, TITLE_CHARS_MAX));
+        let title = fields.title.as_deref().map(|title| label(title, TITLE_CHARS_MAX));
         let title = title.filter(|title| !title.is_empty());
         let name = update.tool_name(kind);
         let contributor = contributor_of(update.meta.as_ref(), &name, servers);
@@ -238,10 +228,7 @@ impl MappedCall {
             began: activity.beginning_of(update),
             ..ToolStart::default()
         });
-        let started = AgentEvent::ToolStarted {
-            call: number,
-            start,
-        };
+        let started = AgentEvent::ToolStarted { call: number, start };
         steps.push(MapperStep::Send(started));
         call
     }
@@ -249,10 +236,7 @@ impl MappedCall {
     /// Notes what is said; whether there is something new to show.
     fn merge(&mut self, update: CallUpdate) -> bool {
         let fields = update.fields;
-        if let Some(title) = fields
-            .title
-            .as_deref()
-            .map(|title| label(title, TITLE_CHARS_MAX))
+        if let Some(title) = fields.title.as_deref().map(|title| label(title, TITLE_CHARS_MAX))
             && !title.is_empty()
         {
             self.title = title;
@@ -269,9 +253,7 @@ impl MappedCall {
         }
         if let Some(meta) = &update.meta {
             is_new |= self.terminal.read(meta);
-            let response = meta
-                .get("claudeCode")
-                .and_then(|meta| meta.get("toolResponse"));
+            let response = meta.get("claudeCode").and_then(|meta| meta.get("toolResponse"));
             let original = response.and_then(|response| response.get("originalFile"));
             if let Some(original) = original.and_then(Value::as_str) {
                 self.original = Some(original.to_owned());
@@ -294,10 +276,9 @@ impl MappedCall {
 
     fn consent_subject(&self) -> ConsentSubject {
         match self.raw_input.clone().filter(|input| !is_empty(input)) {
-            Some(input) => ConsentSubject::Input {
-                input,
-                is_command: self.kind == acp::ToolKind::Execute,
-            },
+            Some(input) => {
+                ConsentSubject::Input { input, is_command: self.kind == acp::ToolKind::Execute }
+            }
             None => ConsentSubject::Shown(self.title.clone(), self.diffs()),
         }
     }
@@ -323,12 +304,8 @@ impl MappedCall {
         let mut diffs = self.diffs();
         diffs.retain(|diff| !self.watched.contains(&diff.path));
         if !diffs.is_empty() {
-            self.watched
-                .extend(diffs.iter().map(|diff| diff.path.clone()));
-            steps.push(MapperStep::WatchFiles {
-                call: self.number,
-                diffs,
-            });
+            self.watched.extend(diffs.iter().map(|diff| diff.path.clone()));
+            steps.push(MapperStep::WatchFiles { call: self.number, diffs });
         }
     }
 
@@ -404,10 +381,7 @@ impl MappedCall {
     fn send_content(&self, steps: &mut Vec<MapperStep>) {
         let content = self.blocks(self.terminal.live());
         if !content.is_empty() {
-            steps.push(MapperStep::Send(AgentEvent::ToolContent {
-                call: self.number,
-                content,
-            }));
+            steps.push(MapperStep::Send(AgentEvent::ToolContent { call: self.number, content }));
         }
     }
 

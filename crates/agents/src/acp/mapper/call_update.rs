@@ -28,12 +28,7 @@ pub(super) fn from_call(call: acp::ToolCall) -> CallUpdate {
     fields.locations = (!call.locations.is_empty()).then_some(call.locations);
     fields.raw_input = call.raw_input;
     fields.raw_output = call.raw_output;
-    CallUpdate {
-        id: call.tool_call_id.to_string(),
-        fields,
-        meta: call.meta,
-        is_announcement: true,
-    }
+    CallUpdate { id: call.tool_call_id.to_string(), fields, meta: call.meta, is_announcement: true }
 }
 
 pub(super) fn from_update(update: acp::ToolCallUpdate) -> CallUpdate {

@@ -24,11 +24,7 @@ pub(in super::super) struct FileDiff {
 impl FileDiff {
     /// Of a change of which only the path is known.
     pub(in super::super) fn of_path(path: PathBuf) -> Self {
-        Self {
-            path,
-            old_text: None,
-            new_text: None,
-        }
+        Self { path, old_text: None, new_text: None }
     }
 }
 

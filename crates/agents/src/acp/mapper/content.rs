@@ -34,10 +34,7 @@ pub(super) fn read_block(block: acp::ContentBlock) -> MappedBlock {
             }
             acp::EmbeddedResourceResource::BlobResourceContents(blob) => {
                 let content_type = blob.mime_type.as_deref();
-                read_media(
-                    &blob.blob,
-                    content_type.unwrap_or("application/octet-stream"),
-                )
+                read_media(&blob.blob, content_type.unwrap_or("application/octet-stream"))
             }
             _ => MappedBlock::Text("[content of a kind that greenroom does not know]".to_owned()),
         },
@@ -55,15 +52,9 @@ fn read_media(data: &str, content_type: &str) -> MappedBlock {
 
 fn to_markdown_link(link: &acp::ResourceLink) -> String {
     let name = label(link.title.as_ref().unwrap_or(&link.name), 200);
-    let name = name
-        .replace('\\', "\\\\")
-        .replace('[', "\\[")
-        .replace(']', "\\]");
+    let name = name.replace('\\', "\\\\").replace('[', "\\[").replace(']', "\\]");
     let uri: String = link.uri.chars().filter(|c| !c.is_control()).collect();
-    let uri = uri
-        .replace('<', "%3C")
-        .replace('>', "%3E")
-        .replace(' ', "%20");
+    let uri = uri.replace('<', "%3C").replace('>', "%3E").replace(' ', "%20");
     format!("[{name}](<{uri}>)")
 }
 
@@ -83,10 +74,7 @@ pub(super) fn to_tool_block(block: &acp::ContentBlock) -> Value {
             acp::EmbeddedResourceResource::TextResourceContents(text) => text_block(&text.text),
             acp::EmbeddedResourceResource::BlobResourceContents(blob) => {
                 let content_type = blob.mime_type.as_deref();
-                embedded(
-                    &blob.blob,
-                    content_type.unwrap_or("application/octet-stream"),
-                )
+                embedded(&blob.blob, content_type.unwrap_or("application/octet-stream"))
             }
             _ => text_block("[content of a kind that greenroom does not know]"),
         },

@@ -14,14 +14,9 @@ pub(super) fn contributor_of(
     let said = said.and_then(Value::as_str);
     let is_of = |server: &str| {
         let server: String = server.chars().map(to_name_character).collect();
-        let beginnings = [
-            format!("mcp__{server}__"),
-            format!("mcp_{server}_"),
-            format!("{server}_"),
-        ];
-        beginnings
-            .iter()
-            .any(|beginning| name.starts_with(beginning))
+        let beginnings =
+            [format!("mcp__{server}__"), format!("mcp_{server}_"), format!("{server}_")];
+        beginnings.iter().any(|beginning| name.starts_with(beginning))
     };
     let found = match said {
         Some(said) => servers.iter().find(|(server, _)| server == said),
@@ -32,9 +27,7 @@ pub(super) fn contributor_of(
         }
     };
     let (_, id) = found?;
-    Some(ToolCallContributor::Mcp(ToolCallMcpContributor {
-        customization_id: id.clone(),
-    }))
+    Some(ToolCallContributor::Mcp(ToolCallMcpContributor { customization_id: id.clone() }))
 }
 
 fn to_name_character(c: char) -> char {
@@ -51,12 +44,7 @@ mod tests {
 
     #[test]
     fn mc_9_a_call_is_of_the_server_that_is_named_or_that_its_name_begins_with() {
-        let servers = [
-            ("git", "1"),
-            ("git_hub", "2"),
-            ("web", "3"),
-            ("my docs.v2", "4"),
-        ];
+        let servers = [("git", "1"), ("git_hub", "2"), ("web", "3"), ("my docs.v2", "4")];
         let servers = servers.map(|(name, id)| (name.to_owned(), id.to_owned()));
         let of = |name: &str, meta: Value| {
             let found = contributor_of(meta.as_object(), name, &servers);

@@ -10,27 +10,15 @@ use serde_json::Value;
 use crate::acp::errors::quote;
 
 /// Names that agents have for the directory of a command.
-const DIRECTORY_FIELDS: [&str; 7] = [
-    "cwd",
-    "workdir",
-    "working_directory",
-    "workingDirectory",
-    "directory",
-    "dir_path",
-    "dir",
-];
+const DIRECTORY_FIELDS: [&str; 7] =
+    ["cwd", "workdir", "working_directory", "workingDirectory", "directory", "dir_path", "dir"];
 
 /// Names that agents have for its variables.
 const VARIABLE_FIELDS: [&str; 2] = ["env", "environment"];
 
 /// What changes nothing of what runs: words for people, and how long the agent itself waits.
-const WORD_FIELDS: [&str; 5] = [
-    "description",
-    "explanation",
-    "justification",
-    "timeout",
-    "timeout_ms",
-];
+const WORD_FIELDS: [&str; 5] =
+    ["description", "explanation", "justification", "timeout", "timeout_ms"];
 
 /// Whether the agent waits for it at all. What runs is the same, and goes on when the agent is done.
 const BACKGROUND_FIELDS: [&str; 2] = ["run_in_background", "is_background"];
@@ -80,11 +68,7 @@ impl DisplayedCommand {
                 return None;
             }
         }
-        Some(Self {
-            line: line_of(fields.get("command")?.as_str()?, &args),
-            directory,
-            variables,
-        })
+        Some(Self { line: line_of(fields.get("command")?.as_str()?, &args), directory, variables })
     }
 }
 
@@ -167,10 +151,7 @@ mod tests {
         assert_eq!(whole.directory.as_deref(), Some(Path::new("/w/sub")));
         assert_eq!(whole.variables["CI"], "1");
         let listed = json!({"command": "ls", "env": [{"name": "CI", "value": "1"}]});
-        assert_eq!(
-            DisplayedCommand::of_input(&listed).unwrap().variables["CI"],
-            "1"
-        );
+        assert_eq!(DisplayedCommand::of_input(&listed).unwrap().variables["CI"], "1");
     }
 
     #[test]

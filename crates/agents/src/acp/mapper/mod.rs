@@ -309,10 +309,9 @@ fn describe_compaction(update: &acp::CompactionUpdate) -> String {
         S::Completed => "The agent summarised the conversation to make room.".to_owned(),
         S::Cancelled => "The agent stopped summarising the conversation.".to_owned(),
         _ => match update.error.value() {
-            Some(why) => format!(
-                "The agent could not summarise the conversation: {}",
-                label(why, 500)
-            ),
+            Some(why) => {
+                format!("The agent could not summarise the conversation: {}", label(why, 500))
+            }
             None => "The agent could not summarise the conversation.".to_owned(),
         },
     }

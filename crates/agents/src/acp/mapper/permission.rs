@@ -89,10 +89,7 @@ impl Mapper {
 
     /// How a call is shown that a setting has decided.
     pub(in super::super) fn ready_by_setting(ready: ToolReady) -> ToolReady {
-        ToolReady {
-            confirmed: Some(ToolCallConfirmationReason::Setting),
-            ..ready
-        }
+        ToolReady { confirmed: Some(ToolCallConfirmationReason::Setting), ..ready }
     }
 }
 

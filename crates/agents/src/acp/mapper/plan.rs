@@ -29,9 +29,7 @@ pub(super) fn start(call: u64, steps: &mut Vec<MapperStep>) {
     });
     let mut ready = ToolReady::confirmed("Plan", String::new());
     ready.tool_input = None;
-    ready
-        .extra
-        .insert("_meta".to_owned(), Value::Object(fields));
+    ready.extra.insert("_meta".to_owned(), Value::Object(fields));
     let ready = Box::new(ready);
     steps.push(MapperStep::Send(AgentEvent::ToolStarted { call, start }));
     steps.push(MapperStep::Send(AgentEvent::ToolReady { call, ready }));
@@ -40,11 +38,7 @@ pub(super) fn start(call: u64, steps: &mut Vec<MapperStep>) {
 impl PlanCall {
     pub(super) fn complete(self) -> MapperStep {
         let result = ToolResult::new(true, "Planned").with_content(vec![text_block(&self.text)]);
-        MapperStep::Send(AgentEvent::ToolCompleted {
-            call: self.number,
-            result,
-            review: false,
-        })
+        MapperStep::Send(AgentEvent::ToolCompleted { call: self.number, result, review: false })
     }
 }
 

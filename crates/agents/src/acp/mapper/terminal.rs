@@ -65,9 +65,7 @@ impl TerminalOutput {
         if self.text.len() <= LIVE_BYTES_MAX {
             return self.whole();
         }
-        let start = self
-            .text
-            .ceil_char_boundary(self.text.len() - LIVE_BYTES_MAX);
+        let start = self.text.ceil_char_boundary(self.text.len() - LIVE_BYTES_MAX);
         let end = self.text.get(start..).unwrap_or_default();
         Some(format!("[earlier output is left out]\n{end}"))
     }
@@ -152,14 +150,8 @@ mod tests {
     #[test]
     fn pieces_grow_and_a_whole_at_the_end_is_not_told_twice() {
         let mut output = TerminalOutput::default();
-        assert!(read(
-            &mut output,
-            json!({"terminal_output_delta": {"data": "one\n"}})
-        ));
-        assert!(read(
-            &mut output,
-            json!({"terminal_output_delta": {"data": "two\n"}})
-        ));
+        assert!(read(&mut output, json!({"terminal_output_delta": {"data": "one\n"}})));
+        assert!(read(&mut output, json!({"terminal_output_delta": {"data": "two\n"}})));
         assert!(read(
             &mut output,
             json!({"terminal_output": {"data": "one\ntwo\nthree\n"}, "terminal_exit": {"exit_code": 2}})
@@ -171,21 +163,14 @@ mod tests {
         let mut output = TerminalOutput::default();
         read(&mut output, json!({"terminal_output": {"data": "a\n"}}));
         read(&mut output, json!({"terminal_output": {"data": "a\n"}}));
-        assert_eq!(
-            output.whole().as_deref(),
-            Some("a\na\n"),
-            "these are pieces"
-        );
+        assert_eq!(output.whole().as_deref(), Some("a\na\n"), "these are pieces");
     }
 
     #[test]
     fn it_is_bounded() {
         let mut output = TerminalOutput::default();
         for _ in 0..300 {
-            read(
-                &mut output,
-                json!({"terminal_output": {"data": "ä".repeat(50_000)}}),
-            );
+            read(&mut output, json!({"terminal_output": {"data": "ä".repeat(50_000)}}));
         }
         assert!(output.whole().unwrap().len() <= WHOLE_BYTES_MAX + 100);
         assert!(output.live().unwrap().len() <= LIVE_BYTES_MAX + 100);

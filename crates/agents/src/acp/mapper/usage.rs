@@ -17,10 +17,7 @@ pub(in super::super) struct UsageTotals {
 impl UsageTotals {
     /// Of a session that has just begun.
     pub(in super::super) fn of_new_session() -> Self {
-        Self {
-            cost_before: Some(0.0),
-            ..Self::default()
-        }
+        Self { cost_before: Some(0.0), ..Self::default() }
     }
 
     pub(in super::super) fn apply_update(&mut self, usage: &acp::UsageUpdate) {
@@ -36,11 +33,7 @@ impl UsageTotals {
         Self {
             context: None,
             cost: None,
-            cost_before: self
-                .cost
-                .as_ref()
-                .map(|(amount, _)| *amount)
-                .or(self.cost_before),
+            cost_before: self.cost.as_ref().map(|(amount, _)| *amount).or(self.cost_before),
         }
     }
 
@@ -76,10 +69,7 @@ impl UsageTotals {
         }
         if let Some(((amount, currency), before)) = self.cost.as_ref().zip(self.cost_before) {
             let amount = (amount - before).max(0.0);
-            meta.insert(
-                "cost".to_owned(),
-                json!({"amount": amount, "currency": currency}),
-            );
+            meta.insert("cost".to_owned(), json!({"amount": amount, "currency": currency}));
         }
         info.meta = Some(meta);
         Some(info)
@@ -113,9 +103,7 @@ fn read_usage(usage: &Value) -> Option<Tokens> {
     let count = |name: &str| usage[name].as_u64();
     let (input, output) = (count("inputTokens")?, count("outputTokens")?);
     let cache_read = count("cachedReadTokens");
-    let cached = cache_read
-        .unwrap_or(0)
-        .saturating_add(count("cachedWriteTokens").unwrap_or(0));
+    let cached = cache_read.unwrap_or(0).saturating_add(count("cachedWriteTokens").unwrap_or(0));
     // Some agents count the cache in the input, some beside it: the total tells which (G-60).
     let beside = input.saturating_add(output).saturating_add(cached);
     let is_beside = cached > 0 && count("totalTokens").is_some_and(|total| total >= beside);

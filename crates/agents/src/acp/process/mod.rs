@@ -71,11 +71,7 @@ impl ChildProcess {
         let pipes = child.stdin.take().zip(child.stdout.take());
         let pipes = pipes.zip(child.stderr.take());
         let ((stdin, stdout), stderr) = pipes.ok_or(io::ErrorKind::BrokenPipe)?;
-        let pipes = AgentPipes {
-            stdin,
-            stdout,
-            stderr,
-        };
+        let pipes = AgentPipes { stdin, stdout, stderr };
         Ok((Self { child, group }, pipes))
     }
 

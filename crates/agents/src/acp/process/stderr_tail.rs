@@ -25,10 +25,7 @@ pub(in super::super) struct StderrTail {
 
 impl StderrTail {
     pub(in super::super) fn new(secrets: Vec<String>) -> Self {
-        Self {
-            bytes: Arc::default(),
-            secrets: SecretValues::new(secrets),
-        }
+        Self { bytes: Arc::default(), secrets: SecretValues::new(secrets) }
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<u8>> {

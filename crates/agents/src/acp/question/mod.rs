@@ -77,11 +77,7 @@ pub(super) fn from_elicitation(form: &AskedForm) -> Option<AgentForm> {
         acp::ElicitationMode::Form(form) => {
             let (questions, fields) = read_schema(&form.requested_schema, order)?;
             Some(AgentForm {
-                request: InputRequest {
-                    message,
-                    url: None,
-                    questions,
-                },
+                request: InputRequest { message, url: None, questions },
                 fields,
                 shape: FieldShape::Elicitation,
             })
@@ -121,11 +117,7 @@ pub(super) fn from_permission(request: &acp::RequestPermissionRequest) -> Option
     for (index, question) in asked.into_iter().flatten().take(QUESTIONS_MAX).enumerate() {
         let text = |name: &str| question[name].as_str().unwrap_or_default();
         let is_many = question["multiSelect"] == Value::Bool(true);
-        let options = question["options"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .take(OPTIONS_MAX);
+        let options = question["options"].as_array().into_iter().flatten().take(OPTIONS_MAX);
         let options = options.map(|option| {
             let name = option["label"].as_str().unwrap_or_default();
             let mut read = json!({"id": name, "label": label(name, 300)});
@@ -135,11 +127,7 @@ pub(super) fn from_permission(request: &acp::RequestPermissionRequest) -> Option
             read
         });
         let options: Vec<Value> = options.collect();
-        let kind = if is_many {
-            FieldKind::Many
-        } else {
-            FieldKind::One
-        };
+        let kind = if is_many { FieldKind::Many } else { FieldKind::One };
         questions.push(json!({
             "kind": if is_many { "multi-select" } else { "single-select" },
             "id": index.to_string(),
@@ -149,19 +137,11 @@ pub(super) fn from_permission(request: &acp::RequestPermissionRequest) -> Option
             "options": options,
             "allowFreeformInput": true,
         }));
-        fields.push(FormField {
-            id: index.to_string(),
-            kind,
-            custom: None,
-        });
+        fields.push(FormField { id: index.to_string(), kind, custom: None });
     }
     let title = request.tool_call.fields.title.as_deref();
     Some(AgentForm {
-        request: InputRequest {
-            message: title.map(long),
-            url: None,
-            questions,
-        },
+        request: InputRequest { message: title.map(long), url: None, questions },
         fields,
         shape: FieldShape::Permission,
     })
@@ -213,11 +193,7 @@ impl AgentForm {
         options: &[acp::PermissionOption],
     ) -> Value {
         use super::mapper::{PermissionChoice, option_for};
-        let choice = if is_accepted {
-            PermissionChoice::Approve
-        } else {
-            PermissionChoice::Deny
-        };
+        let choice = if is_accepted { PermissionChoice::Approve } else { PermissionChoice::Deny };
         let outcome = match option_for(options, choice) {
             Some((id, _)) => json!({"outcome": "selected", "optionId": id}),
             None => json!({"outcome": "cancelled"}),
@@ -274,12 +250,8 @@ impl FormField {
             FieldKind::Number => value.as_f64().map(|value| json!(value)),
             FieldKind::Integer => {
                 let whole = value.as_i64();
-                let whole = whole.or_else(|| {
-                    value
-                        .as_f64()
-                        .filter(|n| n.fract() == 0.0)
-                        .map(|n| n as i64)
-                });
+                let whole =
+                    whole.or_else(|| value.as_f64().filter(|n| n.fract() == 0.0).map(|n| n as i64));
                 whole.map(|value| json!(value))
             }
             FieldKind::Many => value.is_array().then(|| value.clone()),

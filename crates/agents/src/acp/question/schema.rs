@@ -31,11 +31,7 @@ pub(super) fn read_schema(
             question["allowFreeformInput"] = json!(true);
         }
         questions.push(question);
-        fields.push(FormField {
-            id: id.clone(),
-            kind,
-            custom,
-        });
+        fields.push(FormField { id: id.clone(), kind, custom });
     }
     Some((questions, fields))
 }
@@ -46,9 +42,7 @@ fn read_property(
 ) -> Option<(Value, FieldKind)> {
     use acp::ElicitationPropertySchema as P;
     let head = |kind: &str, title: &Option<String>, description: &Option<String>| {
-        let title = title
-            .as_deref()
-            .map_or_else(|| label(id, 100), |title| label(title, 200));
+        let title = title.as_deref().map_or_else(|| label(id, 100), |title| label(title, 200));
         let message = description.as_deref().map_or_else(|| title.clone(), long);
         json!({"kind": kind, "id": id, "title": title, "message": message})
     };
@@ -56,20 +50,14 @@ fn read_property(
         P::String(string) => match read_choices(string) {
             Some(options) => {
                 let question = head("single-select", &string.title, &string.description);
-                (
-                    put(question, [("options", Some(json!(options)))]),
-                    FieldKind::One,
-                )
+                (put(question, [("options", Some(json!(options)))]), FieldKind::One)
             }
             None => {
                 let question = head("text", &string.title, &string.description);
                 let bounds = [
                     ("min", string.min_length.map(|min| json!(min))),
                     ("max", string.max_length.map(|max| json!(max))),
-                    (
-                        "defaultValue",
-                        string.default.as_ref().map(|text| json!(text)),
-                    ),
+                    ("defaultValue", string.default.as_ref().map(|text| json!(text))),
                 ];
                 (put(question, bounds), FieldKind::Text)
             }
@@ -87,10 +75,7 @@ fn read_property(
         P::Boolean(boolean) => {
             let default = [("defaultValue", boolean.default.map(|value| json!(value)))];
             (
-                put(
-                    head("boolean", &boolean.title, &boolean.description),
-                    default,
-                ),
+                put(head("boolean", &boolean.title, &boolean.description), default),
                 FieldKind::Boolean,
             )
         }
@@ -101,13 +86,7 @@ fn read_property(
                 ("min", array.min_items.map(|min| json!(min))),
                 ("max", array.max_items.map(|max| json!(max))),
             ];
-            (
-                put(
-                    head("multi-select", &array.title, &array.description),
-                    fields,
-                ),
-                FieldKind::Many,
-            )
+            (put(head("multi-select", &array.title, &array.description), fields), FieldKind::Many)
         }
         _ => return None,
     })
@@ -163,7 +142,5 @@ fn read_options(options: &[acp::EnumOption]) -> Vec<Value> {
 
 fn read_names(names: &[String]) -> Vec<Value> {
     let names = names.iter().take(OPTIONS_MAX);
-    names
-        .map(|name| json!({"id": name, "label": label(name, 300)}))
-        .collect()
+    names.map(|name| json!({"id": name, "label": label(name, 300)})).collect()
 }

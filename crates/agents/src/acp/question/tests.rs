@@ -31,16 +31,8 @@ fn a_choice_with_words_beside_it_is_one_question() {
     assert_eq!(form.request.questions.len(), 1);
     let question: ChatInputQuestion =
         serde_json::from_value(form.request.questions[0].clone()).unwrap();
-    let ChatInputQuestion::SingleSelect(question) = question else {
-        panic!()
-    };
-    assert_eq!(
-        (
-            question.options[0].id.as_str(),
-            question.allow_freeform_input
-        ),
-        ("A", Some(true))
-    );
+    let ChatInputQuestion::SingleSelect(question) = question else { panic!() };
+    assert_eq!((question.options[0].id.as_str(), question.allow_freeform_input), ("A", Some(true)));
     let answers = object(
         json!({"question_0": {"state": "submitted", "value": {"kind": "selected", "value": "B", "freeformValues": ["because"]}}}),
     );
@@ -113,10 +105,7 @@ fn ag_34_a_question_that_comes_as_a_permission_is_a_question() {
         json!({"outcome": {"outcome": "selected", "optionId": "proceed_once"}, "answers": {"0": "B"}})
     );
     let refused = form.answer(&ChatInputResponseKind::Cancel, &answers, &request.options);
-    assert_eq!(
-        refused,
-        json!({"outcome": {"outcome": "selected", "optionId": "cancel"}})
-    );
+    assert_eq!(refused, json!({"outcome": {"outcome": "selected", "optionId": "cancel"}}));
     let ordinary =
         serde_json::from_value(frame("qwen", "session/request_permission execute")).unwrap();
     assert_eq!(from_permission(&ordinary), None);

@@ -81,9 +81,7 @@ async fn cu_9_a_custom_agent_sets_its_mode_for_the_turn() {
         Some(Default::default()),
         "nothing is known before it ran"
     );
-    let first = place
-        .turn(&agent, of(user("t1", "one"), "Plan ahead"))
-        .await;
+    let first = place.turn(&agent, of(user("t1", "one"), "Plan ahead")).await;
     assert_eq!(first.result, Ok(()));
     let names = agent.custom_agents("conversation").unwrap();
     assert!(names.contains("plan") && names.contains("Plan ahead") && names.contains("review"));
@@ -92,21 +90,10 @@ async fn cu_9_a_custom_agent_sets_its_mode_for_the_turn() {
     let same = place.turn(&agent, same).await;
     let other = of(user("t3", "three").after("t2", &same), "review");
     let other = place.turn(&agent, other).await;
-    let none = place
-        .turn(&agent, user("t4", "four").after("t3", &other))
-        .await;
+    let none = place.turn(&agent, user("t4", "four").after("t3", &other)).await;
     assert_eq!(none.result, Ok(()));
-    assert_eq!(
-        order(&place),
-        [
-            "plan", "prompt", "prompt", "review", "prompt", "build", "prompt"
-        ]
-    );
-    assert_eq!(
-        told.modes(),
-        [json!("build")],
-        "the session's own mode stays"
-    );
+    assert_eq!(order(&place), ["plan", "prompt", "prompt", "review", "prompt", "build", "prompt"]);
+    assert_eq!(told.modes(), [json!("build")], "the session's own mode stays");
 }
 
 #[tokio::test]
@@ -117,17 +104,12 @@ async fn cu_9_what_a_client_sets_stays_and_what_the_agent_says_of_the_turn_does_
     let agent = place.agent();
     let told = following(&agent);
     let review = |input: Input| input.with_config("agent_mode", json!("review"));
-    let first = place
-        .turn(&agent, of(review(user("t1", "one")), "plan"))
-        .await;
+    let first = place.turn(&agent, of(review(user("t1", "one")), "plan")).await;
     assert_eq!(first.result, Ok(()));
     let next = review(user("t2", "two")).after("t1", &first);
     let next = place.turn(&agent, next).await;
     assert_eq!(next.result, Ok(()));
-    assert_eq!(
-        order(&place),
-        ["review", "plan", "prompt", "review", "prompt"]
-    );
+    assert_eq!(order(&place), ["review", "plan", "prompt", "review", "prompt"]);
     // In the second turn nobody chose it: it is the agent's own change.
     assert_eq!(told.modes(), [json!("plan")]);
 }

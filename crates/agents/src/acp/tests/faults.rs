@@ -23,10 +23,7 @@ async fn ag_21_an_exit_in_a_turn_is_said_and_the_turn_goes_on_in_a_new_process()
     let input = user("t1", "x");
     let turn = place.turn(&agent, input.clone()).await;
     let error = turn.result.clone().unwrap_err();
-    assert_eq!(
-        (error.error_type.as_str(), error.resumable),
-        ("agentExited", true)
-    );
+    assert_eq!((error.error_type.as_str(), error.resumable), ("agentExited", true));
     assert!(
         error.message.contains("exit code 3") && error.message.contains("out of luck"),
         "{}",
@@ -59,27 +56,16 @@ async fn ag_17_garbage_and_endless_lines_end_the_turn() {
 
     let place = Place::new(&json!({"scenes": [{"steps": [{"endless_line": 300_000}, "hang"]}]}));
     let agent = place.agent_with(|config| config.line_bytes_max = 200_000);
-    let error = place
-        .turn(&agent, user("t1", "x"))
-        .await
-        .result
-        .unwrap_err();
+    let error = place.turn(&agent, user("t1", "x")).await.result.unwrap_err();
     assert_eq!(error.error_type, "agentProtocol");
-    assert!(
-        error.message.contains("more than 200000 bytes"),
-        "{}",
-        error.message
-    );
+    assert!(error.message.contains("more than 200000 bytes"), "{}", error.message);
 }
 
 #[tokio::test]
 async fn ag_15_another_version_is_refused() {
     let (kind, message) = error_of(json!({"initialize": {"protocolVersion": 2}})).await;
     assert_eq!(kind, "agentProtocol");
-    assert!(
-        message.contains("version 2") && message.contains("version 1"),
-        "{message}"
-    );
+    assert!(message.contains("version 2") && message.contains("version 1"), "{message}");
 }
 
 #[tokio::test]
@@ -88,18 +74,10 @@ async fn ag_21_an_agent_that_ends_at_once_is_left_alone_after_three_times() {
         Place::new(&json!({"on_start": [{"stderr": {"text": "no", "times": 1}}, {"exit": 1}]}));
     let agent = place.agent();
     for _ in 0..3 {
-        let error = place
-            .turn(&agent, user("t1", "x"))
-            .await
-            .result
-            .unwrap_err();
+        let error = place.turn(&agent, user("t1", "x")).await.result.unwrap_err();
         assert_eq!(error.error_type, "agentExited");
     }
-    let error = place
-        .turn(&agent, user("t1", "x"))
-        .await
-        .result
-        .unwrap_err();
+    let error = place.turn(&agent, user("t1", "x")).await.result.unwrap_err();
     assert_eq!(error.error_type, "agentUnavailable");
     assert!(error.message.contains("seconds"), "{}", error.message);
     assert!(place.starts() <= 3);
@@ -109,15 +87,8 @@ async fn ag_21_an_agent_that_ends_at_once_is_left_alone_after_three_times() {
 async fn ag_14_a_start_that_hangs_is_given_up() {
     let place = Place::new(&json!({"answers": [{"method": "initialize", "answer": "silence"}]}));
     let agent = place.agent_with(|config| config.start_timeout = Duration::from_millis(500));
-    let error = place
-        .turn(&agent, user("t1", "x"))
-        .await
-        .result
-        .unwrap_err();
-    assert_eq!(
-        (error.error_type.as_str(), error.resumable),
-        ("agentStartTimeout", true)
-    );
+    let error = place.turn(&agent, user("t1", "x")).await.result.unwrap_err();
+    assert_eq!((error.error_type.as_str(), error.resumable), ("agentStartTimeout", true));
 }
 
 #[tokio::test]
@@ -126,10 +97,7 @@ async fn ag_14_a_process_that_opens_no_session_in_time_is_stopped() {
     let agent = place.agent_with(|config| config.open_timeout = Duration::from_millis(500));
     let turn = place.turn(&agent, user("t1", "x")).await;
     let error = turn.result.unwrap_err();
-    assert_eq!(
-        (error.error_type.as_str(), error.resumable),
-        ("agentStartTimeout", true)
-    );
+    assert_eq!((error.error_type.as_str(), error.resumable), ("agentStartTimeout", true));
     assert!(error.message.contains("session/new"), "{}", error.message);
     until(|| agent.report().processes == 0).await;
     assert_eq!(place.starts(), 1);
@@ -137,30 +105,21 @@ async fn ag_14_a_process_that_opens_no_session_in_time_is_stopped() {
 
 #[tokio::test]
 async fn ends_of_a_prompt_that_are_no_success() {
-    for (reason, expected) in [
-        ("refusal", "refusal"),
-        ("cancelled", "agentCancelled"),
-        ("nonsense", "agentProtocol"),
-    ] {
+    for (reason, expected) in
+        [("refusal", "refusal"), ("cancelled", "agentCancelled"), ("nonsense", "agentProtocol")]
+    {
         let (kind, _) =
             error_of(json!({"scenes": [{"steps": [{"end": {"stopReason": reason}}]}]})).await;
         assert_eq!(kind, expected);
     }
     let (kind, message) = error_of(json!({"scenes": [{"steps": [{"fail": {"code": -32603, "message": "Internal error", "data": {"details": "boom"}}}]}]})).await;
-    assert_eq!(
-        (kind.as_str(), message.contains("Internal error: boom")),
-        ("agentError", true)
-    );
+    assert_eq!((kind.as_str(), message.contains("Internal error: boom")), ("agentError", true));
     for reason in ["max_tokens", "max_turn_requests"] {
         let place = Place::new(
             &json!({"scenes": [{"steps": [{"say": ["x"]}, {"end": {"stopReason": reason}}]}]}),
         );
         let turn = place.turn(&place.agent(), user("t1", "x")).await;
-        assert_eq!(
-            (turn.result.clone(), turn.notices().len()),
-            (Ok(()), 1),
-            "{reason}"
-        );
+        assert_eq!((turn.result.clone(), turn.notices().len()), (Ok(()), 1), "{reason}");
     }
 }
 
@@ -175,11 +134,7 @@ async fn ag_30_a_turn_that_is_dropped_is_cancelled_and_the_next_one_waits_for_it
     let next = user("t2", "next").after("t1", &dropped);
     let answer_cancel = async {
         until(|| place.count("session/cancel") > 0).await;
-        assert_eq!(
-            place.count("session/prompt"),
-            1,
-            "never two prompts at once"
-        );
+        assert_eq!(place.count("session/prompt"), 1, "never two prompts at once");
         place.touch("answer-cancel");
     };
     let (turn, ()) = tokio::join!(place.turn(&agent, next), answer_cancel);
@@ -223,9 +178,7 @@ async fn ag_22_a_chat_whose_agent_hangs_gets_another_process() {
     ]}));
     let agent = place.agent();
     let dropped = place.drop_turn_at(&agent, user("t1", "x"), "reached").await;
-    let turn = place
-        .turn(&agent, user("t2", "next").after("t1", &dropped))
-        .await;
+    let turn = place.turn(&agent, user("t2", "next").after("t1", &dropped)).await;
     assert_eq!(turn.result, Ok(()));
     assert_eq!(turn.texts(), ["next"]);
     assert_eq!(place.starts(), 2);
@@ -254,9 +207,7 @@ async fn ag_13_an_idle_process_is_stopped() {
     let agent = place.agent_with(|config| config.idle = Duration::from_millis(300));
     let first = place.turn(&agent, user("t1", "x")).await;
     until(|| agent.report().processes == 0).await;
-    let next = place
-        .turn(&agent, user("t2", "x").after("t1", &first))
-        .await;
+    let next = place.turn(&agent, user("t2", "x").after("t1", &first)).await;
     assert_eq!(next.result, Ok(()));
     assert_eq!(place.starts(), 2);
 }

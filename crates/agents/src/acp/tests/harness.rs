@@ -149,10 +149,8 @@ impl Place {
         input: Input,
         principal: Option<&str>,
     ) -> Played {
-        let facts = SessionFacts {
-            principal: principal.map(str::to_owned),
-            ..self.facts(input.chat)
-        };
+        let facts =
+            SessionFacts { principal: principal.map(str::to_owned), ..self.facts(input.chat) };
         self.turn_by(agent, input, facts).await
     }
 
@@ -198,12 +196,7 @@ pub(super) struct Input {
 
 /// A user's message.
 pub(super) fn user(turn: &str, text: &str) -> Input {
-    Input {
-        turn: user_turn(turn, text),
-        chat: "chat",
-        history: Vec::new(),
-        disk_is_full: false,
-    }
+    Input { turn: user_turn(turn, text), chat: "chat", history: Vec::new(), disk_is_full: false }
 }
 
 impl Input {

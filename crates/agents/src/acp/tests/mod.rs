@@ -38,18 +38,13 @@ async fn a_turn_is_a_prompt_and_its_answer() {
     let said = turn.position(|event| matches!(event, AgentEvent::PartOpened { .. }));
     assert!(noted.unwrap() < said.unwrap());
 
-    let next = place
-        .turn(&agent, user("t2", "hello again").after("t1", &turn))
-        .await;
+    let next = place.turn(&agent, user("t2", "hello again").after("t1", &turn)).await;
     assert_eq!(next.texts(), ["hm", "Hello again", "Done."]);
     assert_eq!(place.starts(), 1, "one process for the directory");
     assert_eq!(place.count("session/new"), 1, "one session for the chat");
     assert_eq!(place.count("session/prompt"), 2);
-    let invalid: Vec<_> = place
-        .received()
-        .into_iter()
-        .filter(|line| line.invalid.is_some())
-        .collect();
+    let invalid: Vec<_> =
+        place.received().into_iter().filter(|line| line.invalid.is_some()).collect();
     assert_eq!(invalid.len(), 0, "{invalid:?}");
 }
 
@@ -63,15 +58,8 @@ async fn nothing_runs_before_a_turn_and_a_missing_command_is_said() {
         config.command = "no-such-agent".to_owned();
         config.install = "Get it.".to_owned();
     });
-    let error = place
-        .turn(&missing, user("t1", "x"))
-        .await
-        .result
-        .unwrap_err();
-    assert_eq!(
-        (error.error_type.as_str(), error.resumable),
-        ("agentMissing", true)
-    );
+    let error = place.turn(&missing, user("t1", "x")).await.result.unwrap_err();
+    assert_eq!((error.error_type.as_str(), error.resumable), ("agentMissing", true));
     assert!(error.message.contains("no-such-agent") && error.message.contains("Get it."));
 }
 
@@ -88,37 +76,20 @@ async fn what_an_agent_says_of_itself_is_advertised_from_then_on() {
     }));
     let agent = place.agent();
     assert_eq!(agent.info().models.len(), 1);
-    let chosen = user("t1", "x")
-        .with_model("b")
-        .with_config("agent_effort", json!("high"));
+    let chosen = user("t1", "x").with_model("b").with_config("agent_effort", json!("high"));
     let turn = place.turn(&agent, chosen).await;
     assert_eq!(turn.result, Ok(()));
     let set: Vec<_> = place.frames("session/set_config_option");
-    let values: Vec<_> = set
-        .iter()
-        .map(|frame| frame["params"]["value"].clone())
-        .collect();
+    let values: Vec<_> = set.iter().map(|frame| frame["params"]["value"].clone()).collect();
     assert_eq!(values, [json!("high"), json!("b")]);
     drop(agent);
     let again = place.agent();
-    let models: Vec<String> = again
-        .info()
-        .models
-        .into_iter()
-        .map(|model| model.id)
-        .collect();
+    let models: Vec<String> = again.info().models.into_iter().map(|model| model.id).collect();
     assert_eq!(models, ["default", "a", "b"]);
-    assert!(
-        again.info().description.starts_with("Fake Agent"),
-        "{}",
-        again.info().description
-    );
+    assert!(again.info().description.starts_with("Fake Agent"), "{}", again.info().description);
     let effort = again.setting_values("", "agent_effort");
     assert_eq!(effort.len(), 2);
-    assert_eq!(
-        again.info().config_schema["properties"]["agent_effort"]["enumDynamic"],
-        true
-    );
+    assert_eq!(again.info().config_schema["properties"]["agent_effort"]["enumDynamic"], true);
 
     let unknown = place.turn(&again, user("t2", "x").with_model("z")).await;
     let error = unknown.result.unwrap_err();
@@ -133,9 +104,7 @@ async fn a_steering_message_is_offered_while_the_agent_works() {
         "scenes": [{"steps": ["await_steering", {"say": ["heard {{steering}}"]}]}],
     }));
     let agent = place.agent();
-    let turn = place
-        .turn_with(&agent, user("t1", "x"), vec![Reply::Steer("left")])
-        .await;
+    let turn = place.turn_with(&agent, user("t1", "x"), vec![Reply::Steer("left")]).await;
     assert_eq!(turn.texts(), ["heard left"]);
     let taken = turn.position(|event| matches!(event, AgentEvent::SteeringTaken { .. }));
     assert!(taken.is_some());

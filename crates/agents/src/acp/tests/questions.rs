@@ -29,20 +29,14 @@ async fn ag_31_a_decision_goes_back_as_an_option() {
     ] {
         let place = Place::new(&asks(run()));
         let agent = place.agent();
-        let turn = place
-            .turn_with(&agent, user("t1", "x"), vec![reply.clone()])
-            .await;
+        let turn = place.turn_with(&agent, user("t1", "x"), vec![reply.clone()]).await;
         assert_eq!(turn.result, Ok(()), "{reply:?}");
         let answer = &place.answers()[0];
         assert_eq!(answer["outcome"]["optionId"], expected, "{reply:?}");
         let asked = &turn.ready()[0];
         assert_eq!(asked["toolInput"], "{\"command\":\"touch x\"}");
-        let labels: Vec<&Value> = asked["options"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|o| &o["kind"])
-            .collect();
+        let labels: Vec<&Value> =
+            asked["options"].as_array().unwrap().iter().map(|o| &o["kind"]).collect();
         assert_eq!(labels, ["approve", "approve", "deny"]);
         assert_eq!(asked.get("editable"), None, "AG-32");
         assert_eq!(turn.completed().len(), usize::from(expected != "reject"));
@@ -59,30 +53,18 @@ async fn ag_27_quirks_of_announcing_come_to_the_same() {
         json!({"asked_input": {"command": "touch x"}, "input": {}}),
     ] {
         let mut tool = run();
-        tool.as_object_mut()
-            .unwrap()
-            .extend(quirk.as_object().cloned().unwrap());
+        tool.as_object_mut().unwrap().extend(quirk.as_object().cloned().unwrap());
         let place = Place::new(&asks(tool));
         let agent = place.agent();
-        let turn = place
-            .turn_with(&agent, user("t1", "x"), vec![Reply::Approve])
-            .await;
+        let turn = place.turn_with(&agent, user("t1", "x"), vec![Reply::Approve]).await;
         assert_eq!(turn.result, Ok(()), "{quirk}");
-        let asked: Vec<Value> = turn
-            .ready()
-            .into_iter()
-            .filter(|ready| ready.get("confirmed").is_none())
-            .collect();
+        let asked: Vec<Value> =
+            turn.ready().into_iter().filter(|ready| ready.get("confirmed").is_none()).collect();
         assert_eq!(asked.len(), 1, "{quirk}");
-        assert_eq!(
-            asked[0]["toolInput"], "{\"command\":\"touch x\"}",
-            "{quirk}"
-        );
+        assert_eq!(asked[0]["toolInput"], "{\"command\":\"touch x\"}", "{quirk}");
         assert_eq!(turn.completed().len(), 1, "{quirk}");
-        let started = turn
-            .events
-            .iter()
-            .filter(|event| matches!(event, AgentEvent::ToolStarted { .. }));
+        let started =
+            turn.events.iter().filter(|event| matches!(event, AgentEvent::ToolStarted { .. }));
         assert_eq!(started.count(), 1, "{quirk}");
     }
 }
@@ -91,13 +73,8 @@ async fn ag_27_quirks_of_announcing_come_to_the_same() {
 async fn ag_32_words_of_a_denial_are_said_when_the_prompt_is_over() {
     let place = Place::new(&asks(run()));
     let agent = place.agent();
-    let turn = place
-        .turn_with(
-            &agent,
-            user("t1", "x"),
-            vec![Reply::Deny(Some("instead do y"))],
-        )
-        .await;
+    let turn =
+        place.turn_with(&agent, user("t1", "x"), vec![Reply::Deny(Some("instead do y"))]).await;
     assert_eq!(turn.result, Ok(()));
     assert_eq!(turn.texts(), ["after", "ok: instead do y"]);
     assert_eq!(place.count("session/prompt"), 2);
@@ -111,18 +88,8 @@ async fn ag_33_settings_answer_for_the_user() {
         ("full-access", run(), vec![], "once"),
         ("plan", run(), vec![], "reject"),
         ("accept-edits", edit("{{cwd}}/a.txt"), vec![], "once"),
-        (
-            "accept-edits",
-            edit("{{cwd}}/.mcp.json"),
-            vec![Reply::Deny(None)],
-            "reject",
-        ),
-        (
-            "accept-edits",
-            edit("/etc/outside"),
-            vec![Reply::Deny(None)],
-            "reject",
-        ),
+        ("accept-edits", edit("{{cwd}}/.mcp.json"), vec![Reply::Deny(None)], "reject"),
+        ("accept-edits", edit("/etc/outside"), vec![Reply::Deny(None)], "reject"),
         ("accept-edits", run(), vec![Reply::Approve], "once"),
     ] {
         let place = Place::new(&asks(tool));
@@ -131,22 +98,11 @@ async fn ag_33_settings_answer_for_the_user() {
         let asked = replies.len();
         let turn = place.turn_with(&agent, input, replies).await;
         assert_eq!(turn.result, Ok(()), "{mode}");
-        assert_eq!(
-            place.answers()[0]["outcome"]["optionId"],
-            expected,
-            "{mode}"
-        );
-        let by_setting = turn
-            .ready()
-            .iter()
-            .filter(|ready| ready["confirmed"] == "setting")
-            .count();
+        assert_eq!(place.answers()[0]["outcome"]["optionId"], expected, "{mode}");
+        let by_setting =
+            turn.ready().iter().filter(|ready| ready["confirmed"] == "setting").count();
         let refused = turn.position(|event| matches!(event, AgentEvent::ToolRefused { .. }));
-        assert_eq!(
-            by_setting + usize::from(refused.is_some()),
-            1 - asked,
-            "{mode}"
-        );
+        assert_eq!(by_setting + usize::from(refused.is_some()), 1 - asked, "{mode}");
     }
 }
 
@@ -159,28 +115,17 @@ async fn ag_27c_edits_are_shown_whole_before_and_after() {
     })));
     std::fs::write(place.work().join("a.txt"), "one\ntwo\n").unwrap();
     let agent = place.agent();
-    let turn = place
-        .turn_with(&agent, user("t1", "x"), vec![Reply::Approve])
-        .await;
+    let turn = place.turn_with(&agent, user("t1", "x"), vec![Reply::Approve]).await;
     assert_eq!(turn.result, Ok(()));
     let edits = &turn.ready()[0]["edits"]["items"];
-    assert_eq!(
-        edits[0]["before"]["content"]["sizeHint"],
-        "one\ntwo\n".len()
-    );
+    assert_eq!(edits[0]["before"]["content"]["sizeHint"], "one\ntwo\n".len());
     assert_eq!(edits[0]["after"]["content"]["sizeHint"], "one\nTWO\n".len());
     let completed = &turn.completed()[0];
-    let block = completed["content"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .find(|block| block["type"] == "fileEdit");
+    let block =
+        completed["content"].as_array().unwrap().iter().find(|block| block["type"] == "fileEdit");
     let block = block.unwrap();
     assert_eq!(block["diff"], json!({"added": 1, "removed": 1}));
-    assert_ne!(
-        block["before"]["content"]["uri"],
-        block["after"]["content"]["uri"]
-    );
+    assert_ne!(block["before"]["content"]["uri"], block["after"]["content"]["uri"]);
 }
 
 #[tokio::test]
@@ -190,14 +135,9 @@ async fn a_form_is_asked_and_its_answer_goes_back() {
     let place = Place::new(&json!({"scenes": [{"steps": [{"ask": form}, {"say": ["{{last}}"]}]}]}));
     let agent = place.agent();
     let answer = json!({"q": {"state": "submitted", "value": {"kind": "selected", "value": "B"}}});
-    let turn = place
-        .turn_with(&agent, user("t1", "x"), vec![Reply::Answer(answer)])
-        .await;
+    let turn = place.turn_with(&agent, user("t1", "x"), vec![Reply::Answer(answer)]).await;
     assert_eq!(turn.result, Ok(()));
-    assert_eq!(
-        place.answers()[0],
-        json!({"action": "accept", "content": {"q": "B"}})
-    );
+    assert_eq!(place.answers()[0], json!({"action": "accept", "content": {"q": "B"}}));
 }
 
 #[tokio::test]
@@ -207,9 +147,7 @@ async fn a_question_that_is_taken_back_is_taken_back_from_people() {
     let place = Place::new(&json!({"scenes": [{"steps": [{"tool": tool}, {"say": ["after"]}]}]}));
     place.touch("withdraw");
     let agent = place.agent();
-    let turn = place
-        .turn_with(&agent, user("t1", "x"), vec![Reply::Silence])
-        .await;
+    let turn = place.turn_with(&agent, user("t1", "x"), vec![Reply::Silence]).await;
     assert_eq!(turn.result, Ok(()));
     let withdrawn =
         turn.position(|event| matches!(event, AgentEvent::ConfirmationWithdrawn { .. }));
@@ -241,19 +179,13 @@ async fn fields_of_a_form_are_asked_in_the_agents_order() {
         "zone": {"type": "string"}, "age": {"type": "integer"}, "middle": {"type": "boolean"}}}});
     let place = Place::new(&json!({"scenes": [{"steps": [{"ask": form}]}]}));
     let agent = place.agent();
-    let turn = place
-        .turn_with(&agent, user("t1", "x"), vec![Reply::Answer(json!({}))])
-        .await;
+    let turn = place.turn_with(&agent, user("t1", "x"), vec![Reply::Answer(json!({}))]).await;
     assert_eq!(turn.result, Ok(()));
     let asked = turn.events.iter().find_map(|event| match event {
         AgentEvent::InputRequested { request, .. } => Some(request.questions.clone()),
         _ => None,
     });
-    let ids: Vec<Value> = asked
-        .unwrap()
-        .iter()
-        .map(|question| question["id"].clone())
-        .collect();
+    let ids: Vec<Value> = asked.unwrap().iter().map(|question| question["id"].clone()).collect();
     assert_eq!(ids, ["zone", "age", "middle"]);
 }
 

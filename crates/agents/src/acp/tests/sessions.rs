@@ -13,10 +13,7 @@ fn echo() -> Value {
 async fn ag_42_a_new_process_goes_on_with_the_session() {
     for (without, method) in [
         (json!({}), "session/resume"),
-        (
-            json!({"agentCapabilities": {"sessionCapabilities": {"resume": null}}}),
-            "session/load",
-        ),
+        (json!({"agentCapabilities": {"sessionCapabilities": {"resume": null}}}), "session/load"),
     ] {
         let mut script = echo();
         script["initialize"] = without;
@@ -26,22 +23,11 @@ async fn ag_42_a_new_process_goes_on_with_the_session() {
         let first = place.turn(&place.agent(), user("t1", "one")).await;
         assert_eq!(first.result, Ok(()));
         let agent = place.agent();
-        let next = place
-            .turn(&agent, user("t2", "two").after("t1", &first))
-            .await;
+        let next = place.turn(&agent, user("t2", "two").after("t1", &first)).await;
         assert_eq!(next.result, Ok(()), "{method}");
         assert_eq!(place.count(method), 1, "{method}");
-        assert_eq!(
-            next.texts().len(),
-            1,
-            "nothing of the replay is shown: {:?}",
-            next.texts()
-        );
-        assert!(
-            next.texts()[0].starts_with("[two] after [[\"one\""),
-            "{:?}",
-            next.texts()
-        );
+        assert_eq!(next.texts().len(), 1, "nothing of the replay is shown: {:?}", next.texts());
+        assert!(next.texts()[0].starts_with("[two] after [[\"one\""), "{:?}", next.texts());
         assert_eq!(next.notices(), Vec::<&str>::new());
     }
 }
@@ -61,25 +47,14 @@ async fn ag_44_a_lost_session_begins_anew_with_a_transcript() {
             {"method": "session/load", "answer": {"error": error}},
         ]);
         place.set_script(&script);
-        let input = user("t2", "two")
-            .after("t1", &first)
-            .with_history("one", "I said this");
+        let input = user("t2", "two").after("t1", &first).with_history("one", "I said this");
         let next = place.turn(&place.agent(), input).await;
         assert_eq!(next.result, Ok(()));
-        assert!(
-            next.notices()[0].contains("started anew"),
-            "{:?}",
-            next.notices()
-        );
+        assert!(next.notices()[0].contains("started anew"), "{:?}", next.notices());
         let prompt = place.frames("session/prompt").pop().unwrap();
         let blocks = &prompt["params"]["prompt"];
         assert_eq!(blocks[0]["resource"]["uri"], "greenroom:transcript");
-        assert!(
-            blocks[0]["resource"]["text"]
-                .as_str()
-                .unwrap()
-                .contains("I said this")
-        );
+        assert!(blocks[0]["resource"]["text"].as_str().unwrap().contains("I said this"));
         assert_eq!(blocks[1]["text"], "two");
     }
 }
@@ -91,14 +66,9 @@ async fn ag_42_a_method_that_is_offered_and_not_there_is_not_there() {
     script["answers"] = json!([{"method": "session/resume", "answer": unknown}]);
     let place = Place::new(&script);
     let first = place.turn(&place.agent(), user("t1", "one")).await;
-    let next = place
-        .turn(&place.agent(), user("t2", "two").after("t1", &first))
-        .await;
+    let next = place.turn(&place.agent(), user("t2", "two").after("t1", &first)).await;
     assert_eq!(next.result, Ok(()));
-    assert_eq!(
-        (place.count("session/load"), place.count("session/new")),
-        (1, 1)
-    );
+    assert_eq!((place.count("session/load"), place.count("session/new")), (1, 1));
 }
 
 #[tokio::test]
@@ -106,45 +76,24 @@ async fn ag_44_turns_that_were_taken_back_are_not_known() {
     let place = Place::new(&echo());
     let agent = place.agent();
     let first = place.turn(&agent, user("t1", "one")).await;
-    let second = place
-        .turn(&agent, user("t2", "two").after("t1", &first))
-        .await;
+    let second = place.turn(&agent, user("t2", "two").after("t1", &first)).await;
     // The second turn was taken back.
-    let third = user("t3", "three")
-        .after("t1", &second)
-        .with_history("one", "answer");
+    let third = user("t3", "three").after("t1", &second).with_history("one", "answer");
     let third = place.turn(&agent, third).await;
     assert_eq!(third.result, Ok(()));
     assert_eq!(place.count("session/new"), 2);
-    assert!(
-        third.texts()[0].ends_with("after [[]]"),
-        "{:?}",
-        third.texts()
-    );
-    assert!(
-        third.notices()[0].contains("taken back"),
-        "{:?}",
-        third.notices()
-    );
+    assert!(third.texts()[0].ends_with("after [[]]"), "{:?}", third.texts());
+    assert!(third.notices()[0].contains("taken back"), "{:?}", third.notices());
 
     // A fork has turns and no notes; it is not said.
-    let fork = user("f1", "four")
-        .in_chat("fork")
-        .with_history("one", "answer");
+    let fork = user("f1", "four").in_chat("fork").with_history("one", "answer");
     let mut fork = fork;
     fork.turn.last_turn_id = Some("t1".to_owned());
     let fork = place.turn(&agent, fork).await;
     assert_eq!(fork.notices(), Vec::<&str>::new());
     let prompt = place.frames("session/prompt").pop().unwrap();
-    assert_eq!(
-        prompt["params"]["prompt"][0]["resource"]["uri"],
-        "greenroom:transcript"
-    );
-    assert_eq!(
-        place.starts(),
-        1,
-        "chats share the process of the directory"
-    );
+    assert_eq!(prompt["params"]["prompt"][0]["resource"]["uri"], "greenroom:transcript");
+    assert_eq!(place.starts(), 1, "chats share the process of the directory");
 }
 
 #[tokio::test]
@@ -168,16 +117,8 @@ async fn ag_29_sign_in_is_tried_once_and_then_said() {
         script["initialize"] = json!({"authMethods": methods});
         script["answers"] = json!([{"method": method, "until": "authenticate", "answer": wanted}]);
         let place = Place::new(&script);
-        let error = place
-            .turn(&place.agent(), user("t1", "one"))
-            .await
-            .result
-            .unwrap_err();
-        assert_eq!(
-            (error.error_type.as_str(), error.resumable),
-            ("agentSignIn", true),
-            "{method}"
-        );
+        let error = place.turn(&place.agent(), user("t1", "one")).await.result.unwrap_err();
+        assert_eq!((error.error_type.as_str(), error.resumable), ("agentSignIn", true), "{method}");
         assert!(error.message.contains(" login"), "{}", error.message);
         assert_eq!(place.count("authenticate"), 0);
 
@@ -266,11 +207,7 @@ async fn the_model_is_named_where_the_agent_says_nothing_of_a_sign_in() {
     let place = Place::new(&script);
     let agent = place.agent_with(|config| config.names_model = true);
     let first = place.turn(&agent, user("t1", "one")).await;
-    assert!(
-        first.notices()[0].contains("the model Free Pickle"),
-        "{:?}",
-        first.notices()
-    );
+    assert!(first.notices()[0].contains("the model Free Pickle"), "{:?}", first.notices());
     let next = user("t2", "two").after("t1", &first);
     let next = place.turn(&agent, next).await;
     assert_eq!(next.notices(), Vec::<&str>::new(), "once in a session");
@@ -285,15 +222,9 @@ async fn a_message_that_was_refused_is_said_again_when_the_turn_is_resumed() {
     let agent = place.agent();
     let first = place.turn(&agent, user("t1", "one")).await;
     assert_eq!(first.result.clone().unwrap_err().error_type, "agentSignIn");
-    let resumed = place
-        .turn(&agent, user("t1", "one").resumed(&first, ""))
-        .await;
+    let resumed = place.turn(&agent, user("t1", "one").resumed(&first, "")).await;
     assert_eq!(resumed.result, Ok(()));
-    assert!(
-        resumed.texts()[0].starts_with("[one]"),
-        "{:?}",
-        resumed.texts()
-    );
+    assert!(resumed.texts()[0].starts_with("[one]"), "{:?}", resumed.texts());
     assert_eq!(place.count("session/new"), 1);
 }
 
@@ -348,9 +279,7 @@ async fn ag_13_a_chat_that_leaves_memory_is_closed_while_others_stay_and_goes_on
     agent.unload_chat(chat);
     until(|| place.count("session/close") == 1).await;
     agent.unload_chat(chat); // it has none any more
-    let next = place
-        .turn(&agent, user("t3", "two").after("t1", &first))
-        .await;
+    let next = place.turn(&agent, user("t3", "two").after("t1", &first)).await;
     assert_eq!(next.result, Ok(()));
     let said = &next.texts()[0];
     assert!(said.starts_with("[two] after [[\"one\""), "{said}");
@@ -362,11 +291,7 @@ async fn ag_13_a_chat_that_leaves_memory_is_closed_while_others_stay_and_goes_on
     assert_eq!(place.starts(), 1);
     agent.end_chat(chat);
     until(|| place.count("session/close") == 2).await;
-    assert_eq!(
-        place.count("session/delete"),
-        0,
-        "its history is the user's"
-    );
+    assert_eq!(place.count("session/delete"), 0, "its history is the user's");
 }
 
 #[tokio::test]
@@ -429,19 +354,12 @@ async fn ag_37_sections_are_rendered_when_a_session_is_opened_and_not_with_each_
     let opened = place.frames("session/new").pop().unwrap();
     let added = &opened["params"]["systemPrompt"]["content"][0]["text"];
     assert!(added.as_str().unwrap().contains("render "), "{opened}");
-    let next = place
-        .turn(&agent, user("t2", "two").after("t1", &first))
-        .await;
+    let next = place.turn(&agent, user("t2", "two").after("t1", &first)).await;
     assert_eq!((next.result.clone(), renders(&next)), (Ok(()), 0));
-    assert_eq!(
-        place.count("session/new") + place.count("session/resume"),
-        1
-    );
+    assert_eq!(place.count("session/new") + place.count("session/resume"), 1);
     // Another process opens it anew.
     let agent = place.agent();
-    let last = place
-        .turn(&agent, user("t3", "three").after("t2", &next))
-        .await;
+    let last = place.turn(&agent, user("t3", "three").after("t2", &next)).await;
     assert_eq!((last.result.clone(), renders(&last)), (Ok(()), 1));
     let opened = place.frames("session/resume").pop().unwrap();
     assert!(opened["params"]["systemPrompt"].is_object(), "{opened}");

@@ -38,7 +38,10 @@ pub(super) enum AnsweredQuestion {
         options: Vec<acp::PermissionOption>,
     },
     /// A write that the agent asks for (AG-51).
-    Write { call: u64, write: Box<AgentWrite> },
+    Write {
+        call: u64,
+        write: Box<AgentWrite>,
+    },
     /// A command that the agent asks for (AG-52).
     Command {
         call: u64,
@@ -141,19 +144,15 @@ impl RunningTurn<'_> {
         asked: AskedCall,
         options: &[acp::PermissionOption],
     ) -> Result<(), TurnStopped> {
-        let once = options
-            .iter()
-            .find(|option| option.kind == acp::PermissionOptionKind::AllowOnce);
+        let once =
+            options.iter().find(|option| option.kind == acp::PermissionOptionKind::AllowOnce);
         let Some(once) = once else {
             // A setting grants nothing for longer than once.
             return self.ask_people(id, asked, options.to_vec()).await;
         };
         let call = asked.call;
         let ready = Box::new(Mapper::ready_by_setting(asked.ready));
-        self.turn
-            .events
-            .send(AgentEvent::ToolReady { call, ready })
-            .await?;
+        self.turn.events.send(AgentEvent::ToolReady { call, ready }).await?;
         self.mapper.decide(call, true);
         let option = once.option_id.to_string();
         self.answer(&id, Ok(selected_outcome(&option)));
@@ -204,12 +203,7 @@ impl RunningTurn<'_> {
         asked: AskedCall,
         options: Vec<acp::PermissionOption>,
     ) -> Result<(), TurnStopped> {
-        let AskedCall {
-            call,
-            mut ready,
-            diffs,
-            ..
-        } = asked;
+        let AskedCall { call, mut ready, diffs, .. } = asked;
         match self.edits.previews(call, &diffs, self.turn.events).await {
             Ok(edits) => ready.edits = edits,
             Err(why) => {
@@ -219,17 +213,10 @@ impl RunningTurn<'_> {
             }
         }
         ready.options = confirmation_options(&options);
-        let event = AgentEvent::ToolReady {
-            call,
-            ready: Box::new(ready),
-        };
-        let open = AskedUser::Permission {
-            call,
-            options: options.clone(),
-        };
+        let event = AgentEvent::ToolReady { call, ready: Box::new(ready) };
+        let open = AskedUser::Permission { call, options: options.clone() };
         self.open.insert(id.clone(), open);
-        self.wait_for(id, event, AnsweredQuestion::Permission { call, options })
-            .await
+        self.wait_for(id, event, AnsweredQuestion::Permission { call, options }).await
     }
 
     async fn ask_form(
@@ -243,8 +230,7 @@ impl RunningTurn<'_> {
         let event = AgentEvent::InputRequested { ask, request };
         self.open.insert(id.clone(), AskedUser::Input(ask));
         let form = Box::new(form);
-        self.wait_for(id, event, AnsweredQuestion::Form { form, options })
-            .await
+        self.wait_for(id, event, AnsweredQuestion::Form { form, options }).await
     }
 
     /// Asks people; the answer comes while the agent may go on.
@@ -257,11 +243,7 @@ impl RunningTurn<'_> {
         let events = self.turn.events;
         let mut asking: futures_util::future::BoxFuture<'_, UserAnswer> = Box::pin(async move {
             let reply = events.ask(event).await;
-            UserAnswer {
-                id,
-                question,
-                reply,
-            }
+            UserAnswer { id, question, reply }
         });
         // Begun now, so that it is asked before anything else is said.
         match futures_util::poll!(&mut asking) {
@@ -274,11 +256,7 @@ impl RunningTurn<'_> {
     }
 
     pub(super) async fn handle_answer(&mut self, answer: UserAnswer) -> Result<(), TurnStopped> {
-        let UserAnswer {
-            id,
-            question,
-            reply,
-        } = answer;
+        let UserAnswer { id, question, reply } = answer;
         let reply = reply?;
         let is_this = |open: &AskedUser| open.call() == question.call();
         if !self.open.get(&id).is_some_and(is_this) {
@@ -288,13 +266,7 @@ impl RunningTurn<'_> {
         match (question, reply) {
             (
                 AnsweredQuestion::Permission { call, options },
-                AgentReply::ToolDecided {
-                    approved,
-                    selected_option,
-                    suggestion,
-                    reason,
-                    ..
-                },
+                AgentReply::ToolDecided { approved, selected_option, suggestion, reason, .. },
             ) => {
                 let chosen = selected_option.as_ref();
                 let chosen = chosen.and_then(|option| option["id"].as_str());
@@ -307,9 +279,7 @@ impl RunningTurn<'_> {
             }
             (
                 AnsweredQuestion::Form { form, options },
-                AgentReply::Answered {
-                    response, answers, ..
-                },
+                AgentReply::Answered { response, answers, .. },
             ) => {
                 self.answer(&id, Ok(form.answer(&response, &answers, &options)));
                 Ok(())
@@ -324,9 +294,7 @@ impl RunningTurn<'_> {
             ) => self.start_command(id, (call, true), *command).await,
             (
                 AnsweredQuestion::Write { .. } | AnsweredQuestion::Command { .. },
-                AgentReply::ToolDecided {
-                    suggestion, reason, ..
-                },
+                AgentReply::ToolDecided { suggestion, reason, .. },
             ) => {
                 self.deny_request(&id);
                 self.pass_on_words(suggestion.as_ref(), reason.as_ref())
@@ -363,11 +331,7 @@ impl RunningTurn<'_> {
         approved: bool,
         chosen: Option<&str>,
     ) -> bool {
-        let plain = if approved {
-            PermissionChoice::Approve
-        } else {
-            PermissionChoice::Deny
-        };
+        let plain = if approved { PermissionChoice::Approve } else { PermissionChoice::Deny };
         let option =
             chosen.and_then(|chosen| option_for(options, PermissionChoice::Option(chosen)));
         // An option that says something else than the decision is not what was decided.
@@ -393,10 +357,7 @@ impl RunningTurn<'_> {
         let suggestion = suggestion.and_then(|message| message["text"].as_str());
         let reason =
             reason.and_then(|reason| reason.as_str().or_else(|| reason["markdown"].as_str()));
-        let Some(words) = suggestion
-            .or(reason)
-            .filter(|words| !words.trim().is_empty())
-        else {
+        let Some(words) = suggestion.or(reason).filter(|words| !words.trim().is_empty()) else {
             return Ok(()); // none came
         };
         let blocks = json!([{"type": "text", "text": words}]);
@@ -413,16 +374,10 @@ impl RunningTurn<'_> {
         match self.open.remove(id) {
             Some(AskedUser::Permission { call, .. } | AskedUser::Call(call)) => {
                 self.mapper.decide(call, false);
-                self.turn
-                    .events
-                    .send(AgentEvent::ConfirmationWithdrawn { call })
-                    .await
+                self.turn.events.send(AgentEvent::ConfirmationWithdrawn { call }).await
             }
             Some(AskedUser::Input(ask)) => {
-                self.turn
-                    .events
-                    .send(AgentEvent::QuestionWithdrawn { ask })
-                    .await
+                self.turn.events.send(AgentEvent::QuestionWithdrawn { ask }).await
             }
             None => Ok(()), // it was answered
         }
@@ -430,17 +385,11 @@ impl RunningTurn<'_> {
 
     /// A call went on without an answer.
     pub(super) async fn withdraw_call(&mut self, call: u64) -> Result<(), TurnOver> {
-        let id = self
-            .open
-            .iter()
-            .find(|(_, asked)| asked.call() == Some(call));
+        let id = self.open.iter().find(|(_, asked)| asked.call() == Some(call));
         if let Some(id) = id.map(|(id, _)| id.clone()) {
             self.open.remove(&id);
             self.answer(&id, Ok(cancelled()));
-            self.turn
-                .events
-                .send(AgentEvent::ConfirmationWithdrawn { call })
-                .await?;
+            self.turn.events.send(AgentEvent::ConfirmationWithdrawn { call }).await?;
         }
         Ok(())
     }

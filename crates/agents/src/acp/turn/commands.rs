@@ -169,9 +169,7 @@ impl RunningTurn<'_> {
                 let workspace = Arc::clone(&self.directories.workspace);
                 RequestedCommand::read(request, workspace).await
             }
-            None => Err(format!(
-                "there are {TERMINALS_MAX} terminals already: release one first"
-            )),
+            None => Err(format!("there are {TERMINALS_MAX} terminals already: release one first")),
         };
         let command = match command {
             Ok(command) => command,
@@ -251,12 +249,8 @@ impl RunningTurn<'_> {
             ..ToolReady::default()
         };
         ready.extra.insert("_meta".to_owned(), meta);
-        let asked = AskedPermission {
-            call,
-            kind: acp::ToolKind::Execute,
-            ready,
-            diffs: Vec::new(),
-        };
+        let asked =
+            AskedPermission { call, kind: acp::ToolKind::Execute, ready, diffs: Vec::new() };
         let config = events.settings().await?;
         match self.verdict(&config, &asked).await {
             ApprovalVerdict::Ask => {
@@ -264,8 +258,7 @@ impl RunningTurn<'_> {
                 let event = AgentEvent::ToolReady { call, ready };
                 self.open.insert(id.clone(), AskedUser::Call(call));
                 let command = Box::new(command);
-                self.wait_for(id, event, AnsweredQuestion::Command { call, command })
-                    .await
+                self.wait_for(id, event, AnsweredQuestion::Command { call, command }).await
             }
             ApprovalVerdict::Allow => {
                 let ready = Box::new(Mapper::ready_by_setting(asked.ready));
@@ -317,12 +310,9 @@ impl RunningTurn<'_> {
         let resource = started.resource.clone();
         if let Some(resource) = &resource {
             let block = terminal_block(resource, &title);
-            self.mapper
-                .add_terminal(call, terminal.clone(), block.clone());
+            self.mapper.add_terminal(call, terminal.clone(), block.clone());
             let content = vec![block];
-            events
-                .send(AgentEvent::ToolContent { call, content })
-                .await?;
+            events.send(AgentEvent::ToolContent { call, content }).await?;
         }
         let ended = EndedCommand {
             terminal: terminal.clone(),
@@ -339,13 +329,8 @@ impl RunningTurn<'_> {
             EndedCommand { end, ..ended }
         }));
         self.commands.running.insert(terminal.clone());
-        let open = AgentTerminal {
-            command: started,
-            output,
-            call: (call, is_own),
-            title,
-            _place: place,
-        };
+        let open =
+            AgentTerminal { command: started, output, call: (call, is_own), title, _place: place };
         self.commands.open.insert(terminal.clone(), open);
         self.answer(&id, Ok(json!({"terminalId": terminal})));
         Ok(())
@@ -419,11 +404,7 @@ impl RunningTurn<'_> {
 
     async fn complete(&mut self, call: u64, result: ToolResult) -> Result<(), TurnStopped> {
         let review = false;
-        let completed = AgentEvent::ToolCompleted {
-            call,
-            result,
-            review,
-        };
+        let completed = AgentEvent::ToolCompleted { call, result, review };
         Ok(self.turn.events.send(completed).await?)
     }
 
@@ -455,12 +436,7 @@ fn shell_command(command: RequestedCommand) -> ShellCommand {
     let mut variables = command_environment(&[]);
     let own = command.variables.into_iter();
     variables.extend(own.map(|(name, value)| (name.into(), value.into())));
-    ShellCommand {
-        text: command.line,
-        directory: command.directory,
-        variables,
-        timeout: None,
-    }
+    ShellCommand { text: command.line, directory: command.directory, variables, timeout: None }
 }
 
 fn refused(why: &str) -> AcpError {

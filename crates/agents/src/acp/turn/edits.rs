@@ -41,10 +41,7 @@ enum HeldEdit {
 
 impl EditWatch {
     pub(super) fn new(workspace: Arc<Workspace>) -> Self {
-        Self {
-            workspace,
-            before: BTreeMap::new(),
-        }
+        Self { workspace, before: BTreeMap::new() }
     }
 
     /// Notes what the files hold that a call has named.
@@ -79,10 +76,8 @@ impl EditWatch {
         let text = path.to_string_lossy();
         let resolved = self.workspace.resolve(&text);
         FileChange {
-            display_path: resolved.map_or_else(
-                |_| text.into_owned(),
-                |path| self.workspace.display_path(&path),
-            ),
+            display_path: resolved
+                .map_or_else(|_| text.into_owned(), |path| self.workspace.display_path(&path)),
             uri,
             before: before.map(NamedBody::of),
             after: NamedBody::of(after),
@@ -228,11 +223,7 @@ fn propose(held: Option<&HeldEdit>, old: Option<&str>, new: &str) -> (Option<Vec
         },
         (Some(HeldEdit::Text(file)), None) => (Some(file.clone()), new),
         (Some(HeldEdit::Missing), Some("") | None) => (None, new),
-        (_, old) => (
-            old.filter(|old| !old.is_empty())
-                .map(|old| old.as_bytes().to_vec()),
-            new,
-        ),
+        (_, old) => (old.filter(|old| !old.is_empty()).map(|old| old.as_bytes().to_vec()), new),
     }
 }
 
@@ -275,10 +266,7 @@ fn describe(diff: &FileDiff) -> Option<Value> {
 
 /// A change that was made and cannot be shown.
 fn not_shown(change: &FileChange, why: &StoreError) -> Value {
-    let text = format!(
-        "{} was changed; the change cannot be shown: {why}",
-        change.display_path
-    );
+    let text = format!("{} was changed; the change cannot be shown: {why}", change.display_path);
     json!({"type": "text", "text": text})
 }
 
@@ -312,25 +300,13 @@ mod tests {
     fn ag_27c_a_hunk_is_applied_where_it_occurs_once() {
         let file = HeldEdit::Text(bytes("one\ntwo\nthree\n"));
         let proposed = propose(Some(&file), Some("two"), "TWO");
-        assert_eq!(
-            proposed,
-            (Some(bytes("one\ntwo\nthree\n")), bytes("one\nTWO\nthree\n"))
-        );
+        assert_eq!(proposed, (Some(bytes("one\ntwo\nthree\n")), bytes("one\nTWO\nthree\n")));
         let whole = propose(Some(&file), Some("one\ntwo\nthree\n"), "new\n");
         assert_eq!(whole, (Some(bytes("one\ntwo\nthree\n")), bytes("new\n")));
         let twice = HeldEdit::Text(bytes("a a"));
-        assert_eq!(
-            propose(Some(&twice), Some("a"), "b"),
-            (Some(bytes("a")), bytes("b"))
-        );
-        assert_eq!(
-            propose(Some(&HeldEdit::Missing), Some(""), "b"),
-            (None, bytes("b"))
-        );
-        assert_eq!(
-            propose(None, Some("x"), "y"),
-            (Some(bytes("x")), bytes("y"))
-        );
+        assert_eq!(propose(Some(&twice), Some("a"), "b"), (Some(bytes("a")), bytes("b")));
+        assert_eq!(propose(Some(&HeldEdit::Missing), Some(""), "b"), (None, bytes("b")));
+        assert_eq!(propose(None, Some("x"), "y"), (Some(bytes("x")), bytes("y")));
     }
 
     #[tokio::test]
@@ -354,11 +330,7 @@ mod tests {
         let held: Option<&[u8]> = Some(b"one\ntwo\n");
         for (changes, before, made) in [
             (vec![hunk("a", two)], held, Some("one\nTWO\n")),
-            (
-                vec![hunk("a", one), hunk("a", two)],
-                held,
-                Some("ONE\nTWO\n"),
-            ),
+            (vec![hunk("a", one), hunk("a", two)], held, Some("ONE\nTWO\n")),
             (vec![diff("a", None, Some("all"))], held, Some("all")),
             (vec![diff("new", None, Some("n"))], None, Some("n")),
             (vec![diff("new", Some(""), Some("n"))], None, Some("n")),
@@ -374,16 +346,8 @@ mod tests {
         ] {
             edits.watch(1, &changes).await;
             let made = made.map(bytes);
-            assert_eq!(
-                edits.previewed_result(1, &changes, before),
-                made,
-                "{changes:?}"
-            );
-            assert_eq!(
-                edits.previewed_result(2, &changes, before),
-                None,
-                "not watched"
-            );
+            assert_eq!(edits.previewed_result(1, &changes, before), made, "{changes:?}");
+            assert_eq!(edits.previewed_result(2, &changes, before), None, "not watched");
         }
     }
 

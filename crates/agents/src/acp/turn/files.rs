@@ -28,10 +28,7 @@ impl RunningTurn<'_> {
         let read = tokio::task::spawn_blocking(move || read(&workspace, &request));
         let answer = match read.await {
             Ok(answer) => answer,
-            Err(_) => Err(AcpError::new(
-                rpc::INTERNAL_ERROR,
-                "internal error while reading it",
-            )),
+            Err(_) => Err(AcpError::new(rpc::INTERNAL_ERROR, "internal error while reading it")),
         };
         self.answer(&id, answer);
         Ok(())
@@ -46,16 +43,11 @@ fn read(workspace: &Workspace, request: &acp::ReadTextFileRequest) -> Result<Val
     let refused = |why: String| AcpError::new(rpc::INVALID_PARAMS, why);
     let path = request.path.to_str().filter(|_| request.path.is_absolute());
     let path = path.ok_or_else(|| refused("the path must be absolute".to_owned()))?;
-    let resolved = workspace
-        .resolve(path)
-        .map_err(|error| refused(error.to_string()))?;
+    let resolved = workspace.resolve(path).map_err(|error| refused(error.to_string()))?;
     let file = match workspace.read_bytes(&resolved, READ_BYTES_MAX) {
         Ok(file) => file,
         Err(FileError::NotFound { .. }) => {
-            return Err(AcpError::new(
-                rpc::NOT_FOUND,
-                format!("Resource not found: {path}"),
-            ));
+            return Err(AcpError::new(rpc::NOT_FOUND, format!("Resource not found: {path}")));
         }
         Err(error) => return Err(refused(error.to_string())),
     };
@@ -110,17 +102,9 @@ mod tests {
         let inside = |name: &str| inner.join(name).to_str().unwrap().to_owned();
         assert_eq!(request(&inside("a")).unwrap(), json!({"content": "two\n"}));
         assert_eq!(request(&inside("none")).unwrap_err().code, rpc::NOT_FOUND);
-        for path in [
-            inside("link"),
-            inside("../secret"),
-            "a".to_owned(),
-            "/etc/passwd".to_owned(),
-        ] {
-            assert_eq!(
-                request(&path).unwrap_err().code,
-                rpc::INVALID_PARAMS,
-                "{path}"
-            );
+        for path in [inside("link"), inside("../secret"), "a".to_owned(), "/etc/passwd".to_owned()]
+        {
+            assert_eq!(request(&path).unwrap_err().code, rpc::INVALID_PARAMS, "{path}");
         }
     }
 }

@@ -60,12 +60,7 @@ pub(super) async fn run(
     input: TurnInput,
     events: &dyn EventSink,
 ) -> Result<(), AgentError> {
-    let turn = AcpTurn {
-        core,
-        facts,
-        input,
-        events,
-    };
+    let turn = AcpTurn { core, facts, input, events };
     match turn.work().await {
         Ok(()) | Err(TurnStopped::Over) => Ok(()),
         Err(TurnStopped::Failed(error)) => Err(error),
@@ -172,12 +167,7 @@ impl AcpTurn<'_> {
         TurnStopped::Failed(match error {
             RequestError::Refused(refused) if errors::is_sign_in(refused) => {
                 self.core.learn_sign_in(false);
-                errors::sign_in(
-                    config,
-                    &process.abilities,
-                    process.connection.tail(),
-                    refused,
-                )
+                errors::sign_in(config, &process.abilities, process.connection.tail(), refused)
             }
             error => errors::request(config, &process.connection, error),
         })

@@ -21,12 +21,7 @@ struct TailState {
 
 impl OutputTail {
     pub(super) fn new(most: usize) -> Self {
-        Self(Arc::new(Mutex::new(TailState {
-            bytes: Vec::new(),
-            most,
-            is_cut: false,
-            end: None,
-        })))
+        Self(Arc::new(Mutex::new(TailState { bytes: Vec::new(), most, is_cut: false, end: None })))
     }
 
     fn lock(&self) -> MutexGuard<'_, TailState> {

@@ -57,10 +57,7 @@ pub(super) async fn open_directories(turn: &AcpTurn<'_>) -> Result<TurnDirectori
     if directories.is_empty() {
         return Err(errors::no_directory(config, "the session has none").into());
     }
-    Ok(TurnDirectories {
-        workspace: Arc::new(workspace),
-        paths: directories,
-    })
+    Ok(TurnDirectories { workspace: Arc::new(workspace), paths: directories })
 }
 
 /// Finds or starts the process, and opens the chat's session in it.
@@ -75,14 +72,8 @@ pub(super) async fn open(
     if core.config.find_program().is_none() {
         return Err(errors::missing(&core.config).into());
     }
-    require_trust(
-        turn.events,
-        &core.trust,
-        &core.config,
-        &facts.conversation,
-        &directories.paths,
-    )
-    .await?;
+    require_trust(turn.events, &core.trust, &core.config, &facts.conversation, &directories.paths)
+        .await?;
     let (token, credentials) = core.token_of(facts.principal.as_deref());
     loop {
         let with = (token.as_deref(), credentials.clone());
@@ -119,9 +110,8 @@ async fn wait_for_last_turn(
     live: &LiveSession,
 ) -> bool {
     let free = live.inbox.wait_until_free();
-    let is_free = tokio::time::timeout(CANCEL_LIMIT + Duration::from_millis(100), free)
-        .await
-        .is_ok();
+    let is_free =
+        tokio::time::timeout(CANCEL_LIMIT + Duration::from_millis(100), free).await.is_ok();
     if !is_free {
         turn.core.pool.give_up(process, &live.inbox.session);
     }
@@ -153,18 +143,11 @@ async fn open_in(
     {
         let has_message = session.through().as_deref() == Some(&input.turn_id);
         servers.show(core, &facts.conversation, true);
-        return Ok(PreparedTurn {
-            process,
-            session,
-            _lease: lease,
-            transcript: None,
-            has_message,
-        });
+        return Ok(PreparedTurn { process, session, _lease: lease, transcript: None, has_message });
     }
     let (notes, forked) = find_notes(turn, &process, directories, &is_known);
-    let anew = notes
-        .as_ref()
-        .and_then(|notes| reason_to_begin_anew(turn, notes, directories, &is_known));
+    let anew =
+        notes.as_ref().and_then(|notes| reason_to_begin_anew(turn, notes, directories, &is_known));
     let system_prompt = render(turn, instructions).await?;
     let opening = Opening {
         core: Arc::clone(core),
@@ -194,21 +177,13 @@ async fn open_in(
     if let Some(why) = anew.filter(|_| had_session) {
         say_anew(turn, &why).await?;
     }
-    Ok(PreparedTurn {
-        process,
-        session,
-        _lease: lease,
-        transcript,
-        has_message,
-    })
+    Ok(PreparedTurn { process, session, _lease: lease, transcript, has_message })
 }
 
 async fn say_anew(turn: &AcpTurn<'_>, why: &impl std::fmt::Display) -> Result<(), TurnOver> {
     let name = &turn.core.config.name;
-    turn.notice(format!(
-        "{name} was started anew with a transcript of the conversation: {why}."
-    ))
-    .await
+    turn.notice(format!("{name} was started anew with a transcript of the conversation: {why}."))
+        .await
 }
 
 /// Whether an agent that has got messages through this turn knows all that was said before the turn.
@@ -223,12 +198,7 @@ fn live_notes(
     directories: &TurnDirectories,
 ) -> Option<ChatNotes> {
     let session = process.session(&turn.facts.chat)?;
-    Some(make_notes(
-        turn,
-        process,
-        &session,
-        directories.paths.first()?.clone(),
-    ))
+    Some(make_notes(turn, process, &session, directories.paths.first()?.clone()))
 }
 
 /// Which session the chat had; or that of another chat, if the agent can fork it for this one.
@@ -356,12 +326,8 @@ pub(super) async fn settings(
 ) -> Result<Option<String>, TurnStopped> {
     let (session, process) = (&prepared.session, &prepared.process);
     let custom_agent = turn.input.custom_agent.as_deref();
-    session
-        .end_turn_mode(&process.connection, custom_agent)
-        .await;
-    session
-        .apply_settings(&process.connection, &turn.input.config)
-        .await;
+    session.end_turn_mode(&process.connection, custom_agent).await;
+    session.apply_settings(&process.connection, &turn.input.config).await;
     choose_custom_agent(turn, prepared).await?;
     turn.show_held_notices(process, session).await?;
     let model = session.reported.view().model;
@@ -457,10 +423,7 @@ mod tests {
         assert!(knows("t2", Some("t1"), Some("t1")));
         assert!(knows("t2", Some("t1"), Some("t2")), "the turn is resumed");
         assert!(knows("t1", None, None), "there is nothing to know");
-        assert!(
-            !knows("t3", Some("t1"), Some("t2")),
-            "the last was taken back"
-        );
+        assert!(!knows("t3", Some("t1"), Some("t2")), "the last was taken back");
         assert!(!knows("t3", None, Some("t2")), "all of it was");
         assert!(!knows("t2", Some("t1"), None), "a fork");
     }

@@ -41,11 +41,9 @@ pub(super) async fn blocks(
     if let Some(text) = &prepared.transcript {
         let block = transcript::to_block(text, abilities.embedded_context);
         // A command is the first that an agent reads, or it is none.
-        let is_command = blocks.first().is_some_and(|block| {
-            block["text"]
-                .as_str()
-                .is_some_and(|text| text.starts_with('/'))
-        });
+        let is_command = blocks
+            .first()
+            .is_some_and(|block| block["text"].as_str().is_some_and(|text| text.starts_with('/')));
         let at = usize::from(is_command);
         blocks.insert(at, block);
     }
@@ -85,10 +83,7 @@ pub(super) async fn lower(
     let lowered = lower_message(&turn.input.sources, message, Target::Acp, capabilities).await;
     Lowering {
         target: Target::Acp.name(),
-        model: turn
-            .chosen_model()
-            .unwrap_or(super::super::known::DEFAULT_MODEL)
-            .to_owned(),
+        model: turn.chosen_model().unwrap_or(super::super::known::DEFAULT_MODEL).to_owned(),
         blocks: lowered.blocks,
         diagnostics: lowered.diagnostics,
     }

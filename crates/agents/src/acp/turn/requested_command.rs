@@ -66,9 +66,7 @@ impl RequestedCommand {
             cwd: request.cwd,
             directory,
             variables,
-            output_bytes: usize::try_from(wanted)
-                .unwrap_or(usize::MAX)
-                .min(OUTPUT_BYTES_MAX),
+            output_bytes: usize::try_from(wanted).unwrap_or(usize::MAX).min(OUTPUT_BYTES_MAX),
         })
     }
 
@@ -110,10 +108,7 @@ fn read_variables(listed: Vec<(String, String)>) -> Result<BTreeMap<String, Stri
     if listed.len() > VARIABLES_MAX {
         return Err(format!("more than {VARIABLES_MAX} environment variables"));
     }
-    let bytes: usize = listed
-        .iter()
-        .map(|(name, value)| name.len() + value.len())
-        .sum();
+    let bytes: usize = listed.iter().map(|(name, value)| name.len() + value.len()).sum();
     if bytes > LINE_BYTES_MAX {
         return Err("the environment variables are too long".to_owned());
     }
@@ -155,9 +150,7 @@ mod tests {
         let read = |listed: &[(&str, &str)]| {
             let listed = listed.iter();
             read_variables(
-                listed
-                    .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-                    .collect(),
+                listed.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
             )
         };
         assert!(read(&[("GREENROOM_CALL", "x")]).is_err());
@@ -183,11 +176,7 @@ mod tests {
         let other = json!([{"name": "CI", "value": "2"}]);
         for (shown, requested, expected) in [
             (&plain, json!({"command": "ls"}), true),
-            (
-                &plain,
-                json!({"command": "bash", "args": ["-c", "ls"]}),
-                true,
-            ),
+            (&plain, json!({"command": "bash", "args": ["-c", "ls"]}), true),
             (&plain, json!({"command": "ls", "cwd": top}), true),
             (&plain, json!({"command": "ls -a"}), false),
             (&plain, json!({"command": "ls", "cwd": sub}), false),

@@ -205,10 +205,7 @@ impl<'a> RunningTurn<'a> {
         self.end_commands().await?;
         let steps = self.mapper.finish(end);
         self.carry_out(steps).await?;
-        self.prepared
-            .session
-            .reported
-            .set_usage(self.mapper.usage().clone());
+        self.prepared.session.reported.set_usage(self.mapper.usage().clone());
         Ok(())
     }
 
@@ -236,9 +233,7 @@ impl<'a> RunningTurn<'a> {
             Ok(R::EndTurn) => {}
             Ok(R::MaxTokens) => {
                 self.turn
-                    .notice(format!(
-                        "{name} stopped: the model's answer got as long as it may be."
-                    ))
+                    .notice(format!("{name} stopped: the model's answer got as long as it may be."))
                     .await?;
             }
             Ok(R::MaxTurnRequests) => {
@@ -288,11 +283,8 @@ impl<'a> RunningTurn<'a> {
                     if let Some(error) = done.error {
                         result = result.with_error(json!({"message": error}));
                     }
-                    let completed = AgentEvent::ToolCompleted {
-                        call: done.call,
-                        result,
-                        review: false,
-                    };
+                    let completed =
+                        AgentEvent::ToolCompleted { call: done.call, result, review: false };
                     self.turn.events.send(completed).await?;
                 }
                 MapperStep::Withdraw { call } => self.withdraw_call(call).await?,
@@ -303,18 +295,11 @@ impl<'a> RunningTurn<'a> {
     }
 
     async fn show(&mut self, media: MappedMedia) -> Result<(), TurnOver> {
-        match self
-            .turn
-            .events
-            .store_body(media.body, &media.content_type)
-            .await
-        {
+        match self.turn.events.store_body(media.body, &media.content_type).await {
             Ok(stored) => self.turn.events.send(AgentEvent::ContentRef(stored)).await,
             Err(why) => {
                 self.turn
-                    .notice(format!(
-                        "Something that the agent showed could not be stored: {why}"
-                    ))
+                    .notice(format!("Something that the agent showed could not be stored: {why}"))
                     .await
             }
         }
@@ -336,11 +321,7 @@ impl<'a> RunningTurn<'a> {
             None => Vec::new(),
         };
         let text = || json!([{"type": "text", "text": steering.message["text"]}]);
-        let blocks = if blocks.is_empty() {
-            text()
-        } else {
-            json!(blocks)
-        };
+        let blocks = if blocks.is_empty() { text() } else { json!(blocks) };
         self.inject(blocks, Injected::Steering(steering.pending_id));
         Ok(())
     }
@@ -361,10 +342,7 @@ impl<'a> RunningTurn<'a> {
     ) -> Result<(), TurnStopped> {
         match (what, is_taken) {
             (Injected::Steering(pending_id), true) => {
-                self.turn
-                    .events
-                    .send(AgentEvent::SteeringTaken { pending_id })
-                    .await?;
+                self.turn.events.send(AgentEvent::SteeringTaken { pending_id }).await?;
             }
             // It goes on waiting, and starts the next turn (G-08).
             (Injected::Steering(_), false) | (Injected::Words(_), true) => {}
@@ -391,8 +369,7 @@ async fn inject(prepared: &PreparedTurn, blocks: Value) -> bool {
         "_meta": {"steering": {"idleBehavior": "promptRequired"}},
     });
     let connection = &prepared.process.connection;
-    let answer: Result<Value, RequestError> = connection
-        .request("_session/steering", &params, STEERING_LIMIT)
-        .await;
+    let answer: Result<Value, RequestError> =
+        connection.request("_session/steering", &params, STEERING_LIMIT).await;
     answer.is_ok_and(|answer| answer["outcome"] == "injected")
 }

@@ -85,12 +85,7 @@ impl RunningTurn<'_> {
             let after = content.clone();
             let proposed = workspace.propose_change::<FileError>(&change, |_, _| Ok(after));
             match proposed {
-                Ok(proposed) => Ok(Some(AgentWrite {
-                    workspace,
-                    path,
-                    content,
-                    proposed,
-                })),
+                Ok(proposed) => Ok(Some(AgentWrite { workspace, path, content, proposed })),
                 Err(FileError::SameContent { .. }) => Ok(None),
                 Err(error) => Err(ToolError::from(error)),
             }
@@ -120,10 +115,7 @@ impl RunningTurn<'_> {
         let done = match self.write(call, write, &earlier).await? {
             Ok(written) => {
                 let made = written.edits.into_iter();
-                let made = made.map(|edit| RecordedEdit {
-                    is_made: true,
-                    ..edit
-                });
+                let made = made.map(|edit| RecordedEdit { is_made: true, ..edit });
                 let edits: Vec<RecordedEdit> = earlier.into_iter().chain(made).collect();
                 self.mapper.note_made(call, path, edits.clone());
                 let events = self.turn.events;
@@ -194,9 +186,7 @@ impl RunningTurn<'_> {
         asked: AskedPermission,
         write: AgentWrite,
     ) -> Result<(), TurnStopped> {
-        let AskedPermission {
-            call, mut ready, ..
-        } = asked;
+        let AskedPermission { call, mut ready, .. } = asked;
         let (item, bodies) = preview_item(&write.proposed, write.proposed.diff_stats());
         if let Err(why) = store_all(self.turn.events, bodies).await {
             // Nobody consents to what cannot be shown.
@@ -210,8 +200,7 @@ impl RunningTurn<'_> {
         let event = AgentEvent::ToolReady { call, ready };
         self.open.insert(id.clone(), AskedUser::Call(call));
         let write = Box::new(write);
-        self.wait_for(id, event, AnsweredQuestion::Write { call, write })
-            .await
+        self.wait_for(id, event, AnsweredQuestion::Write { call, write }).await
     }
 
     /// Writes what was allowed, and says how it went to the agent and to people.
@@ -228,11 +217,7 @@ impl RunningTurn<'_> {
                 .with_content(vec![written.block.clone()]),
             Err(why) => ToolResult::failed(format!("{path} was not written"), why),
         };
-        let completed = AgentEvent::ToolCompleted {
-            call,
-            result,
-            review: false,
-        };
+        let completed = AgentEvent::ToolCompleted { call, result, review: false };
         self.turn.events.send(completed).await?;
         let done = done.map(|_| json!({}));
         self.answer(&id, done.map_err(|why| refused(&why)));
@@ -256,9 +241,7 @@ impl RunningTurn<'_> {
         let pinning = write.clone();
         let pinned = run_blocking(move |_| {
             let (change, after) = (change_request(&pinning.path), pinning.content);
-            pinning
-                .workspace
-                .pin_change::<ToolError>(&change, |_, _| Ok(after))
+            pinning.workspace.pin_change::<ToolError>(&change, |_, _| Ok(after))
         });
         let pinned = match pinned.await {
             Ok(pinned) if pinned == write.proposed => pinned,
@@ -268,9 +251,7 @@ impl RunningTurn<'_> {
         let events = self.turn.events;
         let recorded = recorded_edit(pinned);
         if let Err(StoreError(why)) = store_all(events, recorded.bodies).await {
-            return Ok(Err(format!(
-                "what the file holds now cannot be kept: {why}"
-            )));
+            return Ok(Err(format!("what the file holds now cannot be kept: {why}")));
         }
         let edits = [earlier, &recorded.edits].concat();
         events.send(AgentEvent::ToolEdits { call, edits }).await?;
@@ -298,10 +279,7 @@ impl RunningTurn<'_> {
 
 /// Agents write whole files, of which they may have read a part.
 fn change_request(path: &str) -> ChangeRequest<'_> {
-    ChangeRequest {
-        path,
-        extent: Extent::Parts,
-    }
+    ChangeRequest { path, extent: Extent::Parts }
 }
 
 fn refused(why: &str) -> AcpError {

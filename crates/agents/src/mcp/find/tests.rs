@@ -78,11 +78,8 @@ fn tr_2_a_digest_changes_with_what_was_answered() {
 fn the_first_of_a_name_wins_and_a_wrong_file_hides_no_other() {
     let root = tempfile::tempdir().unwrap();
     let root = root.path().canonicalize().unwrap();
-    let entry = McpEntry {
-        name: "a".to_owned(),
-        command: Some("first".to_owned()),
-        ..McpEntry::default()
-    };
+    let entry =
+        McpEntry { name: "a".to_owned(), command: Some("first".to_owned()), ..McpEntry::default() };
     write(
         &root.join("data/mcp.json"),
         r#"{"mcpServers": {"b": {"command": "second", "trust_hints": true}}}"#,
@@ -96,42 +93,17 @@ fn the_first_of_a_name_wins_and_a_wrong_file_hides_no_other() {
         "{ // VS Code\n\"servers\": {\"d\": {\"command\": \"./run\", \"trust_hints\": true, \"env\": {\"P\": \"${env:PATH}\"}}, \"e\": {\"command\": \"${input:x}\"},}, \"inputs\": []}",
     );
     let found = find(&[entry], &root);
-    let names: Vec<(&str, bool)> = found
-        .servers
-        .iter()
-        .map(|server| (server.name.as_str(), server.is_users))
-        .collect();
-    assert_eq!(
-        names,
-        [
-            ("a", true),
-            ("b", true),
-            ("c", false),
-            ("d", false),
-            ("e", false)
-        ]
-    );
-    let hints = |index: usize| {
-        found.servers[index]
-            .declaration
-            .as_ref()
-            .unwrap()
-            .trust_hints
-    };
+    let names: Vec<(&str, bool)> =
+        found.servers.iter().map(|server| (server.name.as_str(), server.is_users)).collect();
+    assert_eq!(names, [("a", true), ("b", true), ("c", false), ("d", false), ("e", false)]);
+    let hints = |index: usize| found.servers[index].declaration.as_ref().unwrap().trust_hints;
     assert!(hints(1) && !hints(3), "only the user is believed");
     assert_eq!(found.servers[3].variables, ["PATH"]);
     let (shadowed, by) = &found.shadowed[0];
-    assert_eq!(
-        (shadowed.name.as_str(), by.as_path()),
-        ("a", Path::new("/c/greenroom.toml"))
-    );
+    assert_eq!((shadowed.name.as_str(), by.as_path()), ("a", Path::new("/c/greenroom.toml")));
     assert!(found.servers[4].declaration.is_err());
     assert_eq!(found.problems.len(), 1);
-    assert!(
-        found.problems[0].contains("\"bad\""),
-        "{:?}",
-        found.problems
-    );
+    assert!(found.problems[0].contains("\"bad\""), "{:?}", found.problems);
 
     write(&root.join("data/mcp.json"), "{");
     let found = find(&[], &root);
@@ -184,12 +156,7 @@ fn tr_2_a_digest_changes_with_what_a_link_of_the_directory_means() {
     };
     let absolute = root.join("one/../place/run");
     let through = root.join("one/../place/bin/run");
-    for command in [
-        "./run",
-        "bin/run",
-        absolute.to_str().unwrap(),
-        through.to_str().unwrap(),
-    ] {
+    for command in ["./run", "bin/run", absolute.to_str().unwrap(), through.to_str().unwrap()] {
         let text = format!(r#"{{"mcpServers": {{"a": {{"command": "{command}"}}}}}}"#);
         write(&root.join("place/.mcp.json"), &text);
         let look = |target: &str| {
@@ -227,20 +194,14 @@ fn a_file_with_much_that_is_wrong_is_said_by_a_number() {
     write(&root.join("place/.mcp.json"), &text);
     let problems = find(&[], &root).problems;
     assert_eq!(problems.len(), PROBLEMS_MAX + 1);
-    assert!(
-        problems[PROBLEMS_MAX].contains("992 more servers"),
-        "{problems:?}"
-    );
+    assert!(problems[PROBLEMS_MAX].contains("992 more servers"), "{problems:?}");
 }
 
 #[test]
 fn links_and_large_files_are_not_read() {
     let root = tempfile::tempdir().unwrap();
     let root = root.path().canonicalize().unwrap();
-    write(
-        &root.join("elsewhere"),
-        r#"{"mcpServers": {"a": {"command": "x"}}}"#,
-    );
+    write(&root.join("elsewhere"), r#"{"mcpServers": {"a": {"command": "x"}}}"#);
     std::fs::create_dir_all(root.join("place/.vscode")).unwrap();
     std::os::unix::fs::symlink(root.join("elsewhere"), root.join("place/.mcp.json")).unwrap();
     write(&root.join("place/.vscode/mcp.json"), &" ".repeat(300_000));

@@ -120,11 +120,7 @@ impl AuthorizationServer {
     /// Whether a client may be registered for these scopes. Those of a resource need not be among those of the server, and some
     /// servers then register no client at all; a client without scopes may ask for any.
     fn registers(&self, scopes: &[String]) -> bool {
-        let is_known = |scope| {
-            self.scopes
-                .as_ref()
-                .is_none_or(|known| known.contains(scope))
-        };
+        let is_known = |scope| self.scopes.as_ref().is_none_or(|known| known.contains(scope));
         !scopes.is_empty() && scopes.iter().all(is_known)
     }
 
@@ -157,10 +153,7 @@ impl AuthorizationServer {
             text.map(str::to_owned)
         };
         match text("client_id") {
-            Some(id) => Ok(OAuthClient {
-                id,
-                secret: text("client_secret"),
-            }),
+            Some(id) => Ok(OAuthClient { id, secret: text("client_secret") }),
             None => {
                 let error = registered["error"].as_str().unwrap_or("it gave no id");
                 let why = describe_error(error, registered["error_description"].as_str());
@@ -277,26 +270,10 @@ mod tests {
             ("issuer", json!(null), "of another"),
             ("code_challenge_methods_supported", json!(["plain"]), "PKCE"),
             ("code_challenge_methods_supported", json!(null), "PKCE"),
-            (
-                "token_endpoint",
-                json!("http://auth.example/t"),
-                "token_endpoint",
-            ),
-            (
-                "token_endpoint",
-                json!("https://127.0.0.1/t"),
-                "token_endpoint",
-            ),
-            (
-                "authorization_endpoint",
-                json!("file:///etc/passwd"),
-                "authorization_endpoint",
-            ),
-            (
-                "authorization_endpoint",
-                json!("javascript:alert(1)"),
-                "authorization_endpoint",
-            ),
+            ("token_endpoint", json!("http://auth.example/t"), "token_endpoint"),
+            ("token_endpoint", json!("https://127.0.0.1/t"), "token_endpoint"),
+            ("authorization_endpoint", json!("file:///etc/passwd"), "authorization_endpoint"),
+            ("authorization_endpoint", json!("javascript:alert(1)"), "authorization_endpoint"),
         ] {
             let mut metadata = metadata();
             metadata[field] = value;

@@ -220,13 +220,7 @@ impl SignInPage {
     /// Waits until somebody has been at the page, and gets the token.
     pub async fn finish(self) -> Result<TokenGrant, SignInError> {
         let Self { redirect, pending } = self;
-        let PendingSignIn {
-            redirect_uri,
-            expected,
-            endpoint,
-            verifier,
-            ..
-        } = pending;
+        let PendingSignIn { redirect_uri, expected, endpoint, verifier, .. } = pending;
         let code = redirect.code(expected).await?;
         endpoint.redeem(&code, &verifier, &redirect_uri).await
     }
@@ -245,9 +239,7 @@ impl PendingSignIn {
             RedirectAnswer::Refused(why) => return Err(SignInError::Refused(why)),
             RedirectAnswer::Foreign => return Err(SignInError::Refused(FOREIGN.to_owned())),
         };
-        let redeemed = self
-            .endpoint
-            .redeem(&code, &self.verifier, &self.redirect_uri);
+        let redeemed = self.endpoint.redeem(&code, &self.verifier, &self.redirect_uri);
         redeemed.await
     }
 }

@@ -37,12 +37,7 @@ impl Redirect {
         let listener = TcpListener::bind("127.0.0.1:0").await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let (bring, brought) = mpsc::channel(4);
-        Ok(Self {
-            uri: format!("http://{address}{PATH}"),
-            listener,
-            brought,
-            bring,
-        })
+        Ok(Self { uri: format!("http://{address}{PATH}"), listener, brought, bring })
     }
 
     pub(super) fn uri(&self) -> &str {
@@ -144,10 +139,9 @@ async fn serve_in_time(
 ) -> Result<(), String> {
     match tokio::time::timeout(REQUEST_MAX, serve(stream, expected, found)).await {
         Ok(served) => served.map_err(|error| format!("a browser’s connection broke off: {error}")),
-        Err(_) => Err(format!(
-            "a connection sent no whole request within {} s",
-            REQUEST_MAX.as_secs()
-        )),
+        Err(_) => {
+            Err(format!("a connection sent no whole request within {} s", REQUEST_MAX.as_secs()))
+        }
     }
 }
 
@@ -168,14 +162,10 @@ async fn serve(
         None => return answer(&mut stream, "400 Bad Request", "This is no request.").await,
     };
     let (status, text) = match &returned {
-        RedirectAnswer::Code(_) => (
-            "200 OK",
-            "greenroom has the answer. You can close this page.",
-        ),
-        RedirectAnswer::Refused(_) => (
-            "200 OK",
-            "The sign-in was refused; greenroom says why. You can close this page.",
-        ),
+        RedirectAnswer::Code(_) => ("200 OK", "greenroom has the answer. You can close this page."),
+        RedirectAnswer::Refused(_) => {
+            ("200 OK", "The sign-in was refused; greenroom says why. You can close this page.")
+        }
         RedirectAnswer::Foreign => (
             "400 Bad Request",
             "This is not the answer to the sign-in that greenroom waits for. Nothing was done.",
@@ -234,10 +224,7 @@ mod tests {
 
     #[test]
     fn only_requests_are_answered() {
-        assert_eq!(
-            target_of(b"GET /x?y HTTP/1.1\r\nHost: h\r\n\r\n"),
-            Some("/x?y")
-        );
+        assert_eq!(target_of(b"GET /x?y HTTP/1.1\r\nHost: h\r\n\r\n"), Some("/x?y"));
         assert_eq!(target_of(b"POST /x HTTP/1.1\r\n"), None);
         assert_eq!(target_of(b"\x16\x03\x01"), None);
         assert_eq!(target_of(b""), None);
@@ -256,17 +243,13 @@ mod tests {
         let mut stream = TcpStream::connect(&address).await.unwrap();
         stream.write_all(b"GET /callback?code=c").await.unwrap();
         stream.shutdown().await.unwrap();
-        let waited = redirect
-            .code_within(expected(), Duration::from_secs(3))
-            .await;
+        let waited = redirect.code_within(expected(), Duration::from_secs(3)).await;
         let Err(SignInError::TooLate { last_fault }) = waited else {
             panic!("{waited:?}");
         };
         let fault = last_fault.unwrap();
         assert!(fault.contains("broke off"), "{fault}");
-        let error = SignInError::TooLate {
-            last_fault: Some(fault),
-        };
+        let error = SignInError::TooLate { last_fault: Some(fault) };
         assert!(error.to_string().contains("broke off"), "{error}");
     }
 

@@ -91,10 +91,7 @@ mod tests {
     use super::*;
 
     fn expected(names_itself: bool) -> ExpectedRedirect {
-        ExpectedRedirect {
-            names_itself,
-            ..ExpectedRedirect::for_test("s1")
-        }
+        ExpectedRedirect { names_itself, ..ExpectedRedirect::for_test("s1") }
     }
 
     #[test]
@@ -102,29 +99,13 @@ mod tests {
         let code = |code: &str| RedirectAnswer::Code(code.to_owned());
         for (address, names_itself, returned) in [
             ("/callback?code=c&state=s1", false, code("c")),
-            (
-                "http://127.0.0.1:7/callback?state=s1&code=a%2Fb",
-                false,
-                code("a/b"),
-            ),
+            ("http://127.0.0.1:7/callback?state=s1&code=a%2Fb", false, code("a/b")),
             ("/callback?code=c&state=s2", false, RedirectAnswer::Foreign),
             ("/callback?code=c", false, RedirectAnswer::Foreign),
             ("/callback?code=c&state=s1", true, RedirectAnswer::Foreign),
-            (
-                "/callback?code=c&state=s1&iss=https://auth.example",
-                true,
-                code("c"),
-            ),
-            (
-                "/callback?code=c&state=s1&iss=https://evil.example",
-                false,
-                RedirectAnswer::Foreign,
-            ),
-            (
-                "/callback?error=access_denied&state=s2",
-                false,
-                RedirectAnswer::Foreign,
-            ),
+            ("/callback?code=c&state=s1&iss=https://auth.example", true, code("c")),
+            ("/callback?code=c&state=s1&iss=https://evil.example", false, RedirectAnswer::Foreign),
+            ("/callback?error=access_denied&state=s2", false, RedirectAnswer::Foreign),
             (
                 "/callback?error=access_denied&error_description=no+way%0a&state=s1",
                 false,

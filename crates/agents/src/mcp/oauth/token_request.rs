@@ -73,18 +73,13 @@ impl TokenEndpoint {
             ("code_verifier", verifier),
         ];
         let asked = self.ask(&fields, None).await;
-        asked.map_err(
-            |(TokenRequestError::Final(why) | TokenRequestError::Passing(why))| {
-                SignInError::Refused(why)
-            },
-        )
+        asked.map_err(|(TokenRequestError::Final(why) | TokenRequestError::Passing(why))| {
+            SignInError::Refused(why)
+        })
     }
 
     pub(super) async fn renew(self, refresh_token: &str) -> Result<TokenGrant, RenewalError> {
-        let fields = [
-            ("grant_type", "refresh_token"),
-            ("refresh_token", refresh_token),
-        ];
+        let fields = [("grant_type", "refresh_token"), ("refresh_token", refresh_token)];
         let asked = self.ask(&fields, Some(refresh_token)).await;
         asked.map_err(|refusal| match refusal {
             TokenRequestError::Final(why) => RenewalError::Ended(why),
@@ -145,10 +140,7 @@ impl TokenEndpoint {
         if token.contains(char::is_control) {
             return Err(refused("the token holds control characters"));
         }
-        if !answer["token_type"]
-            .as_str()
-            .is_some_and(|kind| kind.eq_ignore_ascii_case("bearer"))
-        {
+        if !answer["token_type"].as_str().is_some_and(|kind| kind.eq_ignore_ascii_case("bearer")) {
             return Err(refused("the token is not of the kind `Bearer`"));
         }
         let expires_in = &answer["expires_in"];
@@ -159,10 +151,8 @@ impl TokenEndpoint {
         Ok(TokenGrant {
             token: token.to_owned(),
             expires_in_s: seconds.filter(|seconds| *seconds > 0),
-            renewal: refresh_token.map(|refresh_token| TokenRenewal {
-                endpoint: self,
-                refresh_token,
-            }),
+            renewal: refresh_token
+                .map(|refresh_token| TokenRenewal { endpoint: self, refresh_token }),
         })
     }
 }
@@ -194,10 +184,7 @@ mod tests {
     fn endpoint() -> TokenEndpoint {
         TokenEndpoint {
             address: Url::parse("https://auth.example/token").unwrap(),
-            client: OAuthClient {
-                id: "a b".to_owned(),
-                secret: Some("s:x".to_owned()),
-            },
+            client: OAuthClient { id: "a b".to_owned(), secret: Some("s:x".to_owned()) },
             takes_secret_in_body: false,
             resource: "https://mcp.example/mcp".to_owned(),
             allowed: AllowedAddresses::Own,
@@ -217,21 +204,11 @@ mod tests {
         let grant = read(json!({"access_token": "t", "token_type": "bearer", "expires_in": "60"}));
         let grant = grant.map_err(said).unwrap();
         assert_eq!((grant.token.as_str(), grant.expires_in_s), ("t", Some(60)));
-        assert_eq!(
-            grant.renewal.unwrap().refresh_token,
-            "old",
-            "it stays in use"
-        );
+        assert_eq!(grant.renewal.unwrap().refresh_token, "old", "it stays in use");
         for (answer, why) in [
             (json!({}), "passing: there is no token"),
-            (
-                json!({"access_token": "", "token_type": "Bearer"}),
-                "no token",
-            ),
-            (
-                json!({"access_token": "a\nb", "token_type": "Bearer"}),
-                "control",
-            ),
+            (json!({"access_token": "", "token_type": "Bearer"}), "no token"),
+            (json!({"access_token": "a\nb", "token_type": "Bearer"}), "control"),
             (json!({"access_token": "t", "token_type": "mac"}), "Bearer"),
             (json!({"access_token": "t"}), "Bearer"),
             (
@@ -266,10 +243,7 @@ mod tests {
             stream.shutdown().await.unwrap();
         });
         let renewal = TokenRenewal {
-            endpoint: TokenEndpoint {
-                address: Url::parse(&address).unwrap(),
-                ..endpoint()
-            },
+            endpoint: TokenEndpoint { address: Url::parse(&address).unwrap(), ..endpoint() },
             refresh_token: "r1".to_owned(),
         };
         let renewed = renewal.renew().await;
@@ -283,16 +257,10 @@ mod tests {
         for (answer, is_ended) in [
             ("", false),
             ("HTTP/1.1 503 Busy\r\ncontent-length: 0\r\n\r\n", false),
-            (
-                "HTTP/1.1 502 Bad\r\ncontent-length: 25\r\n\r\n{\"error\":\"invalid_grant\"}",
-                false,
-            ),
+            ("HTTP/1.1 502 Bad\r\ncontent-length: 25\r\n\r\n{\"error\":\"invalid_grant\"}", false),
             ("HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\n<p/>", false),
             ("HTTP/1.1 404 No\r\ncontent-length: 0\r\n\r\n", false),
-            (
-                "HTTP/1.1 400 Bad\r\ncontent-length: 25\r\n\r\n{\"error\":\"invalid_grant\"}",
-                true,
-            ),
+            ("HTTP/1.1 400 Bad\r\ncontent-length: 25\r\n\r\n{\"error\":\"invalid_grant\"}", true),
         ] {
             let error = renewed(answer).await.unwrap_err();
             let ended = matches!(error, RenewalError::Ended(_));

@@ -27,11 +27,7 @@ impl ReadyServer {
         connection: Arc<McpConnection>,
         offers: Arc<ServerOffers>,
     ) -> Self {
-        Self {
-            name,
-            connection,
-            offers,
-        }
+        Self { name, connection, offers }
     }
 
     pub fn name(&self) -> &str {

@@ -25,10 +25,7 @@ impl CallHost for NobodyAsked {
 }
 
 fn challenge() -> TokenChallenge {
-    TokenChallenge {
-        reason: TokenReason::Expired,
-        header: "Bearer".to_owned(),
-    }
+    TokenChallenge { reason: TokenReason::Expired, header: "Bearer".to_owned() }
 }
 
 #[tokio::test]
@@ -39,11 +36,7 @@ async fn mc_14_a_call_that_is_silent_or_stopped_loses_no_token() {
     // Another request was refused meanwhile.
     connection.shared.note_challenge(challenge());
     let called = server.call("slow", JsonObject::new(), &NobodyAsked).await;
-    assert!(
-        matches!(called, Err(McpError::CallSilent(_))),
-        "{:?}",
-        called.err()
-    );
+    assert!(matches!(called, Err(McpError::CallSilent(_))), "{:?}", called.err());
     assert_eq!(server.state(), ServerState::Ready);
     assert!(Arc::ptr_eq(&connection, &server.connection().unwrap()));
 
@@ -51,16 +44,13 @@ async fn mc_14_a_call_that_is_silent_or_stopped_loses_no_token() {
     let server = fake.connect("old", LONG).await;
     let connection = server.connection().unwrap();
     connection.shared.note_challenge(challenge());
-    let (called, ()) = tokio::join!(
-        server.call("slow", JsonObject::new(), &NobodyAsked),
-        async {
-            let mut poll = tokio::time::interval(Duration::from_millis(10));
-            while fake.called.lock().unwrap().is_empty() {
-                poll.tick().await;
-            }
-            server.stop();
+    let (called, ()) = tokio::join!(server.call("slow", JsonObject::new(), &NobodyAsked), async {
+        let mut poll = tokio::time::interval(Duration::from_millis(10));
+        while fake.called.lock().unwrap().is_empty() {
+            poll.tick().await;
         }
-    );
+        server.stop();
+    });
     assert_eq!(called.err(), Some(McpError::Stopped));
     server.wait_until_settled().await;
     assert_eq!(server.state(), ServerState::Stopped);
@@ -95,10 +85,7 @@ async fn mc_14_a_token_that_is_refused_is_wanted_anew() {
     server.wait_until_settled().await;
     // This one does not say where a token is got.
     let state = server.state();
-    assert!(
-        matches!(state, ServerState::Failed(McpError::NoSignIn(_))),
-        "{state:?}"
-    );
+    assert!(matches!(state, ServerState::Failed(McpError::NoSignIn(_))), "{state:?}");
     assert!(fake.called.lock().unwrap().is_empty());
 }
 

@@ -34,42 +34,21 @@ fn a_server_that_merely_fails_teaches_nothing_about_texts() {
         ..sent(Vec::new())
     };
     assert_eq!(chosen(&RefusalCause::Unknown, &sent), None);
-    assert_eq!(
-        chosen(&RefusalCause::Lists, &sent),
-        Some(Reduction::PlainText),
-        "it says so"
-    );
-    assert_eq!(
-        chosen(&RefusalCause::Signatures, &sent),
-        Some(Reduction::WithoutRefused)
-    );
+    assert_eq!(chosen(&RefusalCause::Lists, &sent), Some(Reduction::PlainText), "it says so");
+    assert_eq!(chosen(&RefusalCause::Signatures, &sent), Some(Reduction::WithoutRefused));
     sent.has_signatures = false;
     sent.is_refused = true;
-    assert_eq!(
-        chosen(&RefusalCause::Unknown, &sent),
-        Some(Reduction::PlainText)
-    );
+    assert_eq!(chosen(&RefusalCause::Unknown, &sent), Some(Reduction::PlainText));
     assert_eq!(chosen(&RefusalCause::Body(BTreeSet::new()), &sent), None);
     sent.has_lists = false;
-    assert_eq!(
-        chosen(&RefusalCause::Unknown, &sent),
-        None,
-        "it would be the same"
-    );
-    assert_eq!(
-        chosen(&RefusalCause::Lists, &sent),
-        None,
-        "it would be the same"
-    );
+    assert_eq!(chosen(&RefusalCause::Unknown, &sent), None, "it would be the same");
+    assert_eq!(chosen(&RefusalCause::Lists, &sent), None, "it would be the same");
 }
 
 #[test]
 fn what_is_unexplained_is_tried_without_signatures_once() {
     let known = Refusals::default();
-    let mut sent = SentRequest {
-        has_signatures: true,
-        ..sent(Vec::new())
-    };
+    let mut sent = SentRequest { has_signatures: true, ..sent(Vec::new()) };
     let less = choose(&known, &RefusalCause::Unknown, Reduction::AsMeant, &sent).unwrap();
     assert!(less.without.signatures && less.learned.signatures && !less.without.strings_only);
     sent.has_signatures = false;
@@ -87,16 +66,10 @@ fn thoughts_that_are_missing_are_sent_empty_once_beside_what_was_left_out() {
     assert_eq!(less.reduction, Reduction::WithoutRefused);
     let mut without = Refusals::default();
     without.kinds.insert(MediaKind::Image);
-    let without_images = SentRequest {
-        without: &without,
-        ..sent(Vec::new())
-    };
+    let without_images = SentRequest { without: &without, ..sent(Vec::new()) };
     let less = choose(&known, &missing, Reduction::WithoutRefused, &without_images).unwrap();
     assert!(less.without.blank_reasoning && less.learned.kinds.contains(&MediaKind::Image));
-    let same = SentRequest {
-        without: &less.without,
-        ..sent(Vec::new())
-    };
+    let same = SentRequest { without: &less.without, ..sent(Vec::new()) };
     assert!(choose(&known, &missing, Reduction::AsMeant, &same).is_none());
     assert!(choose(&known, &missing, less.reduction, &same).is_none());
 }
@@ -105,24 +78,12 @@ fn thoughts_that_are_missing_are_sent_empty_once_beside_what_was_left_out() {
 fn thoughts_that_are_not_shown_are_not_asked_for_once() {
     let known = Refusals::default();
     let shown = RefusalCause::ShownThoughts;
-    let asked = SentRequest {
-        shows_thoughts: true,
-        ..sent(Vec::new())
-    };
+    let asked = SentRequest { shows_thoughts: true, ..sent(Vec::new()) };
     let less = choose(&known, &shown, Reduction::AsMeant, &asked).unwrap();
     assert!(less.learned.hides_thoughts && less.reduction == Reduction::AsMeant);
     let message = agent_api::UserMessage::text("x");
-    let image = NativeBody {
-        kind: MediaKind::Image,
-        message: &message,
-        position: 0,
-        part: 0,
-    };
-    let silent = SentRequest {
-        without: &less.without,
-        has_lists: true,
-        ..sent(vec![image])
-    };
+    let image = NativeBody { kind: MediaKind::Image, message: &message, position: 0, part: 0 };
+    let silent = SentRequest { without: &less.without, has_lists: true, ..sent(vec![image]) };
     assert!(choose(&known, &shown, less.reduction, &silent).is_none());
     let images = RefusalCause::Kinds(BTreeSet::from([MediaKind::Image]));
     let more = choose(&known, &images, less.reduction, &silent).unwrap();
@@ -136,18 +97,10 @@ fn thoughts_that_are_not_shown_are_not_asked_for_once() {
 fn empty_thoughts_stay_when_something_else_is_refused_next() {
     let known = Refusals::default();
     let message = agent_api::UserMessage::text("x");
-    let image = || NativeBody {
-        kind: MediaKind::Image,
-        message: &message,
-        position: 0,
-        part: 0,
-    };
+    let image = || NativeBody { kind: MediaKind::Image, message: &message, position: 0, part: 0 };
     let missing = RefusalCause::ReasoningMissing;
     let first = choose(&known, &missing, Reduction::AsMeant, &sent(vec![image()])).unwrap();
-    let with_blanks = SentRequest {
-        without: &first.without,
-        ..sent(vec![image()])
-    };
+    let with_blanks = SentRequest { without: &first.without, ..sent(vec![image()]) };
     let images = RefusalCause::Kinds(BTreeSet::from([MediaKind::Image]));
     let less = choose(&known, &images, first.reduction, &with_blanks).unwrap();
     assert_eq!(less.reduction, Reduction::PlainText);
@@ -159,27 +112,15 @@ fn empty_thoughts_stay_when_something_else_is_refused_next() {
 fn empty_thoughts_that_are_not_taken_any_more_are_forgotten() {
     let mut known = Refusals::default();
     known.blank_reasoning = true;
-    let mut with_blanks = SentRequest {
-        without: &known,
-        ..sent(Vec::new())
-    };
+    let mut with_blanks = SentRequest { without: &known, ..sent(Vec::new()) };
     let as_meant = Reduction::AsMeant;
     let less = choose(&known, &RefusalCause::Signatures, as_meant, &with_blanks).unwrap();
     assert!(less.without.is_empty() && less.learned.is_empty());
-    let again = SentRequest {
-        without: &less.without,
-        ..sent(Vec::new())
-    };
+    let again = SentRequest { without: &less.without, ..sent(Vec::new()) };
     let more = choose(&known, &RefusalCause::Signatures, less.reduction, &again);
     assert!(more.is_none(), "it would be the same: {more:?}");
     let without_refused = Reduction::WithoutRefused;
-    let less = choose(
-        &known,
-        &RefusalCause::Signatures,
-        without_refused,
-        &with_blanks,
-    )
-    .unwrap();
+    let less = choose(&known, &RefusalCause::Signatures, without_refused, &with_blanks).unwrap();
     assert!(!less.without.blank_reasoning && less.learned.is_empty());
     with_blanks.has_signatures = true;
     let less = choose(&known, &RefusalCause::Signatures, as_meant, &with_blanks).unwrap();
@@ -189,16 +130,8 @@ fn empty_thoughts_that_are_not_taken_any_more_are_forgotten() {
 #[test]
 fn bodies_that_were_gone_before_are_not_blamed_for_signatures() {
     let known = Refusals::default();
-    let without_bodies = SentRequest {
-        has_signatures: true,
-        ..sent(Vec::new())
-    };
-    let less = choose(
-        &known,
-        &RefusalCause::Unknown,
-        Reduction::WithoutRefused,
-        &without_bodies,
-    );
+    let without_bodies = SentRequest { has_signatures: true, ..sent(Vec::new()) };
+    let less = choose(&known, &RefusalCause::Unknown, Reduction::WithoutRefused, &without_bodies);
     let less = less.unwrap();
     assert!(less.without.strings_only && less.without.signatures);
     assert!(less.learned.signatures && !less.learned.strings_only);
@@ -208,12 +141,7 @@ fn bodies_that_were_gone_before_are_not_blamed_for_signatures() {
 #[test]
 fn bodies_that_were_taken_before_are_blamed_last() {
     let message = agent_api::UserMessage::text("x");
-    let native = |kind, position| NativeBody {
-        kind,
-        message: &message,
-        position,
-        part: 0,
-    };
+    let native = |kind, position| NativeBody { kind, message: &message, position, part: 0 };
     let sent = SentRequest {
         has_lists: true,
         answered: 2,

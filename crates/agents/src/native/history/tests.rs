@@ -64,10 +64,7 @@ fn rounds_are_separated_and_every_call_has_a_result() {
             HistoryEntry::user("hi"),
             HistoryEntry::Model(ModelMessage::Assistant {
                 text: "Let me look.".to_owned(),
-                calls: vec![
-                    calls("a", "read", "{\"path\":\"x\"}"),
-                    calls("b", "bash", "{}")
-                ],
+                calls: vec![calls("a", "read", "{\"path\":\"x\"}"), calls("b", "bash", "{}")],
                 items: None,
             }),
             result("a", "one"),
@@ -93,10 +90,7 @@ fn calls_without_text_between_them_are_separated_by_their_rounds() {
         HistoryEntry::Model(ModelMessage::Assistant { calls, .. }) => Some(calls.len()),
         _ => None,
     };
-    let calls: Vec<usize> = entries_of_parts(&parts)
-        .iter()
-        .filter_map(calls_of)
-        .collect();
+    let calls: Vec<usize> = entries_of_parts(&parts).iter().filter_map(calls_of).collect();
     assert_eq!(calls, [2, 1]);
 }
 
@@ -125,13 +119,7 @@ fn steering_stands_where_it_was_taken() {
             "_meta": {wire::meta::STEERING: {"text": text, "origin": {"kind": "user"}}}})
     };
     let notice = json!({"kind": "systemNotification", "content": "tried again"});
-    let parts = [
-        call("a", 0),
-        steered("left"),
-        call("b", 1),
-        notice,
-        steered("right"),
-    ];
+    let parts = [call("a", 0), steered("left"), call("b", 1), notice, steered("right")];
     let users = |entry: &HistoryEntry| match entry {
         HistoryEntry::User(message) => {
             let text = message.parts[0].object()["text"].as_str();
@@ -150,21 +138,13 @@ fn notices_stand_in_the_message_that_comes_next() {
     let markdown = json!({"kind": "markdown", "content": "yes"});
     let turns = [
         turn("one", json!([notice("busy"), markdown, notice("cut off")])),
-        turn(
-            "two",
-            json!([{"kind": "systemNotification", "content": {"markdown": "*help*"}}]),
-        ),
+        turn("two", json!([{"kind": "systemNotification", "content": {"markdown": "*help*"}}])),
     ];
     let recalled = recall_turns(&turns, 1_000);
     assert_eq!(recalled.notices, ["*help*"]);
-    let HistoryEntry::User(second) = &recalled.entries[2] else {
-        panic!("{recalled:?}")
-    };
-    let texts: Vec<&str> = second
-        .parts
-        .iter()
-        .filter_map(|part| part.object()["text"].as_str())
-        .collect();
+    let HistoryEntry::User(second) = &recalled.entries[2] else { panic!("{recalled:?}") };
+    let texts: Vec<&str> =
+        second.parts.iter().filter_map(|part| part.object()["text"].as_str()).collect();
     assert_eq!(texts[0], "two");
     assert!(texts[1].contains("busy\n\ncut off"), "{texts:?}");
     assert_eq!(recalled.entries[0], HistoryEntry::user("one"));

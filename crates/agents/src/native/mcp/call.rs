@@ -36,10 +36,7 @@ pub(in super::super) async fn run_mcp_call(
         Ok(input) => input,
         Err(text) => return refuse_call(context, call, title, text).await,
     };
-    let plan = Plan {
-        summary: describe(tool),
-        ..Plan::default()
-    };
+    let plan = Plan { summary: describe(tool), ..Plan::default() };
     let nature = nature_of(tool);
     let subject = server_subject(&tool.model_name, &call.tool_use.input);
     // People are asked in the order of the calls.
@@ -151,10 +148,7 @@ async fn run(
     let number = call.number;
     // On the disk before it begins, so that a host that comes later knows that it may have done something (G-67).
     let edits = Vec::new();
-    let begun = AgentEvent::ToolEdits {
-        call: number,
-        edits,
-    };
+    let begun = AgentEvent::ToolEdits { call: number, edits };
     context.events.send(begun).await?;
     context.events.settings().await?;
     let Value::Object(arguments) = input else {
@@ -170,9 +164,7 @@ async fn run(
     let name = &tool.tool.name;
     let mut called = match tool.without_token {
         true => {
-            let called = tool
-                .server
-                .call_without_token(name, arguments.clone(), &host);
+            let called = tool.server.call_without_token(name, arguments.clone(), &host);
             called.await
         }
         false => tool.server.call(name, arguments.clone(), &host).await,
@@ -191,9 +183,7 @@ async fn run(
         }
     }
     Ok(match called {
-        Ok(result) => result::to_outcome(tool, result, context.events)
-            .await
-            .into(),
+        Ok(result) => result::to_outcome(tool, result, context.events).await.into(),
         Err(error) => {
             let server = shown(&tool.server.declaration().name);
             let text = format!("The MCP server `{server}` did not carry out the call: {error}.");
@@ -296,15 +286,8 @@ mod tests {
             (true, None, Some(false), ToolEffect::Runs),
         ] {
             let mut tool = tool_without_token();
-            tool.server = make_server(McpDeclaration {
-                trust_hints,
-                ..declare(transport.clone())
-            });
-            tool.tool.hints = ToolHints {
-                read_only,
-                destructive: Some(true),
-                open_world,
-            };
+            tool.server = make_server(McpDeclaration { trust_hints, ..declare(transport.clone()) });
+            tool.tool.hints = ToolHints { read_only, destructive: Some(true), open_world };
             assert_eq!(nature_of(&tool), nature, "{:?}", tool.tool.hints);
             let asked = describe(&tool);
             assert!(asked.contains("may destroy data"), "{asked}");

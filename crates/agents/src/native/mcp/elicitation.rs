@@ -29,10 +29,7 @@ pub(super) async fn ask(
         return Ok(ElicitationAnswer::Decline);
     };
     let reply = events.ask(AgentEvent::InputRequested { ask, request });
-    let AgentReply::Answered {
-        response, answers, ..
-    } = reply.await?
-    else {
+    let AgentReply::Answered { response, answers, .. } = reply.await? else {
         return Err(TurnOver); // replies are routed by what they answer
     };
     Ok(match response {
@@ -69,9 +66,8 @@ fn make_request(server: &str, elicitation: &Elicitation) -> Option<InputRequest>
                 let mut required = required.into_iter().flatten();
                 required.any(|required| required == name)
             };
-            let questions = fields
-                .iter()
-                .map(|(name, field)| make_question(name, field, is_required(name)));
+            let questions =
+                fields.iter().map(|(name, field)| make_question(name, field, is_required(name)));
             Some(InputRequest {
                 message: Some(message),
                 questions: questions.collect(),
@@ -86,10 +82,7 @@ fn has_bounds((name, field): (&String, &Value)) -> bool {
     let options = options_of(field);
     let default = &field["default"];
     let mut values = options.iter().map(|(id, _)| id.as_str());
-    let mut values = values
-        .by_ref()
-        .chain(default.as_str())
-        .chain([name.as_str()]);
+    let mut values = values.by_ref().chain(default.as_str()).chain([name.as_str()]);
     values.all(|value| value.len() <= VALUE_BYTES_MAX)
 }
 
@@ -148,9 +141,7 @@ fn make_question(name: &str, field: &Value, required: bool) -> Value {
 }
 
 fn is_short(value: &Value) -> bool {
-    value
-        .as_str()
-        .is_some_and(|text| text.len() <= VALUE_BYTES_MAX)
+    value.as_str().is_some_and(|text| text.len() <= VALUE_BYTES_MAX)
 }
 
 /// What may be chosen, by value and by name: the shapes that the versions of the protocol have for it.
@@ -223,36 +214,18 @@ mod tests {
 
     #[test]
     fn fields_become_questions_that_clients_can_read() {
-        let elicitation = Elicitation {
-            message: "Who?".to_owned(),
-            form: ElicitationForm::Fields(schema()),
-        };
+        let elicitation =
+            Elicitation { message: "Who?".to_owned(), form: ElicitationForm::Fields(schema()) };
         let request = make_request("files", &elicitation).unwrap();
-        assert_eq!(
-            request.message.unwrap(),
-            "The MCP server `files` asks: Who?"
-        );
-        let kinds: Vec<&str> = request
-            .questions
-            .iter()
-            .map(|question| question["kind"].as_str().unwrap())
-            .collect();
+        assert_eq!(request.message.unwrap(), "The MCP server `files` asks: Who?");
+        let kinds: Vec<&str> =
+            request.questions.iter().map(|question| question["kind"].as_str().unwrap()).collect();
         assert_eq!(
             kinds,
-            [
-                "text",
-                "integer",
-                "boolean",
-                "single-select",
-                "single-select",
-                "multi-select"
-            ]
+            ["text", "integer", "boolean", "single-select", "single-select", "multi-select"]
         );
         assert_eq!(request.questions[0]["required"], true);
-        assert_eq!(
-            request.questions[3]["options"][1],
-            json!({"id": "g", "label": "Green"})
-        );
+        assert_eq!(request.questions[3]["options"][1], json!({"id": "g", "label": "Green"}));
         for question in &request.questions {
             let read: ChatInputQuestion = serde_json::from_value(question.clone()).unwrap();
             assert!(!matches!(read, ChatInputQuestion::Unknown(_)), "{question}");
@@ -274,10 +247,7 @@ mod tests {
             ("name".to_owned(), submitted(json!("Ada"))),
             ("age".to_owned(), submitted(json!("seven"))),
             ("sure".to_owned(), submitted(json!(true))),
-            (
-                "colour".to_owned(),
-                json!({"state": "draft", "value": {"value": "r"}}),
-            ),
+            ("colour".to_owned(), json!({"state": "draft", "value": {"value": "r"}})),
             ("tags".to_owned(), submitted(json!(["a"]))),
         ]
         .into_iter()

@@ -101,11 +101,7 @@ fn make_request(declared: &DeclaredServer, inputs: &[McpInput]) -> InputRequest 
 }
 
 fn read_answers(reply: &AgentReply, inputs: &[McpInput]) -> FileInputs {
-    let AgentReply::Answered {
-        response: ChatInputResponseKind::Accept,
-        answers,
-        ..
-    } = reply
+    let AgentReply::Answered { response: ChatInputResponseKind::Accept, answers, .. } = reply
     else {
         return FileInputs::new(); // declined, cancelled, or nobody was there to ask
     };
@@ -155,11 +151,9 @@ mod tests {
         memory.inputs.insert("/data/mcp.json".into(), answers);
         let kept_back = ("/w/.vscode/mcp.json".into(), "key".to_owned());
         memory.kept_back.insert(kept_back);
-        for (file, is_unasked) in [
-            ("/data/mcp.json", false),
-            ("/w/.vscode/mcp.json", false),
-            ("/w/.mcp.json", true),
-        ] {
+        for (file, is_unasked) in
+            [("/data/mcp.json", false), ("/w/.vscode/mcp.json", false), ("/w/.mcp.json", true)]
+        {
             let unasked = memory.unanswered_inputs(&declared(file));
             assert_eq!(!unasked.is_empty(), is_unasked, "{file}");
         }

@@ -78,9 +78,7 @@ impl SessionMcp {
         let known = {
             let memory = self.lock();
             let mut known = memory.known.iter();
-            known
-                .find(|declared| customization_id(declared) == id)
-                .cloned()
+            known.find(|declared| customization_id(declared) == id).cloned()
         };
         if let Some(declared) = known {
             match request {
@@ -130,11 +128,7 @@ impl SessionMcp {
             let memory = self.lock();
             let key = (declared.name.clone(), declared.digest.clone());
             let is_stopped = memory.stopped.contains(&declared.name);
-            (
-                memory.directories.clone(),
-                is_stopped,
-                memory.started.contains(&key),
-            )
+            (memory.directories.clone(), is_stopped, memory.started.contains(&key))
         };
         let Some(directories) = directories else {
             return false; // no turn has begun: the first one starts it
@@ -159,10 +153,7 @@ impl SessionMcp {
         let (Ok(declaration), Some(directories)) = (&declared.declaration, directories) else {
             return; // it cannot be started, or is switched off: its state says so
         };
-        let _installing = self
-            .installing
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let _installing = self.installing.lock().unwrap_or_else(PoisonError::into_inner);
         let server = self.keep_or_make(id, declaration.clone(), &directories);
         let mut servers = self.servers.all();
         servers.retain(|other| other.declaration().name != declared.name);

@@ -59,10 +59,7 @@ impl<'a> TurnServers<'a> {
 
     /// The tools that can be called now, as far as a worker may use them.
     pub(super) fn tools(&self, scope: &ToolScope) -> Vec<SessionTool> {
-        let tools = self
-            .0
-            .as_ref()
-            .map(|servers| servers.session.servers.tools());
+        let tools = self.0.as_ref().map(|servers| servers.session.servers.tools());
         let mut tools = tools.unwrap_or_default();
         tools.retain(|tool| scope.allows(&tool.model_name) && self.may_use(&tool.server));
         let is_own = self.0.as_ref().is_some_and(|servers| servers.is_own);
@@ -74,9 +71,7 @@ impl<'a> TurnServers<'a> {
 
     /// Whether the turn may use a server: not one that works with somebody else's token (H-318).
     pub(super) fn may_use(&self, server: &McpServer) -> bool {
-        self.0
-            .as_ref()
-            .is_some_and(|servers| servers.may_use(server))
+        self.0.as_ref().is_some_and(|servers| servers.may_use(server))
     }
 
     /// What servers say about their use, by name.
@@ -159,11 +154,8 @@ impl ServerMemory {
     /// Takes over what is declared now; what was remembered of other declarations goes.
     fn know(&mut self, found: &DeclaredServers) {
         let servers = &found.servers;
-        self.shadowed = found
-            .shadowed
-            .iter()
-            .map(|(declared, by)| shadowed_entry(declared, by))
-            .collect();
+        self.shadowed =
+            found.shadowed.iter().map(|(declared, by)| shadowed_entry(declared, by)).collect();
         let is_declared = |name: &str| servers.iter().any(|server| server.name == name);
         let is_same = |key: &(String, String)| {
             let mut servers = servers.iter();
@@ -236,11 +228,7 @@ impl SessionMcp {
         events: &dyn EventSink,
     ) -> Result<ServerUse<'a>, TurnOver> {
         let servers_used = self.begin_use(location.principal);
-        let directory = location
-            .directories
-            .first()
-            .unwrap_or(&settings.data)
-            .clone();
+        let directory = location.directories.first().unwrap_or(&settings.data).clone();
         let mut found = find_servers(settings, &directory, location.plugins, self.inputs()).await;
         if location.may_ask && self.ask_for_inputs(&found.servers, events).await? {
             found = find_servers(settings, &directory, location.plugins, self.inputs()).await;
@@ -249,10 +237,8 @@ impl SessionMcp {
             let text = format!("MCP servers could not be read from a file. {problem}");
             self.notice_once(text, events).await?;
         }
-        let server_directories = ServerDirectories {
-            directory: directory.clone(),
-            roots: location.roots.to_vec(),
-        };
+        let server_directories =
+            ServerDirectories { directory: directory.clone(), roots: location.roots.to_vec() };
         self.begin(&found, &server_directories, location.switched_off);
         let mut allowed = Vec::new();
         for declared in found.servers {
@@ -297,10 +283,7 @@ impl SessionMcp {
         allowed: Vec<(String, McpDeclaration)>,
         directories: &ServerDirectories,
     ) -> Vec<Arc<McpServer>> {
-        let _installing = self
-            .installing
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let _installing = self.installing.lock().unwrap_or_else(PoisonError::into_inner);
         let servers = allowed.into_iter();
         let servers =
             servers.map(|(id, declaration)| self.keep_or_make(&id, declaration, directories));
@@ -334,9 +317,7 @@ impl SessionMcp {
         let is_started = self.lock().started.contains(&key);
         let is_allowed = declared.is_users
             || is_started
-            || self
-                .is_trusted(settings, (directory, location), &declared, events)
-                .await?;
+            || self.is_trusted(settings, (directory, location), &declared, events).await?;
         Ok(is_allowed.then_some(declaration))
     }
 
@@ -377,9 +358,7 @@ impl SessionMcp {
             () = background => {}
         }
         let servers = self.servers.all();
-        let start = servers
-            .iter()
-            .filter(|server| server.state() == ServerState::Starting);
+        let start = servers.iter().filter(|server| server.state() == ServerState::Starting);
         let names = start.map(|server| server.declaration().name.clone());
         self.lock().waited_for.extend(names);
     }
@@ -395,9 +374,9 @@ impl SessionMcp {
         match server.state() {
             ServerState::Stopped | ServerState::TokenWanted(_) => true,
             ServerState::Starting | ServerState::Ready => false,
-            ServerState::Failed(_) => server
-                .failed_for()
-                .is_none_or(|failed_for| failed_for >= RETRY_AFTER),
+            ServerState::Failed(_) => {
+                server.failed_for().is_none_or(|failed_for| failed_for >= RETRY_AFTER)
+            }
         }
     }
 

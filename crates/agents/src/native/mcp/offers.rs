@@ -38,17 +38,10 @@ impl SessionMcp {
                 return; // a turn began: what may be started is
             }
         }
-        let directory = location
-            .directories
-            .first()
-            .unwrap_or(&settings.data)
-            .clone();
+        let directory = location.directories.first().unwrap_or(&settings.data).clone();
         // What cannot be read is said by the turn that follows.
         let found = find_servers(settings, &directory, location.plugins, self.inputs()).await;
-        let server_directories = ServerDirectories {
-            directory,
-            roots: location.roots.to_vec(),
-        };
+        let server_directories = ServerDirectories { directory, roots: location.roots.to_vec() };
         self.begin(&found, &server_directories, location.switched_off);
         let mut allowed = Vec::new();
         for declared in found.servers {
@@ -130,10 +123,7 @@ impl SessionMcp {
         let Some(argument) = prompt.arguments.get(before.len()) else {
             return Vec::new(); // it has no more arguments
         };
-        let names = prompt
-            .arguments
-            .iter()
-            .map(|argument| argument.name.clone());
+        let names = prompt.arguments.iter().map(|argument| argument.name.clone());
         let before: BTreeMap<String, String> = names.zip(before.iter().cloned()).collect();
         let typed = (argument.name.as_str(), typed.as_str());
         let completed = server.complete_argument(&prompt.name, typed, before).await;
@@ -269,9 +259,7 @@ fn describe(content: McpContent) -> String {
     match content {
         McpContent::Text(text) | McpContent::Document { text, .. } => text,
         McpContent::Link { uri, name, .. } => format!("[resource {name}, {uri}]"),
-        McpContent::Media {
-            data, mime_type, ..
-        } => format!("[{mime_type}, {} bytes]", data.len()),
+        McpContent::Media { data, mime_type, .. } => format!("[{mime_type}, {} bytes]", data.len()),
         McpContent::Unreadable(why) => format!("[{why}]"),
     }
 }
@@ -282,10 +270,9 @@ mod tests {
     use crate::mcp::McpArgument;
 
     fn prompt(arguments: &[(&str, bool)]) -> McpPrompt {
-        let arguments = arguments.iter().map(|(name, required)| McpArgument {
-            name: (*name).to_owned(),
-            required: *required,
-        });
+        let arguments = arguments
+            .iter()
+            .map(|(name, required)| McpArgument { name: (*name).to_owned(), required: *required });
         McpPrompt {
             name: "review".to_owned(),
             description: String::new(),

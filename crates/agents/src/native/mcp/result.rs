@@ -79,12 +79,7 @@ async fn show(piece: McpContent, has_room: bool, events: &dyn EventSink) -> (Str
         McpContent::Text(text) => (text, ResultBlock::None),
         McpContent::Unreadable(why) => (format!("[{why}]"), ResultBlock::None),
         McpContent::Document { uri, text, .. } => (format!("[{uri}]\n{text}"), ResultBlock::None),
-        McpContent::Link {
-            uri,
-            name,
-            description,
-            mime_type,
-        } => {
+        McpContent::Link { uri, name, description, mime_type } => {
             let description = description.map_or(String::new(), |text| format!(": {text}"));
             let text = format!("[resource {name}, {uri}{description}]");
             if uri.len() > URI_BYTES_MAX {
@@ -101,11 +96,7 @@ async fn show(piece: McpContent, has_room: bool, events: &dyn EventSink) -> (Str
             let text = "[media whose type has a name that is too long]".to_owned();
             (text, ResultBlock::None)
         }
-        McpContent::Media {
-            data,
-            mime_type,
-            uri,
-        } => {
+        McpContent::Media { data, mime_type, uri } => {
             let of = uri.map_or(String::new(), |uri| format!("{uri}, "));
             let text = format!("[{of}{mime_type}, {} bytes]", data.len());
             match events.store_body(data, &mime_type).await {
@@ -114,10 +105,7 @@ async fn show(piece: McpContent, has_room: bool, events: &dyn EventSink) -> (Str
                     block["type"] = json!("resource");
                     (text, ResultBlock::Shown(block))
                 }
-                Err(why) => (
-                    format!("{text} (it could not be stored: {why})"),
-                    ResultBlock::None,
-                ),
+                Err(why) => (format!("{text} (it could not be stored: {why})"), ResultBlock::None),
             }
         }
     }
@@ -133,10 +121,7 @@ fn show_if(has_room: bool, block: Value) -> ResultBlock {
 fn shorten(whole: &str) -> String {
     let end = whole.floor_char_boundary(TEXT_BYTES_MAX - 256);
     let left = whole.len() - end;
-    format!(
-        "{}\n[{left} more bytes are left out: ask for less at a time]",
-        &whole[..end]
-    )
+    format!("{}\n[{left} more bytes are left out: ask for less at a time]", &whole[..end])
 }
 
 fn small_object(structured: Value) -> Option<wire::Object> {

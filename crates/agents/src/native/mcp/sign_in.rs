@@ -34,9 +34,7 @@ pub(super) async fn wait_for_sign_in(
         return Ok(SignIn::NotWanted);
     };
     let auth = auth_requirement(&request);
-    let asked = context
-        .events
-        .ask(AgentEvent::ToolAuthRequired { call, auth });
+    let asked = context.events.ask(AgentEvent::ToolAuthRequired { call, auth });
     tokio::select! {
         biased;
         reply = asked => match reply? {

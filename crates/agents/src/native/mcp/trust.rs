@@ -52,8 +52,7 @@ impl SessionMcp {
             }
             ServerAnswer::Unasked(why) => why,
         };
-        self.notice_once(describe_refusal(declared, &why), events)
-            .await?;
+        self.notice_once(describe_refusal(declared, &why), events).await?;
         Ok(false)
     }
 }

@@ -115,10 +115,7 @@ impl SessionMcp {
             memory.users.turns += 1;
         }
         drop(memory);
-        ServerUse {
-            session: self,
-            is_own,
-        }
+        ServerUse { session: self, is_own }
     }
 
     /// Lets the servers work with the tokens of a principal from now on, unless a turn of another one uses them; whether they do. The
@@ -360,9 +357,7 @@ mod tests {
             session.tokens.set(Some(who), &fake.url, Some(who));
         }
         drop(session.begin_use(Some("ann")));
-        let server = fake
-            .connect("ann", std::time::Duration::from_secs(30))
-            .await;
+        let server = fake.connect("ann", std::time::Duration::from_secs(30)).await;
         session.servers.replace(vec![Arc::clone(&server)]);
         (session, fake, server)
     }
@@ -422,9 +417,7 @@ mod tests {
             session.tokens.set(Some(&who), RESOURCE, Some("theirs"));
         }
         session.tokens.set(Some("carl"), RESOURCE, Some("carl"));
-        session
-            .tokens
-            .set(Some("ann"), "https://other.example/", Some("ann"));
+        session.tokens.set(Some("ann"), "https://other.example/", Some("ann"));
         let found = |who: Option<&str>| session.tokens.find(who, &remote).is_some();
         assert!(found(None) && found(Some("member 100")));
         assert!(!found(Some("carl")), "it is refused");

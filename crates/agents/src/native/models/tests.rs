@@ -11,11 +11,7 @@ fn a_vendor_stands_for_an_address_and_a_key() {
         (Api::Anthropic, "https://api.anthropic.com/v1")
     );
     assert_eq!(model.key_env.as_deref(), Some("ANTHROPIC_API_KEY"));
-    let others = [
-        ("openai", Api::Responses),
-        ("gemini", Api::Gemini),
-        ("openrouter", Api::Chat),
-    ];
+    let others = [("openai", Api::Responses), ("gemini", Api::Gemini), ("openrouter", Api::Chat)];
     for (vendor, api) in others {
         assert_eq!(parse(&format!("{vendor}#m")).unwrap().api, api);
         let usual = model_data::default_model(vendor).unwrap();
@@ -33,10 +29,7 @@ fn the_host_finds_a_vendor_that_a_client_names() {
     assert_eq!((found.id.as_str(), found.api), ("claude-x", Api::Anthropic));
     assert_eq!(found.key_env.as_deref(), Some("ANTHROPIC_API_KEY"));
     found.check().unwrap();
-    let own_key = Model {
-        key_env: Some("K".to_owned()),
-        ..named
-    };
+    let own_key = Model { key_env: Some("K".to_owned()), ..named };
     let own_key = own_key.find_vendor().unwrap();
     assert_eq!(own_key.key_env.as_deref(), Some("K"));
     let other = Model::parse_for_host("http://h/v1#m").unwrap();
@@ -48,17 +41,11 @@ fn a_wire_format_stands_before_the_address() {
     for api in Api::ALL {
         let named = format!("{}+http://127.0.0.1:9000/v1#m", api.name());
         let model = Model::parse(&named).unwrap();
-        assert_eq!(
-            (model.api, model.base_url.as_str()),
-            (api, "http://127.0.0.1:9000/v1")
-        );
+        assert_eq!((model.api, model.base_url.as_str()), (api, "http://127.0.0.1:9000/v1"));
         assert_eq!(Model::parse(&format!("{}#m", model.address())), Ok(model));
     }
     let error = Model::parse("telex+http://h/v1#m").unwrap_err().to_string();
-    assert!(
-        error.contains("`telex`") && error.contains("`anthropic`"),
-        "{error}"
-    );
+    assert!(error.contains("`telex`") && error.contains("`anthropic`"), "{error}");
 }
 
 #[test]
@@ -69,12 +56,7 @@ fn an_address_and_a_name_make_a_model() {
         ("qwen3:8b", "http://localhost:11434/v1")
     );
     assert_eq!(model.server_name(), "qwen3:8b");
-    for bad in [
-        "http://localhost/v1",
-        "http://localhost/v1#",
-        "qwen3",
-        "ftp://x#y",
-    ] {
+    for bad in ["http://localhost/v1", "http://localhost/v1#", "qwen3", "ftp://x#y"] {
         let error = Model::parse(bad).unwrap_err().to_string();
         assert!(error.contains("http"), "{bad}: {error}");
     }
@@ -90,10 +72,7 @@ fn a_model_that_cannot_work_is_named() {
     let mut two = model;
     two.key_env = Some("K".to_owned());
     two.key_file = Some("k".into());
-    assert_eq!(
-        Model::check_all(&[two]),
-        Err(ModelError::TwoKeys("m".to_owned()))
-    );
+    assert_eq!(Model::check_all(&[two]), Err(ModelError::TwoKeys("m".to_owned())));
     for (toml, words) in [
         ("key_command = []", "program and its arguments"),
         ("key_command = [\"\"]", "program and its arguments"),
@@ -114,10 +93,7 @@ fn a_model_that_cannot_work_is_named() {
     let mut untyped = Model::parse("http://h/v1#m").unwrap();
     untyped.settings = Some(json!({"temperature": {}}));
     let error = Model::check_all(&[untyped]).unwrap_err().to_string();
-    assert!(
-        error.contains("`m`") && error.contains("`temperature`"),
-        "{error}"
-    );
+    assert!(error.contains("`m`") && error.contains("`temperature`"), "{error}");
 }
 
 #[test]
@@ -132,13 +108,7 @@ fn clients_see_what_a_model_can_do() {
     let model: Model = toml::from_str(toml).unwrap();
     let wire = model.info().to_wire("native");
     assert_eq!(wire["maxContextWindow"], 8192);
-    assert_eq!(
-        wire["configSchema"]["properties"]["temperature"]["type"],
-        "number"
-    );
-    assert_eq!(
-        wire["configSchema"]["properties"]["temperature"]["title"],
-        "Temperature"
-    );
+    assert_eq!(wire["configSchema"]["properties"]["temperature"]["type"], "number");
+    assert_eq!(wire["configSchema"]["properties"]["temperature"]["title"], "Temperature");
     assert_eq!(wire["_meta"]["greenroom.prices"]["output"], 2.0);
 }

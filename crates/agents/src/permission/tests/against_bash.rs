@@ -26,24 +26,15 @@ impl Recorder {
             for name in ["cargo", "rm", "git", "sudo", "env", "test", "cargotest"] {
                 let path = programs.path().join(name);
                 let log = programs.path().join("log");
-                let script = format!(
-                    "#!/bin/sh\nprintf '%s\\n' \"${{0##*/}} $1\" >> {}\n",
-                    log.display()
-                );
+                let script =
+                    format!("#!/bin/sh\nprintf '%s\\n' \"${{0##*/}} $1\" >> {}\n", log.display());
                 fs::write(&path, script).unwrap();
                 fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
             }
             let path = std::env::var_os("PATH").unwrap();
             let mut shells = std::env::split_paths(&path).map(|path| path.join("bash"));
-            let bash = shells
-                .find(|shell| shell.is_file())
-                .expect("bash is installed");
-            Self {
-                bash,
-                programs,
-                work,
-                running: Mutex::default(),
-            }
+            let bash = shells.find(|shell| shell.is_file()).expect("bash is installed");
+            Self { bash, programs, work, running: Mutex::default() }
         })
     }
 

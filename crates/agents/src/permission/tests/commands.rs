@@ -60,22 +60,15 @@ fn a_prefix_reaches_through_nothing() {
 
 #[test]
 fn a_command_without_an_asterisk_is_that_command_alone() {
-    for allowed in [
-        "git status",
-        " git status ",
-        "git  status",
-        "git 'status'",
-        "git status && git status",
-    ] {
+    for allowed in
+        ["git status", " git status ", "git  status", "git 'status'", "git status && git status"]
+    {
         assert!(allows_text("bash(git status)", allowed), "{allowed}");
     }
     for refused in ["git status -s", "git status; rm x", "git", "git status > x"] {
         assert!(!allows_text("bash(git status)", refused), "{refused}");
     }
-    assert!(
-        allows_text("bash(a > b; c)", "a > b; c"),
-        "what cannot be split is compared as it is"
-    );
+    assert!(allows_text("bash(a > b; c)", "a > b; c"), "what cannot be split is compared as it is");
     assert!(!allows_text("bash(a > b; c)", "a > b; c; d"));
 }
 
@@ -90,12 +83,9 @@ fn a_prefix_covers_no_option_that_runs_something_else() {
     ] {
         assert!(!allows_text("bash(cargo test:*)", text), "{text}");
     }
-    for text in [
-        "cargo test",
-        "cargo test --workspace",
-        "cargo test -- --config",
-        "cargo test src/*",
-    ] {
+    for text in
+        ["cargo test", "cargo test --workspace", "cargo test -- --config", "cargo test src/*"]
+    {
         assert!(allows_text("bash(cargo test:*)", text), "{text}");
     }
     // Several short options may stand in one word.
@@ -126,28 +116,12 @@ fn a_prefix_covers_no_option_that_runs_something_else() {
         ("go test", "go test -ldflags=-extld=./evil ./...", false),
         ("go test", "go test -coverprofile main.go", false),
         ("go test", "go test -cover -run TestX ./...", true),
-        (
-            "cargo test",
-            "cargo test --target x86_64-unknown-linux-gnu",
-            true,
-        ),
-        (
-            "npm test",
-            "npm test --node-options=--require=./evil.js",
-            false,
-        ),
+        ("cargo test", "cargo test --target x86_64-unknown-linux-gnu", true),
+        ("npm test", "npm test --node-options=--require=./evil.js", false),
         ("npm ci", "npm ci --registry http://127.0.0.1", false),
         ("pnpm test", "pnpm test --config.script-shell=./evil", false),
-        (
-            "cargo nextest",
-            "cargo nextest run --config-file x.toml",
-            false,
-        ),
-        (
-            "dotnet build",
-            "dotnet build /p:CustomBeforeMicrosoftCommonTargets=x",
-            false,
-        ),
+        ("cargo nextest", "cargo nextest run --config-file x.toml", false),
+        ("dotnet build", "dotnet build /p:CustomBeforeMicrosoftCommonTargets=x", false),
         ("dotnet test", "dotnet test --logger:evil", false),
         ("dotnet test", "dotnet test --no-build", true),
         ("mypy", "mypy --install-types x", false),
@@ -184,11 +158,7 @@ fn a_prefix_covers_no_option_that_runs_something_else() {
 #[test]
 fn a_long_option_is_covered_if_it_begins_like_none_that_steers_or_is_known() {
     for (rule, text, is_allowed) in [
-        (
-            "vitest",
-            "vitest run --coverage.enabled --coverage.reportsDirectory=src",
-            false,
-        ),
+        ("vitest", "vitest run --coverage.enabled --coverage.reportsDirectory=src", false),
         (
             "vitest",
             "vitest run --coverage.provider=custom --coverage.customProviderModule=./evil.js",
@@ -198,19 +168,11 @@ fn a_long_option_is_covered_if_it_begins_like_none_that_steers_or_is_known() {
         ("vitest", "vitest run --reporters ./evil.js", false),
         ("vitest", "vitest run --typecheck.checker=./evil", false),
         ("vitest", "vitest run --pool=./evil.js", false),
-        (
-            "vitest",
-            "vitest run --poolOptions.forks.execArgv=-r=./evil.js",
-            false,
-        ),
+        ("vitest", "vitest run --poolOptions.forks.execArgv=-r=./evil.js", false),
         ("vitest", "vitest run --execArgv=-r=./evil.js", false),
         ("vitest", "vitest run -r elsewhere", false),
         ("vitest", "vitest --run --coverage --color x", true),
-        (
-            "jest",
-            "jest --coverage --coverageReporters=./evil.js",
-            false,
-        ),
+        ("jest", "jest --coverage --coverageReporters=./evil.js", false),
         ("jest", "jest --coverage-reporters ./evil.js", false),
         ("jest", "jest --env=./evil.js", false),
         ("jest", "jest --coverage.x", false),

@@ -25,10 +25,7 @@ fn deny_wins_over_ask_and_ask_over_allow() {
         (file("write", "SECRET/a/b"), "deny edit(secret/**)"),
         (file("read", ".env"), "deny read(.env)"),
         (file("edit", ".github/workflows/ci.yml"), "-"),
-        (
-            subject("edit", SubjectDetail::Unknown),
-            "deny edit(secret/**)",
-        ),
+        (subject("edit", SubjectDetail::Unknown), "deny edit(secret/**)"),
     ] {
         assert_eq!(says(text, &call), expected, "{call:?}");
     }
@@ -132,10 +129,7 @@ fn a_protected_file_needs_a_rule_that_names_it() {
     assert!(!allows("edit", ".git/config") && !allows("edit(**)", "a/.claude/x"));
     assert!(!allows("edit(**/*.md)", "AGENTS.md"));
     assert!(allows("edit(.github/**)", ".github/x") && allows("edit(AGENTS.md)", "AGENTS.md"));
-    assert!(
-        !allows("edit(.github/**)", ".GITHUB/x"),
-        "what is allowed is named exactly"
-    );
+    assert!(!allows("edit(.github/**)", ".GITHUB/x"), "what is allowed is named exactly");
 }
 
 #[test]
@@ -143,36 +137,20 @@ fn hosts_inputs_and_tools_are_named() {
     let host = |host: &str| subject("web_fetch", SubjectDetail::Host(host.to_owned()));
     let text =
         "[always]\nallow = ['WebFetch(domain:Example.com)', 'mcp__files__list', 'task({\"a\":1})']";
-    assert_eq!(
-        says(text, &host("example.com")),
-        "allow web_fetch(domain:Example.com)"
-    );
-    assert_eq!(
-        says(text, &host("docs.example.com")),
-        "allow web_fetch(domain:Example.com)"
-    );
+    assert_eq!(says(text, &host("example.com")), "allow web_fetch(domain:Example.com)");
+    assert_eq!(says(text, &host("docs.example.com")), "allow web_fetch(domain:Example.com)");
     assert_eq!(says(text, &host("badexample.com")), "-");
     let input = |tool: &str, input: &str| {
         let input = serde_json::from_str(input).unwrap();
         subject(tool, SubjectDetail::Input(input))
     };
-    assert_eq!(
-        says(text, &input("mcp__files__list", "{}")),
-        "allow mcp__files__list"
-    );
+    assert_eq!(says(text, &input("mcp__files__list", "{}")), "allow mcp__files__list");
     assert_eq!(says(text, &input("mcp__files__write", "{}")), "-");
-    assert_eq!(
-        says(text, &input("task", "{\"a\":1}")),
-        "allow task({\"a\":1})"
-    );
+    assert_eq!(says(text, &input("task", "{\"a\":1}")), "allow task({\"a\":1})");
     assert_eq!(says(text, &input("task", "{\"a\":2}")), "-");
     let text = "[always]\ndeny = ['rename({\"to\": \"n\", \"from\": \"m\"})']";
     let same = input("rename", "{\"from\":\"m\",\"to\":\"n\"}");
-    assert_ne!(
-        says(text, &same),
-        "-",
-        "other blanks and another order are no other input"
-    );
+    assert_ne!(says(text, &same), "-", "other blanks and another order are no other input");
 }
 
 #[test]
@@ -263,21 +241,12 @@ fn what_is_offered_covers_the_call_and_little_else() {
 fn a_rule_about_a_server_allows_nothing_to_a_client_that_uses_its_name() {
     let input = || SubjectDetail::Input(serde_json::json!({}));
     let server = subject("mcp__files__read", input());
-    let client = CallSubject {
-        is_clients: true,
-        ..server.clone()
-    };
+    let client = CallSubject { is_clients: true, ..server.clone() };
     let allow = "[always]\nallow = [\"mcp__files__read\"]\n";
     assert_eq!(says(allow, &server), "allow mcp__files__read");
     assert_eq!(says(allow, &client), "-");
     let deny = "[always]\ndeny = [\"mcp__files__read\"]\n";
     assert_eq!(says(deny, &client), "deny mcp__files__read");
-    let own = CallSubject {
-        is_clients: true,
-        ..subject("openFile", input())
-    };
-    assert_eq!(
-        says("[always]\nallow = [\"openFile\"]\n", &own),
-        "allow openFile"
-    );
+    let own = CallSubject { is_clients: true, ..subject("openFile", input()) };
+    assert_eq!(says("[always]\nallow = [\"openFile\"]\n", &own), "allow openFile");
 }

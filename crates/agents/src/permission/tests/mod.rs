@@ -36,9 +36,7 @@ fn place() -> RuleContext {
 fn says(text: &str, call: &CallSubject) -> String {
     let rules = parse(text).unwrap();
     let rule = rules.decide(call, &place());
-    rule.map_or("-".to_owned(), |rule| {
-        format!("{} {}", rule.effect.name(), rule.pattern)
-    })
+    rule.map_or("-".to_owned(), |rule| format!("{} {}", rule.effect.name(), rule.pattern))
 }
 
 fn allows_text(pattern: &str, text: &str) -> bool {

@@ -162,10 +162,7 @@ impl MessageReader {
     /// The server counts what it read from the cache and wrote to it apart (G-60).
     fn usage(&self) -> Option<Usage> {
         let at = |name: &str| self.usage.get(name).and_then(Value::as_u64);
-        let (read, written) = (
-            at("cache_read_input_tokens"),
-            at("cache_creation_input_tokens"),
-        );
+        let (read, written) = (at("cache_read_input_tokens"), at("cache_creation_input_tokens"));
         let fresh = at("input_tokens");
         let cached = read.unwrap_or(0).saturating_add(written.unwrap_or(0));
         let usage = Usage {
@@ -309,9 +306,7 @@ impl AnswerBlock {
         let Some(block) = self.value.as_object_mut() else {
             return; // a block that is no object has no sources
         };
-        let citations = block
-            .entry("citations")
-            .or_insert_with(|| Value::Array(Vec::new()));
+        let citations = block.entry("citations").or_insert_with(|| Value::Array(Vec::new()));
         if !citations.is_array() {
             *citations = Value::Array(Vec::new());
         }
@@ -328,11 +323,9 @@ impl AnswerBlock {
         let Value::Object(mut block) = self.value else {
             return self.value;
         };
-        for (field, more) in [
-            ("text", self.text),
-            ("thinking", self.thinking),
-            ("signature", self.signature),
-        ] {
+        for (field, more) in
+            [("text", self.text), ("thinking", self.thinking), ("signature", self.signature)]
+        {
             if !more.is_empty() {
                 let before = block.get(field).and_then(Value::as_str).unwrap_or("");
                 let whole = format!("{before}{more}");

@@ -10,14 +10,8 @@ use super::super::{ModelMessage, ModelRequest, ToolSpec};
 use crate::prompt;
 
 /// Fields that belong to the request itself.
-const NOT_SETTINGS: &[&str] = &[
-    "model",
-    "messages",
-    "system",
-    "tools",
-    "stream",
-    "anthropic_version",
-];
+const NOT_SETTINGS: &[&str] =
+    &["model", "messages", "system", "tools", "stream", "anthropic_version"];
 
 /// The longest answer, where the configuration does not say: a request must name one, and all current models take this.
 const OUTPUT_TOKENS: u64 = 32_000;
@@ -58,9 +52,7 @@ fn system(request: &ModelRequest) -> Vec<Value> {
         (!text.is_empty()).then_some((section.id.as_ref(), text))
     });
     let sections: Vec<(&str, &str)> = sections.collect();
-    let changes = sections
-        .iter()
-        .position(|(id, _)| prompt::changes_often(id));
+    let changes = sections.iter().position(|(id, _)| prompt::changes_often(id));
     let mut blocks: Vec<Value> = Vec::new();
     for (index, (_, text)) in sections.iter().enumerate() {
         // Blocks are put next to each other as they are: a blank line keeps the sections apart.
@@ -95,15 +87,11 @@ fn messages(request: &ModelRequest) -> Vec<Value> {
                 stable = messages.len();
                 push_blocks(&mut messages, "user", "content", blocks_of(content, text));
             }
-            ModelMessage::Assistant {
-                items: Some(items), ..
-            } => {
+            ModelMessage::Assistant { items: Some(items), .. } => {
                 let items = items.iter().filter(|item| !is_blank_text(item));
                 push_blocks(&mut messages, "assistant", "content", items.cloned());
             }
-            ModelMessage::Assistant {
-                text: said, calls, ..
-            } => {
+            ModelMessage::Assistant { text: said, calls, .. } => {
                 let said = Some(said).filter(|said| !said.trim().is_empty());
                 let said = said.map(|said| text(said));
                 let calls = calls.iter().map(|call| {
@@ -113,11 +101,7 @@ fn messages(request: &ModelRequest) -> Vec<Value> {
                 let blocks = said.into_iter().chain(calls);
                 push_blocks(&mut messages, "assistant", "content", blocks);
             }
-            ModelMessage::ToolResult {
-                id,
-                text: said,
-                blocks,
-            } => {
+            ModelMessage::ToolResult { id, text: said, blocks } => {
                 let content = match blocks.is_empty() {
                     true => json!(said),
                     false => {
@@ -144,10 +128,7 @@ fn messages(request: &ModelRequest) -> Vec<Value> {
 }
 
 fn is_thought(block: &Value) -> bool {
-    matches!(
-        block["type"].as_str(),
-        Some("thinking" | "redacted_thinking")
-    )
+    matches!(block["type"].as_str(), Some("thinking" | "redacted_thinking"))
 }
 
 fn text(text: &str) -> Value {

@@ -151,10 +151,7 @@ fn bodies_of_results_go_with_them() {
     }
     let body = body(&request);
     let last = body["messages"].as_array().unwrap().last().unwrap();
-    assert_eq!(
-        last["content"][0]["content"],
-        json!([{"type": "text", "text": "A"}, picture])
-    );
+    assert_eq!(last["content"][0]["content"], json!([{"type": "text", "text": "A"}, picture]));
 }
 
 macro_rules! recorded {
@@ -260,11 +257,7 @@ fn what_is_new_ends_nothing() {
         Stopped(Other("novelty"))
     "#]];
     // As gateways end a stream.
-    check(
-        super::decoder,
-        &format!("{stream}data: [DONE]\n\n"),
-        &expected,
-    );
+    check(super::decoder, &format!("{stream}data: [DONE]\n\n"), &expected);
     let end = stream_of(&[json!({"type": "message_stop"})]);
     check(super::decoder, &format!("{stream}{end}"), &expected);
 }
@@ -400,10 +393,7 @@ fn texts_that_say_nothing_do_not_go_back() {
     let call = json!({"type": "tool_use", "id": "c1", "name": "read", "input": {}});
     let blank = json!({"type": "text", "text": "\n\n"});
     for message in &mut request.messages {
-        if let ModelMessage::Assistant {
-            items: Some(items), ..
-        } = message
-        {
+        if let ModelMessage::Assistant { items: Some(items), .. } = message {
             *items = std::sync::Arc::new(vec![blank.clone(), call.clone()]);
         }
     }

@@ -9,35 +9,19 @@ fn url(base: &str) -> String {
 
 #[test]
 fn what_lies_beside_the_api_has_no_version() {
-    let beside = |base: &str| {
-        ModelEndpoint::new(base)
-            .unwrap()
-            .url_beside(&["api", "show"])
-            .to_string()
-    };
+    let beside =
+        |base: &str| ModelEndpoint::new(base).unwrap().url_beside(&["api", "show"]).to_string();
     assert_eq!(beside("http://h:1/v1"), "http://h:1/api/show");
-    assert_eq!(
-        beside("http://h:1/x/v1/?api-version=b"),
-        "http://h:1/x/api/show"
-    );
+    assert_eq!(beside("http://h:1/x/v1/?api-version=b"), "http://h:1/x/api/show");
     assert_eq!(beside("http://h:1"), "http://h:1/api/show");
     assert_eq!(beside("http://h:1/vllm"), "http://h:1/vllm/api/show");
 }
 
 #[test]
 fn paths_are_added_to_any_base() {
-    assert_eq!(
-        url("http://localhost:11434/v1"),
-        "http://localhost:11434/v1/chat/completions"
-    );
-    assert_eq!(
-        url("http://localhost:11434/v1/"),
-        "http://localhost:11434/v1/chat/completions"
-    );
-    assert_eq!(
-        url(" https://api.example "),
-        "https://api.example/chat/completions"
-    );
+    assert_eq!(url("http://localhost:11434/v1"), "http://localhost:11434/v1/chat/completions");
+    assert_eq!(url("http://localhost:11434/v1/"), "http://localhost:11434/v1/chat/completions");
+    assert_eq!(url(" https://api.example "), "https://api.example/chat/completions");
     assert_eq!(
         url("https://a.example/d?api-version=1#m"),
         "https://a.example/d/chat/completions?api-version=1"
@@ -50,19 +34,13 @@ fn addresses_that_cannot_work_are_refused_when_configured() {
     assert_eq!(error("file:///v1"), ModelEndpointError::Scheme);
     assert_eq!(error("localhost:11434"), ModelEndpointError::Scheme);
     assert!(matches!(error("http://"), ModelEndpointError::Url(_)));
-    assert_eq!(
-        error("http://me:secret@host/v1"),
-        ModelEndpointError::Credentials
-    );
+    assert_eq!(error("http://me:secret@host/v1"), ModelEndpointError::Credentials);
     let endpoint = ModelEndpoint::new("http://host").unwrap();
     assert!(endpoint.clone().with_header("a b", "c").is_err());
     assert!(endpoint.with_header("a", "b\nc").is_err());
     for query in ["key=sk-1", "code=sk-1", "api-version=1&Access_Token=sk-1"] {
         let message = error(&format!("https://h/v1?{query}")).to_string();
-        assert!(
-            message.contains("query = {") && message.contains("key_env"),
-            "{message}"
-        );
+        assert!(message.contains("query = {") && message.contains("key_env"), "{message}");
         assert!(!message.contains("sk-1"), "{message}");
     }
 }
@@ -75,10 +53,7 @@ fn a_version_is_a_segment_of_the_path() {
         ("http://h/v1/", "http://h/v1/"),
         ("http://h/v1beta", "http://h/v1beta"),
         ("http://h?api-version=v2", "http://h/v1?api-version=v2"),
-        (
-            "http://h/x?api-version=/v2",
-            "http://h/x/v1?api-version=/v2",
-        ),
+        ("http://h/x?api-version=/v2", "http://h/x/v1?api-version=/v2"),
         ("nowhere", "nowhere"),
     ] {
         assert_eq!(with_version(address, "v1"), expected);
@@ -112,10 +87,7 @@ fn people_see_the_values_that_are_known_to_be_no_secret() {
         .and_then(|endpoint| endpoint.with_header("anthropic-beta", "files"))
         .unwrap()
         .with_query([("code", "sk-1")]);
-    assert_eq!(
-        endpoint.describe_url(&["m"]),
-        "https://h/v1/m?api-version=7&code=removed"
-    );
+    assert_eq!(endpoint.describe_url(&["m"]), "https://h/v1/m?api-version=7&code=removed");
     let headers = endpoint.describe_headers();
     let value = |name: &str| {
         let found = headers.iter().find(|(known, _)| known == name);
@@ -151,10 +123,7 @@ async fn a_key_may_have_a_header_and_a_server_a_query_of_its_own() {
         .with_key_header("x-api-key")
         .unwrap()
         .with_query([("api-version", "2 b")]);
-    assert_eq!(
-        endpoint.url(&["models"]).as_str(),
-        "http://h/v1/models?version=1&api-version=2+b"
-    );
+    assert_eq!(endpoint.url(&["models"]).as_str(), "http://h/v1/models?version=1&api-version=2+b");
     let credentials = endpoint.credentials().await.unwrap();
     assert_eq!(credentials.headers["x-api-key"], "sk-own");
     assert!(!credentials.headers.contains_key("authorization"));
@@ -164,13 +133,7 @@ async fn a_key_may_have_a_header_and_a_server_a_query_of_its_own() {
 
 #[test]
 fn loopback_hosts_need_no_proxy() {
-    for host in [
-        "localhost",
-        "127.0.0.1",
-        "127.9.9.9",
-        "[::1]",
-        "a.localhost",
-    ] {
+    for host in ["localhost", "127.0.0.1", "127.9.9.9", "[::1]", "a.localhost"] {
         assert!(is_this_machine(host), "{host}");
     }
     for host in ["192.168.0.1", "example.org", "localhost.example.org"] {

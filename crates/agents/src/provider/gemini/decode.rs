@@ -181,11 +181,7 @@ impl GeminiReader {
         self.usage = usage(&piece["usageMetadata"]).or(self.usage);
         self.blocked |= piece["promptFeedback"]["blockReason"].is_string();
         let candidate = &piece["candidates"][0];
-        for part in candidate["content"]["parts"]
-            .as_array()
-            .into_iter()
-            .flatten()
-        {
+        for part in candidate["content"]["parts"].as_array().into_iter().flatten() {
             self.take_part(part, events)?;
         }
         let grounds = &candidate["groundingMetadata"];
@@ -269,9 +265,7 @@ impl GeminiReader {
 
     /// A search that the server reports only by its queries.
     fn show_search(&mut self, queries: &Value, events: &mut Vec<ModelEvent>) {
-        let is_told = queries
-            .as_array()
-            .is_some_and(|queries| !queries.is_empty());
+        let is_told = queries.as_array().is_some_and(|queries| !queries.is_empty());
         if !is_told || self.server_calls > 0 {
             return; // there was none, or it was shown
         }
@@ -282,11 +276,7 @@ impl GeminiReader {
             name: "google_search".to_owned(),
             input: json!({"queries": queries}).to_string(),
         });
-        events.push(ModelEvent::ServerResult {
-            id,
-            text: String::new(),
-            success: true,
-        });
+        events.push(ModelEvent::ServerResult { id, text: String::new(), success: true });
     }
 
     /// Code that the server runs, and its result.

@@ -88,16 +88,9 @@ fn contents(request: &ModelRequest) -> Vec<Value> {
     for message in &request.messages {
         match message {
             ModelMessage::User(content) => {
-                push_blocks(
-                    &mut contents,
-                    "user",
-                    "parts",
-                    blocks_of(content, text_part),
-                );
+                push_blocks(&mut contents, "user", "parts", blocks_of(content, text_part));
             }
-            ModelMessage::Assistant {
-                items: Some(items), ..
-            } => {
+            ModelMessage::Assistant { items: Some(items), .. } => {
                 let mut parts = items.to_vec();
                 sign(&mut parts, request.blank_reasoning);
                 push_blocks(&mut contents, "model", "parts", parts);
@@ -142,9 +135,7 @@ fn sign(parts: &mut [Value], is_wanted: bool) {
     if !is_wanted || calls().any(|part| part["thoughtSignature"].is_string()) {
         return;
     }
-    let first = parts
-        .iter_mut()
-        .find(|part| part["functionCall"].is_object());
+    let first = parts.iter_mut().find(|part| part["functionCall"].is_object());
     if let Some(call) = first {
         call["thoughtSignature"] = json!(FOREIGN_SIGNATURE);
     }

@@ -249,33 +249,21 @@ fn calls_of_another_model_are_signed_where_the_server_wants_it() {
     let signatures = |request: &ModelRequest| -> Vec<Value> {
         let body = body(request);
         let contents = body["contents"].as_array().unwrap().clone();
-        let parts = contents
-            .iter()
-            .flat_map(|content| content["parts"].as_array().unwrap().clone());
+        let parts =
+            contents.iter().flat_map(|content| content["parts"].as_array().unwrap().clone());
         let calls = parts.filter(|part| part["functionCall"].is_object());
         calls.map(|part| part["thoughtSignature"].clone()).collect()
     };
     let mut request = request();
     let before = signatures(&request);
-    assert!(
-        before.iter().any(Value::is_null) && before.iter().any(Value::is_string),
-        "{before:?}"
-    );
+    assert!(before.iter().any(Value::is_null) && before.iter().any(Value::is_string), "{before:?}");
     request.blank_reasoning = true;
     let after = signatures(&request);
-    let kept = before
-        .iter()
-        .zip(&after)
-        .all(|(before, after)| before.is_null() || before == after);
-    assert!(
-        kept && after.contains(&json!("skip_thought_signature_validator")),
-        "{after:?}"
-    );
+    let kept = before.iter().zip(&after).all(|(before, after)| before.is_null() || before == after);
+    assert!(kept && after.contains(&json!("skip_thought_signature_validator")), "{after:?}");
     let stop = json!({"candidates": [{"finishReason": "MISSING_THOUGHT_SIGNATURE"}]});
     let mut decoder = made();
-    decoder
-        .read(stream_of(&[stop]).as_bytes(), &mut Vec::new())
-        .unwrap();
+    decoder.read(stream_of(&[stop]).as_bytes(), &mut Vec::new()).unwrap();
     let error = decoder.end(&mut Vec::new()).unwrap_err();
     assert_eq!(error.blame, Some(RefusalCause::ReasoningMissing));
 }
@@ -288,10 +276,7 @@ fn tools_of_the_server_go_beside_ours() {
     request.server_tools = vec![search.clone()];
     let sent = body(&request);
     assert_eq!(sent["tools"][1], search);
-    assert_eq!(
-        sent["toolConfig"],
-        json!({"includeServerSideToolInvocations": true})
-    );
+    assert_eq!(sent["toolConfig"], json!({"includeServerSideToolInvocations": true}));
     request.forbids_calls = true;
     let mode = json!({"functionCallingConfig": {"mode": "NONE"}, "includeServerSideToolInvocations": true});
     assert_eq!(body(&request)["toolConfig"], mode);

@@ -31,10 +31,7 @@ struct PartialCall {
 
 impl Calls {
     pub(super) fn naming(prefix: &str) -> Self {
-        Self {
-            prefix: prefix.to_owned(),
-            calls: Vec::new(),
-        }
+        Self { prefix: prefix.to_owned(), calls: Vec::new() }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -94,9 +91,7 @@ impl Calls {
         let calls = std::mem::take(&mut self.calls).into_iter();
         calls
             .map(|call| {
-                let PartialCall {
-                    id, name, input, ..
-                } = call;
+                let PartialCall { id, name, input, .. } = call;
                 (ToolUse { id, name, input }, call.extra)
             })
             .unzip()

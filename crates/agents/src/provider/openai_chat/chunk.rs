@@ -155,10 +155,9 @@ impl Delta<'_> {
             extra: value(call.extra_content),
             ..piece(call.function)
         });
-        let old = self.function_call.map(|function| CallPiece {
-            index: Some(0),
-            ..piece(Some(function))
-        });
+        let old = self
+            .function_call
+            .map(|function| CallPiece { index: Some(0), ..piece(Some(function)) });
         calls.chain(old)
     }
 }
@@ -226,9 +225,7 @@ fn string(raw: Raw) -> Option<String> {
     if !text.starts_with('"') {
         return None;
     }
-    serde_json::from_str(text)
-        .ok()
-        .filter(|text: &String| !text.is_empty())
+    serde_json::from_str(text).ok().filter(|text: &String| !text.is_empty())
 }
 
 fn number(raw: Raw) -> Option<u64> {

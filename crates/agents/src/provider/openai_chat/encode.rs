@@ -95,9 +95,7 @@ fn message(message: &ModelMessage, strings_only: bool) -> Option<Value> {
         // What was for the host alone says nothing, and servers refuse a message without content.
         ModelMessage::User(content) if content.as_array().is_some_and(Vec::is_empty) => None,
         ModelMessage::User(content) => Some(json!({"role": "user", "content": content})),
-        ModelMessage::Assistant {
-            items: Some(items), ..
-        } => {
+        ModelMessage::Assistant { items: Some(items), .. } => {
             let mut message = items.first().cloned()?;
             if strings_only && message["content"].is_null() {
                 message["content"] = json!("");
@@ -159,19 +157,11 @@ mod tests {
     }
 
     fn asking(messages: Vec<ModelMessage>) -> ModelRequest {
-        ModelRequest {
-            model: "m".to_owned(),
-            messages,
-            ..ModelRequest::default()
-        }
+        ModelRequest { model: "m".to_owned(), messages, ..ModelRequest::default() }
     }
 
     fn used(id: &str, input: &str) -> ToolUse {
-        ToolUse {
-            id: id.to_owned(),
-            name: "read".to_owned(),
-            input: input.to_owned(),
-        }
+        ToolUse { id: id.to_owned(), name: "read".to_owned(), input: input.to_owned() }
     }
 
     #[test]
@@ -183,10 +173,7 @@ mod tests {
                 ModelMessage::User("read both".into()),
                 ModelMessage::Assistant {
                     text: "Reading.".to_owned(),
-                    calls: vec![
-                        used("c1", "{\"path\":\"a\"}"),
-                        used("c2", "{\"path\":\"b\"}"),
-                    ],
+                    calls: vec![used("c1", "{\"path\":\"a\"}"), used("c2", "{\"path\":\"b\"}")],
                     items: None,
                 },
                 ModelMessage::ToolResult {
@@ -269,17 +256,10 @@ mod tests {
 
     #[test]
     fn absent_fields_are_not_sent() {
-        let silent = ModelMessage::Assistant {
-            text: String::new(),
-            calls: Vec::new(),
-            items: None,
-        };
+        let silent =
+            ModelMessage::Assistant { text: String::new(), calls: Vec::new(), items: None };
         check(
-            &asking(vec![
-                ModelMessage::User(json!([])),
-                ModelMessage::User("hi".into()),
-                silent,
-            ]),
+            &asking(vec![ModelMessage::User(json!([])), ModelMessage::User("hi".into()), silent]),
             &json!({
                 "model": "m",
                 "messages": [{"role": "user", "content": "hi"}],
@@ -317,23 +297,15 @@ mod tests {
     fn settings_do_not_change_the_conversation() {
         let settings = json!({"stream": false, "model": "other", "messages": [], "tools": [], "n": 5,
             "stream_options": null, "temperature": null, "top_p": 0.9});
-        let request = ModelRequest {
-            settings: settings.as_object().unwrap().clone(),
-            ..asking(Vec::new())
-        };
-        check(
-            &request,
-            &json!({"model": "m", "messages": [], "stream": true, "top_p": 0.9}),
-        );
+        let request =
+            ModelRequest { settings: settings.as_object().unwrap().clone(), ..asking(Vec::new()) };
+        check(&request, &json!({"model": "m", "messages": [], "stream": true, "top_p": 0.9}));
     }
 
     #[test]
     fn the_cache_of_claude_behind_openrouter_is_asked_for() {
         let cache_of = |host: &str, model: &str| {
-            let request = ModelRequest {
-                model: model.to_owned(),
-                ..asking(Vec::new())
-            };
+            let request = ModelRequest { model: model.to_owned(), ..asking(Vec::new()) };
             let body: Value = serde_json::from_slice(&encode(&request, host)).unwrap();
             body["cache_control"].clone()
         };
@@ -347,15 +319,9 @@ mod tests {
     fn openai_takes_the_output_limit_under_another_name() {
         assert_eq!(limit_field("api.openai.com"), "max_completion_tokens");
         assert_eq!(limit_field("eu.api.openai.com"), "max_completion_tokens");
-        assert_eq!(
-            limit_field("mine.openai.azure.com"),
-            "max_completion_tokens"
-        );
+        assert_eq!(limit_field("mine.openai.azure.com"), "max_completion_tokens");
         assert_eq!(limit_field("localhost"), "max_tokens");
-        let request = ModelRequest {
-            max_output_tokens: Some(9),
-            ..asking(Vec::new())
-        };
+        let request = ModelRequest { max_output_tokens: Some(9), ..asking(Vec::new()) };
         let body: Value = serde_json::from_slice(&encode(&request, "api.openai.com")).unwrap();
         assert_eq!(body["max_completion_tokens"], 9);
     }

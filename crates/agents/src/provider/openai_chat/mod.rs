@@ -127,12 +127,7 @@ impl ChatReader {
             return Err(error_from_body(&error_body));
         }
         self.usage = chunk.usage().or(self.usage);
-        for choice in chunk
-            .choices
-            .into_iter()
-            .flatten()
-            .filter(ChunkChoice::is_first)
-        {
+        for choice in chunk.choices.into_iter().flatten().filter(ChunkChoice::is_first) {
             self.take_choice(choice, events)?;
         }
         Ok(())

@@ -252,9 +252,7 @@ fn can_go_back(item: &Value) -> bool {
 /// A tool of the server, as people see it: what it did, once it is done.
 fn push_server_call(kind: &str, item: &Value, events: &mut Vec<ModelEvent>) {
     let id = item["id"].as_str().unwrap_or("").to_owned();
-    let name = item["name"]
-        .as_str()
-        .unwrap_or(kind.trim_end_matches("_call"));
+    let name = item["name"].as_str().unwrap_or(kind.trim_end_matches("_call"));
     let inputs = ["action", "queries", "code", "arguments", "input"];
     let input = inputs.map(|name| &item[name]);
     let input = input.into_iter().find(|it| !it.is_null());
@@ -285,9 +283,7 @@ fn server_result(item: &Value) -> String {
 
 /// A text as it is, anything else as JSON.
 fn text_of(value: &Value) -> String {
-    value
-        .as_str()
-        .map_or_else(|| value.to_string(), str::to_owned)
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 fn usage(value: &Value) -> Option<Usage> {

@@ -49,9 +49,9 @@ fn input(request: &ModelRequest) -> Vec<Value> {
                     input.push(json!({"type": "message", "role": "user", "content": blocks}));
                 }
             }
-            ModelMessage::Assistant {
-                items: Some(items), ..
-            } => input.extend(items.iter().cloned()),
+            ModelMessage::Assistant { items: Some(items), .. } => {
+                input.extend(items.iter().cloned())
+            }
             ModelMessage::Assistant { text, calls, .. } => {
                 if !text.is_empty() {
                     let said = json!([{"type": "output_text", "text": text}]);

@@ -81,10 +81,7 @@ fn bodies_of_results_go_with_them() {
     }
     let body = body(&request);
     let last = body["input"].as_array().unwrap().last().unwrap();
-    assert_eq!(
-        last["output"],
-        json!([{"type": "input_text", "text": "A"}, picture])
-    );
+    assert_eq!(last["output"], json!([{"type": "input_text", "text": "A"}, picture]));
 }
 
 macro_rules! recorded {

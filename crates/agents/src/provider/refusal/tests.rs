@@ -20,28 +20,16 @@ fn check(status: u16, words: &str, expected: Option<RefusalCause>) {
 #[test]
 fn servers_that_do_not_take_a_kind_say_which() {
     for (status, words, kind) in [
-        (
-            400,
-            "Invalid content type. image_url is only supported by certain models.",
-            Image,
-        ),
+        (400, "Invalid content type. image_url is only supported by certain models.", Image),
         (404, "No endpoints found that support image input", Image),
         (
             500,
             "image input is not supported - hint: if this is unexpected, you may need to provide it",
             Image,
         ),
-        (
-            400,
-            "At most 0 image(s) may be provided in one prompt.",
-            Image,
-        ),
+        (400, "At most 0 image(s) may be provided in one prompt.", Image),
         (400, "Unknown part type: file", Document),
-        (
-            400,
-            "Invalid Value: 'file'. This model does not support file content types.",
-            Document,
-        ),
+        (400, "Invalid Value: 'file'. This model does not support file content types.", Document),
         (
             400,
             "Invalid Value: 'file'. Supported values are: 'text', 'image_url', 'input_audio', 'refusal', and 'audio'.",
@@ -52,17 +40,9 @@ fn servers_that_do_not_take_a_kind_say_which() {
             "messages[1]: unknown variant `image_url`, expected `text` at line 1 column 912",
             Image,
         ),
-        (
-            500,
-            "audio input is not supported - hint: see the documentation",
-            Audio,
-        ),
+        (500, "audio input is not supported - hint: see the documentation", Audio),
         (400, "video input is not supported by this model", Video),
-        (
-            400,
-            "Model does not support images. Please use a model that does.",
-            Image,
-        ),
+        (400, "Model does not support images. Please use a model that does.", Image),
     ] {
         check(status, words, kinds([kind]));
     }
@@ -91,11 +71,7 @@ fn complaints_about_one_body_blame_no_kind() {
         ),
         (400, "Could not process PDF", Document),
         (400, "Could not process image", Image),
-        (
-            400,
-            "Unable to process input image. Please retry or report in the forum",
-            Image,
-        ),
+        (400, "Unable to process input image. Please retry or report in the forum", Image),
         (400, "Provided image is not valid", Image),
         (400, "invalid image input", Image),
         (
@@ -116,10 +92,7 @@ fn complaints_about_one_body_blame_no_kind() {
 fn a_conversation_that_is_too_long_is_recognised() {
     for (status, words) in [
         (400, "prompt is too long: 212312 tokens > 200000 maximum"),
-        (
-            400,
-            "input length and `max_tokens` exceed context limit: 199000 + 32000 > 200000",
-        ),
+        (400, "input length and `max_tokens` exceed context limit: 199000 + 32000 > 200000"),
         (
             400,
             "This model's maximum context length is 8192 tokens. However, your messages resulted in 9010 tokens. context_length_exceeded",
@@ -140,14 +113,8 @@ fn a_conversation_that_is_too_long_is_recognised() {
             400,
             "This model's maximum prompt length is 131072 but the request contains 537812 tokens.",
         ),
-        (
-            400,
-            "Invalid request: Your request exceeded model token limit: 262144",
-        ),
-        (
-            400,
-            "prompt token count of 197763 exceeds the limit of 128000",
-        ),
+        (400, "Invalid request: Your request exceeded model token limit: 262144"),
+        (400, "prompt token count of 197763 exceeds the limit of 128000"),
         (
             422,
             "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000 `inputs` tokens",
@@ -165,14 +132,8 @@ fn servers_that_want_strings_say_so() {
             400,
             "json: cannot unmarshal array into Go struct field Message.messages.content of type string",
         ),
-        (
-            500,
-            "[json.exception.type_error.302] type must be string, but is array",
-        ),
-        (
-            400,
-            "messages[5]: invalid type: sequence, expected a string at line 1 column 33928",
-        ),
+        (500, "[json.exception.type_error.302] type must be string, but is array"),
+        (400, "messages[5]: invalid type: sequence, expected a string at line 1 column 33928"),
         (422, "Input should be a valid string"),
     ] {
         check(status, words, Some(RefusalCause::Lists));
@@ -246,15 +207,8 @@ fn what_is_quoted_is_no_complaint_about_the_asker() {
         check(400, &words, body([Document]));
     }
     check(400, "This account's billing isn't active", None);
-    check(
-        400,
-        "Incorrect `api_key` provided: your API key is 'x'",
-        None,
-    );
-    assert_eq!(
-        without_quotes("it's 'a \"b' and \"c\" isn't `d"),
-        "it's  and  isn't `d"
-    );
+    check(400, "Incorrect `api_key` provided: your API key is 'x'", None);
+    assert_eq!(without_quotes("it's 'a \"b' and \"c\" isn't `d"), "it's  and  isn't `d");
 }
 
 #[test]

@@ -41,13 +41,8 @@ const SIGNATURES: &[&str] = &[
 
 /// What servers call thoughts that they want back, and how they say that some are not there.
 const REASONING: &[&str] = &["reasoning_content", "thought_signature", "thoughtsignature"];
-const REASONING_MISSING: &[&str] = &[
-    "missing",
-    "passed back",
-    "is required",
-    "field required",
-    "must be provided",
-];
+const REASONING_MISSING: &[&str] =
+    &["missing", "passed back", "is required", "field required", "must be provided"];
 
 /// What servers call it that thoughts are shown.
 const SHOWN_THOUGHTS: &[&str] = &[

@@ -19,13 +19,8 @@ impl ScenePlayer<'_> {
             questions: self.values(&ask.questions, "ask.questions")?,
         };
         let ask = self.part_number(0);
-        match self
-            .ask(AgentEvent::InputRequested { ask, request })
-            .await?
-        {
-            AgentReply::Answered {
-                response, answers, ..
-            } => {
+        match self.ask(AgentEvent::InputRequested { ask, request }).await? {
+            AgentReply::Answered { response, answers, .. } => {
                 let mut last = Object::new();
                 insert_some(&mut last, "response", Some(json!(response)));
                 let answers = (!answers.is_empty()).then_some(Value::Object(answers));

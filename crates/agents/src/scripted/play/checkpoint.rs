@@ -34,11 +34,7 @@ pub(super) fn encode(next_step: usize, scope: &Scope) -> Bytes {
         Bytes::from(out)
     };
     let (last, steering) = (scope.last.as_str(), scope.steering.as_str());
-    let one = if last.len() >= steering.len() {
-        ("{}", steering)
-    } else {
-        (last, "")
-    };
+    let one = if last.len() >= steering.len() { ("{}", steering) } else { (last, "") };
     [(last, steering), one]
         .into_iter()
         .map(|(last, steering)| write(last, steering))
@@ -82,11 +78,7 @@ mod tests {
     use super::*;
 
     fn scope(last: &str, steering: &str) -> Scope {
-        Scope {
-            last: last.to_owned(),
-            steering: steering.to_owned(),
-            ..Scope::new("", Vec::new())
-        }
+        Scope { last: last.to_owned(), steering: steering.to_owned(), ..Scope::new("", Vec::new()) }
     }
 
     fn resumed(from: &Scope) -> (usize, Scope) {
@@ -99,16 +91,10 @@ mod tests {
 
     #[test]
     fn placeholders_have_the_same_values_after_a_resume() {
-        let before = scope(
-            r#"{"response":"accept","answers":{"b":1.50,"a":"\""}}"#,
-            "left \"a\"",
-        );
+        let before = scope(r#"{"response":"accept","answers":{"b":1.50,"a":"\""}}"#, "left \"a\"");
         let (step, after) = resumed(&before);
         assert_eq!((step, after.steering), (7, before.steering));
-        assert_eq!(
-            after.last,
-            r#"{"response":"accept","answers":{"b":1.5,"a":"\""}}"#
-        );
+        assert_eq!(after.last, r#"{"response":"accept","answers":{"b":1.5,"a":"\""}}"#);
         assert_eq!(encode(3, &scope("{}", "")), &b"{\"step\":3}"[..]);
     }
 
@@ -117,15 +103,9 @@ mod tests {
         let long = "x".repeat(CHECKPOINT_BYTES_MAX);
         let long_last = json!({"content": long}).to_string();
         let (_, after) = resumed(&scope(&long_last, "left"));
-        assert_eq!(
-            (after.last.as_str(), after.steering.as_str()),
-            ("{}", "left")
-        );
+        assert_eq!((after.last.as_str(), after.steering.as_str()), ("{}", "left"));
         let (_, after) = resumed(&scope("{\"a\":1}", &long));
-        assert_eq!(
-            (after.last.as_str(), after.steering.as_str()),
-            ("{\"a\":1}", "")
-        );
+        assert_eq!((after.last.as_str(), after.steering.as_str()), ("{\"a\":1}", ""));
         let (_, after) = resumed(&scope(&long_last, &long));
         assert_eq!((after.last.as_str(), after.steering.as_str()), ("{}", ""));
     }

@@ -65,11 +65,7 @@ impl From<TurnOver> for SceneStop {
 
 impl ScriptedSession {
     pub(super) fn new(script: Arc<Script>, locale: Locale, context: SessionContext) -> Self {
-        Self {
-            script,
-            locale,
-            context,
-        }
+        Self { script, locale, context }
     }
 
     /// What the turn plays: a worker what it was spawned with, others the scene that matches.
@@ -130,11 +126,7 @@ impl ScriptedSession {
 async fn compact(events: &dyn EventSink) -> Result<(), SceneStop> {
     let keep_turns = KEEP_TURNS;
     let summary = None;
-    let compacted = AgentEvent::Compacted {
-        keep_turns,
-        rounds: 0,
-        summary,
-    };
+    let compacted = AgentEvent::Compacted { keep_turns, rounds: 0, summary };
     events.send(compacted).await?;
     let text = format!("The last {keep_turns} turns are kept in mind, those before are not.");
     Ok(events.send(AgentEvent::Notice { text }).await?)
@@ -214,11 +206,7 @@ impl ScenePlayer<'_> {
             ScriptStep::Parts(count) => {
                 for n in 0..self.number(count, "parts")? {
                     let part = self.part_number(n);
-                    self.send(AgentEvent::PartOpened {
-                        part,
-                        kind: TextKind::Markdown,
-                    })
-                    .await?;
+                    self.send(AgentEvent::PartOpened { part, kind: TextKind::Markdown }).await?;
                     tokio::task::consume_budget().await;
                 }
                 Ok(())
@@ -231,21 +219,14 @@ impl ScenePlayer<'_> {
                 self.send(AgentEvent::Usage(self.usage_info(fields)?)).await
             }
             ScriptStep::Title(title) => {
-                self.send(AgentEvent::Title(self.scope.substitute(title)))
-                    .await
+                self.send(AgentEvent::Title(self.scope.substitute(title))).await
             }
             ScriptStep::Activity(activity) => {
                 let activity = activity.as_ref().map(|text| self.scope.substitute(text));
-                self.send(AgentEvent::Activity(
-                    activity.filter(|text| !text.is_empty()),
-                ))
-                .await
+                self.send(AgentEvent::Activity(activity.filter(|text| !text.is_empty()))).await
             }
             ScriptStep::Notify(text) => {
-                self.send(AgentEvent::Notice {
-                    text: self.scope.substitute(text),
-                })
-                .await
+                self.send(AgentEvent::Notice { text: self.scope.substitute(text) }).await
             }
             ScriptStep::ContentRef(content) => self.show_content(content).await,
             ScriptStep::Tool(tool) => self.call_tool(tool).await,
@@ -263,9 +244,7 @@ impl ScenePlayer<'_> {
     }
 
     fn number(&self, number: &Number, name: &str) -> Result<u64, SceneStop> {
-        number
-            .value(&self.scope)
-            .map_err(|what| self.play_error(name, &what))
+        number.value(&self.scope).map_err(|what| self.play_error(name, &what))
     }
 
     fn usage_info(&self, fields: &[(String, UsageField)]) -> Result<UsageInfo, SceneStop> {
@@ -285,8 +264,7 @@ impl ScenePlayer<'_> {
 
     fn scripted_error(&self, fail: &Fail) -> AgentError {
         let substituted = |text: &Option<String>, otherwise: &str| {
-            text.as_ref()
-                .map_or_else(|| otherwise.to_owned(), |text| self.scope.substitute(text))
+            text.as_ref().map_or_else(|| otherwise.to_owned(), |text| self.scope.substitute(text))
         };
         AgentError {
             error_type: substituted(&fail.error_type, "scripted"),

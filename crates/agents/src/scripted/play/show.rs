@@ -56,11 +56,7 @@ impl ScenePlayer<'_> {
     /// Sends one render as the JSON array of its sections. Everybody who sees the chat sees it, so of what is restricted only
     /// the digest is in it.
     pub(super) async fn show_prompt(&self) -> Result<(), SceneStop> {
-        let facts = self
-            .session
-            .gatherer
-            .gather(&self.session.directories)
-            .await;
+        let facts = self.session.gatherer.gather(&self.session.directories).await;
         let prompt = Prompt {
             agent_name: "the scripted agent".to_owned(),
             environment_context: facts.environment,
@@ -71,11 +67,7 @@ impl ScenePlayer<'_> {
             ..Prompt::default()
         };
         let sections = self.events.render(prompt.render()).await?;
-        let text = sections
-            .iter()
-            .map(show_section)
-            .collect::<Value>()
-            .to_string();
+        let text = sections.iter().map(show_section).collect::<Value>().to_string();
         let part = self.part_number(0);
         let kind = TextKind::Markdown;
         self.send(AgentEvent::PartOpened { part, kind }).await?;

@@ -21,11 +21,7 @@ impl ScenePlayer<'_> {
         self.send(AgentEvent::PartOpened { part, kind }).await?;
         for (n, chunk) in chunks.iter().enumerate() {
             self.pause_before_chunk(n).await;
-            self.send(AgentEvent::Text {
-                part,
-                text: self.scope.substitute(chunk),
-            })
-            .await?;
+            self.send(AgentEvent::Text { part, text: self.scope.substitute(chunk) }).await?;
         }
         Ok(())
     }
@@ -42,11 +38,7 @@ impl ScenePlayer<'_> {
                 return Err(self.play_error("stream.size", &what));
             }
         };
-        self.send(AgentEvent::PartOpened {
-            part,
-            kind: TextKind::Markdown,
-        })
-        .await?;
+        self.send(AgentEvent::PartOpened { part, kind: TextKind::Markdown }).await?;
         // Ticks keep their rate however long a send takes; a pause of zero is no interval.
         let mut ticks = (every_ms > 0).then(|| interval(Duration::from_millis(every_ms)));
         if let Some(ticks) = &mut ticks {

@@ -41,18 +41,10 @@ impl ScenePlayer<'_> {
             display_name: call.display.clone(),
             ..ToolStart::default()
         };
-        self.send(AgentEvent::ToolStarted {
-            call: number,
-            start: Box::new(start),
-        })
-        .await?;
+        self.send(AgentEvent::ToolStarted { call: number, start: Box::new(start) }).await?;
         for (n, chunk) in std::mem::take(&mut call.chunks).into_iter().enumerate() {
             self.pause_before_chunk(n).await;
-            self.send(AgentEvent::ToolInput {
-                call: number,
-                text: chunk,
-            })
-            .await?;
+            self.send(AgentEvent::ToolInput { call: number, text: chunk }).await?;
         }
         let intent = StringOrMarkdown::from(call.intent.clone());
         match tool.confirm {
@@ -77,11 +69,7 @@ impl ScenePlayer<'_> {
     async fn run(&self, call: &mut PlayedCall, review: bool) -> Result<(), SceneStop> {
         let number = call.number;
         for content in std::mem::take(&mut call.updates) {
-            self.send(AgentEvent::ToolContent {
-                call: number,
-                content,
-            })
-            .await?;
+            self.send(AgentEvent::ToolContent { call: number, content }).await?;
         }
         if let Some(message) = call.reconfirm.take() {
             self.confirm(call, message).await?;
@@ -93,11 +81,7 @@ impl ScenePlayer<'_> {
             let text = json!({"type": "text", "text": call.input});
             ToolResult::new(true, call.outcome.clone()).with_content(vec![text])
         });
-        let completed = AgentEvent::ToolCompleted {
-            call: number,
-            result: result.clone(),
-            review,
-        };
+        let completed = AgentEvent::ToolCompleted { call: number, result: result.clone(), review };
         if !review {
             return self.send(completed).await;
         }
@@ -121,18 +105,9 @@ impl ScenePlayer<'_> {
             tool_input: Some(ToolInput::Inline(call.input.clone())),
             ..call.confirmation.clone()
         };
-        let asked = AgentEvent::ToolReady {
-            call: call.number,
-            ready: Box::new(ready),
-        };
+        let asked = AgentEvent::ToolReady { call: call.number, ready: Box::new(ready) };
         match self.ask(asked).await? {
-            AgentReply::ToolDecided {
-                approved,
-                input,
-                selected_option,
-                suggestion,
-                ..
-            } => {
+            AgentReply::ToolDecided { approved, input, selected_option, suggestion, .. } => {
                 call.approved = approved;
                 call.input = input.unwrap_or_else(|| std::mem::take(&mut call.input));
                 call.selected_option = selected_option.or_else(|| call.selected_option.take());
@@ -167,9 +142,7 @@ impl ScenePlayer<'_> {
             confirmation: self.confirmation(&tool.confirmation)?,
             reconfirm: self.markdown(tool.reconfirm.as_ref(), "tool.reconfirm")?,
             updates: updates.collect::<Result<_, _>>()?,
-            result: result
-                .map(|result| self.result(result, &display, &outcome))
-                .transpose()?,
+            result: result.map(|result| self.result(result, &display, &outcome)).transpose()?,
             name,
             display,
             intent,
@@ -247,11 +220,7 @@ impl ScenePlayer<'_> {
                 insert_some(&mut last, "content", result.get("content").cloned());
             }
             // A client may deny what it was to run itself (H-199).
-            AgentReply::ToolDecided {
-                approved: false,
-                suggestion,
-                ..
-            } => {
+            AgentReply::ToolDecided { approved: false, suggestion, .. } => {
                 last.insert("approved".to_owned(), json!(false));
                 last.insert("input".to_owned(), json!(text));
                 insert_some(&mut last, "suggestion", suggestion);
@@ -268,9 +237,7 @@ impl ScenePlayer<'_> {
         field: &str,
     ) -> Result<Option<StringOrMarkdown>, SceneStop> {
         let markdown = shaped.map(|shaped| shaped.markdown(&self.scope));
-        markdown
-            .transpose()
-            .map_err(|what| self.play_error(field, &what))
+        markdown.transpose().map_err(|what| self.play_error(field, &what))
     }
 
     pub(super) fn values(

@@ -37,13 +37,7 @@ impl ScenePlayer<'_> {
             brief,
         };
         let call = self.part_number(0);
-        match self
-            .ask(AgentEvent::Spawned {
-                call,
-                worker: Box::new(worker),
-            })
-            .await?
-        {
+        match self.ask(AgentEvent::Spawned { call, worker: Box::new(worker) }).await? {
             AgentReply::ToolEnded { result, .. } => {
                 let mut last = Object::new();
                 insert_some(&mut last, "success", result.get("success").cloned());
@@ -64,16 +58,8 @@ fn encode_brief(scope: &Scope, location: &str, steps: &[Value]) -> Bytes {
     let used = |name: &str, value: &str| written.contains(name).then(|| json!(value));
     insert_some(&mut brief, "text", used("{{text}}", &scope.text));
     insert_some(&mut brief, "last", used("{{last}}", &scope.last));
-    insert_some(
-        &mut brief,
-        "steering",
-        used("{{steering}}", &scope.steering),
-    );
-    insert_some(
-        &mut brief,
-        "groups",
-        uses_groups(&written).then(|| json!(scope.groups)),
-    );
+    insert_some(&mut brief, "steering", used("{{steering}}", &scope.steering));
+    insert_some(&mut brief, "groups", uses_groups(&written).then(|| json!(scope.groups)));
     brief.insert("steps".to_owned(), Value::from(steps));
     Bytes::from(Value::Object(brief).to_string())
 }
@@ -108,9 +94,5 @@ fn decode_brief(brief: &[u8]) -> Option<PlayedScene<'static>> {
     if let Some(steering) = brief["steering"].as_str() {
         scope.steering = steering.to_owned();
     }
-    Some(PlayedScene {
-        steps: Cow::Owned(steps),
-        scope,
-        location,
-    })
+    Some(PlayedScene { steps: Cow::Owned(steps), scope, location })
 }

@@ -19,10 +19,7 @@ impl Ask {
     pub(super) fn parse(value: &Value, location: &str) -> Result<Self, ScriptError> {
         let fields = StepFields::of(value, location, &["message", "questions", "url"])?;
         if fields.object.is_empty() {
-            return Err(at(
-                location,
-                "asks nothing: needs message, questions or url",
-            ));
+            return Err(at(location, "asks nothing: needs message, questions or url"));
         }
         Ok(Self {
             message: fields.optional("message", text)?,

@@ -7,10 +7,7 @@ use super::super::script::{ScriptError, at, list, object, only_keys};
 use wire::Object;
 
 pub(super) fn text(value: &Value, location: &str) -> Result<String, ScriptError> {
-    value
-        .as_str()
-        .map(str::to_owned)
-        .ok_or_else(|| at(location, "must be a string"))
+    value.as_str().map(str::to_owned).ok_or_else(|| at(location, "must be a string"))
 }
 
 pub(super) fn texts(value: &Value, location: &str) -> Result<Vec<String>, ScriptError> {
@@ -22,9 +19,7 @@ pub(super) fn number(value: &Value, location: &str) -> Result<Number, ScriptErro
 }
 
 pub(super) fn flag(value: &Value, location: &str) -> Result<bool, ScriptError> {
-    value
-        .as_bool()
-        .ok_or_else(|| at(location, "must be true or false"))
+    value.as_bool().ok_or_else(|| at(location, "must be true or false"))
 }
 
 pub(super) fn only_true(value: &Value, location: &str) -> Result<(), ScriptError> {
@@ -62,9 +57,7 @@ pub(super) fn each<T>(
     read: impl Fn(&Value, &str) -> Result<T, ScriptError>,
 ) -> Result<Vec<T>, ScriptError> {
     let items = list(Some(value), location)?.iter().enumerate();
-    items
-        .map(|(n, item)| read(item, &format!("{location}[{n}]")))
-        .collect()
+    items.map(|(n, item)| read(item, &format!("{location}[{n}]"))).collect()
 }
 
 /// The fields of an object, each read at its own location.
@@ -100,8 +93,7 @@ impl<'a> StepFields<'a> {
         key: &str,
         read: impl FnOnce(&Value, &str) -> Result<T, ScriptError>,
     ) -> Result<T, ScriptError> {
-        self.optional(key, read)?
-            .ok_or_else(|| at(&self.at(key), "is missing"))
+        self.optional(key, read)?.ok_or_else(|| at(&self.at(key), "is missing"))
     }
 
     pub(super) fn at(&self, key: &str) -> String {

@@ -102,9 +102,7 @@ impl ScriptStep {
     /// The steps of a scene or of a worker; `location` is the list's.
     pub(super) fn parse_all(steps: &[Value], location: &str) -> Result<Vec<Self>, ScriptError> {
         let steps = steps.iter().enumerate();
-        steps
-            .map(|(n, step)| Self::parse(step, &format!("{location}[{n}]")))
-            .collect()
+        steps.map(|(n, step)| Self::parse(step, &format!("{location}[{n}]"))).collect()
     }
 
     fn parse(value: &Value, location: &str) -> Result<Self, ScriptError> {

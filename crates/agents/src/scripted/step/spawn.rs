@@ -17,19 +17,13 @@ pub(in super::super) struct Spawn {
     pub(in super::super) steps: Vec<Value>,
 }
 
-const INTERACTIVITY: [(&str, &str); 3] = [
-    ("full", "full"),
-    ("read-only", "read-only"),
-    ("hidden", "hidden"),
-];
+const INTERACTIVITY: [(&str, &str); 3] =
+    [("full", "full"), ("read-only", "read-only"), ("hidden", "hidden")];
 
 impl Spawn {
     pub(super) fn parse(value: &Value, location: &str) -> Result<Self, ScriptError> {
-        let fields = StepFields::of(
-            value,
-            location,
-            &["title", "interactivity", "agent", "steps"],
-        )?;
+        let fields =
+            StepFields::of(value, location, &["title", "interactivity", "agent", "steps"])?;
         let steps_location = fields.at("steps");
         let steps = list(fields.object.get("steps"), &steps_location)?;
         ScriptStep::parse_all(steps, &steps_location)?;

@@ -64,11 +64,7 @@ fn a_bad_step_is_reported_with_its_position() {
         json!({"fail": {"message": 3}}),
         json!({"hang": false}),
     ] {
-        outcomes.push_str(
-            &ScriptStep::parse(&step, "scenes[2].steps[0]")
-                .unwrap_err()
-                .to_string(),
-        );
+        outcomes.push_str(&ScriptStep::parse(&step, "scenes[2].steps[0]").unwrap_err().to_string());
         outcomes.push('\n');
     }
     expect_test::expect![[r#"

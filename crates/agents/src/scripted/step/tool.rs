@@ -129,9 +129,7 @@ pub(super) fn unique(items: &[ShapedValue], key: &str, location: &str) -> Result
     for (n, item) in items.iter().enumerate() {
         let name = item.field(key);
         if let Some(name) = name
-            && items[..n]
-                .iter()
-                .any(|other| other.field(key) == Some(name))
+            && items[..n].iter().any(|other| other.field(key) == Some(name))
         {
             let what = format!("the {key} {name:?} occurs twice");
             return Err(at(&format!("{location}[{n}]"), what));
@@ -151,9 +149,7 @@ fn edits(value: &Value, location: &str) -> Result<Vec<ShapedValue>, ScriptError>
 }
 
 fn contents(value: &Value, location: &str) -> Result<Vec<ShapedValue>, ScriptError> {
-    each(value, location, |value, location| {
-        ShapedValue::parse(Shape::Content, value, location)
-    })
+    each(value, location, |value, location| ShapedValue::parse(Shape::Content, value, location))
 }
 
 fn words_of(value: &Value, location: &str) -> Result<ShapedValue, ScriptError> {
@@ -168,9 +164,8 @@ impl ScriptedOutcome {
             success: fields.optional("success", flag)?.unwrap_or(true),
             message: fields.optional("message", words_of)?,
             content: fields.optional("content", contents)?,
-            structured: fields.optional("structured", |value, location| {
-                object(value, location).cloned()
-            })?,
+            structured: fields
+                .optional("structured", |value, location| object(value, location).cloned())?,
             error: fields.optional("error", error)?,
         })
     }

@@ -39,10 +39,7 @@ pub(in super::super) struct BackgroundCommands(Mutex<Vec<BackgroundCommand>>);
 impl std::fmt::Debug for BackgroundCommands {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let ids: Vec<String> = self.lock().iter().map(|known| known.id.clone()).collect();
-        formatter
-            .debug_tuple("BackgroundCommands")
-            .field(&ids)
-            .finish()
+        formatter.debug_tuple("BackgroundCommands").field(&ids).finish()
     }
 }
 
@@ -257,22 +254,15 @@ impl BackgroundCommands {
         let id = format!("b{}", process.pid);
         let mut commands = self.lock();
         commands.retain(|known| known.id != id);
-        commands.push(BackgroundCommand {
-            id: id.clone(),
-            text,
-            shared,
-            life,
-        });
+        commands.push(BackgroundCommand { id: id.clone(), text, shared, life });
         id
     }
 
     fn make_space(&self) -> Result<(), ToolError> {
         let mut commands = self.lock();
         let is_running = |command: &BackgroundCommand| command.shared.lock().end.is_none();
-        let running: Vec<&BackgroundCommand> = commands
-            .iter()
-            .filter(|command| is_running(command))
-            .collect();
+        let running: Vec<&BackgroundCommand> =
+            commands.iter().filter(|command| is_running(command)).collect();
         if running.len() >= RUNNING_MAX {
             let ids: Vec<&str> = running.iter().map(|command| command.id.as_str()).collect();
             return Err(ToolError(format!(
@@ -358,9 +348,7 @@ impl BackgroundCommands {
 
     pub(in super::super) fn is_any_running(&self) -> bool {
         let commands = self.lock();
-        commands
-            .iter()
-            .any(|command| command.shared.lock().end.is_none())
+        commands.iter().any(|command| command.shared.lock().end.is_none())
     }
 
     /// Kills all of them.
@@ -431,11 +419,7 @@ mod tests {
         state.push(b"abc");
         let (text, has_more) = state.take();
         assert!(has_more && !text.contains('\u{fffd}'));
-        assert!(
-            text.starts_with("[3 bytes were dropped here"),
-            "{}",
-            &text[..80]
-        );
+        assert!(text.starts_with("[3 bytes were dropped here"), "{}", &text[..80]);
         let mut rest = String::new();
         while !state.waiting.is_empty() {
             rest.push_str(&state.take().0);

@@ -53,10 +53,7 @@ impl Capture {
         }
         let end = self.end(LIVE_BYTES_MAX);
         let left_out = group_digits(self.total - end.len() as u64);
-        format!(
-            "[{left_out} bytes before]\n{}",
-            String::from_utf8_lossy(&end)
-        )
+        format!("[{left_out} bytes before]\n{}", String::from_utf8_lossy(&end))
     }
 
     /// Its beginning and its end.
@@ -112,12 +109,7 @@ pub(super) struct LiveCapture {
 
 impl LiveCapture {
     pub(super) fn new(output: mpsc::Sender<String>) -> Self {
-        Self {
-            capture: Capture::default(),
-            output,
-            is_new: false,
-            due: Instant::now(),
-        }
+        Self { capture: Capture::default(), output, is_new: false, due: Instant::now() }
     }
 
     pub(super) fn into_capture(self) -> Capture {
@@ -227,10 +219,7 @@ mod tests {
         assert!(text.starts_with("äx") && text.ends_with("äx"));
         let shown_bytes: usize = text.lines().step_by(2).map(str::len).sum();
         let left_out = text.lines().nth(1).unwrap();
-        let expected = format!(
-            "[{} bytes left out",
-            group_digits(60_000 - shown_bytes as u64)
-        );
+        let expected = format!("[{} bytes left out", group_digits(60_000 - shown_bytes as u64));
         assert!(left_out.starts_with(&expected), "{left_out}");
         assert!(long.live().len() < LIVE_BYTES_MAX + 100);
         assert!(!long.live().contains('\u{fffd}'));
@@ -246,10 +235,7 @@ mod tests {
         assert!(endless.for_model().ends_with("xthe end"));
         assert!(endless.live().ends_with("xthe end"));
         let whole = endless.into_whole().unwrap();
-        let note = format!(
-            "\n[{} more bytes were not kept]\n",
-            group_digits(44 * 65_536 + 7)
-        );
+        let note = format!("\n[{} more bytes were not kept]\n", group_digits(44 * 65_536 + 7));
         assert!(whole.ends_with(note.as_bytes()));
         assert_eq!(whole.len(), WHOLE_BYTES_MAX + note.len());
     }

@@ -7,9 +7,8 @@
 use std::ffi::{OsStr, OsString};
 
 /// Names that every command gets.
-const ALLOWED: [&str; 9] = [
-    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TMPDIR", "TERM",
-];
+const ALLOWED: [&str; 9] =
+    ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TMPDIR", "TERM"];
 
 /// Beginnings of such names.
 const ALLOWED_BEGINNINGS: [&str; 2] = ["LC_", "XDG_"];
@@ -97,14 +96,7 @@ mod tests {
         let added = ["SSH_AUTH_SOCK".to_owned(), "CARGO".to_owned()];
         assert_eq!(
             names_of(select_allowed(variables(), &added)),
-            [
-                "PATH",
-                "HOME",
-                "SSH_AUTH_SOCK",
-                "LANG",
-                "LC_ALL",
-                "XDG_RUNTIME_DIR"
-            ]
+            ["PATH", "HOME", "SSH_AUTH_SOCK", "LANG", "LC_ALL", "XDG_RUNTIME_DIR"]
         );
     }
 }

@@ -69,10 +69,7 @@ impl TerminalCommand {
         let tap = SharedTap::new(sink);
         let directory = command.directory.name.to_string_lossy().into_owned();
         let launch = TerminalLaunch {
-            program: Program::Command {
-                text: command.text,
-                timeout: command.timeout,
-            },
+            program: Program::Command { text: command.text, timeout: command.timeout },
             directory: StartDirectory::Open(command.directory),
             variables: command.variables,
             size: TerminalSize::clamped(COLUMNS, ROWS),
@@ -82,18 +79,11 @@ impl TerminalCommand {
             .map_err(|error| ToolError(format!("the command could not be started: {error}")))?;
         let terminal = Arc::new(CommandTerminal {
             running,
-            hold: Mutex::new(TerminalHold {
-                holder: TerminalHolder::Call,
-                is_abandoned: false,
-            }),
+            hold: Mutex::new(TerminalHold { holder: TerminalHolder::Call, is_abandoned: false }),
             was_taken: AtomicBool::new(false),
             changed: Notify::new(),
         });
-        let mut started = Self {
-            terminal,
-            resource: None,
-            tap,
-        };
+        let mut started = Self { terminal, resource: None, tap };
         started.resource = started.show(title, directory, show).await;
         Ok(started)
     }
@@ -105,14 +95,8 @@ impl TerminalCommand {
         show: &mpsc::Sender<ShowRequest>,
     ) -> Option<String> {
         let terminal: Arc<dyn ShownTerminal> = Arc::clone(&self.terminal) as _;
-        let offer = TerminalOffer {
-            call: 0,
-            title,
-            directory,
-            columns: COLUMNS,
-            rows: ROWS,
-            terminal,
-        };
+        let offer =
+            TerminalOffer { call: 0, title, directory, columns: COLUMNS, rows: ROWS, terminal };
         let (shown, is_shown) = oneshot::channel();
         let resource = match show.send(ShowRequest { offer, shown }).await {
             Ok(()) => is_shown.await.ok().flatten(),
@@ -260,20 +244,18 @@ pub fn terminal_change(output: TerminalEvent) -> TerminalChange {
         TerminalEvent::CommandStarted { id, line, at } => {
             TerminalChange::CommandStarted { id, line, at }
         }
-        TerminalEvent::CommandFinished {
-            id,
-            exit_code,
-            duration,
-        } => TerminalChange::CommandFinished {
-            id,
-            exit_code: exit_code.map(i64::from),
-            duration_ms: u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
-        },
+        TerminalEvent::CommandFinished { id, exit_code, duration } => {
+            TerminalChange::CommandFinished {
+                id,
+                exit_code: exit_code.map(i64::from),
+                duration_ms: u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
+            }
+        }
         TerminalEvent::Title(title) => TerminalChange::Title(title),
         TerminalEvent::Directory(directory) => TerminalChange::Directory(directory),
-        TerminalEvent::Ended(CommandEnd::Exited(code)) => TerminalChange::Exited {
-            exit_code: Some(i64::from(code)),
-        },
+        TerminalEvent::Ended(CommandEnd::Exited(code)) => {
+            TerminalChange::Exited { exit_code: Some(i64::from(code)) }
+        }
         TerminalEvent::Ended(CommandEnd::Signalled(_) | CommandEnd::TimedOut(_)) => {
             TerminalChange::Exited { exit_code: None }
         }

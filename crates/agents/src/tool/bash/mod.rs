@@ -123,11 +123,7 @@ impl Tool for BashTool {
             true => format!("Run in the background: {command}"),
             false => format!("Run {command}"),
         };
-        Ok(Plan {
-            summary,
-            subject: PlanSubject::Command(input.command),
-            ..Plan::default()
-        })
+        Ok(Plan { summary, subject: PlanSubject::Command(input.command), ..Plan::default() })
     }
 
     async fn run(
@@ -230,9 +226,8 @@ impl BashTool {
             return Ok(started_outcome(&id, process, &title, None));
         };
         let background = &self.chat.background;
-        let (id, process, resource) = background
-            .start_in_terminal(command, title.clone(), shower)
-            .await?;
+        let (id, process, resource) =
+            background.start_in_terminal(command, title.clone(), shower).await?;
         let block = resource.map(|resource| terminal_block(&resource, &title));
         Ok(started_outcome(&id, process, &title, block))
     }

@@ -112,10 +112,7 @@ mod tests {
         assert_eq!(plain(&["kept\r"]), "kept");
         assert_eq!(plain(&["a\nb"]), "a\nb");
         assert_eq!(plain(&["\x1b[1;3", "2mgreen\x1b[0m\r\n"]), "green\n");
-        assert_eq!(
-            plain(&["\x1b]0;title\x07one\x1b]8;;x\x1b\\two\x1b(B"]),
-            "onetwo"
-        );
+        assert_eq!(plain(&["\x1b]0;title\x07one\x1b]8;;x\x1b\\two\x1b(B"]), "onetwo");
         assert_eq!(plain(&["\x1b]without an end\nnext"]), "\nnext");
         let long = "x".repeat(3 * LINE_BYTES_MAX);
         assert_eq!(plain(&[&long]), long);

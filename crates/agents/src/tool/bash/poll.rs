@@ -178,10 +178,7 @@ impl Tool for BashKillTool {
 /// What a call would do to the background command of this id.
 fn plan_for(verb: &str, id: &str) -> Plan {
     Plan {
-        summary: format!(
-            "{verb} background command {}",
-            shorten(id, SUMMARY_CHARS_MAX)
-        ),
+        summary: format!("{verb} background command {}", shorten(id, SUMMARY_CHARS_MAX)),
         ..Plan::default()
     }
 }
@@ -204,10 +201,5 @@ fn outcome(look: CommandOutput, summary: String) -> ToolOutcome {
         text.push_str(&format!("\n[{TAKEN_OVER}]"));
     }
     let failed = matches!(look.end, Some(Err(_) | Ok(CommandEnd::TimedOut(_))));
-    ToolOutcome {
-        text,
-        summary,
-        success: !failed,
-        ..ToolOutcome::default()
-    }
+    ToolOutcome { text, summary, success: !failed, ..ToolOutcome::default() }
 }

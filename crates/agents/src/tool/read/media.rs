@@ -148,17 +148,12 @@ fn describe(mime: &str, file: &FileBytes) -> String {
         Some((width, height)) if class == "image" => format!(" of {width} x {height} pixels,"),
         _ => " of".to_owned(),
     };
-    format!(
-        "{article} {kind}{pixels} {} bytes",
-        group_digits(file.total)
-    )
+    format!("{article} {kind}{pixels} {} bytes", group_digits(file.total))
 }
 
 /// A file that is neither text nor anything that could be shown.
 pub(super) fn describe_binary(display_path: &str, file: &FileBytes) -> ToolOutcome {
-    let known = KNOWN_FORMATS
-        .iter()
-        .find(|(magic, _)| file.bytes.starts_with(magic));
+    let known = KNOWN_FORMATS.iter().find(|(magic, _)| file.bytes.starts_with(magic));
     let kind = known.map_or("a binary file, or text in UTF-16,", |(_, kind)| kind);
     let bytes = group_digits(file.total);
     ToolOutcome {

@@ -98,19 +98,13 @@ impl FileTool for ReadTool {
         workspace: &Workspace,
         cancellation: &Cancellation,
     ) -> Result<ToolOutcome, ToolError> {
-        let range = ReadRange {
-            offset: input.offset,
-            limit: input.limit,
-        };
+        let range = ReadRange { offset: input.offset, limit: input.limit };
         let beginning = workspace.read_bytes(path, SNIFFED_BYTES)?;
         if let Some(mime) = detect(&beginning.bytes) {
             return media::read(path, mime, beginning, workspace);
         }
         if is_binary(&beginning.bytes) {
-            return Ok(media::describe_binary(
-                &workspace.display_path(path),
-                &beginning,
-            ));
+            return Ok(media::describe_binary(&workspace.display_path(path), &beginning));
         }
         if notebook::is_notebook(&input.path)
             && let Some(outcome) = notebook::read(path, range, workspace)?
@@ -133,11 +127,7 @@ mod tests {
         std::fs::write(directory.path().join("a"), bytes).unwrap();
         let uri = format!("file://{}", directory.path().display());
         let workspace = Workspace::open(&[uri], &workspace::Confinement::none()).unwrap();
-        let input = ReadInput {
-            path: "a".to_owned(),
-            offset,
-            limit,
-        };
+        let input = ReadInput { path: "a".to_owned(), offset, limit };
         let path = workspace.resolve("a").unwrap();
         match ReadTool::look(&input, &path, &workspace, &Cancellation::default()) {
             Ok(outcome) => outcome.text,

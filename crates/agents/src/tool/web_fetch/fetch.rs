@@ -87,10 +87,7 @@ async fn follow(mut url: Url, allowed: &[String]) -> Result<WebPage, ToolError> 
         if status.is_redirection()
             && let Some(target) = response.headers().get(LOCATION)
         {
-            let next = target
-                .to_str()
-                .ok()
-                .and_then(|target| url.join(target).ok());
+            let next = target.to_str().ok().and_then(|target| url.join(target).ok());
             let next =
                 next.ok_or_else(|| ToolError(format!("{url} redirects to what is not a URL")))?;
             url = check_redirect(&first, next)?;
@@ -101,9 +98,7 @@ async fn follow(mut url: Url, allowed: &[String]) -> Result<WebPage, ToolError> 
         }
         return read(url, response).await;
     }
-    Err(ToolError(format!(
-        "{first} redirects more than {REDIRECTS_MAX} times"
-    )))
+    Err(ToolError(format!("{first} redirects more than {REDIRECTS_MAX} times")))
 }
 
 /// Where a redirect leads, if it may be followed: consent was for one host.
@@ -169,9 +164,7 @@ async fn read(url: Url, mut response: Response) -> Result<WebPage, ToolError> {
     if !is_text(&content_type) {
         let size = response.content_length().map(group_digits);
         let size = size.map_or_else(String::new, |size| format!(" of {size} bytes"));
-        return Err(ToolError(format!(
-            "{url} is {content_type}{size}; only text can be fetched"
-        )));
+        return Err(ToolError(format!("{url} is {content_type}{size}; only text can be fetched")));
     }
     let encoding = response.headers().get(CONTENT_ENCODING);
     if encoding.is_some_and(|encoding| encoding != "identity") {
@@ -196,16 +189,9 @@ async fn read(url: Url, mut response: Response) -> Result<WebPage, ToolError> {
         }
     }
     if content_type.is_empty() && workspace::is_binary(&body) {
-        return Err(ToolError(format!(
-            "{url} is not text; only text can be fetched"
-        )));
+        return Err(ToolError(format!("{url} is not text; only text can be fetched")));
     }
-    Ok(WebPage {
-        url,
-        content_type,
-        body,
-        is_cut,
-    })
+    Ok(WebPage { url, content_type, body, is_cut })
 }
 
 /// Whether something of this type is read as text. What does not say may be.
@@ -226,10 +212,7 @@ mod tests {
             ("ftp://example.org/", "must begin with http"),
             ("file:///etc/passwd", "must begin with http"),
             ("example.org", "cannot be used"),
-            (
-                "http://user:secret@example.org/",
-                "a user name or a password",
-            ),
+            ("http://user:secret@example.org/", "a user name or a password"),
             ("https://", "cannot be used"),
         ] {
             let why = parse_url(text).unwrap_err().0;
@@ -270,12 +253,7 @@ mod tests {
         ] {
             assert!(is_text(text), "{text}");
         }
-        for other in [
-            "image/png",
-            "application/pdf",
-            "application/octet-stream",
-            "video/mp4",
-        ] {
+        for other in ["image/png", "application/pdf", "application/octet-stream", "video/mp4"] {
             assert!(!is_text(other), "{other}");
         }
     }

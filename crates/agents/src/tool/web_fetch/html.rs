@@ -189,8 +189,7 @@ impl<'a> MarkdownPage<'a> {
                 self.has_header = false;
             }
             "td" | "th" => {
-                self.out
-                    .push_str(if self.cells == 0 { "| " } else { " | " });
+                self.out.push_str(if self.cells == 0 { "| " } else { " | " });
                 self.cells += 1;
                 self.has_header |= name == "th";
             }
@@ -256,10 +255,7 @@ impl<'a> MarkdownPage<'a> {
         let Some((start, target)) = self.link.take() else {
             return; // no link, or none that leads anywhere
         };
-        let is_empty = self
-            .out
-            .get(start..)
-            .is_none_or(|text| text.trim().is_empty());
+        let is_empty = self.out.get(start..).is_none_or(|text| text.trim().is_empty());
         if is_empty {
             self.out.truncate(start.saturating_sub(1));
             return;

@@ -153,16 +153,11 @@ fn outcome(page: &WebPage, offset: usize) -> Result<ToolOutcome, ToolError> {
     if end < text.len() {
         shown.push_str(&format!("\n[more follows; go on with offset {end}]"));
     } else if page.is_cut {
-        shown.push_str(&format!(
-            "\n[the page is longer: only its first {bytes} bytes were read]"
-        ));
+        shown.push_str(&format!("\n[the page is longer: only its first {bytes} bytes were read]"));
     }
     Ok(ToolOutcome {
         text: shown,
-        summary: format!(
-            "Fetched {} ({bytes} bytes)",
-            shorten(url.as_str(), SUMMARY_CHARS_MAX)
-        ),
+        summary: format!("Fetched {} ({bytes} bytes)", shorten(url.as_str(), SUMMARY_CHARS_MAX)),
         success: true,
         ..ToolOutcome::default()
     })
@@ -171,9 +166,8 @@ fn outcome(page: &WebPage, offset: usize) -> Result<ToolOutcome, ToolError> {
 /// The text of a body, in the encoding that it says it has: UTF-8, or the one that came before it.
 fn decode<'a>(content_type: &str, body: &'a [u8]) -> Cow<'a, str> {
     let content_type = content_type.to_ascii_lowercase();
-    let is_latin = ["iso-8859-1", "windows-1252", "latin1"]
-        .iter()
-        .any(|name| content_type.contains(name));
+    let is_latin =
+        ["iso-8859-1", "windows-1252", "latin1"].iter().any(|name| content_type.contains(name));
     match std::str::from_utf8(body) {
         Ok(text) => Cow::Borrowed(text.trim_start_matches('\u{feff}')),
         Err(_) if is_latin => body.iter().map(|byte| char::from(*byte)).collect(),

@@ -135,10 +135,7 @@ mod tests {
         assert_eq!(chips.label(first), Some("[pasted 21 lines]"));
         assert_eq!(chips.label(second), Some("[pasted 21 lines #2]"));
         assert_eq!(chips.label(wide), Some("[pasted 5000 characters]"));
-        assert_eq!(
-            chips.unfold(&format!("see {second}!")),
-            format!("see {long}!")
-        );
+        assert_eq!(chips.unfold(&format!("see {second}!")), format!("see {long}!"));
         assert_eq!(chips.label('x'), None);
     }
 

@@ -303,9 +303,7 @@ impl Editor {
 
 /// What can be typed: no control characters, tabs as they are.
 fn printable(text: &str) -> String {
-    text.chars()
-        .filter(|c| matches!(c, '\n' | '\t') || !c.is_control())
-        .collect()
+    text.chars().filter(|c| matches!(c, '\n' | '\t') || !c.is_control()).collect()
 }
 
 #[cfg(test)]

@@ -20,9 +20,7 @@ pub(super) fn after(text: &str, at: usize) -> usize {
 
 pub(super) fn word_before(text: &str, at: usize) -> usize {
     let trimmed = text[..at].trim_end();
-    trimmed
-        .rfind(char::is_whitespace)
-        .map_or(0, |gap| after(text, gap))
+    trimmed.rfind(char::is_whitespace).map_or(0, |gap| after(text, gap))
 }
 
 pub(super) fn word_after(text: &str, at: usize) -> usize {
@@ -37,9 +35,7 @@ pub(super) fn line_start(text: &str, at: usize) -> usize {
 }
 
 pub(super) fn line_end(text: &str, at: usize) -> usize {
-    text[at..]
-        .find('\n')
-        .map_or(text.len(), |newline| at + newline)
+    text[at..].find('\n').map_or(text.len(), |newline| at + newline)
 }
 
 /// The position in another line that is as far from its start as `at` is from the start of its own.
@@ -47,9 +43,7 @@ fn same_column(text: &str, at: usize, other: usize) -> usize {
     let column = text[line_start(text, at)..at].graphemes(true).count();
     let end = line_end(text, other);
     let mut graphemes = text[other..end].grapheme_indices(true);
-    graphemes
-        .nth(column)
-        .map_or(end, |(offset, _)| other + offset)
+    graphemes.nth(column).map_or(end, |(offset, _)| other + offset)
 }
 
 /// A line up; none on the first.

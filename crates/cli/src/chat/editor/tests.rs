@@ -39,11 +39,7 @@ fn keys_edit_the_text() {
         ("", &[Left, Right, Backspace, Delete], "|"),
         ("ab", &[Home, Ctrl('d')], "|b"),
         ("🇩🇪🇫🇷", &[Left, Backspace], "|🇫🇷"),
-        (
-            "one two three",
-            &[Ctrl('w'), Ctrl('w'), Ctrl('y')],
-            "one two three|",
-        ),
+        ("one two three", &[Ctrl('w'), Ctrl('w'), Ctrl('y')], "one two three|"),
         ("one two", &[Home, Alt('d'), End, Ctrl('y')], " twoone|"),
         ("one two", &[Undo], "one |"),
         ("one two", &[Undo, Undo, Undo, Undo], "|"),
@@ -69,10 +65,7 @@ fn a_backslash_or_a_modifier_makes_a_new_line() {
     press(&mut editor, &[Key::Down, Key::End, Key::Up]);
     assert_eq!(draw(&editor), "one\ntwo|\nthree");
     let entered = editor.key(&Key::Enter);
-    assert_eq!(
-        entered,
-        EditorOutcome::Entered("one\ntwo\nthree".to_owned())
-    );
+    assert_eq!(entered, EditorOutcome::Entered("one\ntwo\nthree".to_owned()));
     assert!(editor.is_empty());
 }
 

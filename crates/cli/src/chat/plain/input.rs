@@ -61,8 +61,7 @@ impl PlainChat {
                 Some(_) => ". The question is still open",
                 None => "",
             };
-            self.output
-                .note(&format!("Ignored `{line}`: {why}{still_open}"))?;
+            self.output.note(&format!("Ignored `{line}`: {why}{still_open}"))?;
             self.exit = Exit::Failed;
         }
         self.repeat_question()?;
@@ -275,8 +274,7 @@ impl PlainChat {
             let about = escape_line(&agent.description);
             self.output.note(&format!("{id:18} {name}: {about}"))?;
         }
-        self.output
-            .note("/agents ID starts a new session with one")?;
+        self.output.note("/agents ID starts a new session with one")?;
         Ok(())
     }
 
@@ -301,9 +299,7 @@ impl PlainChat {
     }
 
     async fn go_to(&mut self, selector: ChatSelector) -> anyhow::Result<()> {
-        self.chat
-            .switch_to(&selector, &open_options(self.directory.clone()), None)
-            .await?;
+        self.chat.switch_to(&selector, &open_options(self.directory.clone()), None).await?;
         self.follower = TurnFollower::default();
         self.field = None;
         self.has_answered = false;
@@ -312,11 +308,7 @@ impl PlainChat {
             self.input.end_question()?; // where nothing was asked, what was typed is for the chat that comes
         }
         self.skip_history();
-        self.output.note(&format!(
-            "session {}, chat {}",
-            self.chat.session(),
-            self.chat.chat()
-        ))?;
+        self.output.note(&format!("session {}, chat {}", self.chat.session(), self.chat.chat()))?;
         Ok(())
     }
 }

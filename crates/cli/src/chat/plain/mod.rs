@@ -119,8 +119,7 @@ impl PlainChat {
     pub(crate) async fn run(mut self) -> anyhow::Result<Exit> {
         let mut interrupts = signal(SignalKind::interrupt()).context("Ctrl-C cannot be watched")?;
         self.skip_history();
-        self.output
-            .note(&format!("session {}", self.chat.session()))?;
+        self.output.note(&format!("session {}", self.chat.session()))?;
         if let Some(notice) = self.chat.notice() {
             self.output.note(notice)?;
         }
@@ -249,8 +248,7 @@ impl PlainChat {
     fn take_event(&mut self, event: ChatEvent) -> std::io::Result<()> {
         match event {
             ChatEvent::Refused { reason, .. } => {
-                self.output
-                    .note(&format!("the host refused it: {reason}"))?;
+                self.output.note(&format!("the host refused it: {reason}"))?;
                 self.exit = Exit::NoHost;
                 self.typed.clear();
             }

@@ -38,8 +38,7 @@ impl PlainChat {
             self.prompt = PromptState::default();
             self.field = None;
             if before.is_some() && !std::mem::take(&mut self.has_answered) {
-                self.output
-                    .note("That question was answered elsewhere or withdrawn")?;
+                self.output.note("That question was answered elsewhere or withdrawn")?;
             }
             match self.asked.clone() {
                 Some(asked) => {
@@ -70,11 +69,7 @@ impl PlainChat {
                     None => self.note_lines(&message_lines(&message, Style::Plain, UNBROKEN))?,
                 }
             }
-            TurnEvent::Text {
-                kind,
-                position,
-                text,
-            } => self.output.text(kind, position, &text)?,
+            TurnEvent::Text { kind, position, text } => self.output.text(kind, position, &text)?,
             TurnEvent::TextEnded => self.output.end_line()?,
             TurnEvent::Part(part) => {
                 self.note_lines(&part_lines(&part, Page::unbroken(), Detail::Unfolded))?
@@ -90,9 +85,7 @@ impl PlainChat {
                 }
             }
             TurnEvent::Resumed => self.output.note("resumed")?,
-            TurnEvent::Rewound => self
-                .output
-                .note("Rewound: messages above no longer count")?,
+            TurnEvent::Rewound => self.output.note("Rewound: messages above no longer count")?,
             // History is not printed here, so it need not be counted.
             TurnEvent::Omitted { .. } => {}
         }

@@ -22,17 +22,11 @@ fn an_argument_is_taken_unless_it_is_there_already() {
     popup.step();
     popup.step();
     let taken = popup.proposal_for_enter().unwrap();
-    assert_eq!(
-        popup.text_with(&taken).unwrap(),
-        ("/model ab".to_owned(), 9)
-    );
+    assert_eq!(popup.text_with(&taken).unwrap(), ("/model ab".to_owned(), 9));
     popup.typed_argument("/model b", 8, arguments(&["ab"]));
     assert!(popup.proposal_for_enter().is_some());
     // An answer to what was typed before changes nothing.
-    let query = PopupQuery {
-        text: "/m".to_owned(),
-        cursor: 2,
-    };
+    let query = PopupQuery { text: "/m".to_owned(), cursor: 2 };
     assert_eq!(popup.accept_answer(&query, Vec::new()), None);
     assert!(popup.is_open());
     popup.dismiss();
@@ -52,40 +46,23 @@ fn completion(insert_text: &str, replaces: std::ops::Range<usize>) -> Completion
 
 fn labels(popup: &Popup) -> Vec<String> {
     let menu = popup.menu.as_ref();
-    menu.map_or(Vec::new(), |menu| {
-        menu.items().map(|item| item.label.clone()).collect()
-    })
+    menu.map_or(Vec::new(), |menu| menu.items().map(|item| item.label.clone()).collect())
 }
 
 fn query(text: &str) -> PopupQuery {
-    PopupQuery {
-        text: text.to_owned(),
-        cursor: text.len(),
-    }
+    PopupQuery { text: text.to_owned(), cursor: text.len() }
 }
 
 #[test]
 fn our_own_commands_are_there_at_once_and_the_hosts_join_them() {
     let mut popup = Popup::default();
     assert_eq!(popup.update_text("/re", 3), Some(query("/re")));
-    assert_eq!(
-        labels(&popup),
-        ["/rename", "/resume"],
-        "those with it inside come last"
-    );
+    assert_eq!(labels(&popup), ["/rename", "/resume"], "those with it inside come last");
     let host = vec![completion("/review ", 0..3), completion("/rename ", 0..3)];
     assert_eq!(popup.accept_answer(&query("/re"), host), None);
-    assert_eq!(
-        labels(&popup),
-        ["/rename", "/resume", "/review"],
-        "ours win"
-    );
+    assert_eq!(labels(&popup), ["/rename", "/resume", "/review"], "ours win");
     assert_eq!(popup.update_text("/rev", 4), Some(query("/rev")));
-    assert_eq!(
-        labels(&popup),
-        ["/review"],
-        "narrowed before the host answers"
-    );
+    assert_eq!(labels(&popup), ["/review"], "narrowed before the host answers");
     let taken = popup.proposal_for_enter().unwrap();
     assert_eq!(popup.text_with(&taken), Some(("/review ".to_owned(), 8)));
 }
@@ -141,10 +118,7 @@ fn enter_takes_only_what_is_meant() {
     popup.update_text("issue #12", 9);
     popup.accept_answer(&query("issue #12"), vec![completion("#file:12.txt ", 6..9)]);
     popup.step();
-    assert!(
-        popup.proposal_for_enter().is_some(),
-        "chosen with the arrows"
-    );
+    assert!(popup.proposal_for_enter().is_some(), "chosen with the arrows");
 }
 
 #[test]
@@ -162,8 +136,5 @@ fn tab_takes_the_only_one_when_it_is_there() {
     let bad = vec![completion("\u{1b}[2J", 0..3)];
     popup.update_text("@al", 3);
     popup.accept_answer(&query("@al"), bad);
-    assert!(
-        !popup.is_open(),
-        "what would control the terminal is not proposed"
-    );
+    assert!(!popup.is_open(), "what would control the terminal is not proposed");
 }

@@ -39,18 +39,11 @@ impl Indent {
 
     fn with_bar(&self) -> Self {
         let bar = |line: &Line| line.clone().then(Style::Dim, "│ ");
-        Self {
-            first: bar(&self.first),
-            rest: bar(&self.rest),
-            lists: self.lists,
-        }
+        Self { first: bar(&self.first), rest: bar(&self.rest), lists: self.lists }
     }
 
     fn after_first(&self) -> Self {
-        Self {
-            first: self.rest.clone(),
-            ..self.clone()
-        }
+        Self { first: self.rest.clone(), ..self.clone() }
     }
 
     /// Puts it before lines.
@@ -92,11 +85,8 @@ fn lines_of(block: &MarkdownBlock, indent: &Indent, page: Page) -> Vec<Line> {
     let width = page.prose_width().saturating_sub(indent.width()).max(1);
     match block {
         MarkdownBlock::Heading { level, content } => {
-            let style = TextStyle {
-                is_bold: true,
-                is_underlined: *level == 1,
-                ..TextStyle::default()
-            };
+            let style =
+                TextStyle { is_bold: true, is_underlined: *level == 1, ..TextStyle::default() };
             let mark = match page.colors {
                 Colors::On => String::new(),
                 Colors::Off => format!("{} ", "#".repeat(usize::from(*level))),
@@ -115,13 +105,7 @@ fn lines_of(block: &MarkdownBlock, indent: &Indent, page: Page) -> Vec<Line> {
         MarkdownBlock::Code { language, text } => code_block(indent, code_lines(language, text)),
         MarkdownBlock::Table(table) => {
             let room = page.width.saturating_sub(indent.width()).max(1);
-            indent.before(table_lines(
-                table,
-                Page {
-                    width: room,
-                    ..page
-                },
-            ))
+            indent.before(table_lines(table, Page { width: room, ..page }))
         }
         MarkdownBlock::Rule => {
             let rule = "─".repeat(RULE_WIDTH.min(width));
@@ -187,10 +171,8 @@ mod tests {
     fn check(markdown: &str, width: usize, expected: Expect) {
         let blocks = parse(markdown).unwrap();
         let lines = block_lines(&blocks, &Indent::default(), Page::of_width(width));
-        let text: String = lines
-            .iter()
-            .map(|line| line.text().trim_end().to_owned() + "\n")
-            .collect();
+        let text: String =
+            lines.iter().map(|line| line.text().trim_end().to_owned() + "\n").collect();
         expected.assert_eq(&text);
     }
 

@@ -35,10 +35,7 @@ pub(super) struct CodeLines {
 
 impl CodeLines {
     pub(super) fn new(language: Option<Language>) -> Self {
-        Self {
-            language,
-            context: String::new(),
-        }
+        Self { language, context: String::new() }
     }
 
     /// The next lines, in colours.
@@ -185,10 +182,7 @@ mod tests {
         let code = "fn main() {\n\tlet a = \"\u{1b}[2J\"; // x\n}";
         let lines = code_lines(&Some("rust".to_owned()), code);
         let colored = encoded(&lines);
-        assert!(
-            colored[0].starts_with("\u{1b}[35mfn\u{1b}[0m "),
-            "{colored:?}"
-        );
+        assert!(colored[0].starts_with("\u{1b}[35mfn\u{1b}[0m "), "{colored:?}");
         assert!(colored[1].starts_with('\t'), "{colored:?}");
         assert!(colored[1].contains("\u{1b}[2m// x\u{1b}[0m"), "{colored:?}");
         let text: Vec<String> = lines.iter().map(Line::text).collect();

@@ -33,10 +33,8 @@ pub(crate) fn show_diff(
     numbers: LineNumbers,
     width: usize,
 ) -> ShownDiff {
-    let note = |text: &str, is_whole| ShownDiff {
-        lines: vec![Line::new(Style::Dim, text)],
-        is_whole,
-    };
+    let note =
+        |text: &str, is_whole| ShownDiff { lines: vec![Line::new(Style::Dim, text)], is_whole };
     // The path decides the colours of code alone, and a diff has its own.
     match diff::compare(before, after, "", diff::CONTEXT) {
         Err(too_large) => note(&format!("the change is not shown: {too_large}"), false),
@@ -58,13 +56,7 @@ fn row_lines(rows: &[DiffRow], numbers: LineNumbers, width: usize) -> Vec<Line> 
         DiffRow::Folded { .. } | DiffRow::LeftOut { .. } => 0,
     };
     let digits = match numbers {
-        LineNumbers::Shown => rows
-            .iter()
-            .map(number_of)
-            .max()
-            .unwrap_or(0)
-            .to_string()
-            .len(),
+        LineNumbers::Shown => rows.iter().map(number_of).max().unwrap_or(0).to_string().len(),
         LineNumbers::Unknown => 0,
     };
     let gutter = |number: u32| match digits {
@@ -95,9 +87,7 @@ fn row_lines(rows: &[DiffRow], numbers: LineNumbers, width: usize) -> Vec<Line> 
                 0 => (before.clone(), " "),
                 _ => (" ".repeat(before.len()), CONTINUED),
             };
-            Line::new(Style::Dim, before)
-                .then(style, format!("{sign}{mark}"))
-                .then_line(text)
+            Line::new(Style::Dim, before).then(style, format!("{sign}{mark}")).then_line(text)
         }));
     }
     lines
@@ -116,10 +106,7 @@ fn text_of(line: &DiffLine, style: Style, sign: &str) -> Line {
 
 fn fold_line(digits: usize, count: u32, what: &str) -> Line {
     let lines = if count == 1 { "line" } else { "lines" };
-    Line::new(
-        Style::Dim,
-        format!("{:digits$} ⋯ {count} {lines} {what}", ""),
-    )
+    Line::new(Style::Dim, format!("{:digits$} ⋯ {count} {lines} {what}", ""))
 }
 
 #[cfg(test)]
@@ -131,13 +118,7 @@ mod tests {
     use crate::chat::render::assert_looks;
 
     fn check(before: &str, after: &str, width: usize, expected: Expect) {
-        let shown = show_diff(
-            before.as_bytes(),
-            after.as_bytes(),
-            LineNumbers::Shown,
-            width,
-        )
-        .lines;
+        let shown = show_diff(before.as_bytes(), after.as_bytes(), LineNumbers::Shown, width).lines;
         assert_looks(&shown, width, &expected);
     }
 
@@ -187,15 +168,9 @@ mod tests {
     fn signs_and_colours_tell_what_is_added() {
         let shown = show_diff(b"a\n", b"b\n", LineNumbers::Unknown, 20).lines;
         let encoded: Vec<String> = shown.iter().map(|line| line.encode(Colors::On)).collect();
-        assert_eq!(
-            encoded,
-            ["\u{1b}[31m- a\u{1b}[0m", "\u{1b}[32m+ b\u{1b}[0m"]
-        );
+        assert_eq!(encoded, ["\u{1b}[31m- a\u{1b}[0m", "\u{1b}[32m+ b\u{1b}[0m"]);
         let binary = show_diff(b"\0", b"a", LineNumbers::Shown, 60);
-        assert_eq!(
-            binary.lines[0].text(),
-            "not a text: the change is not shown"
-        );
+        assert_eq!(binary.lines[0].text(), "not a text: the change is not shown");
         assert!(!binary.is_whole);
     }
 

@@ -22,34 +22,22 @@ fn add(inlines: &[Inline], style: TextStyle, page: Page, text: &mut StyledText) 
         match inline {
             Inline::Text(piece) => text.push(plain_if_unset(style), piece, None),
             Inline::Code(code) => {
-                let style = TextStyle {
-                    color: Some(Color::Cyan),
-                    ..style
-                };
+                let style = TextStyle { color: Some(Color::Cyan), ..style };
                 match page.colors {
                     Colors::On => text.push(Style::Text(style), code, None),
                     Colors::Off => text.push(Style::Plain, &format!("`{code}`"), None),
                 }
             }
             Inline::Emphasis(content) => {
-                let inner = TextStyle {
-                    is_italic: true,
-                    ..style
-                };
+                let inner = TextStyle { is_italic: true, ..style };
                 add_marked("*", content, inner, page, text);
             }
             Inline::Strong(content) => {
-                let inner = TextStyle {
-                    is_bold: true,
-                    ..style
-                };
+                let inner = TextStyle { is_bold: true, ..style };
                 add_marked("**", content, inner, page, text);
             }
             Inline::Strikethrough(content) => {
-                let inner = TextStyle {
-                    is_struck: true,
-                    ..style
-                };
+                let inner = TextStyle { is_struck: true, ..style };
                 add_marked("~~", content, inner, page, text);
             }
             Inline::Link(link) => add_link(link, style, page, text),
@@ -71,10 +59,7 @@ fn add_marked(mark: &str, content: &[Inline], style: TextStyle, page: Page, text
 
 fn add_link(link: &MarkdownLink, style: TextStyle, page: Page, text: &mut StyledText) {
     let to: Arc<str> = Arc::from(encode_target(&link.to));
-    let style = TextStyle {
-        is_underlined: true,
-        ..style
-    };
+    let style = TextStyle { is_underlined: true, ..style };
     let said = plain_text(&link.content);
     if said == link.to || link.to.strip_prefix("mailto:") == Some(said.as_str()) {
         return text.push(Style::Text(style), &said, Some(&to));
@@ -149,10 +134,7 @@ mod tests {
             Page::of_width(80),
             expect!["a ^[3mb^[0m ^[1mc ^[0m^[1;36md^[0m ^[9me^[0m ^[36mf^[0m"],
         );
-        let plain = Page {
-            colors: Colors::Off,
-            ..Page::of_width(80)
-        };
+        let plain = Page { colors: Colors::Off, ..Page::of_width(80) };
         check(
             "a *b* **c `d`** ~~e~~ [f](https://e.x)",
             plain,
@@ -170,10 +152,7 @@ mod tests {
                 "^]8;;https://e.x/%C3%BC^\\^[4ma^[0m^]8;;^\\^[2m (^[0m^]8;;https://e.x/%C3%BC^\\^[2mhttps://e.x/ü^[0m^]8;;^\\^[2m)^[0m ^]8;;https://e.x^\\^[4mhttps://e.x^[0m^]8;;^\\"
             ],
         );
-        let follows = Page {
-            links: LinkStyle::Followed,
-            ..page
-        };
+        let follows = Page { links: LinkStyle::Followed, ..page };
         check(
             "[a](https://e.x/) [b.org](https://e.x/) [c](javascript:x)",
             follows,

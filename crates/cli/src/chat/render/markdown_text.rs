@@ -56,10 +56,8 @@ impl MarkdownText {
             Some(_) if self.stream.open_text().is_empty() => Vec::new(),
             Some(code) => {
                 // What does not fit is not worth colouring.
-                let open = last_bytes(
-                    self.stream.open_text(),
-                    page.width.saturating_mul(4 * rows_max),
-                );
+                let open =
+                    last_bytes(self.stream.open_text(), page.width.saturating_mul(4 * rows_max));
                 code.open_line(open).break_into(page.width)
             }
             None => {
@@ -168,10 +166,7 @@ mod tests {
             assert!(open.iter().all(|line| line.width() <= page.width));
         }
         lines.extend(text.finish(page));
-        lines
-            .iter()
-            .map(|line| line.text().trim_end().to_owned())
-            .collect()
+        lines.iter().map(|line| line.text().trim_end().to_owned()).collect()
     }
 
     #[test]
@@ -181,16 +176,10 @@ mod tests {
             let whole = render(&[ANSWER], page);
             for size in [1, 2, 7, 30] {
                 let chars: Vec<char> = ANSWER.chars().collect();
-                let pieces: Vec<String> = chars
-                    .chunks(size)
-                    .map(|piece| piece.iter().collect())
-                    .collect();
+                let pieces: Vec<String> =
+                    chars.chunks(size).map(|piece| piece.iter().collect()).collect();
                 let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
-                assert_eq!(
-                    render(&pieces, page),
-                    whole,
-                    "width {width}, pieces of {size}"
-                );
+                assert_eq!(render(&pieces, page), whole, "width {width}, pieces of {size}");
             }
         }
     }

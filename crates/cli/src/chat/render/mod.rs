@@ -92,8 +92,6 @@ impl Page {
 fn assert_looks(lines: &[super::line::Line], width: usize, expected: &expect_test::Expect) {
     assert!(lines.iter().all(|line| line.width() <= width), "{lines:?}");
     let lines = lines.iter();
-    let text: String = lines
-        .map(|line| line.text().trim_end().to_owned() + "\n")
-        .collect();
+    let text: String = lines.map(|line| line.text().trim_end().to_owned() + "\n").collect();
     expected.assert_eq(&text);
 }

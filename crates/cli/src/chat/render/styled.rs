@@ -43,11 +43,7 @@ impl StyledText {
             return; // a run is not empty
         }
         self.text.push_str(text);
-        self.runs.push(StyleRun {
-            end: self.text.len(),
-            style,
-            link: link.cloned(),
-        });
+        self.runs.push(StyleRun { end: self.text.len(), style, link: link.cloned() });
     }
 
     /// Columns of its widest line, if nothing is broken.
@@ -72,11 +68,7 @@ impl StyledText {
                 lines.push(self.line(start..line_end));
                 start = next;
             }
-            let rest = self
-                .text
-                .get(start..end)
-                .unwrap_or("")
-                .trim_end_matches(' ');
+            let rest = self.text.get(start..end).unwrap_or("").trim_end_matches(' ');
             lines.push(self.line(start..start + rest.len()));
             from = end + 1;
         }

@@ -15,14 +15,9 @@ const BETWEEN: &str = " │ ";
 const COLUMN_WIDTH_MIN: usize = 10;
 
 pub(super) fn table_lines(table: &Table, page: Page) -> Vec<Line> {
-    let bold = TextStyle {
-        is_bold: true,
-        ..TextStyle::default()
-    };
+    let bold = TextStyle { is_bold: true, ..TextStyle::default() };
     let cells = |row: &Vec<_>, style| -> Vec<StyledText> {
-        row.iter()
-            .map(|cell: &Vec<_>| style_inlines(cell, style, page))
-            .collect()
+        row.iter().map(|cell: &Vec<_>| style_inlines(cell, style, page)).collect()
     };
     let head = cells(&table.head, bold);
     let rows = table.rows.iter();
@@ -90,11 +85,8 @@ fn grid(
 }
 
 fn row_lines(row: &[StyledText], widths: &[usize], aligns: &[Align]) -> Vec<Line> {
-    let cells: Vec<Vec<Line>> = row
-        .iter()
-        .zip(widths)
-        .map(|(cell, width)| cell.wrap(*width))
-        .collect();
+    let cells: Vec<Vec<Line>> =
+        row.iter().zip(widths).map(|(cell, width)| cell.wrap(*width)).collect();
     let height = cells.iter().map(Vec::len).max().unwrap_or(0);
     let line = |at: usize| {
         let mut line = Line::default();
@@ -173,9 +165,7 @@ mod tests {
 
     fn check(width: usize, expected: Expect) {
         let blocks = parse(TABLE).unwrap();
-        let [MarkdownBlock::Table(table)] = &blocks[..] else {
-            panic!("a table")
-        };
+        let [MarkdownBlock::Table(table)] = &blocks[..] else { panic!("a table") };
         let lines = table_lines(table, Page::of_width(width));
         assert_looks(&lines, width, &expected);
     }

@@ -53,10 +53,7 @@ fn an_input_is_hidden_only_by_a_diff_that_shows_all_of_it() {
         let references = with(after.clone());
         assert!(shows_input(&call, &references));
     }
-    assert!(
-        shows_input(&call, &References::default()),
-        "nothing is known"
-    );
+    assert!(shows_input(&call, &References::default()), "nothing is known");
     // A diff of another file says nothing about this one.
     let mut other = call.clone();
     other["edits"]["items"][0]["after"]["uri"] = json!("file:///w/10.txt");
@@ -73,26 +70,15 @@ fn what_a_diff_cannot_show_of_an_input_is_shown_as_it_is() {
         (json!({"path": "a", "content": ""}), "content: "),
     ] {
         let call = json!({"status": "pending-confirmation", "toolName": "write", "toolInput": input.to_string()});
-        let lines = texts(
-            call.as_object().unwrap(),
-            Detail::Brief,
-            &References::default(),
-        );
+        let lines = texts(call.as_object().unwrap(), Detail::Brief, &References::default());
         assert_eq!(lines[2].trim_start(), expected, "{lines:?}");
     }
     // A newline that goes is a change.
     let edits = json!([{"old_text": "// off\n", "new_text": "// off"}]);
     let input = json!({"path": "a", "edits": edits}).to_string();
     let call = json!({"status": "pending-confirmation", "toolName": "edit", "toolInput": input});
-    let lines = texts(
-        call.as_object().unwrap(),
-        Detail::Brief,
-        &References::default(),
-    );
-    assert!(
-        lines.contains(&"  + // off (no newline at the end)".to_owned()),
-        "{lines:?}"
-    );
+    let lines = texts(call.as_object().unwrap(), Detail::Brief, &References::default());
+    assert!(lines.contains(&"  + // off (no newline at the end)".to_owned()), "{lines:?}");
 }
 
 #[test]
@@ -165,11 +151,7 @@ fn a_result_that_is_decided_on_is_never_left_out() {
     let call = |status: &str, text: &str| {
         let call = json!({"status": status, "success": true, "pastTenseMessage": "Read a",
             "_meta": {"toolKind": "read"}, "content": [{"type": "text", "text": text}]});
-        let lines = texts(
-            call.as_object().unwrap(),
-            Detail::Brief,
-            &References::default(),
-        );
+        let lines = texts(call.as_object().unwrap(), Detail::Brief, &References::default());
         lines.len()
     };
     for text in ["Read a", "Read a and the key is 1234", "x"] {
@@ -179,11 +161,7 @@ fn a_result_that_is_decided_on_is_never_left_out() {
     // What merely begins like the title says more than it.
     let more = json!({"status": "completed", "success": true, "pastTenseMessage": "Ran ls",
         "content": [{"type": "text", "text": "Ran ls and more"}, {"type": "text", "text": "Ran ls."}]});
-    let lines = texts(
-        more.as_object().unwrap(),
-        Detail::Brief,
-        &References::default(),
-    );
+    let lines = texts(more.as_object().unwrap(), Detail::Brief, &References::default());
     assert_eq!(lines, ["✓ Ran ls", "  Ran ls and more"]);
 }
 
@@ -194,11 +172,7 @@ fn replacements_are_diffs_under_every_name_they_go_by() {
         json!({"path": "a", "edits": [{"old": "x", "new": "y"}]}),
     ] {
         let call = json!({"status": "pending-confirmation", "toolName": "edit", "toolInput": input.to_string()});
-        let lines = texts(
-            call.as_object().unwrap(),
-            Detail::Brief,
-            &References::default(),
-        );
+        let lines = texts(call.as_object().unwrap(), Detail::Brief, &References::default());
         assert_eq!(lines[1..], ["  path: a", "  - x", "  + y"]);
     }
     for input in [
@@ -207,11 +181,7 @@ fn replacements_are_diffs_under_every_name_they_go_by() {
         json!({"path": "a", "edits": [{"old": "x", "new": "y"}], "old": "x", "new": "y"}),
     ] {
         let call = json!({"status": "pending-confirmation", "toolName": "edit", "toolInput": input.to_string()});
-        let lines = texts(
-            call.as_object().unwrap(),
-            Detail::Brief,
-            &References::default(),
-        );
+        let lines = texts(call.as_object().unwrap(), Detail::Brief, &References::default());
         let fields = input.as_object().unwrap().len();
         assert_eq!(lines.len(), 1 + fields, "all of it: {lines:?}");
     }
@@ -234,19 +204,13 @@ fn an_edit_that_is_not_what_its_input_says_does_not_hide_the_input() {
     let one = input(&[replace("b", "x", false)]);
     assert!(!shows_input(one.clone(), b"a\nb\n", b"a\nx\n"));
     assert!(shows_input(one.clone(), b"a\nb\n", b"a\ny\n"), "another");
-    assert!(
-        shows_input(one.clone(), b"a\nb\n", b"x\nx\n"),
-        "more than it says"
-    );
+    assert!(shows_input(one.clone(), b"a\nb\n", b"x\nx\n"), "more than it says");
     assert!(shows_input(one, b"b\nb\n", b"x\nb\n"), "which of them");
     let all = input(&[replace("b", "x", true)]);
     assert!(!shows_input(all.clone(), b"b\nb\n", b"x\nx\n"));
     assert!(shows_input(all, b"b\nb\n", b"x\nb\n"));
     let two = input(&[replace("a", "b", false), replace("b\n", "c\n", false)]);
-    assert!(
-        !shows_input(two.clone(), b"a\n", b"c\n"),
-        "one after the other"
-    );
+    assert!(!shows_input(two.clone(), b"a\n", b"c\n"), "one after the other");
     assert!(shows_input(two, b"a\n", b"b\n"), "the second is not there");
     let beside = json!({"path": "0.txt", "old": "b\nc", "new": "x"});
     assert!(!shows_input(beside, b"b\r\nc\r\n", b"x\r\n"), "CRLF");
@@ -259,15 +223,8 @@ fn an_edit_that_is_not_what_its_input_says_does_not_hide_the_input() {
 fn an_edit_with_neither_side_does_not_say_that_nothing_changes() {
     let call = json!({"status": "pending-confirmation", "toolName": "x", "displayName": "X",
         "edits": {"items": [{"before": null, "after": null}, {}]}});
-    let lines = texts(
-        call.as_object().unwrap(),
-        Detail::Brief,
-        &References::default(),
-    );
-    let edit = [
-        "  edits a file",
-        "  its content cannot be shown: the agent sent none",
-    ];
+    let lines = texts(call.as_object().unwrap(), Detail::Brief, &References::default());
+    let edit = ["  edits a file", "  its content cannot be shown: the agent sent none"];
     assert_eq!(lines[1..], [edit, edit].concat());
 }
 
@@ -281,8 +238,5 @@ fn only_a_plan_stands_for_its_own_input() {
         texts(call.as_object().unwrap(), Detail::Brief, &references)
     };
     assert_eq!(texts_of("exit_plan"), ["? Go?", "  rm -rf precious"]);
-    assert_eq!(
-        texts_of("bash"),
-        ["? Go?", "  rm -rf precious", "  plan: rm -rf precious"]
-    );
+    assert_eq!(texts_of("bash"), ["? Go?", "  rm -rf precious", "  plan: rm -rf precious"]);
 }

@@ -117,41 +117,36 @@ pub(super) fn show_edit(
         let text = format!("its content cannot be shown: {}", escape_line(why));
         (hanging(&text, Style::Warn, width), false)
     };
-    let (change, is_whole) = match (
-        EditSide::of(edit, "before", references),
-        EditSide::of(edit, "after", references),
-    ) {
-        // Not even a name: what it does is not known.
-        _ if edit["before"].is_null() && edit["after"].is_null() => {
-            cannot(EditSide::NotSent.why_not())
-        }
-        (EditSide::Here(before), EditSide::Here(after)) => {
-            let diff = show_diff(before, after, LineNumbers::Shown, text_width(width));
-            (indent_lines(diff.lines), diff.is_whole)
-        }
-        (EditSide::Coming, _) | (_, EditSide::Coming) => (note("(reading the files)"), false),
-        // A call that is over says what it did; its contents are read when somebody wants to see them.
-        (EditSide::Unknown | EditSide::NotSent, _) | (_, EditSide::Unknown | EditSide::NotSent)
-            if !is_asked(call) =>
-        {
-            (Vec::new(), false)
-        }
-        (before, EditSide::Here(_)) if edit["after"].is_null() => cannot(before.why_not()),
-        (before, EditSide::Here(after)) => {
-            let why = escape_line(before.why_not());
-            let text = format!("what it replaces cannot be shown: {why}; afterwards there is:");
-            let mut lines = hanging(&text, Style::Warn, width);
-            let diff = show_diff(b"", after, LineNumbers::Shown, text_width(width));
-            lines.extend(indent_lines(diff.lines));
-            (lines, diff.is_whole)
-        }
-        (_, after) => cannot(after.why_not()),
-    };
-    ShownEdit {
-        head: hanging(&edit_text(edit), Style::Bold, width),
-        change,
-        is_whole,
-    }
+    let (change, is_whole) =
+        match (EditSide::of(edit, "before", references), EditSide::of(edit, "after", references)) {
+            // Not even a name: what it does is not known.
+            _ if edit["before"].is_null() && edit["after"].is_null() => {
+                cannot(EditSide::NotSent.why_not())
+            }
+            (EditSide::Here(before), EditSide::Here(after)) => {
+                let diff = show_diff(before, after, LineNumbers::Shown, text_width(width));
+                (indent_lines(diff.lines), diff.is_whole)
+            }
+            (EditSide::Coming, _) | (_, EditSide::Coming) => (note("(reading the files)"), false),
+            // A call that is over says what it did; its contents are read when somebody wants to see them.
+            (EditSide::Unknown | EditSide::NotSent, _)
+            | (_, EditSide::Unknown | EditSide::NotSent)
+                if !is_asked(call) =>
+            {
+                (Vec::new(), false)
+            }
+            (before, EditSide::Here(_)) if edit["after"].is_null() => cannot(before.why_not()),
+            (before, EditSide::Here(after)) => {
+                let why = escape_line(before.why_not());
+                let text = format!("what it replaces cannot be shown: {why}; afterwards there is:");
+                let mut lines = hanging(&text, Style::Warn, width);
+                let diff = show_diff(b"", after, LineNumbers::Shown, text_width(width));
+                lines.extend(indent_lines(diff.lines));
+                (lines, diff.is_whole)
+            }
+            (_, after) => cannot(after.why_not()),
+        };
+    ShownEdit { head: hanging(&edit_text(edit), Style::Bold, width), change, is_whole }
 }
 
 /// A description of what an edit does.

@@ -84,10 +84,7 @@ fn read_input<'a>(call: &'a Object, references: &'a References) -> CallInput<'a>
                 Lookup::Here(bytes) => CallInput::Here(String::from_utf8_lossy(bytes)),
                 Lookup::Coming => CallInput::Coming,
                 Lookup::Missing(why) => CallInput::Missing { reference, why },
-                Lookup::Unknown => CallInput::Missing {
-                    reference,
-                    why: "it was not read",
-                },
+                Lookup::Unknown => CallInput::Missing { reference, why: "it was not read" },
             }
         }
         _ => CallInput::None,
@@ -102,9 +99,7 @@ fn asked_input(
     references: &References,
 ) -> Vec<Line> {
     let fields = parse_fields(input);
-    let change = fields
-        .as_ref()
-        .and_then(|fields| InputChange::parse(call, fields));
+    let change = fields.as_ref().and_then(|fields| InputChange::parse(call, fields));
     let is_shown = change.is_some_and(|change| change.diff(width).is_some());
     if let Some(fields) = fields
         && is_shown
@@ -133,10 +128,9 @@ pub(crate) fn input_lines_of(
         .and_then(|fields| InputChange::parse(call, &fields).and_then(|change| change.diff(width)));
     match diff {
         Some(diff) => fold_end(diff, detail.lines_max(DIFF_LINES_MAX)),
-        None => fold_end(
-            input_lines(input, Style::Plain, width),
-            detail.lines_max(INPUT_LINES_MAX),
-        ),
+        None => {
+            fold_end(input_lines(input, Style::Plain, width), detail.lines_max(INPUT_LINES_MAX))
+        }
     }
 }
 
@@ -145,9 +139,7 @@ pub(crate) fn input_lines(input: &str, style: Style, width: usize) -> Vec<Line> 
     let Some(fields) = parse_fields(input) else {
         let text = show_end(&escape(input));
         let lines = text.split('\n').enumerate();
-        return lines
-            .flat_map(|(index, line)| value_line(line, style, index, width))
-            .collect();
+        return lines.flat_map(|(index, line)| value_line(line, style, index, width)).collect();
     };
     let field = |(name, value): (&String, &Value)| {
         let value = match value {
@@ -171,10 +163,7 @@ fn show_end(text: &str) -> String {
     let seen = text.trim_end_matches([' ', '\t']);
     let blanks = text.get(seen.len()..).unwrap_or("").chars();
     let blanks = blanks.map(|blank| if blank == '\t' { "\\t" } else { "\\x20" });
-    seen.chars()
-        .map(String::from)
-        .chain(blanks.map(str::to_owned))
-        .collect()
+    seen.chars().map(String::from).chain(blanks.map(str::to_owned)).collect()
 }
 
 /// A line of a value, broken where the page ends and not between words: each blank of it counts. The lines behind the first are
@@ -209,23 +198,14 @@ mod tests {
         // A comment that ends where the page does, and what would look like more of it.
         let input = serde_json::json!({"command": "# 3456789012345678901\nrm -rf ~"}).to_string();
         let broken = serde_json::json!({"command": "# 3456789012345678901rm -rf ~"}).to_string();
-        assert_eq!(
-            shown(&input, 34),
-            ["  command: # 3456789012345678901", "    rm -rf ~"]
-        );
-        assert_eq!(
-            shown(&broken, 34),
-            ["  command: # 3456789012345678901", "  ↳ rm -rf ~"]
-        );
+        assert_eq!(shown(&input, 34), ["  command: # 3456789012345678901", "    rm -rf ~"]);
+        assert_eq!(shown(&broken, 34), ["  command: # 3456789012345678901", "  ↳ rm -rf ~"]);
     }
 
     #[test]
     fn what_matters_comes_first_and_blanks_at_the_end_are_seen() {
         let input = r#"{"note":"a\nb","path":"x \t","command":"ls\n"}"#;
-        assert_eq!(
-            shown(input, 40),
-            ["  command: ls", "  path: x\\x20\\t", "  note: a", "    b"]
-        );
+        assert_eq!(shown(input, 40), ["  command: ls", "  path: x\\x20\\t", "  note: a", "    b"]);
     }
 
     #[test]

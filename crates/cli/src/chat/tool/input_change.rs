@@ -145,10 +145,8 @@ impl<'a> InputReplacement<'a> {
 
     /// The content with it made; `None` if that cannot be done, or it is not plain where, or too much would come of it.
     fn apply(&self, content: &[u8]) -> Option<Vec<u8>> {
-        let (old, new) = (
-            without_returns(self.old.as_bytes()),
-            without_returns(self.new.as_bytes()),
-        );
+        let (old, new) =
+            (without_returns(self.old.as_bytes()), without_returns(self.new.as_bytes()));
         if old.is_empty() {
             return None;
         }

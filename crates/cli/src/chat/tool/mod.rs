@@ -133,11 +133,7 @@ fn title(call: &Object, status: &str) -> String {
     let text = |field: &str| escape_line(&text_of(call.get(field)));
     let name = || {
         let display_name = text("displayName");
-        if display_name.is_empty() {
-            text("toolName")
-        } else {
-            display_name
-        }
+        if display_name.is_empty() { text("toolName") } else { display_name }
     };
     let first = |fields: &[&str]| {
         let mut texts = fields.iter().map(|field| text(field));
@@ -162,10 +158,8 @@ pub(crate) fn text_of(value: Option<&Value>) -> String {
     let Some(value) = value else {
         return String::new();
     };
-    let text = value
-        .as_str()
-        .or_else(|| value["markdown"].as_str())
-        .or_else(|| value["text"].as_str());
+    let text =
+        value.as_str().or_else(|| value["markdown"].as_str()).or_else(|| value["text"].as_str());
     escape(text.unwrap_or(""))
 }
 
@@ -196,9 +190,7 @@ fn head(sign: &str, style: Style, title: &str, width: usize) -> Vec<Line> {
 /// Indented text.
 pub(crate) fn body(text: &str, style: Style, width: usize) -> Vec<Line> {
     let lines = wrap(text, text_width(width)).into_iter();
-    lines
-        .map(|text| Line::new(style, format!("{}{text}", " ".repeat(INDENT))))
-        .collect()
+    lines.map(|text| Line::new(style, format!("{}{text}", " ".repeat(INDENT)))).collect()
 }
 
 /// Indented text whose further lines stand further in, so that none of them looks like a line of its own.
@@ -220,9 +212,7 @@ fn text_width(width: usize) -> usize {
 /// Lines further in.
 fn indent_lines(lines: Vec<Line>) -> Vec<Line> {
     let lines = lines.into_iter();
-    lines
-        .map(|line| Line::new(Style::Plain, " ".repeat(INDENT)).then_line(line))
-        .collect()
+    lines.map(|line| Line::new(Style::Plain, " ".repeat(INDENT)).then_line(line)).collect()
 }
 
 /// The first lines, and how many more there are.

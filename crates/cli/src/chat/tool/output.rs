@@ -75,9 +75,7 @@ fn is_known_otherwise(call: &Object) -> bool {
 
 fn names_file(title: &str, edit: &Value) -> bool {
     let side = |side: &str| edit[side]["uri"].as_str();
-    let name = side("after")
-        .or(side("before"))
-        .and_then(|uri| uri.rsplit('/').next());
+    let name = side("after").or(side("before")).and_then(|uri| uri.rsplit('/').next());
     name.is_some_and(|name| title.contains(name))
 }
 
@@ -85,9 +83,7 @@ fn names_file(title: &str, edit: &Value) -> bool {
 pub(super) fn running_lines(call: &Object, width: usize) -> Vec<Line> {
     let content = call.get("content").and_then(Value::as_array);
     let last = content.and_then(|blocks| own_blocks(blocks).last());
-    last.map_or_else(Vec::new, |block| {
-        last_lines(&block_text_end(block, width), width)
-    })
+    last.map_or_else(Vec::new, |block| last_lines(&block_text_end(block, width), width))
 }
 
 /// The one line of a call that is a worker's: its state, what it does, for how long, and how to go there.
@@ -106,10 +102,9 @@ pub(super) fn worker_line(call: &Object, title: &str, references: &References) -
                 true => (state.as_str(), Style::Warn),
                 false => (doing, Style::Plain),
             };
-            line.then(Style::Dim, " · ").then(style, doing).then(
-                Style::Dim,
-                format!(" · {}", format_duration(worker.seconds)),
-            )
+            line.then(Style::Dim, " · ")
+                .then(style, doing)
+                .then(Style::Dim, format!(" · {}", format_duration(worker.seconds)))
         }
     };
     Some(line.then(Style::Dim, format!(" · /open {chat}")))
@@ -118,10 +113,7 @@ pub(super) fn worker_line(call: &Object, title: &str, references: &References) -
 /// The last lines of an input that is being written.
 pub(super) fn streaming_lines(call: &Object, width: usize) -> Vec<Line> {
     let so_far = call.get("partialInput").and_then(Value::as_str);
-    let so_far = last_bytes(
-        so_far.unwrap_or(""),
-        width.saturating_mul(4 * RUNNING_LINES_MAX),
-    );
+    let so_far = last_bytes(so_far.unwrap_or(""), width.saturating_mul(4 * RUNNING_LINES_MAX));
     last_lines(&escape(so_far), width)
 }
 
@@ -143,10 +135,9 @@ fn output_lines(text: &str, style: Style, width: usize) -> Vec<Line> {
 /// No more than can be shown is worth looking at.
 fn block_text_end(block: &Value, width: usize) -> String {
     match (block["type"].as_str(), block["text"].as_str()) {
-        (Some("text"), Some(text)) => escape(last_bytes(
-            text,
-            width.saturating_mul(4 * RUNNING_LINES_MAX),
-        )),
+        (Some("text"), Some(text)) => {
+            escape(last_bytes(text, width.saturating_mul(4 * RUNNING_LINES_MAX)))
+        }
         _ => block_text(block),
     }
 }
@@ -174,15 +165,11 @@ fn block_text(block: &Value) -> String {
             let code = result["exitCode"].as_i64();
             let ended = code.map_or(String::new(), |code| format!(" (exit code {code})"));
             let preview = escape(result["preview"].as_str().unwrap_or(""));
-            format!("{}{ended}\n{preview}", text("title"))
-                .trim_end()
-                .to_owned()
+            format!("{}{ended}\n{preview}", text("title")).trim_end().to_owned()
         }
         Some("resource") => reference_text(block),
         Some("embeddedResource") => {
-            let bytes = block["data"]
-                .as_str()
-                .map_or(0, |data| data.len() as u64 / 4 * 3);
+            let bytes = block["data"].as_str().map_or(0, |data| data.len() as u64 / 4 * 3);
             format!("[{}, {}]", text("contentType"), format_bytes(bytes))
         }
         other => format!("[{}]", escape_line(other.unwrap_or("something unknown"))),

@@ -42,9 +42,7 @@ pub(crate) fn is_open_plan(call: &Object) -> bool {
 }
 
 fn steps_of(call: &Object) -> impl Iterator<Item = PlanStep<'_>> {
-    let items = call
-        .get("structuredContent")
-        .map(|content| &content["items"]);
+    let items = call.get("structuredContent").map(|content| &content["items"]);
     let items = items.and_then(Value::as_array).into_iter().flatten();
     items.filter_map(|item| {
         let status = match item["status"].as_str()? {
@@ -71,12 +69,8 @@ pub(crate) fn plan_summary(call: &Object, width: usize) -> Line {
 /// The steps with their boxes, no more than `steps_max` of them: those around the one that is worked on.
 pub(crate) fn plan_lines(call: &Object, width: usize, steps_max: usize) -> Vec<Line> {
     let steps: Vec<PlanStep<'_>> = steps_of(call).collect();
-    let first_open = steps
-        .iter()
-        .position(|step| step.status != StepStatus::Done);
-    let current = steps
-        .iter()
-        .position(|step| step.status == StepStatus::Current);
+    let first_open = steps.iter().position(|step| step.status != StepStatus::Done);
+    let current = steps.iter().position(|step| step.status == StepStatus::Current);
     let middle = current.or(first_open).unwrap_or(0);
     // One that is done above it says where one is.
     let last_first = steps.len().saturating_sub(steps_max);
@@ -132,16 +126,9 @@ mod tests {
         assert!(is_written_plan(&call) && is_open_plan(&call));
         assert_eq!(
             texts(&call, 50),
-            [
-                "  [x] step 0\\x1b\\nx",
-                "  [>] step 1\\x1b\\nx",
-                "  [ ] step 2\\x1b\\nx"
-            ]
+            ["  [x] step 0\\x1b\\nx", "  [>] step 1\\x1b\\nx", "  [ ] step 2\\x1b\\nx"]
         );
-        assert_eq!(
-            plan_summary(&call, 60).text(),
-            "✓ Plan: 1 of 3 done · step 1\\x1b\\nx"
-        );
+        assert_eq!(plan_summary(&call, 60).text(), "✓ Plan: 1 of 3 done · step 1\\x1b\\nx");
         assert!(!is_open_plan(&plan(&["completed"])));
         assert!(!is_written_plan(&plan(&[])));
         assert!(!is_written_plan(

@@ -199,12 +199,7 @@ impl References {
 pub(crate) fn content_uris(call: &Object) -> Vec<String> {
     let mut uris: Vec<String> = Vec::new();
     let input = call.get("toolInput").map(|input| &input["uri"]);
-    uris.extend(
-        input
-            .and_then(Value::as_str)
-            .filter(|_| is_asked(call))
-            .map(str::to_owned),
-    );
+    uris.extend(input.and_then(Value::as_str).filter(|_| is_asked(call)).map(str::to_owned));
     for edit in edits_of(call) {
         for side in ["before", "after"] {
             if let Some(uri) = edit[side]["content"]["uri"].as_str() {
@@ -218,20 +213,13 @@ pub(crate) fn content_uris(call: &Object) -> Vec<String> {
 /// Whether somebody decides on it.
 pub(crate) fn is_asked(call: &Object) -> bool {
     let status = call.get("status").and_then(Value::as_str);
-    matches!(
-        status,
-        Some("pending-confirmation" | "pending-result-confirmation")
-    )
+    matches!(status, Some("pending-confirmation" | "pending-result-confirmation"))
 }
 
 /// The edits of a call: what it wants to do while it waits, what it did when it is over.
 pub(super) fn edits_of(call: &Object) -> impl Iterator<Item = &Value> {
-    let is_waiting = call
-        .get("status")
-        .is_some_and(|status| status == "pending-confirmation");
-    let planned = call
-        .get("edits")
-        .and_then(|edits| edits["items"].as_array());
+    let is_waiting = call.get("status").is_some_and(|status| status == "pending-confirmation");
+    let planned = call.get("edits").and_then(|edits| edits["items"].as_array());
     let done = call.get("content").and_then(Value::as_array);
     let planned = planned.filter(|_| is_waiting).into_iter().flatten();
     let done = done.filter(|_| !is_waiting).into_iter().flatten();

@@ -201,9 +201,7 @@ fn an_edit_without_its_contents_is_a_diff_of_what_it_says() {
               - x
         "#]],
     );
-    let content = (1..=60)
-        .map(|line| format!("line {line}\n"))
-        .collect::<String>();
+    let content = (1..=60).map(|line| format!("line {line}\n")).collect::<String>();
     let input = json!({"path": "new.txt", "content": content});
     let call = json!({"status": "pending-confirmation", "toolName": "write", "toolInput": input.to_string()});
     let lines = |detail| drawn(&call, detail);
@@ -225,9 +223,7 @@ fn an_edit_without_its_contents_is_a_diff_of_what_it_says() {
 
 #[test]
 fn long_output_ends_with_its_end() {
-    let output = (1..=30)
-        .map(|line| format!("line {line}\n"))
-        .collect::<String>();
+    let output = (1..=30).map(|line| format!("line {line}\n")).collect::<String>();
     check(
         json!({"status": "completed", "success": false, "pastTenseMessage": "Ran make (exit code 2)",
             "content": [{"type": "text", "text": output + "[exit code 2]"}],
@@ -261,11 +257,7 @@ fn a_worker_is_one_line_with_its_state() {
     };
     assert_eq!(line(&references, 80), "◐ Look around · /open ahp-chat:/w");
     let mut set = |status, activity: Option<&str>| {
-        let worker = WorkerState {
-            status,
-            activity: activity.map(str::to_owned),
-            seconds: 75,
-        };
+        let worker = WorkerState { status, activity: activity.map(str::to_owned), seconds: 75 };
         references.set_workers([("ahp-chat:/w".to_owned(), worker)].into());
         line(&references, 80)
     };
@@ -273,9 +265,6 @@ fn a_worker_is_one_line_with_its_state() {
         set(8, Some("reading\u{1b}[2J files")),
         "◐ Look around · reading\\x1b[2J files · 1 min · /open ahp-chat:/w"
     );
-    assert_eq!(
-        set(24, None),
-        "◐ Look around · needs you · 1 min · /open ahp-chat:/w"
-    );
+    assert_eq!(set(24, None), "◐ Look around · needs you · 1 min · /open ahp-chat:/w");
     assert_eq!(line(&references, 20), "◐ Look around · nee…");
 }

@@ -19,20 +19,14 @@ const OPEN_ROWS_MIN: usize = 4;
 /// The text part that is coming in.
 #[derive(Debug)]
 pub(super) enum IncomingText {
-    Markdown {
-        text: Box<MarkdownText>,
-        has_begun: bool,
-    },
+    Markdown { text: Box<MarkdownText>, has_begun: bool },
     Reasoning(ReasoningText),
 }
 
 impl IncomingText {
     pub(super) fn new(kind: AnswerTextKind, now: Instant) -> Self {
         match kind {
-            AnswerTextKind::Markdown => Self::Markdown {
-                text: Box::default(),
-                has_begun: false,
-            },
+            AnswerTextKind::Markdown => Self::Markdown { text: Box::default(), has_begun: false },
             AnswerTextKind::Reasoning => Self::Reasoning(ReasoningText::new(now)),
         }
     }

@@ -105,10 +105,7 @@ impl Block {
 impl Transcript {
     /// One that begins below other lines.
     pub(crate) fn below() -> Self {
-        Self {
-            last: Some(Block::Ending),
-            ..Self::default()
-        }
+        Self { last: Some(Block::Ending), ..Self::default() }
     }
 
     /// One that goes on from here: what the chat holds is taken for printed.
@@ -256,11 +253,7 @@ impl Transcript {
                 let resumed = mark("· ", Style::Dim, "resumed", width);
                 self.block(Block::Ending, resumed, lines);
             }
-            TurnEvent::Text {
-                kind,
-                position,
-                text,
-            } => {
+            TurnEvent::Text { kind, position, text } => {
                 if position == TextPosition::Start {
                     self.text = Some(IncomingText::new(kind, view.now));
                 }
@@ -268,12 +261,7 @@ impl Transcript {
             }
             TurnEvent::TextEnded => self.end_text(view, lines),
             TurnEvent::Part(part) => self.take_part(&part, view, lines),
-            TurnEvent::Ended {
-                outcome,
-                usage,
-                duration_ms,
-                ..
-            } => {
+            TurnEvent::Ended { outcome, usage, duration_ms, .. } => {
                 // An error is shown by its part.
                 let mut ending = match outcome {
                     Outcome::Cancelled => mark("⊘ ", Style::Warn, "cancelled", width),
@@ -296,10 +284,7 @@ impl Transcript {
         let shown = match call.filter(|call| is_written_plan(call)) {
             // The list itself is drawn below as long as it is worked on.
             Some(plan) => {
-                self.plan = Some(NewestPlan {
-                    call: plan.clone(),
-                    is_new: true,
-                });
+                self.plan = Some(NewestPlan { call: plan.clone(), is_new: true });
                 vec![plan_summary(plan, width)]
             }
             None => part_lines_with(part, view.page, Detail::Brief, view.references),
@@ -348,10 +333,7 @@ impl Transcript {
 
     fn end_text(&mut self, view: &ChatView<'_>, lines: &mut Vec<Line>) {
         match self.text.take() {
-            Some(IncomingText::Markdown {
-                text,
-                mut has_begun,
-            }) => {
+            Some(IncomingText::Markdown { text, mut has_begun }) => {
                 let rest = text.finish(view.page);
                 begin_text(&mut has_begun, &mut self.last, &rest, lines);
                 lines.extend(rest);

@@ -37,10 +37,7 @@ impl Reader {
 
     fn act(&mut self, name: &str, mut fields: Value) -> &mut Self {
         fields["turnId"] = json!("t");
-        reduce_chat(
-            &mut self.chat,
-            &Action::host(ActionKind::from_name(name), fields),
-        );
+        reduce_chat(&mut self.chat, &Action::host(ActionKind::from_name(name), fields));
         self
     }
 
@@ -124,21 +121,19 @@ fn an_answer_settles_line_by_line() {
 #[test]
 fn reasoning_is_one_line_that_says_how_long_it_took() {
     let mut page = Reader::new();
-    page.begin("think")
-        .part(json!({"kind": "reasoning", "id": "r", "content": "hm\nwell"}))
-        .check(expect![[r#"
+    page.begin("think").part(json!({"kind": "reasoning", "id": "r", "content": "hm\nwell"})).check(
+        expect![[r#"
             › think
             |
             | {∴ thinking: well}
-        "#]]);
+        "#]],
+    );
     page.seconds = 12;
     page.check(expect![[r#"
         |
         | {∴ thinking 12 s: well}
     "#]]);
-    page.part(json!({"kind": "markdown", "id": "p", "content": "42"}))
-        .end()
-        .check(expect![[r#"
+    page.part(json!({"kind": "markdown", "id": "p", "content": "42"})).end().check(expect![[r#"
 
             {∴ thought for 12 s (Ctrl-T)}
 
@@ -152,22 +147,16 @@ fn reasoning_is_one_line_that_says_how_long_it_took() {
 #[test]
 fn reasoning_that_is_not_folded_is_printed_dim() {
     let mut page = Reader::new();
-    assert!(
-        page.transcript
-            .toggle_reasoning(Page::of_width(30))
-            .is_empty()
-    );
-    page.begin("think")
-        .part(json!({"kind": "reasoning", "id": "r", "content": "hm\nwell"}))
-        .check(expect![[r#"
+    assert!(page.transcript.toggle_reasoning(Page::of_width(30)).is_empty());
+    page.begin("think").part(json!({"kind": "reasoning", "id": "r", "content": "hm\nwell"})).check(
+        expect![[r#"
             › think
 
             {hm}
             | {∴ thinking: well}
-        "#]]);
-    page.part(json!({"kind": "markdown", "id": "p", "content": "42"}))
-        .end()
-        .check(expect![[r#"
+        "#]],
+    );
+    page.part(json!({"kind": "markdown", "id": "p", "content": "42"})).end().check(expect![[r#"
             {well}
 
             42
@@ -186,12 +175,8 @@ fn an_edit_waits_for_its_contents_and_is_a_diff_then() {
     page.act("chat/toolCallReady", ready);
     let edit = json!({"type": "fileEdit", "before": side("c:1"), "after": side("c:2"), "diff": {"added": 1, "removed": 1}});
     let result = json!({"success": true, "pastTenseMessage": "Edited a.rs", "content": [edit]});
-    page.act(
-        "chat/toolCallComplete",
-        json!({"toolCallId": "c", "result": result}),
-    );
-    page.part(json!({"kind": "markdown", "id": "p", "content": "done"}))
-        .end();
+    page.act("chat/toolCallComplete", json!({"toolCallId": "c", "result": result}));
+    page.part(json!({"kind": "markdown", "id": "p", "content": "done"})).end();
     page.check(expect![[r#"
         › go
         |
@@ -199,10 +184,8 @@ fn an_edit_waits_for_its_contents_and_is_a_diff_then() {
         |   edits /a.rs (+1 -1)
     "#]]);
     assert_eq!(page.transcript.needed_contents(None), ["c:1", "c:2"]);
-    page.references
-        .set("c:1", ReferencedContent::Here(Arc::from(&b"a\nb\n"[..])));
-    page.references
-        .set("c:2", ReferencedContent::Here(Arc::from(&b"a\nc\n"[..])));
+    page.references.set("c:1", ReferencedContent::Here(Arc::from(&b"a\nb\n"[..])));
+    page.references.set("c:2", ReferencedContent::Here(Arc::from(&b"a\nc\n"[..])));
     page.check(expect![[r#"
 
         ✓ Edited a.rs
@@ -225,10 +208,7 @@ fn running_calls_are_redrawn_and_hold_back_later_parts() {
         }
         fields
     };
-    page.act(
-        "chat/toolCallStart",
-        call(json!({"toolName": "x", "displayName": "Run"})),
-    );
+    page.act("chat/toolCallStart", call(json!({"toolName": "x", "displayName": "Run"})));
     page.act(
         "chat/toolCallReady",
         call(json!({"invocationMessage": "Running it", "confirmed": "not-needed"})),
@@ -249,8 +229,7 @@ fn running_calls_are_redrawn_and_hold_back_later_parts() {
         |
         | meanwhile
     "#]]);
-    page.act("chat/turnCancelled", json!({"duration": 1}))
-        .check(expect![[r#"
+    page.act("chat/turnCancelled", json!({"duration": 1})).check(expect![[r#"
 
             meanwhile
 
@@ -261,8 +240,7 @@ fn running_calls_are_redrawn_and_hold_back_later_parts() {
 #[test]
 fn a_change_of_width_affects_later_lines_only() {
     let mut page = Reader::new();
-    page.begin("go")
-        .part(json!({"kind": "markdown", "id": "p", "content": "one two three four"}));
+    page.begin("go").part(json!({"kind": "markdown", "id": "p", "content": "one two three four"}));
     page.width = 9;
     page.check(expect![[r#"
         › go
@@ -296,10 +274,7 @@ fn what_is_asked_is_not_hidden_by_what_waits_for_its_contents() {
     call(&mut page, "edit", json!({"confirmed": "not-needed"}));
     let edit = json!({"type": "fileEdit", "before": side("c:1"), "after": side("c:2")});
     let result = json!({"success": true, "pastTenseMessage": "Edited a.rs", "content": [edit]});
-    page.act(
-        "chat/toolCallComplete",
-        json!({"toolCallId": "edit", "result": result}),
-    );
+    page.act("chat/toolCallComplete", json!({"toolCallId": "edit", "result": result}));
     call(&mut page, "one", json!({}));
     call(&mut page, "two", json!({}));
     page.check(expect![[r#"
@@ -315,9 +290,8 @@ fn what_is_asked_is_not_hidden_by_what_waits_for_its_contents() {
         |   ls
     "#]]);
     // What is asked stands where it is decided on, and of what is not asked there is the name.
-    page.asked = json!({"kind": "toolCall", "toolCall": {"toolCallId": "one"}})
-        .as_object()
-        .cloned();
+    page.asked =
+        json!({"kind": "toolCall", "toolCall": {"toolCallId": "one"}}).as_object().cloned();
     page.check(expect![[r#"
         |
         | ✓ Edited a.rs
@@ -339,16 +313,10 @@ fn only_the_newest_plan_is_drawn_and_it_is_printed_when_the_turn_ends() {
         page.act("chat/toolCallReady", ready);
         let items = [("Read", statuses[0]), ("Write", statuses[1])]
             .map(|(text, status)| json!({"text": text, "status": status}));
-        let done = statuses
-            .iter()
-            .filter(|status| **status == "completed")
-            .count();
+        let done = statuses.iter().filter(|status| **status == "completed").count();
         let result = json!({"success": true, "pastTenseMessage": format!("Plan: {done} of 2 done"),
             "content": [{"type": "text", "text": "- [ ] Read"}], "structuredContent": {"items": items}});
-        page.act(
-            "chat/toolCallComplete",
-            json!({"toolCallId": id, "result": result}),
-        );
+        page.act("chat/toolCallComplete", json!({"toolCallId": id, "result": result}));
     };
     write(&mut page, "a", ["in_progress", "pending"]);
     page.check(expect![[r#"
@@ -387,10 +355,8 @@ fn of_another_call_that_waits_there_is_only_the_name() {
     };
     for id in ["a", "b"] {
         page.act("chat/toolCallStart", ready(id, json!({})));
-        let ready = ready(
-            id,
-            json!({"invocationMessage": format!("Call {id}"), "toolInput": "{\"n\":1}"}),
-        );
+        let ready =
+            ready(id, json!({"invocationMessage": format!("Call {id}"), "toolInput": "{\"n\":1}"}));
         page.act("chat/toolCallReady", ready);
     }
     // The first has run, and its result is to be decided on; the second is asked about.
@@ -400,10 +366,7 @@ fn of_another_call_that_waits_there_is_only_the_name() {
         "content": [{"type": "text", "text": "command: ls"}]});
     page.act(
         "chat/toolCallComplete",
-        ready(
-            "a",
-            json!({"result": result, "requiresResultConfirmation": true}),
-        ),
+        ready("a", json!({"result": result, "requiresResultConfirmation": true})),
     );
     let asked = json!({"kind": "toolCall", "toolCall": {"toolCallId": "b"}});
     page.asked = asked.as_object().cloned();

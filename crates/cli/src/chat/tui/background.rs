@@ -92,8 +92,7 @@ impl TerminalChat {
     /// Asks for the list of sessions, for the status line and for the list to choose from.
     pub(super) fn ask_for_sessions(&mut self) {
         let listed = self.chat.list_sessions();
-        self.answers
-            .wait_for(async move { BackgroundAnswer::Sessions(listed.await) });
+        self.answers.wait_for(async move { BackgroundAnswer::Sessions(listed.await) });
     }
 
     fn take_sessions(&mut self, result: Result<Vec<SessionSummary>, ClientError>) {

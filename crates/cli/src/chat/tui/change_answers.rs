@@ -83,11 +83,9 @@ impl TerminalChat {
             ChangesAnswer::ReadAgain { list, request, now } => {
                 self.take_read_again(&list, *request, now);
             }
-            ChangesAnswer::Operated {
-                list,
-                label,
-                outcome,
-            } => self.take_operated(*list, &label, outcome),
+            ChangesAnswer::Operated { list, label, outcome } => {
+                self.take_operated(*list, &label, outcome)
+            }
         }
     }
 
@@ -113,18 +111,12 @@ impl TerminalChat {
 /// What is said of an answer when its chat is not open any more.
 fn left_outcome(answer: &ChangesAnswer) -> Result<String, String> {
     match answer {
-        ChangesAnswer::Offered {
-            then: WaitingEntry::Commit(_),
-            ..
-        }
+        ChangesAnswer::Offered { then: WaitingEntry::Commit(_), .. }
         | ChangesAnswer::ToCommit { .. } => {
             Err("nothing was committed: another chat is open now".to_owned())
         }
         ChangesAnswer::Offered { .. } | ChangesAnswer::List(Ok(_)) | ChangesAnswer::File { .. } => {
-            Ok(
-                "The changes are those of another chat: /changes lists those of this one"
-                    .to_owned(),
-            )
+            Ok("The changes are those of another chat: /changes lists those of this one".to_owned())
         }
         ChangesAnswer::ReadAgain { request, .. } => {
             let label = &request.operation.label;
@@ -158,9 +150,7 @@ mod tests {
             label: "Discard".to_owned(),
             outcome,
         };
-        let done = operated(OperationResult::Done(vec![
-            "1 file is what it was.".to_owned(),
-        ]));
+        let done = operated(OperationResult::Done(vec!["1 file is what it was.".to_owned()]));
         assert_eq!(
             left_outcome(&done).unwrap(),
             "Discard in the other chat: 1 file is what it was."
@@ -183,10 +173,7 @@ mod tests {
             now: Ok(list.clone()),
         };
         assert!(left_outcome(&again).unwrap_err().contains("was not done"));
-        let commit = ChangesAnswer::ToCommit {
-            list: Ok(list),
-            message: "m".to_owned(),
-        };
+        let commit = ChangesAnswer::ToCommit { list: Ok(list), message: "m".to_owned() };
         let said = left_outcome(&commit).unwrap_err();
         assert!(said.starts_with("nothing was committed"), "{said}");
     }

@@ -101,10 +101,7 @@ impl TerminalChat {
             true => format!("{label} anyway"),
             false => label,
         };
-        let action = QuestionAction::Operate {
-            list: Box::new(list),
-            request: Box::new(request),
-        };
+        let action = QuestionAction::Operate { list: Box::new(list), request: Box::new(request) };
         let question = YesNoQuestion::new(text, &yes, "Leave it as it is", action);
         self.open_picker(Picker::YesNoQuestion(question));
     }
@@ -149,11 +146,7 @@ impl TerminalChat {
         let done = self.chat.operate_on_changes(&list, request);
         self.wait_for_changes(async move {
             let outcome = done.await;
-            ChangesAnswer::Operated {
-                list: Box::new(list),
-                label,
-                outcome,
-            }
+            ChangesAnswer::Operated { list: Box::new(list), label, outcome }
         });
     }
 
@@ -169,10 +162,7 @@ impl TerminalChat {
                 if !said.is_empty() {
                     self.tell_done(label, &said);
                 }
-                let request = OperationRequest {
-                    is_forced: true,
-                    ..*rest
-                };
+                let request = OperationRequest { is_forced: true, ..*rest };
                 self.ask_about(&why, list, request);
             }
             OperationResult::Failed { why, said } => {

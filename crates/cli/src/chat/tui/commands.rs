@@ -43,8 +43,7 @@ impl TerminalChat {
                     Ok(rows) => {
                         let rows = rows.iter().map(|row| escape_line(row));
                         self.print(
-                            rows.map(|row| Line::new(Style::Plain, row))
-                                .collect::<Vec<_>>(),
+                            rows.map(|row| Line::new(Style::Plain, row)).collect::<Vec<_>>(),
                         );
                     }
                     Err(text) => self.note_error(&text),
@@ -92,8 +91,7 @@ impl TerminalChat {
     fn archive(&mut self) -> anyhow::Result<()> {
         let session = self.chat.session_state();
         let is_archived = session.is_some_and(|session| session.status & status::IS_ARCHIVED != 0);
-        self.chat
-            .archive_session(self.chat.session(), !is_archived)?;
+        self.chat.archive_session(self.chat.session(), !is_archived)?;
         self.note(match is_archived {
             true => "No longer archived",
             false => "Archived. /archive again restores it",

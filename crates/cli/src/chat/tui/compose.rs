@@ -77,9 +77,7 @@ impl TerminalChat {
     pub(super) fn remember(&mut self, text: &str) {
         self.editor.remember(text);
         if let Err(error) = self.history.append(text) {
-            self.note_error(&format!(
-                "this message was not saved to the history: {error}"
-            ));
+            self.note_error(&format!("this message was not saved to the history: {error}"));
         }
     }
 

@@ -47,9 +47,7 @@ impl TerminalChat {
         let mut moving = Vec::new();
         let (confirmed, ahead) = self.chat.confirmed_and_ahead();
         let mut overlay = self.overlay_lines(width);
-        overlay
-            .below
-            .push(self.status_line(ahead.as_deref(), width));
+        overlay.below.push(self.status_line(ahead.as_deref(), width));
         let view = self.reading.view(self.painter.page());
         if let Some(chat) = &confirmed {
             settled.extend(self.transcript.settle(chat, &view));
@@ -201,18 +199,13 @@ impl TerminalChat {
             };
         }
         if let Some(chat) = self.chat.input_needed_elsewhere() {
-            return warn(&format!(
-                "Another chat is waiting: /open {}",
-                escape_line(&chat)
-            ));
+            return warn(&format!("Another chat is waiting: /open {}", escape_line(&chat)));
         }
         let chat = chat?;
         if chat.active_turn.is_some() {
             let activity = chat.activity.as_deref().map(escape_line);
             let activity = activity.unwrap_or_else(|| "working".to_owned());
-            return dim(&format!(
-                "{activity} · Esc interrupts · Enter queues · Ctrl-S steers"
-            ));
+            return dim(&format!("{activity} · Esc interrupts · Enter queues · Ctrl-S steers"));
         }
         None
     }

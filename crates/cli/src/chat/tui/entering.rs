@@ -28,10 +28,7 @@ pub(super) enum LineOrigin {
 
 impl EnteredLine {
     pub(super) fn new(text: &str) -> Self {
-        Self {
-            text: text.to_owned(),
-            origin: LineOrigin::Typed,
-        }
+        Self { text: text.to_owned(), origin: LineOrigin::Typed }
     }
 }
 

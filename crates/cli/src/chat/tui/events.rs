@@ -108,15 +108,9 @@ impl TerminalChat {
         }
         self.close_rewrite_prompt();
         // A key that is meant for one question, or for what was typed when it came, must not answer the next.
-        let is_typing = self
-            .last_typed
-            .is_some_and(|at| at.elapsed() < TYPING_PAUSE);
+        let is_typing = self.last_typed.is_some_and(|at| at.elapsed() < TYPING_PAUSE);
         let is_sudden = before.is_some() || self.has_just_answered || is_typing;
-        let pause = if is_sudden {
-            READING_TIME
-        } else {
-            Duration::ZERO
-        };
+        let pause = if is_sudden { READING_TIME } else { Duration::ZERO };
         self.unread = Some(UnreadQuestion::new(pause));
     }
 
@@ -154,19 +148,12 @@ mod tests {
     fn how_far_a_creation_is_can_be_seen() {
         let shown = |done: i64, total: Option<i64>, message: Option<&str>| {
             let message = message.map(str::to_owned);
-            let progress = CreationProgress {
-                done,
-                total,
-                message,
-            };
+            let progress = CreationProgress { done, total, message };
             creation_line(&progress).text()
         };
         assert_eq!(shown(0, None, None), "starting …");
         let worktree = Some("making a worktree");
-        assert_eq!(
-            shown(1, Some(3), worktree),
-            "▰▰▰▱▱▱▱▱▱▱ making a worktree …"
-        );
+        assert_eq!(shown(1, Some(3), worktree), "▰▰▰▱▱▱▱▱▱▱ making a worktree …");
         assert!(!shown(2, Some(3), Some("\u{1b}[2J")).contains('\u{1b}'));
         // What a host may say, too.
         assert_eq!(shown(-5, Some(3), None), "▱▱▱▱▱▱▱▱▱▱ starting …");

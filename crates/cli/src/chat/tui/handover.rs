@@ -37,9 +37,7 @@ impl TerminalChat {
     }
 
     fn take_terminal_back(&mut self) -> anyhow::Result<()> {
-        self.tty
-            .enter_raw_mode()
-            .context("the terminal cannot be used")?;
+        self.tty.enter_raw_mode().context("the terminal cannot be used")?;
         self.painter.resize(self.tty.size());
         self.painter.forget();
         Ok(())

@@ -37,10 +37,7 @@ impl TerminalChat {
 
     /// Escape: steps back from what is open, else stops the turn; again at once edits the last message.
     pub(super) fn escape(&mut self) -> anyhow::Result<Flow> {
-        let is_second = self
-            .escaped_at
-            .take()
-            .is_some_and(|at| at.elapsed() < TWICE);
+        let is_second = self.escaped_at.take().is_some_and(|at| at.elapsed() < TWICE);
         if self.field.is_some() {
             self.leave_field();
         } else if self.prompt.has_choice() {

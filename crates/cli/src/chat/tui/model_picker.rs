@@ -28,10 +28,7 @@ impl SettingPicker {
             true => String::new(),
             false => format!(": {}", escape_line(&self.setting.description)),
         };
-        format!(
-            "{title} of {}{about} · Escape leaves it as it is",
-            escape_line(&self.name)
-        )
+        format!("{title} of {}{about} · Escape leaves it as it is", escape_line(&self.name))
     }
 }
 
@@ -58,12 +55,7 @@ impl TerminalChat {
                 }
             };
         }
-        let mut menu = Menu::new(
-            models
-                .iter()
-                .map(|model| model_item(model, &current))
-                .collect(),
-        );
+        let mut menu = Menu::new(models.iter().map(|model| model_item(model, &current)).collect());
         menu.select(|model| Some(&model.id) == current.as_ref());
         self.open_picker(Picker::Models(menu));
     }
@@ -271,11 +263,7 @@ impl TerminalChat {
         if !mode.is_permissive() || mode.is_current {
             return self.set_mode(mode);
         }
-        let text = format!(
-            "{}: {}",
-            escape_line(&mode.title),
-            escape_line(&mode.description)
-        );
+        let text = format!("{}: {}", escape_line(&mode.title), escape_line(&mode.description));
         let yes = format!("Yes, {}", escape_line(&mode.title).to_lowercase());
         let question = YesNoQuestion::new(text, &yes, "No", QuestionAction::SetMode(mode.clone()));
         self.open_picker(Picker::YesNoQuestion(question));

@@ -14,21 +14,15 @@ impl TerminalChat {
     /// Shows which chat was opened, and fills the editor's history and draft from it.
     pub(super) fn show_header(&mut self) {
         let session = self.chat.session_state();
-        let provider = session
-            .as_ref()
-            .map_or("", |session| session.provider.as_str());
+        let provider = session.as_ref().map_or("", |session| session.provider.as_str());
         let session_uri = escape_line(self.chat.session().as_str());
         let title = format!(" · {} · {session_uri}", escape_line(provider));
         self.unprinted.extend([
             Line::new(Style::Bold, "greenroom").then(Style::Dim, title),
-            Line::new(
-                Style::Dim,
-                "Type a message. /help lists the commands and keys.",
-            ),
+            Line::new(Style::Dim, "Type a message. /help lists the commands and keys."),
         ]);
         if let Some(notice) = self.chat.notice() {
-            self.unprinted
-                .push(Line::new(Style::Warn, escape_line(notice)));
+            self.unprinted.push(Line::new(Style::Warn, escape_line(notice)));
         }
         for message in self.chat.history() {
             self.editor.remember(&escape(&message));
@@ -47,9 +41,7 @@ impl TerminalChat {
     /// Goes to another chat. What is half typed stays behind as the draft of this one.
     pub(super) async fn go_to(&mut self, selector: ChatSelector) -> anyhow::Result<()> {
         let (options, draft) = (open_options(self.directory.clone()), self.draft());
-        self.chat
-            .switch_to(&selector, &options, Some(&draft))
-            .await?;
+        self.chat.switch_to(&selector, &options, Some(&draft)).await?;
         self.stash.clear();
         self.editor.take();
         self.start_over();
@@ -69,9 +61,7 @@ impl TerminalChat {
             // The turn that failed says why.
             Branch::Failed => return Ok(()),
         };
-        self.chat
-            .switch_to(&branch, &open_options(self.directory.clone()), None)
-            .await?;
+        self.chat.switch_to(&branch, &open_options(self.directory.clone()), None).await?;
         self.start_over();
         if let Some(chat) = self.chat.confirmed() {
             self.transcript = Transcript::after(&chat);
@@ -103,9 +93,7 @@ impl TerminalChat {
                 None => "The agent is still working",
                 Some(_) => "The connection is lost",
             };
-            return Some(format!(
-                "{why}. Return with `greenroom chat --session {session}`"
-            ));
+            return Some(format!("{why}. Return with `greenroom chat --session {session}`"));
         }
         (!chat.turns.is_empty())
             .then(|| format!("Continue with `greenroom chat --session {session}`"))

@@ -79,10 +79,7 @@ impl TerminalChat {
     pub(super) fn overlay_lines(&self, width: usize) -> OverlayLines {
         match &self.overlay {
             // What is proposed while typing is no overlay: it takes some keys, and the rest is typed.
-            None => OverlayLines {
-                below: self.popup.lines(width),
-                ..OverlayLines::default()
-            },
+            None => OverlayLines { below: self.popup.lines(width), ..OverlayLines::default() },
             Some(Overlay::Picker(picker)) => self.picker_lines(picker, width),
             Some(Overlay::Pager(_)) => OverlayLines::default(), // it has its own screen
             Some(Overlay::Search(search)) => search.lines(width),

@@ -23,9 +23,7 @@ impl TerminalChat {
         self.popup.close();
         let mut pager = OpenPager::default();
         if let Some(chat) = self.chat.confirmed() {
-            pager
-                .pager
-                .update(&chat, &self.reading.view(self.painter.page()));
+            pager.pager.update(&chat, &self.reading.view(self.painter.page()));
             pager.pager.key(&Key::PageUp);
         }
         self.overlay = Some(Overlay::Pager(Box::new(pager)));
@@ -54,22 +52,17 @@ impl TerminalChat {
 
     /// Draws the pager; `false` if it is not open.
     pub(super) fn draw_pager(&mut self) -> anyhow::Result<bool> {
-        let notice = self
-            .asked
-            .is_some()
-            .then_some("the agent asks you something");
+        let notice = self.asked.is_some().then_some("the agent asks you something");
         let Some(Overlay::Pager(open)) = &mut self.overlay else {
             return Ok(false);
         };
         if let Some(chat) = self.chat.confirmed() {
-            open.pager
-                .update(&chat, &self.reading.view(self.painter.page()));
+            open.pager.update(&chat, &self.reading.view(self.painter.page()));
         }
         if open.pager.wants_older() && !open.is_loading {
             open.is_loading = true;
             let fetched = self.chat.fetch_earlier_turns();
-            self.answers
-                .wait_for(async move { BackgroundAnswer::EarlierTurns(fetched.await) });
+            self.answers.wait_for(async move { BackgroundAnswer::EarlierTurns(fetched.await) });
         }
         let lines = open.pager.lines(notice);
         self.tty.enter_alternate_screen()?;

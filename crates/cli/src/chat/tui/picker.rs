@@ -65,12 +65,7 @@ impl YesNoQuestion {
     pub(super) fn new(text: String, yes: &str, no: &str, action: QuestionAction) -> Self {
         // What changes nothing is selected.
         let items = vec![MenuItem::new(false, no, ""), MenuItem::new(true, yes, "")];
-        Self {
-            text,
-            action,
-            menu: Menu::new(items),
-            is_drawn: false,
-        }
+        Self { text, action, menu: Menu::new(items), is_drawn: false }
     }
 
     fn lines(&self, width: usize, rows: usize) -> OverlayLines {
@@ -140,10 +135,7 @@ impl TerminalChat {
             MenuOutcome::Unused => self.open_picker(Picker::YesNoQuestion(question)),
             MenuOutcome::Chosen if is_yes => self.do_asked(question.action).await?,
             MenuOutcome::Chosen | MenuOutcome::Closed => {
-                if let QuestionAction::DeleteSession {
-                    is_listed: true, ..
-                } = question.action
-                {
+                if let QuestionAction::DeleteSession { is_listed: true, .. } = question.action {
                     self.open_sessions();
                 }
             }

@@ -28,9 +28,7 @@ impl TerminalChat {
                 return used;
             }
             if *key == Key::Tab && self.may_complete() {
-                let question = self
-                    .popup
-                    .want_first(self.editor.text(), self.editor.cursor());
+                let question = self.popup.want_first(self.editor.text(), self.editor.cursor());
                 self.ask_for_completions(question);
                 if let Some(wanted) = self.popup.take_wanted() {
                     self.take_proposal(&wanted);
@@ -78,9 +76,7 @@ impl TerminalChat {
                 self.popup.typed_argument(text, cursor, proposals);
             }
             true => {
-                let question = self
-                    .popup
-                    .update_text(self.editor.text(), self.editor.cursor());
+                let question = self.popup.update_text(self.editor.text(), self.editor.cursor());
                 self.ask_for_completions(question);
             }
             // Going through the history, or through the text, is no typing.
@@ -118,10 +114,7 @@ impl TerminalChat {
         if let Some(query) = question {
             let asked = self.chat.completions(&query.text, query.cursor);
             self.answers.wait_for(async move {
-                BackgroundAnswer::Completions {
-                    result: asked.await,
-                    query,
-                }
+                BackgroundAnswer::Completions { result: asked.await, query }
             });
         }
     }

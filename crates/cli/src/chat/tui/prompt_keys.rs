@@ -29,11 +29,7 @@ pub(super) struct UnreadQuestion {
 
 impl UnreadQuestion {
     pub(super) fn new(pause: Duration) -> Self {
-        Self {
-            pause,
-            drawn_at: None,
-            has_held_back: false,
-        }
+        Self { pause, drawn_at: None, has_held_back: false }
     }
 
     fn note_drawn(&mut self, now: Instant) {
@@ -299,10 +295,7 @@ mod tests {
         question.note_drawn(begin + pause);
         assert!(!question.is_readable(begin));
         assert!(!question.is_readable(begin + pause / 2), "asked again");
-        assert!(
-            question.is_readable(begin + pause),
-            "drawn once, shown since"
-        );
+        assert!(question.is_readable(begin + pause), "drawn once, shown since");
         let mut awaited = UnreadQuestion::new(Duration::ZERO);
         assert!(!awaited.is_readable(begin));
         awaited.note_drawn(begin);

@@ -109,14 +109,7 @@ impl TerminalChat {
                 }
             })
             .collect();
-        above.push(Line::new(
-            Style::Dim,
-            "  Enter edits · Del removes · Ctrl-S steers · Esc",
-        ));
-        OverlayLines {
-            above,
-            hides_queue: true,
-            ..OverlayLines::default()
-        }
+        above.push(Line::new(Style::Dim, "  Enter edits · Del removes · Ctrl-S steers · Esc"));
+        OverlayLines { above, hides_queue: true, ..OverlayLines::default() }
     }
 }

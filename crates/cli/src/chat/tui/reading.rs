@@ -49,8 +49,7 @@ impl ReadingState {
     /// Notes how far the workers are.
     pub(super) fn update_workers(&mut self, workers: Vec<WorkerSummary>) {
         let now = Instant::now();
-        self.workers
-            .retain(|chat, _| workers.iter().any(|worker| worker.chat == *chat));
+        self.workers.retain(|chat, _| workers.iter().any(|worker| worker.chat == *chat));
         let seen = workers.into_iter().map(|worker| {
             let since = self.workers.entry(worker.chat.clone()).or_insert(now);
             let seconds = now.saturating_duration_since(*since).as_secs();
@@ -72,11 +71,7 @@ impl ReadingState {
     }
 
     pub(super) fn view(&self, page: Page) -> ChatView<'_> {
-        ChatView {
-            page,
-            references: &self.references,
-            now: Instant::now(),
-        }
+        ChatView { page, references: &self.references, now: Instant::now() }
     }
 
     /// Waits for contents that were asked for.
@@ -176,10 +171,7 @@ impl TerminalChat {
     async fn read_whole(&mut self) -> UnfoldedCall {
         let asked = self.asked.as_ref();
         let call = match asked {
-            Some(asked) => asked
-                .part()
-                .get("toolCall")
-                .and_then(|call| call.as_object()),
+            Some(asked) => asked.part().get("toolCall").and_then(|call| call.as_object()),
             None => self.transcript.last_call(),
         };
         if let Some(call) = call {
@@ -194,10 +186,7 @@ impl TerminalChat {
                 let mut lines =
                     dialog::subject_lines(asked, Detail::Unfolded, view.page, view.references);
                 lines.extend(self.all_choices(width));
-                UnfoldedCall {
-                    lines,
-                    output: call.and_then(whole_output),
-                }
+                UnfoldedCall { lines, output: call.and_then(whole_output) }
             }
         }
     }
@@ -208,14 +197,8 @@ impl TerminalChat {
             return Ok(false);
         };
         let colors = self.painter.page().colors;
-        let text: String = lines
-            .iter()
-            .map(|line| line.encode(colors) + "\n")
-            .collect();
-        debug_assert!(
-            colors == Colors::Off || !text.is_empty(),
-            "there is something to show"
-        );
+        let text: String = lines.iter().map(|line| line.encode(colors) + "\n").collect();
+        debug_assert!(colors == Colors::Off || !text.is_empty(), "there is something to show");
         self.hand_over(|| external_pager::open_pager(&command, text))
             .await
             .map(|status| status.success())

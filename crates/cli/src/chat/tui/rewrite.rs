@@ -49,10 +49,7 @@ impl RewritePrompt {
                         as they are.";
         let mut above = body(question, Style::Bold, width);
         above.extend(self.state.lines(&items(), width, items().len()));
-        OverlayLines {
-            above,
-            ..OverlayLines::default()
-        }
+        OverlayLines { above, ..OverlayLines::default() }
     }
 }
 

@@ -24,9 +24,7 @@ impl HistorySearch {
     fn search(&mut self, from: usize) -> bool {
         let words = self.words.to_lowercase();
         let entries = self.entries.get(..from).unwrap_or(&self.entries);
-        let found = entries
-            .iter()
-            .rposition(|entry| entry.to_lowercase().contains(&words));
+        let found = entries.iter().rposition(|entry| entry.to_lowercase().contains(&words));
         self.found = found.or(self.found);
         found.is_some()
     }

@@ -31,11 +31,7 @@ pub(super) struct SessionPicker {
 
 impl SessionPicker {
     fn new() -> Self {
-        Self {
-            menu: Menu::new(Vec::new()),
-            renaming: None,
-            is_loading: true,
-        }
+        Self { menu: Menu::new(Vec::new()), renaming: None, is_loading: true }
     }
 
     pub(super) fn editor(&self) -> &Editor {
@@ -123,8 +119,7 @@ impl TerminalChat {
                 sessions.renaming = Some((session.uri, title));
             }
             (Key::Ctrl('t'), Some(session)) => {
-                self.chat
-                    .archive_session(&session.uri, !session.is_archived)?;
+                self.chat.archive_session(&session.uri, !session.is_archived)?;
                 self.ask_for_sessions();
             }
             (Key::Ctrl('x'), Some(session)) => {

@@ -31,9 +31,7 @@ impl TerminalChat {
     pub(super) fn take_sign_in(&mut self, event: &SignInEvent) {
         self.sign_ins.take(event);
         match event {
-            SignInEvent::Page {
-                name, host, url, ..
-            } => {
+            SignInEvent::Page { name, host, url, .. } => {
                 let (name, host) = (escape_line(name), escape_line(host));
                 let link: Arc<str> = url.as_str().into();
                 self.print([

@@ -86,9 +86,7 @@ impl TerminalChat {
     fn status_facts(&mut self, chat: Option<&ChatState>) -> StatusFacts {
         let model = self.chat.current_model();
         let window = self.chat.context_tokens();
-        let usage = chat
-            .map(|chat| self.status.usage.read(chat))
-            .unwrap_or_default();
+        let usage = chat.map(|chat| self.status.usage.read(chat)).unwrap_or_default();
         let cost = usage.cost.as_ref();
         let directory = self.chat.directory();
         let workplace = &mut self.status.workplace;
@@ -150,22 +148,14 @@ impl TerminalChat {
             ("Approvals", facts.mode.map(|mode| mode.title)),
             ("Directory", facts.directory),
             ("Branch", facts.branch),
-            (
-                "Context",
-                facts
-                    .context_percent
-                    .map(|percent| format!("{percent}% used")),
-            ),
+            ("Context", facts.context_percent.map(|percent| format!("{percent}% used"))),
             ("Cost", facts.cost),
             (
                 "Elsewhere",
                 (facts.waiting_elsewhere > 0)
                     .then(|| format!("{} waiting for you", facts.waiting_elsewhere)),
             ),
-            (
-                "Host",
-                Some(format!("{software} · protocol {}", host.protocol_version)),
-            ),
+            ("Host", Some(format!("{software} · protocol {}", host.protocol_version))),
         ];
         let rows = rows.into_iter().filter_map(|(name, value)| {
             let value = value.filter(|value| !value.is_empty())?;
@@ -191,10 +181,7 @@ impl TerminalChat {
         };
         let mut text = String::new();
         let session = self.chat.session_state();
-        let title = window_title(
-            session.as_ref().map_or("", |session| &session.title),
-            situation,
-        );
+        let title = window_title(session.as_ref().map_or("", |session| &session.title), situation);
         if title != self.status.title {
             text.push_str(&encode_title(&title));
             self.status.title = title;

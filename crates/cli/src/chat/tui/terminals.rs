@@ -62,9 +62,7 @@ impl TerminalChat {
         match dispose_terminal(self.chat.live(), uri).await {
             Ok(()) => self.note(&format!("Ended terminal {number}")),
             Err(error) if error.code() == Some(code::NOT_FOUND) => {
-                self.note_error(&format!(
-                    "terminal {number} is gone; /terminals lists the others"
-                ));
+                self.note_error(&format!("terminal {number} is gone; /terminals lists the others"));
             }
             Err(error) => self.note_error(&describe(&error)),
         }
@@ -77,8 +75,7 @@ impl TerminalChat {
         match directory {
             Some(directory) => {
                 let directory = directory.to_owned();
-                self.run_terminals(&["new", "--directory", &directory])
-                    .await
+                self.run_terminals(&["new", "--directory", &directory]).await
             }
             None => self.run_terminals(&["new"]).await,
         }
@@ -91,9 +88,7 @@ impl TerminalChat {
         command.arg("terminals").args(arguments);
         self.host.pass_to(&mut command);
         // What went wrong it says itself.
-        let ended = self
-            .hand_over(|| Ok(command.kill_on_drop(true).spawn()?))
-            .await;
+        let ended = self.hand_over(|| Ok(command.kill_on_drop(true).spawn()?)).await;
         if let Err(error) = ended {
             self.note_error(&format!("{error:#}"));
         }
@@ -150,10 +145,7 @@ mod tests {
         assert_eq!(parse(" "), Ok(TerminalsRequest::List));
         assert_eq!(parse("new"), Ok(TerminalsRequest::New));
         assert_eq!(parse("2"), Ok(TerminalsRequest::Open(uri("b"))));
-        let ended = TerminalsRequest::End {
-            number: 1,
-            uri: uri("a"),
-        };
+        let ended = TerminalsRequest::End { number: 1, uri: uri("a") };
         assert_eq!(parse("kill 1"), Ok(ended));
         for (typed, why) in [
             ("3", "there is no terminal 3"),

@@ -23,11 +23,7 @@ pub enum TurnEvent {
     /// A turn that had failed goes on.
     Resumed,
     /// More of a text; the first piece says that a part begins.
-    Text {
-        kind: AnswerTextKind,
-        position: TextPosition,
-        text: String,
-    },
+    Text { kind: AnswerTextKind, position: TextPosition, text: String },
     /// Nothing more comes of the text.
     TextEnded,
     /// Any other part, once it is finished.
@@ -100,10 +96,7 @@ fn part_count(turn: &Turn) -> usize {
 impl TurnFollower {
     /// One for readers of the text alone: calls and questions are reported when they begin and hold nothing back.
     pub fn without_waiting_for_calls() -> Self {
-        Self {
-            calls: UnfinishedCalls::PassBy,
-            ..Self::default()
-        }
+        Self { calls: UnfinishedCalls::PassBy, ..Self::default() }
     }
 
     /// Takes everything that is in a chat for reported.
@@ -118,19 +111,14 @@ impl TurnFollower {
         if !self.is_open {
             self.is_open = true;
             let omitted = turns.len().saturating_sub(history_max);
-            self.known
-                .extend(turns[..omitted].iter().map(|turn| turn.id.clone()));
+            self.known.extend(turns[..omitted].iter().map(|turn| turn.id.clone()));
             // Older ones may even lie outside of what the host sent.
             if omitted > 0 || chat.turns_next_cursor.is_some() {
                 events.push(TurnEvent::Omitted { turns: omitted });
             }
         }
         self.notice_rewind(chat, &mut events);
-        let new = turns
-            .iter()
-            .rev()
-            .take_while(|turn| !self.is_reported(turn))
-            .count();
+        let new = turns.iter().rev().take_while(|turn| !self.is_reported(turn)).count();
         for turn in &turns[turns.len() - new..] {
             self.follow_completed(turn, &mut events);
         }
@@ -204,10 +192,8 @@ impl TurnFollower {
             }
             None => {
                 self.known.insert(id.to_owned());
-                events.push(TurnEvent::Started {
-                    turn_id: id.to_owned(),
-                    message: message.clone(),
-                });
+                events
+                    .push(TurnEvent::Started { turn_id: id.to_owned(), message: message.clone() });
                 LastTurn {
                     id: id.to_owned(),
                     parts: 0,
@@ -225,12 +211,8 @@ impl TurnFollower {
         let json = turn.value();
         let last = self.begin_turn(&turn.id, &json["message"], events);
         let parts = json["responseParts"].as_array();
-        let parts: Vec<&Object> = parts
-            .into_iter()
-            .flatten()
-            .skip(last.parts)
-            .filter_map(Value::as_object)
-            .collect();
+        let parts: Vec<&Object> =
+            parts.into_iter().flatten().skip(last.parts).filter_map(Value::as_object).collect();
         last.follow_parts(&parts, FollowerPhase::Over, calls, events);
         last.phase = FollowerPhase::Over;
         last.ended = Some(turn.clone());
@@ -290,11 +272,7 @@ impl LastTurn {
         let from = self.text.unwrap_or(0);
         let text = content.get(from..).unwrap_or("");
         if position == TextPosition::Start || !text.is_empty() {
-            events.push(TurnEvent::Text {
-                kind,
-                position,
-                text: text.to_owned(),
-            });
+            events.push(TurnEvent::Text { kind, position, text: text.to_owned() });
         }
         self.text = Some(from.max(content.len()));
     }

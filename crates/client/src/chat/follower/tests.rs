@@ -20,10 +20,7 @@ impl Chat {
     }
 
     fn act(&mut self, name: &str, fields: Value) -> &mut Self {
-        reduce_chat(
-            &mut self.state,
-            &Action::host(ActionKind::from_name(name), fields),
-        );
+        reduce_chat(&mut self.state, &Action::host(ActionKind::from_name(name), fields));
         self
     }
 
@@ -45,11 +42,7 @@ impl Chat {
     fn events(&mut self) -> Vec<String> {
         let events = self.follower.follow(&self.state, 2);
         let events: Vec<String> = events.iter().map(describe).collect();
-        assert_eq!(
-            self.follower.follow(&self.state, 2),
-            [],
-            "nothing is reported twice"
-        );
+        assert_eq!(self.follower.follow(&self.state, 2), [], "nothing is reported twice");
         events
     }
 }
@@ -59,11 +52,7 @@ fn describe(event: &TurnEvent) -> String {
         TurnEvent::Omitted { turns } => format!("omitted {turns}"),
         TurnEvent::Started { message, .. } => format!("began {}", message["text"]),
         TurnEvent::Resumed => "resumed".to_owned(),
-        TurnEvent::Text {
-            kind,
-            position,
-            text,
-        } => format!("{kind:?} {position:?} {text}"),
+        TurnEvent::Text { kind, position, text } => format!("{kind:?} {position:?} {text}"),
         TurnEvent::TextEnded => "text ended".to_owned(),
         TurnEvent::Part(part) => format!("part {}", part["kind"]),
         TurnEvent::Ended { outcome, .. } => format!("ended {}", outcome.wire_name()),
@@ -76,18 +65,12 @@ fn describe(event: &TurnEvent) -> String {
 fn text_is_reported_as_it_grows_and_ends_with_the_next_part() {
     let mut chat = Chat::new();
     assert_eq!(chat.events(), [""; 0]);
-    chat.begin("t1").part(
-        "t1",
-        json!({"kind": "reasoning", "id": "p1", "content": ""}),
-    );
+    chat.begin("t1").part("t1", json!({"kind": "reasoning", "id": "p1", "content": ""}));
     assert_eq!(chat.events(), ["began t1", "Reasoning Start "]);
     let delta = json!({"turnId": "t1", "partId": "p1", "content": "hm"});
     chat.act("chat/reasoning", delta);
     assert_eq!(chat.events(), ["Reasoning Continuation hm"]);
-    chat.part(
-        "t1",
-        json!({"kind": "markdown", "id": "p2", "content": "a"}),
-    );
+    chat.part("t1", json!({"kind": "markdown", "id": "p2", "content": "a"}));
     assert_eq!(chat.events(), ["text ended", "Markdown Start a"]);
     chat.complete("t1");
     assert_eq!(chat.events(), ["text ended", "ended complete"]);
@@ -106,10 +89,8 @@ fn an_unfinished_part_holds_back_the_next() {
     assert_eq!(chat.follower.open_parts(&chat.state).len(), 2);
     let ready = json!({"turnId": "t", "toolCallId": "c", "invocationMessage": "", "confirmed": "not-needed"});
     let result = json!({"success": true, "pastTenseMessage": "did"});
-    chat.act("chat/toolCallReady", ready).act(
-        "chat/toolCallComplete",
-        json!({"turnId": "t", "toolCallId": "c", "result": result}),
-    );
+    chat.act("chat/toolCallReady", ready)
+        .act("chat/toolCallComplete", json!({"turnId": "t", "toolCallId": "c", "result": result}));
     assert_eq!(chat.events(), ["part toolCall", "Markdown Start a"]);
     assert_eq!(chat.follower.open_parts(&chat.state).len(), 1);
 }
@@ -123,14 +104,7 @@ fn history_is_limited_to_its_last_turns() {
     chat.begin("t4");
     assert_eq!(
         chat.events(),
-        [
-            "omitted 1",
-            "began t2",
-            "ended complete",
-            "began t3",
-            "ended complete",
-            "began t4",
-        ]
+        ["omitted 1", "began t2", "ended complete", "began t3", "ended complete", "began t4",]
     );
 }
 
@@ -140,17 +114,8 @@ fn a_failed_turn_that_is_resumed_goes_on_where_it_stopped() {
     let error = json!({"error": {"errorType": "e", "message": "m"}, "resumable": true});
     chat.begin("t")
         .part("t", json!({"kind": "markdown", "id": "p", "content": "a"}))
-        .act(
-            "chat/error",
-            json!({"turnId": "t", "duration": 1, "part": error}),
-        );
-    let expected = [
-        "began t",
-        "Markdown Start a",
-        "text ended",
-        "part error",
-        "ended error",
-    ];
+        .act("chat/error", json!({"turnId": "t", "duration": 1, "part": error}));
+    let expected = ["began t", "Markdown Start a", "text ended", "part error", "ended error"];
     assert_eq!(chat.events(), expected);
     chat.act("chat/turnResume", json!({"turnId": "t"}))
         .part("t", json!({"kind": "markdown", "id": "q", "content": "b"}));
@@ -167,18 +132,12 @@ fn a_turn_resumed_and_ended_between_two_updates_is_reported() {
     chat.begin("t").act("chat/error", error.clone());
     chat.events();
     assert_eq!(chat.events(), [""; 0]);
-    chat.act("chat/turnResume", json!({"turnId": "t"}))
-        .act("chat/error", error);
+    chat.act("chat/turnResume", json!({"turnId": "t"})).act("chat/error", error);
     assert_eq!(chat.events(), ["resumed", "part error", "ended error"]);
     chat.act("chat/turnResume", json!({"turnId": "t"}))
         .part("t", json!({"kind": "markdown", "id": "q", "content": "b"}))
         .complete("t");
-    let rest = [
-        "resumed",
-        "Markdown Start b",
-        "text ended",
-        "ended complete",
-    ];
+    let rest = ["resumed", "Markdown Start b", "text ended", "ended complete"];
     assert_eq!(chat.events(), rest);
     assert_eq!(chat.events(), [""; 0]);
 }
@@ -228,8 +187,5 @@ fn without_waiting_for_calls_text_after_them_is_reported_at_once() {
     let call = json!({"turnId": "t", "toolCallId": "c", "toolName": "x", "displayName": "X"});
     chat.act("chat/toolCallStart", call)
         .part("t", json!({"kind": "markdown", "id": "p", "content": "a"}));
-    assert_eq!(
-        chat.events(),
-        ["began t", "part toolCall", "Markdown Start a"]
-    );
+    assert_eq!(chat.events(), ["began t", "part toolCall", "Markdown Start a"]);
 }

@@ -62,12 +62,7 @@ async fn limits_of_a_space_count_over_those_of_the_settings() {
     // What another space does is nobody's business here.
     let blue = bounds(&settings, "blue").await;
     let many: Vec<_> = [(); 9].into_iter().map(|()| blue.connect()).collect();
-    assert!(
-        futures_util::future::join_all(many)
-            .await
-            .iter()
-            .all(Result::is_ok)
-    );
+    assert!(futures_util::future::join_all(many).await.iter().all(Result::is_ok));
     assert_eq!(blue.delay_of_input(), Duration::ZERO);
     assert_eq!(blue.loaded_bytes().await, 0);
 
@@ -76,10 +71,7 @@ async fn limits_of_a_space_count_over_those_of_the_settings() {
     run_sql(server.socket(), database, sql);
     let full = bounds(&settings, "red").await;
     let refused = full.check_stored().await.unwrap_err();
-    assert!(
-        refused.contains("stored 11 bytes and may store 10"),
-        "{refused}"
-    );
+    assert!(refused.contains("stored 11 bytes and may store 10"), "{refused}");
     assert!(full.begin_turn().await.is_err());
     blue.check_stored().await.unwrap();
 
@@ -102,10 +94,7 @@ async fn what_is_over_a_limit_is_refused_over_the_socket() {
     let settings = server.make_database();
     let admin = AccountAdmin::connect(&settings).await.unwrap();
     admin.create_space("default").await.unwrap();
-    for (key, most) in [
-        (SpaceLimitKey::Connections, 1),
-        (SpaceLimitKey::StoredBytes, 1),
-    ] {
+    for (key, most) in [(SpaceLimitKey::Connections, 1), (SpaceLimitKey::StoredBytes, 1)] {
         let set = admin.set_space_limit("default", key, Some(most));
         set.await.unwrap();
     }
@@ -142,10 +131,7 @@ async fn what_is_over_a_limit_is_refused_over_the_socket() {
         }
     };
     let ended = timeout(SOON, ended).await.unwrap();
-    assert!(
-        ended.contains("spaceLimit") && ended.contains("may store 1"),
-        "{ended}"
-    );
+    assert!(ended.contains("spaceLimit") && ended.contains("may store 1"), "{ended}");
     drop(client);
     node.stop().await;
 }

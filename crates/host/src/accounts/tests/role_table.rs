@@ -40,21 +40,9 @@ impl RoleFixture {
             ("ping", Value::Null, Role::Viewer),
             ("subscribe", json!({"channel": session}), Role::Viewer),
             ("subscribe", json!({"channel": chat}), Role::Viewer),
-            (
-                "subscribe",
-                json!({"channel": "ahp-otlp://host/logs/info"}),
-                Role::Owner,
-            ),
-            (
-                "subscribe",
-                json!({"channel": "ahp-otlp://host/traces"}),
-                Role::Owner,
-            ),
-            (
-                "subscribe",
-                json!({"channel": "ahp-otlp://host/metrics"}),
-                Role::Owner,
-            ),
+            ("subscribe", json!({"channel": "ahp-otlp://host/logs/info"}), Role::Owner),
+            ("subscribe", json!({"channel": "ahp-otlp://host/traces"}), Role::Owner),
+            ("subscribe", json!({"channel": "ahp-otlp://host/metrics"}), Role::Owner),
             ("listSessions", json!({"channel": ROOT}), Role::Viewer),
             ("fetchTurns", json!({"channel": chat}), Role::Viewer),
             (
@@ -104,32 +92,16 @@ impl RoleFixture {
         let model = json!({"id": format!("m{new}"), "base_url": "http://127.0.0.1:9/v1", "model": "m", "api": "chat"});
         let member = Role::Member;
         vec![
-            (
-                "createSession",
-                json!({"channel": session, "provider": "scripted"}),
-                member,
-            ),
-            (
-                "createChat",
-                json!({"channel": session, "chat": format!("ahp-chat:/{new}")}),
-                member,
-            ),
+            ("createSession", json!({"channel": session, "provider": "scripted"}), member),
+            ("createChat", json!({"channel": session, "chat": format!("ahp-chat:/{new}")}), member),
             (
                 "moveChat",
                 json!({"channel": chat, "destination": {"kind": "session", "session": session}}),
                 member,
             ),
-            (
-                "disposeChat",
-                json!({"channel": format!("ahp-chat:/{new}")}),
-                member,
-            ),
+            ("disposeChat", json!({"channel": format!("ahp-chat:/{new}")}), member),
             ("disposeSession", json!({"channel": session}), member),
-            (
-                "createTerminal",
-                json!({"channel": terminal, "claim": claim}),
-                member,
-            ),
+            ("createTerminal", json!({"channel": terminal, "claim": claim}), member),
             ("disposeTerminal", json!({"channel": terminal}), member),
             (
                 "authenticate",
@@ -141,21 +113,9 @@ impl RoleFixture {
                 json!({"channel": changeset, "operationId": "discard"}),
                 member,
             ),
-            (
-                "x-importSession",
-                json!({"channel": ROOT, "session": "{}", "turns": "[]"}),
-                member,
-            ),
-            (
-                "x-compose",
-                json!({"channel": chat, "message": message}),
-                member,
-            ),
-            (
-                "x-addModel",
-                json!({"channel": ROOT, "model": model}),
-                Role::Owner,
-            ),
+            ("x-importSession", json!({"channel": ROOT, "session": "{}", "turns": "[]"}), member),
+            ("x-compose", json!({"channel": chat, "message": message}), member),
+            ("x-addModel", json!({"channel": ROOT, "model": model}), Role::Owner),
             ("x-reloadModels", json!({"channel": ROOT}), Role::Owner),
         ]
     }
@@ -171,10 +131,7 @@ impl Client {
         self.last += 1;
         let id = self.last;
         let request = json!({"jsonrpc": "2.0", "id": id, "method": "listSessions", "params": {"channel": ROOT}});
-        self.socket
-            .send(Message::text(request.to_string()))
-            .await
-            .unwrap();
+        self.socket.send(Message::text(request.to_string())).await.unwrap();
         let mut refused = None;
         loop {
             let Message::Text(text) = self.socket.next().await.unwrap().unwrap() else {
@@ -221,10 +178,7 @@ async fn check_requests(client: &mut Client, role: Role, fixture: &RoleFixture) 
             }
         }
         // What nobody can read would be refused to everybody, and say nothing of roles.
-        let is_decoded = !message
-            .as_str()
-            .unwrap_or_default()
-            .contains("missing field");
+        let is_decoded = !message.as_str().unwrap_or_default().contains("missing field");
         assert!(is_decoded, "{words}");
     }
 }
@@ -269,11 +223,7 @@ async fn check_routes(node: &Served, role: Role, token: &AccountToken) {
     ] {
         let (status, body) = node.get(path, token).await;
         let is_refused = status.contains(" 403 ");
-        assert_eq!(
-            is_refused,
-            role < needed,
-            "{role:?} {path}: {status} {body}"
-        );
+        assert_eq!(is_refused, role < needed, "{role:?} {path}: {status} {body}");
     }
     let status = node.put("/api/content", token).await;
     let is_refused = status.contains(" 403 ");
@@ -292,11 +242,7 @@ async fn every_request_action_and_route_is_allowed_or_refused_by_role() {
     let mut making = node.open(&olga).await.unwrap();
     let directory = node.directory.path().display().to_string();
     let mut covered = BTreeSet::new();
-    for (role, number) in [
-        (Role::Viewer, "11"),
-        (Role::Member, "12"),
-        (Role::Owner, "13"),
-    ] {
+    for (role, number) in [(Role::Viewer, "11"), (Role::Member, "12"), (Role::Owner, "13")] {
         let session = format!("scripted:/01900000-0000-7000-8000-0000000001{number}");
         make_session(&mut making, &session).await;
         let made = making.ask("subscribe", json!({"channel": session})).await;
@@ -344,19 +290,11 @@ async fn connections_begin_by_role_and_principal() {
     let traces = "ahp-otlp://host/traces";
     let begin = |id: &str| json!({"channel": ROOT, "protocolVersions": ["1.0.0"], "clientId": id, "initialSubscriptions": [ROOT, traces]});
     let back = |id: &str| json!({"channel": ROOT, "clientId": id, "lastSeenServerSeq": 0, "subscriptions": [ROOT, traces]});
-    for (role, is_offered) in [
-        (Role::Viewer, false),
-        (Role::Member, false),
-        (Role::Owner, true),
-    ] {
+    for (role, is_offered) in [(Role::Viewer, false), (Role::Member, false), (Role::Owner, true)] {
         let token = issue(&admin, &new_token("default", role.name(), role)).await;
         let mut client = node.dial(&token).await;
         let begun = client.ask("initialize", begin(token.id())).await;
-        assert_eq!(
-            !begun["result"]["telemetry"].is_null(),
-            is_offered,
-            "{begun}"
-        );
+        assert_eq!(!begun["result"]["telemetry"].is_null(), is_offered, "{begun}");
         drop(client);
         let mut client = node.dial(&token).await;
         let resumed = client.ask("reconnect", back(token.id())).await;

@@ -140,10 +140,7 @@ fn a_body_that_somebody_took_away_is_lost_and_can_be_stored_again() {
     }
     assert_eq!(store.make_durable(&one), Err(BlobError::Lost(one)));
     store.remove(&two, Timestamp(NOW.0 + 1)).unwrap();
-    assert_eq!(
-        store.list_older_than(0..=255, Timestamp(NOW.0 + 1)),
-        Ok(vec![])
-    );
+    assert_eq!(store.list_older_than(0..=255, Timestamp(NOW.0 + 1)), Ok(vec![]));
     for (digest, body) in [(one, b"one"), (two, b"two")] {
         store.put_unsynced(&digest, body, NOW).unwrap();
         store.make_durable(&digest).unwrap();
@@ -160,10 +157,7 @@ fn a_body_that_was_cut_short_is_noticed_and_written_again() {
         assert_eq!(store.read(&digest, 99), Err(BlobError::Damaged(digest)));
     }
     store.put(b"all of it", NOW).unwrap();
-    assert_eq!(
-        store.read(&digest, 99),
-        Ok(Found::Body(b"all of it".to_vec()))
-    );
+    assert_eq!(store.read(&digest, 99), Ok(Found::Body(b"all of it".to_vec())));
 }
 
 #[test]
@@ -173,15 +167,9 @@ fn a_full_disk_is_reported_and_leaves_no_file() {
     let digest = digest_of(b"body");
     // In the way of the bucket: fails for every user, root included.
     fs::write(store.bucket(digest.as_bytes()[0]), b"").unwrap();
-    assert!(matches!(
-        store.put(b"body", NOW),
-        Err(BlobError::Unwritable(_))
-    ));
+    assert!(matches!(store.put(b"body", NOW), Err(BlobError::Unwritable(_))));
     assert_eq!(fs::read_dir(&store.unnamed).unwrap().count(), 0);
-    assert!(matches!(
-        store.read(&digest, 99),
-        Err(BlobError::Unreadable(_))
-    ));
+    assert!(matches!(store.read(&digest, 99), Err(BlobError::Unreadable(_))));
 }
 
 #[test]

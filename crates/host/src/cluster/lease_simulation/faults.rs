@@ -66,10 +66,7 @@ impl LeaseWorld {
             let here = self.places[index].node.as_ref().map(SimNode::here);
             if let Some(space) = here.and_then(|here| here.first().copied()) {
                 self.figures.unloads += 1;
-                self.at(
-                    1,
-                    SimEvent::Node(index, start, SimNodeEvent::Unwanted(space)),
-                );
+                self.at(1, SimEvent::Node(index, start, SimNodeEvent::Unwanted(space)));
             }
         }
         self.at(after, SimEvent::Client);

@@ -16,29 +16,11 @@ const PATIENCE_MS: u64 = 2_000;
 #[derive(Debug, Clone)]
 pub(super) enum SimStatement {
     Register,
-    Lease {
-        ask: LeaseAsk,
-        sent: BootInstant,
-    },
-    Boot {
-        space: SpaceId,
-        hold: u64,
-    },
-    Append {
-        space: SpaceId,
-        hold: u64,
-        batch: SentBatch,
-    },
-    Renew {
-        space: SpaceId,
-        hold: u64,
-        epochs: EpochRange,
-    },
-    GiveBack {
-        space: SpaceId,
-        hold: u64,
-        epoch: i64,
-    },
+    Lease { ask: LeaseAsk, sent: BootInstant },
+    Boot { space: SpaceId, hold: u64 },
+    Append { space: SpaceId, hold: u64, batch: SentBatch },
+    Renew { space: SpaceId, hold: u64, epochs: EpochRange },
+    GiveBack { space: SpaceId, hold: u64, epoch: i64 },
 }
 
 #[derive(Debug, Clone)]
@@ -104,12 +86,7 @@ pub(super) struct SimNode {
 
 impl SimNode {
     pub(super) fn new(id: NodeId, machine: NodeMachine, first_hold: u64) -> Self {
-        Self {
-            id,
-            machine,
-            spaces: BTreeMap::new(),
-            holds: first_hold,
-        }
+        Self { id, machine, spaces: BTreeMap::new(), holds: first_hold }
     }
 
     pub(super) fn handle(&mut self, input: NodeInput, now: BootInstant) -> Vec<SimRequest> {
@@ -181,11 +158,9 @@ impl SimNode {
         held.is_ending = true;
         let hold = held.hold;
         match held.lease.close() {
-            Some(epoch) => wishes.push(SimRequest::Send(SimStatement::GiveBack {
-                space,
-                hold,
-                epoch,
-            })),
+            Some(epoch) => {
+                wishes.push(SimRequest::Send(SimStatement::GiveBack { space, hold, epoch }))
+            }
             None => self.lose(space, wishes),
         }
     }
@@ -203,9 +178,8 @@ impl SimNode {
         now: BootInstant,
     ) -> Vec<SimRequest> {
         let mut wishes = Vec::new();
-        if let Some(held) = self
-            .space(space, hold)
-            .filter(|it| it.is_here && !it.is_ending && it.open.is_none())
+        if let Some(held) =
+            self.space(space, hold).filter(|it| it.is_here && !it.is_ending && it.open.is_none())
         {
             let seq = held.seq + 1;
             let since = now;
@@ -226,17 +200,8 @@ impl SimNode {
         let hold = held.hold;
         match held.lease.next() {
             LeaseStep::Write { epoch, number } => {
-                let batch = SentBatch {
-                    epoch,
-                    number,
-                    seq: open.seq,
-                    value: open.value,
-                };
-                wishes.push(SimRequest::Send(SimStatement::Append {
-                    space,
-                    hold,
-                    batch,
-                }));
+                let batch = SentBatch { epoch, number, seq: open.seq, value: open.value };
+                wishes.push(SimRequest::Send(SimStatement::Append { space, hold, batch }));
             }
             LeaseStep::Renew(_) if now.0 > open.since.0 + PATIENCE_MS => {
                 // The sender is told that it failed, and takes it back.
@@ -244,20 +209,12 @@ impl SimNode {
                 held.open = None;
                 match held.is_ending {
                     true => self.close(space, wishes),
-                    false => wishes.push(SimRequest::Write {
-                        space,
-                        hold,
-                        after_ms: 500,
-                    }),
+                    false => wishes.push(SimRequest::Write { space, hold, after_ms: 500 }),
                 }
             }
             LeaseStep::Renew(epochs) => {
                 held.lease.begin_renewal();
-                wishes.push(SimRequest::Send(SimStatement::Renew {
-                    space,
-                    hold,
-                    epochs,
-                }));
+                wishes.push(SimRequest::Send(SimStatement::Renew { space, hold, epochs }));
             }
             LeaseStep::Lost | LeaseStep::Closed => self.lose(space, wishes),
         }
@@ -281,11 +238,7 @@ impl SimNode {
             (SimStatement::Boot { space, hold }, SimAnswer::Boot(Some(seq))) => {
                 if let Some(held) = self.space(space, hold) {
                     (held.is_here, held.seq) = (true, seq);
-                    wishes.push(SimRequest::Write {
-                        space,
-                        hold,
-                        after_ms: 20,
-                    });
+                    wishes.push(SimRequest::Write { space, hold, after_ms: 20 });
                     wishes.extend(self.handle(NodeInput::Loaded(space), now));
                 }
             }
@@ -373,12 +326,7 @@ impl SimNode {
         let hold = held.hold;
         match held.is_ending {
             true => self.close(space, wishes),
-            false => wishes.push(SimRequest::Speak {
-                space,
-                hold,
-                seq,
-                value,
-            }),
+            false => wishes.push(SimRequest::Speak { space, hold, seq, value }),
         }
     }
 }

@@ -60,9 +60,7 @@ impl TableModel {
         Self {
             bug,
             nodes: BTreeMap::new(),
-            leases: (1..=spaces)
-                .map(|space| (space, LeaseModel::default()))
-                .collect(),
+            leases: (1..=spaces).map(|space| (space, LeaseModel::default())).collect(),
             journal: BTreeMap::new(),
             last_node: 0,
             takeovers: 0,
@@ -90,11 +88,7 @@ impl TableModel {
         };
         for id in before {
             self.nodes.remove(&id);
-            for lease in self
-                .leases
-                .values_mut()
-                .filter(|lease| lease.node == Some(id))
-            {
+            for lease in self.leases.values_mut().filter(|lease| lease.node == Some(id)) {
                 lease.node = None;
             }
         }
@@ -133,10 +127,7 @@ impl TableModel {
                 LeaseAnswer::Taken(self.take(me, *space, *seen, now)?)
             }
             LeaseAsk::ListOwned => {
-                let owned = self
-                    .leases
-                    .iter()
-                    .filter(|(_, lease)| lease.node == Some(me));
+                let owned = self.leases.iter().filter(|(_, lease)| lease.node == Some(me));
                 LeaseAnswer::Owned(owned.map(|(space, _)| *space).collect())
             }
             // Every space has work, which is the hardest case.
@@ -194,10 +185,7 @@ impl TableModel {
             {
                 return Ok(None);
             }
-            if judge
-                .unwell_at
-                .is_some_and(|at| at + LEASE_TIMES.ttl_ms > now)
-            {
+            if judge.unwell_at.is_some_and(|at| at + LEASE_TIMES.ttl_ms > now) {
                 return Err(format!("{me} was unwell itself and judged {seen:?}"));
             }
             self.takeovers += 1;
@@ -205,9 +193,8 @@ impl TableModel {
         lease.node = Some(me);
         lease.epoch += 1;
         let (epoch, batch) = (lease.epoch, lease.batch);
-        if let Some(old) = seen
-            .filter(|seen| *seen != me)
-            .and_then(|seen| self.nodes.get_mut(&seen))
+        if let Some(old) =
+            seen.filter(|seen| *seen != me).and_then(|seen| self.nodes.get_mut(&seen))
         {
             old.taken += 1;
         }
@@ -232,10 +219,7 @@ impl TableModel {
         let journal = self.journal.entry(space).or_default();
         if let Some(last) = journal.last() {
             if sent.epoch < last.epoch {
-                return Err(format!(
-                    "epoch {} wrote after {} in {space}",
-                    sent.epoch, last.epoch
-                ));
+                return Err(format!("epoch {} wrote after {} in {space}", sent.epoch, last.epoch));
             }
             if sent.seq <= last.seq || sent.number <= last.batch {
                 return Err(format!("{sent:?} was written after {last:?} in {space}"));
@@ -264,10 +248,7 @@ impl TableModel {
     }
 
     pub(super) fn give_back(&mut self, me: NodeId, space: SpaceId, epoch: i64) {
-        let epochs = EpochRange {
-            first: epoch,
-            last: epoch,
-        };
+        let epochs = EpochRange { first: epoch, last: epoch };
         if let Some(lease) = self.own(me, space, epochs) {
             lease.node = None;
         }
@@ -294,10 +275,5 @@ impl TableModel {
 }
 
 fn peer(id: NodeId) -> PeerNode {
-    PeerNode {
-        id,
-        name: String::new(),
-        address: String::new(),
-        fingerprint: Vec::new(),
-    }
+    PeerNode { id, name: String::new(), address: String::new(), fingerprint: Vec::new() }
 }

@@ -170,13 +170,9 @@ impl LeaseWorld {
             self.now = at;
             match event {
                 SimEvent::Node(index, start, event) => self.run_node(index, start, event)?,
-                SimEvent::Arrive {
-                    node,
-                    start,
-                    id,
-                    statement,
-                    is_answered,
-                } => self.arrive((node, start, id), statement, is_answered)?,
+                SimEvent::Arrive { node, start, id, statement, is_answered } => {
+                    self.arrive((node, start, id), statement, is_answered)?
+                }
                 SimEvent::Start(index) => self.register(index),
                 SimEvent::Fault => self.inject_fault(),
                 SimEvent::Client => self.ask_for_space(),
@@ -192,9 +188,7 @@ impl LeaseWorld {
     fn check_end(&self) -> Result<(), String> {
         for (space, seq, value) in &self.heard {
             if !self.table.has(*space, *seq, *value) {
-                return Err(format!(
-                    "{seq} of {space} was heard and is not in the journal"
-                ));
+                return Err(format!("{seq} of {space} was heard and is not in the journal"));
             }
         }
         for space in 1..=SPACES {
@@ -203,9 +197,7 @@ impl LeaseWorld {
                 self.table.owner(space) == Some(node.id) && node.serves(space, None)
             });
             if served.count() != 1 {
-                return Err(format!(
-                    "{space} is not served after {SERVED_MS} ms of quiet"
-                ));
+                return Err(format!("{space} is not served after {SERVED_MS} ms of quiet"));
             }
         }
         Ok(())
@@ -248,12 +240,7 @@ impl LeaseWorld {
                         wishes.first()
                 {
                     let (seq, value) = (batch.seq, batch.value);
-                    wishes.push(SimRequest::Speak {
-                        space,
-                        hold,
-                        seq,
-                        value,
-                    });
+                    wishes.push(SimRequest::Speak { space, hold, seq, value });
                 }
                 wishes
             }
@@ -307,16 +294,10 @@ impl LeaseWorld {
         let place = &mut self.places[index];
         place.timer += 1;
         let timer = place.timer;
-        let wake = place
-            .node
-            .as_ref()
-            .and_then(|node| node.machine.next_wake());
+        let wake = place.node.as_ref().and_then(|node| node.machine.next_wake());
         if let Some(wake) = wake {
             let after = wake.0.saturating_sub(now.0) + self.below(20);
-            self.at(
-                after,
-                SimEvent::Node(index, start, SimNodeEvent::Wake(timer)),
-            );
+            self.at(after, SimEvent::Node(index, start, SimNodeEvent::Wake(timer)));
         }
     }
 
@@ -325,33 +306,18 @@ impl LeaseWorld {
             let id = self.places[index].node.as_ref().map_or(0, |node| node.id);
             match wish {
                 SimRequest::Send(statement) => self.send(index, id, statement),
-                SimRequest::Speak {
-                    space,
-                    hold,
-                    seq,
-                    value,
-                } => {
+                SimRequest::Speak { space, hold, seq, value } => {
                     let after = self.below(5);
                     let speak = SimNodeEvent::Speak(space, hold, seq, value);
                     self.at(after, SimEvent::Node(index, start, speak));
                 }
-                SimRequest::Write {
-                    space,
-                    hold,
-                    after_ms,
-                } => {
+                SimRequest::Write { space, hold, after_ms } => {
                     let after = after_ms + self.below(200);
-                    self.at(
-                        after,
-                        SimEvent::Node(index, start, SimNodeEvent::Write(space, hold)),
-                    );
+                    self.at(after, SimEvent::Node(index, start, SimNodeEvent::Write(space, hold)));
                 }
                 SimRequest::End { space } => {
                     let after = self.below(50);
-                    self.at(
-                        after,
-                        SimEvent::Node(index, start, SimNodeEvent::Ended(space)),
-                    );
+                    self.at(after, SimEvent::Node(index, start, SimNodeEvent::Ended(space)));
                 }
                 // A client that is let in reads at once.
                 SimRequest::Told(space, SpaceFinding::Here) => {
@@ -394,26 +360,20 @@ impl LeaseWorld {
         *last = seq;
         self.heard.push((space, seq, value));
         let after = 20 + self.below(300);
-        self.at(
-            after,
-            SimEvent::Node(index, start, SimNodeEvent::Write(space, hold)),
-        );
+        self.at(after, SimEvent::Node(index, start, SimNodeEvent::Write(space, hold)));
         Ok(())
     }
 
     /// Nobody speaks for a space that another has taken, unless the database's clock has jumped just now.
     fn check_speech(&self, index: usize, space: SpaceId) -> Result<(), String> {
-        let has_jumped = self
-            .jumped_at
-            .is_some_and(|at| at + 2 * LEASE_TIMES.ttl_ms > self.now);
+        let has_jumped = self.jumped_at.is_some_and(|at| at + 2 * LEASE_TIMES.ttl_ms > self.now);
         let id = self.places[index].node.as_ref().map(|node| node.id);
         let owner = self.table.owner(space);
         match owner == id || has_jumped {
             true => Ok(()),
-            false => Err(format!(
-                "{id:?} spoke for {space}, which is {owner:?}'s, at {}",
-                self.now
-            )),
+            false => {
+                Err(format!("{id:?} spoke for {space}, which is {owner:?}'s, at {}", self.now))
+            }
         }
     }
 
@@ -447,13 +407,7 @@ impl LeaseWorld {
             false => there,
         };
         let is_answered = !is_late && !is_unheard;
-        let arrive = SimEvent::Arrive {
-            node: index,
-            start,
-            id,
-            statement,
-            is_answered,
-        };
+        let arrive = SimEvent::Arrive { node: index, start, id, statement, is_answered };
         self.at(there, arrive);
     }
 

@@ -20,9 +20,7 @@ async fn a_node_that_alone_cannot_reach_the_database_falls_silent_and_another_ta
     };
     let proxy = CuttingProxy::start(cluster.server.socket());
     let url = proxy.through(&cluster.settings.url, cluster.server.socket());
-    let a = cluster
-        .node_with("a", |config| config.postgres = Some(url))
-        .await;
+    let a = cluster.node_with("a", |config| config.postgres = Some(url)).await;
     let b = cluster.node("b").await;
     let (handle, _) = wait_until_here(&a, "team").await;
     let mut old = connect(&serve_handle(&handle).await, "ann").await;
@@ -33,10 +31,7 @@ async fn a_node_that_alone_cannot_reach_the_database_falls_silent_and_another_ta
     let (handle, took) = wait_until_here(&b, "team").await;
     eprintln!("taken over {took:?} after the node was cut off");
     // Before anybody could take it, the node had fallen silent.
-    assert!(matches!(
-        a.space("team").await,
-        Err(SpaceUnavailable::Nobody)
-    ));
+    assert!(matches!(a.space("team").await, Err(SpaceUnavailable::Nobody)));
     let heard = hear(&mut old, 50).await;
     assert!(
         match &heard {
@@ -84,10 +79,7 @@ async fn while_the_database_is_slow_turns_are_refused_and_the_rest_goes_on() {
     let refused = run_turn(&mut socket, &chat, 1).await;
     assert_eq!(refused["type"], "chat/error", "{refused}");
     let error = refused["part"].to_string();
-    assert!(
-        error.contains("databaseSlow") && error.contains("append_slow_ms"),
-        "{refused}"
-    );
+    assert!(error.contains("databaseSlow") && error.contains("append_slow_ms"), "{refused}");
     // Nothing has timed out: it was recorded, as are other things.
     create_session(&mut socket, 2).await;
     cluster.run("DROP TRIGGER slow ON greenroom.lease");
@@ -104,9 +96,7 @@ async fn a_space_whose_batches_take_long_keeps_no_other_from_its_turns() {
     let Some(cluster) = TestCluster::start(&["slow", "quick"]).await else {
         return; // the line that says so is written
     };
-    let node = cluster
-        .node_with("a", |config| config.limits.server.append_slow_ms = 1_500)
-        .await;
+    let node = cluster.node_with("a", |config| config.limits.server.append_slow_ms = 1_500).await;
     let mut clients = Vec::new();
     for space in ["slow", "quick"] {
         let (handle, _) = wait_until_here(&node, space).await;
@@ -115,10 +105,9 @@ async fn a_space_whose_batches_take_long_keeps_no_other_from_its_turns() {
         let chat = open_chat(&mut socket, 1).await;
         clients.push((socket, chat));
     }
-    let slow = SLOW.replace("0.6", "1.6").replace(
-        "NEW.batch <> OLD.batch",
-        "NEW.batch <> OLD.batch AND NEW.space = 1",
-    );
+    let slow = SLOW
+        .replace("0.6", "1.6")
+        .replace("NEW.batch <> OLD.batch", "NEW.batch <> OLD.batch AND NEW.space = 1");
     assert_eq!(
         cluster.ask("SELECT id FROM greenroom.space WHERE name = 'slow'"),
         "1",
@@ -191,14 +180,9 @@ async fn on_a_full_disk_of_the_database_changes_are_refused_and_reading_goes_on(
     let Some(disk) = SmallDisk::mount(&place.path().join("disk")) else {
         return; // the line that says so is written
     };
-    cluster.run(&format!(
-        "CREATE TABLESPACE small LOCATION '{}'",
-        disk.0.display()
-    ));
+    cluster.run(&format!("CREATE TABLESPACE small LOCATION '{}'", disk.0.display()));
     for table in ["channel", "action", "head", "summary"] {
-        cluster.run(&format!(
-            "ALTER TABLE greenroom.{table} SET TABLESPACE small"
-        ));
+        cluster.run(&format!("ALTER TABLE greenroom.{table} SET TABLESPACE small"));
     }
     let node = cluster.node("a").await;
     let (handle, _) = wait_until_here(&node, "team").await;
@@ -213,13 +197,7 @@ async fn on_a_full_disk_of_the_database_changes_are_refused_and_reading_goes_on(
     let mut number = 1;
     poll("nothing more is recorded", async || {
         number += 1;
-        let answer = ask(
-            &mut socket,
-            1_000 + number,
-            "createSession",
-            session(number),
-        )
-        .await;
+        let answer = ask(&mut socket, 1_000 + number, "createSession", session(number)).await;
         !answer.unwrap()["error"].is_null()
     })
     .await;
@@ -228,20 +206,11 @@ async fn on_a_full_disk_of_the_database_changes_are_refused_and_reading_goes_on(
     assert!(!has_session(&mut socket, number).await);
     let ping = json!({"channel": "ahp-root://"});
     assert!(ask(&mut socket, 900, "ping", ping).await.unwrap()["error"].is_null());
-    assert!(matches!(
-        node.space("team").await,
-        Ok(SpaceLocation::Here(_))
-    ));
+    assert!(matches!(node.space("team").await, Ok(SpaceLocation::Here(_))));
     cluster.run("DROP TABLE public.filler");
     poll("changes are taken again", async || {
         number += 1;
-        let answer = ask(
-            &mut socket,
-            1_000 + number,
-            "createSession",
-            session(number),
-        )
-        .await;
+        let answer = ask(&mut socket, 1_000 + number, "createSession", session(number)).await;
         answer.unwrap()["error"].is_null()
     })
     .await;

@@ -62,10 +62,7 @@ async fn a_lease_that_nobody_uses_does_not_wait_for_turns_of_other_spaces() {
     tenure.set_busy(true);
     let node = Arc::clone(&a);
     let draining = tokio::spawn(async move { node.drain_spaces().await });
-    poll("the lease is free", async || {
-        cluster.holder("orphan").is_none()
-    })
-    .await;
+    poll("the lease is free", async || cluster.holder("orphan").is_none()).await;
     assert_eq!(cluster.holder("team"), Some(a.id()), "its turn may end");
     tenure.set_busy(false);
     draining.await.unwrap();
@@ -177,9 +174,7 @@ async fn a_space_whose_queue_is_never_empty_is_given_back_in_order() {
     let queue = handle.queue.clone();
     let flood = tokio::spawn(async move {
         loop {
-            let nothing = Input::Disconnected {
-                peer: PeerId(u64::MAX),
-            };
+            let nothing = Input::Disconnected { peer: PeerId(u64::MAX) };
             if queue.send(nothing.into()).await.is_err() {
                 return; // the kernel has ended
             }
@@ -261,16 +256,10 @@ async fn a_space_is_not_ordered_to_a_node_that_cannot_serve_its_clients() {
         .await;
     let admin = ClusterAdmin::connect(&cluster.settings).await.unwrap();
     let refused = admin.move_space("team", "alone").await.unwrap_err();
-    assert!(
-        refused.to_string().contains("has no `address`"),
-        "{refused}"
-    );
+    assert!(refused.to_string().contains("has no `address`"), "{refused}");
     admin.drain("a").await.unwrap();
     let refused = admin.move_space("team", "a").await.unwrap_err();
-    assert!(
-        refused.to_string().contains("is being drained"),
-        "{refused}"
-    );
+    assert!(refused.to_string().contains("is being drained"), "{refused}");
     let refused = admin.move_space("team", "nobody").await.unwrap_err();
     assert!(refused.to_string().contains("no node named"), "{refused}");
 }

@@ -21,9 +21,7 @@ struct ServerAddress {
 
 impl ServerAddress {
     fn of(socket: &Path) -> Self {
-        let address = Self {
-            directory: tempfile::tempdir().unwrap(),
-        };
+        let address = Self { directory: tempfile::tempdir().unwrap() };
         address.point_to(socket);
         address
     }
@@ -101,9 +99,7 @@ async fn a_standby_that_has_everything_goes_on_as_after_a_restart() {
     let mut socket = connect(&serve_handle(&handle).await, "ann").await;
     create_session(&mut socket, 2).await;
     assert!(has_session(&mut socket, 1).await && has_session(&mut socket, 2).await);
-    let seq: u64 = ask_standby("SELECT max(seq) FROM greenroom.lease")
-        .parse()
-        .unwrap();
+    let seq: u64 = ask_standby("SELECT max(seq) FROM greenroom.lease").parse().unwrap();
     assert!(seq < LEAPT, "nothing was lost, so nothing leaps");
     let timeline = ask_standby("SELECT right(timeline, 8) FROM greenroom.cluster");
     assert_eq!(timeline, "00000002", "it is known all the same");
@@ -122,10 +118,7 @@ async fn a_standby_that_lacks_commits_gives_no_seq_a_second_time() {
         config.postgres = Some(url.clone());
         config.limits.server.journal_patience_ms = 60_000;
     };
-    let (a, b) = (
-        cluster.node_with("a", patient).await,
-        cluster.node_with("b", patient).await,
-    );
+    let (a, b) = (cluster.node_with("a", patient).await, cluster.node_with("b", patient).await);
     let (handle, _) = wait_until_here(&a, "team").await;
     wait_until_here(&b, "other").await;
     let mut socket = connect(&serve_handle(&handle).await, "ann").await;
@@ -134,10 +127,7 @@ async fn a_standby_that_lacks_commits_gives_no_seq_a_second_time() {
     let database = database_of(&cluster);
     let ask_standby = |sql: &str| query_sql(standby.socket(), database, sql);
     let written = "SELECT sum(batch) FROM greenroom.lease";
-    poll("the standby has it", async || {
-        ask_standby(written) == cluster.ask(written)
-    })
-    .await;
+    poll("the standby has it", async || ask_standby(written) == cluster.ask(written)).await;
     // From now on it hears nothing, and its server goes on alone.
     ask_standby("ALTER SYSTEM SET primary_conninfo = ''");
     ask_standby("SELECT pg_reload_conf()");
@@ -168,11 +158,10 @@ async fn a_standby_that_lacks_commits_gives_no_seq_a_second_time() {
     create_session(&mut socket, 3).await;
     let now: u64 = ask_standby(seq).parse().unwrap();
     assert!(now > LEAPT, "{now}");
-    let first: u64 = ask_standby(&format!(
-        "SELECT min(seq) FROM greenroom.action WHERE seq > {kept}"
-    ))
-    .parse()
-    .unwrap();
+    let first: u64 =
+        ask_standby(&format!("SELECT min(seq) FROM greenroom.action WHERE seq > {kept}"))
+            .parse()
+            .unwrap();
     assert!(first > heard, "no seq that was heard is given again");
     // Once, though both nodes noticed.
     let leaps = ask_standby("SELECT max(taken) FROM greenroom.node");

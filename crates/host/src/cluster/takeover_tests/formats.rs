@@ -11,40 +11,21 @@ async fn an_older_node_gets_no_space_that_a_newer_one_changed() {
         return; // the line that says so is written
     };
     let files = tempfile::tempdir().unwrap();
-    let mount = MountEntry {
-        label: "src".to_owned(),
-        path: files.path().to_owned(),
-    };
+    let mount = MountEntry { label: "src".to_owned(), path: files.path().to_owned() };
     cluster.run("INSERT INTO greenroom.lease (space, epoch, batch, seq, log_floor, format) SELECT id, 0, 0, 0, 0, 2 FROM greenroom.space");
     let a = cluster.node("a").await;
-    let b = cluster
-        .node_with("b", |config| config.mounts = vec![mount])
-        .await;
+    let b = cluster.node_with("b", |config| config.mounts = vec![mount]).await;
     let admin = ClusterAdmin::connect(&cluster.settings).await.unwrap();
-    let space: i64 = cluster
-        .ask("SELECT id FROM greenroom.space")
-        .parse()
-        .unwrap();
+    let space: i64 = cluster.ask("SELECT id FROM greenroom.space").parse().unwrap();
     assert!(a.space("team").await.is_err(), "it is not taken");
     let taker = a.database().find_taker(a.id(), space, true).await;
     assert_eq!(taker.unwrap(), None);
     let refused = admin.move_space("team", "b").await;
-    assert!(
-        matches!(&refused, Err(ClusterAdminError::OlderNode { .. })),
-        "{refused:?}"
-    );
-    assert_eq!(
-        cluster.ask("SELECT count(*) FROM greenroom.move_order"),
-        "0"
-    );
+    assert!(matches!(&refused, Err(ClusterAdminError::OlderNode { .. })), "{refused:?}");
+    assert_eq!(cluster.ask("SELECT count(*) FROM greenroom.move_order"), "0");
     // An order from before it was changed.
-    let order = MoveOrder {
-        space,
-        name: "team".to_owned(),
-        target: b.id(),
-        holder: None,
-        epoch: 0,
-    };
+    let order =
+        MoveOrder { space, name: "team".to_owned(), target: b.id(), holder: None, epoch: 0 };
     cluster.run(&format!(
         "INSERT INTO greenroom.move_order (space, target, asked_at) VALUES ({space}, {}, clock_timestamp())",
         b.id()
@@ -90,11 +71,7 @@ async fn work_in_a_space_of_a_newer_format_is_listed_to_no_older_node() {
     // No statement of its own comes in between.
     a.drain().await.unwrap();
     cluster.run("UPDATE greenroom.channel SET duty = 2 WHERE uri LIKE 'scripted:%'");
-    let listed = async || match a
-        .database()
-        .ask(a.id(), &LeaseAsk::ListWork { limit: 50 })
-        .await
-    {
+    let listed = async || match a.database().ask(a.id(), &LeaseAsk::ListWork { limit: 50 }).await {
         LeaseAnswer::Work(work) => work.len(),
         answer => panic!("{answer:?}"),
     };

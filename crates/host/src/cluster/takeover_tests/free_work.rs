@@ -28,13 +28,8 @@ async fn work_in_a_space_that_nobody_has_is_taken_up_without_a_client() {
     };
     wait_until_here(holder, "team").await;
     holder.give_back("team").await.unwrap();
-    cluster.run(&format!(
-        "{has_work}; UPDATE greenroom.node SET taken = taken + 1"
-    ));
-    poll("somebody takes it", async || {
-        cluster.holder("team").is_some()
-    })
-    .await;
+    cluster.run(&format!("{has_work}; UPDATE greenroom.node SET taken = taken + 1"));
+    poll("somebody takes it", async || cluster.holder("team").is_some()).await;
 }
 
 /// Kernels of a database are tasks: one that is busy for long keeps a thread from all others.
@@ -44,19 +39,14 @@ async fn a_runtime_that_is_busy_delays_no_heartbeat() {
         return; // the line that says so is written
     };
     let node = cluster.node("a").await;
-    let expires = format!(
-        "SELECT extract(epoch FROM expires) FROM greenroom.node WHERE id = {}",
-        node.id()
-    );
+    let expires =
+        format!("SELECT extract(epoch FROM expires) FROM greenroom.node WHERE id = {}", node.id());
     // The only thread of the runtime does nothing else until three more heartbeats were answered.
     let busy = tokio::spawn(async move {
         let began = Instant::now();
         let mut seen = vec![cluster.ask(&expires)];
         while seen.len() < 4 {
-            assert!(
-                began.elapsed() < Duration::from_secs(25),
-                "no heartbeat: {seen:?}"
-            );
+            assert!(began.elapsed() < Duration::from_secs(25), "no heartbeat: {seen:?}");
             std::thread::sleep(Duration::from_millis(50));
             let now = cluster.ask(&expires);
             if seen.last() != Some(&now) {

@@ -48,17 +48,12 @@ async fn a_node_that_cannot_find_out_who_has_its_space_does_not_wait_for_ever() 
     };
     let proxy = CuttingProxy::start(cluster.server.socket());
     let url = proxy.through(&cluster.settings.url, cluster.server.socket());
-    let node = cluster
-        .node_with("a", |config| config.postgres = Some(url))
-        .await;
+    let node = cluster.node_with("a", |config| config.postgres = Some(url)).await;
     // Nobody but the lease of this space makes anybody wait, and whoever has locked it is none of ours to end.
     wait_until_here(&node, "own").await;
     node.give_back("own").await.unwrap();
     let client = cluster.connect_beside().await;
-    client
-        .batch_execute("BEGIN; UPDATE greenroom.lease SET batch = batch")
-        .await
-        .unwrap();
+    client.batch_execute("BEGIN; UPDATE greenroom.lease SET batch = batch").await.unwrap();
     let refused = node.hold_within("own", PATIENCE).await.err();
     assert!(
         matches!(&refused, Some(JournalError::Locked(words)) if words.contains("not found out in time")),

@@ -13,10 +13,7 @@ use crate::journal::PostgresNode;
 use crate::mounts::MountEntry;
 
 fn offer(label: &str, path: &Path) -> impl FnOnce(&mut Config) + use<> {
-    let mount = MountEntry {
-        label: label.to_owned(),
-        path: path.to_owned(),
-    };
+    let mount = MountEntry { label: label.to_owned(), path: path.to_owned() };
     move |config| config.mounts = vec![mount]
 }
 
@@ -32,10 +29,7 @@ async fn turns_of_a_space_run_where_its_mount_is_and_nowhere_else() {
     let files = tempfile::tempdir().unwrap();
     let admin = ClusterAdmin::connect(&cluster.settings).await.unwrap();
     admin.name_mount("team", Some("src")).await.unwrap();
-    assert_eq!(
-        admin.mount_of("team").await.unwrap().as_deref(),
-        Some("src")
-    );
+    assert_eq!(admin.mount_of("team").await.unwrap().as_deref(), Some("src"));
 
     // Nobody offers it: it is served for reading.
     let a = cluster.node("a").await;
@@ -46,23 +40,14 @@ async fn turns_of_a_space_run_where_its_mount_is_and_nowhere_else() {
     let refused = run_turn(&mut socket, &chat, 1).await;
     let words = refused.to_string();
     assert_eq!(refused["type"], "chat/error", "{words}");
-    assert!(
-        words.contains("workspace_unavailable") && words.contains("`src`"),
-        "{words}"
-    );
+    assert!(words.contains("workspace_unavailable") && words.contains("`src`"), "{words}");
     drop((socket, handle));
 
     // Whoever offers it has it from now on, though nobody asks there.
     let b = cluster.node_with("b", offer("src", files.path())).await;
     let orders = [&a, &b].map(|node| tokio::spawn(Arc::clone(node).follow_orders(|| {})));
-    poll("it is where its mount is", async || {
-        cluster.holder("team") == Some(b.id())
-    })
-    .await;
-    poll("clients of others are sent there", async || {
-        is_at(&a, "team", &b).await
-    })
-    .await;
+    poll("it is where its mount is", async || cluster.holder("team") == Some(b.id())).await;
+    poll("clients of others are sent there", async || is_at(&a, "team", &b).await).await;
     let (handle, _) = wait_until_here(&b, "team").await;
     let mut socket = connect(&serve_handle(&handle).await, "ann").await;
     assert!(has_session(&mut socket, 1).await, "nothing is lost");
@@ -95,19 +80,13 @@ async fn a_label_that_is_named_later_takes_the_space_from_who_does_not_offer_it(
     let admin = ClusterAdmin::connect(&cluster.settings).await.unwrap();
     admin.name_mount("team", Some("src")).await.unwrap();
     drop((socket, handle));
-    poll("the node without it has dropped it", async || {
-        is_at(&a, "team", &b).await
-    })
-    .await;
+    poll("the node without it has dropped it", async || is_at(&a, "team", &b).await).await;
     let (handle, _) = wait_until_here(&b, "team").await;
     let mut socket = connect(&serve_handle(&handle).await, "ann").await;
     assert!(has_session(&mut socket, 1).await);
 
     let refused = admin.move_space("team", "a").await.unwrap_err();
-    assert!(
-        matches!(refused, ClusterAdminError::NoMount { .. }),
-        "{refused}"
-    );
+    assert!(matches!(refused, ClusterAdminError::NoMount { .. }), "{refused}");
     let refused = admin.name_mount("team", Some("no label")).await;
     assert!(matches!(refused, Err(ClusterAdminError::BadLabel(_))));
     let refused = admin.name_mount("nowhere", None).await;

@@ -17,10 +17,7 @@ async fn roles(cluster: &TestCluster) -> (PostgresSettings, PostgresSettings) {
         "DO $$ BEGIN EXECUTE format('GRANT CREATE ON DATABASE %I TO greenroom_admin', current_database()); END $$",
     );
     let of = |role: &str| PostgresSettings {
-        url: cluster
-            .settings
-            .url
-            .replace("user=greenroom", &format!("user={role}")),
+        url: cluster.settings.url.replace("user=greenroom", &format!("user={role}")),
         failover: Failover::Lossy,
         ..cluster.settings.clone()
     };
@@ -34,10 +31,7 @@ async fn a_node_works_with_rows_alone() {
     };
     let (admin, node) = roles(&cluster).await;
     let refused = PostgresNode::connect(&node).await.err().unwrap();
-    assert!(
-        refused.to_string().contains("greenroom database prepare"),
-        "{refused}"
-    );
+    assert!(refused.to_string().contains("greenroom database prepare"), "{refused}");
     PostgresNode::prepare(&admin).await.unwrap();
     PostgresNode::prepare(&admin).await.unwrap(); // again: nothing is missing
 
@@ -53,9 +47,7 @@ async fn a_node_works_with_rows_alone() {
     let chat = open_chat(&mut socket, 1).await;
     let ended = run_turn(&mut socket, &chat, 1).await;
     assert_eq!(ended["type"], "chat/turnComplete", "{ended}");
-    let stored = a
-        .request("PUT /api/content", Some(&token), "\"hello\"")
-        .await;
+    let stored = a.request("PUT /api/content", Some(&token), "\"hello\"").await;
     assert_eq!(stored.0, 201, "{stored:?}");
     drop((socket, a));
 
@@ -88,9 +80,7 @@ async fn a_leap_and_a_removal_need_no_more_than_rows() {
     }
     drop(PostgresNode::connect(&node).await.unwrap());
     cluster.run("UPDATE greenroom.cluster SET timeline = 'restored/1'");
-    let after = cluster
-        .node_with("b", |config| config.postgres = Some(node.url.clone()))
-        .await;
+    let after = cluster.node_with("b", |config| config.postgres = Some(node.url.clone())).await;
     let (handle, _) = wait_until_here(&after, "team").await;
     let mut socket = connect(&serve_handle(&handle).await, "ann").await;
     create_session(&mut socket, 1).await;

@@ -184,17 +184,10 @@ async fn metrics_of_a_node_are_for_whoever_has_the_token_of_its_data_directory()
     let asked = "GET /metrics/node";
     let (status, metrics) = a.request(asked, a.token.as_deref(), "").await;
     assert_eq!(status, 200, "{metrics}");
-    for row in [
-        "greenroom_node_connections 1",
-        "greenroom_node_spaces_taken_total 1",
-    ] {
+    for row in ["greenroom_node_connections 1", "greenroom_node_spaces_taken_total 1"] {
         assert!(metrics.lines().any(|line| line == row), "{row}: {metrics}");
     }
-    assert_eq!(
-        a.request(asked, Some(&token), "").await.0,
-        403,
-        "of a space"
-    );
+    assert_eq!(a.request(asked, Some(&token), "").await.0, 403, "of a space");
     assert_eq!(a.request(asked, None, "").await.0, 401);
 }
 
@@ -221,10 +214,7 @@ async fn limits_hold_for_a_space_that_is_loaded_when_it_is_wanted() {
     assert_eq!(a.refusal(bob).await, Some(429));
     assert_eq!(b.refusal(bob).await, Some(429));
     drop(socket);
-    poll("the place is free again", async || {
-        a.refusal(bob).await.is_none()
-    })
-    .await;
+    poll("the place is free again", async || a.refusal(bob).await.is_none()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -249,10 +239,8 @@ async fn the_own_space_of_a_node_is_loaded_anew_and_the_node_goes_on() {
     assert!(proxy.is_closed(), "its answer was lost");
     proxy.open();
     assert_eq!(hear(&mut socket, 99).await, Err(1012));
-    poll("the node is ready again", async || {
-        node.request("GET /readyz", None, "").await.0 == 200
-    })
-    .await;
+    poll("the node is ready again", async || node.request("GET /readyz", None, "").await.0 == 200)
+        .await;
     let mut socket = connect(&node.address(), "ann").await;
     assert!(has_session(&mut socket, 1).await);
     assert!(has_session(&mut socket, 2).await, "the journal says so");

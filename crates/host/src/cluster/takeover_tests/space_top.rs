@@ -40,8 +40,5 @@ async fn what_a_space_does_is_written_down_where_operators_look() {
         load_of(&admin, "team").await.activity.is_none()
     })
     .await;
-    assert_eq!(
-        load_of(&admin, "team").await.sessions,
-        i64::try_from(sessions).unwrap()
-    );
+    assert_eq!(load_of(&admin, "team").await.sessions, i64::try_from(sessions).unwrap());
 }

@@ -41,17 +41,11 @@ impl TestCluster {
     pub(super) async fn start(spaces: &[&str]) -> Option<Self> {
         let server = tokio::task::block_in_place(TestServer::start)?;
         let settings = server.make_database();
-        let cluster = Self {
-            server,
-            settings,
-            directory: tempfile::tempdir().unwrap(),
-        };
+        let cluster = Self { server, settings, directory: tempfile::tempdir().unwrap() };
         // Makes the tables.
         drop(PostgresNode::connect(&cluster.settings).await.unwrap());
         for space in spaces {
-            cluster.run(&format!(
-                "INSERT INTO greenroom.space (name) VALUES ('{space}')"
-            ));
+            cluster.run(&format!("INSERT INTO greenroom.space (name) VALUES ('{space}')"));
         }
         Some(cluster)
     }
@@ -110,27 +104,18 @@ impl TestCluster {
 
     /// Starts a node as a process, which serves a space at an address.
     pub(super) async fn process(&self, name: &str, space: &str) -> NodeProcess {
-        let file = self
-            .directory
-            .path()
-            .join(format!("{name}-{}.ready", uuid::Uuid::now_v7()));
+        let file = self.directory.path().join(format!("{name}-{}.ready", uuid::Uuid::now_v7()));
         let facts = json!({"name": name, "data": self.data(name), "url": self.settings.url,
             "space": space, "ready": file});
         let program = std::env::current_exe().unwrap();
         let child = Command::new(program)
-            .args([
-                "--exact",
-                "cluster::takeover_tests::node_in_a_process_of_its_own",
-            ])
+            .args(["--exact", "cluster::takeover_tests::node_in_a_process_of_its_own"])
             .args(["--nocapture", "--test-threads=1"])
             .env(NODE_VARIABLE, facts.to_string())
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
-        let mut process = NodeProcess {
-            child,
-            address: Value::Null,
-        };
+        let mut process = NodeProcess { child, address: Value::Null };
         poll("the process serves", async || {
             let text = std::fs::read_to_string(&file).unwrap_or_default();
             process.address = serde_json::from_str(&text).unwrap_or_default();
@@ -240,12 +225,7 @@ pub(super) async fn serve_handle(handle: &SpaceHandle) -> Value {
     let url = format!("ws://{}/", listener.local_addr().unwrap());
     let (admission, queue) = (Arc::clone(&handle.admission), handle.queue.clone());
     let token = admission.token.clone();
-    tokio::spawn(net::serve(
-        listener,
-        admission,
-        queue,
-        CancellationToken::new(),
-    ));
+    tokio::spawn(net::serve(listener, admission, queue, CancellationToken::new()));
     json!({"url": url, "token": token})
 }
 
@@ -256,12 +236,8 @@ pub(super) async fn issue_token(
     principal: &str,
     role: kernel::Role,
 ) -> String {
-    let new_token = NewToken {
-        space: space.to_owned(),
-        principal: principal.to_owned(),
-        role,
-        seconds: None,
-    };
+    let new_token =
+        NewToken { space: space.to_owned(), principal: principal.to_owned(), role, seconds: None };
     let issued = accounts.issue_token(&new_token).await.unwrap();
     issued.token.reveal()
 }
@@ -277,25 +253,16 @@ pub(super) async fn connect(address: &Value, client: &str) -> NodeSocket {
 
 /// A connection on which nothing was said yet.
 pub(super) async fn connect_only(address: &Value) -> NodeSocket {
-    let mut request = address["url"]
-        .as_str()
-        .unwrap()
-        .into_client_request()
-        .unwrap();
+    let mut request = address["url"].as_str().unwrap().into_client_request().unwrap();
     let token = format!("Bearer {}", address["token"].as_str().unwrap());
-    request
-        .headers_mut()
-        .insert("authorization", token.parse().unwrap());
+    request.headers_mut().insert("authorization", token.parse().unwrap());
     let (socket, _) = connect_async(request).await.unwrap();
     socket
 }
 
 pub(super) async fn send(socket: &mut NodeSocket, id: u64, method: &str, params: Value) {
     let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-    socket
-        .send(Message::text(request.to_string()))
-        .await
-        .unwrap();
+    socket.send(Message::text(request.to_string())).await.unwrap();
 }
 
 /// The answer; or the code that the connection was closed with, 0 without one.
@@ -357,9 +324,7 @@ pub(super) fn session(n: u64) -> Value {
 }
 
 pub(super) async fn create_session(socket: &mut NodeSocket, n: u64) {
-    let created = ask(socket, 10 + n, "createSession", session(n))
-        .await
-        .unwrap();
+    let created = ask(socket, 10 + n, "createSession", session(n)).await.unwrap();
     assert!(created["error"].is_null(), "{created}");
 }
 
@@ -387,10 +352,8 @@ pub(super) async fn run_turn(socket: &mut NodeSocket, chat: &Value, number: u64)
             Some(Ok(Message::Text(text))) => {
                 let heard: Value = serde_json::from_str(&text).unwrap();
                 let action = &heard["params"]["action"];
-                let is_end = matches!(
-                    action["type"].as_str(),
-                    Some("chat/error" | "chat/turnComplete")
-                );
+                let is_end =
+                    matches!(action["type"].as_str(), Some("chat/error" | "chat/turnComplete"));
                 if is_end && action["turnId"] == *turn {
                     return action.clone();
                 }

@@ -57,10 +57,8 @@ pub(super) async fn restore(
     }
     let blocks = done.iter().map(|prepared| prepared.block.clone());
     let blocks = blocks.collect();
-    let restored = RestoreResult {
-        files: done.into_iter().map(|prepared| prepared.file).collect(),
-        problems,
-    };
+    let restored =
+        RestoreResult { files: done.into_iter().map(|prepared| prepared.file).collect(), problems };
     complete_call(command, &restored, blocks, events).await?;
     Ok(restored)
 }
@@ -103,10 +101,7 @@ fn prepare_one(file: PlannedFile, files: &Files) -> Result<PreparedFile, String>
     };
     let edit = RecordedEdit {
         uri: file.uri.clone(),
-        before: now.as_ref().map(|now| FileContent {
-            digest: now.digest,
-            mode: Some(now.mode),
-        }),
+        before: now.as_ref().map(|now| FileContent { digest: now.digest, mode: Some(now.mode) }),
         after: file.wanted,
         new_directories: match now {
             Some(_) => 0,
@@ -192,16 +187,11 @@ fn write_one(file: &PlannedFile, files: &Files, cancellation: &Cancellation) -> 
             mode: file.wanted.and_then(|content| content.mode),
             sets_mode: file.sets_mode,
         },
-        None => WantedFile::Absent {
-            directories: file.directories,
-        },
+        None => WantedFile::Absent { directories: file.directories },
     };
     let path = files.workspace.path_of_uri(&file.uri);
-    let restored = path.and_then(|path| {
-        files
-            .workspace
-            .restore_file(&path, file.seen, wanted, cancellation)
-    });
+    let restored =
+        path.and_then(|path| files.workspace.restore_file(&path, file.seen, wanted, cancellation));
     restored.map_err(|error| error.to_string())
 }
 
@@ -219,17 +209,13 @@ async fn start_call(
         ..ToolStart::default()
     };
     let start = Box::new(start);
-    events
-        .send(AgentEvent::ToolStarted { call: CALL, start })
-        .await?;
+    events.send(AgentEvent::ToolStarted { call: CALL, start }).await?;
     let ready = ToolReady {
         confirmed: Some(ToolCallConfirmationReason::UserAction),
         ..ToolReady::confirmed(words::invocation(prepared.len()), "{}".to_owned())
     };
     let ready = Box::new(ready);
-    events
-        .send(AgentEvent::ToolReady { call: CALL, ready })
-        .await?;
+    events.send(AgentEvent::ToolReady { call: CALL, ready }).await?;
     record(prepared, events).await?;
     // The answer comes when all that was sent before is on the disk.
     events.settings().await?;
@@ -239,9 +225,7 @@ async fn start_call(
 async fn record(prepared: &[PreparedFile], events: &dyn EventSink) -> Result<(), RestoreStop> {
     let edits = prepared.iter().map(|prepared| prepared.edit.clone());
     let edits = edits.collect();
-    Ok(events
-        .send(AgentEvent::ToolEdits { call: CALL, edits })
-        .await?)
+    Ok(events.send(AgentEvent::ToolEdits { call: CALL, edits }).await?)
 }
 
 async fn complete_call(

@@ -15,17 +15,11 @@ fn restores_where_there_is_little_room() {
     let Some(room) = FullDiskFixture::new() else {
         return; // run on its own
     };
-    let files = Files {
-        workspace: room.workspace.clone(),
-        bodies: room.bodies.clone(),
-    };
+    let files = Files { workspace: room.workspace.clone(), bodies: room.bodies.clone() };
     let planned = room.wanted().into_iter().map(|(name, wanted)| PlannedFile {
         uri: room.uri(name),
         path: name.to_owned(),
-        wanted: wanted.map(|digest| FileContent {
-            digest,
-            mode: Some(0o644),
-        }),
+        wanted: wanted.map(|digest| FileContent { digest, mode: Some(0o644) }),
         directories: 0,
         sets_mode: false,
         may_be_link: false,

@@ -125,19 +125,11 @@ async fn choose_turns(
     });
     let keep = json!({"id": KEEP, "label": words::REWIND_KEEP});
     let options = options.chain([keep]).collect();
-    let chosen = choose(
-        words::REWIND_MESSAGE,
-        words::REWIND_QUESTION,
-        options,
-        events,
-    )
-    .await?;
+    let chosen = choose(words::REWIND_MESSAGE, words::REWIND_QUESTION, options, events).await?;
     let turns = chosen.and_then(|chosen| chosen.parse().ok());
     let event = match turns {
         Some(turns) => AgentEvent::Rewind { turns },
-        None => AgentEvent::Notice {
-            text: words::NOT_REWOUND.to_owned(),
-        },
+        None => AgentEvent::Notice { text: words::NOT_REWOUND.to_owned() },
     };
     Ok(events.send(event).await?)
 }
@@ -152,10 +144,7 @@ async fn open_files(turn: &TurnRun, services: &TurnServices) -> Result<Files, Ag
         message: error.to_string(),
         resumable: false,
     })?;
-    Ok(Files {
-        workspace,
-        bodies: services.bodies.clone(),
-    })
+    Ok(Files { workspace, bodies: services.bodies.clone() })
 }
 
 /// The turn whose changes are to be taken back, or the first of several, and what that would do to files as they are now;
@@ -167,12 +156,7 @@ async fn find_changes(
     files: &Files,
 ) -> Result<Option<(FileTurn, RestorePlan)>, AgentError> {
     let mut reader = TurnReader::new(services.journal.clone(), turn.history.chat);
-    if let RestoreTask::Rewind {
-        turn_ids,
-        through_n,
-        numbers,
-    } = task
-    {
+    if let RestoreTask::Rewind { turn_ids, through_n, numbers } = task {
         let all = reader.read_shown_or_not(*through_n, *numbers).await?;
         let is_cut = |turn: &&FileTurn| turn_ids.contains(&turn.id) && !turn.edits.is_empty();
         let cut: Vec<&FileTurn> = all.iter().filter(is_cut).collect();
@@ -252,16 +236,10 @@ async fn choose(
         "required": true,
         "options": options,
     });
-    let request = InputRequest {
-        message: Some(message.to_owned()),
-        url: None,
-        questions: vec![question],
-    };
+    let request =
+        InputRequest { message: Some(message.to_owned()), url: None, questions: vec![question] };
     let asked = AgentEvent::InputRequested { ask: ASK, request };
-    let AgentReply::Answered {
-        response, answers, ..
-    } = events.ask(asked).await?
-    else {
+    let AgentReply::Answered { response, answers, .. } = events.ask(asked).await? else {
         return Err(TurnOver); // replies are routed by what they answer
     };
     let chosen = answers.get(QUESTION);

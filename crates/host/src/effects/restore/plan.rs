@@ -235,31 +235,15 @@ mod tests {
 
     #[test]
     fn a_file_becomes_what_it_was_before_its_first_change() {
-        let first = turn(
-            "t1",
-            &[("a", content(1), content(2)), ("a", content(2), content(3))],
-        );
-        let second = turn(
-            "t2",
-            &[("b", None, content(5)), ("a", content(3), content(4))],
-        );
-        let others = turn(
-            "t3",
-            &[("a", content(4), content(6)), ("c", content(7), content(8))],
-        );
+        let first = turn("t1", &[("a", content(1), content(2)), ("a", content(2), content(3))]);
+        let second = turn("t2", &[("b", None, content(5)), ("a", content(3), content(4))]);
+        let others = turn("t3", &[("a", content(4), content(6)), ("c", content(7), content(8))]);
         let changes = changes_of(&[&first, &second], &[first.clone(), second.clone(), others]);
         let known = |change: &ChangedFile| {
-            change
-                .known
-                .iter()
-                .map(|known| known.as_bytes()[0])
-                .collect::<Vec<u8>>()
+            change.known.iter().map(|known| known.as_bytes()[0]).collect::<Vec<u8>>()
         };
         assert_eq!(changes.len(), 2);
-        assert_eq!(
-            (changes[0].uri.as_str(), changes[0].wanted),
-            ("a", content(1))
-        );
+        assert_eq!((changes[0].uri.as_str(), changes[0].wanted), ("a", content(1)));
         assert_eq!(known(&changes[0]), [1, 2, 3, 4, 6]);
         assert_eq!((changes[1].uri.as_str(), changes[1].wanted), ("b", None));
         assert_eq!((changes[1].directories, known(&changes[1])), (1, vec![5]));

@@ -209,11 +209,7 @@ pub(super) struct TurnReader {
 
 impl TurnReader {
     pub(super) fn new(journal: JournalHandle, chat: ChannelId) -> Self {
-        Self {
-            journal,
-            chat,
-            turns_left: TURNS_MAX,
-        }
+        Self { journal, chat, turns_left: TURNS_MAX }
     }
 
     /// What the newest turns before a number are called, newest first.
@@ -248,9 +244,7 @@ impl TurnReader {
         let found = self.read_changes(&page).await?;
         let turns = page.turns.iter().rev();
         Ok(FileTurns {
-            turns: turns
-                .filter_map(|turn| FileTurn::read(turn, &found))
-                .collect(),
+            turns: turns.filter_map(|turn| FileTurn::read(turn, &found)).collect(),
             next: oldest.filter(|_| goes_on),
         })
     }
@@ -343,11 +337,7 @@ mod tests {
         };
         assert_eq!(ids(undo_candidates(&turns)), undo, "undo after {all:?}");
         let redone = ids(redo_candidates(&turns));
-        assert_eq!(
-            redone.first().map(String::as_str),
-            redo,
-            "redo after {all:?}"
-        );
+        assert_eq!(redone.first().map(String::as_str), redo, "redo after {all:?}");
     }
 
     #[test]
@@ -355,17 +345,9 @@ mod tests {
         check(&["t1", "t2"], &["t2", "t1"], None);
         check(&["t1", "t2", "u1:t2"], &["t1"], Some("u1"));
         check(&["t1", "t2", "u1:t2", "u2:t1"], &[], Some("u2"));
-        check(
-            &["t1", "t2", "u1:t2", "u2:t1", "r1:u2"],
-            &["r1"],
-            Some("u1"),
-        );
+        check(&["t1", "t2", "u1:t2", "u2:t1", "r1:u2"], &["r1"], Some("u1"));
         check(&["t1", "t2", "u1:t2", "r1:u1"], &["r1", "t1"], None);
-        check(
-            &["t1", "t2", "u1:t2", "r1:u1", "u2:r1"],
-            &["t1"],
-            Some("u2"),
-        );
+        check(&["t1", "t2", "u1:t2", "r1:u1", "u2:r1"], &["t1"], Some("u2"));
     }
 
     #[test]

@@ -44,10 +44,7 @@ pub(super) fn nothing_to_do(command: RestoreCommand) -> Option<&'static str> {
 
 /// What is said if none of the files can be restored.
 pub(super) fn impossible(plan: &RestorePlan) -> String {
-    let restored = RestoreResult {
-        files: Vec::new(),
-        problems: plan.problems.clone(),
-    };
+    let restored = RestoreResult { files: Vec::new(), problems: plan.problems.clone() };
     let mut text = "No file can be restored.".to_owned();
     add_lines(&mut text, result_lines(&restored));
     text
@@ -92,10 +89,7 @@ pub(super) fn list(command: RestoreCommand, target: &FileTurn, plan: &RestorePla
             true => format!("{path} was changed after the agent's edit ({change} to restore it)"),
         }
     });
-    let problems = plan
-        .problems
-        .iter()
-        .map(|why| format!("cannot be restored: {}", prose(why)));
+    let problems = plan.problems.iter().map(|why| format!("cannot be restored: {}", prose(why)));
     add_lines(&mut text, lines.chain(problems).collect());
     if foreign_count(plan) > 0 && !names_all(plan) {
         text.push_str(
@@ -132,10 +126,7 @@ pub(super) fn options(plan: &RestorePlan) -> Vec<(RestoreDecision, String)> {
         let label = format!("Restore {}; overwrite what was changed since", files(all));
         options.push((RestoreDecision::RestoreAll, label));
     }
-    options.push((
-        RestoreDecision::Keep,
-        "Leave all files as they are".to_owned(),
-    ));
+    options.push((RestoreDecision::Keep, "Leave all files as they are".to_owned()));
     options
 }
 
@@ -294,10 +285,7 @@ mod tests {
             directories: 0,
             seen: seen.then_some(digest),
             is_foreign,
-            stats: DiffStats {
-                added: 3,
-                removed: 1,
-            },
+            stats: DiffStats { added: 3, removed: 1 },
         }
     }
 
@@ -344,10 +332,7 @@ mod tests {
         );
         let own = plan.clone().without_foreign_changes();
         assert_eq!(labels(&own)[0], "Restore 3 files");
-        let restored = RestoreResult {
-            files: own.files,
-            problems: own.problems,
-        };
+        let restored = RestoreResult { files: own.files, problems: own.problems };
         expect![[r#"
             The user undid the file changes of “fix it”: these files are as they were before it.
 
@@ -360,58 +345,37 @@ mod tests {
 
     #[test]
     fn what_only_others_changed_is_restored_by_an_answer_of_its_own() {
-        let plan = RestorePlan {
-            files: vec![file("mine.rs", true, true, true)],
-            problems: Vec::new(),
-        };
+        let plan =
+            RestorePlan { files: vec![file("mine.rs", true, true, true)], problems: Vec::new() };
         let decisions: Vec<RestoreDecision> =
             options(&plan).into_iter().map(|(it, _)| it).collect();
-        assert_eq!(
-            decisions,
-            [RestoreDecision::RestoreAll, RestoreDecision::Keep]
-        );
+        assert_eq!(decisions, [RestoreDecision::RestoreAll, RestoreDecision::Keep]);
     }
 
     #[test]
     fn many_files_are_counted() {
         let plan = RestorePlan {
-            files: (0..160)
-                .map(|n| file(&n.to_string(), true, true, false))
-                .collect(),
+            files: (0..160).map(|n| file(&n.to_string(), true, true, false)).collect(),
             problems: Vec::new(),
         };
         let text = list(RestoreCommand::Rewind, &target(), &plan);
-        assert!(
-            text.ends_with("- `99` will be restored (+3 -1)\n- and 60 more"),
-            "{text}"
-        );
-        assert_eq!(
-            labels(&plan),
-            ["Restore 160 files", "Leave all files as they are"]
-        );
+        assert!(text.ends_with("- `99` will be restored (+3 -1)\n- and 60 more"), "{text}");
+        assert_eq!(labels(&plan), ["Restore 160 files", "Leave all files as they are"]);
     }
 
     #[test]
     fn what_others_changed_is_named_first_and_never_overwritten_unnamed() {
-        let mut files: Vec<PlannedFile> = (0..FILES_NAMED_MAX)
-            .map(|n| file(&format!("own{n}"), true, true, false))
-            .collect();
+        let mut files: Vec<PlannedFile> =
+            (0..FILES_NAMED_MAX).map(|n| file(&format!("own{n}"), true, true, false)).collect();
         files.pop();
         files.push(file("theirs", true, true, true));
-        let mut plan = RestorePlan {
-            files,
-            problems: Vec::new(),
-        };
+        let mut plan = RestorePlan { files, problems: Vec::new() };
         let text = list(RestoreCommand::Undo, &target(), &plan);
         assert_eq!(
             text.lines().nth(2),
             Some("- `theirs` was changed after the agent's edit (+3 -1 to restore it)")
         );
-        assert!(
-            options(&plan)
-                .iter()
-                .any(|(it, _)| *it == RestoreDecision::RestoreAll)
-        );
+        assert!(options(&plan).iter().any(|(it, _)| *it == RestoreDecision::RestoreAll));
         plan.files.push(file("one more", true, true, false));
         let text = list(RestoreCommand::Undo, &target(), &plan);
         assert!(text.contains("- `theirs` was changed"), "{text}");

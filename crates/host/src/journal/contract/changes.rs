@@ -19,10 +19,9 @@ fn found(book: &mut JournalUnderTest, channel: u64, turns: &[&str]) -> Vec<(Stri
         turn_ids: turns.iter().map(|id| (*id).to_owned()).collect(),
     };
     match book.ask(query) {
-        Answer::FileChanges(changes) => changes
-            .into_iter()
-            .map(|changes| (changes.turn_id, changes.json))
-            .collect(),
+        Answer::FileChanges(changes) => {
+            changes.into_iter().map(|changes| (changes.turn_id, changes.json)).collect()
+        }
         other => panic!("{other:?}"),
     }
 }
@@ -33,10 +32,7 @@ pub(super) fn changes_are_read_by_turn_and_replaced(book: &mut JournalUnderTest)
     book.write([changes(2, "t0", "new"), changes(2, "t1", "b")]);
     book.reopen();
     let row = |turn: &str, json: &'static str| (turn.to_owned(), Bytes::from(json));
-    assert_eq!(
-        found(book, 2, &["t1", "t9", "t0"]),
-        [row("t1", "b"), row("t0", "new")]
-    );
+    assert_eq!(found(book, 2, &["t1", "t9", "t0"]), [row("t1", "b"), row("t0", "new")]);
     assert_eq!(found(book, 1, &[""]), [row("", "all")]);
 }
 

@@ -29,16 +29,11 @@ fn floor(name: &str, seq: u64) -> FloorRecord {
 }
 
 fn put(id: &str, floor: &FloorRecord) -> Record {
-    Record::Floor {
-        client_id: id.to_owned(),
-        floor: floor.clone(),
-    }
+    Record::Floor { client_id: id.to_owned(), floor: floor.clone() }
 }
 
 fn find(book: &mut JournalUnderTest, id: &str) -> Option<(ClientRecord, Vec<FloorRecord>)> {
-    match book.ask(Query::Client {
-        client_id: id.to_owned(),
-    }) {
+    match book.ask(Query::Client { client_id: id.to_owned() }) {
         Answer::Client(found) => found,
         other => panic!("{other:?}"),
     }
@@ -46,11 +41,7 @@ fn find(book: &mut JournalUnderTest, id: &str) -> Option<(ClientRecord, Vec<Floo
 
 fn sweep(clients_before: i64, clients_max: u32) -> Record {
     let disposed_before = Timestamp(0);
-    Record::Sweep {
-        disposed_before,
-        clients_before: Timestamp(clients_before),
-        clients_max,
-    }
+    Record::Sweep { disposed_before, clients_before: Timestamp(clients_before), clients_max }
 }
 
 pub(super) fn clients_and_floors_round_trip(book: &mut JournalUnderTest) {
@@ -67,34 +58,18 @@ pub(super) fn clients_and_floors_round_trip(book: &mut JournalUnderTest) {
         max_latency_ms: Some(5),
         ..floor("b", 9)
     };
-    book.write([
-        Record::Client(client("ann", 1)),
-        put("ann", &served),
-        put("ann", &floor("a", 3)),
-    ]);
-    book.write([
-        Record::Client(full.clone()),
-        put("ann", &floor("a", 4)),
-        put("bob", &served),
-    ]);
+    book.write([Record::Client(client("ann", 1)), put("ann", &served), put("ann", &floor("a", 3))]);
+    book.write([Record::Client(full.clone()), put("ann", &floor("a", 4)), put("bob", &served)]);
     book.reopen();
-    assert_eq!(
-        find(book, "ann"),
-        Some((full.clone(), vec![floor("a", 4), served.clone()]))
-    );
+    assert_eq!(find(book, "ann"), Some((full.clone(), vec![floor("a", 4), served.clone()])));
     assert_eq!(find(book, "bob"), None, "floors alone make no client");
-    book.write([Record::FloorGone {
-        client_id: "ann".to_owned(),
-        channel: uri("a"),
-    }]);
+    book.write([Record::FloorGone { client_id: "ann".to_owned(), channel: uri("a") }]);
     assert_eq!(find(book, "ann"), Some((full, vec![served])));
 }
 
 pub(super) fn a_client_that_is_gone_takes_its_floors_along(book: &mut JournalUnderTest) {
     book.write([Record::Client(client("ann", 1)), put("ann", &floor("a", 3))]);
-    book.write([Record::ClientGone {
-        client_id: "ann".to_owned(),
-    }]);
+    book.write([Record::ClientGone { client_id: "ann".to_owned() }]);
     book.reopen();
     assert_eq!(find(book, "ann"), None);
     book.write([Record::Client(client("ann", 2))]);

@@ -21,13 +21,7 @@ pub(super) fn a_fork_copies_nothing_and_goes_on_from_its_last_turn(book: &mut Jo
     assert_eq!(book.turns(2), ["a0", "a1", "a2", "b3"]);
     assert_eq!(book.turns(1), ["a0", "a1", "a2", "a3", "a4", "a5"]);
     assert_eq!(book.channel("b").next_n, 4);
-    assert_eq!(
-        book.find_turn(2, "a1"),
-        Some(TurnPosition {
-            n: 1,
-            visible: true
-        })
-    );
+    assert_eq!(book.find_turn(2, "a1"), Some(TurnPosition { n: 1, visible: true }));
     assert_eq!(book.find_turn(2, "a3"), None);
     assert_eq!(book.find_turn(1, "b3"), None);
     // Pages cross from own turns to inherited ones.
@@ -47,13 +41,7 @@ pub(super) fn a_fork_survives_truncate_dispose_and_sweep_of_its_source(
     book.write([hide(1, 1, 20)]);
     assert_eq!(book.turns(1), ["a0"]);
     assert_eq!(book.turns(2), all);
-    assert_eq!(
-        book.find_turn(2, "a2"),
-        Some(TurnPosition {
-            n: 2,
-            visible: true
-        })
-    );
+    assert_eq!(book.find_turn(2, "a2"), Some(TurnPosition { n: 2, visible: true }));
     book.write([dispose(1, 30)]);
     assert_eq!(book.turns(2), all);
     book.write([sweep(31)]);
@@ -96,18 +84,8 @@ pub(super) fn truncating_a_fork_leaves_its_source_alone(book: &mut JournalUnderT
     book.reopen();
     assert_eq!(book.turns(2), ["a0"]);
     assert_eq!(book.turns(1), ["a0", "a1", "a2", "a3", "a4"]);
-    assert_eq!(
-        book.channel("b").next_n,
-        4,
-        "inherited numbers are not used again either"
-    );
-    assert_eq!(
-        book.find_turn(2, "a2"),
-        Some(TurnPosition {
-            n: 2,
-            visible: false
-        })
-    );
+    assert_eq!(book.channel("b").next_n, 4, "inherited numbers are not used again either");
+    assert_eq!(book.find_turn(2, "a2"), Some(TurnPosition { n: 2, visible: false }));
     book.write([turn(2, 4, "b4")]);
     assert_eq!(book.turns(2), ["a0", "b4"]);
     // A fork of it sees what it sees.
@@ -150,20 +128,11 @@ pub(super) fn the_context_of_a_side_chat_is_kept_and_not_shown(book: &mut Journa
     book.write([chat(1, "a")]);
     book.write((0..3).map(|n| turn(1, n, &format!("a{n}"))));
     // It was made beside a1 and the turn that ran then.
-    book.write([
-        chat(2, "b"),
-        fork(2, 1, 1, 10),
-        turn(2, 2, "ran"),
-        hide(2, 0, 11),
-    ]);
+    book.write([chat(2, "b"), fork(2, 1, 1, 10), turn(2, 2, "ran"), hide(2, 0, 11)]);
     book.write([turn(2, 3, "b3")]);
     assert_eq!(book.turns(2), ["b3"]);
     assert_eq!(numbers(&book.context(2, 2)), vec![0, 1, 2]);
-    assert_eq!(
-        numbers(&book.context(2, 0)),
-        vec![0],
-        "no further than asked"
-    );
+    assert_eq!(numbers(&book.context(2, 0)), vec![0], "no further than asked");
     book.write([hide(1, 0, 20), dispose(1, 30)]);
     book.write([sweep(31)]);
     book.write([sweep(31)]);

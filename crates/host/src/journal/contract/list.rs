@@ -32,10 +32,7 @@ fn empty_before(book: &mut JournalUnderTest, created_before: i64, limit: u32) ->
 }
 
 fn empty_sessions(book: &mut JournalUnderTest, created_before: i64, limit: u32) -> EmptySessions {
-    match book.ask(Query::EmptySessions {
-        created_before: Timestamp(created_before),
-        limit,
-    }) {
+    match book.ask(Query::EmptySessions { created_before: Timestamp(created_before), limit }) {
         Answer::EmptySessions(empty) => empty,
         other => panic!("{other:?}"),
     }
@@ -82,21 +79,12 @@ pub(super) fn what_is_not_listed_is_only_swept(book: &mut JournalUnderTest) {
 
 pub(super) fn a_summary_is_replaced_and_removed(book: &mut JournalUnderTest) {
     let creator = Some("ann".to_owned());
-    let second = SummaryRecord {
-        creator,
-        empty: true,
-        ..summary(1, 60)
-    };
-    book.write([
-        Record::Summary(summary(1, 50)),
-        Record::Summary(summary(2, 55)),
-    ]);
+    let second = SummaryRecord { creator, empty: true, ..summary(1, 60) };
+    book.write([Record::Summary(summary(1, 50)), Record::Summary(summary(2, 55))]);
     book.write([Record::Summary(second.clone())]);
     book.reopen();
     assert_eq!(page(book, None, 9), [second, summary(2, 55)]);
-    book.write([Record::SummaryGone {
-        session: ChannelId(1),
-    }]);
+    book.write([Record::SummaryGone { session: ChannelId(1) }]);
     assert_eq!(page(book, None, 9), [summary(2, 55)]);
 }
 
@@ -113,11 +101,7 @@ pub(super) fn empty_sessions_wait_for_their_creators(book: &mut JournalUnderTest
     };
     let empty = |session, created, creator: Option<&str>| {
         let creator = creator.map(ToOwned::to_owned);
-        Record::Summary(SummaryRecord {
-            empty: true,
-            creator,
-            ..summary(session, created)
-        })
+        Record::Summary(SummaryRecord { empty: true, creator, ..summary(session, created) })
     };
     book.write([seen("here", 100), seen("away", 20)]);
     book.write([
@@ -129,10 +113,7 @@ pub(super) fn empty_sessions_wait_for_their_creators(book: &mut JournalUnderTest
         Record::Summary(summary(6, 10)),
     ]);
     book.reopen();
-    assert_eq!(
-        empty_before(book, 50, 9),
-        ["test:/s3", "test:/s2", "test:/s4"]
-    );
+    assert_eq!(empty_before(book, 50, 9), ["test:/s3", "test:/s2", "test:/s4"]);
     assert_eq!(empty_before(book, 50, 1), ["test:/s3"]);
     assert_eq!(
         empty_before(book, 20, 9),

@@ -35,10 +35,7 @@ pub(super) fn trimmed_actions_are_out_of_reach(book: &mut JournalUnderTest) {
     book.write([Record::Trim { through: Seq(6) }]);
     book.reopen();
     assert_eq!(book.boot().log_floor, Seq(6));
-    assert_eq!(
-        book.log_seqs(&[(0, 0), (1, 0), (2, 0)], 99).first(),
-        Some(&(7, 1))
-    );
+    assert_eq!(book.log_seqs(&[(0, 0), (1, 0), (2, 0)], 99).first(), Some(&(7, 1)));
     book.write([Record::Trim { through: Seq(4) }]);
     assert_eq!(book.boot().log_floor, Seq(6), "the floor never sinks");
     book.write([Record::Trim { through: Seq(50) }]);
@@ -48,27 +45,15 @@ pub(super) fn trimmed_actions_are_out_of_reach(book: &mut JournalUnderTest) {
 pub(super) fn trimming_keeps_what_a_head_does_not_hold_yet(book: &mut JournalUnderTest) {
     let head_at = |seq| {
         let record = channel(1, "a", StoredKind::Chat, None);
-        Record::Channel(ChannelRecord {
-            head_seq: Seq(seq),
-            ..record
-        })
+        Record::Channel(ChannelRecord { head_seq: Seq(seq), ..record })
     };
     book.write([head_at(3), chat(2, "b")]);
     book.write((3..=6).map(|seq| action(1, seq)));
     book.write([Record::Trim { through: Seq(5) }]);
     book.reopen();
-    let later: Vec<u64> = book
-        .channel("a")
-        .later
-        .iter()
-        .map(|(seq, _)| seq.0)
-        .collect();
+    let later: Vec<u64> = book.channel("a").later.iter().map(|(seq, _)| seq.0).collect();
     assert_eq!(later, [4, 5, 6]);
-    assert_eq!(
-        book.log_seqs(&[(1, 0)], 99),
-        [(6, 1)],
-        "but a replay cannot reach them"
-    );
+    assert_eq!(book.log_seqs(&[(1, 0)], 99), [(6, 1)], "but a replay cannot reach them");
 }
 
 pub(super) fn actions_of_all_sizes_are_replayed_and_loaded_in_order(book: &mut JournalUnderTest) {
@@ -85,22 +70,15 @@ pub(super) fn actions_of_all_sizes_are_replayed_and_loaded_in_order(book: &mut J
     book.write((1..).zip(sizes).map(|(seq, bytes)| of_bytes(seq, bytes)));
     book.reopen();
     let replayed = book.log(&[(1, 0)], 99, u64::MAX).actions;
-    let replayed: Vec<(u64, usize, u8)> = replayed
-        .iter()
-        .map(|(seq, _, envelope)| (seq.0, envelope.len(), envelope[0]))
-        .collect();
+    let replayed: Vec<(u64, usize, u8)> =
+        replayed.iter().map(|(seq, _, envelope)| (seq.0, envelope.len(), envelope[0])).collect();
     let expected = (1_u64..).zip(sizes).zip(b'b'..);
-    let expected: Vec<_> = expected
-        .map(|((seq, bytes), byte)| (seq, bytes, byte))
-        .collect();
+    let expected: Vec<_> = expected.map(|((seq, bytes), byte)| (seq, bytes, byte)).collect();
     assert_eq!(replayed, expected);
     assert!(book.log(&[(1, 0)], 99, 100_000).overflowed);
     let later = |book: &mut JournalUnderTest| -> Vec<(u64, usize)> {
         let later = book.channel("a").later;
-        later
-            .iter()
-            .map(|(seq, envelope)| (seq.0, envelope.len()))
-            .collect()
+        later.iter().map(|(seq, envelope)| (seq.0, envelope.len())).collect()
     };
     assert_eq!(later(book), [(3, 16_384), (4, 16_385), (5, 1)]);
     book.write([Record::Trim { through: Seq(4) }]);

@@ -29,10 +29,7 @@ fn message(chat: u64, id: u8, turn_id: Option<&str>, parts: &[&str]) -> Record {
 }
 
 fn started(id: &str, turn_id: &str) -> Record {
-    Record::MessageStarted {
-        id: id.to_owned(),
-        turn_id: turn_id.to_owned(),
-    }
+    Record::MessageStarted { id: id.to_owned(), turn_id: turn_id.to_owned() }
 }
 
 fn found(book: &mut JournalUnderTest, chat: u64, turns: &[&str]) -> Vec<StoredMessage> {
@@ -58,16 +55,10 @@ pub(super) fn a_message_is_read_as_it_was_written(book: &mut JournalUnderTest) {
     book.reopen();
     let messages = found(book, 2, &["t0", "t1"]);
     assert_eq!(messages.len(), 1);
-    let parts: Vec<&[u8]> = messages[0]
-        .parts
-        .iter()
-        .map(|(part, _)| &part.json[..])
-        .collect();
+    let parts: Vec<&[u8]> = messages[0].parts.iter().map(|(part, _)| &part.json[..]).collect();
     assert_eq!(parts, [STRANGE.as_bytes(), b"{\"type\":\"text\"}"]);
     assert_eq!(&messages[0].metadata[..], br#"{"schema_version":1}"#);
-    match book.ask(Query::Message {
-        id: "msg_1".to_owned(),
-    }) {
+    match book.ask(Query::Message { id: "msg_1".to_owned() }) {
         Answer::Messages(found) => assert_eq!(found, messages),
         other => panic!("{other:?}"),
     }
@@ -78,9 +69,7 @@ pub(super) fn a_message_that_waits_belongs_to_its_turn_when_it_starts(book: &mut
     book.write([message(2, 1, None, &["{}"]), message(2, 2, None, &["{}"])]);
     book.write([message(2, 3, Some("t0"), &["{}"])]);
     assert_eq!(ids(book, 2, &["t0"]), ["msg_3"]);
-    let gone = Record::MessageGone {
-        id: "msg_2".to_owned(),
-    };
+    let gone = Record::MessageGone { id: "msg_2".to_owned() };
     book.write([started("msg_1", "t0"), gone]);
     book.reopen();
     assert_eq!(ids(book, 2, &["t0"]), ["msg_1", "msg_3"]);
@@ -154,9 +143,7 @@ fn names_kept(book: &mut JournalUnderTest, names: &[u8]) -> Vec<u8> {
     let digests: Vec<Digest> = names.iter().map(|name| Digest::new([*name; 32])).collect();
     let journal = book.journal.as_mut().unwrap();
     let unreferenced = journal.find_unreferenced(&digests).unwrap();
-    let kept = digests
-        .iter()
-        .filter(|digest| !unreferenced.contains(digest));
+    let kept = digests.iter().filter(|digest| !unreferenced.contains(digest));
     kept.map(|digest| digest.as_bytes()[0]).collect()
 }
 
@@ -213,18 +200,8 @@ pub(super) fn what_a_fork_was_first_to_look_at_outlives_the_fork(book: &mut Jour
     book.write([sweep(21)]);
     book.write([sweep(21)]);
     book.reopen();
-    assert_eq!(
-        names_kept(book, &[1, 2, 3]),
-        [1, 2],
-        "the first time counts"
-    );
-    let gone = Record::MessageGone {
-        id: "msg_2".to_owned(),
-    };
+    assert_eq!(names_kept(book, &[1, 2, 3]), [1, 2], "the first time counts");
+    let gone = Record::MessageGone { id: "msg_2".to_owned() };
     book.write([gone]);
-    assert_eq!(
-        names_kept(book, &[1, 2]),
-        [1],
-        "a message that was taken back"
-    );
+    assert_eq!(names_kept(book, &[1, 2]), [1], "a message that was taken back");
 }

@@ -30,10 +30,9 @@ fn found_within(
         bytes_max,
     };
     match book.ask(query) {
-        Answer::ModelOutputs(outputs) => outputs
-            .into_iter()
-            .map(|output| (output.turn_id, output.round, output.json))
-            .collect(),
+        Answer::ModelOutputs(outputs) => {
+            outputs.into_iter().map(|output| (output.turn_id, output.round, output.json)).collect()
+        }
         other => panic!("{other:?}"),
     }
 }
@@ -44,10 +43,7 @@ pub(super) fn outputs_are_read_by_turn_and_round(book: &mut JournalUnderTest) {
     book.write([output(2, "t0", 0, "a"), output(3, "t0", 0, "other")]);
     book.reopen();
     let expected = |round, json: &'static str| ("t0".to_owned(), round, Bytes::from(json));
-    assert_eq!(
-        found(book, 2, &["t0", "t1"]),
-        [expected(0, "a"), expected(1, "b")]
-    );
+    assert_eq!(found(book, 2, &["t0", "t1"]), [expected(0, "a"), expected(1, "b")]);
 }
 
 pub(super) fn a_fork_has_the_outputs_of_its_turns_for_as_long_as_it_shows_them(

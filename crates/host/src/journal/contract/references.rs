@@ -30,20 +30,13 @@ fn typed(channel: u64, name: u8, content_type: &str) -> Record {
 /// Which of the first ten are kept.
 fn names_kept(book: &mut JournalUnderTest) -> Vec<u8> {
     let all: Vec<Digest> = (0..10).map(digest).collect();
-    let unreferenced = book
-        .journal
-        .as_mut()
-        .unwrap()
-        .find_unreferenced(&all)
-        .unwrap();
+    let unreferenced = book.journal.as_mut().unwrap().find_unreferenced(&all).unwrap();
     let kept = all.iter().filter(|digest| !unreferenced.contains(digest));
     kept.map(|digest| digest.as_bytes()[0]).collect()
 }
 
 fn type_of(book: &mut JournalUnderTest, name: u8) -> Option<String> {
-    match book.ask(Query::ContentType {
-        digest: digest(name),
-    }) {
+    match book.ask(Query::ContentType { digest: digest(name) }) {
         Answer::ContentType(content_type) => content_type,
         other => panic!("{other:?}"),
     }

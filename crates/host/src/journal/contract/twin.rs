@@ -61,10 +61,8 @@ pub(super) fn record_additions(promise: &dyn Fn(&mut JournalUnderTest)) -> Vec<R
     let written = Arc::new(Mutex::new(Vec::new()));
     let (memory, noted) = (Memory::new(), Arc::clone(&written));
     let open = move || {
-        Box::new(RecordingJournal {
-            journal: memory.clone(),
-            written: Arc::clone(&noted),
-        }) as Box<dyn Journal>
+        Box::new(RecordingJournal { journal: memory.clone(), written: Arc::clone(&noted) })
+            as Box<dyn Journal>
     };
     promise(&mut JournalUnderTest::opened_by(Box::new(open), None));
     let mut written = std::mem::take(&mut *written.lock().unwrap());
@@ -162,18 +160,8 @@ fn one_of_each() -> Vec<Record> {
         digest: digest(n),
         content_type: None,
     };
-    let mut records = vec![
-        session(1, "s"),
-        chat(2, "c"),
-        chat(3, "f"),
-        fork(3, 2, 0, 1),
-    ];
-    records.extend([
-        turn(2, 0, "t0"),
-        turn(2, 1, "t1"),
-        action(2, 5),
-        action(2, 6),
-    ]);
+    let mut records = vec![session(1, "s"), chat(2, "c"), chat(3, "f"), fork(3, 2, 0, 1)];
+    records.extend([turn(2, 0, "t0"), turn(2, 1, "t1"), action(2, 5), action(2, 6)]);
     records.extend([reference(2, None, 1), reference(2, Some(1), 2)]);
     records.extend(of_a_message());
     records.extend(for_inspection());
@@ -188,11 +176,7 @@ fn one_of_each() -> Vec<Record> {
         turn_id: turn_id.clone(),
         json: json.clone(),
     }));
-    records.push(Record::Checkpoint {
-        chat: of_chat,
-        turn_id,
-        data: Some(json.clone()),
-    });
+    records.push(Record::Checkpoint { chat: of_chat, turn_id, data: Some(json.clone()) });
     records.push(Record::Summary(SummaryRecord {
         session: ChannelId(1),
         uri: uri("s"),
@@ -227,10 +211,7 @@ fn of_a_message() -> [Record; 3] {
             json: json.clone(),
             digest: Some(digest(3)),
         }),
-        Record::PartReference {
-            part_id,
-            digest: digest(4),
-        },
+        Record::PartReference { part_id, digest: digest(4) },
     ]
 }
 
@@ -312,38 +293,20 @@ fn model_call(key: u64) -> Record {
 fn takings() -> Vec<Vec<Record>> {
     let client_id = || "ann".to_owned();
     vec![
-        vec![Record::MessageStarted {
-            id: "msg_1".to_owned(),
-            turn_id: "t1".to_owned(),
-        }],
+        vec![Record::MessageStarted { id: "msg_1".to_owned(), turn_id: "t1".to_owned() }],
         vec![Record::ModelCallEnd(ModelCallEndRecord {
             key: 1,
             at: Timestamp(2),
             json: Bytes::from_static(b"{}"),
         })],
         vec![model_call(2)],
-        (0..60)
-            .flat_map(|_| for_inspection().into_iter().skip(1))
-            .collect(),
+        (0..60).flat_map(|_| for_inspection().into_iter().skip(1)).collect(),
         vec![hide(2, 1, 9)],
-        vec![Record::Checkpoint {
-            chat: ChannelId(2),
-            turn_id: "t1".to_owned(),
-            data: None,
-        }],
-        vec![Record::FloorGone {
-            client_id: client_id(),
-            channel: uri("c"),
-        }],
-        vec![Record::ClientGone {
-            client_id: client_id(),
-        }],
-        vec![Record::MessageGone {
-            id: "msg_1".to_owned(),
-        }],
-        vec![Record::SummaryGone {
-            session: ChannelId(1),
-        }],
+        vec![Record::Checkpoint { chat: ChannelId(2), turn_id: "t1".to_owned(), data: None }],
+        vec![Record::FloorGone { client_id: client_id(), channel: uri("c") }],
+        vec![Record::ClientGone { client_id: client_id() }],
+        vec![Record::MessageGone { id: "msg_1".to_owned() }],
+        vec![Record::SummaryGone { session: ChannelId(1) }],
         vec![Record::Trim { through: Seq(5) }],
         vec![dispose(2, 1), dispose(3, 1)],
         vec![sweep(2)],
@@ -366,10 +329,7 @@ fn what_takes_rows_away_in_one_space_leaves_its_twin_as_it_is() {
     let Some(books) = ServerBooks::start() else {
         return; // the line that says so is written
     };
-    let (twin, own) = (
-        Twin::fill(&books, one_of_each()),
-        Twin::fill(&books, one_of_each()),
-    );
+    let (twin, own) = (Twin::fill(&books, one_of_each()), Twin::fill(&books, one_of_each()));
     for space in [&twin, &own] {
         put_bodies(&space.journal.blobs());
     }
@@ -405,9 +365,5 @@ fn what_takes_rows_away_in_one_space_leaves_its_twin_as_it_is() {
     assert_eq!(own.count(&books), 0, "all of it is gone");
     let after = twin.rows(&books);
     // The tables of accounts are there by now.
-    assert!(
-        before
-            .iter()
-            .all(|(table, rows)| after.get(table) == Some(rows))
-    );
+    assert!(before.iter().all(|(table, rows)| after.get(table) == Some(rows)));
 }

@@ -15,9 +15,7 @@ pub(super) fn batches_are_whole(book: &mut JournalUnderTest) {
         chat(2, "b"),
         turn(1, 1, "t1"),
         dispose(1, 5),
-        Record::SummaryGone {
-            session: ChannelId(1),
-        },
+        Record::SummaryGone { session: ChannelId(1) },
         turn(1, 0, "again"),
     ]);
     assert!(refused.is_err());
@@ -25,11 +23,7 @@ pub(super) fn batches_are_whole(book: &mut JournalUnderTest) {
     assert_eq!(book.turns(1), ["t0"]);
     assert!(book.find_channel("b").is_none() && book.find_channel("a").is_some());
     assert!(book.log_seqs(&[(1, 0)], 99).is_empty());
-    assert_eq!(
-        book.boot().seq,
-        Seq(1),
-        "the seq of a refused batch was never used"
-    );
+    assert_eq!(book.boot().seq, Seq(1), "the seq of a refused batch was never used");
 }
 
 pub(super) fn a_failed_append_leaves_everything_and_a_later_one_works(book: &mut JournalUnderTest) {
@@ -59,10 +53,7 @@ pub(super) fn a_record_that_can_never_be_written_is_named(book: &mut JournalUnde
 }
 
 pub(super) fn seq_never_goes_back_over_reopen(book: &mut JournalUnderTest) {
-    let empty = |seq| Batch {
-        seq: Seq(seq),
-        records: Vec::new(),
-    };
+    let empty = |seq| Batch { seq: Seq(seq), records: Vec::new() };
     assert_eq!(book.boot().seq, Seq(0));
     book.journal.as_mut().unwrap().append(&empty(7)).unwrap();
     book.reopen();
@@ -74,20 +65,10 @@ pub(super) fn seq_never_goes_back_over_reopen(book: &mut JournalUnderTest) {
 
 pub(super) fn boot_work_is_reported_at_boot(book: &mut JournalUnderTest) {
     let with = |boot_work, id, name, kind, parent| {
-        Record::Channel(ChannelRecord {
-            boot_work,
-            ..channel(id, name, kind, parent)
-        })
+        Record::Channel(ChannelRecord { boot_work, ..channel(id, name, kind, parent) })
     };
-    let open_turn = BootWork {
-        open_turn: true,
-        ..BootWork::default()
-    };
-    let creating = BootWork {
-        creating: true,
-        active_clients: true,
-        ..BootWork::default()
-    };
+    let open_turn = BootWork { open_turn: true, ..BootWork::default() };
+    let creating = BootWork { creating: true, active_clients: true, ..BootWork::default() };
     assert!(book.boot().root.is_none());
     book.write([
         root(),
@@ -101,10 +82,8 @@ pub(super) fn boot_work_is_reported_at_boot(book: &mut JournalUnderTest) {
     book.reopen();
     let boot = book.boot();
     assert!(boot.root.is_some());
-    let boot_work = [
-        (uri("s"), StoredKind::Session, creating),
-        (uri("c"), StoredKind::Chat, open_turn),
-    ];
+    let boot_work =
+        [(uri("s"), StoredKind::Session, creating), (uri("c"), StoredKind::Chat, open_turn)];
     assert_eq!(boot.boot_work, boot_work);
 }
 
@@ -115,10 +94,7 @@ pub(super) fn a_disposed_uri_can_be_used_as_another_channel(book: &mut JournalUn
     book.write([chat(5, "a"), turn(5, 0, "new")]);
     book.reopen();
     let found = book.channel("a");
-    assert_eq!(
-        (found.id, super::ids(&found.turns)),
-        (ChannelId(5), vec!["new".to_owned()])
-    );
+    assert_eq!((found.id, super::ids(&found.turns)), (ChannelId(5), vec!["new".to_owned()]));
     // The old one is swept without touching the new one.
     book.write([sweep(11)]);
     assert_eq!(book.turns(1), [""; 0]);
@@ -144,10 +120,7 @@ pub(super) fn disposing_of_a_session_disposes_of_its_chats(book: &mut JournalUnd
 pub(super) fn what_belongs_to_a_session_comes_with_it_and_ends_with_it(
     book: &mut JournalUnderTest,
 ) {
-    let running = BootWork {
-        running_process: true,
-        ..BootWork::default()
-    };
+    let running = BootWork { running_process: true, ..BootWork::default() };
     let kinds = [
         ("changes", StoredKind::Changeset, Some(1)),
         ("notes", StoredKind::Annotations, Some(1)),
@@ -157,11 +130,7 @@ pub(super) fn what_belongs_to_a_session_comes_with_it_and_ends_with_it(
     book.write([session(1, "s")]);
     for (id, (name, kind, parent)) in (2..).zip(kinds) {
         let record = ChannelRecord {
-            boot_work: if kind == StoredKind::Terminal {
-                running
-            } else {
-                BootWork::default()
-            },
+            boot_work: if kind == StoredKind::Terminal { running } else { BootWork::default() },
             ..channel(id, name, kind, parent)
         };
         book.write([Record::Channel(record)]);
@@ -169,11 +138,8 @@ pub(super) fn what_belongs_to_a_session_comes_with_it_and_ends_with_it(
     }
     book.reopen();
     let boot = book.boot();
-    let mut left: Vec<_> = boot
-        .boot_work
-        .iter()
-        .map(|(uri, kind, work)| (uri.clone(), *kind, *work))
-        .collect();
+    let mut left: Vec<_> =
+        boot.boot_work.iter().map(|(uri, kind, work)| (uri.clone(), *kind, *work)).collect();
     left.sort_by(|a, b| a.0.cmp(&b.0));
     assert_eq!(
         left,
@@ -202,18 +168,13 @@ pub(super) fn two_live_channels_never_share_a_uri(book: &mut JournalUnderTest) {
 }
 
 pub(super) fn a_reader_sees_what_was_committed(book: &mut JournalUnderTest) {
-    let mut readers: Vec<_> = (0..2)
-        .map(|_| book.journal.as_ref().unwrap().reader().unwrap())
-        .collect();
+    let mut readers: Vec<_> =
+        (0..2).map(|_| book.journal.as_ref().unwrap().reader().unwrap()).collect();
     for seq in 1..=20 {
         book.write([action(1, seq)]);
         for reader in &mut readers {
             let floors = vec![(ChannelId(1), Seq(seq - 1))];
-            let query = Query::Log {
-                floors,
-                through: Seq(99),
-                bytes_max: 99,
-            };
+            let query = Query::Log { floors, through: Seq(99), bytes_max: 99 };
             match reader.read(&query).unwrap() {
                 Answer::Log(slice) => assert_eq!(slice.actions[0].0, Seq(seq)),
                 other => panic!("{other:?}"),
@@ -226,32 +187,20 @@ pub(super) fn a_channel_comes_with_its_session_and_what_came_after_its_head(
     book: &mut JournalUnderTest,
 ) {
     let head_at = |seq, id, name, kind, parent| {
-        Record::Channel(ChannelRecord {
-            head_seq: Seq(seq),
-            ..channel(id, name, kind, parent)
-        })
+        Record::Channel(ChannelRecord { head_seq: Seq(seq), ..channel(id, name, kind, parent) })
     };
-    book.write([
-        session(1, "s"),
-        head_at(2, 2, "c", StoredKind::Chat, Some(1)),
-    ]);
+    book.write([session(1, "s"), head_at(2, 2, "c", StoredKind::Chat, Some(1))]);
     book.write([action(2, 3), action(1, 4), action(2, 5), action(2, 6)]);
     book.write([head_at(5, 2, "c", StoredKind::Chat, Some(1))]);
     book.reopen();
     let found = book.channel("c");
-    assert_eq!(
-        (found.kind, found.head_seq, found.next_n),
-        (StoredKind::Chat, Seq(5), 0)
-    );
+    assert_eq!((found.kind, found.head_seq, found.next_n), (StoredKind::Chat, Seq(5), 0));
     assert_eq!(found.private, "private c");
     assert_eq!(found.later, [(Seq(6), Bytes::from_static(b"action 006"))]);
     let head: serde_json::Value = serde_json::from_slice(&found.head).unwrap();
     assert_eq!(head["title"], "c");
     let parent = found.parent.unwrap();
-    assert_eq!(
-        (parent.id, parent.kind, parent.uri),
-        (ChannelId(1), StoredKind::Session, uri("s"))
-    );
+    assert_eq!((parent.id, parent.kind, parent.uri), (ChannelId(1), StoredKind::Session, uri("s")));
     assert_eq!(parent.later, [(Seq(4), Bytes::from_static(b"action 004"))]);
     assert!(book.find_channel("nowhere").is_none());
 }
@@ -265,15 +214,9 @@ pub(super) fn a_checkpoint_is_replaced_and_removed(book: &mut JournalUnderTest) 
     book.write([chat(1, "a"), checkpoint("t1", Some("one"))]);
     book.write([checkpoint("t1", Some("two"))]);
     book.reopen();
-    assert_eq!(
-        book.channel("a").checkpoint,
-        Some(("t1".to_owned(), Bytes::from("two")))
-    );
+    assert_eq!(book.channel("a").checkpoint, Some(("t1".to_owned(), Bytes::from("two"))));
     book.write([checkpoint("t2", Some("three")), checkpoint("t1", None)]);
-    assert_eq!(
-        book.channel("a").checkpoint,
-        Some(("t2".to_owned(), Bytes::from("three")))
-    );
+    assert_eq!(book.channel("a").checkpoint, Some(("t2".to_owned(), Bytes::from("three"))));
     book.write([checkpoint("t2", None)]);
     assert_eq!(book.channel("a").checkpoint, None);
 }

@@ -14,19 +14,13 @@ use crate::journal::page::{CrossingTurn, PageBuilder};
 
 impl JournalTables {
     pub(super) fn boot(&self) -> Boot {
-        let live = || {
-            self.channels
-                .iter()
-                .filter(|(_, channel)| channel.is_live())
-        };
+        let live = || self.channels.iter().filter(|(_, channel)| channel.is_live());
         let root = live().find(|(id, _)| **id == ChannelId::ROOT.0);
         Boot {
             seq: self.seq,
             log_floor: self.log_floor,
             root: root.map(|(_, root)| root.head.clone()),
-            root_private: root
-                .map(|(_, root)| root.private.clone())
-                .unwrap_or_default(),
+            root_private: root.map(|(_, root)| root.private.clone()).unwrap_or_default(),
             boot_work: live()
                 .filter(|(_, channel)| channel.boot_work.to_bits() != 0)
                 .map(|(_, channel)| (channel.uri.clone(), channel.kind, channel.boot_work))
@@ -36,29 +30,15 @@ impl JournalTables {
 
     pub(super) fn answer(&self, query: &Query) -> Answer {
         match query {
-            Query::Channel {
-                uri,
-                turns_max,
-                bytes_max,
-            } => {
+            Query::Channel { uri, turns_max, bytes_max } => {
                 let page = PageBuilder::new(*turns_max, *bytes_max, CrossingTurn::LeftOut);
                 Answer::Channel(self.open_channel(uri, page).map(Box::new))
             }
-            Query::Turns {
-                chat,
-                before_n,
-                turns_max,
-                bytes_max,
-            } => {
+            Query::Turns { chat, before_n, turns_max, bytes_max } => {
                 let page = PageBuilder::new(*turns_max, *bytes_max, CrossingTurn::Included);
                 Answer::Turns(self.turns_before(chat.0, *before_n, page))
             }
-            Query::Context {
-                chat,
-                through_n,
-                turns_max,
-                bytes_max,
-            } => {
+            Query::Context { chat, through_n, turns_max, bytes_max } => {
                 let page = PageBuilder::new(*turns_max, *bytes_max, CrossingTurn::Included);
                 let context = self
                     .turns_of(chat.0)
@@ -68,16 +48,13 @@ impl JournalTables {
             }
             Query::FindTurn { chat, turn_id } => Answer::FindTurn(self.find_turn(chat.0, turn_id)),
             Query::Client { client_id } => Answer::Client(self.client(client_id)),
-            Query::Log {
-                floors,
-                through,
-                bytes_max,
-            } => Answer::Log(self.log(floors, *through, *bytes_max)),
+            Query::Log { floors, through, bytes_max } => {
+                Answer::Log(self.log(floors, *through, *bytes_max))
+            }
             Query::Sessions { after, limit } => Answer::Sessions(self.sessions(*after, *limit)),
-            Query::EmptySessions {
-                created_before,
-                limit,
-            } => Answer::EmptySessions(self.empty_sessions(*created_before, *limit)),
+            Query::EmptySessions { created_before, limit } => {
+                Answer::EmptySessions(self.empty_sessions(*created_before, *limit))
+            }
             Query::ContentType { digest } => {
                 Answer::ContentType(self.references_to(digest).flatten().next().cloned())
             }
@@ -90,19 +67,12 @@ impl JournalTables {
                 let found = found.filter_map(|turn_id| self.changes_of(*channel, turn_id));
                 Answer::FileChanges(found.collect())
             }
-            Query::ModelOutputs {
-                chat,
-                turn_ids,
-                bytes_max,
-            } => Answer::ModelOutputs(self.outputs_of_turns(*chat, turn_ids, *bytes_max)),
+            Query::ModelOutputs { chat, turn_ids, bytes_max } => {
+                Answer::ModelOutputs(self.outputs_of_turns(*chat, turn_ids, *bytes_max))
+            }
             Query::Message { id } => {
                 let found = self.messages.get(id);
-                Answer::Messages(
-                    found
-                        .map(|message| self.message(message))
-                        .into_iter()
-                        .collect(),
-                )
+                Answer::Messages(found.map(|message| self.message(message)).into_iter().collect())
             }
         }
     }
@@ -153,11 +123,7 @@ impl JournalTables {
         let sources = self.ranges.get(&channel.0).into_iter().flatten().rev();
         let mut chats = std::iter::once(channel.0).chain(sources.map(|range| range.source));
         let json = chats.find_map(|chat| self.file_changes.get(&(chat, turn_id.to_owned())))?;
-        Some(FileChangesRecord {
-            channel,
-            turn_id: turn_id.to_owned(),
-            json: json.clone(),
-        })
+        Some(FileChangesRecord { channel, turn_id: turn_id.to_owned(), json: json.clone() })
     }
 
     /// The messages of a turn, from the nearest chat that has it.
@@ -187,9 +153,7 @@ impl JournalTables {
             id: message.id.clone(),
             turn_id: message.turn_id.clone(),
             metadata: message.metadata.clone(),
-            parts: parts
-                .map(|part| (part.clone(), self.frozen.get(&part.id).cloned()))
-                .collect(),
+            parts: parts.map(|part| (part.clone(), self.frozen.get(&part.id).cloned())).collect(),
         }
     }
 
@@ -203,9 +167,7 @@ impl JournalTables {
     /// The content type that the references to some content give.
     fn references_to(&self, digest: &Digest) -> impl Iterator<Item = &Option<String>> {
         let (first, last) = ((*digest, 0, None), (*digest, u64::MAX, Some(u64::MAX)));
-        self.references
-            .range(first..=last)
-            .map(|(_, content_type)| content_type)
+        self.references.range(first..=last).map(|(_, content_type)| content_type)
     }
 
     fn open_channel(&self, uri: &ChannelUri, page: PageBuilder) -> Option<StoredChannel> {
@@ -218,19 +180,14 @@ impl JournalTables {
             channel.checkpoint = self.checkpoints.get(id).cloned();
         }
         channel.parent = row.parent.and_then(|parent| {
-            let session = self
-                .channels
-                .get(&parent)
-                .filter(|session| session.is_live())?;
+            let session = self.channels.get(&parent).filter(|session| session.is_live())?;
             Some(Box::new(self.stored_channel(parent, session)))
         });
         Some(channel)
     }
 
     fn stored_channel(&self, id: u64, row: &ChannelRow) -> StoredChannel {
-        let later = self
-            .actions
-            .range((id, row.head_seq.0.saturating_add(1))..=(id, u64::MAX));
+        let later = self.actions.range((id, row.head_seq.0.saturating_add(1))..=(id, u64::MAX));
         StoredChannel {
             id: ChannelId(id),
             uri: row.uri.clone(),
@@ -238,9 +195,7 @@ impl JournalTables {
             head: row.head.clone(),
             head_seq: row.head_seq,
             private: row.private.clone(),
-            later: later
-                .map(|((_, seq), envelope)| (Seq(*seq), envelope.clone()))
-                .collect(),
+            later: later.map(|((_, seq), envelope)| (Seq(*seq), envelope.clone())).collect(),
             turns: TurnPage::default(),
             next_n: 0,
             checkpoint: None,
@@ -254,21 +209,12 @@ impl JournalTables {
         let own = own.map(|((_, n), row)| (*n, row, row.hidden_at.is_none()));
         let seen = |range: &ForkedRange| {
             let (end, as_of) = (range.visible_end_n, range.as_of);
-            let rows = self
-                .turns
-                .range((range.source, range.first_n)..(range.source, range.end_n));
+            let rows = self.turns.range((range.source, range.first_n)..(range.source, range.end_n));
             rows.rev()
                 .filter(move |(_, row)| row.hidden_at.is_none_or(|at| at > as_of))
                 .map(move |((_, n), row)| (*n, row, *n < end))
         };
-        own.chain(
-            self.ranges
-                .get(&chat)
-                .into_iter()
-                .flatten()
-                .rev()
-                .flat_map(seen),
-        )
+        own.chain(self.ranges.get(&chat).into_iter().flatten().rev().flat_map(seen))
     }
 
     fn turns_before(&self, chat: u64, before_n: u64, page: PageBuilder) -> TurnPage {
@@ -280,16 +226,8 @@ impl JournalTables {
     }
 
     fn next_n(&self, chat: u64) -> u64 {
-        let own = self
-            .turns
-            .range((chat, 0)..=(chat, u64::MAX))
-            .map(|((_, n), _)| n + 1);
-        let seen = self
-            .ranges
-            .get(&chat)
-            .into_iter()
-            .flatten()
-            .map(|range| range.end_n);
+        let own = self.turns.range((chat, 0)..=(chat, u64::MAX)).map(|((_, n), _)| n + 1);
+        let seen = self.ranges.get(&chat).into_iter().flatten().map(|range| range.end_n);
         own.chain(seen).max().unwrap_or(0)
     }
 
@@ -303,19 +241,15 @@ impl JournalTables {
     fn client(&self, client_id: &str) -> Option<(ClientRecord, Vec<FloorRecord>)> {
         let client = self.clients.get(client_id)?;
         let floors = self.floors.iter().filter(|((of, _), _)| of == client_id);
-        Some((
-            client.clone(),
-            floors.map(|(_, floor)| floor.clone()).collect(),
-        ))
+        Some((client.clone(), floors.map(|(_, floor)| floor.clone()).collect()))
     }
 
     fn log(&self, floors: &[(ChannelId, Seq)], through: Seq, bytes_max: u64) -> LogSlice {
         let mut actions = Vec::new();
         for (channel, floor) in floors {
             let above = (*floor).max(self.log_floor).0.saturating_add(1);
-            for ((_, seq), envelope) in self
-                .actions
-                .range((channel.0, above)..=(channel.0, u64::MAX))
+            for ((_, seq), envelope) in
+                self.actions.range((channel.0, above)..=(channel.0, u64::MAX))
             {
                 if *seq <= through.0 {
                     actions.push((Seq(*seq), *channel, envelope.clone()));
@@ -323,21 +257,10 @@ impl JournalTables {
             }
         }
         actions.sort_by_key(|(seq, channel, _)| (*seq, *channel));
-        if actions
-            .iter()
-            .map(|(_, _, envelope)| envelope.len() as u64)
-            .sum::<u64>()
-            > bytes_max
-        {
-            return LogSlice {
-                actions: Vec::new(),
-                overflowed: true,
-            };
+        if actions.iter().map(|(_, _, envelope)| envelope.len() as u64).sum::<u64>() > bytes_max {
+            return LogSlice { actions: Vec::new(), overflowed: true };
         }
-        LogSlice {
-            actions,
-            overflowed: false,
-        }
+        LogSlice { actions, overflowed: false }
     }
 
     fn sessions(&self, after: Option<(Timestamp, ChannelId)>, limit: u32) -> Vec<SummaryRecord> {
@@ -354,10 +277,7 @@ impl JournalTables {
 
     fn empty_sessions(&self, created_before: Timestamp, limit: u32) -> EmptySessions {
         let last_seen = |summary: &SummaryRecord| {
-            let creator = summary
-                .creator
-                .as_ref()
-                .and_then(|creator| self.clients.get(creator));
+            let creator = summary.creator.as_ref().and_then(|creator| self.clients.get(creator));
             creator.map(|client| client.last_seen_ms)
         };
         // Since when nobody did anything with it.

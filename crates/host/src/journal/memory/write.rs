@@ -33,10 +33,7 @@ impl JournalTables {
             Record::Action { seq, channel, .. } => {
                 let key = (channel.0, seq.0);
                 if self.actions.contains_key(&key) || !new.actions.insert(key) {
-                    return Err(format!(
-                        "seq {} is used already in channel {}",
-                        seq.0, channel.0
-                    ));
+                    return Err(format!("seq {} is used already in channel {}", seq.0, channel.0));
                 }
             }
             Record::Turn { chat, n, .. } => {
@@ -66,11 +63,7 @@ impl JournalTables {
 
     fn apply_record(&mut self, record: &Record) {
         match record {
-            Record::Action {
-                seq,
-                channel,
-                envelope,
-            } => {
+            Record::Action { seq, channel, envelope } => {
                 self.actions.insert((channel.0, seq.0), envelope.clone());
             }
             Record::Message(message) => {
@@ -84,32 +77,24 @@ impl JournalTables {
             Record::Frozen(frozen) => self.freeze(frozen),
             Record::PartReference { part_id, digest } => self.add_part_reference(part_id, *digest),
             Record::Channel(record) => self.put_channel(record),
-            Record::Fork {
-                chat,
-                source,
-                through_n,
-                as_of,
-            } => self.fork(*chat, source.0, *through_n, *as_of),
+            Record::Fork { chat, source, through_n, as_of } => {
+                self.fork(*chat, source.0, *through_n, *as_of)
+            }
             Record::Turn { chat, n, turn } => self.put_turn(chat.0, *n, turn),
             Record::HideTurns { chat, from_n, at } => self.hide_turns(chat.0, *from_n, *at),
             Record::Dispose { channel, at } => self.dispose(channel.0, *at),
-            Record::Reference {
-                channel,
-                turn,
-                digest,
-                content_type,
-            } => self.add_reference((*digest, channel.0, *turn), content_type),
+            Record::Reference { channel, turn, digest, content_type } => {
+                self.add_reference((*digest, channel.0, *turn), content_type)
+            }
             Record::Summary(summary) => {
                 self.summaries.insert(summary.session.0, summary.clone());
             }
             Record::SummaryGone { session } => {
                 self.summaries.remove(&session.0);
             }
-            Record::Checkpoint {
-                chat,
-                turn_id,
-                data,
-            } => self.set_checkpoint(chat.0, turn_id, data.as_ref()),
+            Record::Checkpoint { chat, turn_id, data } => {
+                self.set_checkpoint(chat.0, turn_id, data.as_ref())
+            }
             Record::Client(client) => self.put_client(client),
             Record::ClientGone { client_id } => self.forget_client(client_id),
             Record::Floor { client_id, floor } => {
@@ -127,11 +112,7 @@ impl JournalTables {
             | Record::ModelCall(_)
             | Record::ModelCallEnd(_) => {}
             Record::Trim { through } => self.trim(*through),
-            Record::Sweep {
-                disposed_before,
-                clients_before,
-                clients_max,
-            } => {
+            Record::Sweep { disposed_before, clients_before, clients_max } => {
                 self.sweep_channels(*disposed_before);
                 self.sweep_clients(*clients_before, *clients_max);
             }
@@ -210,8 +191,7 @@ impl JournalTables {
         let parts = self.messages.values().flat_map(|message| &message.parts);
         let ids: BTreeSet<&str> = parts.map(|part| part.id.as_str()).collect();
         self.frozen.retain(|id, _| ids.contains(id.as_str()));
-        self.part_references
-            .retain(|(_, id)| ids.contains(id.as_str()));
+        self.part_references.retain(|(_, id)| ids.contains(id.as_str()));
     }
 
     fn put_channel(&mut self, record: &ChannelRecord) {
@@ -255,13 +235,7 @@ impl JournalTables {
         ranges.retain(|range| range.first_n < range.end_n);
         let first_n = ranges.iter().map(|range| range.end_n).max().unwrap_or(0);
         if first_n < end_n {
-            ranges.push(ForkedRange {
-                source,
-                first_n,
-                end_n,
-                visible_end_n: end_n,
-                as_of,
-            });
+            ranges.push(ForkedRange { source, first_n, end_n, visible_end_n: end_n, as_of });
         }
         self.ranges.insert(chat.0, ranges);
     }
@@ -293,8 +267,7 @@ impl JournalTables {
             .filter(|(_, channel)| is_due(channel))
             .map(|(id, _)| *id)
             .collect();
-        self.actions
-            .retain(|(channel, _), _| !due.contains(channel));
+        self.actions.retain(|(channel, _), _| !due.contains(channel));
         self.ranges.retain(|chat, _| !due.contains(chat));
         self.checkpoints.retain(|chat, _| !due.contains(chat));
         let ranges = &self.ranges;
@@ -330,11 +303,8 @@ impl JournalTables {
     }
 
     fn sweep_clients(&mut self, seen_before: Timestamp, clients_max: u32) {
-        let mut oldest: Vec<(i64, String)> = self
-            .clients
-            .values()
-            .map(|c| (c.last_seen_ms, c.client_id.clone()))
-            .collect();
+        let mut oldest: Vec<(i64, String)> =
+            self.clients.values().map(|c| (c.last_seen_ms, c.client_id.clone())).collect();
         oldest.sort();
         let over = oldest.len().saturating_sub(clients_max as usize);
         for (index, (last_seen_ms, client_id)) in oldest.iter().enumerate() {
@@ -378,15 +348,8 @@ impl UriChanges {
         if self.gone.contains(&id) || store.channels.get(&id).is_some_and(|c| !c.is_live()) {
             return Ok(());
         }
-        let stored = store
-            .live
-            .get(uri)
-            .filter(|holder| !self.gone.contains(holder));
-        let new = self
-            .live
-            .iter()
-            .filter(|(_, (_, taken))| taken == uri)
-            .map(|(id, _)| id);
+        let stored = store.live.get(uri).filter(|holder| !self.gone.contains(holder));
+        let new = self.live.iter().filter(|(_, (_, taken))| taken == uri).map(|(id, _)| id);
         if stored.into_iter().chain(new).any(|holder| *holder != id) {
             return Err(format!("`{uri}` is the URI of another channel"));
         }
@@ -395,10 +358,7 @@ impl UriChanges {
     }
 
     fn dispose(&mut self, store: &JournalTables, channel: u64) {
-        let stored = store
-            .channels
-            .iter()
-            .map(|(id, channel)| (*id, channel.parent));
+        let stored = store.channels.iter().map(|(id, channel)| (*id, channel.parent));
         let new = self.live.iter().map(|(id, (parent, _))| (*id, *parent));
         let gone: Vec<u64> = stored
             .chain(new)

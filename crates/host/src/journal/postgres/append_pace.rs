@@ -47,10 +47,7 @@ impl AppendPace {
         state.begun += 1;
         let since = now.checked_sub(waited).unwrap_or(now);
         state.under_way.push((number, since));
-        PacedAppend {
-            pace: self.clone(),
-            number,
-        }
+        PacedAppend { pace: self.clone(), number }
     }
 
     /// How long a batch takes at the moment.

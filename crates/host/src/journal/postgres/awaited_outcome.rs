@@ -13,10 +13,7 @@ pub(super) struct AwaitedOutcome<'l> {
 
 impl<'l> AwaitedOutcome<'l> {
     pub(super) fn of(lease: &'l mut SpaceLease) -> Self {
-        Self {
-            lease,
-            has_come: false,
-        }
+        Self { lease, has_come: false }
     }
 
     pub(super) fn has_come(mut self) {

@@ -107,10 +107,7 @@ mod tests {
             turn_id: "t".to_owned(),
             data: Some(bytes.clone()),
         };
-        let piece = DocumentPiece::Shared {
-            digest: Digest::new([1; 32]),
-            bytes: bytes.clone(),
-        };
+        let piece = DocumentPiece::Shared { digest: Digest::new([1; 32]), bytes: bytes.clone() };
         let call = Record::ModelCall(Box::new(ModelCallRecord {
             chat: ChannelId(1),
             key: 1,
@@ -158,10 +155,7 @@ mod tests {
             panic!("{channel:?}");
         };
         let head = record.head.encode().len();
-        assert_eq!(
-            sent_bytes(&batch(channel.clone())),
-            SMALL + record.private.len() + head
-        );
+        assert_eq!(sent_bytes(&batch(channel.clone())), SMALL + record.private.len() + head);
     }
 
     #[test]

@@ -146,9 +146,7 @@ impl Blobs for PgBlobs {
         let rows = rows.map_err(BlobError::Unreadable)?;
         let digests = rows.iter().map(|row| {
             let name: Vec<u8> = row.try_get(0).map_err(|error| error.to_string())?;
-            let name = name
-                .try_into()
-                .map_err(|_| "a digest has 32 bytes".to_owned())?;
+            let name = name.try_into().map_err(|_| "a digest has 32 bytes".to_owned())?;
             Ok(Digest::new(name))
         });
         let digests: Result<_, String> = digests.collect();
@@ -164,9 +162,7 @@ impl Blobs for PgBlobs {
         let names = digests.iter().map(|digest| &digest.as_bytes()[..]);
         let names: Vec<&[u8]> = names.collect();
         let removed = self.work(async |connection| {
-            connection
-                .query(REMOVE, &[&self.space, &names, &before.0])
-                .await
+            connection.query(REMOVE, &[&self.space, &names, &before.0]).await
         });
         removed.map(drop).map_err(BlobError::Unwritable)
     }

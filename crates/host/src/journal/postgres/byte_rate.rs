@@ -34,15 +34,8 @@ struct RateState {
 
 impl Default for ByteRate {
     fn default() -> Self {
-        let state = RateState {
-            per_s: 0,
-            left: f64::INFINITY,
-            reckoned_at: Instant::now(),
-        };
-        Self {
-            state: Mutex::new(state),
-            lifted: CancellationToken::new(),
-        }
+        let state = RateState { per_s: 0, left: f64::INFINITY, reckoned_at: Instant::now() };
+        Self { state: Mutex::new(state), lifted: CancellationToken::new() }
     }
 }
 

@@ -62,27 +62,18 @@ impl SharedJournal {
         connection.run(BEGIN).await.map_err(unwritten)?;
         // Locked, so that nobody writes in this space, wherever it is.
         let own = "SELECT 1 FROM greenroom.lease WHERE space = $1 AND node = $2 AND epoch = $3 FOR UPDATE";
-        let own = connection
-            .query(own, &[&self.space, &self.holder, &epoch])
-            .await;
+        let own = connection.query(own, &[&self.space, &self.holder, &epoch]).await;
         if own.map_err(unwritten)?.is_empty() {
             return Err(self.lose(&mut lease));
         }
-        let names: Vec<&[u8]> = digests
-            .iter()
-            .map(|digest| &digest.as_bytes()[..])
-            .collect();
+        let names: Vec<&[u8]> = digests.iter().map(|digest| &digest.as_bytes()[..]).collect();
         let rows = connection.query(UNREFERENCED, &[&self.space, &names]).await;
         let rows = rows.map_err(unwritten)?;
-        let found = rows
-            .iter()
-            .filter_map(|row| row.try_get::<_, Vec<u8>>(0).ok());
+        let found = rows.iter().filter_map(|row| row.try_get::<_, Vec<u8>>(0).ok());
         let found = found.filter_map(|bytes| Some(Digest::new(bytes.try_into().ok()?)));
         let found: Vec<Digest> = found.collect();
         // In the order in which they were asked for.
-        let unreferenced = digests
-            .into_iter()
-            .filter(move |digest| found.contains(digest));
+        let unreferenced = digests.into_iter().filter(move |digest| found.contains(digest));
         let unreferenced: Vec<Digest> = unreferenced.collect();
         let removing = tokio::task::spawn_blocking(move || remove(&unreferenced));
         let removed = keep_open(&mut connection, removing).await;

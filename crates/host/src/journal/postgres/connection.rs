@@ -381,10 +381,7 @@ impl PooledConnection {
         let wait = self.wait.clone();
         let connected = self.connected()?;
         match connected.statements.get(sql) {
-            Some(statement) => {
-                wait.await_answer(connected.client.query(statement, values))
-                    .await
-            }
+            Some(statement) => wait.await_answer(connected.client.query(statement, values)).await,
             None => wait.await_answer(connected.client.query(sql, values)).await,
         }
     }
@@ -462,10 +459,7 @@ impl PooledConnection {
         self.is_waiting = true;
         let wait = self.wait.clone();
         let ran = match self.connected() {
-            Ok(connected) => {
-                wait.await_answer(connected.client.execute(sql, values))
-                    .await
-            }
+            Ok(connected) => wait.await_answer(connected.client.execute(sql, values)).await,
             Err(gone) => Err(gone),
         };
         self.note_answer(ran)

@@ -37,8 +37,7 @@ impl ConnectionTrust {
         let next = generation + 1;
         // An error: somebody else has said so already.
         let _is_known =
-            self.generation
-                .compare_exchange(generation, next, Ordering::AcqRel, Ordering::Acquire);
+            self.generation.compare_exchange(generation, next, Ordering::AcqRel, Ordering::Acquire);
     }
 
     /// A heartbeat was not answered in time.

@@ -106,10 +106,9 @@ impl DatabaseFacts {
         match timeout(EXAMINED_WITHIN, examined).await {
             Ok(Ok(facts)) => Ok(facts),
             Ok(Err(error)) => Err(unusable(super::connection::describe(&error))),
-            Err(_) => Err(unusable(format!(
-                "it did not answer within {} s",
-                EXAMINED_WITHIN.as_secs()
-            ))),
+            Err(_) => {
+                Err(unusable(format!("it did not answer within {} s", EXAMINED_WITHIN.as_secs())))
+            }
         }
     }
 }
@@ -122,15 +121,9 @@ async fn examine(client: &Client) -> Result<DatabaseFacts, tokio_postgres::Error
     let there: f64 = server.try_get(3)?;
     let mut session = Vec::new();
     for (name, wanted) in WANTED {
-        let row = client
-            .query_one("SELECT current_setting($1)", &[&name])
-            .await?;
+        let row = client.query_one("SELECT current_setting($1)", &[&name]).await?;
         let value = row.try_get(0)?;
-        session.push(SessionSetting {
-            name,
-            value,
-            wanted,
-        });
+        session.push(SessionSetting { name, value, wanted });
     }
     let mut facts = DatabaseFacts {
         version: server.try_get(0)?,
@@ -145,14 +138,8 @@ async fn examine(client: &Client) -> Result<DatabaseFacts, tokio_postgres::Error
         living_nodes: 0,
         unmounted: Vec::new(),
     };
-    let is_readable = matches!(
-        facts.tables,
-        TableFacts::Found {
-            lacks_additions: false,
-            may_write: true,
-            ..
-        }
-    );
+    let is_readable =
+        matches!(facts.tables, TableFacts::Found { lacks_additions: false, may_write: true, .. });
     if is_readable {
         examine_mounts(client, &mut facts).await?;
     }
@@ -177,13 +164,7 @@ async fn examine_tables(client: &Client) -> Result<TableFacts, tokio_postgres::E
             lacks_additions |= client.query_opt(find, &[]).await?.is_none();
         }
     }
-    Ok(TableFacts::Found {
-        format,
-        min_format,
-        known_format: FORMAT,
-        lacks_additions,
-        may_write,
-    })
+    Ok(TableFacts::Found { format, min_format, known_format: FORMAT, lacks_additions, may_write })
 }
 
 async fn examine_mounts(
@@ -194,9 +175,7 @@ async fn examine_mounts(
         let (name, offered): (String, Vec<String>) = (row.try_get(0)?, row.try_get(1)?);
         facts.living_nodes += 1;
         let offered = offered.iter().filter_map(|it| MountEntry::from_column(it));
-        facts
-            .mounts
-            .extend(offered.map(|mount| (name.clone(), mount)));
+        facts.mounts.extend(offered.map(|mount| (name.clone(), mount)));
     }
     for row in client.query(UNMOUNTED, &[&SPACES_NAMED_MAX]).await? {
         facts.unmounted.push((row.try_get(0)?, row.try_get(1)?));
@@ -259,11 +238,7 @@ mod tests {
         };
         let facts = DatabaseFacts::find(&stranger).await.unwrap();
         assert_eq!(facts.tables, found(false, false));
-        run_sql(
-            server.socket(),
-            database,
-            "ALTER TABLE greenroom.space DROP COLUMN mount",
-        );
+        run_sql(server.socket(), database, "ALTER TABLE greenroom.space DROP COLUMN mount");
         let facts = DatabaseFacts::find(&settings).await.unwrap();
         assert_eq!(facts.tables, found(true, true), "of an earlier version");
         let away = PostgresSettings::new("host=/nowhere dbname=x".to_owned());

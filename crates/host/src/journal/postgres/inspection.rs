@@ -93,19 +93,12 @@ fn put_document(
     let layout = pieces.iter().map(|piece| match piece {
         DocumentPiece::Short(text) => match std::str::from_utf8(text) {
             Ok(text) => json!(text),
-            Err(_) => put(
-                &crate::blobs::digest_of(text),
-                "",
-                text.len() as u64,
-                Some(text),
-            ),
+            Err(_) => put(&crate::blobs::digest_of(text), "", text.len() as u64, Some(text)),
         },
         DocumentPiece::Shared { digest, bytes } => put(digest, "", bytes.len() as u64, Some(bytes)),
-        DocumentPiece::Body {
-            digest,
-            bytes,
-            content_type,
-        } => put(digest, content_type, *bytes, None),
+        DocumentPiece::Body { digest, bytes, content_type } => {
+            put(digest, content_type, *bytes, None)
+        }
     });
     let layout: Value = layout.collect();
     layout.to_string().into_bytes()
@@ -123,11 +116,7 @@ pub(super) fn put_render(space: i64, rendered: &Rendered) -> Vec<BoundStatement>
     let chat = int(rendered.chat.0);
     let before: Value = rendered.before.iter().map(section_json).collect();
     let asked = rendered.transform.attempt();
-    let asked = asked.map(|asked| {
-        asked_json(asked, &rendered.transform)
-            .to_string()
-            .into_bytes()
-    });
+    let asked = asked.map(|asked| asked_json(asked, &rendered.transform).to_string().into_bytes());
     vec![
         BoundStatement::new(
             "INSERT INTO greenroom.render (space, chat, turn_id, at, before_json, after_json, outcome, asked_json)

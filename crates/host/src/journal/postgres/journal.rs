@@ -101,17 +101,12 @@ impl PostgresJournal {
             failure: watch::Sender::new(None),
             noted_day: LastDayRow::default(),
         };
-        Self {
-            shared: Arc::new(shared),
-        }
+        Self { shared: Arc::new(shared) }
     }
 
     /// Where the bodies of the space lie.
     pub fn blobs(&self) -> PgBlobs {
-        PgBlobs {
-            node: Arc::clone(&self.shared.node),
-            space: self.shared.space,
-        }
+        PgBlobs { node: Arc::clone(&self.shared.node), space: self.shared.space }
     }
 
     /// What is counted of the space, and how fast it may write.
@@ -185,8 +180,7 @@ impl SpaceJournal for PostgresJournal {
         remove: RemoveContent,
     ) -> Result<(), JournalError> {
         let shared = Arc::clone(&self.shared);
-        self.run(async move { shared.collect(digests, remove).await })
-            .await?
+        self.run(async move { shared.collect(digests, remove).await }).await?
     }
 
     /// The database does that by itself.
@@ -335,9 +329,7 @@ impl SharedJournal {
         request: QueuedWrite,
         outcome: oneshot::Receiver<WriteOutcome>,
     ) -> WriteOutcome {
-        let writer = self
-            .node
-            .writer_of(self.space, &request.batch, request.bytes);
+        let writer = self.node.writer_of(self.space, &request.batch, request.bytes);
         let gone = || WriteOutcome::Failed("the node's writer is gone".to_owned());
         match writer.send(request).await {
             Ok(()) => outcome.await.unwrap_or_else(|_| gone()),
@@ -398,10 +390,7 @@ impl SharedJournal {
             let mut connection = connection.map_err(JournalError::Unwritable)?;
             lease.begin_renewal();
             let renewed = connection
-                .query(
-                    take,
-                    &[&self.space, &self.holder, &epochs.first, &epochs.last],
-                )
+                .query(take, &[&self.space, &self.holder, &epochs.first, &epochs.last])
                 .await;
             let rows = match renewed {
                 Ok(rows) => rows,
@@ -454,10 +443,7 @@ impl SharedJournal {
             return; // there is nothing to give back
         };
         let mut given = self.give_back(epoch).await;
-        if given
-            .as_ref()
-            .is_err_and(StatementError::is_to_be_looked_up)
-        {
+        if given.as_ref().is_err_and(StatementError::is_to_be_looked_up) {
             // It may be given back already: nothing changes then.
             given = self.give_back(epoch).await;
         }

@@ -84,10 +84,7 @@ mod tests {
     impl LeapingDatabase {
         fn start() -> Option<Self> {
             let server = TestServer::start()?;
-            let settings = PostgresSettings {
-                failover: Failover::Lossy,
-                ..server.make_database()
-            };
+            let settings = PostgresSettings { failover: Failover::Lossy, ..server.make_database() };
             Some(Self { server, settings })
         }
 
@@ -115,10 +112,7 @@ mod tests {
         };
         let node = database.node().await;
         let (journal, _) = node.open_space("team").await.unwrap();
-        let write = |seq: u64| Batch {
-            seq: Seq(seq),
-            records: Vec::new(),
-        };
+        let write = |seq: u64| Batch { seq: Seq(seq), records: Vec::new() };
         journal.append(write(5)).await.unwrap();
         journal.close().await;
         drop((journal, node));

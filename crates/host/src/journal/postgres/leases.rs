@@ -135,22 +135,13 @@ impl PostgresNode {
         &self,
         registration: &NodeRegistration,
     ) -> Result<NodeId, JournalError> {
-        let NodeRegistration {
-            name,
-            home,
-            address,
-            fingerprint,
-            mounts,
-        } = registration;
+        let NodeRegistration { name, home, address, fingerprint, mounts } = registration;
         let until = self.until();
         loop {
             let mut connection = self.lease_connection().await?;
             let ttl = ttl_seconds();
             let registered = connection
-                .query(
-                    REGISTER,
-                    &[home, name, address, fingerprint, &FORMAT, mounts, &ttl],
-                )
+                .query(REGISTER, &[home, name, address, fingerprint, &FORMAT, mounts, &ttl])
                 .await;
             let rows = match registered {
                 Ok(rows) => rows,
@@ -209,9 +200,7 @@ impl PostgresNode {
         is_draining: bool,
     ) -> Result<Option<PeerNode>, JournalError> {
         let mut connection = self.lease_connection().await?;
-        let found = connection
-            .query(FIND_TAKER, &[&node, &space, &is_draining])
-            .await;
+        let found = connection.query(FIND_TAKER, &[&node, &space, &is_draining]).await;
         let found = found.map_err(unwritten)?;
         let taker = found.first().map(|row| peer_node(row, 0)).transpose();
         Ok(taker.map_err(damaged)?.flatten())
@@ -281,33 +270,17 @@ impl PostgresNode {
         space: SpaceId,
         seen: Option<NodeId>,
     ) -> Result<LeaseAnswer, StatementError> {
-        let mut connection = self
-            .leases
-            .get(self.until())
-            .await
-            .map_err(StatementError::Lost)?;
+        let mut connection = self.leases.get(self.until()).await.map_err(StatementError::Lost)?;
         let ttl = ttl_seconds();
-        let mut taken = connection
-            .query(TAKE, &[&space, &node, &ttl, &FORMAT, &seen])
-            .await;
-        if taken
-            .as_ref()
-            .is_err_and(|error| error.code() == LOCK_TIMEOUT)
-        {
+        let mut taken = connection.query(TAKE, &[&space, &node, &ttl, &FORMAT, &seen]).await;
+        if taken.as_ref().is_err_and(|error| error.code() == LOCK_TIMEOUT) {
             end_blocker(&mut connection, space).await?;
-            taken = connection
-                .query(TAKE, &[&space, &node, &ttl, &FORMAT, &seen])
-                .await;
+            taken = connection.query(TAKE, &[&space, &node, &ttl, &FORMAT, &seen]).await;
         }
         let taken = taken?;
-        let row = taken
-            .first()
-            .map(|row| -> Result<_, tokio_postgres::Error> {
-                Ok(TakenLease {
-                    epoch: row.try_get(0)?,
-                    batch: row.try_get(1)?,
-                })
-            });
+        let row = taken.first().map(|row| -> Result<_, tokio_postgres::Error> {
+            Ok(TakenLease { epoch: row.try_get(0)?, batch: row.try_get(1)? })
+        });
         Ok(LeaseAnswer::Taken(row.transpose()?))
     }
 
@@ -321,12 +294,8 @@ impl PostgresNode {
             }
             LeaseAsk::ListWork { limit } => {
                 let limit = i64::from(*limit);
-                let rows = connection
-                    .query(LIST_WORK, &[&node, &limit, &FORMAT])
-                    .await?;
-                let work = rows
-                    .iter()
-                    .map(|row| Ok((row.try_get(0)?, row.try_get(1)?)));
+                let rows = connection.query(LIST_WORK, &[&node, &limit, &FORMAT]).await?;
+                let work = rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?)));
                 LeaseAnswer::Work(work.collect::<Result<_, tokio_postgres::Error>>()?)
             }
             LeaseAsk::ListOwned | LeaseAsk::Heartbeat | LeaseAsk::Take { .. } => {
@@ -346,10 +315,7 @@ impl PostgresNode {
                  ON CONFLICT (space) DO NOTHING)
              SELECT id, name, mount FROM found";
         let mut connection = self.lease_connection().await?;
-        let rows = connection
-            .query(sql, &[&name, &FORMAT])
-            .await
-            .map_err(unwritten)?;
+        let rows = connection.query(sql, &[&name, &FORMAT]).await.map_err(unwritten)?;
         rows.first().map(space_facts).transpose()
     }
 

@@ -67,10 +67,7 @@ async fn a_batch_of_a_lost_lease_is_not_written_along_with_one_of_its_space() {
     let node = PostgresNode::connect(&settings).await.unwrap();
     let (journal, _) = node.open_space("team").await.unwrap();
     let (other, _) = node.open_space("other").await.unwrap();
-    let noted = [
-        journal.append(batch(1, "begun")),
-        other.append(batch(1, "begun")),
-    ];
+    let noted = [journal.append(batch(1, "begun")), other.append(batch(1, "begun"))];
     assert_eq!(join_all(noted).await, [Ok(()), Ok(())]);
     let epoch = query_sql(
         server.socket(),
@@ -193,10 +190,7 @@ async fn however_much_is_asked_a_node_has_eight_connections() {
     }
     stop.send(()).unwrap();
     let most = watching.await.unwrap();
-    assert_eq!(
-        most, CONNECTIONS_MAX,
-        "all of them were in use, and no more"
-    );
+    assert_eq!(most, CONNECTIONS_MAX, "all of them were in use, and no more");
     for journal in &spaces {
         assert_eq!(actions(journal).await.len(), 8);
     }
@@ -246,10 +240,7 @@ async fn housekeeping_may_take_long_and_keeps_no_other_space_waiting() {
     let Some(server) = TestServer::start() else {
         return; // the line that says so is written
     };
-    let settings = PostgresSettings {
-        journal_patience_ms: 2_000,
-        ..server.make_database()
-    };
+    let settings = PostgresSettings { journal_patience_ms: 2_000, ..server.make_database() };
     let node = PostgresNode::connect(&settings).await.unwrap();
     let spaces = open_spaces(&node, 3).await;
     for journal in &spaces {
@@ -334,10 +325,7 @@ async fn what_nothing_refers_to_is_removed_in_one_transaction() {
     let collected = journal.collect(digests.clone(), Box::new(remove)).await;
     collected.unwrap();
     let count = "SELECT count(*) || ' in ' || count(DISTINCT transaction) FROM public.removal";
-    assert_eq!(
-        query_sql(server.socket(), database(&settings), count),
-        "32 in 1"
-    );
+    assert_eq!(query_sql(server.socket(), database(&settings), count), "32 in 1");
     let chunks = "SELECT count(*) FROM greenroom.blob_chunk";
     assert_eq!(query_sql(server.socket(), database(&settings), chunks), "0");
     let left = tokio::task::spawn_blocking(move || blobs.read(&digests[0], 100)).await;

@@ -108,19 +108,13 @@ mod tests {
             channel: ChannelId(1),
             envelope: Bytes::from_static(b"{}"),
         };
-        Batch {
-            seq: Seq(seq),
-            records: vec![action],
-        }
+        Batch { seq: Seq(seq), records: vec![action] }
     }
 
     async fn log_from(journal: &PostgresJournal, days: u64) -> Option<u64> {
         let counters = journal.counters();
         counters.log_days.store(days, Ordering::Relaxed);
-        let query = Query::EmptySessions {
-            created_before: Timestamp(0),
-            limit: 1,
-        };
+        let query = Query::EmptySessions { created_before: Timestamp(0), limit: 1 };
         match journal.read(query).await.unwrap() {
             Answer::EmptySessions(found) => found.log_from.map(|seq| seq.0),
             other => panic!("{other:?}"),
@@ -158,10 +152,7 @@ mod tests {
         assert_eq!(log_from(&journal, 10).await, None, "ten days are kept");
         assert_eq!(log_from(&journal, 0).await, None, "any number of days");
         // Rows of days whose actions are gone go with the next day.
-        let trim = Batch {
-            seq: Seq(4),
-            records: vec![Record::Trim { through: Seq(3) }],
-        };
+        let trim = Batch { seq: Seq(4), records: vec![Record::Trim { through: Seq(3) }] };
         journal.append(trim).await.unwrap();
         journal.close().await;
         let (journal, _) = node.open_space("team").await.unwrap();

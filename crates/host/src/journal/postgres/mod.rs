@@ -117,11 +117,7 @@ pub struct PostgresSettings {
 impl PostgresSettings {
     /// As they are where nothing else is said.
     pub fn new(url: String) -> Self {
-        Self {
-            url,
-            journal_patience_ms: 2_000,
-            failover: Failover::default(),
-        }
+        Self { url, journal_patience_ms: 2_000, failover: Failover::default() }
     }
 }
 
@@ -169,9 +165,7 @@ impl PostgresNode {
             sender
         };
         let mut node = Self {
-            writers: (0..WRITERS)
-                .map(|_| writer(&short, SHORT_ANSWER_WAIT))
-                .collect(),
+            writers: (0..WRITERS).map(|_| writer(&short, SHORT_ANSWER_WAIT)).collect(),
             large: writer(&with_options(LARGE_SESSION), LARGE_ANSWER_WAIT),
             readers: ConnectionPool::new(config.clone(), READERS, ANSWER_WAIT, known),
             leases: ConnectionPool::new(of_leases, 1, SHORT_ANSWER_WAIT, known),
@@ -299,9 +293,7 @@ fn parse_near(url: &str) -> Result<Config, JournalError> {
 
 /// The address of a database on this machine.
 fn read_near(url: &str) -> Result<Config, String> {
-    let config: Config = url
-        .parse()
-        .map_err(|error: tokio_postgres::Error| error.to_string())?;
+    let config: Config = url.parse().map_err(|error: tokio_postgres::Error| error.to_string())?;
     match config.get_hosts().iter().find_map(far_name) {
         None => Ok(config),
         Some(name) => Err(format!(
@@ -395,8 +387,7 @@ async fn read_address_secret(connection: &mut PooledConnection) -> Result<Vec<u8
     }
     let row = rows.first();
     let row = row.ok_or_else(|| JournalError::Format("the database has no format".to_owned()))?;
-    row.try_get(0)
-        .map_err(|error| JournalError::Unreadable(error.to_string()))
+    row.try_get(0).map_err(|error| JournalError::Unreadable(error.to_string()))
 }
 
 async fn migrate(connection: &mut PooledConnection) -> Result<(), JournalError> {
@@ -406,9 +397,7 @@ async fn migrate(connection: &mut PooledConnection) -> Result<(), JournalError> 
         let rows = connection.query(find, &[]).await.map_err(unusable)?;
         let found = rows.first().map(|row| row.try_get(0));
         let found = found.transpose();
-        Ok(found
-            .map_err(|error| JournalError::Unreadable(error.to_string()))?
-            .unwrap_or(false))
+        Ok(found.map_err(|error| JournalError::Unreadable(error.to_string()))?.unwrap_or(false))
     };
     if !exists(connection).await? {
         let created = connection.run(&format!("BEGIN;\n{SCHEMA}\nCOMMIT")).await;
@@ -426,13 +415,9 @@ async fn migrate(connection: &mut PooledConnection) -> Result<(), JournalError> 
     let sql = "SELECT format, min_format FROM greenroom.cluster";
     let rows = connection.query(sql, &[]).await.map_err(unusable)?;
     let min_format: i32 = match rows.first() {
-        Some(row) => row
-            .try_get(1)
-            .map_err(|error| JournalError::Unreadable(error.to_string()))?,
+        Some(row) => row.try_get(1).map_err(|error| JournalError::Unreadable(error.to_string()))?,
         None => {
-            return Err(JournalError::Format(
-                "the database has no format".to_owned(),
-            ));
+            return Err(JournalError::Format("the database has no format".to_owned()));
         }
     };
     match min_format <= FORMAT {

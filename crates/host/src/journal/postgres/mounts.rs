@@ -113,9 +113,8 @@ impl PostgresNode {
         labels: &[String],
     ) -> Result<(), JournalError> {
         let mut connection = self.lease_connection().await?;
-        let claimed = connection
-            .query(CLAIM_MOUNTED, &[&node, &labels, &FORMAT, &CLAIMED_MAX])
-            .await;
+        let claimed =
+            connection.query(CLAIM_MOUNTED, &[&node, &labels, &FORMAT, &CLAIMED_MAX]).await;
         claimed.map(drop).map_err(unwritten)
     }
 

@@ -110,9 +110,7 @@ impl PgBlobs {
     fn renew(&self, digest: &Digest, now: Timestamp) -> Result<Option<(i16, String)>, BlobError> {
         let name = &digest.as_bytes()[..];
         let renewed = self.work(async |connection| {
-            let rows = connection
-                .query(RENEW, &[&self.space, &name, &now.0])
-                .await?;
+            let rows = connection.query(RENEW, &[&self.space, &name, &now.0]).await?;
             read_place(&rows)
         });
         renewed.map_err(BlobError::Unwritable)
@@ -123,9 +121,7 @@ impl PgBlobs {
         let object = make_object_name()?;
         let name = &digest.as_bytes()[..];
         let buried = self.work(async |connection| {
-            connection
-                .query(BURY_NEW, &[&self.space, &name, &object])
-                .await
+            connection.query(BURY_NEW, &[&self.space, &name, &object]).await
         });
         buried.map_err(BlobError::Unwritable)?;
         Ok(object)

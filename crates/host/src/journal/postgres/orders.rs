@@ -149,9 +149,7 @@ impl PostgresNode {
     pub(crate) async fn living_fingerprints(&self) -> Result<Vec<Vec<u8>>, JournalError> {
         let mut connection = self.lease_connection().await?;
         let rows = connection.query(LIVING, &[]).await.map_err(unwritten)?;
-        rows.iter()
-            .map(|row| row.try_get(0).map_err(damaged))
-            .collect()
+        rows.iter().map(|row| row.try_get(0).map_err(damaged)).collect()
     }
 
     /// Has a node give its spaces away; false: none of this name lives.
@@ -171,10 +169,7 @@ impl PostgresNode {
         };
         let space: SpaceId = row.try_get(0).map_err(damaged)?;
         let (nobody, no_epoch): (Option<NodeId>, Option<i64>) = (None, None);
-        connection
-            .query(HAND_OVER, &[&space, &nobody, &no_epoch])
-            .await
-            .map_err(unwritten)?;
+        connection.query(HAND_OVER, &[&space, &nobody, &no_epoch]).await.map_err(unwritten)?;
         Ok(true)
     }
 
@@ -200,9 +195,7 @@ impl PostgresNode {
         from: NodeId,
     ) -> Result<bool, JournalError> {
         let mut connection = self.lease_connection().await?;
-        let rows = connection
-            .query(HAND_OVER, &[&order.space, &from, &order.epoch])
-            .await;
+        let rows = connection.query(HAND_OVER, &[&order.space, &from, &order.epoch]).await;
         Ok(!rows.map_err(unwritten)?.is_empty())
     }
 
@@ -244,13 +237,8 @@ impl PostgresNode {
         space: &str,
     ) -> Result<Option<Option<String>>, JournalError> {
         let mut connection = self.lease_connection().await?;
-        let rows = connection
-            .query(PLACE, &[&space])
-            .await
-            .map_err(unwritten)?;
-        rows.first()
-            .map(|row| row.try_get(0).map_err(damaged))
-            .transpose()
+        let rows = connection.query(PLACE, &[&space]).await.map_err(unwritten)?;
+        rows.first().map(|row| row.try_get(0).map_err(damaged)).transpose()
     }
 }
 
@@ -266,9 +254,6 @@ fn listed_node(row: &Row) -> Result<ListedNode, JournalError> {
         expires_in: row.try_get(6).map_err(damaged)?,
         spaces: row.try_get(7).map_err(damaged)?,
         movable_spaces: row.try_get(8).map_err(damaged)?,
-        mounts: mounts
-            .iter()
-            .filter_map(|it| MountEntry::from_column(it))
-            .collect(),
+        mounts: mounts.iter().filter_map(|it| MountEntry::from_column(it)).collect(),
     })
 }

@@ -48,29 +48,15 @@ pub(super) struct SpaceReader<'c> {
 impl SpaceReader<'_> {
     pub(super) async fn answer(&mut self, query: &Query) -> PgReadResult<Answer> {
         Ok(match query {
-            Query::Channel {
-                uri,
-                turns_max,
-                bytes_max,
-            } => {
+            Query::Channel { uri, turns_max, bytes_max } => {
                 let page = PageBuilder::new(*turns_max, *bytes_max, CrossingTurn::LeftOut);
                 Answer::Channel(self.open_channel(uri, page).await?.map(Box::new))
             }
-            Query::Turns {
-                chat,
-                before_n,
-                turns_max,
-                bytes_max,
-            } => {
+            Query::Turns { chat, before_n, turns_max, bytes_max } => {
                 let page = PageBuilder::new(*turns_max, *bytes_max, CrossingTurn::Included);
                 Answer::Turns(self.turns_before(*chat, *before_n, page).await?)
             }
-            Query::Context {
-                chat,
-                through_n,
-                turns_max,
-                bytes_max,
-            } => {
+            Query::Context { chat, through_n, turns_max, bytes_max } => {
                 let page = PageBuilder::new(*turns_max, *bytes_max, CrossingTurn::Included);
                 Answer::Turns(self.context(*chat, *through_n, page).await?)
             }
@@ -78,27 +64,22 @@ impl SpaceReader<'_> {
                 Answer::FindTurn(self.find_turn(*chat, turn_id).await?)
             }
             Query::Client { client_id } => Answer::Client(self.client(client_id).await?),
-            Query::Log {
-                floors,
-                through,
-                bytes_max,
-            } => Answer::Log(self.log(floors, *through, *bytes_max).await?),
+            Query::Log { floors, through, bytes_max } => {
+                Answer::Log(self.log(floors, *through, *bytes_max).await?)
+            }
             Query::Sessions { after, limit } => {
                 Answer::Sessions(self.sessions(*after, *limit).await?)
             }
-            Query::EmptySessions {
-                created_before,
-                limit,
-            } => Answer::EmptySessions(self.empty_sessions(*created_before, *limit).await?),
+            Query::EmptySessions { created_before, limit } => {
+                Answer::EmptySessions(self.empty_sessions(*created_before, *limit).await?)
+            }
             Query::ContentType { digest } => Answer::ContentType(self.content_type(digest).await?),
             Query::Messages { chat, turn_ids } => {
                 Answer::Messages(self.messages_of(*chat, turn_ids).await?)
             }
-            Query::ModelOutputs {
-                chat,
-                turn_ids,
-                bytes_max,
-            } => Answer::ModelOutputs(self.outputs_of(*chat, turn_ids, *bytes_max).await?),
+            Query::ModelOutputs { chat, turn_ids, bytes_max } => {
+                Answer::ModelOutputs(self.outputs_of(*chat, turn_ids, *bytes_max).await?)
+            }
             Query::FileChanges { channel, turn_ids } => {
                 Answer::FileChanges(self.changes_of(*channel, turn_ids).await?)
             }
@@ -121,11 +102,7 @@ impl SpaceReader<'_> {
         for row in self.conn.query(duties, &[&self.space]).await? {
             let duty: i16 = row.try_get(2)?;
             let duty = u8::try_from(duty).map_err(|_| PgReadError(format!("{duty} is no duty")))?;
-            boot_work.push((
-                uri_at(&row, 0)?,
-                kind_at(&row, 1)?,
-                BootWork::from_bits(duty),
-            ));
+            boot_work.push((uri_at(&row, 0)?, kind_at(&row, 1)?, BootWork::from_bits(duty)));
         }
         let (bytes, private) = match root.first() {
             Some(row) => (Some(bytes_at(row, 0)?), bytes_at(row, 1)?),
@@ -177,13 +154,8 @@ impl SpaceReader<'_> {
         let head_seq: i64 = row.try_get(3)?;
         let sql = "SELECT seq, bytes FROM greenroom.action
              WHERE space = $1 AND channel = $2 AND seq > $3 ORDER BY seq";
-        let rows = self
-            .conn
-            .query(sql, &[&self.space, &int(id.0), &head_seq])
-            .await?;
-        let later = rows
-            .iter()
-            .map(|row| Ok((Seq(number(row.try_get(0)?)?), bytes_at(row, 1)?)));
+        let rows = self.conn.query(sql, &[&self.space, &int(id.0), &head_seq]).await?;
+        let later = rows.iter().map(|row| Ok((Seq(number(row.try_get(0)?)?), bytes_at(row, 1)?)));
         Ok(StoredChannel {
             id,
             uri: uri_at(row, 1)?,
@@ -216,10 +188,8 @@ impl SpaceReader<'_> {
         bytes_max: u64,
     ) -> PgReadResult<LogSlice> {
         let channels: Vec<i64> = floors.iter().map(|(channel, _)| int(channel.0)).collect();
-        let above: Vec<i64> = floors
-            .iter()
-            .map(|(_, floor)| int(floor.0).max(self.log_floor))
-            .collect();
+        let above: Vec<i64> =
+            floors.iter().map(|(_, floor)| int(floor.0).max(self.log_floor)).collect();
         let sum = "SELECT coalesce(sum(octet_length(bytes)), 0)::bigint FROM unnest($2::bigint[], $3::bigint[]) AS f(c, q)
              JOIN greenroom.action ON space = $1 AND channel = f.c AND seq > f.q AND seq <= $4";
         let values: [&(dyn tokio_postgres::types::ToSql + Sync); 4] =
@@ -227,10 +197,7 @@ impl SpaceReader<'_> {
         let rows = self.conn.query(sum, &values).await?;
         let bytes: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0))?;
         if number(bytes)? > bytes_max {
-            return Ok(LogSlice {
-                actions: Vec::new(),
-                overflowed: true,
-            });
+            return Ok(LogSlice { actions: Vec::new(), overflowed: true });
         }
         let sql = "SELECT seq, channel, bytes FROM unnest($2::bigint[], $3::bigint[]) AS f(c, q)
              JOIN greenroom.action ON space = $1 AND channel = f.c AND seq > f.q AND seq <= $4 ORDER BY seq, channel";
@@ -239,10 +206,7 @@ impl SpaceReader<'_> {
             let (seq, channel) = (number(row.try_get(0)?)?, number(row.try_get(1)?)?);
             Ok((Seq(seq), ChannelId(channel), bytes_at(row, 2)?))
         });
-        Ok(LogSlice {
-            actions: actions.collect::<PgReadResult<_>>()?,
-            overflowed: false,
-        })
+        Ok(LogSlice { actions: actions.collect::<PgReadResult<_>>()?, overflowed: false })
     }
 
     async fn content_type(&mut self, digest: &Digest) -> PgReadResult<Option<String>> {
@@ -322,10 +286,7 @@ impl SpaceReader<'_> {
         let mut found = Vec::new();
         for turn_id in turn_ids {
             for of_chat in &chats {
-                let rows = self
-                    .conn
-                    .query(sql, &[&self.space, of_chat, turn_id])
-                    .await?;
+                let rows = self.conn.query(sql, &[&self.space, of_chat, turn_id]).await?;
                 if let Some(row) = rows.first() {
                     found.push(FileChangesRecord {
                         channel,
@@ -353,11 +314,7 @@ impl SpaceReader<'_> {
         for turn_id in turn_ids.iter().rev() {
             let mut outputs = Vec::new();
             for of_chat in &chats {
-                for row in self
-                    .conn
-                    .query(sql, &[&self.space, of_chat, turn_id])
-                    .await?
-                {
+                for row in self.conn.query(sql, &[&self.space, of_chat, turn_id]).await? {
                     outputs.push(ModelOutputRecord {
                         chat,
                         turn_id: turn_id.clone(),

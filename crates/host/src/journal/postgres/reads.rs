@@ -65,9 +65,7 @@ impl SharedJournal {
             connection.begin();
             // That takes no time, so it is soon known whether the server is there; the question itself may take long.
             connection.limit_answers(SHORT_ANSWER_WAIT);
-            let begun = connection
-                .run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-                .await;
+            let begun = connection.run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await;
             let rows = match begun {
                 Ok(()) => connection.query(own, &[&self.space]).await,
                 Err(error) => Err(error),

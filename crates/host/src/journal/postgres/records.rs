@@ -240,8 +240,7 @@ fn forget_message(space: i64, id: &str) -> Vec<BoundStatement> {
         "DELETE FROM greenroom.part WHERE space = $1 AND message = $2",
         "DELETE FROM greenroom.message WHERE space = $1 AND id = $2",
     ];
-    sql.map(|sql| BoundStatement::new(sql, values![space, id.to_owned()]))
-        .into()
+    sql.map(|sql| BoundStatement::new(sql, values![space, id.to_owned()])).into()
 }
 
 /// The first time counts, and only for a part that is still there.
@@ -362,8 +361,7 @@ fn forget_client(space: i64, client_id: &str) -> Vec<BoundStatement> {
         "DELETE FROM greenroom.client WHERE space = $1 AND client_id = $2",
         "DELETE FROM greenroom.floor WHERE space = $1 AND client_id = $2",
     ];
-    sql.map(|sql| BoundStatement::new(sql, values![space, client_id.to_owned()]))
-        .into()
+    sql.map(|sql| BoundStatement::new(sql, values![space, client_id.to_owned()])).into()
 }
 
 fn put_floor(space: i64, client_id: &str, floor: &FloorRecord) -> BoundStatement {

@@ -17,11 +17,7 @@ pub(super) struct RetryLimit {
 
 impl RetryLimit {
     pub(super) fn begin(patience: Duration) -> Self {
-        Self {
-            patience,
-            until: Instant::now() + patience,
-            has_ended: false,
-        }
+        Self { patience, until: Instant::now() + patience, has_ended: false }
     }
 
     /// Until when the server is tried to be reached.

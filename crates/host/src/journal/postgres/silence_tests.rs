@@ -42,17 +42,8 @@ impl SilentTunnel {
         let silent_below = Arc::new(watch::Sender::new(0));
         let count = Arc::new(AtomicU64::new(0));
         let server = server.socket().join(SOCKET);
-        tokio::spawn(carry_all(
-            listener,
-            server,
-            Arc::clone(&silent_below),
-            Arc::clone(&count),
-        ));
-        Self {
-            directory,
-            silent_below,
-            count,
-        }
+        tokio::spawn(carry_all(listener, server, Arc::clone(&silent_below), Arc::clone(&count)));
+        Self { directory, silent_below, count }
     }
 
     fn through(&self, settings: &PostgresSettings, server: &TestServer) -> PostgresSettings {
@@ -103,11 +94,7 @@ async fn wait_until_silent(silenced: &mut watch::Receiver<u64>, number: u64) {
 
 fn batch(seq: u64) -> Batch {
     let seq = Seq(seq);
-    let action = Record::Action {
-        seq,
-        channel: ChannelId(1),
-        envelope: Bytes::from_static(b"{}"),
-    };
+    let action = Record::Action { seq, channel: ChannelId(1), envelope: Bytes::from_static(b"{}") };
     let records = vec![action];
     Batch { seq, records }
 }
@@ -184,10 +171,8 @@ async fn what_waits_in_silent_connections_is_given_up_when_a_heartbeat_gets_thro
     assert!(begun.is_err(), "it runs");
     tunnel.silence_connections();
     let ended = async {
-        while !matches!(
-            node.ask(id, &LeaseAsk::Heartbeat).await,
-            LeaseAnswer::Heartbeat(Some(_))
-        ) {}
+        while !matches!(node.ask(id, &LeaseAsk::Heartbeat).await, LeaseAnswer::Heartbeat(Some(_))) {
+        }
         asked.await
     };
     let ended = within(FEW_SECONDS, "nobody waits for it any more", ended).await;
@@ -203,10 +188,7 @@ async fn who_waits_for_others_to_be_served_is_not_told_that_the_database_is_away
     let Some(server) = TestServer::start() else {
         return; // the line that says so is written
     };
-    let settings = PostgresSettings {
-        journal_patience_ms: 300,
-        ..server.make_database()
-    };
+    let settings = PostgresSettings { journal_patience_ms: 300, ..server.make_database() };
     let node = PostgresNode::connect(&settings).await.unwrap();
     let id = register(&node).await;
     let (journal, _) = node.open_space("team").await.unwrap();
@@ -234,10 +216,7 @@ async fn who_waits_for_others_to_be_served_is_not_told_that_the_database_is_away
     };
     let (_, answers) = tokio::join!(futures_util::future::join_all(busy), asked);
     let (written, owned, found, boot, read) = answers;
-    assert!(
-        matches!(written, Ok(()) | Err(JournalError::Lost(_))),
-        "{written:?}"
-    );
+    assert!(matches!(written, Ok(()) | Err(JournalError::Lost(_))), "{written:?}");
     assert_eq!(owned, LeaseAnswer::Owned(Vec::new()));
     assert!(found.unwrap().is_some());
     boot.unwrap();
@@ -291,10 +270,7 @@ async fn batches_behind_one_that_is_not_answered_go_in_another_connection() {
     let is_written = |outcome: &WriteOutcome| matches!(outcome, WriteOutcome::Written);
     assert!(others.iter().all(is_written), "{others:?}");
     let slowest = paces.iter().map(append_pace::AppendPace::current).max();
-    assert!(
-        slowest < Some(SHORT_ANSWER_WAIT / 2),
-        "the server was fast: {slowest:?}"
-    );
+    assert!(slowest < Some(SHORT_ANSWER_WAIT / 2), "the server was fast: {slowest:?}");
     let queued = Duration::from_micros(counters.read().queued_us);
     assert!(queued < SHORT_ANSWER_WAIT, "in vain: {queued:?}");
 }
@@ -310,10 +286,7 @@ async fn a_batch_that_the_server_is_stuck_with_is_ended_there_and_sent_once_more
     let Some(server) = TestServer::start() else {
         return; // the line that says so is written
     };
-    let settings = PostgresSettings {
-        journal_patience_ms: 2_000,
-        ..server.make_database()
-    };
+    let settings = PostgresSettings { journal_patience_ms: 2_000, ..server.make_database() };
     let node = PostgresNode::connect(&settings).await.unwrap();
     let (journal, _) = node.open_space("team").await.unwrap();
     journal.append(batch(1)).await.unwrap();
@@ -372,7 +345,5 @@ async fn a_connection_that_falls_silent_before_it_can_be_used_is_closed() {
     let pool = ConnectionPool::new(config, 1, SHORT_ANSWER_WAIT, (&watch, &node.trust));
     let refused = pool.get(Instant::now()).await.map(drop);
     assert_eq!(refused, Err("the server does not answer".to_owned()));
-    within(FEW_SECONDS, "nobody holds it", closed)
-        .await
-        .unwrap();
+    within(FEW_SECONDS, "nobody holds it", closed).await.unwrap();
 }

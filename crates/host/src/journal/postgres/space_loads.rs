@@ -122,10 +122,7 @@ struct LoadedSpaces {
 impl SpaceLoads {
     /// Counters for a space that is loaded.
     pub(super) fn add(&self, space: i64) -> Arc<SpaceCounters> {
-        let counters = Arc::new(SpaceCounters {
-            space,
-            ..SpaceCounters::default()
-        });
+        let counters = Arc::new(SpaceCounters { space, ..SpaceCounters::default() });
         let mut loaded = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         loaded.counters.retain(|it| it.strong_count() > 0);
         loaded.counters.push(Arc::downgrade(&counters));
@@ -148,15 +145,10 @@ impl SpaceLoads {
             let before = loaded.before.as_ref();
             let before = before.and_then(|(_, before)| before.get(&busy.space).copied());
             // One that was loaded anew begins at zero.
-            busy.batches
-                .checked_sub(before.unwrap_or(0))
-                .unwrap_or(busy.batches)
+            busy.batches.checked_sub(before.unwrap_or(0)).unwrap_or(busy.batches)
         };
         spaces.sort_by_key(|busy| (std::cmp::Reverse(recent(busy)), busy.space));
-        let is_old = loaded
-            .before
-            .as_ref()
-            .is_none_or(|(at, _)| at.elapsed() >= LOOKED_BACK);
+        let is_old = loaded.before.as_ref().is_none_or(|(at, _)| at.elapsed() >= LOOKED_BACK);
         if is_old {
             let now = spaces.iter().map(|busy| (busy.space, busy.batches));
             loaded.before = Some((Instant::now(), now.collect()));

@@ -75,15 +75,11 @@ const FROZEN: &str = concat!(
     ")"
 );
 
-const PARTS: &str = concat!(
-    "DELETE FROM greenroom.part WHERE space = $1 AND message IN ",
-    orphans!()
-);
+const PARTS: &str =
+    concat!("DELETE FROM greenroom.part WHERE space = $1 AND message IN ", orphans!());
 
-const MESSAGES: &str = concat!(
-    "DELETE FROM greenroom.message WHERE space = $1 AND id IN ",
-    orphans!()
-);
+const MESSAGES: &str =
+    concat!("DELETE FROM greenroom.message WHERE space = $1 AND id IN ", orphans!());
 
 const OUTPUTS: &str = concat!(
     "DELETE FROM greenroom.model_output WHERE space = $1 AND chat IN ",
@@ -102,26 +98,11 @@ const FILE_CHANGES: &str = concat!(
 );
 
 const INSPECTED: [&str; 5] = [
-    concat!(
-        "DELETE FROM greenroom.checkpoint WHERE space = $1 AND chat IN ",
-        emptied!()
-    ),
-    concat!(
-        "DELETE FROM greenroom.render WHERE space = $1 AND chat IN ",
-        emptied!()
-    ),
-    concat!(
-        "DELETE FROM greenroom.lowered WHERE space = $1 AND chat IN ",
-        emptied!()
-    ),
-    concat!(
-        "DELETE FROM greenroom.sent_piece WHERE space = $1 AND chat IN ",
-        emptied!()
-    ),
-    concat!(
-        "DELETE FROM greenroom.model_call WHERE space = $1 AND chat IN ",
-        emptied!()
-    ),
+    concat!("DELETE FROM greenroom.checkpoint WHERE space = $1 AND chat IN ", emptied!()),
+    concat!("DELETE FROM greenroom.render WHERE space = $1 AND chat IN ", emptied!()),
+    concat!("DELETE FROM greenroom.lowered WHERE space = $1 AND chat IN ", emptied!()),
+    concat!("DELETE FROM greenroom.sent_piece WHERE space = $1 AND chat IN ", emptied!()),
+    concat!("DELETE FROM greenroom.model_call WHERE space = $1 AND chat IN ", emptied!()),
 ];
 
 /// What is emptied goes, but for what forks refer to. In one statement: what it lets go of is due for the next sweep only.
@@ -168,21 +149,11 @@ pub(super) fn statements(
         FILE_CHANGES,
     ];
     let of_channels = of_channels.into_iter().chain(INSPECTED);
-    let mut statements: Vec<BoundStatement> = of_channels
-        .map(|sql| BoundStatement::new(sql, values![space, disposed_before]))
-        .collect();
-    statements.push(BoundStatement::new(
-        BURY,
-        values![space, disposed_before, HELD, LET_GO],
-    ));
-    statements.push(BoundStatement::new(
-        STALE_CLIENTS,
-        values![space, clients_before],
-    ));
+    let mut statements: Vec<BoundStatement> =
+        of_channels.map(|sql| BoundStatement::new(sql, values![space, disposed_before])).collect();
+    statements.push(BoundStatement::new(BURY, values![space, disposed_before, HELD, LET_GO]));
+    statements.push(BoundStatement::new(STALE_CLIENTS, values![space, clients_before]));
     let clients_max = i64::from(clients_max);
-    statements.push(BoundStatement::new(
-        OLDEST_CLIENTS,
-        values![space, clients_max],
-    ));
+    statements.push(BoundStatement::new(OLDEST_CLIENTS, values![space, clients_max]));
     statements
 }

@@ -25,10 +25,7 @@ fn action(seq: u64) -> Record {
 }
 
 fn batch(seq: u64) -> Batch {
-    Batch {
-        seq: Seq(seq),
-        records: vec![action(seq)],
-    }
+    Batch { seq: Seq(seq), records: vec![action(seq)] }
 }
 
 /// A batch that is no single statement.
@@ -55,9 +52,7 @@ async fn a_space_that_records_too_much_waits_and_loses_nothing() {
     let Some(server) = TestServer::start() else {
         return; // the line that says so is written
     };
-    let node = PostgresNode::connect(&server.make_database())
-        .await
-        .unwrap();
+    let node = PostgresNode::connect(&server.make_database()).await.unwrap();
     let (red, _) = node.open_space("red").await.unwrap();
     let (blue, _) = node.open_space("blue").await.unwrap();
     // A batch has eight bytes: one may come at once, the second makes the third wait for two seconds.
@@ -111,9 +106,7 @@ async fn two_spaces_with_equal_ids_do_not_see_each_other() {
     let Some(server) = TestServer::start() else {
         return; // the line that says so is written
     };
-    let node = PostgresNode::connect(&server.make_database())
-        .await
-        .unwrap();
+    let node = PostgresNode::connect(&server.make_database()).await.unwrap();
     let (red, _) = node.open_space("red").await.unwrap();
     let (blue, boot) = node.open_space("blue").await.unwrap();
     assert_eq!(boot.seq, Seq(0));
@@ -130,11 +123,7 @@ async fn two_spaces_with_equal_ids_do_not_see_each_other() {
     let uri = || wire::ChannelUri::parse("test:/c").unwrap();
     let find = |journal: &PostgresJournal| {
         let journal = journal.clone();
-        let query = Query::Channel {
-            uri: uri(),
-            turns_max: 1,
-            bytes_max: 1,
-        };
+        let query = Query::Channel { uri: uri(), turns_max: 1, bytes_max: 1 };
         async move {
             match journal.read(query).await.unwrap() {
                 Answer::Channel(found) => found.is_some(),
@@ -145,17 +134,11 @@ async fn two_spaces_with_equal_ids_do_not_see_each_other() {
     assert_eq!((find(&red).await, find(&blue).await), (true, false));
     assert_eq!((seqs(&red).await, seqs(&blue).await), (vec![3], vec![]));
     assert_eq!(red.find_unreferenced(vec![digest]).await.unwrap(), []);
-    assert_eq!(
-        blue.find_unreferenced(vec![digest]).await.unwrap(),
-        [digest]
-    );
+    assert_eq!(blue.find_unreferenced(vec![digest]).await.unwrap(), [digest]);
     // The same ids again: they are taken in one space only.
-    blue.append(Batch {
-        seq: Seq(3),
-        records: vec![session(1, "s"), chat(2, "c"), action(3)],
-    })
-    .await
-    .unwrap();
+    blue.append(Batch { seq: Seq(3), records: vec![session(1, "s"), chat(2, "c"), action(3)] })
+        .await
+        .unwrap();
     assert_eq!(blue.boot().await.unwrap().seq, Seq(3));
     // Many at once, so that statements carry both.
     for seq in 4..40 {
@@ -170,9 +153,7 @@ async fn a_bad_record_is_refused_and_takes_no_other_space_along() {
     let Some(server) = TestServer::start() else {
         return; // the line that says so is written
     };
-    let node = PostgresNode::connect(&server.make_database())
-        .await
-        .unwrap();
+    let node = PostgresNode::connect(&server.make_database()).await.unwrap();
     let mut spaces = Vec::new();
     // Every second one has the same writer.
     for name in ["bad", "a", "good", "b", "fine"] {
@@ -184,15 +165,9 @@ async fn a_bad_record_is_refused_and_takes_no_other_space_along() {
     bad.append(batch(1)).await.unwrap();
     for seq in 1..40 {
         // Those that wait together go in one statement, and its seq was used.
-        let (refused, one, other) = tokio::join!(
-            bad.append(batch(1)),
-            good.append(batch(seq)),
-            fine.append(batch(seq))
-        );
-        assert!(
-            matches!(refused, Err(JournalError::BadRecord { index: 0, .. })),
-            "{refused:?}"
-        );
+        let (refused, one, other) =
+            tokio::join!(bad.append(batch(1)), good.append(batch(seq)), fine.append(batch(seq)));
+        assert!(matches!(refused, Err(JournalError::BadRecord { index: 0, .. })), "{refused:?}");
         assert_eq!((one, other), (Ok(()), Ok(())));
     }
     assert_eq!(seqs(bad).await, [1]);
@@ -232,9 +207,7 @@ async fn a_restart_of_the_server_is_noticed_by_nobody() {
     let Some(server) = TestServer::start() else {
         return; // the line that says so is written
     };
-    let node = PostgresNode::connect(&server.make_database())
-        .await
-        .unwrap();
+    let node = PostgresNode::connect(&server.make_database()).await.unwrap();
     let mut writers = Vec::new();
     let stop = tokio_util::sync::CancellationToken::new();
     let counts: [Arc<AtomicU64>; 4] = Default::default();
@@ -278,19 +251,13 @@ async fn a_server_that_stays_away_is_a_full_disk_until_it_comes_back() {
     let Some(server) = TestServer::start() else {
         return; // the line that says so is written
     };
-    let settings = PostgresSettings {
-        journal_patience_ms: 200,
-        ..server.make_database()
-    };
+    let settings = PostgresSettings { journal_patience_ms: 200, ..server.make_database() };
     let node = PostgresNode::connect(&settings).await.unwrap();
     let (journal, _) = node.open_space("s").await.unwrap();
     journal.append(batch(1)).await.unwrap();
     tokio::task::block_in_place(|| server.stop());
     let refused = journal.append(batch(2)).await;
-    assert!(
-        matches!(refused, Err(JournalError::Unwritable(_))),
-        "{refused:?}"
-    );
+    assert!(matches!(refused, Err(JournalError::Unwritable(_))), "{refused:?}");
     assert!(journal.probe().await.is_err());
     tokio::task::block_in_place(|| server.start_again());
     assert_eq!(journal.probe().await, Ok(()));
@@ -344,13 +311,8 @@ async fn pass_one(mut near: UnixStream, mut far: UnixStream, cut: Arc<AtomicU8>)
 }
 
 fn through(settings: &PostgresSettings, socket: &Path, proxy: &Path) -> PostgresSettings {
-    let url = settings
-        .url
-        .replace(&socket.display().to_string(), &proxy.display().to_string());
-    PostgresSettings {
-        url,
-        ..settings.clone()
-    }
+    let url = settings.url.replace(&socket.display().to_string(), &proxy.display().to_string());
+    PostgresSettings { url, ..settings.clone() }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -389,9 +351,7 @@ async fn a_body_that_is_referred_to_is_not_removed_whoever_asks() {
     let Some(server) = TestServer::start() else {
         return; // the line that says so is written
     };
-    let node = PostgresNode::connect(&server.make_database())
-        .await
-        .unwrap();
+    let node = PostgresNode::connect(&server.make_database()).await.unwrap();
     let (journal, _) = node.open_space("s").await.unwrap();
     let blobs = journal.blobs();
     let now = wire::Timestamp(1_000);
@@ -402,20 +362,10 @@ async fn a_body_that_is_referred_to_is_not_removed_whoever_asks() {
     })
     .await
     .unwrap();
-    let referring = Record::Reference {
-        channel: ChannelId(1),
-        turn: None,
-        digest: kept,
-        content_type: None,
-    };
+    let referring =
+        Record::Reference { channel: ChannelId(1), turn: None, digest: kept, content_type: None };
     let records = vec![session(1, "s"), referring];
-    journal
-        .append(Batch {
-            seq: Seq(1),
-            records,
-        })
-        .await
-        .unwrap();
+    journal.append(Batch { seq: Seq(1), records }).await.unwrap();
     // As whoever asked before the reference came, and removes after it.
     let removed = tokio::task::spawn_blocking(move || {
         let later = wire::Timestamp(2_000);
@@ -440,14 +390,8 @@ async fn a_server_that_does_not_answer_is_given_up() {
             held.push(socket);
         }
     });
-    let url = format!(
-        "host={} user=greenroom dbname=d",
-        directory.path().display()
-    );
-    let settings = PostgresSettings {
-        journal_patience_ms: 100,
-        ..PostgresSettings::new(url)
-    };
+    let url = format!("host={} user=greenroom dbname=d", directory.path().display());
+    let settings = PostgresSettings { journal_patience_ms: 100, ..PostgresSettings::new(url) };
     let refused = PostgresNode::connect(&settings).await.err();
     assert!(
         matches!(&refused, Some(JournalError::Unwritable(words)) if words.contains("does not answer")),
@@ -466,10 +410,7 @@ async fn tables_that_another_is_making_are_waited_for() {
     let config: Config = settings.url.parse().unwrap();
     let (client, connection) = config.connect(tokio_postgres::NoTls).await.unwrap();
     tokio::spawn(connection);
-    client
-        .batch_execute(&format!("BEGIN;\n{SCHEMA}"))
-        .await
-        .unwrap();
+    client.batch_execute(&format!("BEGIN;\n{SCHEMA}")).await.unwrap();
     let connecting = tokio::spawn(async move { PostgresNode::connect(&settings).await.map(drop) });
     // Longer than anybody waits for a lease.
     let waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'

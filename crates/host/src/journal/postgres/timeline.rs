@@ -82,11 +82,7 @@ impl Drop for ClearChangingOnDrop<'_> {
 
 impl TimelineWatch {
     pub(super) fn new(failover: Failover) -> Self {
-        Self {
-            failover,
-            known: Mutex::default(),
-            is_changing: AtomicBool::new(false),
-        }
+        Self { failover, known: Mutex::default(), is_changing: AtomicBool::new(false) }
     }
 
     fn known(&self) -> Option<String> {

@@ -221,16 +221,8 @@ async fn append_merged(
     for request in &requests {
         rows.add(request.space, &request.batch);
     }
-    let values: [&(dyn ToSql + Sync); 8] = [
-        &spaces,
-        &epochs,
-        &numbers,
-        &seqs,
-        &rows.spaces,
-        &rows.channels,
-        &rows.seqs,
-        &rows.bytes,
-    ];
+    let values: [&(dyn ToSql + Sync); 8] =
+        [&spaces, &epochs, &numbers, &seqs, &rows.spaces, &rows.channels, &rows.seqs, &rows.bytes];
     match connection.query(APPEND_MERGED, &values).await {
         Ok(rows) => {
             counters.commits.fetch_add(1, Ordering::Relaxed);
@@ -310,18 +302,13 @@ async fn append_in_flight(
             return WriteOutcome::NotOwner;
         }
         // Data that does not fit, a rule that it breaks, a limit of the database.
-        let is_its_own = ["22", "23", "54"]
-            .iter()
-            .any(|class| code.starts_with(class));
+        let is_its_own = ["22", "23", "54"].iter().any(|class| code.starts_with(class));
         if is_fence || !is_its_own {
             return WriteOutcome::Failed(error.words());
         }
         match places.get(index) {
             Some(Some(index)) => {
-                return WriteOutcome::BadRecord {
-                    index: *index,
-                    reason: error.words(),
-                };
+                return WriteOutcome::BadRecord { index: *index, reason: error.words() };
             }
             Some(None) if grouping == Grouping::Actions => grouping = Grouping::None,
             Some(None) | None => return WriteOutcome::Failed(error.words()),
@@ -334,14 +321,7 @@ fn flight_of(
     request: &QueuedWrite,
     grouping: Grouping,
 ) -> (Vec<BoundStatement>, Vec<Option<usize>>) {
-    let QueuedWrite {
-        space,
-        epoch,
-        number,
-        batch,
-        begins_day,
-        ..
-    } = request;
+    let QueuedWrite { space, epoch, number, batch, begins_day, .. } = request;
     let fence = values![*space, *epoch, *number, int(batch.seq.0)];
     let mut statements = vec![BoundStatement::new(FENCE, fence)];
     let mut places = vec![None];
@@ -388,12 +368,7 @@ impl<'b> ActionRows<'b> {
 
     /// Returns whether it is an action.
     fn add_record(&mut self, space: i64, record: &'b Record) -> bool {
-        let Record::Action {
-            seq,
-            channel,
-            envelope,
-        } = record
-        else {
+        let Record::Action { seq, channel, envelope } = record else {
             return false;
         };
         self.spaces.push(space);

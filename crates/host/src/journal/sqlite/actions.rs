@@ -102,8 +102,7 @@ pub(super) fn trim(conn: &Connection, through: Seq) -> Result<()> {
 
 /// Deletes the oldest actions of a channel, at most so many. Returns how many there were.
 pub(super) fn forget(conn: &Connection, channel: i64, rows_max: i64) -> Result<i64> {
-    conn.prepare_cached(FORGET_LARGE)?
-        .execute([channel, rows_max])?;
+    conn.prepare_cached(FORGET_LARGE)?.execute([channel, rows_max])?;
     let deleted = conn.prepare_cached(FORGET)?.execute([channel, rows_max])?;
     Ok(i64::try_from(deleted).unwrap_or(i64::MAX))
 }

@@ -108,9 +108,8 @@ impl Archive {
                 "SELECT json, empty FROM summary WHERE modified > ?1 ORDER BY modified DESC, session DESC",
             )
             .map_err(unread)?;
-        let rows = statement.query_map([UNLISTED], |row| {
-            Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, bool>(1)?))
-        });
+        let rows = statement
+            .query_map([UNLISTED], |row| Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, bool>(1)?)));
         let mut summaries = Vec::new();
         for row in rows.map_err(unread)? {
             let (json, is_empty) = row.map_err(unread)?;
@@ -129,9 +128,8 @@ impl Archive {
             .conn
             .prepare_cached("SELECT uri, created FROM summary WHERE modified = ?1 ORDER BY created DESC, session DESC")
             .map_err(unread)?;
-        let rows = statement.query_map([UNLISTED], |row| {
-            Ok((row.get::<_, String>(0)?, Timestamp(row.get(1)?)))
-        });
+        let rows = statement
+            .query_map([UNLISTED], |row| Ok((row.get::<_, String>(0)?, Timestamp(row.get(1)?))));
         let mut summaries = Vec::new();
         for row in rows.map_err(unread)? {
             let (uri, created) = row.map_err(unread)?;
@@ -182,9 +180,7 @@ impl Archive {
     /// The state of the root channel.
     pub fn root(&self) -> Result<Option<Value>, JournalError> {
         let found = self.channel(&ChannelUri::root())?;
-        found
-            .map(|found| json_of(&found.head, "the root"))
-            .transpose()
+        found.map(|found| json_of(&found.head, "the root")).transpose()
     }
 
     /// The newest renders of a chat's system prompt, the oldest first.
@@ -222,12 +218,7 @@ impl Archive {
     }
 
     fn page(&self, chat: ChannelId, before_n: u64) -> Result<TurnPage, JournalError> {
-        let query = Query::Turns {
-            chat,
-            before_n,
-            turns_max: PAGE_TURNS,
-            bytes_max: PAGE_BYTES,
-        };
+        let query = Query::Turns { chat, before_n, turns_max: PAGE_TURNS, bytes_max: PAGE_BYTES };
         match read::answer(&self.conn, &query)? {
             Answer::Turns(page) => Ok(page),
             _ => Ok(TurnPage::default()),
@@ -235,11 +226,7 @@ impl Archive {
     }
 
     fn channel(&self, uri: &ChannelUri) -> Result<Option<StoredChannel>, JournalError> {
-        let query = Query::Channel {
-            uri: uri.clone(),
-            turns_max: 1,
-            bytes_max: 0,
-        };
+        let query = Query::Channel { uri: uri.clone(), turns_max: 1, bytes_max: 0 };
         match read::answer(&self.conn, &query)? {
             Answer::Channel(found) => Ok(found.map(|found| *found)),
             _ => Ok(None),
@@ -266,10 +253,7 @@ fn chat_of(stored: &StoredChannel) -> Result<ArchivedChat, JournalError> {
         }
     }
     state.turns = Arc::default(); // they have rows of their own
-    Ok(ArchivedChat {
-        state,
-        id: stored.id,
-    })
+    Ok(ArchivedChat { state, id: stored.id })
 }
 
 fn json_of(bytes: &[u8], what: &str) -> Result<Value, JournalError> {
@@ -307,10 +291,9 @@ mod tests {
                 StoredKind::Session,
                 Head::Session(Arc::new(SessionState::from_value(state).unwrap())),
             ),
-            Some(_) => (
-                StoredKind::Chat,
-                Head::Chat(Arc::new(ChatState::from_value(state).unwrap())),
-            ),
+            Some(_) => {
+                (StoredKind::Chat, Head::Chat(Arc::new(ChatState::from_value(state).unwrap())))
+            }
         };
         Record::Channel(ChannelRecord {
             id: ChannelId(id),
@@ -326,11 +309,7 @@ mod tests {
 
     fn turn(n: u64) -> Record {
         let json = json!({"id": format!("t{n}"), "state": "complete", "responseParts": []});
-        Record::Turn {
-            chat: ChannelId(2),
-            n,
-            turn: Arc::new(Turn::from_value(&json).unwrap()),
-        }
+        Record::Turn { chat: ChannelId(2), n, turn: Arc::new(Turn::from_value(&json).unwrap()) }
     }
 
     fn ids(archive: &Archive, chat: &ArchivedChat) -> Vec<String> {
@@ -347,19 +326,15 @@ mod tests {
     fn all_turns_come_in_order_and_from_one_moment() {
         let dir = tempfile::tempdir().unwrap();
         let mut journal = Sqlite::open(dir.path()).unwrap();
-        let mut records = vec![
-            channel(1, "test:/session", None),
-            channel(2, "test:/chat", Some(1)),
-        ];
+        let mut records =
+            vec![channel(1, "test:/session", None), channel(2, "test:/chat", Some(1))];
         records.extend((0..120).map(turn));
         let seq = Seq(9);
         journal.append(&Batch { seq, records }).unwrap();
 
         let archive = Archive::open(dir.path()).unwrap();
         let session = archive.session(&uri("test:/session")).unwrap().unwrap();
-        let [chat] = &session.chats[..] else {
-            panic!("{session:?}")
-        };
+        let [chat] = &session.chats[..] else { panic!("{session:?}") };
         // The host goes on; what is being read does not change.
         let records = vec![turn(120)];
         journal.append(&Batch { seq, records }).unwrap();

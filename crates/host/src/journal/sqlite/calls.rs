@@ -114,11 +114,9 @@ fn put_document(
             DocumentPiece::Shared { digest, bytes } => {
                 json!(put_text(conn, (chat, number), digest, bytes)?)
             }
-            DocumentPiece::Body {
-                digest,
-                bytes,
-                content_type,
-            } => json!(put_piece(conn, (chat, number), digest, *bytes, Some(content_type))?.0),
+            DocumentPiece::Body { digest, bytes, content_type } => {
+                json!(put_piece(conn, (chat, number), digest, *bytes, Some(content_type))?.0)
+            }
         });
     }
     Ok(Value::Array(layout).to_string())
@@ -127,11 +125,7 @@ fn put_document(
 fn put_text(conn: &Connection, call: (i64, i64), digest: &Digest, bytes: &Bytes) -> Result<i64> {
     let (id, is_new) = put_piece(conn, call, digest, bytes.len() as u64, None)?;
     if is_new {
-        run(
-            conn,
-            "INSERT INTO sent_piece_body (id, bytes) VALUES (?1, ?2)",
-            &[&id, &&bytes[..]],
-        )?;
+        run(conn, "INSERT INTO sent_piece_body (id, bytes) VALUES (?1, ?2)", &[&id, &&bytes[..]])?;
     }
     Ok(id)
 }
@@ -148,16 +142,10 @@ fn put_piece(
         .prepare_cached(
             "SELECT id FROM sent_piece WHERE chat = ?1 AND digest = ?2 AND content_type IS ?3",
         )?
-        .query_row(params![chat, &digest.as_bytes()[..], content_type], |row| {
-            row.get(0)
-        })
+        .query_row(params![chat, &digest.as_bytes()[..], content_type], |row| row.get(0))
         .optional()?;
     if let Some(id) = found {
-        run(
-            conn,
-            "UPDATE sent_piece SET last_call = ?2 WHERE id = ?1",
-            &[&id, &number],
-        )?;
+        run(conn, "UPDATE sent_piece SET last_call = ?2 WHERE id = ?1", &[&id, &number])?;
         return Ok((id, false));
     }
     conn.prepare_cached(
@@ -196,16 +184,8 @@ fn forget_through(conn: &Connection, chat: i64, floor: i64) -> Result<()> {
         "DELETE FROM sent_piece_body WHERE id IN (SELECT id FROM sent_piece WHERE chat = ?1 AND last_call <= ?2)",
         &[&chat, &floor],
     )?;
-    run(
-        conn,
-        "DELETE FROM sent_piece WHERE chat = ?1 AND last_call <= ?2",
-        &[&chat, &floor],
-    )?;
-    run(
-        conn,
-        "DELETE FROM model_call WHERE chat = ?1 AND n <= ?2",
-        &[&chat, &floor],
-    )
+    run(conn, "DELETE FROM sent_piece WHERE chat = ?1 AND last_call <= ?2", &[&chat, &floor])?;
+    run(conn, "DELETE FROM model_call WHERE chat = ?1 AND n <= ?2", &[&chat, &floor])
 }
 
 /// How a call ended. One that is gone has no end.

@@ -81,22 +81,12 @@ fn pieces_are_stored_once_and_calls_come_back_as_they_were() {
         pieces.push(body(b"picture"));
         append(&mut journal, vec![call(1, n, pieces, (50, NO_BOUND))]);
     }
-    append(
-        &mut journal,
-        vec![call(2, 99, vec![shared("message 0")], (50, NO_BOUND))],
-    );
-    assert_eq!(
-        count(&journal, "sent_piece"),
-        12,
-        "ten messages, a body, another chat's"
-    );
+    append(&mut journal, vec![call(2, 99, vec![shared("message 0")], (50, NO_BOUND))]);
+    assert_eq!(count(&journal, "sent_piece"), 12, "ten messages, a body, another chat's");
     assert_eq!(count(&journal, "sent_piece_body"), 11);
     let calls = of_chat(&journal.conn, 1).unwrap();
     assert_eq!(numbers(&journal, 1), (1..=10).collect::<Vec<_>>());
-    assert_eq!(
-        text(&journal, &calls[1]),
-        "[message 0,message 1,<image/png>"
-    );
+    assert_eq!(text(&journal, &calls[1]), "[message 0,message 1,<image/png>");
     assert_eq!(calls[1].end, None);
     let end = ModelCallEndRecord {
         key: 1,
@@ -114,17 +104,9 @@ fn the_oldest_go_and_take_along_what_only_they_had() {
     let dir = tempfile::tempdir().unwrap();
     let mut journal = Sqlite::open(dir.path()).unwrap();
     let picture = digest_of(b"picture");
-    let first = vec![
-        shared("only in the first"),
-        shared("in all"),
-        body(b"picture"),
-    ];
+    let first = vec![shared("only in the first"), shared("in all"), body(b"picture")];
     append(&mut journal, vec![call(1, 0, first, (3, NO_BOUND))]);
-    assert_eq!(
-        journal.find_unreferenced(&[picture]).unwrap(),
-        [],
-        "a call refers to it"
-    );
+    assert_eq!(journal.find_unreferenced(&[picture]).unwrap(), [], "a call refers to it");
     for n in 1..5 {
         let pieces = vec![shared("in all"), shared(&format!("{n}"))];
         append(&mut journal, vec![call(1, n, pieces, (3, NO_BOUND))]);

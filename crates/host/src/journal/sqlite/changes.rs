@@ -18,11 +18,7 @@ pub(super) fn put(conn: &Connection, changes: &FileChangesRecord) -> Result<()> 
     conn.prepare_cached(
         "INSERT OR REPLACE INTO file_changes (channel, turn_id, json) VALUES (?1, ?2, ?3)",
     )?
-    .execute(params![
-        int(changes.channel.0),
-        changes.turn_id,
-        &changes.json[..],
-    ])?;
+    .execute(params![int(changes.channel.0), changes.turn_id, &changes.json[..],])?;
     Ok(())
 }
 

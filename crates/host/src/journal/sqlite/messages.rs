@@ -75,11 +75,7 @@ fn text(json: &[u8]) -> String {
 }
 
 pub(super) fn started(conn: &Connection, id: &str, turn_id: &str) -> Result<()> {
-    run(
-        conn,
-        "UPDATE chat_messages SET turn_id = ?2 WHERE id = ?1",
-        &[&id, &turn_id],
-    )
+    run(conn, "UPDATE chat_messages SET turn_id = ?2 WHERE id = ?1", &[&id, &turn_id])
 }
 
 pub(super) fn forget(conn: &Connection, id: &str) -> Result<()> {
@@ -196,10 +192,7 @@ pub(super) fn of_turns(
 }
 
 pub(super) fn by_id(conn: &Connection, id: &str) -> Result<Option<StoredMessage>> {
-    let found = conn
-        .prepare_cached(BY_ID)?
-        .query_row([id], head_at)
-        .optional()?;
+    let found = conn.prepare_cached(BY_ID)?.query_row([id], head_at).optional()?;
     found.map(|message| with_parts(conn, message)).transpose()
 }
 

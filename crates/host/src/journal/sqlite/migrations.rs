@@ -33,9 +33,7 @@ pub(super) fn refer_by_part(tx: &Transaction<'_>) -> Result<()> {
         }
         Ok(())
     };
-    copy("SELECT part_id, json FROM frozen", |frozen| {
-        Digest::from_uri(frozen["body"].as_str()?)
-    })?;
+    copy("SELECT part_id, json FROM frozen", |frozen| Digest::from_uri(frozen["body"].as_str()?))?;
     copy(
         "SELECT id, CAST(data_json AS BLOB) FROM chat_parts WHERE instr(data_json, '\"content_id\"')",
         |part| {

@@ -49,44 +49,27 @@ impl From<ReadError> for JournalError {
 
 pub(super) fn answer(conn: &Connection, query: &Query) -> ReadResult<Answer> {
     Ok(match query {
-        Query::Channel {
-            uri,
-            turns_max,
-            bytes_max,
-        } => {
+        Query::Channel { uri, turns_max, bytes_max } => {
             let page = PageBuilder::new(*turns_max, *bytes_max, CrossingTurn::LeftOut);
             Answer::Channel(open_channel(conn, uri, page)?.map(Box::new))
         }
-        Query::Turns {
-            chat,
-            before_n,
-            turns_max,
-            bytes_max,
-        } => {
+        Query::Turns { chat, before_n, turns_max, bytes_max } => {
             let page = PageBuilder::new(*turns_max, *bytes_max, CrossingTurn::Included);
             Answer::Turns(turns::before(conn, *chat, *before_n, page)?)
         }
-        Query::Context {
-            chat,
-            through_n,
-            turns_max,
-            bytes_max,
-        } => {
+        Query::Context { chat, through_n, turns_max, bytes_max } => {
             let page = PageBuilder::new(*turns_max, *bytes_max, CrossingTurn::Included);
             Answer::Turns(turns::context(conn, *chat, *through_n, page)?)
         }
         Query::FindTurn { chat, turn_id } => Answer::FindTurn(turns::find(conn, *chat, turn_id)?),
         Query::Client { client_id } => Answer::Client(list::client(conn, client_id)?),
-        Query::Log {
-            floors,
-            through,
-            bytes_max,
-        } => Answer::Log(log(conn, floors, *through, *bytes_max)?),
+        Query::Log { floors, through, bytes_max } => {
+            Answer::Log(log(conn, floors, *through, *bytes_max)?)
+        }
         Query::Sessions { after, limit } => Answer::Sessions(list::sessions(conn, *after, *limit)?),
-        Query::EmptySessions {
-            created_before,
-            limit,
-        } => Answer::EmptySessions(list::empty_sessions(conn, *created_before, *limit)?),
+        Query::EmptySessions { created_before, limit } => {
+            Answer::EmptySessions(list::empty_sessions(conn, *created_before, *limit)?)
+        }
         Query::ContentType { digest } => {
             Answer::ContentType(references::content_type(conn, digest)?)
         }
@@ -96,11 +79,9 @@ pub(super) fn answer(conn: &Connection, query: &Query) -> ReadResult<Answer> {
         Query::FileChanges { channel, turn_ids } => {
             Answer::FileChanges(changes::of_turns(conn, *channel, turn_ids)?)
         }
-        Query::ModelOutputs {
-            chat,
-            turn_ids,
-            bytes_max,
-        } => Answer::ModelOutputs(outputs::of_turns(conn, *chat, turn_ids, *bytes_max)?),
+        Query::ModelOutputs { chat, turn_ids, bytes_max } => {
+            Answer::ModelOutputs(outputs::of_turns(conn, *chat, turn_ids, *bytes_max)?)
+        }
         Query::Message { id } => Answer::Messages(messages::by_id(conn, id)?.into_iter().collect()),
     })
 }
@@ -114,11 +95,7 @@ pub(super) fn boot(conn: &Connection) -> ReadResult<Boot> {
     let mut statement = conn.prepare_cached(DUTIES)?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        boot_work.push((
-            uri_at(row, 0)?,
-            kind_at(row, 1)?,
-            BootWork::from_bits(row.get(2)?),
-        ));
+        boot_work.push((uri_at(row, 0)?, kind_at(row, 1)?, BootWork::from_bits(row.get(2)?)));
     }
     let (root, root_private) = root.unzip();
     Ok(Boot {
@@ -193,9 +170,7 @@ fn later(conn: &Connection, channel: ChannelId, head_seq: Seq) -> ReadResult<Vec
         true
     })?;
     let actions = actions.into_iter();
-    actions
-        .map(|(seq, envelope)| Ok((Seq(number(seq)?), envelope)))
-        .collect()
+    actions.map(|(seq, envelope)| Ok((Seq(number(seq)?), envelope))).collect()
 }
 
 fn checkpoint(conn: &Connection, chat: ChannelId) -> ReadResult<Option<(String, Bytes)>> {
@@ -224,20 +199,14 @@ fn log(
             size <= bytes_max
         })?;
         if size > bytes_max {
-            return Ok(LogSlice {
-                actions: Vec::new(),
-                overflowed: true,
-            });
+            return Ok(LogSlice { actions: Vec::new(), overflowed: true });
         }
     }
     found.sort_by_key(|(seq, channel, _)| (*seq, *channel));
     let actions = found.into_iter();
     let actions =
         actions.map(|(seq, channel, envelope)| Ok((Seq(number(seq)?), channel, envelope)));
-    Ok(LogSlice {
-        actions: actions.collect::<ReadResult<_>>()?,
-        overflowed: false,
-    })
+    Ok(LogSlice { actions: actions.collect::<ReadResult<_>>()?, overflowed: false })
 }
 
 fn bytes_at(row: &Row<'_>, column: usize) -> rusqlite::Result<Bytes> {

@@ -56,18 +56,12 @@ pub(super) fn put_of_part(conn: &Connection, part_id: &str, digest: &Digest) -> 
 }
 
 pub(super) fn forget_turn(conn: &Connection, channel: i64, n: i64) -> Result<()> {
-    run(
-        conn,
-        "DELETE FROM reference WHERE channel = ?1 AND turn = ?2",
-        &[&channel, &n],
-    )
+    run(conn, "DELETE FROM reference WHERE channel = ?1 AND turn = ?2", &[&channel, &n])
 }
 
 /// Forgets what the channel itself refers to, its turns left out; at most so many.
 pub(super) fn forget_channel(conn: &Connection, channel: i64, rows_max: i64) -> Result<i64> {
-    let forgotten = conn
-        .prepare_cached(FORGET_CHANNEL)?
-        .execute([channel, rows_max])?;
+    let forgotten = conn.prepare_cached(FORGET_CHANNEL)?.execute([channel, rows_max])?;
     Ok(i64::try_from(forgotten).unwrap_or(i64::MAX))
 }
 

@@ -174,20 +174,12 @@ mod tests {
         let kept = of_chat(&journal.conn, 1).unwrap();
         assert_eq!(kept.len(), 50);
         assert_eq!(kept[0].before[0].1, "tone 12");
-        assert_eq!(
-            (kept[0].outcome.as_str(), &kept[0].asked),
-            ("nobodyOptedIn", &None)
-        );
-        let [.., rewritten, refused] = &kept[..] else {
-            unreachable!()
-        };
+        assert_eq!((kept[0].outcome.as_str(), &kept[0].asked), ("nobodyOptedIn", &None));
+        let [.., rewritten, refused] = &kept[..] else { unreachable!() };
         assert_eq!(rewritten.rewritten, [("tone".to_owned(), "new".to_owned())]);
         assert_eq!(rewritten.asked.as_ref().map(|asked| asked.ms), Some(12));
         assert_eq!(refused.outcome, "error");
-        assert_eq!(
-            refused.asked.as_ref().and_then(|asked| asked.error),
-            Some(-7)
-        );
+        assert_eq!(refused.asked.as_ref().and_then(|asked| asked.error), Some(-7));
         assert_eq!(of_chat(&journal.conn, 2).unwrap().len(), 1);
     }
 }

@@ -69,10 +69,7 @@ fn advance(conn: &mut Connection, format: usize, step: Migration) -> rusqlite::R
     let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
     step(&tx)?;
     let format = i32::try_from(format).unwrap_or(i32::MAX);
-    tx.execute(
-        "INSERT OR REPLACE INTO meta (key, value) VALUES ('format', ?1)",
-        [format],
-    )?;
+    tx.execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('format', ?1)", [format])?;
     tx.pragma_update(None, "application_id", APPLICATION_ID)?;
     tx.pragma_update(None, "user_version", format)?;
     tx.commit()

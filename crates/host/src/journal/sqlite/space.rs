@@ -112,21 +112,13 @@ mod tests {
         let text = format!("{n} ").repeat(100_000);
         let part = json!({"kind": "markdown", "id": "p", "content": text});
         let turn = json!({"id": format!("t{n}"), "state": "complete", "responseParts": [part]});
-        Record::Turn {
-            chat: ChannelId(chat),
-            n,
-            turn: Arc::new(Turn::from_value(&turn).unwrap()),
-        }
+        Record::Turn { chat: ChannelId(chat), n, turn: Arc::new(Turn::from_value(&turn).unwrap()) }
     }
 
     /// Two chats, the first with a hundred large turns, the second with one.
     fn fill(journal: &mut Sqlite) {
-        let mut records = vec![
-            session(1, "large"),
-            chat(2, "large-chat"),
-            chat(3, "small-chat"),
-            turn(3, 0),
-        ];
+        let mut records =
+            vec![session(1, "large"), chat(2, "large-chat"), chat(3, "small-chat"), turn(3, 0)];
         records.extend((0..100).map(|n| turn(2, n)));
         let seq = Seq(5);
         journal.append(&Batch { seq, records }).unwrap();
@@ -148,31 +140,20 @@ mod tests {
         assert!(full > 20 * MIB, "{full}");
         delete_large(&mut journal);
         checkpoint(&journal.conn).unwrap();
-        assert_eq!(
-            file_bytes(dir.path()),
-            full,
-            "deleting alone gives nothing back"
-        );
+        assert_eq!(file_bytes(dir.path()), full, "deleting alone gives nothing back");
         let mut steps = 0;
         while journal.release_space().unwrap() {
             steps += 1;
             // Others write between the steps.
             let seq = Seq(7 + steps);
-            journal
-                .append(&Batch {
-                    seq,
-                    records: Vec::new(),
-                })
-                .unwrap();
+            journal.append(&Batch { seq, records: Vec::new() }).unwrap();
         }
         assert!(steps > 10, "{steps}: no step gives back much at once");
         let left = file_bytes(dir.path());
         assert!(left < 4 * MIB, "{left} of {full}");
         assert!(!journal.release_space().unwrap(), "the rest stays");
-        let small: i64 = journal
-            .conn
-            .query_row("SELECT count(*) FROM turn", [], |row| row.get(0))
-            .unwrap();
+        let small: i64 =
+            journal.conn.query_row("SELECT count(*) FROM turn", [], |row| row.get(0)).unwrap();
         assert_eq!(small, 1);
     }
 
@@ -190,8 +171,7 @@ mod tests {
         fill(&mut journal);
         drop(journal);
         let conn = Connection::open(dir.path().join(FILE)).unwrap();
-        conn.execute_batch("PRAGMA auto_vacuum = NONE; VACUUM;")
-            .unwrap();
+        conn.execute_batch("PRAGMA auto_vacuum = NONE; VACUUM;").unwrap();
         drop(conn);
         let mut journal = Sqlite::open(dir.path()).unwrap();
         assert_eq!(pragma(&journal.conn, "auto_vacuum").unwrap(), INCREMENTAL);

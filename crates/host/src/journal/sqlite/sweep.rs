@@ -61,17 +61,11 @@ pub(super) fn channels(conn: &Connection, disposed_before: i64) -> Result<()> {
 fn delete_turns(conn: &Connection, channel: i64, rows_max: i64) -> Result<i64> {
     let unused: Vec<(i64, i64, String)> = conn
         .prepare_cached(UNUSED_TURNS)?
-        .query_map([channel, rows_max], |row| {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
-        })?
+        .query_map([channel, rows_max], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
         .collect::<Result<_>>()?;
     for (n, body, id) in &unused {
         run(conn, "DELETE FROM turn_body WHERE id = ?1", &[body])?;
-        run(
-            conn,
-            "DELETE FROM turn WHERE channel = ?1 AND n = ?2",
-            &[&channel, n],
-        )?;
+        run(conn, "DELETE FROM turn WHERE channel = ?1 AND n = ?2", &[&channel, n])?;
         references::forget_turn(conn, channel, *n)?;
         messages::forget_turn(conn, channel, id)?;
         outputs::forget_turn(conn, channel, id)?;
@@ -111,9 +105,8 @@ fn bury(conn: &Connection, channel: i64) -> Result<()> {
 
 pub(super) fn clients(conn: &Connection, seen_before: i64, clients_max: u32) -> Result<()> {
     forget(conn, STALE_CLIENTS, [seen_before, SWEEP_CLIENTS_MAX])?;
-    let stored: i64 = conn
-        .prepare_cached("SELECT count(*) FROM client")?
-        .query_row([], |row| row.get(0))?;
+    let stored: i64 =
+        conn.prepare_cached("SELECT count(*) FROM client")?.query_row([], |row| row.get(0))?;
     let over = (stored - i64::from(clients_max)).clamp(0, SWEEP_CLIENTS_MAX);
     forget(conn, OLDEST_CLIENTS, [over])
 }

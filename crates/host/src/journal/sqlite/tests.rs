@@ -18,26 +18,13 @@ use crate::journal::{Journal, JournalError, JournalReader};
 
 fn batch(seq: u64, bytes: usize) -> Batch {
     let envelope = Bytes::from(vec![b'x'; bytes]);
-    let action = Record::Action {
-        seq: Seq(seq),
-        channel: ChannelId(1),
-        envelope,
-    };
-    Batch {
-        seq: Seq(seq),
-        records: vec![action],
-    }
+    let action = Record::Action { seq: Seq(seq), channel: ChannelId(1), envelope };
+    Batch { seq: Seq(seq), records: vec![action] }
 }
 
 fn seqs(reader: &mut dyn JournalReader) -> Vec<u64> {
     let floors = vec![(ChannelId(1), Seq(0))];
-    match reader
-        .read(&Query::Log {
-            floors,
-            through: Seq(u64::MAX),
-            bytes_max: u64::MAX,
-        })
-        .unwrap()
+    match reader.read(&Query::Log { floors, through: Seq(u64::MAX), bytes_max: u64::MAX }).unwrap()
     {
         Answer::Log(slice) => slice.actions.iter().map(|(seq, _, _)| seq.0).collect(),
         other => panic!("{other:?}"),
@@ -55,10 +42,7 @@ fn a_second_host_learns_who_has_the_directory() {
     match Sqlite::open(dir.path()) {
         Err(JournalError::Locked(words)) => {
             assert!(words.contains("another greenroom"), "{words}");
-            assert!(
-                words.contains(&format!("pid {}", std::process::id())),
-                "{words}"
-            );
+            assert!(words.contains(&format!("pid {}", std::process::id())), "{words}");
         }
         other => panic!("{other:?}"),
     }
@@ -73,15 +57,8 @@ fn only_the_owner_can_read_what_was_said() {
     let mut journal = Sqlite::open(&dir).unwrap();
     journal.append(&batch(1, 10)).unwrap();
     assert_eq!(mode(&dir), 0o700);
-    let files: Vec<_> = fs::read_dir(&dir)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .collect();
-    assert_eq!(
-        files.len(),
-        5,
-        "lock, pid, journal and its two side files: {files:?}"
-    );
+    let files: Vec<_> = fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(files.len(), 5, "lock, pid, journal and its two side files: {files:?}");
     for file in files {
         assert_eq!(mode(&file), 0o600, "{}", file.display());
     }
@@ -104,10 +81,7 @@ fn a_newer_format_is_refused_and_left_alone() {
     let conn = Connection::open(dir.path().join(FILE)).unwrap();
     conn.pragma_update(None, "user_version", 99).unwrap();
     drop(conn);
-    for refused in [
-        Sqlite::open(dir.path()).err(),
-        SqliteReader::open(dir.path()).err(),
-    ] {
+    for refused in [Sqlite::open(dir.path()).err(), SqliteReader::open(dir.path()).err()] {
         match refused {
             Some(JournalError::Format(words)) => {
                 assert!(words.contains("newer greenroom"), "{words}")
@@ -123,10 +97,7 @@ fn a_file_of_another_program_is_refused() {
     let conn = Connection::open(dir.path().join(FILE)).unwrap();
     conn.execute_batch("CREATE TABLE recipes (name)").unwrap();
     drop(conn);
-    assert!(matches!(
-        Sqlite::open(dir.path()),
-        Err(JournalError::Format(_))
-    ));
+    assert!(matches!(Sqlite::open(dir.path()), Err(JournalError::Format(_))));
 }
 
 #[test]
@@ -140,19 +111,11 @@ fn an_older_format_walks_the_chain_and_a_failing_step_changes_nothing() {
     let filled: Migration = |tx| tx.execute_batch("INSERT INTO milestone VALUES (1, 't', x'')");
 
     let chain = [MIGRATIONS[0], renamed, broken];
-    assert!(matches!(
-        Sqlite::open_with(dir.path(), &chain),
-        Err(JournalError::Unwritable(_))
-    ));
+    assert!(matches!(Sqlite::open_with(dir.path(), &chain), Err(JournalError::Unwritable(_))));
     let chain = [MIGRATIONS[0], renamed, filled];
     let mut journal = Sqlite::open_with(dir.path(), &chain).unwrap();
     assert_eq!(journal.boot().unwrap().seq, Seq(7));
-    let one = |sql: &str| {
-        journal
-            .conn
-            .query_row(sql, [], |row| row.get::<_, i64>(0))
-            .unwrap()
-    };
+    let one = |sql: &str| journal.conn.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
     assert_eq!(one("PRAGMA user_version"), 3);
     assert_eq!(one("SELECT value FROM meta WHERE key = 'format'"), 3);
     assert_eq!(one("SELECT count(*) FROM milestone"), 1);
@@ -169,12 +132,8 @@ fn a_journal_of_format_1_is_opened_with_all_it_holds() {
     assert_eq!(journal.boot().unwrap().seq, Seq(7));
     assert_eq!(seqs(&mut *journal.reader().unwrap()), [7]);
     let digest = wire::Digest::new([1; 32]);
-    let reference = Record::Reference {
-        channel: ChannelId(1),
-        turn: Some(0),
-        digest,
-        content_type: None,
-    };
+    let reference =
+        Record::Reference { channel: ChannelId(1), turn: Some(0), digest, content_type: None };
     let records = vec![reference];
     let seq = Seq(8);
     journal.append(&Batch { seq, records }).unwrap();
@@ -191,17 +150,8 @@ fn a_journal_of_format_4_keeps_what_its_messages_name() {
         let sql = "INSERT INTO chat_parts VALUES (?1, 'm', 1, ?1, 'x', NULL, NULL, 0, 0, ?2)";
         journal.conn.execute(sql, [id, &json]).unwrap();
     };
-    part(
-        "0",
-        format!(r#"{{"content_id":"sha256:{}"}}"#, digest(1).to_hex()),
-    );
-    part(
-        "1",
-        format!(
-            r#"{{"ref":{{"content_id":"sha256:{}"}}}}"#,
-            digest(2).to_hex()
-        ),
-    );
+    part("0", format!(r#"{{"content_id":"sha256:{}"}}"#, digest(1).to_hex()));
+    part("1", format!(r#"{{"ref":{{"content_id":"sha256:{}"}}}}"#, digest(2).to_hex()));
     part("2", r#"{"text":"\"content_id\""}"#.to_owned());
     let body = format!(r#"{{"body":"{}"}}"#, digest(3).uri());
     let sql = "INSERT INTO frozen VALUES ('2', ?1), ('0', x'7b7d')";
@@ -220,11 +170,7 @@ fn a_journal_of_format_4_keeps_what_its_messages_name() {
 /// Bytes of all envelopes, in order, and whether those that are large lie apart.
 fn stored(journal: &Sqlite) -> (Vec<usize>, i64) {
     let floors = vec![(ChannelId(1), Seq(0))];
-    let query = Query::Log {
-        floors,
-        through: Seq(u64::MAX),
-        bytes_max: u64::MAX,
-    };
+    let query = Query::Log { floors, through: Seq(u64::MAX), bytes_max: u64::MAX };
     let Answer::Log(slice) = journal.reader().unwrap().read(&query).unwrap() else {
         panic!("the log was asked for");
     };
@@ -265,10 +211,7 @@ fn large_actions_of_format_5_are_moved_and_read_as_they_were() {
         other => panic!("{other:?}"),
     }
     let one = |sql: &str| journal.conn.query_row(sql, [], |row| row.get::<_, i64>(0));
-    assert_eq!(
-        one("SELECT count(*) FROM frozen WHERE part_id = 'p'"),
-        Ok(1)
-    );
+    assert_eq!(one("SELECT count(*) FROM frozen WHERE part_id = 'p'"), Ok(1));
     let through = Seq(3);
     let records = vec![Record::Trim { through }];
     let seq = Seq(9);
@@ -285,10 +228,7 @@ fn large_actions_lie_apart_and_go_with_their_channel() {
         journal.append(&batch(seq, bytes)).unwrap();
     }
     assert_eq!(stored(&journal), (sizes.to_vec(), 2));
-    assert!(
-        journal.append(&batch(2, 40_000)).is_err(),
-        "a seq is used once"
-    );
+    assert!(journal.append(&batch(2, 40_000)).is_err(), "a seq is used once");
     let disposed = "INSERT INTO channel (id, uri, kind, head_seq, duty, disposed_at, private, head)
          VALUES (1, 'a:b', 2, 0, 0, 5, x'', x'')";
     journal.conn.execute(disposed, []).unwrap();
@@ -308,22 +248,13 @@ fn a_full_disk_refuses_and_recovers() {
     let mut journal = Sqlite::open(dir.path()).unwrap();
     let mut reader = journal.reader().unwrap();
     journal.append(&batch(1, 10)).unwrap();
-    let pages: i64 = journal
-        .conn
-        .query_row("PRAGMA page_count", [], |row| row.get(0))
-        .unwrap();
+    let pages: i64 = journal.conn.query_row("PRAGMA page_count", [], |row| row.get(0)).unwrap();
     let limit = |journal: &Sqlite, pages: i64| {
-        journal
-            .conn
-            .pragma_update(None, "max_page_count", pages)
-            .unwrap();
+        journal.conn.pragma_update(None, "max_page_count", pages).unwrap();
     };
     limit(&journal, pages + 2);
     let refused = journal.append(&batch(2, 1_000_000)).unwrap_err();
-    assert_eq!(
-        refused,
-        JournalError::Unwritable("database or disk is full".to_owned())
-    );
+    assert_eq!(refused, JournalError::Unwritable("database or disk is full".to_owned()));
     assert!(journal.probe().is_err());
     assert_eq!(seqs(&mut *reader), [1], "reads go on");
     assert_eq!(journal.boot().unwrap().seq, Seq(1));
@@ -367,12 +298,8 @@ fn crashed_copy(from: &Path, wal_bytes_lost: u64) -> tempfile::TempDir {
     for name in [FILE, &wal] {
         fs::copy(from.join(name), dir.path().join(name)).unwrap();
     }
-    let file = fs::OpenOptions::new()
-        .write(true)
-        .open(dir.path().join(&wal))
-        .unwrap();
-    file.set_len(file.metadata().unwrap().len() - wal_bytes_lost)
-        .unwrap();
+    let file = fs::OpenOptions::new().write(true).open(dir.path().join(&wal)).unwrap();
+    file.set_len(file.metadata().unwrap().len() - wal_bytes_lost).unwrap();
     dir
 }
 
@@ -406,21 +333,11 @@ fn one_sweep_is_bounded_and_the_next_goes_on() {
         .unwrap();
     let left = |journal: &Sqlite, table: &str| {
         let sql = format!("SELECT count(*) FROM {table}");
-        journal
-            .conn
-            .query_row(&sql, [], |row| row.get::<_, i64>(0))
-            .unwrap()
+        journal.conn.query_row(&sql, [], |row| row.get::<_, i64>(0)).unwrap()
     };
     let time = wire::Timestamp;
-    let sweep = Record::Sweep {
-        disposed_before: time(6),
-        clients_before: time(0),
-        clients_max: 9,
-    };
-    let sweep = Batch {
-        seq: Seq(1),
-        records: vec![sweep],
-    };
+    let sweep = Record::Sweep { disposed_before: time(6), clients_before: time(0), clients_max: 9 };
+    let sweep = Batch { seq: Seq(1), records: vec![sweep] };
     let mut seen = Vec::new();
     while left(&journal, "channel") > 0 {
         journal.append(&sweep).unwrap();
@@ -469,10 +386,7 @@ fn every_question_and_sweep_goes_by_an_index() {
         messages::PARTS,
     ];
     for sql in statements {
-        let mut explained = journal
-            .conn
-            .prepare(&format!("EXPLAIN QUERY PLAN {sql}"))
-            .unwrap();
+        let mut explained = journal.conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
         let values = vec![1_i64; explained.parameter_count()];
         let plan: Vec<String> = explained
             .query_map(rusqlite::params_from_iter(values), |row| row.get(3))

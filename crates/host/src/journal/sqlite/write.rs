@@ -27,12 +27,8 @@ pub(super) fn batch(conn: &Connection, batch: &Batch) -> std::result::Result<(),
         let written = write(conn, record, &mut actions);
         written.map_err(|error| unwritten_record(index, error))?;
     }
-    run(
-        conn,
-        "UPDATE meta SET value = max(value, ?1) WHERE key = 'seq'",
-        &[&int(batch.seq.0)],
-    )
-    .map_err(unwritten)
+    run(conn, "UPDATE meta SET value = max(value, ?1) WHERE key = 'seq'", &[&int(batch.seq.0)])
+        .map_err(unwritten)
 }
 
 /// Whether it is the record that cannot be written, or anything at all.
@@ -45,21 +41,14 @@ fn unwritten_record(index: usize, error: Error) -> JournalError {
         ),
     };
     match is_its_own {
-        true => JournalError::BadRecord {
-            index,
-            reason: error.to_string(),
-        },
+        true => JournalError::BadRecord { index, reason: error.to_string() },
         false => unwritten(error),
     }
 }
 
 fn write(conn: &Connection, record: &Record, actions: &mut ActionWriter<'_>) -> Result<()> {
     match record {
-        Record::Action {
-            seq,
-            channel,
-            envelope,
-        } => actions.put(*channel, *seq, envelope),
+        Record::Action { seq, channel, envelope } => actions.put(*channel, *seq, envelope),
         Record::Message(message) => messages::put(conn, message),
         Record::MessageStarted { id, turn_id } => messages::started(conn, id, turn_id),
         Record::MessageGone { id } => messages::forget(conn, id),
@@ -71,32 +60,22 @@ fn write(conn: &Connection, record: &Record, actions: &mut ActionWriter<'_>) -> 
         Record::ModelCall(call) => calls::put(conn, call),
         Record::ModelCallEnd(end) => calls::put_end(conn, end),
         Record::Channel(channel) => put_channel(conn, channel),
-        Record::Fork {
-            chat,
-            source,
-            through_n,
-            as_of,
-        } => fork(conn, *chat, *source, *through_n, *as_of),
+        Record::Fork { chat, source, through_n, as_of } => {
+            fork(conn, *chat, *source, *through_n, *as_of)
+        }
         Record::Turn { chat, n, turn } => put_turn(conn, *chat, *n, turn),
         Record::HideTurns { chat, from_n, at } => hide_turns(conn, *chat, *from_n, *at),
         Record::Dispose { channel, at } => dispose(conn, *channel, at.0),
-        Record::Reference {
-            channel,
-            turn,
-            digest,
-            content_type,
-        } => references::put(conn, *channel, *turn, digest, content_type.as_deref()),
+        Record::Reference { channel, turn, digest, content_type } => {
+            references::put(conn, *channel, *turn, digest, content_type.as_deref())
+        }
         Record::Summary(summary) => put_summary(conn, summary),
-        Record::SummaryGone { session } => run(
-            conn,
-            "DELETE FROM summary WHERE session = ?1",
-            &[&int(session.0)],
-        ),
-        Record::Checkpoint {
-            chat,
-            turn_id,
-            data,
-        } => put_checkpoint(conn, *chat, turn_id, data.as_deref()),
+        Record::SummaryGone { session } => {
+            run(conn, "DELETE FROM summary WHERE session = ?1", &[&int(session.0)])
+        }
+        Record::Checkpoint { chat, turn_id, data } => {
+            put_checkpoint(conn, *chat, turn_id, data.as_deref())
+        }
         Record::Client(client) => put_client(conn, client),
         Record::ClientGone { client_id } => forget_client(conn, client_id),
         Record::Floor { client_id, floor } => put_floor(conn, client_id, floor),
@@ -107,11 +86,7 @@ fn write(conn: &Connection, record: &Record, actions: &mut ActionWriter<'_>) -> 
         ),
         Record::Render(rendered) => renders::put(conn, rendered),
         Record::Trim { through } => trim(conn, *through),
-        Record::Sweep {
-            disposed_before,
-            clients_before,
-            clients_max,
-        } => {
+        Record::Sweep { disposed_before, clients_before, clients_max } => {
             sweep::channels(conn, disposed_before.0)?;
             sweep::clients(conn, clients_before.0, *clients_max)
         }
@@ -193,11 +168,7 @@ fn fork(
 }
 
 fn put_turn(conn: &Connection, chat: ChannelId, n: u64, turn: &Turn) -> Result<()> {
-    run(
-        conn,
-        "INSERT INTO turn_body (bytes) VALUES (?1)",
-        &[&&turn.json[..]],
-    )?;
+    run(conn, "INSERT INTO turn_body (bytes) VALUES (?1)", &[&&turn.json[..]])?;
     conn.prepare_cached(
         "INSERT INTO turn (channel, n, id, outcome, size, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
     )?
@@ -261,25 +232,14 @@ fn put_client(conn: &Connection, client: &ClientRecord) -> Result<()> {
         client.capabilities.as_ref().map(ToString::to_string),
         client.locale,
         client.last_seen_ms,
-        client
-            .transform
-            .as_ref()
-            .map(|ids| serde_json::json!(ids).to_string()),
+        client.transform.as_ref().map(|ids| serde_json::json!(ids).to_string()),
     ])?;
     Ok(())
 }
 
 pub(super) fn forget_client(conn: &Connection, client_id: &str) -> Result<()> {
-    run(
-        conn,
-        "DELETE FROM client WHERE client_id = ?1",
-        &[&client_id],
-    )?;
-    run(
-        conn,
-        "DELETE FROM floor WHERE client_id = ?1",
-        &[&client_id],
-    )
+    run(conn, "DELETE FROM client WHERE client_id = ?1", &[&client_id])?;
+    run(conn, "DELETE FROM floor WHERE client_id = ?1", &[&client_id])
 }
 
 fn put_floor(conn: &Connection, client_id: &str, floor: &FloorRecord) -> Result<()> {
@@ -302,9 +262,5 @@ fn put_floor(conn: &Connection, client_id: &str, floor: &FloorRecord) -> Result<
 
 fn trim(conn: &Connection, through: Seq) -> Result<()> {
     actions::trim(conn, through)?;
-    run(
-        conn,
-        "UPDATE meta SET value = max(value, ?1) WHERE key = 'log_floor'",
-        &[&int(through.0)],
-    )
+    run(conn, "UPDATE meta SET value = max(value, ?1) WHERE key = 'log_floor'", &[&int(through.0)])
 }

@@ -37,11 +37,7 @@ pub(crate) struct HttpResponse {
 impl HttpResponse {
     /// A refusal, or another short text, after which the connection is closed.
     pub(crate) fn new(status: u16, text: &'static str) -> Self {
-        Self::with_body(
-            status,
-            "text/plain; charset=utf-8",
-            Bytes::from_static(text.as_bytes()),
-        )
+        Self::with_body(status, "text/plain; charset=utf-8", Bytes::from_static(text.as_bytes()))
     }
 
     /// The same with a text that is put together.
@@ -61,12 +57,7 @@ impl HttpResponse {
         for (name, value) in extra_headers(status) {
             headers.insert(name, HeaderValue::from_static(value));
         }
-        Self {
-            status,
-            headers: Box::new(headers),
-            body,
-            stays_open: false,
-        }
+        Self { status, headers: Box::new(headers), body, stays_open: false }
     }
 
     /// The same with one more header, or another value of it.
@@ -140,10 +131,7 @@ fn extra_headers(status: StatusCode) -> Vec<(HeaderName, &'static str)> {
     match status.as_u16() {
         401 => vec![(header::WWW_AUTHENTICATE, "Bearer")],
         405 => vec![(ALLOW, "GET")],
-        426 => vec![
-            (header::UPGRADE, "websocket"),
-            (header::SEC_WEBSOCKET_VERSION, "13"),
-        ],
+        426 => vec![(header::UPGRADE, "websocket"), (header::SEC_WEBSOCKET_VERSION, "13")],
         503 => vec![(header::RETRY_AFTER, "1")],
         _ => Vec::new(),
     }
@@ -157,14 +145,8 @@ fn guard(headers: &mut HeaderMap) {
         (CACHE_CONTROL, "no-store"),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::REFERRER_POLICY, "no-referrer"),
-        (
-            HeaderName::from_static("cross-origin-opener-policy"),
-            same_origin,
-        ),
-        (
-            HeaderName::from_static("cross-origin-resource-policy"),
-            same_origin,
-        ),
+        (HeaderName::from_static("cross-origin-opener-policy"), same_origin),
+        (HeaderName::from_static("cross-origin-resource-policy"), same_origin),
     ];
     for (name, value) in guards {
         let value = HeaderValue::from_static(value);

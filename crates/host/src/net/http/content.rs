@@ -74,23 +74,13 @@ async fn give(
     }
     let read = page.read_content(digest).await.map_err(|error| {
         tracing::warn!(%error, "content cannot be served");
-        HttpResponse::new(
-            500,
-            "this content cannot be read; the host's log says why\n",
-        )
+        HttpResponse::new(500, "this content cannot be read; the host's log says why\n")
     })?;
     let gone = || HttpResponse::new(404, "this content is not there any more, or too large\n");
     let body = read.ok_or_else(gone)?;
-    let ServedAs {
-        content_type,
-        is_download,
-    } = served_as(&claimed, &body);
+    let ServedAs { content_type, is_download } = served_as(&claimed, &body);
     let length = body.len();
-    let is_other = headers
-        .one(IF_RANGE)
-        .ok()
-        .flatten()
-        .is_some_and(|tag| tag != etag);
+    let is_other = headers.one(IF_RANGE).ok().flatten().is_some_and(|tag| tag != etag);
     let range = headers.one(RANGE).ok().flatten().filter(|_| !is_other);
     let mut answer = match find_part(range, length) {
         RequestedPart::Whole => HttpResponse::with_body(200, content_type, body),
@@ -212,19 +202,13 @@ fn check_signature(
         end: one_value(query, "exp"),
         signature: one_value(query, "sig"),
     };
-    let signed = addresses
-        .check(&digest, parts, now)
-        .map_err(|fault| match fault {
-            AddressFault::Wrong => wrong(),
-            AddressFault::Expired => {
-                HttpResponse::new(403, "this address has expired; ask for another\n")
-            }
-        })?;
-    Ok(SignedContent {
-        digest,
-        content_type: signed.content_type,
-        device: signed.device,
-    })
+    let signed = addresses.check(&digest, parts, now).map_err(|fault| match fault {
+        AddressFault::Wrong => wrong(),
+        AddressFault::Expired => {
+            HttpResponse::new(403, "this address has expired; ask for another\n")
+        }
+    })?;
+    Ok(SignedContent { digest, content_type: signed.content_type, device: signed.device })
 }
 
 /// An address counts as long as the one it was made for.

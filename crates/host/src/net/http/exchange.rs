@@ -62,23 +62,14 @@ where
         .header_read_timeout(head_time)
         .serve_connection(socket, AnswerRequests(Arc::clone(&http_socket)));
     let end = converse(&mut http, &http_socket, stop).await;
-    let Parts {
-        io,
-        read_buf,
-        service,
-        ..
-    } = http.into_parts();
+    let Parts { io, read_buf, service, .. } = http.into_parts();
     drop(service);
     let mut socket = io.into_inner().into_inner();
     // The one other owner was hyper's.
     let upgraded = Arc::into_inner(http_socket).and_then(HttpSocket::into_upgraded);
     match (end, upgraded) {
         (ExchangeEnd::Over, Some(http_socket)) => {
-            return Some(Upgraded {
-                socket,
-                http_socket,
-                early: read_buf.to_vec(),
-            });
+            return Some(Upgraded { socket, http_socket, early: read_buf.to_vec() });
         }
         (ExchangeEnd::Over, None) => drain_until_closed(&mut socket).await,
         (ExchangeEnd::Refused(refusal), _) => say_last(&mut socket, refusal).await,
@@ -96,10 +87,7 @@ pub(crate) async fn refuse_plain<T: AsyncRead + AsyncWrite + Unpin>(socket: &mut
 /// If it does not fit into the empty send buffer, nobody reads it anyway.
 async fn say_last<T: AsyncRead + AsyncWrite + Unpin>(socket: &mut T, refusal: HttpResponse) {
     let bytes = refusal.into_bytes();
-    if timeout(Duration::ZERO, socket.write_all(&bytes))
-        .await
-        .is_ok()
-    {
+    if timeout(Duration::ZERO, socket.write_all(&bytes)).await.is_ok() {
         drain_until_closed(socket).await;
     }
 }

@@ -60,9 +60,7 @@ pub(super) async fn pass_on(
     let Some(relays) = http_socket.handles.relays() else {
         return Err(HttpResponse::elsewhere());
     };
-    let answered = relays
-        .forward(owner, parts, body, http_socket.address)
-        .await;
+    let answered = relays.forward(owner, parts, body, http_socket.address).await;
     let answer = answered.map_err(token::refuse_relay)?;
     let mut answer = answer.map(Either::Right);
     let connection = match goes_on {

@@ -37,23 +37,18 @@ impl<'a> Headers<'a> {
         let mut values = self.all(name);
         match (values.next(), values.next()) {
             (None, _) => Ok(None),
-            (Some(value), None) => std::str::from_utf8(value)
-                .map(Some)
-                .map_err(|_| InvalidHeader),
+            (Some(value), None) => std::str::from_utf8(value).map(Some).map_err(|_| InvalidHeader),
             (Some(_), Some(_)) => Err(InvalidHeader),
         }
     }
 
     /// The items of a comma-separated list, perhaps over several headers.
     pub(super) fn items(&self, name: HeaderName) -> impl Iterator<Item = &'a [u8]> + use<'a> {
-        self.all(name)
-            .flat_map(|value| value.split(|&byte| byte == b','))
-            .map(<[u8]>::trim_ascii)
+        self.all(name).flat_map(|value| value.split(|&byte| byte == b',')).map(<[u8]>::trim_ascii)
     }
 
     pub(super) fn lists(&self, name: HeaderName, item: &str) -> bool {
-        self.items(name)
-            .any(|listed| listed.eq_ignore_ascii_case(item.as_bytes()))
+        self.items(name).any(|listed| listed.eq_ignore_ascii_case(item.as_bytes()))
     }
 }
 
@@ -85,11 +80,7 @@ impl<'a> Authority<'a> {
     }
 
     fn is_ip_literal(&self) -> bool {
-        match self
-            .name
-            .strip_prefix('[')
-            .and_then(|name| name.strip_suffix(']'))
-        {
+        match self.name.strip_prefix('[').and_then(|name| name.strip_suffix(']')) {
             Some(inner) => inner.parse::<Ipv6Addr>().is_ok(),
             None => self.name.parse::<IpAddr>().is_ok(),
         }
@@ -110,11 +101,7 @@ fn check_host<'a>(
         }
     };
     let host = Authority::parse(text).ok_or(forbidden.clone())?;
-    if is_allowed(text, host, admission) {
-        Ok(host)
-    } else {
-        Err(forbidden)
-    }
+    if is_allowed(text, host, admission) { Ok(host) } else { Err(forbidden) }
 }
 
 fn is_allowed(text: &str, host: Authority<'_>, admission: &Admission) -> bool {
@@ -142,10 +129,7 @@ fn check_origin(
     admission: &Admission,
 ) -> Result<(), HttpResponse> {
     let forbidden = HttpResponse::new(403, "this Origin is not allowed; see allowed_origins\n");
-    let Some(origin) = headers
-        .one(ORIGIN)
-        .map_err(|InvalidHeader| forbidden.clone())?
-    else {
+    let Some(origin) = headers.one(ORIGIN).map_err(|InvalidHeader| forbidden.clone())? else {
         return Ok(());
     };
     let listed = |allowed: &String| is_equal_origin(allowed.trim_end_matches('/'), origin);

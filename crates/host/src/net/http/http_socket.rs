@@ -81,10 +81,7 @@ impl HttpSocket {
     /// Somebody whose one request another node passes on.
     pub(super) fn forwarded(handles: Arc<SpaceHandles>, address: SocketAddr) -> Self {
         let handshake = Handshake::alone();
-        Self {
-            is_forwarded: true,
-            ..Self::new(handles, address, handshake)
-        }
+        Self { is_forwarded: true, ..Self::new(handles, address, handshake) }
     }
 
     pub(super) fn is_forwarded(&self) -> bool {

@@ -18,9 +18,7 @@ pub(super) fn is_other_user(peer: SocketAddr) -> bool {
     // Systems without these tables do not say, and neither do they let others see arguments of programs by them.
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let release = read(RELEASE);
-    TABLES
-        .iter()
-        .any(|table| owners(&read(table), peer).any(|user| !is_own(user, own, &release)))
+    TABLES.iter().any(|table| owners(&read(table), peer).any(|user| !is_own(user, own, &release)))
 }
 
 /// Windows reaches the ports of the Linux in it (WSL 2) by a program that root runs there, so there root stands for whoever sits at the

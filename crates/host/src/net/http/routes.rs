@@ -81,10 +81,7 @@ async fn route(
         gate::check(headers, &first)?;
     }
     if parts.uri.authority().is_some() {
-        return Err(HttpResponse::new(
-            400,
-            "the target of a request is a path\n",
-        ));
+        return Err(HttpResponse::new(400, "the target of a request is a path\n"));
     }
     let (path, query) = (parts.uri.path(), parts.uri.query().unwrap_or(""));
     let is_upgrade = upgrade::is_asked_for(headers);
@@ -96,18 +93,11 @@ async fn route(
         "/" if is_upgrade || !is_read(&parts.method) => {}
         path => {
             if let Some(file) = web::find(path) {
-                return Ok(RouteOutcome::Answer(page::answer(
-                    file,
-                    &parts.method,
-                    headers,
-                )));
+                return Ok(RouteOutcome::Answer(page::answer(file, &parts.method, headers)));
             }
             if path.starts_with("/app/") {
                 // The digest is of another version of the page: it is loaded anew, which needs no token either.
-                return Err(HttpResponse::new(
-                    404,
-                    "this host has no such file of the page\n",
-                ));
+                return Err(HttpResponse::new(404, "this host has no such file of the page\n"));
             }
         }
     }
@@ -203,10 +193,7 @@ async fn open_websocket(
     }
     let accept = upgrade::check(headers, parts.version)?;
     if !body.is_end_stream() {
-        return Err(HttpResponse::new(
-            400,
-            "a request that opens a WebSocket has no body\n",
-        ));
+        return Err(HttpResponse::new(400, "a request that opens a WebSocket has no body\n"));
     }
     let mut place = None;
     if let UpgradedWay::Here(handle) = &way {
@@ -233,10 +220,7 @@ fn answer_probe(
     path: &str,
     http_socket: &HttpSocket,
 ) -> Result<RouteOutcome, HttpResponse> {
-    match (
-        *method == Method::GET,
-        path == "/healthz" || http_socket.handles.is_ready(),
-    ) {
+    match (*method == Method::GET, path == "/healthz" || http_socket.handles.is_ready()) {
         (false, _) => Err(refuse_method()),
         (true, true) => Ok(RouteOutcome::Answer(HttpResponse::new(200, "ok\n"))),
         (true, false) => Err(HttpResponse::not_ready()),

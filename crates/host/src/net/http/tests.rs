@@ -20,10 +20,7 @@ fn admission(token: Option<&str>) -> Arc<Admission> {
         ServerLimits::default(),
         token.map(str::to_owned),
         vec!["agents.example".to_owned(), "proxy.example:8443".to_owned()],
-        vec![
-            "https://app.example/".to_owned(),
-            "vscode-file://vscode-app".to_owned(),
-        ],
+        vec!["https://app.example/".to_owned(), "vscode-file://vscode-app".to_owned()],
     );
     admission.set_ready(true);
     Arc::new(admission)
@@ -62,18 +59,12 @@ fn status_of(head: &str, admission: &Arc<Admission>) -> u16 {
 
 /// Status of an upgrade with these header lines at this target, with the token `s3cret`.
 fn upgrade(target: &str, lines: &str) -> u16 {
-    status_of(
-        &format!("GET {target} HTTP/1.1\r\n{lines}{UPGRADE}\r\n"),
-        &admission(Some("s3cret")),
-    )
+    status_of(&format!("GET {target} HTTP/1.1\r\n{lines}{UPGRADE}\r\n"), &admission(Some("s3cret")))
 }
 
 #[test]
 fn the_accept_key_is_that_of_the_standard() {
-    assert_eq!(
-        upgrade::accept_of("dGhlIHNhbXBsZSBub25jZQ=="),
-        "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
-    );
+    assert_eq!(upgrade::accept_of("dGhlIHNhbXBsZSBub25jZQ=="), "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
 }
 
 #[test]
@@ -97,52 +88,24 @@ fn tokens_come_by_query_or_header_and_must_not_contradict() {
         ("/?tkn=s3cret", "Authorization: Bearer wrong\r\n", 401),
         ("/?tkn=wrong", "Authorization: Bearer s3cret\r\n", 401),
         ("/?tkn=s3cret&tkn=wrong", "", 401),
-        (
-            "/",
-            "Authorization: Bearer s3cret\r\nAuthorization: Bearer wrong\r\n",
-            401,
-        ),
+        ("/", "Authorization: Bearer s3cret\r\nAuthorization: Bearer wrong\r\n", 401),
         ("/", "Authorization: s3cret\r\n", 401),
         ("/", "Authorization: Bearer\r\n", 401),
         ("/", "Sec-WebSocket-Protocol: ahp, tkn.s3cret\r\n", 101),
         ("/", "Sec-WebSocket-Protocol: ahp,tkn.s3cret,other\r\n", 101),
-        (
-            "/",
-            "Sec-WebSocket-Protocol: tkn.s3cret\r\nSec-WebSocket-Protocol: ahp\r\n",
-            101,
-        ),
-        (
-            "/?tkn=s3cret",
-            "Sec-WebSocket-Protocol: ahp, tkn.s3cret\r\n",
-            101,
-        ),
+        ("/", "Sec-WebSocket-Protocol: tkn.s3cret\r\nSec-WebSocket-Protocol: ahp\r\n", 101),
+        ("/?tkn=s3cret", "Sec-WebSocket-Protocol: ahp, tkn.s3cret\r\n", 101),
         ("/?tkn=s3cret", "Sec-WebSocket-Protocol: other\r\n", 101),
         ("/", "Sec-WebSocket-Protocol: ahp\r\n", 401),
         ("/", "Sec-WebSocket-Protocol: ahp, tkn.\r\n", 401),
         ("/", "Sec-WebSocket-Protocol: ahp, tkn.wrong\r\n", 401),
         ("/", "Sec-WebSocket-Protocol: ahp, TKN.s3cret\r\n", 401),
         ("/", "Sec-WebSocket-Protocol: s3cret\r\n", 401),
-        (
-            "/",
-            "Sec-WebSocket-Protocol: tkn.s3cret, tkn.wrong\r\n",
-            401,
-        ),
-        (
-            "/?tkn=s3cret",
-            "Sec-WebSocket-Protocol: ahp, tkn.wrong\r\n",
-            401,
-        ),
-        (
-            "/?tkn=wrong",
-            "Sec-WebSocket-Protocol: ahp, tkn.s3cret\r\n",
-            401,
-        ),
+        ("/", "Sec-WebSocket-Protocol: tkn.s3cret, tkn.wrong\r\n", 401),
+        ("/?tkn=s3cret", "Sec-WebSocket-Protocol: ahp, tkn.wrong\r\n", 401),
+        ("/?tkn=wrong", "Sec-WebSocket-Protocol: ahp, tkn.s3cret\r\n", 401),
     ] {
-        assert_eq!(
-            upgrade(target, &format!("{host}{bearer}")),
-            status,
-            "{target} {bearer}"
-        );
+        assert_eq!(upgrade(target, &format!("{host}{bearer}")), status, "{target} {bearer}");
     }
     let head = format!("GET / HTTP/1.1\r\n{host}{UPGRADE}\r\n");
     assert_eq!(status_of(&head, &admission(None)), 101);
@@ -174,22 +137,11 @@ fn hosts_are_ip_literals_localhost_or_listed() {
         ("", 403),
         (":80", 403),
     ] {
-        assert_eq!(
-            upgrade("/?tkn=s3cret", &format!("Host: {host}\r\n")),
-            status,
-            "{host}"
-        );
+        assert_eq!(upgrade("/?tkn=s3cret", &format!("Host: {host}\r\n")), status, "{host}");
     }
     assert_eq!(upgrade("/?tkn=s3cret", ""), 400);
-    assert_eq!(
-        upgrade("/?tkn=s3cret", "Host: localhost\r\nHost: localhost\r\n"),
-        400
-    );
-    assert_eq!(
-        upgrade("/", "Host: evil.example\r\n"),
-        403,
-        "the host is checked before the token"
-    );
+    assert_eq!(upgrade("/?tkn=s3cret", "Host: localhost\r\nHost: localhost\r\n"), 400);
+    assert_eq!(upgrade("/", "Host: evil.example\r\n"), 403, "the host is checked before the token");
 }
 
 #[test]
@@ -223,11 +175,7 @@ fn origins_are_absent_ours_or_listed() {
     ] {
         let lines = format!("Host: {host}\r\nOrigin: {origin}\r\n");
         assert_eq!(upgrade("/?tkn=s3cret", &lines), status, "{host} {origin}");
-        assert_eq!(
-            upgrade("/", &lines) == 403,
-            status == 403,
-            "checked before the token"
-        );
+        assert_eq!(upgrade("/", &lines) == 403, status == 403, "checked before the token");
     }
     let twice = "Host: localhost\r\nOrigin: http://localhost\r\nOrigin: http://localhost\r\n";
     assert_eq!(upgrade("/?tkn=s3cret", twice), 403);
@@ -244,30 +192,10 @@ fn a_request_that_is_no_upgrade_is_refused() {
     };
     assert_eq!(ask("GET", "/ahp?tkn=s3cret", ""), 426);
     assert_eq!(ask("GET", "/ahp?tkn=s3cret", "Upgrade: websocket\r\n"), 426);
-    assert_eq!(
-        ask(
-            "GET",
-            "/ahp?tkn=s3cret",
-            "Upgrade: h2c\r\nConnection: upgrade\r\n"
-        ),
-        426
-    );
-    assert_eq!(
-        ask("GET", "/ahp?tkn=s3cret", &UPGRADE.replace("13", "8")),
-        426
-    );
-    assert_eq!(
-        ask("GET", "/ahp?tkn=s3cret", &UPGRADE.replace("dGhl", "")),
-        400
-    );
-    assert_eq!(
-        ask(
-            "GET",
-            "/ahp?tkn=s3cret",
-            &format!("Sec-WebSocket-Key: x\r\n{UPGRADE}")
-        ),
-        400
-    );
+    assert_eq!(ask("GET", "/ahp?tkn=s3cret", "Upgrade: h2c\r\nConnection: upgrade\r\n"), 426);
+    assert_eq!(ask("GET", "/ahp?tkn=s3cret", &UPGRADE.replace("13", "8")), 426);
+    assert_eq!(ask("GET", "/ahp?tkn=s3cret", &UPGRADE.replace("dGhl", "")), 400);
+    assert_eq!(ask("GET", "/ahp?tkn=s3cret", &format!("Sec-WebSocket-Key: x\r\n{UPGRADE}")), 400);
     assert_eq!(ask("POST", "/ahp?tkn=s3cret", UPGRADE), 405);
     assert_eq!(ask("POST", "/", ""), 401);
     assert_eq!(ask("POST", "/healthz", ""), 405);
@@ -313,10 +241,9 @@ fn a_proof_needs_no_token_but_the_right_host_and_origin() {
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
     assert_eq!(answer.split("\r\n\r\n").nth(1).unwrap().len(), 64);
     assert!(answer.contains("Connection: keep-alive\r\n") && !answer.contains("s3cret"));
-    for closing in [
-        ask("GET", "1.0", host),
-        ask("GET", "1.1", &format!("{host}Connection: close\r\n")),
-    ] {
+    for closing in
+        [ask("GET", "1.0", host), ask("GET", "1.1", &format!("{host}Connection: close\r\n"))]
+    {
         assert!(closing.contains(" 200 ") && closing.contains("Connection: close\r\n"));
     }
     assert_eq!(status(ask("POST", "1.1", host)), "405");
@@ -339,10 +266,7 @@ fn health_needs_no_token_and_readiness_is_reported() {
     assert_eq!(status_of(&head("/readyz?x"), &admission), 503);
     let upgrade = format!("GET /?tkn=s3cret HTTP/1.1\r\nHost: localhost\r\n{UPGRADE}\r\n");
     assert_eq!(status_of(&upgrade, &admission), 503);
-    assert_eq!(
-        status_of(&upgrade.replace("s3cret", "wrong"), &admission),
-        401
-    );
+    assert_eq!(status_of(&upgrade.replace("s3cret", "wrong"), &admission), 401);
 }
 
 #[test]
@@ -353,19 +277,10 @@ fn a_head_is_bounded_and_may_be_absurd() {
     assert_eq!(status_of("\u{16}\u{3}\u{1}\u{2}", &admission), 400);
     assert_eq!(status_of("GET / HTTP/9.9\r\n\r\n", &admission), 400);
     let many = "X: y\r\n".repeat(65);
-    assert_eq!(
-        status_of(&format!("GET / HTTP/1.1\r\n{many}\r\n"), &admission),
-        431
-    );
+    assert_eq!(status_of(&format!("GET / HTTP/1.1\r\n{many}\r\n"), &admission), 431);
     let long = "y".repeat(16 * 1_024);
-    assert_eq!(
-        status_of(&format!("GET / HTTP/1.1\r\nX: {long}"), &admission),
-        431
-    );
-    assert_eq!(
-        status_of(&format!("GET / HTTP/1.1\r\nX: {long}\r\n\r\n"), &admission),
-        431
-    );
+    assert_eq!(status_of(&format!("GET / HTTP/1.1\r\nX: {long}"), &admission), 431);
+    assert_eq!(status_of(&format!("GET / HTTP/1.1\r\nX: {long}\r\n\r\n"), &admission), 431);
     let absurd = b"GET / HTTP/1.1\r\nHost: \xFF\xFE\r\nOrigin: \xFF\r\n\r\n";
     assert!(talk(absurd, &admission).starts_with("HTTP/1.1 400 "));
 }
@@ -425,9 +340,6 @@ fn the_status_is_for_who_has_the_token() {
     assert!(answer.contains("Content-Type: application/json\r\n"));
     let body = answer.split("\r\n\r\n").nth(1).unwrap();
     let status: serde_json::Value = serde_json::from_str(body).unwrap();
-    assert_eq!(
-        (&status["clients"], &status["pid"]),
-        (&json!(0), &json!(std::process::id()))
-    );
+    assert_eq!((&status["clients"], &status["pid"]), (&json!(0), &json!(std::process::id())));
     assert!(!answer.contains("s3cret"));
 }

@@ -97,9 +97,7 @@ async fn find_way(
     let space = &granted.space_name;
     let Some(relays) = http_socket.handles.relays() else {
         let handle = http_socket.handles.named(Some(space));
-        return handle
-            .map(UpgradedWay::Here)
-            .ok_or_else(HttpResponse::elsewhere);
+        return handle.map(UpgradedWay::Here).ok_or_else(HttpResponse::elsewhere);
     };
     if !opens_websocket {
         let handle = relays.find_here(space).await.map_err(refuse_relay)?;
@@ -201,9 +199,7 @@ fn presented_tokens(headers: &Headers<'_>, query: &str) -> Vec<Vec<u8>> {
     let in_query = values_of(query, "tkn").map(percent::decode_leniently);
     let in_header = headers.all(AUTHORIZATION).filter_map(|value| {
         let (scheme, token) = value.split_at_checked("Bearer ".len())?;
-        scheme
-            .eq_ignore_ascii_case(b"Bearer ")
-            .then(|| token.trim_ascii().to_vec())
+        scheme.eq_ignore_ascii_case(b"Bearer ").then(|| token.trim_ascii().to_vec())
     });
     let in_protocols = headers
         .items(SEC_WEBSOCKET_PROTOCOL)
@@ -239,9 +235,7 @@ fn check(
 /// The subprotocol of the answer: one that was offered, and never the one with the token in it.
 pub(super) fn agreed_protocol(headers: &Headers<'_>) -> Option<&'static str> {
     let mut offered = headers.items(SEC_WEBSOCKET_PROTOCOL);
-    offered
-        .any(|item| item == PROTOCOL.as_bytes())
-        .then_some(PROTOCOL)
+    offered.any(|item| item == PROTOCOL.as_bytes()).then_some(PROTOCOL)
 }
 
 /// The answer to `/proof`: shows that this host knows the token to somebody who will not send it before (G-62).

@@ -51,10 +51,7 @@ pub(super) fn check(headers: &Headers<'_>, version: Version) -> Result<String, H
         ));
     }
     if !matches!(headers.one(SEC_WEBSOCKET_VERSION), Ok(Some("13"))) {
-        return Err(HttpResponse::new(
-            426,
-            "only WebSocket version 13 is supported here\n",
-        ));
+        return Err(HttpResponse::new(426, "only WebSocket version 13 is supported here\n"));
     }
     let bad_key = HttpResponse::new(400, "Sec-WebSocket-Key must be 16 bytes in base64\n");
     let Ok(Some(key)) = headers.one(SEC_WEBSOCKET_KEY) else {

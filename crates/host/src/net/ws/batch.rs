@@ -253,10 +253,7 @@ mod tests {
         while !batch.is_empty() && out.len() < at_most {
             let mut slices = [IoSlice::new(&[]); 4];
             let count = batch.slices(&mut slices);
-            let flat: Vec<u8> = slices[..count]
-                .iter()
-                .flat_map(|slice| slice.to_vec())
-                .collect();
+            let flat: Vec<u8> = slices[..count].iter().flat_map(|slice| slice.to_vec()).collect();
             let taken = flat.len().min(at_most - out.len()).min(7);
             out.extend_from_slice(&flat[..taken]);
             batch.advance(taken);
@@ -269,14 +266,8 @@ mod tests {
         let mut frames = Vec::new();
         while let [first, second, rest @ ..] = bytes {
             let (len, rest) = match second {
-                126 => (
-                    usize::from(u16::from_be_bytes([rest[0], rest[1]])),
-                    &rest[2..],
-                ),
-                127 => (
-                    u64::from_be_bytes(rest[..8].try_into().unwrap()) as usize,
-                    &rest[8..],
-                ),
+                126 => (usize::from(u16::from_be_bytes([rest[0], rest[1]])), &rest[2..]),
+                127 => (u64::from_be_bytes(rest[..8].try_into().unwrap()) as usize, &rest[8..]),
                 short => (usize::from(*short), rest),
             };
             frames.push((*first, rest[..len].to_vec()));
@@ -290,20 +281,13 @@ mod tests {
         let pieces = [vec![b'a'; 1_000], vec![b'b'; 10], vec![], vec![b'c'; 2_500]];
         for fragment_bytes in [1, 300, 999, 1_000, 1_001, 3_509] {
             let mut batch = FrameBatch::default();
-            batch.put_message(
-                pieces.iter().cloned().map(Bytes::from).collect(),
-                fragment_bytes,
-            );
+            batch.put_message(pieces.iter().cloned().map(Bytes::from).collect(), fragment_bytes);
             let frames = frames(&drain(&mut batch, usize::MAX));
             let whole: Vec<u8> = frames.iter().flat_map(|frame| frame.1.clone()).collect();
             assert_eq!(whole, pieces.concat());
             assert_eq!(frames.len(), 3_510usize.div_ceil(fragment_bytes));
             assert_eq!(frames[0].0, 0x01, "the first has the opcode, not FIN");
-            assert_eq!(
-                frames[frames.len() - 1].0,
-                0x80,
-                "the last continues and has FIN"
-            );
+            assert_eq!(frames[frames.len() - 1].0, 0x80, "the last continues and has FIN");
             assert!(frames[1..frames.len() - 1].iter().all(|frame| frame.0 == 0));
         }
     }
@@ -361,11 +345,7 @@ mod tests {
 
     #[test]
     fn unstarted_frames_are_dropped_and_started_ones_finished() {
-        let messages = [
-            "first".repeat(100),
-            "second".to_owned(),
-            "third".repeat(100),
-        ];
+        let messages = ["first".repeat(100), "second".to_owned(), "third".repeat(100)];
         let mut whole = FrameBatch::default();
         let ends: Vec<usize> = messages
             .iter()
@@ -387,9 +367,7 @@ mod tests {
             let begun = if written == 0 {
                 0
             } else {
-                ends.iter()
-                    .position(|&end| end >= written)
-                    .map_or(3, |index| index + 1)
+                ends.iter().position(|&end| end >= written).map_or(3, |index| index + 1)
             };
             assert_eq!(frames.len(), begun + 1, "after {written} bytes");
             assert_eq!(frames[begun].1, b"\x03\xF0no");

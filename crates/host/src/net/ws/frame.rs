@@ -97,10 +97,7 @@ impl fmt::Display for WsFault {
 impl std::error::Error for WsFault {}
 
 fn protocol(reason: &'static str) -> WsFault {
-    WsFault {
-        code: close::PROTOCOL,
-        reason,
-    }
+    WsFault { code: close::PROTOCOL, reason }
 }
 
 /// A frame whose payload is being read.
@@ -227,9 +224,7 @@ impl FrameDecoder {
     fn check_head(&self) -> Result<(), WsFault> {
         let [first, second] = [self.head[0], self.head[1]];
         if first & 0x70 != 0 {
-            return Err(protocol(
-                "reserved bits are set and no extension was agreed on",
-            ));
+            return Err(protocol("reserved bits are set and no extension was agreed on"));
         }
         let Some(opcode) = Opcode::from_bits(first & 0x0F) else {
             return Err(protocol("unknown opcode"));
@@ -259,9 +254,7 @@ impl FrameDecoder {
         let extended = extended_len(self.head[1]);
         let length = match extended {
             0 => u64::from(self.head[1] & 0x7F),
-            _ => self.head[2..2 + extended]
-                .iter()
-                .fold(0, |sum, &byte| sum << 8 | u64::from(byte)),
+            _ => self.head[2..2 + extended].iter().fold(0, |sum, &byte| sum << 8 | u64::from(byte)),
         };
         if length >> 63 != 0 {
             return Err(protocol("a length has its highest bit clear"));
@@ -269,29 +262,17 @@ impl FrameDecoder {
         let mut mask = [0; 4];
         mask.copy_from_slice(&self.head[2 + extended..6 + extended]);
         let opcode = Opcode::from_bits(self.head[0] & 0x0F).ok_or(protocol("unknown opcode"))?;
-        let fin = if self.head[0] & 0x80 == 0 {
-            Fin::More
-        } else {
-            Fin::Last
-        };
+        let fin = if self.head[0] & 0x80 == 0 { Fin::More } else { Fin::Last };
         let space = self.message_bytes_max.saturating_sub(self.message.len());
         let left = usize::try_from(length).unwrap_or(usize::MAX);
         if !opcode.is_control() {
             if left > space {
                 let reason = "the message is larger than frame_in_bytes allows";
-                return Err(WsFault {
-                    code: close::TOO_BIG,
-                    reason,
-                });
+                return Err(WsFault { code: close::TOO_BIG, reason });
             }
             self.in_message = true;
         }
-        Ok(OpenFrame {
-            opcode,
-            fin,
-            left,
-            mask,
-        })
+        Ok(OpenFrame { opcode, fin, left, mask })
     }
 
     /// What is known of a message that becomes large with the frame whose head was just read.
@@ -341,10 +322,7 @@ impl FrameDecoder {
         let needed = self.message.len() + count;
         if needed > self.message.capacity() {
             let end = self.message.len() + left;
-            let target = (self.message.capacity() * 2)
-                .max(TRUSTED_BYTES)
-                .max(needed)
-                .min(end);
+            let target = (self.message.capacity() * 2).max(TRUSTED_BYTES).max(needed).min(end);
             self.message.reserve_exact(target - self.message.len());
         }
     }
@@ -385,10 +363,7 @@ fn close_code(payload: &[u8]) -> Result<Option<u16>, WsFault> {
     }
     match std::str::from_utf8(reason) {
         Ok(_) => Ok(Some(code)),
-        Err(_) => Err(WsFault {
-            code: close::BAD_TEXT,
-            reason: "the close reason is not UTF-8",
-        }),
+        Err(_) => Err(WsFault { code: close::BAD_TEXT, reason: "the close reason is not UTF-8" }),
     }
 }
 

@@ -13,12 +13,7 @@ fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
     out[1] |= 0x80;
     let mask = [0x37, 0xFA, 0x21, 0x3D];
     out.extend_from_slice(&mask);
-    out.extend(
-        payload
-            .iter()
-            .zip(mask.iter().cycle())
-            .map(|(byte, key)| byte ^ key),
-    );
+    out.extend(payload.iter().zip(mask.iter().cycle()).map(|(byte, key)| byte ^ key));
     out
 }
 
@@ -27,9 +22,7 @@ fn run(stream: &[u8], chunks: &[usize], bound: usize) -> (Vec<WsEvent>, Option<W
     let mut decoder = FrameDecoder::new(bound);
     let mut events = Vec::new();
     let mut rest = stream;
-    let mut sizes = chunks
-        .iter()
-        .chain(std::iter::repeat(chunks.last().unwrap_or(&usize::MAX)));
+    let mut sizes = chunks.iter().chain(std::iter::repeat(chunks.last().unwrap_or(&usize::MAX)));
     while !rest.is_empty() {
         let size = sizes.next().map_or(1, |&size| size.max(1)).min(rest.len());
         let (mut chunk, after) = rest.split_at(size);
@@ -222,16 +215,8 @@ fn a_message_over_the_bound_is_refused_by_its_head() {
         "#]]
     };
     check(frame(0x81, &[b'x'; 65])[..6].to_vec(), too_big());
-    check(
-        [frame(0x01, &[b'x'; 40]), frame(0x80, &[b'x'; 25])].concat(),
-        too_big(),
-    );
-    check(
-        vec![
-            0x81, 0xFF, 0x7F, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 1, 2, 3, 4,
-        ],
-        too_big(),
-    );
+    check([frame(0x01, &[b'x'; 40]), frame(0x80, &[b'x'; 25])].concat(), too_big());
+    check(vec![0x81, 0xFF, 0x7F, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 1, 2, 3, 4], too_big());
 }
 
 #[test]
@@ -268,11 +253,7 @@ fn a_large_message_is_announced_once_before_what_makes_it_large() {
     });
     let lengths: Vec<_> = lengths.collect();
     // How much comes after a fragment is not known.
-    let expected = [
-        ("large", bound),
-        ("message", 3 * half.len()),
-        ("message", half.len()),
-    ];
+    let expected = [("large", bound), ("message", 3 * half.len()), ("message", half.len())];
     assert_eq!(lengths, expected);
 }
 
@@ -299,10 +280,8 @@ fn a_long_close_reason_is_cut_at_a_character() {
 }
 
 fn any_frames() -> impl Strategy<Value = Vec<u8>> {
-    let control = (
-        prop_oneof![Just(0x89u8), Just(0x8A)],
-        prop::collection::vec(any::<u8>(), 0..126),
-    );
+    let control =
+        (prop_oneof![Just(0x89u8), Just(0x8A)], prop::collection::vec(any::<u8>(), 0..126));
     let control = control.prop_map(|(first, payload)| frame(first, &payload));
     let message =
         (prop::collection::vec(".{0,400}", 1..4), any::<bool>()).prop_map(|(parts, text)| {
@@ -310,11 +289,7 @@ fn any_frames() -> impl Strategy<Value = Vec<u8>> {
             let frames = parts.iter().enumerate().map(|(index, part)| {
                 let opcode = if index > 0 { 0 } else { 2 - u8::from(text) };
                 let fin = if index == last { 0x80 } else { 0 };
-                [
-                    frame(fin | opcode, part.as_bytes()),
-                    frame(0x89, b"between"),
-                ]
-                .concat()
+                [frame(fin | opcode, part.as_bytes()), frame(0x89, b"between")].concat()
             });
             frames.collect::<Vec<_>>().concat()
         });

@@ -29,12 +29,7 @@ impl Chat {
         let gone = |id: &String| !is_waiting(state, id);
         let private = &mut self.private;
         private.message_authors.retain(|id, _| !gone(id));
-        let ids: Vec<String> = private
-            .messages
-            .keys()
-            .filter(|id| gone(id))
-            .cloned()
-            .collect();
+        let ids: Vec<String> = private.messages.keys().filter(|id| gone(id)).cloned().collect();
         let rows = ids.iter().filter_map(|id| private.messages.remove(id));
         rows.map(|submitted| submitted.id).collect()
     }

@@ -69,10 +69,7 @@ impl Chat {
             outcome: turn.outcome,
             json: turn.json.clone(),
         });
-        TurnPage {
-            turns: turns.collect(),
-            older: self.has_older,
-        }
+        TurnPage { turns: turns.collect(), older: self.has_older }
     }
 
     /// Puts older turns in front that end right before number `before_n`, if that is where memory begins; an answer that
@@ -95,15 +92,8 @@ impl Chat {
         let (numbers, mut turns) = split_page(page);
         turns.extend(self.state.turns.as_slice().iter().cloned());
         self.turn_numbers.splice(0..0, numbers);
-        assert_eq!(
-            self.turn_numbers.len(),
-            turns.len(),
-            "every turn in memory has its number"
-        );
-        debug_assert!(
-            self.turn_numbers.is_sorted(),
-            "older turns have lower numbers"
-        );
+        assert_eq!(self.turn_numbers.len(), turns.len(), "every turn in memory has its number");
+        debug_assert!(self.turn_numbers.is_sorted(), "older turns have lower numbers");
         self.has_older = has_older;
         Arc::make_mut(&mut self.state).turns = Arc::new(TurnList::new(turns));
     }

@@ -62,21 +62,11 @@ where
             Tag::Emphasis => self.read_marked(MarkedSpan::Emphasis, depth),
             Tag::Strong => self.read_marked(MarkedSpan::Strong, depth),
             Tag::Strikethrough => self.read_marked(MarkedSpan::Strikethrough, depth),
-            Tag::Link {
-                link_type,
-                dest_url,
-                id,
-                ..
-            } => {
+            Tag::Link { link_type, dest_url, id, .. } => {
                 let to = self.find_target(link_type, dest_url, &id);
                 self.tell_link(&to, |reader| reader.read_inlines(depth));
             }
-            Tag::Image {
-                link_type,
-                dest_url,
-                id,
-                ..
-            } => {
+            Tag::Image { link_type, dest_url, id, .. } => {
                 let to = self.find_target(link_type, dest_url, &id);
                 let alt = self.read_text();
                 self.tell_image(&to, &alt);

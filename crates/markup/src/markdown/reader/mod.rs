@@ -121,10 +121,7 @@ where
             events,
             earlier,
             sink,
-            places: TextLayout {
-                blocks: Vec::new(),
-                leaf: None,
-            },
+            places: TextLayout { blocks: Vec::new(), leaf: None },
             range: 0..0,
             checked: None,
             loose: LooseText::Awaited,
@@ -270,8 +267,7 @@ where
             CodeBlockKind::Indented => None,
         };
         let text = self.read_text();
-        self.sink
-            .add_code(language, text.strip_suffix('\n').unwrap_or(&text));
+        self.sink.add_code(language, text.strip_suffix('\n').unwrap_or(&text));
     }
 
     /// Raw HTML as text, line by line.

@@ -35,27 +35,13 @@ fn walked(root: &Path) -> Vec<String> {
 fn ignored_files_are_left_out_and_the_top_comes_first() {
     let root = tempfile::tempdir().unwrap();
     let root = root.path();
-    for path in [
-        "z.md",
-        "src/a.rs",
-        "src/deep/b.rs",
-        "target/out.o",
-        "c.log",
-        ".git/HEAD",
-    ] {
+    for path in ["z.md", "src/a.rs", "src/deep/b.rs", "target/out.o", "c.log", ".git/HEAD"] {
         write(root, path);
     }
     fs::write(root.join(".gitignore"), "target/\n*.log\n").unwrap();
     assert_eq!(
         walked(root),
-        [
-            ".gitignore",
-            "src/",
-            "z.md",
-            "src/a.rs",
-            "src/deep/",
-            "src/deep/b.rs"
-        ]
+        [".gitignore", "src/", "z.md", "src/a.rs", "src/deep/", "src/deep/b.rs"]
     );
 }
 

@@ -25,9 +25,8 @@ fn ask(mapper: &mut Mapper, fields: Value) -> (u64, Vec<String>) {
 #[test]
 fn ag_26_any_message_may_be_the_first_about_a_call() {
     let mut done = mapper();
-    let completed = done.map(call(
-        json!({"status": "completed", "title": "T", "rawOutput": "out"}),
-    ));
+    let completed =
+        done.map(call(json!({"status": "completed", "title": "T", "rawOutput": "out"})));
     assert_eq!(kinds(&completed), ["started 1", "ready 1", "complete 1"]);
 
     let mut asked = mapper();
@@ -36,19 +35,13 @@ fn ag_26_any_message_may_be_the_first_about_a_call() {
 
     for (fields, name) in [
         (json!({"name": "n", "_meta": {"toolName": "m"}}), "n"),
-        (
-            json!({"_meta": {"claudeCode": {"toolName": "k"}, "toolName": "m"}}),
-            "k",
-        ),
+        (json!({"_meta": {"claudeCode": {"toolName": "k"}, "toolName": "m"}}), "k"),
         (json!({"_meta": {"toolName": "m"}, "kind": "read"}), "m"),
         (json!({"kind": "switch_mode"}), "switch_mode"),
         (json!({}), "other"),
     ] {
         let started = &describe_all(&mapper().map(call(fields)))[0];
-        assert!(
-            started.starts_with(&format!("started 1 {name} ")),
-            "{started}"
-        );
+        assert!(started.starts_with(&format!("started 1 {name} ")), "{started}");
     }
 }
 
@@ -69,14 +62,10 @@ fn ag_26_an_id_that_comes_again_is_another_call() {
 #[test]
 fn ag_26_what_the_question_says_is_shown() {
     let mut mapper = mapper();
-    mapper.map(call(
-        json!({"rawInput": {"command": "echo", "cwd": "/"}, "title": "bash"}),
-    ));
+    mapper.map(call(json!({"rawInput": {"command": "echo", "cwd": "/"}, "title": "bash"})));
     let mut steps = Vec::new();
     let asked = json!({"toolCallId": "c", "rawInput": {"command": "rm"}, "title": "rm"});
-    let asked = mapper
-        .ask(serde_json::from_value(asked).unwrap(), &mut steps)
-        .unwrap();
+    let asked = mapper.ask(serde_json::from_value(asked).unwrap(), &mut steps).unwrap();
     let ready = Value::Object(asked.ready.into_object());
     assert_eq!(ready["toolInput"], "{\"command\":\"rm\"}");
     assert_eq!(ready["invocationMessage"], "rm");
@@ -93,10 +82,7 @@ fn ag_27_in_progress_is_ignored_while_it_is_asked_about() {
     assert_eq!(mapper.map(call(json!({"status": "in_progress"}))), []);
     mapper.decide(number, true);
     assert_eq!(mapper.map(call(json!({"status": "in_progress"}))), []);
-    assert_eq!(
-        kinds(&mapper.map(call(json!({"status": "completed"})))),
-        ["complete 1"]
-    );
+    assert_eq!(kinds(&mapper.map(call(json!({"status": "completed"})))), ["complete 1"]);
     assert_eq!(mapper.map(call(json!({"status": "completed"}))), []);
     assert_eq!(mapper.finish(UpdatesEnd::Completed), []);
 }
@@ -106,10 +92,7 @@ fn ag_27_after_a_denial_nothing_more_is_shown() {
     let mut mapper = mapper();
     let (number, _) = ask(&mut mapper, json!({"title": "T"}));
     mapper.decide(number, false);
-    assert_eq!(
-        mapper.map(call(json!({"status": "failed", "rawOutput": "denied"}))),
-        []
-    );
+    assert_eq!(mapper.map(call(json!({"status": "failed", "rawOutput": "denied"}))), []);
     assert_eq!(mapper.finish(UpdatesEnd::Completed), []);
 }
 
@@ -136,10 +119,7 @@ fn ag_27_what_is_open_at_the_end_is_closed() {
     };
     let done = describe_all(&open().finish(UpdatesEnd::Completed));
     assert_eq!(done.len(), 2, "{done:?}");
-    assert!(
-        done[0].contains("success=true \"T (ended without a result)\""),
-        "{done:?}"
-    );
+    assert!(done[0].contains("success=true \"T (ended without a result)\""), "{done:?}");
     assert!(done[1].starts_with("completed 3"), "{done:?}");
     assert_eq!(open().finish(UpdatesEnd::Otherwise), []);
 }
@@ -158,9 +138,7 @@ fn ag_27_a_failure_says_why() {
         let mut fields = fields;
         fields["status"] = json!("failed");
         let steps = mapper().map(call(fields));
-        let Some(MapperStep::Complete(done)) = steps.last() else {
-            panic!("{steps:?}")
-        };
+        let Some(MapperStep::Complete(done)) = steps.last() else { panic!("{steps:?}") };
         assert_eq!((done.success, done.error.as_deref()), (false, Some(why)));
     }
 }
@@ -194,9 +172,7 @@ fn a_call_that_is_told_of_when_it_is_over_began_after_what_was_said_before() {
 
 #[test]
 fn ag_27a_kinds_and_places_are_told() {
-    let locations: Vec<Value> = (0..40)
-        .map(|n| json!({"path": format!("/w/{n} b")}))
-        .collect();
+    let locations: Vec<Value> = (0..40).map(|n| json!({"path": format!("/w/{n} b")})).collect();
     let started = mapper().map(call(json!({"kind": "execute", "locations": locations})));
     let MapperStep::Send(AgentEvent::ToolStarted { start, .. }) = &started[0] else {
         panic!("{started:?}")
@@ -213,9 +189,7 @@ fn ag_27b_raw_output_is_shown_where_there_is_no_content() {
         let mut fields = fields;
         fields["status"] = json!("completed");
         let steps = mapper().map(call(fields));
-        let Some(MapperStep::Complete(done)) = steps.last() else {
-            panic!("{steps:?}")
-        };
+        let Some(MapperStep::Complete(done)) = steps.last() else { panic!("{steps:?}") };
         (json!(done.content), json!(done.structured))
     };
     let text = json!([{"type": "content", "content": {"type": "text", "text": "t"}}]);
@@ -223,10 +197,7 @@ fn ag_27b_raw_output_is_shown_where_there_is_no_content() {
     assert_eq!(shown, (json!([{"type": "text", "text": "t"}]), Value::Null));
     let shown = done(json!({"rawOutput": "r"}));
     assert_eq!(shown, (json!([{"type": "text", "text": "r"}]), Value::Null));
-    assert_eq!(
-        done(json!({"rawOutput": {"a": 1}})),
-        (json!([]), json!({"a": 1}))
-    );
+    assert_eq!(done(json!({"rawOutput": {"a": 1}})), (json!([]), json!({"a": 1})));
     let large = json!({"a": "x".repeat(70_000)});
     assert_eq!(done(json!({"rawOutput": large})), (json!([]), Value::Null));
 }
@@ -234,20 +205,14 @@ fn ag_27b_raw_output_is_shown_where_there_is_no_content() {
 #[test]
 fn ag_27c_a_file_is_looked_at_once_when_it_is_first_named() {
     let mut mapper = mapper();
-    let named = mapper.map(call(
-        json!({"kind": "edit", "locations": [{"path": "/w/a"}]}),
-    ));
+    let named = mapper.map(call(json!({"kind": "edit", "locations": [{"path": "/w/a"}]})));
     assert!(matches!(&named[1], MapperStep::WatchFiles { call: 1, diffs } if diffs.len() == 1));
     let diff = json!([{"type": "diff", "path": "/w/a", "oldText": "x", "newText": "y"}]);
     assert_eq!(mapper.map(call(json!({"content": diff}))), []);
     let done = mapper.map(call(json!({"status": "completed"})));
-    let Some(MapperStep::Complete(done)) = done.last() else {
-        panic!()
-    };
+    let Some(MapperStep::Complete(done)) = done.last() else { panic!() };
     assert_eq!(done.diffs[0].new_text.as_deref(), Some("y"));
-    let read = mapper.map(call(
-        json!({"kind": "read", "locations": [{"path": "/w/b"}]}),
-    ));
+    let read = mapper.map(call(json!({"kind": "read", "locations": [{"path": "/w/b"}]})));
     assert_eq!(read, []);
 }
 
@@ -255,25 +220,12 @@ fn ag_27c_a_file_is_looked_at_once_when_it_is_first_named() {
 fn ag_27d_output_beside_a_call_is_one_growing_text() {
     let mut mapper = mapper();
     let terminal = json!([{"type": "terminal", "terminalId": "c"}]);
-    mapper.map(call(
-        json!({"status": "in_progress", "title": "ls", "content": terminal}),
-    ));
-    let shown = mapper.map(call(
-        json!({"_meta": {"terminal_output_delta": {"data": "a\n"}}}),
-    ));
-    assert_eq!(
-        describe_all(&shown),
-        ["content 1 [{\"type\":\"text\",\"text\":\"a\\n\"}]"]
-    );
-    assert_eq!(
-        mapper.map(call(json!({"status": "completed"}))),
-        [],
-        "its output may still come"
-    );
+    mapper.map(call(json!({"status": "in_progress", "title": "ls", "content": terminal})));
+    let shown = mapper.map(call(json!({"_meta": {"terminal_output_delta": {"data": "a\n"}}})));
+    assert_eq!(describe_all(&shown), ["content 1 [{\"type\":\"text\",\"text\":\"a\\n\"}]"]);
+    assert_eq!(mapper.map(call(json!({"status": "completed"}))), [], "its output may still come");
     let done = mapper.map(call(json!({"_meta": {"terminal_output": {"data": "a\nb\n"}, "terminal_exit": {"exit_code": 1}}})));
-    let Some(MapperStep::Complete(done)) = done.last() else {
-        panic!()
-    };
+    let Some(MapperStep::Complete(done)) = done.last() else { panic!() };
     assert_eq!(done.past_tense, "ls (exit code 1)");
     assert_eq!(done.content[0]["text"], "a\nb\n");
 
@@ -293,33 +245,16 @@ fn ag_31_options_are_sorted_and_decisions_take_the_narrowest() {
     ]))
     .unwrap();
     let shown = confirmation_options(&options);
-    let ids: Vec<&str> = shown
-        .iter()
-        .map(|option| option["id"].as_str().unwrap())
-        .collect();
+    let ids: Vec<&str> = shown.iter().map(|option| option["id"].as_str().unwrap()).collect();
     assert_eq!(ids, ["once", "always", "never", "no"]);
     assert_eq!(shown[1]["label"], "Always x");
-    assert_eq!(
-        (&shown[0]["kind"], &shown[2]["kind"]),
-        (&json!("approve"), &json!("deny"))
-    );
+    assert_eq!((&shown[0]["kind"], &shown[2]["kind"]), (&json!("approve"), &json!("deny")));
     let chosen = |choice| option_for(&options, choice).map(|(id, allows)| format!("{id} {allows}"));
-    assert_eq!(
-        chosen(PermissionChoice::Approve).as_deref(),
-        Some("once true")
-    );
+    assert_eq!(chosen(PermissionChoice::Approve).as_deref(), Some("once true"));
     assert_eq!(chosen(PermissionChoice::Deny).as_deref(), Some("no false"));
-    assert_eq!(
-        chosen(PermissionChoice::Option("never")).as_deref(),
-        Some("never false")
-    );
+    assert_eq!(chosen(PermissionChoice::Option("never")).as_deref(), Some("never false"));
     assert_eq!(chosen(PermissionChoice::Option("?")), None);
-    assert_eq!(
-        option_for(&options[..1], PermissionChoice::Approve)
-            .unwrap()
-            .0,
-        "always"
-    );
+    assert_eq!(option_for(&options[..1], PermissionChoice::Approve).unwrap().0, "always");
     assert_eq!(option_for(&options[..2], PermissionChoice::Deny), None);
 }
 
@@ -354,10 +289,7 @@ fn ag_26_an_id_that_comes_again_counts_again() {
     for _ in 0..CALLS_MAX + 1 {
         let announce = json!({"sessionUpdate": "tool_call", "toolCallId": "c", "title": "T", "status": "in_progress"});
         let steps = mapper.map(update(announce));
-        begun += kinds(&steps)
-            .iter()
-            .filter(|it| it.starts_with("started"))
-            .count();
+        begun += kinds(&steps).iter().filter(|it| it.starts_with("started")).count();
         mapper.map(call(json!({"status": "failed"})));
     }
     assert_eq!(begun, CALLS_MAX);
@@ -374,11 +306,7 @@ fn ag_31_two_options_of_one_id_are_one_and_there_are_not_many() {
     let distinct = distinct_options(options);
     assert_eq!(distinct.len(), 16);
     let chosen = option_for(&distinct, PermissionChoice::Option("0"));
-    assert_eq!(
-        chosen,
-        Some(("0".to_owned(), false)),
-        "what was shown is what is meant"
-    );
+    assert_eq!(chosen, Some(("0".to_owned(), false)), "what was shown is what is meant");
     let shown = confirmation_options(&distinct);
     let zeros = shown.iter().filter(|option| option["id"] == "0").count();
     assert_eq!(zeros, 1);

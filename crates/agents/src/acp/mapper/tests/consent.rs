@@ -215,10 +215,7 @@ fn ag_31c_a_command_in_more_words_is_the_same_command() {
     let mut mapper = mapper().with_usual_directory(directory);
     let call = ask(&mut mapper, run("ls"));
     let same = json!({"command": "ls", "description": "Lists files", "cwd": "/w"});
-    let steps = told(
-        &mut mapper,
-        json!({"status": "in_progress", "rawInput": same}),
-    );
+    let steps = told(&mut mapper, json!({"status": "in_progress", "rawInput": same}));
     assert_eq!(replacing(&steps), None, "{steps:?}");
     mapper.decide(call, true);
     assert_eq!(take_line(&mut mapper).as_deref(), Some("ls"));
@@ -250,14 +247,8 @@ fn is_asked_again(kinds: [&str; 2], asked: &Value, now: &Value) -> bool {
 fn ag_31c_only_words_for_people_and_the_usual_directory_can_be_added_to_a_command() {
     let line = json!({"command": "ls"});
     for (asked, now) in [
-        (
-            &line,
-            json!({"command": "ls", "explanation": "e", "timeout": 9}),
-        ),
-        (
-            &json!({"command": "ls", "description": "d"}),
-            json!({"command": "ls"}),
-        ),
+        (&line, json!({"command": "ls", "explanation": "e", "timeout": 9})),
+        (&json!({"command": "ls", "description": "d"}), json!({"command": "ls"})),
         (&line, json!({"command": "ls", "env": {}, "dir": null})),
     ] {
         assert!(!is_asked_again(["execute"; 2], asked, &now), "{now}");
@@ -267,19 +258,10 @@ fn ag_31c_only_words_for_people_and_the_usual_directory_can_be_added_to_a_comman
         (&line, json!({"command": "ls", "run_in_background": true})),
         (&line, json!({"command": "ls", "is_background": true})),
         // A shell may get these words without quotes.
-        (
-            &json!({"command": "echo '; id'"}),
-            json!({"command": "echo", "args": ["; id"]}),
-        ),
+        (&json!({"command": "echo '; id'"}), json!({"command": "echo", "args": ["; id"]})),
         // Where it runs was said, and is not any more: it may be where the last command went.
-        (
-            &json!({"command": "ls", "cwd": "/w"}),
-            json!({"command": "ls"}),
-        ),
-        (
-            &json!({"command": "ls", "cwd": "/w/sub"}),
-            json!({"command": "ls", "cwd": "/w"}),
-        ),
+        (&json!({"command": "ls", "cwd": "/w"}), json!({"command": "ls"})),
+        (&json!({"command": "ls", "cwd": "/w/sub"}), json!({"command": "ls", "cwd": "/w"})),
         // Nobody here knows what the absence of that means.
         (&line, json!({"command": "ls", "sandbox": null})),
     ] {
@@ -301,10 +283,7 @@ fn ag_31c_an_input_that_is_no_command_line_is_what_all_its_words_say() {
 fn ag_31c_a_call_without_an_input_is_what_its_title_and_its_changes_say() {
     let mut mapper = mapper();
     let older = ask(&mut mapper, edit(json!([diff("/w/a", "TWO")])));
-    assert_eq!(
-        replacing(&told(&mut mapper, json!({"title": "Edit"}))),
-        None
-    );
+    assert_eq!(replacing(&told(&mut mapper, json!({"title": "Edit"}))), None);
     let steps = told(&mut mapper, json!({"content": [diff("/w/a", "evil")]}));
     let newer = replacing(&steps).unwrap().1.call;
     mapper.decide(older, true);
@@ -324,10 +303,7 @@ fn ag_31c_an_agent_that_changes_a_call_for_ever_is_not_asked_about_for_ever() {
     ask(&mut mapper, run("ls"));
     let mut last = Vec::new();
     for n in 0..5_000 {
-        last = told(
-            &mut mapper,
-            json!({"rawInput": {"command": format!("echo {n}")}}),
-        );
+        last = told(&mut mapper, json!({"rawInput": {"command": format!("echo {n}")}}));
         if replacing(&last).is_none() {
             break;
         }

@@ -25,12 +25,9 @@ fn describe(step: &MapperStep) -> String {
     match step {
         MapperStep::Send(AgentEvent::PartOpened { part, kind }) => format!("part {part} {kind:?}"),
         MapperStep::Send(AgentEvent::Text { part, text }) => format!("text {part} {text:?}"),
-        MapperStep::Send(AgentEvent::ToolStarted { call, start }) => format!(
-            "started {call} {} {:?} {}",
-            start.name,
-            start.display_name,
-            json!(start.meta)
-        ),
+        MapperStep::Send(AgentEvent::ToolStarted { call, start }) => {
+            format!("started {call} {} {:?} {}", start.name, start.display_name, json!(start.meta))
+        }
         MapperStep::Send(AgentEvent::ToolReady { call, ready }) => {
             format!("ready {call} {}", ready_text(ready))
         }
@@ -90,9 +87,7 @@ fn play(agent: &str) -> String {
                 steps
             }
             _ if frame["result"].get("stopReason").is_some() => {
-                let report = mapper
-                    .usage()
-                    .report(&frame["result"], Some("model in use"));
+                let report = mapper.usage().report(&frame["result"], Some("model in use"));
                 lines.push(format!("# usage at `{case}`: {}", json!(report)));
                 continue;
             }
@@ -192,21 +187,12 @@ fn other_content_is_a_link_a_text_or_a_body() {
     let mut mapper = mapper();
     let content = |content: Value| update(json!({"sessionUpdate": SAID, "content": content}));
     let link = content(json!({"type": "resource_link", "name": "a]b", "uri": "file:///a b"}));
-    assert_eq!(
-        describe_all(&mapper.map(link))[1],
-        "text 1 \"[a\\\\]b](<file:///a%20b>)\""
-    );
+    assert_eq!(describe_all(&mapper.map(link))[1], "text 1 \"[a\\\\]b](<file:///a%20b>)\"");
     let image = content(json!({"type": "image", "data": "aGk=", "mimeType": "image/png"}));
-    let expected = MappedMedia {
-        content_type: "image/png".to_owned(),
-        body: b"hi".to_vec(),
-    };
+    let expected = MappedMedia { content_type: "image/png".to_owned(), body: b"hi".to_vec() };
     assert_eq!(mapper.map(image), [MapperStep::Show(expected)]);
     let broken = content(json!({"type": "audio", "data": "?", "mimeType": "audio/wav"}));
-    assert_eq!(
-        describe_all(&mapper.map(broken))[1],
-        "text 2 \"[audio/wav that cannot be read]\""
-    );
+    assert_eq!(describe_all(&mapper.map(broken))[1], "text 2 \"[audio/wav that cannot be read]\"");
 }
 
 #[test]
@@ -234,18 +220,10 @@ fn compaction_is_an_activity_and_then_a_notice() {
         update(json!({"sessionUpdate": "compaction_update", "compactionId": "c", "status": status}))
     };
     let begun = mapper.map(compaction("in_progress"));
-    assert_eq!(
-        begun,
-        [MapperStep::Send(AgentEvent::Activity(Some(
-            "Compacting".to_owned()
-        )))]
-    );
+    assert_eq!(begun, [MapperStep::Send(AgentEvent::Activity(Some("Compacting".to_owned())))]);
     let done = mapper.map(compaction("completed"));
     assert_eq!(done[0], MapperStep::Send(AgentEvent::Activity(None)));
-    assert!(matches!(
-        &done[1],
-        MapperStep::Send(AgentEvent::Notice { .. })
-    ));
+    assert!(matches!(&done[1], MapperStep::Send(AgentEvent::Notice { .. })));
 }
 
 #[test]
@@ -266,19 +244,11 @@ fn usage_is_the_context_in_use_and_the_turns_sums() {
         report["_meta"]["turn"],
         json!({"inputTokens": 12, "outputTokens": 6, "cacheReadTokens": 7})
     );
-    assert_eq!(
-        report["_meta"]["cost"],
-        json!({"amount": 0.75, "currency": "USD"})
-    );
+    assert_eq!(report["_meta"]["cost"], json!({"amount": 0.75, "currency": "USD"}));
     assert_eq!(report["_meta"]["contextSize"], 100);
     let mut next = Mapper::new(0, mapper.usage().next_turn());
     next.map(usage(30, 1.0));
     let report = json!(next.usage().report(&json!({}), None));
     assert_eq!(report["_meta"]["cost"]["amount"], 0.25);
-    assert_eq!(
-        next.usage()
-            .next_turn()
-            .report(&json!({"usage": null}), None),
-        None
-    );
+    assert_eq!(next.usage().next_turn().report(&json!({"usage": null}), None), None);
 }

@@ -37,10 +37,7 @@ async fn a_question_waits_for_its_answers() {
     "#]]).await;
     let declined = answered_with(ChatInputResponseKind::Decline, json!({}));
     let (lines, _) = transcript_with_replies(asking(), input("12 one"), vec![declined]).await;
-    assert!(
-        lines.contains(r#"text 1.0 "{\"response\":\"decline\"}""#),
-        "{lines}"
-    );
+    assert!(lines.contains(r#"text 1.0 "{\"response\":\"decline\"}""#), "{lines}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -51,11 +48,7 @@ async fn steering_is_taken_at_the_scripts_steer_step() {
         steer: 0,
         message: Some(json!({"text": "go $1 left"})),
     };
-    let nothing = AgentReply::Steered {
-        message_id: None,
-        steer: 2 << 32,
-        message: None,
-    };
+    let nothing = AgentReply::Steered { message_id: None, steer: 2 << 32, message: None };
     check_with_replies(
         steps,
         "x",
@@ -120,11 +113,7 @@ async fn a_cancel_ends_a_wait() {
         turn.abort();
         assert!(turn.await.unwrap_err().is_cancelled(), "{steps}");
         assert_eq!(receiver.recv().await, None, "nothing comes after {asked:?}");
-        let late = AgentReply::Steered {
-            message_id: None,
-            steer: 0,
-            message: None,
-        };
+        let late = AgentReply::Steered { message_id: None, steer: 0, message: None };
         assert!(replies.deliver(late).is_err(), "not awaited: {steps}");
     }
 }
@@ -164,10 +153,8 @@ async fn a_resumed_scene_still_knows_the_answers() {
 
 #[tokio::test(start_paused = true)]
 async fn a_turn_that_died_while_it_waited_goes_on_after_the_question() {
-    let resumed = TurnInput {
-        resume: Some(Some(Bytes::from_static(br#"{"step":1}"#))),
-        ..input("12 one")
-    };
+    let resumed =
+        TurnInput { resume: Some(Some(Bytes::from_static(br#"{"step":1}"#))), ..input("12 one") };
     let (lines, result) = transcript(asking(), resumed).await;
     assert_eq!(result, Ok(()));
     assert!(lines.contains(r#"text 1.0 "{}""#), "{lines}");

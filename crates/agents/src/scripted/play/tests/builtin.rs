@@ -32,25 +32,20 @@ fn reply_to(event: &AgentEvent, approved: bool) -> Option<AgentReply> {
             answers: Object::new(),
             answered_by: None,
         },
-        AgentEvent::Spawned { call, .. } => AgentReply::ToolEnded {
-            call: *call,
-            result: ToolResult::new(approved, "Done"),
-        },
-        AgentEvent::Render { render, sections } => AgentReply::Rendered {
-            render: *render,
-            sections: sections.clone(),
-        },
+        AgentEvent::Spawned { call, .. } => {
+            AgentReply::ToolEnded { call: *call, result: ToolResult::new(approved, "Done") }
+        }
+        AgentEvent::Render { render, sections } => {
+            AgentReply::Rendered { render: *render, sections: sections.clone() }
+        }
         _ => return None,
     })
 }
 
 /// What a scene does, in the first words of its events.
 async fn outline(text: &str, approved: bool) -> String {
-    let mut session = ScriptedSession::new(
-        builtin::script(),
-        Locale::English,
-        SessionContext::default(),
-    );
+    let mut session =
+        ScriptedSession::new(builtin::script(), Locale::English, SessionContext::default());
     let (sender, mut receiver) = mpsc::channel(8);
     let replies = PendingReplies::default();
     let events = channel_sink(sender, replies.clone());

@@ -55,11 +55,7 @@ async fn transcript_with_replies(
         let mut lines = String::new();
         let mut answers = answers.into_iter();
         while let Some(event) = receiver.recv().await {
-            lines.push_str(&format!(
-                "{} {}\n",
-                began.elapsed().as_millis(),
-                line(&event)
-            ));
+            lines.push_str(&format!("{} {}\n", began.elapsed().as_millis(), line(&event)));
             if event.awaits().is_some() {
                 tokio::time::advance(Duration::from_millis(10)).await;
                 replies.deliver(answers.next().unwrap()).unwrap();
@@ -98,21 +94,14 @@ fn line(event: &AgentEvent) -> String {
         AgentEvent::ToolContent { call, content } => {
             format!("update {} {}", name(call), Value::from(content.clone()))
         }
-        AgentEvent::ToolCompleted {
-            call,
-            result,
-            review,
-        } => {
+        AgentEvent::ToolCompleted { call, result, review } => {
             let review = if *review { " for review" } else { "" };
             let result = Value::Object(result.clone().into_object());
             format!("completed {} {result}{review}", name(call))
         }
-        AgentEvent::ClientTool {
-            call,
-            name: tool,
-            input,
-            timeout_ms,
-        } => format!("client tool {} {tool} {input} {timeout_ms} ms", name(call)),
+        AgentEvent::ClientTool { call, name: tool, input, timeout_ms } => {
+            format!("client tool {} {tool} {input} {timeout_ms} ms", name(call))
+        }
         AgentEvent::InputRequested { ask, request } => {
             let request = Value::Object(request.clone().into_object());
             format!("ask {} {request}", name(ask))
@@ -244,12 +233,7 @@ async fn an_invalid_number_after_substitution_is_reported_with_its_position() {
         0 checkpoint {"step":1}
         failed scripted "scenes[0].steps[0].stream.size: a chunk has at most 16777216 bytes" resumable false
     "#]];
-    check(
-        json!([{"stream": {"chunks": 1, "size": "$2"}}]),
-        "stream 99999999999",
-        expected,
-    )
-    .await;
+    check(json!([{"stream": {"chunks": 1, "size": "$2"}}]), "stream 99999999999", expected).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -274,10 +258,8 @@ async fn a_resumed_turn_goes_on_after_the_step_it_stopped_in() {
     assert!(result.unwrap_err().resumable);
     assert!(lines.ends_with("checkpoint {\"step\":2}\n"), "{lines}");
 
-    let resumed = TurnInput {
-        resume: Some(Some(Bytes::from_static(br#"{"step":2}"#))),
-        ..input("x")
-    };
+    let resumed =
+        TurnInput { resume: Some(Some(Bytes::from_static(br#"{"step":2}"#))), ..input("x") };
     let (lines, result) = transcript(steps.clone(), resumed).await;
     assert_eq!(result, Ok(()));
     expect![[r#"
@@ -287,35 +269,16 @@ async fn a_resumed_turn_goes_on_after_the_step_it_stopped_in() {
     "#]]
     .assert_eq(&lines);
 
-    let died_in_the_last = TurnInput {
-        resume: Some(Some(Bytes::from_static(br#"{"step":3}"#))),
-        ..input("x")
-    };
-    assert_eq!(
-        transcript(steps.clone(), died_in_the_last).await,
-        (String::new(), Ok(()))
-    );
+    let died_in_the_last =
+        TurnInput { resume: Some(Some(Bytes::from_static(br#"{"step":3}"#))), ..input("x") };
+    assert_eq!(transcript(steps.clone(), died_in_the_last).await, (String::new(), Ok(())));
 
-    let died_before_the_first = TurnInput {
-        resume: Some(None),
-        ..input("x")
-    };
-    assert!(
-        transcript(steps.clone(), died_before_the_first)
-            .await
-            .0
-            .contains("text 0.0 \"a\"")
-    );
+    let died_before_the_first = TurnInput { resume: Some(None), ..input("x") };
+    assert!(transcript(steps.clone(), died_before_the_first).await.0.contains("text 0.0 \"a\""));
 
-    let unreadable = TurnInput {
-        resume: Some(Some(Bytes::from_static(b"?"))),
-        ..input("x")
-    };
+    let unreadable = TurnInput { resume: Some(Some(Bytes::from_static(b"?"))), ..input("x") };
     let error = transcript(steps, unreadable).await.1.unwrap_err();
-    assert_eq!(
-        (error.error_type.as_str(), error.resumable),
-        ("checkpoint", false)
-    );
+    assert_eq!((error.error_type.as_str(), error.resumable), ("checkpoint", false));
 }
 
 #[tokio::test(start_paused = true)]
@@ -324,10 +287,7 @@ async fn a_script_without_a_matching_scene_fails_with_a_message() {
     let (sender, mut receiver) = mpsc::channel(8);
     let mut session =
         ScriptedSession::new(Arc::new(script), Locale::English, SessionContext::default());
-    session
-        .turn(input("x"), &channel_sink(sender, PendingReplies::default()))
-        .await
-        .unwrap();
+    session.turn(input("x"), &channel_sink(sender, PendingReplies::default())).await.unwrap();
     assert!(line(&receiver.recv().await.unwrap()).starts_with("checkpoint"));
     assert_eq!(line(&receiver.recv().await.unwrap()), "open 0.0 Markdown");
     assert!(line(&receiver.recv().await.unwrap()).contains("No scene"));
@@ -365,10 +325,7 @@ async fn a_cancel_stops_a_stream_between_two_chunks() {
     assert!(turn.await.unwrap_err().is_cancelled());
     while receiver.try_recv().is_ok() {}
     tokio::task::yield_now().await;
-    assert!(
-        receiver.try_recv().is_err(),
-        "nothing comes after the cancel"
-    );
+    assert!(receiver.try_recv().is_err(), "nothing comes after the cancel");
 }
 
 #[tokio::test(start_paused = true)]

@@ -131,20 +131,14 @@ async fn a_running_call_asks_again_and_may_be_denied_then() {
     let (lines, result) = transcript_with_replies(steps, input("push it"), vec![denied]).await;
     assert_eq!(result, Ok(()));
     assert!(!lines.contains("completed"), "{lines}");
-    assert!(
-        lines.contains(r#"{\"approved\":false,\"input\":\"{}\"}"#),
-        "{lines}"
-    );
+    assert!(lines.contains(r#"{\"approved\":false,\"input\":\"{}\"}"#), "{lines}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_result_is_reviewed_before_the_script_gets_it() {
     let steps = json!([{"tool": {"name": "read", "result": {"content": [{"type": "text", "text": "secret"}]},
         "confirm_result": true}}, last()]);
-    let reviewed = |approved| AgentReply::ResultDecided {
-        call: CALL,
-        approved,
-    };
+    let reviewed = |approved| AgentReply::ResultDecided { call: CALL, approved };
     check_with_replies(steps.clone(), "x", vec![reviewed(true)], expect![[r#"
         0 checkpoint {"step":1}
         0 start 0.0 read "read"
@@ -156,10 +150,7 @@ async fn a_result_is_reviewed_before_the_script_gets_it() {
     "#]]).await;
     let (lines, _) = transcript_with_replies(steps, input("x"), vec![reviewed(false)]).await;
     let (_, notice) = lines.split_once("Notice").unwrap();
-    assert_eq!(
-        notice,
-        " { text: \"{\\\"approved\\\":false,\\\"input\\\":\\\"{}\\\"}\" }\n"
-    );
+    assert_eq!(notice, " { text: \"{\\\"approved\\\":false,\\\"input\\\":\\\"{}\\\"}\" }\n");
 }
 
 #[tokio::test(start_paused = true)]
@@ -210,10 +201,7 @@ async fn a_client_tool_is_called_and_its_result_is_used() {
     "#]]).await;
 
     let (lines, _) = transcript_with_replies(steps, input("open a"), vec![decided(false)]).await;
-    assert!(
-        lines.contains(r#"{\"approved\":false,\"input\":"#),
-        "{lines}"
-    );
+    assert!(lines.contains(r#"{\"approved\":false,\"input\":"#), "{lines}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -229,10 +217,7 @@ async fn a_call_that_cannot_be_played_is_not_begun() {
 #[tokio::test(start_paused = true)]
 async fn an_answer_to_something_else_ends_the_turn() {
     let steps = json!([{"tool": {"name": "a", "confirm": "ask"}}]);
-    let reply = AgentReply::ResultDecided {
-        call: CALL,
-        approved: true,
-    };
+    let reply = AgentReply::ResultDecided { call: CALL, approved: true };
     check_with_replies(steps, "x", vec![reply], expect![[r#"
         0 checkpoint {"step":1}
         0 start 0.0 a "a"

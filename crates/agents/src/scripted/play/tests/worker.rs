@@ -94,10 +94,8 @@ async fn a_resumed_worker_plays_the_rest_of_its_steps() {
     let (lines, result) = transcript(json!([]), worker(brief.clone())).await;
     assert!(result.unwrap_err().resumable);
     assert!(lines.ends_with("checkpoint {\"step\":2}\n"), "{lines}");
-    let resumed = TurnInput {
-        resume: Some(Some(Bytes::from_static(br#"{"step":2}"#))),
-        ..worker(brief)
-    };
+    let resumed =
+        TurnInput { resume: Some(Some(Bytes::from_static(br#"{"step":2}"#))), ..worker(brief) };
     let (lines, result) = transcript(json!([]), resumed).await;
     assert_eq!(result, Ok(()));
     expect![[r#"
@@ -134,12 +132,6 @@ async fn a_long_message_does_not_keep_a_short_worker_from_starting() {
 
 #[tokio::test(start_paused = true)]
 async fn a_brief_that_cannot_be_read_ends_the_turn() {
-    let error = transcript(json!([]), worker(Bytes::from_static(b"?")))
-        .await
-        .1
-        .unwrap_err();
-    assert_eq!(
-        (error.error_type.as_str(), error.resumable),
-        ("brief", false)
-    );
+    let error = transcript(json!([]), worker(Bytes::from_static(b"?"))).await.1.unwrap_err();
+    assert_eq!((error.error_type.as_str(), error.resumable), ("brief", false));
 }

@@ -25,11 +25,7 @@ impl SpaceReader<'_> {
              ORDER BY modified DESC, session DESC LIMIT $3";
         let limit = i64::from(limit);
         let rows = match after {
-            None => {
-                self.conn
-                    .query(first, &[&self.space, &UNLISTED, &limit])
-                    .await?
-            }
+            None => self.conn.query(first, &[&self.space, &UNLISTED, &limit]).await?,
             Some((modified, session)) => {
                 let session = int(session.0);
                 let values: [&(dyn tokio_postgres::types::ToSql + Sync); 5] =
@@ -59,18 +55,11 @@ impl SpaceReader<'_> {
         let next = "SELECT min(greatest(summary.created, client.last_seen_ms)) FROM greenroom.summary
              LEFT JOIN greenroom.client ON client.space = summary.space AND client.client_id = summary.creator
              WHERE summary.space = $1 AND summary.empty AND (summary.created >= $2 OR client.last_seen_ms >= $2)";
-        let rows = self
-            .conn
-            .query(next, &[&self.space, &created_before.0])
-            .await?;
+        let rows = self.conn.query(next, &[&self.space, &created_before.0]).await?;
         let next: Option<i64> = rows.first().map_or(Ok(None), |row| row.try_get(0))?;
         let next_since = next.map(Timestamp);
         let log_from = self.log_from().await?;
-        Ok(EmptySessions {
-            due,
-            next_since,
-            log_from,
-        })
+        Ok(EmptySessions { due, next_since, log_from })
     }
 
     pub(super) async fn client(

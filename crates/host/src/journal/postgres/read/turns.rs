@@ -53,12 +53,10 @@ impl SpaceReader<'_> {
     ) -> PgReadResult<TurnPage> {
         let before_n = int(before_n);
         let mut page = PgPage::new(page);
-        self.take(&mut page, OWN_TURNS, int(chat.0), before_n, None)
-            .await?;
+        self.take(&mut page, OWN_TURNS, int(chat.0), before_n, None).await?;
         for range in self.ranges(chat).await?.iter().rev() {
             let end = before_n.min(range.visible_n.saturating_add(1));
-            self.take(&mut page, RANGE_TURNS, range.source, end, Some(range))
-                .await?;
+            self.take(&mut page, RANGE_TURNS, range.source, end, Some(range)).await?;
         }
         Ok(page.finish())
     }
@@ -72,12 +70,10 @@ impl SpaceReader<'_> {
     ) -> PgReadResult<TurnPage> {
         let end = int(through_n).saturating_add(1);
         let mut page = PgPage::new(page);
-        self.take(&mut page, CONTEXT_TURNS, int(chat.0), end, None)
-            .await?;
+        self.take(&mut page, CONTEXT_TURNS, int(chat.0), end, None).await?;
         for range in self.ranges(chat).await?.iter().rev() {
             let end = end.min(range.last_n.saturating_add(1));
-            self.take(&mut page, RANGE_TURNS, range.source, end, Some(range))
-                .await?;
+            self.take(&mut page, RANGE_TURNS, range.source, end, Some(range)).await?;
         }
         Ok(page.finish())
     }
@@ -125,11 +121,7 @@ impl SpaceReader<'_> {
         let numbers = taken.iter().map(|row| row.try_get(0));
         let numbers: Vec<i64> = numbers.collect::<Result<_, _>>()?;
         let mut bodies = std::collections::BTreeMap::new();
-        for row in self
-            .conn
-            .query(BODIES, &[&self.space, &channel, &numbers])
-            .await?
-        {
+        for row in self.conn.query(BODIES, &[&self.space, &channel, &numbers]).await? {
             bodies.insert(row.try_get::<_, i64>(0)?, bytes_at(&row, 1)?);
         }
         for row in taken {
@@ -166,33 +158,17 @@ impl SpaceReader<'_> {
         let own = "SELECT n, hidden_at IS NULL FROM greenroom.turn
              WHERE space = $1 AND channel = $2 AND id = $3";
         let mut all = Vec::new();
-        for row in self
-            .conn
-            .query(own, &[&self.space, &int(chat.0), &turn_id])
-            .await?
-        {
-            all.push(TurnPosition {
-                n: number(row.try_get(0)?)?,
-                visible: row.try_get(1)?,
-            });
+        for row in self.conn.query(own, &[&self.space, &int(chat.0), &turn_id]).await? {
+            all.push(TurnPosition { n: number(row.try_get(0)?)?, visible: row.try_get(1)? });
         }
         let in_range = "SELECT n FROM greenroom.turn WHERE space = $1 AND channel = $2 AND id = $3
              AND n BETWEEN $4 AND $5 AND (hidden_at IS NULL OR hidden_at > $6)";
         for range in self.ranges(chat).await? {
-            let values: [&(dyn ToSql + Sync); 6] = [
-                &self.space,
-                &range.source,
-                &turn_id,
-                &range.first_n,
-                &range.last_n,
-                &range.as_of,
-            ];
+            let values: [&(dyn ToSql + Sync); 6] =
+                [&self.space, &range.source, &turn_id, &range.first_n, &range.last_n, &range.as_of];
             for row in self.conn.query(in_range, &values).await? {
                 let n: i64 = row.try_get(0)?;
-                all.push(TurnPosition {
-                    n: number(n)?,
-                    visible: n <= range.visible_n,
-                });
+                all.push(TurnPosition { n: number(n)?, visible: n <= range.visible_n });
             }
         }
         Ok(all.into_iter().max_by_key(|found| (found.visible, found.n)))
@@ -217,11 +193,7 @@ impl SpaceReader<'_> {
 
 impl PgPage {
     fn new(page: PageBuilder) -> Self {
-        Self {
-            page,
-            found: TurnPage::default(),
-            is_full: false,
-        }
+        Self { page, found: TurnPage::default(), is_full: false }
     }
 
     fn finish(mut self) -> TurnPage {

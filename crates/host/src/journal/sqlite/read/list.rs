@@ -101,9 +101,7 @@ pub(super) fn client(
     };
     let transform = match row.get::<_, Option<String>>(4)? {
         Some(text) => Some(serde_json::from_str(&text).map_err(|error| {
-            ReadError(format!(
-                "what client `{client_id}` rewrites by default: {error}"
-            ))
+            ReadError(format!("what client `{client_id}` rewrites by default: {error}"))
         })?),
         None => None,
     };

@@ -48,11 +48,7 @@ pub(super) fn before(
     page: PageBuilder,
 ) -> ReadResult<TurnPage> {
     let before_n = int(before_n);
-    let mut reading = Reading {
-        conn,
-        page,
-        found: TurnPage::default(),
-    };
+    let mut reading = Reading { conn, page, found: TurnPage::default() };
     let own = conn.prepare_cached(OWN_TURNS)?;
     if reading.take(own, &[&int(chat.0), &before_n])? == PageSpace::Left {
         for range in ranges(conn, chat)?.iter().rev() {
@@ -78,11 +74,7 @@ pub(super) fn context(
     through_n: u64,
     page: PageBuilder,
 ) -> ReadResult<TurnPage> {
-    let mut reading = Reading {
-        conn,
-        page,
-        found: TurnPage::default(),
-    };
+    let mut reading = Reading { conn, page, found: TurnPage::default() };
     let own = conn.prepare_cached(CONTEXT_TURNS)?;
     if reading.take(own, &[&int(chat.0), &int(through_n)])? == PageSpace::None {
         reading.found.turns.reverse();
@@ -102,9 +94,7 @@ pub(super) fn context(
 
 /// The number the next turn gets: above every one that was ever used, hidden ones too.
 pub(super) fn next_n(conn: &Connection, chat: ChannelId) -> ReadResult<u64> {
-    let highest: i64 = conn
-        .prepare_cached(NEXT_N)?
-        .query_row([int(chat.0)], |row| row.get(0))?;
+    let highest: i64 = conn.prepare_cached(NEXT_N)?.query_row([int(chat.0)], |row| row.get(0))?;
     number(highest + 1)
 }
 
@@ -118,42 +108,22 @@ pub(super) fn find(
     let mut best = None;
     let mut rows = statement.query((int(chat.0), turn_id))?;
     while let Some(row) = rows.next()? {
-        best = better(
-            best,
-            TurnPosition {
-                n: number(row.get(0)?)?,
-                visible: row.get(1)?,
-            },
-        );
+        best = better(best, TurnPosition { n: number(row.get(0)?)?, visible: row.get(1)? });
     }
     let mut statement = conn.prepare_cached(FIND_IN_RANGE)?;
     for range in ranges(conn, chat)? {
-        let values = (
-            range.source,
-            turn_id,
-            range.first_n,
-            range.last_n,
-            range.as_of,
-        );
+        let values = (range.source, turn_id, range.first_n, range.last_n, range.as_of);
         let mut rows = statement.query(values)?;
         while let Some(row) = rows.next()? {
             let n: i64 = row.get(0)?;
-            best = better(
-                best,
-                TurnPosition {
-                    n: number(n)?,
-                    visible: n <= range.visible_n,
-                },
-            );
+            best = better(best, TurnPosition { n: number(n)?, visible: n <= range.visible_n });
         }
     }
     Ok(best)
 }
 
 fn better(one: Option<TurnPosition>, other: TurnPosition) -> Option<TurnPosition> {
-    one.into_iter()
-        .chain([other])
-        .max_by_key(|found| (found.visible, found.n))
+    one.into_iter().chain([other]).max_by_key(|found| (found.visible, found.n))
 }
 
 fn ranges(conn: &Connection, chat: ChannelId) -> ReadResult<Vec<VisibleRange>> {
@@ -205,9 +175,7 @@ impl Reading<'_> {
     /// The body is fetched only for a turn that is on the page.
     fn turn_at(&self, row: &Row<'_>) -> ReadResult<StoredTurn> {
         let code = row.get(2)?;
-        let mut body = self
-            .conn
-            .prepare_cached("SELECT bytes FROM turn_body WHERE id = ?1")?;
+        let mut body = self.conn.prepare_cached("SELECT bytes FROM turn_body WHERE id = ?1")?;
         Ok(StoredTurn {
             n: number(row.get(0)?)?,
             id: row.get(1)?,

@@ -25,9 +25,7 @@ impl CaseFoldedText {
     pub(super) fn new(text: &str) -> Self {
         // A character whose small form is several is compared by the first of them.
         let fold = |c: char| c.to_lowercase().next().unwrap_or(c);
-        Self {
-            chars: text.chars().map(fold).collect(),
-        }
+        Self { chars: text.chars().map(fold).collect() }
     }
 
     /// Something to be found: what no text holds as a character of its own is left out.
@@ -53,9 +51,7 @@ impl CaseFoldedText {
     /// Where a word stands first, from a character on.
     fn find(&self, word: &Self, from: usize) -> Option<usize> {
         let rest = self.chars.get(from..)?;
-        let at = rest
-            .windows(word.chars.len().max(1))
-            .position(|window| window == word.chars)?;
+        let at = rest.windows(word.chars.len().max(1)).position(|window| window == word.chars)?;
         Some(from + at)
     }
 }
@@ -67,10 +63,7 @@ fn blank_control(c: char) -> char {
 /// The text around the first of some words; none if one of them is missing.
 pub(super) fn cut_excerpt(text: &str, words: &[CaseFoldedText]) -> Option<Vec<TextPiece>> {
     let folded = CaseFoldedText::new(text);
-    let first = words
-        .iter()
-        .map(|word| folded.find(word, 0))
-        .collect::<Option<Vec<usize>>>()?;
+    let first = words.iter().map(|word| folded.find(word, 0)).collect::<Option<Vec<usize>>>()?;
     let first = first.into_iter().min()?;
     let begin = first.saturating_sub(BEFORE_CHARS);
     let end = folded.chars.len().min(begin + EXCERPT_CHARS);
@@ -100,10 +93,7 @@ pub(super) fn cut_excerpt(text: &str, words: &[CaseFoldedText]) -> Option<Vec<Te
 }
 
 fn plain(text: &str) -> TextPiece {
-    TextPiece {
-        text: text.to_owned(),
-        is_match: false,
-    }
+    TextPiece { text: text.to_owned(), is_match: false }
 }
 
 /// Where the words stand in a part of a text, in order and without overlap.
@@ -137,10 +127,8 @@ mod tests {
     use super::*;
 
     fn marked(text: &str, words: &[&str]) -> Option<String> {
-        let words: Vec<CaseFoldedText> = words
-            .iter()
-            .map(|word| CaseFoldedText::word(word))
-            .collect();
+        let words: Vec<CaseFoldedText> =
+            words.iter().map(|word| CaseFoldedText::word(word)).collect();
         let pieces = cut_excerpt(text, &words)?;
         let show = |piece: &TextPiece| match piece.is_match {
             true => format!("[{}]", piece.text),
@@ -164,14 +152,8 @@ mod tests {
     fn a_long_text_is_cut_around_the_first_word() {
         let text = format!("{}needle{}", "x ".repeat(500), " y".repeat(500));
         let shown = marked(&text, &["needle"]).unwrap();
-        assert!(
-            shown.starts_with("…x ") || shown.starts_with("… x"),
-            "{shown}"
-        );
-        assert!(
-            shown.contains("[needle]") && shown.ends_with('…'),
-            "{shown}"
-        );
+        assert!(shown.starts_with("…x ") || shown.starts_with("… x"), "{shown}");
+        assert!(shown.contains("[needle]") && shown.ends_with('…'), "{shown}");
         assert!(shown.chars().count() < 200, "{shown}");
     }
 }

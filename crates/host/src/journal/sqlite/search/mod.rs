@@ -115,11 +115,7 @@ impl SearchIndex {
             opened => opened,
         };
         let index = index.map_err(|error| error.explain(&path))?;
-        Ok(Self {
-            path,
-            index,
-            journal,
-        })
+        Ok(Self { path, index, journal })
     }
 
     /// The newest places that hold all of some words, at most so many. Titles come first.
@@ -244,11 +240,7 @@ fn read_document(
          WHERE document.id = ?1",
     )?;
     let found = statement.query_row([id], |row| {
-        let turn = SearchedTurn {
-            chat: row.get(1)?,
-            id: row.get(2)?,
-            started_at: row.get(3)?,
-        };
+        let turn = SearchedTurn { chat: row.get(1)?, id: row.get(2)?, started_at: row.get(3)? };
         Ok((row.get(0)?, turn, row.get(4)?))
     });
     Ok(found.optional()?)
@@ -320,10 +312,7 @@ impl IndexFault {
             Self::Damaged => "it is damaged, and so is the one made in its place".to_owned(),
             Self::Failed(reason) => reason,
         };
-        SearchError::Index {
-            path: path.to_owned(),
-            reason,
-        }
+        SearchError::Index { path: path.to_owned(), reason }
     }
 }
 

@@ -60,11 +60,8 @@ pub(super) fn bring_up_to_date(
     journal: &Connection,
 ) -> Result<(), SearchFailure> {
     let live = chats_in(journal, LIVE_CHATS).map_err(SearchFailure::journal)?;
-    let known = chats_in(
-        index,
-        "SELECT channel, uri, session, head_seq, last_turn FROM chat",
-    )
-    .map_err(SearchFailure::index)?;
+    let known = chats_in(index, "SELECT channel, uri, session, head_seq, last_turn FROM chat")
+        .map_err(SearchFailure::index)?;
     for channel in known.keys().filter(|channel| !live.contains_key(channel)) {
         forget_chat(index, *channel)?;
     }
@@ -88,10 +85,8 @@ fn forget_chat(index: &mut Connection, channel: i64) -> Result<(), IndexFault> {
         "DELETE FROM content WHERE rowid IN (SELECT id FROM document WHERE chat = ?1)",
     )?
     .execute([channel])?;
-    tx.prepare_cached("DELETE FROM document WHERE chat = ?1")?
-        .execute([channel])?;
-    tx.prepare_cached("DELETE FROM chat WHERE channel = ?1")?
-        .execute([channel])?;
+    tx.prepare_cached("DELETE FROM document WHERE chat = ?1")?.execute([channel])?;
+    tx.prepare_cached("DELETE FROM chat WHERE channel = ?1")?.execute([channel])?;
     Ok(tx.commit()?)
 }
 
@@ -106,9 +101,7 @@ fn index_chat(
     let documents = documents_of(index, channel)?;
     let is_shown = |n: i64, id: &str| {
         let at = shown.binary_search_by_key(&n, |turn| turn.n);
-        at.ok()
-            .and_then(|at| shown.get(at))
-            .is_some_and(|turn| turn.id == id)
+        at.ok().and_then(|at| shown.get(at)).is_some_and(|turn| turn.id == id)
     };
     let stale: Vec<i64> = documents
         .iter()
@@ -139,10 +132,8 @@ fn index_chat(
 fn forget_documents(index: &mut Connection, ids: &[i64]) -> Result<(), IndexFault> {
     let tx = index.transaction_with_behavior(TransactionBehavior::Immediate)?;
     for id in ids {
-        tx.prepare_cached("DELETE FROM content WHERE rowid = ?1")?
-            .execute([id])?;
-        tx.prepare_cached("DELETE FROM document WHERE id = ?1")?
-            .execute([id])?;
+        tx.prepare_cached("DELETE FROM content WHERE rowid = ?1")?.execute([id])?;
+        tx.prepare_cached("DELETE FROM document WHERE id = ?1")?.execute([id])?;
     }
     Ok(tx.commit()?)
 }
@@ -171,11 +162,7 @@ struct ShownTurn {
 fn shown_turns(journal: &Connection, chat: i64) -> rusqlite::Result<Vec<ShownTurn>> {
     let mut statement = journal.prepare_cached(SHOWN_TURNS)?;
     let turns = statement.query_map([chat], |row| {
-        Ok(ShownTurn {
-            n: row.get(0)?,
-            id: row.get(1)?,
-            body: row.get(2)?,
-        })
+        Ok(ShownTurn { n: row.get(0)?, id: row.get(1)?, body: row.get(2)? })
     })?;
     turns.collect()
 }
@@ -228,12 +215,7 @@ fn text_of(turn: &Value) -> String {
         _ => None,
     });
     let mut text = String::new();
-    for piece in message["text"]
-        .as_str()
-        .into_iter()
-        .chain(labels)
-        .chain(answers)
-    {
+    for piece in message["text"].as_str().into_iter().chain(labels).chain(answers) {
         if !text.is_empty() {
             text.push('\n');
         }

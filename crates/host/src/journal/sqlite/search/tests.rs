@@ -26,11 +26,7 @@ impl World {
     fn new() -> Self {
         let dir = tempdir().unwrap();
         let journal = Sqlite::open(dir.path()).unwrap();
-        Self {
-            dir,
-            journal,
-            seq: 100,
-        }
+        Self { dir, journal, seq: 100 }
     }
 
     fn write(&mut self, records: Vec<Record>) {
@@ -58,10 +54,9 @@ impl World {
                 StoredKind::Session,
                 Head::Session(Arc::new(SessionState::from_value(state).unwrap())),
             ),
-            Some(_) => (
-                StoredKind::Chat,
-                Head::Chat(Arc::new(ChatState::from_value(state).unwrap())),
-            ),
+            Some(_) => {
+                (StoredKind::Chat, Head::Chat(Arc::new(ChatState::from_value(state).unwrap())))
+            }
         };
         Record::Channel(ChannelRecord {
             id: ChannelId(id),
@@ -82,24 +77,15 @@ impl World {
     }
 
     fn cut(&mut self, session: u64, from_n: u64) {
-        let hide = Record::HideTurns {
-            chat: ChannelId(session + 1),
-            from_n,
-            at: Seq(self.seq),
-        };
+        let hide = Record::HideTurns { chat: ChannelId(session + 1), from_n, at: Seq(self.seq) };
         let chat = self.channel(session + 1, Some(session));
         self.write(vec![hide, chat]);
     }
 
     fn delete(&mut self, session: u64) {
         self.write(vec![
-            Record::Dispose {
-                channel: ChannelId(session),
-                at: Timestamp(1),
-            },
-            Record::SummaryGone {
-                session: ChannelId(session),
-            },
+            Record::Dispose { channel: ChannelId(session), at: Timestamp(1) },
+            Record::SummaryGone { session: ChannelId(session) },
         ]);
     }
 
@@ -130,11 +116,7 @@ fn turn_record(chat: u64, n: u64, asked: &str, answered: &str) -> Record {
             {"kind": "markdown", "id": "p", "content": answered},
         ],
     });
-    Record::Turn {
-        chat: ChannelId(chat),
-        n,
-        turn: Arc::new(Turn::from_value(&turn).unwrap()),
-    }
+    Record::Turn { chat: ChannelId(chat), n, turn: Arc::new(Turn::from_value(&turn).unwrap()) }
 }
 
 /// Where words are found: the session, and the turn or the title.
@@ -160,28 +142,14 @@ fn texts_and_titles_are_found_newest_first() {
     world.say(10, 0, "fix the parser", "Fixed: the Parser had a bug");
     world.say(10, 1, "thanks", "welcome");
     world.say(20, 2, "what is a parser?", "a thing");
-    assert_eq!(
-        world.find(&["PARSER"]),
-        [at(10, "title"), at(20, "t2"), at(10, "t0")]
-    );
-    assert_eq!(
-        world.find(&["parser", "bug"]),
-        [at(10, "t0")],
-        "all words in one turn"
-    );
+    assert_eq!(world.find(&["PARSER"]), [at(10, "title"), at(20, "t2"), at(10, "t0")]);
+    assert_eq!(world.find(&["parser", "bug"]), [at(10, "t0")], "all words in one turn");
     assert_eq!(world.find(&["the parser"]), [at(10, "t0")], "as it stands");
-    assert_eq!(
-        world.find(&["secretthought"]),
-        [],
-        "what was thought was not said"
-    );
+    assert_eq!(world.find(&["secretthought"]), [], "what was thought was not said");
     assert_eq!(world.find(&["nowhere"]), []);
     assert_eq!(world.find(&[""]), []);
     world.write(vec![summary(20, "Parser lunch")]);
-    assert_eq!(
-        world.find(&["parser"])[..2],
-        [at(20, "title"), at(10, "title")]
-    );
+    assert_eq!(world.find(&["parser"])[..2], [at(20, "title"), at(10, "title")]);
 }
 
 #[test]
@@ -214,9 +182,7 @@ fn what_is_cut_off_or_deleted_is_not_found_any_more() {
     world.delete(20);
     assert_eq!(world.find(&["apples"]), [at(10, "t0")]);
     let index = Connection::open(world.dir.path().join(FILE)).unwrap();
-    let texts: i64 = index
-        .query_row("SELECT count(*) FROM content", [], |row| row.get(0))
-        .unwrap();
+    let texts: i64 = index.query_row("SELECT count(*) FROM content", [], |row| row.get(0)).unwrap();
     assert_eq!(texts, 2, "nothing of it is left in the index");
 }
 
@@ -252,23 +218,15 @@ fn an_index_that_is_gone_damaged_or_cut_off_is_made_good() {
     assert_eq!(world.find(&["needle"]).len(), 10);
     remove(&path).unwrap();
     assert_eq!(world.find(&["needle"]).len(), 10, "gone");
-    std::fs::write(
-        &path,
-        "this is no database, not even nearly one".repeat(200),
-    )
-    .unwrap();
+    std::fs::write(&path, "this is no database, not even nearly one".repeat(200)).unwrap();
     assert_eq!(world.find(&["needle"]).len(), 10, "another file");
     let index = Connection::open(&path).unwrap();
-    index
-        .pragma_update(None, "user_version", FORMAT + 1)
-        .unwrap();
+    index.pragma_update(None, "user_version", FORMAT + 1).unwrap();
     drop(index);
     assert_eq!(world.find(&["needle"]).len(), 10, "another format");
     let index = Connection::open(&path).unwrap();
     // As if it was killed between two transactions.
-    index
-        .execute_batch("DELETE FROM chat; DELETE FROM document WHERE n > 5;")
-        .unwrap();
+    index.execute_batch("DELETE FROM chat; DELETE FROM document WHERE n > 5;").unwrap();
     index
         .execute_batch("DELETE FROM content WHERE rowid NOT IN (SELECT id FROM document);")
         .unwrap();
@@ -304,10 +262,7 @@ fn a_journal_that_breaks_is_reported_and_the_index_stays() {
         let journal = Connection::open(world.dir.path().join("journal.sqlite")).unwrap();
         journal.execute_batch(broken).unwrap();
         let error = open.search(&["needle".to_owned()], 9).unwrap_err();
-        assert!(
-            matches!(error, SearchError::Journal(_)),
-            "{broken}: {error}"
-        );
+        assert!(matches!(error, SearchError::Journal(_)), "{broken}: {error}");
         assert!(error.to_string().contains("journal"), "{error}");
         assert_eq!(inode(), before, "{broken}");
     }
@@ -337,11 +292,7 @@ fn a_search_beside_a_host_changes_nothing_and_holds_nothing_up() {
         |index: &mut SearchIndex, word: &str| index.search(&[word.to_owned()], 20).unwrap().len();
     assert_eq!(find(&mut index, "first"), 1);
     world.say(10, 1, "second", "");
-    assert_eq!(
-        find(&mut index, "second"),
-        1,
-        "one that stays open sees what came"
-    );
+    assert_eq!(find(&mut index, "second"), 1, "one that stays open sees what came");
 }
 
 proptest! {

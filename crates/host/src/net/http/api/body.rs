@@ -48,10 +48,7 @@ pub(super) async fn read(
     let room = admission.room.inbound.admit_large(length).await;
     let time = Duration::from_millis(admission.limits.message_in_timeout_ms);
     match timeout(time, Limited::new(body, length).collect()).await {
-        Ok(Ok(collected)) => Ok(ReadBody {
-            bytes: collected.to_bytes(),
-            room,
-        }),
+        Ok(Ok(collected)) => Ok(ReadBody { bytes: collected.to_bytes(), room }),
         Ok(Err(_)) => Err(HttpResponse::new(400, "the body did not come whole\n")),
         Err(_) => Err(HttpResponse::too_slow()),
     }
@@ -66,10 +63,7 @@ pub(super) async fn read_json<T: DeserializeOwned>(
     let content_type = request.headers.one(CONTENT_TYPE).ok().flatten();
     let essence = content_type.unwrap_or("").split(';').next().unwrap_or("");
     if !essence.trim().eq_ignore_ascii_case("application/json") {
-        return Err(HttpResponse::new(
-            415,
-            "the body must be application/json\n",
-        ));
+        return Err(HttpResponse::new(415, "the body must be application/json\n"));
     }
     let body = read(request, body, bytes_max).await?;
     // Deeper nesting than 128 is refused by the parser.

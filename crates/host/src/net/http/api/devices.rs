@@ -38,9 +38,8 @@ pub(super) async fn pair(
 ) -> Result<HttpResponse, HttpResponse> {
     let given: PairRequest = body::read_json(request, body, BODY_BYTES_MAX).await?;
     let handles = request.http_socket.handles.iter();
-    let stores: Vec<Arc<Devices>> = handles
-        .map(|handle| Arc::clone(&handle.admission.devices))
-        .collect();
+    let stores: Vec<Arc<Devices>> =
+        handles.map(|handle| Arc::clone(&handle.admission.devices)).collect();
     let peer = request.http_socket.address;
     let paired = on_disk(move || {
         let caller = PairingCaller {
@@ -120,11 +119,8 @@ pub(super) async fn issue_code(
         "pair" => CodePurpose::Pair,
         _ => return Err(HttpResponse::new(400, "purpose must be open or pair\n")),
     };
-    let scopes: Option<Vec<DeviceScope>> = wanted
-        .scopes
-        .iter()
-        .map(|it| DeviceScope::parse(it))
-        .collect();
+    let scopes: Option<Vec<DeviceScope>> =
+        wanted.scopes.iter().map(|it| DeviceScope::parse(it)).collect();
     let scopes = scopes.filter(|scopes| scopes.contains(&DeviceScope::Use));
     let Some(scopes) = scopes else {
         let text = "scopes must be a list with use, and perhaps inspect\n";
@@ -136,17 +132,11 @@ pub(super) async fn issue_code(
         let text = "this host does not answer to that name; see allowed_hosts\n";
         return Err(HttpResponse::new(422, text));
     }
-    let grant = CodeGrant {
-        name: wanted.name,
-        scopes,
-    };
+    let grant = CodeGrant { name: wanted.name, scopes };
     let code = admission.devices.issue_code(purpose, grant);
     let code = code.map_err(|error| refuse_pairing(&error))?;
     let seconds = purpose.lifetime().as_secs();
-    Ok(HttpResponse::json(
-        200,
-        &json!({"code": code, "expiresInSeconds": seconds}),
-    ))
+    Ok(HttpResponse::json(200, &json!({"code": code, "expiresInSeconds": seconds})))
 }
 
 /// Signs a device out.
@@ -186,11 +176,8 @@ pub(super) fn list(request: &ApiRequest<'_>, access: &Access) -> HttpResponse {
 /// Who asks.
 pub(super) fn describe_caller(request: &ApiRequest<'_>, access: &Access) -> HttpResponse {
     let all = [DeviceScope::Use, DeviceScope::Inspect];
-    let scopes: Vec<&str> = all
-        .into_iter()
-        .filter(|scope| access.may(*scope))
-        .map(DeviceScope::name)
-        .collect();
+    let scopes: Vec<&str> =
+        all.into_iter().filter(|scope| access.may(*scope)).map(DeviceScope::name).collect();
     let device = match access {
         Access::Owner | Access::Account(_) => None,
         Access::Device(device) => request.admission.devices.find(&device.id),

@@ -60,10 +60,7 @@ pub(super) async fn answer(
     let (handle, access) = identify.await?;
     refuse_silent(&handle)?;
     http_socket.admit()?;
-    let request = &ApiRequest {
-        admission: &handle.admission,
-        ..*request
-    };
+    let request = &ApiRequest { admission: &handle.admission, ..*request };
     match (request.method.as_str(), request.path) {
         ("POST", "/api/markup") => markup::answer(request, &access, body).await,
         ("PUT", "/api/content") => put_content::answer(request, &access, body).await,
@@ -79,9 +76,9 @@ pub(super) async fn answer(
         }
         (_, "/api/content") => Err(refuse_method("PUT")),
         (_, "/api/prompt" | "/api/agents/log") => Err(refuse_method("GET")),
-        (_, path) if is_about_devices(path) && access.role() < Role::Owner => Err(
-            HttpResponse::new(403, "devices are for owners of the space\n"),
-        ),
+        (_, path) if is_about_devices(path) && access.role() < Role::Owner => {
+            Err(HttpResponse::new(403, "devices are for owners of the space\n"))
+        }
         ("POST", "/api/pair/code") => devices::issue_code(request, &access, body).await,
         (_, "/api/pair/code") => Err(refuse_method("POST")),
         ("GET", "/api/devices") => Ok(devices::list(request, &access)),

@@ -31,10 +31,7 @@ pub(super) async fn answer(
             Some(number.ok_or_else(wrong)?)
         }
     };
-    let Ok(reading) = Arc::clone(&services(request)?.prompt_reads)
-        .acquire_owned()
-        .await
-    else {
+    let Ok(reading) = Arc::clone(&services(request)?.prompt_reads).acquire_owned().await else {
         return Err(HttpResponse::new(503, "the host is going down\n"));
     };
     // One at a time: what was sent may be large, and whoever asked may be gone before it is read.
@@ -45,10 +42,7 @@ pub(super) async fn answer(
     let read = tokio::task::spawn_blocking(read).await;
     let broken = |reason: String| {
         tracing::error!(reason, "a request to a model cannot be shown");
-        HttpResponse::new(
-            500,
-            "what is stored cannot be read; the host's log says why\n",
-        )
+        HttpResponse::new(500, "what is stored cannot be read; the host's log says why\n")
     };
     match read {
         Ok(Ok(shown)) => Ok(HttpResponse::json(200, &shown).keep_open()),

@@ -30,9 +30,7 @@ pub(super) async fn answer(
     require_role(access, Role::Member)?;
     let bodies = &services(request)?.bodies;
     let content_type = request.headers.one(CONTENT_TYPE).ok().flatten();
-    let content_type = content_type
-        .unwrap_or("application/octet-stream")
-        .to_owned();
+    let content_type = content_type.unwrap_or("application/octet-stream").to_owned();
     if content_type.len() > TYPE_BYTES_MAX {
         return Err(HttpResponse::new(400, "this Content-Type is too long\n"));
     }
@@ -83,10 +81,7 @@ pub(super) async fn answer_addresses(
     let sign = |item: &AddressItem| {
         let digest = Digest::from_uri(&item.uri)?;
         let is_short = item.content_type.len() <= TYPE_BYTES_MAX;
-        is_short.then(|| {
-            page.addresses
-                .sign(access.name(), &digest, &item.content_type, now)
-        })
+        is_short.then(|| page.addresses.sign(access.name(), &digest, &item.content_type, now))
     };
     let addresses: Vec<Value> = asked.items.iter().map(|item| json!(sign(item))).collect();
     let end = Timestamp(end_of_next_day(now) * 1_000).to_rfc3339();

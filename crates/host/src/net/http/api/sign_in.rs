@@ -56,10 +56,9 @@ struct PublishedClient {
 impl PublishedAuth {
     /// The host may ask what only it can reach for whoever owns it, and not for accounts: to them its network is a stranger's.
     fn into_wanted(self, access: &Access) -> SignInWanted {
-        let client = self.oauth_client.map(|client| OAuthClient {
-            id: client.client_id,
-            secret: client.client_secret,
-        });
+        let client = self
+            .oauth_client
+            .map(|client| OAuthClient { id: client.client_id, secret: client.client_secret });
         SignInWanted {
             resource: self.resource.resource,
             authorization_servers: self.resource.authorization_servers,
@@ -85,10 +84,7 @@ pub(super) async fn begin(
     }
     let wanted = given.auth.into_wanted(access);
     if wanted.authorization_servers.len() > NAMES_MAX || wanted.scopes.len() > NAMES_MAX {
-        return Err(HttpResponse::new(
-            400,
-            "there are too many servers or scopes\n",
-        ));
+        return Err(HttpResponse::new(400, "there are too many servers or scopes\n"));
     }
     let sign_ins = &services(request)?.sign_ins;
     let begun = sign_ins.begin(access.name(), &wanted, &given.back).await;
