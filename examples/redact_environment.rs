@@ -32,10 +32,8 @@ impl TransformHandler for Redact {
 
 /// Hides every word that is an absolute path.
 fn redact(text: &str) -> String {
-    let hidden = |word: &str| match word.starts_with('/') {
-        true => "[hidden]".to_owned(),
-        false => word.to_owned(),
-    };
+    let hidden =
+        |word: &str| if word.starts_with('/') { "[hidden]".to_owned() } else { word.to_owned() };
     let line = |line: &str| line.split(' ').map(hidden).collect::<Vec<_>>().join(" ");
     text.lines().map(line).collect::<Vec<_>>().join("\n")
 }

@@ -288,10 +288,8 @@ impl Watchers {
         driver: &Driver,
         options: &WatcherOptions,
     ) -> Result<Self> {
-        let chats = match options.apart {
-            true => &driver.chats[..],
-            false => std::slice::from_ref(&driver.chat),
-        };
+        let chats =
+            if options.apart { &driver.chats[..] } else { std::slice::from_ref(&driver.chat) };
         let place = WatchedPlace { address: &driver.server.address, chats, tokens: &[] };
         Self::join_at(harness, place, options)
     }

@@ -174,10 +174,7 @@ fn measure(cli: &Cli) -> Result<ExitCode> {
     for failed in &report.failed {
         println!("not measured: {} ({})", failed.row, failed.error);
     }
-    Ok(match report.has_passed() {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
-    })
+    Ok(if report.has_passed() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// A thousand watchers need more files than some systems allow by default; children inherit it.

@@ -148,10 +148,7 @@ impl Answer {
             if let Some(ticks) = &mut ticks {
                 ticks.tick().await;
             }
-            let piece = match self.stamped {
-                true => stamped(&plain, shared),
-                false => plain.clone(),
-            };
+            let piece = if self.stamped { stamped(&plain, shared) } else { plain.clone() };
             stream.write_all(&chunk(wire, &wire.piece(&piece))).await?;
         }
         let end = wire.end(self.pieces);
@@ -176,9 +173,10 @@ fn chunk(wire: WireFormat, event: &Value) -> Vec<u8> {
 
 /// A chunk of HTTP; nothing is none, for an empty one would end the answer.
 fn chunk_of(data: &str) -> Vec<u8> {
-    match data.is_empty() {
-        true => Vec::new(),
-        false => format!("{:x}\r\n{data}\r\n", data.len()).into_bytes(),
+    if data.is_empty() {
+        Vec::new()
+    } else {
+        format!("{:x}\r\n{data}\r\n", data.len()).into_bytes()
     }
 }
 

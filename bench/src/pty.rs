@@ -133,10 +133,7 @@ impl PtyProcess {
         // One that has ended already needs no key.
         let _ = self.keyboard.write_all(keys.as_bytes());
         let status = self.child.wait()?;
-        match status.success() {
-            true => Ok(()),
-            false => bail!("a program in a terminal ended with {status}"),
-        }
+        if status.success() { Ok(()) } else { bail!("a program in a terminal ended with {status}") }
     }
 }
 

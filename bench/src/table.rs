@@ -94,10 +94,7 @@ fn head(names: &[&str]) -> String {
 }
 
 fn ratio(ratio: f64) -> String {
-    match ratio.is_finite() {
-        true => format!("{ratio:.2}"),
-        false => String::new(),
-    }
+    if ratio.is_finite() { format!("{ratio:.2}") } else { String::new() }
 }
 
 fn verdict(ok: Option<bool>) -> String {

@@ -64,10 +64,7 @@ fn run(repository: &Repository, checks: &[Check], pending: &[&str]) -> Result<Fi
             findings.wrong.push(format!("[{name}] finds nothing: remove it from PENDING"));
         }
         let lines = found.into_iter().map(|finding| format!("[{name}] {finding}"));
-        match is_pending {
-            true => findings.pending.extend(lines),
-            false => findings.wrong.extend(lines),
-        }
+        if is_pending { findings.pending.extend(lines) } else { findings.wrong.extend(lines) }
     }
     for name in pending {
         if !checks.iter().any(|(check, _)| check == name) {

@@ -23,17 +23,15 @@ fn main() -> anyhow::Result<ExitCode> {
 
 fn interop() -> anyhow::Result<ExitCode> {
     let names: Vec<String> = std::env::args().skip(2).collect();
-    Ok(match xtask::run_interop(&xtask::root(), &names)? {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
+    Ok(if xtask::run_interop(&xtask::root(), &names)? {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
     })
 }
 
 fn generations() -> anyhow::Result<ExitCode> {
-    Ok(match xtask::run_generations(&xtask::root())? {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
-    })
+    Ok(if xtask::run_generations(&xtask::root())? { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn tidy() -> anyhow::Result<ExitCode> {
@@ -54,8 +52,5 @@ fn tidy() -> anyhow::Result<ExitCode> {
         findings.pending.len(),
         findings.large.len()
     );
-    Ok(match findings.wrong.is_empty() {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
-    })
+    Ok(if findings.wrong.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

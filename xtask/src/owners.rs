@@ -95,9 +95,10 @@ fn visible_fields(sources: &[Source], owners: &[&str]) -> Result<Vec<String>> {
 fn fields_of(source: &Source, owner: &str, open: usize) -> Result<Vec<String>> {
     let visible = pattern(r"\bpub\b\s*(\([^)]*\))?\s*(\w+\s*:)?")?;
     let is_tuple = source.code[open..].starts_with('(');
-    let end = match is_tuple {
-        true => source.code[open..].find(';').map_or(source.code.len(), |at| open + at),
-        false => closing_brace(&source.code, open),
+    let end = if is_tuple {
+        source.code[open..].find(';').map_or(source.code.len(), |at| open + at)
+    } else {
+        closing_brace(&source.code, open)
     };
     Ok(visible
         .find_iter(&source.code[open..end])

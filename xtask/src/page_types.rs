@@ -34,9 +34,10 @@ pub fn write_page_types(root: &Path) -> Result<()> {
 /// Whether the types are those of the published crate.
 pub(crate) fn check_page_types(repository: &Repository) -> Result<Vec<String>> {
     let stored = repository.find_text(FILE).unwrap_or_default();
-    Ok(match stored == make(repository.root())? {
-        true => Vec::new(),
-        false => vec![format!("{FILE}: run `cargo run -p xtask -- gen`")],
+    Ok(if stored == make(repository.root())? {
+        Vec::new()
+    } else {
+        vec![format!("{FILE}: run `cargo run -p xtask -- gen`")]
     })
 }
 
@@ -213,9 +214,10 @@ fn write_field(field: &Field, is_camel: bool, found: &mut Found) -> Result<Strin
         Some(inner) => (inner, "?"),
         None => (&field.ty, ""),
     };
-    let name = match name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
-        true => name,
-        false => format!("'{name}'"),
+    let name = if name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+        name
+    } else {
+        format!("'{name}'")
     };
     Ok(format!("{name}{mark}: {}", write_type(inner, found)?))
 }
@@ -237,10 +239,7 @@ fn write_type(ty: &Type, found: &mut Found) -> Result<String> {
     }
     if let Some(inner) = argument_of(ty, "Vec") {
         let inner = write_type(inner, found)?;
-        return Ok(match inner.contains(' ') {
-            true => format!("({inner})[]"),
-            false => format!("{inner}[]"),
-        });
+        return Ok(if inner.contains(' ') { format!("({inner})[]") } else { format!("{inner}[]") });
     }
     let name = last_name(ty)?;
     Ok(match name.as_str() {

@@ -69,10 +69,7 @@ impl UntestedTargets {
     /// Tests in a file (`name` below `src`) that never run.
     fn find_tests(&self, file: &str, name: &str, source: &str) -> Option<String> {
         let is_bin = name == "main.rs" || name.starts_with("bin/");
-        let is_untested = match is_bin {
-            true => self.bins.iter().any(|bin| bin == name),
-            false => self.lib,
-        };
+        let is_untested = if is_bin { self.bins.iter().any(|bin| bin == name) } else { self.lib };
         // In two pieces, so that this file does not find itself.
         let marks = [concat!("#[te", "st]"), concat!("#[tokio::te", "st")];
         if is_untested && marks.iter().any(|mark| source.contains(mark)) {

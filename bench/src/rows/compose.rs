@@ -145,9 +145,10 @@ struct Memory;
 impl Sources for Memory {
     fn file(&mut self, _: &str, limit_bytes: u64) -> FileRead {
         let bytes = file().into_bytes();
-        match bytes.len() as u64 <= limit_bytes {
-            true => FileRead::Bytes { bytes },
-            false => FileRead::Unavailable(WhyUnavailable::NotFound),
+        if bytes.len() as u64 <= limit_bytes {
+            FileRead::Bytes { bytes }
+        } else {
+            FileRead::Unavailable(WhyUnavailable::NotFound)
         }
     }
 

@@ -74,10 +74,8 @@ fn item_of(text: Text, number: usize) -> Value {
 fn measure(harness: &mut Harness, (text, is_host): (Text, bool)) -> Result<f64> {
     let requests = if harness.quick { 10 } else { 50 };
     let texts = requests * PER_REQUEST;
-    let used_ns = match is_host {
-        true => measure_host(harness, text, requests)?,
-        false => measure_alone(text, texts)?,
-    };
+    let used_ns =
+        if is_host { measure_host(harness, text, requests)? } else { measure_alone(text, texts)? };
     Ok(used_ns as f64 / 1_000.0 / texts as f64)
 }
 

@@ -219,10 +219,7 @@ pub trait Agent: Send + Sync {
     /// The names of the custom agents that a message of a session may name; `None` if it may name each that the host finds
     /// (CU-9). Does no I/O.
     fn custom_agents(&self, _conversation: &str) -> Option<BTreeSet<String>> {
-        match self.reads_customizations() {
-            true => None,
-            false => Some(BTreeSet::new()),
-        }
+        if self.reads_customizations() { None } else { Some(BTreeSet::new()) }
     }
 
     /// Whether it uses MCP servers that the host finds, also those of plugins.

@@ -125,9 +125,10 @@ impl fmt::Display for ReachedLimit {
         let (spent, allowance) =
             (self.unit.describe(self.spent), self.unit.describe(self.allowance));
         write!(f, "{used} {spent}; the limit is {allowance} ")?;
-        match self.is_own {
-            true => write!(f, "(`{SESSION_BUDGET}` of this session)"),
-            false => write!(f, "(budget.{}.{})", self.scope.name(), self.unit.name()),
+        if self.is_own {
+            write!(f, "(`{SESSION_BUDGET}` of this session)")
+        } else {
+            write!(f, "(budget.{}.{})", self.scope.name(), self.unit.name())
         }
     }
 }

@@ -177,10 +177,7 @@ impl ToolResult {
             Some(Value::Object(message)) => message.get("markdown").is_some_and(Value::is_string),
             _ => false,
         };
-        match is_message {
-            true => Ok(Self(fields)),
-            false => Err(MalformedField("pastTenseMessage")),
-        }
+        if is_message { Ok(Self(fields)) } else { Err(MalformedField("pastTenseMessage")) }
     }
 
     pub fn success(&self) -> bool {

@@ -123,9 +123,10 @@ impl<T> DataFile<T> {
         let mut text = String::new();
         let read = file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text);
         read.map_err(|error| self.error(&format!("it cannot be read: {error}")))?;
-        match text.len() as u64 > FILE_BYTES_MAX {
-            true => Err(self.error(&format!("it has more than {FILE_BYTES_MAX} bytes"))),
-            false => Ok(text),
+        if text.len() as u64 > FILE_BYTES_MAX {
+            Err(self.error(&format!("it has more than {FILE_BYTES_MAX} bytes")))
+        } else {
+            Ok(text)
         }
     }
 

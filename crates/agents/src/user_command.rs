@@ -72,9 +72,10 @@ async fn run_as_call(
     });
     let ToolOutcome { text, content, whole, .. } = outcome;
     let content = result_content(events, &text, content, whole).await;
-    let result = match outcome.success {
-        true => ToolResult::new(true, outcome.summary),
-        false => ToolResult::failed(outcome.summary.clone(), &outcome.summary),
+    let result = if outcome.success {
+        ToolResult::new(true, outcome.summary)
+    } else {
+        ToolResult::failed(outcome.summary.clone(), &outcome.summary)
     };
     let completed =
         AgentEvent::ToolCompleted { call, result: result.with_content(content), review: false };

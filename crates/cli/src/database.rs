@@ -42,9 +42,10 @@ pub(crate) async fn run(options: DatabaseVerbOptions) -> anyhow::Result<Exit> {
     let DatabaseVerb::Prepare(options) = options.verb;
     let prepared = PostgresNode::prepare(&options.database.settings()?).await;
     prepared.map_err(AccountError::from)?;
-    match options.database.json {
-        true => print_json(&json!({"prepared": true}))?,
-        false => print("The tables are ready for this version.\n")?,
+    if options.database.json {
+        print_json(&json!({"prepared": true}))?
+    } else {
+        print("The tables are ready for this version.\n")?
     }
     Ok(Exit::Complete)
 }

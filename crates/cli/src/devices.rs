@@ -182,12 +182,11 @@ async fn revoke(options: &RevokeOptions) -> anyhow::Result<Exit> {
     let data = endpoint::data_directory(options.data.as_deref())?;
     let register = DeviceRegister::find(&data)?;
     let devices = register.list().await?;
-    let chosen: Vec<&DeviceSummary> = match options.all {
-        true => devices.iter().collect(),
-        false => {
-            let found = options.names.iter().map(|name| find(&devices, name));
-            found.collect::<anyhow::Result<_>>()?
-        }
+    let chosen: Vec<&DeviceSummary> = if options.all {
+        devices.iter().collect()
+    } else {
+        let found = options.names.iter().map(|name| find(&devices, name));
+        found.collect::<anyhow::Result<_>>()?
     };
     if chosen.is_empty() {
         print("No device is paired.\n")?;
@@ -208,8 +207,9 @@ fn find<'a>(devices: &'a [DeviceSummary], name: &str) -> anyhow::Result<&'a Devi
         return Ok(device);
     }
     let names: Vec<String> = devices.iter().map(|it| format!("`{}`", it.name)).collect();
-    match names.is_empty() {
-        true => bail!("there is no device `{name}`: none is paired"),
-        false => bail!("there is no device `{name}`; there are: {}", names.join(", ")),
+    if names.is_empty() {
+        bail!("there is no device `{name}`: none is paired")
+    } else {
+        bail!("there is no device `{name}`; there are: {}", names.join(", "))
     }
 }

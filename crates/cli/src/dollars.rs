@@ -22,10 +22,7 @@ pub(crate) fn parse_limit(text: &str) -> Result<f64, String> {
 
 /// An amount for people to read.
 pub(crate) fn format_limit(usd: f64) -> String {
-    match usd < 0.01 && usd > 0.0 {
-        true => format!("${usd}"),
-        false => format!("${usd:.2}"),
-    }
+    if usd < 0.01 && usd > 0.0 { format!("${usd}") } else { format!("${usd:.2}") }
 }
 
 #[cfg(test)]

@@ -70,10 +70,7 @@ pub(crate) enum LineUse {
 
 impl InputLines {
     pub(crate) fn standard() -> Self {
-        Self::new(match io::stdin().is_terminal() {
-            true => LineSource::Terminal,
-            false => LineSource::Pipe,
-        })
+        Self::new(if io::stdin().is_terminal() { LineSource::Terminal } else { LineSource::Pipe })
     }
 
     fn new(source: LineSource) -> Self {
@@ -152,10 +149,8 @@ impl InputLines {
     pub(crate) fn use_of(&self, line: &InputLine) -> LineUse {
         let is_same = line.taken_during.number == self.asking.number;
         // What came before a question began or ended was for what stood there before it.
-        let was_asked = match line.is_early {
-            true => !line.taken_during.is_asked,
-            false => line.taken_during.is_asked,
-        };
+        let was_asked =
+            if line.is_early { !line.taken_during.is_asked } else { line.taken_during.is_asked };
         match (is_same && !line.is_early, was_asked, self.asking.is_asked) {
             (true, _, _) | (false, false, false) => LineUse::Current,
             (false, false, true) => LineUse::BeforeQuestion,

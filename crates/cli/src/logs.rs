@@ -79,10 +79,7 @@ async fn show(path: &Path, options: &LogsOptions) -> anyhow::Result<()> {
     let mut file = open_newest(path).await.with_context(unreadable)?;
     let end = file.metadata()?.len();
     print(&read_end(path, &mut file, end, options.lines)?)?;
-    match options.follow {
-        true => follow(path, file, end).await,
-        false => Ok(()),
-    }
+    if options.follow { follow(path, file, end).await } else { Ok(()) }
 }
 
 /// The file that is written; in the moment in which the host makes the next one, that one.

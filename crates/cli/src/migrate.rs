@@ -140,13 +140,14 @@ fn report(
             format!("The sessions are in {} now.", escape_line(&options.to))
         }
     };
-    let what = match migrated.was_carried_before {
-        true => "An earlier run had carried everything.".to_owned(),
-        false => format!(
+    let what = if migrated.was_carried_before {
+        "An earlier run had carried everything.".to_owned()
+    } else {
+        format!(
             "{} and {} are equal on both sides.",
             format_count(migrated.rows, "row"),
             format_count(migrated.bodies as u64, "attachment")
-        ),
+        )
     };
     let next = match direction {
         MigrateDirection::IntoDatabase => {

@@ -79,9 +79,10 @@ async fn list(options: &NodeListOptions) -> anyhow::Result<Exit> {
     let header = ["node", "address", "state", "spaces", "heartbeat", "mounts"];
     let mut rows = vec![header.map(str::to_owned)];
     rows.extend(nodes.iter().map(|node| {
-        let heartbeat = match node.expires_in > 0.0 {
-            true => format!("expires in {:.1} s", node.expires_in),
-            false => format!("expired {:.0} s ago", -node.expires_in),
+        let heartbeat = if node.expires_in > 0.0 {
+            format!("expires in {:.1} s", node.expires_in)
+        } else {
+            format!("expired {:.0} s ago", -node.expires_in)
         };
         [
             escape_line(&node.name),
@@ -149,12 +150,13 @@ async fn drain(options: &DrainOptions) -> anyhow::Result<Exit> {
         // Those of its own settings stay as long as it runs.
         let left = nodes.iter().find(is_it).map_or(0, |node| node.movable_spaces);
         if left == 0 {
-            match options.database.json {
-                true => print_json(&json!({"name": options.name, "spaces": 0}))?,
-                false => print(&format!(
+            if options.database.json {
+                print_json(&json!({"name": options.name, "spaces": 0}))?
+            } else {
+                print(&format!(
                     "{} no longer serves a space that another node could take. It can be stopped.\n",
                     escape_line(&options.name)
-                ))?,
+                ))?
             }
             return Ok(Exit::Complete);
         }

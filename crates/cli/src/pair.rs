@@ -77,9 +77,10 @@ pub(crate) async fn run(options: PairOptions) -> anyhow::Result<Exit> {
     let is_shown = std::io::stdout().is_terminal() && show_code(&link)?;
     print(&format!("{link}\n"))?;
     let minutes = code.seconds.div_ceil(60);
-    let what_to_do = match is_shown {
-        true => "Scan the code or open the link on the device.",
-        false => "Open the link on the device.",
+    let what_to_do = if is_shown {
+        "Scan the code or open the link on the device."
+    } else {
+        "Open the link on the device."
     };
     eprintln!("{what_to_do} It works once, within {minutes} min.");
     if page.is_loopback() {

@@ -24,9 +24,10 @@ pub(crate) fn draw(link: &str, columns: usize, has_colours: bool) -> Option<Stri
     if drawn.lines().any(|line| line.width() > columns) {
         return None;
     }
-    Some(match has_colours {
-        true => drawn.lines().map(|line| format!("{DARK_ON_LIGHT}{line}{PLAIN}\n")).collect(),
-        false => format!("{drawn}\n"),
+    Some(if has_colours {
+        drawn.lines().map(|line| format!("{DARK_ON_LIGHT}{line}{PLAIN}\n")).collect()
+    } else {
+        format!("{drawn}\n")
     })
 }
 

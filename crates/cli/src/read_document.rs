@@ -74,9 +74,11 @@ fn read() -> anyhow::Result<()> {
     let loaded = catch_unwind(|| Document::load_mem(&bytes));
     let Ok(Ok(document)) = loaded else {
         let encrypted = memchr::memmem::find(&bytes, b"/Encrypt").is_some();
-        let problem = match encrypted {
-            true => None, // that says it all
-            false => Some("it could not be read: it is damaged, or no PDF".to_owned()),
+        let problem = if encrypted {
+            // that says it all
+            None
+        } else {
+            Some("it could not be read: it is damaged, or no PDF".to_owned())
         };
         return say(&ReadDocument { encrypted, problem, ..ReadDocument::default() });
     };

@@ -44,9 +44,10 @@ impl SessionChoice {
     /// The worktree that a new session is to have.
     pub(crate) fn worktree(&self) -> Option<WorktreeBase> {
         let branch = self.worktree.as_ref()?;
-        Some(match branch.is_empty() {
-            true => WorktreeBase::CheckedOut,
-            false => WorktreeBase::Branch(branch.clone()),
+        Some(if branch.is_empty() {
+            WorktreeBase::CheckedOut
+        } else {
+            WorktreeBase::Branch(branch.clone())
         })
     }
 

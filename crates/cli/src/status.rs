@@ -43,9 +43,10 @@ pub(crate) async fn run(options: StatusOptions) -> anyhow::Result<Exit> {
         return Ok(Exit::NotRunning);
     };
     let report = host.ask(&data).await;
-    match options.json {
-        true => print_json(&to_json(&data, &host, &report, service))?,
-        false => print(&to_text(&data, &host, &report, service))?,
+    if options.json {
+        print_json(&to_json(&data, &host, &report, service))?
+    } else {
+        print(&to_text(&data, &host, &report, service))?
     }
     match report {
         Ok(_) => Ok(Exit::Complete),
@@ -149,9 +150,10 @@ fn to_text(
         if let Some(clients) = report.clients {
             lines.push(("clients", format!("{clients} connected")));
         }
-        let models = match report.models.is_empty() {
-            true => "none; `greenroom models` says how to add one".to_owned(),
-            false => report.models.join(", "),
+        let models = if report.models.is_empty() {
+            "none; `greenroom models` says how to add one".to_owned()
+        } else {
+            report.models.join(", ")
         };
         lines.push(("models", models));
     }

@@ -125,9 +125,10 @@ fn behave(server: &ModelServer, wire: Wire) {
         if refuses {
             return Answer::status(status, words);
         }
-        match body.contains("look at it") && !body.contains("c_1") {
-            true => Answer::raw(call.clone()),
-            false => Answer::raw(plain.clone()),
+        if body.contains("look at it") && !body.contains("c_1") {
+            Answer::raw(call.clone())
+        } else {
+            Answer::raw(plain.clone())
         }
     });
 }

@@ -378,11 +378,10 @@ fn everything_under(directory: &Path) -> String {
     let mut all = String::new();
     for entry in std::fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
-        match path.is_dir() {
-            true => all.push_str(&everything_under(&path)),
-            false => {
-                all.push_str(&String::from_utf8_lossy(&std::fs::read(&path).unwrap_or_default()))
-            }
+        if path.is_dir() {
+            all.push_str(&everything_under(&path))
+        } else {
+            all.push_str(&String::from_utf8_lossy(&std::fs::read(&path).unwrap_or_default()))
         }
     }
     all

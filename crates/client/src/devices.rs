@@ -56,10 +56,7 @@ pub async fn request_code(
     destination: &Destination,
     request: &CodeRequest,
 ) -> Result<PairingCode, ClientError> {
-    let scopes = match request.inspect {
-        true => json!(["use", "inspect"]),
-        false => json!(["use"]),
-    };
+    let scopes = if request.inspect { json!(["use", "inspect"]) } else { json!(["use"]) };
     let purpose = if request.opens_here { "open" } else { "pair" };
     let body = json!({
         "purpose": purpose, "scopes": scopes, "name": request.name, "at": request.at,

@@ -119,9 +119,10 @@ impl Endpoint {
             Ok(text) => text,
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 let data = data_name();
-                return Err(match held {
-                    true => EndpointError::NotListening { data },
-                    false => EndpointError::NoHost { data },
+                return Err(if held {
+                    EndpointError::NotListening { data }
+                } else {
+                    EndpointError::NoHost { data }
                 });
             }
             Err(error) => return Err(unreadable(file, error)),
@@ -130,9 +131,10 @@ impl Endpoint {
         if !held {
             let data_name = data_name();
             let pid = endpoint.map_or_else(|_| "unknown".to_owned(), |it| it.pid.to_string());
-            return Err(match is_held_by_earlier_version(data) {
-                true => EndpointError::Outdated { data: data_name, pid },
-                false => EndpointError::LeftBehind { data: data_name, pid },
+            return Err(if is_held_by_earlier_version(data) {
+                EndpointError::Outdated { data: data_name, pid }
+            } else {
+                EndpointError::LeftBehind { data: data_name, pid }
             });
         }
         endpoint.map_err(|why| EndpointError::Malformed { file, why })

@@ -55,9 +55,10 @@ fn ids_in(value: &Value) -> Option<Vec<&str>> {
 pub fn describe(file: &str, range: Option<&Value>, resolved: bool, comments: &[&str]) -> Value {
     let mut described = json!({"file": file});
     if let Some((first, last)) = range.and_then(position::lines_of_range) {
-        described["lines"] = match first == last {
-            true => json!(format!("{first}")),
-            false => json!(format!("{first}-{last}")),
+        described["lines"] = if first == last {
+            json!(format!("{first}"))
+        } else {
+            json!(format!("{first}-{last}"))
         };
     }
     if resolved {

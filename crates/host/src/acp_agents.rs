@@ -38,10 +38,7 @@ impl Config {
         path: Option<&OsStr>,
     ) -> Result<Vec<OfferedAgent>, SettingsEntryError> {
         let configured = AgentEntry::resolve_all(&self.agents)?;
-        let found = match self.agents_auto {
-            true => self.unused_presets(path),
-            false => Vec::new(),
-        };
+        let found = if self.agents_auto { self.unused_presets(path) } else { Vec::new() };
         let configured = configured.into_iter().map(|config| (config, true));
         let found = found.into_iter().map(|config| (config, false));
         let offered = configured.chain(found).map(|(mut config, is_configured)| {

@@ -202,9 +202,11 @@ impl Config {
         };
         let (models, problems) = agents::native::models_of_environment(&read);
         self.environment_models = models;
-        match self.models.is_empty() {
-            true => problems.iter().map(ToString::to_string).collect(),
-            false => Vec::new(), // they do not count
+        if self.models.is_empty() {
+            problems.iter().map(ToString::to_string).collect()
+        } else {
+            // they do not count
+            Vec::new()
         }
     }
 

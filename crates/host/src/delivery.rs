@@ -121,9 +121,10 @@ impl Delivery {
     /// Hands over everything that was put: one lock and one wake for each connection.
     pub(crate) fn hand_over(&mut self) {
         self.close_run();
-        let by = match self.addressed.len() <= DIRECT_PEERS_MAX {
-            true => WrittenBy::Pusher,
-            false => WrittenBy::Writer,
+        let by = if self.addressed.len() <= DIRECT_PEERS_MAX {
+            WrittenBy::Pusher
+        } else {
+            WrittenBy::Writer
         };
         for peer in self.addressed.drain(..) {
             if let Some(connection) = self.connections.get_mut(&peer) {

@@ -297,10 +297,7 @@ impl KernelTask {
     }
 
     fn take_event(&mut self, run: RunId, event: AgentEvent, may_join: bool, now: Instant) {
-        let state = match self.kernel.is_working(run) {
-            true => RunState::Working,
-            false => RunState::Stopped,
-        };
+        let state = if self.kernel.is_working(run) { RunState::Working } else { RunState::Stopped };
         if let Some(due) = self.streams.take(run, state, event, may_join, now) {
             self.step_events(due);
         }

@@ -93,9 +93,11 @@ pub(crate) fn describe(
 ) -> ComposeResult {
     let message = &checked.message;
     let target = terms.as_ref().map_or(Target::OpenaiChat, |terms| terms.target);
-    let lowered = match checked.reaches_model {
-        true => lower_message(message, terms.as_ref(), target, sources),
-        false => Lowered::default(), // no model is called (C-053)
+    let lowered = if checked.reaches_model {
+        lower_message(message, terms.as_ref(), target, sources)
+    } else {
+        // no model is called (C-053)
+        Lowered::default()
     };
     let mut diagnostics = checked.diagnostics;
     for diagnostic in lowered.diagnostics {

@@ -56,9 +56,10 @@ pub async fn ask(model: &Model) -> Result<ServerModels, ModelServerError> {
     };
     let may_have_none =
         matches!(error.kind, ProviderErrorKind::Rejected | ProviderErrorKind::Unreadable);
-    match may_have_none && provider::takes_requests(&endpoint).await? {
-        true => Ok(ServerModels::Unlisted(error.message)),
-        false => Err(error.into()),
+    if may_have_none && provider::takes_requests(&endpoint).await? {
+        Ok(ServerModels::Unlisted(error.message))
+    } else {
+        Err(error.into())
     }
 }
 
@@ -92,11 +93,10 @@ pub async fn check(model: &Model) -> Result<(), ModelServerError> {
         more => format!(" and {more} more"),
     };
     Err(ModelServerError {
-        message: match shown.is_empty() {
-            true => format!("the server has no model `{name}`, nor any other"),
-            false => {
-                format!("the server has no model `{name}`; it has: {}{more}", shown.join(", "))
-            }
+        message: if shown.is_empty() {
+            format!("the server has no model `{name}`, nor any other")
+        } else {
+            format!("the server has no model `{name}`; it has: {}{more}", shown.join(", "))
         },
         advice: None,
     })

@@ -64,10 +64,7 @@ impl Node {
         if let Some(cluster) = &cluster {
             cluster.set_room(&first.admission.room);
         }
-        let listener = match config.stdio {
-            true => None,
-            false => Some(bind(config)?),
-        };
+        let listener = if config.stdio { None } else { Some(bind(config)?) };
         let others = prepared.into_iter();
         let others = others.map(|(name, space)| Ok((name, space.start()?)));
         let accounts = match &cluster {

@@ -153,14 +153,13 @@ pub fn preview(
     let mut preview =
         Preview { parts: composed.parts, diagnostics: composed.diagnostics, lowered: Vec::new() };
     for target in targets {
-        let lowered = match composed.reaches_model {
-            true => {
-                let capabilities = context.capabilities.of(*target, None);
-                let (parts, sources) = (&preview.parts, &mut composed.sources);
-                lower(parts, &composed.resolved, *target, &capabilities, sources)
-            }
+        let lowered = if composed.reaches_model {
+            let capabilities = context.capabilities.of(*target, None);
+            let (parts, sources) = (&preview.parts, &mut composed.sources);
+            lower(parts, &composed.resolved, *target, &capabilities, sources)
+        } else {
             // No model is called (C-053).
-            false => Lowered::default(),
+            Lowered::default()
         };
         for diagnostic in &lowered.diagnostics {
             if !preview.diagnostics.contains(diagnostic) {

@@ -238,9 +238,10 @@ mod tests {
             std::fs::create_dir_all(&root).unwrap();
             std::fs::create_dir_all(place).unwrap();
             let file = place.join("settings.toml");
-            let first = match is_granted {
-                true => format!("resource_grants = [{{ path = {apart:?}, write = true }}]\n"),
-                false => "resource_grants = [{ path = \"/srv/a\" }]\n".to_owned(),
+            let first = if is_granted {
+                format!("resource_grants = [{{ path = {apart:?}, write = true }}]\n")
+            } else {
+                "resource_grants = [{ path = \"/srv/a\" }]\n".to_owned()
             };
             std::fs::write(&file, first).unwrap();
             let mut config = Config::default_for(data.path().to_owned());

@@ -83,10 +83,8 @@ impl SettingsProblem {
         let found = find_key(text, key);
         let in_limits = found.as_ref().is_some_and(|found| found.table == "limits");
         // The parts of that table are checked one after the other, and name only their own keys.
-        let known: Vec<&str> = match in_limits {
-            true => LimitsTable::keys().collect(),
-            false => find_expected(message),
-        };
+        let known: Vec<&str> =
+            if in_limits { LimitsTable::keys().collect() } else { find_expected(message) };
         let nearest = nearest(key, &known).map(str::to_owned);
         let full = match &found {
             Some(found) if !found.table.is_empty() => format!("{}.{key}", found.table),

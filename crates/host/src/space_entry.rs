@@ -71,9 +71,10 @@ pub(crate) fn is_space_name(name: &str) -> bool {
 impl Config {
     /// The settings of a further space: its own directory and token, everything else as for the host.
     pub(crate) fn of_space(&self, entry: &SpaceEntry) -> Self {
-        let workspaces = match entry.workspaces.is_empty() {
-            true => self.workspaces.clone(),
-            false => entry.workspaces.clone(),
+        let workspaces = if entry.workspaces.is_empty() {
+            self.workspaces.clone()
+        } else {
+            entry.workspaces.clone()
         };
         let mut spaces = self.spaces.clone();
         spaces.retain(|space| space != entry);

@@ -103,12 +103,13 @@ impl PreparedSpace {
         let bodies = bodies
             .with_confinement(parts.confinement.clone())
             .with_user_directories(config.user_directories());
-        let (token, devices) = match config.stdio {
-            true => (None, Devices::in_memory()),
-            false => (
+        let (token, devices) = if config.stdio {
+            (None, Devices::in_memory())
+        } else {
+            (
                 credentials::load_or_create_token(&config.token, &config.data)?,
                 Devices::open(&config.data)?,
-            ),
+            )
         };
         // Without one of the database it follows from the token of the data directory.
         let secret = parts.address_secret.clone().or_else(|| token.clone());
@@ -184,10 +185,7 @@ fn create_admission(
 ) -> Result<Admission, ServeError> {
     let limits = config.limits.server.clone();
     // On standard output the reader is flushed inside of the half that the kernel leaves.
-    let shutdown_ms = match config.stdio {
-        true => limits.shutdown_ms / 2,
-        false => limits.shutdown_ms,
-    };
+    let shutdown_ms = if config.stdio { limits.shutdown_ms / 2 } else { limits.shutdown_ms };
     let limits = ServerLimits { shutdown_ms, ..limits };
     let (hosts, origins) = (config.allowed_hosts.clone(), config.allowed_origins.clone());
     if config.journal == JournalChoice::Sqlite {

@@ -352,10 +352,8 @@ async fn open_stores(
             ((OpenedJournal::Local(journal), blobs), Some(lock), None)
         }
         (JournalChoice::Postgres, Some(node)) => {
-            let lock = match node.has_directory(data) {
-                true => None,
-                false => Some(DirectoryLock::take(data)?),
-            };
+            let lock =
+                if node.has_directory(data) { None } else { Some(DirectoryLock::take(data)?) };
             let held = node.hold(&config.name_in_database(name)).await?;
             let HeldJournal { journal, boot, tenure } = held;
             let blobs = Arc::new(journal.blobs());

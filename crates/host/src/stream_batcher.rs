@@ -141,12 +141,11 @@ impl StreamBatcher {
         };
         stream.add(event, bytes, may_join, now);
         let waits = stream.due_at(self.coalesce).is_some_and(|due| due > now);
-        match waits && stream.pending_bytes < PENDING_BYTES_MAX {
-            true => None,
-            false => {
-                stream.is_fast = false;
-                stream.take_pending(run)
-            }
+        if waits && stream.pending_bytes < PENDING_BYTES_MAX {
+            None
+        } else {
+            stream.is_fast = false;
+            stream.take_pending(run)
         }
     }
 

@@ -79,10 +79,11 @@ impl Supervisor {
             // There is no receiver if the host is gone.
             let _receiver_gone = report_end.send(ended);
         };
-        match journal.is_local() {
-            true => run_on_a_thread(work)?,
+        if journal.is_local() {
+            run_on_a_thread(work)?
+        } else {
             // It never waits for a disk, and there may be thousands on a node (ADR 0115).
-            false => drop(tokio::spawn(work)),
+            drop(tokio::spawn(work))
         }
         Ok(Self { ended, abort, booted: Some(booted), queue, journal, stop })
     }

@@ -142,9 +142,10 @@ impl ActiveClients {
             let ActiveClientBefore { client_id, lost, holder, session, step: _ } = before;
             if let Some((session, was_active)) = session {
                 let sessions = self.sessions.entry(client_id.clone()).or_default();
-                match was_active {
-                    true => sessions.insert(session),
-                    false => sessions.remove(&session),
+                if was_active {
+                    sessions.insert(session)
+                } else {
+                    sessions.remove(&session)
                 };
                 if sessions.is_empty() {
                     self.sessions.remove(&client_id);

@@ -75,10 +75,13 @@ pub(crate) fn handle(step: &mut Step, run: RunId, event: AgentEvent) {
             compact(step, uri, (keep_turns, rounds), summary)
         }
         AgentEvent::Rewind { turns } => rewind_choice::rewind(step, uri, turns),
-        AgentEvent::Completed => match host_command::end_restore(step, uri) {
-            true => {} // the files are done; the turn goes on
-            false => complete_turn(step, uri, turn),
-        },
+        AgentEvent::Completed => {
+            if host_command::end_restore(step, uri) {
+                // the files are done; the turn goes on
+            } else {
+                complete_turn(step, uri, turn)
+            }
+        }
         AgentEvent::Failed(failure) => end_turn_in_error(step, uri, failure),
     }
 }

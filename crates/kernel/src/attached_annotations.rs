@@ -43,11 +43,12 @@ pub(crate) fn check(kernel: &Kernel, message: &Object) -> Result<(), Refusal> {
         bytes += wire::rpc::json_bytes(&describe_all(state, &reference));
     }
     let most = kernel.limits().message_bytes_max;
-    match bytes > most {
-        true => Err(Refusal(format!(
+    if bytes > most {
+        Err(Refusal(format!(
             "the annotations of a message have at most {most} bytes (message_bytes_max); attach fewer of them"
-        ))),
-        false => Ok(()),
+        )))
+    } else {
+        Ok(())
     }
 }
 

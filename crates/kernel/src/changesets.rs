@@ -314,24 +314,21 @@ pub(crate) fn record_turn(step: &mut Step, mut changed: TurnChangesReport, exist
         return step.recovery_mut().postpone(BackgroundTask::RecordChanges(Box::new(changed)));
     }
     let uri = changed.changeset.clone();
-    match exists {
-        true => {
-            let plain = step.plain_mut(&uri);
-            let chat = json!(changed.chat.0);
-            plain.private_mut().insert(CHAT.to_owned(), chat);
-            set_content(step, &uri, changed.computed);
+    if exists {
+        let plain = step.plain_mut(&uri);
+        let chat = json!(changed.chat.0);
+        plain.private_mut().insert(CHAT.to_owned(), chat);
+        set_content(step, &uri, changed.computed);
+    } else {
+        let mut state = ChangesetState::computing();
+        state.status = "ready".to_owned();
+        state.files = cut(changed.computed.files);
+        state.operations = Some(changed.computed.operations);
+        if let Some(problem) = &changed.computed.problem {
+            state.status = "error".to_owned();
+            state.error = Some(unknown(problem));
         }
-        false => {
-            let mut state = ChangesetState::computing();
-            state.status = "ready".to_owned();
-            state.files = cut(changed.computed.files);
-            state.operations = Some(changed.computed.operations);
-            if let Some(problem) = &changed.computed.problem {
-                state.status = "error".to_owned();
-                state.error = Some(unknown(problem));
-            }
-            create_changeset(step, &uri, &session, state, Some(changed.chat));
-        }
+        create_changeset(step, &uri, &session, state, Some(changed.chat));
     }
     if let Some(totals) = changed.totals {
         step.session_mut(&session).set_changes(totals);

@@ -322,9 +322,11 @@ fn ask_for_files(
             }
         }
     }
-    match waiting.is_blocked() {
-        true => step.peers_mut().park_current(peer, waiting),
-        false => handle(step, peer, waiting), // nobody could be asked: it goes on without
+    if waiting.is_blocked() {
+        step.peers_mut().park_current(peer, waiting)
+    } else {
+        // nobody could be asked: it goes on without
+        handle(step, peer, waiting)
     }
 }
 

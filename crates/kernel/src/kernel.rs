@@ -48,9 +48,11 @@ impl Kernel {
         let root = root_state(&facts, stored, &published);
         let agents_changed = root.agents != published;
         let log = Log::new(boot.seq, boot.log_floor, limits.tail_bytes);
-        let enablement = match boot.root_private.is_empty() {
-            true => Enablement::default(), // a new journal, or one of a host that stored nothing with the root
-            false => serde_json::from_slice(&boot.root_private)?,
+        let enablement = if boot.root_private.is_empty() {
+            // a new journal, or one of a host that stored nothing with the root
+            Enablement::default()
+        } else {
+            serde_json::from_slice(&boot.root_private)?
         };
         let mut kernel = Self::new(facts, limits, now, log, root, enablement);
         let mut step = kernel.begin_step(now);

@@ -93,8 +93,5 @@ pub(crate) fn need_all<T>(loads: impl Iterator<Item = Load<T>>) -> Load<Vec<T>> 
             Err(failed @ NotLoaded::Failed(_)) => return Err(failed),
         }
     }
-    match queries.is_empty() {
-        true => Ok(known),
-        false => Err(NotLoaded::Read(queries)),
-    }
+    if queries.is_empty() { Ok(known) } else { Err(NotLoaded::Read(queries)) }
 }

@@ -79,10 +79,7 @@ pub(crate) fn check_removed(state: &ChatState, action: &Action) -> Result<(), Re
         let steering = state.steering_message.as_ref();
         steering.map(|waiting| waiting.id.as_str()) == id
     };
-    match waits {
-        true => Ok(()),
-        false => Err(Refusal::because("no message with this id waits")),
-    }
+    if waits { Ok(()) } else { Err(Refusal::because("no message with this id waits")) }
 }
 
 /// The order as it is echoed names every message that waits: named ones first, the others as they stood, strangers left

@@ -46,9 +46,10 @@ pub(crate) fn prepare(
             | ChatAction::ToolCallComplete
             | ChatAction::ToolCallContentChanged
     );
-    let action = match acts_on_call {
-        true => tool_call::check::keep_own_meta(kernel.chat(chat).state(), action),
-        false => action,
+    let action = if acts_on_call {
+        tool_call::check::keep_own_meta(kernel.chat(chat).state(), action)
+    } else {
+        action
     };
     match verb {
         ChatAction::TurnStarted | ChatAction::PendingMessageSet => {
@@ -223,10 +224,7 @@ fn client_files(
             }),
         }
     }
-    match unasked.is_empty() {
-        true => Ok(files),
-        false => Err(Pause::AskClient(unasked)),
-    }
+    if unasked.is_empty() { Ok(files) } else { Err(Pause::AskClient(unasked)) }
 }
 
 /// How much one more message may embed.

@@ -108,10 +108,7 @@ fn check_answer(question: &Value, answer: &mut Value) -> Result<(), Refusal> {
 
 fn text_of(answer: &Value) -> Option<&str> {
     let value = answer.get("value")?;
-    match value["kind"] == "text" {
-        true => value["value"].as_str(),
-        false => None,
-    }
+    if value["kind"] == "text" { value["value"].as_str() } else { None }
 }
 
 /// What is submitted keeps to what the question allows.

@@ -25,10 +25,7 @@ pub(crate) fn references_of(records: &[Record]) -> Vec<Record> {
         };
         let digests = content::digests_in(json);
         // Turns carry content types too: a fork shows a turn long after the actions that named the types are gone.
-        let mut types = match digests.is_empty() {
-            true => BTreeMap::new(),
-            false => content::types_in(json),
-        };
+        let mut types = if digests.is_empty() { BTreeMap::new() } else { content::types_in(json) };
         references.extend(digests.into_iter().map(|digest| Record::Reference {
             channel,
             turn,

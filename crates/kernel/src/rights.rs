@@ -60,11 +60,12 @@ pub(crate) fn check_client_id(
         ));
     }
     let mut sessions = kernel.active_clients().sessions_of(client_id);
-    match newer.role == Role::Viewer && sessions.next().is_some() {
-        true => Err(denial(
+    if newer.role == Role::Viewer && sessions.next().is_some() {
+        Err(denial(
             "this client id takes part in a session, and your token has the role viewer; choose another".to_owned(),
-        )),
-        false => Ok(()),
+        ))
+    } else {
+        Ok(())
     }
 }
 

@@ -87,9 +87,10 @@ pub(crate) fn take_offered(step: &mut Step, uri: &ChannelUri, turn_id: &str, pen
     }
     show_steering(step, uri, turn_id, &offered.message);
     record_plain_message(step, uri, &offered.message, turn_id);
-    let text = match was_changed {
-        true => "The agent had already received the original; your edit is still waiting.",
-        false => "The agent had already received this message when you removed it.",
+    let text = if was_changed {
+        "The agent had already received the original; your edit is still waiting."
+    } else {
+        "The agent had already received this message when you removed it."
     };
     notice(step, uri, turn_id, text);
 }

@@ -60,10 +60,7 @@ pub(crate) fn record(step: &mut Step, uri: &ChannelUri) {
 }
 
 fn row_of(uri: &ChannelUri, id: ChannelId, session: &Session) -> SummaryRecord {
-    let json = match session.is_announced() {
-        true => rpc::to_json(session.published()),
-        false => Vec::new(),
-    };
+    let json = if session.is_announced() { rpc::to_json(session.published()) } else { Vec::new() };
     SummaryRecord {
         session: id,
         uri: uri.clone(),

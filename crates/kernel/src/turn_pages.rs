@@ -36,8 +36,9 @@ pub(crate) fn send_page(step: &mut Step, peer: PeerId, uri: &ChannelUri, page: &
 /// pages are answers alone, up to 0.5.0, all that it has comes after the turn and is cut off.
 pub(crate) fn send_before_cut(step: &mut Step, peer: PeerId, uri: &ChannelUri, page: &TurnPage) {
     let generation = step.ready(peer).map(|ready| ready.generation);
-    match generation.is_some_and(|of| of <= Generation::V0_5_0) {
-        true => step.act_for_one(peer, uri, br#"{"type":"chat/truncated"}"#),
-        false => send_page(step, peer, uri, page),
+    if generation.is_some_and(|of| of <= Generation::V0_5_0) {
+        step.act_for_one(peer, uri, br#"{"type":"chat/truncated"}"#)
+    } else {
+        send_page(step, peer, uri, page)
     }
 }

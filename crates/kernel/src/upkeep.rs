@@ -151,10 +151,8 @@ impl Upkeep {
 
     /// When there is something to sweep.
     fn due(&self, limits: &Limits, is_log_long: bool) -> Option<Timestamp> {
-        let pause_ms = match is_log_long {
-            true => limits.sweep_ms.min(TRIM_PAUSE_MS),
-            false => limits.sweep_ms,
-        };
+        let pause_ms =
+            if is_log_long { limits.sweep_ms.min(TRIM_PAUSE_MS) } else { limits.sweep_ms };
         let next = self.last_swept.plus_ms(pause_ms);
         let soon = self.unswept || self.released || self.buckets_left > 0 || is_log_long;
         let soon = soon.then_some(next);
@@ -183,12 +181,11 @@ impl Upkeep {
     /// The parts of the blob store to be collected next, if any are left. Nothing was written since the last sweep: all that are left,
     /// so that whoever does nothing is left alone soon.
     pub(crate) fn next_buckets(&mut self, written: bool) -> Vec<RangeInclusive<u8>> {
-        let step = match written {
-            true => {
-                self.buckets_left = BUCKETS;
-                BUCKETS_STEP
-            }
-            false => self.buckets_left,
+        let step = if written {
+            self.buckets_left = BUCKETS;
+            BUCKETS_STEP
+        } else {
+            self.buckets_left
         };
         debug_assert!(step <= self.buckets_left, "no more parts are taken than are left");
         self.buckets_left -= step;

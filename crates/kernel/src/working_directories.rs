@@ -54,10 +54,7 @@ impl DirectoryRule {
 
 /// The directories of a new session that a client wants; only the first counts where there is one (H-114).
 pub(crate) fn check_wanted(rule: DirectoryRule, wanted: &[String]) -> Result<Vec<String>, Refusal> {
-    let most = match rule.takes_several() {
-        true => wanted.len(),
-        false => 1,
-    };
+    let most = if rule.takes_several() { wanted.len() } else { 1 };
     let mut directories: Vec<String> = Vec::new();
     for directory in wanted.iter().take(most) {
         check_name(directory)?;
@@ -70,9 +67,10 @@ pub(crate) fn check_wanted(rule: DirectoryRule, wanted: &[String]) -> Result<Vec
 
 /// What a new chat without directories of its own has: none are named where those of its session can change.
 pub(crate) fn inherited(kernel: &Kernel, session: &SessionState) -> Option<Vec<String>> {
-    match DirectoryRule::of(kernel.find_agent(&session.provider)).takes_several() {
-        true => None,
-        false => session.working_directories.clone(),
+    if DirectoryRule::of(kernel.find_agent(&session.provider)).takes_several() {
+        None
+    } else {
+        session.working_directories.clone()
     }
 }
 
@@ -94,11 +92,12 @@ pub(crate) fn check_session(
         SessionAction::WorkingDirectorySet => {
             check_name(directory)?;
             let most = limits.working_directories_max;
-            match known.len() >= most && !known.iter().any(|known| known == directory) {
-                true => Err(Refusal(format!(
+            if known.len() >= most && !known.iter().any(|known| known == directory) {
+                Err(Refusal(format!(
                     "a session has at most {most} working directories (working_directories_max)"
-                ))),
-                false => Ok(()),
+                )))
+            } else {
+                Ok(())
             }
         }
         SessionAction::WorkingDirectoryRemoved => match rule {
@@ -143,11 +142,13 @@ pub(crate) fn check_chat(
     }
     let directory = action.text("directory").unwrap_or_default();
     let mut known = session.working_directories.iter().flatten();
-    match !adds || known.any(|known| known == directory) {
-        true => Ok(()),
-        false => Err(Refusal::because(
+    if !adds || known.any(|known| known == directory) {
+        Ok(())
+    } else {
+        // H-146
+        Err(Refusal::because(
             "`directory` is none of the session's working directories; add it there first",
-        )), // H-146
+        ))
     }
 }
 

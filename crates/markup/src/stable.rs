@@ -205,8 +205,5 @@ fn find_reread(shown: &str, lines: &str, blocks: &[Range<usize>]) -> Option<(usi
 fn trim_after_word(text: &str) -> &str {
     let trimmed = text.trim_end_matches([' ', '\n']);
     let words = trimmed.strip_suffix(['.', ',', ';', ':', '!', '?']);
-    match words.unwrap_or(trimmed).ends_with(char::is_alphabetic) {
-        true => trimmed,
-        false => text,
-    }
+    if words.unwrap_or(trimmed).ends_with(char::is_alphabetic) { trimmed } else { text }
 }

@@ -304,9 +304,10 @@ pub fn run_to_end(
             reader.read(sink)?;
         }
     }
-    Ok(match timed_out {
-        true => CommandEnd::TimedOut(command.timeout.unwrap_or_default()),
-        false => CommandEnd::of(status),
+    Ok(if timed_out {
+        CommandEnd::TimedOut(command.timeout.unwrap_or_default())
+    } else {
+        CommandEnd::of(status)
     })
 }
 

@@ -13,13 +13,12 @@ impl Utf8Decoder {
     /// The text of these bytes; what is no text becomes U+FFFD.
     pub(crate) fn decode(&mut self, bytes: &[u8]) -> String {
         let joined;
-        let mut rest = match self.waiting.is_empty() {
-            true => bytes,
-            false => {
-                joined = [self.waiting.as_slice(), bytes].concat();
-                self.waiting.clear();
-                &joined
-            }
+        let mut rest = if self.waiting.is_empty() {
+            bytes
+        } else {
+            joined = [self.waiting.as_slice(), bytes].concat();
+            self.waiting.clear();
+            &joined
         };
         let mut text = String::with_capacity(rest.len());
         loop {

@@ -141,14 +141,16 @@ impl Follower<'_> {
                 break true;
             }
         };
-        let status = match ends_with_leader || timed_out {
-            true => self.process.end()?,
-            false => self.process.reap()?,
+        let status = if ends_with_leader || timed_out {
+            self.process.end()?
+        } else {
+            self.process.reap()?
         };
         self.drain()?;
-        Ok(match timed_out {
-            true => CommandEnd::TimedOut(timeout.unwrap_or_default()),
-            false => CommandEnd::of(status),
+        Ok(if timed_out {
+            CommandEnd::TimedOut(timeout.unwrap_or_default())
+        } else {
+            CommandEnd::of(status)
         })
     }
 

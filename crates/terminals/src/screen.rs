@@ -72,18 +72,15 @@ impl ScreenModel {
     pub fn repaint(&mut self) -> String {
         // Whatever sequence was begun ends here.
         let mut text = "\x18\x1b[0m\x1b[r\x1b[?1049l".to_owned();
-        match self.parser.screen().alternate_screen() {
-            false => {
-                draw_scrollback(self.parser.screen_mut(), &mut text);
-                text.push_str(&self.parser.screen().state_formatted());
-            }
-            true => {
-                let mut below = self.screen_below();
-                draw_scrollback(&mut below, &mut text);
-                text.push_str(&below.contents_formatted());
-                text.push_str("\x1b[?1049h");
-                text.push_str(&self.parser.screen().state_formatted());
-            }
+        if self.parser.screen().alternate_screen() {
+            let mut below = self.screen_below();
+            draw_scrollback(&mut below, &mut text);
+            text.push_str(&below.contents_formatted());
+            text.push_str("\x1b[?1049h");
+            text.push_str(&self.parser.screen().state_formatted());
+        } else {
+            draw_scrollback(self.parser.screen_mut(), &mut text);
+            text.push_str(&self.parser.screen().state_formatted());
         }
         text
     }

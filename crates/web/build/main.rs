@@ -270,13 +270,12 @@ fn write_table(files: &[AppFile], digest: &str, out: &Path) -> BuildResult<Strin
         let content_type = content_type(&file.name)?;
         let plain = include(out, number, "plain", &file.bytes)?;
         let is_compressed = matches!(content_type, "image/png" | "font/woff2");
-        let (brotli, gzip) = match is_compressed {
-            true => ("None".to_owned(), "None".to_owned()),
-            false => {
-                let brotli = include(out, number, "br", &compress_brotli(&file.bytes)?)?;
-                let gzip = include(out, number, "gz", &compress_gzip(&file.bytes)?)?;
-                (format!("Some({brotli})"), format!("Some({gzip})"))
-            }
+        let (brotli, gzip) = if is_compressed {
+            ("None".to_owned(), "None".to_owned())
+        } else {
+            let brotli = include(out, number, "br", &compress_brotli(&file.bytes)?)?;
+            let gzip = include(out, number, "gz", &compress_gzip(&file.bytes)?)?;
+            (format!("Some({brotli})"), format!("Some({gzip})"))
         };
         let etag = short_hex(&Sha256::digest(&file.bytes));
         let entry = format!(

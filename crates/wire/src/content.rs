@@ -137,10 +137,7 @@ pub fn digests_in(json: &[u8]) -> BTreeSet<Digest> {
 
 /// How often a text names content, or seems to.
 pub(crate) fn count_in(text: &str) -> usize {
-    match text.len() < PREFIX.len() {
-        true => 0,
-        false => FINDER.find_iter(text.as_bytes()).count(),
-    }
+    if text.len() < PREFIX.len() { 0 } else { FINDER.find_iter(text.as_bytes()).count() }
 }
 
 /// The types that some JSON gives to content it refers to, found in one walk.

@@ -63,9 +63,10 @@ impl ChannelUri {
             return Err(UriError::NoScheme);
         }
         let text = spell_turn(text);
-        match text.len() > URI_BYTES_MAX {
-            true => Err(UriError::TooLong),
-            false => Ok(Self(Arc::from(&*text))),
+        if text.len() > URI_BYTES_MAX {
+            Err(UriError::TooLong)
+        } else {
+            Ok(Self(Arc::from(&*text)))
         }
     }
 

@@ -20,10 +20,7 @@ impl Cancellation {
 
     /// For the middle of long work.
     pub fn check(&self) -> Result<(), FileError> {
-        match self.is_cancelled() {
-            true => Err(FileError::Cancelled),
-            false => Ok(()),
-        }
+        if self.is_cancelled() { Err(FileError::Cancelled) } else { Ok(()) }
     }
 }
 

@@ -45,10 +45,7 @@ impl Workspace {
                     let rest = resolved.relative.strip_prefix(above);
                     let rest = rest.unwrap_or(Path::new(""));
                     // Joining nothing would add a slash.
-                    let relative = match rest.as_os_str().is_empty() {
-                        true => real,
-                        false => real.join(rest),
-                    };
+                    let relative = if rest.as_os_str().is_empty() { real } else { real.join(rest) };
                     return Ok(RealLocation { root: root.real_path.clone(), relative });
                 }
             }

@@ -45,9 +45,10 @@ impl Workspace {
             return Err(FileError::NoWorkingDirectory);
         }
         let path = Path::new(path);
-        let (root, relative) = match path.is_absolute() {
-            true => self.strip_root(path).ok_or_else(|| self.outside(path))?,
-            false => (0, path),
+        let (root, relative) = if path.is_absolute() {
+            self.strip_root(path).ok_or_else(|| self.outside(path))?
+        } else {
+            (0, path)
         };
         Ok(WorkspacePath { root, relative: relative.to_owned() })
     }

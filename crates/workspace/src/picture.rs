@@ -124,9 +124,10 @@ fn decode(format: ImageFormat, bytes: &[u8]) -> Option<DynamicImage> {
 /// Without an alpha channel in which every pixel is opaque: such a picture may become a JPEG.
 fn drop_unused_alpha(picture: DynamicImage) -> DynamicImage {
     let is_opaque = |pixels: &image::RgbaImage| pixels.pixels().all(|pixel| pixel.0[3] == 0xff);
-    match picture.as_rgba8().is_some_and(is_opaque) {
-        true => DynamicImage::ImageRgb8(picture.into_rgb8()),
-        false => picture,
+    if picture.as_rgba8().is_some_and(is_opaque) {
+        DynamicImage::ImageRgb8(picture.into_rgb8())
+    } else {
+        picture
     }
 }
 

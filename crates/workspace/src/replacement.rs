@@ -136,10 +136,7 @@ impl Replacement<'_> {
             return NearMiss::WhiteSpace(similar);
         }
         let first = find_lines(&lines, old.get(..1).unwrap_or_default());
-        match first.is_empty() {
-            true => NearMiss::None,
-            false => NearMiss::FirstLine(first),
-        }
+        if first.is_empty() { NearMiss::None } else { NearMiss::FirstLine(first) }
     }
 }
 

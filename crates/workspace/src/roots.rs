@@ -244,15 +244,13 @@ impl Workspace {
             });
         }
         let failed = |errno| errno_to_file_error(errno, &self.display_path(path));
-        let open = match path.relative.as_os_str().is_empty() {
-            true => root
-                .directory
+        let open = if path.relative.as_os_str().is_empty() {
+            root.directory
                 .try_clone()
-                .map_err(|error| io_to_file_error(&error, &root.path.display().to_string()))?,
-            false => {
-                let open = root.open_directory(&path.relative, Links::Followed);
-                open.map_err(failed)?
-            }
+                .map_err(|error| io_to_file_error(&error, &root.path.display().to_string()))?
+        } else {
+            let open = root.open_directory(&path.relative, Links::Followed);
+            open.map_err(failed)?
         };
         Ok(CommandDirectory { open, name: root.path.join(&path.relative) })
     }
@@ -426,9 +424,10 @@ impl Root {
         if self.hidden.is_empty() {
             return Ok(()); // nothing beneath this directory is hidden
         }
-        match is_in_any(&self.hidden, &confined::real_path(open)?)? {
-            true => Err(Errno::ACCESS),
-            false => Ok(()),
+        if is_in_any(&self.hidden, &confined::real_path(open)?)? {
+            Err(Errno::ACCESS)
+        } else {
+            Ok(())
         }
     }
 

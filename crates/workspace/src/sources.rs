@@ -84,9 +84,10 @@ impl<S: ContentStore> Sources for WorkspaceSources<S> {
             Ok(opened) => opened,
             Err(why) => return FileRead::Unavailable(why),
         };
-        let read = match size > limit_bytes {
-            true => read_head(&mut file, size),
-            false => read_whole(&mut file, limit_bytes),
+        let read = if size > limit_bytes {
+            read_head(&mut file, size)
+        } else {
+            read_whole(&mut file, limit_bytes)
         };
         // It was there when it was opened; a disk that fails now is as good as a file that is gone.
         read.unwrap_or(FileRead::Unavailable(WhyUnavailable::NotFound))

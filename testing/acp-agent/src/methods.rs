@@ -244,10 +244,8 @@ fn takes(option: &Value, value: &Value) -> bool {
 fn steer(agent: &Agent, session: &str, params: &Value) -> Value {
     let text = player::text_of(&params["prompt"]);
     let open = agent.session(session);
-    let outcome = match open.is_some_and(|open| open.steer(text)) {
-        true => "injected",
-        false => "promptRequired",
-    };
+    let outcome =
+        if open.is_some_and(|open| open.steer(text)) { "injected" } else { "promptRequired" };
     json!({"outcome": outcome})
 }
 

@@ -169,9 +169,10 @@ fn decision(answer: &Answered, options: &[Value]) -> Decision {
     let chosen = chosen.and_then(|result| result["outcome"]["optionId"].as_str());
     let option = options.iter().find(|it| it["optionId"].as_str() == chosen && chosen.is_some());
     let kind = option.and_then(|option| option["kind"].as_str());
-    match kind.is_some_and(|kind| kind.starts_with("allow")) {
-        true => Decision::Allowed,
-        false => Decision::Denied,
+    if kind.is_some_and(|kind| kind.starts_with("allow")) {
+        Decision::Allowed
+    } else {
+        Decision::Denied
     }
 }
 

@@ -40,9 +40,10 @@ impl NodeUrls {
         let urls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let others = urls.iter().filter(|url| Some(url.as_str()) != silent);
         let others: Vec<&String> = others.collect();
-        let chosen = match others.is_empty() {
-            true => urls.first(),
-            false => others.get(rng.index(others.len())).copied(),
+        let chosen = if others.is_empty() {
+            urls.first()
+        } else {
+            others.get(rng.index(others.len())).copied()
         };
         chosen.cloned().unwrap_or_default()
     }

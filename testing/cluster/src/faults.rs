@@ -196,10 +196,9 @@ impl Cluster {
                 self.wait_for_takeover(node).await?;
                 self.node(node)?.thaw()?;
             }
-            Fault::RestartDatabase { is_crash } => self.server.restart(match is_crash {
-                true => "immediate",
-                false => "fast",
-            })?,
+            Fault::RestartDatabase { is_crash } => {
+                self.server.restart(if is_crash { "immediate" } else { "fast" })?
+            }
             Fault::EndBackends => self.server.end_backends(DATABASE)?,
             Fault::Drain { node } => {
                 self.node(node)?.stop()?;

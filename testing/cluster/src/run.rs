@@ -214,10 +214,7 @@ pub(crate) async fn start_space(
     cluster.histories.push(Arc::clone(&history));
     let mut opened = Vec::new();
     for writes in [true, false] {
-        let who = match writes {
-            true => "writer",
-            false => "reader",
-        };
+        let who = if writes { "writer" } else { "reader" };
         let (own, history) = (SeededRng::new(rng.next_u64()), Arc::clone(&history));
         let mut client = CheckedClient::new(who, &token, &cluster.urls, (own, history));
         client.open(writes).await.with_context(|| describe_nodes(cluster))?;

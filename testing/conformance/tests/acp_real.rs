@@ -13,10 +13,7 @@ use testkit::{Gate, ModelServer};
 /// Starts a turn, answers what it asks; the turn.
 async fn consented(harness: &mut AcpHarness, text: &str, approved: bool) -> Value {
     harness.ann.sends_message(text).await;
-    let choice = match approved {
-        true => json!({}),
-        false => json!({"approved": false, "reason": "denied"}),
-    };
+    let choice = if approved { json!({}) } else { json!({"approved": false, "reason": "denied"}) };
     harness.ann.decides(choice).await;
     harness.ann.turn_over().await
 }

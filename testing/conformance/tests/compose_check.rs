@@ -44,10 +44,7 @@ async fn start(with_token: bool) -> Checked {
         }
     })
     .await;
-    let url = match with_token {
-        true => format!("{}?tkn={TOKEN}", host.url),
-        false => host.url.clone(),
-    };
+    let url = if with_token { format!("{}?tkn={TOKEN}", host.url) } else { host.url.clone() };
     let transport = WebSocketTransport::connect(&url).await.unwrap();
     let client = Client::connect(transport, ClientConfig::default()).await.unwrap();
     let versions = vec!["1.0.0".to_owned()];
@@ -148,9 +145,10 @@ async fn what_was_used_and_what_was_refused_in_the_chat_counts() {
     let chat = testkit::default_chat(SESSION);
     let refusal = r#"{"error":{"message":"Invalid content type. image_url is only supported by certain models.","type":"invalid_request_error"}}"#;
     checked.server.behaves(move |request| {
-        match String::from_utf8_lossy(&request.body).contains("image_url") {
-            true => Answer::status(400, refusal),
-            false => Answer::streams(["Fine."]).with_usage(3_000, 40),
+        if String::from_utf8_lossy(&request.body).contains("image_url") {
+            Answer::status(400, refusal)
+        } else {
+            Answer::streams(["Fine."]).with_usage(3_000, 40)
         }
     });
     let mut events = checked.client.events();

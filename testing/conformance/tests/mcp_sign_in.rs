@@ -108,12 +108,15 @@ async fn waiting_call(harness: &mut NativeHarness) -> Value {
 /// Whether a text is anywhere in the files of a host.
 fn is_stored(directory: &Path, text: &str) -> bool {
     let entries = std::fs::read_dir(directory).unwrap();
-    entries.flatten().any(|entry| match entry.path().is_dir() {
-        true => is_stored(&entry.path(), text),
-        false => std::fs::read(entry.path()).is_ok_and(|bytes| {
-            let mut windows = bytes.windows(text.len());
-            windows.any(|window| window == text.as_bytes())
-        }),
+    entries.flatten().any(|entry| {
+        if entry.path().is_dir() {
+            is_stored(&entry.path(), text)
+        } else {
+            std::fs::read(entry.path()).is_ok_and(|bytes| {
+                let mut windows = bytes.windows(text.len());
+                windows.any(|window| window == text.as_bytes())
+            })
+        }
     })
 }
 

@@ -260,10 +260,7 @@ fn expected(wire: Wire, number: usize, sections: &[(String, String)], tools: &[V
             let block = |(index, text): (usize, &&str)| {
                 let gap = if index == 0 { "" } else { "\n\n" };
                 let block = json!({"type": "text", "text": format!("{gap}{text}")});
-                match index == before || index == last {
-                    true => marked(block),
-                    false => block,
-                }
+                if index == before || index == last { marked(block) } else { block }
             };
             let system: Value = texts.iter().enumerate().map(block).collect();
             json!({

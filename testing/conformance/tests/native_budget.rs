@@ -242,13 +242,12 @@ async fn a_call_that_broke_off_stays_spent() {
         assert_eq!(harness.ann.turn_over().await["state"], "error");
         harness.model.answers([ends()]);
         harness.ann.sends_message("and now?").await;
-        match is_spent {
-            true => {
-                let request = harness.ann.chooses("stop").await;
-                assert!(message(&request).contains("this session used"), "{request:#}");
-                harness.ann.turn_over().await;
-            }
-            false => assert_eq!(harness.ann.turn_over().await["state"], "complete"),
+        if is_spent {
+            let request = harness.ann.chooses("stop").await;
+            assert!(message(&request).contains("this session used"), "{request:#}");
+            harness.ann.turn_over().await;
+        } else {
+            assert_eq!(harness.ann.turn_over().await["state"], "complete")
         }
     }
 }

@@ -88,9 +88,10 @@ async fn thoughts_that_are_not_shown_end_no_chat() {
     let mut harness = start(Wire::Responses, "gpt-5.5").await;
     let stream = Wire::Responses.stream(&Said::text("Hi."));
     harness.model.behaves(move |request| {
-        match request.json()["reasoning"]["summary"].is_string() {
-            true => Answer::status(400, REFUSAL),
-            false => Answer::raw(stream.clone()),
+        if request.json()["reasoning"]["summary"].is_string() {
+            Answer::status(400, REFUSAL)
+        } else {
+            Answer::raw(stream.clone())
         }
     });
     harness.ann.sends_message("hi").await;

@@ -23,18 +23,16 @@ fn wants_thoughts(request: &CapturedRequest, answer: Answer) -> Answer {
     let lacks = |message: &Value| {
         !message["tool_calls"].is_null() && !message["reasoning_content"].is_string()
     };
-    match said_by_model(request).iter().any(lacks) {
-        true => Answer::error(400, MISSING),
-        false => answer,
-    }
+    if said_by_model(request).iter().any(lacks) { Answer::error(400, MISSING) } else { answer }
 }
 
 /// Calls a tool if the conversation does not end in a result.
 fn thinks_and_reads(request: &CapturedRequest) -> Answer {
     let messages = messages(&request.json());
-    match messages.last().is_some_and(|last| last["role"] == "tool") {
-        true => Answer::thinks(["I ", "see"]).then_streams(["It says one."]),
-        false => Answer::thinks(["I must ", "look"]).then_calls([reads()]),
+    if messages.last().is_some_and(|last| last["role"] == "tool") {
+        Answer::thinks(["I ", "see"]).then_streams(["It says one."])
+    } else {
+        Answer::thinks(["I must ", "look"]).then_calls([reads()])
     }
 }
 
@@ -117,9 +115,10 @@ async fn thoughts_that_a_server_does_not_take_are_left_out() {
     harness.write("a.txt", "one\n");
     harness.model.behaves(|request| {
         let has_thoughts = |message: &Value| message.get("reasoning_content").is_some();
-        match said_by_model(request).iter().any(has_thoughts) {
-            true => Answer::error(400, "property 'reasoning_content' is unsupported"),
-            false => thinks_and_reads(request),
+        if said_by_model(request).iter().any(has_thoughts) {
+            Answer::error(400, "property 'reasoning_content' is unsupported")
+        } else {
+            thinks_and_reads(request)
         }
     });
     let turn = says(&mut harness, "first").await;

@@ -58,16 +58,15 @@ async fn fate_of(server: &'static Server, kind: AttachmentKind) -> &'static str 
     if turns.iter().any(|turn| turn["state"] != "complete") {
         return "lost";
     }
-    match sent {
-        true => "native",
-        false => {
-            let request = &harness.model.requests()[asked - 1];
-            let request = String::from_utf8_lossy(&request.body);
-            match (request.contains(PDF_TEXT), request.contains("file_attachment")) {
-                (true, _) => "its text",
-                (false, true) => "described",
-                (false, false) => "lost",
-            }
+    if sent {
+        "native"
+    } else {
+        let request = &harness.model.requests()[asked - 1];
+        let request = String::from_utf8_lossy(&request.body);
+        match (request.contains(PDF_TEXT), request.contains("file_attachment")) {
+            (true, _) => "its text",
+            (false, true) => "described",
+            (false, false) => "lost",
         }
     }
 }
@@ -106,9 +105,10 @@ async fn no_attachment_ends_a_chat() {
 }
 
 fn refuses_images(request: &CapturedRequest) -> Answer {
-    match holds(request, AttachmentKind::Image) {
-        true => Answer::error(400, "this model does not support image input"),
-        false => Answer::streams(["ok"]),
+    if holds(request, AttachmentKind::Image) {
+        Answer::error(400, "this model does not support image input")
+    } else {
+        Answer::streams(["ok"])
     }
 }
 
@@ -196,9 +196,12 @@ async fn one_body_that_is_too_large_leaves_the_others() {
     let mut harness = NativeHarness::start().await;
     harness.model.behaves(|_| Answer::streams(["A cat."]));
     shows(&mut harness, "this is fine", AttachmentKind::Image).await;
-    harness.model.behaves(|request| match holds(request, AttachmentKind::Document) {
-        true => Answer::status(413, "<html>413 Request Entity Too Large</html>"),
-        false => Answer::streams(["I see."]),
+    harness.model.behaves(|request| {
+        if holds(request, AttachmentKind::Document) {
+            Answer::status(413, "<html>413 Request Entity Too Large</html>")
+        } else {
+            Answer::streams(["I see."])
+        }
     });
     let turn = shows(&mut harness, "and this?", AttachmentKind::Document).await;
     assert_eq!(turn["state"], "complete", "{turn:#}");

@@ -47,16 +47,18 @@ async fn a_silent_model_is_told_of_and_signs_of_life_are_no_content() {
 async fn a_server_without_signs_of_life_is_given_up_after_its_limit() {
     for began in [false, true] {
         let never = Gate::new();
-        let answer = match began {
-            false => Answer::streams([]).begins_after(&never),
-            true => Answer::streams(["Half"]).waits(&never),
+        let answer = if began {
+            Answer::streams(["Half"]).waits(&never)
+        } else {
+            Answer::streams([]).begins_after(&never)
         };
         let mut harness = start(1).await;
         let turn = harness.talk("hello", [answer]).await;
         let error = error_of(&turn)["error"].clone();
-        let expected = match began {
-            false => ("modelUnavailable", "did not begin to answer within 1 s"),
-            true => ("modelInterrupted", "silent for 1 s"),
+        let expected = if began {
+            ("modelInterrupted", "silent for 1 s")
+        } else {
+            ("modelUnavailable", "did not begin to answer within 1 s")
         };
         assert_eq!(error["errorType"], expected.0, "{error:#}");
         let message = error["message"].as_str().unwrap();

@@ -197,9 +197,10 @@ async fn a_refusal_ends_the_turn_and_an_answer_that_is_too_long_does_not() {
 async fn check_goes_on_without_pictures(harness: &mut NativeHarness, wire: Wire, stream: String) {
     let (status, words) = wire.refuses_pictures();
     harness.model.behaves(move |request| {
-        match String::from_utf8_lossy(&request.body).contains(PICTURE) {
-            true => Answer::status(status, words),
-            false => Answer::raw(stream.clone()),
+        if String::from_utf8_lossy(&request.body).contains(PICTURE) {
+            Answer::status(status, words)
+        } else {
+            Answer::raw(stream.clone())
         }
     });
     harness.ann.sends_message("and now?").await;
@@ -235,9 +236,10 @@ async fn signatures_that_are_refused_are_left_out() {
         let stream = wire.stream(&Said::text("Fine."));
         let body = json!({"error": {"type": "invalid_request_error", "code": 400, "message": "messages.1.content.0: Invalid `signature` in `thinking` block"}}).to_string();
         harness.model.behaves(move |request| {
-            match String::from_utf8_lossy(&request.body).contains(spoken::SIGNATURE) {
-                true => Answer::status(400, &body),
-                false => Answer::raw(stream.clone()),
+            if String::from_utf8_lossy(&request.body).contains(spoken::SIGNATURE) {
+                Answer::status(400, &body)
+            } else {
+                Answer::raw(stream.clone())
             }
         });
         for text in ["go on", "and on"] {
@@ -301,9 +303,8 @@ async fn an_unexplained_refusal_is_tried_without_signatures() {
         let tries: Vec<bool> = harness.model.requests()[2..].iter().map(signed).collect();
         assert_eq!(tries, [true, false], "{wire:?}");
         let stream = wire.stream(&Said::text("Fine."));
-        harness.model.behaves(move |request| match signed(request) {
-            true => Answer::status(400, words),
-            false => Answer::raw(stream.clone()),
+        harness.model.behaves(move |request| {
+            if signed(request) { Answer::status(400, words) } else { Answer::raw(stream.clone()) }
         });
         for text in ["once more", "and on"] {
             harness.ann.sends_message(text).await;

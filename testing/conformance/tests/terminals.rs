@@ -312,10 +312,7 @@ async fn a_full_screen_program_is_the_same_for_two_clients_and_one_that_comes_la
 
 /// What is printed by default; `GREENROOM_FAULTS_FULL=1` asks for a gigabyte.
 fn printed_bytes() -> usize {
-    match std::env::var_os("GREENROOM_FAULTS_FULL").is_some() {
-        true => 1 << 30,
-        false => 30 << 20,
-    }
+    if std::env::var_os("GREENROOM_FAULTS_FULL").is_some() { 1 << 30 } else { 30 << 20 }
 }
 
 /// What the files of a directory take.

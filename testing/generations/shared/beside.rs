@@ -22,10 +22,7 @@ fn annotation(id: &str) -> Value {
     let entry = json!({"id": "e1", "text": "why?"});
     let mut annotation =
         json!({"id": id, "resource": "file:///a.rs", "resolved": false, "entries": [entry]});
-    match VERSION < "0.9" {
-        true => annotation["turnId"] = json!("t1"),
-        false => annotation["origin"] = json!({"session": SESSION, "turnId": "t1"}),
-    }
+    if VERSION < "0.9" { annotation["turnId"] = json!("t1") } else { annotation["origin"] = json!({"session": SESSION, "turnId": "t1"}) }
     annotation
 }
 
@@ -46,10 +43,7 @@ pub async fn annotations_are_followed() {
     let entry = json!({"id": "e2", "text": {"markdown": "*because*"}});
     let set = json!({"type": "annotations/entrySet", "annotationId": "a1", "entry": entry});
     ann.does(&channel, set).await;
-    let moved = match VERSION < "0.9" {
-        true => json!({"turnId": "t2"}),
-        false => json!({"origin": {"session": SESSION, "turnId": "t2"}}),
-    };
+    let moved = if VERSION < "0.9" { json!({"turnId": "t2"}) } else { json!({"origin": {"session": SESSION, "turnId": "t2"}}) };
     let mut update = json!({"type": "annotations/updated", "annotationId": "a1", "resolved": true});
     for (field, value) in moved.as_object().into_iter().flatten() {
         update[field] = value.clone();
@@ -94,10 +88,7 @@ fn claim_of_session(chat: &str) -> Value {
 }
 
 fn exit_code(terminal: &Value) -> Option<i64> {
-    match VERSION < "0.9" {
-        true => terminal["exitCode"].as_i64(),
-        false => terminal["lifecycle"]["exitCode"].as_i64(),
-    }
+    if VERSION < "0.9" { terminal["exitCode"].as_i64() } else { terminal["lifecycle"]["exitCode"].as_i64() }
 }
 
 pub async fn terminals_are_followed() {
@@ -244,10 +235,7 @@ pub async fn what_a_session_has_beside_its_chats_is_followed() {
     makes_until_heard(&mut ann, ("other:/made", params, "ready"), &begins).await;
     let config = json!({"isolation": "worktree", "branch": "no-such-branch"});
     let params = json!({"provider": "other", "config": config});
-    let failed = match VERSION < "0.9" {
-        true => "creationFailed",
-        false => "failed",
-    };
+    let failed = if VERSION < "0.9" { "creationFailed" } else { "failed" };
     let ends = ["session/creationFailed"];
     makes_until_heard(&mut ann, ("other:/failed", params, failed), &ends).await;
 }

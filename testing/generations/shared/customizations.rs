@@ -49,19 +49,13 @@ fn listed(session: &Value, kind: &str) -> Option<Value> {
 
 /// Whether a plugin or a server is on, by the flag of versions up to 0.7 or by the decisions since.
 fn is_on(entry: &Value) -> bool {
-    match VERSION < "0.8" {
-        true => entry["enabled"] == true,
-        false => entry["enablement"].get(0).is_none_or(|first| first["enabled"] == true),
-    }
+    if VERSION < "0.8" { entry["enabled"] == true } else { entry["enablement"].get(0).is_none_or(|first| first["enabled"] == true) }
 }
 
 /// Switched in the words of this version.
 fn switched(id: &Value, is_enabled: bool) -> Value {
     let mut action = json!({"type": "session/customizationToggled", "id": id});
-    match VERSION < "0.8" {
-        true => action["enabled"] = json!(is_enabled),
-        false => action["enablement"] = json!([{"kind": "session", "enabled": is_enabled}]),
-    }
+    if VERSION < "0.8" { action["enabled"] = json!(is_enabled) } else { action["enablement"] = json!([{"kind": "session", "enabled": is_enabled}]) }
     action
 }
 
@@ -98,10 +92,7 @@ pub async fn customizations_are_followed() {
 
 /// Whoever has a word for it: ann where her version knows the action, else a client of 1.0.
 async fn somebody_does(ann: &Follower, bea: &mut Driver, since: &str, action: Value) {
-    match VERSION >= since {
-        true => ann.does(NATIVE, action).await,
-        false => bea.does(NATIVE, action).await,
-    }
+    if VERSION >= since { ann.does(NATIVE, action).await } else { bea.does(NATIVE, action).await }
 }
 
 pub async fn mcp_servers_and_sign_ins_are_followed() {
@@ -121,10 +112,7 @@ pub async fn mcp_servers_and_sign_ins_are_followed() {
     let server = |ann: &Follower| listed(&ann.at(NATIVE), "mcpServer").unwrap_or_default();
     // The call meets a server that wants a token: it waits for one, or runs on where nobody could sign in for a call.
     ann.until("a token is wanted", |ann| server(ann)["state"]["kind"] == "authRequired").await;
-    let status = match VERSION < "0.6" {
-        true => "running",
-        false => "auth-required",
-    };
+    let status = if VERSION < "0.6" { "running" } else { "auth-required" };
     ann.until("the call waits", |ann| {
         let parts = ann.at(&chat)["activeTurn"]["responseParts"].clone();
         let mut parts = parts.as_array().into_iter().flatten();

@@ -25,10 +25,7 @@ pub async fn working_directories_are_followed() {
     let mut ann = Follower::joins(&host.url, "ann").await;
     let mut bea = Driver::joins(&host, "bea").await;
     let mut made = json!({"channel": NATIVE, "provider": "native"});
-    match VERSION < "0.7" {
-        true => made["workingDirectory"] = json!(first),
-        false => made["workingDirectories"] = json!([first]),
-    }
+    if VERSION < "0.7" { made["workingDirectory"] = json!(first) } else { made["workingDirectories"] = json!([first]) }
     ann.makes("createSession", made, NATIVE).await;
     let chat = ann.at(NATIVE)["chats"][0]["resource"].clone();
     let chat = chat.as_str().expect("a chat").to_owned();
@@ -44,10 +41,7 @@ pub async fn working_directories_are_followed() {
     ];
     for (channel, kind, expected) in steps {
         let action = directory_action(kind, &added);
-        match VERSION < "0.7" {
-            true => bea.does(channel, action).await,
-            false => ann.does(channel, action).await,
-        }
+        if VERSION < "0.7" { bea.does(channel, action).await } else { ann.does(channel, action).await }
         if VERSION >= "0.7" {
             ann.until(kind, |ann| is_empty_or(&ann.at(channel), &expected)).await;
         }
@@ -55,10 +49,7 @@ pub async fn working_directories_are_followed() {
     }
     let mut replaced = directory_action("session/workingDirectoryReplaced", &first);
     replaced["replacement"] = json!(replacing);
-    match VERSION < "0.8" {
-        true => bea.does(NATIVE, replaced).await,
-        false => ann.does(NATIVE, replaced).await,
-    }
+    if VERSION < "0.8" { bea.does(NATIVE, replaced).await } else { ann.does(NATIVE, replaced).await }
     if VERSION >= "0.7" {
         ann.until("it is replaced", |ann| {
             ann.at(NATIVE)["workingDirectories"] == json!([replacing])
@@ -77,10 +68,7 @@ pub async fn working_directories_are_followed() {
 /// Whether a state has these directories; one without any may have an empty list.
 fn is_empty_or(state: &Value, expected: &Value) -> bool {
     let now = &state["workingDirectories"];
-    match expected.is_null() {
-        true => now.as_array().is_none_or(Vec::is_empty),
-        false => now == expected,
-    }
+    if expected.is_null() { now.as_array().is_none_or(Vec::is_empty) } else { now == expected }
 }
 
 pub async fn chats_beside_others_are_followed() {
@@ -93,33 +81,21 @@ pub async fn chats_beside_others_are_followed() {
     let source =
         json!({"kind": "sideChat", "chat": chat, "turnId": "t1", "selection": {"text": "ok"}});
     let params = json!({"channel": SESSION, "chat": SIDE, "source": source});
-    match VERSION < "0.7" {
-        true => bea.asks("createChat", params).await,
-        false => ann.asks("createChat", params).await,
-    };
+    if VERSION < "0.7" { bea.asks("createChat", params).await } else { ann.asks("createChat", params).await };
     ann.until("it is listed", |ann| ann.chats().len() == 2).await;
     ann.follows(SIDE).await;
-    let kind = match VERSION < "0.7" {
-        true => "user",
-        false => "sideChat",
-    };
+    let kind = if VERSION < "0.7" { "user" } else { "sideChat" };
     assert_eq!(ann.at(SIDE)["origin"]["kind"], kind);
     assert_eq!(ann.at(SIDE)["turns"], json!([]), "none of the other's turns");
     // A message that another chat is attached to.
     let attached = json!({"type": "chat", "label": "that one", "resource": chat});
     let message = json!({"text": "hello", "origin": {"kind": "user"}, "attachments": [attached]});
     let started = json!({"type": "chat/turnStarted", "turnId": "s1", "startedAt": "2026-11-15T08:00:00.000Z", "message": message});
-    match VERSION < "0.7" {
-        true => bea.does(SIDE, started).await,
-        false => ann.does(SIDE, started).await,
-    }
+    if VERSION < "0.7" { bea.does(SIDE, started).await } else { ann.does(SIDE, started).await }
     ann.until("it is answered", |ann| ann.at(SIDE)["turns"].as_array().map(Vec::len) == Some(1))
         .await;
     let told = ann.at(SIDE)["turns"][0]["message"]["attachments"][0].clone();
-    let kind = match VERSION < "0.7" {
-        true => "simple",
-        false => "chat",
-    };
+    let kind = if VERSION < "0.7" { "simple" } else { "chat" };
     assert_eq!((&told["type"], &told["label"]), (&json!(kind), &json!("that one")));
     ann.agrees("the side chat").await;
     if VERSION >= "1.0" {

@@ -72,10 +72,7 @@ fn answer(stream: &TcpStream, origin: &str) -> std::io::Result<()> {
     } else {
         ("404 Not Found", "text/plain", String::new())
     };
-    let challenge = match status.starts_with("401") {
-        true => "WWW-Authenticate: Bearer\r\n",
-        false => "",
-    };
+    let challenge = if status.starts_with("401") { "WWW-Authenticate: Bearer\r\n" } else { "" };
     let length = text.len();
     let mut stream = stream;
     write!(

@@ -64,9 +64,10 @@ impl ServerHandler for TestServer {
     }
 
     fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
-        match self.switches.newest {
-            true => Cow::Borrowed(&[ProtocolVersion::NO_INITIALIZE]),
-            false => Cow::Borrowed(ProtocolVersion::KNOWN_VERSIONS),
+        if self.switches.newest {
+            Cow::Borrowed(&[ProtocolVersion::NO_INITIALIZE])
+        } else {
+            Cow::Borrowed(ProtocolVersion::KNOWN_VERSIONS)
         }
     }
 

@@ -194,8 +194,9 @@ fn as_server_user(program: &Path) -> Command {
 
 fn run(command: &mut Command) -> Result<String> {
     let output = command.output().with_context(|| format!("{command:?}"))?;
-    match output.status.success() {
-        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
-        false => bail!("{command:?}: {}", String::from_utf8_lossy(&output.stderr)),
+    if output.status.success() {
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    } else {
+        bail!("{command:?}: {}", String::from_utf8_lossy(&output.stderr))
     }
 }

@@ -144,11 +144,10 @@ fn a_rewind_asks_about_files_only_if_a_turn_changed_some() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();
     for changes in [false, true, false] {
-        match changes {
-            true => edits_next(&mut s, true),
-            false => {
-                s.model().streams(["ok"]);
-            }
+        if changes {
+            edits_next(&mut s, true)
+        } else {
+            s.model().streams(["ok"]);
         }
         ann.sends_message("go");
     }

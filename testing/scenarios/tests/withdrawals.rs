@@ -65,9 +65,10 @@ fn a_withdrawal_after_the_decision_changes_nothing() {
             .emits(AgentEvent::ConfirmationWithdrawn { call: 8 })
             .asks_for_text("and now?");
         ann.sends_message("go");
-        match approved {
-            true => ann.confirms().unwrap(),
-            false => ann.denies().unwrap(),
+        if approved {
+            ann.confirms().unwrap()
+        } else {
+            ann.denies().unwrap()
         }
         let before = ann.calls();
         ann.answers_text("yes").unwrap();

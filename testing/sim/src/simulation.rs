@@ -126,10 +126,7 @@ impl Simulation {
         for name in ["ann", "bob", "cem", "dee", "eli"].iter().take(2 + rng.index(4)) {
             let version = if rng.percent(30) { "0.9.0" } else { "1.0.0" };
             let client = Client::new(name, version);
-            world.clients.push(match replicas {
-                true => client.with_replicas(),
-                false => client,
-            });
+            world.clients.push(if replicas { client.with_replicas() } else { client });
         }
         let names = ["ahp-session:/a", "scripted:/b", "x-own:/c"];
         let many = 1 + rng.index(names.len());

@@ -190,10 +190,12 @@ impl Client {
 
     /// The host asks: for something it may ask, and under a numeric id.
     fn is_asked(&mut self, frame: Value) {
-        let wrong = match self.ready && frame["id"].is_u64() {
-            true if frame["method"] == "resourceRead" => self.resources.wrong(&frame),
-            true => self.opted.wrong(&frame),
-            false => Some("before anything was agreed, or under a strange id".to_owned()),
+        let wrong = if !(self.ready && frame["id"].is_u64()) {
+            Some("before anything was agreed, or under a strange id".to_owned())
+        } else if frame["method"] == "resourceRead" {
+            self.resources.wrong(&frame)
+        } else {
+            self.opted.wrong(&frame)
         };
         if let Some(wrong) = wrong {
             let id = &self.id;

@@ -94,9 +94,10 @@ enum Published {
 
 impl Published {
     fn from_state(state: Value, is_old: bool) -> Self {
-        match is_old {
-            true => Self::Of0_9(of_0_9::Mirror::from_state(state)),
-            false => Self::Of1_0(of_1_0::Mirror::from_state(state)),
+        if is_old {
+            Self::Of0_9(of_0_9::Mirror::from_state(state))
+        } else {
+            Self::Of1_0(of_1_0::Mirror::from_state(state))
         }
     }
 

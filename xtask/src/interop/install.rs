@@ -14,10 +14,7 @@ pub(super) fn install(place: &Path, package: &RealPackage) -> Result<()> {
         Registry::PyPi => return install_with_pip(place, package),
         Registry::Npm { needs_new_node } => needs_new_node,
     };
-    let path = match needs_new_node {
-        true => find_new_node(place)?,
-        false => None,
-    };
+    let path = if needs_new_node { find_new_node(place)? } else { None };
     let mut wanted = vec![format!("{}@{}", package.package, package.version)];
     let besides = package.besides.iter();
     wanted.extend(besides.map(|(name, version)| format!("{name}@{version}")));

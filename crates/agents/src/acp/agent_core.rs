@@ -142,10 +142,7 @@ impl AgentCore {
             }
             sent_notices.insert((turn.facts.conversation.clone(), text.clone()))
         };
-        match is_new {
-            true => Ok(turn.notice(text).await?),
-            false => Ok(()),
-        }
+        if is_new { Ok(turn.notice(text).await?) } else { Ok(()) }
     }
 
     pub(super) fn tell_title(&self, conversation: &str, title: &str) {
@@ -182,17 +179,14 @@ impl AgentCore {
             tracing::warn!("a token is not stored: too many tokens are stored already");
             return;
         }
-        let generation = match token.is_empty() {
-            true => {
-                tokens.remove(&owner);
-                None
-            }
-            false => {
-                let generation = self.generations.fetch_add(1, Ordering::Relaxed) + 1;
-                let value = token.to_owned();
-                tokens.insert(owner, TokenVersion { value, generation });
-                Some(generation)
-            }
+        let generation = if token.is_empty() {
+            tokens.remove(&owner);
+            None
+        } else {
+            let generation = self.generations.fetch_add(1, Ordering::Relaxed) + 1;
+            let value = token.to_owned();
+            tokens.insert(owner, TokenVersion { value, generation });
+            Some(generation)
         };
         drop(tokens);
         self.pool.retire_other_credentials(principal, generation);

@@ -138,13 +138,15 @@ impl AcpAgentConfig {
     /// What a user reads where the command is not found.
     pub fn describe_missing(&self) -> String {
         let command = &self.command;
-        let found = match Path::new(command).is_absolute() {
-            true => format!("there is no program `{command}`"),
-            false => format!("`{command}` is not on the PATH of the host"),
+        let found = if Path::new(command).is_absolute() {
+            format!("there is no program `{command}`")
+        } else {
+            format!("`{command}` is not on the PATH of the host")
         };
-        match self.install.is_empty() {
-            true => format!("Not installed: {found}."),
-            false => format!("Not installed: {found}. {}", self.install),
+        if self.install.is_empty() {
+            format!("Not installed: {found}.")
+        } else {
+            format!("Not installed: {found}. {}", self.install)
         }
     }
 }

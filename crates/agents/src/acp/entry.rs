@@ -238,16 +238,18 @@ pub fn check_id(id: &str) -> Result<(), String> {
     if !is_begun || id.len() > ID_BYTES_MAX || !id.chars().all(is_known) {
         return Err(format!("1 to {ID_BYTES_MAX} small letters, digits and `-`, a letter first"));
     }
-    match TAKEN_IDS.contains(&id) || id.starts_with(TAKEN_BEGINNING) {
-        true => Err("this name is taken: choose another one".to_owned()),
-        false => Ok(()),
+    if TAKEN_IDS.contains(&id) || id.starts_with(TAKEN_BEGINNING) {
+        Err("this name is taken: choose another one".to_owned())
+    } else {
+        Ok(())
     }
 }
 
 fn check_text(text: &str, bytes_max: usize) -> Result<(), String> {
-    match text.trim().is_empty() || text.len() > bytes_max || text.chars().any(char::is_control) {
-        true => Err(format!("1 to {bytes_max} bytes without control characters")),
-        false => Ok(()),
+    if text.trim().is_empty() || text.len() > bytes_max || text.chars().any(char::is_control) {
+        Err(format!("1 to {bytes_max} bytes without control characters"))
+    } else {
+        Ok(())
     }
 }
 
@@ -275,9 +277,10 @@ fn check_variable(name: &str) -> Result<(), String> {
     if !is_name || name.starts_with(|c: char| c.is_ascii_digit()) {
         return Err(format!("{name:?} is not the name of an environment variable"));
     }
-    match name.starts_with("GREENROOM_") {
-        true => Err(format!("{name} is the host's own and reaches no agent")),
-        false => Ok(()),
+    if name.starts_with("GREENROOM_") {
+        Err(format!("{name} is the host's own and reaches no agent"))
+    } else {
+        Ok(())
     }
 }
 

@@ -190,9 +190,10 @@ pub(super) fn sign_in(
         ));
     }
     // Some say with the error alone how to sign in.
-    let told = match abilities.sign_in.is_empty() {
-        true => read_methods(&why.data["authMethods"]),
-        false => abilities.sign_in.clone(),
+    let told = if abilities.sign_in.is_empty() {
+        read_methods(&why.data["authMethods"])
+    } else {
+        abilities.sign_in.clone()
     };
     let (terminal, others): (Vec<_>, Vec<_>) = told.iter().partition(|it| it.is_terminal);
     if !terminal.is_empty() {
@@ -248,9 +249,10 @@ fn command_line(config: &AcpAgentConfig, method: &SignInMethod) -> String {
 /// A word for a shell.
 pub(super) fn quote(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:@%+,".contains(c);
-    match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
     }
 }
 

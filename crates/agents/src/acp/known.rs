@@ -170,9 +170,10 @@ impl Known {
             config_schema: self.config_schema(),
             renamed_settings: Vec::new(),
             default_model: Some(DEFAULT_MODEL.to_owned()),
-            sections: match self.abilities.as_ref().is_some_and(|can| can.system_prompt) {
-                true => crate::prompt::catalogue(),
-                false => Vec::new(),
+            sections: if self.abilities.as_ref().is_some_and(|can| can.system_prompt) {
+                crate::prompt::catalogue()
+            } else {
+                Vec::new()
             },
             protected_resources: match &config.auth {
                 Some(AcpAuth::Resource { resource, required, .. }) => vec![json!({

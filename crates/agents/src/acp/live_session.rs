@@ -277,11 +277,10 @@ impl LiveSession {
             }
             // Whoever changes the mode meanwhile wants that one from now on.
             lock(&self.reported.turn_mode).take_if(|mode| mode.setting == setting.id);
-            let set = match setting.offers(wanted) {
-                true => {
-                    self.set(connection, &setting, wanted).await.map_err(|error| error.to_string())
-                }
-                false => Err(format!("it offers no value {wanted}")),
+            let set = if setting.offers(wanted) {
+                self.set(connection, &setting, wanted).await.map_err(|error| error.to_string())
+            } else {
+                Err(format!("it offers no value {wanted}"))
             };
             if let Err(why) = set {
                 let name = &setting.name;

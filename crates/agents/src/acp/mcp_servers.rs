@@ -88,16 +88,17 @@ pub(super) async fn find_passed_servers(
         }
         let id = customization_id(declared);
         let is_off = is_switched_off(declared, &turn.input.switched_off);
-        let state = match is_off || !is_allowed(turn, settings, directory, declared).await? {
-            true => json!({"kind": "stopped"}),
-            false => match to_server(declared, &process.abilities, directory) {
+        let state = if is_off || !is_allowed(turn, settings, directory, declared).await? {
+            json!({"kind": "stopped"})
+        } else {
+            match to_server(declared, &process.abilities, directory) {
                 Ok(server) => {
                     passed.servers.push(server);
                     passed.ids.push((declared.name.clone(), id));
                     json!({"kind": "ready"})
                 }
                 Err(why) => error_state("notHandedOver", &why),
-            },
+            }
         };
         let mut entry = make_entry(declared, state);
         if entry["state"]["kind"] == "ready" {

@@ -35,9 +35,6 @@ impl ChatNotes {
     /// Nothing if there is too much to note: then the chat begins anew with the next process.
     pub(super) fn to_bytes(&self) -> Bytes {
         let bytes = serde_json::to_vec(self).unwrap_or_default();
-        match bytes.len() <= CHAT_NOTES_BYTES_MAX {
-            true => bytes.into(),
-            false => Bytes::new(),
-        }
+        if bytes.len() <= CHAT_NOTES_BYTES_MAX { bytes.into() } else { Bytes::new() }
     }
 }

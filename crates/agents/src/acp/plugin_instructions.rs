@@ -73,9 +73,10 @@ impl PluginInstructions {
                 self.add_rule(copy, container, child)
             }
             ChildContent::Rule(rule) => {
-                let about = match rule.globs.is_empty() {
-                    true => String::new(),
-                    false => format!(", for {}", label(&rule.globs.join(", "), NAME_CHARS_MAX)),
+                let about = if rule.globs.is_empty() {
+                    String::new()
+                } else {
+                    format!(", for {}", label(&rule.globs.join(", "), NAME_CHARS_MAX))
                 };
                 push(&mut self.listed, describe_file(container, child, &about));
             }

@@ -60,11 +60,10 @@ pub(super) fn window_of(turns: &[PastTurn]) -> Option<u64> {
 
 /// The block of a prompt that holds a transcript.
 pub(super) fn to_block(text: &str, takes_resources: bool) -> Value {
-    match takes_resources {
-        true => {
-            json!({"type": "resource", "resource": {"uri": URI, "mimeType": "text/plain", "text": text}})
-        }
-        false => json!({"type": "text", "text": text}),
+    if takes_resources {
+        json!({"type": "resource", "resource": {"uri": URI, "mimeType": "text/plain", "text": text}})
+    } else {
+        json!({"type": "text", "text": text})
     }
 }
 

@@ -72,10 +72,7 @@ fn check_addresses(addresses: &[SocketAddr]) -> Result<(), DocumentError> {
         return Err(DocumentError::Unreachable(why));
     }
     let is_public = |address: &SocketAddr| is_public_address(IpAddr::to_canonical(&address.ip()));
-    match addresses.iter().all(is_public) {
-        true => Ok(()),
-        false => Err(DocumentError::NotPublic),
-    }
+    if addresses.iter().all(is_public) { Ok(()) } else { Err(DocumentError::NotPublic) }
 }
 
 #[cfg(test)]

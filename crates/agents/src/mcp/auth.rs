@@ -173,9 +173,10 @@ async fn read_metadata(server: &Url, address: &Url) -> Result<Value, String> {
     let metadata = metadata.map_err(|why| format!("its metadata cannot be read: {why}"))?;
     let resource = metadata.get("resource").and_then(Value::as_str);
     let resource = resource.and_then(|resource| Url::parse(resource).ok());
-    match resource.is_some_and(|resource| covers(&resource, server)) {
-        true => Ok(metadata),
-        false => Err("its metadata are those of another resource".to_owned()),
+    if resource.is_some_and(|resource| covers(&resource, server)) {
+        Ok(metadata)
+    } else {
+        Err("its metadata are those of another resource".to_owned())
     }
 }
 

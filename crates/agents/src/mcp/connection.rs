@@ -242,10 +242,7 @@ fn start_limit(transport: &McpTransport) -> Duration {
     match transport {
         McpTransport::Process { command, .. } => {
             let program = command.rsplit('/').next().unwrap_or_default();
-            match DOWNLOADING.contains(&program) {
-                true => DOWNLOAD_MAX,
-                false => START_MAX,
-            }
+            if DOWNLOADING.contains(&program) { DOWNLOAD_MAX } else { START_MAX }
         }
         McpTransport::Http { .. } => START_MAX,
     }

@@ -114,9 +114,12 @@ async fn exchange(
         let client = allowed.client(address).await?;
         let request = make(&client).header(ACCEPT, JSON);
         let sent = request.send().await;
-        let mut response = sent.map_err(|error| match error.is_builder() {
-            true => DocumentError::Unusable(describe(error)),
-            false => DocumentError::Unreachable(describe(error)),
+        let mut response = sent.map_err(|error| {
+            if error.is_builder() {
+                DocumentError::Unusable(describe(error))
+            } else {
+                DocumentError::Unreachable(describe(error))
+            }
         })?;
         let status = response.status();
         let mut body = Vec::new();

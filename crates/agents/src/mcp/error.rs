@@ -105,10 +105,7 @@ impl McpError {
 }
 
 fn describe_words(words: &str) -> String {
-    match words.is_empty() {
-        true => String::new(),
-        false => format!(": {words}"),
-    }
+    if words.is_empty() { String::new() } else { format!(": {words}") }
 }
 
 /// A server's own message on one line, bounded and without what would control a terminal.

@@ -355,9 +355,10 @@ fn read(path: &Path) -> Result<Option<String>, String> {
     let mut text = String::new();
     let read = file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text);
     read.map_err(|error| error.to_string())?;
-    match text.len() as u64 > FILE_BYTES_MAX {
-        true => Err(format!("it has more than {FILE_BYTES_MAX} bytes")),
-        false => Ok(Some(text)),
+    if text.len() as u64 > FILE_BYTES_MAX {
+        Err(format!("it has more than {FILE_BYTES_MAX} bytes"))
+    } else {
+        Ok(Some(text))
     }
 }
 

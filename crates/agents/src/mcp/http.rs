@@ -78,9 +78,8 @@ pub(super) async fn client_builder(url: &Url) -> Result<ClientBuilder, McpError>
         }
     };
     let unusable = |why: String| McpError::Unreachable(why);
-    let trust = tokio::task::spawn_blocking(move || match encrypted {
-        true => trusting_client_config(),
-        false => plain_client_config(),
+    let trust = tokio::task::spawn_blocking(move || {
+        if encrypted { trusting_client_config() } else { plain_client_config() }
     });
     let trust = trust.await.map_err(|error| unusable(error.to_string()))?;
     let mut builder = Client::builder()
@@ -168,10 +167,8 @@ pub(super) fn challenge_of(
 fn read_challenge(error: &HttpError, shared: &McpShared) -> Option<TokenChallenge> {
     let (reason, header) = match error {
         StreamableHttpError::AuthRequired(refusal) => {
-            let reason = match shared.has_token {
-                true => TokenReason::Expired,
-                false => TokenReason::Required,
-            };
+            let reason =
+                if shared.has_token { TokenReason::Expired } else { TokenReason::Required };
             (reason, &refusal.www_authenticate_header)
         }
         StreamableHttpError::InsufficientScope(refusal)
@@ -346,9 +343,10 @@ impl StreamableHttpClient for McpHttp {
         }
         let response = request.send().await.map_err(fault)?;
         check_status(&response, session.is_some(), &self.shared)?;
-        match content_type(&response).starts_with(EVENTS) {
-            true => Ok(read_events(response, Arc::clone(&self.shared))),
-            false => Err(StreamableHttpError::ServerDoesNotSupportSse),
+        if content_type(&response).starts_with(EVENTS) {
+            Ok(read_events(response, Arc::clone(&self.shared)))
+        } else {
+            Err(StreamableHttpError::ServerDoesNotSupportSse)
         }
     }
 }

@@ -20,9 +20,10 @@ pub fn model_names<'a>(tools: impl IntoIterator<Item = (&'a str, &'a str)>) -> V
     let mut names = Vec::new();
     for (server, tool) in tools {
         let plain = format!("mcp__{}__{}", replace(server), replace(tool));
-        let name = match plain.len() <= NAME_BYTES_MAX && !taken.contains(&plain) {
-            true => plain,
-            false => with_digest(&plain, server, tool),
+        let name = if plain.len() <= NAME_BYTES_MAX && !taken.contains(&plain) {
+            plain
+        } else {
+            with_digest(&plain, server, tool)
         };
         taken.insert(name.clone());
         names.push(name);

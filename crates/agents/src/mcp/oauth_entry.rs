@@ -69,8 +69,9 @@ async fn read_secret(file: PathBuf) -> Result<String, String> {
     let read = read.map_err(|error| error.to_string())?;
     let text = read.map_err(|error| format!("its client_secret_file cannot be read: {error}"))?;
     let secret = text.trim();
-    match secret.is_empty() || secret.len() > BYTES_MAX || secret.contains(char::is_control) {
-        true => Err("its client_secret_file holds no secret on one line".to_owned()),
-        false => Ok(secret.to_owned()),
+    if secret.is_empty() || secret.len() > BYTES_MAX || secret.contains(char::is_control) {
+        Err("its client_secret_file holds no secret on one line".to_owned())
+    } else {
+        Ok(secret.to_owned())
     }
 }

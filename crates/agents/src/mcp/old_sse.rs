@@ -103,9 +103,10 @@ impl Transport<RoleClient> for OldSseTransport {
             let request = request.header(CONTENT_TYPE, JSON).body(body);
             let sent = way_back.prepare(request).send().await;
             let sent = sent.map_err(|error| std::io::Error::other(error.without_url()))?;
-            match sent.status().is_success() {
-                true => Ok(()),
-                false => Err(std::io::Error::other(format!("HTTP {}", sent.status()))),
+            if sent.status().is_success() {
+                Ok(())
+            } else {
+                Err(std::io::Error::other(format!("HTTP {}", sent.status())))
             }
         }
     }

@@ -280,13 +280,13 @@ impl McpServer {
         let Err(McpError::TokenWanted(challenge)) = called else {
             return called;
         };
-        match self.lose_token(&connection, challenge.clone()) {
+        if self.lose_token(&connection, challenge.clone()) {
             // There is a newer token or connection by now: the call is made again once.
-            true => {
-                self.wait_until_settled().await;
-                self.connection()?.call(tool, arguments, host).await
-            }
-            false => Err(McpError::TokenWanted(challenge)),
+
+            self.wait_until_settled().await;
+            self.connection()?.call(tool, arguments, host).await
+        } else {
+            Err(McpError::TokenWanted(challenge))
         }
     }
 
@@ -334,11 +334,12 @@ impl McpServer {
         self.core.state.send_replace(ServerState::Starting);
         let (core, run) = (Arc::clone(&self.core), live.run);
         let has_another = live.token.is_some() && live.token != live.used_token;
-        live.task = Some(match has_another {
-            true => tokio::spawn(async move { core.run(run).await }),
-            false => tokio::spawn(async move {
+        live.task = Some(if has_another {
+            tokio::spawn(async move { core.run(run).await })
+        } else {
+            tokio::spawn(async move {
                 core.fail(run, McpError::TokenWanted(challenge)).await;
-            }),
+            })
         });
         has_another
     }

@@ -102,9 +102,10 @@ impl<'a> AnswerSender<'a> {
                 };
                 call.tool_use.input.push_str(&text);
                 let call = call.number;
-                match text.is_empty() {
-                    true => Ok(()),
-                    false => self.events.send(AgentEvent::ToolInput { call, text }).await,
+                if text.is_empty() {
+                    Ok(())
+                } else {
+                    self.events.send(AgentEvent::ToolInput { call, text }).await
                 }
             }
             ModelEvent::ServerCall { id, name, input } => {
@@ -201,9 +202,10 @@ impl<'a> AnswerSender<'a> {
             return Ok(()); // of a call that was never said to begin
         };
         let name = name.replace('_', " ");
-        let result = match success {
-            true => ToolResult::new(true, name),
-            false => ToolResult::failed(name.clone(), &name),
+        let result = if success {
+            ToolResult::new(true, name)
+        } else {
+            ToolResult::failed(name.clone(), &name)
         };
         let text = cut(text);
         let content = (!text.is_empty()).then(|| json!({"type": "text", "text": text}));

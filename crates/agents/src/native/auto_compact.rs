@@ -290,9 +290,10 @@ impl Conversation<'_> {
             steps => Some(format!("the first {steps} steps of this turn")),
         };
         let summarised: Vec<String> = turns.into_iter().chain(steps).collect();
-        let summarised = match summarised.is_empty() {
-            true => "what was before".to_owned(),
-            false => summarised.join(" and "),
+        let summarised = if summarised.is_empty() {
+            "what was before".to_owned()
+        } else {
+            summarised.join(" and ")
         };
         let whole = match kept.turns {
             0 => "your message and what came last".to_owned(),

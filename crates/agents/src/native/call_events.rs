@@ -261,9 +261,10 @@ pub(super) async fn complete_call(
 ) -> Result<CallAnswer, TurnOver> {
     let CallOutcome { text, content, whole, .. } = outcome;
     let content = result_content(context.events, &text, content, whole).await;
-    let result = match outcome.success {
-        true => ToolResult::new(true, outcome.summary),
-        false => ToolResult::failed(outcome.summary.clone(), &outcome.summary),
+    let result = if outcome.success {
+        ToolResult::new(true, outcome.summary)
+    } else {
+        ToolResult::failed(outcome.summary.clone(), &outcome.summary)
     };
     let media = media_of_result(&json!({"content": content}));
     let mut result = result.with_content(content);

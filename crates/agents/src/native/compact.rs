@@ -141,10 +141,7 @@ impl Summariser<'_, '_> {
             messages: self.view.lower_conversation(entries, usize::MAX).await?,
             // Servers refuse calls of tools that they are not told of.
             tools: head.tools.into_iter().filter(|_| holds_calls).collect(),
-            server_tools: match holds_calls {
-                true => self.model.server_tools.clone(),
-                false => Vec::new(),
-            },
+            server_tools: if holds_calls { self.model.server_tools.clone() } else { Vec::new() },
             forbids_calls: true,
             max_output_tokens: self.model.answer_tokens(),
             ..ModelRequest::default()

@@ -37,9 +37,10 @@ impl Default for CompactionSettings {
 impl CompactionSettings {
     /// Says what cannot work.
     pub fn check(&self) -> Result<(), String> {
-        match (0.1..=1.0).contains(&self.at) {
-            true => Ok(()),
-            false => Err(format!("auto_compact_at must be between 0.1 and 1.0, not {}", self.at)),
+        if (0.1..=1.0).contains(&self.at) {
+            Ok(())
+        } else {
+            Err(format!("auto_compact_at must be between 0.1 and 1.0, not {}", self.at))
         }
     }
 }

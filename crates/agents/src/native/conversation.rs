@@ -126,12 +126,11 @@ impl<'a> Conversation<'a> {
                 return report_stop(&answer, (self.model, is_first), events).await;
             }
             // An answer that was paused and the one that goes on with it are one round: so the chat shows them.
-            match answer.calls.is_empty() {
-                true => paused.push(PausedAnswer::of(&answer)),
-                false => {
-                    paused.clear();
-                    number += 1;
-                }
+            if answer.calls.is_empty() {
+                paused.push(PausedAnswer::of(&answer))
+            } else {
+                paused.clear();
+                number += 1;
             }
             let results = call::run_calls(&self.tool_context, &offered, &answer.calls).await?;
             if admitted == Admitted::LastCall {
@@ -151,10 +150,8 @@ impl<'a> Conversation<'a> {
     /// The tools that the model may call now. What cannot be offered is said, once a turn.
     async fn offer_tools(&mut self) -> Result<OfferedTools<'a>, TurnOver> {
         let events = self.tool_context.events;
-        let offers = match self.model.calls_tools() {
-            true => events.client_tools().await?,
-            false => Vec::new(),
-        };
+        let offers =
+            if self.model.calls_tools() { events.client_tools().await? } else { Vec::new() };
         let offers = offers_within(offers, &self.scope);
         let servers = self.servers.tools(&self.scope);
         let offered = OfferedTools::with_servers(self.tools, servers, offers);
@@ -336,12 +333,11 @@ async fn report_stop(
 
 /// What ends a turn that the model does not answer, and what can be done.
 fn refusal(model: &Model) -> TurnStop {
-    let message = match model.api.refuses_conversations() {
-        true => {
-            "the model refuses to answer this. It is not told of this message any more, so that it can answer others: say it in \
+    let message = if model.api.refuses_conversations() {
+        "the model refuses to answer this. It is not told of this message any more, so that it can answer others: say it in \
              other words, or choose another model, which is told of it"
-        }
-        false => "the model refuses to answer this",
+    } else {
+        "the model refuses to answer this"
     };
     TurnStop::Failed(AgentError {
         error_type: REFUSAL.to_owned(),

@@ -111,17 +111,13 @@ fn add_rules(workspace: &Workspace, discovered: &Discovered, found: &mut TurnCus
             let is_on = container
                 .enabled_children(&discovered.switched_off)
                 .any(|enabled| enabled == child);
-            match is_on {
-                true => {
-                    let rule = (container, child, rule);
-                    let holds = found.file_rules.add(workspace, rule);
-                    found.rules.extend(holds);
-                }
-                false if container.holds_instructions() => {
-                    let path = workspace.display_uri(&child.uri);
-                    found.switched_off.push(path);
-                }
-                false => {}
+            if is_on {
+                let rule = (container, child, rule);
+                let holds = found.file_rules.add(workspace, rule);
+                found.rules.extend(holds);
+            } else if container.holds_instructions() {
+                let path = workspace.display_uri(&child.uri);
+                found.switched_off.push(path);
             }
         }
     }

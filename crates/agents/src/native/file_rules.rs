@@ -55,19 +55,17 @@ impl FileRules {
             return Some(file);
         }
         if self.waiting.len() < LISTED_MAX {
-            let about = match rule.globs.is_empty() {
-                true => String::new(),
-                false => format!(" (for {})", rule.globs.join(", ")),
+            let about = if rule.globs.is_empty() {
+                String::new()
+            } else {
+                format!(" (for {})", rule.globs.join(", "))
             };
             let description = child.description.as_deref().unwrap_or_default();
             self.waiting.push(WaitingRule {
                 uri: child.uri.clone(),
                 line: format!("{path}{about}: {description}"),
                 path,
-                globs: match rule.always_applies {
-                    true => GlobSet::empty(),
-                    false => compile(&rule.globs),
-                },
+                globs: if rule.always_applies { GlobSet::empty() } else { compile(&rule.globs) },
             });
         }
         None

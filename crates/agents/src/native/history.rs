@@ -198,9 +198,10 @@ impl Round {
         self.number = number;
         let id = call["toolCallId"].as_str().unwrap_or("").to_owned();
         let name = call["toolName"].as_str().unwrap_or("");
-        let name = match call["contributor"]["kind"] == "client" {
-            true => model_name(name).into_owned(),
-            false => name.to_owned(),
+        let name = if call["contributor"]["kind"] == "client" {
+            model_name(name).into_owned()
+        } else {
+            name.to_owned()
         };
         let input = call["toolInput"].as_str().unwrap_or("{}").to_owned();
         let tool_use = ToolUse { id, name, input };
@@ -236,9 +237,10 @@ fn result_text(call: &Value, outputs: &TurnOutputs) -> String {
         "completed" => text_of_result(call),
         "cancelled" if call["reason"] != "skipped" => {
             let suggestion = call["userSuggestion"]["text"].as_str();
-            match call["toolName"] == super::exit_plan::NAME {
-                true => super::exit_plan::keep_planning_text(suggestion),
-                false => super::consent::denied_text(suggestion),
+            if call["toolName"] == super::exit_plan::NAME {
+                super::exit_plan::keep_planning_text(suggestion)
+            } else {
+                super::consent::denied_text(suggestion)
             }
         }
         _ => {

@@ -158,10 +158,12 @@ pub(super) fn effect_of_task(
 /// something is like a command.
 fn nature_of_use(context: &ToolContext<'_>, file: &ClientFileCall) -> ToolEffect {
     let is_attached = context.client_files.iter().any(|it| it == file.uris().0);
-    match file.changes() {
-        true => ToolEffect::Runs,
-        false if is_attached => ToolEffect::Reads,
-        false => ToolEffect::Fetches,
+    if file.changes() {
+        ToolEffect::Runs
+    } else if is_attached {
+        ToolEffect::Reads
+    } else {
+        ToolEffect::Fetches
     }
 }
 

@@ -39,10 +39,7 @@ impl<'a> ChatMemory<'a> {
 
     /// How many rounds of the running turn the summary covers.
     pub(super) fn summarised_rounds_of_active(&self) -> u64 {
-        match self.turns.is_empty() {
-            true => self.summarised_rounds,
-            false => 0,
-        }
+        if self.turns.is_empty() { self.summarised_rounds } else { 0 }
     }
 
     /// The last turn in which a model was asked, and how many entries tell of all through it. A turn in which none was asked, such

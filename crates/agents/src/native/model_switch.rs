@@ -94,9 +94,10 @@ fn describe_window(
         input.filter(|_| last.turn["usage"]["_meta"]["turn"] != Value::Null)
     })?;
     let size = model.context();
-    let what_happens = match compaction.auto {
-        true => "what was before is summarised for it",
-        false => "the oldest turns are left out (`/compact` keeps a summary of them)",
+    let what_happens = if compaction.auto {
+        "what was before is summarised for it"
+    } else {
+        "the oldest turns are left out (`/compact` keeps a summary of them)"
     };
     (used > size)
         .then(|| format!("It reads {size} tokens, and the chat uses {used}: {what_happens}."))

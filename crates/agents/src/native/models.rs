@@ -195,10 +195,7 @@ impl Model {
             api: known.api,
             base_url: known.base_url,
             address_variable: known.address_variable,
-            key_env: match names_key {
-                true => self.key_env,
-                false => known.key_env,
-            },
+            key_env: if names_key { self.key_env } else { known.key_env },
             ..self
         })
     }
@@ -327,9 +324,12 @@ impl Model {
     /// Where its key is found, if it has one.
     fn key(&self) -> Option<ApiKey> {
         let env = self.key_env.clone().map(ApiKey::from_environment);
-        let file = || match self.is_real_key_file {
-            true => self.key_file.clone().map(ApiKey::from_real_file),
-            false => self.key_file.clone().map(ApiKey::from_file),
+        let file = || {
+            if self.is_real_key_file {
+                self.key_file.clone().map(ApiKey::from_real_file)
+            } else {
+                self.key_file.clone().map(ApiKey::from_file)
+            }
         };
         let command = || self.key_command.clone().map(ApiKey::from_command);
         env.or_else(file).or_else(command)
@@ -343,9 +343,10 @@ impl Model {
 
     /// The address of its server as `--model` takes it, without the model's name.
     pub fn address(&self) -> String {
-        match self.api.is_default() {
-            true => self.base_url.clone(),
-            false => format!("{}+{}", self.api.name(), self.base_url),
+        if self.api.is_default() {
+            self.base_url.clone()
+        } else {
+            format!("{}+{}", self.api.name(), self.base_url)
         }
     }
 

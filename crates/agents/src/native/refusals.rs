@@ -79,10 +79,7 @@ impl Refusals {
 
     /// As it is stored; empty if there is nothing to remember.
     pub(super) fn notes(&self) -> Bytes {
-        match self.is_empty() {
-            true => Bytes::new(),
-            false => Bytes::from(wire::rpc::to_json(self)),
-        }
+        if self.is_empty() { Bytes::new() } else { Bytes::from(wire::rpc::to_json(self)) }
     }
 
     pub(super) fn add_body(&mut self, message: &UserMessage, part: usize) {
@@ -140,9 +137,10 @@ impl Refusals {
         }
         if !new.is_empty() {
             let kinds = join_words(&new);
-            let got = match new.contains(&MediaKind::Document.plural()) {
-                true => "it got the text of PDFs, or a description",
-                false => "it got a description",
+            let got = if new.contains(&MediaKind::Document.plural()) {
+                "it got the text of PDFs, or a description"
+            } else {
+                "it got a description"
             };
             return format!("This model does not take {kinds}; {got}. {AGAIN}");
         }

@@ -173,9 +173,10 @@ impl ToolContext<'_> {
         let Some((scope, pattern)) = self.scope_of(scope, offered, subject) else {
             return Ok(()); // it was approved once
         };
-        let problem = match allows(pattern, subject) {
-            true => self.store_rule(scope, pattern.clone()).await.err(),
-            false => Some(RulesError("the edited call is another one".to_owned())),
+        let problem = if allows(pattern, subject) {
+            self.store_rule(scope, pattern.clone()).await.err()
+        } else {
+            Some(RulesError("the edited call is another one".to_owned()))
         };
         match problem {
             None => Ok(()),
@@ -246,15 +247,16 @@ pub(super) fn forget_session(rules: &RuleStore, session: &str) -> Result<(), Age
         let mut rules = known.rules().iter();
         rules.any(|rule| rule.is_of_session(session))
     };
-    match rules.load().is_ok_and(has_any) {
-        false => Ok(()),
-        true => Err(AgentError {
+    if rules.load().is_ok_and(has_any) {
+        Err(AgentError {
             error_type: "rulesNotForgotten".to_owned(),
             message: format!(
                 "another session had this name, and what it was allowed cannot be forgotten ({error}); create one with another name"
             ),
             resumable: false,
-        }),
+        })
+    } else {
+        Ok(())
     }
 }
 

@@ -245,10 +245,11 @@ fn recall(
     compaction: CompactionSettings,
     view: &ModelView<'_>,
 ) -> RecalledHistory {
-    let most = match compaction.auto {
-        true => u64::MAX,
+    let most = if compaction.auto {
+        u64::MAX
+    } else {
         // Half of what fits is left for this turn.
-        false => model.context() / 2,
+        model.context() / 2
     };
     memory.recall(most, &view.source())
 }
@@ -260,10 +261,7 @@ async fn begin_requests(
     prompt: &Prompt,
     events: &dyn EventSink,
 ) -> Result<RequestHead, TurnStop> {
-    let offers = match model.calls_tools() {
-        true => events.client_tools().await?,
-        false => Vec::new(),
-    };
+    let offers = if model.calls_tools() { events.client_tools().await? } else { Vec::new() };
     let offers = offers_within(offers, scope);
     let offered = OfferedTools::with_servers(tools, servers.tools(scope), offers);
     let sections = prompt.render();
@@ -338,10 +336,13 @@ fn offered_tools<'a>(
     tools
         .filter(|tool| tool.name() != tool::SKILL || !skills.is_empty())
         .filter(|tool| tool.name() != tool::CLIENT_FILES || has_client_files)
-        .filter(|tool| match tool.name() == exit_plan::NAME {
-            // The plan of the session is not a worker's to show; whoever else plans must be able to.
-            true => scope.brief.is_none(),
-            false => scope.allows(tool.name()),
+        .filter(|tool| {
+            if tool.name() == exit_plan::NAME {
+                // The plan of the session is not a worker's to show; whoever else plans must be able to.
+                scope.brief.is_none()
+            } else {
+                scope.allows(tool.name())
+            }
         })
         .collect()
 }

@@ -193,9 +193,10 @@ pub fn add_rule(text: &str, rule: &PermissionRule) -> Result<String, RulesError>
     }
     let changed = document.to_string();
     // What was added must be what will be read.
-    match parse(&changed)?.rules().contains(rule) {
-        true => Ok(changed),
-        false => Err(RulesError("the rule cannot be written into this file".to_owned())),
+    if parse(&changed)?.rules().contains(rule) {
+        Ok(changed)
+    } else {
+        Err(RulesError("the rule cannot be written into this file".to_owned()))
     }
 }
 
@@ -218,10 +219,7 @@ pub fn remove_rule(text: &str, rule: &PermissionRule) -> Result<Option<String>, 
 }
 
 fn document_of(text: &str) -> Result<DocumentMut, RulesError> {
-    let text = match text.trim().is_empty() {
-        true => &template(),
-        false => text,
-    };
+    let text = if text.trim().is_empty() { &template() } else { text };
     text.parse().map_err(|error: toml_edit::TomlError| RulesError(error.message().to_owned()))
 }
 
@@ -232,13 +230,12 @@ fn scope_table<'a>(
 ) -> Result<&'a mut dyn TableLike, RulesError> {
     let no_table = || RulesError(format!("`{}` is not a table", scope.name()));
     // Comments of a file without tables stay at its beginning.
-    let prefix = match document.is_empty() {
-        true => {
-            let comments = document.trailing().as_str().unwrap_or("").to_owned();
-            document.set_trailing("");
-            format!("{comments}\n")
-        }
-        false => "\n".to_owned(),
+    let prefix = if document.is_empty() {
+        let comments = document.trailing().as_str().unwrap_or("").to_owned();
+        document.set_trailing("");
+        format!("{comments}\n")
+    } else {
+        "\n".to_owned()
     };
     let text = |directory: &'_ PathBuf| {
         let reason = "rules can only be stored for a directory whose name is text";

@@ -224,10 +224,12 @@ fn is_one_of(program: &str, option: &str, options: &str) -> bool {
     let option = option.split(['=', ':', '.']).next().unwrap_or_default();
     let spelled = spell(option);
     let is_begun = |steering: &str| {
-        let least = match ABBREVIATING.contains(&program) {
-            true if is_long => 1,
-            true => 2,
-            false => ABBREVIATION_MIN,
+        let least = if !ABBREVIATING.contains(&program) {
+            ABBREVIATION_MIN
+        } else if is_long {
+            1
+        } else {
+            2
         };
         !EXACT.contains(&program) && spelled.len() >= least && steering.starts_with(&spelled)
     };

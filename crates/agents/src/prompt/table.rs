@@ -45,9 +45,8 @@ pub(super) const SECTIONS: [SectionSpec; 11] = [
         label: "Tool efficiency",
         description: "How to use tools well and sparingly.",
         bytes_max: 1_024,
-        text: |prompt| match prompt.has_tools {
-            true => Cow::Borrowed(TOOL_EFFICIENCY),
-            false => Cow::Borrowed(NO_TOOLS),
+        text: |prompt| {
+            if prompt.has_tools { Cow::Borrowed(TOOL_EFFICIENCY) } else { Cow::Borrowed(NO_TOOLS) }
         },
     },
     SectionSpec {
@@ -62,9 +61,12 @@ pub(super) const SECTIONS: [SectionSpec; 11] = [
         label: "Code changes",
         description: "Rules for changing files.",
         bytes_max: 2 * 1_024,
-        text: |prompt| match prompt.may_change_files {
-            true => Cow::Borrowed(CODE_CHANGE_RULES),
-            false => Cow::Borrowed(NO_CODE_CHANGES),
+        text: |prompt| {
+            if prompt.may_change_files {
+                Cow::Borrowed(CODE_CHANGE_RULES)
+            } else {
+                Cow::Borrowed(NO_CODE_CHANGES)
+            }
         },
     },
     SectionSpec {

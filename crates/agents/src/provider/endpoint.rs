@@ -235,9 +235,10 @@ impl ModelEndpoint {
         let has_secret = self.key.is_some()
             || self.headers.values().any(HeaderValue::is_sensitive)
             || self.base_url.query_pairs().any(|(name, _)| !is_shown(&name));
-        match self.base_url.scheme() == "https" || self.is_local() || !has_secret {
-            true => Ok(()),
-            false => Err(ModelEndpointError::Unencrypted(self.authority())),
+        if self.base_url.scheme() == "https" || self.is_local() || !has_secret {
+            Ok(())
+        } else {
+            Err(ModelEndpointError::Unencrypted(self.authority()))
         }
     }
 
@@ -245,9 +246,12 @@ impl ModelEndpoint {
     pub(super) fn describe_url(&self, path: &[&str]) -> String {
         let mut url = self.url(path);
         let pairs = url.query_pairs();
-        let shown = pairs.map(|(name, value)| match is_shown(&name) {
-            true => (name.into_owned(), value.into_owned()),
-            false => (name.into_owned(), REMOVED.to_owned()),
+        let shown = pairs.map(|(name, value)| {
+            if is_shown(&name) {
+                (name.into_owned(), value.into_owned())
+            } else {
+                (name.into_owned(), REMOVED.to_owned())
+            }
         });
         let own = self.api.query().iter();
         let own = own.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
@@ -272,9 +276,10 @@ impl ModelEndpoint {
         }
         for (name, value) in &self.headers {
             shown.retain(|(known, _)| known != name.as_str());
-            let value = match value.is_sensitive() {
-                true => REMOVED.to_owned(),
-                false => String::from_utf8_lossy(value.as_bytes()).into_owned(),
+            let value = if value.is_sensitive() {
+                REMOVED.to_owned()
+            } else {
+                String::from_utf8_lossy(value.as_bytes()).into_owned()
             };
             shown.push((name.as_str().to_owned(), value));
         }
@@ -292,9 +297,10 @@ impl ModelEndpoint {
             let secret = key.read().await?;
             let usual = || HeaderName::from_static(self.api.key_header());
             let header = self.key_header.clone().unwrap_or_else(usual);
-            let value = match header == reqwest::header::AUTHORIZATION {
-                true => secret.authorization()?,
-                false => secret.plain_value()?,
+            let value = if header == reqwest::header::AUTHORIZATION {
+                secret.authorization()?
+            } else {
+                secret.plain_value()?
             };
             headers.insert(header, value);
             secrets.push(secret);

@@ -65,10 +65,7 @@ impl ErrorBody {
 
     /// With what another server said, whose error this one hands on.
     fn explained_by(self, wrapped: &Self) -> Self {
-        let separator = match self.message.is_empty() {
-            true => "",
-            false => ": ",
-        };
+        let separator = if self.message.is_empty() { "" } else { ": " };
         Self {
             message: format!("{}{separator}{}", self.message, wrapped.message),
             status: self.status.or(wrapped.status),

@@ -87,9 +87,12 @@ impl ApiKey {
             KeySource::File(path) | KeySource::RealFile(path) => {
                 let source = format!("the key file {}", path.display());
                 let (file, is_real) = (path.clone(), matches!(self.source, KeySource::RealFile(_)));
-                let read = move || match is_real {
-                    true => open_real_file(&file).and_then(read_text),
-                    false => std::fs::File::open(&file).and_then(read_text),
+                let read = move || {
+                    if is_real {
+                        open_real_file(&file).and_then(read_text)
+                    } else {
+                        std::fs::File::open(&file).and_then(read_text)
+                    }
                 };
                 let text = tokio::task::spawn_blocking(read)
                     .await
@@ -137,9 +140,10 @@ pub fn open_real_file(path: &Path) -> std::io::Result<std::fs::File> {
     let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
     let flags = i32::try_from(flags.bits()).map_err(std::io::Error::other)?;
     let file = std::fs::OpenOptions::new().read(true).custom_flags(flags).open(path)?;
-    match file.metadata()?.is_file() {
-        true => Ok(file),
-        false => Err(std::io::Error::other("it is not a file")),
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        Err(std::io::Error::other("it is not a file"))
     }
 }
 

@@ -117,9 +117,10 @@ impl<'a, D: Decode, L: ModelEventSink> StreamedResponse<'a, D, L> {
                 return Ok(None);
             }
             // What comes after the answer is not waited for aloud.
-            let pause = match self.decoder.has_stopped() {
-                true => left,
-                false => self.report_silence().await?.min(left),
+            let pause = if self.decoder.has_stopped() {
+                left
+            } else {
+                self.report_silence().await?.min(left)
             };
             self.timer.fire_by(Instant::now() + pause);
             tokio::select! {

@@ -204,10 +204,7 @@ impl QuestionInput {
             option.map_or(text, |(_, option)| option.label())
         });
         let labels: Vec<&str> = labels.filter(|label| !label.is_empty()).collect();
-        match labels.is_empty() {
-            true => "(no answer)".to_owned(),
-            false => cut_answer(&labels.join(", ")),
-        }
+        if labels.is_empty() { "(no answer)".to_owned() } else { cut_answer(&labels.join(", ")) }
     }
 }
 

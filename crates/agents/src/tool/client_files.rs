@@ -192,11 +192,12 @@ pub(crate) fn describe_reply(call: &ClientFileCall, reply: ClientFileReply) -> (
 /// What the model reads of a use that failed.
 pub(crate) fn describe_failure(failure: &ClientFileFailure) -> String {
     let ClientFileFailure { why, maybe_done } = failure;
-    match maybe_done {
-        true => format!(
+    if maybe_done {
+        format!(
             "It is not known whether it was done: {why}. Look with `info` before you do it again."
-        ),
-        false => format!("It was not done: {why}."),
+        )
+    } else {
+        format!("It was not done: {why}.")
     }
 }
 

@@ -168,9 +168,10 @@ fn describe(error: &ReplacementError) -> String {
         ReplacementError::SameText => "`old_text` and `new_text` are the same.".to_owned(),
         ReplacementError::TooLarge => "The file would become larger than a file may be.".to_owned(),
         ReplacementError::Ambiguous { occurrences, is_cut, lines } => {
-            let occurrences = match is_cut {
-                true => format!("at least {}", group_digits(*occurrences as u64)),
-                false => occurrences.to_string(),
+            let occurrences = if is_cut {
+                format!("at least {}", group_digits(*occurrences as u64))
+            } else {
+                occurrences.to_string()
             };
             let lines = list_some(lines, LINES_LISTED_MAX);
             format!(

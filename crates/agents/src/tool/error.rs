@@ -41,9 +41,10 @@ impl From<SkillError> for ToolError {
             SkillError::File(error) => error.into(),
             SkillError::Unknown { mut known } => {
                 known.truncate(SKILL_NAMES_MAX);
-                let names = match known.is_empty() {
-                    true => "there are none".to_owned(),
-                    false => format!("there are: {}", known.join(", ")),
+                let names = if known.is_empty() {
+                    "there are none".to_owned()
+                } else {
+                    format!("there are: {}", known.join(", "))
                 };
                 Self(format!("there is no such skill; {names}"))
             }

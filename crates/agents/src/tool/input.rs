@@ -86,10 +86,8 @@ fn find_problem(schema: &Value, input: &Value, name: &str) -> Option<String> {
             return problem;
         }
     }
-    let field = |field: &str| match name.is_empty() {
-        true => field.to_owned(),
-        false => format!("{name}.{field}"),
-    };
+    let field =
+        |field: &str| if name.is_empty() { field.to_owned() } else { format!("{name}.{field}") };
     let properties = schema["properties"].as_object().into_iter().flatten();
     let mut problems = properties.filter_map(|(property, schema)| match input.get(property) {
         None | Some(Value::Null) => None,

@@ -65,9 +65,10 @@ impl Tool for SkillTool {
 
     async fn plan(&self, input: &Value, _workspace: &Workspace) -> Result<Plan, ToolError> {
         let SkillInput { name } = input::parse(input)?;
-        let summary = match is_skill_name(&name) {
-            true => format!("Read the skill {name}"),
-            false => "Read a skill".to_owned(),
+        let summary = if is_skill_name(&name) {
+            format!("Read the skill {name}")
+        } else {
+            "Read a skill".to_owned()
         };
         Ok(Plan { summary, ..Plan::default() })
     }

@@ -188,9 +188,10 @@ impl Tool for TodoTool {
         _output: &mpsc::Sender<String>,
     ) -> Result<ToolOutcome, ToolError> {
         let list = TodoList::parse(input)?;
-        let text = match list.items.is_empty() {
-            true => "[the list is empty]".to_owned(),
-            false => list.to_markdown(),
+        let text = if list.items.is_empty() {
+            "[the list is empty]".to_owned()
+        } else {
+            list.to_markdown()
         };
         Ok(ToolOutcome {
             text,

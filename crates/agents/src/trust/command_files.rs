@@ -143,11 +143,10 @@ impl CommandFileSearch {
             if !counts(&name) {
                 continue;
             }
-            match path.is_dir() && name != NOT_LOOKED_INTO && depth > 1 {
-                true => self.list(&path, depth - 1, counts),
-                false => {
-                    self.found.insert(path);
-                }
+            if path.is_dir() && name != NOT_LOOKED_INTO && depth > 1 {
+                self.list(&path, depth - 1, counts)
+            } else {
+                self.found.insert(path);
             }
         }
     }

@@ -81,10 +81,7 @@ pub(super) fn parse(text: &str) -> Result<TrustText, String> {
     }
     let is_too_long = entries.trusted.len() > DIRECTORIES_MAX + SESSION_ENTRIES_MAX
         || entries.items.len() > ITEMS_MAX;
-    match is_too_long {
-        true => Err("there are too many entries in it".to_owned()),
-        false => Ok(entries),
-    }
+    if is_too_long { Err("there are too many entries in it".to_owned()) } else { Ok(entries) }
 }
 
 /// The text with an item more, in the place of an older answer about it.
@@ -112,14 +109,12 @@ pub(super) fn add(text: &str, entry: TrustEntry) -> Result<String, String> {
     entries.retain(|other| !is_same(other));
     let of_sessions = entries.iter().filter(|entry| entry.session.is_some());
     let of_sessions = of_sessions.count();
-    match entry.session.is_some() {
-        true => drop_oldest(&mut entries, (of_sessions + 1).saturating_sub(SESSION_ENTRIES_MAX)),
-        false if entries.len() - of_sessions >= DIRECTORIES_MAX => {
-            return Err(format!(
-                "{DIRECTORIES_MAX} directories are trusted already; `greenroom agents trust --revoke DIR` takes one out"
-            ));
-        }
-        false => {}
+    if entry.session.is_some() {
+        drop_oldest(&mut entries, (of_sessions + 1).saturating_sub(SESSION_ENTRIES_MAX))
+    } else if entries.len() - of_sessions >= DIRECTORIES_MAX {
+        return Err(format!(
+            "{DIRECTORIES_MAX} directories are trusted already; `greenroom agents trust --revoke DIR` takes one out"
+        ));
     }
     entries.push(entry);
     all.trusted = entries;
@@ -141,10 +136,7 @@ pub(super) fn remove(text: &str, directory: &std::path::Path) -> Result<Option<S
     let before = count(&entries);
     entries.trusted.retain(|entry| entry.directory != directory);
     entries.items.retain(|item| item.directory != directory);
-    match count(&entries) == before {
-        true => Ok(None),
-        false => write(&entries).map(Some),
-    }
+    if count(&entries) == before { Ok(None) } else { write(&entries).map(Some) }
 }
 
 fn write(entries: &TrustText) -> Result<String, String> {

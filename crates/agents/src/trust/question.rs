@@ -212,9 +212,10 @@ fn display_directory(path: &Path) -> String {
 }
 
 fn cut(text: &str) -> String {
-    match text.chars().count() > PATH_CHARS_MAX {
-        true => text.chars().take(PATH_CHARS_MAX).chain(['…']).collect(),
-        false => text.to_owned(),
+    if text.chars().count() > PATH_CHARS_MAX {
+        text.chars().take(PATH_CHARS_MAX).chain(['…']).collect()
+    } else {
+        text.to_owned()
     }
 }
 
@@ -226,9 +227,10 @@ fn describe_command(directory: &Path) -> String {
         return "`greenroom agents trust .` trusts it when it is run there.".to_owned();
     }
     let is_plain = |c: char| c.is_alphanumeric() || "/._-+@:,".contains(c);
-    let quoted = match path.chars().all(is_plain) {
-        true => path,
-        false => format!("'{}'", path.replace('\'', r"'\''")),
+    let quoted = if path.chars().all(is_plain) {
+        path
+    } else {
+        format!("'{}'", path.replace('\'', r"'\''"))
     };
     format!("`greenroom agents trust {quoted}` trusts it.")
 }

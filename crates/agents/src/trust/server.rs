@@ -243,9 +243,10 @@ fn names<'a>(names: impl Iterator<Item = &'a String>) -> String {
 /// A word of a command as a shell would take it.
 fn quote(word: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "/._-+@:,=".contains(c);
-    match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
     }
 }
 

@@ -100,9 +100,10 @@ impl TrustStore {
         let known = covering.iter().flat_map(|entry| &entry.files);
         let known: BTreeSet<&str> = known.map(String::as_str).collect();
         let fresh = command_files.not_among(&known);
-        Ok(match fresh.is_empty() {
-            true => DirectoryTrust::Trusted,
-            false => DirectoryTrust::Changed { fresh },
+        Ok(if fresh.is_empty() {
+            DirectoryTrust::Trusted
+        } else {
+            DirectoryTrust::Changed { fresh }
         })
     }
 

@@ -71,9 +71,10 @@ async fn print_log(settings: &Config, id: &str) -> anyhow::Result<Exit> {
     let host = Endpoint::find(&settings.data)?;
     let log = read_agent_log(&host.destination(None), id).await?;
     let lines: Vec<String> = log.lines().map(escape_line).collect();
-    match lines.is_empty() {
-        true => eprintln!("{} has printed nothing since the host was started.", escape_line(id)),
-        false => print(&format!("{}\n", lines.join("\n")))?,
+    if lines.is_empty() {
+        eprintln!("{} has printed nothing since the host was started.", escape_line(id))
+    } else {
+        print(&format!("{}\n", lines.join("\n")))?
     }
     Ok(Exit::Complete)
 }
@@ -90,10 +91,7 @@ pub(crate) fn list_agents(settings: &Config) -> anyhow::Result<Vec<ListedAgent>>
     let known: Vec<(AcpAgentConfig, ListReason)> =
         known.map(|preset| (preset.to_config(), ListReason::Known)).collect();
     let offered = offered.into_iter().map(|offered| {
-        let origin = match offered.is_configured {
-            true => ListReason::Configured,
-            false => ListReason::Found,
-        };
+        let origin = if offered.is_configured { ListReason::Configured } else { ListReason::Found };
         (offered.config, origin)
     });
     let listed = offered.chain(known).map(|(config, origin)| ListedAgent {
@@ -208,10 +206,7 @@ fn describe_list(listed: &[ListedAgent], is_auto: bool) -> String {
         }
     };
     if !known.is_empty() {
-        let why = match is_auto {
-            true => "",
-            false => ", or not offered because of `agents_auto = false`",
-        };
+        let why = if is_auto { "" } else { ", or not offered because of `agents_auto = false`" };
         text.push_str(&format!("Not installed{why}:\n{known}"));
     }
     text

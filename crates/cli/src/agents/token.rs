@@ -37,10 +37,7 @@ pub(super) struct TokenOptions {
 }
 
 pub(super) async fn run(options: &TokenOptions) -> anyhow::Result<Exit> {
-    let token = match options.forget {
-        true => String::new(),
-        false => read_token()?,
-    };
+    let token = if options.forget { String::new() } else { read_token()? };
     let (live, _updates) = options.host.live(&[ChannelUri::root()]).await?;
     let brought = bring_token(&live, &options.resource, &token, None).await;
     live.close().await;

@@ -130,10 +130,7 @@ fn list(store: &TrustStore, as_json: bool) -> anyhow::Result<()> {
 
 /// Who answered, for people: the id of a terminal that is long closed says nothing to them. Programs get it.
 fn describe_client(by: &str) -> &str {
-    match is_client_id(by) {
-        true => "a terminal",
-        false => by,
-    }
+    if is_client_id(by) { "a terminal" } else { by }
 }
 
 fn trust(store: &TrustStore, directory: &Path) -> anyhow::Result<()> {

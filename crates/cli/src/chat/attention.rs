@@ -36,10 +36,7 @@ impl Signal {
         let knows = |name: &str| {
             ["iTerm.app", "WezTerm", "ghostty", "xterm-ghostty", "xterm-kitty"].contains(&name)
         };
-        match names.into_iter().any(knows) {
-            true => Self::Desktop,
-            false => Self::Bell,
-        }
+        if names.into_iter().any(knows) { Self::Desktop } else { Self::Bell }
     }
 
     /// What to write.
@@ -88,10 +85,7 @@ impl Attention {
     }
 
     pub(crate) fn focus_changed(&mut self, is_here: bool) {
-        self.focus = match is_here {
-            true => Focus::Here,
-            false => Focus::Elsewhere,
-        };
+        self.focus = if is_here { Focus::Here } else { Focus::Elsewhere };
     }
 
     fn is_away(&self, now: Instant) -> bool {

@@ -23,8 +23,9 @@ pub(super) fn apply(chat: &OpenChat, amount: &str) -> Result<String, String> {
     }
     let usd = parse_limit(amount)?;
     chat.set_session_budget(usd).map_err(|error| error.to_string())?;
-    Ok(match usd > 0.0 {
-        true => format!("This session may spend {}; at the limit it asks", format_limit(usd)),
-        false => "This session has no limit of its own any more".to_owned(),
+    Ok(if usd > 0.0 {
+        format!("This session may spend {}; at the limit it asks", format_limit(usd))
+    } else {
+        "This session has no limit of its own any more".to_owned()
     })
 }

@@ -58,9 +58,10 @@ pub(crate) fn parse(
         });
     }
     if let Some(offer) = offers.iter().find(|offer| offer.name == word) {
-        return match rest.is_empty() {
-            true => Ok(ChangesRequest::List(offer.clone())),
-            false => Err(format!("/changes {word} takes no argument")),
+        return if rest.is_empty() {
+            Ok(ChangesRequest::List(offer.clone()))
+        } else {
+            Err(format!("/changes {word} takes no argument"))
         };
     }
     match listed.and_then(|list| list.operation(word)) {
@@ -149,10 +150,7 @@ pub(crate) fn usage(operation: &OfferedOperation) -> String {
 fn unknown(word: &str, offers: &[ChangesetOffer], listed: Option<&ChangesList>) -> String {
     let words = words(offers, listed).into_iter().map(|word| word.word);
     let words: Vec<String> = words.collect();
-    let known = match words.is_empty() {
-        true => "nothing else yet".to_owned(),
-        false => words.join(", "),
-    };
+    let known = if words.is_empty() { "nothing else yet".to_owned() } else { words.join(", ") };
     let hint = match listed {
         Some(_) => "",
         None => ". /changes alone lists the files and what can be done with them",
@@ -190,9 +188,10 @@ pub(crate) fn select(
             selected.push(file.clone());
         }
     }
-    match selected.is_empty() {
-        true => Err("name files of the list by their numbers, or say `all`".to_owned()),
-        false => Ok(selected),
+    if selected.is_empty() {
+        Err("name files of the list by their numbers, or say `all`".to_owned())
+    } else {
+        Ok(selected)
     }
 }
 

@@ -81,10 +81,7 @@ pub(crate) fn file_line(number: Option<usize>, file: &FileChangeEntry, base: &st
         .then(Style::Plain, format!(" {from}{}", name_of(&file.uri, base)))
         .then(Style::Good, format!(" +{}", file.added))
         .then(Style::Bad, format!(" -{}", file.removed));
-    match file.is_reviewed {
-        true => line.then(Style::Dim, "  ✓ reviewed"),
-        false => line,
-    }
+    if file.is_reviewed { line.then(Style::Dim, "  ✓ reviewed") } else { line }
 }
 
 /// What can be typed about the list, and what it does.

@@ -67,10 +67,8 @@ pub(crate) fn layout(content: LiveContent<'_>, width: usize, rows: usize) -> Liv
     let around = content.above.len() + content.below.len();
     // The last row of the screen stays free.
     let room = rows.saturating_sub(1 + input + around);
-    let mut queue = match content.hides_queue {
-        true => Vec::new(),
-        false => pending_lines(content.chat, width),
-    };
+    let mut queue =
+        if content.hides_queue { Vec::new() } else { pending_lines(content.chat, width) };
     let (dialog, is_subject_cut) = match content.dialog {
         Some(dialog) => dialog.lay_out(&mut queue, room, rows),
         None => (Vec::new(), false),

@@ -200,9 +200,10 @@ impl<T> MenuItem<T> {
         let label = Line::new(style, &self.label).clip(label_columns);
         let gap = " ".repeat(label_columns.saturating_sub(label.width()) + 2);
         let line = Line::new(style, marker).then(style, label.text());
-        match self.detail.is_empty() {
-            true => line,
-            false => line.then(Style::Plain, gap).then(Style::Dim, &self.detail),
+        if self.detail.is_empty() {
+            line
+        } else {
+            line.then(Style::Plain, gap).then(Style::Dim, &self.detail)
         }
         .clip(width)
     }

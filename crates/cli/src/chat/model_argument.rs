@@ -52,9 +52,10 @@ pub(crate) fn parse(arguments: &str, models: &[ModelOffer]) -> Result<NamedModel
 
 fn no_such_setting(offer: &ModelOffer, key: &str) -> String {
     let keys: Vec<&str> = offer.settings.iter().map(|setting| setting.key.as_str()).collect();
-    match keys.is_empty() {
-        true => format!("{} has no settings", offer.name),
-        false => format!("{} has no setting {key}; it has {}", offer.name, keys.join(", ")),
+    if keys.is_empty() {
+        format!("{} has no settings", offer.name)
+    } else {
+        format!("{} has no setting {key}; it has {}", offer.name, keys.join(", "))
     }
 }
 
@@ -107,10 +108,7 @@ fn propose_models(
     let proposed = models.iter().filter(fits).map(|model| ArgumentProposal {
         replaces: replaces.clone(),
         text: model.id.clone(),
-        about: match model.name == model.id {
-            true => String::new(),
-            false => escape_line(&model.name),
-        },
+        about: if model.name == model.id { String::new() } else { escape_line(&model.name) },
     });
     proposed.collect()
 }

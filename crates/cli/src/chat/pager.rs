@@ -156,10 +156,8 @@ impl Pager {
     }
 
     fn go_to(&mut self, top: usize) {
-        self.position = match top >= self.last_top() {
-            true => PagerPosition::End,
-            false => PagerPosition::Top(top),
-        };
+        self.position =
+            if top >= self.last_top() { PagerPosition::End } else { PagerPosition::Top(top) };
     }
 
     fn total(&self) -> usize {

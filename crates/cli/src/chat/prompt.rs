@@ -234,10 +234,8 @@ impl<A> PromptItem<A> {
     }
 
     pub(crate) fn lines(&self, is_chosen: bool, width: usize) -> Vec<Line> {
-        let (before, style) = match is_chosen {
-            true => (CHOSEN, Style::Bold),
-            false => (NOT_CHOSEN, Style::Plain),
-        };
+        let (before, style) =
+            if is_chosen { (CHOSEN, Style::Bold) } else { (NOT_CHOSEN, Style::Plain) };
         let digit = self.digit.unwrap_or('·');
         let mark = match self.mark {
             Some(true) => "[x] ",

@@ -59,9 +59,8 @@ pub(crate) fn line(facts: &StatusFacts, width: usize) -> Line {
     let mut shortened = vec![false; segments.len()];
     let mut order: Vec<usize> = (0..segments.len()).collect();
     order.sort_by_key(|index| std::cmp::Reverse(segments[*index].rank));
-    let text = |segment: &Segment, is_short: bool| match is_short {
-        true => segment.short.clone(),
-        false => segment.long.clone(),
+    let text = |segment: &Segment, is_short: bool| {
+        if is_short { segment.short.clone() } else { segment.long.clone() }
     };
     let total = |segments: &[Segment], shortened: &[bool]| {
         let shown = segments.iter().zip(shortened);
@@ -123,10 +122,7 @@ fn segments(facts: &StatusFacts) -> Vec<Segment> {
         None => {}
     }
     if let Some(mode) = &facts.mode {
-        let (rank, style) = match mode.gives_much {
-            true => (2, Style::Warn),
-            false => (4, Style::Dim),
-        };
+        let (rank, style) = if mode.gives_much { (2, Style::Warn) } else { (4, Style::Dim) };
         add(rank, style, mode.title.clone(), mode.title.clone());
     }
     if let Some(directory) = &facts.directory {
@@ -136,10 +132,7 @@ fn segments(facts: &StatusFacts) -> Vec<Segment> {
         add(7, Style::Dim, branch.clone(), shorten(branch, 14));
     }
     if let Some(percent) = facts.context_percent {
-        let style = match percent >= FULL_PERCENT {
-            true => Style::Warn,
-            false => Style::Dim,
-        };
+        let style = if percent >= FULL_PERCENT { Style::Warn } else { Style::Dim };
         add(5, style, format!("context {percent}%"), format!("{percent}%"));
     }
     if let Some(cost) = &facts.cost {

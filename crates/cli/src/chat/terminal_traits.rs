@@ -54,23 +54,20 @@ impl TerminalTraits {
             || LINK_TERMS.contains(&term.as_str())
             || LINK_VARIABLES.iter().any(|name| is_set(name))
             || vte.is_some_and(|version: u32| version >= VTE_WITH_LINKS);
-        let is_cutting = match is_in_tmux {
-            true => false,
-            false => {
-                let is_xterm = is_set("XTERM_VERSION") && term.starts_with("xterm");
-                is_in_screen
-                    || CUTTING_TERMS.iter().any(|name| term.starts_with(name))
-                    || (is_xterm && !has_links)
-            }
+        let is_cutting = if is_in_tmux {
+            false
+        } else {
+            let is_xterm = is_set("XTERM_VERSION") && term.starts_with("xterm");
+            is_in_screen
+                || CUTTING_TERMS.iter().any(|name| term.starts_with(name))
+                || (is_xterm && !has_links)
         };
         Self {
-            reflow: match is_cutting {
-                true => Reflow::Cuts,
-                false => Reflow::Breaks,
-            },
-            links: match has_links && !is_in_tmux && !is_in_screen {
-                true => LinkStyle::Followed,
-                false => LinkStyle::WrittenOut,
+            reflow: if is_cutting { Reflow::Cuts } else { Reflow::Breaks },
+            links: if has_links && !is_in_tmux && !is_in_screen {
+                LinkStyle::Followed
+            } else {
+                LinkStyle::WrittenOut
             },
         }
     }

@@ -132,18 +132,12 @@ impl Tty {
 
     /// Shows the screen that has no history. Nothing happens if it is shown already.
     pub(crate) fn enter_alternate_screen(&self) -> io::Result<()> {
-        match IS_ALTERNATE.swap(true, Ordering::Relaxed) {
-            true => Ok(()),
-            false => write(ENTER_ALTERNATE),
-        }
+        if IS_ALTERNATE.swap(true, Ordering::Relaxed) { Ok(()) } else { write(ENTER_ALTERNATE) }
     }
 
     /// Shows the usual screen again, as it was left.
     pub(crate) fn leave_alternate_screen(&self) -> io::Result<()> {
-        match IS_ALTERNATE.swap(false, Ordering::Relaxed) {
-            true => write(LEAVE_ALTERNATE),
-            false => Ok(()),
-        }
+        if IS_ALTERNATE.swap(false, Ordering::Relaxed) { write(LEAVE_ALTERNATE) } else { Ok(()) }
     }
 
     /// Columns and rows.

@@ -69,10 +69,7 @@ fn find_model(host: &HostOptions, name: &str) -> anyhow::Result<Model> {
     let mut models = models.into_iter();
     models.find(|model| model.id == name).ok_or_else(|| {
         let name = escape_line(name);
-        match ids.is_empty() {
-            true => anyhow!("no model is configured; add `{name}` with `greenroom models add`, or give WIRE+URL#MODEL"),
-            false => anyhow!("no model `{name}` is configured; there are: {}", ids.join(", ")),
-        }
+        if ids.is_empty() { anyhow!("no model is configured; add `{name}` with `greenroom models add`, or give WIRE+URL#MODEL") } else { anyhow!("no model `{name}` is configured; there are: {}", ids.join(", ")) }
     })
 }
 
@@ -87,10 +84,7 @@ pub(super) fn to_text(result: &ComposeResult) -> String {
     for part in &result.parts {
         let _ = writeln!(text, "  {}", describe_part(part));
     }
-    let more = match result.tokens_complete {
-        true => "",
-        false => " and what is not known",
-    };
+    let more = if result.tokens_complete { "" } else { " and what is not known" };
     let cost = result.cost.map(|cost| format!(", ${cost:.4}"));
     let _ = writeln!(text, "\nAbout {} tokens{more}{}", result.tokens, cost.unwrap_or_default());
     if let Some(context) = result.context {
@@ -98,10 +92,7 @@ pub(super) fn to_text(result: &ComposeResult) -> String {
             Some(used) => format!("{used} used"),
             None => "nothing used yet".to_owned(),
         };
-        let fits = match result.tokens > context.left {
-            true => "; it does NOT fit",
-            false => "",
-        };
+        let fits = if result.tokens > context.left { "; it does NOT fit" } else { "" };
         let _ =
             writeln!(text, "Window: {} tokens, {used}, {} left{fits}", context.size, context.left);
     }
@@ -119,9 +110,10 @@ fn describe_part(part: &ComposedPart) -> String {
         Some(name) => format!(" {}", escape_line(name)),
         None => String::new(),
     };
-    let treatment = match part.treatment == part.became {
-        true => part.treatment.clone(),
-        false => format!("{} ({})", part.treatment, part.became),
+    let treatment = if part.treatment == part.became {
+        part.treatment.clone()
+    } else {
+        format!("{} ({})", part.treatment, part.became)
     };
     let why = part.why.as_deref().map(|why| format!(": {why}"));
     let tokens = match part.tokens {

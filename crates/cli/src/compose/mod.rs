@@ -116,17 +116,19 @@ pub(crate) async fn run(options: &ComposeOptions) -> anyhow::Result<Exit> {
             (preview, Exit::Failed)
         }
     };
-    match options.json {
-        true => print_json(&to_json(&preview, options.target))?,
-        false => print(&to_text(&preview))?,
+    if options.json {
+        print_json(&to_json(&preview, options.target))?
+    } else {
+        print(&to_text(&preview))?
     }
     Ok(exit)
 }
 
 fn print_check(checked: &ComposeResult, json: bool) -> anyhow::Result<Exit> {
-    match json {
-        true => print_json(&wire::action::to_value(checked))?,
-        false => print(&check::to_text(checked))?,
+    if json {
+        print_json(&wire::action::to_value(checked))?
+    } else {
+        print(&check::to_text(checked))?
     }
     Ok(Exit::Complete)
 }
@@ -168,9 +170,10 @@ fn read_input(file: Option<&PathBuf>) -> anyhow::Result<String> {
 
 /// Parts, a message of the protocol, or typed text.
 fn parse_input(text: &str) -> anyhow::Result<SubmittedMessage> {
-    let parsed = match text.trim_start().starts_with(['{', '[']) {
-        true => serde_json::from_str::<Value>(text).ok(),
-        false => None,
+    let parsed = if text.trim_start().starts_with(['{', '[']) {
+        serde_json::from_str::<Value>(text).ok()
+    } else {
+        None
     };
     Ok(match parsed {
         Some(Value::Array(parts)) => {

@@ -84,15 +84,16 @@ fn check_server(facts: &DatabaseFacts) -> Finding {
 
 fn check_clock(ahead_s: f64) -> Finding {
     let (size, way) = (ahead_s.abs(), if ahead_s < 0.0 { "behind" } else { "ahead of" });
-    match size < CLOCK_WARN_S {
-        true => Finding::ok(CLOCK, format!("within {CLOCK_WARN_S:.0} s of this machine's")),
-        false => Finding::warn(
+    if size < CLOCK_WARN_S {
+        Finding::ok(CLOCK, format!("within {CLOCK_WARN_S:.0} s of this machine's"))
+    } else {
+        Finding::warn(
             CLOCK,
             format!(
                 "{size:.0} s {way} this machine's. Leases go by the database's alone, and so do ends of tokens and seqs after a \
                  failover: set both by a time server"
             ),
-        ),
+        )
     }
 }
 
@@ -136,15 +137,16 @@ fn check_timeouts(facts: &DatabaseFacts) -> Finding {
         .filter(|it| it.value != it.wanted)
         .map(|it| format!("{} is {} and not {}", it.name, it.value, it.wanted))
         .collect();
-    match wrong.is_empty() {
-        true => Finding::ok(TIMEOUTS, "sessions have those that nodes ask for"),
-        false => Finding::fail(
+    if wrong.is_empty() {
+        Finding::ok(TIMEOUTS, "sessions have those that nodes ask for")
+    } else {
+        Finding::fail(
             TIMEOUTS,
             format!(
                 "{}: something between nodes and the server changes them, such as a pooler; connect without it",
                 wrong.join(", ")
             ),
-        ),
+        )
     }
 }
 

@@ -139,13 +139,14 @@ pub(super) fn check_service(data: &Path) -> Option<Finding> {
     const WHAT: &str = "service";
     let service = Service::installed_for(data)?;
     let state = format!("{} is {}", service.name(), service.state());
-    Some(match service.is_current() {
-        true => Finding::ok(WHAT, state),
-        false => Finding::warn(
+    Some(if service.is_current() {
+        Finding::ok(WHAT, state)
+    } else {
+        Finding::warn(
             WHAT,
             format!(
                 "{state}, and was not written by this executable; `greenroom service install` writes it anew"
             ),
-        ),
+        )
     })
 }

@@ -190,9 +190,10 @@ fn inline(text: &str) -> String {
 fn code(text: &str) -> String {
     let text = escape_line(text);
     let ticks = "`".repeat(longest_run(&text, '`') + 1);
-    match text.starts_with('`') || text.ends_with('`') || text.is_empty() {
-        true => format!("{ticks} {text} {ticks}"),
-        false => format!("{ticks}{text}{ticks}"),
+    if text.starts_with('`') || text.ends_with('`') || text.is_empty() {
+        format!("{ticks} {text} {ticks}")
+    } else {
+        format!("{ticks}{text}{ticks}")
     }
 }
 
@@ -213,10 +214,9 @@ fn fence(language: &str, text: &str) -> String {
 /// A text of somebody else: every line of it is quoted, so it ends where the quote does.
 fn quote(text: &str) -> String {
     let lines = escape(text);
-    let lines = lines.split('\n').map(|line| match line.trim().is_empty() {
-        true => ">".to_owned(),
-        false => format!("> {line}"),
-    });
+    let lines = lines
+        .split('\n')
+        .map(|line| if line.trim().is_empty() { ">".to_owned() } else { format!("> {line}") });
     let mut quoted = lines.collect::<Vec<_>>().join("\n");
     if let Some(open) = open_fence(text) {
         quoted.push_str(&format!("\n> {open}"));

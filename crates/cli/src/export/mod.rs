@@ -76,9 +76,10 @@ pub(crate) fn run(options: &ExportOptions) -> anyhow::Result<Exit> {
     let data = endpoint::data_directory(options.data.as_deref())?;
     let (archive, session) = find_session(&data, &options.name)?;
     let mut out = BufWriter::new(std::io::stdout().lock());
-    let written = match options.markdown {
-        true => markdown::write(&mut out, &archive, &session),
-        false => write(&mut out, &archive, &session),
+    let written = if options.markdown {
+        markdown::write(&mut out, &archive, &session)
+    } else {
+        write(&mut out, &archive, &session)
     };
     match written.and_then(|()| Ok(out.flush()?)) {
         // Whoever closed the pipe has seen enough.

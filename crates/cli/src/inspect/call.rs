@@ -140,10 +140,8 @@ fn write_parts(text: &mut String, sent: &SentCall) {
             None => "tokens not known".to_owned(),
         };
         let (treatment, became) = (text_of("treatment"), text_of("became"));
-        let treatment = match treatment == became {
-            true => treatment,
-            false => format!("{treatment} ({became})"),
-        };
+        let treatment =
+            if treatment == became { treatment } else { format!("{treatment} ({became})") };
         let _ = writeln!(
             text,
             "  message {} part {}: {}{name}, {treatment}{why}, {} bytes, {tokens}",

@@ -248,18 +248,20 @@ impl CallDiff {
             list(&summary.tools_changed)
         );
         let _ = writeln!(text, "  other fields changed: {}", list(&summary.fields_changed));
-        let kept = match summary.keeps_cache() {
-            true => "all of it is the beginning of the later prompt: the server's cache is kept",
-            false => "the server's cache is kept only up to the first change",
+        let kept = if summary.keeps_cache() {
+            "all of it is the beginning of the later prompt: the server's cache is kept"
+        } else {
+            "the server's cache is kept only up to the first change"
         };
         let _ = writeln!(
             text,
             "  the first {} of {} bytes are the same, cache marks apart; {kept}\n",
             summary.prefix_bytes, summary.bytes
         );
-        match self.lines.is_empty() {
-            true => text.push_str("The requests are the same.\n"),
-            false => text.push_str(&self.lines),
+        if self.lines.is_empty() {
+            text.push_str("The requests are the same.\n")
+        } else {
+            text.push_str(&self.lines)
         }
         text
     }

@@ -78,16 +78,18 @@ pub(crate) fn run(options: &InspectOptions) -> anyhow::Result<Exit> {
     }
     if !options.prompt {
         let turns = turns::turns_of(&archive, &session, options.turn.as_deref())?;
-        match options.json {
-            true => print_json(&turns::to_json(&turns))?,
-            false => print(&turns::to_text(&turns))?,
+        if options.json {
+            print_json(&turns::to_json(&turns))?
+        } else {
+            print(&turns::to_text(&turns))?
         }
         return Ok(Exit::Complete);
     }
     let renders = prompt::renders_of(&archive, &session, options.last)?;
-    match options.json {
-        true => print_json(&prompt::to_json(&renders))?,
-        false => print(&prompt::to_text(&renders))?,
+    if options.json {
+        print_json(&prompt::to_json(&renders))?
+    } else {
+        print(&prompt::to_text(&renders))?
     }
     Ok(Exit::Complete)
 }
@@ -97,16 +99,18 @@ fn inspect_calls(calls: &SentCalls<'_>, options: &InspectOptions) -> anyhow::Res
         let before = calls.read(*before)?;
         let after = calls.read(*after)?;
         let diff = call_diff::compare(&before, &after, options.bodies)?;
-        match options.json {
-            true => print_json(&diff.to_json())?,
-            false => print(&diff.to_text())?,
+        if options.json {
+            print_json(&diff.to_json())?
+        } else {
+            print(&diff.to_text())?
         }
         return Ok(Exit::Complete);
     }
     let Some(number) = options.call.flatten() else {
-        match options.json {
-            true => print_json(&call_list::to_json(calls))?,
-            false => print(&call_list::to_text(calls))?,
+        if options.json {
+            print_json(&call_list::to_json(calls))?
+        } else {
+            print(&call_list::to_text(calls))?
         }
         return Ok(Exit::Complete);
     };
@@ -114,9 +118,10 @@ fn inspect_calls(calls: &SentCalls<'_>, options: &InspectOptions) -> anyhow::Res
     if options.raw {
         return call::print_raw(&call);
     }
-    match options.json {
-        true => print_json(&call::to_json(&call, options.bodies)?)?,
-        false => print(&call::to_text(&call, options.bodies)?)?,
+    if options.json {
+        print_json(&call::to_json(&call, options.bodies)?)?
+    } else {
+        print(&call::to_text(&call, options.bodies)?)?
     }
     Ok(exit_of(&call))
 }

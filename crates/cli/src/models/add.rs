@@ -63,12 +63,13 @@ pub(super) async fn run(options: AddOptions) -> anyhow::Result<Exit> {
             "greenroom: the key file can be read by others; `chmod 600` makes it yours alone"
         );
     }
-    let name = match options.no_check {
-        true => named.context("--no-check needs the name of a model: URL#MODEL")?,
-        false => match choose_name(&model, named).await? {
+    let name = if options.no_check {
+        named.context("--no-check needs the name of a model: URL#MODEL")?
+    } else {
+        match choose_name(&model, named).await? {
             Some(name) => name,
             None => return Ok(Exit::Cancelled),
-        },
+        }
     };
     name_model(&mut model, name, options.id.clone());
     model.check()?;
@@ -76,23 +77,21 @@ pub(super) async fn run(options: AddOptions) -> anyhow::Result<Exit> {
     let mut is_new = true;
     file.change(|text, config| {
         is_new = give_free_id(&mut model, config, options.id.is_some())?;
-        let mut text = match is_new {
-            true => edit_config::add(text, &model)?,
-            false => text.to_owned(),
-        };
+        let mut text = if is_new { edit_config::add(text, &model)? } else { text.to_owned() };
         if options.default {
             text = edit_config::set_default(&text, Some(&model.id))?;
         }
         Ok(text)
     })?;
     let id = escape_line(&model.id);
-    print(&match is_new {
-        true => format!(
+    print(&if is_new {
+        format!(
             "Added {id} at {} to {}.\n",
             escape_line(&model.endpoint()?.authority()),
             file.display()
-        ),
-        false => format!("{id} is in {} already.\n", file.display()),
+        )
+    } else {
+        format!("{id} is in {} already.\n", file.display())
     })?;
     let default = options.config.settings()?.ordered_models();
     let default = default.first().map(|model| &model.id);

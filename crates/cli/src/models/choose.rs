@@ -41,9 +41,10 @@ pub(super) fn choose(
         let part = line.to_lowercase();
         let found = names.iter().filter(|name| name.to_lowercase().contains(&part));
         let found: Vec<&String> = found.collect();
-        match found.is_empty() {
-            true => writeln!(output, "No model has `{}` in its name.", escape_line(line))?,
-            false => shown = found,
+        if found.is_empty() {
+            writeln!(output, "No model has `{}` in its name.", escape_line(line))?
+        } else {
+            shown = found
         }
     }
 }

@@ -176,10 +176,7 @@ fn add_first(document: &mut DocumentMut, mut table: Table) {
     let trailing = document.trailing().as_str().unwrap_or("").to_owned();
     let is_empty = document.as_table().is_empty() && trailing.trim().is_empty();
     let gap = if is_empty { "" } else { "\n" };
-    let line_end = match trailing.is_empty() || trailing.ends_with('\n') {
-        true => "",
-        false => "\n",
-    };
+    let line_end = if trailing.is_empty() || trailing.ends_with('\n') { "" } else { "\n" };
     table.decor_mut().set_prefix(format!("{trailing}{line_end}{gap}"));
     document.set_trailing("");
     let mut tables = ArrayOfTables::new();
@@ -194,10 +191,7 @@ fn add_inline(array: &mut Array, table: InlineTable) {
     if let Some(prefix) = before.as_ref().and_then(|decor| decor.prefix()?.as_str()) {
         // A comment above the last one is about the last one.
         let space = prefix.rsplit('\n').next().unwrap_or("");
-        let prefix = match prefix.contains('\n') {
-            true => format!("\n{space}"),
-            false => " ".to_owned(),
-        };
+        let prefix = if prefix.contains('\n') { format!("\n{space}") } else { " ".to_owned() };
         value.decor_mut().set_prefix(prefix);
     }
     array.push_formatted(value);

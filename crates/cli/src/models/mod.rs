@@ -130,10 +130,7 @@ pub(crate) async fn run(options: ModelsOptions) -> anyhow::Result<Exit> {
 
 async fn list(options: ModelListOptions) -> anyhow::Result<Exit> {
     let is_named = !options.model.is_empty();
-    let models = match is_named {
-        true => options.model,
-        false => options.config.settings()?.ordered_models(),
-    };
+    let models = if is_named { options.model } else { options.config.settings()?.ordered_models() };
     let asked = models.into_iter().map(|model| {
         tokio::spawn(async move {
             let answer = model_server::check(&model).await;
@@ -163,10 +160,7 @@ async fn list(options: ModelListOptions) -> anyhow::Result<Exit> {
         }
     }
     let all_answer = checked.iter().all(|(_, answer)| answer.is_ok());
-    Ok(match all_answer {
-        true => Exit::Complete,
-        false => Exit::Failed,
-    })
+    Ok(if all_answer { Exit::Complete } else { Exit::Failed })
 }
 
 const HOW_TO_ADD: &str = "No models are configured. Add one:
@@ -298,8 +292,9 @@ fn check_known(config: &Config, id: &str) -> anyhow::Result<()> {
             on_host::quote(&format!("{}#{}", model.address(), model.server_name()))
         );
     }
-    match known.is_empty() {
-        true => bail!("there is no model `{id}`, nor any other; `greenroom models add` adds one"),
-        false => bail!("there is no model `{id}`; there are: {}", known.join(", ")),
+    if known.is_empty() {
+        bail!("there is no model `{id}`, nor any other; `greenroom models add` adds one")
+    } else {
+        bail!("there is no model `{id}`; there are: {}", known.join(", "))
     }
 }

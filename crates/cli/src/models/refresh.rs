@@ -51,9 +51,10 @@ struct Refreshed {
 
 pub(super) async fn run(options: RefreshOptions) -> anyhow::Result<Exit> {
     let data = options.config.data_directory()?;
-    let mut reported = ModelFactsFile::load(&data).or_else(|error| match options.dry_run {
-        true => Err(error),
-        false => {
+    let mut reported = ModelFactsFile::load(&data).or_else(|error| {
+        if options.dry_run {
+            Err(error)
+        } else {
             eprintln!("greenroom: {}; it is written anew", escape_line(&error.to_string()));
             Ok(ModelFactsFile::default())
         }
@@ -86,10 +87,7 @@ pub(super) async fn run(options: RefreshOptions) -> anyhow::Result<Exit> {
         (false, None) if is_new => print("Dry run: nothing was saved.\n")?,
         (false, None) => {} // that nothing is new was said of each
     }
-    Ok(match refreshed.iter().all(|one| one.answer.is_ok()) {
-        true => Exit::Complete,
-        false => Exit::Failed,
-    })
+    Ok(if refreshed.iter().all(|one| one.answer.is_ok()) { Exit::Complete } else { Exit::Failed })
 }
 
 fn choose(options: &RefreshOptions) -> anyhow::Result<Vec<Model>> {
@@ -186,16 +184,18 @@ impl Refreshed {
         };
         let said = self.new_facts(facts);
         if said.is_empty() {
-            let known = match self.model.facts() == ModelFacts::default() {
-                true => "Set what it can do in the configuration, such as `context_tokens`.",
-                false => "What was known before stays.",
+            let known = if self.model.facts() == ModelFacts::default() {
+                "Set what it can do in the configuration, such as `context_tokens`."
+            } else {
+                "What was known before stays."
             };
             return format!("{id}: the server gives no details about it. {known}\n");
         }
         let lines: Vec<String> = said.iter().filter_map(ServerFact::describe).collect();
-        match lines.is_empty() {
-            true => format!("{id}: nothing new\n"),
-            false => format!("{id}:\n{}", lines.concat()),
+        if lines.is_empty() {
+            format!("{id}: nothing new\n")
+        } else {
+            format!("{id}:\n{}", lines.concat())
         }
     }
 

@@ -114,10 +114,7 @@ pub(crate) async fn run(options: SendOptions) -> anyhow::Result<Exit> {
     if let Some(notice) = chat.notice() {
         eprintln!("{}", escape(notice));
     }
-    let format = match options.json {
-        true => SendFormat::Json,
-        false => SendFormat::Text,
-    };
+    let format = if options.json { SendFormat::Json } else { SendFormat::Text };
     let timeout = options.timeout.map(Duration::from_secs);
     let mut turn = SentTurn::start(chat, (&text, &attached), format, options.consent())?;
     let end = turn.run_to_end(timeout).await;
@@ -131,10 +128,7 @@ impl SendOptions {
     /// Whether there is a person to ask: one who sees the question and whose lines are not the message.
     fn consent(&self) -> Consent {
         let is_terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
-        match is_terminal && !self.json && self.text != "-" {
-            true => Consent::Ask,
-            false => Consent::Deny,
-        }
+        if is_terminal && !self.json && self.text != "-" { Consent::Ask } else { Consent::Deny }
     }
 }
 
@@ -200,10 +194,11 @@ fn may_answer(host: &HostOptions) -> bool {
 }
 
 async fn open(options: &SendOptions) -> anyhow::Result<OpenChat> {
-    let (live, updates) = match may_answer(&options.host) {
-        true => connect(&options.host).await?,
+    let (live, updates) = if may_answer(&options.host) {
+        connect(&options.host).await?
+    } else {
         // A new host would have nothing to answer with, so none is started here.
-        false => options.host.live(&[ChannelUri::root()]).await?,
+        options.host.live(&[ChannelUri::root()]).await?
     };
     let model = options.choice.find_model(&live).await?;
     if model.is_none()

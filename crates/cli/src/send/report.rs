@@ -145,18 +145,16 @@ impl SentTurn {
         let session = escape_line(self.chat.session().as_str());
         let message = escape(self.error_field("message"));
         eprintln!("greenroom: the turn failed: {message}");
-        eprintln!(
-            "{}",
-            match resumable {
-                true => format!(
-                    "It can be resumed: `/resume` in `greenroom chat --session {session}`. With `greenroom send --session {session}` you \
-                     send another message."
-                ),
-                false => format!(
-                    "It cannot be resumed. With `greenroom send --session {session}` you send another message."
-                ),
-            }
-        );
+        if resumable {
+            eprintln!(
+                "It can be resumed: `/resume` in `greenroom chat --session {session}`. With `greenroom send --session {session}` you \
+                 send another message."
+            );
+        } else {
+            eprintln!(
+                "It cannot be resumed. With `greenroom send --session {session}` you send another message."
+            );
+        }
     }
 
     fn error_field(&self, field: &str) -> &str {

@@ -90,10 +90,7 @@ pub(crate) async fn run(options: ServiceOptions) -> anyhow::Result<Exit> {
         ServiceAction::Status(options) => {
             let service = find(options.data.as_deref())?;
             print(&format!("{}: {}\n", service.name(), service.state()))?;
-            Ok(match service.is_active() {
-                true => Exit::Complete,
-                false => Exit::NotRunning,
-            })
+            Ok(if service.is_active() { Exit::Complete } else { Exit::NotRunning })
         }
     }
 }

@@ -25,10 +25,7 @@ pub(crate) enum Manager {
 
 impl Manager {
     fn of_this_system() -> Self {
-        match cfg!(target_os = "macos") {
-            true => Self::Launchd,
-            false => Self::Systemd,
-        }
+        if cfg!(target_os = "macos") { Self::Launchd } else { Self::Systemd }
     }
 }
 
@@ -55,9 +52,10 @@ impl Service {
         let is_default = endpoint::data_directory(None).is_ok_and(|default| default == data);
         Some(Self {
             manager: Manager::of_this_system(),
-            name: match is_default {
-                true => NAME.to_owned(),
-                false => format!("{NAME}-{:08x}", hash(data.as_os_str())),
+            name: if is_default {
+                NAME.to_owned()
+            } else {
+                format!("{NAME}-{:08x}", hash(data.as_os_str()))
             },
             data,
             config: directory("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config")),

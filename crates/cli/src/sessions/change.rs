@@ -97,9 +97,10 @@ pub(crate) async fn archive(options: ArchiveOptions) -> anyhow::Result<Exit> {
     .await;
     host.close().await?;
     let count = format_count(archived?, "session");
-    print(&match options.undo {
-        false => format!("Archived {count}; `greenroom sessions --all` lists them.\n"),
-        true => format!("Took {count} out of the archive.\n"),
+    print(&if options.undo {
+        format!("Took {count} out of the archive.\n")
+    } else {
+        format!("Archived {count}; `greenroom sessions --all` lists them.\n")
     })?;
     Ok(Exit::Complete)
 }

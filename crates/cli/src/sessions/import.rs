@@ -41,13 +41,12 @@ pub(crate) struct ImportOptions {
 }
 
 pub(crate) async fn run(options: ImportOptions) -> anyhow::Result<Exit> {
-    let mut exported = match options.file == Path::new("-") {
-        true => ExportedSession::read(std::io::stdin().lock()),
-        false => {
-            let file = File::open(&options.file)
-                .with_context(|| format!("{} cannot be read", options.file.display()))?;
-            ExportedSession::read(BufReader::new(file))
-        }
+    let mut exported = if options.file == Path::new("-") {
+        ExportedSession::read(std::io::stdin().lock())
+    } else {
+        let file = File::open(&options.file)
+            .with_context(|| format!("{} cannot be read", options.file.display()))?;
+        ExportedSession::read(BufReader::new(file))
     }
     .with_context(|| format!("{} was not imported", options.file.display()))?;
     let host = HostConnection::open(&options.host).await?;
@@ -145,9 +144,10 @@ impl ExportedSession {
         let chats = chats.into_iter().flatten();
         for chat in chats.filter_map(|chat| chat["resource"].as_str()) {
             let is_default = chat.starts_with("ahp-chat://default/");
-            let name = match is_default {
-                true => client::chat::default_chat_of(&session),
-                false => format!("ahp-chat:/{}", uuid::Uuid::now_v7()),
+            let name = if is_default {
+                client::chat::default_chat_of(&session)
+            } else {
+                format!("ahp-chat:/{}", uuid::Uuid::now_v7())
             };
             names.insert(chat.to_owned(), name);
         }
@@ -265,9 +265,10 @@ impl ExportReader {
         }
         let chat = message.chat.clone();
         let turn = turn_of(question, message)?;
-        match turn.contains_key("state") {
-            true => self.turns.push((chat, turn)),
-            false => self.running += 1,
+        if turn.contains_key("state") {
+            self.turns.push((chat, turn))
+        } else {
+            self.running += 1
         }
         Ok(())
     }

@@ -59,18 +59,13 @@ pub(crate) fn run(options: &SessionSearchOptions) -> anyhow::Result<Exit> {
     } else {
         print_hits(&hits)?;
     }
-    Ok(match hits.is_empty() {
-        true => Exit::Failed,
-        false => Exit::Complete,
-    })
+    Ok(if hits.is_empty() { Exit::Failed } else { Exit::Complete })
 }
 
 fn print_hits(hits: &[SearchHit]) -> std::io::Result<()> {
     let is_plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let marks = match std::io::stdout().is_terminal() && !is_plain {
-        true => (BOLD, PLAIN),
-        false => ("*", "*"),
-    };
+    let marks =
+        if std::io::stdout().is_terminal() && !is_plain { (BOLD, PLAIN) } else { ("*", "*") };
     let text: String = hits.iter().map(|hit| hit_text(hit, marks, now())).collect();
     write_marked(&text)
 }
@@ -84,19 +79,20 @@ fn write_marked(text: &str) -> std::io::Result<()> {
 }
 
 fn hit_text(hit: &SearchHit, (begin, end): (&str, &str), now: Timestamp) -> String {
-    let title = match hit.title.is_empty() {
-        true => "(no title)".to_owned(),
-        false => escape_line(&hit.title),
-    };
+    let title =
+        if hit.title.is_empty() { "(no title)".to_owned() } else { escape_line(&hit.title) };
     let (age, place) = match &hit.turn {
         Some(turn) => {
             (format_age(&turn.started_at, now), format!("turn {}", escape_line(&turn.id)))
         }
         None => (format_age(&hit.session_modified.to_rfc3339(), now), "title".to_owned()),
     };
-    let show = |piece: &TextPiece| match piece.is_match {
-        true => format!("{begin}{}{end}", escape_line(&piece.text)),
-        false => escape_line(&piece.text),
+    let show = |piece: &TextPiece| {
+        if piece.is_match {
+            format!("{begin}{}{end}", escape_line(&piece.text))
+        } else {
+            escape_line(&piece.text)
+        }
     };
     let excerpt: String = hit.excerpt.iter().map(show).collect();
     let session = escape_line(&hit.session);

@@ -78,12 +78,13 @@ fn report(options: &SpaceCopyOptions, copied: &Migrated) -> anyhow::Result<()> {
         }))?;
         return Ok(());
     }
-    let next = match is_directory(to) {
-        true => format!("Serve it: greenroom serve --data {}", escape_line(to)),
-        false => format!(
+    let next = if is_directory(to) {
+        format!("Serve it: greenroom serve --data {}", escape_line(to))
+    } else {
+        format!(
             "Give people tokens: greenroom space token {} --for WHO --role member",
             escape_line(to)
-        ),
+        )
     };
     print(&format!(
         "{} is a copy of {}: {} and {} are equal.\n{next}\n",

@@ -45,23 +45,25 @@ pub(super) async fn list(options: &SpaceListOptions) -> anyhow::Result<Exit> {
     match &options.name {
         None => {
             let spaces = admin.list_spaces().await?;
-            match json {
-                true => print_json(&spaces.iter().map(space_json).collect::<Value>())?,
-                false if spaces.is_empty() => {
-                    print("There is no space. `greenroom space create NAME` makes one.\n")?;
-                }
-                false => print(&space_table(&spaces))?,
+            if json {
+                print_json(&spaces.iter().map(space_json).collect::<Value>())?
+            } else if spaces.is_empty() {
+                print("There is no space. `greenroom space create NAME` makes one.\n")?;
+            } else {
+                print(&space_table(&spaces))?
             }
         }
         Some(name) => {
             let tokens = admin.list_tokens(name).await?;
-            match json {
-                true => print_json(&tokens.iter().map(token_json).collect::<Value>())?,
-                false if tokens.is_empty() => print(&format!(
+            if json {
+                print_json(&tokens.iter().map(token_json).collect::<Value>())?
+            } else if tokens.is_empty() {
+                print(&format!(
                     "Nobody has a token for {name}. `greenroom space token {name} --for WHO --role member` makes one.\n",
                     name = escape_line(name)
-                ))?,
-                false => print(&token_table(&tokens))?,
+                ))?
+            } else {
+                print(&token_table(&tokens))?
             }
         }
     }
@@ -150,9 +152,10 @@ pub(super) async fn top(options: &TopOptions) -> anyhow::Result<Exit> {
         });
     }
     loads.truncate(options.count);
-    match options.database.json {
-        true => print_json(&loads.iter().map(load_json).collect::<Value>())?,
-        false => print(&load_table(&loads))?,
+    if options.database.json {
+        print_json(&loads.iter().map(load_json).collect::<Value>())?
+    } else {
+        print(&load_table(&loads))?
     }
     Ok(Exit::Complete)
 }

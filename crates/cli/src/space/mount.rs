@@ -53,9 +53,11 @@ pub(super) async fn run(options: &SpaceMountOptions) -> anyhow::Result<Exit> {
         print(&format!("{name} names no mount: it works where the settings of its node say.\n"))?;
         return Ok(Exit::Complete);
     };
-    let offered = match offering.is_empty() {
-        true => "no node that is alive offers it, so that turns are refused; put it into [[mounts]] of one".to_owned(),
-        false => format!("offered by {}", escape_line(&offering.join(", "))),
+    let offered = if offering.is_empty() {
+        "no node that is alive offers it, so that turns are refused; put it into [[mounts]] of one"
+            .to_owned()
+    } else {
+        format!("offered by {}", escape_line(&offering.join(", ")))
     };
     print(&format!("{name} works in `{label}`: {offered}.\n"))?;
     Ok(Exit::Complete)

@@ -38,11 +38,10 @@ pub(super) async fn run(options: &SpaceMoveOptions) -> anyhow::Result<Exit> {
         look.tick().await;
         let place = admin.place_of(name).await?;
         if place.as_deref() == Some(node) {
-            match options.database.json {
-                true => print_json(&json!({"name": name, "node": node}))?,
-                false => {
-                    print(&format!("{} is served by {}.\n", escape_line(name), escape_line(node)))?
-                }
+            if options.database.json {
+                print_json(&json!({"name": name, "node": node}))?
+            } else {
+                print(&format!("{} is served by {}.\n", escape_line(name), escape_line(node)))?
             }
             return Ok(Exit::Complete);
         }

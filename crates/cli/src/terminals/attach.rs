@@ -54,9 +54,10 @@ pub(super) async fn run(live: &Live, updates: Updates, uri: &ChannelUri) -> anyh
     // From here on keys are whoever's who has the terminal next.
     tty.leave_raw_mode();
     let title = crate::terminal::escape_line(&attachment.terminal.title());
-    let said = match attachment.terminal.is_running() {
-        true => format!("[left {title}; it goes on]"),
-        false => format!("[{title} has ended]"),
+    let said = if attachment.terminal.is_running() {
+        format!("[left {title}; it goes on]")
+    } else {
+        format!("[{title} has ended]")
     };
     attachment.terminal.detach().await?;
     eprintln!("{said}");

@@ -104,10 +104,7 @@ impl TransformServer {
         };
         let mut sections = self.pack.without(&restricted_sections(&catalogue)).sections();
         sections.retain(is_known);
-        let sections = match sections.is_empty() {
-            true => "nothing".to_owned(),
-            false => sections.join(", "),
-        };
+        let sections = if sections.is_empty() { "nothing".to_owned() } else { sections.join(", ") };
         print(&format!("Rewriting {sections} in {session}. Ctrl-C stops.\n"))?;
         loop {
             let update = tokio::select! {

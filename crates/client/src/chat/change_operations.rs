@@ -169,10 +169,7 @@ async fn mark(
         let file = now.files.iter().find(|other| other.id == file.id);
         file.is_none_or(|file| file.is_reviewed == is_reviewed)
     };
-    match files.iter().all(is_set) {
-        true => Ok(now),
-        false => Err(ChangesError::NotMarked),
-    }
+    if files.iter().all(is_set) { Ok(now) } else { Err(ChangesError::NotMarked) }
 }
 
 async fn operate(live: &Live, channel: &str, mut request: OperationRequest) -> OperationResult {

@@ -39,9 +39,10 @@ impl OpenChat {
             }
             let others = names(all.await?);
             // A host that tells of no commands may have some all the same.
-            Ok(match others.is_empty() {
-                true => CommandCheck::Known,
-                false => CommandCheck::Unknown { others },
+            Ok(if others.is_empty() {
+                CommandCheck::Known
+            } else {
+                CommandCheck::Unknown { others }
             })
         }
     }

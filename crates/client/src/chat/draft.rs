@@ -20,10 +20,7 @@ pub(super) enum DraftOwner {
 impl DraftOwner {
     /// A draft that is there when a chat is opened is taken over: its text goes into this client's editor.
     pub(super) fn when_opened(has_draft: bool) -> Self {
-        match has_draft {
-            true => Self::ThisClient,
-            false => Self::NotThisClient,
-        }
+        if has_draft { Self::ThisClient } else { Self::NotThisClient }
     }
 }
 

@@ -184,9 +184,10 @@ async fn check_worktrees(live: &Live, provider: &str, config: &Value) -> Result<
     let root = ChannelUri::root();
     let params = json!({"channel": root.as_str(), "provider": provider, "config": config});
     let resolved = live.request("resolveSessionConfig", params).await?;
-    match resolved["schema"]["properties"]["isolation"].is_object() {
-        true => Ok(()),
-        false => Err(ChatError::NoWorktrees(provider.to_owned())),
+    if resolved["schema"]["properties"]["isolation"].is_object() {
+        Ok(())
+    } else {
+        Err(ChatError::NoWorktrees(provider.to_owned()))
     }
 }
 

@@ -257,10 +257,13 @@ impl OpenChat {
 
     fn take_update(&mut self, update: Update) -> Result<ChatEvent, ChatError> {
         Ok(match update {
-            Update::Refused { action, reason, .. } => match self.queue_refused(&action)? {
-                true => ChatEvent::Changed,
-                false => ChatEvent::Refused { what: Undelivered::of(&action), reason },
-            },
+            Update::Refused { action, reason, .. } => {
+                if self.queue_refused(&action)? {
+                    ChatEvent::Changed
+                } else {
+                    ChatEvent::Refused { what: Undelivered::of(&action), reason }
+                }
+            }
             Update::NotResent { action, .. } => {
                 ChatEvent::NotResent { what: Undelivered::of(&action) }
             }

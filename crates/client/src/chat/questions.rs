@@ -133,10 +133,7 @@ impl QuestionForm {
             self.answers.insert(id, answer.0);
         }
         self.next += 1;
-        match self.next < self.count() {
-            true => Progress::Next,
-            false => Progress::Complete(self.accept()),
-        }
+        if self.next < self.count() { Progress::Next } else { Progress::Complete(self.accept()) }
     }
 
     /// What the question is answered with by default: what was answered before, here or elsewhere, or the agent's own.

@@ -36,14 +36,8 @@ impl OpenChat {
     pub async fn change_session_budget(&mut self, usd: f64) -> Result<(), ChatError> {
         let sent = self.dispatch_setting(SETTING, &json!(usd))?;
         self.wait_until_taken(sent).await?;
-        let wanted = match usd > 0.0 {
-            true => SessionBudget::Usd(usd),
-            false => SessionBudget::None,
-        };
-        match self.session_budget() == wanted {
-            true => Ok(()),
-            false => Err(ChatError::BudgetNotTaken),
-        }
+        let wanted = if usd > 0.0 { SessionBudget::Usd(usd) } else { SessionBudget::None };
+        if self.session_budget() == wanted { Ok(()) } else { Err(ChatError::BudgetNotTaken) }
     }
 }
 

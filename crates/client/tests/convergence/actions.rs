@@ -70,15 +70,16 @@ pub fn of_a_person(d: &mut Dice, chat: Option<&ChatState>, fresh: &str) -> Value
             let call = chat.and_then(unconfirmed);
             let call = call.unwrap_or_else(|| "c-nobody".to_owned());
             let (id, turn) = (call, active);
-            match d.one_in(3) {
-                false => json!({
-                    "type": "chat/toolCallConfirmed", "turnId": turn, "toolCallId": id,
-                    "approved": true, "confirmed": "user-action",
-                }),
-                true => json!({
+            if d.one_in(3) {
+                json!({
                     "type": "chat/toolCallConfirmed", "turnId": turn, "toolCallId": id,
                     "approved": false, "reason": "denied",
-                }),
+                })
+            } else {
+                json!({
+                    "type": "chat/toolCallConfirmed", "turnId": turn, "toolCallId": id,
+                    "approved": true, "confirmed": "user-action",
+                })
             }
         }
         _ => json!({"type": "chat/isReadChanged", "isRead": d.one_in(2)}),

@@ -61,14 +61,15 @@ impl Catalogue {
 
     fn add_agent_command(&mut self, command: &AgentCommandEntry) {
         let id = format!("/{}", command.name);
-        let (source, effect) = match command.expands {
-            true => (
+        let (source, effect) = if command.expands {
+            (
                 Source::Mcp {
                     server: String::new(), // it is in the name
                 },
                 CommandEffect::Prompt { name: command.name.clone(), answers: BTreeMap::new() },
-            ),
-            false => (Source::Agent, CommandEffect::Agent { name: command.name.clone() }),
+            )
+        } else {
+            (Source::Agent, CommandEffect::Agent { name: command.name.clone() })
         };
         let entry = Entry {
             source,

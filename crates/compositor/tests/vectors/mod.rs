@@ -158,9 +158,6 @@ impl Sources for Memory {
     }
 
     fn absolute(&self, path: &str) -> String {
-        match path.starts_with('/') {
-            true => path.to_owned(),
-            false => format!("/ws/{path}"),
-        }
+        if path.starts_with('/') { path.to_owned() } else { format!("/ws/{path}") }
     }
 }

@@ -155,10 +155,7 @@ impl AccountAdmin {
              INSERT INTO greenroom.lease (space, epoch, batch, seq, log_floor)
                  SELECT id, 0, 0, 0, 0 FROM made RETURNING space";
         let rows = self.connection().await?.query(sql, &[&name]).await?;
-        match rows.is_empty() {
-            true => Err(AccountError::NameTaken(name.to_owned())),
-            false => Ok(()),
-        }
+        if rows.is_empty() { Err(AccountError::NameTaken(name.to_owned())) } else { Ok(()) }
     }
 
     pub async fn list_spaces(&self) -> Result<Vec<ListedSpace>, AccountError> {

@@ -245,9 +245,11 @@ impl Accounts {
         if remembered.until <= Instant::now() {
             return None;
         }
-        Some(match token.matches(&remembered.digest) {
-            true if !remembered.granted.has_expired() => Ok(Arc::clone(&remembered.granted)),
-            true | false => Err(TokenRefusal::Wrong),
+        let is_granted = token.matches(&remembered.digest) && !remembered.granted.has_expired();
+        Some(if is_granted {
+            Ok(Arc::clone(&remembered.granted))
+        } else {
+            Err(TokenRefusal::Wrong)
         })
     }
 
@@ -363,9 +365,11 @@ impl Accounts {
         for granted in live.iter().filter(|granted| granted.has_expired()) {
             granted.revoked.cancel();
         }
-        match live.is_empty() {
-            true => Ok(()), // nobody stands on anything that could have been taken away
-            false => self.note_counter(self.read_counter().await?).await,
+        if live.is_empty() {
+            // nobody stands on anything that could have been taken away
+            Ok(())
+        } else {
+            self.note_counter(self.read_counter().await?).await
         }
     }
 }

@@ -223,11 +223,12 @@ impl SpaceBounds {
             return Ok(());
         }
         let stored = self.measure_stored().await;
-        match stored < most {
-            true => Ok(()),
-            false => Err(format!(
+        if stored < most {
+            Ok(())
+        } else {
+            Err(format!(
                 "the space has stored {stored} bytes and may store {most} (stored_bytes); delete sessions, or have the operator allow more"
-            )),
+            ))
         }
     }
 
@@ -269,9 +270,10 @@ impl SpaceBounds {
         let since = now.duration_since(known.reckoned_at).as_secs_f64();
         known.inputs = (known.inputs + since * rate).min(rate * BURST_S) - 1.0;
         known.reckoned_at = now;
-        match known.inputs < 0.0 {
-            true => Duration::try_from_secs_f64(-known.inputs / rate).unwrap_or(Duration::ZERO),
-            false => Duration::ZERO,
+        if known.inputs < 0.0 {
+            Duration::try_from_secs_f64(-known.inputs / rate).unwrap_or(Duration::ZERO)
+        } else {
+            Duration::ZERO
         }
     }
 }

@@ -315,9 +315,10 @@ impl Blobs for FileBlobs {
     }
 
     fn make_durable(&self, digest: &Digest) -> Result<(), BlobError> {
-        match self.sync_body(digest).map_err(unwritable)? {
-            true => Ok(()),
-            false => Err(BlobError::Lost(*digest)),
+        if self.sync_body(digest).map_err(unwritable)? {
+            Ok(())
+        } else {
+            Err(BlobError::Lost(*digest))
         }
     }
 

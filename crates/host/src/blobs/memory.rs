@@ -101,10 +101,7 @@ impl Blobs for MemoryBlobs {
             return Err(BlobError::Unwritable("the disk is full".to_owned()));
         }
         store.unsynced.remove(digest);
-        match store.bodies.contains_key(digest) {
-            true => Ok(()),
-            false => Err(BlobError::Lost(*digest)),
-        }
+        if store.bodies.contains_key(digest) { Ok(()) } else { Err(BlobError::Lost(*digest)) }
     }
 
     fn read(&self, digest: &Digest, bytes_max: u64) -> Result<Found, BlobError> {

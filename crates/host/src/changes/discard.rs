@@ -135,9 +135,10 @@ impl<'a> DiscardPlan<'a> {
             left.push(format!("what was staged ({why})"));
         }
         let why = &error.message;
-        let message = match left.is_empty() {
-            true => format!("nothing was done: {why}"),
-            false => format!("{why}; all is as it was before, but for: {}", left.join(", ")),
+        let message = if left.is_empty() {
+            format!("nothing was done: {why}")
+        } else {
+            format!("{why}; all is as it was before, but for: {}", left.join(", "))
         };
         RpcError::new(error.code, message)
     }
@@ -201,9 +202,10 @@ fn check(
         let reason = "there are conflicts".to_owned();
         return Err(ForceOffer { reason, resources }.to_error("discard them"));
     }
-    match entries.values().any(|entry| entry.is_submodule()) {
-        true => Err(conflict("a submodule is not discarded; do it in the submodule")),
-        false => Ok(()),
+    if entries.values().any(|entry| entry.is_submodule()) {
+        Err(conflict("a submodule is not discarded; do it in the submodule"))
+    } else {
+        Ok(())
     }
 }
 

@@ -188,12 +188,10 @@ fn with_git(
             }
             let report = repository.commit(message, &never).map_err(of_git)?;
             let commit: String = report.commit.chars().take(12).collect();
-            Ok(match report.said.is_empty() {
-                true => format!("Committed {commit}. The hooks of this repository were run."),
-                false => format!(
-                    "Committed {commit}. The hooks of this repository said:\n{}",
-                    report.said
-                ),
+            Ok(if report.said.is_empty() {
+                format!("Committed {commit}. The hooks of this repository were run.")
+            } else {
+                format!("Committed {commit}. The hooks of this repository said:\n{}", report.said)
             })
         }
         (ChangesetKind::Uncommitted, "discard") => {

@@ -94,10 +94,7 @@ fn plan(
     let is_link_side =
         |side: Option<ChangedSide>| side.and_then(|side| side.mode).is_some_and(is_link);
     let may_be_link = is_link_side(file.before) || is_link_side(file.after);
-    let now = match may_be_link {
-        true => workspace.look_at_any(&path),
-        false => workspace.look_at(&path),
-    };
+    let now = if may_be_link { workspace.look_at_any(&path) } else { workspace.look_at(&path) };
     let now = now.map_err(|error| error.to_string())?;
     let mode = |side: Option<ChangedSide>| side.and_then(|side| side.mode);
     let sets_mode =
@@ -193,12 +190,13 @@ fn bring_back(workspace: &Workspace, done: &[PlannedRestore], why: &str) -> RpcE
             left.push(workspace.display_path(&plan.path));
         }
     }
-    match left.is_empty() {
-        true => conflict(format!("nothing was done: {why}")),
-        false => conflict(format!(
+    if left.is_empty() {
+        conflict(format!("nothing was done: {why}"))
+    } else {
+        conflict(format!(
             "{why}; these are what they were before, the others are not: {}",
             left.join(", ")
-        )),
+        ))
     }
 }
 

@@ -198,10 +198,11 @@ impl PluginReader<'_> {
             }
             for ListedEntry { name, is_directory } in self.entries(&uri).await? {
                 let entry = (format!("{uri}/{}", encode_path(name.as_bytes())), path.join(&name));
-                match is_directory {
-                    true if LEFT_OUT.contains(&name.as_str()) => {}
-                    true => directories.push(entry),
-                    false => files.push(entry),
+                if !is_directory {
+                    files.push(entry)
+                } else if LEFT_OUT.contains(&name.as_str()) {
+                } else {
+                    directories.push(entry)
                 }
             }
             if files.len() > FILES_MAX {

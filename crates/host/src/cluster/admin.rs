@@ -64,9 +64,10 @@ impl ClusterAdmin {
 
     /// Has a node give all its spaces away and take no more.
     pub async fn drain(&self, node: &str) -> Result<(), ClusterAdminError> {
-        match self.database.order_drain(node).await? {
-            true => Ok(()),
-            false => Err(ClusterAdminError::NoNode(node.to_owned())),
+        if self.database.order_drain(node).await? {
+            Ok(())
+        } else {
+            Err(ClusterAdminError::NoNode(node.to_owned()))
         }
     }
 
@@ -79,13 +80,12 @@ impl ClusterAdmin {
             let space = space.to_owned();
             return Err(ClusterAdminError::HeldSpace { space, node: holder });
         }
-        match self.database.order_move(space, node).await? {
-            true => Ok(()),
-            false => {
-                // It may have been gone or drained since. A node that lives and takes spaces does not take one of a newer format.
-                self.check_target_of(space, node).await?;
-                Err(ClusterAdminError::OlderNode { space: space.to_owned(), node: node.to_owned() })
-            }
+        if self.database.order_move(space, node).await? {
+            Ok(())
+        } else {
+            // It may have been gone or drained since. A node that lives and takes spaces does not take one of a newer format.
+            self.check_target_of(space, node).await?;
+            Err(ClusterAdminError::OlderNode { space: space.to_owned(), node: node.to_owned() })
         }
     }
 
@@ -114,9 +114,10 @@ impl ClusterAdmin {
             return Err(ClusterAdminError::BadLabel(label.to_owned()));
         }
         self.mount_of(space).await?;
-        match self.database.name_mount(space, label).await? {
-            true => Ok(()),
-            false => Err(ClusterAdminError::OwnSpace(space.to_owned())),
+        if self.database.name_mount(space, label).await? {
+            Ok(())
+        } else {
+            Err(ClusterAdminError::OwnSpace(space.to_owned()))
         }
     }
 

@@ -179,9 +179,10 @@ impl ClusterNode {
     }
 
     pub(super) async fn follow_move(&self, order: &MoveOrder) {
-        match order.target == self.id() {
-            true => self.take_in(order).await,
-            false => self.move_out(order).await,
+        if order.target == self.id() {
+            self.take_in(order).await
+        } else {
+            self.move_out(order).await
         }
     }
 

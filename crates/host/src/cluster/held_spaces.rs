@@ -80,9 +80,10 @@ impl ClusterNode {
             };
             if holder.is_some() && claimed_at.is_none_or(|at| at.elapsed() >= CLAIM_AGAIN) {
                 let claimed = timeout_at(until, database.claim(space, self.shared().id)).await;
-                match claimed.unwrap_or_else(|_| Err(not_found_out(name)))? {
-                    true => claimed_at = Some(Instant::now()),
-                    false => refusals += 1,
+                if claimed.unwrap_or_else(|_| Err(not_found_out(name)))? {
+                    claimed_at = Some(Instant::now())
+                } else {
+                    refusals += 1
                 }
                 // It is the other's own, or was given back in this very moment; that does not happen every time.
                 if refusals >= CLAIMS_REFUSED_MAX {

@@ -122,10 +122,7 @@ impl SpaceLease {
             return RenewedLease::Lost;
         }
         self.state = LeaseState::Held;
-        match is_written {
-            true => RenewedLease::Written,
-            false => RenewedLease::NotWritten,
-        }
+        if is_written { RenewedLease::Written } else { RenewedLease::NotWritten }
     }
 
     /// Ends it; the epoch to give back, if it is held. One that was taken anew without an answer is not given back: the node

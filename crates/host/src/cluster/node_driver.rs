@@ -302,10 +302,11 @@ impl NodeDriver {
             None => spaces.values().all(|driven| driven.is_held),
         };
         for (space, done) in std::mem::take(&mut self.leaving) {
-            match is_left(&space) {
+            if is_left(&space) {
                 // Whoever waited may have gone.
-                true => drop(done.send(())),
-                false => self.leaving.push((space, done)),
+                drop(done.send(()))
+            } else {
+                self.leaving.push((space, done))
             }
         }
     }
@@ -380,12 +381,11 @@ async fn hand_over(
             true
         }
     };
-    let input = match ended {
-        true => {
-            journal.close().await;
-            NodeInput::Ended(space) // its waiters try again
-        }
-        false => NodeInput::Loaded(space),
+    let input = if ended {
+        journal.close().await;
+        NodeInput::Ended(space) // its waiters try again
+    } else {
+        NodeInput::Loaded(space)
     };
     node.tell(DriverInput::Machine(input)).await;
 }

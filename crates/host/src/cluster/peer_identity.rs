@@ -151,9 +151,10 @@ impl ServerCertVerifier for SingleNodeVerifier {
         _ocsp: &[u8],
         _now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        match NodeFingerprint::of(end_entity).is(&self.node) {
-            true => Ok(ServerCertVerified::assertion()),
-            false => Err(CertificateError::ApplicationVerificationFailure.into()),
+        if NodeFingerprint::of(end_entity).is(&self.node) {
+            Ok(ServerCertVerified::assertion())
+        } else {
+            Err(CertificateError::ApplicationVerificationFailure.into())
         }
     }
 

@@ -215,12 +215,11 @@ impl PeerService {
             let words = "a space is asked for by its number\n";
             return respond(StatusCode::BAD_REQUEST, words.to_owned());
         };
-        match self.directory.take(space).await {
-            true => respond(StatusCode::OK, String::new()),
-            false => {
-                let words = "this node does not serve the space\n";
-                respond(StatusCode::MISDIRECTED_REQUEST, words.to_owned())
-            }
+        if self.directory.take(space).await {
+            respond(StatusCode::OK, String::new())
+        } else {
+            let words = "this node does not serve the space\n";
+            respond(StatusCode::MISDIRECTED_REQUEST, words.to_owned())
         }
     }
 

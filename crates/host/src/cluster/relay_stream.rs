@@ -181,12 +181,11 @@ async fn pass_frames(
             },
         };
         let bytes = buffer.get(..count).unwrap_or_default();
-        let bytes = match stop.is_cancelled() {
-            false => {
-                edges.pass(bytes);
-                bytes
-            }
-            true => bytes.get(..edges.pass_to_edge(bytes)).unwrap_or_default(),
+        let bytes = if stop.is_cancelled() {
+            bytes.get(..edges.pass_to_edge(bytes)).unwrap_or_default()
+        } else {
+            edges.pass(bytes);
+            bytes
         };
         to.write_all(bytes).await?;
     }

@@ -71,10 +71,7 @@ fn skill(skill: &Skill, span: Span) -> Value {
 /// `None` if the path cannot be typed.
 fn file(path: IndexedPath<'_>, span: Span) -> Option<Value> {
     let absolute = format!("{}/{}", path.root.trim_end_matches('/'), path.relative);
-    let name = match path.is_in_default {
-        true => path.relative,
-        false => &absolute,
-    };
+    let name = if path.is_in_default { path.relative } else { &absolute };
     let kind = match path.kind {
         PathKind::Directory => "directory-ref",
         PathKind::File => "file-ref",

@@ -93,9 +93,10 @@ fn units(text: &str) -> usize {
 
 /// The value takes the place of what is typed. It is a part of the command, and no attachment by itself.
 fn argument_item(value: &str, before: &str, start: usize) -> Value {
-    let typed = match value.contains(char::is_whitespace) {
-        true => format!("\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\"")),
-        false => value.to_owned(),
+    let typed = if value.contains(char::is_whitespace) {
+        format!("\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\""))
+    } else {
+        value.to_owned()
     };
     json!({
         "insertText": format!("{typed} "),
@@ -106,9 +107,10 @@ fn argument_item(value: &str, before: &str, start: usize) -> Value {
 }
 
 fn resource_item(found: &AgentResource, before: &str, start: usize) -> Value {
-    let typed = match found.typed.contains(char::is_whitespace) {
-        true => format!("mcp:\"{}\"", found.typed.trim_start_matches(MENTION)),
-        false => found.typed.clone(),
+    let typed = if found.typed.contains(char::is_whitespace) {
+        format!("mcp:\"{}\"", found.typed.trim_start_matches(MENTION))
+    } else {
+        found.typed.clone()
     };
     let mut attachment = json!({
         "type": "resource",

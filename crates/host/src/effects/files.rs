@@ -158,10 +158,7 @@ impl ClientFileAccess {
         params: &ResourceRequestParams,
     ) -> Result<FileAnswer, FileRefusal> {
         let write = params.write.unwrap_or(false);
-        let access = match write {
-            true => ResourceAccess::Write,
-            false => ResourceAccess::Read,
-        };
+        let access = if write { ResourceAccess::Write } else { ResourceAccess::Read };
         let configured = self.grants.as_ref().map(ResourceGrants::configured);
         let configured = configured.unwrap_or_default();
         match self.files.find_grant(&params.uri, access, &configured) {
@@ -225,9 +222,10 @@ fn content_type(bytes: &[u8]) -> Option<String> {
 
 fn encode_answer(value: &Value, bytes_max: usize) -> Result<FileAnswer, FileRefusal> {
     let json = wire::rpc::to_json(value);
-    match json.len() > bytes_max {
-        true => Err(too_large("the answer", bytes_max)),
-        false => Ok(FileAnswer::Json(Bytes::from(json))),
+    if json.len() > bytes_max {
+        Err(too_large("the answer", bytes_max))
+    } else {
+        Ok(FileAnswer::Json(Bytes::from(json)))
     }
 }
 

@@ -108,10 +108,7 @@ impl TurnMessages {
         let mut unreadable = BTreeMap::new();
         if let Some(resources) = &self.resources {
             for read in resources.read_all(unresolved()).await {
-                let outcomes = match read.is_read {
-                    true => &mut transcripts,
-                    false => &mut unreadable,
-                };
+                let outcomes = if read.is_read { &mut transcripts } else { &mut unreadable };
                 outcomes.insert(read.part_id, read.resolved);
             }
         }

@@ -54,9 +54,10 @@ impl Bodies {
         });
         let mut answers = Vec::new();
         for (at, used) in prompts.await?.into_iter().enumerate() {
-            let answer = match at < PROMPTS_MAX {
-                true => agent.expand_command(&facts, &used.name, &used.words).await,
-                false => Err(format!("a message has at most {PROMPTS_MAX} such commands")),
+            let answer = if at < PROMPTS_MAX {
+                agent.expand_command(&facts, &used.name, &used.words).await
+            } else {
+                Err(format!("a message has at most {PROMPTS_MAX} such commands"))
             };
             answers.push((used, answer));
         }

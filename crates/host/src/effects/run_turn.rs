@@ -300,12 +300,13 @@ async fn play(
     events: TurnSink<KernelSink>,
 ) -> Result<(), AgentError> {
     let messages = services.messages(turn.history.chat, &turn.working_directories);
-    let (history, outputs) = match agent.needs_history() {
-        true => (
+    let (history, outputs) = if agent.needs_history() {
+        (
             past_turns::read(&services.journal, &messages, &turn.history).await?,
             read_own_outputs(&services, &turn).await?,
-        ),
-        false => (Vec::new(), Vec::new()),
+        )
+    } else {
+        (Vec::new(), Vec::new())
     };
     let user = match composed {
         // Whoever else has it is about to let go of it.
@@ -313,9 +314,10 @@ async fn play(
         None => read_own_message(&messages, &turn).await?,
     };
     let sources = SharedSources::shared(messages.sources);
-    let text = match agent.lowers_messages() {
-        true => turn.message["text"].as_str().unwrap_or("").to_owned(),
-        false => lower_text(&sources, &user, &events).await,
+    let text = if agent.lowers_messages() {
+        turn.message["text"].as_str().unwrap_or("").to_owned()
+    } else {
+        lower_text(&sources, &user, &events).await
     };
     let facts = SessionFacts {
         plugins: services.bodies.plugins().of(&turn.session),

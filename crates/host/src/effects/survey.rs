@@ -42,13 +42,12 @@ impl Effects {
             let looking = move || {
                 let mut found =
                     discovery.look(&working_directories, &brought.searched_plugins(&place));
-                let mut entries = match reads_all {
-                    true => {
-                        let missing = discovery.find_missing_writable(&working_directories);
-                        found.containers.extend(missing);
-                        customization_entries(&found.containers)
-                    }
-                    false => used_entries(&found.containers, &used),
+                let mut entries = if reads_all {
+                    let missing = discovery.find_missing_writable(&working_directories);
+                    found.containers.extend(missing);
+                    customization_entries(&found.containers)
+                } else {
+                    used_entries(&found.containers, &used)
                 };
                 entries.extend(brought.unread_entries(&place));
                 entries

@@ -33,10 +33,8 @@ pub(super) async fn read(
         return Ok(Resolved::Unavailable { why: WhyUnavailable::NotFound, lines: None });
     };
     let (text, is_whole) = quote(&turns);
-    let text = match older || !is_whole {
-        true => format!("[earlier turns are left out]\n\n{text}"),
-        false => text,
-    };
+    let text =
+        if older || !is_whole { format!("[earlier turns are left out]\n\n{text}") } else { text };
     Ok(Resolved::Text {
         size: text.len() as u64,
         label: reference.label.to_owned(),

@@ -106,10 +106,7 @@ fn shorten(uri: &ChannelUri) -> String {
 }
 
 fn name_chat(uri: &ChannelUri) -> String {
-    match uri.as_str().starts_with(DEFAULT_CHAT) {
-        true => "default".to_owned(),
-        false => shorten(uri),
-    }
+    if uri.as_str().starts_with(DEFAULT_CHAT) { "default".to_owned() } else { shorten(uri) }
 }
 
 /// Ids of agents and models and kinds of errors are the operator's or ours; all the same nothing long or odd of them is logged.

@@ -70,9 +70,10 @@ pub async fn copy_space(
 }
 
 fn check_name(name: &str) -> Result<(), MigrateError> {
-    match is_space_name(name) {
-        true => Ok(()),
-        false => Err(AccountError::BadSpaceName(name.to_owned()).into()),
+    if is_space_name(name) {
+        Ok(())
+    } else {
+        Err(AccountError::BadSpaceName(name.to_owned()).into())
     }
 }
 
@@ -185,11 +186,11 @@ fn check_not_in_use(dir: &Path) -> Result<(), MigrateError> {
         return Err(MigrateError::Unfinished(dir.to_owned(), why));
     }
     let mut files = JOURNAL_SUFFIXES.iter();
-    match files
-        .any(|suffix| fs::symlink_metadata(dir.join(format!("{JOURNAL_FILE}{suffix}"))).is_ok())
+    if files.any(|suffix| fs::symlink_metadata(dir.join(format!("{JOURNAL_FILE}{suffix}"))).is_ok())
     {
-        true => Err(MigrateError::DirectoryTaken(dir.to_owned())),
-        false => Ok(()),
+        Err(MigrateError::DirectoryTaken(dir.to_owned()))
+    } else {
+        Ok(())
     }
 }
 

@@ -99,9 +99,10 @@ fn read_row(conn: &Connection, table: &CarriedTable, row: &Row<'_>) -> Result<Ca
                 ));
             }
         };
-        match table.name == "model_call" && LAYOUTS.contains(&column) {
-            true => name_pieces(conn, cell),
-            false => Ok(cell),
+        if table.name == "model_call" && LAYOUTS.contains(&column) {
+            name_pieces(conn, cell)
+        } else {
+            Ok(cell)
         }
     });
     cells.collect()
@@ -178,9 +179,10 @@ pub(super) fn write_row(
         for (index, cell) in row.iter().enumerate() {
             // A statement names by their numbers the values that it needs.
             if index < statement.parameter_count() {
-                match is_text(table.name, index) {
-                    true => statement.raw_bind_parameter(index + 1, AsText(cell))?,
-                    false => statement.raw_bind_parameter(index + 1, cell)?,
+                if is_text(table.name, index) {
+                    statement.raw_bind_parameter(index + 1, AsText(cell))?
+                } else {
+                    statement.raw_bind_parameter(index + 1, cell)?
                 }
             }
         }

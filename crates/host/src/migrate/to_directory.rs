@@ -89,9 +89,10 @@ fn check_free(dir: &Path, mark: &MovedDirectory) -> Result<(), MigrateError> {
     let moved = MovedDirectory::read_mark(dir, MarkKind::Moved);
     let moved = moved.map_err(|error| MigrateError::Directory(dir.to_owned(), error))?;
     let was_moved = moved.is_some_and(|moved| moved.space == mark.space);
-    match was_moved || !dir.join(JOURNAL_FILE).exists() {
-        true => Ok(()),
-        false => Err(MigrateError::DirectoryTaken(dir.to_owned())),
+    if was_moved || !dir.join(JOURNAL_FILE).exists() {
+        Ok(())
+    } else {
+        Err(MigrateError::DirectoryTaken(dir.to_owned()))
     }
 }
 

@@ -159,9 +159,10 @@ pub(super) async fn listen_to(
         return Ok(ConnectionSecurity::Tls);
     }
     let is_here = peer.ip().is_loopback() || socket.local_addr()?.ip() == peer.ip();
-    Ok(match is_here {
-        true => ConnectionSecurity::PlainFromHere,
-        false => ConnectionSecurity::PlainFromElsewhere,
+    Ok(if is_here {
+        ConnectionSecurity::PlainFromHere
+    } else {
+        ConnectionSecurity::PlainFromElsewhere
     })
 }
 

@@ -91,13 +91,11 @@ impl PromptReader {
         let mut is_found = vec![false; texts.len()];
         hide(&mut request, &texts, &mut is_found);
         let is_complete = texts.iter().zip(&is_found).all(|(text, found)| *found || !text.was_sent);
-        shown["request"] = match is_complete {
-            true => request,
-            false => Value::Null,
-        };
-        shown["withheld"] = match is_complete {
-            true => Value::Null,
-            false => json!("a restricted section cannot be taken out of this request"),
+        shown["request"] = if is_complete { request } else { Value::Null };
+        shown["withheld"] = if is_complete {
+            Value::Null
+        } else {
+            json!("a restricted section cannot be taken out of this request")
         };
         shown["url"] = sent.details["url"].clone();
         shown["isAsSent"] = json!(sent.fault.is_none());

@@ -31,10 +31,12 @@ pub(crate) fn served_as(claimed: &str, body: &[u8]) -> ServedAs {
     }
     let is_text = !body.contains(&0) && std::str::from_utf8(body).is_ok();
     let essence = claimed.split(';').next().unwrap_or("").trim();
-    match is_text {
-        true if essence.eq_ignore_ascii_case("image/svg+xml") => saved("image/svg+xml"),
-        true => shown("text/plain; charset=utf-8"),
-        false => saved("application/octet-stream"),
+    if !is_text {
+        saved("application/octet-stream")
+    } else if essence.eq_ignore_ascii_case("image/svg+xml") {
+        saved("image/svg+xml")
+    } else {
+        shown("text/plain; charset=utf-8")
     }
 }
 

@@ -31,9 +31,8 @@ pub(crate) struct Collector {
 impl Collector {
     pub(crate) async fn new(endpoint: &str) -> Result<Option<Self>, String> {
         let is_encrypted = endpoint.starts_with("https:");
-        let trust = tokio::task::spawn_blocking(move || match is_encrypted {
-            true => trusting_client_config(),
-            false => plain_client_config(),
+        let trust = tokio::task::spawn_blocking(move || {
+            if is_encrypted { trusting_client_config() } else { plain_client_config() }
         });
         let trust = trust.await.map_err(|error| error.to_string())?;
         let client = reqwest::Client::builder()
@@ -84,9 +83,10 @@ impl Collector {
             .body(payload.to_string());
         let answer = request.send().await;
         let answer = answer.map_err(|error| error.without_url().to_string())?;
-        match answer.status().is_success() {
-            true => Ok(()),
-            false => Err(format!("HTTP {}", answer.status().as_u16())),
+        if answer.status().is_success() {
+            Ok(())
+        } else {
+            Err(format!("HTTP {}", answer.status().as_u16()))
         }
     }
 }

@@ -122,10 +122,7 @@ impl Telemetry {
             let mut spans = self.spans.lock().unwrap_or_else(PoisonError::into_inner);
             spans.drain(..).collect()
         };
-        let (logs, dropped) = match with_log {
-            true => layer::take_records(),
-            false => (Vec::new(), 0),
-        };
+        let (logs, dropped) = if with_log { layer::take_records() } else { (Vec::new(), 0) };
         self.metrics.add(MetricCounter::TelemetryDropped, dropped);
         let metrics = self.metrics.take_changed(connections);
         if logs.is_empty() && spans.is_empty() && metrics.is_none() {

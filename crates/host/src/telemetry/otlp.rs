@@ -47,10 +47,7 @@ pub(super) struct SpanFacts<'a> {
 }
 
 pub(super) fn span_of(facts: SpanFacts<'_>) -> Value {
-    let code = match facts.is_error {
-        true => STATUS_ERROR,
-        false => STATUS_OK,
-    };
+    let code = if facts.is_error { STATUS_ERROR } else { STATUS_OK };
     let mut span = json!({
         "traceId": facts.trace,
         "spanId": facts.id,
@@ -86,15 +83,14 @@ pub(super) fn metrics_of(values: &[MetricValue], started: Timestamp, now: Timest
             "asDouble": metric.value,
         }]);
         let mut described = json!({"name": metric.name, "description": metric.help});
-        match metric.is_sum {
-            true => {
-                described["sum"] = json!({
-                    "dataPoints": point,
-                    "aggregationTemporality": CUMULATIVE,
-                    "isMonotonic": true,
-                });
-            }
-            false => described["gauge"] = json!({"dataPoints": point}),
+        if metric.is_sum {
+            described["sum"] = json!({
+                "dataPoints": point,
+                "aggregationTemporality": CUMULATIVE,
+                "isMonotonic": true,
+            });
+        } else {
+            described["gauge"] = json!({"dataPoints": point})
         }
         described
     });

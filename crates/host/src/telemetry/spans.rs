@@ -29,10 +29,7 @@ pub(crate) enum SpanOutcome {
 
 /// How a call went by its result.
 pub(crate) fn outcome_of_call(result: &ToolResult) -> SpanOutcome {
-    match result.success() {
-        true => SpanOutcome::Completed,
-        false => SpanOutcome::Failed,
-    }
+    if result.success() { SpanOutcome::Completed } else { SpanOutcome::Failed }
 }
 
 /// Spans that are not over, by run.

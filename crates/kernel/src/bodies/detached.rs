@@ -128,10 +128,7 @@ impl SentAction {
     pub(crate) fn into_echo(self) -> Arc<Object> {
         let sent = self.as_sent.unwrap_or(self.action);
         let bytes = sent.values().map(bounds::bytes_of).sum::<usize>();
-        match bytes > ECHO_BYTES_MAX {
-            true => Arc::new(bounds::abridge(&sent)),
-            false => sent,
-        }
+        if bytes > ECHO_BYTES_MAX { Arc::new(bounds::abridge(&sent)) } else { sent }
     }
 }
 

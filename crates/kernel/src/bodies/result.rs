@@ -95,13 +95,14 @@ impl DetachedResult {
         let texts: usize = content.iter().filter(|block| is_text(block)).map(weight).sum();
         let stays = |block: &Value| {
             let bytes = weight(block);
-            match is_text(block) {
-                true if texts > PREVIEW_BYTES => 0,
-                false if bytes > PREVIEW_BYTES && has_preview(block) => {
-                    PREVIEW_BYTES + REFERENCE_BYTES
-                }
-                false if bytes > PREVIEW_BYTES => REFERENCE_BYTES,
-                _ => bytes,
+            if is_text(block) {
+                if texts > PREVIEW_BYTES { 0 } else { bytes }
+            } else if bytes <= PREVIEW_BYTES {
+                bytes
+            } else if has_preview(block) {
+                PREVIEW_BYTES + REFERENCE_BYTES
+            } else {
+                REFERENCE_BYTES
             }
         };
         if content.iter().map(stays).sum::<usize>() > bytes_max {
@@ -135,9 +136,10 @@ impl DetachedResult {
             return self.content.push(block);
         }
         let has_preview = has_preview(&block);
-        let data = match is_embedded(&block) {
-            true => block.as_object_mut().and_then(|fields| take_text(fields, "data")),
-            false => None,
+        let data = if is_embedded(&block) {
+            block.as_object_mut().and_then(|fields| take_text(fields, "data"))
+        } else {
+            None
         };
         let Some(data) = data else {
             return self.refer(JSON, bytes, BodyData::text(text_of(&block)));

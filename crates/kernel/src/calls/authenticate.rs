@@ -50,12 +50,13 @@ pub(super) fn gather(
         expires_in_s,
     });
     let tokens: Vec<ClientToken> = tokens.collect();
-    match tokens.is_empty() {
-        true => Err(uri::bad(
+    if tokens.is_empty() {
+        Err(uri::bad(
             "`resource`: no agent and no MCP server of this host wants a token for it; see `protectedResources` of the agents, and \
              the states of MCP servers",
-        )),
-        false => Ok(tokens),
+        ))
+    } else {
+        Ok(tokens)
     }
 }
 

@@ -85,10 +85,13 @@ fn check_claim(
 ) -> Result<(Value, Option<(ChannelUri, ChannelUri)>), RpcError> {
     let own = kernel.ready(peer).map(|ready| ready.client_id.as_str());
     match (claim, session) {
-        (TerminalClaim::Client(own_claim), _) => match own == Some(own_claim.client_id.as_str()) {
-            true => Ok((to_value(claim), None)),
-            false => Err(bad("`claim.clientId` must be that of this connection")),
-        },
+        (TerminalClaim::Client(own_claim), _) => {
+            if own == Some(own_claim.client_id.as_str()) {
+                Ok((to_value(claim), None))
+            } else {
+                Err(bad("`claim.clientId` must be that of this connection"))
+            }
+        }
         (TerminalClaim::Session(claim), Some(session)) => {
             let Some(found) = kernel.find_session(&session) else {
                 return Err(uri::not_found(kernel, &session));

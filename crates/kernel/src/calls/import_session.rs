@@ -134,16 +134,18 @@ fn published_session(session: &Value) -> Result<(), serde_json::Error> {
 /// Bounds what a text costs to decode, before it is.
 fn check_values(kernel: &Kernel, what: &str, json: &str) -> Result<(), RpcError> {
     let most = kernel.limits().import_values_max;
-    match rpc::measure(json).values > most {
-        true => Err(uri::bad(format!("{what} has at most {most} JSON values (import_values_max)"))),
-        false => Ok(()),
+    if rpc::measure(json).values > most {
+        Err(uri::bad(format!("{what} has at most {most} JSON values (import_values_max)")))
+    } else {
+        Ok(())
     }
 }
 
 fn check_depth(what: &str, value: &Value) -> Result<(), RpcError> {
-    match depth_of(value) > CONTENT_DEPTH_MAX {
-        true => Err(uri::bad(format!("{what} nests at most {CONTENT_DEPTH_MAX} levels deep"))),
-        false => Ok(()),
+    if depth_of(value) > CONTENT_DEPTH_MAX {
+        Err(uri::bad(format!("{what} nests at most {CONTENT_DEPTH_MAX} levels deep")))
+    } else {
+        Ok(())
     }
 }
 
@@ -173,9 +175,10 @@ fn chat_uris(
         let parsed = uri::parse("session.chats", &chat.resource)?;
         uri::check_names_chat(kernel, session, &parsed)?;
         check_directories(own_directories(chat).as_deref())?;
-        match seen.insert(parsed.clone()) {
-            true => Ok(parsed),
-            false => Err(uri::bad("`session.chats` names a chat twice")),
+        if seen.insert(parsed.clone()) {
+            Ok(parsed)
+        } else {
+            Err(uri::bad("`session.chats` names a chat twice"))
         }
     };
     state.chats.iter().map(parse).collect()

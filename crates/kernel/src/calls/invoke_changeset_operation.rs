@@ -75,9 +75,11 @@ fn check_target(
             return Err(uri::bad("`target.kind` is `resource` or `range`"));
         }
     };
-    match has(scope) {
-        true => Ok(resource),
-        false if target.is_none() => Err(uri::bad("this operation needs a `target`")),
-        false => Err(uri::bad(format!("this operation has no target of kind `{scope}`"))),
+    if has(scope) {
+        Ok(resource)
+    } else if target.is_none() {
+        Err(uri::bad("this operation needs a `target`"))
+    } else {
+        Err(uri::bad(format!("this operation has no target of kind `{scope}`")))
     }
 }

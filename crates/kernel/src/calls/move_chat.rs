@@ -111,9 +111,10 @@ fn check_anchor(
     let Some(after) = after else {
         return Ok(());
     };
-    match after != chat && kernel.session(session).state().chat(after.as_str()).is_some() {
-        true => Ok(()),
-        false => Err(bad("`destination.after` must be another chat of that session")),
+    if after != chat && kernel.session(session).state().chat(after.as_str()).is_some() {
+        Ok(())
+    } else {
+        Err(bad("`destination.after` must be another chat of that session"))
     }
 }
 

@@ -12,9 +12,10 @@ pub(super) fn not_found(kernel: &Kernel, uri: &ChannelUri) -> RpcError {
     let missing = RpcError::new(code::NOT_FOUND, format!("there is no channel {uri}"));
     // What belongs to a session is missing itself only if the session is there (G-72).
     if let Some((session, _)) = uri.session_part() {
-        return match kernel.find_session(&session).is_some() {
-            true => missing,
-            false => not_found(kernel, &session),
+        return if kernel.find_session(&session).is_some() {
+            missing
+        } else {
+            not_found(kernel, &session)
         };
     }
     let scheme = uri.scheme();
@@ -56,9 +57,10 @@ pub(super) fn check_names_session(uri: &ChannelUri) -> Result<(), RpcError> {
             "`channel`: `{other}:` names no session; choose `ahp-session:/<id>` or `<provider>:/<id>`"
         )));
     }
-    match belongs_to_session(uri) {
-        true => Err(bad(format!("`channel`: {uri} names what belongs to another session"))),
-        false => Ok(()),
+    if belongs_to_session(uri) {
+        Err(bad(format!("`channel`: {uri} names what belongs to another session")))
+    } else {
+        Ok(())
     }
 }
 
@@ -78,11 +80,12 @@ pub(super) fn check_names_chat(
     let is_other = !is_chat && others.any(|other| scheme.eq_ignore_ascii_case(other));
     let of_another = chat.as_str().starts_with(DEFAULT_CHATS)
         && chat.as_str() != sessions::default_chat_of(session);
-    match names_session || is_other || of_another || belongs_to_session(chat) {
-        true => Err(bad(format!(
+    if names_session || is_other || of_another || belongs_to_session(chat) {
+        Err(bad(format!(
             "{chat} cannot name a chat of {session}: it means another channel; choose `ahp-chat:/<id>`"
-        ))),
-        false => Ok(()),
+        )))
+    } else {
+        Ok(())
     }
 }
 
@@ -94,11 +97,12 @@ pub(super) fn check_names_terminal(kernel: &Kernel, uri: &ChannelUri) -> Result<
         others.any(|other| *other != "ahp-terminal" && scheme.eq_ignore_ascii_case(other));
     let names_session =
         scheme.eq_ignore_ascii_case("ahp-session") || kernel.find_agent(scheme).is_some();
-    match is_other || names_session || belongs_to_session(uri) {
-        true => Err(bad(format!(
+    if is_other || names_session || belongs_to_session(uri) {
+        Err(bad(format!(
             "`channel`: {uri} cannot name a terminal: it means another channel; choose `ahp-terminal:/<id>`"
-        ))),
-        false => Ok(()),
+        )))
+    } else {
+        Ok(())
     }
 }
 

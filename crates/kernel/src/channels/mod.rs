@@ -152,9 +152,10 @@ impl Channels {
 
     /// The number of a channel: the root's, or one that is in memory.
     pub(crate) fn id_of(&self, uri: &ChannelUri) -> Option<ChannelId> {
-        match uri.is_root() {
-            true => Some(ChannelId::ROOT),
-            false => self.in_memory.get(uri).map(|channel| channel.id),
+        if uri.is_root() {
+            Some(ChannelId::ROOT)
+        } else {
+            self.in_memory.get(uri).map(|channel| channel.id)
         }
     }
 
@@ -229,9 +230,10 @@ impl Channels {
 
     /// A channel's state as its subscribers know it.
     pub(crate) fn value_of(&self, uri: &ChannelUri) -> Option<Value> {
-        match uri.is_root() {
-            true => Some(wire::action::to_value(&*self.root)),
-            false => self.in_memory.get(uri).map(Channel::value),
+        if uri.is_root() {
+            Some(wire::action::to_value(&*self.root))
+        } else {
+            self.in_memory.get(uri).map(Channel::value)
         }
     }
 

@@ -257,10 +257,12 @@ impl Session {
 
     /// A queue that is set while the session is being created starts when it is ready; a cancel holds it again.
     pub(crate) fn set_start_when_ready(&mut self, chat: &ChannelUri, starts: bool) {
-        match starts {
-            true if self.is_creating() => self.start_when_ready.insert(chat.clone()),
-            true => false,
-            false => self.start_when_ready.remove(chat),
+        if !starts {
+            self.start_when_ready.remove(chat)
+        } else if self.is_creating() {
+            self.start_when_ready.insert(chat.clone())
+        } else {
+            false
         };
     }
 

@@ -123,9 +123,10 @@ fn is_same_but_state(before: &Value, after: &Value) -> bool {
 /// May a client want this of an MCP server?
 pub(crate) fn check_mcp_request(session: &SessionState, action: Action) -> Result<Action, Refusal> {
     let id = action.text("id").unwrap_or_default();
-    match entries(session).any(|entry| is_mcp_server(entry) && entry["id"] == id) {
-        true => Ok(action),
-        false => Err(Refusal::because("no MCP server has this id")),
+    if entries(session).any(|entry| is_mcp_server(entry) && entry["id"] == id) {
+        Ok(action)
+    } else {
+        Err(Refusal::because("no MCP server has this id"))
     }
 }
 

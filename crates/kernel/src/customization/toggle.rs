@@ -120,10 +120,7 @@ fn switch_servers(step: &mut Step, session: &ChannelUri, before: &BTreeSet<Strin
     let state = step.session(session).state();
     let (after, provider) = (enabled_servers(state), state.provider.clone());
     for id in before.symmetric_difference(&after) {
-        let request = match after.contains(id) {
-            true => McpRequest::SwitchOn,
-            false => McpRequest::SwitchOff,
-        };
+        let request = if after.contains(id) { McpRequest::SwitchOn } else { McpRequest::SwitchOff };
         step.effect(Effect::RequestMcp(McpServerRequest {
             session: session.clone(),
             provider: provider.clone(),

@@ -89,9 +89,10 @@ pub(super) fn session(
         SessionAction::SelectionSet => selection::check(&action).map(|()| action),
         SessionAction::DefaultChatChanged => {
             let chat = action.text("defaultChat");
-            match chat.is_some_and(|chat| session.chat(chat).is_some()) {
-                true => Ok(action),
-                false => Err(Refusal::because("`defaultChat` is not a chat of this session")),
+            if chat.is_some_and(|chat| session.chat(chat).is_some()) {
+                Ok(action)
+            } else {
+                Err(Refusal::because("`defaultChat` is not a chat of this session"))
             }
         }
         SessionAction::WorkingDirectorySet
@@ -201,17 +202,21 @@ pub(super) fn chat(
             turn::check_start(kernel, chat, action, facts.turn_id_used, answers)
         }
         ChatAction::TurnCancelled => turn::check_cancel(state, action),
-        ChatAction::TurnResume => match kernel.session(chat.session()).is_ready() {
-            true => turn::check_resume(state, action),
-            false => Err(Refusal::because("this session is not ready")),
-        },
+        ChatAction::TurnResume => {
+            if kernel.session(chat.session()).is_ready() {
+                turn::check_resume(state, action)
+            } else {
+                Err(Refusal::because("this session is not ready"))
+            }
+        }
         ChatAction::DraftChanged => match action.present("draft") {
             Some(draft) if draft["origin"]["kind"] != "user" => Err(not_a_user_message()),
             Some(draft) => {
                 let most = kernel.limits().waiting_bytes_max;
-                match is_longer_than(draft, most) || size_of(draft) > most {
-                    true => Err(too_large(kernel)),
-                    false => Ok(()),
+                if is_longer_than(draft, most) || size_of(draft) > most {
+                    Err(too_large(kernel))
+                } else {
+                    Ok(())
                 }
             }
             None => Ok(()),

@@ -33,9 +33,11 @@ pub(super) fn annotations(
             }
             let fields = ["origin", "resource", "range"].into_iter();
             let added: Vec<_> = fields.filter_map(|field| action.present(field)).collect();
-            match added.is_empty() {
-                true => Ok(()), // to resolve one takes no room
-                false => check_bytes(state, added.into_iter().map(bounds::bytes_of).sum(), limits),
+            if added.is_empty() {
+                // to resolve one takes no room
+                Ok(())
+            } else {
+                check_bytes(state, added.into_iter().map(bounds::bytes_of).sum(), limits)
             }
         }
         AnnotationsAction::Removed => Ok(()),
@@ -54,11 +56,12 @@ pub(super) fn annotations(
                 annotation.entries.len() == 1
                     && annotation.entries.first().map(|last| last.id.as_str()) == entry
             });
-            match is_last {
-                true => Err(Refusal::because(
+            if is_last {
+                Err(Refusal::because(
                     "an annotation has at least one entry; send `annotations/removed` instead",
-                )),
-                false => Ok(()),
+                ))
+            } else {
+                Ok(())
             }
         }
     }
@@ -86,11 +89,12 @@ fn check_annotation(annotation: &Value, session: &ChannelUri) -> Result<(), Refu
 }
 
 fn check_origin(origin: &Value, session: &ChannelUri) -> Result<(), Refusal> {
-    match origin["session"] == session.as_str() {
-        true => Ok(()),
-        false => Err(Refusal(format!(
+    if origin["session"] == session.as_str() {
+        Ok(())
+    } else {
+        Err(Refusal(format!(
             "`origin.session` must be the session that this channel belongs to: {session}"
-        ))),
+        )))
     }
 }
 
@@ -110,11 +114,12 @@ fn check_room(
 
 fn check_bytes(state: &AnnotationsState, added: usize, limits: &Limits) -> Result<(), Refusal> {
     let most = limits.annotations_bytes_max;
-    match state.size_hint() + added > most {
-        true => Err(Refusal(format!(
+    if state.size_hint() + added > most {
+        Err(Refusal(format!(
             "the annotations of a session have at most {most} bytes together (annotations_bytes_max)"
-        ))),
-        false => Ok(()),
+        )))
+    } else {
+        Ok(())
     }
 }
 
@@ -122,9 +127,10 @@ fn check_bytes(state: &AnnotationsState, added: usize, limits: &Limits) -> Resul
 pub(super) fn changeset(plain: &PlainChannel, verb: ChangesetAction) -> Result<(), Refusal> {
     match verb {
         ChangesetAction::FilesReviewChanged => {
-            match plain.private().get(REVIEW) == Some(&Value::Bool(true)) {
-                true => Ok(()),
-                false => Err(Refusal::because("the files of this changeset are not reviewed")),
+            if plain.private().get(REVIEW) == Some(&Value::Bool(true)) {
+                Ok(())
+            } else {
+                Err(Refusal::because("the files of this changeset are not reviewed"))
             }
         }
     }
@@ -152,10 +158,13 @@ pub(super) fn terminal(
             (true, false) => Err(Refusal::because("the process of this terminal has ended")),
             (false, _) => Err(not_held()),
         },
-        TerminalAction::TitleChanged | TerminalAction::Cleared => match is_holder {
-            true => Ok(()),
-            false => Err(not_held()),
-        },
+        TerminalAction::TitleChanged | TerminalAction::Cleared => {
+            if is_holder {
+                Ok(())
+            } else {
+                Err(not_held())
+            }
+        }
     }
 }
 
@@ -175,11 +184,12 @@ fn check_claim(kernel: &Kernel, client_id: &str, claim: &Value) -> Result<(), Re
             let session = ChannelUri::parse(session).ok();
             let session = session.and_then(|uri| kernel.find_session(&uri));
             let chat = claim["chat"].as_str().unwrap_or("");
-            match session.is_some_and(|session| session.state().chat(chat).is_some()) {
-                true => Ok(()),
-                false => Err(Refusal::because(
+            if session.is_some_and(|session| session.state().chat(chat).is_some()) {
+                Ok(())
+            } else {
+                Err(Refusal::because(
                     "a terminal is given to a chat of a session that is open here",
-                )),
+                ))
             }
         }
         _ => Err(Refusal::because("`claim.kind` is `client` or `session`")),

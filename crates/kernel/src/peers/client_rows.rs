@@ -33,9 +33,10 @@ impl Peers {
             !forgotten || !self.is_connected(client_id),
             "what is not true of a connected client is written again, not forgotten"
         );
-        match forgotten {
-            true => self.forgotten.insert(client_id.to_owned()),
-            false => self.forgotten.remove(client_id),
+        if forgotten {
+            self.forgotten.insert(client_id.to_owned())
+        } else {
+            self.forgotten.remove(client_id)
         };
     }
 

@@ -97,9 +97,10 @@ impl Peers {
 
     /// What the journal holds of a client is not true.
     pub(crate) fn mark_stale_record(&mut self, client_id: &str) {
-        match self.is_connected(client_id) {
-            true => self.mark_volatile(client_id),
-            false => self.set_forgotten(client_id, true),
+        if self.is_connected(client_id) {
+            self.mark_volatile(client_id)
+        } else {
+            self.set_forgotten(client_id, true)
         }
     }
 

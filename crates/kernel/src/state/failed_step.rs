@@ -189,14 +189,11 @@ impl Step<'_> {
             // Whether it was this one's fault is seen when it is done alone.
             let channel = task.channel().clone();
             let closes = matches!(task, BackgroundTask::CloseInterruptedTurn(_));
-            match self.recovery_mut().try_again(task) {
-                true => {
-                    closing.extend(closes.then_some(channel));
-                    self.wake_in(Timer::Postponed, 0);
-                }
-                false => {
-                    gave_up.insert(channel);
-                }
+            if self.recovery_mut().try_again(task) {
+                closing.extend(closes.then_some(channel));
+                self.wake_in(Timer::Postponed, 0);
+            } else {
+                gave_up.insert(channel);
             }
         }
         for (chat, run) in evicted {

@@ -267,9 +267,10 @@ impl Step<'_> {
         let facts = Arc::make_mut(&mut self.kernel.facts);
         let agents = facts.agents.iter_mut();
         for agent in agents.filter(|agent| agent.provider == provider) {
-            match is_there {
-                true => agent.tokens.insert(token.clone()),
-                false => agent.tokens.remove(&token),
+            if is_there {
+                agent.tokens.insert(token.clone())
+            } else {
+                agent.tokens.remove(&token)
             };
         }
     }

@@ -43,10 +43,7 @@ pub(crate) fn confirm_result(step: &mut Step, uri: &ChannelUri, action: Action, 
     if step.act(uri, action, Some(sender)) == Reduced::Unchanged {
         return; // the sender was answered
     }
-    let result = match approved {
-        true => result_of(step, uri, &id).unwrap_or_else(denied),
-        false => denied(),
-    };
+    let result = if approved { result_of(step, uri, &id).unwrap_or_else(denied) } else { denied() };
     reply_to_call(step, uri, &id, |call, executor| match executor {
         Executor::Client | Executor::Worker(_) => AgentReply::ToolEnded { call, result },
         Executor::Agent => AgentReply::ResultDecided { call, approved },

@@ -38,10 +38,7 @@ impl TreeBuilder {
         let Some(OpenNode::Table(table)) = self.open.last_mut() else {
             return debug_assert!(false, "rows are of a table");
         };
-        match is_head {
-            true => table.head = cells,
-            false => table.rows.push(cells),
-        }
+        if is_head { table.head = cells } else { table.rows.push(cells) }
     }
 
     fn end_cell(&mut self) {

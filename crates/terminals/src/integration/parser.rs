@@ -133,10 +133,7 @@ fn read_sequence(from: &[u8]) -> Sequence<'_> {
             _ => {}
         }
     }
-    match after.len() >= SEQUENCE_BYTES_MAX {
-        true => Sequence::None,
-        false => Sequence::Unfinished,
-    }
+    if after.len() >= SEQUENCE_BYTES_MAX { Sequence::None } else { Sequence::Unfinished }
 }
 
 fn add_bytes(pieces: &mut Vec<OutputPiece>, bytes: &[u8]) {

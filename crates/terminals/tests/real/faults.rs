@@ -8,10 +8,7 @@ use super::{Seen, program, shell};
 
 /// What is printed by default; `GREENROOM_FAULTS_FULL=1` asks for a gigabyte.
 fn printed_bytes() -> usize {
-    match std::env::var_os("GREENROOM_FAULTS_FULL").is_some() {
-        true => 1 << 30,
-        false => 20 << 20,
-    }
+    if std::env::var_os("GREENROOM_FAULTS_FULL").is_some() { 1 << 30 } else { 20 << 20 }
 }
 
 /// What a terminal may cost beyond what it cost before, with what the allocator keeps.

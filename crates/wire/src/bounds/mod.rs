@@ -212,9 +212,10 @@ fn check(
             unreachable!("an action and params are objects with fields")
         }
     }?;
-    match walk.references > limit(Bound::ContentRefs) {
-        true => Err(walk.over(Counts::References, Bound::ContentRefs)),
-        false => Ok(()),
+    if walk.references > limit(Bound::ContentRefs) {
+        Err(walk.over(Counts::References, Bound::ContentRefs))
+    } else {
+        Ok(())
     }
 }
 
@@ -294,17 +295,11 @@ impl BoundsCheck<'_> {
     }
 
     fn count(&self, entries: usize, most: Bound) -> Result<(), OverBound> {
-        match entries > (self.limit)(most) {
-            true => Err(self.over(Counts::Entries, most)),
-            false => Ok(()),
-        }
+        if entries > (self.limit)(most) { Err(self.over(Counts::Entries, most)) } else { Ok(()) }
     }
 
     fn within(&self, bytes: usize, counts: Counts, bound: Bound) -> Result<usize, OverBound> {
-        match bytes > (self.limit)(bound) {
-            true => Err(self.over(counts, bound)),
-            false => Ok(bytes),
-        }
+        if bytes > (self.limit)(bound) { Err(self.over(counts, bound)) } else { Ok(bytes) }
     }
 
     /// What a value takes, about: a text exactly, without quotes.

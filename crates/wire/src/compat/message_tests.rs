@@ -30,10 +30,7 @@ fn notifications_are_told_in_the_words_of_each_version() {
     let auth = HostNotification::AuthRequired;
     for generation in Generation::ALL {
         let told = older(generation, auth, ended.clone());
-        let expected = match generation <= Generation::V0_7 {
-            true => named.clone(),
-            false => ended.clone(),
-        };
+        let expected = if generation <= Generation::V0_7 { named.clone() } else { ended.clone() };
         assert_eq!(told, Some(expected), "{generation:?}");
     }
     let progress = json!({"channel": "ahp-root://", "progressToken": "t", "progress": 1});

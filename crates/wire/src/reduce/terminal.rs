@@ -13,9 +13,10 @@ pub(super) fn append_data(state: &mut TerminalState, action: &Action) -> Reduced
     };
     let parts = state.content.len();
     state.append(data);
-    match data.is_empty() && parts == state.content.len() {
-        true => Reduced::Unchanged,
-        false => Reduced::Changed,
+    if data.is_empty() && parts == state.content.len() {
+        Reduced::Unchanged
+    } else {
+        Reduced::Changed
     }
 }
 

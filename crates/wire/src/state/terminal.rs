@@ -87,10 +87,7 @@ impl TerminalState {
 
     /// The client that holds it, if it is not a session.
     pub fn holder(&self) -> Option<&str> {
-        match self.claim["kind"] == "client" {
-            true => self.claim["clientId"].as_str(),
-            false => None,
-        }
+        if self.claim["kind"] == "client" { self.claim["clientId"].as_str() } else { None }
     }
 
     /// The characters in all parts.
@@ -202,9 +199,10 @@ impl TerminalPart {
 
     /// The id of the command whose output it is.
     pub fn command_id(&self) -> Option<&str> {
-        match self.fields.get("type")? == "command" {
-            true => self.fields.get("commandId")?.as_str(),
-            false => None,
+        if self.fields.get("type")? == "command" {
+            self.fields.get("commandId")?.as_str()
+        } else {
+            None
         }
     }
 

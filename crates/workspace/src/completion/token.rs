@@ -76,10 +76,7 @@ fn byte_offset(text: &str, offset: u64) -> Result<usize, OffsetOutsideText> {
         }
         units += char.len_utf16() as u64;
     }
-    match units == offset {
-        true => Ok(text.len()),
-        false => Err(OffsetOutsideText),
-    }
+    if units == offset { Ok(text.len()) } else { Err(OffsetOutsideText) }
 }
 
 /// A slash means something only at the very beginning (C-045).

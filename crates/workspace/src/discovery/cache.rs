@@ -96,9 +96,10 @@ impl DiscoveryCache {
         switched_off: &BTreeSet<String>,
     ) -> Arc<Discovered> {
         let discovered = self.get(working_directories, brought);
-        match switched_off.is_empty() {
-            true => discovered,
-            false => Arc::new(discovered.without(switched_off)),
+        if switched_off.is_empty() {
+            discovered
+        } else {
+            Arc::new(discovered.without(switched_off))
         }
     }
 

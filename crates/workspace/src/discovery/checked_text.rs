@@ -29,9 +29,10 @@ pub(super) fn check_items(key: &str, items: &[String]) -> Result<(), String> {
     if items.iter().any(|item| item.len() > ITEM_BYTES_MAX) {
         return Err(format!("an entry of its `{key}` is longer than {ITEM_BYTES_MAX} bytes"));
     }
-    match items.iter().all(|item| is_showable(item)) {
-        true => Ok(()),
-        false => Err(format!("an entry of its `{key}` cannot be shown")),
+    if items.iter().all(|item| is_showable(item)) {
+        Ok(())
+    } else {
+        Err(format!("an entry of its `{key}` cannot be shown"))
     }
 }
 

@@ -93,10 +93,8 @@ fn parse(text: &str) -> Result<PromptFile, String> {
 
 fn parse_entry(document: &Document<'_>) -> Result<Entry, String> {
     let body = document.body.trim();
-    let mentions = match document.is_true("mentions") {
-        true => Mentions::Resolved,
-        false => Mentions::Literal,
-    };
+    let mentions =
+        if document.is_true("mentions") { Mentions::Resolved } else { Mentions::Literal };
     let intent = document.field("intent").map(str::to_owned);
     let effect = match (body.is_empty(), intent) {
         (false, None) => CommandEffect::Template { body: body.to_owned(), mentions },

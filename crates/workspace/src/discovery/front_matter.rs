@@ -125,10 +125,7 @@ fn field<'a>(line: &'a str, lines: &mut HeaderLines<'a>) -> Option<(&'a str, Fie
     while let Some(line) = lines.next_indented() {
         more.push(line);
     }
-    let items = match value.is_empty() {
-        true => list_items(&more),
-        false => Vec::new(),
-    };
+    let items = if value.is_empty() { list_items(&more) } else { Vec::new() };
     let text = match value.as_bytes().first() {
         Some(b'|') => block(&more).join("\n"),
         Some(b'>') => fold_lines(&more),

@@ -34,9 +34,10 @@ pub(super) fn find(scan: &mut Scan<'_>, directory: &Directory, container: &mut C
             json.get("hooks").and_then(Value::as_object).into_iter().flat_map(|hooks| hooks.keys())
         {
             let child = Child {
-                name: match container.children.iter().any(|child| child.name == *event) {
-                    true => format!("{event} ({}.json)", file.stem),
-                    false => event.clone(),
+                name: if container.children.iter().any(|child| child.name == *event) {
+                    format!("{event} ({}.json)", file.stem)
+                } else {
+                    event.clone()
                 },
                 uri: scan.uri(&file.path),
                 range: find_member(&text, Some("hooks"), event),

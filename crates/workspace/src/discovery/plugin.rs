@@ -79,10 +79,7 @@ fn command_name(name: &str) -> String {
     let words = name.split(|c: char| !is_allowed(c));
     let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
     let name = words.join("-").to_lowercase();
-    match is_skill_name(&name) {
-        true => name,
-        false => "plugin".to_owned(),
-    }
+    if is_skill_name(&name) { name } else { "plugin".to_owned() }
 }
 
 impl Manifest {

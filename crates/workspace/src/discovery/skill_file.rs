@@ -128,9 +128,12 @@ fn parse_skill(
     path: &WorkspacePath,
     uri: String,
 ) -> Result<Skill, String> {
-    let document = front_matter::parse(text).map_err(|reason| match is_cut {
-        true => format!("in its first {} KiB, {reason}", HEAD_BYTES_MAX / 1_024),
-        false => reason,
+    let document = front_matter::parse(text).map_err(|reason| {
+        if is_cut {
+            format!("in its first {} KiB, {reason}", HEAD_BYTES_MAX / 1_024)
+        } else {
+            reason
+        }
     })?;
     let name = document.field("name").unwrap_or(directory);
     if !is_skill_name(name) {

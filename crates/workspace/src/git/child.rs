@@ -122,9 +122,10 @@ impl<'a> GitCall<'a> {
     /// What it printed; an error if it failed.
     pub(super) fn output(self) -> Result<Vec<u8>, GitError> {
         let output = self.run()?;
-        match output.status.success() {
-            true => Ok(output.printed),
-            false => Err(GitError::of_output(&output.said)),
+        if output.status.success() {
+            Ok(output.printed)
+        } else {
+            Err(GitError::of_output(&output.said))
         }
     }
 
@@ -231,9 +232,10 @@ fn check_time(
     if cancellation.is_cancelled() {
         return Err(GitError::Cancelled);
     }
-    match Instant::now() < deadline {
-        true => Ok(()),
-        false => Err(GitError::TimedOut { seconds: time.as_secs() }),
+    if Instant::now() < deadline {
+        Ok(())
+    } else {
+        Err(GitError::TimedOut { seconds: time.as_secs() })
     }
 }
 

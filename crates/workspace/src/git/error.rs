@@ -48,9 +48,10 @@ impl GitError {
         let lines = said.lines().filter(|line| !line.starts_with("hint:"));
         let said = lines.collect::<Vec<_>>().join("\n");
         let said: String = said.trim().chars().take(SAID_CHARS_MAX).collect();
-        match said.is_empty() {
-            true => Self::Failed("it failed and did not say why".to_owned()),
-            false => Self::Failed(said),
+        if said.is_empty() {
+            Self::Failed("it failed and did not say why".to_owned())
+        } else {
+            Self::Failed(said)
         }
     }
 }

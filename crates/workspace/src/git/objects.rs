@@ -146,10 +146,7 @@ impl Repository {
             .output()?;
         let printed = String::from_utf8_lossy(&printed);
         let sizes: Vec<Option<u64>> = printed.lines().map(|size| size.parse().ok()).collect();
-        match sizes.len() == wanted.len() {
-            true => Ok(sizes),
-            false => Err(GitError::Unreadable),
-        }
+        if sizes.len() == wanted.len() { Ok(sizes) } else { Err(GitError::Unreadable) }
     }
 
     fn read_converted(

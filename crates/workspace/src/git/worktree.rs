@@ -79,10 +79,7 @@ impl Repository {
             .output()?;
         let inner = self.directory.strip_prefix(&self.top);
         let inner = inner.unwrap_or(Path::new(""));
-        let directory = match inner.as_os_str().is_empty() {
-            true => top.clone(),
-            false => top.join(inner),
-        };
+        let directory = if inner.as_os_str().is_empty() { top.clone() } else { top.join(inner) };
         let worktree = NewWorktree { directory, top, branch, base };
         match self.fill_worktree(&worktree, cancellation) {
             Ok(()) => Ok(worktree),
@@ -295,9 +292,10 @@ impl Repository {
 
     /// The working tree that the repository's data lies in, also if this is another one.
     fn main_top(&self) -> &Path {
-        match self.common_dir == self.git_dir {
-            true => &self.top,
-            false => self.common_dir.parent().unwrap_or(&self.top),
+        if self.common_dir == self.git_dir {
+            &self.top
+        } else {
+            self.common_dir.parent().unwrap_or(&self.top)
         }
     }
 
@@ -360,12 +358,13 @@ fn refuse_links(above: &Path, path: &Path) -> Result<(), GitError> {
 /// An error if a path is a symbolic link.
 fn refuse_link(path: &Path) -> Result<(), GitError> {
     let found = path.symlink_metadata();
-    match found.is_ok_and(|found| found.file_type().is_symlink()) {
-        true => Err(GitError::Refused(format!(
+    if found.is_ok_and(|found| found.file_type().is_symlink()) {
+        Err(GitError::Refused(format!(
             "{} is a symbolic link; worktrees are not made through one",
             path.display()
-        ))),
-        false => Ok(()),
+        )))
+    } else {
+        Ok(())
     }
 }
 
@@ -375,9 +374,10 @@ fn open_unlinked(options: &mut OpenOptions, path: &Path) -> std::io::Result<File
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let flags = i32::try_from(flags.bits()).map_err(std::io::Error::other)?;
     let file = options.custom_flags(flags).open(path)?;
-    match file.metadata()?.is_file() {
-        true => Ok(file),
-        false => Err(std::io::Error::other("it is not a file")),
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        Err(std::io::Error::other("it is not a file"))
     }
 }
 
@@ -390,8 +390,5 @@ pub fn worktree_name(wanted: &str) -> String {
     });
     let name: String = name.take(40).collect();
     let name = name.trim_matches('-');
-    match name.is_empty() {
-        true => "session".to_owned(),
-        false => name.to_owned(),
-    }
+    if name.is_empty() { "session".to_owned() } else { name.to_owned() }
 }

@@ -46,9 +46,10 @@ pub(super) fn append(
     // Whoever replaced the file meanwhile did so without these bytes, or moved it away with them.
     let there = resource.existing();
     let (_, there) = there.map_err(|error| unsure(error.to_string()))?;
-    match there.identity.is_of_same_file(&now.identity) {
-        true => Ok(()),
-        false => Err(unsure("another file has that name by now".to_owned())),
+    if there.identity.is_of_same_file(&now.identity) {
+        Ok(())
+    } else {
+        Err(unsure("another file has that name by now".to_owned()))
     }
 }
 

@@ -40,10 +40,7 @@ impl ResourceFiles {
         follow_links: bool,
         grants: &[ResourceGrant],
     ) -> Result<ResourceFacts, ResourceError> {
-        let last = match follow_links {
-            true => LastName::Followed,
-            false => LastName::Itself,
-        };
+        let last = if follow_links { LastName::Followed } else { LastName::Itself };
         let resource = self.locate(uri, last, ResourceAccess::Read, grants)?;
         let (entry, stat) = resource.existing()?;
         if follow_links && stat.kind == FileType::Symlink {
@@ -51,10 +48,7 @@ impl ResourceFiles {
         }
         let facts = facts_of(&entry).map_err(|errno| resource.failed(errno))?;
         Ok(ResourceFacts {
-            uri: match follow_links {
-                true => resource.uri(),
-                false => uri.to_owned(),
-            },
+            uri: if follow_links { resource.uri() } else { uri.to_owned() },
             ..facts
         })
     }

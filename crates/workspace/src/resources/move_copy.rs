@@ -86,9 +86,8 @@ impl<'a> MovedCopy<'a> {
         };
         let now = aside.as_deref().unwrap_or(name);
         let path = self.from.display.clone();
-        let why = match self.is_unchanged(parent, now) {
-            false => ResourceError::Changed { path },
-            true => match remove(parent, now) {
+        let why = if self.is_unchanged(parent, now) {
+            match remove(parent, now) {
                 Ok(()) => return sync(parent, self.from),
                 // Nothing of it is gone: it can be where it was.
                 Err(error) if self.is_unchanged(parent, now) => failed(self.from, error),
@@ -98,7 +97,9 @@ impl<'a> MovedCopy<'a> {
                     let why = failed(self.from, error).to_string();
                     return Err(ResourceError::NotRemoved { path, aside, why });
                 }
-            },
+            }
+        } else {
+            ResourceError::Changed { path }
         };
         let back = aside.map(|aside| (rename_to_free(parent, &aside, parent, name), aside));
         let why = match back {

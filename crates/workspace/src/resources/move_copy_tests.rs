@@ -86,10 +86,8 @@ fn what_is_written_meanwhile_is_not_lost() {
             assert!(is_changed, "{number}: {refused}");
             let after = ["from/deep/a", "from/b", "from/deep/new"].map(|name| f.text(name));
             assert_eq!(after, before, "{number}");
-            let (names, old): (&[&str], _) = match replaces {
-                true => (&["from", "to"], Some("old")),
-                false => (&["from"], None),
-            };
+            let (names, old): (&[&str], _) =
+                if replaces { (&["from", "to"], Some("old")) } else { (&["from"], None) };
             assert_eq!(f.names(), names, "{number}: nothing else is left");
             assert_eq!(f.text("to").as_deref(), old, "{number}");
         }

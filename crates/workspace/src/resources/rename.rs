@@ -25,10 +25,7 @@ pub(super) enum Existing {
 
 impl Existing {
     fn new(fail_if_exists: bool) -> Self {
-        match fail_if_exists {
-            true => Self::AnError,
-            false => Self::Replaced,
-        }
+        if fail_if_exists { Self::AnError } else { Self::Replaced }
     }
 }
 
@@ -171,11 +168,10 @@ fn check_destination(
 /// Neither may lie in the other.
 fn check_apart(from: &ResolvedResource, to: &ResolvedResource) -> Result<(), ResourceError> {
     let (source, destination) = (from.real_path(), to.real_path());
-    match source.starts_with(&destination) || destination.starts_with(&source) {
-        true => {
-            Err(ResourceError::Nested { path: from.display.clone(), other: to.display.clone() })
-        }
-        false => Ok(()),
+    if source.starts_with(&destination) || destination.starts_with(&source) {
+        Err(ResourceError::Nested { path: from.display.clone(), other: to.display.clone() })
+    } else {
+        Ok(())
     }
 }
 

@@ -50,10 +50,7 @@ impl ResourceFiles {
         let real =
             confined::real_path(&open).map_err(|errno| ResourceError::of(errno, &display))?;
         // Joining nothing would add a slash.
-        let whole = match rest.as_os_str().is_empty() {
-            true => real.clone(),
-            false => real.join(&rest),
-        };
+        let whole = if rest.as_os_str().is_empty() { real.clone() } else { real.join(&rest) };
         let around = self.around(&whole, access, grants, &display)?;
         if !rest.as_os_str().is_empty() {
             let is_directory = Stat::of(&open).is_ok_and(|stat| stat.kind == FileType::Directory);
@@ -186,9 +183,10 @@ impl ResourceFiles {
     /// What is to be used with all that is in it must not hold what is the host's own.
     pub(super) fn check_no_hidden(&self, resource: &ResolvedResource) -> Result<(), ResourceError> {
         let holds = self.confinement.is_around_hidden(&resource.real_path());
-        match holds.map_err(|errno| ResourceError::of(errno, &resource.display))? {
-            true => Err(ResourceError::HostOwned { path: resource.display.clone() }),
-            false => Ok(()),
+        if holds.map_err(|errno| ResourceError::of(errno, &resource.display))? {
+            Err(ResourceError::HostOwned { path: resource.display.clone() })
+        } else {
+            Ok(())
         }
     }
 }

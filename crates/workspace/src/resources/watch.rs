@@ -137,10 +137,7 @@ impl ResourceWatch {
             self.take(event, batch)?;
         }
         self.check_root()?;
-        match is_overflown {
-            true => self.look_again(batch),
-            false => Ok(()),
-        }
+        if is_overflown { self.look_again(batch) } else { Ok(()) }
     }
 
     /// A root of the host that was removed or moved is open here all the same: what happens in it is not what its name leads to.
@@ -186,9 +183,10 @@ impl ResourceWatch {
     /// What is told of a batch.
     fn report_changes(&self, batch: SeenChanges) -> Vec<ResourceChange> {
         if batch.is_incomplete {
-            let kind = match self.is_there(Path::new("")) {
-                true => ResourceChangeKind::Updated,
-                false => ResourceChangeKind::Deleted,
+            let kind = if self.is_there(Path::new("")) {
+                ResourceChangeKind::Updated
+            } else {
+                ResourceChangeKind::Deleted
             };
             let uri = self.uri(Path::new(""));
             return vec![ResourceChange { uri, kind }];
@@ -209,10 +207,8 @@ impl ResourceWatch {
     }
 
     fn uri(&self, path: &Path) -> String {
-        let whole = match path.as_os_str().is_empty() {
-            true => self.named.clone(),
-            false => self.named.join(path),
-        };
+        let whole =
+            if path.as_os_str().is_empty() { self.named.clone() } else { self.named.join(path) };
         file_uri::uri_of(whole.as_os_str().as_bytes())
     }
 

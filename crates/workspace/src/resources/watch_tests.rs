@@ -208,9 +208,10 @@ fn a_root_that_is_removed_or_moved_ends_its_watch_with_words() {
         let uri = format!("file://{}", root.display());
         let request = WatchRequest { uri: &uri, recursive: true, excludes: &[], includes: None };
         let mut watch = files.watch(&request, &[]).unwrap();
-        match moves {
-            true => fs::rename(&root, directory.path().join("elsewhere")).unwrap(),
-            false => fs::remove_dir_all(&root).unwrap(),
+        if moves {
+            fs::rename(&root, directory.path().join("elsewhere")).unwrap()
+        } else {
+            fs::remove_dir_all(&root).unwrap()
         }
         let batch = watch.read_changes();
         assert!(batch.is_incomplete);

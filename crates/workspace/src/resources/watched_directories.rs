@@ -29,9 +29,10 @@ impl ResourceWatch {
     /// Beneath the root.
     pub(super) fn relative(&self, path: &Path) -> PathBuf {
         // Joining nothing would add a slash.
-        match path.as_os_str().is_empty() {
-            true => self.resource.relative.clone(),
-            false => self.resource.relative.join(path),
+        if path.as_os_str().is_empty() {
+            self.resource.relative.clone()
+        } else {
+            self.resource.relative.join(path)
         }
     }
 
@@ -92,9 +93,11 @@ impl ResourceWatch {
                 | WatchFlags::ATTRIB
                 | WatchFlags::ONLYDIR;
             let is_root = self.relative(&path).as_os_str().is_empty();
-            let flags = match is_root {
-                true => flags | WatchFlags::MOVE_SELF, // what lies around it is not watched
-                false => flags,
+            let flags = if is_root {
+                // what lies around it is not watched
+                flags | WatchFlags::MOVE_SELF
+            } else {
+                flags
             };
             self.add(&open, flags, WatchedDirectory::Inside(path.clone()))?;
             if self.recursive || batch.is_some() {

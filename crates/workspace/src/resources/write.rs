@@ -152,9 +152,10 @@ fn check_position(
     position: u64,
     bytes: u64,
 ) -> Result<(), ResourceError> {
-    match position <= bytes {
-        true => Ok(()),
-        false => Err(ResourceError::BeyondEnd { path: resource.display.clone(), position, bytes }),
+    if position <= bytes {
+        Ok(())
+    } else {
+        Err(ResourceError::BeyondEnd { path: resource.display.clone(), position, bytes })
     }
 }
 

@@ -42,11 +42,13 @@ impl Workspace {
                 committed_sides(repository, &entries, &mut reader, cancellation).map_err(say)?;
             let mut pairs = Pairs::new();
             for (path, entry) in entries {
-                let after = match known.entries.contains_key(&path) {
-                    true => seen.files.get(&path).copied(),
-                    false if entry.is_submodule() => submodule(entry.mode),
+                let after = if known.entries.contains_key(&path) {
+                    seen.files.get(&path).copied()
+                } else if entry.is_submodule() {
+                    submodule(entry.mode)
+                } else {
                     // As committed: it was not looked at.
-                    false => reader.read(root, &path, None),
+                    reader.read(root, &path, None)
                 };
                 let before = before.get(&path).copied();
                 let before = before.map(|before| with_known_mode(before, after));
@@ -73,9 +75,10 @@ fn changed_entries(
     let commit = commit.ok_or_else(|| {
         GitError::Refused(format!("this branch has nothing in common with {base}"))
     })?;
-    let committed = match commit == *head {
-        true => Vec::new(),
-        false => repository.changed_between(&commit, head, cancellation)?,
+    let committed = if commit == *head {
+        Vec::new()
+    } else {
+        repository.changed_between(&commit, head, cancellation)?
     };
     let mut entries = by_path(repository, committed);
     for (path, entry) in &look.entries {

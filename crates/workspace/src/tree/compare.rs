@@ -165,9 +165,10 @@ impl Pairing<'_, '_, '_> {
                 // As committed now: it was not looked at.
                 None => self.reader.read(self.root, &path, None),
             };
-            let before = match old.entries.contains_key(&path) {
-                true => then.files.get(&path).copied(),
-                false => before.get(&path).copied(),
+            let before = if old.entries.contains_key(&path) {
+                then.files.get(&path).copied()
+            } else {
+                before.get(&path).copied()
             };
             let before = before.map(|before| with_known_mode(before, after));
             pairs.insert(path, (before, after));

@@ -195,9 +195,10 @@ impl Workspace {
             if cancellation.is_cancelled() {
                 return Err(GitError::Cancelled);
             }
-            let side = match entry.is_submodule() {
-                true => submodule(entry.mode),
-                false => reader.read(root, path, earlier),
+            let side = if entry.is_submodule() {
+                submodule(entry.mode)
+            } else {
+                reader.read(root, path, earlier)
             };
             files.extend(side.map(|side| (path.clone(), side)));
         }

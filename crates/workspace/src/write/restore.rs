@@ -171,9 +171,10 @@ impl Workspace {
             (Some(now), WantedFile::Content { bytes, mode, sets_mode }) => {
                 let parent = root.open_directory(above, Links::Refused)?;
                 // A link has no permissions that a file could keep.
-                let mode = match is_link(now.mode) {
-                    true => mode.or(Some(0o644)),
-                    false => mode.filter(|_| sets_mode),
+                let mode = if is_link(now.mode) {
+                    mode.or(Some(0o644))
+                } else {
+                    mode.filter(|_| sets_mode)
                 };
                 atomic::replace(&parent, name, bytes, mode, &now.stat, cancellation)
             }

@@ -187,9 +187,10 @@ impl Workspace {
             Extent::Whole => proposal.is_for(path, now),
             Extent::Parts => self.history().descends_from(proposal, path, now),
         };
-        match is_valid {
-            true => Ok(()),
-            false => Err(FileError::ChangedSinceProposal { path: self.display_path(path) }),
+        if is_valid {
+            Ok(())
+        } else {
+            Err(FileError::ChangedSinceProposal { path: self.display_path(path) })
         }
     }
 

@@ -43,10 +43,7 @@ async fn main() -> Result<()> {
         for (kind, bound) in [("kill", 8), ("drain", 1)] {
             let p99 = report.absence_at(kind, 0.99);
             let is_within = p99 <= Duration::from_secs(bound);
-            let verdict = match is_within {
-                true => "within",
-                false => "BEYOND",
-            };
+            let verdict = if is_within { "within" } else { "BEYOND" };
             println!("{kind}: p99 {p99:?}, {verdict} the bound of {bound} s");
             is_missed |= !is_within;
         }

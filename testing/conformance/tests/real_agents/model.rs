@@ -85,10 +85,7 @@ fn shell(body: &Value) -> Option<(String, impl Fn(&str) -> Value)> {
     let all: Vec<Value> = tools
         .iter()
         .flat_map(|tool| declared(tool).unwrap_or_else(|| vec![tool.clone()]))
-        .map(|tool| match tool["function"].is_object() {
-            true => tool["function"].clone(),
-            false => tool,
-        })
+        .map(|tool| if tool["function"].is_object() { tool["function"].clone() } else { tool })
         .collect();
     let find = |shell: &&str| all.iter().find(|tool| tool["name"] == **shell);
     let tool = SHELLS.iter().find_map(find)?;

@@ -152,12 +152,15 @@ pub(crate) const SERVERS: &[Server] = &[
     Server {
         name: "Azure",
         wire: Wire::Chat,
-        refuse: |sent| match sent.file {
-            true => openai_error(
-                "Invalid Value: 'file'. Supported values are: 'text', 'image_url', 'input_audio', 'refusal', and 'audio'.",
-                "messages[1].content[1].type",
-            ),
-            false => None,
+        refuse: |sent| {
+            if sent.file {
+                openai_error(
+                    "Invalid Value: 'file'. Supported values are: 'text', 'image_url', 'input_audio', 'refusal', and 'audio'.",
+                    "messages[1].content[1].type",
+                )
+            } else {
+                None
+            }
         },
     },
     Server {
@@ -188,12 +191,15 @@ pub(crate) const SERVERS: &[Server] = &[
     Server {
         name: "llama.cpp of 2024",
         wire: Wire::Chat,
-        refuse: |sent| match sent.lists {
-            true => Some(Answer::status(
-                500,
-                "500 Internal Server Error\n[json.exception.type_error.302] type must be string, but is array",
-            )),
-            false => None,
+        refuse: |sent| {
+            if sent.lists {
+                Some(Answer::status(
+                    500,
+                    "500 Internal Server Error\n[json.exception.type_error.302] type must be string, but is array",
+                ))
+            } else {
+                None
+            }
         },
     },
     Server {
@@ -211,13 +217,14 @@ pub(crate) const SERVERS: &[Server] = &[
     Server {
         name: "Ollama of 2024",
         wire: Wire::Chat,
-        refuse: |sent| match sent.lists {
-            true => {
+        refuse: |sent| {
+            if sent.lists {
                 let message = "json: cannot unmarshal array into Go struct field Message.messages.content of type string";
                 let error = json!({"message": message, "type": "invalid_request_error"});
                 refusal(400, &json!({"error": error}))
+            } else {
+                None
             }
-            false => None,
         },
     },
     Server {
@@ -237,9 +244,8 @@ pub(crate) const SERVERS: &[Server] = &[
     Server {
         name: "vLLM that fails over it",
         wire: Wire::Chat,
-        refuse: |sent| match sent.media() {
-            true => Some(Answer::status(500, "Internal Server Error")),
-            false => None,
+        refuse: |sent| {
+            if sent.media() { Some(Answer::status(500, "Internal Server Error")) } else { None }
         },
     },
     Server {
@@ -260,56 +266,65 @@ pub(crate) const SERVERS: &[Server] = &[
     Server {
         name: "TGI",
         wire: Wire::Chat,
-        refuse: |sent| match sent.media() {
-            true => Some(Answer::status(
-                422,
-                "Failed to deserialize the JSON body into the target type: messages[1]: data did not match any variant of untagged enum MessageContent at line 1 column 912",
-            )),
-            false => None,
+        refuse: |sent| {
+            if sent.media() {
+                Some(Answer::status(
+                    422,
+                    "Failed to deserialize the JSON body into the target type: messages[1]: data did not match any variant of untagged enum MessageContent at line 1 column 912",
+                ))
+            } else {
+                None
+            }
         },
     },
     Server {
         name: "DeepSeek",
         wire: Wire::Chat,
-        refuse: |sent| match sent.media() {
-            true => {
+        refuse: |sent| {
+            if sent.media() {
                 let message = "Failed to deserialize the JSON body into the target type: messages[1]: unknown variant `image_url`, expected `text` at line 1 column 912";
                 openai_error(message, "")
+            } else {
+                None
             }
-            false => None,
         },
     },
     Server {
         name: "a server that takes strings alone",
         wire: Wire::Chat,
-        refuse: |sent| match sent.lists {
-            true => {
+        refuse: |sent| {
+            if sent.lists {
                 let detail = json!([{"type": "string_type", "loc": ["body", "messages", 1, "content"], "msg": "Input should be a valid string"}]);
                 refusal(422, &json!({"detail": detail}))
+            } else {
+                None
             }
-            false => None,
         },
     },
     Server {
         name: "a server that complains in its stream",
         wire: Wire::Chat,
-        refuse: |sent| match sent.media() {
-            true => {
+        refuse: |sent| {
+            if sent.media() {
                 let error = json!({"error": {"message": "image input is not supported", "type": "server_error"}});
                 Some(Answer::raw(format!("data: {error}\n\n")))
+            } else {
+                None
             }
-            false => None,
         },
     },
     Server {
         name: "a proxy with a limit",
         wire: Wire::Chat,
-        refuse: |sent| match sent.media() {
-            true => Some(Answer::status(
-                413,
-                "<html><head><title>413 Request Entity Too Large</title></head></html>",
-            )),
-            false => None,
+        refuse: |sent| {
+            if sent.media() {
+                Some(Answer::status(
+                    413,
+                    "<html><head><title>413 Request Entity Too Large</title></head></html>",
+                ))
+            } else {
+                None
+            }
         },
     },
     Server {

@@ -300,9 +300,10 @@ fn responses(said: &Said) -> String {
     for piece in said.pieces() {
         stream.push(json!({"type": kind, "output_index": at, "content_index": 0, "delta": piece}));
     }
-    let part = match said.refused {
-        true => json!({"type": "refusal", "refusal": said.text}),
-        false => json!({"type": "output_text", "text": said.text, "annotations": []}),
+    let part = if said.refused {
+        json!({"type": "refusal", "refusal": said.text})
+    } else {
+        json!({"type": "output_text", "text": said.text, "annotations": []})
     };
     let message = json!({"id": "msg_1", "type": "message", "role": "assistant", "content": [part]});
     stream.push(json!({"type": "response.output_item.done", "output_index": at, "item": message}));
@@ -317,9 +318,10 @@ fn responses(said: &Said) -> String {
             .push(json!({"type": "response.output_item.done", "output_index": at, "item": whole}));
     }
     let usage = json!({"input_tokens": 120, "input_tokens_details": {"cached_tokens": 80}, "output_tokens": 30, "total_tokens": 150});
-    let (kind, details) = match said.cut_off {
-        true => ("response.incomplete", json!({"reason": "max_output_tokens"})),
-        false => ("response.completed", Value::Null),
+    let (kind, details) = if said.cut_off {
+        ("response.incomplete", json!({"reason": "max_output_tokens"}))
+    } else {
+        ("response.completed", Value::Null)
     };
     stream.push(json!({"type": kind, "response": {"id": "resp_1", "status": "completed", "incomplete_details": details, "usage": usage}}));
     events(&stream)

@@ -59,10 +59,7 @@ macro_rules! for_each {
 /// An annotation in the words of a version: it named a turn up to 0.8.
 fn annotation(version: &str) -> Value {
     let mut annotation = json!({"id": version, "resource": "file:///a.rs", "resolved": false, "entries": [{"id": "e", "text": "why?"}]});
-    match version < "0.9" {
-        true => annotation["turnId"] = json!("t1"),
-        false => annotation["origin"] = json!({"session": "scripted:/generations", "turnId": "t1"}),
-    }
+    if version < "0.9" { annotation["turnId"] = json!("t1") } else { annotation["origin"] = json!({"session": "scripted:/generations", "turnId": "t1"}) }
     json!({"type": "annotations/set", "annotation": annotation})
 }
 

@@ -214,10 +214,7 @@ impl SessionInbox {
     pub(super) fn stop_listening(&self) -> bool {
         let mut state = self.lock();
         state.clear();
-        state.phase = match state.is_prompted {
-            true => InboxPhase::Cancelling,
-            false => InboxPhase::Quiet,
-        };
+        state.phase = if state.is_prompted { InboxPhase::Cancelling } else { InboxPhase::Quiet };
         let is_prompted = state.is_prompted && state.end.is_none();
         drop(state);
         self.taken.notify_waiters();

@@ -432,9 +432,10 @@ impl MappedCall {
             fields.into_iter().flatten().find_map(Value::as_str)
         });
         let text = said.or(output).map(str::trim).unwrap_or_default();
-        match text.is_empty() {
-            true => "It failed, and its agent does not say why.".to_owned(),
-            false => text.chars().take(ERROR_CHARS_MAX).collect(),
+        if text.is_empty() {
+            "It failed, and its agent does not say why.".to_owned()
+        } else {
+            text.chars().take(ERROR_CHARS_MAX).collect()
         }
     }
 

@@ -55,10 +55,7 @@ impl CallConsent {
     /// It was decided about what was asked.
     pub(super) fn decide(&mut self, approved: bool) {
         let asked = std::mem::take(&mut self.asked);
-        self.allowed = match approved {
-            true => asked,
-            false => Vec::new(),
-        };
+        self.allowed = if approved { asked } else { Vec::new() };
         self.allowed_command = self.asked_command.take().filter(|_| approved);
     }
 

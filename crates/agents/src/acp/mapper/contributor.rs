@@ -31,10 +31,7 @@ pub(super) fn contributor_of(
 }
 
 fn to_name_character(c: char) -> char {
-    match c.is_ascii_alphanumeric() || c == '_' || c == '-' {
-        true => c,
-        false => '_',
-    }
+    if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '_' }
 }
 
 #[cfg(test)]

@@ -57,10 +57,7 @@ impl Mapper {
         call.was_asked = true;
         let diffs = call.diffs();
         // A call that does not say it edits is asked about as something else.
-        let edits = match call.edits() {
-            true => diffs.clone(),
-            false => Vec::new(),
-        };
+        let edits = if call.edits() { diffs.clone() } else { Vec::new() };
         let command = call.command();
         call.consent.ask(edits, command);
         call.note_asked();
@@ -78,10 +75,7 @@ impl Mapper {
             && call.stage == Stage::Asking
         {
             call.consent.decide(approved);
-            call.stage = match approved {
-                true => Stage::Running,
-                false => Stage::Denied,
-            };
+            call.stage = if approved { Stage::Running } else { Stage::Denied };
         }
         // Nothing more is asked about those, and an agent may ask again and again.
         self.earlier.retain(|(_, call)| call.stage != Stage::Denied);
@@ -121,10 +115,7 @@ pub(in super::super) fn confirmation_options(options: &[acp::PermissionOption]) 
         _ => 2,
     });
     let to_wire = |option: &acp::PermissionOption| {
-        let (kind, group) = match allows(option.kind) {
-            true => ("approve", 0),
-            false => ("deny", 1),
-        };
+        let (kind, group) = if allows(option.kind) { ("approve", 0) } else { ("deny", 1) };
         json!({
             "id": option.option_id.to_string(),
             "label": label(&option.name, 500),

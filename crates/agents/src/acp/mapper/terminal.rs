@@ -75,9 +75,10 @@ impl TerminalOutput {
         if self.text.is_empty() {
             return None;
         }
-        Some(match self.is_cut {
-            true => format!("[earlier output was not kept]\n{}", self.text),
-            false => self.text.clone(),
+        Some(if self.is_cut {
+            format!("[earlier output was not kept]\n{}", self.text)
+        } else {
+            self.text.clone()
         })
     }
 }

@@ -108,10 +108,7 @@ fn read_usage(usage: &Value) -> Option<Tokens> {
     let beside = input.saturating_add(output).saturating_add(cached);
     let is_beside = cached > 0 && count("totalTokens").is_some_and(|total| total >= beside);
     Some(Tokens {
-        input: Some(match is_beside {
-            true => input.saturating_add(cached),
-            false => input,
-        }),
+        input: Some(if is_beside { input.saturating_add(cached) } else { input }),
         output: Some(output),
         cache_read,
     })

@@ -132,9 +132,10 @@ impl RunningTurn<'_> {
         if verdict != ApprovalVerdict::Allow || is_full {
             return verdict;
         }
-        match !asked.diffs.is_empty() && self.edits.are_ordinary(&asked.diffs).await {
-            true => ApprovalVerdict::Allow,
-            false => ApprovalVerdict::Ask,
+        if !asked.diffs.is_empty() && self.edits.are_ordinary(&asked.diffs).await {
+            ApprovalVerdict::Allow
+        } else {
+            ApprovalVerdict::Ask
         }
     }
 
@@ -272,9 +273,10 @@ impl RunningTurn<'_> {
                 let chosen = chosen.and_then(|option| option["id"].as_str());
                 let is_approved = self.decide(&id, &options, approved, chosen);
                 self.mapper.decide(call, is_approved);
-                match is_approved {
-                    true => Ok(()),
-                    false => self.pass_on_words(suggestion.as_ref(), reason.as_ref()),
+                if is_approved {
+                    Ok(())
+                } else {
+                    self.pass_on_words(suggestion.as_ref(), reason.as_ref())
                 }
             }
             (
@@ -361,9 +363,10 @@ impl RunningTurn<'_> {
             return Ok(()); // none came
         };
         let blocks = json!([{"type": "text", "text": words}]);
-        match self.prepared.process.abilities.steering {
-            true => self.inject(blocks, Injected::Words(words.to_owned())),
-            false => self.follow_ups.push(words.to_owned()),
+        if self.prepared.process.abilities.steering {
+            self.inject(blocks, Injected::Words(words.to_owned()))
+        } else {
+            self.follow_ups.push(words.to_owned())
         }
         Ok(())
     }

@@ -382,9 +382,10 @@ impl RunningTurn<'_> {
             }
         };
         let success = ended.end == CommandEnd::Exited(0);
-        let result = match success {
-            true => ToolResult::new(true, summary),
-            false => ToolResult::failed(summary.clone(), &summary),
+        let result = if success {
+            ToolResult::new(true, summary)
+        } else {
+            ToolResult::failed(summary.clone(), &summary)
         };
         let content = block.into_iter().collect();
         self.complete(call, result.with_content(content)).await
@@ -396,10 +397,7 @@ impl RunningTurn<'_> {
         (call, is_own): (u64, bool),
         why: &str,
     ) -> Result<(), TurnStopped> {
-        match is_own {
-            true => self.complete(call, ToolResult::failed(why, why)).await,
-            false => Ok(()),
-        }
+        if is_own { self.complete(call, ToolResult::failed(why, why)).await } else { Ok(()) }
     }
 
     async fn complete(&mut self, call: u64, result: ToolResult) -> Result<(), TurnStopped> {

@@ -170,10 +170,7 @@ async fn open_in(
     servers.show(core, &facts.conversation, true);
     let has_message =
         input.resume.is_some() && session.through().as_deref() == Some(&input.turn_id);
-    let transcript = match session.through().is_none() {
-        true => read_transcript(turn).await,
-        false => None,
-    };
+    let transcript = if session.through().is_none() { read_transcript(turn).await } else { None };
     if let Some(why) = anew.filter(|_| had_session) {
         say_anew(turn, &why).await?;
     }
@@ -283,9 +280,10 @@ async fn read_transcript(turn: &AcpTurn<'_>) -> Option<String> {
 
 /// What plugins of clients say to the agent; none if the agent takes none (AG-37). Other instructions open the session anew.
 async fn plugin_instructions(turn: &AcpTurn<'_>, process: &AgentProcess) -> Option<String> {
-    match process.abilities.system_prompt {
-        true => Some(describe_plugins(&turn.facts.plugins, &turn.input.switched_off).await),
-        false => None,
+    if process.abilities.system_prompt {
+        Some(describe_plugins(&turn.facts.plugins, &turn.input.switched_off).await)
+    } else {
+        None
     }
 }
 
@@ -299,10 +297,7 @@ async fn render(
         return Ok(None); // the agent takes none
     };
     let sections = sections::catalogue().into_iter().map(|section| {
-        let text = match section.id == PLUGIN_SECTION {
-            true => instructions.clone(),
-            false => String::new(),
-        };
+        let text = if section.id == PLUGIN_SECTION { instructions.clone() } else { String::new() };
         Section::new(section.id, text)
     });
     let rendered = turn.events.render(sections.collect()).await?;
@@ -354,9 +349,11 @@ async fn choose_custom_agent(
 ) -> Result<(), TurnStopped> {
     let config = &turn.core.config;
     let Some(name) = &turn.input.custom_agent else {
-        return match turn.input.message["agent"]["uri"].is_string() {
-            true => Err(errors::no_custom_agent(config, None).into()),
-            false => Ok(()), // most messages name none
+        return if turn.input.message["agent"]["uri"].is_string() {
+            Err(errors::no_custom_agent(config, None).into())
+        } else {
+            // most messages name none
+            Ok(())
         };
     };
     let (session, process) = (&prepared.session, &prepared.process);

@@ -165,10 +165,10 @@ impl AuthorizationServer {
 
 /// What kind of program is sent back to an address (OpenID Connect Registration, 2): one that listens on this machine is native.
 fn application_type(redirect_uri: &str) -> &'static str {
-    match Url::parse(redirect_uri).is_ok_and(|uri| uri.scheme() == "http" && is_this_machine(&uri))
-    {
-        true => "native",
-        false => "web",
+    if Url::parse(redirect_uri).is_ok_and(|uri| uri.scheme() == "http" && is_this_machine(&uri)) {
+        "native"
+    } else {
+        "web"
     }
 }
 

@@ -148,10 +148,8 @@ pub async fn begin_sign_in_at(
     if has_secret && named.len() != 1 {
         return Err(SignInError::ManyIssuers(named.len()));
     }
-    let allowed = match wanted.is_host_here {
-        true => AllowedAddresses::Own,
-        false => AllowedAddresses::Public,
-    };
+    let allowed =
+        if wanted.is_host_here { AllowedAddresses::Own } else { AllowedAddresses::Public };
     let server = AuthorizationServer::find(&resource, named, allowed).await?;
     let scopes = scopes_to_ask_for(&server, &wanted.scopes);
     let client = match &wanted.client {

@@ -126,9 +126,10 @@ impl TokenEndpoint {
         let refused = |why: &str| TokenRequestError::Passing(why.to_owned());
         if let Some(error) = answer["error"].as_str() {
             let why = describe_error(error, answer["error_description"].as_str());
-            return Err(match PASSING.contains(&error) {
-                true => TokenRequestError::Passing(why),
-                false => TokenRequestError::Final(why),
+            return Err(if PASSING.contains(&error) {
+                TokenRequestError::Passing(why)
+            } else {
+                TokenRequestError::Final(why)
             });
         }
         let text = |field: &str| {

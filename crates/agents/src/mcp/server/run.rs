@@ -50,17 +50,17 @@ impl McpServerCore {
             let reason = match self.connect(run).await {
                 Ok(Some(connection)) => self.follow(&connection).await,
                 Ok(None) => return, // it was stopped meanwhile
-                Err(error) => match self.fail(run, error).await {
-                    true => continue,
-                    false => return,
-                },
+                Err(error) => {
+                    if self.fail(run, error).await {
+                        continue;
+                    } else {
+                        return;
+                    }
+                }
             };
             may_restart |= began.elapsed() >= STABLE_AFTER;
             if !std::mem::take(&mut may_restart) {
-                match self.fail(run, reason).await {
-                    true => continue,
-                    false => return,
-                }
+                if self.fail(run, reason).await { continue } else { return }
             }
             self.change(run, ServerState::Starting, LiveServer::disconnect);
             sleep(RESTART_AFTER).await;

@@ -53,9 +53,10 @@ pub(in super::super) async fn run_mcp_call(
                 let _exclusive = lock_exclusive(context, nature).await;
                 // Looked at again now that the calls before it are done.
                 if context.verdict(nature, &subject).await? == Verdict::Run {
-                    let reason = match nature.changes() {
-                        true => ToolCallConfirmationReason::Setting,
-                        false => ToolCallConfirmationReason::NotNeeded,
+                    let reason = if nature.changes() {
+                        ToolCallConfirmationReason::Setting
+                    } else {
+                        ToolCallConfirmationReason::NotNeeded
                     };
                     send_ready(context, call, &plan, reason).await?;
                     let outcome = run(context, call, tool, input).await?;
@@ -109,9 +110,10 @@ async fn run_with_consent(
 fn nature_of(tool: &SessionTool) -> ToolEffect {
     let hints = tool.tool.hints;
     let is_closed = hints.read_only == Some(true) && hints.open_world == Some(false);
-    match tool.server.declaration().trust_hints && is_closed {
-        true => ToolEffect::Reads,
-        false => ToolEffect::Runs,
+    if tool.server.declaration().trust_hints && is_closed {
+        ToolEffect::Reads
+    } else {
+        ToolEffect::Runs
     }
 }
 
@@ -133,10 +135,7 @@ async fn lock_exclusive<'a>(
     context: &'a ToolContext<'_>,
     nature: ToolEffect,
 ) -> Option<MutexGuard<'a, ()>> {
-    match nature.changes() {
-        true => Some(context.exclusive.lock().await),
-        false => None,
-    }
+    if nature.changes() { Some(context.exclusive.lock().await) } else { None }
 }
 
 async fn run(
@@ -162,12 +161,11 @@ async fn run(
         asked: Mutex::default(),
     };
     let name = &tool.tool.name;
-    let mut called = match tool.without_token {
-        true => {
-            let called = tool.server.call_without_token(name, arguments.clone(), &host);
-            called.await
-        }
-        false => tool.server.call(name, arguments.clone(), &host).await,
+    let mut called = if tool.without_token {
+        let called = tool.server.call_without_token(name, arguments.clone(), &host);
+        called.await
+    } else {
+        tool.server.call(name, arguments.clone(), &host).await
     };
     // Whoever calls without a token waits for none: it would be somebody else's (H-318).
     if let Err(McpError::TokenWanted(_)) = &called

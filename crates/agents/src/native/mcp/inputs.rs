@@ -73,10 +73,7 @@ fn make_request(declared: &DeclaredServer, inputs: &[McpInput]) -> InputRequest 
     let (name, file) = (shown(&declared.name), printable_path(&declared.file));
     let questions = inputs.iter().map(|input| {
         let said = cut(&input.description);
-        let message = match said.is_empty() {
-            true => shown(&input.id),
-            false => said,
-        };
+        let message = if said.is_empty() { shown(&input.id) } else { said };
         let mut question = json!({
             "kind": "text", "id": input.id, "title": shown(&input.id), "message": message, "required": true,
         });

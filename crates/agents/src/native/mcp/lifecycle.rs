@@ -145,10 +145,7 @@ impl SessionMcp {
     fn start_again(self: &Arc<Self>, declared: &DeclaredServer, id: &str) {
         let directories = {
             let memory = self.lock();
-            match memory.is_off(&declared.name) {
-                true => None,
-                false => memory.directories.clone(),
-            }
+            if memory.is_off(&declared.name) { None } else { memory.directories.clone() }
         };
         let (Ok(declaration), Some(directories)) = (&declared.declaration, directories) else {
             return; // it cannot be started, or is switched off: its state says so

@@ -254,9 +254,10 @@ impl SessionMcp {
         let servers = self.install(allowed, &server_directories);
         self.wait().await;
         for server in &servers {
-            match servers_used.may_use(server) {
-                true => self.report(server, events).await?,
-                false => self.report_taken(server, events).await?,
+            if servers_used.may_use(server) {
+                self.report(server, events).await?
+            } else {
+                self.report_taken(server, events).await?
             }
         }
         Ok(servers_used)

@@ -199,10 +199,7 @@ fn command_name(server: &ReadyServer, prompt: &McpPrompt) -> String {
 fn describe_arguments(prompt: &McpPrompt) -> Option<String> {
     let arguments = prompt.arguments.iter().map(|argument| {
         let name = shown(&argument.name);
-        match argument.required {
-            true => name,
-            false => format!("[{name}]"),
-        }
+        if argument.required { name } else { format!("[{name}]") }
     });
     let arguments: Vec<String> = arguments.collect();
     (!arguments.is_empty()).then(|| arguments.join(" "))
@@ -213,9 +210,10 @@ fn assign(prompt: &McpPrompt, words: &[String]) -> Result<Vec<(String, String)>,
     let mut assigned = Vec::new();
     let last = prompt.arguments.len().saturating_sub(1);
     for (at, argument) in prompt.arguments.iter().enumerate() {
-        let value = match at == last {
-            true => words.get(at..).map(|rest| rest.join(" ")),
-            false => words.get(at).cloned(),
+        let value = if at == last {
+            words.get(at..).map(|rest| rest.join(" "))
+        } else {
+            words.get(at).cloned()
         };
         match value.filter(|value| !value.is_empty()) {
             Some(value) => assigned.push((argument.name.clone(), value)),

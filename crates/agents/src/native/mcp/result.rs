@@ -48,16 +48,18 @@ pub(super) async fn to_outcome(
         texts.push(structured.to_string());
     }
     let whole = texts.join("\n");
-    let (text, whole) = match whole.len() > TEXT_BYTES_MAX {
-        true => (shorten(&whole), Some(whole.into_bytes())),
-        false => (whole, None),
+    let (text, whole) = if whole.len() > TEXT_BYTES_MAX {
+        (shorten(&whole), Some(whole.into_bytes()))
+    } else {
+        (whole, None)
     };
     let title = &tool.tool.title;
     ToolOutcome {
         text,
-        summary: match result.is_error {
-            true => format!("{title} failed"),
-            false => format!("Called {title}"),
+        summary: if result.is_error {
+            format!("{title} failed")
+        } else {
+            format!("Called {title}")
         },
         content,
         bodies: Vec::new(), // all of them are stored
@@ -112,10 +114,7 @@ async fn show(piece: McpContent, has_room: bool, events: &dyn EventSink) -> (Str
 }
 
 fn show_if(has_room: bool, block: Value) -> ResultBlock {
-    match has_room {
-        true => ResultBlock::Shown(block),
-        false => ResultBlock::TooMany,
-    }
+    if has_room { ResultBlock::Shown(block) } else { ResultBlock::TooMany }
 }
 
 fn shorten(whole: &str) -> String {

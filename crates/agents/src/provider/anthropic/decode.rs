@@ -192,9 +192,10 @@ impl MessageReader {
         let (kind, id) = (word("type"), word("id"));
         // Some servers send the whole input with the beginning.
         let input = &block.value["input"];
-        let input = match input.as_object().is_some_and(|input| !input.is_empty()) {
-            true => input.to_string(),
-            false => String::new(),
+        let input = if input.as_object().is_some_and(|input| !input.is_empty()) {
+            input.to_string()
+        } else {
+            String::new()
         };
         match kind.as_str() {
             "text" => push(events, ModelEvent::Text, &word("text")),

@@ -102,12 +102,11 @@ fn messages(request: &ModelRequest) -> Vec<Value> {
                 push_blocks(&mut messages, "assistant", "content", blocks);
             }
             ModelMessage::ToolResult { id, text: said, blocks } => {
-                let content = match blocks.is_empty() {
-                    true => json!(said),
-                    false => {
-                        let said = blocks_of(&json!(said), text);
-                        said.into_iter().chain(blocks.iter().cloned()).collect()
-                    }
+                let content = if blocks.is_empty() {
+                    json!(said)
+                } else {
+                    let said = blocks_of(&json!(said), text);
+                    said.into_iter().chain(blocks.iter().cloned()).collect()
                 };
                 let result = json!({"type": "tool_result", "tool_use_id": id, "content": content});
                 push_blocks(&mut messages, "user", "content", [result]);

@@ -175,10 +175,12 @@ impl ChatReader {
         match finish {
             // Servers disagree on which of these goes with calls: the calls themselves tell.
             "stop" | "tool_calls" | "function_call" | "tool_use" | "eos" | "eos_token"
-            | "stop_sequence" | "end_turn" => Ok(match self.calls.is_empty() {
-                true if self.refused => StopReason::Refusal,
-                true => StopReason::End,
-                false => StopReason::ToolCalls,
+            | "stop_sequence" | "end_turn" => Ok(if !self.calls.is_empty() {
+                StopReason::ToolCalls
+            } else if self.refused {
+                StopReason::Refusal
+            } else {
+                StopReason::End
             }),
             "length" | "max_tokens" | "model_length" => Ok(StopReason::Length),
             "content_filter" | "sensitive" => Ok(StopReason::ContentFilter),

@@ -66,12 +66,11 @@ fn input(request: &ModelRequest) -> Vec<Value> {
                 }));
             }
             ModelMessage::ToolResult { id, text, blocks } => {
-                let output = match blocks.is_empty() {
-                    true => json!(text),
-                    false => {
-                        let said = blocks_of(&json!(text), text_block);
-                        said.into_iter().chain(blocks.iter().cloned()).collect()
-                    }
+                let output = if blocks.is_empty() {
+                    json!(text)
+                } else {
+                    let said = blocks_of(&json!(text), text_block);
+                    said.into_iter().chain(blocks.iter().cloned()).collect()
                 };
                 input
                     .push(json!({"type": "function_call_output", "call_id": id, "output": output}));

@@ -181,18 +181,18 @@ pub(super) fn read_words(words: &str) -> RefusalCause {
         return RefusalCause::Kinds(named);
     }
     if names_any(complaint, MULTIMODAL) {
-        return RefusalCause::Kinds(match named.is_empty() {
-            true => BTreeSet::from(MediaKind::ALL),
-            false => named,
+        return RefusalCause::Kinds(if named.is_empty() {
+            BTreeSet::from(MediaKind::ALL)
+        } else {
+            named
         });
     }
     let taken = kinds_in(listed);
-    match taken.is_empty() {
-        true => RefusalCause::Unknown,
-        false => {
-            let all = MediaKind::ALL.into_iter();
-            RefusalCause::Kinds(all.filter(|kind| !taken.contains(kind)).collect())
-        }
+    if taken.is_empty() {
+        RefusalCause::Unknown
+    } else {
+        let all = MediaKind::ALL.into_iter();
+        RefusalCause::Kinds(all.filter(|kind| !taken.contains(kind)).collect())
     }
 }
 

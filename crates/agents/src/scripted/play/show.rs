@@ -76,12 +76,13 @@ impl ScenePlayer<'_> {
 }
 
 fn show_section(section: &Section) -> Value {
-    match section.restricted {
-        false => json!({"id": section.id, "content": section.content}),
-        true => json!({
+    if section.restricted {
+        json!({
             "id": section.id,
             "restricted": true,
             "sha256": Digest::of(section.content.as_bytes()).to_string(),
-        }),
+        })
+    } else {
+        json!({"id": section.id, "content": section.content})
     }
 }

@@ -181,9 +181,8 @@ impl ScenePlayer<'_> {
         done: &str,
     ) -> Result<ToolResult, SceneStop> {
         let message = self.markdown(outcome.message.as_ref(), "tool.result.message")?;
-        let message = message.unwrap_or_else(|| match outcome.success {
-            true => done.into(),
-            false => self.words.failed(display).into(),
+        let message = message.unwrap_or_else(|| {
+            if outcome.success { done.into() } else { self.words.failed(display).into() }
         });
         let mut result = ToolResult::new(outcome.success, message);
         if let Some(content) = &outcome.content {

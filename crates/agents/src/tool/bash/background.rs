@@ -153,10 +153,7 @@ impl OutputState {
         let has_more = waiting.len() - cut > SHOWN_BYTES_MAX;
         let shown = &waiting[cut..waiting.len().min(cut + SHOWN_BYTES_MAX)];
         // A character that is not whole yet waits for its end, unless there is none to come.
-        let shown = match has_more || self.end.is_none() {
-            true => before_boundary(shown),
-            false => shown,
-        };
+        let shown = if has_more || self.end.is_none() { before_boundary(shown) } else { shown };
         text.push_str(&String::from_utf8_lossy(shown));
         let taken = cut + shown.len();
         self.waiting.drain(..taken);
@@ -335,10 +332,7 @@ impl BackgroundCommands {
             .map(|command| (Arc::clone(&command.shared), command.text.clone()))
             .ok_or_else(|| {
                 let ids: Vec<&str> = commands.iter().map(|known| known.id.as_str()).collect();
-                let known = match ids.is_empty() {
-                    true => "there is none".to_owned(),
-                    false => format!("there are: {}", ids.join(", ")),
-                };
+                let known = if ids.is_empty() { "there is none".to_owned() } else { format!("there are: {}", ids.join(", ")) };
                 ToolError(format!(
                     "there is no background command `{id}` in this chat; {known}. Those of before a restart of the host \
                      have ended"

@@ -33,10 +33,7 @@ pub(crate) async fn in_scope<F: Future>(scope: CallScope, call: F) -> F::Output 
 pub(super) fn current_mark() -> Mark {
     let given = SCOPE.try_with(|scope| scope.mark.clone());
     let given = given.unwrap_or_default();
-    match given.is_empty() {
-        true => Mark::named(new_mark()),
-        false => Mark::named(given),
-    }
+    if given.is_empty() { Mark::named(new_mark()) } else { Mark::named(given) }
 }
 
 /// Who shows the call's terminals.

@@ -119,9 +119,10 @@ impl Tool for BashTool {
         let input = BashInput::parse(input)?;
         workspace.command_directory()?;
         let command = shorten(&input.command, SUMMARY_CHARS_MAX);
-        let summary = match input.background {
-            true => format!("Run in the background: {command}"),
-            false => format!("Run {command}"),
+        let summary = if input.background {
+            format!("Run in the background: {command}")
+        } else {
+            format!("Run {command}")
         };
         Ok(Plan { summary, subject: PlanSubject::Command(input.command), ..Plan::default() })
     }
@@ -161,10 +162,7 @@ impl BashTool {
         let (default, most) = self.settings.command_timeouts();
         let asked = input.timeout_seconds.map(Duration::from_secs);
         let asked = asked.map(|asked| asked.max(Duration::from_secs(1)));
-        match input.background {
-            true => asked,
-            false => Some(asked.unwrap_or(default).min(most)),
-        }
+        if input.background { asked } else { Some(asked.unwrap_or(default).min(most)) }
     }
 
     /// Runs it where people can see it, to its end or until somebody lets it go on alone.

@@ -140,10 +140,7 @@ fn describe(mime: &str, file: &FileBytes) -> String {
         "video" => format!("{format} film"),
         _ => format!("{format} document"),
     };
-    let article = match kind.starts_with(['A', 'E', 'I', 'O', 'U', 'M']) {
-        true => "an",
-        false => "a",
-    };
+    let article = if kind.starts_with(['A', 'E', 'I', 'O', 'U', 'M']) { "an" } else { "a" };
     let pixels = match dimensions(&file.bytes) {
         Some((width, height)) if class == "image" => format!(" of {width} x {height} pixels,"),
         _ => " of".to_owned(),

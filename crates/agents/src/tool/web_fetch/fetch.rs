@@ -108,11 +108,12 @@ fn check_redirect(first: &Url, next: Url) -> Result<Url, ToolError> {
     let is_upgrade = first.host_str() == next.host_str()
         && (first.scheme(), next.scheme()) == ("http", "https")
         && (first.port(), next.port()) == (None, None);
-    match is_upgrade || authority(first) == authority(&next) {
-        true => Ok(next),
-        false => Err(ToolError(format!(
+    if is_upgrade || authority(first) == authority(&next) {
+        Ok(next)
+    } else {
+        Err(ToolError(format!(
             "{first} redirects to another host: fetch {next} if that is what you want"
-        ))),
+        )))
     }
 }
 

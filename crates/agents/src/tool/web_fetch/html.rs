@@ -203,10 +203,7 @@ impl<'a> MarkdownPage<'a> {
             "h1" | "h2" | "h3" | "h4" | "h5" | "h6" | "blockquote" => self.paragraph(),
             "ul" | "ol" => {
                 self.lists.pop();
-                match self.lists.is_empty() {
-                    true => self.paragraph(),
-                    false => self.line(),
-                }
+                if self.lists.is_empty() { self.paragraph() } else { self.line() }
             }
             "pre" if self.is_preformatted => {
                 self.is_preformatted = false;
@@ -275,9 +272,10 @@ impl<'a> MarkdownPage<'a> {
     }
 
     fn open_list(&mut self, first: Option<u64>) {
-        match self.lists.is_empty() {
-            true => self.paragraph(),
-            false => self.line(),
+        if self.lists.is_empty() {
+            self.paragraph()
+        } else {
+            self.line()
         }
         if self.lists.len() < LISTS_MAX {
             self.lists.push(first);

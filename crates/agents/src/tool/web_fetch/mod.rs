@@ -130,10 +130,7 @@ fn outcome(page: &WebPage, offset: usize) -> Result<ToolOutcome, ToolError> {
     let source = decode(&page.content_type, &page.body);
     let is_page = is_html(&page.content_type, &source);
     let title = is_page.then(|| html::title(&source)).flatten();
-    let text = match is_page {
-        true => Cow::Owned(html::to_markdown(&source, url)),
-        false => source,
-    };
+    let text = if is_page { Cow::Owned(html::to_markdown(&source, url)) } else { source };
     if offset > text.len() {
         return Err(ToolError(format!(
             "`offset` is beyond the end of {url}, which has {} bytes of text",

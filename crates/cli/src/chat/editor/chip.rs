@@ -112,10 +112,7 @@ pub(super) fn without_chips(text: &str) -> String {
     }
     let mut plain = String::new();
     for c in text.chars() {
-        match is_chip(c) {
-            true => plain.extend(c.escape_unicode()),
-            false => plain.push(c),
-        }
+        if is_chip(c) { plain.extend(c.escape_unicode()) } else { plain.push(c) }
     }
     plain
 }

@@ -222,9 +222,10 @@ impl Editor {
 
     fn type_character(&mut self, c: char) {
         // Every word is undone by itself.
-        match c.is_whitespace() {
-            true => self.change(LastChange::Other),
-            false => self.change(LastChange::Typed),
+        if c.is_whitespace() {
+            self.change(LastChange::Other)
+        } else {
+            self.change(LastChange::Typed)
         }
         self.insert(c.encode_utf8(&mut [0; 4]));
     }

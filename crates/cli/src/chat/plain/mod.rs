@@ -221,10 +221,7 @@ impl PlainChat {
         if self.asked.is_some() {
             return Activity::Asking;
         }
-        match was_busy || self.is_busy() {
-            true => Activity::Working,
-            false => Activity::Idle,
-        }
+        if was_busy || self.is_busy() { Activity::Working } else { Activity::Idle }
     }
 
     /// Whether a turn runs, or one will without anything that is typed.

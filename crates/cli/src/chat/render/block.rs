@@ -75,10 +75,7 @@ pub(super) fn block_lines(blocks: &[MarkdownBlock], indent: &Indent, page: Page)
 
 /// A blank line that shows what it is within.
 fn blank(indent: &Indent) -> Line {
-    match indent.rest.text().trim().is_empty() {
-        true => Line::default(),
-        false => indent.rest.clone(),
-    }
+    if indent.rest.text().trim().is_empty() { Line::default() } else { indent.rest.clone() }
 }
 
 fn lines_of(block: &MarkdownBlock, indent: &Indent, page: Page) -> Vec<Line> {
@@ -135,9 +132,10 @@ fn list_lines(list: &List, indent: &Indent, page: Page) -> Vec<Line> {
         let number = list.start.map(|start| start.saturating_add(number));
         let marker = Line::new(Style::Plain, marker(item, number, indent.lists));
         let inner = indent.with_marker(marker);
-        match item.blocks.is_empty() {
-            true => lines.push(inner.first),
-            false => lines.extend(block_lines(&item.blocks, &inner, page)),
+        if item.blocks.is_empty() {
+            lines.push(inner.first)
+        } else {
+            lines.extend(block_lines(&item.blocks, &inner, page))
         }
         indent = indent.after_first();
     }

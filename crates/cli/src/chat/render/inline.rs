@@ -104,10 +104,7 @@ fn encode_target(target: &str) -> String {
 }
 
 pub(super) fn plain_if_unset(style: TextStyle) -> Style {
-    match style == TextStyle::default() {
-        true => Style::Plain,
-        false => Style::Text(style),
-    }
+    if style == TextStyle::default() { Style::Plain } else { Style::Text(style) }
 }
 
 #[cfg(test)]

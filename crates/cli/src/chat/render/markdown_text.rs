@@ -103,10 +103,8 @@ impl MarkdownText {
                     if position == ItemPosition::First || self.above != LineAbove::TightItem {
                         self.leave_room(&mut lines);
                     }
-                    self.above = match list.is_tight {
-                        true => LineAbove::TightItem,
-                        false => LineAbove::Block,
-                    };
+                    self.above =
+                        if list.is_tight { LineAbove::TightItem } else { LineAbove::Block };
                     let list = MarkdownBlock::List(list);
                     lines.extend(block_lines(&[list], &Indent::default(), page));
                 }

@@ -130,11 +130,14 @@ impl<'a> InputReplacement<'a> {
     fn diff(&self, width: usize) -> Option<Vec<Line>> {
         let (old, new) = (self.old, self.new);
         let is_part = |text: &str| text.is_empty() || !text.ends_with('\n');
-        let end = |text: &str| match is_part(old) && is_part(new) && !text.is_empty() {
-            // A part of a line has no end of its own.
-            true => format!("{text}\n"),
-            // Where one side ends a line and the other does not, that is a change.
-            false => text.to_owned(),
+        let end = |text: &str| {
+            if is_part(old) && is_part(new) && !text.is_empty() {
+                // A part of a line has no end of its own.
+                format!("{text}\n")
+            } else {
+                // Where one side ends a line and the other does not, that is a change.
+                text.to_owned()
+            }
         };
         let mut diff = show(end(old).as_bytes(), end(new).as_bytes(), width)?;
         if self.all {

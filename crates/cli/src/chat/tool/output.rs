@@ -98,10 +98,8 @@ pub(super) fn worker_line(call: &Object, title: &str, references: &References) -
             let state = format_status(worker.status);
             let doing = worker.activity.as_deref().unwrap_or(&state);
             let needs_answer = worker.status & status::ACTIVITY_MASK == status::INPUT_NEEDED;
-            let (doing, style) = match needs_answer {
-                true => (state.as_str(), Style::Warn),
-                false => (doing, Style::Plain),
-            };
+            let (doing, style) =
+                if needs_answer { (state.as_str(), Style::Warn) } else { (doing, Style::Plain) };
             line.then(Style::Dim, " · ")
                 .then(style, doing)
                 .then(Style::Dim, format!(" · {}", format_duration(worker.seconds)))

@@ -85,9 +85,10 @@ impl References {
             ReferencedContent::Here(bytes) => {
                 self.forget(uri);
                 self.make_room(bytes.len());
-                match self.bytes() + bytes.len() > BYTES_MAX {
-                    true => KnownContent::LeftOut(bytes.len()),
-                    false => KnownContent::Read(ReferencedContent::Here(bytes)),
+                if self.bytes() + bytes.len() > BYTES_MAX {
+                    KnownContent::LeftOut(bytes.len())
+                } else {
+                    KnownContent::Read(ReferencedContent::Here(bytes))
                 }
             }
             other => KnownContent::Read(other),

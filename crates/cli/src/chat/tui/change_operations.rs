@@ -97,10 +97,7 @@ impl TerminalChat {
         let names = names_of(files, &self.base_directory());
         let text = format!("{}\n{names}", escape(question));
         let label = escape_line(&request.operation.label);
-        let yes = match request.is_forced {
-            true => format!("{label} anyway"),
-            false => label,
-        };
+        let yes = if request.is_forced { format!("{label} anyway") } else { label };
         let action = QuestionAction::Operate { list: Box::new(list), request: Box::new(request) };
         let question = YesNoQuestion::new(text, &yes, "Leave it as it is", action);
         self.open_picker(Picker::YesNoQuestion(question));

@@ -92,9 +92,10 @@ impl TerminalChat {
         let session = self.chat.session_state();
         let is_archived = session.is_some_and(|session| session.status & status::IS_ARCHIVED != 0);
         self.chat.archive_session(self.chat.session(), !is_archived)?;
-        self.note(match is_archived {
-            true => "No longer archived",
-            false => "Archived. /archive again restores it",
+        self.note(if is_archived {
+            "No longer archived"
+        } else {
+            "Archived. /archive again restores it"
         });
         Ok(())
     }

@@ -109,10 +109,7 @@ impl TerminalChat {
                 width,
                 is_complete,
                 brief: lines(Detail::Brief),
-                whole: match is_complete {
-                    true => lines(Detail::Whole),
-                    false => Vec::new(),
-                },
+                whole: if is_complete { lines(Detail::Whole) } else { Vec::new() },
                 is_printed,
             }
         });
@@ -158,9 +155,12 @@ impl TerminalChat {
         Some(Dialog {
             subject: subject.brief.clone(),
             question: dialog::question_lines(&subject.asked, self.asked_number, width),
-            choices: Box::new(move |rows_max| match items.is_empty() {
-                true => Vec::new(),
-                false => self.prompt.lines(&items, width, rows_max),
+            choices: Box::new(move |rows_max| {
+                if items.is_empty() {
+                    Vec::new()
+                } else {
+                    self.prompt.lines(&items, width, rows_max)
+                }
             }),
         })
     }

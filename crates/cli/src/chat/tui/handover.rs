@@ -23,10 +23,7 @@ impl TerminalChat {
 
     /// This program was stopped and continues. If it stopped itself, all is done already.
     pub(super) fn continue_after_stop(&mut self) -> anyhow::Result<()> {
-        match std::mem::take(&mut self.is_suspended) {
-            true => Ok(()),
-            false => self.take_terminal_back(),
-        }
+        if std::mem::take(&mut self.is_suspended) { Ok(()) } else { self.take_terminal_back() }
     }
 
     fn release_terminal(&mut self) -> anyhow::Result<()> {

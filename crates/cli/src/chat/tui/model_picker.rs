@@ -24,9 +24,10 @@ pub(super) struct SettingPicker {
 impl SettingPicker {
     pub(super) fn heading(&self) -> String {
         let title = escape_line(&self.setting.title);
-        let about = match self.setting.description.is_empty() {
-            true => String::new(),
-            false => format!(": {}", escape_line(&self.setting.description)),
+        let about = if self.setting.description.is_empty() {
+            String::new()
+        } else {
+            format!(": {}", escape_line(&self.setting.description))
         };
         format!("{title} of {}{about} · Escape leaves it as it is", escape_line(&self.name))
     }
@@ -37,12 +38,9 @@ impl TerminalChat {
     pub(super) fn open_models(&mut self, name: &str) {
         let models = self.chat.models();
         if models.is_empty() {
-            return self.note_error(match self.chat.has_agent() {
-                true => "this agent has no models to choose from",
-                false => {
+            return self.note_error(if self.chat.has_agent() { "this agent has no models to choose from" } else {
                     "the agent of this session is not available on this host; /new starts another session"
-                }
-            });
+                });
         }
         let current = self.current_model_id();
         if !name.is_empty() {
@@ -82,10 +80,7 @@ impl TerminalChat {
         let is_current = self.current_model_id().as_ref() == Some(&model.id);
         let selection = ModelSelection {
             id: model.id.clone(),
-            settings: match is_current {
-                true => self.chat.model_settings(),
-                false => Default::default(),
-            },
+            settings: if is_current { self.chat.model_settings() } else { Default::default() },
         };
         self.select_model(selection.clone(), model);
         let settings = model.settings.iter().cloned();
@@ -97,10 +92,7 @@ impl TerminalChat {
     fn select_model(&mut self, selection: ModelSelection, model: &ModelOffer) {
         let chosen = describe_settings(model, &selection.settings);
         self.chat.select_model(selection);
-        let chosen = match chosen.is_empty() {
-            true => String::new(),
-            false => format!(" ({chosen})"),
-        };
+        let chosen = if chosen.is_empty() { String::new() } else { format!(" ({chosen})") };
         self.note(&format!("Later messages go to {}{chosen}", model.name));
     }
 
@@ -124,10 +116,12 @@ impl TerminalChat {
         let chosen = model.settings.get(&setting.key).cloned();
         let items = setting.values().iter().map(|one| {
             let is_default = setting.default.as_ref() == Some(&one.value);
-            let detail = match chosen.as_ref() == Some(&one.value) {
-                true => "in use",
-                false if is_default => "default",
-                false => "",
+            let detail = if chosen.as_ref() == Some(&one.value) {
+                "in use"
+            } else if is_default {
+                "default"
+            } else {
+                ""
             };
             MenuItem::new(one.value.clone(), escape_line(&one.label), detail)
         });
@@ -297,9 +291,10 @@ fn model_item(model: &ModelOffer, current: &Option<String>) -> MenuItem<ModelOff
 }
 
 fn mode_item(mode: OfferedMode) -> MenuItem<OfferedMode> {
-    let label = match mode.is_current {
-        true => format!("{} (now)", escape_line(&mode.title)),
-        false => escape_line(&mode.title),
+    let label = if mode.is_current {
+        format!("{} (now)", escape_line(&mode.title))
+    } else {
+        escape_line(&mode.title)
     };
     let detail = escape_line(&mode.description);
     let gives_much = mode.is_permissive();

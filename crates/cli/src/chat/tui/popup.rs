@@ -70,17 +70,15 @@ impl TerminalChat {
         if self.field.is_some() || self.overlay.is_some() {
             return self.popup.close();
         }
-        match is_typed {
-            true if let Some(proposals) = self.argument_proposals() => {
-                let (text, cursor) = (self.editor.text(), self.editor.cursor());
-                self.popup.typed_argument(text, cursor, proposals);
-            }
-            true => {
-                let question = self.popup.update_text(self.editor.text(), self.editor.cursor());
-                self.ask_for_completions(question);
-            }
+        if !is_typed {
             // Going through the history, or through the text, is no typing.
-            false => self.popup.close(),
+            self.popup.close()
+        } else if let Some(proposals) = self.argument_proposals() {
+            let (text, cursor) = (self.editor.text(), self.editor.cursor());
+            self.popup.typed_argument(text, cursor, proposals);
+        } else {
+            let question = self.popup.update_text(self.editor.text(), self.editor.cursor());
+            self.ask_for_completions(question);
         }
     }
 

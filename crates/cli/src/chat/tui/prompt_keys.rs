@@ -92,9 +92,10 @@ impl TerminalChat {
         if is_held {
             unread.has_held_back = true;
             let is_coming = self.subject.as_ref().is_some_and(|it| !it.is_complete());
-            self.note(match is_coming {
-                true => "Still loading. Read all of it before answering",
-                false => "The question changed. Read it before answering",
+            self.note(if is_coming {
+                "Still loading. Read all of it before answering"
+            } else {
+                "The question changed. Read it before answering"
             });
         }
         is_held
@@ -119,10 +120,7 @@ impl TerminalChat {
             Key::Enter if self.is_burst && self.prompt.has_choice() => {
                 self.note(ALL_AT_ONCE);
                 // A digit before it is text, then, and this the end of its line.
-                match self.prompt.has_digit() {
-                    true => &Key::NewLine,
-                    false => return used,
-                }
+                if self.prompt.has_digit() { &Key::NewLine } else { return used }
             }
             key => key,
         };
@@ -270,13 +268,12 @@ impl TerminalChat {
         if aside.is_empty() {
             return; // nothing was put aside
         }
-        match self.editor.is_empty() {
-            true => self.editor.set(&aside),
-            false => {
-                let both = format!("{aside}\n{}", self.editor.text());
-                let cursor = both.len();
-                self.editor.replace(both, cursor);
-            }
+        if self.editor.is_empty() {
+            self.editor.set(&aside)
+        } else {
+            let both = format!("{aside}\n{}", self.editor.text());
+            let cursor = both.len();
+            self.editor.replace(both, cursor);
         }
     }
 }

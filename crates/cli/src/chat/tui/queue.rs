@@ -103,9 +103,10 @@ impl TerminalChat {
                     WaitReason::Turn => "paused",
                 };
                 let text = escape_line(&message.text);
-                match index == chosen {
-                    true => Line::new(Style::Bold, format!("❯ {what}: {text}")),
-                    false => Line::new(Style::Plain, format!("  {what}: {text}")),
+                if index == chosen {
+                    Line::new(Style::Bold, format!("❯ {what}: {text}"))
+                } else {
+                    Line::new(Style::Plain, format!("  {what}: {text}"))
                 }
             })
             .collect();

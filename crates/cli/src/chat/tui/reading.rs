@@ -133,9 +133,10 @@ impl TerminalChat {
         if !folded.is_empty() {
             self.print(folded);
         }
-        self.note(match self.transcript.is_reasoning_shown() {
-            true => "Reasoning is shown from now on; Ctrl-T folds it",
-            false => "Reasoning is folded from now on; Ctrl-T shows it",
+        self.note(if self.transcript.is_reasoning_shown() {
+            "Reasoning is shown from now on; Ctrl-T folds it"
+        } else {
+            "Reasoning is folded from now on; Ctrl-T shows it"
         });
     }
 

@@ -49,9 +49,10 @@ impl SessionPicker {
         };
         OverlayLines {
             above: vec![Line::new(Style::Dim, heading).clip(width)],
-            below: match self.is_loading {
-                true => vec![Line::new(Style::Dim, "  loading").clip(width)],
-                false => self.menu.lines(width, rows),
+            below: if self.is_loading {
+                vec![Line::new(Style::Dim, "  loading").clip(width)]
+            } else {
+                self.menu.lines(width, rows)
             },
             prompt: Some(prompt),
             ..OverlayLines::default()

@@ -119,9 +119,10 @@ impl TerminalChat {
             CurrentModel::Offered(model) => {
                 let name = escape_line(&model.name);
                 let settings = describe_settings(&model, &self.chat.model_settings());
-                Some(ModelFact::Used(match settings.is_empty() {
-                    true => name,
-                    false => format!("{name} ({settings})"),
+                Some(ModelFact::Used(if settings.is_empty() {
+                    name
+                } else {
+                    format!("{name} ({settings})")
                 }))
             }
             CurrentModel::Gone { id } => Some(ModelFact::Gone(escape_line(&id))),
@@ -190,10 +191,7 @@ impl TerminalChat {
         if let Some(reason) = reason {
             text.push_str(&self.status.signal.encode(reason));
         }
-        match text.is_empty() {
-            true => Ok(()),
-            false => write(&text),
-        }
+        if text.is_empty() { Ok(()) } else { write(&text) }
     }
 }
 

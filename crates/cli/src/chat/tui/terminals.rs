@@ -50,9 +50,10 @@ impl TerminalChat {
         self.terminals = list_terminals(self.chat.live());
         let lines = list_lines(&self.terminals).into_iter();
         let mut lines: Vec<Line> = lines.map(|line| Line::new(Style::Plain, line)).collect();
-        let hint = match lines.is_empty() {
-            true => "  No terminals. /terminals new starts a shell",
-            false => "  /terminals NUMBER opens one, /terminals kill NUMBER ends it",
+        let hint = if lines.is_empty() {
+            "  No terminals. /terminals new starts a shell"
+        } else {
+            "  /terminals NUMBER opens one, /terminals kill NUMBER ends it"
         };
         lines.push(Line::new(Style::Dim, hint));
         self.print(lines);

@@ -167,10 +167,7 @@ impl TurnFollower {
         let is_missed = chat.turns_next_cursor.is_some()
             && !turns.is_empty()
             && turns.iter().all(|turn| !self.known.contains(&turn.id));
-        events.push(match is_missed {
-            true => TurnEvent::Omitted { turns: 0 },
-            false => TurnEvent::Rewound,
-        });
+        events.push(if is_missed { TurnEvent::Omitted { turns: 0 } } else { TurnEvent::Rewound });
         self.known.remove(&last.id);
     }
 

@@ -168,14 +168,13 @@ async fn check_requests(client: &mut Client, role: Role, fixture: &RoleFixture) 
         let answer = client.ask(method, params.clone()).await;
         let (code, message) = (&answer["error"]["code"], &answer["error"]["message"]);
         let words = format!("{role:?} {method} {params}: {answer}");
-        match role >= needed {
-            true => assert_ne!(*code, -32009, "{words}"),
-            false => {
-                assert_eq!(*code, -32009, "{words}");
-                let message = message.as_str().unwrap();
-                let expected = format!("takes the role {}", needed.name());
-                assert!(message.contains(&expected), "{words}");
-            }
+        if role >= needed {
+            assert_ne!(*code, -32009, "{words}")
+        } else {
+            assert_eq!(*code, -32009, "{words}");
+            let message = message.as_str().unwrap();
+            let expected = format!("takes the role {}", needed.name());
+            assert!(message.contains(&expected), "{words}");
         }
         // What nobody can read would be refused to everybody, and say nothing of roles.
         let is_decoded = !message.as_str().unwrap_or_default().contains("missing field");

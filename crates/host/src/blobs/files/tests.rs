@@ -68,9 +68,10 @@ fn an_unsynced_body_has_no_name_until_it_is_durable() {
 
 /// A disk that takes what is in files, and no names.
 fn sync_no_names(file: &File) -> io::Result<()> {
-    match file.metadata()?.is_dir() {
-        true => Err(io::Error::other("no names today")),
-        false => file.sync_all(),
+    if file.metadata()?.is_dir() {
+        Err(io::Error::other("no names today"))
+    } else {
+        file.sync_all()
     }
 }
 

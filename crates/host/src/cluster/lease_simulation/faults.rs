@@ -54,9 +54,11 @@ impl SimFigures {
 impl LeaseWorld {
     pub(super) fn ask_for_space(&mut self) {
         self.turn += 1;
-        let (pair, after) = match self.is_quiet() {
-            true => (self.turn, 20), // everything is wanted everywhere
-            false => (self.next(), 20 + self.below(100)),
+        let (pair, after) = if self.is_quiet() {
+            // everything is wanted everywhere
+            (self.turn, 20)
+        } else {
+            (self.next(), 20 + self.below(100))
         };
         let space = 1 + i64::try_from(pair % SPACES as u64).unwrap_or(0);
         let index = usize::try_from(pair / SPACES as u64 % NODES as u64).unwrap_or(0);
@@ -108,12 +110,11 @@ impl LeaseWorld {
                 // Another primary, with another clock; it is not told backwards so far that nobody is ever judged again.
                 self.figures.clock_jumps += 1;
                 self.jumped_at = Some(self.now);
-                match self.draw_percent(50) {
-                    true => self.skew += self.below(8_000),
-                    false => {
-                        self.skew -= self.below(2_000);
-                        self.table.forget_unwell();
-                    }
+                if self.draw_percent(50) {
+                    self.skew += self.below(8_000)
+                } else {
+                    self.skew -= self.below(2_000);
+                    self.table.forget_unwell();
                 }
             }
         }

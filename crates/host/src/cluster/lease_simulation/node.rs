@@ -207,9 +207,10 @@ impl SimNode {
                 // The sender is told that it failed, and takes it back.
                 held.lease.give_up();
                 held.open = None;
-                match held.is_ending {
-                    true => self.close(space, wishes),
-                    false => wishes.push(SimRequest::Write { space, hold, after_ms: 500 }),
+                if held.is_ending {
+                    self.close(space, wishes)
+                } else {
+                    wishes.push(SimRequest::Write { space, hold, after_ms: 500 })
                 }
             }
             LeaseStep::Renew(epochs) => {
@@ -324,9 +325,10 @@ impl SimNode {
         held.seq = seq;
         held.open = None;
         let hold = held.hold;
-        match held.is_ending {
-            true => self.close(space, wishes),
-            false => wishes.push(SimRequest::Speak { space, hold, seq, value }),
+        if held.is_ending {
+            self.close(space, wishes)
+        } else {
+            wishes.push(SimRequest::Speak { space, hold, seq, value })
         }
     }
 }

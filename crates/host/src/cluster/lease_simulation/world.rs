@@ -369,11 +369,10 @@ impl LeaseWorld {
         let has_jumped = self.jumped_at.is_some_and(|at| at + 2 * LEASE_TIMES.ttl_ms > self.now);
         let id = self.places[index].node.as_ref().map(|node| node.id);
         let owner = self.table.owner(space);
-        match owner == id || has_jumped {
-            true => Ok(()),
-            false => {
-                Err(format!("{id:?} spoke for {space}, which is {owner:?}'s, at {}", self.now))
-            }
+        if owner == id || has_jumped {
+            Ok(())
+        } else {
+            Err(format!("{id:?} spoke for {space}, which is {owner:?}'s, at {}", self.now))
         }
     }
 
@@ -381,14 +380,15 @@ impl LeaseWorld {
     fn send(&mut self, index: usize, id: NodeId, statement: SimStatement) {
         let start = self.places[index].start;
         let there = 1 + self.below(20);
-        let (is_lost, is_late, is_unheard) = match self.is_quiet() {
-            true => (false, false, false),
+        let (is_lost, is_late, is_unheard) = if self.is_quiet() {
+            (false, false, false)
+        } else {
             // The last late packet comes before it is quiet.
-            false => (
+            (
                 self.draw_percent(2),
                 self.draw_percent(2) && self.now + LATE_MS < FAULTS_MS,
                 self.draw_percent(2),
-            ),
+            )
         };
         if is_lost || is_late || is_unheard {
             self.figures.lost_answers += 1;
@@ -399,12 +399,11 @@ impl LeaseWorld {
         if is_lost {
             return;
         }
-        let there = match is_late {
-            true => {
-                self.figures.late_packets += 1;
-                there + self.below(LATE_MS - 50)
-            }
-            false => there,
+        let there = if is_late {
+            self.figures.late_packets += 1;
+            there + self.below(LATE_MS - 50)
+        } else {
+            there
         };
         let is_answered = !is_late && !is_unheard;
         let arrive = SimEvent::Arrive { node: index, start, id, statement, is_answered };

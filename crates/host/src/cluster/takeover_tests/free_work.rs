@@ -22,10 +22,7 @@ async fn work_in_a_space_that_nobody_has_is_taken_up_without_a_client() {
     let b = cluster.node("b").await;
     poll("a node takes it", async || cluster.holder("team").is_some()).await;
     // A leap takes everything from everybody.
-    let holder = match cluster.holder("team") == Some(a.id()) {
-        true => &a,
-        false => &b,
-    };
+    let holder = if cluster.holder("team") == Some(a.id()) { &a } else { &b };
     wait_until_here(holder, "team").await;
     holder.give_back("team").await.unwrap();
     cluster.run(&format!("{has_work}; UPDATE greenroom.node SET taken = taken + 1"));

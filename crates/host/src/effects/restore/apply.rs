@@ -125,10 +125,8 @@ fn prepare_one(file: PlannedFile, files: &Files) -> Result<PreparedFile, String>
 /// `FileEditSide`
 fn side(file: &PlannedFile, digest: Digest, bytes: &[u8]) -> Value {
     let is_text = !is_binary(bytes) && std::str::from_utf8(bytes).is_ok();
-    let content_type = match is_text {
-        true => "text/plain; charset=utf-8",
-        false => "application/octet-stream",
-    };
+    let content_type =
+        if is_text { "text/plain; charset=utf-8" } else { "application/octet-stream" };
     json!({
         "uri": file.uri,
         "content": {
@@ -235,9 +233,10 @@ async fn complete_call(
     events: &dyn EventSink,
 ) -> Result<(), RestoreStop> {
     let summary = words::summary(command, restored);
-    let result = match restored.files.is_empty() {
-        true => ToolResult::failed(summary.clone(), &summary),
-        false => ToolResult::new(true, summary),
+    let result = if restored.files.is_empty() {
+        ToolResult::failed(summary.clone(), &summary)
+    } else {
+        ToolResult::new(true, summary)
     };
     let completed = AgentEvent::ToolCompleted {
         call: CALL,

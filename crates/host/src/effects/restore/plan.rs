@@ -184,10 +184,7 @@ impl Files {
         path: &WorkspacePath,
         may_be_link: bool,
     ) -> Result<Option<FileNow>, FileError> {
-        match may_be_link {
-            true => self.workspace.look_at_any(path),
-            false => self.workspace.look_at(path),
-        }
+        if may_be_link { self.workspace.look_at_any(path) } else { self.workspace.look_at(path) }
     }
 
     /// What a file held.

@@ -84,9 +84,10 @@ pub(super) fn list(command: RestoreCommand, target: &FileTurn, plan: &RestorePla
             RestoreAction::Removed => "will be removed",
             RestoreAction::Recreated => "will be re-created",
         };
-        match file.is_foreign {
-            false => format!("{path} {fate} ({change})"),
-            true => format!("{path} was changed after the agent's edit ({change} to restore it)"),
+        if file.is_foreign {
+            format!("{path} was changed after the agent's edit ({change} to restore it)")
+        } else {
+            format!("{path} {fate} ({change})")
         }
     });
     let problems = plan.problems.iter().map(|why| format!("cannot be restored: {}", prose(why)));
@@ -226,9 +227,10 @@ fn code(path: &str) -> String {
     let fence = "`".repeat(runs.max().unwrap_or(0) + 1);
     // One space at both ends is taken off by who reads it: that keeps the path's own, and its backticks from the fence.
     let is_bare = |c: char| c == '`' || c == ' ';
-    match path.starts_with(is_bare) || path.ends_with(is_bare) {
-        true => format!("{fence} {path} {fence}"),
-        false => format!("{fence}{path}{fence}"),
+    if path.starts_with(is_bare) || path.ends_with(is_bare) {
+        format!("{fence} {path} {fence}")
+    } else {
+        format!("{fence}{path}{fence}")
     }
 }
 
@@ -246,9 +248,10 @@ fn prose(text: &str) -> String {
         '_' => !is_inner(at), // within a word it is a letter
         c => "\\`*[]<>&~|$".contains(*c),
     };
-    match text.contains("://") || chars.iter().enumerate().any(means_something) {
-        true => code(&text),
-        false => text,
+    if text.contains("://") || chars.iter().enumerate().any(means_something) {
+        code(&text)
+    } else {
+        text
     }
 }
 
@@ -258,10 +261,7 @@ fn display_text(text: &str) -> String {
     for c in text.chars() {
         let is_obeyed =
             c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-        match is_obeyed {
-            true => shown.extend(c.escape_unicode()),
-            false => shown.push(c),
-        }
+        if is_obeyed { shown.extend(c.escape_unicode()) } else { shown.push(c) }
     }
     shown
 }

@@ -74,9 +74,10 @@ impl ByteRate {
         let before = (state.left + since * rate).min(rate * BURST_S);
         (state.left, state.reckoned_at) = (before - bytes as f64, now);
         // It waits for those before it; those behind it wait for it.
-        match before < 0.0 {
-            true => Duration::try_from_secs_f64(-before / rate).unwrap_or(Duration::ZERO),
-            false => Duration::ZERO,
+        if before < 0.0 {
+            Duration::try_from_secs_f64(-before / rate).unwrap_or(Duration::ZERO)
+        } else {
+            Duration::ZERO
         }
     }
 }

@@ -208,10 +208,11 @@ impl Drop for PooledConnection {
             return; // only this takes it
         };
         let is_left_open = self.is_busy || self.is_waiting;
-        match !is_left_open && connected.is_usable(&self.wait.trust) {
-            true => lock(&self.idle).push(connected),
+        if !is_left_open && connected.is_usable(&self.wait.trust) {
+            lock(&self.idle).push(connected)
+        } else {
             // Not by taking leave, which waits for answers: the server rolls back what was begun.
-            false => connected.task.abort(),
+            connected.task.abort()
         }
     }
 }
@@ -301,10 +302,7 @@ async fn join_in_order(mut runs: Vec<StatementRun<'_>>) -> Vec<Result<(), Error>
                 Poll::Pending => is_waiting = true,
             }
         }
-        match is_waiting {
-            true => Poll::Pending,
-            false => Poll::Ready(()),
-        }
+        if is_waiting { Poll::Pending } else { Poll::Ready(()) }
     })
     .await;
     outcomes.into_iter().flatten().collect()

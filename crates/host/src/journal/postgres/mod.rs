@@ -420,10 +420,11 @@ async fn migrate(connection: &mut PooledConnection) -> Result<(), JournalError> 
             return Err(JournalError::Format("the database has no format".to_owned()));
         }
     };
-    match min_format <= FORMAT {
-        true => Ok(()),
-        false => Err(JournalError::Format(format!(
+    if min_format <= FORMAT {
+        Ok(())
+    } else {
+        Err(JournalError::Format(format!(
             "the database needs format {min_format}, this greenroom knows formats up to {FORMAT}; run a later version"
-        ))),
+        )))
     }
 }

@@ -146,13 +146,11 @@ impl PgBlobs {
             let rows = connection.query(PLACE, &[&self.space, &name]).await?;
             Ok(read_place(&rows)?.is_some_and(|(_, named)| named == object))
         });
-        match named.map_err(BlobError::Unwritable)? {
-            true => Ok(()),
-            false => {
-                let why =
-                    "it took so long to store it that it may be deleted already; put it again";
-                Err(BlobError::Unwritable(why.to_owned()))
-            }
+        if named.map_err(BlobError::Unwritable)? {
+            Ok(())
+        } else {
+            let why = "it took so long to store it that it may be deleted already; put it again";
+            Err(BlobError::Unwritable(why.to_owned()))
         }
     }
 

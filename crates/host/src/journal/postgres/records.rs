@@ -298,10 +298,7 @@ fn put_lowered(space: i64, lowered: &LoweredRecord) -> Vec<BoundStatement> {
 }
 
 fn put_summary(space: i64, summary: &SummaryRecord) -> BoundStatement {
-    let modified = match summary.is_listed() {
-        true => summary.modified.0,
-        false => UNLISTED,
-    };
+    let modified = if summary.is_listed() { summary.modified.0 } else { UNLISTED };
     BoundStatement::new(
         "INSERT INTO greenroom.summary (space, session, uri, modified, created, empty, creator, json)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8)

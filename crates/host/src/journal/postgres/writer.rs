@@ -125,10 +125,11 @@ pub(super) async fn write_batches(
                 add_time(&counters.queued_us, request.queued_at.elapsed());
                 // Behind others, not for a server that was away, whoever of them met it.
                 let since = request.queued_at.max(reached_at);
-                let waited = match request.bytes > MERGED_BYTES_MAX {
-                    false => since.elapsed(),
+                let waited = if request.bytes > MERGED_BYTES_MAX {
                     // Behind others that take long, too: that says nothing about the server.
-                    true => Duration::ZERO,
+                    Duration::ZERO
+                } else {
+                    since.elapsed()
                 };
                 // Nor does housekeeping, which takes as long as there is something to remove.
                 if !is_housekeeping(&request.batch) {
@@ -190,9 +191,10 @@ async fn write_all(
             unsent.push(request);
             continue;
         }
-        let outcome = match is_plain(&request) {
-            true => append_one(connection, &request).await,
-            false => append_in_flight(connection, &request, Grouping::Actions).await,
+        let outcome = if is_plain(&request) {
+            append_one(connection, &request).await
+        } else {
+            append_in_flight(connection, &request, Grouping::Actions).await
         };
         answer_alone(request, outcome, counters);
     }
@@ -228,9 +230,10 @@ async fn append_merged(
             counters.commits.fetch_add(1, Ordering::Relaxed);
             let owned: Vec<i64> = rows.iter().filter_map(|row| row.try_get(0).ok()).collect();
             for request in requests {
-                let outcome = match owned.contains(&request.space) {
-                    true => WriteOutcome::Written,
-                    false => WriteOutcome::NotOwner,
+                let outcome = if owned.contains(&request.space) {
+                    WriteOutcome::Written
+                } else {
+                    WriteOutcome::NotOwner
                 };
                 answer(request, outcome);
             }

@@ -40,9 +40,10 @@ fn unwritten_record(index: usize, error: Error) -> JournalError {
             Some(ErrorCode::TooBig | ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch)
         ),
     };
-    match is_its_own {
-        true => JournalError::BadRecord { index, reason: error.to_string() },
-        false => unwritten(error),
+    if is_its_own {
+        JournalError::BadRecord { index, reason: error.to_string() }
+    } else {
+        unwritten(error)
     }
 }
 
@@ -200,10 +201,7 @@ fn dispose(conn: &Connection, channel: ChannelId, at: i64) -> Result<()> {
 }
 
 fn put_summary(conn: &Connection, summary: &SummaryRecord) -> Result<()> {
-    let modified = match summary.is_listed() {
-        true => summary.modified.0,
-        false => list::UNLISTED,
-    };
+    let modified = if summary.is_listed() { summary.modified.0 } else { list::UNLISTED };
     conn.prepare_cached(
         "INSERT OR REPLACE INTO summary (session, uri, modified, created, empty, creator, json)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",

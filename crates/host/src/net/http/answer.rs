@@ -95,10 +95,7 @@ impl HttpResponse {
 
     /// As hyper sends it. `goes_on`: the request allows another after it.
     pub(crate) fn into_hyper(self, goes_on: bool) -> Response<AnswerBody> {
-        let connection = match self.stays_open && goes_on {
-            true => "keep-alive",
-            false => "close",
-        };
+        let connection = if self.stays_open && goes_on { "keep-alive" } else { "close" };
         let mut response = Response::new(Either::Left(Full::new(self.body)));
         *response.status_mut() = self.status;
         let headers = response.headers_mut();

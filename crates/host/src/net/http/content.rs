@@ -225,8 +225,5 @@ async fn check_signer(
             token::refuse_unread_accounts()
         })?,
     };
-    match is_known {
-        true => Ok(()),
-        false => Err(signed_out()),
-    }
+    if is_known { Ok(()) } else { Err(signed_out()) }
 }

@@ -132,9 +132,10 @@ where
                 // What is being answered is answered.
                 Pin::new(&mut *http).graceful_shutdown();
             }
-            () = evicted.cancelled() => return match http_socket.has_asked() {
-                false => ExchangeEnd::Refused(HttpResponse::too_many_handshakes()),
-                true => ExchangeEnd::Gone,
+            () = evicted.cancelled() => return if http_socket.has_asked() {
+                ExchangeEnd::Gone
+            } else {
+                ExchangeEnd::Refused(HttpResponse::too_many_handshakes())
             },
             () = sleep_until(http_socket.deadline), if is_waiting => {
                 if !http_socket.has_asked() {

@@ -64,9 +64,10 @@ struct Authority<'a> {
 
 impl<'a> Authority<'a> {
     fn parse(text: &'a str) -> Option<Self> {
-        let name_end = match text.starts_with('[') {
-            true => text.find(']')? + 1,
-            false => text.find(':').unwrap_or(text.len()),
+        let name_end = if text.starts_with('[') {
+            text.find(']')? + 1
+        } else {
+            text.find(':').unwrap_or(text.len())
         };
         let (name, rest) = text.split_at(name_end);
         let port = match rest.strip_prefix(':') {

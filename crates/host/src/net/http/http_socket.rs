@@ -172,8 +172,5 @@ impl HttpSocket {
 
 /// A node that may not speak for a space says nothing of it.
 pub(super) fn refuse_silent(handle: &SpaceHandle) -> Result<(), HttpResponse> {
-    match handle.admission.may_speak() {
-        true => Ok(()),
-        false => Err(HttpResponse::not_ready()),
-    }
+    if handle.admission.may_speak() { Ok(()) } else { Err(HttpResponse::not_ready()) }
 }

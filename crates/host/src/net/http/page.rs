@@ -38,10 +38,7 @@ pub(super) fn answer(
             answer.headers.insert(CONTENT_ENCODING, encoding);
         }
     }
-    let caching = match file.is_immutable {
-        true => FOR_EVER,
-        false => ASK_EACH_TIME,
-    };
+    let caching = if file.is_immutable { FOR_EVER } else { ASK_EACH_TIME };
     let headers = &mut answer.headers;
     headers.insert(CACHE_CONTROL, HeaderValue::from_static(caching));
     headers.insert(VARY, HeaderValue::from_static("Accept-Encoding"));

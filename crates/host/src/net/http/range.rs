@@ -23,10 +23,13 @@ pub(super) fn find_part(asked: Option<&str>, length: usize) -> RequestedPart {
     let Some((first, last)) = range.trim().split_once('-').filter(|_| !range.contains(',')) else {
         return RequestedPart::Whole;
     };
-    let number = |text: &str| match text.bytes().all(|byte| byte.is_ascii_digit()) {
-        // One that is too long for a number is behind everything.
-        true if !text.is_empty() => Some(text.parse().unwrap_or(usize::MAX)),
-        _ => None,
+    let number = |text: &str| {
+        if text.bytes().all(|byte| byte.is_ascii_digit()) && !text.is_empty() {
+            // One that is too long for a number is behind everything.
+            Some(text.parse().unwrap_or(usize::MAX))
+        } else {
+            None
+        }
     };
     let part = match (number(first), number(last)) {
         (Some(first), Some(last)) if first <= last => first..last.saturating_add(1).min(length),
@@ -34,10 +37,7 @@ pub(super) fn find_part(asked: Option<&str>, length: usize) -> RequestedPart {
         (None, Some(count)) if first.is_empty() => length.saturating_sub(count)..length,
         _ => return RequestedPart::Whole,
     };
-    match part.start < part.end {
-        true => RequestedPart::Part(part),
-        false => RequestedPart::Nothing,
-    }
+    if part.start < part.end { RequestedPart::Part(part) } else { RequestedPart::Nothing }
 }
 
 #[cfg(test)]

@@ -73,9 +73,10 @@ fn unreadable_and_untypable_names_are_skipped() {
     // Whoever may read everything reads that too.
     let is_closed = fs::read_dir(&closed).is_err();
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o755)).unwrap();
-    match is_closed {
-        true => assert_eq!(paths, ["a", "closed/"]),
-        false => assert_eq!(paths, ["a", "closed/", "closed/b"]),
+    if is_closed {
+        assert_eq!(paths, ["a", "closed/"])
+    } else {
+        assert_eq!(paths, ["a", "closed/", "closed/b"])
     }
     assert_eq!(walked(&root.join("not-there")), Vec::<String>::new());
 }

@@ -25,9 +25,10 @@ fn reply_to(event: &AgentEvent, approved: bool) -> Option<AgentReply> {
         }
         AgentEvent::InputRequested { ask, .. } => AgentReply::Answered {
             ask: *ask,
-            response: match approved {
-                true => ChatInputResponseKind::Accept,
-                false => ChatInputResponseKind::Cancel,
+            response: if approved {
+                ChatInputResponseKind::Accept
+            } else {
+                ChatInputResponseKind::Cancel
             },
             answers: Object::new(),
             answered_by: None,

@@ -130,9 +130,8 @@ mod tests {
         let words: Vec<CaseFoldedText> =
             words.iter().map(|word| CaseFoldedText::word(word)).collect();
         let pieces = cut_excerpt(text, &words)?;
-        let show = |piece: &TextPiece| match piece.is_match {
-            true => format!("[{}]", piece.text),
-            false => piece.text.clone(),
+        let show = |piece: &TextPiece| {
+            if piece.is_match { format!("[{}]", piece.text) } else { piece.text.clone() }
         };
         Some(pieces.iter().map(show).collect())
     }

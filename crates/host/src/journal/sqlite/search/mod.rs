@@ -195,18 +195,15 @@ fn text_hits(
         .filter(|word| word.chars() >= INDEXED_CHARS_MIN)
         .map(CaseFoldedText::quoted)
         .collect();
-    let found = match indexed.is_empty() {
-        true => "SELECT id FROM document ORDER BY started_at DESC, id DESC",
-        false => {
-            "SELECT document.id FROM content JOIN document ON document.id = content.rowid
+    let found = if indexed.is_empty() {
+        "SELECT id FROM document ORDER BY started_at DESC, id DESC"
+    } else {
+        "SELECT document.id FROM content JOIN document ON document.id = content.rowid
              WHERE content MATCH ?1 ORDER BY document.started_at DESC, document.id DESC"
-        }
     };
     let mut found = index.prepare(found)?;
-    let mut rows = match indexed.is_empty() {
-        true => found.query([])?,
-        false => found.query([indexed.join(" ")])?,
-    };
+    let mut rows =
+        if indexed.is_empty() { found.query([])? } else { found.query([indexed.join(" ")])? };
     let mut seen = HashSet::new();
     while hits.len() < limit
         && let Some(row) = rows.next()?

@@ -48,9 +48,12 @@ pub(super) async fn answer(
     }
     let accept = request.headers.joined(ACCEPT_ENCODING);
     let takes_gzip = web::Encoding::Gzip.is_accepted(&accept);
-    let rendered = markup.render_all(in_flight, items, move |answer| match takes_gzip {
-        true if answer.len() >= PACKED_BYTES_MIN => (pack(&answer), true),
-        _ => (answer, false),
+    let rendered = markup.render_all(in_flight, items, move |answer| {
+        if takes_gzip && answer.len() >= PACKED_BYTES_MIN {
+            (pack(&answer), true)
+        } else {
+            (answer, false)
+        }
     });
     let broken = || HttpResponse::new(500, "this cannot be rendered\n");
     let (answer, is_packed) = rendered.await.ok_or_else(broken)?;

@@ -99,16 +99,17 @@ fn is_about_devices(path: &str) -> bool {
 /// Whoever may only read brings nothing along.
 fn require_role(access: &Access, needed: Role) -> Result<(), HttpResponse> {
     let role = access.role();
-    match role >= needed {
-        true => Ok(()),
-        false => Err(HttpResponse::text(
+    if role >= needed {
+        Ok(())
+    } else {
+        Err(HttpResponse::text(
             403,
             format!(
                 "this takes the role {}, and your token has the role {}\n",
                 needed.name(),
                 role.name()
             ),
-        )),
+        ))
     }
 }
 
