@@ -96,8 +96,7 @@ impl Shared {
     }
 
     fn cancel(&self, session: &str) {
-        let cancelled = self.cancelled.lock();
-        let cancelled = cancelled.unwrap_or_else(PoisonError::into_inner);
+        let cancelled = self.cancelled.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(flag) = cancelled.get(session) {
             flag.store(true, Ordering::Relaxed);
         }

@@ -129,8 +129,7 @@ impl Bare {
         let big = options.big_bytes.map(cached);
         let replay = options.replay_bytes.map(cached);
         let recorder = options.record.as_deref().map(Recorder::start).transpose()?;
-        let relay = options.relay.as_deref();
-        let relay = relay.map(|to| Relay::to(to, recorder)).transpose()?;
+        let relay = options.relay.as_deref().map(|to| Relay::to(to, recorder)).transpose()?;
         let (links, watchers) = (HashMap::new(), Vec::new());
         Ok(Self {
             options,

@@ -166,8 +166,9 @@ mod tests {
 
     #[test]
     fn the_parent_of_a_process_is_found() {
-        let parent = rustix::process::getppid().map(|it| it.as_raw_nonzero().get());
-        let parent = parent.and_then(|pid| u32::try_from(pid).ok());
+        let parent = rustix::process::getppid()
+            .map(|it| it.as_raw_nonzero().get())
+            .and_then(|pid| u32::try_from(pid).ok());
         assert_eq!(parent_of(std::process::id()), parent);
     }
 }

@@ -257,10 +257,12 @@ impl Harness {
             JournalKind::Sqlite => "sqlite",
             JournalKind::Memory => "memory",
         };
-        let limits =
-            [("channel_idle_ms", setup.idle_ms), ("stream_coalesce_ms", setup.coalesce_ms)];
-        let limits = limits.into_iter().filter_map(|(name, ms)| Some((name, ms?)));
-        let limits: String = limits.map(|(name, ms)| format!("{name} = {ms}\n")).collect();
+        let limits: String =
+            [("channel_idle_ms", setup.idle_ms), ("stream_coalesce_ms", setup.coalesce_ms)]
+                .into_iter()
+                .filter_map(|(name, ms)| Some((name, ms?)))
+                .map(|(name, ms)| format!("{name} = {ms}\n"))
+                .collect();
         let agent = setup.acp.map(|acp| acp.table(&self.bench)).unwrap_or_default();
         std::fs::write(
             &config,

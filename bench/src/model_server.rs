@@ -84,8 +84,7 @@ async fn next_request(
     loop {
         if let Some(start) = protocol::head_end(unread) {
             let head = String::from_utf8_lossy(&unread[..start]).into_owned();
-            let path = head.split(' ').nth(1).context("a request without a path")?;
-            let path = path.to_owned();
+            let path = head.split(' ').nth(1).context("a request without a path")?.to_owned();
             let length = head
                 .to_ascii_lowercase()
                 .lines()
@@ -138,8 +137,7 @@ impl Answer {
         // The fraction of the golden ratio spreads any number of answers evenly.
         let phase = (f64::from(number) * 0.618_033_988_75).fract();
         stream.write_all(HEAD).await?;
-        let begin = wire.begin();
-        let begin: Vec<u8> = begin.iter().flat_map(|event| chunk(wire, event)).collect();
+        let begin: Vec<u8> = wire.begin().iter().flat_map(|event| chunk(wire, event)).collect();
         stream.write_all(&begin).await?;
         let plain = WORDS.chars().cycle().take(self.size).collect::<String>();
         let begin = Instant::now() + self.every + self.every.mul_f64(phase);
@@ -151,8 +149,8 @@ impl Answer {
             let piece = if self.stamped { stamped(&plain, shared) } else { plain.clone() };
             stream.write_all(&chunk(wire, &wire.piece(&piece))).await?;
         }
-        let end = wire.end(self.pieces);
-        let mut end: Vec<u8> = end.iter().flat_map(|event| chunk(wire, event)).collect();
+        let mut end: Vec<u8> =
+            wire.end(self.pieces).iter().flat_map(|event| chunk(wire, event)).collect();
         end.extend(chunk_of(wire.end_mark()));
         end.extend_from_slice(b"0\r\n\r\n");
         Ok(stream.write_all(&end).await?)

@@ -43,9 +43,9 @@ impl NodePlace {
             ("--config", text(&config)),
             ("--script", text(&script)),
             ("--workspace", text(workspace)),
-        ];
-        let arguments = arguments.into_iter();
-        let arguments = arguments.flat_map(|(name, value)| [name.to_owned(), value]);
+        ]
+        .into_iter()
+        .flat_map(|(name, value)| [name.to_owned(), value]);
         let first = ["serve", "--ready-json"].map(str::to_owned);
         Ok(Self { arguments: first.into_iter().chain(arguments).collect(), data })
     }

@@ -23,8 +23,7 @@ pub(crate) fn root() -> String {
 
 /// The head of a client's first request, with a token where one is needed.
 pub(crate) fn upgrade(address: &str, token: Option<&str>) -> String {
-    let token = token.map(|token| format!("Authorization: Bearer {token}\r\n"));
-    let token = token.unwrap_or_default();
+    let token = token.map(|token| format!("Authorization: Bearer {token}\r\n")).unwrap_or_default();
     format!(
         "GET / HTTP/1.1\r\nHost: {address}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n{token}\
          Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"

@@ -94,8 +94,8 @@ impl PtyProcess {
             .stdout(Stdio::from(slave.try_clone()?))
             .stderr(Stdio::from(slave.try_clone()?));
         let started_ns = now_ns();
-        let child = command.spawn();
-        let child = child.with_context(|| format!("cannot start {}", program.display()))?;
+        let child =
+            command.spawn().with_context(|| format!("cannot start {}", program.display()))?;
         Ok(Self { child, keyboard, written, started_ns, seen: Vec::new() })
     }
 

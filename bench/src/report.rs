@@ -39,8 +39,8 @@ pub(crate) fn write(path: &Path, report: &Report) -> Result<()> {
 }
 
 pub(crate) fn read(path: &Path) -> Result<Report> {
-    let text = std::fs::read_to_string(path);
-    let text = text.with_context(|| format!("cannot read {}", path.display()))?;
+    let text =
+        std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     serde_json::from_str(&text).with_context(|| format!("{} holds no figures", path.display()))
 }
 

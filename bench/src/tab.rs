@@ -44,8 +44,7 @@ impl Tab {
             }
         };
         let (browser, page) = runtime.block_on(async {
-            let browser = Browser::start().await?;
-            let browser = browser.context("there is no Chromium on the path")?;
+            let browser = Browser::start().await?.context("there is no Chromium on the path")?;
             let page = browser.page(Screen::PHONE).await?;
             page.go_to(&format!("{origin}/sw.js")).await?;
             // The host of a measurement asks for no token, but the page wants to have one.

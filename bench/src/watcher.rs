@@ -152,8 +152,7 @@ pub(crate) async fn connect(address: &str, token: Option<&str>) -> Result<(TcpSt
 }
 
 async fn watch(options: &WatchOptions, number: usize, shared: &Shared) -> Result<()> {
-    let token = options.tokens.iter().cycle().nth(number);
-    let token = token.map(String::as_str);
+    let token = options.tokens.iter().cycle().nth(number).map(String::as_str);
     let (mut stream, early) = connect(&options.address, token).await?;
     let root = if options.root { vec![protocol::root()] } else { Vec::new() };
     let version = &options.versions[number % options.versions.len()];

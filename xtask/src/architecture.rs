@@ -31,8 +31,10 @@ fn unlisted_files(page: &str, names: &[&str]) -> Result<Vec<String>> {
         .flat_map(|row| name.captures_iter(row))
         .filter_map(|found| found.get(1).map(|name| name.as_str()))
         .collect();
-    let files = names.iter().filter(|name| !is_test_file(name));
-    let files = files.filter_map(|name| name.strip_prefix(KERNEL));
+    let files = names
+        .iter()
+        .filter(|name| !is_test_file(name))
+        .filter_map(|name| name.strip_prefix(KERNEL));
     let entries: BTreeSet<&str> = files
         .map(|file| file.split_once('/').map_or(file, |(directory, _)| directory))
         .map(|entry| entry.strip_suffix(".rs").unwrap_or(entry))

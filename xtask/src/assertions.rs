@@ -41,9 +41,10 @@ fn missing_assertions(sources: &[Source], allowed: &[(&str, &str)]) -> Result<Ve
     let wrong = unlisted.map(|file| {
         format!("{KERNEL}{file}: changes state and asserts nothing: what does it promise?")
     });
-    let outdated = allowed.iter().filter(|(name, _)| !without.iter().any(|file| file == name));
-    let outdated =
-        outdated.map(|(name, _)| format!("assertions.rs: `{name}` need not be listed any more"));
+    let outdated = allowed
+        .iter()
+        .filter(|(name, _)| !without.iter().any(|file| file == name))
+        .map(|(name, _)| format!("assertions.rs: `{name}` need not be listed any more"));
     Ok(wrong.chain(outdated).collect())
 }
 

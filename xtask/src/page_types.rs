@@ -65,8 +65,9 @@ fn find_published(root: &Path) -> Result<PathBuf> {
     let found = packages
         .iter()
         .find(|package| package["name"] == "ahp-types" && package["version"] == VERSION);
-    let manifest = found.and_then(|package| package["manifest_path"].as_str());
-    let manifest = manifest.with_context(|| format!("ahp-types {VERSION} is not used here"))?;
+    let manifest = found
+        .and_then(|package| package["manifest_path"].as_str())
+        .with_context(|| format!("ahp-types {VERSION} is not used here"))?;
     let directory = Path::new(manifest).parent().context("a manifest in a directory")?;
     Ok(directory.join("src"))
 }

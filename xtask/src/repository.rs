@@ -61,14 +61,17 @@ impl Repository {
 
     /// The sources of crates whose path `wanted` accepts, without test files.
     pub(crate) fn sources(&self, wanted: impl Fn(&str) -> bool) -> Vec<Source> {
-        let sources = self.sources.get_or_init(|| {
-            let texts = self.texts();
-            let sources = texts.filter(|(name, _)| {
-                name.starts_with(CRATES) && name.ends_with(".rs") && !is_test_file(name)
-            });
-            sources.map(|(name, text)| Source::new(name, text)).collect()
-        });
-        let sources = sources.iter().filter(|source| wanted(&source.name));
+        let sources = self
+            .sources
+            .get_or_init(|| {
+                let texts = self.texts();
+                let sources = texts.filter(|(name, _)| {
+                    name.starts_with(CRATES) && name.ends_with(".rs") && !is_test_file(name)
+                });
+                sources.map(|(name, text)| Source::new(name, text)).collect()
+            })
+            .iter()
+            .filter(|source| wanted(&source.name));
         sources.cloned().collect()
     }
 

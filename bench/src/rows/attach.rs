@@ -119,8 +119,10 @@ fn measure(harness: &mut Harness, way: Way) -> Result<Timed> {
         let attachment = attachment(&body(number, BODY_BYTES));
         match way {
             Way::Attached => {
-                let message = json!({"text": "", "attachments": [attachment]});
-                let message = message.as_object().cloned().unwrap_or_default();
+                let message = json!({"text": "", "attachments": [attachment]})
+                    .as_object()
+                    .cloned()
+                    .unwrap_or_default();
                 let began = Instant::now();
                 store.compose(message, BODY_BYTES - 1)?;
                 whole.push(began.elapsed().as_secs_f64() * 1e6);

@@ -38,8 +38,8 @@ pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
         median_of(&results, Subject::Reading, cost),
         BOUND_MS,
         "nobody waits for it",
-    );
-    let figure = figure.note(format!(
+    )
+    .note(format!(
         "rounds: found {}, read {}",
         spread(&values(&results, Subject::Discovery, cost)),
         spread(&values(&results, Subject::Reading, cost)),

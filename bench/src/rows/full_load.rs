@@ -106,8 +106,9 @@ pub(super) fn on_postgres(
         }
         anyhow::Ok(journals)
     };
-    let journals = runtime.block_on(async { timeout(WAIT_MAX, opening).await });
-    let journals = journals.context("the spaces are not opened in time")??;
+    let journals = runtime
+        .block_on(async { timeout(WAIT_MAX, opening).await })
+        .context("the spaces are not opened in time")??;
     let control = Arc::new(WriterControl::default());
     let mut tasks = JoinSet::new();
     for journal in journals {

@@ -149,8 +149,8 @@ fn settle(database: &Database, usual: Option<(&Calls, Duration)>) -> Result<()> 
             None => true,
             Some((usual, window)) => {
                 let part = look.as_secs_f64() / window.as_secs_f64();
-                let usual = usual.iter();
                 let usual: Calls = usual
+                    .iter()
                     .map(|(id, calls)| (id.clone(), (*calls as f64 * part).ceil() as u64))
                     .collect();
                 excess(&asked, &usual) == 0

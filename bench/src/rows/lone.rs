@@ -53,8 +53,8 @@ struct Cost {
 }
 
 pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
-    let subjects = PACES.iter().flat_map(|pace| [ON, OFF, Who::Commit].map(|who| (who, *pace)));
-    let subjects: Vec<(Who, Pace)> = subjects.collect();
+    let subjects: Vec<(Who, Pace)> =
+        PACES.iter().flat_map(|pace| [ON, OFF, Who::Commit].map(|who| (who, *pace))).collect();
     let results = harness.shuffled(&subjects, measure)?;
     Ok(PACES.iter().map(|pace| figure(*pace, &results)).collect())
 }

@@ -102,8 +102,8 @@ type Who = (Server, Case);
 pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
     let (_model, port) = harness.model_server()?;
     let seconds = harness.seconds(2.0);
-    let subjects = CASES.iter().flat_map(|case| SERVERS.map(|server| (server, *case)));
-    let subjects: Vec<Who> = subjects.collect();
+    let subjects: Vec<Who> =
+        CASES.iter().flat_map(|case| SERVERS.map(|server| (server, *case))).collect();
     let results = harness.shuffled(&subjects, |harness, who| {
         let load = Load { every_ms: who.1.every_ms, window_ms: who.1.window_ms, seconds };
         measure(harness, who, port, load).with_context(|| format!("{:?}: {}", who.0, who.1.what))

@@ -52,8 +52,7 @@ fn measure(harness: &mut Harness, (shown, every_ms): (Shown, u64)) -> Result<f64
     let tab = Tab::open(&driver.server)?;
     let length = match shown {
         Shown::Page => {
-            let session = session_of("scripted", 1);
-            let session = session.replace(':', "%3A").replace('/', "%2F");
+            let session = session_of("scripted", 1).replace(':', "%3A").replace('/', "%2F");
             tab.go_to(&format!("/#/s/{session}"))?;
             tab.wait_for("document.querySelector('textarea.composer-text')")?;
             "document.querySelector('.transcript').textContent.length"

@@ -76,9 +76,11 @@ fn sizes() -> Result<(f64, f64, f64)> {
         anyhow::Ok(file.choose("br").bytes.len() as f64 / 1_024.0)
     };
     let page = std::str::from_utf8(web::find("/").context("there is no page")?.choose("").bytes)?;
-    let named = page.split("\"/app/").skip(1);
-    let named = named.filter_map(|part| Some(format!("/app/{}", part.split('"').next()?)));
-    let named: std::collections::BTreeSet<String> = named.collect();
+    let named: std::collections::BTreeSet<String> = page
+        .split("\"/app/")
+        .skip(1)
+        .filter_map(|part| Some(format!("/app/{}", part.split('"').next()?)))
+        .collect();
     let mut first = packed("/")?;
     for path in &named {
         first += packed(path)?;

@@ -77,8 +77,9 @@ fn append_to_postgres(
 ) -> Result<Percentiles> {
     let name = database.fresh_names(1).pop().context("a name")?;
     let appending = runtime.spawn(append_in_task(database.settings(), name, count));
-    let times = runtime.block_on(async { timeout(ROUND_WAIT, appending).await });
-    let times = times.context("the batches are not written in time")??;
+    let times = runtime
+        .block_on(async { timeout(ROUND_WAIT, appending).await })
+        .context("the batches are not written in time")??;
     Ok(Percentiles::of(&times?))
 }
 

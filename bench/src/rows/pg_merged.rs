@@ -108,8 +108,7 @@ fn make_leases(database: &mut Database) -> Result<Vec<i64>> {
              SELECT id, 1, 0, 0, 0 FROM made RETURNING space"
     );
     let made = database.sql(&sql)?;
-    let spaces = made.lines().map(str::parse);
-    let mut spaces = spaces.collect::<Result<Vec<i64>, _>>()?;
+    let mut spaces = made.lines().map(str::parse).collect::<Result<Vec<i64>, _>>()?;
     spaces.sort_unstable();
     ensure!(spaces.len() == SPACES, "not all spaces were made");
     Ok(spaces)
@@ -136,8 +135,11 @@ async fn write_by_hand(
         let batches: Vec<i64> = places.iter().map(|place| numbers[*place]).collect();
         let seqs: Vec<i64> = batches.iter().map(|number| number + 1).collect();
         let (epochs, channels) = (vec![1_i64; merged], vec![1_i64; merged]);
-        let bytes = seqs.iter().map(|seq| envelope(&chat, seq.unsigned_abs()));
-        let bytes: Vec<Vec<u8>> = bytes.map(|envelope| envelope.to_vec()).collect();
+        let bytes: Vec<Vec<u8>> = seqs
+            .iter()
+            .map(|seq| envelope(&chat, seq.unsigned_abs()))
+            .map(|envelope| envelope.to_vec())
+            .collect();
         let values: [&(dyn ToSql + Sync); 8] =
             [&own, &epochs, &batches, &seqs, &own, &channels, &seqs, &bytes];
         let rows = client.query(&append, &values).await?;

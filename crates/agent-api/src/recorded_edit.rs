@@ -133,17 +133,19 @@ pub fn edits_of_call(call: &Value) -> Vec<RecordedEdit> {
     let has_failed = call["status"] == "completed" && call["success"] == false;
     let recorded = call["_meta"][meta::EDITS].as_array();
     if let Some(recorded) = recorded {
-        let recorded = recorded.iter().take(EDITS_MAX);
-        let recorded = recorded.filter_map(RecordedEdit::from_value);
+        let recorded = recorded.iter().take(EDITS_MAX).filter_map(RecordedEdit::from_value);
         // A file is changed whole or not at all.
         return recorded.filter(|edit| edit.is_made || !has_failed).collect();
     }
     if call["status"] != "completed" || has_failed {
         return Vec::new();
     }
-    let blocks = call["content"].as_array().into_iter().flatten();
-    let blocks = blocks.filter(|block| block["type"] == "fileEdit");
-    let blocks = blocks.take(EDITS_MAX);
+    let blocks = call["content"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|block| block["type"] == "fileEdit")
+        .take(EDITS_MAX);
     blocks.filter_map(RecordedEdit::from_block).collect()
 }
 

@@ -40,8 +40,8 @@ fn list_verbs(command: &Command) -> String {
         text.push_str(&format!("{group}:\n"));
         for name in names {
             let verb = command.find_subcommand(name);
-            let about = verb.and_then(Command::get_about).map(ToString::to_string);
-            let about = about.unwrap_or_default();
+            let about =
+                verb.and_then(Command::get_about).map(ToString::to_string).unwrap_or_default();
             text.push_str(&format!("  {name:name_width$}  {about}\n"));
         }
         text.push('\n');

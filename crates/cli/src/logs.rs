@@ -198,8 +198,7 @@ fn print_lines(file: &mut File, shown: u64, waiting: &mut Vec<u8>) -> anyhow::Re
         }
         read += count as u64;
         waiting.append(&mut chunk);
-        let end = waiting.iter().rposition(|byte| *byte == b'\n');
-        let end = end.map_or(0, |newline| newline + 1);
+        let end = waiting.iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1);
         // A line without an end is not waited for without bound.
         let end = if waiting.len() > CHUNK_BYTES { waiting.len() } else { end };
         let lines: Vec<u8> = waiting.drain(..end).collect();

@@ -130,8 +130,8 @@ enum Verb {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::from_arg_matches(&help::command().get_matches());
-    let cli = cli.unwrap_or_else(|error| error.exit());
+    let cli =
+        Cli::from_arg_matches(&help::command().get_matches()).unwrap_or_else(|error| error.exit());
     if let Some(Verb::ReadDocument(_)) = cli.verb {
         return read_document::run().into();
     }

@@ -118,8 +118,7 @@ impl ServeOptions {
     /// The port that clients know from before, if it is free.
     fn prefer_earlier_port(&self, config: &mut Config) {
         let at_port = |port| SocketAddr::new(config.listen.ip(), port);
-        let earlier = self.earlier_port.map(at_port);
-        let earlier = earlier.filter(|_| self.may_move(config));
+        let earlier = self.earlier_port.map(at_port).filter(|_| self.may_move(config));
         if let Some(earlier) = earlier.filter(|address| TcpListener::bind(address).is_ok()) {
             config.listen = earlier;
         }

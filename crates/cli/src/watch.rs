@@ -159,8 +159,8 @@ impl WatchPrinter {
                 );
                 (wire::action::to_value(&**session), text)
             } else if let Some(root) = replica.confirmed_root().filter(|_| self.channel.is_root()) {
-                let agents = root.agents.iter().filter_map(|agent| agent["provider"].as_str());
-                let agents: Vec<&str> = agents.collect();
+                let agents: Vec<&str> =
+                    root.agents.iter().filter_map(|agent| agent["provider"].as_str()).collect();
                 (wire::action::to_value(&**root), format!("agents: {}", agents.join(" ")))
             } else if let Some(plain) = replica.plain(channel) {
                 let title = plain.terminal().map(|terminal| terminal.title.clone());
@@ -219,18 +219,18 @@ fn format_action(envelope: &Envelope) -> String {
 fn format_fields(fields: &Value) -> String {
     let fields = fields.as_object().into_iter().flatten();
     let known = ["type", "channel", "turnId", "startedAt"]; // or of no interest to people
-    let other_fields = fields.filter(|(name, _)| !known.contains(&name.as_str()));
-    let other_fields = other_fields.map(|(name, value)| {
-        let value = match value {
-            Value::String(text) => format!("{text:?}"),
-            other => other.to_string(),
-        };
-        let mut short: String = value.chars().take(VALUE_CHARS_MAX).collect();
-        if short.len() < value.len() {
-            short.push('…');
-        }
-        format!("{name}={short}")
-    });
+    let other_fields =
+        fields.filter(|(name, _)| !known.contains(&name.as_str())).map(|(name, value)| {
+            let value = match value {
+                Value::String(text) => format!("{text:?}"),
+                other => other.to_string(),
+            };
+            let mut short: String = value.chars().take(VALUE_CHARS_MAX).collect();
+            if short.len() < value.len() {
+                short.push('…');
+            }
+            format!("{name}={short}")
+        });
     escape_line(&other_fields.collect::<Vec<_>>().join(" "))
 }
 

@@ -50,8 +50,11 @@ fn what_is_installed_is_listed_and_how_to_install_the_rest() {
     );
     let listed = json_of(&run(place.path(), &path, &["agents", "--json"]));
     let agents = listed.as_array().unwrap();
-    let offered = agents.iter().filter(|agent| agent["offered"] == true);
-    let offered: Vec<&str> = offered.map(|agent| agent["id"].as_str().unwrap()).collect();
+    let offered: Vec<&str> = agents
+        .iter()
+        .filter(|agent| agent["offered"] == true)
+        .map(|agent| agent["id"].as_str().unwrap())
+        .collect();
     assert_eq!(offered, ["mine", "gemini", "qwen"]);
     assert_eq!(agents[0]["program"], Value::Null);
     let gemini = format!("{path}/gemini");

@@ -227,8 +227,8 @@ fn chats_are_forked_and_sessions_changed() {
     ann.wait_until(|_| host.state(&chat)["activeTurn"].is_null());
     ann.type_line("/fork");
     let screen = ann.sees("· You are now in a new branch: ahp-chat:/");
-    let fork = screen.split("new branch: ").nth(1).unwrap();
-    let fork = fork.split_whitespace().next().unwrap().to_owned();
+    let fork =
+        screen.split("new branch: ").nth(1).unwrap().split_whitespace().next().unwrap().to_owned();
     ann.type_line("think");
     ann.sees("The answer is 42.");
     let turns = |chat: &str| host.state(chat)["turns"].as_array().map(Vec::len);

@@ -65,8 +65,10 @@ fn declare(workspace: &Path, file: &Value) {
     }
     for skill in file["skills"].as_array().unwrap() {
         let skill = skill.as_str().unwrap();
-        let trigger = triggers.iter().find(|(_, of)| *of == skill);
-        let trigger = trigger.map(|(name, _)| format!("command: {name}\n"));
+        let trigger = triggers
+            .iter()
+            .find(|(_, of)| *of == skill)
+            .map(|(name, _)| format!("command: {name}\n"));
         let head = format!("---\nname: {skill}\n{}---\n", trigger.unwrap_or_default());
         put(
             &workspace.join(format!(".agents/skills/{skill}/SKILL.md")),

@@ -127,8 +127,7 @@ impl Documents {
         std::fs::create_dir_all(&directory).unwrap();
         let toml = format!("[[models]]\nid = \"m\"\nbase_url = \"{}\"\n{more}\n", server.url());
         std::fs::write(directory.join("greenroom.toml"), toml).unwrap();
-        let host = tokio::task::spawn_blocking(move || Host::start_with(data, &[]));
-        let host = host.await.unwrap();
+        let host = tokio::task::spawn_blocking(move || Host::start_with(data, &[])).await.unwrap();
         Self { host, server }
     }
 
@@ -285,8 +284,15 @@ async fn a_pdf_that_is_made_to_break_its_reader_breaks_nothing_else() {
     let said = chat.to_string();
     assert!(said.contains("described instead") && said.contains("reading it took "), "{chat:#}");
     let status = std::fs::read_to_string(format!("/proc/{}/status", documents.host.pid())).unwrap();
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-    let peak: u64 = peak.trim().trim_end_matches(" kB").trim().parse().unwrap();
+    let peak: u64 = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .unwrap()
+        .trim()
+        .trim_end_matches(" kB")
+        .trim()
+        .parse()
+        .unwrap();
     assert!(peak < 700 << 10, "the host had {peak} KiB in memory");
     // Neither does what is no PDF at all, or one that goes in circles.
     let circular = b"%PDF-1.4\n1 0 obj\n<< /Type /Catalog /Pages 2 0 R >>\nendobj\n2 0 obj\n<< /Type /Pages /Kids [2 0 R 2 0 R] /Count 2 >>\nendobj\ntrailer << /Root 1 0 R >>";
@@ -345,8 +351,7 @@ async fn a_check_says_of_a_pdf_what_is_sent_of_it() {
         let mut command = documents.host.greenroom();
         command.args(["compose", "--json"]).args(arguments);
         command.arg(&file);
-        let checked = tokio::task::spawn_blocking(move || command.output().unwrap());
-        let checked = checked.await.unwrap();
+        let checked = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
         let result: Value = serde_json::from_slice(&checked.stdout)
             .unwrap_or_else(|error| panic!("{error} {}", text(&checked.stderr)));
         let part = &result["parts"][1];

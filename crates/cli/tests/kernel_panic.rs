@@ -59,8 +59,8 @@ impl FaultyHost {
 
     /// The first line of what `/readyz` answers.
     async fn ask_readyz(&self) -> String {
-        let address = self.host.target.url.strip_prefix("ws://").unwrap();
-        let address = address.strip_suffix('/').unwrap();
+        let address =
+            self.host.target.url.strip_prefix("ws://").unwrap().strip_suffix('/').unwrap();
         let mut socket = TcpStream::connect(address).await.unwrap();
         let head = format!("GET /readyz HTTP/1.1\r\nHost: {address}\r\n\r\n");
         socket.write_all(head.as_bytes()).await.unwrap();

@@ -19,8 +19,8 @@ struct Fresh {
 
 impl Fresh {
     fn with(variables: &[(&str, &str)]) -> Self {
-        let variables = variables.iter();
-        let variables = variables.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let variables =
+            variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         Self { data: tempfile::tempdir().unwrap(), variables: variables.collect() }
     }
 
@@ -196,7 +196,6 @@ async fn a_chat_begins_with_a_key_and_nothing_else() {
 }
 
 #[tokio::test]
-#[expect(clippy::too_many_lines, reason = "one table of keys, told in order")]
 async fn vendors_have_an_order_others_are_offered_and_a_configured_model_wins() {
     let server = server().await;
     server.has_models(["claude-sonnet-5-5", "gpt-6.1-sol", "mine"]);

@@ -86,8 +86,7 @@ impl Watcher {
         let created = watcher.connection.request("createSession", created).await;
         created.unwrap();
         let session = ChannelUri::parse(SESSION).unwrap();
-        let snapshot = watcher.connection.subscribe(&session).await;
-        let snapshot = snapshot.unwrap().unwrap();
+        let snapshot = watcher.connection.subscribe(&session).await.unwrap().unwrap();
         let chat = ChannelUri::parse(snapshot.state["defaultChat"].as_str().unwrap()).unwrap();
         let snapshot = watcher.connection.subscribe(&chat).await;
         watcher.mirror.take_snapshot(snapshot.unwrap().unwrap()).unwrap();

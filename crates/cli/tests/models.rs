@@ -339,8 +339,8 @@ async fn a_running_host_takes_what_is_added_removed_and_chosen_at_once() {
     let host = start(tempfile::tempdir().unwrap(), &[]).await;
     let offered = |root: &Value| {
         let agents = root["agents"].as_array().unwrap().clone();
-        let native = agents.into_iter().find(|agent| agent["provider"] == "native");
-        let native = native.unwrap_or_default();
+        let native =
+            agents.into_iter().find(|agent| agent["provider"] == "native").unwrap_or_default();
         let models = native["models"].as_array().cloned().unwrap_or_default();
         let ids = models.iter().map(|model| model["id"].as_str().unwrap().to_owned());
         ids.collect::<Vec<_>>()
@@ -527,8 +527,9 @@ async fn a_session_whose_model_is_gone_says_so_and_goes_on_only_when_somebody_ch
         let mut child = command.spawn().unwrap();
         std::io::Write::write_all(&mut child.stdin.take().unwrap(), b"hello?\n").unwrap();
         text(&child.wait_with_output().unwrap().stderr)
-    });
-    let said = said.await.unwrap();
+    })
+    .await
+    .unwrap();
     assert!(said.contains("no agent `native` now") && said.contains("scripted"), "{said}");
     assert!(said.contains("Add one and resume the turn"), "{said}");
 }
@@ -568,8 +569,9 @@ async fn a_first_start_without_a_model_says_how_to_get_one() {
         let mut child = command.spawn().unwrap();
         std::io::Write::write_all(&mut child.stdin.take().unwrap(), b"hello\n").unwrap();
         text(&child.wait_with_output().unwrap().stderr)
-    });
-    let said = said.await.unwrap();
+    })
+    .await
+    .unwrap();
     assert!(said.contains("No model is configured") && said.contains("localhost:11434"), "{said}");
     // With a model nobody is asked and nothing is said.
     let asked = server.requests().len();

@@ -258,7 +258,6 @@ async fn wait_until_dead(pids: &[String]) {
 }
 
 #[tokio::test]
-#[expect(clippy::too_many_lines, reason = "one conversation, told in order")]
 async fn a_host_that_is_killed_takes_its_commands_along_and_its_turn_goes_on_afterwards() {
     const TREE: &str =
         "sleep 1000 & echo pid:$!; (sh -c 'echo pid:$$; sleep 1002; true') & echo pid:$$; wait";
@@ -357,8 +356,11 @@ async fn what_outlives_a_killed_host_is_ended_and_told() {
     ann.sends_message("go").await;
     let seen = ann.until("the command runs", |chat| printed_pids(chat).len() == 1).await;
     let pids = printed_pids(&seen);
-    let mark = calls_of(&seen["activeTurn"])[1]["_meta"]["greenroom.mark"].clone();
-    let mark = mark.as_str().unwrap().to_owned();
+    let mark = calls_of(&seen["activeTurn"])[1]["_meta"]["greenroom.mark"]
+        .clone()
+        .as_str()
+        .unwrap()
+        .to_owned();
     for pid in marked(&mark) {
         let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         if String::from_utf8_lossy(&line).contains("read -r _ <&3") {
@@ -403,9 +405,10 @@ struct Unserved(TempDir);
 
 impl Drop for Unserved {
     fn drop(&mut self) {
-        let endpoint = std::fs::read(data_directory(self.0.path()).join("endpoint.json"));
-        let endpoint: Value =
-            endpoint.ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
+        let endpoint: Value = std::fs::read(data_directory(self.0.path()).join("endpoint.json"))
+            .ok()
+            .and_then(|text| serde_json::from_slice(&text).ok())
+            .unwrap_or_default();
         let pid = endpoint["pid"].as_i64();
         let pid = pid.and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
         if let Some(pid) = pid {
@@ -429,8 +432,9 @@ async fn a_model_on_the_command_line_is_all_it_takes() {
         std::io::Write::write_all(&mut input, b"run it\n1\n").unwrap();
         drop(input);
         child.wait_with_output().unwrap()
-    });
-    let talked = talked.await.unwrap();
+    })
+    .await
+    .unwrap();
     let (out, err) = (text(&talked.stdout), text(&talked.stderr));
     assert!(talked.status.success(), "{err}");
     assert!(out.contains("It ran."), "{out}{err}");

@@ -134,8 +134,7 @@ fn a_restricted_section_is_for_the_operator_alone() {
     let session = sent["session"].as_str().unwrap();
     let inspected = host.run(&["inspect", session, "--prompt", "--json"]);
     let renders: Value = serde_json::from_slice(&inspected.stdout).unwrap();
-    let safety = find(&renders[0]["sections"], "safety")["after"].as_str();
-    let safety = safety.unwrap();
+    let safety = find(&renders[0]["sections"], "safety")["after"].as_str().unwrap();
     let sha256 = wire::Digest::new(Sha256::digest(safety).into()).to_string();
     let shown = json!({"id": "safety", "restricted": true, "sha256": sha256});
     assert_eq!(*find(&sections(&sent), "safety"), shown);

@@ -241,8 +241,7 @@ async fn pictures_are_fetched_by_reference() {
     ann.sends_message("image").await;
     let turn = ann.answers(json!({})).await;
     let parts = turn["responseParts"].as_array().unwrap();
-    let picture = parts.iter().find(|part| part["kind"] == "contentRef");
-    let picture = picture.unwrap();
+    let picture = parts.iter().find(|part| part["kind"] == "contentRef").unwrap();
     assert_eq!(picture["contentType"], "image/svg+xml");
     let read = json!({"channel": SESSION, "uri": picture["uri"], "encoding": "utf-8"});
     let read = ann.connection.request("resourceRead", read).await.unwrap();

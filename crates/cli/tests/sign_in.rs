@@ -185,8 +185,7 @@ async fn mc_14_a_page_is_shown_and_its_token_lets_the_call_go_on() {
     let (head, _) = get(&callback.replace("/callback", "/other")).await;
     assert!(head.starts_with("HTTP/1.1 404"), "{head}");
     // A browser may open a connection that it does not use.
-    let address = callback.strip_prefix("http://").unwrap();
-    let address = address.split('/').next().unwrap();
+    let address = callback.strip_prefix("http://").unwrap().split('/').next().unwrap();
     let _silent = TcpStream::connect(address).await.unwrap();
     let (head, body) = get(&back).await;
     assert!(head.starts_with("HTTP/1.1 200"), "{head}");

@@ -66,7 +66,6 @@ fn spaces_need_a_database() {
 }
 
 #[test]
-#[expect(clippy::too_many_lines, reason = "one story: each step needs the one before")]
 fn spaces_are_made_listed_and_removed_and_tokens_are_shown_once() {
     let Some(server) = TestServer::start() else {
         return; // the line that says so is written
@@ -270,8 +269,10 @@ fn a_space_names_a_mount_and_the_doctor_looks_at_the_database() {
         let output = greenroom(home).args(["doctor", "--json"]).output().unwrap();
         let findings: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
         move |check: &str| -> Vec<String> {
-            let found = findings.iter().filter(|it| it["check"] == check);
-            let found = found.map(|it| format!("{}: {}", it["level"], it["message"]));
+            let found = findings
+                .iter()
+                .filter(|it| it["check"] == check)
+                .map(|it| format!("{}: {}", it["level"], it["message"]));
             found.collect()
         }
     };

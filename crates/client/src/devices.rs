@@ -72,8 +72,8 @@ pub async fn request_code(
 /// All devices of a host, the oldest first.
 pub async fn list_devices(destination: &Destination) -> Result<Vec<DeviceSummary>, ClientError> {
     let answer = ask(destination, "GET", "/api/devices", None).await?;
-    let devices = answer["devices"].as_array().map(|all| all.iter().map(parse_device));
-    let devices: Option<Option<Vec<_>>> = devices.map(Iterator::collect);
+    let devices: Option<Option<Vec<_>>> =
+        answer["devices"].as_array().map(|all| all.iter().map(parse_device)).map(Iterator::collect);
     let unreadable = || ClientError::Unreadable("its answer holds no list of devices".to_owned());
     devices.flatten().ok_or_else(unreadable)
 }

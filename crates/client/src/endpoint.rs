@@ -280,8 +280,9 @@ mod tests {
         assert!(given.must_prove());
         assert_eq!(given.target().token.as_deref(), Some("given"));
 
-        let open = Endpoint::parse(&VALID.replace(r#""secret""#, "null")).unwrap();
-        let open = open.destination(Some("given".to_owned()));
+        let open = Endpoint::parse(&VALID.replace(r#""secret""#, "null"))
+            .unwrap()
+            .destination(Some("given".to_owned()));
         assert_eq!(open.target().token, None, "nobody there needs it");
     }
 }

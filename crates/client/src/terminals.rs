@@ -34,8 +34,7 @@ pub struct TerminalEntry {
 pub fn list_terminals(live: &Live) -> Vec<TerminalEntry> {
     let own = live.client_id();
     let root = live.root();
-    let list = root.as_ref().and_then(|root| root.extra.get("terminals"));
-    let list = list.and_then(Value::as_array);
+    let list = root.as_ref().and_then(|root| root.extra.get("terminals")).and_then(Value::as_array);
     let entries = list.into_iter().flatten();
     let entry = |entry: &Value| {
         Some(TerminalEntry {

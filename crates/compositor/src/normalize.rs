@@ -123,8 +123,7 @@ pub(crate) fn normalize(
         normalizer.add(index, part);
     }
     let Normalizer { parts, body_outcomes, .. } = normalizer;
-    let parts = parts.into_iter().map(|it| Part::new(Value::Object(it)));
-    let parts: Vec<Part> = parts.collect();
+    let parts: Vec<Part> = parts.into_iter().map(|it| Part::new(Value::Object(it))).collect();
     for part in parts.iter().filter(|part| !part.is_readable()) {
         let kind = quoted(part.kind());
         diagnostics.report(|| format!("part: one of type {kind} cannot be read (kept unchanged)"));
@@ -221,8 +220,7 @@ impl Normalizer<'_, '_> {
             return self.parts.push(command);
         };
         let (raw, words) = args::read(given);
-        let typed = command.get("anchor").and_then(Value::as_str);
-        let typed = typed.unwrap_or(&id).to_owned();
+        let typed = command.get("anchor").and_then(Value::as_str).unwrap_or(&id).to_owned();
         let origin = self.parts.len();
         let environment = self.environment;
         let entry = environment.catalogue.lookup(&id);
@@ -412,8 +410,7 @@ impl Normalizer<'_, '_> {
         if self.sampled.contains(&name) {
             return;
         }
-        let context_parts = self.environment.contexts.get(&name);
-        let context_parts = context_parts.filter(|parts| !parts.is_empty());
+        let context_parts = self.environment.contexts.get(&name).filter(|parts| !parts.is_empty());
         let Some(context_parts) = context_parts else {
             if self.attached.contains(name.as_str()) {
                 return; // the model is shown the file

@@ -107,8 +107,7 @@ mod tests {
     }
 
     fn ids(config: &Config, path: &tempfile::TempDir) -> Vec<(String, bool)> {
-        let offered = config.offered_agents_on(Some(path.path().as_os_str()));
-        let offered = offered.unwrap().into_iter();
+        let offered = config.offered_agents_on(Some(path.path().as_os_str())).unwrap().into_iter();
         offered.map(|it| (it.config.id, it.is_configured)).collect()
     }
 

@@ -61,13 +61,15 @@ pub(crate) fn commands_of(
     let Some(agent) = agent else {
         return AgentCommands::default(); // it is gone, and a turn will say so
     };
-    let commands = agent.commands(&facts_of(context, working_directories));
-    let commands = commands.into_iter().map(|command| AgentCommandEntry {
-        name: command.name,
-        description: command.description,
-        hint: command.hint,
-        expands: command.expands,
-    });
+    let commands =
+        agent.commands(&facts_of(context, working_directories)).into_iter().map(|command| {
+            AgentCommandEntry {
+                name: command.name,
+                description: command.description,
+                hint: command.hint,
+                expands: command.expands,
+            }
+        });
     AgentCommands {
         commands: commands.collect(),
         compact_refusal: agent.has_own_commands().then(|| {
@@ -106,8 +108,7 @@ pub(crate) fn compose_message(
 
 /// Why a message could not be sent with all that is in it.
 pub(crate) fn conflict_in(composed: &Composed) -> Option<&'static str> {
-    let commands = composed.actions.iter();
-    let commands = commands.map(|action| (action.name.as_str(), &action.argv[..]));
+    let commands = composed.actions.iter().map(|action| (action.name.as_str(), &action.argv[..]));
     kernel::find_conflict(commands, composed.reaches_model)
 }
 

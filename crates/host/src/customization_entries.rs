@@ -67,8 +67,8 @@ pub(crate) fn used_entries(containers: &[Container], used: &UsedEntries) -> Vec<
 }
 
 fn container_entry(container: &Container) -> Value {
-    let children = container.children.iter();
-    let children: Vec<Value> = children.map(|child| child_entry(container, child)).collect();
+    let children: Vec<Value> =
+        container.children.iter().map(|child| child_entry(container, child)).collect();
     let mut entry = Object::new();
     let mut put = |name: &str, value: Value| entry.insert(name.to_owned(), value);
     put("id", json!(container.key().id()));
@@ -131,8 +131,8 @@ fn child_entry(container: &Container, child: &Child) -> Value {
         ChildContent::Skill(skill) => put_invoked_by(put, skill.invoked_by),
         ChildContent::Prompt(prompt) => {
             if !prompt.hints.is_empty() {
-                let hints = prompt.hints.iter();
-                let hints = hints.map(|(name, value)| ((*name).to_owned(), json!(value)));
+                let hints =
+                    prompt.hints.iter().map(|(name, value)| ((*name).to_owned(), json!(value)));
                 put("_meta", Value::Object(hints.collect()));
             }
         }
@@ -211,14 +211,15 @@ mod tests {
         let names = |used: &UsedEntries| -> Vec<(String, String)> {
             let entries = used_entries(&found, used);
             let children = entries.iter().flat_map(|entry| entry["children"].as_array().unwrap());
-            let names = children.map(|child| {
-                for field in ["model", "tools", "description"] {
-                    assert!(child.get(field).is_none(), "{child}");
-                }
-                let text = |field: &str| child[field].as_str().unwrap().to_owned();
-                (text("type"), text("name"))
-            });
-            let mut names: Vec<(String, String)> = names.collect();
+            let mut names: Vec<(String, String)> = children
+                .map(|child| {
+                    for field in ["model", "tools", "description"] {
+                        assert!(child.get(field).is_none(), "{child}");
+                    }
+                    let text = |field: &str| child[field].as_str().unwrap().to_owned();
+                    (text("type"), text("name"))
+                })
+                .collect();
             names.sort_unstable();
             names
         };

@@ -73,8 +73,10 @@ pub(crate) fn load(json: &[u8], blobs: &dyn Blobs) -> Result<Option<Resolved>, F
     let body = match about.shift_remove("body") {
         None => None,
         Some(uri) => {
-            let digest = uri.as_str().and_then(Digest::from_uri);
-            let digest = digest.ok_or_else(|| damaged("it names no content"))?;
+            let digest = uri
+                .as_str()
+                .and_then(Digest::from_uri)
+                .ok_or_else(|| damaged("it names no content"))?;
             match blobs.read(&digest, RESOLVED_BYTES_MAX)? {
                 Found::Body(body) => Some(body),
                 Found::TooLarge { .. } => return Err(damaged("its content is too large")),

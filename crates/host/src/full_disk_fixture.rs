@@ -63,8 +63,8 @@ impl FullDiskFixture {
         }
         let confinement = Confinement::within(std::slice::from_ref(&root)).unwrap();
         let blobs = Arc::new(MemoryBlobs::default());
-        let bodies = Bodies::new(blobs, Clock::start(), &Limits::default());
-        let bodies = bodies.with_confinement(confinement.clone());
+        let bodies = Bodies::new(blobs, Clock::start(), &Limits::default())
+            .with_confinement(confinement.clone());
         let uri = format!("file://{}", root.display());
         let workspace = Workspace::open(&[uri], &confinement).unwrap();
         Self { _directory: directory, root, workspace, bodies }

@@ -105,8 +105,9 @@ pub(crate) fn describe(
             diagnostics.push(diagnostic);
         }
     }
-    let decisions = lowered.decisions.iter();
-    let decisions: Vec<PartDecision> = decisions
+    let decisions: Vec<PartDecision> = lowered
+        .decisions
+        .iter()
         .map(|decision| PartDecision::new(0, message.parts.get(decision.part), decision))
         .collect();
     let known = decisions.iter().filter_map(|decision| decision.tokens);

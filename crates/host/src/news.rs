@@ -226,8 +226,7 @@ mod tests {
     }
 
     fn changes(waiting: &WaitingNews) -> Vec<(String, SessionChange)> {
-        let words = std::iter::from_fn(|| waiting.take_or_end());
-        let words = words.map(|word| match word {
+        let words = std::iter::from_fn(|| waiting.take_or_end()).map(|word| match word {
             NewsItem::Session(news) => (news.session.to_string(), news.change),
             NewsItem::Agent(info) => panic!("{info:?}"),
         });

@@ -65,8 +65,7 @@ impl Node {
             cluster.set_room(&first.admission.room);
         }
         let listener = if config.stdio { None } else { Some(bind(config)?) };
-        let others = prepared.into_iter();
-        let others = others.map(|(name, space)| Ok((name, space.start()?)));
+        let others = prepared.into_iter().map(|(name, space)| Ok((name, space.start()?)));
         let accounts = match &cluster {
             Some(cluster) => Some(Accounts::open(cluster.database()).await?),
             None => None,
@@ -130,8 +129,7 @@ impl Node {
 
     /// All spaces with their names.
     fn named_spaces(&self) -> impl Iterator<Item = (&str, &SpaceHost)> {
-        let others = self.others.iter();
-        let others = others.map(|(name, space)| (name.as_str(), space));
+        let others = self.others.iter().map(|(name, space)| (name.as_str(), space));
         std::iter::once((FIRST_SPACE, &self.first)).chain(others)
     }
 
@@ -243,8 +241,8 @@ impl Node {
         let serving = net::serve_spaces(listener, Arc::clone(&handles), stop.clone());
         let mut listening = tokio::spawn(serving);
         let devices = self.named_spaces();
-        let devices = devices.map(|(_, space)| Arc::clone(&space.admission.devices));
-        let devices: Vec<Arc<Devices>> = devices.collect();
+        let devices: Vec<Arc<Devices>> =
+            devices.map(|(_, space)| Arc::clone(&space.admission.devices)).collect();
         let saving = tokio::spawn(save_device_uses(devices.clone()));
         on_ready(ServerReady { url, token: self.first.admission.token.clone(), version: VERSION });
         if let Err(failure) = self.serve_until(shutdown, &handles).await {
@@ -311,8 +309,7 @@ impl PeerTasks {
 
 /// Begins to export the log to the collector, if there is one and no space does it.
 fn export_log(config: &Config) -> Option<DropGuard> {
-    let endpoint = config.otlp_endpoint.clone();
-    let endpoint = endpoint.filter(|_| !config.spaces.is_empty())?;
+    let endpoint = config.otlp_endpoint.clone().filter(|_| !config.spaces.is_empty())?;
     let stop = CancellationToken::new();
     tokio::spawn(export_log_while_running(endpoint, stop.clone()));
     Some(stop.drop_guard())

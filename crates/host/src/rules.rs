@@ -20,8 +20,8 @@ pub fn read_call(tool: &str, input: &str, directory: &Path) -> Result<CallSubjec
         ArgumentKind::Command => SubjectDetail::Command(input.to_owned()),
         ArgumentKind::File(_) => {
             let uri = file_uri::uri_of(directory.as_os_str().as_bytes());
-            let workspace = Workspace::open(&[uri], &Confinement::none());
-            let workspace = workspace.map_err(|error| error.to_string())?;
+            let workspace =
+                Workspace::open(&[uri], &Confinement::none()).map_err(|error| error.to_string())?;
             let located = workspace.locate(input).map_err(|error| error.to_string())?;
             SubjectDetail::Path(FileSubject { root: located.root, relative: located.relative })
         }

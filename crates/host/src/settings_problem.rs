@@ -117,8 +117,7 @@ fn find_expected(message: &str) -> Vec<&str> {
 
 fn nearest<'a>(key: &str, known: &[&'a str]) -> Option<&'a str> {
     let alike = |other: &str| strsim::jaro_winkler(key, other);
-    let best = known.iter().copied();
-    let best = best.max_by(|a, b| alike(a).total_cmp(&alike(b)))?;
+    let best = known.iter().copied().max_by(|a, b| alike(a).total_cmp(&alike(b)))?;
     (alike(best) >= ALIKE_MIN).then_some(best)
 }
 

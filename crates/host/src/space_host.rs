@@ -99,8 +99,7 @@ impl PreparedSpace {
     /// The same with parts that are there already.
     pub(crate) fn over(config: &Config, parts: Parts) -> Result<Self, ServeError> {
         let clock = Clock::start();
-        let bodies = Bodies::new(Arc::clone(&parts.blobs), clock, &config.limits.kernel);
-        let bodies = bodies
+        let bodies = Bodies::new(Arc::clone(&parts.blobs), clock, &config.limits.kernel)
             .with_confinement(parts.confinement.clone())
             .with_user_directories(config.user_directories());
         let (token, devices) = if config.stdio {
@@ -113,12 +112,12 @@ impl PreparedSpace {
         };
         // Without one of the database it follows from the token of the data directory.
         let secret = parts.address_secret.clone().or_else(|| token.clone());
-        let page = PageServices::over(bodies.clone(), secret.as_deref());
-        let page = page.map_err(|error| ServeError::Data {
-            path: config.data.clone(),
-            message: format!("the system gives no random bytes: {error}"),
-        })?;
-        let page = page.with_agents(parts.agents.clone());
+        let page = PageServices::over(bodies.clone(), secret.as_deref())
+            .map_err(|error| ServeError::Data {
+                path: config.data.clone(),
+                message: format!("the system gives no random bytes: {error}"),
+            })?
+            .with_agents(parts.agents.clone());
         let mut admission = create_admission(config, (token, devices), page)?;
         admission.tenure = parts.tenure.clone();
         admission.bounds = parts.bounds.clone();
@@ -192,8 +191,9 @@ fn create_admission(
         page = page.with_prompts(config.data.clone(), &config.restricted_sections);
     }
     let limits = config.shared.server_limits(limits);
-    let admission = Admission::new(limits, token, hosts, origins);
-    let mut admission = admission.with_devices(Arc::new(devices)).with_page(page);
+    let mut admission = Admission::new(limits, token, hosts, origins)
+        .with_devices(Arc::new(devices))
+        .with_page(page);
     if let (Some(cert), Some(key)) = (&config.tls_cert, &config.tls_key) {
         admission = admission.with_tls(TlsIdentity::load(cert, key)?);
     }
@@ -249,8 +249,8 @@ fn start_kernel(
         effects,
         &config.limits.server,
         config.on_log_level.clone(),
-    );
-    let task = task.under(tenure);
+    )
+    .under(tenure);
     let admission = Arc::clone(admission);
     Supervisor::start(task, boot_output, queue, journal, admission)
 }

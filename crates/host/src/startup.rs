@@ -83,8 +83,8 @@ pub(crate) async fn join_cluster(config: &Config) -> Result<Option<Arc<ClusterNo
     };
     let database = PostgresNode::connect(&settings).await?;
     if let Some(blobs) = &config.blobs {
-        let objects = ObjectBodies::open(blobs);
-        let objects = objects.map_err(|error| ServeError::Spaces(error.to_string()))?;
+        let objects =
+            ObjectBodies::open(blobs).map_err(|error| ServeError::Spaces(error.to_string()))?;
         database.set_objects(Arc::new(objects));
     }
     Ok(Some(ClusterNode::join(config, database).await?))
@@ -104,8 +104,7 @@ impl Parts {
         let parts = Self::assemble(config, stores, lock)?;
         let name = config.name_in_database(name);
         let address_secret = cluster.map(|node| node.database().address_secret(&name));
-        let bounds = cluster.zip(counters);
-        let bounds = bounds.map(|(node, counters)| {
+        let bounds = cluster.zip(counters).map(|(node, counters)| {
             let limits = &config.limits.server;
             let database = Arc::clone(node.database());
             SpaceBounds::new(database, name, SpaceLimits::from(limits), counters)
@@ -199,8 +198,8 @@ pub(crate) fn create_agents(
         let server = model.endpoint().map_err(wrong)?.authority();
         tracing::info!(model = %model.id, variable, server, "no model is configured: this one is offered because its key is in the environment");
     }
-    let native = NativeAgent::new(Vec::new()).map_err(wrong)?;
-    let native = native.sharing_models(config.shared.models());
+    let native =
+        NativeAgent::new(Vec::new()).map_err(wrong)?.sharing_models(config.shared.models());
     let reported = load_facts(&config.data);
     native.configure_models(models, reported).map_err(wrong)?;
     let mcp = Arc::new(McpSettings {
@@ -248,8 +247,7 @@ fn create_acp_agents(
     config: &Config,
     mcp: &Arc<McpSettings>,
 ) -> Result<Vec<Arc<AcpAgent>>, ServeError> {
-    let offered = config.offered_agents();
-    let offered = offered.map_err(|error| ServeError::Agent(error.to_string()))?;
+    let offered = config.offered_agents().map_err(|error| ServeError::Agent(error.to_string()))?;
     let trust = Arc::new(config.trust_store());
     let agents = offered.into_iter().map(|offered| {
         let OfferedAgent { config: agent, is_configured } = offered;
@@ -290,8 +288,8 @@ fn collect_host_facts(
     roots: &[PathBuf],
 ) -> Result<HostFacts, ServeError> {
     let agents = roster.facts();
-    let listed = agents.iter().flat_map(|agent| &agent.sections);
-    let listed: BTreeSet<String> = listed.map(|section| section.id.clone()).collect();
+    let listed: BTreeSet<String> =
+        agents.iter().flat_map(|agent| &agent.sections).map(|section| section.id.clone()).collect();
     // A misspelt name would leave a section readable that the operator wanted restricted.
     let mut restricted_ids = config.restricted_sections.iter();
     if let Some(unknown) = restricted_ids.find(|id| !listed.contains(*id)) {

@@ -152,8 +152,8 @@ impl StreamBatcher {
     /// When to look for pieces that are due.
     pub(crate) fn next_due(&self) -> Option<Instant> {
         let streams = self.lock();
-        let waiting = streams.values();
-        let waiting = waiting.filter(|stream| stream.watched || !stream.pending.is_empty());
+        let waiting =
+            streams.values().filter(|stream| stream.watched || !stream.pending.is_empty());
         waiting.filter_map(|stream| stream.due_at(self.coalesce)).min()
     }
 
@@ -171,13 +171,14 @@ impl StreamBatcher {
     fn take_where(&self, is_due: impl Fn(&EventStream) -> bool) -> Vec<DueEvents> {
         let mut streams = self.lock();
         let streams = streams.iter_mut();
-        let due = streams.filter(|(_, stream)| is_due(stream));
-        let due = due.filter_map(|(run, stream)| {
-            stream.is_fast = !stream.pending.is_empty();
-            stream.watched = false;
-            stream.take_pending(*run)
-        });
-        let mut due: Vec<DueEvents> = due.collect();
+        let mut due: Vec<DueEvents> = streams
+            .filter(|(_, stream)| is_due(stream))
+            .filter_map(|(run, stream)| {
+                stream.is_fast = !stream.pending.is_empty();
+                stream.watched = false;
+                stream.take_pending(*run)
+            })
+            .collect();
         due.sort_by_key(|due| due.run);
         due
     }

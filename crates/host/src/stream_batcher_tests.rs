@@ -13,8 +13,7 @@ fn text(text: &str) -> AgentEvent {
 }
 
 fn texts(due: Option<DueEvents>) -> Vec<String> {
-    let events = due.map(|due| due.events).unwrap_or_default();
-    let events = events.into_iter();
+    let events = due.map(|due| due.events).unwrap_or_default().into_iter();
     events
         .map(|event| match event {
             AgentEvent::Text { text, .. } => text,
@@ -137,8 +136,8 @@ fn no_piece_overtakes_what_is_in_the_queue() {
     let at = start + ms(8);
     assert!(batcher.hold(RUN, text("c"), true, at).is_none());
     let notice = batcher.hold(RUN, notice, true, at);
-    let after = batcher.hold(RUN, text("d"), true, at);
-    let after = after.expect("the notice is in the queue before it");
+    let after =
+        batcher.hold(RUN, text("d"), true, at).expect("the notice is in the queue before it");
     let due = batcher.take(RUN, RunState::Working, notice.expect("it is not a piece"), true, at);
     assert_eq!(texts(due).len(), 2, "the piece that was held, and the notice");
     assert!(batcher.take(RUN, RunState::Working, after, true, at).is_none());

@@ -74,8 +74,11 @@ impl Supervisor {
         });
         let work = aborted.run_until_cancelled_owned(work);
         let work = async move {
-            let ended = AssertUnwindSafe(work).catch_unwind().await;
-            let ended = ended.map(|_| ()).map_err(|panic| panic_message(&*panic).to_owned());
+            let ended = AssertUnwindSafe(work)
+                .catch_unwind()
+                .await
+                .map(|_| ())
+                .map_err(|panic| panic_message(&*panic).to_owned());
             // There is no receiver if the host is gone.
             let _receiver_gone = report_end.send(ended);
         };
@@ -238,8 +241,8 @@ fn explain_end(ended: Result<Result<(), String>, oneshot::error::RecvError>) -> 
 fn run_on_a_thread(work: impl Future<Output = ()> + Send + 'static) -> Result<(), ServeError> {
     let not_started =
         |error| ServeError::KernelStopped(format!("its thread could not be started: {error}"));
-    let runtime = runtime::Builder::new_current_thread().enable_time().build();
-    let runtime = runtime.map_err(not_started)?;
+    let runtime =
+        runtime::Builder::new_current_thread().enable_time().build().map_err(not_started)?;
     let builder = thread::Builder::new().name("kernel".to_owned());
     let started = builder.spawn(move || runtime.block_on(work));
     started.map(drop).map_err(not_started)
@@ -247,7 +250,9 @@ fn run_on_a_thread(work: impl Future<Output = ()> + Send + 'static) -> Result<()
 
 /// The message of a panic, if it has one.
 pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    let text = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     text.unwrap_or("no reason given")
 }

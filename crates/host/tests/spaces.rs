@@ -113,8 +113,7 @@ impl SpaceClient {
     /// The titles of all listed sessions.
     async fn titles(&mut self) -> Vec<String> {
         let answer = self.ask("listSessions", json!({"channel": "ahp-root://"})).await;
-        let sessions = answer["result"]["items"].as_array();
-        let sessions = sessions.unwrap_or_else(|| panic!("{answer}"));
+        let sessions = answer["result"]["items"].as_array().unwrap_or_else(|| panic!("{answer}"));
         let titles = sessions.iter().map(|it| it["title"].as_str().unwrap().to_owned());
         titles.collect()
     }

@@ -16,8 +16,7 @@ pub(crate) fn channels_in(message: &Object) -> Vec<ChannelUri> {
 }
 
 fn references_in(message: &Object) -> impl Iterator<Item = AnnotationsReference<'_>> {
-    let attachments = message.get("attachments").and_then(Value::as_array);
-    let attachments = attachments.into_iter().flatten();
+    let attachments = message.get("attachments").and_then(Value::as_array).into_iter().flatten();
     attachments.filter_map(AnnotationsReference::of_attachment)
 }
 
@@ -73,8 +72,8 @@ fn describe_all(state: &AnnotationsState, reference: &AnnotationsReference) -> V
     let named = |annotation: &&Annotation| reference.names(&annotation.id);
     let annotations = state.annotations.iter().filter(named);
     let described = annotations.map(|annotation| {
-        let comments = annotation.entries.iter().map(AnnotationEntry::plain_text);
-        let comments: Vec<&str> = comments.collect();
+        let comments: Vec<&str> =
+            annotation.entries.iter().map(AnnotationEntry::plain_text).collect();
         let path = wire::file_uri::path_of(&annotation.resource);
         let path = path.and_then(|path| String::from_utf8(path).ok());
         let file = path.as_deref().unwrap_or(&annotation.resource);

@@ -110,9 +110,14 @@ fn publish_git(step: &mut Step, session: &ChannelUri, git: Object) {
     if git_of(step, session) == git {
         return; // its clients know that already
     }
-    let meta = step.session(session).state().extra.get("_meta");
-    let meta = meta.and_then(Value::as_object).cloned();
-    let mut meta = meta.unwrap_or_default();
+    let mut meta = step
+        .session(session)
+        .state()
+        .extra
+        .get("_meta")
+        .and_then(Value::as_object)
+        .cloned()
+        .unwrap_or_default();
     meta.insert("git".to_owned(), Value::Object(git));
     let fields = json!({"_meta": meta});
     step.act_as_host(session, ActionKind::SessionMetaChanged, fields);
@@ -209,8 +214,8 @@ pub(crate) fn create_on_demand(step: &mut Step, uri: &ChannelUri) -> Result<bool
     };
     let is_offered = |kind: &str| {
         let session = step.session(&target.session);
-        let entries = session.state().extra.get("changesets");
-        let mut entries = entries.and_then(Value::as_array).into_iter().flatten();
+        let mut entries =
+            session.state().extra.get("changesets").and_then(Value::as_array).into_iter().flatten();
         entries.any(|entry| entry["changeKind"] == kind)
     };
     let state = match &target.kind {

@@ -184,18 +184,21 @@ fn value_of(reply: RequestEnd, bytes_max: usize) -> Result<Value, ClientFileErro
 
 /// The files and directories in a `ResourceListResult`; what is neither is left out.
 fn entries_in(result: &Value) -> Result<Vec<ListedEntry>, ClientFileError> {
-    let entries = result.get("entries").and_then(Value::as_array);
-    let entries = entries.ok_or(ClientFileError::Malformed)?.iter();
-    let entries = entries.filter_map(|entry| {
-        Some(ListedEntry {
-            name: entry.get("name")?.as_str()?.to_owned(),
-            is_directory: match entry.get("type")?.as_str()? {
-                "file" => false,
-                "directory" => true,
-                _ => return None,
-            },
-        })
-    });
+    let entries = result
+        .get("entries")
+        .and_then(Value::as_array)
+        .ok_or(ClientFileError::Malformed)?
+        .iter()
+        .filter_map(|entry| {
+            Some(ListedEntry {
+                name: entry.get("name")?.as_str()?.to_owned(),
+                is_directory: match entry.get("type")?.as_str()? {
+                    "file" => false,
+                    "directory" => true,
+                    _ => return None,
+                },
+            })
+        });
     Ok(entries.collect())
 }
 

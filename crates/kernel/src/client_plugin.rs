@@ -53,13 +53,12 @@ pub(crate) fn decisions_of_client(
     let Some((_, own)) = own else {
         return Vec::new(); // no client's, or that client is gone
     };
-    let children = published["children"].as_array().into_iter().flatten();
-    let children = children.filter_map(|child| {
+    let children = published["children"].as_array().into_iter().flatten().filter_map(|child| {
         let decided = global(own["childEnablement"].get(child["name"].as_str()?)?)?;
         Some((child["id"].as_str()?.to_owned(), decided))
     });
-    let whole = global(&own["enablement"]);
-    let whole = whole.and_then(|decided| Some((published["id"].as_str()?.to_owned(), decided)));
+    let whole = global(&own["enablement"])
+        .and_then(|decided| Some((published["id"].as_str()?.to_owned(), decided)));
     whole.into_iter().chain(children).collect()
 }
 

@@ -121,8 +121,7 @@ fn remember(step: &mut Step, ready: &NegotiatedPeer, removed: &RemovedPeer) {
     }
     if !ready.volatile {
         let subscriptions = removed.subscriptions.iter();
-        let floors = subscriptions.map(|(uri, subscription)| subscription.to_floor(uri));
-        let floors = floors.collect();
+        let floors = subscriptions.map(|(uri, subscription)| subscription.to_floor(uri)).collect();
         let record = client_record(step, ready);
         step.peers_mut().remember(record, floors);
     }
@@ -131,8 +130,7 @@ fn remember(step: &mut Step, ready: &NegotiatedPeer, removed: &RemovedPeer) {
 
 /// A client that is active somewhere has a time of grace to come back (H-126).
 fn start_grace(step: &mut Step, client_id: &str, holder: &ClientHolder) {
-    let sessions = step.active_clients().sessions_of(client_id);
-    let sessions: Vec<ChannelUri> = sessions.cloned().collect();
+    let sessions: Vec<ChannelUri> = step.active_clients().sessions_of(client_id).cloned().collect();
     if !sessions.is_empty() {
         step.lose_active_client(client_id, Some(holder.clone()));
     }

@@ -152,9 +152,14 @@ fn sync_activity(step: &mut Step, session: &ChannelUri) {
 fn sync_input_needed(step: &mut Step, uri: &ChannelUri) {
     let (chat, id) = (step.chat(uri), step.id_of(uri));
     let session = chat.session().clone();
-    let published = step.session(&session).state().input_needed.iter();
-    let published = published.filter(|entry| entry["chat"] == uri.as_str());
-    let published: Vec<Value> = published.cloned().collect();
+    let published: Vec<Value> = step
+        .session(&session)
+        .state()
+        .input_needed
+        .iter()
+        .filter(|entry| entry["chat"] == uri.as_str())
+        .cloned()
+        .collect();
     if published.is_empty() && chat.state().active_turn.is_none() {
         return; // nothing was waited for, and nothing is
     }
@@ -189,8 +194,10 @@ fn is_of_own_chat(session: &SessionState, entry: &Value) -> bool {
 fn remove_input_of_gone_chats(step: &mut Step, session: &ChannelUri) {
     let state = step.session(session).state();
     let needed = state.input_needed.iter();
-    let gone = needed.filter(|entry| !is_of_own_chat(state, entry));
-    let gone: Vec<Value> = gone.map(|entry| entry["id"].clone()).collect();
+    let gone: Vec<Value> = needed
+        .filter(|entry| !is_of_own_chat(state, entry))
+        .map(|entry| entry["id"].clone())
+        .collect();
     for id in gone {
         step.act_as_host(session, ActionKind::SessionInputNeededRemoved, json!({"id": id}));
     }

@@ -51,8 +51,8 @@ impl Recipients {
         if !self.as_slice().iter().any(is_gone) {
             return Some(self);
         }
-        let left = self.as_slice().iter().filter(|to| !is_gone(to)).cloned();
-        let left: Arc<[Recipient]> = left.collect();
+        let left: Arc<[Recipient]> =
+            self.as_slice().iter().filter(|to| !is_gone(to)).cloned().collect();
         (!left.is_empty()).then_some(Self::Many(left))
     }
 }
@@ -80,8 +80,7 @@ pub struct RefusedAction {
 
 impl RefusedAction {
     fn size_hint(&self) -> usize {
-        let fields = self.action.iter();
-        let fields = fields.map(|(name, value)| name.len() + bounds::bytes_of(value));
+        let fields = self.action.iter().map(|(name, value)| name.len() + bounds::bytes_of(value));
         self.reason.len() + fields.sum::<usize>()
     }
 
@@ -283,8 +282,14 @@ impl ChannelSnapshot {
                     + session.chats.len() * 512
             }
             SnapshotState::Chat { chat, first_turn, streamed_bytes, .. } => {
-                let turns = chat.turns.as_slice().get(*first_turn..).unwrap_or(&[]);
-                let turns = turns.iter().map(|turn| turn.json.len() + 1).sum::<usize>();
+                let turns = chat
+                    .turns
+                    .as_slice()
+                    .get(*first_turn..)
+                    .unwrap_or(&[])
+                    .iter()
+                    .map(|turn| turn.json.len() + 1)
+                    .sum::<usize>();
                 HEAD_BYTES + streamed_bytes + turns
             }
         }

@@ -93,8 +93,10 @@ fn rewind(
     uri: &ChannelUri,
     action: &HostAction,
 ) -> Result<Vec<CommandStep>, String> {
-    let wanted = action.argv.first().and_then(|word| word.parse().ok());
-    let wanted: usize = wanted
+    let wanted: usize = action
+        .argv
+        .first()
+        .and_then(|word| word.parse().ok())
         .filter(|turns| *turns > 0)
         .ok_or("/rewind takes the number of turns to take back, at least 1")?;
     let chat = step.chat(uri);

@@ -48,8 +48,7 @@ impl AgentFacts {
     /// The resources that it cannot work without and that this principal brought no token for (H-315). One that does not say whether it is
     /// required is.
     pub(crate) fn missing_resources(&self, principal: Option<&str>) -> Vec<Value> {
-        let advertised = self.info["protectedResources"].as_array();
-        let advertised = advertised.into_iter().flatten();
+        let advertised = self.info["protectedResources"].as_array().into_iter().flatten();
         let missing = advertised.filter(|known| {
             let resource = known["resource"].as_str().unwrap_or_default();
             let own = (principal.map(str::to_owned), resource.to_owned());
@@ -81,8 +80,7 @@ impl HostFacts {
     /// Further fields of the root state: the catalogue again, where typed clients can read it. Agents that are not offered yet
     /// are in it: no action could add them later.
     pub(crate) fn root_extra(&self) -> wire::Object {
-        let agents = self.agents.iter();
-        let agents = agents.filter(|agent| !agent.sections.is_empty());
+        let agents = self.agents.iter().filter(|agent| !agent.sections.is_empty());
         let by_provider: wire::Object = agents
             .map(|agent| {
                 let sections = wire::action::to_value(&agent.sections);

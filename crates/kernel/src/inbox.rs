@@ -100,8 +100,8 @@ fn decode(step: &mut Step, peer: PeerId, received: Received) -> Option<Message> 
             "dispatchAction" => {
                 let mut dispatch = methods::decode_dispatch(params).ok()?;
                 let as_sent = up_action(step, peer, &mut dispatch);
-                let kind = check_action(&mut dispatch.action, step.limits());
-                let kind = kind.map_err(|error| name_as_sent(error, as_sent.as_ref()));
+                let kind = check_action(&mut dispatch.action, step.limits())
+                    .map_err(|error| name_as_sent(error, as_sent.as_ref()));
                 let Value::Object(action) = dispatch.action else {
                     return None; // no object is no action
                 };
@@ -154,9 +154,10 @@ fn up_action(step: &Step, peer: PeerId, dispatch: &mut methods::Dispatch) -> Opt
     let session = step.find_session(&dispatch.channel);
     let chat = step.find_chat(&dispatch.channel);
     let owner = dispatch.channel.session_part().map(|(owner, _)| owner);
-    let claimed = dispatch.action["claim"]["session"].as_str();
-    let claimed = claimed.and_then(|uri| ChannelUri::parse(uri).ok());
-    let claimed = claimed.and_then(|uri| step.find_session(&uri));
+    let claimed = dispatch.action["claim"]["session"]
+        .as_str()
+        .and_then(|uri| ChannelUri::parse(uri).ok())
+        .and_then(|uri| step.find_session(&uri));
     let receiving = Receiving {
         client_id: &ready.client_id,
         now: step.now(),

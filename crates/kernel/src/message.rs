@@ -101,8 +101,7 @@ fn choose_model(
         }
         return Ok(());
     };
-    let models = agent.and_then(|agent| agent.info["models"].as_array());
-    let mut models = models.into_iter().flatten();
+    let mut models = agent.and_then(|agent| agent.info["models"].as_array()).into_iter().flatten();
     let Some(known) = models.find(|known| known["id"] == model["id"]) else {
         return Err(unknown_model(agent, provider));
     };
@@ -133,8 +132,7 @@ fn has_model(agent: &AgentFacts, id: &str) -> bool {
 fn name_models(agent: &AgentFacts) -> Option<String> {
     let models = agent.info["models"].as_array().into_iter().flatten();
     let ids: Vec<&str> = models.filter_map(|model| model["id"].as_str()).collect();
-    let shown = ids.iter().take(NAMED_MODELS_MAX).copied();
-    let shown = shown.collect::<Vec<_>>().join(", ");
+    let shown = ids.iter().take(NAMED_MODELS_MAX).copied().collect::<Vec<_>>().join(", ");
     match ids.len().saturating_sub(NAMED_MODELS_MAX) {
         0 => Some(shown).filter(|shown| !shown.is_empty()),
         more => Some(format!("{shown} and {more} more")),
@@ -146,8 +144,7 @@ fn name_models(agent: &AgentFacts) -> Option<String> {
 pub(crate) fn missing_model(kernel: &Kernel, chat: &Chat) -> Option<String> {
     let agent = kernel.find_agent(&kernel.session(chat.session()).state().provider)?;
     let state = chat.state();
-    let active = state.active_turn.as_ref();
-    let active = active.and_then(|turn| turn.message["model"]["id"].as_str());
+    let active = state.active_turn.as_ref().and_then(|turn| turn.message["model"]["id"].as_str());
     // A turn that asked no model names none: the chat still has that of an earlier one.
     let turns = state.turns.as_slice().iter().rev();
     let earlier = || turns.map(|turn| &turn.json).find_map(|json| model_of_turn(json));
@@ -201,8 +198,7 @@ pub(crate) fn need_attached_channels(
     answers: &HandlerAnswers,
 ) -> Load<()> {
     let attached = message.map(attached_chats).unwrap_or_default();
-    let annotated = message.map(attached_annotations::channels_in);
-    let annotated = annotated.unwrap_or_default();
+    let annotated = message.map(attached_annotations::channels_in).unwrap_or_default();
     if attached.len().max(annotated.len()) > kernel.limits().attached_chats_max {
         return Ok(()); // refused when it is checked
     }

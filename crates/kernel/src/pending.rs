@@ -60,8 +60,12 @@ pub(crate) fn check_set(
         return Err(Refusal::because("`message` is missing"));
     };
     message::check(kernel, chat, message, answers)?;
-    let waiting = queue.iter().chain(steering).filter(|other| other.id != id);
-    let waiting: usize = waiting.map(|other| size_of(&*other.message)).sum();
+    let waiting: usize = queue
+        .iter()
+        .chain(steering)
+        .filter(|other| other.id != id)
+        .map(|other| size_of(&*other.message))
+        .sum();
     if waiting + size_of(message) > bytes_max {
         return Err(too_large(kernel));
     }

@@ -21,8 +21,7 @@ const AGENT_FIELDS: [&str; 2] = ["state", "_meta"];
 
 /// Takes over what is known of servers into plugins that are published anew.
 pub(crate) fn keep_states(session: &SessionState, found: &mut [Value]) {
-    let known = session.customizations.iter().flatten();
-    let known: Vec<&Value> = known.flat_map(servers_in).collect();
+    let known: Vec<&Value> = session.customizations.iter().flatten().flat_map(servers_in).collect();
     for container in found {
         for server in servers_in_mut(container) {
             if let Some(known) = known.iter().find(|known| known["id"] == server["id"]) {
@@ -108,13 +107,12 @@ fn copy_agent_fields(server: &mut Value, said: &Value) {
 }
 
 fn servers_in(container: &Value) -> impl Iterator<Item = &Value> {
-    let children = container.get("children").and_then(Value::as_array);
-    let children = children.into_iter().flatten();
+    let children = container.get("children").and_then(Value::as_array).into_iter().flatten();
     children.filter(|child| child["type"] == "mcpServer")
 }
 
 fn servers_in_mut(container: &mut Value) -> impl Iterator<Item = &mut Value> {
-    let children = container.get_mut("children");
-    let children = children.and_then(Value::as_array_mut).into_iter().flatten();
+    let children =
+        container.get_mut("children").and_then(Value::as_array_mut).into_iter().flatten();
     children.filter(|child| child["type"] == "mcpServer")
 }

@@ -280,8 +280,8 @@ fn prepare_result(
     let result = std::mem::take(result);
     let bodies = bodies
         .into_iter()
-        .map(|body| UnstoredBody { pointer: format!("/result{}", body.pointer), ..body });
-    let bodies = bodies.collect();
+        .map(|body| UnstoredBody { pointer: format!("/result{}", body.pointer), ..body })
+        .collect();
     Err(Pause::Work(HostWork::StoreResult { bodies, result }).into())
 }
 

@@ -164,8 +164,7 @@ fn check_bounds(question: &Value, answer: &Value) -> Result<(), Refusal> {
 }
 
 fn is_option(question: &Value, id: &str) -> bool {
-    let options = question["options"].as_array();
-    let mut options = options.into_iter().flatten();
+    let mut options = question["options"].as_array().into_iter().flatten();
     options.any(|option| option["id"] == id)
 }
 
@@ -238,12 +237,13 @@ fn close(step: &mut Step, uri: &ChannelUri, id: &str) {
 pub(crate) fn close_open_questions(step: &mut Step, uri: &ChannelUri) {
     let turn = step.chat(uri).state().active_turn.as_ref();
     let parts = turn.into_iter().flat_map(|turn| turn.parts.iter());
-    let open = parts.filter_map(|part| {
-        let unanswered = part.0.get("response").is_none_or(Value::is_null);
-        let id = part.0.get("request")?["id"].as_str()?;
-        (part.kind() == "inputRequest" && unanswered).then(|| id.to_owned())
-    });
-    let open: Vec<String> = open.collect();
+    let open: Vec<String> = parts
+        .filter_map(|part| {
+            let unanswered = part.0.get("response").is_none_or(Value::is_null);
+            let id = part.0.get("request")?["id"].as_str()?;
+            (part.kind() == "inputRequest" && unanswered).then(|| id.to_owned())
+        })
+        .collect();
     for id in open {
         close(step, uri, &id);
     }

@@ -32,10 +32,12 @@ pub(crate) fn record_message(
     let id = format!("msg_{seq:026}");
     let part_id = |index: usize| format!("prt_{seq:020}{index:06}");
     let parts = submission.parts.iter().enumerate();
-    let references = parts.clone().filter_map(|(index, part)| {
-        Some(Record::PartReference { part_id: part_id(index), digest: body_of_part(part)? })
-    });
-    let references: Vec<Record> = references.collect();
+    let references: Vec<Record> = parts
+        .clone()
+        .filter_map(|(index, part)| {
+            Some(Record::PartReference { part_id: part_id(index), digest: body_of_part(part)? })
+        })
+        .collect();
     let parts = parts.map(|(index, part)| PartRecord {
         id: part_id(index),
         kind: part.kind().to_owned(),
@@ -86,8 +88,11 @@ pub(crate) fn record_message(
 
 /// The parts as the turn gets them, under the ids of their rows.
 fn composed_parts(parts: Vec<Part>, id: impl Fn(usize) -> String) -> Vec<MessagePart> {
-    let parts = parts.into_iter().enumerate();
-    let parts = parts.map(|(index, part)| MessagePart { id: id(index), part, frozen: None });
+    let parts = parts.into_iter().enumerate().map(|(index, part)| MessagePart {
+        id: id(index),
+        part,
+        frozen: None,
+    });
     parts.collect()
 }
 

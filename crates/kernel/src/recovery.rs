@@ -101,11 +101,14 @@ impl Recovery {
         terminal: &ChannelUri,
         changes: Vec<TerminalChange>,
     ) -> bool {
-        let own = self.postponed.iter_mut().filter_map(|task| match task {
-            BackgroundTask::ApplyTerminal(of, waiting) if of == terminal => Some(waiting),
-            _ => None,
-        });
-        let mut own: Vec<_> = own.collect();
+        let mut own: Vec<_> = self
+            .postponed
+            .iter_mut()
+            .filter_map(|task| match task {
+                BackgroundTask::ApplyTerminal(of, waiting) if of == terminal => Some(waiting),
+                _ => None,
+            })
+            .collect();
         let printed = own.iter().flat_map(|waiting| waiting.iter()).chain(&changes);
         let bytes: usize = printed.map(printed_bytes).sum();
         let is_anew = changes.contains(&TerminalChange::Cleared);

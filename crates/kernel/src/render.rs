@@ -56,8 +56,12 @@ pub(crate) fn opt_in(step: &mut Step, uri: &ChannelUri, action: &Action, sender:
     let Some(entry) = entry_of(session, &sender.origin.client_id).cloned() else {
         unreachable!("only an active client may opt in");
     };
-    let listed = action.get("sections").and_then(Value::as_array);
-    let listed = listed.into_iter().flatten().filter_map(Value::as_str);
+    let listed = action
+        .get("sections")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str);
     let sections: Vec<String> = listed.map(str::to_owned).collect();
     let merged = ext::merge_opt_in(&entry, &sections);
     if merged == entry {

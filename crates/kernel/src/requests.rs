@@ -85,8 +85,7 @@ impl Requests {
 
     /// All that a peer was asked.
     pub(crate) fn of_peer(&self, peer: PeerId) -> Vec<u64> {
-        let out = self.out.iter();
-        let out = out.filter(|(_, request)| request.peer == peer);
+        let out = self.out.iter().filter(|(_, request)| request.peer == peer);
         out.map(|(number, _)| *number).collect()
     }
 

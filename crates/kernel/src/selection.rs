@@ -39,8 +39,8 @@ pub(crate) fn select(step: &mut Step, uri: &ChannelUri, action: &Action, sender:
             None => {}
         }
     }
-    let meta = extra.get("_meta").filter(|meta| meta.is_object());
-    let mut meta = meta.cloned().unwrap_or_else(|| json!({}));
+    let mut meta =
+        extra.get("_meta").filter(|meta| meta.is_object()).cloned().unwrap_or_else(|| json!({}));
     let before = meta.clone();
     meta[SELECTION_META] = Value::Object(chosen);
     if meta == before {

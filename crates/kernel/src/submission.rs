@@ -105,8 +105,7 @@ impl Submission {
 
     /// Why a message cannot be carried out together with all that is in it.
     pub(crate) fn conflict(&self) -> Option<&'static str> {
-        let commands = self.actions.iter();
-        let commands = commands.map(|action| (action.name.as_str(), &action.argv[..]));
+        let commands = self.actions.iter().map(|action| (action.name.as_str(), &action.argv[..]));
         find_conflict(commands, self.reaches_model)
     }
 

@@ -50,8 +50,7 @@ pub(crate) fn signal_of(uri: &ChannelUri) -> Option<TelemetrySignal> {
 
 /// Sends a batch to everyone who subscribed.
 pub(crate) fn send(step: &mut Step, batch: &TelemetryBatch) {
-    let watched = step.peers().watched();
-    let watched = watched.filter_map(|uri| Some((uri.clone(), signal_of(uri)?)));
+    let watched = step.peers().watched().filter_map(|uri| Some((uri.clone(), signal_of(uri)?)));
     for (uri, signal) in watched.collect::<Vec<_>>() {
         let (notification, payload) = match signal {
             TelemetrySignal::Logs(severity) => {

@@ -24,8 +24,12 @@ pub struct TelemetryLog {
 impl TelemetryBatch {
     /// `ExportLogsServiceRequest` of the records of a severity and above; none if there are none.
     pub fn logs_payload(&self, severity_min: u8) -> Option<Value> {
-        let records = self.logs.iter().filter(|log| log.severity >= severity_min);
-        let records: Vec<&Value> = records.map(|log| &log.record).collect();
+        let records: Vec<&Value> = self
+            .logs
+            .iter()
+            .filter(|log| log.severity >= severity_min)
+            .map(|log| &log.record)
+            .collect();
         let scope = json!({"scope": {"name": "greenroom"}, "logRecords": records});
         (!records.is_empty())
             .then(|| json!({"resourceLogs": [{"resource": self.resource, "scopeLogs": [scope]}]}))

@@ -223,8 +223,7 @@ pub(crate) fn end_grace(step: &mut Step, uri: &ChannelUri, client_id: &str) {
     if !holds || step.peers().is_connected(client_id) || step.unwritable().is_some() {
         return; // it came back, or somebody else has it; or nothing can be written, and anybody may claim it
     }
-    let private = step.find_plain(uri).map(|plain| plain.private().clone());
-    let private = private.unwrap_or_default();
+    let private = step.find_plain(uri).map(|plain| plain.private().clone()).unwrap_or_default();
     let (Some(session), Some(chat)) = (private.get("session"), private.get("chat")) else {
         return; // it belongs to no session: whoever wants it may claim it
     };
@@ -244,11 +243,11 @@ fn is_call_running(kernel: &Kernel, private: &Object) -> bool {
     let text = |name: &str| private.get(name).and_then(Value::as_str);
     let chat = text("chat").and_then(|chat| ChannelUri::parse(chat).ok());
     let chat = chat.and_then(|chat| kernel.find_chat(&chat));
-    let turn = chat.filter(|chat| chat.run().is_some());
-    let turn = turn.and_then(|chat| chat.state().active_turn.as_ref());
+    let turn =
+        chat.filter(|chat| chat.run().is_some()).and_then(|chat| chat.state().active_turn.as_ref());
     let turn = turn.filter(|turn| text("turnId") == Some(turn.id.as_str()));
-    let call = turn.zip(text("toolCallId"));
-    let call = call.and_then(|(turn, id)| turn.parts.get(id)?.0.get("toolCall"));
+    let call =
+        turn.zip(text("toolCallId")).and_then(|(turn, id)| turn.parts.get(id)?.0.get("toolCall"));
     call.is_some_and(|call| call["status"] == "running")
 }
 

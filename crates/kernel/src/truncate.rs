@@ -89,8 +89,7 @@ pub(crate) fn cut_back(
             step.chat_mut(uri).prepend_before_cut(n, page);
         }
     }
-    let active = step.chat(uri).state().active_turn.as_ref();
-    let active = active.map(|turn| turn.as_if_cancelled());
+    let active = step.chat(uri).state().active_turn.as_ref().map(|turn| turn.as_if_cancelled());
     if step.act(uri, action, sender) == Reduced::Unchanged {
         return; // nothing came after that turn; the sender was answered
     }

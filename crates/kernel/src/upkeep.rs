@@ -193,11 +193,12 @@ impl Upkeep {
         let end = first + step;
         self.next_bucket = u8::try_from(end % BUCKETS).unwrap_or(0);
         // Those over the end go on at the beginning.
-        let ranges = [(first, end.min(BUCKETS)), (0, end.saturating_sub(BUCKETS))];
-        let ranges = ranges.into_iter().filter_map(|(first, end)| {
-            let last = end.checked_sub(1).filter(|last| *last >= first)?;
-            Some(u8::try_from(first).ok()?..=u8::try_from(last).ok()?)
-        });
+        let ranges = [(first, end.min(BUCKETS)), (0, end.saturating_sub(BUCKETS))]
+            .into_iter()
+            .filter_map(|(first, end)| {
+                let last = end.checked_sub(1).filter(|last| *last >= first)?;
+                Some(u8::try_from(first).ok()?..=u8::try_from(last).ok()?)
+            });
         ranges.collect()
     }
 

@@ -119,8 +119,7 @@ pub(crate) fn create_worker(
     let chat = step.chat(&parent);
     let (session, author) = (chat.session().clone(), chat.private().author.clone());
     let mut message = json!({"text": worker.task, "origin": {"kind": "tool"}});
-    let own = chat.state().active_turn.as_ref();
-    let own = own.and_then(|turn| turn.message.get("model"));
+    let own = chat.state().active_turn.as_ref().and_then(|turn| turn.message.get("model"));
     if let Some(model) = worker.model.as_ref().or(own) {
         message["model"] = model.clone();
     }

@@ -164,12 +164,13 @@ pub(crate) fn follow_session(
         let replacement = action.text("replacement");
         let chats = step.session(session).state().chats.iter();
         // Most chats work wherever their session does.
-        let own = chats.filter(|chat| {
-            let own = chat.extra.get("workingDirectories").and_then(Value::as_array);
-            own.is_some_and(|own| own.iter().any(|own| own == directory))
-        });
-        let own: Vec<ChannelUri> =
-            own.filter_map(|chat| ChannelUri::parse(&chat.resource).ok()).collect();
+        let own: Vec<ChannelUri> = chats
+            .filter(|chat| {
+                let own = chat.extra.get("workingDirectories").and_then(Value::as_array);
+                own.is_some_and(|own| own.iter().any(|own| own == directory))
+            })
+            .filter_map(|chat| ChannelUri::parse(&chat.resource).ok())
+            .collect();
         for chat in own {
             step.start_task(BackgroundTask::LoseDirectory {
                 chat,

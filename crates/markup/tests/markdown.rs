@@ -86,8 +86,8 @@ fn code_is_coloured_where_it_stands_and_what_was_written_before_stays() {
             ["pre", "plain"],
         ]})
     );
-    let expected = [("rust", "let a;"), ("none", "")];
-    let expected = expected.map(|(language, code)| (language.to_owned(), code.to_owned()));
+    let expected = [("rust", "let a;"), ("none", "")]
+        .map(|(language, code)| (language.to_owned(), code.to_owned()));
     assert_eq!(seen, expected);
 }
 

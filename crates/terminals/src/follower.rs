@@ -65,8 +65,7 @@ pub(crate) fn run(
         rest_until: None,
         allowed: timeout.map(|timeout| Allowance::new(timeout, Instant::now())),
     };
-    let end = follower.follow(timeout, ends_with_leader);
-    let end = end.unwrap_or(UNKNOWN_END);
+    let end = follower.follow(timeout, ends_with_leader).unwrap_or(UNKNOWN_END);
     // The tap has everything before anybody hears of the end.
     drop(follower.tap.take());
     let mut control = shared.lock();
@@ -212,8 +211,10 @@ impl Follower<'_> {
             self.allowed.as_ref().and_then(Allowance::deadline),
             // What waits to be taken is not drawn over: then the taking wakes this.
             self.coalescer.due(now).filter(|due| *due > now),
-        ];
-        let until = until.into_iter().flatten().min();
+        ]
+        .into_iter()
+        .flatten()
+        .min();
         let master = Some(&self.master).filter(|_| !wanted.is_empty());
         let [is_ready, is_woken, has_ended] = poll_for(
             [

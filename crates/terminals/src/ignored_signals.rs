@@ -27,8 +27,10 @@ pub(crate) fn undo_for_children() {
 
 /// Whether `/proc/self/status` says that a signal is ignored. Where there is no such file nothing is known, and left as it is.
 fn is_ignored(status: &str, number: i32) -> bool {
-    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    let ignored = status
+        .lines()
+        .find_map(|line| line.strip_prefix("SigIgn:"))
+        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
     let number = u32::try_from(number).unwrap_or_default().saturating_sub(1);
     ignored.is_some_and(|mask| mask.checked_shr(number).unwrap_or_default() & 1 == 1)
 }

@@ -28,8 +28,7 @@ impl PtyPair {
         let master = openpt(flags)?;
         grantpt(&master)?;
         unlockpt(&master)?;
-        let name = ptsname(&master, Vec::new())?;
-        let name = name.into_string().map_err(io::Error::other)?;
+        let name = ptsname(&master, Vec::new())?.into_string().map_err(io::Error::other)?;
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
         let end = rustix::fs::open(&*name, flags, Mode::empty())?;
         set_size(&master, size)?;

@@ -97,8 +97,8 @@ impl Mark {
 
     /// Whether a process was started with this mark.
     fn is_on(&self, process: Pid) -> bool {
-        let environment = fs::read(format!("/proc/{}/environ", process.as_raw_nonzero()));
-        let environment = environment.unwrap_or_default();
+        let environment =
+            fs::read(format!("/proc/{}/environ", process.as_raw_nonzero())).unwrap_or_default();
         let mut variables = environment.split(|byte| *byte == 0);
         variables.any(|variable| {
             let value = variable.strip_prefix(MARK.as_bytes());
@@ -224,8 +224,7 @@ impl Process {
     /// The fields of `/proc/N/stat`; the name before them may hold anything.
     fn parse(id: Pid, stat: &[u8]) -> Option<Self> {
         let name_end = memchr::memrchr(b')', stat)?;
-        let fields = std::str::from_utf8(&stat[name_end + 1..]).ok()?;
-        let mut fields = fields.split_ascii_whitespace();
+        let mut fields = std::str::from_utf8(&stat[name_end + 1..]).ok()?.split_ascii_whitespace();
         Some(Self {
             id,
             state: fields.next()?.chars().next()?,

@@ -112,14 +112,15 @@ fn first_wave(files: &[AppFile]) -> BuildResult<Vec<String>> {
         if !seen.insert(name.clone()) {
             continue;
         }
-        let file = files.iter().find(|file| file.name == name);
-        let file =
-            file.ok_or_else(|| format!("a module imports app/{name}, which is not there"))?;
+        let file = files
+            .iter()
+            .find(|file| file.name == name)
+            .ok_or_else(|| format!("a module imports app/{name}, which is not there"))?;
         let text = std::str::from_utf8(&file.bytes)?;
         let imports = imports_of(text);
         wave.push(name.clone());
-        let resolved = imports.iter().map(|import| resolve(&name, import));
-        let mut resolved = resolved.collect::<BuildResult<Vec<_>>>()?;
+        let mut resolved =
+            imports.iter().map(|import| resolve(&name, import)).collect::<BuildResult<Vec<_>>>()?;
         resolved.reverse();
         open.extend(resolved);
     }
@@ -188,8 +189,7 @@ fn fill_in(file: &mut AppFile, digest: &str, preloads: &[String]) -> BuildResult
             let _ = writeln!(links, "  <link rel=\"modulepreload\" href=\"/app/{name}\">");
             links
         });
-        let scripts = text.find("  <script");
-        let scripts = scripts.ok_or("app/index.html has no script")?;
+        let scripts = text.find("  <script").ok_or("app/index.html has no script")?;
         text.insert_str(scripts, &links);
     }
     file.bytes = text.replace("/app/", &format!("/app/{digest}/")).into_bytes();

@@ -78,9 +78,11 @@ fn packed_size(file: &PageFile) -> usize {
 fn first_visit() -> Vec<&'static PageFile> {
     let page = find("/").unwrap();
     let text = std::str::from_utf8(page.plain).unwrap();
-    let named = text.split("\"/app/").skip(1);
-    let named = named.map(|part| format!("/app/{}", part.split('"').next().unwrap()));
-    let named: std::collections::BTreeSet<String> = named.collect();
+    let named: std::collections::BTreeSet<String> = text
+        .split("\"/app/")
+        .skip(1)
+        .map(|part| format!("/app/{}", part.split('"').next().unwrap()))
+        .collect();
     let mut files: Vec<_> = named.iter().map(|path| find(path).unwrap()).collect();
     files.push(page);
     files

@@ -185,8 +185,12 @@ fn every_action_of_the_table_has_a_reducer_in_the_page() {
         (ChannelKind::Terminal, "terminal"),
         (ChannelKind::ResourceWatch, "resourceWatch"),
     ] {
-        let found = of_the_page[field].as_array().expect("a list");
-        let found: BTreeSet<&str> = found.iter().filter_map(Value::as_str).collect();
+        let found: BTreeSet<&str> = of_the_page[field]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .filter_map(Value::as_str)
+            .collect();
         assert_eq!(found, names(kind));
     }
 }

@@ -111,8 +111,7 @@ fn what_was_accepted_goes_along_with_its_range() {
         ("first /fix", vec!["/fix"], vec![]),
         ("/fix it", vec!["/fix"], vec![("/fix", at(0, 0, 4))]),
     ] {
-        let found = call("accept", &json!({"text": text, "accepted": accepted}));
-        let found: Vec<_> = found
+        let found: Vec<_> = call("accept", &json!({"text": text, "accepted": accepted}))
             .as_array()
             .unwrap()
             .iter()

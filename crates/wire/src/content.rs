@@ -245,8 +245,8 @@ mod tests {
             {"contentType": "text/html", "uri": other.uri()},
             {"text": digest.uri(), "contentType": "text/css"},
             {"deep": [{"uri": digest.uri_with_name("a.png"), "contentType": "image/png"}]},
-        ]});
-        let json = json.to_string();
+        ]})
+        .to_string();
         let types = types_in(json.as_bytes());
         let content_type = |digest| types.get(&digest).cloned();
         assert_eq!(content_type(digest).as_deref(), Some("image/png"));

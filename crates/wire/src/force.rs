@@ -34,8 +34,8 @@ impl ForceOffer {
             return None;
         }
         let reason = data["reason"].as_str().unwrap_or(&error.message);
-        let resources = data["resources"].as_array().into_iter().flatten();
-        let resources = resources.filter_map(Value::as_str);
+        let resources =
+            data["resources"].as_array().into_iter().flatten().filter_map(Value::as_str);
         Some(Self { reason: reason.to_owned(), resources: resources.map(str::to_owned).collect() })
     }
 }

@@ -20,8 +20,8 @@ fn sources(directory: &Path, paths: &mut Vec<PathBuf>) {
 /// The names of actions in the code of a file: comments and unit tests may give examples.
 fn names_in(source: &str) -> Vec<&'static str> {
     let code = source.split("#[cfg(test)]\nmod tests").next().unwrap_or("");
-    let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
-    let lines: Vec<&str> = lines.collect();
+    let lines: Vec<&str> =
+        code.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
     let is_named = |name: &str| {
         let literal = format!("\"{name}\"");
         lines.iter().any(|line| line.contains(&literal))

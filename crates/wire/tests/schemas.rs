@@ -188,8 +188,8 @@ fn schemas_accept_and_refuse_what_the_types_do() {
 
 #[test]
 fn the_schemas_of_models_accept_and_refuse_what_the_types_do() {
-    let model = json!({"id": "m", "base_url": "http://h/v1"});
-    let model = model.as_object().expect("an object").clone();
+    let model =
+        json!({"id": "m", "base_url": "http://h/v1"}).as_object().expect("an object").clone();
     check("add-model-params", &[AddModelParams { model }]);
     let reloaded = ModelsResult { provider: text("native"), model: None };
     let added = ModelsResult { model: Some(text("m")), ..reloaded.clone() };
@@ -271,7 +271,7 @@ fn every_committed_schema_is_checked_here() {
         "system-message-transform-params",
         "system-message-transform-result",
         "system-message-transform-support",
-    ];
-    let checked = checked.map(|name| format!("{name}.schema.json"));
+    ]
+    .map(|name| format!("{name}.schema.json"));
     assert_eq!(names, BTreeSet::from(checked));
 }

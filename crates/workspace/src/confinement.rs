@@ -35,8 +35,8 @@ impl Confinement {
 
     /// Working directories must be one of these or lie beneath one.
     pub fn within(roots: &[PathBuf]) -> std::io::Result<Self> {
-        let roots = roots.iter().map(std::fs::canonicalize);
-        let roots = roots.collect::<std::io::Result<Vec<PathBuf>>>()?;
+        let roots =
+            roots.iter().map(std::fs::canonicalize).collect::<std::io::Result<Vec<PathBuf>>>()?;
         Ok(Self { roots: Some(roots.into()), hidden: Vec::new() })
     }
 
@@ -122,8 +122,12 @@ impl Confinement {
     }
 
     fn display_roots(&self) -> String {
-        let roots = self.roots.iter().flat_map(|roots| roots.iter());
-        let roots: Vec<String> = roots.map(|root| root.display().to_string()).collect();
+        let roots: Vec<String> = self
+            .roots
+            .iter()
+            .flat_map(|roots| roots.iter())
+            .map(|root| root.display().to_string())
+            .collect();
         roots.join(", ")
     }
 }

@@ -63,9 +63,10 @@ mod tests {
     fn contents_that_cannot_be_compared_in_time_count_as_replaced() {
         // Few different lines in another order on each side: the worst case for every algorithm.
         let content = |step: usize| -> Vec<u8> {
-            let lines = (0..60_000).map(|line| (line * line / step) % 7);
-            let lines = lines.map(|digit| format!("{digit}\n"));
-            let lines: String = lines.collect();
+            let lines: String = (0..60_000)
+                .map(|line| (line * line / step) % 7)
+                .map(|digit| format!("{digit}\n"))
+                .collect();
             format!("head\n{lines}tail\n").into_bytes()
         };
         let (before, after) = (content(3), content(11));

@@ -117,8 +117,7 @@ impl Workspace {
         let path = &directory.path;
         let failed = |errno| errno_to_file_error(errno, &self.display_path(path));
         let root = self.root(path);
-        let open = root.open_directory(&path.relative, Links::Refused);
-        let open = open.map_err(failed)?;
+        let open = root.open_directory(&path.relative, Links::Refused).map_err(failed)?;
         let entries = Dir::read_from(&open).and_then(|entries| read_entries(entries, path));
         let (mut entries, is_cut) = entries.map_err(failed)?;
         for entry in &mut entries {

@@ -40,10 +40,10 @@ impl Workspace {
                 Err(Errno::NOENT) => {}
                 Err(errno) => return Err(errno_to_file_error(errno, &display_path())),
                 Ok(found) => {
-                    let real = root.real_path_inside(&found);
-                    let real = real.ok_or_else(|| FileError::Moving { path: display_path() })?;
-                    let rest = resolved.relative.strip_prefix(above);
-                    let rest = rest.unwrap_or(Path::new(""));
+                    let real = root
+                        .real_path_inside(&found)
+                        .ok_or_else(|| FileError::Moving { path: display_path() })?;
+                    let rest = resolved.relative.strip_prefix(above).unwrap_or(Path::new(""));
                     // Joining nothing would add a slash.
                     let relative = if rest.as_os_str().is_empty() { real } else { real.join(rest) };
                     return Ok(RealLocation { root: root.real_path.clone(), relative });

@@ -63,8 +63,8 @@ impl Workspace {
     }
 
     fn outside(&self, path: &Path) -> FileError {
-        let roots = self.shared.roots.iter();
-        let roots: Vec<String> = roots.map(|root| root.path.display().to_string()).collect();
+        let roots: Vec<String> =
+            self.shared.roots.iter().map(|root| root.path.display().to_string()).collect();
         FileError::OutsideRoots { path: path.display().to_string(), roots: roots.join(", ") }
     }
 
@@ -133,8 +133,8 @@ mod tests {
     use crate::Confinement;
 
     fn open(roots: &[&Path]) -> Workspace {
-        let uris = roots.iter().map(|root| root.as_os_str().as_bytes());
-        let uris: Vec<String> = uris.map(file_uri::uri_of).collect();
+        let uris: Vec<String> =
+            roots.iter().map(|root| root.as_os_str().as_bytes()).map(file_uri::uri_of).collect();
         Workspace::open(&uris, &Confinement::none()).unwrap()
     }
 

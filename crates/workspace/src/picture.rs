@@ -45,8 +45,9 @@ pub fn fit(mime: &str, bytes: &[u8], limits: &ImageLimits) -> Fitted {
     let fitted = catch_unwind(AssertUnwindSafe(|| {
         let picture = decode(format, bytes)?;
         shrink(picture, format, limits)
-    }));
-    let fitted = fitted.ok().flatten();
+    }))
+    .ok()
+    .flatten();
     cache.insert(key, fitted.clone());
     fitted
 }

@@ -95,8 +95,11 @@ impl ProjectReader {
             return levels; // it is not there: nor is anything above it that would count
         };
         if let Some(root) = self.confinement.root_of(&real) {
-            let above = real.ancestors().take(LEVELS_MAX).skip(1);
-            let above = above.take_while(|level| level.starts_with(root));
+            let above = real
+                .ancestors()
+                .take(LEVELS_MAX)
+                .skip(1)
+                .take_while(|level| level.starts_with(root));
             levels.extend(above.map(Path::to_owned));
         }
         levels

@@ -136,8 +136,10 @@ impl Workspace {
         user: &UserDirectories,
         confinement: &Confinement,
     ) -> Result<Self, OpenError> {
-        let roots = working_directories.iter().map(|uri| Root::open(uri, confinement));
-        let mut roots = roots.collect::<Result<Vec<Root>, _>>()?;
+        let mut roots = working_directories
+            .iter()
+            .map(|uri| Root::open(uri, confinement))
+            .collect::<Result<Vec<Root>, _>>()?;
         if let Some(path) = attachments.filter(|_| !roots.is_empty()) {
             roots.push(Root::open_readable(path, RootUse::Attachments)?);
         }
@@ -173,8 +175,10 @@ impl Workspace {
         let mut roots = Vec::new();
         let working = working_directories.iter().map(|uri| Root::open(uri, confinement));
         // The user need not have any of them but those he named.
-        let user = user.roles().filter(|(path, role)| *role == RootUse::Plugin || path.exists());
-        let user = user.map(|(path, role)| Root::open_readable(path, role));
+        let user = user
+            .roles()
+            .filter(|(path, role)| *role == RootUse::Plugin || path.exists())
+            .map(|(path, role)| Root::open_readable(path, role));
         let brought_roots = brought
             .iter()
             .map(|plugin| Root::open_readable(&plugin.directory, RootUse::Attachments));
@@ -222,8 +226,7 @@ impl Workspace {
 
     /// Where processes start: the first directory, the one that was opened, not whatever has its name by now.
     pub fn command_directory(&self) -> Result<CommandDirectory, FileError> {
-        let root = self.shared.roots.first();
-        let root = root.ok_or(FileError::NoWorkingDirectory)?;
+        let root = self.shared.roots.first().ok_or(FileError::NoWorkingDirectory)?;
         let failed = |error| io_to_file_error(&error, &root.path.display().to_string());
         Ok(CommandDirectory {
             open: root.directory.try_clone().map_err(failed)?,
@@ -267,9 +270,10 @@ impl Workspace {
     /// The files of the working directories that the session has read or written, as they are called in them.
     pub fn known_files(&self) -> Vec<String> {
         let history = self.history();
-        let known = history.known();
-        let known = known.filter(|path| self.root(path).role == RootUse::Working);
-        let known = known.filter_map(|path| Some(path.relative.to_str()?.to_owned()));
+        let known = history
+            .known()
+            .filter(|path| self.root(path).role == RootUse::Working)
+            .filter_map(|path| Some(path.relative.to_str()?.to_owned()));
         known.collect()
     }
 

@@ -69,8 +69,7 @@ impl<S> WorkspaceSources<S> {
     /// Opens a file by its path in a message: relative to the first directory, or absolute inside any of them. Returns its
     /// size at the time, too.
     fn open(&self, path: &str) -> Result<(File, u64), WhyUnavailable> {
-        let workspace = self.workspace.as_ref();
-        let workspace = workspace.ok_or(WhyUnavailable::NotFound)?;
+        let workspace = self.workspace.as_ref().ok_or(WhyUnavailable::NotFound)?;
         let path = workspace.resolve_reference(path).map_err(why_unavailable)?;
         let opened = workspace.open_file(&path, Links::Followed);
         let (file, stat) = opened.map_err(why_unavailable)?;

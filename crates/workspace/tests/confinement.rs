@@ -53,8 +53,8 @@ impl Place {
         ] {
             fs::write(path(name), format!("needle in {name}\n")).unwrap();
         }
-        let confinement = Confinement::within(&[path("root")]).unwrap();
-        let confinement = confinement.hiding(&path("root/data")).unwrap();
+        let confinement =
+            Confinement::within(&[path("root")]).unwrap().hiding(&path("root/data")).unwrap();
         Self { directory, confinement }
     }
 
@@ -162,11 +162,12 @@ fn completed_paths(confinement: &Confinement, directories: Vec<String>) -> Vec<S
     };
     let deadline = Instant::now() + Duration::from_secs(60);
     loop {
-        let paths = completer.complete(&request, |suggestion, _| match suggestion {
-            Suggestion::Path(path) => Some(path.relative.to_owned()),
-            _ => None,
-        });
-        let paths = paths.unwrap();
+        let paths = completer
+            .complete(&request, |suggestion, _| match suggestion {
+                Suggestion::Path(path) => Some(path.relative.to_owned()),
+                _ => None,
+            })
+            .unwrap();
         if !paths.is_empty() {
             return paths;
         }
@@ -255,8 +256,10 @@ fn nothing_is_written_into_the_hosts_own_directory() {
     ] {
         assert!(write(path).is_err(), "{path}");
     }
-    let names = fs::read_dir(place.path("root/data")).unwrap();
-    let mut names: Vec<_> = names.map(|entry| entry.unwrap().file_name()).collect();
+    let mut names: Vec<_> = fs::read_dir(place.path("root/data"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
     names.sort();
     assert_eq!(names, ["staged", "token"]);
     let token = fs::read_to_string(place.path("root/data/token")).unwrap();

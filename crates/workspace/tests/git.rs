@@ -76,7 +76,6 @@ fn set_traps(repository: &TestRepository, marks: &Path) {
 }
 
 #[test]
-#[expect(clippy::too_many_lines, reason = "one repository, with everything it could run")]
 fn a_hostile_repository_runs_nothing() {
     let marks = tempfile::tempdir().unwrap();
     let hostile =
@@ -186,8 +185,11 @@ fn a_status_tells_what_differs() {
     ];
     assert_eq!(facts, expected.map(|(path, staged, mode)| (path.to_owned(), staged, mode)));
     // Only the part that the session works in.
-    let inner = Repository::find(&test.at("dir"), &Confinement::none(), &never()).unwrap().unwrap();
-    let inner = inner.status(&never()).unwrap();
+    let inner = Repository::find(&test.at("dir"), &Confinement::none(), &never())
+        .unwrap()
+        .unwrap()
+        .status(&never())
+        .unwrap();
     assert_eq!(inner.entries.len(), 1);
 }
 

@@ -39,8 +39,7 @@ fn a_filter_that_only_the_worktree_has_is_not_run() {
         let repository = test.open();
         let made = repository.add_worktree("w", None, None, &never()).unwrap();
         fs::write(made.top.join("a.evil"), "two\n").unwrap();
-        let inside = Repository::find(&made.top, &Confinement::none(), &never());
-        let inside = inside.unwrap().unwrap();
+        let inside = Repository::find(&made.top, &Confinement::none(), &never()).unwrap().unwrap();
         assert_eq!(inside.status(&never()).unwrap().entries.len(), 1);
         let kept = Repository::remove_worktree(&made, &never()).unwrap();
         assert!(matches!(kept, WorktreeEnd::Kept(_)));
@@ -56,8 +55,7 @@ fn a_worktree_with_a_detached_head_is_kept() {
     let test = TestRepository::new(&[("a", "a\n")]);
     let made = test.open().add_worktree("fix", None, None, &never()).unwrap();
     git_in(&made.top, &["checkout", "--quiet", "--detach"]);
-    let why = Repository::why_worktree_is_kept(&made, &never()).unwrap();
-    let why = why.unwrap();
+    let why = Repository::why_worktree_is_kept(&made, &never()).unwrap().unwrap();
     assert!(why.contains("no branch is checked out in it"), "{why}");
     let kept = Repository::remove_worktree(&made, &never());
     assert_eq!(kept, Ok(WorktreeEnd::Kept(why)));
@@ -107,8 +105,7 @@ fn worktrees_may_lie_in_a_directory_of_their_own() {
     let test = TestRepository::new(&[("a", "a\n")]);
     let name = test.path().file_name().unwrap().to_owned();
     let repository = test.open();
-    let made = repository.add_worktree("w", None, Some(&place), &never());
-    let made = made.unwrap();
+    let made = repository.add_worktree("w", None, Some(&place), &never()).unwrap();
     assert_eq!(made.top, place.join(&name).join("w"));
     assert!(made.top.join("a").exists());
     assert!(!test.at(".greenroom").exists());
@@ -149,10 +146,9 @@ fn a_link_that_a_branch_has_for_the_working_directory_is_refused() {
     test.git(&["add", "--all"]);
     test.git(&["commit", "--quiet", "-m", "a link"]);
     test.git(&["checkout", "--quiet", "main"]);
-    let inside = Repository::find(&test.at("sub/deep"), &Confinement::none(), &never());
-    let inside = inside.unwrap().unwrap();
-    let refused = inside.add_worktree("w", Some("evil"), None, &never());
-    let refused = refused.unwrap_err();
+    let inside =
+        Repository::find(&test.at("sub/deep"), &Confinement::none(), &never()).unwrap().unwrap();
+    let refused = inside.add_worktree("w", Some("evil"), None, &never()).unwrap_err();
     assert!(refused.to_string().contains("symbolic link"), "{refused}");
     assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
     assert!(!test.at(".greenroom/worktrees/w").exists(), "it is undone");

@@ -12,8 +12,8 @@ use anyhow::{Context as _, Result, ensure};
 pub fn binary() -> Result<PathBuf> {
     let test = std::env::current_exe().context("where this test is")?;
     // target/PROFILE/deps/test
-    let profile = test.parent().and_then(Path::parent);
-    let profile = profile.context("a test lies in target/PROFILE/deps")?;
+    let profile =
+        test.parent().and_then(Path::parent).context("a test lies in target/PROFILE/deps")?;
     let binary = profile.join(format!("acp-agent{}", std::env::consts::EXE_SUFFIX));
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     // Tests of one process that find it missing at the same moment build it once.

@@ -51,8 +51,11 @@ pub(crate) fn append(state: &Path, name: &str, line: &impl Serialize) -> Result<
     let mut text = serde_json::to_string(line)?;
     text.push('\n');
     let mut options = std::fs::OpenOptions::new();
-    let file = options.create(true).append(true).open(state.join(name));
-    let mut file = file.with_context(|| format!("cannot write to {name}"))?;
+    let mut file = options
+        .create(true)
+        .append(true)
+        .open(state.join(name))
+        .with_context(|| format!("cannot write to {name}"))?;
     Ok(file.write_all(text.as_bytes())?)
 }
 

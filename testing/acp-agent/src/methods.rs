@@ -213,8 +213,8 @@ fn set(agent: &Agent, session: &str, name: &str, value: &Value) -> Result<Answer
 fn set_option(agent: &Agent, session: &str, params: &Value) -> Result<Answered> {
     let name = params["configId"].as_str().unwrap_or_default();
     let value = &params["value"];
-    let options = agent.script.session.get("configOptions");
-    let mut options = options.and_then(Value::as_array).into_iter().flatten();
+    let mut options =
+        agent.script.session.get("configOptions").and_then(Value::as_array).into_iter().flatten();
     let known = options.find(|option| option["id"] == name);
     let is_good = known.is_some_and(|option| takes(option, value));
     if !is_good {

@@ -190,8 +190,7 @@ impl Player {
     }
 
     async fn await_steering(&mut self) -> Result<()> {
-        let open = self.agent.session(&self.session);
-        let open = open.context("steering needs a session")?;
+        let open = self.agent.session(&self.session).context("steering needs a session")?;
         self.words.steering = open.steering().await;
         Ok(())
     }

@@ -280,8 +280,8 @@ pub(crate) enum Outcome {
 impl Script {
     /// Reads a script; everything in it is checked, so that a mistake is heard at the start.
     pub(crate) fn read(path: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(path);
-        let text = text.with_context(|| format!("cannot read {}", path.display()))?;
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("cannot read {}", path.display()))?;
         let script: Self = serde_json::from_str(&text)
             .with_context(|| format!("{} is no script", path.display()))?;
         let in_rules = script.answers.iter().flat_map(|rule| &rule.steps);

@@ -18,8 +18,7 @@ enum Decision {
 
 pub(crate) async fn play(player: &mut Player, tool: Tool) -> Result<()> {
     player.calls += 1;
-    let id = tool.id.clone();
-    let id = id.unwrap_or_else(|| format!("call_{}", player.calls));
+    let id = tool.id.clone().unwrap_or_else(|| format!("call_{}", player.calls));
     if tool.announced == Announced::First {
         announce(player, &tool, &id, "pending").await?;
     }
@@ -165,8 +164,7 @@ async fn ask(player: &mut Player, tool: &Tool, id: &str, consent: &Consent) -> R
 }
 
 fn decision(answer: &Answered, options: &[Value]) -> Decision {
-    let chosen = answer.as_ref().ok();
-    let chosen = chosen.and_then(|result| result["outcome"]["optionId"].as_str());
+    let chosen = answer.as_ref().ok().and_then(|result| result["outcome"]["optionId"].as_str());
     let option = options.iter().find(|it| it["optionId"].as_str() == chosen && chosen.is_some());
     let kind = option.and_then(|option| option["kind"].as_str());
     if kind.is_some_and(|kind| kind.starts_with("allow")) {

@@ -11,8 +11,8 @@ use anyhow::{Context as _, Result, ensure};
 pub(crate) fn greenroom() -> Result<PathBuf> {
     let test = std::env::current_exe().context("where this test is")?;
     // target/PROFILE/deps/test
-    let profile = test.parent().and_then(Path::parent);
-    let profile = profile.context("a test lies in target/PROFILE/deps")?;
+    let profile =
+        test.parent().and_then(Path::parent).context("a test lies in target/PROFILE/deps")?;
     let binary = profile.join("greenroom");
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates");
     if let Ok(built) = changed(&binary)

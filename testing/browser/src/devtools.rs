@@ -87,8 +87,8 @@ impl DevTools {
             command["sessionId"] = json!(session);
         }
         self.commands.send(command.to_string()).context("the browser is gone")?;
-        let answer = timeout(ANSWER_WITHIN, answered).await;
-        let mut answer = answer
+        let mut answer = timeout(ANSWER_WITHIN, answered)
+            .await
             .with_context(|| format!("{method} was not answered"))?
             .with_context(|| format!("the browser ended before it answered {method}"))?;
         match answer.get("error") {

@@ -31,12 +31,13 @@ impl Observed {
             "Runtime.consoleAPICalled"
                 if matches!(params["type"].as_str(), Some("error" | "assert")) =>
             {
-                let words = params["args"].as_array().into_iter().flatten();
-                let words = words.map(|word| match &word["value"] {
-                    Value::Null => text(&word["description"]),
-                    Value::String(text) => text.clone(),
-                    other => other.to_string(),
-                });
+                let words = params["args"].as_array().into_iter().flatten().map(
+                    |word| match &word["value"] {
+                        Value::Null => text(&word["description"]),
+                        Value::String(text) => text.clone(),
+                        other => other.to_string(),
+                    },
+                );
                 self.errors.push(words.collect::<Vec<_>>().join(" "));
             }
             "Runtime.exceptionThrown" => {

@@ -48,8 +48,10 @@ struct Ends {
 impl SlowLine {
     /// To the host at this origin.
     pub async fn to(origin: &str, round_trip: Duration, bits_per_second: u32) -> Result<Self> {
-        let host = origin.trim_start_matches("http://").parse();
-        let host = host.with_context(|| format!("{origin} is no address"))?;
+        let host = origin
+            .trim_start_matches("http://")
+            .parse()
+            .with_context(|| format!("{origin} is no address"))?;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
         let direction = || {

@@ -179,8 +179,12 @@ async fn a_host_with_another_version_is_told_and_loaded_when_asked_for() -> Resu
     let own =
         page.evaluate("/app.([0-9a-f]+)/.exec(document.querySelector('script').src)[1]").await?;
     let own = own.as_str().context("a digest")?;
-    let other = page.evaluate("fetch('/').then(it => it.text())").await?;
-    let other = other.as_str().context("a page")?.replace(own, "0123456789abcdef");
+    let other = page
+        .evaluate("fetch('/').then(it => it.text())")
+        .await?
+        .as_str()
+        .context("a page")?
+        .replace(own, "0123456789abcdef");
     page.answer_instead(&format!("{}/", host.origin), &other).await?;
     page.evaluate("window.isOfBefore = true").await?;
     host.kill()?;

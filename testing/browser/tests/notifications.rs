@@ -34,7 +34,6 @@ async fn start_session(page: &Page, message: &str) -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[expect(clippy::too_many_lines, reason = "one story, told in order")]
 async fn who_does_not_look_is_told_once_and_led_to_what_waits() -> Result<()> {
     let Some(browser) = Browser::start().await? else {
         return Ok(());

@@ -110,8 +110,7 @@ async fn open_signs_the_browser_of_this_machine_in_and_it_signs_itself_out() -> 
     page.wait_for(IS_LIVE).await?;
     let me = page.evaluate(
         "fetch('/api/me', {headers: {Authorization: 'Bearer ' + localStorage.getItem('greenroom.token')}}).then(it => it.json())",
-    );
-    let me = me.await?;
+    ).await?;
     ensure!(me["scopes"] == json!(["use", "inspect"]), "{me}");
     page.evaluate("location.hash = '#/settings'").await?;
     page.press(&button("Sign out this device")).await?;

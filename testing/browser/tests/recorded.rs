@@ -32,8 +32,8 @@ async fn recorded_sequences_end_alike_in_a_browser() -> Result<()> {
     let page = browser.page(Screen::PHONE).await?;
     page.go_to(&format!("{}/", host.origin)).await?;
     let tests = Path::new(TESTS);
-    let runner = std::fs::read_to_string(tests.join("engine/replay.js"))?;
-    let runner = runner.replace("export function", "function");
+    let runner = std::fs::read_to_string(tests.join("engine/replay.js"))?
+        .replace("export function", "function");
     let mut count = 0;
     for file in ["reducers.json", "replicas.json"] {
         let recorded = std::fs::read_to_string(tests.join("recorded").join(file))?;

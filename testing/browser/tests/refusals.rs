@@ -35,7 +35,6 @@ fn serve_stranger() -> Result<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[expect(clippy::too_many_lines, reason = "a table of attempts")]
 async fn a_page_on_another_port_gets_nothing_even_with_a_stolen_token() -> Result<()> {
     let Some(browser) = Browser::start().await? else {
         return Ok(());

@@ -38,8 +38,7 @@ impl NodeUrls {
     /// Any but one that was tried in vain, if there are others.
     fn any_but(&self, silent: Option<&str>, rng: &mut SeededRng) -> String {
         let urls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let others = urls.iter().filter(|url| Some(url.as_str()) != silent);
-        let others: Vec<&String> = others.collect();
+        let others: Vec<&String> = urls.iter().filter(|url| Some(url.as_str()) != silent).collect();
         let chosen = if others.is_empty() {
             urls.first()
         } else {

@@ -100,8 +100,8 @@ impl NodeProcess {
     }
 
     fn start_once(&mut self) -> Result<()> {
-        let log = std::fs::File::options();
-        let log = log.clone().create(true).append(true).open(self.log_path())?;
+        let log =
+            std::fs::File::options().clone().create(true).append(true).open(self.log_path())?;
         // It ends with whoever started it, however that ends.
         let mut child = Command::new("setpriv")
             .args(["--pdeathsig", "KILL"])

@@ -70,8 +70,7 @@ impl ChaosReport {
 
     /// The time within which this part of the absences of a kind ended.
     pub fn absence_at(&self, kind: &str, part: f64) -> Duration {
-        let times = self.absences.get(kind).map(Vec::as_slice);
-        let times = times.unwrap_or_default();
+        let times = self.absences.get(kind).map(Vec::as_slice).unwrap_or_default();
         let last = times.len().saturating_sub(1);
         let index = (last as f64 * part).ceil() as usize;
         times.get(index).copied().unwrap_or_default()
@@ -129,8 +128,9 @@ async fn run_over(plan: ChaosPlan, server: PostgresServer, root: &Path) -> Resul
         let space = start_space(&mut cluster, index, &mut rng, &stopped).await?;
         spaces.push(space);
     }
-    let faults = make_faults(&mut cluster, plan, &mut rng, &spaces).await;
-    let faults = faults.with_context(|| describe_nodes(&cluster))?;
+    let faults = make_faults(&mut cluster, plan, &mut rng, &spaces)
+        .await
+        .with_context(|| describe_nodes(&cluster))?;
     stop.send_replace(true);
     finish(&cluster, spaces, faults, &rng).await
 }
@@ -157,8 +157,7 @@ pub(crate) async fn finish(
 }
 
 pub(crate) fn describe_nodes(cluster: &Cluster) -> String {
-    let logs = cluster.nodes.iter();
-    let logs = logs.map(|node| format!("--- {}\n{}\n", node.name, node.log_end()));
+    let logs = cluster.nodes.iter().map(|node| format!("--- {}\n{}\n", node.name, node.log_end()));
     logs.collect()
 }
 
@@ -222,9 +221,9 @@ pub(crate) async fn start_space(
     }
     // Nobody acts before both have subscribed, so that both hear the same.
     let opened = opened.into_iter();
-    let clients =
-        opened.map(|(client, writes)| tokio::spawn(work(client, writes, stopped.clone())));
-    let clients = clients.collect();
+    let clients = opened
+        .map(|(client, writes)| tokio::spawn(work(client, writes, stopped.clone())))
+        .collect();
     Ok(BusySpace { name, token, history, clients })
 }
 

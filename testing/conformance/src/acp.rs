@@ -259,8 +259,13 @@ impl AcpHarness {
     pub async fn agent_told(&self, is_so: impl Fn(&Value) -> bool) -> Value {
         let looks = async {
             loop {
-                let root = self.ann.connection.subscribe(&ChannelUri::root()).await;
-                let root = root.expect("subscribed").expect("a snapshot");
+                let root = self
+                    .ann
+                    .connection
+                    .subscribe(&ChannelUri::root())
+                    .await
+                    .expect("subscribed")
+                    .expect("a snapshot");
                 let agents = root.state["agents"].as_array().expect("agents");
                 let id = self.session.split(':').next();
                 let found = agents.iter().find(|it| it["provider"].as_str() == id);

@@ -28,8 +28,7 @@ pub fn read_tree(directory: &Path) -> BTreeMap<String, (u32, Vec<u8>)> {
                 files.insert(format!("{name}/"), (0, Vec::new()));
                 pending.push(path);
             } else if metadata.is_symlink() {
-                let target = fs::read_link(path).unwrap();
-                let target = target.to_str().unwrap().as_bytes().to_vec();
+                let target = fs::read_link(path).unwrap().to_str().unwrap().as_bytes().to_vec();
                 files.insert(name, (0, target));
             } else {
                 let mode = metadata.permissions().mode();

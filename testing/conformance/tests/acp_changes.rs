@@ -22,8 +22,9 @@ fn silent_call(path: &str, text: &str) -> Value {
 }
 
 async fn start(steps: Value, in_git: bool) -> AcpHarness {
-    let setup = AcpSetup::new(json!({"scenes": [scene("", steps)]}));
-    let setup = setup.file("a.txt", "one\ntwo\n").file("mine.txt", "mine\n");
+    let setup = AcpSetup::new(json!({"scenes": [scene("", steps)]}))
+        .file("a.txt", "one\ntwo\n")
+        .file("mine.txt", "mine\n");
     let harness = setup.start().await;
     if in_git {
         commit_all(&harness.work());
@@ -123,8 +124,8 @@ async fn of_all_that_a_look_reads_only_what_a_turn_changed_is_stored_for_good() 
     assert_eq!(stored(&harness), BTreeSet::new(), "nothing changed");
     let turn = harness.talk("work").await;
     assert_eq!(turn["state"], "complete", "{turn:#}");
-    let changed = ["one\ntwo\n", "changed\n"];
-    let changed = changed.map(|text| host::blobs::digest_of(text.as_bytes()).to_hex());
+    let changed =
+        ["one\ntwo\n", "changed\n"].map(|text| host::blobs::digest_of(text.as_bytes()).to_hex());
     assert_eq!(stored(&harness), BTreeSet::from(changed));
 }
 
@@ -142,8 +143,7 @@ async fn what_the_user_changes_while_no_call_runs_is_the_users() {
     let between = harness.state().join("between");
     harness.until("the end of the first call", |_| between.exists()).await;
     let is_over = |chat: &Value| {
-        let parts = chat["activeTurn"]["responseParts"].as_array();
-        let mut parts = parts.into_iter().flatten();
+        let mut parts = chat["activeTurn"]["responseParts"].as_array().into_iter().flatten();
         parts.any(|part| part["toolCall"]["status"] == "completed")
     };
     harness.ann.until("the end of the call", is_over).await;

@@ -22,10 +22,13 @@ async fn start() -> AcpHarness {
 
 /// Every customization and every child.
 fn entries(session: &Value) -> Vec<Value> {
-    let containers = session["customizations"].as_array().cloned();
-    let containers = containers.unwrap_or_default();
-    let children = containers.iter().filter_map(|container| container["children"].as_array());
-    let children: Vec<Value> = children.flatten().cloned().collect();
+    let containers = session["customizations"].as_array().cloned().unwrap_or_default();
+    let children: Vec<Value> = containers
+        .iter()
+        .filter_map(|container| container["children"].as_array())
+        .flatten()
+        .cloned()
+        .collect();
     containers.into_iter().chain(children).collect()
 }
 

@@ -23,8 +23,10 @@ fn read(path: &str) -> Value {
 }
 
 async fn start(steps: Value, config: Value) -> AcpHarness {
-    let setup = AcpSetup::new(json!({"scenes": [scene("", steps)]})).entry(ENTRY);
-    let setup = setup.file("a.txt", "one\ntwo\n").config(config);
+    let setup = AcpSetup::new(json!({"scenes": [scene("", steps)]}))
+        .entry(ENTRY)
+        .file("a.txt", "one\ntwo\n")
+        .config(config);
     setup.start().await
 }
 

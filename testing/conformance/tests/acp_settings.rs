@@ -37,8 +37,7 @@ async fn known(script: Value) -> AcpHarness {
     // What it said between turns comes when it comes.
     loop {
         let params = json!({"channel": "ahp-root://", "provider": "fake"});
-        let form = harness.ann.connection.request("resolveSessionConfig", params);
-        let form = form.await.unwrap();
+        let form = harness.ann.connection.request("resolveSessionConfig", params).await.unwrap();
         if form["schema"]["properties"]["agent_mode"].is_object() {
             break;
         }

@@ -185,7 +185,6 @@ async fn a_turn_that_did_everything_is_undone_byte_for_byte() {
 }
 
 #[tokio::test]
-#[expect(clippy::too_many_lines, reason = "one conversation, told in order")]
 async fn a_published_client_sees_the_changes_of_a_turn_and_restores_them() {
     let mut harness = NativeHarness::start_with(json!({"approvals": "full-access"})).await;
     prepare(&harness);
@@ -209,8 +208,11 @@ async fn a_published_client_sees_the_changes_of_a_turn_and_restores_them() {
     assert_eq!(changes.names(), expected);
     let state = json!(changes.state);
     let edit = |name: &str| {
-        let files = state["files"].as_array().unwrap().iter();
-        let mut files = files.filter(|file| file["id"].as_str().unwrap().ends_with(name));
+        let mut files = state["files"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|file| file["id"].as_str().unwrap().ends_with(name));
         files.next().unwrap()["edit"].clone()
     };
     assert_eq!(edit("edited.txt")["diff"], json!({"added": 3, "removed": 1}));

@@ -15,8 +15,8 @@ fn kit(session: &Value) -> Value {
 }
 
 fn child(kit: &Value, kind: &str) -> Value {
-    let children = kit["children"].as_array().into_iter().flatten();
-    let mut children = children.filter(|child| child["type"] == kind);
+    let mut children =
+        kit["children"].as_array().into_iter().flatten().filter(|child| child["type"] == kind);
     children.next().cloned().unwrap_or_default()
 }
 

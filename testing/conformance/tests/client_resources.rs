@@ -159,8 +159,10 @@ async fn an_agent_uses_files_of_the_client_by_every_method() {
         json!({"operation": "read", "uri": "virtual://elsewhere/w/a.txt"}),
         json!({"operation": "read", "uri": "file:///etc/passwd"}),
     ];
-    let rounds = inputs.into_iter().enumerate();
-    let rounds = rounds.map(|(n, input)| Answer::calls([call(&format!("c{n}"), input)]));
+    let rounds = inputs
+        .into_iter()
+        .enumerate()
+        .map(|(n, input)| Answer::calls([call(&format!("c{n}"), input)]));
     harness.model.answers(rounds.chain([ends()]));
     sends(&harness, &bob, "t").await;
     let turn = over(&mut harness, "t").await;

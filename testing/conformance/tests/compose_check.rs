@@ -78,8 +78,7 @@ impl Checked {
 }
 
 fn treatments(result: &Value) -> Vec<(&str, &str)> {
-    let parts = result["parts"].as_array().unwrap().iter();
-    let parts = parts.map(|part| {
+    let parts = result["parts"].as_array().unwrap().iter().map(|part| {
         let text = |name: &str| part[name].as_str();
         let name = text("name").unwrap_or(text("kind").unwrap());
         (name, text("treatment").unwrap())
@@ -91,8 +90,7 @@ fn treatments(result: &Value) -> Vec<(&str, &str)> {
 async fn a_message_is_checked_for_the_model_and_the_room_and_nothing_happens() {
     let checked = start(true).await;
     let chat = testkit::default_chat(SESSION);
-    let result = checked.compose(json!({"channel": chat, "message": message()}));
-    let result = result.await.unwrap();
+    let result = checked.compose(json!({"channel": chat, "message": message()})).await.unwrap();
     assert_eq!(result["model"], "sees", "{result:#}");
     assert_eq!(
         treatments(&result),
@@ -166,8 +164,7 @@ async fn what_was_used_and_what_was_refused_in_the_chat_counts() {
         }
     };
     tokio::time::timeout(std::time::Duration::from_secs(60), ends).await.expect("the turn ends");
-    let result = checked.compose(json!({"channel": chat, "message": message()}));
-    let result = result.await.unwrap();
+    let result = checked.compose(json!({"channel": chat, "message": message()})).await.unwrap();
     assert_eq!(treatments(&result)[2], ("p.png", "described"), "{result:#}");
     assert_eq!(
         result["context"],

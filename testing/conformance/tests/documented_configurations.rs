@@ -83,11 +83,12 @@ async fn initialize_1_0(at: &str, host: &TestHost) -> usize {
     use ahp_types::commands::ResolveSessionConfigResult;
     use ahp_types::state::SnapshotState;
     let transport = ahp_ws::WebSocketTransport::connect(&host.url).await.unwrap();
-    let client = ahp::Client::connect(transport, ahp::ClientConfig::default());
-    let client = client.await.unwrap();
+    let client = ahp::Client::connect(transport, ahp::ClientConfig::default()).await.unwrap();
     let (versions, root) = (vec!["1.0.0".to_owned()], vec![ROOT.to_owned()]);
-    let init = client.initialize("new".to_owned(), versions, root).await;
-    let init = init.unwrap_or_else(|error| panic!("{at}: {error}"));
+    let init = client
+        .initialize("new".to_owned(), versions, root)
+        .await
+        .unwrap_or_else(|error| panic!("{at}: {error}"));
     let SnapshotState::Root(root) = &init.snapshots[0].state else { panic!("{at}: the root") };
     for agent in &root.agents {
         let params = json!({"channel": ROOT, "provider": agent.provider, "config": {}});
@@ -106,11 +107,12 @@ async fn initialize_1_0(at: &str, host: &TestHost) -> usize {
 async fn initialize_0_9(at: &str, host: &TestHost) -> usize {
     use ahp_types_09::state::SnapshotState;
     let transport = ahp_ws_09::WebSocketTransport::connect(&host.url).await.unwrap();
-    let client = ahp_09::Client::connect(transport, ahp_09::ClientConfig::default());
-    let client = client.await.unwrap();
+    let client = ahp_09::Client::connect(transport, ahp_09::ClientConfig::default()).await.unwrap();
     let (versions, root) = (vec!["0.9.0".to_owned()], vec![ROOT.to_owned()]);
-    let init = client.initialize("old".to_owned(), versions, root).await;
-    let init = init.unwrap_or_else(|error| panic!("{at}: {error}"));
+    let init = client
+        .initialize("old".to_owned(), versions, root)
+        .await
+        .unwrap_or_else(|error| panic!("{at}: {error}"));
     match &init.snapshots[0].state {
         SnapshotState::Root(root) => root.agents.len(),
         _ => panic!("{at}: the root"),

@@ -32,8 +32,7 @@ fn handed_over(harness: &AcpHarness, method: &str) -> Value {
 }
 
 fn server(session: &Value, name: &str) -> Value {
-    let all = session["customizations"].as_array();
-    let mut all = all.into_iter().flatten();
+    let mut all = session["customizations"].as_array().into_iter().flatten();
     let found = all.find(|entry| entry["type"] == "mcpServer" && entry["name"] == name);
     found.cloned().unwrap_or_default()
 }
@@ -42,8 +41,10 @@ fn server(session: &Value, name: &str) -> Value {
 #[tokio::test]
 async fn an_agent_gets_the_users_servers_and_those_of_a_trusted_directory() {
     let of_directory = r#"{"mcpServers": {"own": {"command": "sh", "cwd": "sub"}, "files": {"command": "other"}}}"#;
-    let setup = AcpSetup::new(script(json!({}))).settings(SERVERS);
-    let setup = setup.file(".mcp.json", of_directory).file("sub/x", "");
+    let setup = AcpSetup::new(script(json!({})))
+        .settings(SERVERS)
+        .file(".mcp.json", of_directory)
+        .file("sub/x", "");
     let mut harness = setup.start().await;
     let turn = harness.talk("call").await;
     let servers = handed_over(&harness, "session/new");
@@ -117,8 +118,9 @@ async fn an_agent_gets_no_server_that_it_cannot_reach_and_none_if_its_entry_says
     let state = server(&session, "web")["state"].to_string();
     assert!(state.contains("takes no MCP servers over HTTP"), "{state}");
 
-    let setup = AcpSetup::new(script(json!({}))).settings(SERVERS);
-    let setup = setup.entry("trust = \"always\"\nmcp = \"none\"");
+    let setup = AcpSetup::new(script(json!({})))
+        .settings(SERVERS)
+        .entry("trust = \"always\"\nmcp = \"none\"");
     let mut harness = setup.start().await;
     harness.talk("hello").await;
     assert_eq!(handed_over(&harness, "session/new"), json!([]));

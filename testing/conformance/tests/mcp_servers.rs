@@ -191,8 +191,7 @@ async fn what_is_left_out_and_what_is_shadowed_is_listed_and_said() {
     // One of the 128 is `exit_plan`, which is offered in plan mode alone.
     assert_eq!(offered(&harness).len(), 127);
     let all = |session: &Value| -> Vec<Value> {
-        let all = session["customizations"].as_array();
-        let all = all.into_iter().flatten();
+        let all = session["customizations"].as_array().into_iter().flatten();
         let servers = all.filter(|entry| entry["type"] == "mcpServer");
         servers.cloned().collect()
     };
@@ -202,8 +201,10 @@ async fn what_is_left_out_and_what_is_shadowed_is_listed_and_said() {
     };
     let session = harness.ann.until_session(SESSION, is_told).await;
     let servers = all(&session);
-    let shadowed = servers.iter().find(|server| !server["_meta"]["shadowedBy"].is_null());
-    let shadowed = shadowed.unwrap_or_else(|| panic!("{servers:#?}"));
+    let shadowed = servers
+        .iter()
+        .find(|server| !server["_meta"]["shadowedBy"].is_null())
+        .unwrap_or_else(|| panic!("{servers:#?}"));
     assert_eq!(shadowed["state"]["kind"], "stopped");
     let file = shadowed["uri"].as_str().unwrap();
     assert!(file.ends_with("/.mcp.json"), "{shadowed:#}");

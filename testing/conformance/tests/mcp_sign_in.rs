@@ -121,7 +121,6 @@ fn is_stored(directory: &Path, text: &str) -> bool {
 }
 
 #[tokio::test]
-#[expect(clippy::too_many_lines, reason = "one conversation, told in order")]
 async fn a_server_that_wants_a_token_says_so_and_starts_when_a_client_brings_one() {
     let directory = tempfile::tempdir().unwrap();
     let (_running, url) = serve(directory.path()).await;

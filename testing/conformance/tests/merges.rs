@@ -94,8 +94,7 @@ async fn a_worktree_is_merged_back_over_the_wire() {
     branch.until(&mut events, |state| merge(state)["status"] == "error").await;
     std::fs::remove_file(work.join("b.txt")).unwrap();
 
-    let merged = invoke(&client, &branch.uri, "merge", json!({})).await;
-    let merged = merged.unwrap();
+    let merged = invoke(&client, &branch.uri, "merge", json!({})).await.unwrap();
     let said = merged["message"].as_str().unwrap();
     assert!(said.starts_with("Merged into main"), "{said}");
     assert_eq!(harness.read("b.txt"), "from the worktree\n");

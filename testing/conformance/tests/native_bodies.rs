@@ -93,8 +93,7 @@ fn sections_of(harness: &NativeHarness, call: usize) -> Vec<(String, String)> {
     let calls = archive.calls(&session.chats[0]).unwrap();
     let request = archive.read_request(&calls[call]).unwrap();
     let details: Value = serde_json::from_slice(&outline(&request.details)).unwrap();
-    let sections = details["sections"].as_array().unwrap().iter();
-    let sections = sections.map(|section| {
+    let sections = details["sections"].as_array().unwrap().iter().map(|section| {
         let text = |name: &str| section[name].as_str().unwrap().to_owned();
         (text("id"), text("after").trim_end().to_owned())
     });
@@ -322,8 +321,8 @@ async fn rewritten_prompts_keep_the_beginning_of_each_request() {
     for wire in WIRES {
         let (harness, _) = converse(wire).await;
         let requests = harness.model.requests();
-        let texts = requests.iter().map(|request| wire.prefix(&request.body));
-        let texts: Vec<String> = texts.collect();
+        let texts: Vec<String> =
+            requests.iter().map(|request| wire.prefix(&request.body)).collect();
         for pair in texts.windows(2) {
             assert!(pair[1].starts_with(&pair[0]), "{wire:?}:\n{}\n{}", pair[0], pair[1]);
         }

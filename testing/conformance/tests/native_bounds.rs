@@ -18,8 +18,10 @@ async fn a_long_output_is_sent_in_part_and_stored_whole() {
     assert!(output.contains("100000"), "the end is there");
     let call = &calls_of(&turn)[0];
     let content = call["content"].as_array().unwrap();
-    let whole = content.iter().find(|block| block["type"] == "resource");
-    let whole = whole.unwrap_or_else(|| panic!("{call:#}"));
+    let whole = content
+        .iter()
+        .find(|block| block["type"] == "resource")
+        .unwrap_or_else(|| panic!("{call:#}"));
     let whole = harness.ann.reads(&whole["uri"]).await;
     let lines: Vec<&str> = whole.lines().collect();
     assert_eq!((lines[0], lines[99_999]), ("1", "100000"));

@@ -161,8 +161,7 @@ async fn an_own_tool_wins_and_names_that_servers_refuse_are_changed_for_the_mode
     harness.ann.turn_over().await;
     assert!(harness.last_results()[0].contains("own"));
     let tools = offered(&harness);
-    let bashes = tools.iter().filter(|tool| tool["name"] == "bash");
-    let bashes: Vec<&Value> = bashes.collect();
+    let bashes: Vec<&Value> = tools.iter().filter(|tool| tool["name"] == "bash").collect();
     assert!(bashes.len() == 1 && bashes[0]["description"] != "A stranger's.");
     let name = names(&tools).last().unwrap().to_string();
     assert!(name.starts_with("editor_find_all_"), "{name}");

@@ -220,8 +220,7 @@ async fn a_summary_that_fails_loses_nothing() {
             );
         }
         harness.talk("second", [said(&Said::text("two"))]).await;
-        let sent = wire.conversation(&bodies(&harness).pop().unwrap());
-        let sent = sent.to_string();
+        let sent = wire.conversation(&bodies(&harness).pop().unwrap()).to_string();
         assert!(sent.contains("first") && sent.contains("one"), "{wire:?}: {sent}");
     }
 }

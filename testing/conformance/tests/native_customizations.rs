@@ -15,8 +15,11 @@ fn entry(session: &Value, name: &str) -> Option<Value> {
 /// What a request told the model before anything else, and the names of its tools.
 fn head_of(body: &Value) -> (String, Vec<String>) {
     let messages = body["messages"].as_array().unwrap();
-    let system = messages.iter().filter(|message| message["role"] == "system");
-    let system: Vec<String> = system.map(|message| message["content"].to_string()).collect();
+    let system: Vec<String> = messages
+        .iter()
+        .filter(|message| message["role"] == "system")
+        .map(|message| message["content"].to_string())
+        .collect();
     let tools = body["tools"].as_array().cloned().unwrap_or_default();
     let names = tools.iter().map(|tool| tool["function"]["name"].as_str().unwrap().to_owned());
     (system.join("\n"), names.collect())

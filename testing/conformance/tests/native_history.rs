@@ -243,12 +243,14 @@ async fn what_is_left_out_of_a_long_chat_leaves_the_beginning_as_it_was() {
     }
     let requests = harness.model.requests();
     assert_eq!(requests.len(), 20);
-    let conversations = requests.iter().map(|request| {
-        let messages = request.json()["messages"].clone();
-        let messages = messages.as_array().unwrap().iter();
-        messages.map(Value::to_string).collect::<Vec<String>>()
-    });
-    let conversations: Vec<Vec<String>> = conversations.collect();
+    let conversations: Vec<Vec<String>> = requests
+        .iter()
+        .map(|request| {
+            let messages = request.json()["messages"].clone();
+            let messages = messages.as_array().unwrap().iter();
+            messages.map(Value::to_string).collect::<Vec<String>>()
+        })
+        .collect();
     let goes_on = |pair: &&[Vec<String>]| pair[1].starts_with(&pair[0]);
     let others: Vec<&[Vec<String>]> =
         conversations.windows(2).filter(|pair| !goes_on(pair)).collect();

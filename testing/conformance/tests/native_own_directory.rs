@@ -29,8 +29,8 @@ impl Place {
         let script = json!({"scenes": []});
         let host = TestHost::start_with(&root, &script, |config| {
             config.models = vec![table];
-        });
-        let host = host.await;
+        })
+        .await;
         std::fs::write(root.join("data/secret.txt"), SECRET).unwrap();
         std::fs::write(root.join("open.txt"), "for everybody").unwrap();
         Self { host, model, root, _directory: directory }
@@ -52,8 +52,10 @@ impl Place {
         client.turn_over().await;
         let body = self.model.requests().last().unwrap().json();
         let all = messages(&body);
-        let results = all.iter().filter(|message| message["role"] == "tool");
-        let results = results.map(|message| message["content"].as_str().unwrap().to_owned());
+        let results = all
+            .iter()
+            .filter(|message| message["role"] == "tool")
+            .map(|message| message["content"].as_str().unwrap().to_owned());
         results.collect()
     }
 
@@ -81,18 +83,19 @@ async fn tools_find_nothing_in_the_hosts_own_directory() {
     let mut ann = place.client("ann").await;
     let absolute = place.root.join("data/secret.txt").display().to_string();
     let write = json!({"path": "data/new.txt", "content": "x"});
-    let results = place.results(
-        &mut ann,
-        vec![
-            read("open.txt"),
-            read("data/secret.txt"),
-            read(&absolute),
-            Call::new("c4", "grep", &json!({"pattern": "secret"})),
-            Call::new("c5", "list", &json!({"path": "data"})),
-            Call::new("c6", "write", &write),
-        ],
-    );
-    let results = results.await;
+    let results = place
+        .results(
+            &mut ann,
+            vec![
+                read("open.txt"),
+                read("data/secret.txt"),
+                read(&absolute),
+                Call::new("c4", "grep", &json!({"pattern": "secret"})),
+                Call::new("c5", "list", &json!({"path": "data"})),
+                Call::new("c6", "write", &write),
+            ],
+        )
+        .await;
     assert_eq!(results.len(), 6, "{results:#?}");
     assert!(results[0].contains("for everybody"), "{results:#?}");
     for result in &results[1..] {

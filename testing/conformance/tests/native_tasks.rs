@@ -95,8 +95,11 @@ async fn a_worker_asks_for_consent_in_its_own_chat() {
             calls.iter().any(|call| call["content"][0]["type"] == "subagent")
         })
         .await;
-    let worker = calls_of(&chat["activeTurn"])[0]["content"][0]["resource"].clone();
-    let worker = worker.as_str().unwrap().to_owned();
+    let worker = calls_of(&chat["activeTurn"])[0]["content"][0]["resource"]
+        .clone()
+        .as_str()
+        .unwrap()
+        .to_owned();
     let mut bob = ChatClient::arrives(harness.host(), "bob").await;
     bob.enters(SESSION, &worker).await;
     let asked = bob.asked().await;

@@ -83,8 +83,12 @@ async fn undo_restores_what_the_last_turn_changed_and_leaves_the_chat() {
     assert_eq!(turn["state"], "complete", "{turn:#}");
     let calls = calls_of(&turn);
     assert_eq!(calls.len(), 1, "{turn:#}");
-    let edits = calls[0]["content"].as_array().unwrap();
-    let edits: Vec<&Value> = edits.iter().filter(|it| it["type"] == "fileEdit").collect();
+    let edits: Vec<&Value> = calls[0]["content"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|it| it["type"] == "fileEdit")
+        .collect();
     assert_eq!(edits.len(), 2, "what was done is shown as edits");
     let chat = harness.ann.sees();
     let turns = chat["turns"].as_array().unwrap().iter();

@@ -134,8 +134,7 @@ async fn private_addresses_other_hosts_and_what_is_no_text_are_refused() {
         (web.url("/far"), "redirects: `url` has more than 8192 bytes"),
         (web.url("/odd"), "only text can be fetched"),
     ];
-    let calls = cases.iter().enumerate();
-    let calls = calls.map(|(index, (url, _))| fetch(&format!("c{index}"), url));
+    let calls = cases.iter().enumerate().map(|(index, (url, _))| fetch(&format!("c{index}"), url));
     let calls = Answer::calls(calls);
     let turn = harness.talk("fetch", [calls, ends()]).await;
     assert_eq!(turn["state"], "complete", "{turn:#}");

@@ -149,8 +149,8 @@ async fn every_request_begins_with_the_one_before_it() {
         talk(&mut harness, wire, "thanks", &[Said::text("Bye.")]).await;
         let requests = harness.model.requests();
         assert_eq!(requests.len(), 6);
-        let texts = requests.iter().map(|request| wire.prefix(&request.body));
-        let texts: Vec<String> = texts.collect();
+        let texts: Vec<String> =
+            requests.iter().map(|request| wire.prefix(&request.body)).collect();
         for (number, pair) in texts.windows(2).enumerate() {
             let same = pair[0].bytes().zip(pair[1].bytes()).take_while(|(a, b)| a == b).count();
             let at = pair[0].floor_char_boundary(same);
@@ -170,8 +170,8 @@ async fn usage_counts_the_cache() {
         let mut harness = start(wire).await;
         let turn = talk(&mut harness, wire, "hello", &[Said::text("Hi.")]).await;
         let usage = &turn["usage"];
-        let counts = ["inputTokens", "outputTokens", "cacheReadTokens"];
-        let counts = counts.map(|name| usage[name].as_u64());
+        let counts =
+            ["inputTokens", "outputTokens", "cacheReadTokens"].map(|name| usage[name].as_u64());
         assert_eq!(counts, [Some(120), Some(30), Some(80)], "{wire:?}: {usage:#}");
         let written = usage["_meta"]["cacheWriteTokens"].as_u64();
         let expected = (wire == Wire::Anthropic).then_some(15);

@@ -51,8 +51,7 @@ pub async fn ready(host: &TestHost, name: &str) -> Client {
 /// A client of 1.0.0 that has subscribed to nothing yet.
 pub async fn arrives(url: &str, name: &str) -> Client {
     let transport = WebSocketTransport::connect(url).await.unwrap();
-    let client = Client::connect(transport, ClientConfig::default());
-    let client = client.await.unwrap();
+    let client = Client::connect(transport, ClientConfig::default()).await.unwrap();
     let versions = vec!["1.0.0".to_owned()];
     let initialized = client.initialize(name.to_owned(), versions, Vec::new());
     initialized.await.unwrap();

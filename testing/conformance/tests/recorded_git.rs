@@ -222,8 +222,12 @@ async fn goes_on(harness: &mut NativeHarness, hang: &Path) {
     let changes = Followed::subscribe(&client, &name).await;
     assert_eq!(changes.names(), ["later.txt"]);
     let is_known = |state: &Value| {
-        let kinds = state["changesets"].as_array().unwrap().iter();
-        let kinds: Vec<&str> = kinds.filter_map(|it| it["changeKind"].as_str()).collect();
+        let kinds: Vec<&str> = state["changesets"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(|it| it["changeKind"].as_str())
+            .collect();
         kinds == ["session", "turn", "uncommitted", "branch"]
     };
     harness.ann.until_session(SESSION, is_known).await;

@@ -73,7 +73,6 @@ async fn ask(client: &Client, method: &str, mut params: Value) -> Result<Value, 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[expect(clippy::too_many_lines, reason = "one conversation, told in order")]
 async fn files_are_written_resolved_and_read() {
     let f = start(|_, _| {}).await;
     let a = f.uri("new/a.txt");
@@ -129,7 +128,6 @@ async fn files_are_written_resolved_and_read() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[expect(clippy::too_many_lines, reason = "one conversation, told in order")]
 async fn directories_are_made_listed_copied_moved_and_removed() {
     let f = start(|_, _| {}).await;
     f.done("resourceMkdir", json!({"uri": f.uri("d/e")})).await;
@@ -171,7 +169,6 @@ async fn directories_are_made_listed_copied_moved_and_removed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[expect(clippy::too_many_lines, reason = "one conversation, told in order")]
 async fn what_lies_outside_is_denied_with_what_to_ask_for() {
     let f = start(|_, _| {}).await;
     let a = uri(f.outside.join("a"));

@@ -158,7 +158,6 @@ fn is_over(watcher: &Watcher) -> bool {
 }
 
 #[tokio::test]
-#[expect(clippy::too_many_lines, reason = "one conversation, told in order")]
 async fn a_terminal_is_made_used_by_its_holder_alone_and_disposed_of() {
     let data = tempfile::tempdir().unwrap();
     let host = start(data.path()).await;
@@ -241,11 +240,15 @@ async fn commands_are_told_by_the_shell_integration_of_bash() {
     ann.until("detection", |own| own.state().supports_command_detection == Some(true)).await;
     ann.types("echo out; (exit 4)\r").await;
     ann.until("the end of it", |own| own.was_told("terminal/commandFinished")).await;
-    let command = ann.state().content.iter().find_map(|part| match part {
-        TerminalContentPart::Command(command) => Some(command.clone()),
-        _ => None,
-    });
-    let command = command.unwrap();
+    let command = ann
+        .state()
+        .content
+        .iter()
+        .find_map(|part| match part {
+            TerminalContentPart::Command(command) => Some(command.clone()),
+            _ => None,
+        })
+        .unwrap();
     assert_eq!(command.command_line, "echo out; (exit 4)");
     assert_eq!((command.exit_code, command.output.as_str()), (Some(4), "out\r\n"));
     assert!(command.is_complete && command.timestamp > 1_700_000_000_000);
@@ -299,8 +302,7 @@ async fn a_full_screen_program_is_the_same_for_two_clients_and_one_that_comes_la
     again.until("the end", is_over).await;
     let shown = again.screen();
     assert!(shown.contains("the host was restarted: what ran here has ended"), "{shown}");
-    let kept = before.lines().filter(|line| line.contains("row"));
-    let kept: Vec<&str> = kept.skip(3).collect();
+    let kept: Vec<&str> = before.lines().filter(|line| line.contains("row")).skip(3).collect();
     assert!(kept.iter().all(|line| shown.contains(line)), "{before}\n---\n{shown}");
     let is_ended = |own: &Watcher| {
         let listed = own.root.terminals.as_ref().and_then(|all| all.first());

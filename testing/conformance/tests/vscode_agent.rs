@@ -97,8 +97,10 @@ impl Window {
     /// The next frame. Everything that is an action must be one that it knows.
     async fn receives(&mut self) -> Value {
         loop {
-            let message = timeout(DEADLINE, self.socket.next()).await;
-            let message = message.expect("something comes").expect("it goes on");
+            let message = timeout(DEADLINE, self.socket.next())
+                .await
+                .expect("something comes")
+                .expect("it goes on");
             let Message::Text(text) = message.expect("a frame") else {
                 continue;
             };
@@ -230,7 +232,6 @@ async fn approvals_are_a_chip_with_labels_and_count_from_the_next_call() {
 }
 
 #[tokio::test]
-#[expect(clippy::too_many_lines, reason = "one conversation, told in order")]
 async fn the_editors_tools_are_offered_asked_about_and_carried_out_by_it() {
     let harness = NativeHarness::start().await;
     let mut window = Window::opens(&harness).await;
@@ -319,13 +320,15 @@ async fn calls_say_what_kind_they_are_and_notices_do_not_fold() {
         assert_eq!(kinds, ["read", "search", "terminal"], "{name}");
     }
     // No two parts of Markdown stand side by side: they would be glued.
-    let parts =
-        window.actions.iter().filter_map(|action| match action["type"].as_str().unwrap_or("") {
+    let parts: Vec<&str> = window
+        .actions
+        .iter()
+        .filter_map(|action| match action["type"].as_str().unwrap_or("") {
             "chat/responsePart" => action["part"]["kind"].as_str(),
             "chat/toolCallStart" => Some("toolCall"),
             _ => None,
-        });
-    let parts: Vec<&str> = parts.collect();
+        })
+        .collect();
     assert!(!parts.windows(2).any(|pair| pair == ["markdown", "markdown"]), "{parts:?}");
     let from = window.actions.len();
     window.submits("/help").await;

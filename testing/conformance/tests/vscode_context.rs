@@ -153,8 +153,8 @@ impl Window {
         };
         self.receive("the turn's end", is_it).await;
         let state = self.asks("subscribe", json!({"channel": self.chat})).await;
-        let turns = state["snapshot"]["state"]["turns"].as_array().cloned();
-        let mut turns = turns.unwrap_or_default().into_iter();
+        let mut turns =
+            state["snapshot"]["state"]["turns"].as_array().cloned().unwrap_or_default().into_iter();
         turns.find(|it| it["id"] == turn).expect("the turn")
     }
 

@@ -30,7 +30,6 @@ fn script() -> Value {
 }
 
 /// Everything up to the first message of a new chat (2 to 9); the chat.
-#[expect(clippy::too_many_lines, reason = "one story, in its order")]
 async fn first_message(code: &mut Code, host: &TestHost) -> String {
     let directory = format!("file://{}", host.data().display());
     let result = code.initializes(&[ROOT]).await;

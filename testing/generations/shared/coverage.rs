@@ -84,15 +84,12 @@ type Names = BTreeSet<&'static str>;
 /// Every action that this version knows, and those of them that its clients may dispatch.
 fn actions() -> (Names, Names) {
     let generation = generation_of(VERSION);
-    let published = ActionKind::all().filter(|kind| kind.is_published());
     let published: Vec<ActionKind> =
-        published.filter(|kind| compat::knows(generation, *kind)).collect();
+        ActionKind::all().filter(|kind| kind.is_published()).filter(|kind| compat::knows(generation, *kind)).collect();
     let older = OLDER_NAMES.iter().filter(|(_, of, _)| *of == generation);
     let mut all: Names = published.iter().map(|kind| kind.name()).collect();
     all.extend(older.clone().map(|(name, ..)| *name));
-    let sent = published.iter();
-    let sent = sent.filter(|kind| kind.sender() != AllowedSender::Host);
-    let mut sent: Names = sent.map(|kind| kind.name()).collect();
+    let mut sent: Names = published.iter().filter(|kind| kind.sender() != AllowedSender::Host).map(|kind| kind.name()).collect();
     sent.extend(older.filter(|(.., is_sent)| *is_sent).map(|(name, ..)| *name));
     (all, sent)
 }
@@ -100,9 +97,7 @@ fn actions() -> (Names, Names) {
 /// What this version's clients may ask and notify of; extensions are not theirs.
 fn methods() -> Names {
     let generation = generation_of(VERSION);
-    let methods = Method::ALL.iter();
-    let methods = methods.filter(|method| compat::has_method(generation, **method));
-    let methods = methods.map(|method| method.name());
+    let methods = Method::ALL.iter().filter(|method| compat::has_method(generation, **method)).map(|method| method.name());
     let mut names: Names = methods.filter(|name| !name.starts_with("x-")).collect();
     names.extend(ClientNotification::ALL.iter().map(|each| each.name()));
     names

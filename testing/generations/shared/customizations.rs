@@ -42,8 +42,7 @@ pub async fn makes_until_heard(
 
 /// A customization that a session lists, by its type.
 fn listed(session: &Value, kind: &str) -> Option<Value> {
-    let all = session["customizations"].as_array();
-    let mut all = all.into_iter().flatten();
+    let mut all = session["customizations"].as_array().into_iter().flatten();
     all.find(|each| each["type"] == kind).cloned()
 }
 
@@ -114,8 +113,7 @@ pub async fn mcp_servers_and_sign_ins_are_followed() {
     ann.until("a token is wanted", |ann| server(ann)["state"]["kind"] == "authRequired").await;
     let status = if VERSION < "0.6" { "running" } else { "auth-required" };
     ann.until("the call waits", |ann| {
-        let parts = ann.at(&chat)["activeTurn"]["responseParts"].clone();
-        let mut parts = parts.as_array().into_iter().flatten();
+        let mut parts = ann.at(&chat)["activeTurn"]["responseParts"].clone().as_array().into_iter().flatten();
         parts.any(|part| part["toolCall"]["status"] == status)
     })
     .await;

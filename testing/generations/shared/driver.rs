@@ -52,8 +52,7 @@ impl Driver {
 
     async fn hears(&mut self) -> Value {
         loop {
-            let message = timeout(DEADLINE, self.socket.next()).await;
-            let message = message.expect("something in time");
+            let message = timeout(DEADLINE, self.socket.next()).await.expect("something in time");
             let message = message.expect("the host speaks").expect("a message");
             if let Message::Text(text) = message {
                 return serde_json::from_str(&text).expect("JSON");

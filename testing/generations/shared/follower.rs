@@ -322,9 +322,7 @@ impl Follower {
             }
         }
         fresh.goes().await;
-        let told = fresh.mirror.names().into_iter();
-        let told = told.map(|name| (name.clone(), fresh.mirror.comparable(&name)));
-        let told: BTreeMap<String, Value> = told.collect();
+        let told: BTreeMap<String, Value> = fresh.mirror.names().into_iter().map(|name| (name.clone(), fresh.mirror.comparable(&name))).collect();
         let what = format!("it agrees after {after} with {}", json!(told));
         // The channels were told one after the other: each was so at its own moment.
         let open = RefCell::new(told);

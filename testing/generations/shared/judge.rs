@@ -27,8 +27,7 @@ pub struct Heard {
 impl Heard {
     /// The first notification of this name that fits.
     pub fn find(&self, method: &str, fits: impl Fn(&Value) -> bool) -> Option<Value> {
-        let heard = self.notifications.lock();
-        let heard = heard.unwrap_or_else(PoisonError::into_inner);
+        let heard = self.notifications.lock().unwrap_or_else(PoisonError::into_inner);
         let mut named = heard.iter().filter(|(name, _)| name == method);
         let found = named.find(|(_, params)| fits(params));
         found.map(|(_, params)| params.clone())
@@ -36,8 +35,7 @@ impl Heard {
 
     /// How many notifications of this name there were that fit.
     pub fn count(&self, method: &str, fits: impl Fn(&Value) -> bool) -> usize {
-        let heard = self.notifications.lock();
-        let heard = heard.unwrap_or_else(PoisonError::into_inner);
+        let heard = self.notifications.lock().unwrap_or_else(PoisonError::into_inner);
         let named = heard.iter().filter(|(name, _)| name == method);
         named.filter(|(_, params)| fits(params)).count()
     }
@@ -48,8 +46,7 @@ impl Heard {
     }
 
     pub fn assert_all_read(&self) {
-        let unread = self.unread.lock();
-        let unread = unread.unwrap_or_else(PoisonError::into_inner);
+        let unread = self.unread.lock().unwrap_or_else(PoisonError::into_inner);
         assert!(unread.is_empty(), "{}", unread.join("\n"));
     }
 
@@ -63,8 +60,7 @@ impl Heard {
         if let Err(why) = judge(method, &message["params"]) {
             self.notes(format!("{VERSION} cannot read {message}: {why}"));
         }
-        let heard = self.notifications.lock();
-        let mut heard = heard.unwrap_or_else(PoisonError::into_inner);
+        let mut heard = self.notifications.lock().unwrap_or_else(PoisonError::into_inner);
         heard.push((method.to_owned(), message["params"].clone()));
         self.more.notify_one();
     }

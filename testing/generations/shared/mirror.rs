@@ -205,8 +205,7 @@ impl Mirror {
     }
 
     pub fn chats(&self) -> BTreeMap<String, Value> {
-        let chats = self.channels.iter();
-        let chats = chats.filter(|(_, followed)| matches!(followed.state, ChannelState::Chat(_)));
+        let chats = self.channels.iter().filter(|(_, followed)| matches!(followed.state, ChannelState::Chat(_)));
         chats.map(|(name, followed)| (name.clone(), followed.state.value())).collect()
     }
 }

@@ -69,8 +69,7 @@ where
     Playing: Future<Output = ()>,
 {
     let played = {
-        let played = PLAYED.lock();
-        let mut played = played.unwrap_or_else(PoisonError::into_inner);
+        let mut played = PLAYED.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(played.entry(name).or_default())
     };
     played.get_or_init(run).await;

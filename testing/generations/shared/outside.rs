@@ -87,8 +87,7 @@ fn since_user(body: &Value) -> (String, usize) {
     let is_user = |message: &Value| message["role"] == "user";
     let at = messages.iter().rposition(is_user).unwrap_or_default();
     let message = messages.get(at).cloned().unwrap_or_default();
-    let parts = message["content"].as_array().into_iter().flatten();
-    let parts = parts.filter_map(|part| part["text"].as_str());
+    let parts = message["content"].as_array().into_iter().flatten().filter_map(|part| part["text"].as_str());
     let whole = message["content"].as_str();
     let text: Vec<&str> = whole.into_iter().chain(parts).collect();
     let later = messages.iter().skip(at);
@@ -104,8 +103,7 @@ fn wanted_calls(text: &str, body: &Value) -> Vec<(&'static str, Value)> {
     };
     let wanted = match text.find("files [") {
         Some(at) => {
-            let list = serde_json::Deserializer::from_str(&text[at + "files ".len()..]);
-            let list = list.into_iter::<Vec<Value>>().next();
+            let list = serde_json::Deserializer::from_str(&text[at + "files ".len()..]).into_iter::<Vec<Value>>().next();
             let inputs = list.expect("a list").expect("a list of inputs");
             let calls = inputs.into_iter().map(|input| ("client_files", input));
             calls.collect()

@@ -14,8 +14,7 @@ pub struct View {
 impl View {
     /// The chats that the session lists.
     pub fn listed(&self) -> Vec<String> {
-        let chats = self.session["chats"].as_array();
-        let chats = chats.into_iter().flatten();
+        let chats = self.session["chats"].as_array().into_iter().flatten();
         chats.filter_map(|chat| chat["resource"].as_str().map(str::to_owned)).collect()
     }
 
@@ -39,8 +38,7 @@ impl View {
     pub fn conversation(&self) -> Vec<String> {
         let text = |turn: &Value| {
             let parts = turn["responseParts"].as_array().into_iter().flatten();
-            let said = parts.filter(|part| part["kind"] == "markdown");
-            let said: String = said.filter_map(|part| part["content"].as_str()).collect();
+            let said: String = parts.filter(|part| part["kind"] == "markdown").filter_map(|part| part["content"].as_str()).collect();
             format!("{} -> {said}", turn["message"]["text"].as_str().unwrap_or(""))
         };
         self.turns().iter().map(text).collect()
@@ -49,8 +47,7 @@ impl View {
     /// The tool call of the active turn that is in this state, with its part.
     pub fn waiting(&self, status: &str) -> Option<Value> {
         let chat = self.chat();
-        let parts = chat["activeTurn"]["responseParts"].as_array()?;
-        let mut parts = parts.iter();
+        let mut parts = chat["activeTurn"]["responseParts"].as_array()?.iter();
         parts.find(|part| part["toolCall"]["status"] == status).cloned()
     }
 

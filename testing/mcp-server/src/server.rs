@@ -205,10 +205,9 @@ impl ServerHandler for TestServer {
             ("name", _) => vec!["one".to_owned(), "two".to_owned()],
             _ => Vec::new(),
         };
-        let values = known.into_iter();
-        let values = values.filter(|value| value.starts_with(&request.argument.value));
-        let info = CompletionInfo::new(values.collect());
-        let info = info.map_err(|error| ErrorData::internal_error(error, None))?;
+        let values = known.into_iter().filter(|value| value.starts_with(&request.argument.value));
+        let info = CompletionInfo::new(values.collect())
+            .map_err(|error| ErrorData::internal_error(error, None))?;
         Ok(CompleteResult::new(info))
     }
 
@@ -227,8 +226,8 @@ impl ServerHandler for TestServer {
                 Ok(ReadResourceResult::new(vec![text]).into())
             }
             "test://pixel" => {
-                let picture = ResourceContents::blob(tools::PIXEL, "test://pixel");
-                let picture = picture.with_mime_type("image/png");
+                let picture = ResourceContents::blob(tools::PIXEL, "test://pixel")
+                    .with_mime_type("image/png");
                 Ok(ReadResourceResult::new(vec![picture]).into())
             }
             other => Err(ErrorData::resource_not_found(format!("no {other}"), None)),

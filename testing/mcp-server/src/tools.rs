@@ -87,8 +87,7 @@ pub(crate) async fn call(
     let text = |text: String| Ok(CallToolResult::success(vec![ContentBlock::text(text)]));
     match name {
         "echo" => {
-            let said = arguments.get("text").and_then(Value::as_str);
-            let said = said.unwrap_or("(nothing)");
+            let said = arguments.get("text").and_then(Value::as_str).unwrap_or("(nothing)");
             let mut result = CallToolResult::success(vec![ContentBlock::text(said)]);
             result.structured_content = Some(json!({"said": said}));
             Ok(result)
@@ -145,8 +144,8 @@ fn leave_child() -> Result<CallToolResult, ErrorData> {
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
-        .spawn();
-    let child = child.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
+        .spawn()
+        .map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
     let id = ContentBlock::text(child.id().to_string());
     Ok(CallToolResult::success(vec![id]))
 }
@@ -222,8 +221,11 @@ async fn answer(
     context: &RequestContext<RoleServer>,
     question: ElicitRequestParams,
 ) -> Result<CallToolResult, ErrorData> {
-    let answered = context.peer.create_elicitation(question).await;
-    let answered = answered.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
+    let answered = context
+        .peer
+        .create_elicitation(question)
+        .await
+        .map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
     let content = answered.content.unwrap_or_default();
     let words = match answered.action {
         ElicitationAction::Accept => format!("accepted {content}"),
@@ -235,8 +237,11 @@ async fn answer(
 }
 
 async fn roots(context: &RequestContext<RoleServer>) -> Result<CallToolResult, ErrorData> {
-    let listed = context.peer.list_roots().await;
-    let listed = listed.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
+    let listed = context
+        .peer
+        .list_roots()
+        .await
+        .map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
     let uris: Vec<String> = listed.roots.into_iter().map(|root| root.uri).collect();
     Ok(CallToolResult::success(vec![ContentBlock::text(uris.join("\n"))]))
 }

@@ -280,8 +280,7 @@ async fn mc_1_a_server_without_initialize_is_asked_to_describe_itself() {
 async fn mc_1_a_server_that_refuses_for_another_reason_is_not_asked_again() {
     let directory = tempfile::tempdir().unwrap();
     let starts = directory.path().join("starts");
-    let switches = ["--refuses", "no key is set", "--starts"];
-    let switches = switches.into_iter().chain(starts.to_str());
+    let switches = ["--refuses", "no key is set", "--starts"].into_iter().chain(starts.to_str());
     let declaration = piped(&switches.collect::<Vec<_>>());
     let server = McpServer::new(declaration, place(directory.path()));
     server.start();

@@ -29,8 +29,8 @@ pub struct PostgresServer {
 
 /// The directory of the newest installed version.
 fn find_programs() -> Option<PathBuf> {
-    let versions = std::fs::read_dir("/usr/lib/postgresql").ok()?;
-    let mut versions: Vec<PathBuf> = versions
+    let mut versions: Vec<PathBuf> = std::fs::read_dir("/usr/lib/postgresql")
+        .ok()?
         .filter_map(|version| Some(version.ok()?.path().join("bin")))
         .filter(|programs| programs.join("initdb").exists())
         .collect();

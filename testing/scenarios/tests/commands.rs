@@ -8,8 +8,7 @@ use testkit::{Kill, Scenario, ScenarioClient};
 /// The host's notices in the latest turn.
 fn notices(client: &ScenarioClient) -> Vec<String> {
     let turn = client.latest_turn();
-    let parts = turn["responseParts"].as_array().cloned();
-    let parts = parts.unwrap_or_default().into_iter();
+    let parts = turn["responseParts"].as_array().cloned().unwrap_or_default().into_iter();
     parts
         .filter(|part| part["kind"] == "systemNotification")
         .map(|part| part["content"].as_str().unwrap().to_owned())
@@ -107,8 +106,8 @@ fn branch_forks_the_chat_where_it_stands() {
     let texts = notices(&ann);
     let branch = texts[0].rsplit(' ').next().unwrap().to_owned();
     let chats = ann.sees(&ann.session())["chats"].clone();
-    let added = chats.as_array().unwrap().iter();
-    let added: Vec<&Value> = added.filter(|chat| chat["resource"] == *branch).collect();
+    let added: Vec<&Value> =
+        chats.as_array().unwrap().iter().filter(|chat| chat["resource"] == *branch).collect();
     assert_eq!(added[0]["origin"]["kind"], "fork");
     ann.watches(&branch);
     assert_eq!(turn_texts(&ann, &branch), ["first", "second"]);

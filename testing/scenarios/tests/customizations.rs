@@ -163,8 +163,7 @@ fn a_decision_that_makes_no_sense_is_refused_with_the_reason() {
 fn a_hook_cannot_be_switched_on() {
     let mut s = scenario();
     let hook = json!({"type": "hook", "id": "h", "name": "Stop", "uri": "file:///w/h.json", "enabled": false});
-    let children = s.world().customizations[1]["children"].as_array().cloned();
-    let mut children = children.unwrap();
+    let mut children = s.world().customizations[1]["children"].as_array().cloned().unwrap();
     children.push(hook);
     s.world().customizations[1]["children"] = json!(children);
     let ann = s.client("ann").opens_chat();

@@ -132,7 +132,6 @@ fn a_full_disk_leaves_nothing_of_it() {
 
 // G-43: the same bounds as for what clients send themselves
 #[test]
-#[expect(clippy::too_many_lines, reason = "a table")]
 fn what_is_too_large_or_too_many_is_refused_by_name() {
     let mut s = Scenario::new();
     let ann = s.client("ann").arrives();

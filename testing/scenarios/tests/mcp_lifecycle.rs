@@ -23,16 +23,15 @@ fn says(s: &mut Scenario, session: &str, servers: Vec<Value>) {
 }
 
 fn state_of(client: &ScenarioClient, session: &str, name: &str) -> Value {
-    let entries = client.sees(session)["customizations"].clone();
-    let entries = entries.as_array().cloned().unwrap_or_default();
+    let entries =
+        client.sees(session)["customizations"].clone().as_array().cloned().unwrap_or_default();
     let entry = entries.into_iter().find(|entry| entry["id"] == name);
     entry.map_or(Value::Null, |entry| entry["state"]["kind"].clone())
 }
 
 /// What the agent was asked since the last time.
 fn wishes(s: &mut Scenario) -> Vec<(String, String, McpRequest)> {
-    let wishes = std::mem::take(&mut s.world().agents_heard.mcp_requests);
-    let wishes = wishes.into_iter();
+    let wishes = std::mem::take(&mut s.world().agents_heard.mcp_requests).into_iter();
     wishes.map(|wish| (wish.session.to_string(), wish.id, wish.request)).collect()
 }
 
@@ -150,8 +149,8 @@ fn a_token_for_a_server_that_wants_one_reaches_its_agent() {
 }
 
 fn plugin_with(servers: &[&str]) -> Value {
-    let children = servers.iter().map(|name| server(name, json!({"kind": "stopped"})));
-    let children: Vec<Value> = children.collect();
+    let children: Vec<Value> =
+        servers.iter().map(|name| server(name, json!({"kind": "stopped"}))).collect();
     json!({
         "type": "plugin", "id": "plugin-1", "uri": "file:///p", "name": "p", "load": {"kind": "loaded"}, "children": children,
     })
@@ -166,8 +165,7 @@ fn of_plugin(name: &str, state: Value) -> Value {
 
 fn child_state(client: &ScenarioClient, session: &str, name: &str) -> Value {
     let entries = client.sees(session)["customizations"].clone();
-    let children = entries[0]["children"].as_array().cloned();
-    let mut children = children.unwrap_or_default().into_iter();
+    let mut children = entries[0]["children"].as_array().cloned().unwrap_or_default().into_iter();
     let child = children.find(|child| child["id"] == name);
     child.map_or(Value::Null, |child| child["state"]["kind"].clone())
 }

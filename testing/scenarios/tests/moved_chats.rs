@@ -166,8 +166,7 @@ fn a_chat_that_leaves_for_a_session_of_its_own_leaves_the_worktree_behind() {
     let from = ann.session();
     ann.creates_chat(B);
     ann.watches(B);
-    let directory = ann.sees(&from)["workingDirectories"][0].clone();
-    let directory = directory.as_str().unwrap().to_owned();
+    let directory = ann.sees(&from)["workingDirectories"][0].clone().as_str().unwrap().to_owned();
     let worktree = format!("{directory}/.greenroom/worktrees/a");
     let made = ChangesInput::WorktreeMade {
         session: ChannelUri::parse(&from).unwrap(),

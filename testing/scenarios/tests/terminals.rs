@@ -92,7 +92,6 @@ fn what_is_typed_reaches_the_process_and_nothing_else() {
 }
 
 #[test]
-#[expect(clippy::too_many_lines, reason = "one life of a terminal, told in order")]
 fn a_session_s_terminal_is_taken_over_given_back_and_falls_back() {
     let mut s = Scenario::new();
     let ann = s.client("ann").opens_chat();

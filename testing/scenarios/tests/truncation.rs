@@ -161,10 +161,12 @@ fn who_has_no_word_for_a_page_loses_what_comes_after_the_named_turn() {
         let params = json!({"channel": ann.chat(), "view": {"turns": 2}});
         old.asks("subscribe", params).unwrap();
         ann.truncates(&turns[5]).unwrap();
-        let told = old.with(|client| std::mem::take(&mut client.envelopes));
-        let told = told.into_iter();
-        let told = told.filter(|envelope| envelope["channel"] == ann.chat().as_str());
-        let told: Vec<Value> = told.map(|envelope| envelope["action"].clone()).collect();
+        let told: Vec<Value> = old
+            .with(|client| std::mem::take(&mut client.envelopes))
+            .into_iter()
+            .filter(|envelope| envelope["channel"] == ann.chat().as_str())
+            .map(|envelope| envelope["action"].clone())
+            .collect();
         let all = json!({"type": "chat/truncated"});
         let named = json!({"type": "chat/truncated", "turnId": turns[5]});
         assert_eq!(told, [all, named], "{version}");

@@ -10,8 +10,10 @@ use testkit::{Kill, Scenario, ScenarioClient, Script};
 fn worker_of(client: &ScenarioClient) -> String {
     let call = client.calls().last().cloned().unwrap();
     let content = call["content"].as_array().cloned().unwrap_or_default();
-    let link = content.iter().find(|content| content["type"] == "subagent");
-    let link = link.unwrap_or_else(|| panic!("no worker in {call}"));
+    let link = content
+        .iter()
+        .find(|content| content["type"] == "subagent")
+        .unwrap_or_else(|| panic!("no worker in {call}"));
     link["resource"].as_str().unwrap().to_owned()
 }
 

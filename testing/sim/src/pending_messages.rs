@@ -32,8 +32,13 @@ impl Simulation {
 
     pub(crate) fn truncate(&mut self, client: usize, chat: &str) {
         let mirror = self.world.clients[client].mirrors.get(chat);
-        let turns = mirror.and_then(|mirror| mirror.chat()).map(|chat| chat.turns.as_slice());
-        let turns: Vec<String> = turns.unwrap_or(&[]).iter().map(|turn| turn.id.clone()).collect();
+        let turns: Vec<String> = mirror
+            .and_then(|mirror| mirror.chat())
+            .map(|chat| chat.turns.as_slice())
+            .unwrap_or(&[])
+            .iter()
+            .map(|turn| turn.id.clone())
+            .collect();
         let mut action = json!({"type": "chat/truncated"});
         match self.rng.below(10) {
             0 => {}

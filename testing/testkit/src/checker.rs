@@ -129,8 +129,12 @@ fn read_all_channels(world: &mut World) -> (BTreeMap<String, Value>, Vec<Value>)
     let (list, text) = world.clients[index].request("listSessions", json!({"channel": ROOT}));
     world.send(index, text);
     world.settle();
-    let listed = world.clients[index].responses.get(&list).cloned();
-    let listed = listed.and_then(Result::ok).unwrap_or(Value::Null);
+    let listed = world.clients[index]
+        .responses
+        .get(&list)
+        .cloned()
+        .and_then(Result::ok)
+        .unwrap_or(Value::Null);
     let listed = listed["items"].as_array().cloned().unwrap_or_default();
     let of = |item: &Value| item["resource"].as_str().unwrap_or("").to_owned();
     let mut channels: BTreeSet<String> = listed.iter().map(of).collect();
@@ -321,8 +325,8 @@ fn replay(world: &World, channels: &[String]) -> BTreeMap<String, Value> {
         }
         for effect in output.effects {
             if let Effect::Read { ticket, query } = effect {
-                let answer = JournalReader::read(&mut memory, &query);
-                let answer = answer.map_err(|error| ReadFailed(error.to_string()));
+                let answer = JournalReader::read(&mut memory, &query)
+                    .map_err(|error| ReadFailed(error.to_string()));
                 queue.push_back(Input::Read { ticket, answer });
             }
         }

@@ -47,8 +47,8 @@ impl ScenarioClient {
 
     /// All tool calls of the latest turn of its chat, running or done.
     pub fn calls(&self) -> Vec<Value> {
-        let parts = self.latest_turn()["responseParts"].as_array().cloned();
-        let parts = parts.unwrap_or_default().into_iter();
+        let parts =
+            self.latest_turn()["responseParts"].as_array().cloned().unwrap_or_default().into_iter();
         let calls = parts.filter(|part| part["kind"] == "toolCall");
         calls.map(|part| part["toolCall"].clone()).collect()
     }

@@ -31,8 +31,9 @@ pub fn errors(host: &States, listed: &[Value]) -> Vec<String> {
             // A terminal: nothing is derived from it but its entry in the root's list.
         } else if state.get("lifecycle").is_some() {
             wrong.extend(session_is_wrong(host, state).map(|why| format!("{uri}: {why}")));
-            let chats = items(state, "chats").filter_map(|chat| chat["resource"].as_str());
-            let chats = chats.filter_map(|chat| Some((chat, host.get(chat)?)));
+            let chats = items(state, "chats")
+                .filter_map(|chat| chat["resource"].as_str())
+                .filter_map(|chat| Some((chat, host.get(chat)?)));
             wrong.extend(crate::blocks::mirrored(state, chats).map(|why| format!("{uri}: {why}")));
             let summary = listed.iter().find(|summary| summary["resource"] == uri.as_str());
             match summary {
@@ -52,14 +53,15 @@ pub fn errors(host: &States, listed: &[Value]) -> Vec<String> {
 /// Whether anything was said or typed in a session.
 fn is_used(host: &States, session: &Value) -> bool {
     let has = |value: &Value, field: &str| items(value, field).next().is_some();
-    let chats = items(session, "chats").filter_map(|chat| host.get(chat["resource"].as_str()?));
-    let mut chats = chats.map(|chat| {
-        let draft = &chat["draft"];
-        let drafted = has(draft, "attachments")
-            || draft["text"].as_str().is_some_and(|text| !text.is_empty());
-        let waits = has(chat, "queuedMessages") || chat.get("steeringMessage").is_some();
-        drafted || waits || has(chat, "turns") || chat.get("activeTurn").is_some()
-    });
+    let mut chats = items(session, "chats")
+        .filter_map(|chat| host.get(chat["resource"].as_str()?))
+        .map(|chat| {
+            let draft = &chat["draft"];
+            let drafted = has(draft, "attachments")
+                || draft["text"].as_str().is_some_and(|text| !text.is_empty());
+            let waits = has(chat, "queuedMessages") || chat.get("steeringMessage").is_some();
+            drafted || waits || has(chat, "turns") || chat.get("activeTurn").is_some()
+        });
     chats.any(|used| used)
 }
 

@@ -27,8 +27,7 @@ fn is_anyone_waiting(digest: &Value) -> bool {
 /// Where clients are active, without sessions that are still being read.
 fn without_sessions(active: &Value, reading: &Value) -> Value {
     let reading = reading.as_array().cloned().unwrap_or_default();
-    let clients = active.as_object().into_iter().flatten();
-    let clients = clients.filter_map(|(client, sessions)| {
+    let clients = active.as_object().into_iter().flatten().filter_map(|(client, sessions)| {
         let mut sessions = sessions.as_array().cloned().unwrap_or_default();
         sessions.retain(|session| !reading.contains(session));
         (!sessions.is_empty()).then(|| (client.clone(), Value::Array(sessions)))
@@ -39,9 +38,11 @@ fn without_sessions(active: &Value, reading: &Value) -> Value {
 /// Chats with a turn that a fresh start closes and the other does not. One whose session is being created goes on by itself.
 fn missing_chats<'a>(live: &Value, fresh: &'a Value) -> Vec<&'a str> {
     let channels = fresh["channels"].as_object().into_iter().flatten();
-    let creating = channels.filter(|(_, state)| state["lifecycle"] == "creating");
-    let creating = creating.flat_map(|(_, state)| state["chats"].as_array().into_iter().flatten());
-    let creating: Vec<&Value> = creating.map(|chat| &chat["resource"]).collect();
+    let creating: Vec<&Value> = channels
+        .filter(|(_, state)| state["lifecycle"] == "creating")
+        .flat_map(|(_, state)| state["chats"].as_array().into_iter().flatten())
+        .map(|chat| &chat["resource"])
+        .collect();
     let live = live.as_array().cloned().unwrap_or_default();
     let chats = fresh["chatsToClose"].as_array().into_iter().flatten();
     chats

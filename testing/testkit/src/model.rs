@@ -212,14 +212,16 @@ impl Models {
                 self.emits(run, AgentEvent::Spawned { call, worker: Box::new(worker) })
             }
             ScriptStep::Repeats { part } => {
-                let text = playing.last_reply.as_ref();
-                let text = text.map(|last_reply| words(last_reply, self.renders.get(&run)));
-                let text = text.unwrap_or_default();
+                let text = playing
+                    .last_reply
+                    .as_ref()
+                    .map(|last_reply| words(last_reply, self.renders.get(&run)))
+                    .unwrap_or_default();
                 self.emits(run, AgentEvent::Text { part, text })
             }
             ScriptStep::TakesSteering => {
-                let pending_id = playing.told_steering.take();
-                let pending_id = pending_id.expect("a script takes what it was told of");
+                let pending_id =
+                    playing.told_steering.take().expect("a script takes what it was told of");
                 self.emits(run, AgentEvent::SteeringTaken { pending_id })
             }
             ScriptStep::Hangs => {
@@ -326,9 +328,10 @@ fn words(reply: &AgentReply, render: Option<&Rendered>) -> String {
             format!("tools {}", names.join(" "))
         }
         AgentReply::Rendered { sections, .. } => {
-            let sections = sections.iter();
-            let sections = sections.map(|section| format!("{}={}", section.id, section.content));
-            let sections: Vec<String> = sections.collect();
+            let sections: Vec<String> = sections
+                .iter()
+                .map(|section| format!("{}={}", section.id, section.content))
+                .collect();
             let outcome = render.map_or("", |render| render.transform.outcome_name());
             format!("[{}] {outcome}", sections.join(" "))
         }

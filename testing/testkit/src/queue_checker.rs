@@ -113,8 +113,7 @@ impl QueueChecker {
             (_, due) => return Some(format!("{due:?}, and then: {envelope}")),
         };
         let same = sent.is_some_and(|(id, message)| {
-            let fields = ["text", "attachments", "_meta", "origin"];
-            let mut fields = fields.iter();
+            let mut fields = ["text", "attachments", "_meta", "origin"].iter();
             Some(id.as_str()) == named
                 && fields.all(|field| message.get(field) == action["message"].get(field))
         });

@@ -31,8 +31,8 @@ impl World {
     fn untrue_floors(&self) -> Vec<String> {
         let mut untrue = Vec::new();
         for (client_id, floors) in self.kernel().stored_floors() {
-            let stored = self.stored_client(&client_id);
-            let stored = stored.map(|(_, floors)| floors).unwrap_or_default();
+            let stored =
+                self.stored_client(&client_id).map(|(_, floors)| floors).unwrap_or_default();
             let missing = floors.into_iter().filter(|floor| !stored.contains(floor));
             untrue.extend(missing.map(|floor| format!("{client_id}: {floor:?} is not stored")));
         }
@@ -116,8 +116,8 @@ fn answer_reads(memory: &mut host::journal::Memory, output: Output, queue: &mut 
     // In front of what waits: a connection's messages are not to pile up behind its reads.
     for effect in output.effects.into_iter().rev() {
         if let Effect::Read { ticket, query } = effect {
-            let answer = JournalReader::read(memory, &query);
-            let answer = answer.map_err(|error| ReadFailed(error.to_string()));
+            let answer =
+                JournalReader::read(memory, &query).map_err(|error| ReadFailed(error.to_string()));
             queue.push_front(Input::Read { ticket, answer });
         }
     }

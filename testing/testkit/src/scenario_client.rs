@@ -82,8 +82,7 @@ impl ScenarioClient {
 
     /// What it sent arrives, and the host takes it as far as it goes at once; nothing comes back yet.
     pub fn reaches_host(&self) {
-        let peer = self.with(|client| client.link);
-        let peer = peer.expect("it is connected");
+        let peer = self.with(|client| client.link).expect("it is connected");
         let mut world = self.world.borrow_mut();
         while world.carry_to_host(peer) {}
         while world.batch(64) {}
@@ -330,9 +329,10 @@ impl ScenarioClient {
     /// Rewrites these sections.
     #[track_caller]
     pub fn rewrites<'a>(&self, sections: impl IntoIterator<Item = (&'a str, &'a str)>) {
-        let sections = sections.into_iter();
-        let sections = sections.map(|(id, text)| (id.to_owned(), json!({"content": text})));
-        let sections: wire::Object = sections.collect();
+        let sections: wire::Object = sections
+            .into_iter()
+            .map(|(id, text)| (id.to_owned(), json!({"content": text})))
+            .collect();
         self.replies("result", json!({"sections": sections}));
     }
 

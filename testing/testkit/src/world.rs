@@ -255,8 +255,8 @@ impl World {
         match effect {
             Effect::Read { ticket, query } => {
                 // Read at once, delivered later: an answer may be old when it arrives.
-                let answer = self.reader.read(&query);
-                let answer = answer.map_err(|error| ReadFailed(error.to_string()));
+                let answer =
+                    self.reader.read(&query).map_err(|error| ReadFailed(error.to_string()));
                 self.reads.push(query);
                 self.within(self.read_ms_max, Input::Read { ticket, answer });
             }
@@ -434,8 +434,7 @@ impl World {
     }
 
     fn collect(&mut self, buckets: RangeInclusive<u8>, before: Timestamp) {
-        let aged = self.blobs.list_older_than(buckets, before);
-        let aged = aged.expect("memory reads");
+        let aged = self.blobs.list_older_than(buckets, before).expect("memory reads");
         for digest in self.journal.find_unreferenced(&aged).unwrap_or_default() {
             self.blobs.remove(&digest, before).expect("memory writes");
         }

@@ -30,8 +30,8 @@ fn complete(directory: &Path, package: &RealPackage) -> Result<()> {
         .args(arguments)
         .current_dir(directory)
         .stdin(Stdio::null())
-        .status();
-    let status = status.with_context(|| format!("{program} did not start"))?;
+        .status()
+        .with_context(|| format!("{program} did not start"))?;
     ensure!(status.success(), "{} could not be completed", package.name);
     Ok(())
 }

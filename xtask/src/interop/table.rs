@@ -22,8 +22,7 @@ fn format_table(rows: &[Value], packages: &[RealPackage]) -> String {
         cells.map(cell).collect()
     };
     let row_of = |package: &RealPackage| rows.iter().find(|row| row["name"] == package.name);
-    let heads = packages.iter().find_map(row_of);
-    let heads = heads.map(|row| worked(row, 0)).unwrap_or_default();
+    let heads = packages.iter().find_map(row_of).map(|row| worked(row, 0)).unwrap_or_default();
     let kind = packages.first().map_or("", |package| package.kind.word());
     let mut table = format_row(kind, "package", &heads);
     let lines = vec!["---".to_owned(); heads.len()];

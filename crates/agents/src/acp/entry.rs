@@ -387,8 +387,8 @@ mod tests {
         assert_eq!(config.command, "gemini");
         assert_eq!(config.args, ["--acp", "--debug"]);
         assert!(config.install.contains("gemini-cli"));
-        let names = config.env_from.iter();
-        let names: Vec<_> = names.map(|it| (it.name.as_str(), it.file.is_some())).collect();
+        let names: Vec<_> =
+            config.env_from.iter().map(|it| (it.name.as_str(), it.file.is_some())).collect();
         assert_eq!(names, [("KEY", false), ("OTHER", true)]);
         assert_eq!(config.auth, Some(AcpAuth::Method("gemini-api-key".to_owned())));
         assert_eq!((config.share, config.trust), (Share::Chat, TrustPolicy::Never));

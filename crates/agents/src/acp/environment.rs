@@ -31,8 +31,8 @@ pub(super) async fn of_agent(
         named.extend(value.map(|value: OsString| (OsString::from(&source.name), value)));
     }
     named.extend(token.map(|(name, value)| (name.into(), value.into())));
-    let secrets = named.iter().filter_map(|(_, value)| value.to_str());
-    let secrets = secrets.map(ToOwned::to_owned).collect();
+    let secrets =
+        named.iter().filter_map(|(_, value)| value.to_str()).map(ToOwned::to_owned).collect();
     let mut variables = command_environment(&[]);
     // The directory is trusted by the time a process starts.
     let plain = config.env.iter().chain(&config.trusted_env);

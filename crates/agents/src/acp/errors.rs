@@ -166,8 +166,9 @@ pub(super) fn is_unknown_session(error: &AcpError) -> bool {
     let text = error.text().to_lowercase();
     let is_about = ["session", "thread", "conversation"].iter().any(|word| text.contains(word));
     let is_unknown =
-        ["not found", "unknown", "no rollout", "invalid session", "does not exist", "no such"];
-    let is_unknown = is_unknown.iter().any(|words| text.contains(words));
+        ["not found", "unknown", "no rollout", "invalid session", "does not exist", "no such"]
+            .iter()
+            .any(|words| text.contains(words));
     matches!(error.code, rpc::INVALID_PARAMS | rpc::INTERNAL_ERROR) && is_about && is_unknown
 }
 
@@ -180,8 +181,13 @@ pub(super) fn sign_in(
 ) -> AgentError {
     let words = redact_and_shorten(tail, &why.message, 300);
     let mut lines = vec![format!("{} is not signed in: {words}", config.name)];
-    let variables = why.data.get("envVars").and_then(Value::as_array);
-    let variables = variables.into_iter().flatten().filter_map(variable_name);
+    let variables = why
+        .data
+        .get("envVars")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(variable_name);
     let variables = label(&variables.collect::<Vec<_>>().join(", "), 300);
     if !variables.is_empty() {
         lines.push(format!(

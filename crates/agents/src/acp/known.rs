@@ -206,8 +206,11 @@ impl Known {
             details: wire::Object::new(),
         };
         let mut models = vec![model(DEFAULT_MODEL, "Agent's choice")];
-        let offered = self.model.iter().flat_map(|choice| &choice.values);
-        let offered = offered.filter(|value| value.id != DEFAULT_MODEL);
+        let offered = self
+            .model
+            .iter()
+            .flat_map(|choice| &choice.values)
+            .filter(|value| value.id != DEFAULT_MODEL);
         models.extend(offered.map(|value| model(&value.id, &value.name)));
         models
     }

@@ -417,8 +417,8 @@ mod tests {
         let taken = |id: u64| json!({"jsonrpc": "2.0", "id": id, "result": {}});
         let error = json!({"code": -32603, "message": "no"});
         let refused = json!({"jsonrpc": "2.0", "id": 2, "error": error});
-        let answers = [taken(1), refused, taken(3)];
-        let answers = answers.map(|answer| format!("read -r line; printf '%s\\n' '{answer}'; "));
+        let answers = [taken(1), refused, taken(3)]
+            .map(|answer| format!("read -r line; printf '%s\\n' '{answer}'; "));
         let launch = Launch {
             program: "/bin/sh".into(),
             args: vec!["-c".to_owned(), answers.concat() + "cat >/dev/null"],

@@ -107,8 +107,7 @@ pub(super) async fn find_passed_servers(
         }
         passed.entries.push(entry);
     }
-    let shadowed = found.shadowed.iter();
-    let shadowed = shadowed.map(|(declared, by)| shadowed_entry(declared, by));
+    let shadowed = found.shadowed.iter().map(|(declared, by)| shadowed_entry(declared, by));
     passed.entries.extend(shadowed);
     let digest = Sha256::digest(wire::rpc::to_json(&passed.servers));
     passed.digest = digest.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -177,8 +176,12 @@ impl PassedServers {
 }
 
 fn is_read_by_agent(config: &AcpAgentConfig, declared: &DeclaredServer, directory: &Path) -> bool {
-    let inside = declared.file.strip_prefix(directory).ok();
-    let inside = inside.and_then(Path::to_str).filter(|_| !declared.is_users);
+    let inside = declared
+        .file
+        .strip_prefix(directory)
+        .ok()
+        .and_then(Path::to_str)
+        .filter(|_| !declared.is_users);
     inside.is_some_and(|inside| config.reads_mcp_files.iter().any(|file| file == inside))
 }
 

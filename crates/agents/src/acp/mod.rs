@@ -93,17 +93,20 @@ impl AcpAgent {
         let processes = self.core.pool.processes();
         let told = processes.iter().find_map(|process| process.connection.sign_in());
         let can = known.abilities.as_ref();
-        let abilities = can.map(|can| {
-            [
-                (can.resume || can.load, "go on after a restart"),
-                (can.steering, "be steered"),
-                (can.images, "read images"),
-                (can.audio, "hear audio"),
-                (can.system_prompt, "take system prompts"),
-                (can.additional_directories, "work in several directories"),
-            ]
-        });
-        let abilities = abilities.into_iter().flatten().filter(|(can, _)| *can);
+        let abilities = can
+            .map(|can| {
+                [
+                    (can.resume || can.load, "go on after a restart"),
+                    (can.steering, "be steered"),
+                    (can.images, "read images"),
+                    (can.audio, "hear audio"),
+                    (can.system_prompt, "take system prompts"),
+                    (can.additional_directories, "work in several directories"),
+                ]
+            })
+            .into_iter()
+            .flatten()
+            .filter(|(can, _)| *can);
         AgentReport {
             title: can.and_then(|can| can.title.clone()),
             version: can.and_then(|can| can.version.clone()),

@@ -176,9 +176,8 @@ impl ProcessPool {
         let tail = StderrTail::new(secrets);
         *self.last_tail.lock().unwrap_or_else(PoisonError::into_inner) = Some(tail.clone());
         let started = Instant::now();
-        let connection = AcpConnection::start(&launch, tail, config.line_bytes_max);
-        let connection =
-            connection.map_err(|error| errors::start_failed(config, &error.to_string()))?;
+        let connection = AcpConnection::start(&launch, tail, config.line_bytes_max)
+            .map_err(|error| errors::start_failed(config, &error.to_string()))?;
         let offer = ClientOffer { files: config.fs };
         match connection::initialize(&connection, offer, config.start_timeout).await {
             Ok(abilities) => Ok(AgentProcess::new(connection, abilities)),
@@ -223,8 +222,7 @@ impl ProcessPool {
 
     /// Those whose process is not over.
     fn lock_abandoned(&self) -> MutexGuard<'_, Vec<(String, Weak<AgentProcess>)>> {
-        let abandoned = self.abandoned.lock();
-        let mut abandoned = abandoned.unwrap_or_else(PoisonError::into_inner);
+        let mut abandoned = self.abandoned.lock().unwrap_or_else(PoisonError::into_inner);
         let runs = |process: Arc<AgentProcess>| !process.connection.is_over();
         abandoned.retain(|(_, process)| process.upgrade().is_some_and(runs));
         abandoned

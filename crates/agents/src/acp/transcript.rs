@@ -120,8 +120,9 @@ fn of_call(call: &Value) -> String {
         Value::Object(markdown) => markdown.get("markdown")?.as_str().map(ToOwned::to_owned),
         _ => None,
     };
-    let title = title("pastTenseMessage").or_else(|| title("invocationMessage"));
-    let title = title.or_else(|| call["displayName"].as_str().map(ToOwned::to_owned));
+    let title = title("pastTenseMessage")
+        .or_else(|| title("invocationMessage"))
+        .or_else(|| call["displayName"].as_str().map(ToOwned::to_owned));
     let title = label(&title.unwrap_or_else(|| "a tool call".to_owned()), 300);
     let outcome = match (call["status"].as_str(), &call["success"]) {
         (Some("completed"), Value::Bool(true)) => "done",

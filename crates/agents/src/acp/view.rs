@@ -185,8 +185,11 @@ impl SessionView {
     }
 
     pub(super) fn set_options(&mut self, options: Vec<acp::SessionConfigOption>) {
-        let legacy_mode = self.settings.iter().position(|setting| setting.setter == Setter::Mode);
-        let legacy_mode = legacy_mode.map(|mode| self.settings.remove(mode));
+        let legacy_mode = self
+            .settings
+            .iter()
+            .position(|setting| setting.setter == Setter::Mode)
+            .map(|mode| self.settings.remove(mode));
         self.settings.clear();
         let mut has_mode = false;
         for option in options.into_iter().take(OPTIONS_MAX) {
@@ -245,13 +248,15 @@ fn read_option(option: acp::SessionConfigOption) -> Option<OptionValues> {
                 }
                 _ => Vec::new(),
             };
-            let values = options.into_iter().take(VALUES_MAX);
-            let values = values.map(|option| ChoiceValue {
-                id: option.value.to_string(),
-                name: label(&option.name, 200),
-                description: read_description(option.description.as_deref()),
-            });
-            let values = values.filter(|value| is_offered_id(&value.id));
+            let values = options
+                .into_iter()
+                .take(VALUES_MAX)
+                .map(|option| ChoiceValue {
+                    id: option.value.to_string(),
+                    name: label(&option.name, 200),
+                    description: read_description(option.description.as_deref()),
+                })
+                .filter(|value| is_offered_id(&value.id));
             (json!(select.current_value.to_string()), values.collect())
         }
         _ => return None,
@@ -330,8 +335,10 @@ fn read_commands(commands: &[acp::AvailableCommand]) -> Vec<AgentCommand> {
             expands: false,
         };
         // Each session holds them: not the room in which a text was made.
-        let texts = [&mut command.description, &mut command.hint];
-        let texts = texts.into_iter().flatten().chain([&mut command.name]);
+        let texts = [&mut command.description, &mut command.hint]
+            .into_iter()
+            .flatten()
+            .chain([&mut command.name]);
         bytes += size_of::<AgentCommand>();
         for text in texts {
             text.shrink_to_fit();
@@ -352,8 +359,9 @@ mod tests {
 
     /// The answers to `session/new` of the agents on whose wires they were seen.
     fn answer_of(agent: &str) -> Value {
-        let frames = include_str!("mapper/frames.jsonl").lines();
-        let mut frames = frames.map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let mut frames = include_str!("mapper/frames.jsonl")
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap());
         let answer = frames.find(|f| f["agent"] == agent && f["case"] == "session/new result");
         answer.unwrap()["frame"]["result"].clone()
     }

@@ -29,8 +29,7 @@ impl AllowedAddresses {
     pub(super) async fn client(self, url: &Url) -> Result<Client, DocumentError> {
         let addresses = self.resolve(url).await?;
         let unusable = |why: String| DocumentError::Unusable(why);
-        let builder = client_builder(url).await;
-        let mut builder = builder.map_err(|error| unusable(error.to_string()))?;
+        let mut builder = client_builder(url).await.map_err(|error| unusable(error.to_string()))?;
         if let (Some(addresses), Some(host)) = (addresses, url.host_str()) {
             builder = builder.no_proxy().resolve_to_addrs(host, &addresses);
         }
@@ -53,8 +52,7 @@ impl AllowedAddresses {
             Some(address) => vec![SocketAddr::new(address, port)],
             None => {
                 let host = url.host_str().unwrap_or_default();
-                let found = tokio::net::lookup_host((host, port)).await;
-                let found = found.map_err(|error| {
+                let found = tokio::net::lookup_host((host, port)).await.map_err(|error| {
                     DocumentError::Unreachable(format!("its name cannot be resolved: {error}"))
                 })?;
                 found.take(ADDRESSES_MAX).collect()

@@ -108,8 +108,11 @@ impl McpConnection {
             params = params.with_context(context);
         }
         let completed = self.request(COMPLETE_MAX, self.peer.complete(params)).await?;
-        let values = completed.completion.values.into_iter();
-        let values = values.filter(|value| value.len() <= COMPLETED_BYTES_MAX);
+        let values = completed
+            .completion
+            .values
+            .into_iter()
+            .filter(|value| value.len() <= COMPLETED_BYTES_MAX);
         Ok(values.take(COMPLETED_MAX).collect())
     }
 

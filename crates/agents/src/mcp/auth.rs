@@ -199,13 +199,14 @@ fn make_request(mut metadata: Value, challenge: &TokenChallenge) -> TokenRequest
     let scopes: Vec<String> = match wanted {
         Some(wanted) => wanted.split_whitespace().map(str::to_owned).collect(),
         None => {
-            let supported = metadata["scopes_supported"].as_array();
-            let supported = supported.into_iter().flatten();
+            let supported = metadata["scopes_supported"].as_array().into_iter().flatten();
             supported.filter_map(|scope| Some(scope.as_str()?.to_owned())).collect()
         }
     };
-    let scopes = scopes.into_iter().take(SCOPES_MAX);
-    let scopes = scopes.map(|scope| scope.chars().take(SCOPE_CHARS_MAX).collect());
+    let scopes = scopes
+        .into_iter()
+        .take(SCOPES_MAX)
+        .map(|scope| scope.chars().take(SCOPE_CHARS_MAX).collect());
     // Clients need what is standard; the rest could be anything.
     if let Some(metadata) = metadata.as_object_mut() {
         metadata.retain(|name, _| {
@@ -338,8 +339,7 @@ mod tests {
         };
         let issuer = Some("https://auth.example");
         let both = json!(["https://evil.example", "https://auth.example/"]);
-        let known = request(both.clone()).with_client(client(Some("s")), issuer);
-        let known = known.unwrap();
+        let known = request(both.clone()).with_client(client(Some("s")), issuer).unwrap();
         assert_eq!(
             known.metadata["authorization_servers"],
             json!(["https://auth.example"]),
@@ -350,8 +350,9 @@ mod tests {
             let refused = request(named).with_client(client(Some("s")), issuer);
             assert!(refused.unwrap_err().contains("https://auth.example"));
         }
-        let own = request(json!(null)).with_client(client(Some("s")), Some("https://mcp.example"));
-        let own = own.unwrap();
+        let own = request(json!(null))
+            .with_client(client(Some("s")), Some("https://mcp.example"))
+            .unwrap();
         assert_eq!(own.metadata["authorization_servers"][0], "https://mcp.example");
         // Without a secret there is nothing to be had by naming another.
         let public = request(both.clone()).with_client(client(None), None);

@@ -221,9 +221,9 @@ fn secrets_of(transport: &McpTransport, token: Option<&str>) -> SecretValues {
     let mut secrets: Vec<String> = token.into_iter().map(str::to_owned).collect();
     match transport {
         McpTransport::Process { env, .. } => {
-            let values = env.values();
-            let values =
-                values.filter(|value| value.len() >= VARIABLE_BYTES_MIN && !value.starts_with('/'));
+            let values = env
+                .values()
+                .filter(|value| value.len() >= VARIABLE_BYTES_MIN && !value.starts_with('/'));
             secrets.extend(values.cloned());
         }
         McpTransport::Http { headers, .. } => {
@@ -424,8 +424,8 @@ mod tests {
 
     #[test]
     fn tr_5_headers_variables_and_the_token_are_secret_but_paths_and_short_words_are_not() {
-        let env = [("KEY", "sk-0123456"), ("DB", "/data/x.sqlite"), ("CI", "true")];
-        let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let env = [("KEY", "sk-0123456"), ("DB", "/data/x.sqlite"), ("CI", "true")]
+            .map(|(name, value)| (name.to_owned(), value.to_owned()));
         let process = McpTransport::Process {
             command: "c".to_owned(),
             args: Vec::new(),

@@ -170,8 +170,11 @@ impl DeclaredServers {
     fn add_settings(&mut self, entries: &[McpEntry], file: &DeclaringFile<'_>) {
         // Only where they stand is read from it: what they are was read when the host was started.
         let text = read(file.path).ok().flatten().unwrap_or_default();
-        let added = entries.iter().cloned().enumerate();
-        let added = added.map(|(index, entry)| Ok((entry, find_table(&text, index))));
+        let added = entries
+            .iter()
+            .cloned()
+            .enumerate()
+            .map(|(index, entry)| Ok((entry, find_table(&text, index))));
         self.add_all(added, file);
     }
 
@@ -203,9 +206,11 @@ impl DeclaredServers {
         let before = self.servers.len();
         self.add_all(entries, file);
         // What is written in another way is not asked for, and its server says what it wants.
-        let inputs = inputs.into_iter().take(INPUTS_MAX);
-        let inputs = inputs.filter_map(|input| serde_json::from_value(input).ok());
-        let inputs: Vec<McpInput> = inputs.collect();
+        let inputs: Vec<McpInput> = inputs
+            .into_iter()
+            .take(INPUTS_MAX)
+            .filter_map(|input| serde_json::from_value(input).ok())
+            .collect();
         for server in self.servers.iter_mut().skip(before) {
             server.want_inputs(&inputs, file.expand);
         }
@@ -322,10 +327,11 @@ fn make_declared(
 impl DeclaredServer {
     /// Finds the inputs that it wants and that nobody gave.
     fn want_inputs(&mut self, inputs: &[McpInput], expand: &dyn Expander) {
-        let unanswered = inputs
+        let unanswered: Vec<McpInput> = inputs
             .iter()
-            .filter(|input| self.wanted.contains(&input.id) && expand.input(&input.id).is_none());
-        let unanswered: Vec<McpInput> = unanswered.cloned().collect();
+            .filter(|input| self.wanted.contains(&input.id) && expand.input(&input.id).is_none())
+            .cloned()
+            .collect();
         if let Some(secret) = unanswered.iter().find(|input| input.password) {
             self.declaration = Err(format!(
                 "it wants the secret `{}`, and what is typed in a chat is stored; declare the server in greenroom.toml with `${{env:NAME}}`",
@@ -364,8 +370,13 @@ fn read(path: &Path) -> Result<Option<String>, String> {
 
 /// Everything in an entry that may hold placeholders.
 fn all_texts(entry: &McpEntry) -> impl Iterator<Item = &String> {
-    let texts = entry.command.iter().chain(&entry.args).chain(&entry.cwd);
-    let texts = texts.chain(&entry.url).chain(entry.env.values());
+    let texts = entry
+        .command
+        .iter()
+        .chain(&entry.args)
+        .chain(&entry.cwd)
+        .chain(&entry.url)
+        .chain(entry.env.values());
     texts.chain(entry.headers.values())
 }
 

@@ -80,8 +80,9 @@ pub(super) async fn client_builder(url: &Url) -> Result<ClientBuilder, McpError>
     let unusable = |why: String| McpError::Unreachable(why);
     let trust = tokio::task::spawn_blocking(move || {
         if encrypted { trusting_client_config() } else { plain_client_config() }
-    });
-    let trust = trust.await.map_err(|error| unusable(error.to_string()))?;
+    })
+    .await
+    .map_err(|error| unusable(error.to_string()))?;
     let mut builder = Client::builder()
         .tls_backend_preconfigured(trust.map_err(|error| unusable(error.to_string()))?)
         .user_agent(concat!("greenroom/", env!("CARGO_PKG_VERSION")))
@@ -257,8 +258,8 @@ pub(super) fn read_events(
 ) -> BoxStream<'static, Result<Sse, SseError>> {
     let state = (response, EventCounter::new(MESSAGE_BYTES_MAX), shared);
     let chunks = stream::try_unfold(state, |(mut response, mut counter, shared)| async move {
-        let chunk = response.chunk().await;
-        let chunk = chunk.map_err(|error| std::io::Error::other(error.without_url()))?;
+        let chunk =
+            response.chunk().await.map_err(|error| std::io::Error::other(error.without_url()))?;
         let Some(chunk) = chunk else {
             return Ok::<_, std::io::Error>(None);
         };
@@ -295,8 +296,7 @@ impl StreamableHttpClient for McpHttp {
             return Ok(StreamableHttpPostResponse::Accepted);
         }
         let session = response.headers().get(SESSION);
-        let session = session.and_then(|session| session.to_str().ok());
-        let session = session.map(str::to_owned);
+        let session = session.and_then(|session| session.to_str().ok()).map(str::to_owned);
         let kind = content_type(&response).to_owned();
         if kind.starts_with(EVENTS) {
             return Ok(StreamableHttpPostResponse::Sse(

@@ -65,8 +65,9 @@ impl OAuthEntry {
 }
 
 async fn read_secret(file: PathBuf) -> Result<String, String> {
-    let read = tokio::task::spawn_blocking(move || std::fs::read_to_string(file)).await;
-    let read = read.map_err(|error| error.to_string())?;
+    let read = tokio::task::spawn_blocking(move || std::fs::read_to_string(file))
+        .await
+        .map_err(|error| error.to_string())?;
     let text = read.map_err(|error| format!("its client_secret_file cannot be read: {error}"))?;
     let secret = text.trim();
     if secret.is_empty() || secret.len() > BYTES_MAX || secret.contains(char::is_control) {

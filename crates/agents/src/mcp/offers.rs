@@ -68,8 +68,7 @@ pub(super) async fn list_prompts(peer: &Peer<RoleClient>) -> Result<Vec<McpPromp
     let mut prompts = Vec::new();
     let mut cursor = None;
     for _ in 0..PAGES_MAX {
-        let listed = peer.list_prompts(page(cursor)).await;
-        let listed = listed.map_err(McpError::of_request)?;
+        let listed = peer.list_prompts(page(cursor)).await.map_err(McpError::of_request)?;
         prompts.extend(listed.prompts.into_iter().filter_map(read_prompt));
         cursor = listed.next_cursor;
         if cursor.is_none() || prompts.len() >= PROMPTS_MAX {
@@ -84,8 +83,7 @@ pub(super) async fn list_resources(peer: &Peer<RoleClient>) -> Result<Vec<McpRes
     let mut resources = Vec::new();
     let mut cursor = None;
     for _ in 0..PAGES_MAX {
-        let listed = peer.list_resources(page(cursor)).await;
-        let listed = listed.map_err(McpError::of_request)?;
+        let listed = peer.list_resources(page(cursor)).await.map_err(McpError::of_request)?;
         resources.extend(listed.resources.into_iter().filter_map(read_resource));
         cursor = listed.next_cursor;
         if cursor.is_none() || resources.len() >= RESOURCES_MAX {
@@ -98,8 +96,7 @@ pub(super) async fn list_resources(peer: &Peer<RoleClient>) -> Result<Vec<McpRes
 
 /// The first page of templates: more are not typed.
 pub(super) async fn list_templates(peer: &Peer<RoleClient>) -> Result<Vec<McpTemplate>, McpError> {
-    let listed = peer.list_resource_templates(page(None)).await;
-    let listed = listed.map_err(McpError::of_request)?;
+    let listed = peer.list_resource_templates(page(None)).await.map_err(McpError::of_request)?;
     let templates = listed.resource_templates.into_iter();
     Ok(templates.filter_map(read_template).take(TEMPLATES_MAX).collect())
 }

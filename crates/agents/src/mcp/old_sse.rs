@@ -66,9 +66,11 @@ impl OldSseTransport {
             token: token.map(str::to_owned),
         };
         let request = way_back.client.get(url.clone()).header(ACCEPT, EVENTS);
-        let response = way_back.prepare(request).send().await;
-        let response =
-            response.map_err(|error| McpError::Unreachable(error.without_url().to_string()))?;
+        let response = way_back
+            .prepare(request)
+            .send()
+            .await
+            .map_err(|error| McpError::Unreachable(error.without_url().to_string()))?;
         if !response.status().is_success() || !http::is_event_stream(&response) {
             let why = format!("it answers with HTTP {}", response.status());
             return Err(McpError::Unreachable(why));
@@ -99,10 +101,16 @@ impl Transport<RoleClient> for OldSseTransport {
         let way_back = self.way_back.clone();
         async move {
             let body = serde_json::to_vec(&message)?;
-            let request = way_back.client.post(way_back.address.clone());
-            let request = request.header(CONTENT_TYPE, JSON).body(body);
-            let sent = way_back.prepare(request).send().await;
-            let sent = sent.map_err(|error| std::io::Error::other(error.without_url()))?;
+            let request = way_back
+                .client
+                .post(way_back.address.clone())
+                .header(CONTENT_TYPE, JSON)
+                .body(body);
+            let sent = way_back
+                .prepare(request)
+                .send()
+                .await
+                .map_err(|error| std::io::Error::other(error.without_url()))?;
             if sent.status().is_success() {
                 Ok(())
             } else {

@@ -61,9 +61,8 @@ pub(super) struct Pipes {
 
 impl ServerCommand<'_> {
     pub(super) fn start(&self) -> Result<(ServerProcess, Pipes), McpError> {
-        let program = find_program(self.command, self.env, self.directory);
-        let program =
-            program.ok_or_else(|| McpError::CommandMissing { command: self.command.to_owned() })?;
+        let program = find_program(self.command, self.env, self.directory)
+            .ok_or_else(|| McpError::CommandMissing { command: self.command.to_owned() })?;
         let prefix = watch().map_err(|error| McpError::NotStarted(error.to_string()))?;
         let mark = Mark::named(format!("{prefix}-{}", new_mark()));
         let mut child =

@@ -63,8 +63,10 @@ pub(super) fn find_system_program(command: &str) -> Option<PathBuf> {
 }
 
 fn find_on_path(command: &str, path: Option<OsString>, directory: &Path) -> Option<PathBuf> {
-    let path = path.or_else(|| std::env::var_os("PATH"));
-    let path = path.filter(|_| !command.is_empty()).unwrap_or_default();
+    let path = path
+        .or_else(|| std::env::var_os("PATH"))
+        .filter(|_| !command.is_empty())
+        .unwrap_or_default();
     let mut directories = std::env::split_paths(&path);
     directories.find_map(|on_path| {
         let program = directory.join(on_path).join(command);

@@ -102,9 +102,10 @@ async fn read_request(stream: &mut TcpStream) -> Option<(String, Value)> {
     loop {
         let text = String::from_utf8_lossy(&read).to_lowercase();
         if let Some((head, _)) = text.split_once("\r\n\r\n") {
-            let length = head.split("content-length: ").nth(1);
-            let length =
-                length.map_or(0, |rest| rest.lines().next().unwrap().parse::<usize>().unwrap());
+            let length = head
+                .split("content-length: ")
+                .nth(1)
+                .map_or(0, |rest| rest.lines().next().unwrap().parse::<usize>().unwrap());
             let begin = head.len() + 4;
             if read.len() >= begin + length {
                 let body: Value = serde_json::from_slice(&read[begin..]).unwrap_or_default();
@@ -124,9 +125,12 @@ async fn answer(mut stream: TcpStream, (called, prompted): SeenRequests) {
     let Some((head, body)) = read_request(&mut stream).await else {
         return;
     };
-    let bearer = head.split("authorization: bearer ").nth(1);
-    let bearer = bearer.and_then(|rest| rest.lines().next());
-    let bearer = bearer.unwrap_or_default().to_owned();
+    let bearer = head
+        .split("authorization: bearer ")
+        .nth(1)
+        .and_then(|rest| rest.lines().next())
+        .unwrap_or_default()
+        .to_owned();
     let tool = body["params"]["name"].as_str().unwrap_or_default();
     let result = match body["method"].as_str().unwrap_or_default() {
         "initialize" => Ok(json!({

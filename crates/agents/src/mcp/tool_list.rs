@@ -60,8 +60,7 @@ pub(super) async fn list_tools(
     let mut too_many = 0_usize;
     for page in 0.. {
         let params = PaginatedRequestParams::default().with_cursor(cursor);
-        let listed = peer.list_tools(Some(params)).await;
-        let listed = listed.map_err(McpError::of_request)?;
+        let listed = peer.list_tools(Some(params)).await.map_err(McpError::of_request)?;
         for tool in listed.tools {
             if allowed.is_some_and(|allowed| !allowed.iter().any(|name| *name == tool.name)) {
                 continue;
@@ -104,8 +103,8 @@ impl McpTool {
             ));
         }
         let annotations = tool.annotations.unwrap_or_default();
-        let titles = [annotations.title, tool.title];
-        let mut titles = titles.into_iter().flatten().map(|title| clean(&title));
+        let mut titles =
+            [annotations.title, tool.title].into_iter().flatten().map(|title| clean(&title));
         let title = titles.find(|title| !title.is_empty());
         let mut description = tool.description.unwrap_or_default().into_owned();
         description.truncate(description.floor_char_boundary(DESCRIPTION_BYTES_MAX));

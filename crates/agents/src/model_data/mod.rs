@@ -214,8 +214,11 @@ mod tests {
             (facts.audio, "audio".to_owned()),
             (facts.video, "video".to_owned()),
         ];
-        let takes = takes.into_iter().filter(|(takes, _)| *takes == Some(true));
-        let takes: Vec<String> = takes.map(|(_, name)| name).collect();
+        let takes: Vec<String> = takes
+            .into_iter()
+            .filter(|(takes, _)| *takes == Some(true))
+            .map(|(_, name)| name)
+            .collect();
         let by_tokens = facts.thinking_tokens.map_or("", |_| "tokens");
         let efforts = facts.efforts.as_ref().map(|efforts| efforts.join(" "));
         let prices = facts.prices.unwrap();

@@ -93,8 +93,7 @@ impl Conversation<'_> {
         events.release_call().await;
         if self.compact(kept, CompactionReason::Refused).await? == Compaction::Finish {
             events.release_call().await;
-            let text = "Stopped at a limit: the conversation is too long for a last answer without a summary of it.";
-            let text = text.to_owned();
+            let text = "Stopped at a limit: the conversation is too long for a last answer without a summary of it.".to_owned();
             events.send(AgentEvent::Notice { text }).await?;
             return Err(TurnStop::Ended);
         }

@@ -139,9 +139,10 @@ impl CallBudget {
         let AgentReply::Answered { response, answers, .. } = events.ask(asked).await? else {
             return Err(TurnOver); // replies are routed by what they answer
         };
-        let chosen = answers.get(QUESTION);
-        let chosen = chosen.and_then(|answer| answer["value"]["value"].as_str());
-        let chosen = chosen.filter(|_| response == ChatInputResponseKind::Accept);
+        let chosen = answers
+            .get(QUESTION)
+            .and_then(|answer| answer["value"]["value"].as_str())
+            .filter(|_| response == ChatInputResponseKind::Accept);
         Ok(match chosen {
             Some(MORE) => LimitDecision::More,
             Some(FINISH) => LimitDecision::Finish,

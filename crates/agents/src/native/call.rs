@@ -324,8 +324,7 @@ async fn replan(
 
 async fn plan_edited(tool: &CallTool<'_>, edited: &str) -> Result<(Value, Plan), String> {
     let input = parse(edited)?;
-    let plan = tool.plan(&input).await;
-    let plan = plan.map_err(|ToolError(text)| text)?;
+    let plan = tool.plan(&input).await.map_err(|ToolError(text)| text)?;
     Ok((input, plan))
 }
 

@@ -168,8 +168,7 @@ pub(super) async fn run_tool(
     (tool, input): (&CallTool<'_>, &Value),
     limits: Option<ReadingLimits>,
 ) -> Result<CallOutcome, TurnOver> {
-    let mark = call.meta.get(MARK).and_then(Value::as_str);
-    let mark = mark.unwrap_or_default().to_owned();
+    let mark = call.meta.get(MARK).and_then(Value::as_str).unwrap_or_default().to_owned();
     let call = call.number;
     if let Err(text) = record_start(context, call, tool, input).await? {
         return Ok(CallOutcome::failed(tool.display_name(), text));
@@ -366,8 +365,7 @@ mod tests {
             meta: wire::Object::new(),
         };
         let tool = CallTool::new(&Unrecordable, context.workspace);
-        let outcome = run_tool(&context, &call, (&tool, &json!({})), None).await;
-        let outcome = outcome.unwrap();
+        let outcome = run_tool(&context, &call, (&tool, &json!({})), None).await.unwrap();
         assert!(!outcome.success);
         assert_eq!(outcome.text, "the file cannot be looked at");
     }

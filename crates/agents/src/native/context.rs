@@ -93,8 +93,7 @@ impl ContextMeter {
         let answers = |entry: &HistoryEntry| {
             matches!(entry, HistoryEntry::Model(ModelMessage::Assistant { .. }))
         };
-        let covered_entries = through.and_then(|through| earlier.get(..through));
-        let covered_entries = covered_entries.unwrap_or(earlier);
+        let covered_entries = through.and_then(|through| earlier.get(..through)).unwrap_or(earlier);
         let covered = covered_entries.iter().rposition(answers).map_or(0, |at| at + 1);
         Self { reported: tokens.map(|tokens| (tokens, covered)) }
     }

@@ -243,8 +243,7 @@ impl<'a> Conversation<'a> {
 
     async fn add_round(&mut self, answer: ModelAnswer, results: Vec<CallAnswer>) {
         assert_eq!(answer.calls.len(), results.len(), "every call has a result");
-        let calls = answer.calls.into_iter().map(|call| call.tool_use);
-        let calls: Vec<ToolUse> = calls.collect();
+        let calls: Vec<ToolUse> = answer.calls.into_iter().map(|call| call.tool_use).collect();
         let ids: Vec<String> = calls.iter().map(|call| call.id.clone()).collect();
         self.add_entry(HistoryEntry::Model(ModelMessage::Assistant {
             text: answer.text,

@@ -95,9 +95,9 @@ fn read_agent(
                 .to_owned(),
         ));
     };
-    let text = workspace.read_instructions(&child.uri, AGENT_BYTES_MAX);
-    let text =
-        text.map_err(|error| failed(format!("the custom agent {name} cannot be read: {error}")))?;
+    let text = workspace
+        .read_instructions(&child.uri, AGENT_BYTES_MAX)
+        .map_err(|error| failed(format!("the custom agent {name} cannot be read: {error}")))?;
     Ok(ChosenAgent { instructions: text, tools: agent.tools.clone(), name })
 }
 

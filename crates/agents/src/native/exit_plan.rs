@@ -124,8 +124,7 @@ async fn ask(
     };
     let option = selected_option.as_ref().and_then(|option| option["id"].as_str());
     if !approved {
-        let words = suggestion.as_ref();
-        let words = words.and_then(|message| message["text"].as_str());
+        let words = suggestion.as_ref().and_then(|message| message["text"].as_str());
         return Ok(keep_planning_text(words).into()); // a denied call is over already
     }
     let mode = match option {

@@ -92,8 +92,7 @@ fn entries_of_turn(
     }
     let mut users = past.messages.iter().cloned();
     let text = past.turn["message"]["text"].as_str().unwrap_or("");
-    let message = users.next();
-    let message = message.unwrap_or_else(|| Arc::new(UserMessage::text(text)));
+    let message = users.next().unwrap_or_else(|| Arc::new(UserMessage::text(text)));
     let reaches_model = reaches_model(&message);
     let outputs = TurnOutputs::read(&past.outputs, source);
     let response = entries_of_parts((parts_of(past), summarised_rounds), &mut users, outputs);
@@ -224,8 +223,10 @@ impl Round {
         let items = messages.outputs.restore(number, &self.text, &mut calls);
         let ids: Vec<String> = calls.iter().map(|call| call.id.clone()).collect();
         let answer = HistoryEntry::Model(ModelMessage::Assistant { text: self.text, calls, items });
-        let results = ids.into_iter().zip(results);
-        let results = results.map(|(id, it)| HistoryEntry::result(id, it.text, it.media));
+        let results = ids
+            .into_iter()
+            .zip(results)
+            .map(|(id, it)| HistoryEntry::result(id, it.text, it.media));
         messages.entries.push(answer);
         messages.entries.extend(results);
     }

@@ -22,9 +22,10 @@ pub(super) fn request_of(
     input: &Value,
     known: &[&str],
 ) -> Result<HostTask, String> {
-    let request = tool.host_request(input);
-    let request = request.ok_or_else(|| "The call is not possible.".to_owned())?;
-    let mut request = request.map_err(|ToolError(text)| text)?;
+    let mut request = tool
+        .host_request(input)
+        .ok_or_else(|| "The call is not possible.".to_owned())?
+        .map_err(|ToolError(text)| text)?;
     if let HostTask::ClientFile(file) = &request {
         let (first, second) = file.uris();
         for uri in [Some(first), second].into_iter().flatten() {
@@ -59,10 +60,9 @@ fn check_worker(
         let known = models.ids().join(", ");
         return Err(format!("There is no model `{id}`. There are: {known}."));
     }
-    let brief = WorkerBrief::read(&worker.brief);
-    let brief = brief.map_err(|error| format!("The task cannot be described: {error}"))?;
-    let known = known.iter().copied().filter(|tool| is_for_workers(tool));
-    let known: Vec<&str> = known.collect();
+    let brief = WorkerBrief::read(&worker.brief)
+        .map_err(|error| format!("The task cannot be described: {error}"))?;
+    let known: Vec<&str> = known.iter().copied().filter(|tool| is_for_workers(tool)).collect();
     let impossible = brief.impossible_tools(&known);
     if impossible.is_empty() {
         return Ok(brief);
@@ -104,9 +104,12 @@ pub(super) fn describe_other_model(context: &ToolContext<'_>, id: &str) -> Strin
             )
         })
     };
-    let wanted = context.shared.models.find(id);
-    let wanted = wanted.and_then(|entry| price(&entry.model));
-    let wanted = wanted.unwrap_or_else(|| format!("what {id} costs is not known"));
+    let wanted = context
+        .shared
+        .models
+        .find(id)
+        .and_then(|entry| price(&entry.model))
+        .unwrap_or_else(|| format!("what {id} costs is not known"));
     let own = price(context.model);
     let own = own.map_or(String::new(), |own| format!("; {own}"));
     format!("This chat uses {}. {wanted}{own}.", context.model.id)

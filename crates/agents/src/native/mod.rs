@@ -229,8 +229,8 @@ impl NativeAgent {
             copies,
             &self.shared.user_directories,
             confinement,
-        );
-        let opened = opened.map_err(|error| AgentError {
+        )
+        .map_err(|error| AgentError {
             error_type: "workspace".to_owned(),
             message: error.to_string(),
             resumable: true,
@@ -380,8 +380,8 @@ impl Agent for NativeAgent {
         let tools = all_tools(&self.shared.tool_settings, &Arc::default());
         let tools = tools.iter().map(|tool| &**tool);
         // It is there with a message that names such files.
-        let tools = tools.filter(|tool| tool.name() != tool::CLIENT_FILES);
-        let tools: Vec<&dyn Tool> = tools.collect();
+        let tools: Vec<&dyn Tool> =
+            tools.filter(|tool| tool.name() != tool::CLIENT_FILES).collect();
         let mode = consent::PermissionMode::of(&config);
         let offered = OfferedTools::new(&tools, Vec::new()).for_mode(mode);
         Some(prompt::build(facts, &offered, mode).render())

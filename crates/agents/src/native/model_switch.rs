@@ -33,13 +33,15 @@ pub(super) fn describe(
     let known = shared.models.find(before);
     let capabilities = known.as_ref();
     let capabilities = capabilities.map(|entry| entry.model.capabilities(&shared.capabilities));
-    let losses = [
+    let losses: Vec<String> = [
         describe_tools(model, known.as_ref().map(|entry| &entry.model)),
         describe_media(&view.described(entries, newest), capabilities.as_ref()),
         describe_window(model, last, shared.compaction),
         describe_thoughts(input, before),
-    ];
-    let losses: Vec<String> = losses.into_iter().flatten().collect();
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
     (!losses.is_empty()).then(|| {
         format!("This chat goes on with {} instead of {before}. {}", model.id, losses.join(" "))
     })
@@ -88,8 +90,7 @@ fn describe_window(
     last: &PastTurn,
     compaction: CompactionSettings,
 ) -> Option<String> {
-    let used = last.turn["usage"]["_meta"]["contextUsed"].as_u64();
-    let used = used.or_else(|| {
+    let used = last.turn["usage"]["_meta"]["contextUsed"].as_u64().or_else(|| {
         let input = last.turn["usage"]["inputTokens"].as_u64();
         input.filter(|_| last.turn["usage"]["_meta"]["turn"] != Value::Null)
     })?;

@@ -242,19 +242,21 @@ impl<'a> ModelView<'a> {
         first: usize,
         newest: usize,
     ) -> (Vec<ModelMessage>, Option<Lowered>) {
-        let users = entries.iter().filter_map(|entry| match entry {
-            HistoryEntry::User(message) | HistoryEntry::Result { media: message, .. } => {
-                Some(MessageToLower {
-                    message: Arc::clone(message),
-                    described: self.refusals.described_parts(message),
-                })
-            }
-            HistoryEntry::Model(_) => None,
-        });
-        let users: Vec<MessageToLower> = users.collect();
+        let users: Vec<MessageToLower> = entries
+            .iter()
+            .filter_map(|entry| match entry {
+                HistoryEntry::User(message) | HistoryEntry::Result { media: message, .. } => {
+                    Some(MessageToLower {
+                        message: Arc::clone(message),
+                        described: self.refusals.described_parts(message),
+                    })
+                }
+                HistoryEntry::Model(_) => None,
+            })
+            .collect();
         let capabilities = self.refusals.reduce(self.capabilities.clone());
-        let lowered = lower_messages(self.sources, users, self.api.target(), capabilities).await;
-        let mut lowered = lowered.into_iter();
+        let mut lowered =
+            lower_messages(self.sources, users, self.api.target(), capabilities).await.into_iter();
         let mut reported = None;
         let mut messages = Vec::with_capacity(entries.len());
         for (position, entry) in (first..).zip(entries) {

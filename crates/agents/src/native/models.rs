@@ -301,8 +301,7 @@ impl Model {
     }
 
     pub(super) fn connect_to_server(&self) -> Result<ModelEndpoint, ModelEndpointError> {
-        let endpoint = ModelEndpoint::new(&self.base_url)?;
-        let mut endpoint = endpoint.with_api(self.api);
+        let mut endpoint = ModelEndpoint::new(&self.base_url)?.with_api(self.api);
         if let Some(seconds) = self.stall_s {
             let stall = Duration::from_secs(seconds);
             endpoint = endpoint.with_timeouts(Timeouts::default().with_stall(stall));

@@ -190,9 +190,7 @@ impl<'a> OfferedTools<'a> {
 
     /// The names of those that may change something.
     pub(super) fn names_of_changing(&self) -> impl Iterator<Item = &str> {
-        let own = self.own.iter();
-        let own = own.filter(|tool| tool.effect().changes());
-        let own = own.map(|tool| tool.name());
+        let own = self.own.iter().filter(|tool| tool.effect().changes()).map(|tool| tool.name());
         own.chain(self.names_of_others())
     }
 

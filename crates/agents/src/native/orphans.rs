@@ -76,13 +76,18 @@ pub(super) async fn inspect_orphans(
     let new: BTreeMap<String, String> =
         found.iter().map(|(call, text)| (id_of(call).to_owned(), text.clone())).collect();
     events.record_output(record_of(&input.outputs, &new)).await;
-    let lines = found.iter().take(TOLD_MAX).map(|(call, text)| {
-        let title = call["invocationMessage"].as_str();
-        let title = title.filter(|title| !title.is_empty());
-        let title = title.or(call["displayName"].as_str()).unwrap_or("A call");
-        format!("\n- {title}: {text}")
-    });
-    let lines: String = lines.collect();
+    let lines: String = found
+        .iter()
+        .take(TOLD_MAX)
+        .map(|(call, text)| {
+            let title = call["invocationMessage"].as_str();
+            let title = title
+                .filter(|title| !title.is_empty())
+                .or(call["displayName"].as_str())
+                .unwrap_or("A call");
+            format!("\n- {title}: {text}")
+        })
+        .collect();
     let more = match found.len().saturating_sub(TOLD_MAX) {
         0 => String::new(),
         more => format!("\n- and {more} more, of which the model is told"),
@@ -98,8 +103,8 @@ fn orphans_of(input: &TurnInput) -> Vec<&Value> {
     let parts = match input.resume {
         Some(_) => Some(&input.response_parts),
         None => {
-            let last = input.history.last().map(|past| &past.turn);
-            let last = last.filter(|turn| turn["state"] == "error");
+            let last =
+                input.history.last().map(|past| &past.turn).filter(|turn| turn["state"] == "error");
             last.and_then(|turn| turn["responseParts"].as_array())
         }
     };

@@ -20,8 +20,7 @@ pub(super) fn build(facts: ProjectFacts, tools: &OfferedTools<'_>, mode: Permiss
 
 /// The skills as the prompt lists them.
 pub(super) fn list_skills(skills: &[discovery::Skill]) -> Vec<OfferedSkill> {
-    let offered = skills.iter();
-    let offered = offered.filter(|skill| skill.is_for_models());
+    let offered = skills.iter().filter(|skill| skill.is_for_models());
     let listed = offered.map(|skill| OfferedSkill {
         name: skill.name.clone(),
         description: skill.description.clone(),

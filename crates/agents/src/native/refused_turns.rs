@@ -12,8 +12,7 @@ const LEFT_OUT: &str = "A message that you did not answer is left out of this co
 
 /// What stands for a turn that this very model's server refused; none if it was not.
 pub(super) fn notice_of(past: &PastTurn, source: &OutputSource) -> Option<String> {
-    let parts = past.turn["responseParts"].as_array();
-    let mut parts = parts.into_iter().flatten();
+    let mut parts = past.turn["responseParts"].as_array().into_iter().flatten();
     let ended_by = parts.rfind(|part| part["kind"] == "error")?;
     let is_refused = ended_by["error"]["errorType"] == REFUSAL;
     let model = past.turn["message"]["model"]["id"].as_str();

@@ -33,8 +33,10 @@ impl NativeAgent {
     /// A chat does not use its session's servers any more; the last one stops them.
     pub(super) fn leave_servers(&self, chat: &str) {
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
-        let left = servers.extract_if(|_, session| session.remove_chat(chat));
-        let left: Vec<Arc<SessionMcp>> = left.map(|(_, session)| session).collect();
+        let left: Vec<Arc<SessionMcp>> = servers
+            .extract_if(|_, session| session.remove_chat(chat))
+            .map(|(_, session)| session)
+            .collect();
         drop(servers);
         for session in left {
             match self.host.get() {

@@ -51,8 +51,8 @@ pub(super) fn drop_oldest(entries: &mut Vec<HistoryEntry>, tokens_max: u64) -> b
                 | HistoryEntry::Model(ModelMessage::User(_) | ModelMessage::Assistant { .. })
         )
     };
-    let starts = (1..entries.len()).filter(|start| entries.get(*start).is_some_and(begins_part));
-    let starts: Vec<usize> = starts.collect();
+    let starts: Vec<usize> =
+        (1..entries.len()).filter(|start| entries.get(*start).is_some_and(begins_part)).collect();
     let fits = |start: &&usize| {
         let rest = entries.get(**start..).unwrap_or_default();
         estimate_tokens(rest) <= tokens_max

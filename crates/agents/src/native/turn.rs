@@ -315,8 +315,7 @@ fn read_brief(brief: &[u8]) -> Result<WorkerBrief, TurnStop> {
 /// The addresses that the message's sender attached and that only its client can read.
 fn client_files(input: &TurnInput) -> Vec<String> {
     let message = input.message.as_object();
-    let named = message.map(compositor::ahp::client_resources);
-    let named = named.unwrap_or_default().into_iter();
+    let named = message.map(compositor::ahp::client_resources).unwrap_or_default().into_iter();
     named.map(str::to_owned).collect()
 }
 

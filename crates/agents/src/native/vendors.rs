@@ -83,8 +83,7 @@ impl Vendor {
         read: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Model, ModelError> {
         let keys = self.key_envs.iter();
-        let key = keys.clone().find(|name| read(name).is_some());
-        let key = key.or_else(|| keys.clone().next());
+        let key = keys.clone().find(|name| read(name).is_some()).or_else(|| keys.clone().next());
         let named = read(self.base_url_env).map(|named| match self.adds_version {
             Some(version) => with_version(&named, version),
             None => named,
@@ -96,8 +95,7 @@ impl Vendor {
             address_variable: named.as_ref().map(|_| self.base_url_env),
             ..Model::at(address, id)
         };
-        let checked = model.connect_to_server();
-        let checked = checked.and_then(|endpoint| endpoint.check_encrypted());
+        let checked = model.connect_to_server().and_then(|endpoint| endpoint.check_encrypted());
         checked.map_err(|error| ModelError::Address { variable: self.base_url_env, error })?;
         Ok(model)
     }

@@ -48,8 +48,7 @@ pub fn template() -> String {
 
 /// The rules of a text.
 pub fn parse(text: &str) -> Result<RuleSet, RulesError> {
-    let document = Document::parse(text);
-    let document = document.map_err(|error| {
+    let document = Document::parse(text).map_err(|error| {
         let message = error.message().lines().next().unwrap_or("").to_owned();
         at_line(text, error.span(), &message)
     })?;
@@ -184,8 +183,10 @@ pub fn add_rule(text: &str, rule: &PermissionRule) -> Result<String, RulesError>
     }
     let mut document = document_of(text)?;
     let table = scope_table(&mut document, &rule.scope)?;
-    let list = table.entry(rule.effect.name()).or_insert(Item::Value(Value::Array(Array::new())));
-    let list = list.as_array_mut();
+    let list = table
+        .entry(rule.effect.name())
+        .or_insert(Item::Value(Value::Array(Array::new())))
+        .as_array_mut();
     let list = list.ok_or_else(|| RulesError(format!("`{}` is not a list", rule.effect.name())))?;
     push(list, rule.pattern.as_str());
     if let RuleScope::Session { .. } = rule.scope {
@@ -251,8 +252,7 @@ fn scope_table<'a>(
         }
     };
     let mut item = document.as_item_mut();
-    let names = std::iter::once(scope.name().to_owned()).chain(path);
-    let mut names = names.peekable();
+    let mut names = std::iter::once(scope.name().to_owned()).chain(path).peekable();
     while let Some(name) = names.next() {
         let mut table = Table::new();
         table.set_implicit(names.peek().is_some());
@@ -301,8 +301,11 @@ fn drop_oldest_sessions(document: &mut DocumentMut) {
     let Some(sessions) = sessions else {
         return; // no session has rules
     };
-    let names = sessions.iter().filter(|(_, item)| !restricts(item));
-    let names: Vec<String> = names.map(|(name, _)| name.to_owned()).collect();
+    let names: Vec<String> = sessions
+        .iter()
+        .filter(|(_, item)| !restricts(item))
+        .map(|(name, _)| name.to_owned())
+        .collect();
     for name in names.iter().take(names.len().saturating_sub(SESSIONS_MAX)) {
         sessions.remove(name);
     }

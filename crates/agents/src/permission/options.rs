@@ -184,8 +184,8 @@ fn is_pattern(option: &str) -> bool {
 /// Whether one of several short options in a word is such an option, or may be.
 fn has_short(word: &str, options: &str) -> bool {
     let options = options.split_whitespace();
-    let short = options.filter(|option| option.len() == 1);
-    let mut short = short.filter_map(|option| option.chars().next());
+    let mut short =
+        options.filter(|option| option.len() == 1).filter_map(|option| option.chars().next());
     !word.starts_with('-') && short.any(|option| word.contains(option))
 }
 
@@ -203,8 +203,7 @@ fn spell(option: &str) -> String {
 /// Whether it is a long option of which nothing is to be feared. Parts of one (`coverage.provider`) are others.
 fn is_harmless(program: &str, option: &str) -> bool {
     let name = option.split('=').next().unwrap_or_default();
-    let harmless = options_of(HARMLESS, program).unwrap_or_default();
-    let mut harmless = harmless.split_whitespace();
+    let mut harmless = options_of(HARMLESS, program).unwrap_or_default().split_whitespace();
     option.starts_with('-') && harmless.any(|known| spell(known) == spell(name))
 }
 

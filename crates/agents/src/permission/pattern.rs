@@ -110,8 +110,8 @@ impl Pattern {
         let (name, argument) = match text.split_once('(') {
             None => (text, None),
             Some((name, rest)) => {
-                let argument = rest.strip_suffix(')');
-                let argument = argument.ok_or_else(|| bad("it must end in `)`".to_owned()))?;
+                let argument =
+                    rest.strip_suffix(')').ok_or_else(|| bad("it must end in `)`".to_owned()))?;
                 (name, Some(argument))
             }
         };
@@ -195,8 +195,8 @@ impl Pattern {
             return false;
         }
         let begins_with = |words: &[String]| {
-            let literal = command.iter().take(words.len());
-            let mut literal = literal.map(|word| (!word.expands).then_some(&word.text));
+            let mut literal =
+                command.iter().take(words.len()).map(|word| (!word.expands).then_some(&word.text));
             command.len() >= words.len()
                 && words.iter().all(|word| literal.next() == Some(Some(word)))
         };

@@ -113,8 +113,7 @@ impl ModelEndpoint {
             return Err(ModelEndpointError::Credentials);
         }
         if let Some((name, _)) = url.query_pairs().find(|(name, _)| !is_shown(name)) {
-            let name = name.chars().filter(|c| !c.is_control());
-            let name = name.take(NAME_CHARS_SHOWN).collect();
+            let name = name.chars().filter(|c| !c.is_control()).take(NAME_CHARS_SHOWN).collect();
             return Err(ModelEndpointError::Query(name));
         }
         url.set_fragment(None);
@@ -253,8 +252,8 @@ impl ModelEndpoint {
                 (name.into_owned(), REMOVED.to_owned())
             }
         });
-        let own = self.api.query().iter();
-        let own = own.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let own =
+            self.api.query().iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         let shown: Vec<(String, String)> = shown.chain(own).collect();
         url.set_query(None);
         if !shown.is_empty() {
@@ -270,8 +269,8 @@ impl ModelEndpoint {
             shown.push(((*name).to_owned(), (*value).to_owned()));
         }
         if self.key.is_some() {
-            let name = self.key_header.as_ref().map(HeaderName::as_str);
-            let name = name.unwrap_or(self.api.key_header());
+            let name =
+                self.key_header.as_ref().map(HeaderName::as_str).unwrap_or(self.api.key_header());
             shown.push((name.to_owned(), REMOVED.to_owned()));
         }
         for (name, value) in &self.headers {

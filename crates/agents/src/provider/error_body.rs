@@ -45,8 +45,10 @@ impl ErrorBody {
             text_at(value, "message"),
             text_at(value, "detail"),
             value.pointer("/detail/0/msg").and_then(text_of),
-        ];
-        let message = message.into_iter().flatten().next();
+        ]
+        .into_iter()
+        .flatten()
+        .next();
         if message.is_none() && error.is_none() {
             return None;
         }

@@ -138,8 +138,7 @@ pub(super) async fn is_served(
         let (Failure::Final(error) | Failure::Transient { error, .. }) = failure;
         error
     })?;
-    let content_type = response.headers().get(CONTENT_TYPE);
-    let content_type = content_type.and_then(|value| value.to_str().ok());
+    let content_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let is_page = content_type.is_some_and(|kind| kind.starts_with("text/html"));
     let status = response.status().as_u16();
     Ok(!is_page && !matches!(status, 300..=399 | 404 | 405 | 501))

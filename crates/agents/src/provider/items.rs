@@ -93,10 +93,14 @@ pub(super) fn link(title: Option<&str>, url: &str) -> Option<String> {
     if !is_web || url.chars().any(|c| c.is_whitespace() || c.is_control()) {
         return None; // nothing that people could open
     }
-    let url = url.replace('(', "%28").replace(')', "%29");
-    let url = url.replace('<', "%3C").replace('>', "%3E");
-    let title = title.map(str::trim).filter(|title| !title.is_empty());
-    let title: String = title.unwrap_or(&url).chars().take(TITLE_CHARS_MAX).collect();
+    let url = url.replace('(', "%28").replace(')', "%29").replace('<', "%3C").replace('>', "%3E");
+    let title: String = title
+        .map(str::trim)
+        .filter(|title| !title.is_empty())
+        .unwrap_or(&url)
+        .chars()
+        .take(TITLE_CHARS_MAX)
+        .collect();
     let title = title.replace(['[', ']', '\\', '`', '<', '>'], " ");
     let title = super::error_body::one_line(&title);
     Some(format!(" ([{title}]({url}))"))

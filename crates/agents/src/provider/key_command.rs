@@ -48,8 +48,7 @@ async fn read(child: &mut Child) -> Result<String, String> {
     if bytes.len() as u64 > KEY_BYTES_MAX {
         return Err("prints more than a key".to_owned());
     }
-    let status = child.wait().await;
-    let status = status.map_err(|error| format!("cannot be waited for: {error}"))?;
+    let status = child.wait().await.map_err(|error| format!("cannot be waited for: {error}"))?;
     if !status.success() {
         return Err(format!("failed ({status}); run it in a terminal to see why"));
     }

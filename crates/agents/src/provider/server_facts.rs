@@ -191,8 +191,10 @@ fn of_anthropic(entry: &Value) -> ModelFacts {
     let capabilities = &entry["capabilities"];
     let supports = |name: &str| capabilities[name]["supported"].as_bool();
     let efforts = capabilities["effort"].as_object().map(|levels| {
-        let levels = levels.iter().filter(|(_, level)| level["supported"] == true);
-        let levels = levels.map(|(name, _)| name.clone());
+        let levels = levels
+            .iter()
+            .filter(|(_, level)| level["supported"] == true)
+            .map(|(name, _)| name.clone());
         levels.filter(|name| name.len() <= EFFORT_BYTES_MAX).take(EFFORTS_MAX).collect()
     });
     ModelFacts {
@@ -218,8 +220,10 @@ fn of_ollama(shown: &Value, running: Option<&Value>) -> ModelFacts {
     let capabilities = shown["capabilities"].as_array();
     let has = |name: &str| capabilities.map(|all| all.iter().any(|it| it == name));
     let parameters = shown["parameters"].as_str().unwrap_or("");
-    let parameter = parameters.lines().find_map(|line| line.trim().strip_prefix("num_ctx"));
-    let parameter = parameter.and_then(|number| number.trim().parse().ok());
+    let parameter = parameters
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("num_ctx"))
+        .and_then(|number| number.trim().parse().ok());
     let running = running.and_then(|model| tokens(&model["context_length"]));
     ModelFacts {
         context_tokens: running.or(parameter.filter(|tokens| (1..=TOKENS_MAX).contains(tokens))),

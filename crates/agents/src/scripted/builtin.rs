@@ -31,13 +31,15 @@ mod tests {
     fn content_that_is_named_is_there() {
         let script = script();
         let steps = script.scenes.iter().flat_map(|scene| &scene.steps);
-        let digests = steps.filter_map(|step| match step {
-            ScriptStep::ContentRef(content) => Some(Sha256::digest(&content.text)),
-            _ => None,
-        });
-        let digests: Vec<String> = digests.map(|digest| format!("{digest:x}")).collect();
-        let named = BUILTIN.split("ahp-content:/sha256/").skip(1);
-        let named: Vec<&str> = named.map(|after| &after[..64]).collect();
+        let digests: Vec<String> = steps
+            .filter_map(|step| match step {
+                ScriptStep::ContentRef(content) => Some(Sha256::digest(&content.text)),
+                _ => None,
+            })
+            .map(|digest| format!("{digest:x}"))
+            .collect();
+        let named: Vec<&str> =
+            BUILTIN.split("ahp-content:/sha256/").skip(1).map(|after| &after[..64]).collect();
         assert!(!named.is_empty());
         for digest in named {
             assert!(digests.iter().any(|known| known == digest), "{digest}");

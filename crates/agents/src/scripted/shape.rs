@@ -175,7 +175,6 @@ mod tests {
     }
 
     #[test]
-    #[expect(clippy::too_many_lines, reason = "a table")]
     fn a_script_that_clients_could_not_read_does_not_load() {
         let mut lines = String::new();
         for (shape, value) in [

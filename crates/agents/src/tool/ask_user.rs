@@ -198,12 +198,14 @@ impl QuestionInput {
         };
         let written = value["freeformValues"].as_array().into_iter().flatten();
         let texts = chosen.iter().chain(written).filter_map(Value::as_str);
-        let labels = texts.map(|text| {
-            let mut options = self.options.iter().enumerate();
-            let option = options.find(|(index, _)| option_id(*index) == text);
-            option.map_or(text, |(_, option)| option.label())
-        });
-        let labels: Vec<&str> = labels.filter(|label| !label.is_empty()).collect();
+        let labels: Vec<&str> = texts
+            .map(|text| {
+                let mut options = self.options.iter().enumerate();
+                let option = options.find(|(index, _)| option_id(*index) == text);
+                option.map_or(text, |(_, option)| option.label())
+            })
+            .filter(|label| !label.is_empty())
+            .collect();
         if labels.is_empty() { "(no answer)".to_owned() } else { cut_answer(&labels.join(", ")) }
     }
 }
@@ -298,8 +300,8 @@ impl Tool for AskUserTool {
 
     fn host_request(&self, input: &Value) -> Option<Result<HostTask, ToolError>> {
         let request = AskInput::parse(input).map(|questions| {
-            let questions = questions.iter().enumerate();
-            let questions = questions.map(|(index, it)| it.to_question(&question_id(index)));
+            let questions =
+                questions.iter().enumerate().map(|(index, it)| it.to_question(&question_id(index)));
             HostTask::Question(InputRequest {
                 questions: questions.collect(),
                 ..InputRequest::default()
@@ -369,8 +371,8 @@ mod tests {
             assert_eq!(answer.text, format!("Which?\nThe user: {expected}\n"));
         }
         let long = json!({"kind": "text", "value": "ä".repeat(100_000)});
-        let answer = describe_answers(&input, &ChatInputResponseKind::Accept, &answers(long));
-        let answer = answer.unwrap().text;
+        let answer =
+            describe_answers(&input, &ChatInputResponseKind::Accept, &answers(long)).unwrap().text;
         assert!(answer.len() < ANSWER_BYTES_MAX + 100, "{}", answer.len());
         assert!(answer.contains("cut here; 192,000 more bytes]"), "{answer}");
         let cancelled = ChatInputResponseKind::Cancel;

@@ -192,7 +192,7 @@ pub(crate) fn describe_reply(call: &ClientFileCall, reply: ClientFileReply) -> (
 /// What the model reads of a use that failed.
 pub(crate) fn describe_failure(failure: &ClientFileFailure) -> String {
     let ClientFileFailure { why, maybe_done } = failure;
-    if maybe_done {
+    if *maybe_done {
         format!(
             "It is not known whether it was done: {why}. Look with `info` before you do it again."
         )
@@ -220,8 +220,9 @@ pub(crate) fn is_named(uri: &str, named: &[String]) -> bool {
 /// Scheme and host.
 fn place_of(uri: &str) -> Option<(String, &str)> {
     let (scheme, rest) = uri.split_once(':')?;
-    let host = rest.strip_prefix("//");
-    let host = host.map_or("", |rest| rest.split(['/', '?', '#']).next().unwrap_or(rest));
+    let host = rest
+        .strip_prefix("//")
+        .map_or("", |rest| rest.split(['/', '?', '#']).next().unwrap_or(rest));
     Some((scheme.to_ascii_lowercase(), host))
 }
 

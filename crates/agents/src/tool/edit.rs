@@ -168,7 +168,7 @@ fn describe(error: &ReplacementError) -> String {
         ReplacementError::SameText => "`old_text` and `new_text` are the same.".to_owned(),
         ReplacementError::TooLarge => "The file would become larger than a file may be.".to_owned(),
         ReplacementError::Ambiguous { occurrences, is_cut, lines } => {
-            let occurrences = if is_cut {
+            let occurrences = if *is_cut {
                 format!("at least {}", group_digits(*occurrences as u64))
             } else {
                 occurrences.to_string()

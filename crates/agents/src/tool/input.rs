@@ -30,8 +30,7 @@ pub(super) fn parse<T: ToolInput>(input: &Value) -> Result<T, ToolError> {
         return Err(ToolError("the input must be a JSON object".to_owned()));
     }
     let input = T::deserialize(input).map_err(|error| {
-        let problem = find_problem(&T::schema(), input, "");
-        let problem = problem.unwrap_or_else(|| error.to_string());
+        let problem = find_problem(&T::schema(), input, "").unwrap_or_else(|| error.to_string());
         let example = T::EXAMPLE;
         ToolError(format!("the input does not fit: {problem}. For example: {example}"))
     })?;
@@ -96,8 +95,8 @@ fn find_problem(schema: &Value, input: &Value, name: &str) -> Option<String> {
     if let Some(problem) = problems.next() {
         return Some(problem);
     }
-    let required = schema["required"].as_array().into_iter().flatten();
-    let mut required = required.filter_map(Value::as_str);
+    let mut required =
+        schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let missing = required.find(|name| input.get(name).is_none_or(Value::is_null))?;
     let wanted = schema["properties"][missing]["type"].as_str().unwrap_or("");
     let wanted = name_of_type(wanted);

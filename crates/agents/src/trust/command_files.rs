@@ -71,8 +71,7 @@ impl CommandFiles {
                 digest.update(file.as_bytes());
                 digest.update([0]);
             }
-            let digest = digest.finalize();
-            let digest = digest.iter().take(8).fold(String::new(), |mut text, byte| {
+            let digest = digest.finalize().iter().take(8).fold(String::new(), |mut text, byte| {
                 // Writing to a text cannot fail.
                 let _ = write!(text, "{byte:02x}");
                 text

@@ -73,8 +73,11 @@ pub(super) fn parse(text: &str) -> Result<TrustText, String> {
         let message = error.message().lines().next().unwrap_or("");
         at_line(text, error.span(), message)
     })?;
-    let directories = entries.trusted.iter().map(|entry| &entry.directory);
-    let mut directories = directories.chain(entries.items.iter().map(|item| &item.directory));
+    let mut directories = entries
+        .trusted
+        .iter()
+        .map(|entry| &entry.directory)
+        .chain(entries.items.iter().map(|item| &item.directory));
     if let Some(directory) = directories.find(|directory| !directory.is_absolute()) {
         let directory = super::printable_path(directory);
         return Err(format!("`{directory}` is not an absolute path"));
@@ -107,8 +110,7 @@ pub(super) fn add(text: &str, entry: TrustEntry) -> Result<String, String> {
         (&other.directory, &other.session) == (&entry.directory, &entry.session)
     };
     entries.retain(|other| !is_same(other));
-    let of_sessions = entries.iter().filter(|entry| entry.session.is_some());
-    let of_sessions = of_sessions.count();
+    let of_sessions = entries.iter().filter(|entry| entry.session.is_some()).count();
     if entry.session.is_some() {
         drop_oldest(&mut entries, (of_sessions + 1).saturating_sub(SESSION_ENTRIES_MAX))
     } else if entries.len() - of_sessions >= DIRECTORIES_MAX {
@@ -140,7 +142,7 @@ pub(super) fn remove(text: &str, directory: &std::path::Path) -> Result<Option<S
 }
 
 fn write(entries: &TrustText) -> Result<String, String> {
-    let text = toml::to_string(entries);
-    let text = text.map_err(|error| format!("it cannot be written: {error}"))?;
+    let text =
+        toml::to_string(entries).map_err(|error| format!("it cannot be written: {error}"))?;
     Ok(format!("{HEAD}{text}"))
 }

@@ -202,8 +202,10 @@ fn describe(declared: &DeclaredServer, directory: &Path) -> Option<String> {
     let declaration = declared.declaration.as_ref().ok()?;
     match &declaration.transport {
         McpTransport::Process { command, args, env, cwd } => {
-            let words = std::iter::once(command).chain(args);
-            let words: Vec<String> = words.map(|word| quote(&printable_text(word))).collect();
+            let words: Vec<String> = std::iter::once(command)
+                .chain(args)
+                .map(|word| quote(&printable_text(word)))
+                .collect();
             line("Command", &words.join(" "));
             if let Some(program) = &declaration.program {
                 line("Program", &printable_path(&program.path));

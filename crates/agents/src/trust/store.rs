@@ -97,8 +97,8 @@ impl TrustStore {
         if covering.is_empty() {
             return Ok(DirectoryTrust::Unknown);
         }
-        let known = covering.iter().flat_map(|entry| &entry.files);
-        let known: BTreeSet<&str> = known.map(String::as_str).collect();
+        let known: BTreeSet<&str> =
+            covering.iter().flat_map(|entry| &entry.files).map(String::as_str).collect();
         let fresh = command_files.not_among(&known);
         Ok(if fresh.is_empty() {
             DirectoryTrust::Trusted

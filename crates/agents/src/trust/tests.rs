@@ -168,8 +168,12 @@ async fn tr_1_a_yes_for_good_is_asked_once_and_outlives_the_host() {
         ]
     );
     let question: &Value = &asked[0].questions[0];
-    let options = question["options"].as_array().unwrap().iter();
-    let options: Vec<&str> = options.map(|it| it["id"].as_str().unwrap()).collect();
+    let options: Vec<&str> = question["options"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it["id"].as_str().unwrap())
+        .collect();
     assert_eq!(options, ["always", "session", "no"]);
     let read: wire::published::state::ChatInputQuestion =
         serde_json::from_value(question.clone()).unwrap();

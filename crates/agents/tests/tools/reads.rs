@@ -73,8 +73,7 @@ async fn what_is_too_large_to_be_shown_is_said() {
         let why = error(session.run("view_image", json!({"path": path})).await);
         assert!(why.contains(expected), "{why}");
     }
-    let outcome = session.run("read", json!({"path": "large.png"})).await;
-    let outcome = outcome.unwrap();
+    let outcome = session.run("read", json!({"path": "large.png"})).await.unwrap();
     assert!(outcome.text.contains("over 8 MiB"), "{}", outcome.text);
     assert!(outcome.content.is_empty() && outcome.bodies.is_empty());
     session.put("a.pdf", "%PDF-1.7\n");
@@ -108,8 +107,7 @@ fn notebook() -> Value {
 async fn a_notebook_is_read_as_cells_with_outputs() {
     let session = Session::new();
     session.put("n.ipynb", notebook().to_string());
-    let outcome = session.run("read", json!({"path": "n.ipynb"})).await;
-    let outcome = outcome.unwrap();
+    let outcome = session.run("read", json!({"path": "n.ipynb"})).await.unwrap();
     expect![[r##"
         [cell 1, markdown]
         # Title
@@ -178,8 +176,7 @@ async fn a_picture_in_a_notebook_is_checked_as_a_picture() {
     let session = Session::new();
     let cells = json!({"cells": [{"cell_type": "code", "source": "plot()", "outputs": outputs}]});
     session.put("n.ipynb", cells.to_string());
-    let outcome = session.run("read", json!({"path": "n.ipynb"})).await;
-    let outcome = outcome.unwrap();
+    let outcome = session.run("read", json!({"path": "n.ipynb"})).await.unwrap();
     assert!(outcome.content.is_empty(), "{:?}", outcome.content);
     let text = outcome.text;
     assert!(

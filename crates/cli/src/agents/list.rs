@@ -81,15 +81,17 @@ async fn print_log(settings: &Config, id: &str) -> anyhow::Result<Exit> {
 
 /// What a host with these settings offers, and then the presets that it does not.
 pub(crate) fn list_agents(settings: &Config) -> anyhow::Result<Vec<ListedAgent>> {
-    let offered = settings.offered_agents();
-    let offered = offered.context("the agents of greenroom.toml cannot be used")?;
+    let offered =
+        settings.offered_agents().context("the agents of greenroom.toml cannot be used")?;
     let is_offered = |preset: &&Preset| {
         let mut offered = offered.iter().map(|offered| &offered.config);
         offered.any(|config| config.id == preset.id || config.command == preset.command)
     };
-    let known = Preset::all().iter().filter(|preset| !is_offered(preset));
-    let known: Vec<(AcpAgentConfig, ListReason)> =
-        known.map(|preset| (preset.to_config(), ListReason::Known)).collect();
+    let known: Vec<(AcpAgentConfig, ListReason)> = Preset::all()
+        .iter()
+        .filter(|preset| !is_offered(preset))
+        .map(|preset| (preset.to_config(), ListReason::Known))
+        .collect();
     let offered = offered.into_iter().map(|offered| {
         let origin = if offered.is_configured { ListReason::Configured } else { ListReason::Found };
         (offered.config, origin)
@@ -187,8 +189,7 @@ fn trust_name(trust: TrustPolicy) -> &'static str {
 }
 
 fn describe_list(listed: &[ListedAgent], is_auto: bool) -> String {
-    let width = listed.iter().map(|agent| agent.config.id.len()).max();
-    let width = width.unwrap_or(0);
+    let width = listed.iter().map(|agent| agent.config.id.len()).max().unwrap_or(0);
     let lines = |wanted: bool| {
         let agents = listed.iter().filter(|agent| agent.is_offered() == wanted);
         let lines = agents.map(|agent| {

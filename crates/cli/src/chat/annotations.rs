@@ -66,8 +66,7 @@ pub(super) async fn apply(
     let change = match command {
         AnnotationCommand::List => None,
         AnnotationCommand::Send(text) => {
-            let threads = chat.annotations().await;
-            let threads = threads.map_err(|error| error.to_string())?;
+            let threads = chat.annotations().await.map_err(|error| error.to_string())?;
             return send(chat, &threads, &text);
         }
         AnnotationCommand::Add { file, lines, text } => {
@@ -141,8 +140,7 @@ fn comment_in(
 ) -> Result<&AnnotationComment, String> {
     let CommentNumber { thread: of, comment } = number;
     let comment = comment.unwrap_or(1);
-    let found = comment.checked_sub(1);
-    let found = found.and_then(|index| thread.comments.get(index));
+    let found = comment.checked_sub(1).and_then(|index| thread.comments.get(index));
     found.ok_or_else(|| format!("there is no comment {of}.{comment}; /annotations lists them"))
 }
 
@@ -156,8 +154,7 @@ fn send(
     if open.is_empty() {
         return Err("there is no open comment to send; /annotations add makes one".to_owned());
     }
-    let attachment = chat.attach_annotations(&open);
-    let attachment = attachment.map_err(|error| error.to_string())?;
+    let attachment = chat.attach_annotations(&open).map_err(|error| error.to_string())?;
     let text = if text.is_empty() { SEND_TEXT } else { text };
     chat.send_with(text, &[attachment]).map_err(|error| error.to_string())?;
     Ok(Vec::new())

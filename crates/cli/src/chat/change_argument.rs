@@ -37,8 +37,10 @@ pub(crate) fn parse(
 ) -> Result<ChangesRequest, String> {
     let (word, rest) = split(typed);
     if word.is_empty() {
-        let first = offers.iter().find(|offer| !offer.is_of_turn);
-        let first = first.ok_or("no changes of this session are recorded yet")?;
+        let first = offers
+            .iter()
+            .find(|offer| !offer.is_of_turn)
+            .ok_or("no changes of this session are recorded yet")?;
         return Ok(ChangesRequest::List(first.clone()));
     }
     if word.starts_with(|c: char| c.is_ascii_digit()) {
@@ -148,8 +150,7 @@ pub(crate) fn usage(operation: &OfferedOperation) -> String {
 }
 
 fn unknown(word: &str, offers: &[ChangesetOffer], listed: Option<&ChangesList>) -> String {
-    let words = words(offers, listed).into_iter().map(|word| word.word);
-    let words: Vec<String> = words.collect();
+    let words: Vec<String> = words(offers, listed).into_iter().map(|word| word.word).collect();
     let known = if words.is_empty() { "nothing else yet".to_owned() } else { words.join(", ") };
     let hint = match listed {
         Some(_) => "",

@@ -26,8 +26,11 @@ pub(crate) fn list_lines(list: &ChangesList, offers: &[ChangesetOffer], base: &s
     let listed = list.files.iter().enumerate();
     lines.extend(listed.map(|(index, file)| file_line(Some(index + 1), file, base)));
     lines.extend(operation_lines(list));
-    let others = offers.iter().filter(|offer| offer.name != list.of.name);
-    let others: Vec<String> = others.map(|offer| format!("/changes {}", offer.name)).collect();
+    let others: Vec<String> = offers
+        .iter()
+        .filter(|offer| offer.name != list.of.name)
+        .map(|offer| format!("/changes {}", offer.name))
+        .collect();
     if !others.is_empty() {
         let others = format!("  Other changes: {}", escape_line(&others.join(", ")));
         lines.push(Line::new(Style::Dim, others));
@@ -128,8 +131,7 @@ pub(crate) fn names_of(files: &[FileChangeEntry], base: &str) -> String {
 
 /// A file as people call it: inside of the directory by its path there. Safe to print.
 pub(crate) fn name_of(uri: &str, base: &str) -> String {
-    let inside = uri.strip_prefix(base);
-    let inside = inside.and_then(|rest| rest.strip_prefix('/'));
+    let inside = uri.strip_prefix(base).and_then(|rest| rest.strip_prefix('/'));
     let decoded = match inside {
         Some(path) => wire::file_uri::path_of(&format!("file:///{path}")),
         None => wire::file_uri::path_of(uri),

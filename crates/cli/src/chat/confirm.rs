@@ -45,8 +45,11 @@ pub(crate) fn items(confirmation: &Confirmation) -> Vec<PromptItem> {
         let action = PromptAction::Edit(input.to_owned());
         items.push(PromptItem::new('4', "Edit", action));
     }
-    let further = confirmation.options().iter().enumerate();
-    let further = further.filter(|(index, _)| ![approve, deny].contains(&Some(*index)));
+    let further = confirmation
+        .options()
+        .iter()
+        .enumerate()
+        .filter(|(index, _)| ![approve, deny].contains(&Some(*index)));
     for (digit, (_, option)) in (OPTIONS_FROM..).zip(further) {
         items.push(PromptItem {
             digit: char::from_digit(digit, 10),

@@ -47,8 +47,9 @@ impl EditedFile {
     /// Starts the editor that $VISUAL or $EDITOR names; it has the terminal until it ends.
     pub(crate) fn open_editor(&self) -> anyhow::Result<Child> {
         let named = |name: &str| std::env::var(name).ok().filter(|text| !text.trim().is_empty());
-        let editor = named("VISUAL").or_else(|| named("EDITOR"));
-        let editor = editor.unwrap_or_else(|| EDITOR_DEFAULT.to_owned());
+        let editor = named("VISUAL")
+            .or_else(|| named("EDITOR"))
+            .unwrap_or_else(|| EDITOR_DEFAULT.to_owned());
         // Through the shell, since the variable may hold options.
         Command::new("sh")
             .arg("-c")

@@ -166,11 +166,13 @@ mod tests {
         assert!(entries.len() > 100, "{}", entries.len());
         for writer in 0..4 {
             // Of each writer the newest entries, without a gap.
-            let own = entries.iter().filter_map(|entry| {
-                let number = entry.split(' ').next()?.strip_prefix(&format!("{writer}-"))?;
-                number.parse::<usize>().ok()
-            });
-            let own: Vec<usize> = own.collect();
+            let own: Vec<usize> = entries
+                .iter()
+                .filter_map(|entry| {
+                    let number = entry.split(' ').next()?.strip_prefix(&format!("{writer}-"))?;
+                    number.parse::<usize>().ok()
+                })
+                .collect();
             let expected: Vec<usize> = (100 - own.len()..100).collect();
             assert_eq!(own, expected, "of {writer}");
         }

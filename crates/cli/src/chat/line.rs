@@ -75,8 +75,9 @@ impl TextStyle {
             (self.is_italic, "3"),
             (self.is_underlined, "4"),
             (self.is_struck, "9"),
-        ];
-        let marks = marks.into_iter().filter(|(is_set, _)| *is_set);
+        ]
+        .into_iter()
+        .filter(|(is_set, _)| *is_set);
         marks.map(|(_, code)| code).chain(color).collect()
     }
 }

@@ -60,8 +60,12 @@ pub(crate) struct Dialog<'a> {
 /// Lays the live area out for a screen of this width and height.
 pub(crate) fn layout(content: LiveContent<'_>, width: usize, rows: usize) -> LiveArea {
     let (typed, cursor) = typed_lines(content.prompt, content.editor, width, rows / 2);
-    let note = content.note.map_or_else(Vec::new, |note| wrap_line(&note, width));
-    let note: Vec<Line> = note.into_iter().take(NOTE_ROWS_MAX).collect();
+    let note: Vec<Line> = content
+        .note
+        .map_or_else(Vec::new, |note| wrap_line(&note, width))
+        .into_iter()
+        .take(NOTE_ROWS_MAX)
+        .collect();
     // A blank line between the transcript and where one types.
     let input = 1 + note.len() + typed.len();
     let around = content.above.len() + content.below.len();
@@ -255,8 +259,11 @@ mod tests {
         let mut visible: Vec<String> = lines.iter().map(Line::text).collect();
         let (row, column) = cursor;
         let at = visible[row].chars().count().min(column);
-        let offset = visible[row].char_indices().nth(at).map(|(offset, _)| offset);
-        let offset = offset.unwrap_or(visible[row].len());
+        let offset = visible[row]
+            .char_indices()
+            .nth(at)
+            .map(|(offset, _)| offset)
+            .unwrap_or(visible[row].len());
         visible[row].insert(offset, '|');
         expected.assert_eq(&(visible.join("\n") + "\n"));
     }

@@ -154,8 +154,7 @@ impl<T> Menu<T> {
         let rows = rows.max(2);
         let is_cut = count > rows;
         let shown = if is_cut { rows - 1 } else { count };
-        let first = self.selected.saturating_sub(shown / 2);
-        let first = first.min(count - shown);
+        let first = self.selected.saturating_sub(shown / 2).min(count - shown);
         let visible: Vec<(usize, &MenuItem<T>)> = (first..first + shown)
             .filter_map(|at| Some((at, self.items.get(*self.matching.get(at)?)?)))
             .collect();

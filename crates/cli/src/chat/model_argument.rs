@@ -42,8 +42,11 @@ pub(crate) fn parse(arguments: &str, models: &[ModelOffer]) -> Result<NamedModel
         let (key, value) = word
             .split_once('=')
             .ok_or_else(|| format!("{word} is not a setting: write KEY=VALUE"))?;
-        let setting = offer.settings.iter().find(|setting| setting.key == key);
-        let setting = setting.ok_or_else(|| no_such_setting(offer, key))?;
+        let setting = offer
+            .settings
+            .iter()
+            .find(|setting| setting.key == key)
+            .ok_or_else(|| no_such_setting(offer, key))?;
         let value = setting.parse(value).map_err(|error| error.to_string())?;
         selection.settings.insert(key.to_owned(), value);
     }
@@ -64,10 +67,12 @@ fn find_model<'a, 'b>(
     text: &'b str,
     models: &'a [ModelOffer],
 ) -> Option<(&'a ModelOffer, &'b str)> {
-    let named = models.iter().flat_map(|model| {
-        [&model.id, &model.name].map(|name| (model, text.strip_prefix(name.as_str())))
-    });
-    let named = named.filter_map(|(model, rest)| Some((model, rest?)));
+    let named = models
+        .iter()
+        .flat_map(|model| {
+            [&model.id, &model.name].map(|name| (model, text.strip_prefix(name.as_str())))
+        })
+        .filter_map(|(model, rest)| Some((model, rest?)));
     named
         .filter(|(_, rest)| rest.is_empty() || rest.starts_with(char::is_whitespace))
         .min_by_key(|(_, rest)| rest.len())

@@ -27,8 +27,7 @@ pub(crate) fn message_lines(message: &Value, style: Style, width: usize) -> Vec<
         lines.push(Line::new(style, format!("{before}{text}")));
     }
     for attachment in message["attachments"].as_array().into_iter().flatten() {
-        let label = attachment["label"].as_str();
-        let label = label.or(attachment["uri"].as_str());
+        let label = attachment["label"].as_str().or(attachment["uri"].as_str());
         let label = escape_line(label.unwrap_or("something"));
         lines.extend(body(&format!("with {label}"), Style::Dim, width));
     }

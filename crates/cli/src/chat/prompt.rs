@@ -206,8 +206,7 @@ impl PromptState {
             Some(item) => format!("Enter confirms: {}", item.word),
             None => "A digit or ↑↓ chooses, Enter confirms".to_owned(),
         };
-        let hint = wrap(&hint, width.saturating_sub(2)).into_iter();
-        let hint = hint.take(HINT_ROWS_MAX);
+        let hint = wrap(&hint, width.saturating_sub(2)).into_iter().take(HINT_ROWS_MAX);
         lines.extend(hint.map(|text| Line::new(Style::Dim, format!("{NOT_CHOSEN}{text}"))));
         lines
     }
@@ -429,8 +428,7 @@ mod tests {
             .collect();
         let mut state = PromptState::default();
         let drawn = |state: &PromptState| {
-            let lines = state.lines(&items, 40, 3);
-            let lines: Vec<String> = lines.iter().map(Line::text).collect();
+            let lines: Vec<String> = state.lines(&items, 40, 3).iter().map(Line::text).collect();
             lines.join("|")
         };
         assert!(drawn(&state).starts_with("  · Way 0|  · Way 1|  · Way 2|  … 17 more: ↑↓|"));

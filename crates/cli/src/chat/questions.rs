@@ -116,8 +116,10 @@ fn option_items(
     let options = question.options().enumerate();
     let item = options.map(|(index, option)| {
         let recommended = if option.is_recommended { "recommended" } else { "" };
-        let details = [recommended.to_owned(), escape_line(option.description)];
-        let details: Vec<String> = details.into_iter().filter(|text| !text.is_empty()).collect();
+        let details: Vec<String> = [recommended.to_owned(), escape_line(option.description)]
+            .into_iter()
+            .filter(|text| !text.is_empty())
+            .collect();
         PromptItem {
             digit: answer_digit(index),
             word: escape_line(option.label),
@@ -194,8 +196,8 @@ fn kind_of_text(question: Question<'_>) -> String {
         (None, Some(max)) => format!("at most {max}{unit}"),
         (None, None) => String::new(),
     };
-    let both = [kind.to_owned(), bounds];
-    let both: Vec<String> = both.into_iter().filter(|text| !text.is_empty()).collect();
+    let both: Vec<String> =
+        [kind.to_owned(), bounds].into_iter().filter(|text| !text.is_empty()).collect();
     both.join(", ")
 }
 

@@ -20,8 +20,8 @@ pub(crate) fn session_lines(
     let mut lines: Vec<String> = listed
         .map(|(index, session)| {
             let here = if session.resource() == current.as_str() { " (here)" } else { "" };
-            let title = escape_line(session.title());
-            let title: String = title.chars().take(TITLE_CHARS_MAX).collect();
+            let title: String =
+                escape_line(session.title()).chars().take(TITLE_CHARS_MAX).collect();
             format!(
                 "{:>2} {title}, {}, {}{here}  {}",
                 index + 1,
@@ -42,8 +42,10 @@ pub(crate) fn session_lines(
 pub(crate) fn pick(sessions: &[SessionSummary], answer: &str) -> Result<ChannelUri, String> {
     let answer = answer.trim();
     if let Ok(number) = answer.parse::<usize>() {
-        let session = number.checked_sub(1).and_then(|index| sessions.get(index));
-        let session = session.ok_or_else(|| format!("there is no number {number}"))?;
+        let session = number
+            .checked_sub(1)
+            .and_then(|index| sessions.get(index))
+            .ok_or_else(|| format!("there is no number {number}"))?;
         return session.uri().map_err(|error| error.to_string());
     }
     ChannelUri::parse(answer).map_err(|error| format!("neither a number nor a URI: {error}"))

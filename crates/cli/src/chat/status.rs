@@ -63,9 +63,12 @@ pub(crate) fn line(facts: &StatusFacts, width: usize) -> Line {
         if is_short { segment.short.clone() } else { segment.long.clone() }
     };
     let total = |segments: &[Segment], shortened: &[bool]| {
-        let shown = segments.iter().zip(shortened);
-        let shown = shown.map(|(segment, is_short)| columns(&text(segment, *is_short)));
-        let shown: Vec<usize> = shown.filter(|columns| *columns > 0).collect();
+        let shown: Vec<usize> = segments
+            .iter()
+            .zip(shortened)
+            .map(|(segment, is_short)| columns(&text(segment, *is_short)))
+            .filter(|columns| *columns > 0)
+            .collect();
         shown.iter().sum::<usize>() + shown.len().saturating_sub(1) * columns(SEPARATOR)
     };
     for index in &order {

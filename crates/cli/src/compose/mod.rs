@@ -153,8 +153,8 @@ fn read_input(file: Option<&PathBuf>) -> anyhow::Result<String> {
     let mut bytes = Vec::new();
     match file.filter(|file| file.as_os_str() != "-") {
         Some(file) => {
-            let opened = std::fs::File::open(file);
-            let opened = opened.with_context(|| format!("{} cannot be read", file.display()))?;
+            let opened = std::fs::File::open(file)
+                .with_context(|| format!("{} cannot be read", file.display()))?;
             opened.take(INPUT_BYTES_MAX + 1).read_to_end(&mut bytes)?;
         }
         None => {

@@ -185,8 +185,8 @@ fn open_editor(path: &Path) -> anyhow::Result<()> {
         let text = std::env::var(name).ok();
         text.filter(|text| !text.trim().is_empty())
     };
-    let editor = named("VISUAL").or_else(|| named("EDITOR"));
-    let editor = editor.unwrap_or_else(|| EDITOR_DEFAULT.to_owned());
+    let editor =
+        named("VISUAL").or_else(|| named("EDITOR")).unwrap_or_else(|| EDITOR_DEFAULT.to_owned());
     // Through the shell, since the variable may hold options.
     let status = Command::new("sh")
         .arg("-c")

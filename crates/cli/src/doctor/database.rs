@@ -45,9 +45,8 @@ pub(super) async fn check(config: &Config) -> Vec<Finding> {
         check_tables(&facts.tables),
     ];
     let own = cluster.and_then(|cluster| cluster.name.as_deref());
-    let others = facts.mounts.iter();
     let others: Vec<&(String, MountEntry)> =
-        others.filter(|(node, _)| Some(node.as_str()) != own).collect();
+        facts.mounts.iter().filter(|(node, _)| Some(node.as_str()) != own).collect();
     findings.extend(config.mounts.iter().map(|mount| check_mount(mount, &others)));
     findings.extend(facts.unmounted.iter().map(|(space, label)| {
         Finding::warn(

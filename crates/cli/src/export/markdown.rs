@@ -79,8 +79,7 @@ fn write_part(out: &mut impl Write, part: &Value) -> Result<(), ExportError> {
         "toolCall" => write_call(out, &part["toolCall"])?,
         "inputRequest" => {
             let request = &part["request"];
-            let asked = request["message"].as_str();
-            let asked = asked.or(request["questions"][0]["message"].as_str());
+            let asked = request["message"].as_str().or(request["questions"][0]["message"].as_str());
             let answered = part["response"].as_str().unwrap_or("not answered");
             writeln!(out, "\n**Asked** ({}):\n", inline(answered))?;
             writeln!(out, "{}", quote(asked.unwrap_or("a question")))?;
@@ -97,8 +96,7 @@ fn write_part(out: &mut impl Write, part: &Value) -> Result<(), ExportError> {
 }
 
 fn write_call(out: &mut impl Write, call: &Value) -> Result<(), ExportError> {
-    let name = ["displayName", "toolName"];
-    let name = name.iter().find_map(|field| call[*field].as_str());
+    let name = ["displayName", "toolName"].iter().find_map(|field| call[*field].as_str());
     let status = match (call["status"].as_str(), call["success"].as_bool()) {
         (Some("completed"), Some(false)) => "failed",
         (Some("completed"), _) => "done",

@@ -43,8 +43,14 @@ pub(crate) struct ExportOptions {
 
 /// A name for the file of a session, without its ending.
 pub(crate) fn file_name(session: &ChannelUri) -> String {
-    let id = session.as_str().rsplit('/').next().unwrap_or("session");
-    let id: String = id.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').collect();
+    let id: String = session
+        .as_str()
+        .rsplit('/')
+        .next()
+        .unwrap_or("session")
+        .chars()
+        .filter(|c| c.is_ascii_alphanumeric() || *c == '-')
+        .collect();
     format!("greenroom-{id}")
 }
 

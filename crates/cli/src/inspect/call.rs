@@ -31,8 +31,7 @@ pub(super) fn print_raw(call: &SentCall) -> anyhow::Result<Exit> {
 
 pub(super) fn to_json(call: &SentCall, with_bodies: bool) -> anyhow::Result<Value> {
     let mut shown = call_json(&call.chat, &call.call);
-    let headers = call.details["headers"].as_array().into_iter().flatten();
-    let headers = headers.filter_map(|header| {
+    let headers = call.details["headers"].as_array().into_iter().flatten().filter_map(|header| {
         let name = header[0].as_str()?.to_owned();
         Some((name, header[1].clone()))
     });

@@ -128,8 +128,10 @@ fn tools_of(request: &Value) -> BTreeMap<String, Value> {
     });
     let named = single.map(|tool| {
         let names = [&tool["name"], &tool["function"]["name"], &tool["type"]];
-        let name = names.iter().find_map(|name| name.as_str());
-        let name = name.map_or_else(|| tool.to_string(), str::to_owned);
+        let name = names
+            .iter()
+            .find_map(|name| name.as_str())
+            .map_or_else(|| tool.to_string(), str::to_owned);
         (name, without_marks(tool))
     });
     named.collect()
@@ -175,8 +177,7 @@ fn changed_fields(old: &Value, new: &Value) -> Vec<String> {
 
 /// What was sent, without cache marks; with names for bodies if it is not whole any more.
 fn bytes_of(call: &SentCall, request: &Value) -> String {
-    let whole = call.body.as_deref();
-    let whole = whole.and_then(|body| serde_json::from_slice::<Value>(body).ok());
+    let whole = call.body.as_deref().and_then(|body| serde_json::from_slice::<Value>(body).ok());
     without_marks(whole.as_ref().unwrap_or(request)).to_string()
 }
 

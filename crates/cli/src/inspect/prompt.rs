@@ -140,8 +140,7 @@ pub(crate) fn diff(before: &str, after: &str) -> String {
     let same = |pair: &(&&str, &&str)| pair.0 == pair.1;
     let head = old.iter().zip(&new).take_while(same).count();
     let left = old.len().min(new.len()) - head;
-    let tail = old.iter().rev().zip(new.iter().rev()).take(left);
-    let tail = tail.take_while(same).count();
+    let tail = old.iter().rev().zip(new.iter().rev()).take(left).take_while(same).count();
     let mut text = String::new();
     let mut put = |sign: char, lines: &[&str]| {
         for line in lines {

@@ -41,8 +41,11 @@ impl<'a> SentCalls<'a> {
             [] => bail!("no model was asked here yet, or nothing is stored of it"),
             [(chat, calls)] => (chat, calls),
             several => {
-                let names = several.iter().map(|(chat, _)| &chat.state.resource);
-                let names: Vec<String> = names.map(|name| escape_line(name)).collect();
+                let names: Vec<String> = several
+                    .iter()
+                    .map(|(chat, _)| &chat.state.resource)
+                    .map(|name| escape_line(name))
+                    .collect();
                 bail!(
                     "several chats of this session asked models; name one of them: {}",
                     names.join(", ")

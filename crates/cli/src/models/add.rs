@@ -131,8 +131,7 @@ impl AddOptions {
         }
         model.key_file = self.key_file.as_ref().map(std::path::absolute).transpose()?;
         if let Some(command) = &self.key_command {
-            let words = shlex::split(command);
-            let words = words.context("--key-command: a quote is not closed")?;
+            let words = shlex::split(command).context("--key-command: a quote is not closed")?;
             ensure!(!words.is_empty(), "--key-command names no program");
             model.key_command = Some(words);
         }

@@ -39,8 +39,8 @@ pub(super) fn choose(
             return Ok(Some((*name).clone()));
         }
         let part = line.to_lowercase();
-        let found = names.iter().filter(|name| name.to_lowercase().contains(&part));
-        let found: Vec<&String> = found.collect();
+        let found: Vec<&String> =
+            names.iter().filter(|name| name.to_lowercase().contains(&part)).collect();
         if found.is_empty() {
             writeln!(output, "No model has `{}` in its name.", escape_line(line))?
         } else {

@@ -66,8 +66,7 @@ impl ConfigFile {
             return Ok(());
         }
         let staged = staged_path(&real);
-        let written = self.write(&staged, &changed, mode.unwrap_or(NEW_MODE));
-        let written = written.and_then(|()| {
+        let written = self.write(&staged, &changed, mode.unwrap_or(NEW_MODE)).and_then(|()| {
             self.load(&staged).context("a host could not use the changed configuration")?;
             fs::rename(&staged, &real)?;
             // Not every file system can, and the file is whole either way.
@@ -116,8 +115,7 @@ impl ConfigFile {
             bail!("{} is read-only: `chmod u+w` makes it writable", self.display());
         }
         let mut text = String::new();
-        let file = File::open(real).with_context(unreadable)?;
-        let mut file = file.take(FILE_BYTES_MAX);
+        let mut file = File::open(real).with_context(unreadable)?.take(FILE_BYTES_MAX);
         file.read_to_string(&mut text).with_context(unreadable)?;
         Ok((text, Some(mode)))
     }

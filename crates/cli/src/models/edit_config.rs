@@ -35,8 +35,10 @@ pub(super) fn remove(text: &str, id: &str) -> anyhow::Result<String> {
     edit(text, |document| {
         let left = match document.get_mut(MODELS) {
             Some(Item::ArrayOfTables(tables)) => {
-                let index = tables.iter().position(|table| is(table.get("id"), id));
-                let index = index.with_context(missing)?;
+                let index = tables
+                    .iter()
+                    .position(|table| is(table.get("id"), id))
+                    .with_context(missing)?;
                 let removed = tables.get(index).cloned();
                 tables.remove(index);
                 let left = tables.len();

@@ -142,8 +142,9 @@ async fn list(options: ModelListOptions) -> anyhow::Result<Exit> {
         checked.push(asked.await?);
     }
     if options.json {
-        let models = checked.iter().enumerate();
-        let models: Vec<Value> = models
+        let models: Vec<Value> = checked
+            .iter()
+            .enumerate()
             .map(|(index, (model, answer))| {
                 let mut json = to_json(model, answer, index == 0);
                 json["source"] = json!(ModelSource::of(model, is_named).name());

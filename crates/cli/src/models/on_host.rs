@@ -92,8 +92,10 @@ pub(crate) fn model_ids(live: &Live) -> Vec<String> {
 /// The ids of an agent's models, the default first; none if it is not offered.
 pub(crate) fn models_of(live: &Live, agent: &str) -> Vec<String> {
     let root = live.root();
-    let agents = root.iter().flat_map(|root| root.agents.iter());
-    let agents = agents.filter(|offered| offered["provider"] == agent);
+    let agents = root
+        .iter()
+        .flat_map(|root| root.agents.iter())
+        .filter(|offered| offered["provider"] == agent);
     let models = agents.flat_map(|agent| agent["models"].as_array().into_iter().flatten());
     let ids = models.filter_map(|model| model["id"].as_str());
     ids.map(str::to_owned).collect()

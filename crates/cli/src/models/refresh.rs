@@ -60,8 +60,8 @@ pub(super) async fn run(options: RefreshOptions) -> anyhow::Result<Exit> {
         }
     })?;
     let known = reported.facts();
-    let models = choose(&options)?;
-    let models = models.into_iter().map(|model| Model { reported: known.of(&model), ..model });
+    let models =
+        choose(&options)?.into_iter().map(|model| Model { reported: known.of(&model), ..model });
     let refreshed = ask_all(models.collect()).await?;
     let mut is_new = false;
     for one in &refreshed {
@@ -205,10 +205,10 @@ impl Refreshed {
             Err(error) => json["error"] = json!(error.message),
             Ok(facts) => {
                 let said = self.new_facts(facts);
-                let changes =
-                    said.iter().filter(|it| it.before != it.now && it.overruled_by.is_none());
-                let changes =
-                    changes.map(|it| json!({"name": it.name, "before": it.before, "now": it.now}));
+                let changes = said
+                    .iter()
+                    .filter(|it| it.before != it.now && it.overruled_by.is_none())
+                    .map(|it| json!({"name": it.name, "before": it.before, "now": it.now}));
                 json["told"] = json!(facts);
                 json["changes"] = changes.collect();
                 let overruled = said.iter().filter(|it| it.overruled_by.is_some());

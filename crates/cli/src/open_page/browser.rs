@@ -49,8 +49,10 @@ fn commands(browser: Option<&str>, has_screen: bool, link: &str) -> Vec<Vec<Stri
         (false, true) => &["xdg-open", "wslview"],
         (false, false) => &["wslview"],
     };
-    let launchers = launchers.iter().filter(|name| is_installed(name));
-    let launchers = launchers.map(|name| vec![(*name).to_owned(), link.to_owned()]);
+    let launchers = launchers
+        .iter()
+        .filter(|name| is_installed(name))
+        .map(|name| vec![(*name).to_owned(), link.to_owned()]);
     chosen.chain(launchers).collect()
 }
 

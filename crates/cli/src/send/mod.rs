@@ -101,8 +101,11 @@ impl ApprovalMode {
 
 pub(crate) async fn run(options: SendOptions) -> anyhow::Result<Exit> {
     let text = message_text(&options.text)?;
-    let attached = options.attach.iter().map(|path| read_attachment(path));
-    let attached = attached.collect::<anyhow::Result<Vec<MessageAttachment>>>()?;
+    let attached = options
+        .attach
+        .iter()
+        .map(|path| read_attachment(path))
+        .collect::<anyhow::Result<Vec<MessageAttachment>>>()?;
     let chat = match open(&options).await {
         Ok(chat) => chat,
         Err(error) => {

@@ -136,12 +136,11 @@ impl ExportedSession {
 
     /// Gives the session and its chats new names.
     fn rename_all(&mut self) {
-        let provider = self.session.get("provider").and_then(Value::as_str);
-        let provider = provider.unwrap_or("ahp-session");
+        let provider =
+            self.session.get("provider").and_then(Value::as_str).unwrap_or("ahp-session");
         let session = format!("{provider}:/{}", uuid::Uuid::now_v7());
         let mut names: HashMap<String, String> = HashMap::new();
-        let chats = self.session.get("chats").and_then(Value::as_array);
-        let chats = chats.into_iter().flatten();
+        let chats = self.session.get("chats").and_then(Value::as_array).into_iter().flatten();
         for chat in chats.filter_map(|chat| chat["resource"].as_str()) {
             let is_default = chat.starts_with("ahp-chat://default/");
             let name = if is_default {
@@ -258,8 +257,8 @@ impl ExportReader {
             self.question = Some(message);
             return Ok(());
         }
-        let question = self.question.take();
-        let question = question.context("an answer without the message of the user before it")?;
+        let question =
+            self.question.take().context("an answer without the message of the user before it")?;
         if (&question.turn_id, &question.chat) != (&message.turn_id, &message.chat) {
             bail!("an answer to another message than the one above it");
         }

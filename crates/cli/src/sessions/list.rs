@@ -77,8 +77,9 @@ fn read_list(data: &Path) -> Result<Vec<SessionSummary>, Option<anyhow::Error>> 
     if !data.join("journal.sqlite").exists() {
         return Err(None);
     }
-    let listed = Archive::open(data).and_then(|archive| archive.sessions());
-    let listed = listed.map_err(|error| Some(error.into()))?;
+    let listed = Archive::open(data)
+        .and_then(|archive| archive.sessions())
+        .map_err(|error| Some(error.into()))?;
     Ok(listed.into_iter().map(SessionSummary::new).collect())
 }
 

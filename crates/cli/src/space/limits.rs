@@ -123,8 +123,8 @@ pub(super) async fn run(options: &SpaceLimitsOptions) -> anyhow::Result<Exit> {
     let set = admin.space_limits(name).await?;
     let of = |key: SpaceLimitKey| set.iter().find(|(it, _)| *it == key).map(|(_, most)| *most);
     if options.database.json {
-        let limits = SpaceLimitKey::ALL.iter().map(|key| (key.name().to_owned(), json!(of(*key))));
-        let limits: serde_json::Map<String, Value> = limits.collect();
+        let limits: serde_json::Map<String, Value> =
+            SpaceLimitKey::ALL.iter().map(|key| (key.name().to_owned(), json!(of(*key)))).collect();
         print_json(&json!({"name": name, "limits": limits}))?;
         return Ok(Exit::Complete);
     }

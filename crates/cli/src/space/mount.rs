@@ -39,11 +39,14 @@ pub(super) async fn run(options: &SpaceMountOptions) -> anyhow::Result<Exit> {
     }
     let label = admin.mount_of(name).await?;
     let nodes = admin.nodes().await?;
-    let offering = nodes.iter().filter(|node| {
-        let mut mounts = node.mounts.iter();
-        node.expires_in > 0.0 && mounts.any(|mount| Some(&mount.label) == label.as_ref())
-    });
-    let offering: Vec<&str> = offering.map(|node| node.name.as_str()).collect();
+    let offering: Vec<&str> = nodes
+        .iter()
+        .filter(|node| {
+            let mut mounts = node.mounts.iter();
+            node.expires_in > 0.0 && mounts.any(|mount| Some(&mount.label) == label.as_ref())
+        })
+        .map(|node| node.name.as_str())
+        .collect();
     if options.database.json {
         print_json(&json!({"name": name, "mount": label, "nodes": offering}))?;
         return Ok(Exit::Complete);

@@ -80,8 +80,8 @@ fn parse_lifetime(text: &str) -> Result<u64, String> {
         'w' => 7 * 86_400,
         _ => return Err(wrong()),
     };
-    let number = text.get(..text.len() - 1).unwrap_or_default();
-    let number: u64 = number.parse().map_err(|_| wrong())?;
+    let number: u64 =
+        text.get(..text.len() - 1).unwrap_or_default().parse().map_err(|_| wrong())?;
     match number.checked_mul(seconds) {
         Some(seconds) if (1..=LIFETIME_SECONDS_MAX).contains(&seconds) => Ok(seconds),
         Some(_) | None => Err(wrong()),

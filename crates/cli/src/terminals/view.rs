@@ -76,9 +76,13 @@ impl TerminalView {
 
     /// Row by row, as much as there is room for.
     fn draw_part(&self) -> String {
-        let rows = self.parser.screen().rows_formatted(0, self.columns);
-        let rows = rows.skip(usize::from(self.first_row()));
-        let rows = rows.map(Some).chain(std::iter::repeat(None));
+        let rows = self
+            .parser
+            .screen()
+            .rows_formatted(0, self.columns)
+            .skip(usize::from(self.first_row()))
+            .map(Some)
+            .chain(std::iter::repeat(None));
         let mut text = String::new();
         for (number, row) in (1..=self.inner_rows()).zip(rows) {
             text.push_str(&format!("\x1b[{number};1H\x1b[0m\x1b[2K"));

@@ -77,8 +77,10 @@ pub(crate) async fn run(options: TransformOptions) -> anyhow::Result<Exit> {
 }
 
 async fn newest(live: &Live) -> anyhow::Result<ChannelUri> {
-    let newest = live.latest_session().await?;
-    let newest = newest.context("there is no session; start one with `greenroom chat`")?;
+    let newest = live
+        .latest_session()
+        .await?
+        .context("there is no session; start one with `greenroom chat`")?;
     Ok(newest.uri()?)
 }
 

@@ -12,8 +12,10 @@ fn findings(home: &Home) -> (Option<i32>, Vec<Value>) {
 }
 
 fn finding<'a>(findings: &'a [Value], check: &str) -> (&'a str, &'a str) {
-    let found = findings.iter().find(|finding| finding["check"] == check);
-    let found = found.unwrap_or_else(|| panic!("{check}: {findings:?}"));
+    let found = findings
+        .iter()
+        .find(|finding| finding["check"] == check)
+        .unwrap_or_else(|| panic!("{check}: {findings:?}"));
     (found["level"].as_str().unwrap(), found["message"].as_str().unwrap())
 }
 

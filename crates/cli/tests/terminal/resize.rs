@@ -128,8 +128,11 @@ fn write_broken(rows: &[Row], (row, column): (usize, usize), columns: usize) -> 
 
 /// Writes rows anew, each as much as fits.
 fn write_cut(rows: &[Row], (row, column): (usize, usize), columns: usize) -> String {
-    let cut = rows.iter().map(|row| row.text.chars().take(columns).collect::<String>());
-    let cut: Vec<String> = cut.map(|row| row.trim_end().to_owned()).collect();
+    let cut: Vec<String> = rows
+        .iter()
+        .map(|row| row.text.chars().take(columns).collect::<String>())
+        .map(|row| row.trim_end().to_owned())
+        .collect();
     place(&cut.join("\r\n"), rows.len() - 1 - row, column.min(columns - 1))
 }
 

@@ -222,8 +222,9 @@ impl<'a> Question<'a> {
         let mut ids: Vec<&str> = Vec::new();
         for index in indexes {
             let option = self.raw_options().get(*index);
-            let id = option.and_then(|option| option["id"].as_str());
-            let id = id.ok_or(AnswerError::NotAChoice(index + 1))?;
+            let id = option
+                .and_then(|option| option["id"].as_str())
+                .ok_or(AnswerError::NotAChoice(index + 1))?;
             if !ids.contains(&id) {
                 ids.push(id);
             }

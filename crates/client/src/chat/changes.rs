@@ -118,12 +118,16 @@ impl ChangesList {
         changeset: ChannelUri,
         state: &ChangesetState,
     ) -> Self {
-        let files = state.files.iter().filter_map(FileChangeEntry::from_value);
-        let mut files: Vec<FileChangeEntry> = files.collect();
+        let mut files: Vec<FileChangeEntry> =
+            state.files.iter().filter_map(FileChangeEntry::from_value).collect();
         // They come in no order.
         files.sort_by(|one, other| one.uri.cmp(&other.uri));
-        let operations = state.operations.as_deref().unwrap_or_default();
-        let operations = operations.iter().filter_map(OfferedOperation::from_value);
+        let operations = state
+            .operations
+            .as_deref()
+            .unwrap_or_default()
+            .iter()
+            .filter_map(OfferedOperation::from_value);
         Self { of, turn, files, operations: operations.collect(), changeset }
     }
 

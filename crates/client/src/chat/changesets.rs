@@ -135,16 +135,16 @@ impl OpenChat {
     /// The turns of this chat that are over and known here, the newest first.
     pub fn ended_turns(&self) -> Vec<ListedTurn> {
         let chat = self.confirmed();
-        let turns = chat.as_ref().map_or(&[][..], |chat| chat.turns.as_slice());
-        let turns = turns.iter().rev().map(|turn| {
-            let value = turn.value();
-            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-            ListedTurn {
-                id: turn.id.clone(),
-                started_at: text(&value["startedAt"]),
-                text: text(&value["message"]["text"]),
-            }
-        });
+        let turns =
+            chat.as_ref().map_or(&[][..], |chat| chat.turns.as_slice()).iter().rev().map(|turn| {
+                let value = turn.value();
+                let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+                ListedTurn {
+                    id: turn.id.clone(),
+                    started_at: text(&value["startedAt"]),
+                    text: text(&value["message"]["text"]),
+                }
+            });
         turns.collect()
     }
 }

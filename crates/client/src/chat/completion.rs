@@ -101,8 +101,7 @@ fn params(chat: &str, text: &str, cursor: usize) -> Value {
 
 /// The suggestions of an answer that make sense for this text.
 fn read_all(answer: &Value, text: &str, cursor: usize) -> Vec<Completion> {
-    let items = answer["items"].as_array().map_or(&[][..], Vec::as_slice);
-    let items = items.iter().take(ITEMS_MAX);
+    let items = answer["items"].as_array().map_or(&[][..], Vec::as_slice).iter().take(ITEMS_MAX);
     items.filter_map(|item| Completion::read(item, text, cursor)).collect()
 }
 
@@ -184,8 +183,10 @@ impl AcceptedCompletions {
                     .iter()
                     .all(|(other, _)| range.end <= other.start || other.end <= range.start)
             };
-            let matches = text.match_indices(&inserted).map(|(at, _)| at..at + inserted.len());
-            let mut matches = matches.filter(|range| is_whole(text, range) && is_free(range));
+            let mut matches = text
+                .match_indices(&inserted)
+                .map(|(at, _)| at..at + inserted.len())
+                .filter(|range| is_whole(text, range) && is_free(range));
             if let Some(range) = matches.next() {
                 accepted.push((range, attachment));
             }

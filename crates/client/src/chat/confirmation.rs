@@ -86,10 +86,12 @@ impl Confirmation {
         };
         let is_editable =
             subject == DecisionSubject::Call && call.get("editable") == Some(&Value::Bool(true));
-        let input = call.get("toolInput").and_then(Value::as_str);
-        let input = input.filter(|_| is_editable).map(str::to_owned);
-        let offered = call.get("options").and_then(Value::as_array);
-        let offered = offered.map_or(&[][..], Vec::as_slice);
+        let input = call
+            .get("toolInput")
+            .and_then(Value::as_str)
+            .filter(|_| is_editable)
+            .map(str::to_owned);
+        let offered = call.get("options").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         let options = match subject {
             DecisionSubject::Call if !offered.is_empty() => {
                 offered.iter().filter_map(ConfirmOption::read).collect()
@@ -328,8 +330,8 @@ mod tests {
             {"id": "never", "label": "Deny", "kind": "deny"},
             {"id": "odd", "label": "Something new", "kind": "ponder"},
         ]}));
-        let labels = offered.options().iter();
-        let labels: Vec<&str> = labels.filter_map(|option| option.label.as_deref()).collect();
+        let labels: Vec<&str> =
+            offered.options().iter().filter_map(|option| option.label.as_deref()).collect();
         assert_eq!(labels, ["Allow once", "Always allow", "Deny"]);
         let always = offered.choose(&offered.options()[1]).action();
         assert_eq!(always["selectedOptionId"], "always");

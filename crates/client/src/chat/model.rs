@@ -61,10 +61,12 @@ impl OpenChat {
             return Vec::new(); // the session is not there: neither are its models
         };
         let root = self.live.root();
-        let agents = root.iter().flat_map(|root| root.agents.iter());
-        let mut agents = agents.filter(|agent| agent["provider"] == provider.as_str());
-        let models = agents.next().and_then(|agent| agent["models"].as_array());
-        let models = models.into_iter().flatten();
+        let mut agents = root
+            .iter()
+            .flat_map(|root| root.agents.iter())
+            .filter(|agent| agent["provider"] == provider.as_str());
+        let models =
+            agents.next().and_then(|agent| agent["models"].as_array()).into_iter().flatten();
         models.filter_map(ModelOffer::read).collect()
     }
 
@@ -86,8 +88,10 @@ impl OpenChat {
     pub fn agent_name(&self) -> Option<String> {
         let session = self.session_state()?;
         let root = self.live.root();
-        let agents = root.iter().flat_map(|root| root.agents.iter());
-        let mut agents = agents.filter(|agent| agent["provider"] == session.provider.as_str());
+        let mut agents = root
+            .iter()
+            .flat_map(|root| root.agents.iter())
+            .filter(|agent| agent["provider"] == session.provider.as_str());
         let name = agents.find_map(|agent| agent["displayName"].as_str().map(str::to_owned));
         Some(name.unwrap_or_else(|| session.provider.clone()))
     }
@@ -128,8 +132,7 @@ impl OpenChat {
         if !self.has_agent() {
             let provider = self.session_state()?.provider.clone();
             let root = self.live.root()?;
-            let agents = root.agents.iter();
-            let agents = agents.filter_map(|agent| agent["provider"].as_str());
+            let agents = root.agents.iter().filter_map(|agent| agent["provider"].as_str());
             return Some(format!(
                 "the host has no agent `{provider}` now, so nobody can answer here; it has: {}",
                 name_some(agents.collect())
@@ -248,8 +251,7 @@ mod tests {
                 "fast": {"type": "boolean", "title": "Fast"},
                 "temperature": {"type": "number", "title": "Temperature"},
             }},
-        }));
-        let model = model.unwrap();
+        })).unwrap();
         assert_eq!(model.name, "Model M");
         assert_eq!(model.context_tokens, Some(8192));
         assert_eq!(model.unavailable, Some("not available"));

@@ -100,8 +100,9 @@ pub(super) async fn open(
         Some(_) => (find_session_of(live, &named).await?, named),
         None => {
             let waiting = wait_for_chat(live, feed, &named);
-            let chat = tokio::time::timeout(CHAT_TIMEOUT, waiting).await;
-            let chat = chat.unwrap_or_else(|_| Err(ChatError::NoChatIn(named.clone())))?;
+            let chat = tokio::time::timeout(CHAT_TIMEOUT, waiting)
+                .await
+                .unwrap_or_else(|_| Err(ChatError::NoChatIn(named.clone())))?;
             watch(live, &chat, options.history_turns).await?;
             (named, chat)
         }
@@ -194,8 +195,8 @@ async fn check_worktrees(live: &Live, provider: &str, config: &Value) -> Result<
 fn choose_provider(live: &Live, agent: Option<&str>) -> Result<String, ChatError> {
     let root = live.root();
     let agents = root.as_ref().map_or(&[][..], |root| root.agents.as_slice());
-    let offered = agents.iter().filter_map(|agent| agent["provider"].as_str());
-    let offered: Vec<String> = offered.map(str::to_owned).collect();
+    let offered: Vec<String> =
+        agents.iter().filter_map(|agent| agent["provider"].as_str()).map(str::to_owned).collect();
     match agent {
         Some(agent) if offered.iter().any(|provider| provider == agent) => Ok(agent.to_owned()),
         Some(agent) => Err(ChatError::UnknownAgent { agent: agent.to_owned(), offered }),
@@ -241,8 +242,7 @@ async fn wait_for_chat(
     session: &ChannelUri,
 ) -> Result<ChannelUri, ChatError> {
     let look = || {
-        let state = live.session(session);
-        let state = state.ok_or_else(|| ChatError::NotAChat(session.clone()))?;
+        let state = live.session(session).ok_or_else(|| ChatError::NotAChat(session.clone()))?;
         if let Some(why) = failure_of(&state) {
             return Err(ChatError::CreationFailed(why));
         }

@@ -33,8 +33,11 @@ impl WantedToken {
     /// `McpAuthRequirement`, or the state of a server that is one.
     fn read(auth: &Value) -> Option<Self> {
         let texts = |list: &Value| {
-            let texts = list.as_array().into_iter().flatten();
-            let texts = texts.filter_map(|text| text.as_str().map(str::to_owned));
+            let texts = list
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(|text| text.as_str().map(str::to_owned));
             texts.collect::<Vec<String>>()
         };
         let text = |value: &Value| value.as_str().map(str::to_owned);
@@ -56,16 +59,15 @@ impl OpenChat {
         let Some(session) = self.session_state() else {
             return Vec::new(); // between two connections the session may not be held
         };
-        let entries = session.customizations.iter().flatten();
-        let entries = entries.flat_map(|entry| {
+        let entries = session.customizations.iter().flatten().flat_map(|entry| {
             let children = entry["children"].as_array().into_iter().flatten();
             std::iter::once(entry).chain(children)
         });
-        let wanting = entries.filter(|entry| entry["state"]["kind"] == "authRequired");
-        let wanting = wanting.filter_map(|entry| {
-            let name = entry["name"].as_str().unwrap_or_default();
-            Some((name.to_owned(), WantedToken::read(&entry["state"])?))
-        });
+        let wanting =
+            entries.filter(|entry| entry["state"]["kind"] == "authRequired").filter_map(|entry| {
+                let name = entry["name"].as_str().unwrap_or_default();
+                Some((name.to_owned(), WantedToken::read(&entry["state"])?))
+            });
         wanting.collect()
     }
 }

@@ -191,8 +191,7 @@ mod tests {
         let summary =
             json!({"inputTokens": 90, "_meta": {"contextSize": 100, "greenroom.summary": true}});
         let mut summarised = chat.clone();
-        let turns = chat.turns.as_slice().iter().cloned();
-        let turns = turns.chain([turn("d", summary)]).collect();
+        let turns = chat.turns.as_slice().iter().cloned().chain([turn("d", summary)]).collect();
         summarised.turns = Arc::new(TurnList::new(turns));
         let used = UsageReader::default().read(&summarised);
         assert_eq!((used.context_used, used.context_size), (None, Some(100)));

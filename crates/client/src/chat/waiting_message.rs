@@ -41,10 +41,9 @@ impl OpenChat {
             waits_for,
             is_own: self.queued.contains(&waiting.id),
         };
-        let steering = chat.steering_message.iter();
-        let steering = steering.map(|waiting| message(waiting, WaitReason::Steering));
-        let queued = chat.queued_messages.iter();
-        let queued = queued.map(|waiting| message(waiting, WaitReason::Turn));
+        let steering =
+            chat.steering_message.iter().map(|waiting| message(waiting, WaitReason::Steering));
+        let queued = chat.queued_messages.iter().map(|waiting| message(waiting, WaitReason::Turn));
         steering.chain(queued).collect()
     }
 

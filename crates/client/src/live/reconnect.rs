@@ -174,8 +174,11 @@ async fn initialize(
     initialize_params: &Object,
 ) -> Result<(RestoredChannels, HostInfo), ClientError> {
     // `initialize` takes no further params of a subscription.
-    let plain = watched.iter().filter(|(_, further)| further.is_empty());
-    let plain: Vec<ChannelUri> = plain.map(|(channel, _)| channel.clone()).collect();
+    let plain: Vec<ChannelUri> = watched
+        .iter()
+        .filter(|(_, further)| further.is_empty())
+        .map(|(channel, _)| channel.clone())
+        .collect();
     let Initialized { protocol_version, server_info: software, snapshots, .. } =
         connection.initialize_with(client_id, &plain, initialize_params).await?;
     let states = subscribe_rest(connection, snapshots, watched).await?;
@@ -231,8 +234,12 @@ fn apply_missed(inner: &mut LiveInner, missed: MissedUpdates) -> Result<Vec<Upda
                 states.stateless.contains(channel)
                     || outcome.reset.iter().any(|held| held == channel.as_str())
             };
-            let lost = inner.watched.keys().filter(|channel| !is_there(channel));
-            let lost: Vec<String> = lost.map(ChannelUri::to_string).collect();
+            let lost: Vec<String> = inner
+                .watched
+                .keys()
+                .filter(|channel| !is_there(channel))
+                .map(ChannelUri::to_string)
+                .collect();
             outcome.gone = lost;
             // Left while it was on its way.
             let watched = &inner.watched;

@@ -190,8 +190,8 @@ impl LiveInner {
     pub(super) fn forget_session(&mut self, session: &str) -> Vec<Update> {
         let state = self.replica.confirmed_session(session);
         let chats = state.map_or(&[][..], |state| state.chats.as_slice());
-        let channels = chats.iter().map(|chat| chat.resource.clone());
-        let channels: Vec<String> = channels.chain([session.to_owned()]).collect();
+        let channels: Vec<String> =
+            chats.iter().map(|chat| chat.resource.clone()).chain([session.to_owned()]).collect();
         let disposed = channels.iter();
         disposed.flat_map(|channel| self.forget_channel(channel)).collect()
     }

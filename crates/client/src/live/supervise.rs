@@ -217,8 +217,7 @@ pub(super) fn update_of(
         // An action that was in the state already, or one of a channel that was left meanwhile, is no news; one of a
         // watched channel whose kind has no state here is for the application.
         EnvelopeEffect::Foreign(ApplyOutcome::NotHeld | ApplyOutcome::Rejected) => {
-            let watched = inner.watched.keys();
-            let mut watched = watched.map(wire::ChannelUri::as_str);
+            let mut watched = inner.watched.keys().map(wire::ChannelUri::as_str);
             watched.any(|channel| channel == envelope.channel)
                 && inner.replica.channels().all(|held| held != envelope.channel)
         }

@@ -67,8 +67,7 @@ pub fn of_a_person(d: &mut Dice, chat: Option<&ChatState>, fresh: &str) -> Value
         8 => json!({"type": "chat/turnCancelled", "turnId": active, "duration": 5}),
         9 => json!({"type": "chat/turnResume", "turnId": last}),
         10 | 11 => {
-            let call = chat.and_then(unconfirmed);
-            let call = call.unwrap_or_else(|| "c-nobody".to_owned());
+            let call = chat.and_then(unconfirmed).unwrap_or_else(|| "c-nobody".to_owned());
             let (id, turn) = (call, active);
             if d.one_in(3) {
                 json!({

@@ -270,8 +270,7 @@ impl Host {
         }); // G-19
         let answer = if is_unclear || d.one_in(3) {
             self.peers[client].watches.clear();
-            let snapshots = there.iter();
-            let snapshots = snapshots.filter_map(|channel| self.serve(client, channel));
+            let snapshots = there.iter().filter_map(|channel| self.serve(client, channel));
             ToClient::Snapshots(snapshots.collect())
         } else {
             let floor = |channel: &String| {

@@ -330,8 +330,12 @@ impl Person {
     }
 
     fn receive_snapshots(&mut self, snapshots: Vec<Value>) {
-        let read = snapshots.iter().cloned().map(Snapshot::from_value);
-        let read: Vec<Snapshot> = read.collect::<Result<_, _>>().expect("snapshots");
+        let read: Vec<Snapshot> = snapshots
+            .iter()
+            .cloned()
+            .map(Snapshot::from_value)
+            .collect::<Result<_, _>>()
+            .expect("snapshots");
         let expected = self.after_snapshots(&read);
         let resumed = self.replica.apply_snapshots(snapshots).expect("states");
         self.check_resumed(expected, resumed);
@@ -385,8 +389,8 @@ impl Person {
         }
         for (client_seq, (name, _)) in &self.dispatched {
             use crate::host::Decision::{Recorded, Refused, Unchanged};
-            let decisions = host.decisions.get(&(self.number, *client_seq));
-            let decisions = decisions.map_or(&[][..], Vec::as_slice);
+            let decisions =
+                host.decisions.get(&(self.number, *client_seq)).map_or(&[][..], Vec::as_slice);
             let recorded = decisions.iter().filter(|made| **made == Recorded).count();
             assert!(recorded <= 1, "{client_seq} took effect {recorded} times");
             let last = decisions.last();

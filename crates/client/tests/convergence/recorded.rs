@@ -138,9 +138,10 @@ impl RecordedReplica {
                 } else {
                     (replica.root(), replica.session(channel), replica.chat(channel))
                 };
-                let state = chat.map(|chat| chat.value());
-                let state = state.or_else(|| session.map(|session| to_value(&**session)));
-                let state = state.or_else(|| root.map(|root| to_value(&**root)));
+                let state = chat
+                    .map(|chat| chat.value())
+                    .or_else(|| session.map(|session| to_value(&**session)))
+                    .or_else(|| root.map(|root| to_value(&**root)));
                 (channel.to_owned(), json!(state))
             });
             Value::Object(states.collect())

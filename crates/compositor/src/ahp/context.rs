@@ -25,8 +25,12 @@ const NAME_BYTES_MAX: usize = 64;
 
 /// The contexts that a message brings along, by name. What cannot be read is left out: a mention of it does not resolve.
 pub fn contexts_in(message: &Object) -> BTreeMap<String, Vec<Part>> {
-    let sent = message.get("_meta").and_then(|meta| meta.get(CONTEXTS_KEY));
-    let sent = sent.and_then(Value::as_object).into_iter().flatten();
+    let sent = message
+        .get("_meta")
+        .and_then(|meta| meta.get(CONTEXTS_KEY))
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten();
     let read = sent.filter(|(name, _)| is_name(name));
     read.take(CONTEXTS_MAX)
         .map(|(name, parts)| (name.clone(), parts_of(parts)))
@@ -65,8 +69,8 @@ fn parts_of(value: &Value) -> Vec<Part> {
         Value::Array(values) => values.as_slice(),
         one => std::slice::from_ref(one),
     };
-    let parts = values.iter().take(PARTS_MAX);
-    let parts = parts.filter_map(|value| Part::from_value(value.clone()).ok());
+    let parts =
+        values.iter().take(PARTS_MAX).filter_map(|value| Part::from_value(value.clone()).ok());
     parts.filter(|part| matches!(part.view(), View::EditorContext(_))).collect()
 }
 

@@ -194,8 +194,10 @@ impl<'a, 'b> Walk<'a, 'b> {
         let mut at = 0;
         for (position, (range, index)) in anchors.anchored.iter().enumerate() {
             self.prose(at..range.start);
-            let next = anchors.anchored.get(position + 1);
-            let next = next.map_or(self.text.len(), |(range, _)| range.start);
+            let next = anchors
+                .anchored
+                .get(position + 1)
+                .map_or(self.text.len(), |(range, _)| range.start);
             let mut part = std::mem::take(&mut parts[*index]);
             at = range.end;
             if part.part.get("type").and_then(Value::as_str) == Some("command") {

@@ -63,8 +63,7 @@ fn set_data(message: &mut Object, index: usize, data: Value) {
 pub(crate) fn metadata(message: &Object, skeleton: Object) -> Object {
     let mut metadata = Object::new();
     metadata.insert("schema_version".to_owned(), json!(SCHEMA_VERSION));
-    let origin = message.get("origin").cloned();
-    let origin = origin.unwrap_or_else(|| json!({"kind": "user"}));
+    let origin = message.get("origin").cloned().unwrap_or_else(|| json!({"kind": "user"}));
     metadata.insert("origin".to_owned(), origin);
     if let Some(model) = message.get("model").and_then(model) {
         metadata.insert("model".to_owned(), model);

@@ -76,8 +76,9 @@ fn entries(
             PartLocation::Text(range)
         } else if let Some(index) = entry.get(ATTACHMENT) {
             let index = index.as_u64().and_then(|index| usize::try_from(index).ok());
-            let index = index.filter(|index| free.get(*index) == Some(&true));
-            let index = index.ok_or("an attachment is not there")?;
+            let index = index
+                .filter(|index| free.get(*index) == Some(&true))
+                .ok_or("an attachment is not there")?;
             free[index] = false;
             let is_stored = entry.get(AS).is_some_and(|it| it == "file-attachment");
             let read_as = if is_stored { ReadAs::Stored } else { ReadAs::Plain };

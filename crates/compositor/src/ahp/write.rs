@@ -77,8 +77,7 @@ impl<'a> PartWriter<'a> {
             self.written.into_iter().map(|made| finish(made, &ruler, self.roots)).collect();
         let mut message = Object::new();
         message.insert("text".to_owned(), json!(self.text));
-        let origin = metadata.get("origin").cloned();
-        let origin = origin.unwrap_or_else(|| json!({"kind": "user"}));
+        let origin = metadata.get("origin").cloned().unwrap_or_else(|| json!({"kind": "user"}));
         message.insert("origin".to_owned(), origin);
         if !attachments.is_empty() {
             message.insert("attachments".to_owned(), Value::Array(attachments));

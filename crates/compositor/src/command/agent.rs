@@ -116,8 +116,11 @@ pub(super) fn is_agent_command_name(name: &str) -> bool {
 
 /// Words of an agent in a list: short, and without anything that controls a terminal.
 fn one_line(text: &str) -> String {
-    let chars = text.trim().chars().take(DESCRIPTION_CHARS_MAX);
-    let chars = chars.map(|c| if c.is_control() { ' ' } else { c });
+    let chars = text
+        .trim()
+        .chars()
+        .take(DESCRIPTION_CHARS_MAX)
+        .map(|c| if c.is_control() { ' ' } else { c });
     chars.collect()
 }
 

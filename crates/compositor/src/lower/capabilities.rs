@@ -109,8 +109,13 @@ impl CapabilityMap {
 
     /// Whether it says something of what a model takes of a kind (`image`, `pdf`, ..), beside what holds for all.
     pub fn is_specific(&self, target: Target, model: &str, kind: &str) -> bool {
-        let models = self.0.get(target.name()).and_then(|entry| entry.get("models"));
-        let models = models.and_then(Value::as_object).into_iter().flatten();
+        let models = self
+            .0
+            .get(target.name())
+            .and_then(|entry| entry.get("models"))
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten();
         let mut matching = models.filter(|(pattern, _)| matches(pattern, model));
         matching.any(|(_, entry)| entry.get(kind).is_some())
     }

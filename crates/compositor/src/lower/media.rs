@@ -78,10 +78,10 @@ impl MessageLowering<'_> {
             if let Some(mismatch) =
                 Mismatch::of(&kind.mime, bytes, &limits, taken.takes(&kind.mime))
             {
-                let fit = self.sources.fit_image(&kind.mime, bytes, &limits);
-                let fit = fit.filter(|(mime, bytes)| {
-                    taken.takes(mime) && Mismatch::of(mime, bytes, &limits, true).is_none()
-                });
+                let fit =
+                    self.sources.fit_image(&kind.mime, bytes, &limits).filter(|(mime, bytes)| {
+                        taken.takes(mime) && Mismatch::of(mime, bytes, &limits, true).is_none()
+                    });
                 fitted = Some(fit.ok_or_else(|| mismatch.refused(target, &kind.mime))?);
                 changed = Some(mismatch.remedy(target));
             }

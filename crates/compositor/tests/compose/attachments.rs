@@ -25,10 +25,10 @@ fn c_033_bodies_over_the_limit_or_the_budget_are_detached() {
     let is_inline = |world: &World, sizes: &[usize]| -> Vec<bool> {
         let parts = sizes.iter().map(|size| attached("text/plain", &vec![b'a'; *size]));
         let composed = world.parts(parts.collect());
-        let inline = composed.parts.iter().map(|part| part.object().contains_key("data"));
-        let inline: Vec<bool> = inline.collect();
-        let stay = sizes.iter().zip(&inline).filter(|(_, stays)| **stays);
-        let stay: usize = stay.map(|(size, _)| size).sum();
+        let inline: Vec<bool> =
+            composed.parts.iter().map(|part| part.object().contains_key("data")).collect();
+        let stay: usize =
+            sizes.iter().zip(&inline).filter(|(_, stays)| **stays).map(|(size, _)| size).sum();
         assert_eq!(composed.inline_bytes, stay as u64);
         inline
     };

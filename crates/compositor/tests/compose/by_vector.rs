@@ -60,8 +60,12 @@ const DIAGNOSED_LATER: [&str; 1] = ["V56"];
 fn every_vector_is_persisted_as_expected() {
     let file = vectors::file();
     let catalogue = catalogue(&file);
-    let skills = file["skills"].as_array().unwrap().iter();
-    let skills: BTreeSet<String> = skills.map(|it| it.as_str().unwrap().to_owned()).collect();
+    let skills: BTreeSet<String> = file["skills"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it.as_str().unwrap().to_owned())
+        .collect();
     let roots = [file["root"].as_str().unwrap().to_owned()];
     let mut checked = 0;
     for vector in vectors::vectors() {

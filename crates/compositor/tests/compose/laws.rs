@@ -310,10 +310,10 @@ fn externalised(message: &Object, mut budget: AttachmentBudget) -> Object {
         };
         let decoded = STANDARD.decode(data);
         let is_known = decoded.as_ref().map_or(true, |bytes| {
-            let carried = it.get("_meta");
-            let carried = carried.and_then(|meta| meta["compositor/part"].as_object());
-            let carried =
-                carried.filter(|part| part.get("type") == Some(&json!("file-attachment")));
+            let carried = it
+                .get("_meta")
+                .and_then(|meta| meta["compositor/part"].as_object())
+                .filter(|part| part.get("type") == Some(&json!("file-attachment")));
             let mime = match carried {
                 Some(part) => part.get("mime").and_then(Value::as_str).unwrap_or(""),
                 None => it["contentType"].as_str().unwrap_or("application/octet-stream"),

@@ -180,8 +180,11 @@ fn c074_no_payload_closes_its_marker() {
     // What is escaped in JSON is the same payload.
     let payload = json!({"html": "</editor_context>"});
     let text = lower_to_texts(json!([context(payload.clone())])).remove(0);
-    let body = text.strip_prefix("<editor_context kind=\"k\">").unwrap();
-    let body = body.strip_suffix("</editor_context>").unwrap();
+    let body = text
+        .strip_prefix("<editor_context kind=\"k\">")
+        .unwrap()
+        .strip_suffix("</editor_context>")
+        .unwrap();
     assert_eq!(serde_json::from_str::<Value>(body).unwrap(), payload);
 }
 

@@ -184,8 +184,7 @@ impl AccountAdmin {
         let rows = connection
             .query(MAKE_TOKEN, &[&space, &who, &role, &token.id(), &digest, &seconds])
             .await?;
-        let expires = rows.first().map(|row| row.try_get(0)).transpose()?;
-        let expires = expires.flatten();
+        let expires = rows.first().map(|row| row.try_get(0)).transpose()?.flatten();
         Ok(IssuedToken { token, expires })
     }
 
@@ -203,8 +202,8 @@ impl AccountAdmin {
         let mut connection = self.connection().await?;
         let rates = read_rates(&connection.query(RATES, &[]).await?)?;
         let rows = connection.query(LOAD, &[]).await?;
-        let loads = rows.iter().map(|row| read_load(row, &rates));
-        let mut loads: Vec<SpaceLoad> = loads.collect::<Result<_, AccountError>>()?;
+        let mut loads: Vec<SpaceLoad> =
+            rows.iter().map(|row| read_load(row, &rates)).collect::<Result<_, AccountError>>()?;
         loads.sort_by(|a, b| {
             let bytes = |load: &SpaceLoad| load.journal_bytes + load.content_bytes;
             bytes(b).cmp(&bytes(a)).then_with(|| a.name.cmp(&b.name))

@@ -205,7 +205,6 @@ async fn make_session(client: &mut Client, session: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[expect(clippy::too_many_lines, reason = "the whole life of a token")]
 async fn a_token_names_its_space_and_a_role_and_ends_when_it_is_revoked() {
     let Some(server) = TestServer::start() else {
         return; // the line that says so is written

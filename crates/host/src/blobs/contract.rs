@@ -136,8 +136,8 @@ impl Fixture {
                 let name = path.file_name().unwrap().to_string_lossy();
                 name.starts_with(&digest.to_hex())
             };
-            let path = objects.find_map(|object| Some(object.unwrap().path()).filter(is_it));
-            let path = path.unwrap();
+            let path =
+                objects.find_map(|object| Some(object.unwrap().path()).filter(is_it)).unwrap();
             let mut body = std::fs::read(&path).unwrap();
             body[0] ^= 1;
             std::fs::write(&path, body).unwrap();

@@ -184,8 +184,7 @@ mod tests {
             ("https://example.com/x", "s3://"),
             ("s3://key:secret@bucket/x", "environment"),
         ] {
-            let error = ObjectBodies::open(&BlobSettings::at(store)).err().unwrap();
-            let error = error.to_string();
+            let error = ObjectBodies::open(&BlobSettings::at(store)).err().unwrap().to_string();
             assert!(error.contains(why) && !error.contains("secret"), "{error}");
         }
     }

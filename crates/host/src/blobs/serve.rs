@@ -64,8 +64,7 @@ fn is_text(content_type: Option<&str>, body: &[u8]) -> bool {
     let Some(content_type) = content_type else {
         return !body.contains(&0);
     };
-    let essence = content_type.split(';').next().unwrap_or("").trim();
-    let essence = essence.to_ascii_lowercase();
+    let essence = content_type.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
     essence.starts_with("text/")
         || essence.ends_with("+json")
         || essence.ends_with("+xml")

@@ -217,15 +217,17 @@ fn reached_limits(
     )?;
     let mut all = Vec::new();
     for scope in BudgetScope::ALL {
-        let spent = statement.query_row(params![scope.name(), by.key(scope)], |row| {
-            Ok(Amounts {
-                tokens: row.get(0)?,
-                usd: row.get(1)?,
-                calls: row.get(2)?,
-                seconds: row.get(3)?,
+        let spent = statement
+            .query_row(params![scope.name(), by.key(scope)], |row| {
+                Ok(Amounts {
+                    tokens: row.get(0)?,
+                    usd: row.get(1)?,
+                    calls: row.get(2)?,
+                    seconds: row.get(3)?,
+                })
             })
-        });
-        let spent = spent.optional()?.unwrap_or_default();
+            .optional()?
+            .unwrap_or_default();
         for unit in BudgetUnit::ALL {
             let spent = spent.get(unit);
             if let Some((allowance, is_own)) = limits.of(scope, unit)

@@ -124,8 +124,7 @@ async fn compute(
             (since_commit(place, None, looks, bodies).await?, operations_of_uncommitted())
         }
         ChangesetKind::Branch => {
-            let base = place.base.clone();
-            let base = base.ok_or("there is no branch to compare with")?;
+            let base = place.base.clone().ok_or("there is no branch to compare with")?;
             let operations = operations_of_branch(&base);
             (since_commit(place, Some(base), looks, bodies).await?, operations)
         }

@@ -85,8 +85,10 @@ impl<'a> DiscardPlan<'a> {
     /// nothing is brought back over it either.
     fn check_unchanged(&self) -> Result<(), RpcError> {
         for file in &self.files {
-            let now = self.workspace.look_at_any(&file.path);
-            let now = now.map_err(|error| conflict(format!("nothing was done: {error}")))?;
+            let now = self
+                .workspace
+                .look_at_any(&file.path)
+                .map_err(|error| conflict(format!("nothing was done: {error}")))?;
             if now.map(|now| (now.digest, now.mode)) != file.was {
                 let name = file.name.display();
                 let message = format!("nothing was done: {name} was changed meanwhile");
@@ -145,8 +147,7 @@ impl<'a> DiscardPlan<'a> {
 
     fn restore(&self, file: &DiscardedFile) -> Result<(), String> {
         let never = Cancellation::default();
-        let now = self.workspace.look_at_any(&file.path);
-        let now = now.map_err(|error| error.to_string())?;
+        let now = self.workspace.look_at_any(&file.path).map_err(|error| error.to_string())?;
         let is = now.as_ref().map(|now| (now.digest, now.mode));
         if is == file.was {
             return Ok(());
@@ -192,8 +193,10 @@ fn check(
     if entries.is_empty() {
         return Err(conflict("there is nothing to discard"));
     }
-    let conflicts = entries.values().filter(|entry| entry.is_conflict);
-    let conflicts = conflicts.map(|entry| repository.top().join(&entry.path));
+    let conflicts = entries
+        .values()
+        .filter(|entry| entry.is_conflict)
+        .map(|entry| repository.top().join(&entry.path));
     let resources: Vec<String> = conflicts
         .take(NAMED_MAX)
         .map(|path| wire::file_uri::uri_of(path.as_os_str().as_encoded_bytes()))
@@ -223,16 +226,14 @@ fn keep(
     }
     let absolute = repository.top().join(&entry.path);
     // git would remove what lies in the place of a directory, and nobody would have kept it.
-    let above = absolute.ancestors().skip(1);
-    let mut above = above.take_while(|path| path.starts_with(repository.top()));
+    let mut above =
+        absolute.ancestors().skip(1).take_while(|path| path.starts_with(repository.top()));
     if above.any(|path| path.symlink_metadata().is_ok_and(|found| !found.is_dir())) {
         return Err(refused("a file lies where its directory was; move it away first"));
     }
     let text = absolute.to_str().ok_or_else(|| refused("its path is not text"))?;
-    let path = workspace.resolve(text);
-    let path = path.map_err(|error| refused(&error.to_string()))?;
-    let now = workspace.look_at_any(&path);
-    let now = now.map_err(|error| refused(&error.to_string()))?;
+    let path = workspace.resolve(text).map_err(|error| refused(&error.to_string()))?;
+    let now = workspace.look_at_any(&path).map_err(|error| refused(&error.to_string()))?;
     if let Some(now) = &now {
         let kept = store::keep_in(bodies)(&now.digest, &now.bytes);
         kept.map_err(|error| internal(format!("nothing was done: {error}")))?;

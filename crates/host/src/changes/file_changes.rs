@@ -173,8 +173,7 @@ impl FileChanges {
         let value: Value = serde_json::from_slice(json).map_err(|_| DamagedChanges)?;
         let list = |name: &str| value[name].as_array().ok_or(DamagedChanges);
         let files = list("files")?.iter().map(RecordedChange::from_value);
-        let problems = list("problems")?.iter();
-        let problems = problems.map(|problem| Some(problem.as_str()?.to_owned()));
+        let problems = list("problems")?.iter().map(|problem| Some(problem.as_str()?.to_owned()));
         Ok(Self {
             files: files
                 .map(|file| file.map(|file| (file.uri.clone(), file)))
@@ -187,8 +186,7 @@ impl FileChanges {
     /// An edit that was made after all that is in here.
     pub(crate) fn add_edit(&mut self, edit: &RecordedEdit) {
         let after = edit.after.map(ChangedSide::from);
-        let file = self.files.entry(edit.uri.clone());
-        let file = file.or_insert_with(|| RecordedChange {
+        let file = self.files.entry(edit.uri.clone()).or_insert_with(|| RecordedChange {
             uri: edit.uri.clone(),
             before: edit.before.map(ChangedSide::from),
             after: None,
@@ -214,8 +212,10 @@ impl FileChanges {
     pub(crate) fn keep_only(&mut self, uri: &str) {
         let entries = self.changeset_files();
         let entry = entries.iter().find(|entry| entry["id"] == uri);
-        let from = entry.and_then(|entry| entry["edit"]["before"]["uri"].as_str());
-        let from = from.unwrap_or(uri).to_owned();
+        let from = entry
+            .and_then(|entry| entry["edit"]["before"]["uri"].as_str())
+            .unwrap_or(uri)
+            .to_owned();
         self.files.retain(|own, _| own == uri || *own == from);
     }
 

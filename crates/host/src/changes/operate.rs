@@ -130,8 +130,8 @@ async fn take_back(
     let (directories, bodies) =
         (operation.place.working_directories.clone(), services.bodies.clone());
     let work = tokio::task::spawn_blocking(move || {
-        let workspace = Workspace::open(&directories, bodies.confinement());
-        let workspace = workspace.map_err(|error| internal(error.to_string()))?;
+        let workspace = Workspace::open(&directories, bodies.confinement())
+            .map_err(|error| internal(error.to_string()))?;
         let taken = take_back::take_back(&workspace, &bodies, &changes, &known, is_forced)?;
         for (uri, now) in &taken.now {
             session.set_after(uri, *now);
@@ -140,8 +140,7 @@ async fn take_back(
         store::count_lines(&mut session, &bodies);
         Ok((taken, session))
     });
-    let done = work.await;
-    let done = done.unwrap_or_else(|died| Err(internal(format!("a defect: {died}"))));
+    let done = work.await.unwrap_or_else(|died| Err(internal(format!("a defect: {died}"))));
     let (taken, session): (TakenBack, FileChanges) = done?;
     let batch = Batch { seq: Seq(0), records: store::records_of(session_id, "", &session) };
     if let Err(error) = services.journal.append(batch).await {
@@ -162,8 +161,8 @@ fn with_git(
 ) -> Result<String, RpcError> {
     let place = &operation.place;
     let never = Cancellation::default();
-    let workspace = Workspace::open(&place.working_directories, bodies.confinement());
-    let workspace = workspace.map_err(|error| internal(error.to_string()))?;
+    let workspace = Workspace::open(&place.working_directories, bodies.confinement())
+        .map_err(|error| internal(error.to_string()))?;
     let directories = workspace.real_directories();
     let found = directories
         .first()
@@ -179,8 +178,7 @@ fn with_git(
             Ok("Staged.".to_owned())
         }
         (ChangesetKind::Uncommitted, "commit") => {
-            let message = operation.meta.get("message").and_then(Value::as_str);
-            let message = message.unwrap_or_default();
+            let message = operation.meta.get("message").and_then(Value::as_str).unwrap_or_default();
             if message.trim().is_empty() || message.len() > MESSAGE_BYTES_MAX {
                 return Err(bad(
                     "a commit needs its message in `_meta.message`, of at most 64 KiB",
@@ -200,8 +198,8 @@ fn with_git(
             DiscardPlan::make(&workspace, &repository, bodies, paths, is_forced)?.carry_out()
         }
         (ChangesetKind::Branch, "merge") => {
-            let base = place.base.as_deref();
-            let base = base.ok_or_else(|| bad("there is no branch to merge into"))?;
+            let base =
+                place.base.as_deref().ok_or_else(|| bad("there is no branch to merge into"))?;
             let merged = repository.merge_into(base, &never).map_err(of_git)?;
             let commit: String = merged.commit.chars().take(12).collect();
             Ok(format!("Merged into {}, which is at {commit} now.", merged.base))

@@ -124,8 +124,7 @@ impl FileChanges {
             if !is_own && !is_the_calls {
                 continue; // the user's, whatever it was before
             }
-            let file = self.files.entry(change.uri.clone());
-            let file = file.or_insert_with(|| RecordedChange {
+            let file = self.files.entry(change.uri.clone()).or_insert_with(|| RecordedChange {
                 uri: change.uri.clone(),
                 before: change.before.map(ChangedSide::from),
                 after: None,

@@ -125,8 +125,8 @@ impl SharedLooks {
 async fn take(directories: Vec<String>, bodies: Bodies) -> Result<Arc<SharedLook>, String> {
     let work = tokio::task::spawn_blocking(move || {
         let confinement = bodies.confinement();
-        let workspace = Workspace::open(&directories, confinement);
-        let workspace = workspace.map_err(|error| error.to_string())?;
+        let workspace =
+            Workspace::open(&directories, confinement).map_err(|error| error.to_string())?;
         let mut keep = store::keep_in(&bodies);
         let never = Cancellation::default();
         let look = workspace.look_at_repositories(confinement, &mut keep, &never);

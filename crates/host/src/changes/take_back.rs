@@ -88,8 +88,7 @@ fn plan(
     store: &dyn Blobs,
     file: &RecordedChange,
 ) -> Result<Option<PlannedRestore>, String> {
-    let path = workspace.path_of_uri(&file.uri);
-    let path = path.map_err(|error| error.to_string())?;
+    let path = workspace.path_of_uri(&file.uri).map_err(|error| error.to_string())?;
     let name = workspace.display_path(&path);
     let is_link_side =
         |side: Option<ChangedSide>| side.and_then(|side| side.mode).is_some_and(is_link);

@@ -30,8 +30,7 @@ fn takes_back_where_there_is_little_room() {
         changes.files.insert(file.uri.clone(), file);
     }
     let known = FileChanges::default();
-    let refused = take_back(&room.workspace, &room.bodies, &changes, &known, false);
-    let refused = refused.unwrap_err();
+    let refused = take_back(&room.workspace, &room.bodies, &changes, &known, false).unwrap_err();
     assert!(refused.message.starts_with("nothing was done: "), "{refused:?}");
     room.check_untouched();
 }

@@ -277,8 +277,7 @@ impl TurnChanges {
         let counted = tokio::task::spawn_blocking(move || {
             store::count_lines(&mut session, &bodies);
             session
-        });
-        let counted = counted.await.inspect_err(|died| {
+        }).await.inspect_err(|died| {
             tracing::error!(%died, "counting the lines that a session changed failed because of a defect");
         });
         counted.ok()

@@ -85,8 +85,7 @@ pub(crate) async fn make(
             facts: json!({"top": uri(&made.top), "branch": made.branch, "base": made.base}),
         })
     });
-    let made = work.await;
-    let made = made.unwrap_or_else(|died| Err(format!("a defect: {died}")));
+    let made = work.await.unwrap_or_else(|died| Err(format!("a defect: {died}")));
     made.map(Some).map_err(failed)
 }
 
@@ -99,8 +98,7 @@ fn make_one(
     let (name, branch) = (&request.name, request.branch.as_deref());
     let never = Cancellation::default();
     let path = path_of(directory).ok_or("the working directory is no `file:` URI")?;
-    let found = Repository::find(&path, confinement, &never);
-    let found = found.map_err(|error| error.to_string())?;
+    let found = Repository::find(&path, confinement, &never).map_err(|error| error.to_string())?;
     let repository = found.ok_or("the working directory is in no git repository")?;
     let mut last = String::new();
     for number in 1..=NAMES_MAX {
@@ -178,7 +176,6 @@ pub(crate) async fn branches(directory: Option<String>, confinement: &Confinemen
         let repository = Repository::find(&path, &confinement, &never).ok()??;
         repository.branches("", &never).ok()
     });
-    let names = work.await.ok().flatten().unwrap_or_default();
-    let names = names.into_iter().take(BRANCHES_MAX);
+    let names = work.await.ok().flatten().unwrap_or_default().into_iter().take(BRANCHES_MAX);
     names.map(|name| json!({"value": name, "label": name})).collect()
 }

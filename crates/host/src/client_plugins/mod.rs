@@ -114,8 +114,7 @@ impl ClientPlugins {
         let mut change = OfferedChange::default();
         let mut kept: Vec<HeldPlugin> = Vec::new();
         for offer in offers {
-            let known = held.iter().position(|held| held.offer == offer);
-            let known = known.map(|at| held.remove(at));
+            let known = held.iter().position(|held| held.offer == offer).map(|at| held.remove(at));
             let has_failed = |it: &HeldPlugin| matches!(it.state, PluginState::Failed(_));
             let may_differ = offer.nonce.is_none() || known.as_ref().is_some_and(has_failed);
             let is_said_again = said_by == Some(&*offer.client_id) && may_differ;

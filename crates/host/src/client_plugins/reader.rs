@@ -260,8 +260,14 @@ fn unread(uri: &str, why: ClientFileError) -> UnreadPlugin {
     if why == ClientFileError::PeerGone {
         return UnreadPlugin::Away;
     }
-    let name = uri.rsplit('/').next().unwrap_or(uri);
-    let name: String = name.chars().filter(|c| !c.is_control()).take(80).collect();
+    let name: String = uri
+        .rsplit('/')
+        .next()
+        .unwrap_or(uri)
+        .chars()
+        .filter(|c| !c.is_control())
+        .take(80)
+        .collect();
     UnreadPlugin::Failed(format!("`{name}` could not be read: {why}"))
 }
 

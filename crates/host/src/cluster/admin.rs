@@ -93,8 +93,8 @@ impl ClusterAdmin {
         let label = self.mount_of(space).await?;
         let nodes = self.nodes().await?;
         let is_it = |it: &&ListedNode| it.name == node && it.expires_in > 0.0;
-        let target = nodes.iter().find(is_it);
-        let target = target.ok_or_else(|| ClusterAdminError::NoNode(node.to_owned()))?;
+        let target =
+            nodes.iter().find(is_it).ok_or_else(|| ClusterAdminError::NoNode(node.to_owned()))?;
         check_target(target, label, space)
     }
 

@@ -88,9 +88,8 @@ impl ClusterNode {
             }
             loaded.retain(|space| !space.is_held);
             let is_over = Instant::now() >= until;
-            let leaving = loaded.into_iter();
-            let leaving = leaving.filter(|space| is_over || !space.is_busy);
-            let leaving: Vec<LoadedSpace> = leaving.collect();
+            let leaving: Vec<LoadedSpace> =
+                loaded.into_iter().filter(|space| is_over || !space.is_busy).collect();
             iter(leaving)
                 .for_each_concurrent(LEAVING_MAX, |space| self.give_away(space, &pace))
                 .await;
@@ -103,8 +102,8 @@ impl ClusterNode {
         match self.database().free_orphans(self.id(), &served).await {
             // Nobody else looks for it before this node is gone. Beside the rest: spaces that are served wait for their turn.
             Ok(unfinished) => {
-                let successors = unfinished.into_iter().map(|space| self.successor_of(space));
-                let successors: Vec<Successor> = successors.collect();
+                let successors: Vec<Successor> =
+                    unfinished.into_iter().map(|space| self.successor_of(space)).collect();
                 let loading =
                     iter(successors).for_each_concurrent(LEAVING_MAX, |successor| async move {
                         successor.load().await

@@ -52,8 +52,7 @@ impl FailedSpaces {
 
     /// Those that are to be loaded anew though nobody wants them.
     pub(super) fn due(&self, now: BootInstant) -> Vec<SpaceId> {
-        let due = self.0.iter();
-        let due = due.filter(|(_, failure)| failure.is_over(now, PAUSE_MAX_MS));
+        let due = self.0.iter().filter(|(_, failure)| failure.is_over(now, PAUSE_MAX_MS));
         due.map(|(space, _)| *space).collect()
     }
 

@@ -65,9 +65,8 @@ pub(super) async fn forward(
     let answered = tokio::select! {
         answered = timeout(ANSWER_WAIT, sender.send_request(request)) => answered,
         () = &mut gone => return Err(DialError::Unreachable("it went away".to_owned())),
-    };
-    let answered =
-        answered.map_err(|_| DialError::Unreachable("it did not answer in time".to_owned()))?;
+    }
+    .map_err(|_| DialError::Unreachable("it did not answer in time".to_owned()))?;
     let mut answer = answered.map_err(unreachable_by)?;
     if answer.status() == StatusCode::MISDIRECTED_REQUEST {
         return Err(DialError::NotOwner);
@@ -78,9 +77,10 @@ pub(super) async fn forward(
 
 /// Headers without those of one connection, and without any that only nodes may send.
 fn carried(headers: &HeaderMap) -> HeaderMap {
-    let listed = headers.get_all(CONNECTION).into_iter();
-    let listed = listed.filter_map(|value| value.to_str().ok());
-    let listed: Vec<String> = listed
+    let listed: Vec<String> = headers
+        .get_all(CONNECTION)
+        .into_iter()
+        .filter_map(|value| value.to_str().ok())
         .flat_map(|value| value.split(','))
         .map(|name| name.trim().to_ascii_lowercase())
         .collect();

@@ -47,8 +47,9 @@ impl ClusterNode {
         let database = &self.shared().database;
         let until = Instant::now() + patience;
         let missing = || JournalError::Unreadable(format!("the space `{name}` was removed"));
-        let found = timeout_at(until, self.find_or_make(name)).await;
-        let found = found.unwrap_or_else(|_| Err(not_found_out(name)))?;
+        let found = timeout_at(until, self.find_or_make(name))
+            .await
+            .unwrap_or_else(|_| Err(not_found_out(name)))?;
         let space = found.ok_or_else(missing)?.id;
         let (mut claimed_at, mut refusals): (Option<Instant>, _) = (None, 0);
         loop {

@@ -57,17 +57,20 @@ impl RateMeter {
             // One that was loaded anew begins at zero.
             now.checked_sub(before).unwrap_or(now) as f64 / seconds
         };
-        let rates = activities.iter().map(|it| {
-            let (records, bytes) = before.get(&it.space).copied().unwrap_or_default();
-            SpaceRate {
-                space: it.space,
-                records_per_s: rate(it.records, records),
-                bytes_per_s: rate(it.bytes, bytes),
-                connections: it.connections,
-                turns: it.turns,
-            }
-        });
-        let mut rates: Vec<SpaceRate> = rates.filter(|rate| !rate.is_idle()).collect();
+        let mut rates: Vec<SpaceRate> = activities
+            .iter()
+            .map(|it| {
+                let (records, bytes) = before.get(&it.space).copied().unwrap_or_default();
+                SpaceRate {
+                    space: it.space,
+                    records_per_s: rate(it.records, records),
+                    bytes_per_s: rate(it.bytes, bytes),
+                    connections: it.connections,
+                    turns: it.turns,
+                }
+            })
+            .filter(|rate| !rate.is_idle())
+            .collect();
         rates.sort_by(|a, b| {
             let busier = b.bytes_per_s.total_cmp(&a.bytes_per_s);
             busier.then_with(|| (b.turns, b.connections).cmp(&(a.turns, a.connections)))

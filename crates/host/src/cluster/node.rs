@@ -129,8 +129,8 @@ impl ClusterNode {
         let directory = DirectoryLock::take(&config.data)?;
         let home = load_home(&config.data).map_err(unusable)?;
         let cluster = config.cluster.clone().unwrap_or_default();
-        let identity = PeerIdentity::make();
-        let identity = identity.map_err(|error| ServeError::Spaces(error.to_string()))?;
+        let identity =
+            PeerIdentity::make().map_err(|error| ServeError::Spaces(error.to_string()))?;
         check_mounts(&config.mounts, &home, &database).await?;
         let (peers, address) = listen_for_peers(&cluster).await?;
         let registration = NodeRegistration {

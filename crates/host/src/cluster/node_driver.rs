@@ -162,8 +162,12 @@ impl NodeDriver {
             }
             DriverInput::GiveBack { space, done } => {
                 self.leaving.push((space, done));
-                let all = self.spaces.iter().filter(|(_, driven)| !driven.is_held);
-                let all: Vec<SpaceId> = all.map(|(space, _)| *space).collect();
+                let all: Vec<SpaceId> = self
+                    .spaces
+                    .iter()
+                    .filter(|(_, driven)| !driven.is_held)
+                    .map(|(space, _)| *space)
+                    .collect();
                 for one in all {
                     if space.is_none_or(|space| space == one) {
                         self.unload(one);
@@ -303,10 +307,10 @@ impl NodeDriver {
         };
         for (space, done) in std::mem::take(&mut self.leaving) {
             if is_left(&space) {
-                // Whoever waited may have gone.
-                drop(done.send(()))
+                // The waiter may have gone.
+                _ = done.send(());
             } else {
-                self.leaving.push((space, done))
+                self.leaving.push((space, done));
             }
         }
     }

@@ -101,8 +101,8 @@ async fn begin_space(
             tracing::info!(node = node.id, space, epoch = lease.epoch, "a space is served here");
             node.counters.note_taken();
             let handle =
-                SpaceHandle::new(&name, Arc::clone(&host.admission), host.supervisor.queue());
-            let handle = handle.on_demand();
+                SpaceHandle::new(&name, Arc::clone(&host.admission), host.supervisor.queue())
+                    .on_demand();
             node.tell(DriverInput::Started { space, name, handle }).await;
             Ok(host)
         }
@@ -151,8 +151,7 @@ async fn start_over(
     // Files are read and written for it: others have something to do meanwhile.
     let preparing = Arc::clone(node);
     let prepared =
-        tokio::task::spawn_blocking(move || prepare_space(&preparing, named, boot, served));
-    let prepared = prepared.await;
+        tokio::task::spawn_blocking(move || prepare_space(&preparing, named, boot, served)).await;
     drop(room);
     let died = |error| ServeError::Spaces(format!("a space was not prepared: {error}"));
     let mut prepared = prepared.map_err(died)??;
@@ -218,8 +217,8 @@ fn prepare_space(
     parts.address_secret = Some(database.address_secret(&name));
     let limits = &config.limits.server;
     let defaults = SpaceLimits::from(limits);
-    let bounds = SpaceBounds::new(database, name, defaults, journal.counters());
-    let bounds = bounds.with_append_slow_ms(limits.append_slow_ms);
+    let bounds = SpaceBounds::new(database, name, defaults, journal.counters())
+        .with_append_slow_ms(limits.append_slow_ms);
     parts.bounds = Some(Arc::new(bounds.without_mount(mount.missing())));
     PreparedSpace::over(config, parts)
 }

@@ -83,14 +83,12 @@ pub(super) async fn connect(
     identity: &PeerIdentity,
     node: &PeerNode,
 ) -> Result<TlsStream<TcpStream>, DialError> {
-    let fingerprint = NodeFingerprint::from_bytes(&node.fingerprint);
-    let fingerprint = fingerprint.filter(|_| !node.address.is_empty());
+    let fingerprint =
+        NodeFingerprint::from_bytes(&node.fingerprint).filter(|_| !node.address.is_empty());
     let nowhere = || DialError::Unreachable("it takes no connections of other nodes".to_owned());
-    let config = identity.client(fingerprint.ok_or_else(nowhere)?);
-    let config = config.map_err(unreachable_by)?;
+    let config = identity.client(fingerprint.ok_or_else(nowhere)?).map_err(unreachable_by)?;
     let name = PeerIdentity::server_name().map_err(unreachable_by)?;
-    let socket = TcpStream::connect(&node.address).await;
-    let socket = socket.map_err(unreachable_by)?;
+    let socket = TcpStream::connect(&node.address).await.map_err(unreachable_by)?;
     // Frames are passed on as they come. Without the option it is only slower.
     let _ = socket.set_nodelay(true);
     let connector = TlsConnector::from(std::sync::Arc::new(config));
@@ -122,10 +120,10 @@ async fn ask(
         StatusCode::MISDIRECTED_REQUEST => return Err(DialError::NotOwner),
         status => return Err(DialError::Refused(status)),
     }
-    let upgraded = hyper::upgrade::on(&mut response).await;
-    let upgraded = upgraded.map_err(unreachable_by)?;
+    let upgraded = hyper::upgrade::on(&mut response).await.map_err(unreachable_by)?;
     drop(carrying);
-    let parts = upgraded.downcast::<TokioIo<TlsStream<TcpStream>>>();
-    let parts = parts.map_err(|_| DialError::Unreachable("no socket was left".to_owned()))?;
+    let parts = upgraded
+        .downcast::<TokioIo<TlsStream<TcpStream>>>()
+        .map_err(|_| DialError::Unreachable("no socket was left".to_owned()))?;
     Ok((parts.io.into_inner(), parts.read_buf))
 }

@@ -231,8 +231,9 @@ impl PeerService {
         let wants_relay = headers.get(UPGRADE).is_some_and(|protocol| protocol == RELAY_PROTOCOL);
         let about = headers.get(CLIENT_HEADER).filter(|_| wants_relay);
         let about = about.and_then(|about| URL_SAFE_NO_PAD.decode(about.as_bytes()).ok());
-        let client = about.and_then(|about| serde_json::from_slice::<RelayedClient>(&about).ok());
-        let client = client.ok_or(bad)?;
+        let client = about
+            .and_then(|about| serde_json::from_slice::<RelayedClient>(&about).ok())
+            .ok_or(bad)?;
         let access = client.access().ok_or(bad)?;
         let handle = match self.directory.locate(&client.space).await {
             Ok(SpaceLocation::Here(handle)) => handle,

@@ -44,8 +44,11 @@ impl SpaceDirectory for ClusterNode {
     }
 
     async fn living_nodes(&self) -> Result<Vec<NodeFingerprint>, SpaceUnavailable> {
-        let found = self.database().living_fingerprints().await;
-        let found = found.map_err(|error| SpaceUnavailable::Failed(error.to_string()))?;
+        let found = self
+            .database()
+            .living_fingerprints()
+            .await
+            .map_err(|error| SpaceUnavailable::Failed(error.to_string()))?;
         let fingerprints = found.iter().filter_map(|it| NodeFingerprint::from_bytes(it));
         Ok(fingerprints.collect())
     }

@@ -46,7 +46,9 @@ pub(super) async fn tell_telemetry(node: Arc<ClusterShared>) {
 /// Those that may be measured. Not through handles that count as use: looking is not using.
 fn list_spaces(node: &ClusterShared, is_collected: bool) -> Vec<(Arc<Admission>, KernelQueue)> {
     let handles = lock(&node.handles);
-    let measured = handles.values().filter(|handle| handle.is_on_demand());
-    let measured = measured.filter(|handle| is_collected || handle.is_used());
+    let measured = handles
+        .values()
+        .filter(|handle| handle.is_on_demand())
+        .filter(|handle| is_collected || handle.is_used());
     measured.map(|handle| (Arc::clone(&handle.admission), handle.queue.clone())).collect()
 }

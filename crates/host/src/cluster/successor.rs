@@ -44,8 +44,8 @@ impl Successor {
         let Some(node) = self.node.upgrade() else {
             return; // this node is gone, and others find that out by themselves
         };
-        let limit = Duration::from_millis(node.config.limits.server.shutdown_ms);
-        let limit = limit.mul_f64(LOADED_WITHIN);
+        let limit =
+            Duration::from_millis(node.config.limits.server.shutdown_ms).mul_f64(LOADED_WITHIN);
         match timeout(limit, load_elsewhere(&node, self.space)).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {

@@ -262,8 +262,7 @@ async fn a_space_whose_batch_is_there_though_it_was_refused_is_loaded_anew() {
     create_session(&mut socket, 1).await;
     let made = session(2);
     proxy.cut_after_commit_of(made["channel"].as_str().unwrap());
-    let refused = ask(&mut socket, 50, "createSession", made).await;
-    let refused = refused.unwrap();
+    let refused = ask(&mut socket, 50, "createSession", made).await.unwrap();
     assert!(!refused["error"].is_null(), "{refused}");
     assert!(proxy.is_closed(), "its answer was lost");
     proxy.open();

@@ -27,8 +27,7 @@ pub(crate) async fn suggestions(
         return Vec::new(); // the request is refused for it
     };
     if let Some(typed) = typed_argument(before) {
-        let values = agent.complete_argument(facts, typed.command, &typed.words);
-        let values = values.await.into_iter();
+        let values = agent.complete_argument(facts, typed.command, &typed.words).await.into_iter();
         return values.map(|value| argument_item(&value, before, typed.start)).collect();
     }
     match typed_mention(before) {

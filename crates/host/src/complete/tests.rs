@@ -172,8 +172,7 @@ fn files_of_other_directories_are_named_in_full() {
 #[test]
 fn skills_and_contexts_are_mentions_that_come_back() {
     let (root, completer) = (project(), Completer::default());
-    let uri = root.path().canonicalize().unwrap();
-    let uri = uri.join(".agents/skills/tables/SKILL.md");
+    let uri = root.path().canonicalize().unwrap().join(".agents/skills/tables/SKILL.md");
     let uri = wire::file_uri::uri_of(uri.as_os_str().as_bytes());
     let items = complete(&completer, &[root.path()], "@skill:");
     assert_eq!(

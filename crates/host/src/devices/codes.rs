@@ -126,8 +126,8 @@ impl PairingCodes {
         let digest = SecretDigest::of(code.as_bytes());
         let now = Instant::now();
         self.waiting.retain(|code| code.expires > now);
-        let at = self.waiting.iter().position(|code| code.digest == digest);
-        let at = at.ok_or(CodeRefusal::Wrong)?;
+        let at =
+            self.waiting.iter().position(|code| code.digest == digest).ok_or(CodeRefusal::Wrong)?;
         let purpose = self.waiting.get(at).map(|code| code.purpose);
         if purpose == Some(CodePurpose::Open) && is_other_user {
             return Err(CodeRefusal::OtherUser);

@@ -164,8 +164,7 @@ impl Devices {
         if state.by_digest.len() >= DEVICES_MAX {
             return Err(PairError::TooManyDevices);
         }
-        let grant = state.codes.take(code, caller.is_other_user);
-        let grant = grant.map_err(refused)?;
+        let grant = state.codes.take(code, caller.is_other_user).map_err(refused)?;
         let name = grant.name.or(own_name);
         let names = state.by_digest.values().map(|it| it.stored.name.as_str());
         let name = make_unique(name.as_deref().unwrap_or(DEFAULT_NAME), names);

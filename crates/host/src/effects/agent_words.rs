@@ -40,8 +40,7 @@ impl Effects {
                 let values = Ok(branches.await);
                 return send(&arrivals, Input::SettingValues { ticket, values }).await;
             }
-            let session = question.session.as_ref();
-            let session = session.map(ChannelUri::as_str).unwrap_or_default();
+            let session = question.session.as_ref().map(ChannelUri::as_str).unwrap_or_default();
             let values = match &agent {
                 Some(agent) => Ok(agent.setting_values(session, &question.property)),
                 None => Err(WorkFailed(format!(
@@ -126,8 +125,8 @@ impl Effects {
     /// Takes back all that a principal brought.
     pub(crate) fn forget_tokens(&mut self, principal: &str) {
         let is_theirs = |owner: &Option<String>| owner.as_deref() == Some(principal);
-        let handed = self.handed_tokens.0.extract_if(|(_, owner, _), _| is_theirs(owner));
-        let handed: Vec<_> = handed.collect();
+        let handed: Vec<_> =
+            self.handed_tokens.0.extract_if(|(_, owner, _), _| is_theirs(owner)).collect();
         for ((provider, _, resource), end) in handed {
             if let Some(end) = end {
                 end.abort();

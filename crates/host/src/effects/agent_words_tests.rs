@@ -90,8 +90,7 @@ impl Agent for Shared {
     }
 
     fn receive_token(&self, principal: Option<&str>, resource: &str, token: &str) {
-        let of = principal.map(|name| format!(" of {name}"));
-        let of = of.unwrap_or_default();
+        let of = principal.map(|name| format!(" of {name}")).unwrap_or_default();
         self.0.record(format!("token{of} {resource} {token:?}"));
     }
 

@@ -270,8 +270,7 @@ impl Bodies {
         for some in aged.chunks(COLLECT_MAX) {
             let (blobs, held) = (Arc::clone(&self.shared.blobs), self.shared.held.clone());
             let collected = journal.collect(some.to_vec(), move |unreferred| {
-                let unneeded = unreferred.iter().filter(|digest| !held.contains(digest));
-                let unneeded: Vec<Digest> = unneeded.copied().collect();
+                let unneeded: Vec<Digest> = unreferred.iter().filter(|digest| !held.contains(digest)).copied().collect();
                 if let Err(error) = blobs.remove_all(&unneeded, before) {
                     tracing::warn!(%error, "a body that nothing refers to could not be removed; a later collection tries again");
                 }

@@ -159,8 +159,7 @@ impl ClientFileAccess {
     ) -> Result<FileAnswer, FileRefusal> {
         let write = params.write.unwrap_or(false);
         let access = if write { ResourceAccess::Write } else { ResourceAccess::Read };
-        let configured = self.grants.as_ref().map(ResourceGrants::configured);
-        let configured = configured.unwrap_or_default();
+        let configured = self.grants.as_ref().map(ResourceGrants::configured).unwrap_or_default();
         match self.files.find_grant(&params.uri, access, &configured) {
             Ok(None) => {}
             Ok(Some(path)) => {
@@ -189,8 +188,7 @@ impl Effects {
         let (files, arrivals) = (self.tools().files.clone(), self.arrivals.clone());
         tokio::spawn(async move {
             let kind = FileWork::of(&task.call);
-            let used = files.run(kind, move |access| access.use_files(&task));
-            let used = used.await;
+            let used = files.run(kind, move |access| access.use_files(&task)).await;
             send(&arrivals, Input::FilesUsed { ticket, used }).await;
         });
     }
@@ -251,8 +249,7 @@ fn body_of(params: &ResourceWriteParams) -> Result<Vec<u8>, FileRefusal> {
 
 fn write_request<'a>(params: &'a ResourceWriteParams, bytes: &'a [u8]) -> WriteRequest<'a> {
     // The kernel let no negative one pass.
-    let position = params.position.and_then(|position| u64::try_from(position).ok());
-    let position = position.unwrap_or(0);
+    let position = params.position.and_then(|position| u64::try_from(position).ok()).unwrap_or(0);
     WriteRequest {
         uri: &params.uri,
         bytes,

@@ -40,8 +40,7 @@ pub(super) async fn read(
         pages.insert(0, read_page(journal, context).await?);
     }
     let from_n = at.compacted.as_ref().map_or(0, |compacted| compacted.from_n);
-    let turns = pages.into_iter().flat_map(|page| page.turns);
-    let turns = turns.filter(|turn| turn.n >= from_n);
+    let turns = pages.into_iter().flat_map(|page| page.turns).filter(|turn| turn.n >= from_n);
     let read = turns.filter_map(|turn| match serde_json::from_slice(&turn.json) {
         Ok(json) => Some(HistoryTurn {
             id: turn.id,

@@ -218,8 +218,7 @@ impl HostServices for KernelSink {
     }
 
     async fn record_lowering(&self, lowering: Lowering) {
-        let blocks = lowering.blocks.into_iter().map(digest_long_strings);
-        let blocks: Vec<Value> = blocks.collect();
+        let blocks: Vec<Value> = lowering.blocks.into_iter().map(digest_long_strings).collect();
         let record = LoweredRecord {
             chat: self.turn.chat,
             turn_id: self.turn.turn_id.clone(),

@@ -124,9 +124,10 @@ impl TurnMessages {
                 now,
                 records: Vec::new(),
             };
-            let messages =
-                read.into_iter().map(|parts| resolver.resolve_parts(parts).map(Arc::new));
-            let messages: Vec<Arc<UserMessage>> = messages.collect::<Result<_, _>>()?;
+            let messages: Vec<Arc<UserMessage>> = read
+                .into_iter()
+                .map(|parts| resolver.resolve_parts(parts).map(Arc::new))
+                .collect::<Result<_, _>>()?;
             Ok((messages, resolver.records))
         });
         let (messages, records) = match work.await {

@@ -358,8 +358,8 @@ impl Effects {
             self.tools().services.clone(),
             Arc::clone(&self.pace),
             Arc::clone(&self.streams),
-        ));
-        let task = task.abort_handle();
+        ))
+        .abort_handle();
         self.runs.insert(run, RunningAgent { task, replies });
     }
 

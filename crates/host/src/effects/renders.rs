@@ -25,8 +25,7 @@ fn log(session: &ChannelUri, rendered: &Rendered) {
     let Some(asked) = rendered.transform.attempt() else {
         return tracing::debug!(%session, outcome, "a system prompt was rendered");
     };
-    let sections = asked.sections.iter().map(|id| hashes_of(rendered, id));
-    let sections: Vec<String> = sections.collect();
+    let sections: Vec<String> = asked.sections.iter().map(|id| hashes_of(rendered, id)).collect();
     tracing::debug!(
         %session,
         client = asked.client_id,
@@ -41,8 +40,7 @@ fn log(session: &ChannelUri, rendered: &Rendered) {
 /// `tone:0123456789abcdef>fedcba9876543210`: a section before and after.
 fn hashes_of(rendered: &Rendered, id: &str) -> String {
     let mut sections = rendered.before.iter();
-    let before = sections.find(|section| section.id == id);
-    let before = before.map_or("", |section| &*section.content);
+    let before = sections.find(|section| section.id == id).map_or("", |section| &*section.content);
     let after = rendered.rewritten.get(id).map_or(before, String::as_str);
     format!("{id}:{}>{}", hash(before), hash(after))
 }

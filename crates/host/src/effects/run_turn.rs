@@ -268,8 +268,7 @@ async fn prepare_directories(
     turn: &TurnRun,
     services: &mut TurnServices,
 ) -> Result<(), AgentError> {
-    let staging = services.staging.take();
-    let staging = staging.filter(|_| agent.needs_attachment_files());
+    let staging = services.staging.take().filter(|_| agent.needs_attachment_files());
     let own = staging.map(|staging| staging.join(turn.session_id.0.to_string()));
     services.staging = own.clone();
     let confinement = services.bodies.confinement().clone();

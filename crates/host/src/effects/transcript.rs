@@ -109,8 +109,10 @@ fn quote(turns: &[Value]) -> (String, bool) {
 fn words_of(turn: &Value) -> String {
     let user = turn["message"]["text"].as_str().unwrap_or("").trim();
     let parts = turn["responseParts"].as_array().into_iter().flatten();
-    let said = parts.filter(|part| part["kind"] == "markdown");
-    let said: Vec<&str> = said.filter_map(|part| part["content"].as_str()).collect();
+    let said: Vec<&str> = parts
+        .filter(|part| part["kind"] == "markdown")
+        .filter_map(|part| part["content"].as_str())
+        .collect();
     let said = said.join("\n\n");
     let mut words = Vec::new();
     for (who, text) in [("User", user), ("Assistant", said.trim())] {

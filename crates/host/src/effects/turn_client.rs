@@ -35,8 +35,8 @@ pub(super) async fn use_file(
     let changes = call.changes();
     let mut was_asked = false;
     let trying = try_twice(asker, client_id, call, &mut was_asked);
-    let used = tokio::time::timeout(TIME_MAX, trying).await;
-    let used = used.unwrap_or(Err(ClientFileError::Timeout));
+    let used =
+        tokio::time::timeout(TIME_MAX, trying).await.unwrap_or(Err(ClientFileError::Timeout));
     used.map_err(|why| ClientFileFailure {
         why: describe(why),
         maybe_done: changes && was_asked && is_open(why),
@@ -85,16 +85,16 @@ async fn ask(
         ClientAnswer::Done => Ok(ClientFileReply::Done),
         ClientAnswer::Facts(facts) => Ok(ClientFileReply::Facts(facts)),
         ClientAnswer::Entries(entries) => {
-            let entries = entries.into_iter().take(ENTRIES_MAX);
-            let entries = entries.map(|entry| (entry.name, entry.is_directory));
+            let entries =
+                entries.into_iter().take(ENTRIES_MAX).map(|entry| (entry.name, entry.is_directory));
             Ok(ClientFileReply::Entries(entries.collect()))
         }
         ClientAnswer::Body(ClientFileBody::Text(text)) => {
             Ok(ClientFileReply::Content(text.as_bytes().to_vec()))
         }
         ClientAnswer::Body(ClientFileBody::Base64(data)) => {
-            let decoded = STANDARD.decode(data.as_bytes());
-            let decoded = decoded.map_err(|_| ClientFileError::Malformed)?;
+            let decoded =
+                STANDARD.decode(data.as_bytes()).map_err(|_| ClientFileError::Malformed)?;
             Ok(ClientFileReply::Content(decoded))
         }
     }

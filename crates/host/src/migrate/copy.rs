@@ -94,8 +94,7 @@ async fn copy_rows(
     source: i64,
     copy: i64,
 ) -> Result<u64, MigrateError> {
-    let columns = table.columns.iter().map(|(name, _)| *name);
-    let columns = columns.collect::<Vec<_>>().join(", ");
+    let columns = table.columns.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
     let sql = format!(
         "INSERT INTO greenroom.{name} (space, {columns}) SELECT $2::bigint, {columns} FROM greenroom.{name}
              WHERE space = $1 ORDER BY {order}",

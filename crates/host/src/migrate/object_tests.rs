@@ -22,8 +22,9 @@ fn store_at(dir: &Path) -> BlobSettings {
 /// The objects of a body, of all spaces.
 fn find_objects(dir: &Path, digest: &Digest) -> Vec<PathBuf> {
     let spaces = std::fs::read_dir(dir).unwrap();
-    let objects = spaces.flat_map(|space| std::fs::read_dir(space.unwrap().path()).unwrap());
-    let objects = objects.map(|object| object.unwrap().path());
+    let objects = spaces
+        .flat_map(|space| std::fs::read_dir(space.unwrap().path()).unwrap())
+        .map(|object| object.unwrap().path());
     let is_of_it = |path: &PathBuf| {
         let name = path.file_name().unwrap().to_string_lossy();
         name.starts_with(&digest.to_hex())

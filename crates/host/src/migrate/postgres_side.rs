@@ -30,12 +30,15 @@ pub(super) async fn connect(url: &str) -> Result<Client, MigrateError> {
 }
 
 fn select(table: &CarriedTable) -> String {
-    let columns = table.columns.iter().map(|(name, kind)| match kind {
-        ColumnKind::Small => format!("{name}::bigint"),
-        ColumnKind::Flag => format!("{name}::int::bigint"),
-        ColumnKind::Big | ColumnKind::Text | ColumnKind::Bytes => (*name).to_owned(),
-    });
-    let columns: Vec<String> = columns.collect();
+    let columns: Vec<String> = table
+        .columns
+        .iter()
+        .map(|(name, kind)| match kind {
+            ColumnKind::Small => format!("{name}::bigint"),
+            ColumnKind::Flag => format!("{name}::int::bigint"),
+            ColumnKind::Big | ColumnKind::Text | ColumnKind::Bytes => (*name).to_owned(),
+        })
+        .collect();
     format!(
         "SELECT {} FROM greenroom.{} WHERE space = $1 ORDER BY {}",
         columns.join(", "),
@@ -112,8 +115,8 @@ impl TableWriter {
             let wrong = || MigrateError::Damaged(format!("{}.{name}", self.table.name));
             values.push(to_value(*kind, cell).ok_or_else(wrong)?);
         }
-        let values = values.iter().map(|value| &**value as &(dyn ToSql + Sync));
-        let values: Vec<&(dyn ToSql + Sync)> = values.collect();
+        let values: Vec<&(dyn ToSql + Sync)> =
+            values.iter().map(|value| &**value as &(dyn ToSql + Sync)).collect();
         Ok(self.copy.as_mut().write(&values).await?)
     }
 
@@ -200,8 +203,7 @@ pub(super) async fn read_body(
     let digest = &body.digest;
     if let Some(object) = &body.object {
         let objects = objects.ok_or(MigrateError::NoObjects)?;
-        let found = objects.get(space, digest, object).await;
-        let found = found.map_err(MigrateError::Object)?;
+        let found = objects.get(space, digest, object).await.map_err(MigrateError::Object)?;
         return found.ok_or_else(|| MigrateError::Damaged(digest.to_hex()));
     }
     let sql = "SELECT bytes FROM greenroom.blob_chunk WHERE space = $1 AND digest = $2 ORDER BY n";

@@ -66,19 +66,20 @@ fn dump(dir: &Path) -> Vec<String> {
     let conn = Connection::open(dir.join(JOURNAL_FILE)).unwrap();
     let names = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name";
     let mut names = conn.prepare(names).unwrap();
-    let names = names.query_map([], |row| row.get(0)).unwrap();
-    let names: Vec<String> = names.map(Result::unwrap).collect();
+    let names: Vec<String> =
+        names.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
     let mut lines = Vec::new();
     for name in names {
         let mut rows = conn.prepare(&format!("SELECT * FROM {name} ORDER BY 1, 2")).unwrap();
         let columns = rows.column_count();
-        let rows = rows
+        let rows: Vec<Vec<Value>> = rows
             .query_map([], |row| {
                 let cells = (0..columns).map(|column| row.get::<_, Value>(column));
                 cells.collect::<Result<Vec<_>, _>>()
             })
-            .unwrap();
-        let rows: Vec<Vec<Value>> = rows.map(Result::unwrap).collect();
+            .unwrap()
+            .map(Result::unwrap)
+            .collect();
         assert!(!rows.is_empty(), "{name} has rows, so that it is tested");
         lines.extend(rows.iter().map(|row| format!("{name} {row:?}")));
     }
@@ -123,8 +124,7 @@ async fn there_and_back_is_equal_to_the_byte_and_only_one_side_is_served() {
 
     // The directory is not served any more, and says where its sessions are.
     let config = Config::default_for(first.path().to_owned());
-    let refused = serve(config, |_| {}, std::future::ready(())).await.unwrap_err();
-    let refused = refused.to_string();
+    let refused = serve(config, |_| {}, std::future::ready(())).await.unwrap_err().to_string();
     assert!(
         refused.contains("moved to the space `team`") && refused.contains("greenroom migrate"),
         "{refused}"
@@ -164,7 +164,6 @@ async fn there_and_back_is_equal_to_the_byte_and_only_one_side_is_served() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[expect(clippy::too_many_lines, reason = "one story: each step needs the one before")]
 async fn interrupted_anywhere_nothing_is_half_done_and_it_can_be_run_again() {
     let Some(server) = TestServer::start() else {
         return; // the line that says so is written
@@ -232,8 +231,10 @@ async fn interrupted_anywhere_nothing_is_half_done_and_it_can_be_run_again() {
     let incoming = dir.join("incoming").join(JOURNAL_FILE);
     fs::rename(dir.join(JOURNAL_FILE), incoming).unwrap();
     mark.mark(dir, MarkKind::Arriving).unwrap();
-    let refused = serve(Config::default_for(dir.to_owned()), |_| {}, std::future::ready(()));
-    let refused = refused.await.unwrap_err().to_string();
+    let refused = serve(Config::default_for(dir.to_owned()), |_| {}, std::future::ready(()))
+        .await
+        .unwrap_err()
+        .to_string();
     assert!(refused.contains("are on their way into it"), "{refused}");
     let carried = to_directory(&wish, &silent).await.unwrap();
     assert!(carried.was_carried_before && carried.seq == 41);
@@ -281,8 +282,7 @@ async fn a_journal_is_never_written_over_whatever_an_earlier_migration_left_behi
     // The same with the very mark of the migration that closed the space: its journal waits, the other one stays.
     let empty = tempfile::tempdir().unwrap();
     to_directory(&wish(empty.path(), &database), &silent).await.unwrap();
-    let arrived = MovedDirectory::read_mark(empty.path(), MarkKind::Arrived);
-    let arrived = arrived.unwrap().unwrap();
+    let arrived = MovedDirectory::read_mark(empty.path(), MarkKind::Arrived).unwrap().unwrap();
     arrived.mark(own.path(), MarkKind::Arriving).unwrap();
     let refused = to_directory(&there, &silent).await.unwrap_err();
     assert!(matches!(refused, MigrateError::DirectoryTaken(_)), "{refused}");

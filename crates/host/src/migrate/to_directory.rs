@@ -72,8 +72,8 @@ pub async fn to_directory(
 
 /// What is on its way into a directory from elsewhere is finished first, or given up by whoever knows that nobody needs it.
 fn check_directory(dir: &Path, mark: &MovedDirectory) -> Result<(), MigrateError> {
-    let arriving = MovedDirectory::read_mark(dir, MarkKind::Arriving);
-    let arriving = arriving.map_err(|error| MigrateError::Directory(dir.to_owned(), error))?;
+    let arriving = MovedDirectory::read_mark(dir, MarkKind::Arriving)
+        .map_err(|error| MigrateError::Directory(dir.to_owned(), error))?;
     match arriving {
         Some(other) if other.space != mark.space || other.database != mark.database => {
             let words = other.describe_arriving(dir);
@@ -86,8 +86,8 @@ fn check_directory(dir: &Path, mark: &MovedDirectory) -> Result<(), MigrateError
 /// There is no journal in the directory, or one whose sessions were moved into a space of this name: which database that was
 /// cannot be told from two addresses of one, and the journal is only set aside.
 fn check_free(dir: &Path, mark: &MovedDirectory) -> Result<(), MigrateError> {
-    let moved = MovedDirectory::read_mark(dir, MarkKind::Moved);
-    let moved = moved.map_err(|error| MigrateError::Directory(dir.to_owned(), error))?;
+    let moved = MovedDirectory::read_mark(dir, MarkKind::Moved)
+        .map_err(|error| MigrateError::Directory(dir.to_owned(), error))?;
     let was_moved = moved.is_some_and(|moved| moved.space == mark.space);
     if was_moved || !dir.join(JOURNAL_FILE).exists() {
         Ok(())
@@ -275,8 +275,10 @@ fn write_all(
     }
     sqlite::write_counters(&tx, seq, log_floor)?;
     tx.commit()?;
-    let sums = TABLES.iter().map(|table| sqlite::read_rows(&conn, table, |_| true));
-    let sums = sums.collect::<Result<_, rusqlite::Error>>()?;
+    let sums = TABLES
+        .iter()
+        .map(|table| sqlite::read_rows(&conn, table, |_| true))
+        .collect::<Result<_, rusqlite::Error>>()?;
     // The file alone is put in its place: all of it must be in there.
     conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
     drop(conn);

@@ -258,8 +258,9 @@ pub(super) fn put_at(dir: &Path, digest: &Digest) -> Result<Timestamp, MigrateEr
     let name = digest.to_hex();
     let bucket = name.get(..2).unwrap_or_default();
     let path = dir.join("blobs").join("sha256").join(bucket).join(&name);
-    let modified = std::fs::metadata(&path).and_then(|metadata| metadata.modified());
-    let modified = modified.map_err(|error| MigrateError::Directory(path, error))?;
+    let modified = std::fs::metadata(&path)
+        .and_then(|metadata| metadata.modified())
+        .map_err(|error| MigrateError::Directory(path, error))?;
     let since = modified.duration_since(UNIX_EPOCH).unwrap_or_default();
     Ok(Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX)))
 }

@@ -216,8 +216,8 @@ impl<S: SharedStream> SocketReader<'_, S> {
                 Poll::Ready(ReadDecision::Stop) => Poll::Ready(None),
                 Poll::Ready(ReadDecision::Yes) | Poll::Pending => Poll::Pending,
             }
-        });
-        let done = done.await;
+        })
+        .await;
         if waited {
             self.liveness.record_activity();
         }
@@ -226,8 +226,8 @@ impl<S: SharedStream> SocketReader<'_, S> {
 
     /// A space that is sent more than it may take slows down whoever sends it; `None` if the connection is to end.
     async fn wait_for_its_turn(&self) -> Option<()> {
-        let delay = self.admission.bounds.as_ref();
-        let delay = delay.map_or(Duration::ZERO, |bounds| bounds.delay_of_input());
+        let delay =
+            self.admission.bounds.as_ref().map_or(Duration::ZERO, |bounds| bounds.delay_of_input());
         if delay.is_zero() {
             return Some(());
         }
@@ -313,8 +313,8 @@ pub(super) async fn decode_input(
         drop(text);
         match decoded {
             Ok(message) => {
-                let received = Received::new(message, bytes, inline);
-                let received = received.with_guard(HostGuard::new(room));
+                let received =
+                    Received::new(message, bytes, inline).with_guard(HostGuard::new(room));
                 Input::Received { peer, received }
             }
             Err(malformed) => Input::Malformed { peer, malformed },

@@ -193,8 +193,9 @@ fn read_config(cert: &Path, key: &Path) -> Result<Arc<ServerConfig>, TlsError> {
         |message: String| TlsError::Certificate { path: cert.to_owned(), message };
     let bad_key = |message: String| TlsError::Key { path: key.to_owned(), message };
     let pem = fs::read(cert).map_err(|error| bad_certificate(error.to_string()))?;
-    let certificates = CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>();
-    let certificates = certificates.map_err(|error| bad_certificate(error.to_string()))?;
+    let certificates = CertificateDer::pem_slice_iter(&pem)
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| bad_certificate(error.to_string()))?;
     if certificates.is_empty() {
         let message =
             "there is no certificate in this file; it must be PEM, your certificate first";
@@ -204,17 +205,17 @@ fn read_config(cert: &Path, key: &Path) -> Result<Arc<ServerConfig>, TlsError> {
     let private_key = PrivateKeyDer::from_pem_slice(&pem)
         .map_err(|error| bad_key(format!("there is no private key in this file: {error}")))?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ServerConfig::builder_with_provider(provider)
+    let mut config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(TlsError::Pair)?
         .with_no_client_auth()
-        .with_single_cert(certificates, private_key);
-    let mut config = config.map_err(|error| match error {
-        rustls::Error::InconsistentKeys(_) => {
-            TlsError::OtherKey { cert: cert.to_owned(), key: key.to_owned() }
-        }
-        other => TlsError::Pair(other),
-    })?;
+        .with_single_cert(certificates, private_key)
+        .map_err(|error| match error {
+            rustls::Error::InconsistentKeys(_) => {
+                TlsError::OtherKey { cert: cert.to_owned(), key: key.to_owned() }
+            }
+            other => TlsError::Pair(other),
+        })?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Arc::new(config))
 }

@@ -58,12 +58,11 @@ impl Node {
     /// Waits until a space ends unasked, or another process has taken the node's place.
     async fn wait_for_end(&mut self) -> NodeEnd {
         let Some(cluster) = self.cluster.clone() else {
-            let failures = self.spaces_mut();
-            let failures = failures.map(|space| Box::pin(space.supervisor.wait_for_failure()));
+            let failures =
+                self.spaces_mut().map(|space| Box::pin(space.supervisor.wait_for_failure()));
             return NodeEnd::Whole(select_all(failures).await.0);
         };
-        let ends = self.spaces_mut();
-        let ends = ends.map(|space| {
+        let ends = self.spaces_mut().map(|space| {
             Box::pin(async move {
                 let end = space.supervisor.wait_for_end().await;
                 let tenure = space.admission.tenure.as_ref();

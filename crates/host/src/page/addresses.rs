@@ -93,8 +93,7 @@ impl ContentAddresses {
             return Err(AddressFault::Wrong);
         };
         let (device, signature) = signature.split_once('.').ok_or(AddressFault::Wrong)?;
-        let signature = URL_SAFE_NO_PAD.decode(signature);
-        let signature = signature.map_err(|_| AddressFault::Wrong)?;
+        let signature = URL_SAFE_NO_PAD.decode(signature).map_err(|_| AddressFault::Wrong)?;
         let mac = self.mac(device, digest, &content_type, &end);
         mac.verify_slice(&signature).map_err(|_| AddressFault::Wrong)?;
         // It is ours, so it is a number.

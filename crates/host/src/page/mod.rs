@@ -95,8 +95,10 @@ impl PageServices {
         let permits = Arc::clone(&self.served);
         // Until its size is known it may be as large as any.
         let most = u32::try_from(CONTENT_BYTES_MAX).unwrap_or(SERVED_BYTES_MAX);
-        let room = permits.acquire_many_owned(most).await;
-        let room = room.map_err(|closed| BlobError::Unreadable(closed.to_string()))?;
+        let room = permits
+            .acquire_many_owned(most)
+            .await
+            .map_err(|closed| BlobError::Unreadable(closed.to_string()))?;
         let store = self.bodies.store();
         // The permit moves into the reading task: the request may be gone before it ends.
         let read = move || (store.read(&digest, CONTENT_BYTES_MAX), room);

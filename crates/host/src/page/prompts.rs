@@ -47,8 +47,7 @@ impl PromptReader {
         let archive = Archive::open(&self.data)?;
         let session = archive.session(&uri)?.ok_or(PromptError::UnknownChat)?;
         let is_meant = |it: &&ArchivedChat| it.state.resource == chat;
-        let found = session.chats.iter().find(is_meant);
-        let found = found.ok_or(PromptError::UnknownChat)?;
+        let found = session.chats.iter().find(is_meant).ok_or(PromptError::UnknownChat)?;
         let calls = archive.calls(found)?;
         let Some(number) = call else {
             let renders = archive.renders(found)?;
@@ -60,8 +59,8 @@ impl PromptReader {
                 "renders": renders.map(|render| self.describe_render(render)).collect::<Value>(),
             }));
         };
-        let call = calls.iter().find(|call| call.number == number);
-        let call = call.ok_or(PromptError::UnknownCall)?;
+        let call =
+            calls.iter().find(|call| call.number == number).ok_or(PromptError::UnknownCall)?;
         let sent = read_call(&archive, &*self.blobs, found, call)?;
         Ok(self.describe_call(&sent))
     }
@@ -83,8 +82,11 @@ impl PromptReader {
     fn describe_call(&self, sent: &SentCall) -> Value {
         let mut shown = call_json(&sent.chat, &sent.call);
         let sections = sections_of(&sent.details);
-        let texts = sections.iter().filter(|section| self.is_restricted(section.id));
-        let texts: Vec<RestrictedText> = texts.flat_map(SectionTexts::to_hide).collect();
+        let texts: Vec<RestrictedText> = sections
+            .iter()
+            .filter(|section| self.is_restricted(section.id))
+            .flat_map(SectionTexts::to_hide)
+            .collect();
         let mut request = sent.outline.clone();
         let mut decisions = sent.details["decisions"].clone();
         hide(&mut decisions, &texts, &mut vec![false; texts.len()]);

@@ -304,8 +304,8 @@ fn render_diff(sides: &DiffSides, blobs: &dyn Blobs) -> Result<Value, String> {
     };
     let (before, after) = (read(&sides.before)?, read(&sides.after)?);
     let context = sides.context.unwrap_or(diff::CONTEXT);
-    let compared = diff::compare(&before, &after, &sides.path, context);
-    let compared = compared.map_err(|error| error.to_string())?;
+    let compared =
+        diff::compare(&before, &after, &sides.path, context).map_err(|error| error.to_string())?;
     serde_json::to_value(compared).map_err(|error| error.to_string())
 }
 

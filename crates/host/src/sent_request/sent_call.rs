@@ -66,8 +66,7 @@ fn find_render(
         .filter_map(|section| Some((section["id"].as_str()?, section["before"].as_str()?)))
         .collect();
     let is_its_own = |render: &ArchivedRender| {
-        let sections = render.before.iter();
-        let sections = sections.map(|(id, text)| (id.as_str(), text.as_str()));
+        let sections = render.before.iter().map(|(id, text)| (id.as_str(), text.as_str()));
         render.turn_id.as_deref() == Some(&call.turn_id)
             && render.at <= call.at
             && sections.eq(before.iter().copied())

@@ -141,8 +141,7 @@ fn data_url_prefix(text: &[u8]) -> usize {
     if !text.starts_with(b"data:") {
         return 0;
     }
-    let head = text.get(..PREFIX_BYTES_MAX.min(text.len()));
-    let head = head.unwrap_or_default();
+    let head = text.get(..PREFIX_BYTES_MAX.min(text.len())).unwrap_or_default();
     let mark = head.windows(MARK.len()).position(|window| window == MARK);
     mark.map_or(0, |mark| mark + MARK.len())
 }
@@ -200,8 +199,7 @@ mod tests {
                 {"signature": BASE64.encode(vec![250_u8; 3_000])},
             ],
             "stream": true,
-        });
-        let document = document.to_string();
+        }).to_string();
         let pieces = split(document.as_bytes());
         assert_eq!(join(&pieces), document.as_bytes());
         let bodies = pieces.iter().filter(|piece| matches!(piece, SplitPiece::Body { content_type, .. } if content_type == "image/png"));

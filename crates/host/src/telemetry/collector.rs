@@ -33,8 +33,9 @@ impl Collector {
         let is_encrypted = endpoint.starts_with("https:");
         let trust = tokio::task::spawn_blocking(move || {
             if is_encrypted { trusting_client_config() } else { plain_client_config() }
-        });
-        let trust = trust.await.map_err(|error| error.to_string())?;
+        })
+        .await
+        .map_err(|error| error.to_string())?;
         let client = reqwest::Client::builder()
             .tls_backend_preconfigured(trust.map_err(|error| error.to_string())?)
             .user_agent(concat!("greenroom/", env!("CARGO_PKG_VERSION")))
@@ -81,8 +82,7 @@ impl Collector {
             .post(format!("{}{path}", self.endpoint))
             .header("content-type", "application/json")
             .body(payload.to_string());
-        let answer = request.send().await;
-        let answer = answer.map_err(|error| error.without_url().to_string())?;
+        let answer = request.send().await.map_err(|error| error.without_url().to_string())?;
         if answer.status().is_success() {
             Ok(())
         } else {

@@ -146,19 +146,20 @@ impl HostMetrics {
             value: self.get(shown.counter) as f64 / shown.divisor,
             is_sum: true,
         });
-        let ended = [
+        let ended: u64 = [
             MetricCounter::TurnsCompleted,
             MetricCounter::TurnsFailed,
             MetricCounter::TurnsCancelled,
-        ];
-        let ended: u64 = ended.map(|counter| self.get(counter)).iter().sum();
+        ]
+        .map(|counter| self.get(counter))
+        .iter()
+        .sum();
         let running = self.get(MetricCounter::TurnsStarted).saturating_sub(ended);
         let gauges = [
             ("greenroom_connections", "WebSocket connections that are open.", connections as f64),
             ("greenroom_turns_running", "Turns that run now.", running as f64),
-        ];
-        let gauges =
-            gauges.map(|(name, help, value)| MetricValue { name, help, value, is_sum: false });
+        ]
+        .map(|(name, help, value)| MetricValue { name, help, value, is_sum: false });
         sums.chain(gauges).chain(resident_memory()).collect()
     }
 

@@ -60,8 +60,9 @@ fn plan(settings: &ShellSettings, start: &TerminalStart) -> Result<TerminalLaunc
 }
 
 fn user_shell() -> PathBuf {
-    let own = std::env::var_os("SHELL").map(PathBuf::from);
-    let own = own.filter(|path| path.is_absolute() && path.is_file());
+    let own = std::env::var_os("SHELL")
+        .map(PathBuf::from)
+        .filter(|path| path.is_absolute() && path.is_file());
     let mut others = SHELLS.iter().map(Path::new).filter(|path| path.is_file());
     own.or_else(|| others.next().map(Path::to_owned)).unwrap_or_else(|| PathBuf::from("/bin/sh"))
 }

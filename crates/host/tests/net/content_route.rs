@@ -145,8 +145,7 @@ async fn wrong_signatures_and_wrong_requests_are_refused() {
     assert_eq!(put(addr, "image/png", &[0; 1_025]).await.status, 413);
     assert_eq!(request(addr, "PUT", "/api/content", "", PNG).await.status, 401);
     assert_eq!(request(addr, "GET", "/api/content", &bearer(), b"").await.status, 405);
-    let odd = addresses(addr, &json!([{"uri": "file:///etc/passwd"}, {"uri": uri}])).await;
-    let odd = odd.json();
+    let odd = addresses(addr, &json!([{"uri": "file:///etc/passwd"}, {"uri": uri}])).await.json();
     assert!(odd["items"][0].is_null() && odd["items"][1].is_string());
     assert!(odd["expiresAt"].is_string());
     let prompt = request(addr, "GET", "/api/prompt?chat=x", &bearer(), b"").await;

@@ -73,8 +73,8 @@ fn take(
     detached: &mut Vec<(String, BodyData)>,
 ) {
     let mut stays = 0;
-    let attachments = message.and_then(|message| message.get_mut("attachments"));
-    let attachments = attachments.and_then(Value::as_array_mut);
+    let attachments =
+        message.and_then(|message| message.get_mut("attachments")).and_then(Value::as_array_mut);
     for (index, attachment) in attachments.into_iter().flatten().enumerate() {
         let Value::Object(attachment) = attachment else {
             continue;

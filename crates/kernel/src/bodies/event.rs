@@ -56,8 +56,8 @@ mod tests {
     use super::*;
 
     fn completed() -> AgentEvent {
-        let content = json!([{"type": "text", "text": "x".repeat(70_000)}]);
-        let content = content.as_array().cloned().unwrap();
+        let content =
+            json!([{"type": "text", "text": "x".repeat(70_000)}]).as_array().cloned().unwrap();
         AgentEvent::ToolCompleted {
             call: 1,
             result: ToolResult::new(true, "").with_content(content),
@@ -75,8 +75,8 @@ mod tests {
     #[test]
     fn a_result_that_could_not_be_kept_says_so_after_its_preview() {
         let mut event = completed();
-        let pointers = detach_from_event(&mut event, 65_536);
-        let pointers = pointers.into_iter().map(|body| body.pointer).collect();
+        let pointers =
+            detach_from_event(&mut event, 65_536).into_iter().map(|body| body.pointer).collect();
         fill_event(&mut event, pointers, Err("the disk is full".to_owned()));
         let content = content_of(&event);
         assert_eq!(content[0]["text"].as_str().unwrap().len(), 4_096);

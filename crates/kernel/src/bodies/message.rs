@@ -67,12 +67,11 @@ mod tests {
     use super::*;
 
     fn message(sizes: &[usize]) -> Object {
-        let attachments = sizes.iter().map(|size| {
+        let attachments: Vec<Value> = sizes.iter().map(|size| {
             let data = "A".repeat(size / 3 * 4);
             json!({"type": "embeddedResource", "label": "l", "data": data, "contentType": "image/png",
                 "displayKind": "image", "x-own": [1]})
-        });
-        let attachments: Vec<Value> = attachments.collect();
+        }).collect();
         let Value::Object(message) = json!({"text": "t", "attachments": attachments}) else {
             unreachable!()
         };

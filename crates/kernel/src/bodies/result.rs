@@ -154,9 +154,11 @@ impl DetachedResult {
     /// What stands beside the content and may be as large as that.
     fn take_fields(&mut self, result: &mut Object) {
         let known = |field: &str| matches!(field, "content" | "success" | "pastTenseMessage");
-        let large =
-            result.iter().filter(|(field, value)| !known(field) && json_len(value) > PREVIEW_BYTES);
-        let large: Vec<String> = large.map(|(field, _)| field.clone()).collect();
+        let large: Vec<String> = result
+            .iter()
+            .filter(|(field, value)| !known(field) && json_len(value) > PREVIEW_BYTES)
+            .map(|(field, _)| field.clone())
+            .collect();
         for field in &large {
             let Some(value) = result.get(field) else {
                 continue;
@@ -252,15 +254,20 @@ fn beginning(text: &str) -> &str {
 }
 
 fn joined_texts(content: &[Value]) -> String {
-    let texts = content.iter().filter(|block| is_text(block));
-    let texts: Vec<&str> = texts.filter_map(|block| block["text"].as_str()).collect();
+    let texts: Vec<&str> = content
+        .iter()
+        .filter(|block| is_text(block))
+        .filter_map(|block| block["text"].as_str())
+        .collect();
     texts.join("\n")
 }
 
 /// All text in one: one block, the usual case, is not copied.
 fn take_texts(content: &mut [Value]) -> String {
-    let texts = content.iter_mut().filter(|block| is_text(block));
-    let mut texts = texts.filter_map(|block| take_text(block.as_object_mut()?, "text"));
+    let mut texts = content
+        .iter_mut()
+        .filter(|block| is_text(block))
+        .filter_map(|block| take_text(block.as_object_mut()?, "text"));
     let mut joined = texts.next().unwrap_or_default();
     for text in texts {
         joined.push('\n');

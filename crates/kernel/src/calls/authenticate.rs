@@ -38,18 +38,22 @@ pub(super) fn gather(
         return Err(uri::bad("`token` holds control characters"));
     }
     let agents = kernel.facts().offered_agents();
-    let wanting = agents.filter(|agent| advertises(agent, &params.resource));
-    let mut wanting: BTreeSet<String> = wanting.map(|agent| agent.provider.clone()).collect();
+    let mut wanting: BTreeSet<String> = agents
+        .filter(|agent| advertises(agent, &params.resource))
+        .map(|agent| agent.provider.clone())
+        .collect();
     wanting.extend(servers_that_want(kernel, &params.resource));
     let principal = kernel.peers().principal(peer);
-    let tokens = wanting.into_iter().map(|provider| ClientToken {
-        provider,
-        principal: principal.clone(),
-        resource: params.resource.clone(),
-        token: TokenText(params.token.clone()),
-        expires_in_s,
-    });
-    let tokens: Vec<ClientToken> = tokens.collect();
+    let tokens: Vec<ClientToken> = wanting
+        .into_iter()
+        .map(|provider| ClientToken {
+            provider,
+            principal: principal.clone(),
+            resource: params.resource.clone(),
+            token: TokenText(params.token.clone()),
+            expires_in_s,
+        })
+        .collect();
     if tokens.is_empty() {
         Err(uri::bad(
             "`resource`: no agent and no MCP server of this host wants a token for it; see `protectedResources` of the agents, and \
@@ -69,8 +73,7 @@ pub(super) fn check_has_tokens(
     if missing.is_empty() {
         return Ok(());
     }
-    let names = missing.iter().filter_map(|known| known["resource"].as_str());
-    let names: Vec<&str> = names.collect();
+    let names: Vec<&str> = missing.iter().filter_map(|known| known["resource"].as_str()).collect();
     let message = format!(
         "the agent {} needs a token for {}: sign in, or bring one by `greenroom agents token RESOURCE`",
         agent.provider,
@@ -81,8 +84,7 @@ pub(super) fn check_has_tokens(
 }
 
 fn advertises(agent: &AgentFacts, resource: &str) -> bool {
-    let resources = agent.info["protectedResources"].as_array();
-    let mut resources = resources.into_iter().flatten();
+    let mut resources = agent.info["protectedResources"].as_array().into_iter().flatten();
     resources.any(|known| known["resource"] == resource)
 }
 

@@ -59,8 +59,7 @@ fn find_chat(
     if kernel.find_chat(&named).is_some() {
         return Ok(named);
     }
-    let session = kernel.find_session(&named);
-    let session = session.ok_or_else(|| uri::not_found(kernel, &named))?;
+    let session = kernel.find_session(&named).ok_or_else(|| uri::not_found(kernel, &named))?;
     let Some(default) = &session.state().default_chat else {
         return Err(uri::bad("this session has no default chat yet; name a chat").into());
     };

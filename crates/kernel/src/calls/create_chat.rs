@@ -210,8 +210,7 @@ fn plan(
     if state.chats.len() >= most {
         return Err(bad(format!("a session has at most {most} chats")));
     }
-    let from = source.as_ref();
-    let from = from.map(|(_, wanted)| kernel.chat(&wanted.chat).state());
+    let from = source.as_ref().map(|(_, wanted)| kernel.chat(&wanted.chat).state());
     let is_fork = source.as_ref().is_some_and(|(source, _)| source.visible);
     let directories = match from.filter(|_| is_fork) {
         // A fork goes on where its source works (H-143).
@@ -227,8 +226,7 @@ fn plan(
             wanted.or_else(|| inherited(kernel, state))
         }
     };
-    let title = from.map_or(NEW_CHAT_TITLE, |from| from.title.as_str());
-    let title = title.to_owned();
+    let title = from.map_or(NEW_CHAT_TITLE, |from| from.title.as_str()).to_owned();
     let (source, origin) = match source {
         Some((source, wanted)) => (Some(source), wanted.origin),
         None => (None, json!({"kind": "user"})),
@@ -347,8 +345,8 @@ fn source_through(
     let chat = kernel.chat(&wanted.chat);
     let visible = wanted.kind == "fork";
     let private = chat.private();
-    let checkpoint = chat.checkpoint_of(&wanted.turn_id).cloned();
-    let checkpoint = checkpoint.map(|data| (wanted.turn_id.clone(), data));
+    let checkpoint =
+        chat.checkpoint_of(&wanted.turn_id).cloned().map(|data| (wanted.turn_id.clone(), data));
     ForkSource {
         through: through_n.map(|n| (kernel.id_of(&wanted.chat), n)),
         page,

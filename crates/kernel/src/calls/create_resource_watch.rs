@@ -63,7 +63,10 @@ fn items(field: Option<&Value>, name: &str) -> Result<Option<Vec<String>>, RpcEr
         return Ok(None);
     };
     let wrong = || uri::bad(format!("`{name}` must be {{items: [..]}} with texts"));
-    let items = field["items"].as_array().ok_or_else(wrong)?.iter();
-    let items = items.map(|item| item.as_str().map(str::to_owned).ok_or_else(wrong));
+    let items = field["items"]
+        .as_array()
+        .ok_or_else(wrong)?
+        .iter()
+        .map(|item| item.as_str().map(str::to_owned).ok_or_else(wrong));
     items.collect::<Result<Vec<String>, _>>().map(Some)
 }

@@ -139,8 +139,8 @@ pub(super) fn agent_of<'a>(
         Some(provider) => agents.find(|agent| agent.provider == provider),
     };
     let found = found.ok_or_else(|| {
-        let known = kernel.facts().offered_agents();
-        let known: Vec<&str> = known.map(|agent| agent.provider.as_str()).collect();
+        let known: Vec<&str> =
+            kernel.facts().offered_agents().map(|agent| agent.provider.as_str()).collect();
         let (wanted, known) = (provider.unwrap_or("(default)"), known.join(", "));
         let message = format!("no agent {wanted}; there are: {known}");
         RpcError::new(code::PROVIDER_NOT_FOUND, message)

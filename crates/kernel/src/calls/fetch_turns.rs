@@ -62,9 +62,12 @@ pub(super) fn apply(
     if let Some(generation) = generation.filter(|of| *of <= Generation::V0_5_0) {
         // Their page is the answer itself, and the next one is asked for by the turn it begins with.
         let skipped = page.turns.len().saturating_sub(limit.unwrap_or(usize::MAX));
-        let turns = page.turns.iter().skip(skipped);
-        let turns = turns.map(|turn| compat::down_turn(generation, turn_value(&turn.json)));
-        let turns: Vec<Value> = turns.collect();
+        let turns: Vec<Value> = page
+            .turns
+            .iter()
+            .skip(skipped)
+            .map(|turn| compat::down_turn(generation, turn_value(&turn.json)))
+            .collect();
         let result = json!({"turns": turns, "hasMore": page.older || skipped > 0});
         return step.respond(peer, id, &result);
     }

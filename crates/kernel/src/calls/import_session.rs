@@ -50,8 +50,8 @@ pub(super) fn gather(
     let (created, modified) = times_of(kernel, &session);
     let state = read_state(kernel, session)?;
     let chats = chat_uris(kernel, &uri, &state)?;
-    let wanted = chats.iter().chain([&uri]).map(|uri| (uri.clone(), 1));
-    let wanted: Vec<(ChannelUri, u32)> = wanted.collect();
+    let wanted: Vec<(ChannelUri, u32)> =
+        chats.iter().chain([&uri]).map(|uri| (uri.clone(), 1)).collect();
     let exist = need_channels(kernel, &wanted, answers)?;
     uri::check_writable(kernel)?;
     if let Some(((taken, _), _)) = wanted.iter().zip(exist).find(|(_, exists)| *exists) {
@@ -59,11 +59,14 @@ pub(super) fn gather(
         return Err(RpcError::new(code::SESSION_ALREADY_EXISTS, message).into());
     }
     let mut turns = read_turns(kernel, &params.turns)?;
-    let chats = chats.into_iter().zip(&state.chats).map(|(uri, entry)| {
-        let turns = turns.remove(uri.as_str()).unwrap_or_default();
-        (uri, chat_state(&state, entry), turns)
-    });
-    let chats: Vec<_> = chats.collect();
+    let chats: Vec<_> = chats
+        .into_iter()
+        .zip(&state.chats)
+        .map(|(uri, entry)| {
+            let turns = turns.remove(uri.as_str()).unwrap_or_default();
+            (uri, chat_state(&state, entry), turns)
+        })
+        .collect();
     if let Some((unknown, _)) = turns.first_key_value() {
         let message = format!("`turns` names a chat that the session does not list: {unknown}");
         return Err(uri::bad(message).into());

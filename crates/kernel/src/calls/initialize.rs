@@ -66,8 +66,7 @@ pub(super) fn gather(
     let wanted = wanted_channels(kernel, wanted)?;
     // What a role does not allow is left out, like what does not exist: it is not offered either.
     let role = kernel.role(peer);
-    let wanted = wanted.into_iter().filter(|uri| may_watch(role, uri));
-    let wanted: Vec<_> = wanted.collect();
+    let wanted: Vec<_> = wanted.into_iter().filter(|uri| may_watch(role, uri)).collect();
     check_client_id(kernel, peer, &params.client_id)?;
     wait_for_older(kernel, peer, &params.client_id)?;
     let with_views: Vec<_> = wanted.iter().map(|uri| (uri.clone(), u32::MAX)).collect();

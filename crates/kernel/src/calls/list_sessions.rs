@@ -41,8 +41,7 @@ pub(super) fn gather(
         unreachable!("answers fit their queries");
     };
     let page = &rows[..rows.len().min(limit as usize)];
-    let items = page.iter().filter_map(|row| list_item(kernel, peer, row));
-    let items: Vec<Value> = items.collect();
+    let items: Vec<Value> = page.iter().filter_map(|row| list_item(kernel, peer, row)).collect();
     let mut result = json!({"items": items});
     if let (true, Some(last)) = (rows.len() > page.len(), page.last()) {
         result["nextCursor"] = json!(format!("{}.{}", last.modified.0, last.session.0));
@@ -56,8 +55,8 @@ fn list_item(kernel: &Kernel, peer: PeerId, row: &SummaryRecord) -> Option<Value
     if channels.is_disposed(row.session) {
         return None;
     }
-    let live = channels.find_session(&row.uri);
-    let live = live.filter(|_| channels.id_of(&row.uri) == Some(row.session));
+    let live =
+        channels.find_session(&row.uri).filter(|_| channels.id_of(&row.uri) == Some(row.session));
     let is_empty = live.map_or(row.empty, |session| session.is_empty());
     let live = live.map(|session| session.published().clone());
     let stored = || serde_json::from_slice::<Object>(&row.json).ok();

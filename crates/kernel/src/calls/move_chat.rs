@@ -161,8 +161,10 @@ fn check_fits(
         return Err(bad(format!("a session has at most {most} chats (chats_max)")));
     }
     let known = target.working_directories.as_deref().unwrap_or(&[]);
-    let own = moved.iter().filter_map(|chat| kernel.find_chat(chat));
-    let mut own = own.flat_map(|chat| chat.state().working_directories.iter().flatten());
+    let mut own = moved
+        .iter()
+        .filter_map(|chat| kernel.find_chat(chat))
+        .flat_map(|chat| chat.state().working_directories.iter().flatten());
     match own.find(|directory| !known.contains(directory)) {
         None => Ok(()),
         Some(_) => Err(bad(

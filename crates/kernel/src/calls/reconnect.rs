@@ -62,8 +62,7 @@ pub(super) fn gather(
         .ok_or_else(unknown_client)?;
     let (version, generation) =
         version::negotiate(std::slice::from_ref(&record.version)).map_err(|_| unknown_client())?;
-    let floors = floors.into_iter();
-    let floors: Floors = floors.map(|floor| (floor.channel.clone(), floor)).collect();
+    let floors: Floors = floors.into_iter().map(|floor| (floor.channel.clone(), floor)).collect();
     let (stateless, wanted): (Vec<_>, Vec<_>) =
         wanted.into_iter().partition(|uri| telemetry::signal_of(uri).is_some());
     let role = kernel.role(peer);
@@ -78,8 +77,8 @@ pub(super) fn gather(
     let replay = replay.filter(|_| !cut);
     if replay.is_none() {
         // The snapshot form uses the stored view (G-20), so older turns may have to come in first.
-        let views = channels.iter();
-        let views = views.map(|uri| (uri.clone(), view_of(&floors, uri).unwrap_or(u32::MAX)));
+        let views =
+            channels.iter().map(|uri| (uri.clone(), view_of(&floors, uri).unwrap_or(u32::MAX)));
         need_channels(kernel, &views.collect::<Vec<_>>(), answers)?;
     }
     let left_sessions = sessions_left_behind(kernel, &params.client_id, &channels);
@@ -143,8 +142,7 @@ fn resolve(
     let found = wanted.into_iter().zip(exist);
     let (there, missing): (Vec<_>, Vec<_>) = found.partition(|(_, there)| *there);
     let missing = missing.into_iter().map(|(uri, _)| uri.to_string());
-    let no_uris = params.subscriptions.iter();
-    let no_uris = no_uris.filter(|text| ChannelUri::parse(text).is_err());
+    let no_uris = params.subscriptions.iter().filter(|text| ChannelUri::parse(text).is_err());
     let missing = missing.chain(no_uris.cloned()).collect();
     Ok((there.into_iter().map(|(uri, _)| uri).collect(), missing))
 }
@@ -244,12 +242,13 @@ pub(super) fn apply(step: &mut Step, peer: PeerId, id: &Id, client: ReturningCli
         Some(body) => body,
         None => {
             let channels = client.channels.iter();
-            let wanted = channels.map(|uri| WantedChannel {
-                uri: uri.clone(),
-                view_turns: view_of(&client.floors, uri),
-                max_latency_ms: client.floors.get(uri).and_then(|floor| floor.max_latency_ms),
-            });
-            let wanted: Vec<_> = wanted.collect();
+            let wanted: Vec<_> = channels
+                .map(|uri| WantedChannel {
+                    uri: uri.clone(),
+                    view_turns: view_of(&client.floors, uri),
+                    max_latency_ms: client.floors.get(uri).and_then(|floor| floor.max_latency_ms),
+                })
+                .collect();
             let snapshots = serve_snapshots(step, peer, &wanted, SnapshotMode::Replacing);
             LateResponseBody::ReconnectSnapshots(snapshots)
         }
@@ -269,8 +268,7 @@ fn forget_floors(step: &mut Step, client: &ReturningClient) {
     if step.unwritable().is_some() {
         return; // the rows stay until the client subscribes or leaves again
     }
-    let resumed = client.channels.iter().chain(&client.stateless);
-    let resumed: BTreeSet<&ChannelUri> = resumed.collect();
+    let resumed: BTreeSet<&ChannelUri> = client.channels.iter().chain(&client.stateless).collect();
     let gone = client.floors.keys().filter(|uri| !resumed.contains(uri));
     for uri in gone {
         step.record(Record::FloorGone {

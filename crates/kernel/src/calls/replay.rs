@@ -52,8 +52,8 @@ pub(super) fn gather(
     let log = kernel.log();
     // The tail may move on while the journal is read: then only what came since is read, a few times.
     while !log.reaches(through) {
-        let rest = from.iter().map(|(id, seq)| (*id, (*seq).max(through)));
-        let rest: Vec<(ChannelId, Seq)> = rest.collect();
+        let rest: Vec<(ChannelId, Seq)> =
+            from.iter().map(|(id, seq)| (*id, (*seq).max(through))).collect();
         match read_log(kernel, rest, through, answers)? {
             Some((slice, read)) => {
                 envelopes.extend(slice);
@@ -136,10 +136,9 @@ pub(super) fn with_actions_since(
     if !log.reaches(before) {
         return None;
     }
-    let resumed = channels.iter().filter_map(|uri| kernel.channels().id_of(uri));
-    let resumed: BTreeSet<ChannelId> = resumed.collect();
-    let followed = log.above(before);
-    let followed = followed.filter(|(_, channel, _)| resumed.contains(channel));
+    let resumed: BTreeSet<ChannelId> =
+        channels.iter().filter_map(|uri| kernel.channels().id_of(uri)).collect();
+    let followed = log.above(before).filter(|(_, channel, _)| resumed.contains(channel));
     let mut envelopes = replayed.envelopes.clone();
     envelopes.extend(followed.map(|(_, _, envelope)| envelope.clone()));
     Some(Arc::new(Replayed::new(envelopes)))

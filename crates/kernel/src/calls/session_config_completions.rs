@@ -30,11 +30,10 @@ pub(super) fn gather(
         (agent.provider.clone(), &agent.config_schema, None, directory)
     } else {
         need_channel(kernel, &channel, answers)?;
-        let session = kernel.find_session(&channel);
-        let session = session.ok_or_else(|| uri::not_found(kernel, &channel))?;
+        let session =
+            kernel.find_session(&channel).ok_or_else(|| uri::not_found(kernel, &channel))?;
         let state = session.state();
-        let schema = state.config.as_ref().map(|config| &config.schema);
-        let schema = schema.unwrap_or(&Value::Null);
+        let schema = state.config.as_ref().map(|config| &config.schema).unwrap_or(&Value::Null);
         let directories = state.working_directories.as_deref().unwrap_or_default();
         let directory = directories.first().cloned();
         (state.provider.clone(), schema, Some(channel), directory)

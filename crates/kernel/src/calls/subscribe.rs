@@ -35,11 +35,10 @@ pub(super) fn gather(
     }
     // The view is advisory: a number that makes no sense is no view (H-049).
     let view = params.view.as_ref().and_then(|view| view.turns);
-    let view_turns = view.and_then(|turns| u32::try_from(turns).ok());
-    let view_turns = view_turns.map(|turns| turns.max(1));
+    let view_turns = view.and_then(|turns| u32::try_from(turns).ok()).map(|turns| turns.max(1));
     let delivery = params.delivery.as_ref();
-    let latency = delivery.and_then(|delivery| delivery.max_latency_ms);
-    let latency = latency.and_then(|ms| u32::try_from(ms).ok());
+    let latency =
+        delivery.and_then(|delivery| delivery.max_latency_ms).and_then(|ms| u32::try_from(ms).ok());
     let turns = view_turns.unwrap_or(u32::MAX);
     if !need_channel_with(kernel, &uri, answers, turns)? {
         return Err(uri::not_found(kernel, &uri).into());

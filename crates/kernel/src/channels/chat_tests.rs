@@ -52,8 +52,8 @@ fn a_truncate_hides_what_came_after_and_the_turn_that_ran() {
         complete(&mut chat, id);
     }
     start(&mut chat, "c");
-    let active = chat.state().active_turn.as_ref();
-    let active: Option<Arc<Turn>> = active.map(|turn| turn.as_if_cancelled());
+    let active: Option<Arc<Turn>> =
+        chat.state().active_turn.as_ref().map(|turn| turn.as_if_cancelled());
     chat.reduce(&Action::host(ActionKind::ChatTruncated, json!({"turnId": "a"})));
     let cut = chat.truncate(Seq(9), Some(0), active);
     assert_eq!(cut.active.map(|(n, turn)| (n, turn.id.clone())), Some((2, "c".to_owned())));

@@ -213,8 +213,8 @@ impl Channels {
 
     /// The chats of a session that are in memory.
     pub(crate) fn chats_in_memory(&self, session: &ChannelUri) -> Vec<ChannelUri> {
-        let chats = self.find_session(session).map(Session::chat_uris);
-        let chats = chats.unwrap_or_default().into_iter();
+        let chats =
+            self.find_session(session).map(Session::chat_uris).unwrap_or_default().into_iter();
         chats.filter(|uri| self.contains(uri)).collect()
     }
 
@@ -455,8 +455,8 @@ impl Channels {
             ChannelBody::Plain(plain) => !(idle(channel) && plain.may_unload(|| is_watched(uri))),
             ChannelBody::Chat(_) | ChannelBody::Session(_) => true,
         });
-        let owners = self.in_memory.values().filter_map(Channel::owner);
-        let owners: BTreeSet<ChannelUri> = owners.cloned().collect();
+        let owners: BTreeSet<ChannelUri> =
+            self.in_memory.values().filter_map(Channel::owner).cloned().collect();
         self.in_memory.retain(|uri, channel| match &channel.body {
             ChannelBody::Session(session) => {
                 !idle(channel) || owners.contains(uri) || session.is_creating()

@@ -93,8 +93,7 @@ impl Channels {
     fn root_snapshot(&mut self, uri: &ChannelUri, seq: Seq) -> SnapshotWindow {
         let root = Arc::clone(&self.root);
         let make = || Arc::new(ChannelSnapshot::new(uri.clone(), seq, SnapshotState::Root(root)));
-        let cached = self.root_snapshot.take();
-        let cached = cached.filter(|snapshot| snapshot.from_seq == seq);
+        let cached = self.root_snapshot.take().filter(|snapshot| snapshot.from_seq == seq);
         let snapshot = cached.unwrap_or_else(make);
         self.root_snapshot = Some(Arc::clone(&snapshot));
         SnapshotWindow { snapshot, oldest_n: None }

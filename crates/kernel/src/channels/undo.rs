@@ -31,8 +31,8 @@ impl Channels {
     ) -> Vec<(ChannelUri, Option<Run>)> {
         let is_failed = |steps: &[usize]| steps.iter().any(|step| failed.contains(step));
         let touched = self.undo.touched.iter();
-        let evicted = touched.filter(|(_, steps)| is_failed(steps));
-        let evicted = evicted.map(|(uri, _)| uri.clone()).collect();
+        let evicted =
+            touched.filter(|(_, steps)| is_failed(steps)).map(|(uri, _)| uri.clone()).collect();
         self.undo.touched.retain(|_, steps| {
             steps.retain(|step| !failed.contains(step));
             !steps.is_empty()
@@ -51,8 +51,7 @@ impl Channels {
 
     /// Each channel that changed since the last commit, as the session it belongs to, and the steps that changed it.
     pub(crate) fn changes(&self) -> impl Iterator<Item = (ChannelUri, usize)> {
-        let touched = self.undo.touched.iter();
-        let touched = touched.flat_map(|(uri, steps)| {
+        let touched = self.undo.touched.iter().flat_map(|(uri, steps)| {
             let group = self.group_of(uri);
             steps.iter().map(move |step| (group.clone(), *step))
         });
@@ -82,11 +81,15 @@ impl Channels {
 
     fn evict(&mut self, mut evicted: BTreeSet<ChannelUri>) -> Vec<(ChannelUri, Option<Run>)> {
         // Nothing is in memory without the session it belongs to.
-        let orphans = self.in_memory.iter().filter(|(_, channel)| {
-            let owner = channel.owner();
-            owner.is_some_and(|session| evicted.contains(session))
-        });
-        let orphans: Vec<ChannelUri> = orphans.map(|(uri, _)| uri.clone()).collect();
+        let orphans: Vec<ChannelUri> = self
+            .in_memory
+            .iter()
+            .filter(|(_, channel)| {
+                let owner = channel.owner();
+                owner.is_some_and(|session| evicted.contains(session))
+            })
+            .map(|(uri, _)| uri.clone())
+            .collect();
         evicted.extend(orphans);
         let evicted = evicted.into_iter().map(|uri| {
             let run = self.in_memory.remove(&uri).and_then(|channel| match channel.body {

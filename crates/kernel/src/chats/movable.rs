@@ -30,10 +30,12 @@ fn says_movable(chat: &ChatSummary) -> bool {
 /// chats that are not in memory have to be loaded for it.
 pub(crate) fn update_movable_chats(step: &mut Step, session: &ChannelUri) {
     let state = step.session(session).state();
-    let changed = state.chats.iter();
-    let changed = changed.filter(|chat| says_movable(chat) != is_movable(state, chat));
-    let changed: Vec<ChannelUri> =
-        changed.filter_map(|chat| ChannelUri::parse(&chat.resource).ok()).collect();
+    let changed: Vec<ChannelUri> = state
+        .chats
+        .iter()
+        .filter(|chat| says_movable(chat) != is_movable(state, chat))
+        .filter_map(|chat| ChannelUri::parse(&chat.resource).ok())
+        .collect();
     for chat in changed {
         step.start_task(BackgroundTask::SetMovable(chat));
     }

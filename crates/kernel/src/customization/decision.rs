@@ -50,8 +50,7 @@ pub(super) fn decisions_of(kernel: &Kernel, session: &ChannelUri, id: &str) -> V
         return Vec::new(); // whoever asks has it in memory
     };
     let enablement = kernel.channels().enablement();
-    let own = in_memory.decision(id);
-    let own = own.map(|enabled| json!({"kind": "session", "enabled": enabled}));
+    let own = in_memory.decision(id).map(|enabled| json!({"kind": "session", "enabled": enabled}));
     let directory = primary_directory(in_memory.state());
     let workspace = directory.and_then(|directory| {
         let enabled = enablement.workspace(directory, id)?;

@@ -19,15 +19,17 @@ pub(crate) fn publish(step: &mut Step, session: &ChannelUri, mut found: Vec<Valu
     let servers = plugin_server::ids(state);
     plugin_server::keep_states(state, &mut found);
     take_over_decisions(step, session, &found);
-    let decided = found.into_iter().map(|mut entry| {
-        let children = entry.get_mut("children").and_then(Value::as_array_mut);
-        for child in children.into_iter().flatten() {
-            decide(step, session, child);
-        }
-        decide(step, session, &mut entry);
-        entry
-    });
-    let decided: Vec<Value> = decided.collect();
+    let decided: Vec<Value> = found
+        .into_iter()
+        .map(|mut entry| {
+            let children = entry.get_mut("children").and_then(Value::as_array_mut);
+            for child in children.into_iter().flatten() {
+                decide(step, session, child);
+            }
+            decide(step, session, &mut entry);
+            entry
+        })
+        .collect();
     replace(step, session, decided, is_found_by_host);
     plugin_server::follow(step, session, &servers);
 }
@@ -36,8 +38,8 @@ pub(crate) fn publish(step: &mut Step, session: &ChannelUri, mut found: Vec<Valu
 fn take_over_decisions(step: &mut Step, session: &ChannelUri, found: &[Value]) {
     for plugin in found.iter().filter(|entry| entry.get("children").is_some()) {
         let state = step.session(session).state();
-        let published = state.customizations.iter().flatten();
-        let mut published = published.filter(|entry| entry["id"] == plugin["id"]);
+        let mut published =
+            state.customizations.iter().flatten().filter(|entry| entry["id"] == plugin["id"]);
         if published.any(|entry| entry.get("children").is_some()) {
             continue; // it was read before; what was decided since counts
         }
@@ -55,9 +57,8 @@ pub(crate) fn publish_servers(step: &mut Step, session: &ChannelUri, mut servers
     if step.unwritable().is_some() {
         return; // its agent says so again when something changes
     }
-    let of_plugins =
-        servers.extract_if(.., |server| server.get(plugin_server::CONTAINER).is_some());
-    let of_plugins: Vec<Value> = of_plugins.collect();
+    let of_plugins: Vec<Value> =
+        servers.extract_if(.., |server| server.get(plugin_server::CONTAINER).is_some()).collect();
     for server in &mut servers {
         decide(step, session, server);
     }

@@ -26,8 +26,7 @@ pub(crate) fn survey_plugins(step: &mut Step, session: &ChannelUri, said_by: Opt
 
 /// A client is there again: what could not be read of it while it was away is read now.
 pub(crate) fn survey_plugins_of(step: &mut Step, client_id: &str) {
-    let sessions = step.active_clients().sessions_of(client_id);
-    let sessions: Vec<ChannelUri> = sessions.cloned().collect();
+    let sessions: Vec<ChannelUri> = step.active_clients().sessions_of(client_id).cloned().collect();
     for session in sessions {
         survey_plugins(step, &session, None);
     }
@@ -37,11 +36,12 @@ pub(crate) fn survey_plugins_of(step: &mut Step, client_id: &str) {
 /// looks at are looked at when their next turn begins.
 pub(crate) fn survey_sessions_of(step: &mut Step, provider: &str) {
     let sessions = step.channels().sessions_in_memory().into_iter();
-    let concerned = sessions.filter(|uri| {
-        let is_its = step.session(uri).state().provider == provider;
-        is_its && !step.peers().watchers(uri).is_empty()
-    });
-    let concerned: Vec<ChannelUri> = concerned.collect();
+    let concerned: Vec<ChannelUri> = sessions
+        .filter(|uri| {
+            let is_its = step.session(uri).state().provider == provider;
+            is_its && !step.peers().watchers(uri).is_empty()
+        })
+        .collect();
     for session in concerned {
         survey(step, &session);
     }
@@ -51,8 +51,8 @@ pub(crate) fn survey_sessions_of(step: &mut Step, provider: &str) {
 /// begins.
 pub(crate) fn survey_changed(step: &mut Step, changed: &str) {
     let sessions = step.channels().sessions_in_memory().into_iter();
-    let concerned = sessions.filter(|uri| holds(step.session(uri).state(), changed));
-    let concerned: Vec<ChannelUri> = concerned.collect();
+    let concerned: Vec<ChannelUri> =
+        sessions.filter(|uri| holds(step.session(uri).state(), changed)).collect();
     for session in concerned {
         survey(step, &session);
     }
@@ -62,8 +62,11 @@ pub(crate) fn survey_changed(step: &mut Step, changed: &str) {
 fn holds(session: &SessionState, changed: &str) -> bool {
     let directories = session.working_directories.iter().flatten();
     let writable = directories.map(|uri| format!("{}/{WRITABLE}", uri.trim_end_matches('/')));
-    let listed = session.customizations.iter().flatten();
-    let listed = listed.filter_map(|entry| entry["uri"].as_str().map(str::to_owned));
+    let listed = session
+        .customizations
+        .iter()
+        .flatten()
+        .filter_map(|entry| entry["uri"].as_str().map(str::to_owned));
     let is_below = |below: &[u8], above: &[u8]| {
         let rest = below.strip_prefix(above);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))

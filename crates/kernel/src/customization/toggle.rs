@@ -84,8 +84,8 @@ pub(crate) fn toggle(step: &mut Step, session: &ChannelUri, action: Action, send
         unreachable!("it was checked");
     };
     let decision = |kind: &str| {
-        let decisions = action.get("enablement").and_then(Value::as_array);
-        let mut decisions = decisions.into_iter().flatten();
+        let mut decisions =
+            action.get("enablement").and_then(Value::as_array).into_iter().flatten();
         decisions.find(|decision| decision["kind"] == kind)?["enabled"].as_bool()
     };
     let (own, workspace, global) = (decision("session"), decision("workspace"), decision("global"));
@@ -95,8 +95,10 @@ pub(crate) fn toggle(step: &mut Step, session: &ChannelUri, action: Action, send
     let servers: Vec<(ChannelUri, BTreeSet<String>)> =
         sessions.map(|uri| (uri.clone(), enabled_servers(step.session(uri).state()))).collect();
     if step.session(session).decisions().count() >= SESSION_DECISIONS_MAX {
-        let known = entries(step.session(session).state()).filter_map(|entry| entry["id"].as_str());
-        let known: BTreeSet<String> = known.map(str::to_owned).collect();
+        let known: BTreeSet<String> = entries(step.session(session).state())
+            .filter_map(|entry| entry["id"].as_str())
+            .map(str::to_owned)
+            .collect();
         step.session_mut(session).keep_decisions(&known);
     }
     step.session_mut(session).set_decision(&id, own);
@@ -134,8 +136,7 @@ fn switch_servers(step: &mut Step, session: &ChannelUri, before: &BTreeSet<Strin
 fn enabled_servers(session: &SessionState) -> BTreeSet<String> {
     let top = session.customizations.iter().flatten();
     let on = top.filter(|entry| is_enabled(entry)).flat_map(|entry| {
-        let children = entry.get("children").and_then(Value::as_array);
-        let children = children.into_iter().flatten();
+        let children = entry.get("children").and_then(Value::as_array).into_iter().flatten();
         std::iter::once(entry).chain(children.filter(|child| is_enabled(child)))
     });
     let servers = on.filter(|entry| entry["type"] == "mcpServer");
@@ -156,13 +157,17 @@ fn other_decisions(
     session: &ChannelUri,
     id: &str,
 ) -> Vec<(ChannelUri, Vec<Value>)> {
-    let others = kernel.channels().sessions_in_memory().into_iter();
-    let others = others.filter(|other| {
-        other != session && entries(kernel.session(other).state()).any(|entry| entry["id"] == id)
-    });
-    let others = others.map(|other| {
-        let decisions = decisions_of(kernel, &other, id);
-        (other, decisions)
-    });
+    let others = kernel
+        .channels()
+        .sessions_in_memory()
+        .into_iter()
+        .filter(|other| {
+            other != session
+                && entries(kernel.session(other).state()).any(|entry| entry["id"] == id)
+        })
+        .map(|other| {
+            let decisions = decisions_of(kernel, &other, id);
+            (other, decisions)
+        });
     others.collect()
 }

@@ -43,8 +43,7 @@ pub(crate) fn apply(step: &mut Step, permitted: Permitted, sender: &Sender) {
 fn configure(step: &mut Step, action: &Action, sender: &Sender) {
     if step.act_on_root(action, Some(sender)) == Reduced::Changed {
         let config = step.channels().root().config.as_ref();
-        let values = config.map(|config| config.values.clone());
-        let values = values.unwrap_or_default();
+        let values = config.map(|config| config.values.clone()).unwrap_or_default();
         step.effect(Effect::Configure { values });
     }
 }

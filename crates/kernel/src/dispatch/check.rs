@@ -138,8 +138,7 @@ fn check_room_for_client(
     action: &Action,
     limits: &Limits,
 ) -> Result<(), Refusal> {
-    let others = session.active_clients.iter();
-    let others = others.filter(|entry| entry["clientId"] != client_id);
+    let others = session.active_clients.iter().filter(|entry| entry["clientId"] != client_id);
     let most = limits.active_clients_max;
     if others.clone().count() >= most {
         return Err(Refusal(format!(

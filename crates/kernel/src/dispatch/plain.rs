@@ -181,8 +181,7 @@ fn check_claim(kernel: &Kernel, client_id: &str, claim: &Value) -> Result<(), Re
         )),
         Some("session") => {
             let session = claim["session"].as_str().unwrap_or("");
-            let session = ChannelUri::parse(session).ok();
-            let session = session.and_then(|uri| kernel.find_session(&uri));
+            let session = ChannelUri::parse(session).ok().and_then(|uri| kernel.find_session(&uri));
             let chat = claim["chat"].as_str().unwrap_or("");
             if session.is_some_and(|session| session.state().chat(chat).is_some()) {
                 Ok(())

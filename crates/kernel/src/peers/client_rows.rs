@@ -98,8 +98,7 @@ impl Peers {
 
     /// Takes the deferred records along with a batch. If that cannot be written, what is stored of those clients is not true.
     pub(crate) fn take_deferred(&mut self) -> Vec<Record> {
-        let deferred = std::mem::take(&mut self.deferred).into_iter();
-        let deferred = deferred.map(|(client_id, record)| {
+        let deferred = std::mem::take(&mut self.deferred).into_iter().map(|(client_id, record)| {
             self.undo.note_rewritten(&client_id);
             record
         });

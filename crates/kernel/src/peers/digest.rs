@@ -45,8 +45,8 @@ impl Peers {
 
     /// How many watch each channel, for checkers.
     pub(crate) fn watcher_counts(&self) -> Value {
-        let counts = self.watchers.iter();
-        let counts = counts.map(|(uri, watchers)| (uri.to_string(), json!(watchers.len())));
+        let counts =
+            self.watchers.iter().map(|(uri, watchers)| (uri.to_string(), json!(watchers.len())));
         Value::Object(counts.collect())
     }
 
@@ -55,8 +55,8 @@ impl Peers {
         let peers = self.clients.values().filter_map(|peer| self.peers.get(peer));
         let stored = peers.filter_map(|state| {
             let ready = state.ready.as_ref().filter(|ready| !ready.volatile)?;
-            let floors = state.subscriptions.iter();
-            let floors = floors.map(|(uri, subscription)| subscription.to_floor(uri));
+            let floors =
+                state.subscriptions.iter().map(|(uri, subscription)| subscription.to_floor(uri));
             Some((ready.client_id.clone(), floors.collect()))
         });
         stored.collect()

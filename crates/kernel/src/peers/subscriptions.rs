@@ -73,8 +73,8 @@ impl Peers {
         is_meant: impl Fn(&Watcher) -> bool,
     ) -> Option<Recipients> {
         let watchers = self.watchers(uri).iter();
-        let meant = watchers.filter(|watcher| is_meant(watcher));
-        let meant: Arc<[Recipient]> = meant.map(Watcher::recipient).collect();
+        let meant: Arc<[Recipient]> =
+            watchers.filter(|watcher| is_meant(watcher)).map(Watcher::recipient).collect();
         (!meant.is_empty()).then_some(Recipients::Many(meant))
     }
 

@@ -150,8 +150,9 @@ fn the_newest_of_equal_records_of_a_client_waits() {
     }
     peers.defer_record("bob", client(9));
     peers.defer_record("ann", client(4));
-    let waiting = peers.take_deferred().into_iter();
-    let waiting: Vec<Option<i64>> = waiting
+    let waiting: Vec<Option<i64>> = peers
+        .take_deferred()
+        .into_iter()
         .map(|record| match record {
             Record::Client(client) => Some(client.last_seen_ms),
             _ => None,

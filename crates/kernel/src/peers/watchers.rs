@@ -50,8 +50,8 @@ impl Watchers {
                 recipients.get_or_insert_with(|| list.iter().map(Watcher::recipient).collect());
             return Some(Arc::clone(all));
         }
-        let some = list.iter().filter(|watcher| is_meant(watcher));
-        let some: Arc<[Recipient]> = some.map(Watcher::recipient).collect();
+        let some: Arc<[Recipient]> =
+            list.iter().filter(|watcher| is_meant(watcher)).map(Watcher::recipient).collect();
         (!some.is_empty()).then_some(some)
     }
 

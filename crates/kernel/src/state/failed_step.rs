@@ -146,8 +146,8 @@ impl Kernel {
             ranges.iter().any(within)
         });
         let trims = |step: &usize| {
-            let records = outputs.get(*step).map(|output| output.records.iter());
-            let mut records = records.into_iter().flatten();
+            let mut records =
+                outputs.get(*step).map(|output| output.records.iter()).into_iter().flatten();
             records.any(|record| matches!(record, Record::Trim { .. }))
         };
         if failed.iter().any(trims) {

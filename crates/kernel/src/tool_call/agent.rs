@@ -175,14 +175,12 @@ pub(crate) fn record_edits(
     let chat = step.chat(uri);
     let id = chat.run().and_then(|run| run.call_id(call));
     let turn = chat.state().active_turn.as_ref();
-    let found = turn.zip(id);
-    let found = found.and_then(|(turn, id)| find_call(&turn.parts, id));
+    let found = turn.zip(id).and_then(|(turn, id)| find_call(&turn.parts, id));
     let Some(found) = found else {
         return; // a number that the agent never started means nothing
     };
     let edits: Vec<Value> = edits.iter().map(RecordedEdit::to_value).collect();
-    let meta = found.get("_meta").and_then(Value::as_object);
-    let mut meta = meta.cloned().unwrap_or_default();
+    let mut meta = found.get("_meta").and_then(Value::as_object).cloned().unwrap_or_default();
     meta.insert(wire::meta::EDITS.to_owned(), Value::Array(edits));
     let content = found.get("content").cloned().unwrap_or_else(|| json!([]));
     let fields = json!({"content": content, "_meta": meta});

@@ -35,9 +35,11 @@ pub(crate) fn keep_own_meta(state: &ChatState, mut action: Action) -> Action {
     };
     meta.retain(|key, _| !key.starts_with(OWN_KEYS));
     let call = call(state, &action).ok();
-    let own = call.and_then(|call| call.get("_meta")?.as_object());
-    let own = own.into_iter().flatten();
-    let own = own.filter(|(key, _)| key.starts_with(OWN_KEYS));
+    let own = call
+        .and_then(|call| call.get("_meta")?.as_object())
+        .into_iter()
+        .flatten()
+        .filter(|(key, _)| key.starts_with(OWN_KEYS));
     meta.extend(own.map(|(key, value)| (key.clone(), value.clone())));
     action.body.insert("_meta".to_owned(), Value::Object(meta));
     action

@@ -23,8 +23,7 @@ pub(crate) fn confirm_call(step: &mut Step, uri: &ChannelUri, action: Action, se
         call.is_some_and(|call| status_of(call) != "pending-confirmation"),
         "a call is decided on once"
     );
-    let input = call.and_then(|call| call.get("toolInput")?.as_str());
-    let input = input.map(str::to_owned);
+    let input = call.and_then(|call| call.get("toolInput")?.as_str()).map(str::to_owned);
     let selected_option = call.and_then(|call| call.get("selectedOption")).cloned();
     reply_to_call(step, uri, &id, |call, _| AgentReply::ToolDecided {
         call,

@@ -35,8 +35,7 @@ pub(crate) fn call_client(
     let name = &tool.name;
     let offer = find_offer(step, uri, name);
     let contributor = offer.as_ref().map(ToolOffer::contributor);
-    let title = offer.as_ref().and_then(|offer| offer.title());
-    let title = title.unwrap_or(name).to_owned();
+    let title = offer.as_ref().and_then(|offer| offer.title()).unwrap_or(name).to_owned();
     let is_offered = offer.is_some();
     let start = ToolStart {
         name: name.clone(),

@@ -86,12 +86,13 @@ pub(crate) fn fail_calls_of_client(step: &mut Step, session: &ChannelUri, client
     for chat in step.channels().chats_in_memory(session) {
         let turn = step.chat(&chat).state().active_turn.as_ref();
         let parts = turn.into_iter().flat_map(|turn| turn.parts.iter());
-        let calls = parts.filter_map(|part| {
-            let call = part.0.get("toolCall")?.as_object()?;
-            let id = call.get("toolCallId")?.as_str()?;
-            is_with_client(call, Some(client_id)).then(|| id.to_owned())
-        });
-        let calls: Vec<String> = calls.collect();
+        let calls: Vec<String> = parts
+            .filter_map(|part| {
+                let call = part.0.get("toolCall")?.as_object()?;
+                let id = call.get("toolCallId")?.as_str()?;
+                is_with_client(call, Some(client_id)).then(|| id.to_owned())
+            })
+            .collect();
         for id in calls {
             let why = "the client that offers this tool has left";
             fail_call(step, &chat, &id, why);

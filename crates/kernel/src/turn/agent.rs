@@ -63,8 +63,7 @@ fn turn_for_agent(
         None => (None, None),
     };
     let usage = usage.filter(|_| resume.is_some());
-    let said = parts.filter(|_| resume.is_some()).into_iter();
-    let said = said.flat_map(|parts| parts.iter());
+    let said = parts.filter(|_| resume.is_some()).into_iter().flat_map(|parts| parts.iter());
     TurnRun {
         run,
         provider: session.state().provider.clone(),

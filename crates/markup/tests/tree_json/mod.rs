@@ -49,10 +49,9 @@ fn block_json(block: &MarkdownBlock) -> Value {
                 Align::Right => "right",
             });
             let rows = [("th", &table.head)].into_iter();
-            let rows = rows.chain(table.rows.iter().map(|row| ("td", row)));
-            let rows = rows.map(|(tag, cells)| {
-                let cells = cells.iter();
-                let cells = cells.map(|cell| node(tag, json!({}), cell.iter().map(inline_json)));
+            let rows = rows.chain(table.rows.iter().map(|row| ("td", row))).map(|(tag, cells)| {
+                let cells =
+                    cells.iter().map(|cell| node(tag, json!({}), cell.iter().map(inline_json)));
                 node("tr", json!({}), cells)
             });
             let attributes = json!({"align": align.collect::<Vec<_>>()});

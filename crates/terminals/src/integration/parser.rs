@@ -80,8 +80,8 @@ impl IntegrationParser {
 
     fn read_mark(&self, body: &[u8]) -> Option<IntegrationMark> {
         let body = std::str::from_utf8(body).ok()?;
-        let said = body.strip_prefix("633;")?.strip_prefix(self.nonce.as_str())?;
-        let said = said.strip_prefix(';')?;
+        let said =
+            body.strip_prefix("633;")?.strip_prefix(self.nonce.as_str())?.strip_prefix(';')?;
         let (kind, value) = said.split_once(';').unwrap_or((said, ""));
         match kind {
             "A" => Some(IntegrationMark::Loaded),

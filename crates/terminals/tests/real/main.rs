@@ -64,8 +64,14 @@ impl Seen {
             }
         };
         if tokio::time::timeout(deadline, read).await.is_err() {
-            let last = self.output.iter().rev().take(3).map(|output| format!("{output:.300?}"));
-            let last: Vec<String> = last.map(|text| text.chars().take(500).collect()).collect();
+            let last: Vec<String> = self
+                .output
+                .iter()
+                .rev()
+                .take(3)
+                .map(|output| format!("{output:.300?}"))
+                .map(|text| text.chars().take(500).collect())
+                .collect();
             panic!("never {what}: {}\n{last:?}", self.screen.contents());
         }
     }

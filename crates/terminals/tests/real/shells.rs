@@ -56,11 +56,14 @@ async fn says_which_commands_it_runs(path: &str, home: &Path) {
     assert!(contents.contains("\ndone"), "{contents}");
     seen.terminal.write("exit\r").unwrap();
     assert_eq!(seen.ends().await, CommandEnd::Exited(0));
-    let lines = seen.output.iter().filter_map(|event| match event {
-        TerminalEvent::CommandStarted { line, .. } => Some(line.as_str()),
-        _ => None,
-    });
-    let lines: Vec<&str> = lines.collect();
+    let lines: Vec<&str> = seen
+        .output
+        .iter()
+        .filter_map(|event| match event {
+            TerminalEvent::CommandStarted { line, .. } => Some(line.as_str()),
+            _ => None,
+        })
+        .collect();
     assert_eq!(
         lines,
         [
@@ -71,11 +74,15 @@ async fn says_which_commands_it_runs(path: &str, home: &Path) {
             "exit",
         ]
     );
-    let codes = seen.output.iter().filter_map(|event| match event {
-        TerminalEvent::CommandFinished { exit_code, .. } => Some(*exit_code),
-        _ => None,
-    });
-    let codes: Vec<Option<i32>> = codes.take(4).collect();
+    let codes: Vec<Option<i32>> = seen
+        .output
+        .iter()
+        .filter_map(|event| match event {
+            TerminalEvent::CommandFinished { exit_code, .. } => Some(*exit_code),
+            _ => None,
+        })
+        .take(4)
+        .collect();
     assert_eq!(codes, [Some(3), Some(0), Some(0), Some(0)]);
 }
 

@@ -315,8 +315,7 @@ impl BoundsCheck<'_> {
                 2 + items.sum::<usize>()
             }
             Value::Object(fields) => {
-                let fields = fields.iter();
-                let fields = fields.map(|(key, value)| key.len() + 4 + self.size_of(value));
+                let fields = fields.iter().map(|(key, value)| key.len() + 4 + self.size_of(value));
                 2 + fields.sum::<usize>()
             }
         }

@@ -63,7 +63,6 @@ fn at(path: &str, value: Value) -> Value {
 }
 
 #[test]
-#[expect(clippy::too_many_lines, reason = "a table")]
 fn every_text_that_is_too_long_is_named_with_its_bound() {
     use ActionKind as A;
     for (kind, path, bound) in [

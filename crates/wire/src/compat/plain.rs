@@ -94,8 +94,9 @@ fn down_lifecycle(terminal: &mut Object) {
 
 fn down_origin(holder: &mut Object, is_required: bool) {
     let origin = holder.shift_remove("origin");
-    let turn = origin.and_then(|mut origin| origin.get_mut("turnId").map(Value::take));
-    let turn = turn.filter(Value::is_string);
+    let turn = origin
+        .and_then(|mut origin| origin.get_mut("turnId").map(Value::take))
+        .filter(Value::is_string);
     if let Some(turn) = turn.or_else(|| is_required.then(|| json!(""))) {
         holder.insert("turnId".to_owned(), turn);
     }

@@ -112,8 +112,7 @@ fn down_client(client: Value) -> Value {
     for step in super::STEPS.iter().filter(|step| step.to > Generation::V0_4) {
         (step.down_state)(of, &mut holder);
     }
-    let shown = holder.get_mut("activeClients");
-    let shown = shown.and_then(|clients| clients.get_mut(0));
+    let shown = holder.get_mut("activeClients").and_then(|clients| clients.get_mut(0));
     shown.map(Value::take).unwrap_or_default()
 }
 

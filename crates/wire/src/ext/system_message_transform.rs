@@ -133,8 +133,12 @@ pub fn of_meta(meta: Option<&Object>) -> Option<Vec<String>> {
 }
 
 fn sections_of(opt_in: &Value) -> Vec<String> {
-    let listed = opt_in.get("sections").and_then(Value::as_array);
-    let listed = listed.into_iter().flatten().filter_map(Value::as_str);
+    let listed = opt_in
+        .get("sections")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str);
     listed.map(str::to_owned).collect()
 }
 

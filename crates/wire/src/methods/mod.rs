@@ -203,8 +203,10 @@ pub fn decode_dispatch(params: Value) -> Result<Dispatch, RpcError> {
     let channel = params.get("channel").and_then(Value::as_str);
     let channel = channel.ok_or_else(|| invalid("missing field `channel`"))?;
     let channel = ChannelUri::parse(channel).map_err(|error| invalid(error.to_string()))?;
-    let client_seq = params.get("clientSeq").and_then(Value::as_i64);
-    let client_seq = client_seq.ok_or_else(|| invalid("`clientSeq` must be an integer"))?;
+    let client_seq = params
+        .get("clientSeq")
+        .and_then(Value::as_i64)
+        .ok_or_else(|| invalid("`clientSeq` must be an integer"))?;
     let action = params.remove("action").ok_or_else(|| invalid("missing field `action`"))?;
     Ok(Dispatch { channel, client_seq, action })
 }

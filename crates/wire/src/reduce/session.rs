@@ -178,14 +178,17 @@ pub(super) fn replace_working_directory(state: &mut SessionState, action: &Actio
         return Reduced::Unchanged;
     };
     let listed_before = list.iter().take(position).any(|known| known == replacement);
-    let next = list.iter().enumerate().filter_map(|(index, known)| {
-        if index == position {
-            (!listed_before).then(|| replacement.to_owned())
-        } else {
-            (listed_before || known != replacement).then(|| known.clone())
-        }
-    });
-    let next: Vec<String> = next.collect();
+    let next: Vec<String> = list
+        .iter()
+        .enumerate()
+        .filter_map(|(index, known)| {
+            if index == position {
+                (!listed_before).then(|| replacement.to_owned())
+            } else {
+                (listed_before || known != replacement).then(|| known.clone())
+            }
+        })
+        .collect();
     set(list, next)
 }
 

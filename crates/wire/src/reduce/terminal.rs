@@ -82,8 +82,8 @@ pub(super) fn start_command(state: &mut TerminalState, action: &Action) -> Reduc
         ("commandLine", json!(line)),
         ("timestamp", json!(timestamp)),
         ("isComplete", json!(false)),
-    ];
-    let fields = fields.map(|(name, value)| (name.to_owned(), value));
+    ]
+    .map(|(name, value)| (name.to_owned(), value));
     let part = TerminalPart::command(Object::from_iter(fields));
     state.content.push(part);
     state.supports_command_detection = Some(true);

@@ -80,8 +80,7 @@ impl ActiveTurn {
 
 /// The completed turn. Its message and parts are moved: they may be large.
 fn complete_turn(turn: ActiveTurn, duration: i64, outcome: &str, last: Option<Object>) -> Turn {
-    let parts = turn.parts.into_parts().map(close).chain(last);
-    let parts = parts.map(Value::Object).collect();
+    let parts = turn.parts.into_parts().map(close).chain(last).map(Value::Object).collect();
     let mut json = Object::new();
     json.insert("id".to_owned(), Value::String(turn.id));
     json.insert("startedAt".to_owned(), Value::String(turn.started_at));

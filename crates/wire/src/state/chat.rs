@@ -220,9 +220,12 @@ impl ChatState {
 
     pub fn from_value(value: Value) -> Result<Self, StateError> {
         let mut fields = Fields::of("a chat", value)?;
-        let turns = fields.list("turns").unwrap_or_default();
-        let turns: Result<Vec<_>, _> =
-            turns.iter().map(|turn| Turn::from_value(turn).map(Arc::new)).collect();
+        let turns: Result<Vec<_>, _> = fields
+            .list("turns")
+            .unwrap_or_default()
+            .iter()
+            .map(|turn| Turn::from_value(turn).map(Arc::new))
+            .collect();
         let queued = fields.list("queuedMessages").unwrap_or_default();
         Ok(Self {
             resource: fields.text("resource")?,

@@ -61,9 +61,12 @@ impl TerminalState {
 
     pub fn from_value(value: Value) -> Result<Self, StateError> {
         let mut fields = Fields::of("a terminal", value)?;
-        let content = fields.list("content").ok_or_else(|| fields.missing("content"))?;
-        let content: Vec<TerminalPart> =
-            content.into_iter().map(TerminalPart::from_value).collect::<Result<_, _>>()?;
+        let content: Vec<TerminalPart> = fields
+            .list("content")
+            .ok_or_else(|| fields.missing("content"))?
+            .into_iter()
+            .map(TerminalPart::from_value)
+            .collect::<Result<_, _>>()?;
         let number = |fields: &mut Fields, field| fields.take(field).and_then(|v| v.as_i64());
         Ok(Self {
             title: fields.text("title")?,
@@ -131,8 +134,8 @@ impl TerminalState {
                 self.chars -= chars;
                 continue;
             }
-            let cut = part.text.char_indices().nth(remove);
-            let cut = cut.map_or(part.text.len(), |(index, _)| index);
+            let cut =
+                part.text.char_indices().nth(remove).map_or(part.text.len(), |(index, _)| index);
             let kept = part.text.split_off(end_of_line(&part.text, cut));
             self.chars -= part.text.chars().count();
             part.text = kept;

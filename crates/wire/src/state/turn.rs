@@ -66,8 +66,10 @@ impl Turn {
         let fields = value.as_object().ok_or_else(|| missing("(object)"))?;
         let text = |field| fields.get(field).and_then(Value::as_str);
         let id = text("id").ok_or_else(|| missing("id"))?.to_owned();
-        let parts = fields.get("responseParts").and_then(Value::as_array);
-        let parts = parts.ok_or_else(|| missing("responseParts"))?;
+        let parts = fields
+            .get("responseParts")
+            .and_then(Value::as_array)
+            .ok_or_else(|| missing("responseParts"))?;
         let outcome = match text("state") {
             Some("complete") => Outcome::Complete,
             Some("cancelled") => Outcome::Cancelled,
@@ -190,8 +192,8 @@ mod tests {
     fn large_turns_are_shared_and_small_ones_joined() {
         let (large, small) = (SHARED_BYTES_MIN, 3);
         let sizes = [small, small, large, large, small, large];
-        let turns = sizes.iter().enumerate();
-        let turns: Vec<_> = turns.map(|(number, bytes)| turn(number, *bytes)).collect();
+        let turns: Vec<_> =
+            sizes.iter().enumerate().map(|(number, bytes)| turn(number, *bytes)).collect();
         let list = TurnList::new(turns.clone());
         for first in 0..=sizes.len() {
             let texts = turns[first..].iter().map(|turn| turn.json.to_vec());

@@ -92,8 +92,8 @@ impl Completer {
         let token = match token::find(&request.text, request.offset)? {
             Some(token) => Some(token),
             None => {
-                let names = request.agent_commands.commands.iter();
-                let names = names.map(|command| command.name.as_str());
+                let names =
+                    request.agent_commands.commands.iter().map(|command| command.name.as_str());
                 token::find_phrase(&request.text, request.offset, names)?
             }
         };
@@ -167,9 +167,11 @@ fn suggest_for<T>(
 ) -> Vec<T> {
     let mut suggestions = Vec::new();
     if token.kind == TokenKind::Any {
-        let contexts = known.contexts.iter();
-        let contexts = contexts.filter(|name| name.starts_with(token.query));
-        let contexts = contexts.take(SUGGESTIONS_MAX / 2);
+        let contexts = known
+            .contexts
+            .iter()
+            .filter(|name| name.starts_with(token.query))
+            .take(SUGGESTIONS_MAX / 2);
         suggestions.extend(contexts.map(|name| Suggestion::Context(name)));
     }
     let among_files = SKILLS_AMONG_FILES_MAX;
@@ -193,8 +195,7 @@ fn suggest_for<T>(
 /// All that match, the built-in ones first if nothing is typed yet (G-40).
 fn commands<'a>(catalogue: &'a Catalogue, token: &Token<'_>) -> Vec<Suggestion<'a>> {
     let can_be_done = |entry: &Entry| !matches!(entry.effect, CommandEffect::Refused { .. });
-    let all = catalogue.iter().filter(|(_, entry)| can_be_done(entry));
-    let mut all: Vec<_> = all.collect();
+    let mut all: Vec<_> = catalogue.iter().filter(|(_, entry)| can_be_done(entry)).collect();
     all.sort_by(|(_, one), (_, other)| one.source.cmp(&other.source));
     let best = ranking::best_names(
         token.query,
@@ -206,8 +207,7 @@ fn commands<'a>(catalogue: &'a Catalogue, token: &Token<'_>) -> Vec<Suggestion<'
 }
 
 fn skills<'a>(skills: &'a [Skill], token: &Token<'_>, max: usize) -> Vec<Suggestion<'a>> {
-    let skills = skills.iter();
-    let skills: Vec<&Skill> = skills.filter(|skill| skill.is_for_users()).collect();
+    let skills: Vec<&Skill> = skills.iter().filter(|skill| skill.is_for_users()).collect();
     let best = ranking::best_names(token.query, skills, |skill| &skill.name, max);
     best.into_iter().map(Suggestion::Skill).collect()
 }

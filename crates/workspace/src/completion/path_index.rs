@@ -100,8 +100,7 @@ impl PathIndexes {
             is_in_use
         });
         if indexes.len() >= INDEXES_MAX {
-            let oldest = indexes.iter();
-            let oldest = oldest.min_by_key(|(_, index)| lock(&index.state).used);
+            let oldest = indexes.iter().min_by_key(|(_, index)| lock(&index.state).used);
             let oldest = oldest.map(|(directories, _)| directories.clone());
             if let Some(index) = oldest.and_then(|directories| indexes.remove(&directories)) {
                 index.is_dropped.store(true, Ordering::Relaxed);
@@ -175,8 +174,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// All paths that are not ignored, those near the top first.
 fn walk(workspace: &Workspace, deadline: Instant, is_dropped: &AtomicBool) -> Paths {
     let roots: Vec<WorkspacePath> = workspace.root_paths().collect();
-    let names = roots.iter().map(|root| workspace.absolute_path(root));
-    let names = names.map(|name| name.to_string_lossy().into_owned());
+    let names = roots
+        .iter()
+        .map(|root| workspace.absolute_path(root))
+        .map(|name| name.to_string_lossy().into_owned());
     let mut paths = Paths::new(names.collect());
     let mut pending: VecDeque<_> = roots
         .iter()

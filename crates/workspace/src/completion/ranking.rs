@@ -63,13 +63,16 @@ where
     N: Fn(&T) -> &str,
 {
     let mut matcher = QueryMatcher::new(query, CaseMatching::Ignore);
-    let scored = items.into_iter().filter_map(|item| {
-        let text = name(&item);
-        let score = matcher.score(text)?;
-        let begins = text.get(..query.len()).is_some_and(|start| start.eq_ignore_ascii_case(query));
-        Some((Reverse((begins, if begins { 0 } else { score })), item))
-    });
-    let mut scored: Vec<_> = scored.collect();
+    let mut scored: Vec<_> = items
+        .into_iter()
+        .filter_map(|item| {
+            let text = name(&item);
+            let score = matcher.score(text)?;
+            let begins =
+                text.get(..query.len()).is_some_and(|start| start.eq_ignore_ascii_case(query));
+            Some((Reverse((begins, if begins { 0 } else { score })), item))
+        })
+        .collect();
     scored.sort_by_key(|(rank, _)| *rank);
     scored.truncate(max);
     scored.into_iter().map(|(_, item)| item).collect()

@@ -95,8 +95,7 @@ fn find_unquoted(before: &str) -> Option<(TokenKind, usize, &str)> {
     let word = before
         .rfind(char::is_whitespace)
         .map_or(0, |at| at + before[at..].chars().next().map_or(1, char::len_utf8));
-    let sigils = before[word..].match_indices(['@', '#']);
-    let mut sigils = sigils.map(|(at, sigil)| (word + at, sigil));
+    let mut sigils = before[word..].match_indices(['@', '#']).map(|(at, sigil)| (word + at, sigil));
     let (start, sigil) = sigils.find(|(at, _)| may_begin(&before[..*at]))?;
     let value = &before[start + 1..];
     let (kind, query) = match sigil {

@@ -126,8 +126,10 @@ impl DiscoveryCache {
         };
         let mut results = self.lock();
         if results.len() >= SETS_MAX && !results.contains_key(&places) {
-            let oldest = results.iter().min_by_key(|(_, cached)| cached.at);
-            let oldest = oldest.map(|(places, _)| places.clone());
+            let oldest = results
+                .iter()
+                .min_by_key(|(_, cached)| cached.at)
+                .map(|(places, _)| places.clone());
             oldest.map(|places| results.remove(&places));
         }
         debug_assert!(results.len() <= SETS_MAX);

@@ -232,8 +232,8 @@ fn ids_are_the_same_after_a_restart_and_differ_between_things() {
         let containers = found.containers.iter();
         containers
             .flat_map(|container| {
-                let children = container.children.iter();
-                let children = children.map(|child| container.child_key(child).id());
+                let children =
+                    container.children.iter().map(|child| container.child_key(child).id());
                 std::iter::once(container.key().id()).chain(children)
             })
             .collect()

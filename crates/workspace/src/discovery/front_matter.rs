@@ -145,8 +145,10 @@ fn field<'a>(line: &'a str, lines: &mut HeaderLines<'a>) -> Option<(&'a str, Fie
 
 /// The items of lines that each begin with a dash.
 fn list_items(lines: &[&str]) -> Vec<String> {
-    let items = lines.iter().filter_map(|line| line.trim().strip_prefix('-'));
-    let items = items.map(|item| unquote(item.trim()));
+    let items = lines
+        .iter()
+        .filter_map(|line| line.trim().strip_prefix('-'))
+        .map(|item| unquote(item.trim()));
     items.filter(|item| !item.is_empty()).collect()
 }
 

@@ -214,8 +214,11 @@ impl Workspace {
         };
         let text = String::from_utf8_lossy(&prefix.bytes);
         // It was readable when it was discovered; if it is not by now, all of it is text.
-        let body = front_matter::parse(&text).map_or(&*text, |document| document.body);
-        let mut body = body.trim().trim_end_matches('\u{fffd}').to_owned();
+        let mut body = front_matter::parse(&text)
+            .map_or(&*text, |document| document.body)
+            .trim()
+            .trim_end_matches('\u{fffd}')
+            .to_owned();
         if prefix.is_cut {
             let path = self.display_path(&path);
             body.push_str(&format!("\n[there is more in {path}]"));
@@ -251,8 +254,8 @@ fn describe(description: Option<&str>, body: &str) -> Option<String> {
 }
 
 fn single_line(text: &str) -> String {
-    let text = text.split(is_unshowable).flat_map(str::split_whitespace);
-    let text = text.collect::<Vec<_>>().join(" ");
+    let text =
+        text.split(is_unshowable).flat_map(str::split_whitespace).collect::<Vec<_>>().join(" ");
     match text.char_indices().nth(DESCRIPTION_CHARS_MAX) {
         Some((end, _)) => format!("{}…", text[..end].trim_end()),
         None => text,

@@ -36,8 +36,7 @@ pub(super) fn read(
 ) -> Option<Container> {
     let before = scan.problem_count();
     let manifest = find_manifest(scan, path);
-    let own_name = scan.workspace.absolute_path(path);
-    let own_name = own_name.file_name()?.to_str()?.to_owned();
+    let own_name = scan.workspace.absolute_path(path).file_name()?.to_str()?.to_owned();
     let name = manifest.name().unwrap_or(&own_name);
     if !is_name(name) {
         scan.warn_of(WarningKind::Name, path, "its name is too long or cannot be shown");
@@ -76,8 +75,8 @@ pub(super) fn read_brought(
 /// A name that people can type before those of its commands.
 fn command_name(name: &str) -> String {
     let is_allowed = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
-    let words = name.split(|c: char| !is_allowed(c));
-    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    let words: Vec<&str> =
+        name.split(|c: char| !is_allowed(c)).filter(|word| !word.is_empty()).collect();
     let name = words.join("-").to_lowercase();
     if is_skill_name(&name) { name } else { "plugin".to_owned() }
 }

@@ -151,15 +151,15 @@ impl<'a> Scan<'a> {
     ) -> Vec<FoundFile> {
         let listing = self.list(directory);
         let entries = listing.iter().flat_map(|listing| &listing.entries);
-        let files = entries.filter(|entry| entry.kind != EntryKind::Directory);
-        let files = files.filter_map(|entry| {
-            // What is no text could not be typed.
-            let name = entry.name.to_str()?;
-            let mut endings = endings.iter();
-            let (stem, ending) =
-                endings.find_map(|ending| Some((name.strip_suffix(ending)?, *ending)))?;
-            Some(FoundFile { path: entry.path.clone(), stem: stem.to_owned(), ending })
-        });
+        let files =
+            entries.filter(|entry| entry.kind != EntryKind::Directory).filter_map(|entry| {
+                // What is no text could not be typed.
+                let name = entry.name.to_str()?;
+                let mut endings = endings.iter();
+                let (stem, ending) =
+                    endings.find_map(|ending| Some((name.strip_suffix(ending)?, *ending)))?;
+                Some(FoundFile { path: entry.path.clone(), stem: stem.to_owned(), ending })
+            });
         files.filter(|file| !file.stem.is_empty()).collect()
     }
 

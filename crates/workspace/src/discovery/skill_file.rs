@@ -186,8 +186,8 @@ impl Workspace {
         // One that models may not choose is read if a user named it.
         let mut readable = skills.iter().filter(|skill| skill.invoked_by != InvokedBy::Nobody);
         let Some(skill) = readable.find(|skill| skill.name == name) else {
-            let known = skills.into_iter().filter(Skill::is_for_models);
-            let known = known.map(|skill| skill.name).collect();
+            let known =
+                skills.into_iter().filter(Skill::is_for_models).map(|skill| skill.name).collect();
             return Err(SkillError::Unknown { known });
         };
         // Not by its name: when this one is switched off, another may have it.
@@ -200,8 +200,9 @@ impl Workspace {
 
     fn read_skill_body(&self, skill: &Skill, bytes_max: usize) -> Result<SkillBody, SkillError> {
         let name = &skill.name;
-        let prefix = self.read_prefix(&skill.path, bytes_max)?;
-        let prefix = prefix.ok_or_else(|| SkillError::Gone { name: name.clone() })?;
+        let prefix = self
+            .read_prefix(&skill.path, bytes_max)?
+            .ok_or_else(|| SkillError::Gone { name: name.clone() })?;
         let text = String::from_utf8_lossy(&prefix.bytes);
         let document = front_matter::parse(&text)
             .map_err(|reason| SkillError::Invalid { name: name.clone(), reason })?;

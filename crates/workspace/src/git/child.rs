@@ -136,8 +136,8 @@ impl<'a> GitCall<'a> {
             None => Stdio::null(),
         };
         self.command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let child = self.command.spawn();
-        let mut child = child.map_err(|error| GitError::NotStarted(error.to_string()))?;
+        let mut child =
+            self.command.spawn().map_err(|error| GitError::NotStarted(error.to_string()))?;
         if let (Some(input), Some(mut stdin)) = (self.input, child.stdin.take()) {
             // A child that ends without reading all of it says so by its status.
             std::thread::spawn(move || stdin.write_all(&input));

@@ -119,8 +119,7 @@ fn switched_off(name: &[u8]) -> Vec<(Vec<u8>, &'static str)> {
         [section.as_bytes(), driver, b".", setting.as_bytes()].concat()
     };
     if let Some(driver) = driver(b"filter.") {
-        let commands = FILTER_COMMANDS.iter();
-        let commands = commands.map(|command| (key("filter.", &driver, command), ""));
+        let commands = FILTER_COMMANDS.iter().map(|command| (key("filter.", &driver, command), ""));
         let required = (key("filter.", &driver, "required"), "false");
         return commands.chain([required]).collect();
     }

@@ -46,8 +46,8 @@ impl GitError {
             return Self::Locked;
         }
         let lines = said.lines().filter(|line| !line.starts_with("hint:"));
-        let said = lines.collect::<Vec<_>>().join("\n");
-        let said: String = said.trim().chars().take(SAID_CHARS_MAX).collect();
+        let said: String =
+            lines.collect::<Vec<_>>().join("\n").trim().chars().take(SAID_CHARS_MAX).collect();
         if said.is_empty() {
             Self::Failed("it failed and did not say why".to_owned())
         } else {

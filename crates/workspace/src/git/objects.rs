@@ -46,12 +46,14 @@ impl Repository {
         cancellation: &Cancellation,
         mut each: impl FnMut(&Path, Option<Vec<u8>>),
     ) -> Result<(), GitError> {
-        let wanted = entries.iter().filter(|entry| !entry.is_submodule());
-        let wanted = wanted.filter_map(|entry| {
-            let (_, name) = entry.committed.as_ref()?;
-            Some((entry.path.as_path(), name.as_str()))
-        });
-        let wanted: Vec<(&Path, &str)> = wanted.collect();
+        let wanted: Vec<(&Path, &str)> = entries
+            .iter()
+            .filter(|entry| !entry.is_submodule())
+            .filter_map(|entry| {
+                let (_, name) = entry.committed.as_ref()?;
+                Some((entry.path.as_path(), name.as_str()))
+            })
+            .collect();
         if wanted.is_empty() {
             return Ok(());
         }
@@ -180,8 +182,7 @@ impl Repository {
             .output()?;
         let mut rest = printed.as_slice();
         for stored in batch {
-            let end = rest.iter().position(|byte| *byte == b'\n');
-            let end = end.ok_or(GitError::Unreadable)?;
+            let end = rest.iter().position(|byte| *byte == b'\n').ok_or(GitError::Unreadable)?;
             let size = std::str::from_utf8(&rest[..end]).unwrap_or("");
             rest = &rest[end + 1..];
             let Ok(size) = size.parse::<usize>() else {

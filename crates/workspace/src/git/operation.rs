@@ -64,9 +64,13 @@ impl Repository {
     ) -> Result<CommitReport, GitError> {
         self.check_finished()?;
         let status = self.status(cancellation)?;
-        let conflicts = status.entries.iter().filter(|entry| entry.is_conflict);
-        let conflicts: Vec<String> =
-            conflicts.take(NAMED_MAX).map(|entry| entry.path.display().to_string()).collect();
+        let conflicts: Vec<String> = status
+            .entries
+            .iter()
+            .filter(|entry| entry.is_conflict)
+            .take(NAMED_MAX)
+            .map(|entry| entry.path.display().to_string())
+            .collect();
         if !conflicts.is_empty() {
             return Err(GitError::Conflict { paths: conflicts });
         }
@@ -135,12 +139,13 @@ impl Repository {
         cancellation: &Cancellation,
     ) -> Result<MergeReport, GitError> {
         self.check_finished()?;
-        let head = self.commit_of("HEAD", cancellation)?;
-        let head = head.ok_or_else(|| GitError::Refused("there is no commit yet".to_owned()))?;
+        let head = self
+            .commit_of("HEAD", cancellation)?
+            .ok_or_else(|| GitError::Refused("there is no commit yet".to_owned()))?;
         let branch = format!("refs/heads/{base}");
-        let old = self.commit_of(&branch, cancellation)?;
-        let old =
-            old.ok_or_else(|| GitError::Refused(format!("there is no branch {base} here")))?;
+        let old = self
+            .commit_of(&branch, cancellation)?
+            .ok_or_else(|| GitError::Refused(format!("there is no branch {base} here")))?;
         let elsewhere = self.checked_out_at(&branch, cancellation)?;
         if elsewhere.as_deref() == Some(&self.top) {
             return Err(GitError::Refused(format!(
@@ -183,14 +188,15 @@ impl Repository {
         match merged.status.code() {
             Some(0) => {}
             Some(1) => {
-                let paths = fields.filter(|path| !path.is_empty()).take(NAMED_MAX);
-                let paths = paths.map(|path| path_of(path).display().to_string());
+                let paths = fields
+                    .filter(|path| !path.is_empty())
+                    .take(NAMED_MAX)
+                    .map(|path| path_of(path).display().to_string());
                 return Err(GitError::Conflict { paths: paths.collect() });
             }
             _ => return Err(GitError::of_output(&merged.said)),
         }
-        let name = self.status(cancellation)?.branch;
-        let name = name.unwrap_or_else(|| head.to_owned());
+        let name = self.status(cancellation)?.branch.unwrap_or_else(|| head.to_owned());
         let made = self
             .call(cancellation)
             .args(["commit-tree", tree.trim(), "-p", old, "-p", head, "-m"])
@@ -208,8 +214,7 @@ impl Repository {
     ) -> Result<(), GitError> {
         let other = Repository::find(top, &self.confinement, cancellation)?;
         // Where it lies is read from a file of the repository, which may name any directory.
-        let other = other.filter(|other| self.is_worktree_at(other, top));
-        let other = other.ok_or_else(|| {
+        let other = other.filter(|other| self.is_worktree_at(other, top)).ok_or_else(|| {
             GitError::Refused(format!(
                 "{} is not a working tree of this repository that may be worked in; nothing was done",
                 top.display()

@@ -77,10 +77,12 @@ impl Repository {
         if !found.status.success() {
             return Ok(None);
         }
-        let paths = found.printed.split(|byte| *byte == b'\n');
-        let paths = paths.filter(|path| !path.is_empty());
-        let paths: Vec<PathBuf> =
-            paths.map(|path| PathBuf::from(OsString::from_vec(path.to_vec()))).collect();
+        let paths: Vec<PathBuf> = found
+            .printed
+            .split(|byte| *byte == b'\n')
+            .filter(|path| !path.is_empty())
+            .map(|path| PathBuf::from(OsString::from_vec(path.to_vec())))
+            .collect();
         let Ok([top, git_dir, common_dir]) = <[PathBuf; 3]>::try_from(paths) else {
             return Ok(None); // no working tree, or a path with line ends
         };
@@ -103,8 +105,7 @@ impl Repository {
             settings: GitSettings { safe: fixed, converts_lines: false },
             confinement: confinement.clone(),
         };
-        let listed = repository.call(cancellation);
-        let listed = listed.args(["config", "--list", "-z"]).output()?;
+        let listed = repository.call(cancellation).args(["config", "--list", "-z"]).output()?;
         let settings = GitSettings::read(&listed);
         repository.settings = settings.ok_or_else(|| {
             GitError::Refused("the repository configures too many drivers".to_owned())
@@ -175,8 +176,7 @@ impl Repository {
             .output()?;
         let printed = String::from_utf8_lossy(&printed);
         let wanted = containing.to_lowercase();
-        let names = printed.lines();
-        let names = names.filter(|name| name.to_lowercase().contains(&wanted));
+        let names = printed.lines().filter(|name| name.to_lowercase().contains(&wanted));
         Ok(names.take(BRANCHES_MAX).map(str::to_owned).collect())
     }
 

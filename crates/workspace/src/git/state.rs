@@ -39,8 +39,7 @@ impl GitState {
     /// Of the repository whose `.git` is in this directory; `None` if there is none, or none that can be read.
     pub(crate) fn read_in(workspace: &Workspace, directory: &WorkspacePath) -> Option<Self> {
         let git = directory.join(".git");
-        let head = workspace.read_prefix(&git.join("HEAD"), HEAD_BYTES_MAX);
-        let head = head.ok()??;
+        let head = workspace.read_prefix(&git.join("HEAD"), HEAD_BYTES_MAX).ok()??;
         let head = GitHead::parse(std::str::from_utf8(&head.bytes).ok()?)?;
         let exists = |name: &str| matches!(workspace.read_prefix(&git.join(name), 1), Ok(Some(_)));
         let mut operations = OPERATIONS.iter();

@@ -188,8 +188,7 @@ fn read_raw(printed: &[u8]) -> Result<Vec<GitEntry>, GitError> {
 
 /// `:old-mode new-mode old-name new-name state`
 fn read_raw_entry(facts: &[u8], path: &[u8]) -> Option<GitEntry> {
-    let facts = std::str::from_utf8(facts).ok()?.strip_prefix(':')?;
-    let mut facts = facts.split(' ');
+    let mut facts = std::str::from_utf8(facts).ok()?.strip_prefix(':')?.split(' ');
     let mut mode = || u32::from_str_radix(facts.next()?, 8).ok();
     let (old, new) = (mode()?, mode()?);
     let name = facts.next()?.to_owned();

@@ -77,8 +77,7 @@ impl Repository {
             .arg_path(&top)
             .args([&commit])
             .output()?;
-        let inner = self.directory.strip_prefix(&self.top);
-        let inner = inner.unwrap_or(Path::new(""));
+        let inner = self.directory.strip_prefix(&self.top).unwrap_or(Path::new(""));
         let directory = if inner.as_os_str().is_empty() { top.clone() } else { top.join(inner) };
         let worktree = NewWorktree { directory, top, branch, base };
         match self.fill_worktree(&worktree, cancellation) {
@@ -98,8 +97,8 @@ impl Repository {
     ) -> Result<(String, String), GitError> {
         let Some(name) = named else {
             let base = self.checked_out(cancellation)?;
-            let commit = self.commit_of(&base, cancellation)?;
-            let commit = commit.ok_or_else(|| missing_branch(&base))?;
+            let commit =
+                self.commit_of(&base, cancellation)?.ok_or_else(|| missing_branch(&base))?;
             return Ok((base, commit));
         };
         if !is_branch_name(name) {
@@ -114,8 +113,7 @@ impl Repository {
         }
         // A chat that moves from a worktree without a branch names the commit.
         let commit = self.commit_of(name, cancellation)?;
-        let commit = commit.filter(|commit| commit == name);
-        let commit = commit.ok_or_else(|| missing_branch(name))?;
+        let commit = commit.filter(|commit| commit == name).ok_or_else(|| missing_branch(name))?;
         Ok((name.to_owned(), commit))
     }
 
@@ -126,8 +124,7 @@ impl Repository {
         cancellation: &Cancellation,
     ) -> Result<(), GitError> {
         let own = Self::find(&worktree.top, &self.confinement, cancellation)?;
-        let own = own.filter(|own| self.is_worktree_at(own, &worktree.top));
-        let own = own.ok_or_else(|| {
+        let own = own.filter(|own| self.is_worktree_at(own, &worktree.top)).ok_or_else(|| {
             let top = worktree.top.display();
             GitError::Refused(format!("{top} may not be worked in"))
         })?;
@@ -243,8 +240,8 @@ impl Repository {
         worktree: &NewWorktree,
         cancellation: &Cancellation,
     ) -> Result<(), GitError> {
-        let main = Self::find(self.main_top(), &Confinement::none(), cancellation)?;
-        let mut main = main.ok_or(GitError::Unreadable)?;
+        let mut main = Self::find(self.main_top(), &Confinement::none(), cancellation)?
+            .ok_or(GitError::Unreadable)?;
         // Git looks at the files of the worktree once more, by its settings.
         let own_settings = self.settings.safe.iter().cloned();
         main.settings.safe.extend(own_settings);
@@ -383,12 +380,15 @@ fn open_unlinked(options: &mut OpenOptions, path: &Path) -> std::io::Result<File
 
 /// A name for a worktree and its branch: what git and every file system take.
 pub fn worktree_name(wanted: &str) -> String {
-    let name = wanted.bytes().map(|byte| match byte {
-        b'a'..=b'z' | b'0'..=b'9' => char::from(byte),
-        b'A'..=b'Z' => char::from(byte.to_ascii_lowercase()),
-        _ => '-',
-    });
-    let name: String = name.take(40).collect();
+    let name: String = wanted
+        .bytes()
+        .map(|byte| match byte {
+            b'a'..=b'z' | b'0'..=b'9' => char::from(byte),
+            b'A'..=b'Z' => char::from(byte.to_ascii_lowercase()),
+            _ => '-',
+        })
+        .take(40)
+        .collect();
     let name = name.trim_matches('-');
     if name.is_empty() { "session".to_owned() } else { name.to_owned() }
 }

@@ -37,8 +37,8 @@ impl MoveFixture {
 
     fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(&self.root).unwrap();
-        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-        let mut names: Vec<String> = names.collect();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
         names
     }

@@ -64,8 +64,10 @@ impl ResourceFiles {
         {
             return Err(resource.failed(Errno::NOENT)); // it leads nowhere
         }
-        let open = resource.root.open_directory(&resource.relative, Links::Refused);
-        let open = open.map_err(|errno| resource.failed(errno))?;
+        let open = resource
+            .root
+            .open_directory(&resource.relative, Links::Refused)
+            .map_err(|errno| resource.failed(errno))?;
         let listed = Dir::read_from(&open).map_err(|errno| resource.failed(errno))?;
         let mut entries = Vec::new();
         for entry in listed {

@@ -22,8 +22,10 @@ fn fixture() -> FilesFixture {
     fs::write(root.join("data/token"), "secret").unwrap();
     fs::create_dir(&outside).unwrap();
     fs::write(outside.join("a"), "outside").unwrap();
-    let confinement = Confinement::within(std::slice::from_ref(&root)).unwrap();
-    let confinement = confinement.hiding(&root.join("data")).unwrap();
+    let confinement = Confinement::within(std::slice::from_ref(&root))
+        .unwrap()
+        .hiding(&root.join("data"))
+        .unwrap();
     FilesFixture { _directory: directory, root, outside, files: ResourceFiles::new(confinement) }
 }
 

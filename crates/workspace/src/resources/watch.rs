@@ -86,13 +86,14 @@ impl ResourceFiles {
         let access = ResourceAccess::Read;
         let resource = self.locate(request.uri, LastName::Followed, access, grants)?;
         let (_, stat) = resource.existing()?;
-        let events = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC);
-        let events = events.map_err(|errno| match errno {
-            Errno::MFILE | Errno::NFILE => {
-                ResourceError::NoMoreWatches { setting: "fs.inotify.max_user_instances" }
-            }
-            errno => resource.failed(errno),
-        })?;
+        let events = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).map_err(
+            |errno| match errno {
+                Errno::MFILE | Errno::NFILE => {
+                    ResourceError::NoMoreWatches { setting: "fs.inotify.max_user_instances" }
+                }
+                errno => resource.failed(errno),
+            },
+        )?;
         let mut watch = ResourceWatch {
             events,
             confinement: self.confinement.clone(),

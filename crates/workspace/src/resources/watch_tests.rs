@@ -16,8 +16,10 @@ fn fixture() -> WatchFixture {
     let root = directory.path().canonicalize().unwrap();
     fs::create_dir_all(root.join("data/inner")).unwrap();
     fs::create_dir_all(root.join("d/e")).unwrap();
-    let confinement = Confinement::within(std::slice::from_ref(&root)).unwrap();
-    let confinement = confinement.hiding(&root.join("data")).unwrap();
+    let confinement = Confinement::within(std::slice::from_ref(&root))
+        .unwrap()
+        .hiding(&root.join("data"))
+        .unwrap();
     WatchFixture { _directory: directory, files: ResourceFiles::new(confinement), root }
 }
 
@@ -160,8 +162,11 @@ fn a_tree_of_too_many_directories_is_refused_with_their_number() {
 
 /// Makes more events than the system holds for a watch.
 fn overflow(f: &WatchFixture) {
-    let most = fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap();
-    let most: usize = most.trim().parse().unwrap();
+    let most: usize = fs::read_to_string("/proc/sys/fs/inotify/max_queued_events")
+        .unwrap()
+        .trim()
+        .parse()
+        .unwrap();
     let names = [f.root.join("d/one"), f.root.join("d/other")];
     for n in 0..=most {
         // Equal events that follow each other are one.

@@ -148,11 +148,13 @@ impl ResourceWatch {
         }
         // The directory that was opened, not whatever has its name by now.
         let link = format!("/proc/self/fd/{}", open.as_raw_fd());
-        let number = inotify::add_watch(&self.events, link, flags);
-        let number = number.map_err(|errno| match errno {
-            Errno::NOSPC => ResourceError::NoMoreWatches { setting: "fs.inotify.max_user_watches" },
-            errno => self.resource.failed(errno),
-        })?;
+        let number =
+            inotify::add_watch(&self.events, link, flags).map_err(|errno| match errno {
+                Errno::NOSPC => {
+                    ResourceError::NoMoreWatches { setting: "fs.inotify.max_user_watches" }
+                }
+                errno => self.resource.failed(errno),
+            })?;
         self.watched.insert(number, watched);
         Ok(())
     }

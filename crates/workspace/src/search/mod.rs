@@ -277,11 +277,11 @@ mod tests {
         }
         std::os::unix::fs::symlink("secret", root.join("innocent")).unwrap();
         let uri = format!("file://{}", root.display());
-        let workspace = Workspace::open(&[uri], &Confinement::none()).unwrap();
-        let workspace = workspace.excluding(move |location| {
-            assert_eq!(location.root, root);
-            location.relative == Path::new("d") || location.relative.starts_with("secret/b")
-        });
+        let workspace =
+            Workspace::open(&[uri], &Confinement::none()).unwrap().excluding(move |location| {
+                assert_eq!(location.root, root);
+                location.relative == Path::new("d") || location.relative.starts_with("secret/b")
+            });
         let cancellation = Cancellation::default();
         let pattern = SearchPattern::compile("word", false, false).unwrap();
         let options = SearchOptions {
@@ -297,12 +297,11 @@ mod tests {
             [(".", "a\nsecret/deep/c\n", 2), ("innocent", "secret/deep/c\n", 1)]
         {
             let path = workspace.resolve(path).unwrap();
-            let matches = workspace.search(&path, &pattern, &options, &cancellation);
-            let matches = matches.unwrap();
+            let matches = workspace.search(&path, &pattern, &options, &cancellation).unwrap();
             assert_eq!((matches.text.as_str(), matches.left_out), (found, left_out));
             let limits = crate::TreeLimits { depth: 3, entries: 10, bytes: 1_024 };
-            let tree = workspace.list_tree(&path, IgnoreMode::Apply, limits, &cancellation);
-            let tree = tree.unwrap();
+            let tree =
+                workspace.list_tree(&path, IgnoreMode::Apply, limits, &cancellation).unwrap();
             assert_eq!(tree.left_out, left_out, "{:?}", tree.lines);
             let glob = crate::FindOptions {
                 ignore: IgnoreMode::Apply,

@@ -71,8 +71,7 @@ fn changed_entries(
         return Ok(look.entries.clone());
     };
     let repository = &look.repository;
-    let commit = repository.merge_base(head, base, cancellation)?;
-    let commit = commit.ok_or_else(|| {
+    let commit = repository.merge_base(head, base, cancellation)?.ok_or_else(|| {
         GitError::Refused(format!("this branch has nothing in common with {base}"))
     })?;
     let committed = if commit == *head {

@@ -83,8 +83,7 @@ fn what_nobody_touched_is_not_read_again() {
     let never = Cancellation::default();
     let compared = tree.workspace.compare_looks(&before, &after, &mut keep, &never);
     let prefix = format!("file://{}/", scratch.path().display());
-    let changed = compared.changes.iter();
     let changed: Vec<&str> =
-        changed.map(|change| change.uri.strip_prefix(&prefix).unwrap()).collect();
+        compared.changes.iter().map(|change| change.uri.strip_prefix(&prefix).unwrap()).collect();
     assert_eq!(changed, ["a/twin", "b/twin", "longer", "rewritten"]);
 }

@@ -152,8 +152,8 @@ impl Workspace {
         earlier: Option<&TreeSnapshot>,
         cancellation: &Cancellation,
     ) -> TreeSnapshot {
-        let begun = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        let begun = begun.unwrap_or_default();
+        let begun =
+            std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         let mut look = TreeSnapshot {
             begun: (i64::try_from(begun.as_secs()).unwrap_or(i64::MAX), begun.subsec_nanos()),
             ..TreeSnapshot::default()

@@ -359,8 +359,8 @@ mod tests {
         fs::write(&path, "expected").unwrap();
         let expected = Stat::of_entry(&parent, name).unwrap();
         let cancellation = Cancellation::default();
-        let temp = TempFile::write(&parent, b"new", Permissions::Of(&expected), &cancellation);
-        let temp = temp.unwrap();
+        let temp =
+            TempFile::write(&parent, b"new", Permissions::Of(&expected), &cancellation).unwrap();
 
         fs::remove_file(&path).unwrap();
         fs::write(&path, "of someone else").unwrap();

@@ -134,8 +134,7 @@ impl Workspace {
         let (Some(above), Some(name)) = (real.parent(), real.file_name()) else {
             return Err(moving());
         };
-        let parent = root.open_directory(above, Links::Refused);
-        let parent = parent.map_err(|_| moving())?;
+        let parent = root.open_directory(above, Links::Refused).map_err(|_| moving())?;
         let stat = Stat::of_entry(&parent, name).map_err(|_| moving())?;
         if stat.identity != snapshot.stat.identity {
             return Err(FileError::ChangedSinceRead { path: display_path });

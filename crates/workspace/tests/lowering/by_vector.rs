@@ -26,8 +26,8 @@ impl ContentStore for Entities<'_> {
     }
 
     fn entity(&mut self, kind: &str, target: &Object) -> bool {
-        let known = self.0.as_array().into_iter().flatten();
-        let mut known = known.map(|entity| (&entity["kind"], &entity["id"]));
+        let mut known =
+            self.0.as_array().into_iter().flatten().map(|entity| (&entity["kind"], &entity["id"]));
         known.any(|(k, id)| k == kind && target.get("id") == Some(id))
     }
 }
@@ -58,8 +58,12 @@ fn vectors_hold_in_a_real_workspace() {
         let at = root.path().to_str().unwrap();
         lay_out(root.path(), &vector["workspace"]);
         let files = Workspace::open(&[format!("file://{at}")], &Confinement::none()).unwrap();
-        let parts = vector["persisted"].as_array().unwrap().iter();
-        let parts: Vec<Part> = parts.map(|it| Part::from_value(it.clone()).unwrap()).collect();
+        let parts: Vec<Part> = vector["persisted"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|it| Part::from_value(it.clone()).unwrap())
+            .collect();
         for (target, expected) in vector["lowered"].as_object().unwrap() {
             let target = Target::from_name(target).unwrap();
             let mut sources = WorkspaceSources {

@@ -31,8 +31,12 @@ async fn told(page: &Page, message: &str) -> Result<String> {
     for link in links.as_array().into_iter().flatten() {
         go(page, link.as_str().unwrap_or_default()).await?;
         page.wait_for("document.querySelector('#main')?.innerText.includes('Told:')").await?;
-        let text = page.evaluate("document.querySelector('#main').innerText").await?;
-        let text = text.as_str().unwrap_or_default().to_owned();
+        let text = page
+            .evaluate("document.querySelector('#main').innerText")
+            .await?
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
         if text.lines().any(|line| line.trim() == message) {
             return Ok(text.replace(char::is_whitespace, ""));
         }

@@ -39,8 +39,9 @@ const IN_DOCS: [&str; 6] = [
 
 /// Where pictures are left: where somebody wants to look at them, else in a directory that goes.
 pub(crate) fn pictures_directory(scratch: &Path) -> Result<PathBuf> {
-    let directory = std::env::var_os("GREENROOM_PICTURES").map(PathBuf::from);
-    let directory = directory.unwrap_or_else(|| scratch.to_owned());
+    let directory = std::env::var_os("GREENROOM_PICTURES")
+        .map(PathBuf::from)
+        .unwrap_or_else(|| scratch.to_owned());
     std::fs::create_dir_all(&directory)?;
     Ok(directory)
 }

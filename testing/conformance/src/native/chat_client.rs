@@ -161,8 +161,7 @@ impl ChatClient {
         let chat = self
             .until("a call of a client runs", |chat| calls_of(&chat["activeTurn"]).iter().any(runs))
             .await;
-        let call = calls_of(&chat["activeTurn"]).into_iter().find(runs);
-        let call = call.expect("one runs");
+        let call = calls_of(&chat["activeTurn"]).into_iter().find(runs).expect("one runs");
         let turn = chat["activeTurn"]["id"].clone();
         self.does(json!({
             "type": "chat/toolCallComplete", "turnId": turn, "toolCallId": call["toolCallId"], "result": result,
@@ -321,10 +320,10 @@ impl ChatClient {
 
     async fn next(&mut self, what: &str, now: &Value) -> Envelope {
         loop {
-            let update = timeout(DEADLINE, self.events.next()).await;
-            let update =
-                update.unwrap_or_else(|_| panic!("{what}: nothing more comes, and it is {now:#}"));
-            let update = update.expect("the connection lives");
+            let update = timeout(DEADLINE, self.events.next())
+                .await
+                .unwrap_or_else(|_| panic!("{what}: nothing more comes, and it is {now:#}"))
+                .expect("the connection lives");
             if update.method == "action" {
                 return Envelope::from_value(update.params).expect("an envelope");
             }

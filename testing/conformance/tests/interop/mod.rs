@@ -25,8 +25,7 @@ pub(crate) fn installed(name: &str) -> Option<PathBuf> {
 pub(crate) fn note(name: &str, told: &Value, worked: &[(&str, String)]) {
     let place = std::env::var_os(PLACE).expect("xtask says where");
     let path = Path::new(&place).join("results.jsonl");
-    let worked = worked.iter().map(|(what, how)| json!([what, how]));
-    let worked: Vec<Value> = worked.collect();
+    let worked: Vec<Value> = worked.iter().map(|(what, how)| json!([what, how])).collect();
     let row = json!({"name": name, "description": told, "worked": worked});
     let mut file = std::fs::OpenOptions::new();
     let mut file = file.create(true).append(true).open(path).expect("a file");

@@ -119,8 +119,7 @@ fn answer(has: &Mutex<PluginFiles>, frame: &Value) -> Option<Value> {
     if has.silent.contains(&uri) {
         return None;
     }
-    let path = uri.strip_prefix(PLUGIN).unwrap_or("?").trim_start_matches('/');
-    let path = path.replace("%20", " ");
+    let path = uri.strip_prefix(PLUGIN).unwrap_or("?").trim_start_matches('/').replace("%20", " ");
     let result = match method {
         "resourceList" => match has.lists.get(&uri) {
             Some(list) => Some(list.clone()),
@@ -154,7 +153,6 @@ fn list(files: &BTreeMap<String, String>, directory: &str) -> Value {
             };
         }
     }
-    let entries = entries.into_iter();
-    let entries = entries.map(|(name, kind)| json!({"name": name, "type": kind}));
+    let entries = entries.into_iter().map(|(name, kind)| json!({"name": name, "type": kind}));
     json!({"entries": entries.collect::<Vec<_>>()})
 }

@@ -90,8 +90,13 @@ fn shell(body: &Value) -> Option<(String, impl Fn(&str) -> Value)> {
     let find = |shell: &&str| all.iter().find(|tool| tool["name"] == **shell);
     let tool = SHELLS.iter().find_map(find)?;
     let schemas = ["input_schema", "parameters", "parametersJsonSchema"];
-    let fields = schemas.iter().find_map(|name| tool[*name]["properties"].as_object());
-    let fields: Vec<String> = fields.into_iter().flat_map(Map::keys).cloned().collect();
+    let fields: Vec<String> = schemas
+        .iter()
+        .find_map(|name| tool[*name]["properties"].as_object())
+        .into_iter()
+        .flat_map(Map::keys)
+        .cloned()
+        .collect();
     let input = move |command: &str| {
         let given = [
             ("command", json!(command)),

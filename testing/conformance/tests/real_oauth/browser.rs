@@ -40,9 +40,9 @@ impl Browser {
                 let (action, form) = self.fill_in(&answer.body);
                 answer = self.request("POST", &resolve(&url, &action), &form).await;
             }
-            let location = answer.header("location");
-            let location =
-                location.unwrap_or_else(|| panic!("{url}: {} {}", answer.status, answer.body));
+            let location = answer
+                .header("location")
+                .unwrap_or_else(|| panic!("{url}: {} {}", answer.status, answer.body));
             url = resolve(&url, location);
             if url.starts_with(back) {
                 return url;
@@ -65,8 +65,8 @@ impl Browser {
     }
 
     async fn request(&mut self, method: &str, url: &str, form: &str) -> Answer {
-        let cookies = self.cookies.iter();
-        let cookies: Vec<String> = cookies.map(|(name, value)| format!("{name}={value}")).collect();
+        let cookies: Vec<String> =
+            self.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let cookies = format!("Cookie: {}\r\n", cookies.join("; "));
         let answer = request(method, url, &cookies, form).await;
         let set = answer.headers.iter().filter(|(name, _)| name == "set-cookie");
@@ -98,8 +98,9 @@ pub(super) async fn request(method: &str, url: &str, headers: &str, form: &str) 
     let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
     let mut lines = head.lines();
     let status = lines.next().and_then(|line| line.split(' ').nth(1));
-    let headers = lines.filter_map(|line| line.split_once(": "));
-    let headers = headers.map(|(name, value)| (name.to_lowercase(), value.to_owned()));
+    let headers = lines
+        .filter_map(|line| line.split_once(": "))
+        .map(|(name, value)| (name.to_lowercase(), value.to_owned()));
     Answer {
         status: status.and_then(|status| status.parse().ok()).expect("a status"),
         headers: headers.collect(),

@@ -41,8 +41,7 @@ impl RealServers {
             .expect("node starts");
         let input = child.stdin.take().expect("a pipe");
         let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
-        let line = lines.next_line().await.expect("it prints");
-        let line = line.expect("it says where it listens");
+        let line = lines.next_line().await.expect("it prints").expect("it says where it listens");
         let said: Value = serde_json::from_str(&line).expect("JSON");
         let text = |name: &str| said[name].as_str().expect("an address").to_owned();
         Self { issuer: text("issuer"), resource: text("resource"), _child: child, _input: input }
@@ -172,7 +171,7 @@ async fn real_oauth() {
         ("code with PKCE", "yes"),
         ("call with the token", "`whoami`"),
         ("renewed in a call", "yes"),
-    ];
-    let worked = worked.map(|(what, how)| (what, how.to_owned()));
+    ]
+    .map(|(what, how)| (what, how.to_owned()));
     note("oauth", &Value::Null, &worked);
 }

@@ -119,8 +119,9 @@ impl Wire {
 
     /// A request up to the end of its conversation, without the marks of the cache.
     pub(crate) fn prefix(self, body: &[u8]) -> String {
-        let text = String::from_utf8(body.to_vec()).expect("JSON is text");
-        let text = text.replace(r#","cache_control":{"type":"ephemeral"}"#, "");
+        let text = String::from_utf8(body.to_vec())
+            .expect("JSON is text")
+            .replace(r#","cache_control":{"type":"ephemeral"}"#, "");
         let end = match self {
             Self::Chat => r#"],"tools":"#,
             Self::Anthropic => r#"]}],"stream""#,

@@ -340,7 +340,6 @@ async fn a_truncate_reaches_every_window() {
 
 // H-140 to H-155
 #[tokio::test]
-#[expect(clippy::too_many_lines, reason = "one story, in its order")]
 async fn chats_are_created_forked_opened_aside_and_disposed_of() {
     let data = tempfile::tempdir().unwrap();
     let host = host(&data).await;

@@ -111,8 +111,7 @@ impl<Ours: Clone> ChannelLaw<Ours> {
         Theirs: Serialize + DeserializeOwned,
         Sent: DeserializeOwned,
     {
-        let first = std::env::var("LAW_SEED").ok();
-        let first: u64 = first.map_or(1, |seed| seed.parse().expect("LAW_SEED is a number"));
+        let first: u64 = std::env::var("LAW_SEED").ok().map_or(1, |seed| seed.parse().expect("LAW_SEED is a number"));
         let mut differences = Differences::new();
         let mut told = 0;
         for seed in first..first + SEQUENCES {

@@ -130,8 +130,7 @@ async fn a_refused_action_comes_back_in_the_words_of_its_sender() {
             let mut client = joins(&host, version).await;
             let refused = client.dispatches(SESSION, action.clone()).await;
             assert_eq!(refused["action"], action, "{version}");
-            let reason = refused["rejectionReason"].as_str();
-            let reason = reason.unwrap_or_else(|| panic!("{version} {action} was taken"));
+            let reason = refused["rejectionReason"].as_str().unwrap_or_else(|| panic!("{version} {action} was taken"));
             let newer = ["selectionSet", "activeClientSet", "enablement", "x-"];
             let said = newer.into_iter().find(|word| reason.contains(word));
             assert_eq!(said, None, "{version} {action}: {reason}");

@@ -186,8 +186,7 @@ async fn forks(client: &mut Driver, chat: &str, version: &str) {
     });
     let summary = told.await["params"]["summary"].clone();
     assert_eq!(summary["createdAt"].is_i64(), version == "0.4.0", "{summary}");
-    let copy = client.snapshot_of(FORK).await["defaultChat"].clone();
-    let copy = copy.as_str().expect("a chat").to_owned();
+    let copy = client.snapshot_of(FORK).await["defaultChat"].clone().as_str().expect("a chat").to_owned();
     let turns = client.snapshot_of(&copy).await["turns"].clone();
     let ids: Vec<&Value> = turns.as_array().into_iter().flatten().map(|turn| &turn["id"]).collect();
     assert_eq!(ids, ["t1", "t2"]);

@@ -56,7 +56,6 @@ async fn after_five_tries_it_is_enough() {
 }
 
 #[tokio::test]
-#[expect(clippy::too_many_lines, reason = "a table")]
 async fn permanent_errors_are_not_tried_again() {
     let quota = r#"{"error":{"message":"pay first","code":"insufficient_quota"}}"#;
     for (answer, kind, message) in [

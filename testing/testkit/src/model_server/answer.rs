@@ -178,8 +178,8 @@ impl Answer {
     }
 
     pub fn then_calls(self, calls: impl IntoIterator<Item = Call>) -> Self {
-        let calls = calls.into_iter().enumerate();
-        let calls: Vec<_> = calls.map(|(index, call)| call.deltas(index)).collect();
+        let calls: Vec<_> =
+            calls.into_iter().enumerate().map(|(index, call)| call.deltas(index)).collect();
         let mut answer = self.finishes("tool_calls");
         for turn in 0..3 {
             for call in &calls {

@@ -59,8 +59,8 @@ impl Reader {
             headers: lines.filter_map(header).collect(),
             body: Vec::new(),
         };
-        let length = request.header("content-length").and_then(|length| length.parse().ok());
-        let length = length.unwrap_or(0);
+        let length =
+            request.header("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
         while self.bytes.len() < length {
             if self.socket.read_buf(&mut self.bytes).await? == 0 {
                 return Ok(None);

@@ -88,14 +88,16 @@ impl World {
                     return Ok(());
                 }
             };
-            let step = outputs.iter().position(|output| {
-                let is_here = index < output.records.len();
-                if !is_here {
-                    index -= output.records.len();
-                }
-                is_here
-            });
-            let step = step.expect("the record is one of these");
+            let step = outputs
+                .iter()
+                .position(|output| {
+                    let is_here = index < output.records.len();
+                    if !is_here {
+                        index -= output.records.len();
+                    }
+                    is_here
+                })
+                .expect("the record is one of these");
             let left = kernel.running().len();
             kernel.step_failed(outputs, step, index, &reason);
             let ended = left - kernel.running().len();

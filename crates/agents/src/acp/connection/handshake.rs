@@ -136,8 +136,8 @@ fn read_method(method: &Value) -> SignInMethod {
     let terminal = &meta["terminal-auth"];
     let is_terminal =
         method["type"] == "terminal" || meta["type"] == "terminal" || terminal.is_object();
-    let args = [&terminal["args"], &method["args"], &meta["args"]];
-    let args = args.into_iter().find_map(Value::as_array);
+    let args =
+        [&terminal["args"], &method["args"], &meta["args"]].into_iter().find_map(Value::as_array);
     SignInMethod {
         id: text(&method["id"]).unwrap_or_default(),
         name: text(&method["name"]).unwrap_or_default(),

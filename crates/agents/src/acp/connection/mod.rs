@@ -218,10 +218,8 @@ impl SharedConnection {
         }
         table.last_request += 1;
         let id = table.last_request;
-        let line = rpc::encode_request(id, method, params);
-        let line = line.map_err(|error| RequestError::Unreadable {
-            method: method.to_owned(),
-            why: error.to_string(),
+        let line = rpc::encode_request(id, method, params).map_err(|error| {
+            RequestError::Unreadable { method: method.to_owned(), why: error.to_string() }
         })?;
         table.waiting.insert(id, waiter);
         // Under the lock, so that requests are sent in the order of their numbers.

@@ -242,11 +242,12 @@ async fn chat(connection: AcpConnection, session: String, mut dice: Dice) {
 async fn run(seed: u64) {
     let mut dice = Dice(seed);
     let (connection, ledger) = connect(&mut dice);
-    let chats = (0..CHATS).map(|number| {
-        let of_chat = Dice(dice.roll(u64::MAX));
-        tokio::spawn(chat(connection.clone(), format!("s{number}"), of_chat))
-    });
-    let chats: Vec<_> = chats.collect();
+    let chats: Vec<_> = (0..CHATS)
+        .map(|number| {
+            let of_chat = Dice(dice.roll(u64::MAX));
+            tokio::spawn(chat(connection.clone(), format!("s{number}"), of_chat))
+        })
+        .collect();
     for chat in chats {
         let ended = tokio::time::timeout(LIMIT, chat).await;
         ended.expect("everything ends").expect("nothing panics");

@@ -332,8 +332,7 @@ impl MappedCall {
 
     /// What a call which runs a command says it runs, and where.
     pub(super) fn command(&self) -> Option<DisplayedCommand> {
-        let input = self.raw_input.as_ref();
-        let input = input.filter(|_| self.kind == acp::ToolKind::Execute);
+        let input = self.raw_input.as_ref().filter(|_| self.kind == acp::ToolKind::Execute);
         DisplayedCommand::of_input(input?)
     }
 

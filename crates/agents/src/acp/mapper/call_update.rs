@@ -79,8 +79,13 @@ impl CallUpdate {
         let meta = self.meta.as_ref();
         let claude = meta.and_then(|meta| meta.get("claudeCode")?.get("toolName")?.as_str());
         let other = meta.and_then(|meta| meta.get("toolName")?.as_str());
-        let said = self.fields.name.as_deref().or(claude).or(other);
-        let said = said.map(|name| label(name, NAME_CHARS_MAX));
+        let said = self
+            .fields
+            .name
+            .as_deref()
+            .or(claude)
+            .or(other)
+            .map(|name| label(name, NAME_CHARS_MAX));
         match said {
             Some(name) if !name.is_empty() => name,
             _ => json!(kind).as_str().unwrap_or("other").to_owned(),

@@ -78,9 +78,10 @@ impl Mapper {
     /// The calls that run and were allowed to change this file, each with the changes that it asked for.
     pub(in super::super) fn allowed_edits(&self, path: &Path) -> Vec<(u64, Vec<FileDiff>)> {
         let earlier = self.earlier.iter().map(|(_, call)| call);
-        let running = earlier.chain(self.calls.values());
-        let running = running.filter(|call| call.stage == Stage::Running);
-        let running = running.filter(|call| call.consent.made.len() < MADE_MAX);
+        let running = earlier
+            .chain(self.calls.values())
+            .filter(|call| call.stage == Stage::Running)
+            .filter(|call| call.consent.made.len() < MADE_MAX);
         let edits = running.map(|call| (call.number, call.consent.approved_changes(path)));
         edits.filter(|(_, changes)| !changes.is_empty()).collect()
     }

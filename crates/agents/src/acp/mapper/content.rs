@@ -51,8 +51,10 @@ fn read_media(data: &str, content_type: &str) -> MappedBlock {
 }
 
 fn to_markdown_link(link: &acp::ResourceLink) -> String {
-    let name = label(link.title.as_ref().unwrap_or(&link.name), 200);
-    let name = name.replace('\\', "\\\\").replace('[', "\\[").replace(']', "\\]");
+    let name = label(link.title.as_ref().unwrap_or(&link.name), 200)
+        .replace('\\', "\\\\")
+        .replace('[', "\\[")
+        .replace(']', "\\]");
     let uri: String = link.uri.chars().filter(|c| !c.is_control()).collect();
     let uri = uri.replace('<', "%3C").replace('>', "%3E").replace(' ', "%20");
     format!("[{name}](<{uri}>)")

@@ -10,8 +10,9 @@ pub(super) fn contributor_of(
     name: &str,
     servers: &[(String, String)],
 ) -> Option<ToolCallContributor> {
-    let said = meta.and_then(|meta| meta.get("claudeCode")?.get("mcpServer")?.get("name"));
-    let said = said.and_then(Value::as_str);
+    let said = meta
+        .and_then(|meta| meta.get("claudeCode")?.get("mcpServer")?.get("name"))
+        .and_then(Value::as_str);
     let is_of = |server: &str| {
         let server: String = server.chars().map(to_name_character).collect();
         let beginnings =
@@ -41,8 +42,8 @@ mod tests {
 
     #[test]
     fn mc_9_a_call_is_of_the_server_that_is_named_or_that_its_name_begins_with() {
-        let servers = [("git", "1"), ("git_hub", "2"), ("web", "3"), ("my docs.v2", "4")];
-        let servers = servers.map(|(name, id)| (name.to_owned(), id.to_owned()));
+        let servers = [("git", "1"), ("git_hub", "2"), ("web", "3"), ("my docs.v2", "4")]
+            .map(|(name, id)| (name.to_owned(), id.to_owned()));
         let of = |name: &str, meta: Value| {
             let found = contributor_of(meta.as_object(), name, &servers);
             found.map(|found| match found {

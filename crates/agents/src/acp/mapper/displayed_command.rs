@@ -46,9 +46,8 @@ impl DisplayedCommand {
                 continue;
             }
             if name == "args" {
-                let texts = value.as_array()?.iter();
                 let texts: Option<Vec<String>> =
-                    texts.map(|text| text.as_str().map(str::to_owned)).collect();
+                    value.as_array()?.iter().map(|text| text.as_str().map(str::to_owned)).collect();
                 args = texts?;
             } else if DIRECTORY_FIELDS.contains(&name) {
                 let path = Path::new(value.as_str()?);
@@ -90,8 +89,8 @@ pub(super) fn is_same_command(asked: &Value, now: &Value, usual: Option<&Path>) 
 /// The fields that are to be the same, word by word: a line is another thing to a shell than a program and its arguments, and whoever
 /// reads the input may take a field that is null for something else than one that is absent.
 fn decisive_fields(input: &Value) -> BTreeMap<&str, &Value> {
-    let fields = input.as_object().into_iter().flatten();
-    let fields = fields.map(|(name, value)| (name.as_str(), value));
+    let fields =
+        input.as_object().into_iter().flatten().map(|(name, value)| (name.as_str(), value));
     let is_compared_otherwise = |name: &str| {
         let lists: [&[&str]; 3] = [&WORD_FIELDS, &DIRECTORY_FIELDS, &VARIABLE_FIELDS];
         lists.iter().any(|list| list.contains(&name))
@@ -141,8 +140,8 @@ mod tests {
     #[test]
     fn ag_52_an_input_shows_its_line_its_directory_and_its_variables() {
         let plain =
-            DisplayedCommand::of_input(&json!({"command": "ls", "description": "d", "cwd": null}));
-        let plain = plain.unwrap();
+            DisplayedCommand::of_input(&json!({"command": "ls", "description": "d", "cwd": null}))
+                .unwrap();
         assert_eq!((plain.line.as_str(), plain.directory), ("ls", None));
         assert!(plain.variables.is_empty());
         let whole = json!({"command": "rm", "args": ["a b"], "cwd": "/w/sub", "env": {"CI": "1"}});

@@ -116,11 +116,15 @@ impl Mapper {
 impl MappedCall {
     /// Shows the terminals that its content names.
     pub(super) fn show_terminals(&mut self, known: &BTreeMap<String, Value>) {
-        let named = self.content().iter().filter_map(|content| match content {
-            acp::ToolCallContent::Terminal(terminal) => known.get(&*terminal.terminal_id.0),
-            _ => None,
-        });
-        let named: Vec<Value> = named.cloned().collect();
+        let named: Vec<Value> = self
+            .content()
+            .iter()
+            .filter_map(|content| match content {
+                acp::ToolCallContent::Terminal(terminal) => known.get(&*terminal.terminal_id.0),
+                _ => None,
+            })
+            .cloned()
+            .collect();
         for block in named {
             if !self.shown.contains(&block) {
                 self.shown.push(block);
@@ -133,8 +137,7 @@ fn describe_exit(exit: &Value) -> Option<String> {
     if let Some(code) = exit.get("exit_code").and_then(Value::as_i64) {
         return Some(format!("exit code {code}"));
     }
-    let signal = exit.get("signal")?;
-    let signal = signal.as_str().map(ToOwned::to_owned);
+    let signal = exit.get("signal")?.as_str().map(ToOwned::to_owned);
     signal.map(|signal| format!("killed by {}", super::label(&signal, 30)))
 }
 

@@ -68,8 +68,7 @@ impl ChildProcess {
         let id = child.id().and_then(|id| i32::try_from(id).ok());
         let leader = id.and_then(Pid::from_raw).ok_or(io::ErrorKind::NotFound)?;
         let group = AgentProcessGroup::watch(leader)?;
-        let pipes = child.stdin.take().zip(child.stdout.take());
-        let pipes = pipes.zip(child.stderr.take());
+        let pipes = child.stdin.take().zip(child.stdout.take()).zip(child.stderr.take());
         let ((stdin, stdout), stderr) = pipes.ok_or(io::ErrorKind::BrokenPipe)?;
         let pipes = AgentPipes { stdin, stdout, stderr };
         Ok((Self { child, group }, pipes))

@@ -110,23 +110,31 @@ pub(super) fn from_permission(request: &acp::RequestPermissionRequest) -> Option
     if !is_question {
         return None;
     }
-    let asked = request.tool_call.fields.raw_input.as_ref();
-    let asked = asked.and_then(|input| input.get("questions")?.as_array());
+    let asked = request
+        .tool_call
+        .fields
+        .raw_input
+        .as_ref()
+        .and_then(|input| input.get("questions")?.as_array());
     let mut questions = Vec::new();
     let mut fields = Vec::new();
     for (index, question) in asked.into_iter().flatten().take(QUESTIONS_MAX).enumerate() {
         let text = |name: &str| question[name].as_str().unwrap_or_default();
         let is_many = question["multiSelect"] == Value::Bool(true);
-        let options = question["options"].as_array().into_iter().flatten().take(OPTIONS_MAX);
-        let options = options.map(|option| {
-            let name = option["label"].as_str().unwrap_or_default();
-            let mut read = json!({"id": name, "label": label(name, 300)});
-            if let Some(description) = option["description"].as_str() {
-                read["description"] = json!(label(description, 500));
-            }
-            read
-        });
-        let options: Vec<Value> = options.collect();
+        let options: Vec<Value> = question["options"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .take(OPTIONS_MAX)
+            .map(|option| {
+                let name = option["label"].as_str().unwrap_or_default();
+                let mut read = json!({"id": name, "label": label(name, 300)});
+                if let Some(description) = option["description"].as_str() {
+                    read["description"] = json!(label(description, 500));
+                }
+                read
+            })
+            .collect();
         let kind = if is_many { FieldKind::Many } else { FieldKind::One };
         questions.push(json!({
             "kind": if is_many { "multi-select" } else { "single-select" },
@@ -212,8 +220,11 @@ impl AgentForm {
                         Value::String(one) => one,
                         other => other.to_string(),
                     });
-                    let all = [chosen.filter(|text| !text.is_empty()), free_words(value)];
-                    let all: Vec<String> = all.into_iter().flatten().collect();
+                    let all: Vec<String> =
+                        [chosen.filter(|text| !text.is_empty()), free_words(value)]
+                            .into_iter()
+                            .flatten()
+                            .collect();
                     (!all.is_empty()).then(|| all.join(", "))
                 });
                 given.extend(read.map(|text| (field.id.clone(), json!(text))));
@@ -232,8 +243,8 @@ fn submitted<'a>(answers: &'a Object, id: &str) -> Option<&'a Value> {
 
 /// Words of the user's own beside or instead of a choice.
 fn free_words(value: &Value) -> Option<String> {
-    let words = value["freeformValues"].as_array()?;
-    let words: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
+    let words: Vec<&str> =
+        value["freeformValues"].as_array()?.iter().filter_map(Value::as_str).collect();
     (!words.is_empty()).then(|| words.join(", "))
 }
 
@@ -249,9 +260,9 @@ impl FormField {
             FieldKind::Boolean => value.as_bool().map(|value| json!(value)),
             FieldKind::Number => value.as_f64().map(|value| json!(value)),
             FieldKind::Integer => {
-                let whole = value.as_i64();
-                let whole =
-                    whole.or_else(|| value.as_f64().filter(|n| n.fract() == 0.0).map(|n| n as i64));
+                let whole = value
+                    .as_i64()
+                    .or_else(|| value.as_f64().filter(|n| n.fract() == 0.0).map(|n| n as i64));
                 whole.map(|value| json!(value))
             }
             FieldKind::Many => value.is_array().then(|| value.clone()),

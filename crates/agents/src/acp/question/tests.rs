@@ -5,8 +5,9 @@ use wire::published::state::ChatInputQuestion;
 use super::*;
 
 fn frame(agent: &str, case: &str) -> Value {
-    let frames = include_str!("../mapper/frames.jsonl").lines();
-    let mut frames = frames.map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let mut frames = include_str!("../mapper/frames.jsonl")
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap());
     let frame = frames.find(|f| f["agent"] == agent && f["case"] == case);
     frame.unwrap()["frame"]["params"].clone()
 }

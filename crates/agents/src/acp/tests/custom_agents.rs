@@ -64,8 +64,11 @@ impl ToldSettings {
     /// The modes that the session has by what was told, without repetitions.
     fn modes(&self) -> Vec<Value> {
         let told = self.0.lock().unwrap();
-        let modes = told.iter().filter(|(name, _)| name == "agent_mode");
-        let mut modes: Vec<Value> = modes.map(|(_, value)| value.clone()).collect();
+        let mut modes: Vec<Value> = told
+            .iter()
+            .filter(|(name, _)| name == "agent_mode")
+            .map(|(_, value)| value.clone())
+            .collect();
         modes.dedup();
         modes
     }

@@ -121,9 +121,12 @@ async fn ag_27c_edits_are_shown_whole_before_and_after() {
     assert_eq!(edits[0]["before"]["content"]["sizeHint"], "one\ntwo\n".len());
     assert_eq!(edits[0]["after"]["content"]["sizeHint"], "one\nTWO\n".len());
     let completed = &turn.completed()[0];
-    let block =
-        completed["content"].as_array().unwrap().iter().find(|block| block["type"] == "fileEdit");
-    let block = block.unwrap();
+    let block = completed["content"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|block| block["type"] == "fileEdit")
+        .unwrap();
     assert_eq!(block["diff"], json!({"added": 1, "removed": 1}));
     assert_ne!(block["before"]["content"]["uri"], block["after"]["content"]["uri"]);
 }

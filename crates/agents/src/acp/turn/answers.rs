@@ -269,8 +269,7 @@ impl RunningTurn<'_> {
                 AnsweredQuestion::Permission { call, options },
                 AgentReply::ToolDecided { approved, selected_option, suggestion, reason, .. },
             ) => {
-                let chosen = selected_option.as_ref();
-                let chosen = chosen.and_then(|option| option["id"].as_str());
+                let chosen = selected_option.as_ref().and_then(|option| option["id"].as_str());
                 let is_approved = self.decide(&id, &options, approved, chosen);
                 self.mapper.decide(call, is_approved);
                 if is_approved {

@@ -366,8 +366,10 @@ impl RunningTurn<'_> {
         let is_told = !self.commands.running.remove(&ended.terminal);
         let (call, is_own) = ended.call;
         let preview = ended.output.preview();
-        let block = ended.resource.as_ref();
-        let block = block.map(|resource| ended_block(resource, &ended.title, ended.end, preview));
+        let block = ended
+            .resource
+            .as_ref()
+            .map(|resource| ended_block(resource, &ended.title, ended.end, preview));
         if let Some(block) = &block {
             self.mapper.end_terminal(&ended.terminal, block);
         }

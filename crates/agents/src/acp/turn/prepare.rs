@@ -205,8 +205,7 @@ fn find_notes(
     directories: &TurnDirectories,
     is_known: &dyn Fn(Option<&str>) -> bool,
 ) -> (Option<ChatNotes>, Option<ChatNotes>) {
-    let stored = turn.input.chat_notes.as_deref();
-    let stored = stored.and_then(ChatNotes::read);
+    let stored = turn.input.chat_notes.as_deref().and_then(ChatNotes::read);
     match live_notes(turn, process, directories).or(stored) {
         Some(notes) if notes.chat == turn.facts.chat => (Some(notes), None),
         Some(source) => {

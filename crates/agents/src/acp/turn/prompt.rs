@@ -77,8 +77,10 @@ pub(super) async fn lower(
         "image": abilities.images,
         "audio": abilities.audio,
         "embeddedContext": abilities.embedded_context,
-    });
-    let takes = takes.as_object().cloned().unwrap_or_default();
+    })
+    .as_object()
+    .cloned()
+    .unwrap_or_default();
     let capabilities = Capabilities::built_in(Target::Acp).with_prompt_capabilities(&takes);
     let lowered = lower_message(&turn.input.sources, message, Target::Acp, capabilities).await;
     Lowering {

@@ -192,8 +192,7 @@ mod tests {
             let mut request = requested;
             request["sessionId"] = json!("s");
             let request = serde_json::from_value(request).unwrap();
-            let command = RequestedCommand::read(request, Arc::clone(&workspace));
-            let command = command.await.unwrap();
+            let command = RequestedCommand::read(request, Arc::clone(&workspace)).await.unwrap();
             let shown = DisplayedCommand::of_input(shown).unwrap();
             assert_eq!(command.is_shown_by(&shown, &usual), expected, "{what}");
         }

@@ -266,13 +266,10 @@ impl<'a> RunningTurn<'a> {
                 }
                 MapperStep::WatchFiles { call, diffs } => self.edits.watch(call, &diffs).await,
                 MapperStep::Complete(done) => {
-                    let blocks = self.edits.results(
-                        done.call,
-                        &done.diffs,
-                        done.original.as_deref(),
-                        self.turn.events,
-                    );
-                    let blocks = blocks.await;
+                    let blocks = self
+                        .edits
+                        .results(done.call, &done.diffs, done.original.as_deref(), self.turn.events)
+                        .await;
                     let mut content = done.content;
                     content.extend(blocks);
                     let mut result =

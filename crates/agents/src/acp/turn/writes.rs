@@ -114,8 +114,8 @@ impl RunningTurn<'_> {
         let earlier = self.mapper.made_edits(call);
         let done = match self.write(call, write, &earlier).await? {
             Ok(written) => {
-                let made = written.edits.into_iter();
-                let made = made.map(|edit| RecordedEdit { is_made: true, ..edit });
+                let made =
+                    written.edits.into_iter().map(|edit| RecordedEdit { is_made: true, ..edit });
                 let edits: Vec<RecordedEdit> = earlier.into_iter().chain(made).collect();
                 self.mapper.note_made(call, path, edits.clone());
                 let events = self.turn.events;

@@ -130,8 +130,7 @@ impl AuthorizationServer {
         redirect_uri: &str,
         scopes: &[String],
     ) -> Result<OAuthClient, SignInError> {
-        let endpoint = self.registration_endpoint.as_ref();
-        let endpoint = endpoint.ok_or(SignInError::NoRegistration)?;
+        let endpoint = self.registration_endpoint.as_ref().ok_or(SignInError::NoRegistration)?;
         debug_assert!(may_be_asked(&self.resource, endpoint), "checked when read");
         let mut client = json!({
             "client_name": "greenroom",
@@ -144,9 +143,9 @@ impl AuthorizationServer {
         if self.registers(scopes) {
             client["scope"] = json!(scopes.join(" "));
         }
-        let registered = post_json(endpoint, self.allowed, &client).await;
-        let registered =
-            registered.map_err(|why| SignInError::Server(format!("registers no client: {why}")))?;
+        let registered = post_json(endpoint, self.allowed, &client)
+            .await
+            .map_err(|why| SignInError::Server(format!("registers no client: {why}")))?;
         let text = |field: &str| {
             let text = registered[field].as_str();
             let text = text.filter(|text| !text.is_empty() && text.len() <= CLIENT_BYTES_MAX);

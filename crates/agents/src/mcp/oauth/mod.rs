@@ -140,8 +140,7 @@ pub async fn begin_sign_in_at(
     wanted: &SignInWanted,
     redirect_uri: &str,
 ) -> Result<PendingSignIn, SignInError> {
-    let resource = Url::parse(&wanted.resource).ok();
-    let resource = resource.filter(super::auth::is_safe);
+    let resource = Url::parse(&wanted.resource).ok().filter(super::auth::is_safe);
     let resource = resource.ok_or_else(|| SignInError::Resource(wanted.resource.clone()))?;
     let has_secret = wanted.client.as_ref().is_some_and(|it| it.secret.is_some());
     let named = &wanted.authorization_servers;

@@ -124,8 +124,8 @@ async fn accept(
     room: &Arc<Semaphore>,
 ) -> Result<(TcpStream, tokio::sync::OwnedSemaphorePermit), SignInError> {
     let failed = |why: String| SignInError::Port(why);
-    let permit = Arc::clone(room).acquire_owned().await;
-    let permit = permit.map_err(|error| failed(error.to_string()))?;
+    let permit =
+        Arc::clone(room).acquire_owned().await.map_err(|error| failed(error.to_string()))?;
     let accepted = listener.accept().await;
     let (stream, _) = accepted.map_err(|error| failed(error.to_string()))?;
     Ok((stream, permit))
@@ -237,8 +237,8 @@ mod tests {
     #[tokio::test]
     async fn what_became_of_those_who_tried_is_told() {
         let redirect = Redirect::listen().await.unwrap();
-        let address = redirect.uri().strip_prefix("http://").unwrap();
-        let address = address.strip_suffix(PATH).unwrap().to_owned();
+        let address =
+            redirect.uri().strip_prefix("http://").unwrap().strip_suffix(PATH).unwrap().to_owned();
         // The browser is gone before anybody waits for it: what it sent lies in the socket.
         let mut stream = TcpStream::connect(&address).await.unwrap();
         stream.write_all(b"GET /callback?code=c").await.unwrap();
@@ -256,8 +256,8 @@ mod tests {
     #[tokio::test]
     async fn a_code_counts_whether_or_not_its_browser_waits() {
         let redirect = Redirect::listen().await.unwrap();
-        let address = redirect.uri().strip_prefix("http://").unwrap();
-        let address = address.strip_suffix(PATH).unwrap().to_owned();
+        let address =
+            redirect.uri().strip_prefix("http://").unwrap().strip_suffix(PATH).unwrap().to_owned();
         let waiting = redirect.code_within(expected(), Duration::from_secs(60));
         let browser = async {
             let mut stream = TcpStream::connect(&address).await.unwrap();

@@ -102,8 +102,9 @@ impl TokenEndpoint {
         }
         let basic = in_header.map(|secret| self.basic(secret));
         let form = make_form(&fields);
-        let answer = post_form(&self.address, self.allowed, &form, basic.as_deref()).await;
-        let answer = answer.map_err(|error| TokenRequestError::Passing(error.to_string()))?;
+        let answer = post_form(&self.address, self.allowed, &form, basic.as_deref())
+            .await
+            .map_err(|error| TokenRequestError::Passing(error.to_string()))?;
         self.read(&answer, renewed_with)
     }
 
@@ -146,8 +147,7 @@ impl TokenEndpoint {
         }
         let expires_in = &answer["expires_in"];
         // Some send it as a text.
-        let seconds = expires_in.as_u64();
-        let seconds = seconds.or_else(|| expires_in.as_str()?.parse().ok());
+        let seconds = expires_in.as_u64().or_else(|| expires_in.as_str()?.parse().ok());
         let refresh_token = text("refresh_token").or(renewed_with).map(str::to_owned);
         Ok(TokenGrant {
             token: token.to_owned(),
@@ -202,8 +202,9 @@ mod tests {
     #[test]
     fn answers_are_read_strictly() {
         let read = |answer: Value| endpoint().read(&answer, Some("old"));
-        let grant = read(json!({"access_token": "t", "token_type": "bearer", "expires_in": "60"}));
-        let grant = grant.map_err(said).unwrap();
+        let grant = read(json!({"access_token": "t", "token_type": "bearer", "expires_in": "60"}))
+            .map_err(said)
+            .unwrap();
         assert_eq!((grant.token.as_str(), grant.expires_in_s), ("t", Some(60)));
         assert_eq!(grant.renewal.unwrap().refresh_token, "old", "it stays in use");
         for (answer, why) in [

@@ -131,8 +131,8 @@ fn empty_thoughts_that_are_not_taken_any_more_are_forgotten() {
 fn bodies_that_were_gone_before_are_not_blamed_for_signatures() {
     let known = Refusals::default();
     let without_bodies = SentRequest { has_signatures: true, ..sent(Vec::new()) };
-    let less = choose(&known, &RefusalCause::Unknown, Reduction::WithoutRefused, &without_bodies);
-    let less = less.unwrap();
+    let less =
+        choose(&known, &RefusalCause::Unknown, Reduction::WithoutRefused, &without_bodies).unwrap();
     assert!(less.without.strings_only && less.without.signatures);
     assert!(less.learned.signatures && !less.learned.strings_only);
     assert!(less.learned.kinds.is_empty());

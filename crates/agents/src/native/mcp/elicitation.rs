@@ -111,8 +111,7 @@ fn make_question(name: &str, field: &Value, required: bool) -> Value {
         "required": required,
     });
     if !options.is_empty() {
-        let options = options.iter();
-        let options = options.map(|(id, label)| json!({"id": id, "label": cut(label)}));
+        let options = options.iter().map(|(id, label)| json!({"id": id, "label": cut(label)}));
         question["options"] = options.collect();
         question["allowFreeformInput"] = json!(false);
         return question;
@@ -151,19 +150,21 @@ fn options_of(field: &Value) -> Vec<(String, String)> {
         _ => field,
     };
     let text = |value: &Value| value.as_str().map(str::to_owned);
-    let named = [&from["oneOf"], &from["anyOf"]];
-    let named = named.into_iter().filter_map(Value::as_array).flatten();
-    let named = named.filter_map(|option| {
-        let id = text(&option["const"])?;
-        Some((id.clone(), text(&option["title"]).unwrap_or(id)))
-    });
+    let named = [&from["oneOf"], &from["anyOf"]]
+        .into_iter()
+        .filter_map(Value::as_array)
+        .flatten()
+        .filter_map(|option| {
+            let id = text(&option["const"])?;
+            Some((id.clone(), text(&option["title"]).unwrap_or(id)))
+        });
     let labels = from["enumNames"].as_array();
-    let values = from["enum"].as_array().into_iter().flatten().enumerate();
-    let values = values.filter_map(|(index, value)| {
-        let id = text(value)?;
-        let label = labels.and_then(|labels| text(labels.get(index)?));
-        Some((id.clone(), label.unwrap_or(id)))
-    });
+    let values =
+        from["enum"].as_array().into_iter().flatten().enumerate().filter_map(|(index, value)| {
+            let id = text(value)?;
+            let label = labels.and_then(|labels| text(labels.get(index)?));
+            Some((id.clone(), label.unwrap_or(id)))
+        });
     named.chain(values).take(OPTIONS_MAX).collect()
 }
 

@@ -78,8 +78,7 @@ fn make_request(declared: &DeclaredServer, inputs: &[McpInput]) -> InputRequest 
             "kind": "text", "id": input.id, "title": shown(&input.id), "message": message, "required": true,
         });
         if !input.options.is_empty() {
-            let options = input.options.iter().take(OPTIONS_MAX);
-            let options = options.map(|option| json!({"id": option, "label": cut(option)}));
+            let options = input.options.iter().take(OPTIONS_MAX).map(|option| json!({"id": option, "label": cut(option)}));
             question["kind"] = json!("single-select");
             question["allowFreeformInput"] = json!(false);
             question["options"] = options.collect();

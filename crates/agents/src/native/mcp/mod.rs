@@ -59,8 +59,8 @@ impl<'a> TurnServers<'a> {
 
     /// The tools that can be called now, as far as a worker may use them.
     pub(super) fn tools(&self, scope: &ToolScope) -> Vec<SessionTool> {
-        let tools = self.0.as_ref().map(|servers| servers.session.servers.tools());
-        let mut tools = tools.unwrap_or_default();
+        let mut tools =
+            self.0.as_ref().map(|servers| servers.session.servers.tools()).unwrap_or_default();
         tools.retain(|tool| scope.allows(&tool.model_name) && self.may_use(&tool.server));
         let is_own = self.0.as_ref().is_some_and(|servers| servers.is_own);
         for tool in &mut tools {
@@ -76,9 +76,13 @@ impl<'a> TurnServers<'a> {
 
     /// What servers say about their use, by name.
     pub(super) fn instructions(&self) -> Vec<(String, String)> {
-        let servers = self.0.as_ref().map(|servers| servers.session.servers.all());
-        let servers = servers.unwrap_or_default().into_iter();
-        let servers = servers.filter(|server| self.may_use(server));
+        let servers = self
+            .0
+            .as_ref()
+            .map(|servers| servers.session.servers.all())
+            .unwrap_or_default()
+            .into_iter()
+            .filter(|server| self.may_use(server));
         let said = servers.map(|server| (shown(&server.declaration().name), server.instructions()));
         said.filter(|(_, text)| !text.is_empty()).collect()
     }
@@ -285,10 +289,10 @@ impl SessionMcp {
         directories: &ServerDirectories,
     ) -> Vec<Arc<McpServer>> {
         let _installing = self.installing.lock().unwrap_or_else(PoisonError::into_inner);
-        let servers = allowed.into_iter();
-        let servers =
-            servers.map(|(id, declaration)| self.keep_or_make(&id, declaration, directories));
-        let servers: Vec<Arc<McpServer>> = servers.collect();
+        let servers: Vec<Arc<McpServer>> = allowed
+            .into_iter()
+            .map(|(id, declaration)| self.keep_or_make(&id, declaration, directories))
+            .collect();
         self.replace_servers(servers.clone());
         // What was switched off while the user was asked stays off.
         for server in servers.iter().filter(|server| self.is_due(server)) {

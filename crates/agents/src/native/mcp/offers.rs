@@ -81,8 +81,7 @@ impl SessionMcp {
     fn find_prompt(&self, principal: Option<&str>, name: &str) -> Option<(ReadyServer, McpPrompt)> {
         self.ready(principal).into_iter().find_map(|server| {
             let mut prompts = server.offers().prompts.iter();
-            let prompt = prompts.find(|prompt| command_name(&server, prompt) == name)?;
-            let prompt = prompt.clone();
+            let prompt = prompts.find(|prompt| command_name(&server, prompt) == name)?.clone();
             Some((server, prompt))
         })
     }
@@ -97,9 +96,8 @@ impl SessionMcp {
         let Some((server, prompt)) = self.find_prompt(principal, name) else {
             return Err("its MCP server does not run any more".to_owned());
         };
-        let arguments = assign(&prompt, words)?;
-        let arguments = arguments.into_iter();
-        let arguments = arguments.map(|(name, value)| (name, Value::String(value)));
+        let arguments =
+            assign(&prompt, words)?.into_iter().map(|(name, value)| (name, Value::String(value)));
         let got = server.get_prompt(&prompt.name, arguments.collect()).await;
         got.map_err(|error| {
             let name = shown(server.name());
@@ -197,11 +195,14 @@ fn command_name(server: &ReadyServer, prompt: &McpPrompt) -> String {
 
 /// `FILE [FOCUS]`
 fn describe_arguments(prompt: &McpPrompt) -> Option<String> {
-    let arguments = prompt.arguments.iter().map(|argument| {
-        let name = shown(&argument.name);
-        if argument.required { name } else { format!("[{name}]") }
-    });
-    let arguments: Vec<String> = arguments.collect();
+    let arguments: Vec<String> = prompt
+        .arguments
+        .iter()
+        .map(|argument| {
+            let name = shown(&argument.name);
+            if argument.required { name } else { format!("[{name}]") }
+        })
+        .collect();
     (!arguments.is_empty()).then(|| arguments.join(" "))
 }
 

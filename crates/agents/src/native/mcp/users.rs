@@ -34,8 +34,9 @@ impl ClientTokens {
         let mut tokens = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match token {
             Some(token) => {
-                let own = tokens.range((of.0.clone(), String::new())..);
-                let mut own = own.take_while(|((owner, _), _)| *owner == of.0);
+                let mut own = tokens
+                    .range((of.0.clone(), String::new())..)
+                    .take_while(|((owner, _), _)| *owner == of.0);
                 let is_full =
                     tokens.len() >= TOKENS_MAX || own.clone().count() >= TOKENS_OF_ONE_MAX;
                 if is_full && !tokens.contains_key(&of) {
@@ -181,9 +182,12 @@ impl SessionMcp {
     ) {
         let wants = |server: &Arc<McpServer>| matches!(server.state(), ServerState::TokenWanted(_));
         let mut memory = self.lock();
-        let servers = self.servers.all().into_iter();
-        let servers = servers.filter(|server| server.takes_token_for(resource));
-        let servers: Vec<Arc<McpServer>> = servers.collect();
+        let servers: Vec<Arc<McpServer>> = self
+            .servers
+            .all()
+            .into_iter()
+            .filter(|server| server.takes_token_for(resource))
+            .collect();
         // Known before they are passed on, which ends what they wait for.
         let mut waiting: Vec<Arc<McpServer>> = servers.clone();
         waiting.retain(|server| token.is_some() && wants(server));

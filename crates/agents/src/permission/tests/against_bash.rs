@@ -53,8 +53,10 @@ impl Recorder {
             .output()
             .unwrap();
         let trace = String::from_utf8_lossy(&output.stderr).into_owned();
-        let traced = trace.lines().filter_map(|line| line.strip_prefix('+'));
-        let traced = traced.map(|line| line.trim_start_matches('+').trim_start().to_owned());
+        let traced = trace
+            .lines()
+            .filter_map(|line| line.strip_prefix('+'))
+            .map(|line| line.trim_start_matches('+').trim_start().to_owned());
         let mut ran: Vec<String> = traced.collect();
         let recorded = fs::read_to_string(&log).unwrap_or_default();
         ran.extend(recorded.lines().map(str::to_owned));

@@ -19,8 +19,9 @@ fn session(name: &str, directory: Option<&str>) -> RuleScope {
 #[test]
 fn the_file_keeps_comments_and_what_it_says() {
     let project = || RuleScope::Project(PathBuf::from("/home/a b"));
-    let text = add_rule("", &rule(project(), RuleEffect::Allow, "bash(cargo test:*)")).unwrap();
-    let text = text.replace("allow = [", "# mine\nallow = [ # these");
+    let text = add_rule("", &rule(project(), RuleEffect::Allow, "bash(cargo test:*)"))
+        .unwrap()
+        .replace("allow = [", "# mine\nallow = [ # these");
     let text = add_rule(&text, &rule(project(), RuleEffect::Allow, "edit(src/**)")).unwrap();
     let text = add_rule(&text, &rule(RuleScope::Always, RuleEffect::Deny, "bash(rm:*)")).unwrap();
     let here = session("native:/x", Some("/work"));

@@ -30,8 +30,8 @@ pub(super) fn fields(request: &ModelRequest) -> Map<String, Value> {
     if !system.is_empty() {
         body.insert("system".to_owned(), Value::Array(system));
     }
-    let tools = request.tools.iter().map(tool);
-    let tools: Vec<Value> = tools.chain(request.server_tools.iter().cloned()).collect();
+    let tools: Vec<Value> =
+        request.tools.iter().map(tool).chain(request.server_tools.iter().cloned()).collect();
     if !tools.is_empty() {
         body.insert("tools".to_owned(), Value::Array(tools));
         if request.forbids_calls {
@@ -47,11 +47,14 @@ pub(super) fn fields(request: &ModelRequest) -> Map<String, Value> {
 /// A block for each section. The cache is marked before the first section that changes from turn to turn, and after the
 /// last; what the tools take stands before both.
 fn system(request: &ModelRequest) -> Vec<Value> {
-    let sections = request.system.iter().filter_map(|section| {
-        let text = section.content.trim_end();
-        (!text.is_empty()).then_some((section.id.as_ref(), text))
-    });
-    let sections: Vec<(&str, &str)> = sections.collect();
+    let sections: Vec<(&str, &str)> = request
+        .system
+        .iter()
+        .filter_map(|section| {
+            let text = section.content.trim_end();
+            (!text.is_empty()).then_some((section.id.as_ref(), text))
+        })
+        .collect();
     let changes = sections.iter().position(|(id, _)| prompt::changes_often(id));
     let mut blocks: Vec<Value> = Vec::new();
     for (index, (_, text)) in sections.iter().enumerate() {

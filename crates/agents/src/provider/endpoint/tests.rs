@@ -117,8 +117,8 @@ async fn a_key_may_have_a_header_and_a_server_a_query_of_its_own() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("key");
     std::fs::write(&path, "sk-own").unwrap();
-    let endpoint = ModelEndpoint::new("http://h/v1?version=1").unwrap();
-    let endpoint = endpoint
+    let endpoint = ModelEndpoint::new("http://h/v1?version=1")
+        .unwrap()
         .with_key(ApiKey::from_file(path))
         .with_key_header("x-api-key")
         .unwrap()

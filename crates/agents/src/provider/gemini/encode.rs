@@ -96,8 +96,7 @@ fn contents(request: &ModelRequest) -> Vec<Value> {
                 push_blocks(&mut contents, "model", "parts", parts);
             }
             ModelMessage::Assistant { text, calls, .. } => {
-                let said = Some(text).filter(|text| !text.is_empty());
-                let said = said.map(|text| text_part(text));
+                let said = Some(text).filter(|text| !text.is_empty()).map(|text| text_part(text));
                 let calls = calls.iter().map(|call| {
                     let mut function =
                         json!({"name": call.name, "args": input_object(&call.input)});

@@ -79,8 +79,8 @@ impl Additions {
         if let Some(extra) = self.extra {
             message[EXTRA] = extra;
         }
-        let sent = message.get_mut("tool_calls").and_then(Value::as_array_mut);
-        let sent = sent.into_iter().flatten();
+        let sent =
+            message.get_mut("tool_calls").and_then(Value::as_array_mut).into_iter().flatten();
         for (call, extra) in sent.zip(calls) {
             if let Some(extra) = extra {
                 call[EXTRA] = extra;

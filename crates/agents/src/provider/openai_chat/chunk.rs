@@ -148,8 +148,7 @@ impl Delta<'_> {
     }
 
     pub(super) fn calls(self) -> impl Iterator<Item = CallPiece> {
-        let calls = self.tool_calls.into_iter().flatten().flatten();
-        let calls = calls.map(|call| CallPiece {
+        let calls = self.tool_calls.into_iter().flatten().flatten().map(|call| CallPiece {
             index: number(call.index),
             id: string(call.id),
             extra: value(call.extra_content),

@@ -33,8 +33,8 @@ pub(crate) fn encode(request: &ModelRequest, host: &str) -> Vec<u8> {
     let mut body = Map::new();
     body.insert("model".to_owned(), json!(request.model));
     body.insert("messages".to_owned(), messages(request));
-    let tools = request.tools.iter().map(tool);
-    let tools: Vec<Value> = tools.chain(request.server_tools.iter().cloned()).collect();
+    let tools: Vec<Value> =
+        request.tools.iter().map(tool).chain(request.server_tools.iter().cloned()).collect();
     if !tools.is_empty() {
         body.insert("tools".to_owned(), Value::Array(tools));
         if request.forbids_calls {

@@ -219,8 +219,8 @@ impl ResponseReader {
             let body = ErrorBody::from_json(response).unwrap_or_default();
             return Err(error_from_body(&body));
         }
-        let items = std::mem::take(&mut self.items).into_values();
-        let items: Vec<Value> = items.filter(can_go_back).collect();
+        let items: Vec<Value> =
+            std::mem::take(&mut self.items).into_values().filter(can_go_back).collect();
         if !items.is_empty() {
             events.push(ModelEvent::Items(items));
         }
@@ -254,8 +254,7 @@ fn push_server_call(kind: &str, item: &Value, events: &mut Vec<ModelEvent>) {
     let id = item["id"].as_str().unwrap_or("").to_owned();
     let name = item["name"].as_str().unwrap_or(kind.trim_end_matches("_call"));
     let inputs = ["action", "queries", "code", "arguments", "input"];
-    let input = inputs.map(|name| &item[name]);
-    let input = input.into_iter().find(|it| !it.is_null());
+    let input = inputs.map(|name| &item[name]).into_iter().find(|it| !it.is_null());
     let error = &item["error"];
     events.push(ModelEvent::ServerCall {
         id: id.clone(),
@@ -276,8 +275,11 @@ fn server_result(item: &Value) -> String {
     if let Some(text) = whole.into_iter().find_map(Value::as_str) {
         return text.to_owned();
     }
-    let printed = item["outputs"].as_array().into_iter().flatten();
-    let printed = printed.filter_map(|output| output["logs"].as_str());
+    let printed = item["outputs"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|output| output["logs"].as_str());
     printed.collect::<Vec<_>>().join("\n")
 }
 

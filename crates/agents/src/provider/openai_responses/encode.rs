@@ -19,8 +19,8 @@ pub(crate) fn encode(request: &ModelRequest) -> Vec<u8> {
     if !instructions.is_empty() {
         body.insert("instructions".to_owned(), json!(instructions));
     }
-    let tools = request.tools.iter().map(tool);
-    let tools: Vec<Value> = tools.chain(request.server_tools.iter().cloned()).collect();
+    let tools: Vec<Value> =
+        request.tools.iter().map(tool).chain(request.server_tools.iter().cloned()).collect();
     if !tools.is_empty() {
         body.insert("tools".to_owned(), Value::Array(tools));
         if request.forbids_calls {

@@ -248,16 +248,18 @@ impl ScenePlayer<'_> {
     }
 
     fn usage_info(&self, fields: &[(String, UsageField)]) -> Result<UsageInfo, SceneStop> {
-        let fields = fields.iter().map(|(key, field)| {
-            let value = match field {
-                UsageField::Count(count) => {
-                    Value::from(self.number(count, &format!("usage.{key}"))?)
-                }
-                UsageField::Other(value) => self.scope.substitute_in(value),
-            };
-            Ok((key.clone(), value))
-        });
-        let fields = fields.collect::<Result<Object, SceneStop>>()?;
+        let fields = fields
+            .iter()
+            .map(|(key, field)| {
+                let value = match field {
+                    UsageField::Count(count) => {
+                        Value::from(self.number(count, &format!("usage.{key}"))?)
+                    }
+                    UsageField::Other(value) => self.scope.substitute_in(value),
+                };
+                Ok((key.clone(), value))
+            })
+            .collect::<Result<Object, SceneStop>>()?;
         let usage = serde_json::from_value(Value::Object(fields));
         usage.map_err(|error| self.play_error("usage", &error.to_string()))
     }

@@ -120,15 +120,14 @@ impl ScenePlayer<'_> {
 
     fn call(&self, tool: &ToolStep) -> Result<PlayedCall, SceneStop> {
         let name = self.scope.substitute(&tool.name);
-        let display = tool.display.as_ref();
-        let display = display.map(|text| self.scope.substitute(text));
+        let display = tool.display.as_ref().map(|text| self.scope.substitute(text));
         let (intent, outcome) = match &display {
             Some(display) => (display.clone(), self.words.done(display)),
             None => (self.words.run(&name), self.words.ran(&name)),
         };
         let display = display.unwrap_or_else(|| name.clone());
-        let chunks = tool.input_chunks.iter();
-        let chunks: Vec<String> = chunks.map(|chunk| self.scope.substitute(chunk)).collect();
+        let chunks: Vec<String> =
+            tool.input_chunks.iter().map(|chunk| self.scope.substitute(chunk)).collect();
         let input = match &tool.input {
             None if !chunks.is_empty() => chunks.concat(),
             None => "{}".to_owned(),
@@ -180,10 +179,10 @@ impl ScenePlayer<'_> {
         display: &str,
         done: &str,
     ) -> Result<ToolResult, SceneStop> {
-        let message = self.markdown(outcome.message.as_ref(), "tool.result.message")?;
-        let message = message.unwrap_or_else(|| {
-            if outcome.success { done.into() } else { self.words.failed(display).into() }
-        });
+        let message =
+            self.markdown(outcome.message.as_ref(), "tool.result.message")?.unwrap_or_else(|| {
+                if outcome.success { done.into() } else { self.words.failed(display).into() }
+            });
         let mut result = ToolResult::new(outcome.success, message);
         if let Some(content) = &outcome.content {
             result = result.with_content(self.values(content, "tool.result.content")?);

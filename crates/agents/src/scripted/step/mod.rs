@@ -187,8 +187,7 @@ pub(super) fn unknown_target(name: &str) -> String {
 }
 
 fn usage(value: &Value, location: &str) -> Result<Vec<(String, UsageField)>, ScriptError> {
-    let fields = object(value, location)?.iter();
-    let fields = fields.map(|(key, value)| {
+    let fields = object(value, location)?.iter().map(|(key, value)| {
         let field = match key.as_str() {
             "inputTokens" | "outputTokens" | "cacheReadTokens" => {
                 UsageField::Count(number(value, &format!("{location}.{key}"))?)

@@ -31,8 +31,7 @@ pub(crate) async fn in_scope<F: Future>(scope: CallScope, call: F) -> F::Output 
 
 /// The mark of the call, if it has one.
 pub(super) fn current_mark() -> Mark {
-    let given = SCOPE.try_with(|scope| scope.mark.clone());
-    let given = given.unwrap_or_default();
+    let given = SCOPE.try_with(|scope| scope.mark.clone()).unwrap_or_default();
     if given.is_empty() { Mark::named(new_mark()) } else { Mark::named(given) }
 }
 

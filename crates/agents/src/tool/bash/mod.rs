@@ -198,8 +198,8 @@ impl BashTool {
             }
             (CommandWaitEnd::Released, None) => Err(ToolError("nobody waits for it".to_owned())),
             (CommandWaitEnd::Released, Some(background)) => {
-                let block = running.resource.as_ref();
-                let block = block.map(|resource| terminal_block(resource, &title));
+                let block =
+                    running.resource.as_ref().map(|resource| terminal_block(resource, &title));
                 let was_taken = running.was_taken();
                 let mut so_far = capture.take().for_model();
                 if was_taken {
@@ -253,8 +253,8 @@ pub(crate) async fn run_for_user(
     output: &mpsc::Sender<String>,
 ) -> Result<ToolOutcome, ToolError> {
     let input = BashInput::parse(&json!({"command": command}))?;
-    let shower = call_scope::current_terminal_viewer();
-    let shower = shower.ok_or_else(|| ToolError("there is nowhere to show it".to_owned()))?;
+    let shower = call_scope::current_terminal_viewer()
+        .ok_or_else(|| ToolError("there is nowhere to show it".to_owned()))?;
     let command = ShellCommand {
         text: input.command,
         directory: workspace.command_directory()?,

@@ -82,8 +82,7 @@ impl CellPage {
     fn add(&mut self, number: usize, cell: &Value) -> bool {
         let kind = cell["cell_type"].as_str();
         let mut known = ["code", "markdown", "raw"].into_iter();
-        let kind = known.find(|known| kind == Some(known));
-        let kind = kind.unwrap_or("unknown");
+        let kind = known.find(|known| kind == Some(known)).unwrap_or("unknown");
         let mut text = format!("[cell {number}, {kind}]\n");
         push_cut(&mut text, &join(&cell["source"]), SOURCE_BYTES_MAX);
         let outputs = cell["outputs"].as_array().map_or(&[][..], Vec::as_slice);
@@ -125,8 +124,12 @@ impl CellPage {
             "error" => {
                 let name = output["ename"].as_str().unwrap_or("Error");
                 let value = output["evalue"].as_str().unwrap_or("");
-                let trace = output["traceback"].as_array().into_iter().flatten();
-                let trace: Vec<&str> = trace.filter_map(Value::as_str).collect();
+                let trace: Vec<&str> = output["traceback"]
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .filter_map(Value::as_str)
+                    .collect();
                 let trace = without_escapes(&trace.join("\n"));
                 printed.push_str(&format!("{name}: {value}\n{trace}\n"));
             }
@@ -145,8 +148,9 @@ impl CellPage {
         for (_, body) in forms.filter(|(mime, _)| mime.starts_with("image/")) {
             let encoded: String = join(body).split_ascii_whitespace().collect();
             let decoded = STANDARD.decode(encoded).ok();
-            let picture = decoded.and_then(|bytes| Some((detect(&bytes)?, bytes)));
-            let picture = picture.filter(|(mime, _)| mime.starts_with("image/"));
+            let picture = decoded
+                .and_then(|bytes| Some((detect(&bytes)?, bytes)))
+                .filter(|(mime, _)| mime.starts_with("image/"));
             let Some((mime, bytes)) = picture else {
                 continue; // a drawing written as text, or not what it says: the text form is shown
             };
@@ -171,8 +175,8 @@ impl CellPage {
                 printed.push('\n');
             }
             _ => {
-                let forms = data.as_object().into_iter().flatten();
-                let forms: Vec<&str> = forms.map(|(mime, _)| mime.as_str()).collect();
+                let forms: Vec<&str> =
+                    data.as_object().into_iter().flatten().map(|(mime, _)| mime.as_str()).collect();
                 printed.push_str(&format!("[output as {}]\n", forms.join(", ")));
             }
         }

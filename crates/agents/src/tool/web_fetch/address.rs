@@ -32,8 +32,7 @@ pub(super) async fn resolve(url: &Url, allowed: &[String]) -> Result<Vec<SocketA
     let addresses: Vec<SocketAddr> = match literal.parse::<IpAddr>() {
         Ok(address) => vec![SocketAddr::new(address, port)],
         Err(_) => {
-            let found = tokio::net::lookup_host((host, port)).await;
-            let found = found.map_err(|error| {
+            let found = tokio::net::lookup_host((host, port)).await.map_err(|error| {
                 ToolError(format!("the name {host} cannot be resolved: {error}"))
             })?;
             found.take(ADDRESSES_MAX).collect()

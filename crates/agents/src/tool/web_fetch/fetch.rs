@@ -87,9 +87,11 @@ async fn follow(mut url: Url, allowed: &[String]) -> Result<WebPage, ToolError> 
         if status.is_redirection()
             && let Some(target) = response.headers().get(LOCATION)
         {
-            let next = target.to_str().ok().and_then(|target| url.join(target).ok());
-            let next =
-                next.ok_or_else(|| ToolError(format!("{url} redirects to what is not a URL")))?;
+            let next = target
+                .to_str()
+                .ok()
+                .and_then(|target| url.join(target).ok())
+                .ok_or_else(|| ToolError(format!("{url} redirects to what is not a URL")))?;
             url = check_redirect(&first, next)?;
             continue;
         }
@@ -157,9 +159,8 @@ fn describe(error: &dyn std::error::Error) -> String {
 }
 
 async fn read(url: Url, mut response: Response) -> Result<WebPage, ToolError> {
-    let content_type = response.headers().get(CONTENT_TYPE);
-    let content_type = content_type.and_then(|value| value.to_str().ok());
-    let content_type = content_type.unwrap_or("");
+    let content_type =
+        response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
     let end = content_type.floor_char_boundary(CONTENT_TYPE_BYTES_MAX);
     let content_type = content_type[..end].to_owned();
     if !is_text(&content_type) {
@@ -176,8 +177,7 @@ async fn read(url: Url, mut response: Response) -> Result<WebPage, ToolError> {
     let mut body = Vec::new();
     let mut is_cut = false;
     loop {
-        let chunk = response.chunk().await;
-        let chunk = chunk.map_err(|error| {
+        let chunk = response.chunk().await.map_err(|error| {
             let why = describe(&error.without_url());
             ToolError(format!("{url} did not come whole: {why}"))
         })?;

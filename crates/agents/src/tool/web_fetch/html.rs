@@ -237,11 +237,11 @@ impl<'a> MarkdownPage<'a> {
     fn open_link(&mut self, tag: &str) {
         // There is no link inside of a link.
         self.close_link();
-        let target = attribute(tag, "href").and_then(|href| self.base.join(&href).ok());
-        let target = target.filter(|url| {
-            let is_known = matches!(url.scheme(), "http" | "https" | "mailto");
-            is_known && !self.is_preformatted && url.as_str().len() <= TARGET_BYTES_MAX
-        });
+        let target =
+            attribute(tag, "href").and_then(|href| self.base.join(&href).ok()).filter(|url| {
+                let is_known = matches!(url.scheme(), "http" | "https" | "mailto");
+                is_known && !self.is_preformatted && url.as_str().len() <= TARGET_BYTES_MAX
+            });
         if let Some(target) = target {
             self.out.push('[');
             self.link = Some((self.out.len(), target.into()));

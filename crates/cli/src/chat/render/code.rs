@@ -65,8 +65,7 @@ impl CodeLines {
 
     /// A line that is not complete.
     pub(super) fn open_line(&self, line: &str) -> Line {
-        let colored = self.color(&[line]).ok();
-        let colored = colored.and_then(|lines| lines.into_iter().next());
+        let colored = self.color(&[line]).ok().and_then(|lines| lines.into_iter().next());
         colored.unwrap_or_else(|| plain(line))
     }
 

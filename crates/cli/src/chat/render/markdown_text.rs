@@ -183,8 +183,8 @@ mod tests {
     }
 
     fn check(text: &MarkdownText, page: Page, expected: Expect) {
-        let lines = text.open_lines(page, 5);
-        let lines: String = lines.iter().map(|line| line.text() + "\n").collect();
+        let lines: String =
+            text.open_lines(page, 5).iter().map(|line| line.text() + "\n").collect();
         expected.assert_eq(&lines);
     }
 

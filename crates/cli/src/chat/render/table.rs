@@ -20,8 +20,7 @@ pub(super) fn table_lines(table: &Table, page: Page) -> Vec<Line> {
         row.iter().map(|cell: &Vec<_>| style_inlines(cell, style, page)).collect()
     };
     let head = cells(&table.head, bold);
-    let rows = table.rows.iter();
-    let rows: Vec<_> = rows.map(|row| cells(row, TextStyle::default())).collect();
+    let rows: Vec<_> = table.rows.iter().map(|row| cells(row, TextStyle::default())).collect();
     let wide: Vec<usize> = (0..table.columns.len())
         .map(|column| {
             let of = |row: &Vec<StyledText>| row.get(column).map_or(0, StyledText::width);
@@ -94,8 +93,8 @@ fn row_lines(row: &[StyledText], widths: &[usize], aligns: &[Align]) -> Vec<Line
             if column > 0 {
                 line = line.then(Style::Dim, BETWEEN);
             }
-            let cell = cells.get(column).and_then(|lines| lines.get(at));
-            let cell = cell.cloned().unwrap_or_default();
+            let cell =
+                cells.get(column).and_then(|lines| lines.get(at)).cloned().unwrap_or_default();
             let free = width.saturating_sub(cell.width());
             let before = match aligns.get(column) {
                 Some(Align::Right) => free,

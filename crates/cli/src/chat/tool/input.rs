@@ -147,8 +147,10 @@ pub(crate) fn input_lines(input: &str, style: Style, width: usize) -> Vec<Line> 
             other => json_line(other),
         };
         let text = format!("{}: {}", escape_line(name), show_end(&value));
-        let lines = text.split('\n').enumerate();
-        let lines = lines.flat_map(|(index, text)| value_line(text, style, index, width));
+        let lines = text
+            .split('\n')
+            .enumerate()
+            .flat_map(|(index, text)| value_line(text, style, index, width));
         lines.collect::<Vec<Line>>()
     };
     let mut fields: Vec<(&String, &Value)> = fields.iter().collect();
@@ -161,8 +163,11 @@ pub(crate) fn input_lines(input: &str, style: Style, width: usize) -> Vec<Line> 
 fn show_end(text: &str) -> String {
     let text = text.strip_suffix('\n').unwrap_or(text);
     let seen = text.trim_end_matches([' ', '\t']);
-    let blanks = text.get(seen.len()..).unwrap_or("").chars();
-    let blanks = blanks.map(|blank| if blank == '\t' { "\\t" } else { "\\x20" });
+    let blanks = text
+        .get(seen.len()..)
+        .unwrap_or("")
+        .chars()
+        .map(|blank| if blank == '\t' { "\\t" } else { "\\x20" });
     seen.chars().map(String::from).chain(blanks.map(str::to_owned)).collect()
 }
 

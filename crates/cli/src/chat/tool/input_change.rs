@@ -54,8 +54,7 @@ impl<'a> InputChange<'a> {
                 ChangeKind::Write(fields.get("content")?.as_str()?)
             }
             "edit" if is_known(&["path", "edits"]) => {
-                let edits = fields.get("edits")?.as_array()?;
-                let edits = edits.iter().map(|edit| {
+                let edits = fields.get("edits")?.as_array()?.iter().map(|edit| {
                     let edit = edit.as_object()?;
                     InputReplacement::parse(edit, edit.len())
                 });

@@ -166,8 +166,9 @@ pub(crate) fn text_of(value: Option<&Value>) -> String {
 /// A reference to content that is stored elsewhere.
 pub(crate) fn reference_text(reference: &Value) -> String {
     let kind = reference["contentType"].as_str().unwrap_or("content");
-    let size = reference["sizeHint"].as_u64();
-    let size = size.map_or(String::new(), |bytes| format!(", {}", format_bytes(bytes)));
+    let size = reference["sizeHint"]
+        .as_u64()
+        .map_or(String::new(), |bytes| format!(", {}", format_bytes(bytes)));
     let uri = reference["uri"].as_str().unwrap_or("");
     format!("[{}{size}: {}]", escape_line(kind), escape_line(uri))
 }
@@ -195,8 +196,7 @@ pub(crate) fn body(text: &str, style: Style, width: usize) -> Vec<Line> {
 
 /// Indented text whose further lines stand further in, so that none of them looks like a line of its own.
 fn hanging(text: &str, style: Style, width: usize) -> Vec<Line> {
-    let lines = wrap(text, text_width(text_width(width)));
-    let lines = lines.into_iter().enumerate();
+    let lines = wrap(text, text_width(text_width(width))).into_iter().enumerate();
     lines
         .map(|(index, text)| {
             let indent = INDENT * (1 + usize::from(index > 0));

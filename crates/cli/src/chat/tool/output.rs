@@ -31,8 +31,7 @@ pub(super) fn result_lines(
     // What is decided on is shown as it is.
     let is_short = detail == Detail::Brief && !is_asked(call);
     let mut output = Vec::new();
-    let blocks = call.get("content").and_then(Value::as_array);
-    let blocks = blocks.map_or(&[][..], Vec::as_slice);
+    let blocks = call.get("content").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     for block in own_blocks(blocks).filter(|block| block["type"] != "fileEdit") {
         // A file that was read is known by its name, and answers stand with their questions; the model alone needs the lines.
         if is_known_otherwise(call) && !has_failed && is_short {
@@ -57,8 +56,8 @@ pub(super) fn result_lines(
         shown
     }));
     if let Some(error) = call.get("error").filter(|error| !error.is_null()) {
-        let message = error["message"].as_str().or(error.as_str());
-        let message = message.map_or_else(|| json_line(error), escape);
+        let message =
+            error["message"].as_str().or(error.as_str()).map_or_else(|| json_line(error), escape);
         if message != title {
             lines.extend(body(&message, Style::Bad, width));
         }

@@ -42,8 +42,12 @@ pub(crate) fn is_open_plan(call: &Object) -> bool {
 }
 
 fn steps_of(call: &Object) -> impl Iterator<Item = PlanStep<'_>> {
-    let items = call.get("structuredContent").map(|content| &content["items"]);
-    let items = items.and_then(Value::as_array).into_iter().flatten();
+    let items = call
+        .get("structuredContent")
+        .map(|content| &content["items"])
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
     items.filter_map(|item| {
         let status = match item["status"].as_str()? {
             "completed" => StepStatus::Done,
@@ -106,10 +110,11 @@ mod tests {
     use super::*;
 
     fn plan(statuses: &[&str]) -> Object {
-        let items = statuses.iter().enumerate();
-        let items = items
-            .map(|(n, status)| json!({"text": format!("step {n}\u{1b}\nx"), "status": status}));
-        let items: Vec<Value> = items.collect();
+        let items: Vec<Value> = statuses
+            .iter()
+            .enumerate()
+            .map(|(n, status)| json!({"text": format!("step {n}\u{1b}\nx"), "status": status}))
+            .collect();
         let call = json!({"status": "completed", "success": true, "_meta": {"toolKind": "plan"},
             "pastTenseMessage": "Plan: 1 of 3 done", "structuredContent": {"items": items}});
         call.as_object().unwrap().clone()

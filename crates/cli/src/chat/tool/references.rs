@@ -113,8 +113,12 @@ impl References {
             KnownContent::LeftOut(bytes) => needed_bytes + bytes <= BYTES_MAX,
             KnownContent::Read(_) => false,
         };
-        let again = self.known.iter().filter(|(_, known)| fits(known));
-        let again: Vec<String> = again.map(|(uri, _)| uri.clone()).collect();
+        let again: Vec<String> = self
+            .known
+            .iter()
+            .filter(|(_, known)| fits(known))
+            .map(|(uri, _)| uri.clone())
+            .collect();
         for uri in again {
             self.forget(&uri);
         }

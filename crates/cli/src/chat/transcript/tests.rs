@@ -139,8 +139,8 @@ fn reasoning_is_one_line_that_says_how_long_it_took() {
 
             42
         "#]]);
-    let whole = page.transcript.toggle_reasoning(Page::of_width(30));
-    let whole: Vec<String> = whole.iter().map(Line::text).collect();
+    let whole: Vec<String> =
+        page.transcript.toggle_reasoning(Page::of_width(30)).iter().map(Line::text).collect();
     assert_eq!(whole, ["hm", "well"]);
 }
 

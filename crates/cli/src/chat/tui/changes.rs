@@ -158,8 +158,9 @@ impl TerminalChat {
             return Vec::new(); // numbers and messages are the user's own
         }
         let start = cursor - word.len();
-        let words = change_argument::words(&self.chat.changesets(), self.changes.as_ref());
-        let words = words.into_iter().filter(|one| one.word.contains(word));
+        let words = change_argument::words(&self.chat.changesets(), self.changes.as_ref())
+            .into_iter()
+            .filter(|one| one.word.contains(word));
         let proposals = words.map(|one| ArgumentProposal {
             replaces: start..cursor,
             about: escape_line(&one.about),

@@ -96,9 +96,10 @@ impl TerminalChat {
         let view = self.reading.view(self.painter.page());
         let width = view.page.width;
         let is_complete = dialog::is_subject_complete(asked, view.references);
-        let before = self.subject.take();
-        let before =
-            before.filter(|drawn| drawn.asked == *asked && drawn.is_complete == is_complete);
+        let before = self
+            .subject
+            .take()
+            .filter(|drawn| drawn.asked == *asked && drawn.is_complete == is_complete);
         let is_printed = before.as_ref().is_some_and(|drawn| drawn.is_printed);
         // While contents come in each of them changes what there is to see.
         let is_same = |drawn: &DrawnSubject| is_complete && drawn.width == width;
@@ -203,8 +204,8 @@ impl TerminalChat {
         }
         let chat = chat?;
         if chat.active_turn.is_some() {
-            let activity = chat.activity.as_deref().map(escape_line);
-            let activity = activity.unwrap_or_else(|| "working".to_owned());
+            let activity =
+                chat.activity.as_deref().map(escape_line).unwrap_or_else(|| "working".to_owned());
             return dim(&format!("{activity} · Esc interrupts · Enter queues · Ctrl-S steers"));
         }
         None

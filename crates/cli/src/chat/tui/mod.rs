@@ -375,8 +375,10 @@ impl TerminalChat {
             None => self.editor.whole_text(),
             Some(_) => String::new(),
         };
-        let both = [self.stash.as_str(), typed.as_str()];
-        let both: Vec<&str> = both.into_iter().filter(|text| !text.is_empty()).collect();
+        let both: Vec<&str> = [self.stash.as_str(), typed.as_str()]
+            .into_iter()
+            .filter(|text| !text.is_empty())
+            .collect();
         both.join("\n")
     }
 }

@@ -211,8 +211,11 @@ impl TerminalChat {
         let word = word.map_or("", |(_, word)| word.trim_start());
         let start = cursor - word.len();
         let word = word.to_lowercase();
-        let modes = self.chat.permission_modes().into_iter();
-        let modes = modes.filter(|mode| mode.id.to_lowercase().contains(&word));
+        let modes = self
+            .chat
+            .permission_modes()
+            .into_iter()
+            .filter(|mode| mode.id.to_lowercase().contains(&word));
         let proposals = modes.map(|mode| ArgumentProposal {
             replaces: start..cursor,
             about: escape_line(&mode.description),

@@ -39,9 +39,10 @@ impl TerminalChat {
         }
         let place = RuleContext { session: self.chat.session().to_string(), directories };
         let listed: Vec<&PermissionRule> = rules.in_force(&place);
-        let lines = describe_rules(&listed).into_iter();
-        let lines: Vec<Line> =
-            lines.map(|line| Line::new(Style::Plain, format!("  {line}"))).collect();
+        let lines: Vec<Line> = describe_rules(&listed)
+            .into_iter()
+            .map(|line| Line::new(Style::Plain, format!("  {line}")))
+            .collect();
         if lines.is_empty() && is_whole {
             let none =
                 "  No rules apply here. `greenroom rules add 'bash(cargo test:*)'` adds one.";

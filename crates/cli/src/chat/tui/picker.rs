@@ -156,8 +156,7 @@ impl TerminalChat {
 
     /// What a list draws around the input line, which holds what narrows it.
     pub(super) fn picker_lines(&self, picker: &Picker, width: usize) -> OverlayLines {
-        let rows = self.painter.rows().saturating_sub(ROWS_BESIDE);
-        let rows = rows.clamp(3, ROWS_MAX);
+        let rows = self.painter.rows().saturating_sub(ROWS_BESIDE).clamp(3, ROWS_MAX);
         let heading = |text: &str| body(text, Style::Dim, width);
         match picker {
             Picker::Sessions(sessions) => sessions.lines(width, rows),

@@ -91,8 +91,7 @@ impl TerminalChat {
 
     pub(super) fn queue_lines(&self, menu: &QueueMenu) -> OverlayLines {
         let waiting = self.chat.waiting_messages();
-        let chosen = waiting.iter().position(|message| message.id == menu.id);
-        let chosen = chosen.unwrap_or(0);
+        let chosen = waiting.iter().position(|message| message.id == menu.id).unwrap_or(0);
         let from = (chosen + 1).saturating_sub(LISTED_MAX);
         let listed = waiting.iter().enumerate().skip(from).take(LISTED_MAX);
         let mut above: Vec<Line> = listed

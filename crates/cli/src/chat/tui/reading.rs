@@ -50,17 +50,19 @@ impl ReadingState {
     pub(super) fn update_workers(&mut self, workers: Vec<WorkerSummary>) {
         let now = Instant::now();
         self.workers.retain(|chat, _| workers.iter().any(|worker| worker.chat == *chat));
-        let seen = workers.into_iter().map(|worker| {
-            let since = self.workers.entry(worker.chat.clone()).or_insert(now);
-            let seconds = now.saturating_duration_since(*since).as_secs();
-            let state = WorkerState {
-                status: worker.status,
-                activity: worker.activity,
-                seconds: i64::try_from(seconds).unwrap_or(i64::MAX),
-            };
-            (worker.chat, state)
-        });
-        let seen = seen.collect();
+        let seen = workers
+            .into_iter()
+            .map(|worker| {
+                let since = self.workers.entry(worker.chat.clone()).or_insert(now);
+                let seconds = now.saturating_duration_since(*since).as_secs();
+                let state = WorkerState {
+                    status: worker.status,
+                    activity: worker.activity,
+                    seconds: i64::try_from(seconds).unwrap_or(i64::MAX),
+                };
+                (worker.chat, state)
+            })
+            .collect();
         self.references.set_workers(seen);
     }
 

@@ -33,8 +33,10 @@ impl HistorySearch {
         let words = self.words.to_lowercase();
         let from = self.found.map_or(0, |found| found + 1);
         let newer = self.entries.iter().enumerate().skip(from);
-        let found = newer.filter(|(_, entry)| entry.to_lowercase().contains(&words));
-        let found = found.map(|(index, _)| index).next();
+        let found = newer
+            .filter(|(_, entry)| entry.to_lowercase().contains(&words))
+            .map(|(index, _)| index)
+            .next();
         self.found = found.or(self.found);
         found.is_some()
     }

@@ -157,8 +157,9 @@ impl TerminalChat {
                     .then(|| format!("{} waiting for you", facts.waiting_elsewhere)),
             ),
             ("Host", Some(format!("{software} · protocol {}", host.protocol_version))),
-        ];
-        let rows = rows.into_iter().filter_map(|(name, value)| {
+        ]
+        .into_iter()
+        .filter_map(|(name, value)| {
             let value = value.filter(|value| !value.is_empty())?;
             Some(Line::new(Style::Bold, format!("  {name:12}")).then(Style::Plain, value))
         });

@@ -48,8 +48,10 @@ impl TerminalChat {
 
     fn print_terminals(&mut self) {
         self.terminals = list_terminals(self.chat.live());
-        let lines = list_lines(&self.terminals).into_iter();
-        let mut lines: Vec<Line> = lines.map(|line| Line::new(Style::Plain, line)).collect();
+        let mut lines: Vec<Line> = list_lines(&self.terminals)
+            .into_iter()
+            .map(|line| Line::new(Style::Plain, line))
+            .collect();
         let hint = if lines.is_empty() {
             "  No terminals. /terminals new starts a shell"
         } else {
@@ -106,8 +108,7 @@ fn parse(typed: &str, listed: &[TerminalEntry]) -> Result<TerminalsRequest, Stri
     let find = |word: &str| {
         let number = word.parse::<usize>();
         let number = number.map_err(|_| format!("{word} is not the number of a terminal"))?;
-        let entry = number.checked_sub(1).and_then(|index| listed.get(index));
-        let entry = entry.ok_or_else(|| {
+        let entry = number.checked_sub(1).and_then(|index| listed.get(index)).ok_or_else(|| {
             format!("there is no terminal {number}; /terminals lists those there are")
         })?;
         Ok::<_, String>((number, entry.uri.clone()))

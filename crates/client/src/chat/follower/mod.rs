@@ -278,8 +278,8 @@ impl LastTurn {
 /// The parts of a running turn from this one on; read from the end, since there may be many before.
 fn parts_from(active: &ActiveTurn, first: usize) -> Vec<&Object> {
     let count = active.parts.len().saturating_sub(first);
-    let parts = active.parts.iter().rev().take(count);
-    let mut parts: Vec<&Object> = parts.map(|part| &part.0).collect();
+    let mut parts: Vec<&Object> =
+        active.parts.iter().rev().take(count).map(|part| &part.0).collect();
     parts.reverse();
     parts
 }

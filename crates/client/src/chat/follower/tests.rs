@@ -40,8 +40,8 @@ impl Chat {
     }
 
     fn events(&mut self) -> Vec<String> {
-        let events = self.follower.follow(&self.state, 2);
-        let events: Vec<String> = events.iter().map(describe).collect();
+        let events: Vec<String> =
+            self.follower.follow(&self.state, 2).iter().map(describe).collect();
         assert_eq!(self.follower.follow(&self.state, 2), [], "nothing is reported twice");
         events
     }

@@ -110,8 +110,7 @@ async fn a_label_leads_to_one_path_on_all_nodes() {
     let mut other = config("b", &cluster.data("b"), &cluster.settings.url);
     offer("src", two.path())(&mut other);
     let database = PostgresNode::connect(&cluster.settings).await.unwrap();
-    let refused = ClusterNode::join(&other, Arc::clone(&database)).await;
-    let refused = refused.err().unwrap().to_string();
+    let refused = ClusterNode::join(&other, Arc::clone(&database)).await.err().unwrap().to_string();
     assert!(
         refused.contains("the node a offers `src`") && refused.contains("same path"),
         "{refused}"

@@ -233,8 +233,7 @@ async fn the_own_space_of_a_node_is_loaded_anew_and_the_node_goes_on() {
     create_session(&mut socket, 1).await;
     let made = session(2);
     proxy.cut_after_commit_of(made["channel"].as_str().unwrap());
-    let refused = ask(&mut socket, 50, "createSession", made).await;
-    let refused = refused.unwrap();
+    let refused = ask(&mut socket, 50, "createSession", made).await.unwrap();
     assert!(!refused["error"].is_null(), "{refused}");
     assert!(proxy.is_closed(), "its answer was lost");
     proxy.open();

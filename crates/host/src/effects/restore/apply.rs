@@ -55,8 +55,7 @@ pub(super) async fn restore(
     if !done.is_empty() {
         record(&done, events).await?;
     }
-    let blocks = done.iter().map(|prepared| prepared.block.clone());
-    let blocks = blocks.collect();
+    let blocks = done.iter().map(|prepared| prepared.block.clone()).collect();
     let restored =
         RestoreResult { files: done.into_iter().map(|prepared| prepared.file).collect(), problems };
     complete_call(command, &restored, blocks, events).await?;
@@ -221,8 +220,7 @@ async fn start_call(
 }
 
 async fn record(prepared: &[PreparedFile], events: &dyn EventSink) -> Result<(), RestoreStop> {
-    let edits = prepared.iter().map(|prepared| prepared.edit.clone());
-    let edits = edits.collect();
+    let edits = prepared.iter().map(|prepared| prepared.edit.clone()).collect();
     Ok(events.send(AgentEvent::ToolEdits { call: CALL, edits }).await?)
 }
 

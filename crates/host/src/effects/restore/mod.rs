@@ -203,8 +203,7 @@ async fn ask(
     plan: &RestorePlan,
     events: &dyn EventSink,
 ) -> Result<RestoreDecision, TurnOver> {
-    let options = words::options(plan);
-    let options = options.into_iter().map(|(decision, label)| {
+    let options = words::options(plan).into_iter().map(|(decision, label)| {
         let id = match decision {
             RestoreDecision::Restore => RESTORE,
             RestoreDecision::RestoreAll => RESTORE_ALL,
@@ -242,9 +241,10 @@ async fn choose(
     let AgentReply::Answered { response, answers, .. } = events.ask(asked).await? else {
         return Err(TurnOver); // replies are routed by what they answer
     };
-    let chosen = answers.get(QUESTION);
-    let chosen = chosen.and_then(|answer| answer["value"]["value"].as_str());
-    let chosen = chosen.filter(|_| response == ChatInputResponseKind::Accept);
+    let chosen = answers
+        .get(QUESTION)
+        .and_then(|answer| answer["value"]["value"].as_str())
+        .filter(|_| response == ChatInputResponseKind::Accept);
     Ok(chosen.map(str::to_owned))
 }
 

@@ -148,10 +148,8 @@ impl Files {
 
     /// `None` if the file is what it was.
     fn plan_one(&self, change: ChangedFile) -> Result<Option<PlannedFile>, String> {
-        let path = self.workspace.path_of_uri(&change.uri);
-        let path = path.map_err(|error| error.to_string())?;
-        let now = self.look_at(&path, change.may_be_link);
-        let now = now.map_err(|error| error.to_string())?;
+        let path = self.workspace.path_of_uri(&change.uri).map_err(|error| error.to_string())?;
+        let now = self.look_at(&path, change.may_be_link).map_err(|error| error.to_string())?;
         let seen = now.as_ref().map(|now| now.digest);
         let wanted_mode = change.wanted.and_then(|wanted| wanted.mode);
         let mode = now.as_ref().map(|now| now.mode);

@@ -114,12 +114,12 @@ impl FileTurn {
     /// What was found comes first: it knows what files were before all calls, also of those that commands changed.
     fn of(turn: &Value, found: Option<&FileChanges>) -> Option<Self> {
         let parts = turn["responseParts"].as_array()?.iter();
-        let calls = parts.filter(|part| part["kind"] == "toolCall");
-        let calls: Vec<&Value> = calls.map(|part| &part["toolCall"]).collect();
+        let calls: Vec<&Value> =
+            parts.filter(|part| part["kind"] == "toolCall").map(|part| &part["toolCall"]).collect();
         let found = found.into_iter().flat_map(|found| found.files.values());
         let edits = calls.iter().flat_map(|call| edits_of_call(call));
-        let edits = found.filter_map(RecordedChange::edit).chain(edits);
-        let edits: Vec<RecordedEdit> = edits.collect();
+        let edits: Vec<RecordedEdit> =
+            found.filter_map(RecordedChange::edit).chain(edits).collect();
         let restores = calls.iter().find_map(|call| Restoration::of(call));
         if edits.is_empty() && restores.is_none() {
             return None;
@@ -161,8 +161,8 @@ pub(super) fn undo_candidates(newest_first: &[FileTurn]) -> Vec<usize> {
     for (index, turn) in newest_first.iter().enumerate() {
         if undone.contains(turn.id.as_str()) {
             // An undo that was redone: the redo stands for what it had taken back.
-            let undo = turn.restores.iter();
-            let undo = undo.filter(|restored| restored.command == RestoreCommand::Undo);
+            let undo =
+                turn.restores.iter().filter(|restored| restored.command == RestoreCommand::Undo);
             undone.extend(undo.map(|restored| restored.turn_id.as_str()));
             continue;
         }

@@ -182,8 +182,7 @@ fn result_lines(restored: &RestoreResult) -> Vec<String> {
         };
         format!("{} {fate} ({})", code(&file.path), counts(file.stats))
     });
-    let problems = restored.problems.iter();
-    let problems = problems.map(|why| format!("not restored: {}", prose(why)));
+    let problems = restored.problems.iter().map(|why| format!("not restored: {}", prose(why)));
     done.chain(problems).collect()
 }
 
@@ -240,8 +239,8 @@ fn prose(text: &str) -> String {
     let text = display_text(text);
     let chars: Vec<char> = text.chars().collect();
     let is_inner = |at: usize| {
-        let neighbours = [at.checked_sub(1), at.checked_add(1)];
-        let mut neighbours = neighbours.into_iter().map(|at| chars.get(at?));
+        let mut neighbours =
+            [at.checked_sub(1), at.checked_add(1)].into_iter().map(|at| chars.get(at?));
         neighbours.all(|c| c.is_some_and(|c| c.is_alphanumeric()))
     };
     let means_something = |(at, c): (usize, &char)| match c {

@@ -69,11 +69,14 @@ pub(super) fn actions_of_all_sizes_are_replayed_and_loaded_in_order(book: &mut J
     })]);
     book.write((1..).zip(sizes).map(|(seq, bytes)| of_bytes(seq, bytes)));
     book.reopen();
-    let replayed = book.log(&[(1, 0)], 99, u64::MAX).actions;
-    let replayed: Vec<(u64, usize, u8)> =
-        replayed.iter().map(|(seq, _, envelope)| (seq.0, envelope.len(), envelope[0])).collect();
-    let expected = (1_u64..).zip(sizes).zip(b'b'..);
-    let expected: Vec<_> = expected.map(|((seq, bytes), byte)| (seq, bytes, byte)).collect();
+    let replayed: Vec<(u64, usize, u8)> = book
+        .log(&[(1, 0)], 99, u64::MAX)
+        .actions
+        .iter()
+        .map(|(seq, _, envelope)| (seq.0, envelope.len(), envelope[0]))
+        .collect();
+    let expected: Vec<_> =
+        (1_u64..).zip(sizes).zip(b'b'..).map(|((seq, bytes), byte)| (seq, bytes, byte)).collect();
     assert_eq!(replayed, expected);
     assert!(book.log(&[(1, 0)], 99, 100_000).overflowed);
     let later = |book: &mut JournalUnderTest| -> Vec<(u64, usize)> {

@@ -334,8 +334,11 @@ fn what_takes_rows_away_in_one_space_leaves_its_twin_as_it_is() {
         put_bodies(&space.journal.blobs());
     }
     let before = twin.rows(&books);
-    let empty = before.iter().filter(|(_, (count, _))| *count == 0);
-    let empty: Vec<&str> = empty.map(|(table, _)| table.as_str()).collect();
+    let empty: Vec<&str> = before
+        .iter()
+        .filter(|(_, (count, _))| *count == 0)
+        .map(|(table, _)| table.as_str())
+        .collect();
     // Orders of operators, and objects outside of the database.
     assert_eq!(empty, ["blob_grave", "move_order"], "the twin has rows");
     for taking in takings() {

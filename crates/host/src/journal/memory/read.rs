@@ -63,8 +63,8 @@ impl JournalTables {
                 Answer::Messages(turn_ids.iter().flat_map(of).collect())
             }
             Query::FileChanges { channel, turn_ids } => {
-                let found = turn_ids.iter();
-                let found = found.filter_map(|turn_id| self.changes_of(*channel, turn_id));
+                let found =
+                    turn_ids.iter().filter_map(|turn_id| self.changes_of(*channel, turn_id));
                 Answer::FileChanges(found.collect())
             }
             Query::ModelOutputs { chat, turn_ids, bytes_max } => {
@@ -205,8 +205,11 @@ impl JournalTables {
 
     /// Every turn that ever belonged to a chat, newest first, and whether it is visible there.
     fn turns_of(&self, chat: u64) -> impl Iterator<Item = (u64, &TurnRow, bool)> {
-        let own = self.turns.range((chat, 0)..=(chat, u64::MAX)).rev();
-        let own = own.map(|((_, n), row)| (*n, row, row.hidden_at.is_none()));
+        let own = self
+            .turns
+            .range((chat, 0)..=(chat, u64::MAX))
+            .rev()
+            .map(|((_, n), row)| (*n, row, row.hidden_at.is_none()));
         let seen = |range: &ForkedRange| {
             let (end, as_of) = (range.visible_end_n, range.as_of);
             let rows = self.turns.range((range.source, range.first_n)..(range.source, range.end_n));

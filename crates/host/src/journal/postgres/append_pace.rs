@@ -54,10 +54,13 @@ impl AppendPace {
     pub(super) fn current(&self) -> Duration {
         let now = Instant::now();
         let state = self.lock();
-        let oldest = state.under_way.iter().map(|(_, since)| *since).min();
-        let oldest = oldest.map(|since| now.duration_since(since));
-        let slowest = state.slowest.filter(|(at, _)| now < *at + REMEMBERED);
-        let slowest = slowest.map(|(_, took)| took);
+        let oldest = state
+            .under_way
+            .iter()
+            .map(|(_, since)| *since)
+            .min()
+            .map(|since| now.duration_since(since));
+        let slowest = state.slowest.filter(|(at, _)| now < *at + REMEMBERED).map(|(_, took)| took);
         oldest.max(slowest).unwrap_or_default()
     }
 }

@@ -142,14 +142,15 @@ impl Blobs for PgBlobs {
             let values: [&(dyn tokio_postgres::types::ToSql + Sync); 4] =
                 [&self.space, &first, &last, &before.0];
             connection.query(sql, &values).await
-        });
-        let rows = rows.map_err(BlobError::Unreadable)?;
-        let digests = rows.iter().map(|row| {
-            let name: Vec<u8> = row.try_get(0).map_err(|error| error.to_string())?;
-            let name = name.try_into().map_err(|_| "a digest has 32 bytes".to_owned())?;
-            Ok(Digest::new(name))
-        });
-        let digests: Result<_, String> = digests.collect();
+        }).map_err(BlobError::Unreadable)?;
+        let digests: Result<_, String> = rows
+            .iter()
+            .map(|row| {
+                let name: Vec<u8> = row.try_get(0).map_err(|error| error.to_string())?;
+                let name = name.try_into().map_err(|_| "a digest has 32 bytes".to_owned())?;
+                Ok(Digest::new(name))
+            })
+            .collect();
         digests.map_err(BlobError::Unreadable)
     }
 
@@ -159,8 +160,7 @@ impl Blobs for PgBlobs {
 
     /// In one statement: whoever collects keeps the batches of the space waiting meanwhile.
     fn remove_all(&self, digests: &[Digest], before: Timestamp) -> Result<(), BlobError> {
-        let names = digests.iter().map(|digest| &digest.as_bytes()[..]);
-        let names: Vec<&[u8]> = names.collect();
+        let names: Vec<&[u8]> = digests.iter().map(|digest| &digest.as_bytes()[..]).collect();
         let removed = self.work(async |connection| {
             connection.query(REMOVE, &[&self.space, &names, &before.0]).await
         });

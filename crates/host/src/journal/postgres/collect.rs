@@ -67,14 +67,16 @@ impl SharedJournal {
             return Err(self.lose(&mut lease));
         }
         let names: Vec<&[u8]> = digests.iter().map(|digest| &digest.as_bytes()[..]).collect();
-        let rows = connection.query(UNREFERENCED, &[&self.space, &names]).await;
-        let rows = rows.map_err(unwritten)?;
-        let found = rows.iter().filter_map(|row| row.try_get::<_, Vec<u8>>(0).ok());
-        let found = found.filter_map(|bytes| Some(Digest::new(bytes.try_into().ok()?)));
-        let found: Vec<Digest> = found.collect();
+        let rows =
+            connection.query(UNREFERENCED, &[&self.space, &names]).await.map_err(unwritten)?;
+        let found: Vec<Digest> = rows
+            .iter()
+            .filter_map(|row| row.try_get::<_, Vec<u8>>(0).ok())
+            .filter_map(|bytes| Some(Digest::new(bytes.try_into().ok()?)))
+            .collect();
         // In the order in which they were asked for.
-        let unreferenced = digests.into_iter().filter(move |digest| found.contains(digest));
-        let unreferenced: Vec<Digest> = unreferenced.collect();
+        let unreferenced: Vec<Digest> =
+            digests.into_iter().filter(move |digest| found.contains(digest)).collect();
         let removing = tokio::task::spawn_blocking(move || remove(&unreferenced));
         let removed = keep_open(&mut connection, removing).await;
         removed.map_err(|died| JournalError::Unwritable(died.to_string()))?;

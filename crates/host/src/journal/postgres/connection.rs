@@ -109,8 +109,9 @@ impl ConnectionPool {
 
     async fn permit(&self) -> Result<OwnedSemaphorePermit, String> {
         let permit = Arc::clone(&self.permits).acquire_owned();
-        let permit = timeout(TURN_WAIT, permit).await;
-        let permit = permit.map_err(|_| "all connections are in use".to_owned())?;
+        let permit = timeout(TURN_WAIT, permit)
+            .await
+            .map_err(|_| "all connections are in use".to_owned())?;
         permit.map_err(|closed| closed.to_string())
     }
 
@@ -425,9 +426,8 @@ impl PooledConnection {
         let (client, prepared) = (&connected.client, &connected.statements);
         let mut runs: Vec<StatementRun<'_>> = vec![Box::pin(client.batch_execute("BEGIN"))];
         for bound in statements {
-            let values = bound.values.iter();
-            let values = values.map(|value| &**value as &(dyn ToSql + Sync));
-            let values: Vec<&(dyn ToSql + Sync)> = values.collect();
+            let values: Vec<&(dyn ToSql + Sync)> =
+                bound.values.iter().map(|value| &**value as &(dyn ToSql + Sync)).collect();
             runs.push(Box::pin(async move {
                 let ran = match prepared.get(bound.sql) {
                     Some(statement) => client.execute(statement, &values).await,

@@ -90,17 +90,21 @@ fn put_document(
         ));
         json!({"digest": digest.to_hex(), "type": content_type})
     };
-    let layout = pieces.iter().map(|piece| match piece {
-        DocumentPiece::Short(text) => match std::str::from_utf8(text) {
-            Ok(text) => json!(text),
-            Err(_) => put(&crate::blobs::digest_of(text), "", text.len() as u64, Some(text)),
-        },
-        DocumentPiece::Shared { digest, bytes } => put(digest, "", bytes.len() as u64, Some(bytes)),
-        DocumentPiece::Body { digest, bytes, content_type } => {
-            put(digest, content_type, *bytes, None)
-        }
-    });
-    let layout: Value = layout.collect();
+    let layout: Value = pieces
+        .iter()
+        .map(|piece| match piece {
+            DocumentPiece::Short(text) => match std::str::from_utf8(text) {
+                Ok(text) => json!(text),
+                Err(_) => put(&crate::blobs::digest_of(text), "", text.len() as u64, Some(text)),
+            },
+            DocumentPiece::Shared { digest, bytes } => {
+                put(digest, "", bytes.len() as u64, Some(bytes))
+            }
+            DocumentPiece::Body { digest, bytes, content_type } => {
+                put(digest, content_type, *bytes, None)
+            }
+        })
+        .collect();
     layout.to_string().into_bytes()
 }
 

@@ -66,8 +66,7 @@ impl PostgresJournal {
                  (SELECT 1 FROM greenroom.node o WHERE o.id = lease.node AND o.expires > clock_timestamp())
              RETURNING epoch, batch";
         let mut connection = node.lease_connection().await?;
-        let rows = connection.query(take, &[&space, &holder]).await;
-        let rows = rows.map_err(unwritten)?;
+        let rows = connection.query(take, &[&space, &holder]).await.map_err(unwritten)?;
         let damaged = |error: tokio_postgres::Error| JournalError::Unreadable(error.to_string());
         let Some(row) = rows.first() else {
             return Err(JournalError::Locked(format!(
@@ -386,8 +385,8 @@ impl SharedJournal {
              WHERE space = $1 AND node = $2 AND epoch BETWEEN $3 AND $4 RETURNING epoch, batch";
         let mut patience = RetryLimit::begin(self.node.patience);
         while let LeaseStep::Renew(epochs) = lease.next() {
-            let connection = self.node.leases.get(patience.until()).await;
-            let mut connection = connection.map_err(JournalError::Unwritable)?;
+            let mut connection =
+                self.node.leases.get(patience.until()).await.map_err(JournalError::Unwritable)?;
             lease.begin_renewal();
             let renewed = connection
                 .query(take, &[&self.space, &self.holder, &epochs.first, &epochs.last])
@@ -457,8 +456,7 @@ impl SharedJournal {
         let back = "UPDATE greenroom.lease SET node = NULL
              WHERE space = $1 AND node = $2 AND epoch = $3";
         let (leases, patience) = (&self.node.leases, self.node.patience);
-        let connection = leases.get_in_turn(patience).await;
-        let mut connection = connection.map_err(StatementError::Lost)?;
+        let mut connection = leases.get_in_turn(patience).await.map_err(StatementError::Lost)?;
         let values: [&(dyn ToSql + Sync); 3] = [&self.space, &self.holder, &epoch];
         connection.query(back, &values).await.map(drop)
     }

@@ -132,8 +132,7 @@ mod tests {
             assert!(leapt < 1 << 53, "a JSON number");
             assert_eq!(boot.log_floor.0, leapt, "there is no log of it");
             journal.append(write(leapt + 1_000)).await.unwrap();
-            let epoch = database.ask("SELECT epoch FROM greenroom.lease");
-            let epoch: i64 = epoch.parse().unwrap();
+            let epoch: i64 = database.ask("SELECT epoch FROM greenroom.lease").parse().unwrap();
             let next = "SELECT nextval(pg_get_serial_sequence('greenroom.space', 'id'))";
             let next: i64 = database.ask(next).parse().unwrap();
             given.push((leapt, leapt + 1_000, epoch, next));

@@ -155,8 +155,9 @@ impl PostgresNode {
             };
             let forgotten = connection.query(FORGET_NODES, &[]).await;
             forgotten.map_err(unwritten)?;
-            let row = rows.first();
-            let row = row.ok_or_else(|| JournalError::Unwritable("no node was made".to_owned()))?;
+            let row = rows
+                .first()
+                .ok_or_else(|| JournalError::Unwritable("no node was made".to_owned()))?;
             return row.try_get(0).map_err(damaged);
         }
     }
@@ -184,8 +185,7 @@ impl PostgresNode {
              SELECT f.space FROM freed f WHERE EXISTS (SELECT 1 FROM greenroom.channel c
                  WHERE c.space = f.space AND c.duty <> 0 AND c.disposed_at IS NULL)";
         let mut connection = self.lease_connection().await?;
-        let freed = connection.query(sql, &[&node, &served]).await;
-        let freed = freed.map_err(unwritten)?;
+        let freed = connection.query(sql, &[&node, &served]).await.map_err(unwritten)?;
         let spaces = freed.iter().map(|row| row.try_get(0).map_err(damaged));
         spaces.collect()
     }
@@ -200,8 +200,10 @@ impl PostgresNode {
         is_draining: bool,
     ) -> Result<Option<PeerNode>, JournalError> {
         let mut connection = self.lease_connection().await?;
-        let found = connection.query(FIND_TAKER, &[&node, &space, &is_draining]).await;
-        let found = found.map_err(unwritten)?;
+        let found = connection
+            .query(FIND_TAKER, &[&node, &space, &is_draining])
+            .await
+            .map_err(unwritten)?;
         let taker = found.first().map(|row| peer_node(row, 0)).transpose();
         Ok(taker.map_err(damaged)?.flatten())
     }
@@ -238,8 +240,7 @@ impl PostgresNode {
     }
 
     async fn beat(&self, node: NodeId, until: Instant) -> Result<LeaseAnswer, StatementError> {
-        let connection = self.heartbeats.get(until).await;
-        let mut connection = connection.map_err(StatementError::Lost)?;
+        let mut connection = self.heartbeats.get(until).await.map_err(StatementError::Lost)?;
         // One that is given up in the middle is not used again.
         connection.begin();
         let ttl = ttl_seconds();
@@ -285,8 +286,8 @@ impl PostgresNode {
     }
 
     async fn look(&self, node: NodeId, ask: &LeaseAsk) -> Result<LeaseAnswer, StatementError> {
-        let connection = self.leases.get_in_turn(self.patience).await;
-        let mut connection = connection.map_err(StatementError::Lost)?;
+        let mut connection =
+            self.leases.get_in_turn(self.patience).await.map_err(StatementError::Lost)?;
         Ok(match ask {
             LeaseAsk::Find { space } => {
                 let rows = connection.query(FIND, &[space, &node]).await?;

@@ -69,12 +69,13 @@ async fn a_batch_of_a_lost_lease_is_not_written_along_with_one_of_its_space() {
     let (other, _) = node.open_space("other").await.unwrap();
     let noted = [journal.append(batch(1, "begun")), other.append(batch(1, "begun"))];
     assert_eq!(join_all(noted).await, [Ok(()), Ok(())]);
-    let epoch = query_sql(
+    let epoch: i64 = query_sql(
         server.socket(),
         database(&settings),
         "SELECT min(epoch) FROM greenroom.lease WHERE batch = 1",
-    );
-    let epoch: i64 = epoch.parse().unwrap();
+    )
+    .parse()
+    .unwrap();
     let (sender, queue) = mpsc::channel(8);
     let mut outcomes = Vec::new();
     let space = |journal: &PostgresJournal| journal.blobs().space;
@@ -106,8 +107,7 @@ async fn a_batch_of_a_lost_lease_is_not_written_along_with_one_of_its_space() {
     let pool = ConnectionPool::new(config, 1, SHORT_ANSWER_WAIT, (&watch, &node.trust));
     let counters = Arc::default();
     write_batches(pool, queue, node.patience, counters).await;
-    let outcomes = join_all(outcomes).await;
-    let outcomes = outcomes.into_iter().map(Result::unwrap);
+    let outcomes = join_all(outcomes).await.into_iter().map(Result::unwrap);
     assert!(
         matches!(
             outcomes.collect::<Vec<_>>().as_slice(),

@@ -213,8 +213,7 @@ impl PostgresNode {
 
     /// What addresses of content of a space are signed with, on every node.
     pub(crate) fn address_secret(&self, space: &str) -> String {
-        let secret = self.address_secret.iter();
-        let secret: String = secret.map(|byte| format!("{byte:02x}")).collect();
+        let secret: String = self.address_secret.iter().map(|byte| format!("{byte:02x}")).collect();
         format!("{secret} {space}")
     }
 
@@ -385,8 +384,9 @@ async fn read_address_secret(connection: &mut PooledConnection) -> Result<Vec<u8
         connection.query(make, &[&fresh]).await.map_err(unusable)?;
         rows = connection.query(read, &[]).await.map_err(unusable)?;
     }
-    let row = rows.first();
-    let row = row.ok_or_else(|| JournalError::Format("the database has no format".to_owned()))?;
+    let row = rows
+        .first()
+        .ok_or_else(|| JournalError::Format("the database has no format".to_owned()))?;
     row.try_get(0).map_err(|error| JournalError::Unreadable(error.to_string()))
 }
 
@@ -395,8 +395,7 @@ async fn migrate(connection: &mut PooledConnection) -> Result<(), JournalError> 
     let find = "SELECT to_regclass('greenroom.cluster') IS NOT NULL";
     let exists = async |connection: &mut PooledConnection| -> Result<bool, JournalError> {
         let rows = connection.query(find, &[]).await.map_err(unusable)?;
-        let found = rows.first().map(|row| row.try_get(0));
-        let found = found.transpose();
+        let found = rows.first().map(|row| row.try_get(0)).transpose();
         Ok(found.map_err(|error| JournalError::Unreadable(error.to_string()))?.unwrap_or(false))
     };
     if !exists(connection).await? {

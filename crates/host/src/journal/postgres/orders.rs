@@ -132,8 +132,7 @@ impl PostgresNode {
         space: &str,
     ) -> Result<Option<String>, JournalError> {
         let mut connection = self.lease_connection().await?;
-        let rows = connection.query(SETTINGS_HOLDER, &[&space]).await;
-        let rows = rows.map_err(unwritten)?;
+        let rows = connection.query(SETTINGS_HOLDER, &[&space]).await.map_err(unwritten)?;
         let name = rows.first().map(|row| row.try_get(0)).transpose();
         name.map_err(damaged)
     }
@@ -162,8 +161,7 @@ impl PostgresNode {
     /// Has a space served by a node; false: one of them is not there.
     pub(crate) async fn order_move(&self, space: &str, node: &str) -> Result<bool, JournalError> {
         let mut connection = self.lease_connection().await?;
-        let ordered = connection.query(ORDER, &[&space, &node]).await;
-        let ordered = ordered.map_err(unwritten)?;
+        let ordered = connection.query(ORDER, &[&space, &node]).await.map_err(unwritten)?;
         let Some(row) = ordered.first() else {
             return Ok(false);
         };

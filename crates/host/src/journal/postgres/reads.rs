@@ -60,8 +60,8 @@ impl SharedJournal {
         let own = "SELECT node, log_floor, seq FROM greenroom.lease WHERE space = $1";
         let unread = |error: StatementError| JournalError::Unreadable(error.words());
         loop {
-            let connection = self.node.readers.get(patience.until()).await;
-            let mut connection = connection.map_err(JournalError::Unreadable)?;
+            let mut connection =
+                self.node.readers.get(patience.until()).await.map_err(JournalError::Unreadable)?;
             connection.begin();
             // That takes no time, so it is soon known whether the server is there; the question itself may take long.
             connection.limit_answers(SHORT_ANSWER_WAIT);

@@ -263,8 +263,8 @@ async fn batches_behind_one_that_is_not_answered_go_in_another_connection() {
     let counters = Arc::<JournalCounters>::default();
     let writing = write_batches(pool, queue, node.patience, Arc::clone(&counters));
     within(FEW_SECONDS, "all are answered", writing).await;
-    let outcomes = futures_util::future::join_all(outcomes).await;
-    let outcomes: Vec<WriteOutcome> = outcomes.into_iter().map(Result::unwrap).collect();
+    let outcomes: Vec<WriteOutcome> =
+        futures_util::future::join_all(outcomes).await.into_iter().map(Result::unwrap).collect();
     let (first, others) = outcomes.split_first().unwrap();
     assert!(matches!(first, WriteOutcome::Unknown(_)), "{first:?}");
     let is_written = |outcome: &WriteOutcome| matches!(outcome, WriteOutcome::Written);

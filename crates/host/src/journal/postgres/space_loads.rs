@@ -139,8 +139,8 @@ impl SpaceLoads {
     /// Those that wrote most lately, at most so many.
     pub(super) fn busiest(&self, count_max: usize) -> Vec<SpaceActivity> {
         let mut loaded = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let spaces = loaded.counters.iter().filter_map(Weak::upgrade);
-        let mut spaces: Vec<SpaceActivity> = spaces.map(|it| it.read()).collect();
+        let mut spaces: Vec<SpaceActivity> =
+            loaded.counters.iter().filter_map(Weak::upgrade).map(|it| it.read()).collect();
         let recent = |busy: &SpaceActivity| {
             let before = loaded.before.as_ref();
             let before = before.and_then(|(_, before)| before.get(&busy.space).copied());

@@ -147,8 +147,9 @@ pub(super) fn statements(
         MESSAGES,
         OUTPUTS,
         FILE_CHANGES,
-    ];
-    let of_channels = of_channels.into_iter().chain(INSPECTED);
+    ]
+    .into_iter()
+    .chain(INSPECTED);
     let mut statements: Vec<BoundStatement> =
         of_channels.map(|sql| BoundStatement::new(sql, values![space, disposed_before])).collect();
     statements.push(BoundStatement::new(BURY, values![space, disposed_before, HELD, LET_GO]));

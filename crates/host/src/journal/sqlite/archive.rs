@@ -193,9 +193,11 @@ impl Archive {
         let turn_ids = [turn_id.to_owned()];
         let found = messages::of_turns(&self.conn, chat.id, &turn_ids).map_err(unread)?;
         let row = |message: StoredMessage| {
-            let parts = message.parts.iter();
-            let parts = parts.map(|(part, _)| json_of(&part.json, "a part"));
-            let parts = parts.collect::<Result<Vec<Value>, JournalError>>()?;
+            let parts = message
+                .parts
+                .iter()
+                .map(|(part, _)| json_of(&part.json, "a part"))
+                .collect::<Result<Vec<Value>, JournalError>>()?;
             let metadata = json_of(&message.metadata, "a message")?;
             Ok(json!({"id": message.id, "role": "user", "metadata": metadata, "parts": parts}))
         };

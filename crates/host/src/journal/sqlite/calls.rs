@@ -264,18 +264,20 @@ fn read_document(
         )
         .map_err(unread)?;
     let mut read = |id: i64| {
-        let piece = statement.query_row([id], |row| {
-            let content_type: Option<String> = row.get(1)?;
-            Ok(match content_type {
-                Some(content_type) => ArchivedPiece::Body {
-                    digest: Digest::new(row.get(0)?),
-                    bytes: u64::try_from(row.get::<_, i64>(2)?).unwrap_or(0),
-                    content_type,
-                },
-                None => ArchivedPiece::Text(row.get(3)?),
+        let piece = statement
+            .query_row([id], |row| {
+                let content_type: Option<String> = row.get(1)?;
+                Ok(match content_type {
+                    Some(content_type) => ArchivedPiece::Body {
+                        digest: Digest::new(row.get(0)?),
+                        bytes: u64::try_from(row.get::<_, i64>(2)?).unwrap_or(0),
+                        content_type,
+                    },
+                    None => ArchivedPiece::Text(row.get(3)?),
+                })
             })
-        });
-        let piece = piece.optional().map_err(unread)?;
+            .optional()
+            .map_err(unread)?;
         piece.ok_or_else(|| damaged("a piece of it is gone"))
     };
     let pieces = layout.into_iter().map(|piece| match piece {

@@ -203,9 +203,9 @@ fn log(
         }
     }
     found.sort_by_key(|(seq, channel, _)| (*seq, *channel));
-    let actions = found.into_iter();
-    let actions =
-        actions.map(|(seq, channel, envelope)| Ok((Seq(number(seq)?), channel, envelope)));
+    let actions = found
+        .into_iter()
+        .map(|(seq, channel, envelope)| Ok((Seq(number(seq)?), channel, envelope)));
     Ok(LogSlice { actions: actions.collect::<ReadResult<_>>()?, overflowed: false })
 }
 

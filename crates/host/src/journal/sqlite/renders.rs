@@ -40,8 +40,7 @@ pub struct ArchivedAsk {
 }
 
 pub(super) fn put(conn: &Connection, rendered: &Rendered) -> Result<()> {
-    let before = rendered.before.iter().map(section_json);
-    let before = before.collect::<Value>().to_string();
+    let before = rendered.before.iter().map(section_json).collect::<Value>().to_string();
     conn.prepare_cached(
         "INSERT INTO render (chat, turn_id, at, before_json, after_json, outcome, asked_json)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",

@@ -113,8 +113,7 @@ async fn open_handle(
     let (Some(space), Some(relays)) = (space, http_socket.handles.relays()) else {
         return http_socket.handles.open(check);
     };
-    let handle = relays.find_here(&space).await;
-    let handle = handle.map_err(token::refuse_relay)?;
+    let handle = relays.find_here(&space).await.map_err(token::refuse_relay)?;
     let signed = check(&handle)?;
     Ok((handle, signed))
 }

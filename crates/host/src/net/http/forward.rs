@@ -61,8 +61,7 @@ pub(super) async fn pass_on(
         return Err(HttpResponse::elsewhere());
     };
     let answered = relays.forward(owner, parts, body, http_socket.address).await;
-    let answer = answered.map_err(token::refuse_relay)?;
-    let mut answer = answer.map(Either::Right);
+    let mut answer = answered.map_err(token::refuse_relay)?.map(Either::Right);
     let connection = if goes_on { "keep-alive" } else { "close" };
     let connection = HeaderValue::from_static(connection);
     answer.headers_mut().insert(CONNECTION, connection);

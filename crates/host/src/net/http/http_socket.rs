@@ -130,8 +130,8 @@ impl HttpSocket {
     pub(super) fn admit(&self) -> Result<(), HttpResponse> {
         let mut state = self.lock();
         if matches!(state.standing, HttpSocketStanding::Unknown(_)) {
-            let slot = self.handles.first().admission.try_admit_http();
-            let slot = slot.ok_or_else(HttpResponse::full)?;
+            let slot =
+                self.handles.first().admission.try_admit_http().ok_or_else(HttpResponse::full)?;
             state.standing = HttpSocketStanding::Admitted(slot);
         }
         Ok(())

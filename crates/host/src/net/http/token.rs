@@ -157,8 +157,8 @@ async fn check_account(
     accounts: &Accounts,
     presented: &[Vec<u8>],
 ) -> Result<Arc<GrantedToken>, HttpResponse> {
-    let tokens = presented.iter().map(|it| AccountToken::parse(it));
-    let tokens: Option<Vec<AccountToken>> = tokens.collect();
+    let tokens: Option<Vec<AccountToken>> =
+        presented.iter().map(|it| AccountToken::parse(it)).collect();
     let tokens = tokens.ok_or_else(wrong)?;
     let (first, others) = tokens.split_first().ok_or_else(wrong)?;
     if others.iter().any(|other| other.id() != first.id()) {

@@ -246,12 +246,14 @@ fn a_large_message_is_announced_once_before_what_makes_it_large() {
     let after = frame(0x81, &half);
     let (events, fault) = run(&[fragments, after].concat(), &[7_000], bound);
     assert_eq!(fault, None);
-    let lengths = events.iter().map(|event| match event {
-        WsEvent::Large { bytes_max } => ("large", *bytes_max),
-        WsEvent::Message(text) => ("message", text.len()),
-        other => panic!("{other:?}"),
-    });
-    let lengths: Vec<_> = lengths.collect();
+    let lengths: Vec<_> = events
+        .iter()
+        .map(|event| match event {
+            WsEvent::Large { bytes_max } => ("large", *bytes_max),
+            WsEvent::Message(text) => ("message", text.len()),
+            other => panic!("{other:?}"),
+        })
+        .collect();
     // How much comes after a fragment is not known.
     let expected = [("large", bound), ("message", 3 * half.len()), ("message", half.len())];
     assert_eq!(lengths, expected);

@@ -61,14 +61,17 @@ impl Chat {
 
     /// The turns through number `n`, as far as they are in memory.
     pub(crate) fn page_through(&self, n: u64) -> TurnPage {
-        let turns = self.turn_numbers.iter().zip(self.state.turns.as_slice());
-        let turns = turns.take_while(|(number, _)| **number <= n);
-        let turns = turns.map(|(number, turn)| StoredTurn {
-            n: *number,
-            id: turn.id.clone(),
-            outcome: turn.outcome,
-            json: turn.json.clone(),
-        });
+        let turns = self
+            .turn_numbers
+            .iter()
+            .zip(self.state.turns.as_slice())
+            .take_while(|(number, _)| **number <= n)
+            .map(|(number, turn)| StoredTurn {
+                n: *number,
+                id: turn.id.clone(),
+                outcome: turn.outcome,
+                json: turn.json.clone(),
+            });
         TurnPage { turns: turns.collect(), older: self.has_older }
     }
 

@@ -50,8 +50,7 @@ impl SpaceReader<'_> {
         let values: [&(dyn tokio_postgres::types::ToSql + Sync); 3] =
             [&self.space, &created_before.0, &limit];
         let rows = self.conn.query(due, &values).await?;
-        let due = rows.iter().map(|row| uri_at(row, 0));
-        let due = due.collect::<PgReadResult<_>>()?;
+        let due = rows.iter().map(|row| uri_at(row, 0)).collect::<PgReadResult<_>>()?;
         let next = "SELECT min(greatest(summary.created, client.last_seen_ms)) FROM greenroom.summary
              LEFT JOIN greenroom.client ON client.space = summary.space AND client.client_id = summary.creator
              WHERE summary.space = $1 AND summary.empty AND (summary.created >= $2 OR client.last_seen_ms >= $2)";

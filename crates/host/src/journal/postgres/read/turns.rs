@@ -118,8 +118,7 @@ impl SpaceReader<'_> {
         channel: i64,
         taken: &[&Row],
     ) -> PgReadResult<()> {
-        let numbers = taken.iter().map(|row| row.try_get(0));
-        let numbers: Vec<i64> = numbers.collect::<Result<_, _>>()?;
+        let numbers: Vec<i64> = taken.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?;
         let mut bodies = std::collections::BTreeMap::new();
         for row in self.conn.query(BODIES, &[&self.space, &channel, &numbers]).await? {
             bodies.insert(row.try_get::<_, i64>(0)?, bytes_at(&row, 1)?);

@@ -63,8 +63,12 @@ fn blank_control(c: char) -> char {
 /// The text around the first of some words; none if one of them is missing.
 pub(super) fn cut_excerpt(text: &str, words: &[CaseFoldedText]) -> Option<Vec<TextPiece>> {
     let folded = CaseFoldedText::new(text);
-    let first = words.iter().map(|word| folded.find(word, 0)).collect::<Option<Vec<usize>>>()?;
-    let first = first.into_iter().min()?;
+    let first = words
+        .iter()
+        .map(|word| folded.find(word, 0))
+        .collect::<Option<Vec<usize>>>()?
+        .into_iter()
+        .min()?;
     let begin = first.saturating_sub(BEFORE_CHARS);
     let end = folded.chars.len().min(begin + EXCERPT_CHARS);
     let marks = find_marks(&folded, words, begin..end);

@@ -117,8 +117,9 @@ fn index_chat(
         forget_documents(index, some)?;
     }
     for some in new.chunks(STEP_TURNS) {
-        let tx = index.transaction_with_behavior(TransactionBehavior::Immediate);
-        let tx = tx.map_err(SearchFailure::index)?;
+        let tx = index
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(SearchFailure::index)?;
         for turn in some {
             let body = body_of(journal, turn).map_err(SearchFailure::journal)?;
             add_document(&tx, channel, turn, &body)?;

@@ -133,8 +133,8 @@ pub(super) async fn issue_code(
         return Err(HttpResponse::new(422, text));
     }
     let grant = CodeGrant { name: wanted.name, scopes };
-    let code = admission.devices.issue_code(purpose, grant);
-    let code = code.map_err(|error| refuse_pairing(&error))?;
+    let code =
+        admission.devices.issue_code(purpose, grant).map_err(|error| refuse_pairing(&error))?;
     let seconds = purpose.lifetime().as_secs();
     Ok(HttpResponse::json(200, &json!({"code": code, "expiresInSeconds": seconds})))
 }
@@ -168,8 +168,8 @@ pub(super) async fn revoke(
 
 /// All devices.
 pub(super) fn list(request: &ApiRequest<'_>, access: &Access) -> HttpResponse {
-    let devices = request.admission.devices.list();
-    let devices: Vec<Value> = devices.iter().map(|it| to_json(it, access)).collect();
+    let devices: Vec<Value> =
+        request.admission.devices.list().iter().map(|it| to_json(it, access)).collect();
     HttpResponse::json(200, &json!({"devices": devices})).keep_open()
 }
 

@@ -29,8 +29,13 @@ pub(super) async fn answer(
     require(access, DeviceScope::Use)?;
     require_role(access, Role::Member)?;
     let bodies = &services(request)?.bodies;
-    let content_type = request.headers.one(CONTENT_TYPE).ok().flatten();
-    let content_type = content_type.unwrap_or("application/octet-stream").to_owned();
+    let content_type = request
+        .headers
+        .one(CONTENT_TYPE)
+        .ok()
+        .flatten()
+        .unwrap_or("application/octet-stream")
+        .to_owned();
     if content_type.len() > TYPE_BYTES_MAX {
         return Err(HttpResponse::new(400, "this Content-Type is too long\n"));
     }
