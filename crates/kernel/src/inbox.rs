@@ -100,7 +100,7 @@ fn decode(step: &mut Step, peer: PeerId, received: Received) -> Option<Message> 
             "dispatchAction" => {
                 let mut dispatch = methods::decode_dispatch(params).ok()?;
                 let as_sent = up_action(step, peer, &mut dispatch);
-                let kind = check_action(&mut dispatch.action, step.limits())
+                let kind = check_action(&dispatch.action, step.limits())
                     .map_err(|error| name_as_sent(error, as_sent.as_ref()));
                 let Value::Object(action) = dispatch.action else {
                     return None; // no object is no action
@@ -181,9 +181,9 @@ fn up_action(step: &Step, peer: PeerId, dispatch: &mut methods::Dispatch) -> Opt
     }
 }
 
-/// Checks a client's action: first its size, for the published types copy what they read.
-fn check_action(action: &mut Value, limits: &Limits) -> Result<ActionKind, ActionError> {
-    if let Value::Object(fields) = &*action {
+/// Checks a client's action: first its size, then its payload.
+fn check_action(action: &Value, limits: &Limits) -> Result<ActionKind, ActionError> {
+    if let Value::Object(fields) = action {
         let name = fields.get("type").and_then(Value::as_str);
         let kind = name.map_or(ActionKind::Unknown, ActionKind::from_name);
         bounds::check_action(kind, fields, |bound| limits.of(bound))?;

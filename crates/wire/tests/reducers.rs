@@ -12,6 +12,8 @@ mod chat;
 mod chat_actions;
 #[path = "reducers/dice.rs"]
 mod dice;
+#[path = "reducers/payloads.rs"]
+mod payloads;
 #[path = "reducers/plain.rs"]
 mod plain;
 #[path = "reducers/session.rs"]
