@@ -79,8 +79,6 @@ async fn a_session_that_is_being_created_is_waited_for() {
         let subscribe = answer(&mut peer, chat_snapshot()).await;
         assert_eq!(subscribe["params"]["channel"], CHAT);
         assert_eq!(subscribe["params"]["view"], json!({"turns": 20}));
-        answer(&mut peer, session_snapshot(json!({"lifecycle": "ready", "defaultChat": CHAT})))
-            .await;
         peer
     };
     let (chat, _peer) = tokio::join!(open(target), host);
