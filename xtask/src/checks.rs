@@ -7,7 +7,7 @@ use anyhow::Result;
 use crate::repository::Repository;
 use crate::{
     adrs, architecture, assertions, cli_protocol, cycles, edges, files, lints, map_index, owners,
-    page_source, page_types, phases, rules, silence, test_files, types, words,
+    page_source, page_types, phases, rules, silence, sizes, test_files, types, words,
 };
 
 /// A check by name: what it finds wrong, one finding a line or more.
@@ -32,6 +32,7 @@ pub(crate) const CHECKS: &[Check] = &[
     ("map index", map_index::check_map_index),
     ("page source", page_source::check_page_source),
     ("page types", page_types::check_page_types),
+    ("packages", sizes::check_packages),
     ("protocol", cli_protocol::check_cli_protocol),
 ];
 

@@ -7,6 +7,7 @@ mod assertions;
 mod checks;
 mod cli_protocol;
 mod cycles;
+mod durations;
 mod edges;
 mod files;
 mod generations;
@@ -20,6 +21,7 @@ mod phases;
 mod repository;
 mod rules;
 mod silence;
+mod sizes;
 mod source;
 mod test_files;
 mod types;
@@ -28,9 +30,11 @@ mod words;
 use std::path::{Path, PathBuf};
 
 pub use checks::{Findings, run_checks};
+pub use durations::report_durations;
 pub use generations::run_generations;
 pub use interop::run_interop;
 pub use page_types::write_page_types;
+pub use sizes::check_program;
 
 /// The root of the repository.
 pub fn root() -> PathBuf {

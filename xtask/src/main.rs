@@ -1,6 +1,7 @@
 //! `cargo run -p xtask -- tidy`: prints what is untidy, and fails if anything is. `cargo run -p xtask -- interop`: works with agents
 //! that others make, and prints what worked. `cargo run -p xtask -- generations`: runs published clients of older versions against the
-//! binary. `cargo run -p xtask -- gen`: writes what is made from other files.
+//! binary. `cargo run -p xtask -- durations`: prints the slowest tests of the last run by nextest. `cargo run -p xtask -- gen`: writes
+//! what is made from other files.
 
 use std::process::ExitCode;
 
@@ -10,12 +11,13 @@ fn main() -> anyhow::Result<ExitCode> {
         Some("tidy") => tidy(),
         Some("interop") => interop(),
         Some("generations") => generations(),
+        Some("durations") => durations(),
         Some("gen") => {
             xtask::write_page_types(&xtask::root())?;
             Ok(ExitCode::SUCCESS)
         }
         _ => {
-            eprintln!("usage: cargo run -p xtask -- tidy | gen | interop [NAME..] | generations");
+            eprintln!("usage: cargo run -p xtask -- tidy | gen | durations | interop [NAME..] | generations");
             Ok(ExitCode::from(2))
         }
     }
@@ -34,9 +36,14 @@ fn generations() -> anyhow::Result<ExitCode> {
     Ok(if xtask::run_generations(&xtask::root())? { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+fn durations() -> anyhow::Result<ExitCode> {
+    Ok(if xtask::report_durations(&xtask::root())? { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
 fn tidy() -> anyhow::Result<ExitCode> {
     let root = xtask::root();
-    let findings = xtask::run_checks(&root)?;
+    let mut findings = xtask::run_checks(&root)?;
+    findings.wrong.extend(xtask::check_program(&root)?);
     for line in &findings.large {
         println!("large: {line}");
     }
