@@ -22,6 +22,7 @@ mod rules;
 mod silence;
 mod source;
 mod test_files;
+mod tuple_parameters;
 mod types;
 mod words;
 
