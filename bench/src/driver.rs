@@ -174,7 +174,7 @@ impl Driver {
 
     /// Sends stamped drafts at a steady pace.
     pub(crate) fn stamp(&mut self, count: u32, every: Duration) -> Result<()> {
-        send_stamps(&mut self.socket, &self.chat, &mut self.client_seq, (count, every))
+        send_stamps(&mut self.socket, &self.chat, &mut self.client_seq, count, every)
     }
 
     /// The seq a client has seen that has seen everything.
@@ -202,7 +202,8 @@ pub(crate) fn send_stamps(
     socket: &mut Socket,
     chat: &str,
     client_seq: &mut u64,
-    (count, every): (u32, Duration),
+    count: u32,
+    every: Duration,
 ) -> Result<()> {
     let began = now_ns();
     let every = u64::try_from(every.as_nanos())?;

@@ -66,7 +66,7 @@ impl SpaceClient {
 
     /// Sends stamped drafts at a steady pace.
     pub(crate) fn stamp(&mut self, count: u32, every: Duration) -> Result<()> {
-        send_stamps(&mut self.socket, &self.chat, &mut self.client_seq, (count, every))
+        send_stamps(&mut self.socket, &self.chat, &mut self.client_seq, count, every)
     }
 
     /// Whether no turn runs.

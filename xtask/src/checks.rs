@@ -7,7 +7,8 @@ use anyhow::Result;
 use crate::repository::Repository;
 use crate::{
     adrs, architecture, assertions, cli_protocol, cycles, edges, files, lints, map_index, owners,
-    page_source, page_types, phases, rules, silence, sizes, test_files, types, words,
+    page_source, page_types, phases, rules, silence, sizes, test_files, tuple_parameters, types,
+    words,
 };
 
 /// A check by name: what it finds wrong, one finding a line or more.
@@ -21,6 +22,7 @@ pub(crate) const CHECKS: &[Check] = &[
     ("citations", rules::check_citations),
     ("adrs", adrs::check_adrs),
     ("architecture", architecture::check_architecture),
+    ("tuple parameters", tuple_parameters::check_tuple_parameters),
     ("types", types::check_types),
     ("words", words::check_words),
     ("cycles", cycles::check_cycles),

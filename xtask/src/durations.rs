@@ -15,8 +15,9 @@ const FLAKY_MAX: usize = 6;
 
 /// Prints the slowest tests of the last run in `.ci/run`, and whether few enough had to be tried again.
 pub fn report_durations(root: &Path) -> Result<bool> {
-    let record = std::fs::read_to_string(root.join(RECORD))
-        .with_context(|| format!("{RECORD} cannot be read: run `cargo nextest run --profile ci`"))?;
+    let record = std::fs::read_to_string(root.join(RECORD)).with_context(|| {
+        format!("{RECORD} cannot be read: run `cargo nextest run --profile ci`")
+    })?;
     let mut tests = read_record(&record)?;
     ensure!(!tests.is_empty(), "{RECORD} names no test");
     let total: f64 = tests.iter().map(|test| test.seconds).sum();
@@ -79,7 +80,11 @@ mod tests {
         };
         assert_eq!(
             read_record(record).unwrap(),
-            [test("wire a", 0.01, false), test("wire::codec b", 2.5, true), test("wire c", 1.0, false)]
+            [
+                test("wire a", 0.01, false),
+                test("wire::codec b", 2.5, true),
+                test("wire c", 1.0, false)
+            ]
         );
     }
 }

@@ -24,6 +24,7 @@ mod silence;
 mod sizes;
 mod source;
 mod test_files;
+mod tuple_parameters;
 mod types;
 mod words;
 

@@ -17,7 +17,9 @@ fn main() -> anyhow::Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         _ => {
-            eprintln!("usage: cargo run -p xtask -- tidy | gen | durations | interop [NAME..] | generations");
+            eprintln!(
+                "usage: cargo run -p xtask -- tidy | gen | durations | interop [NAME..] | generations"
+            );
             Ok(ExitCode::from(2))
         }
     }

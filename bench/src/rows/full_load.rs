@@ -61,7 +61,8 @@ impl WriterControl {
 pub(super) fn measure(
     database: &Database,
     control: &WriterControl,
-    (writers, seconds): (u64, Duration),
+    writers: u64,
+    seconds: Duration,
 ) -> Result<FullLoad> {
     let until = Instant::now() + WAIT_MAX;
     while control.writers.load(Ordering::Relaxed) < writers {
@@ -115,7 +116,7 @@ pub(super) fn on_postgres(
         let control = Arc::clone(&control);
         tasks.spawn_on(write_to_postgres(journal, control), runtime.handle());
     }
-    let load = measure(database, &control, (SPACES as u64, seconds));
+    let load = measure(database, &control, SPACES as u64, seconds);
     control.ends.store(true, Ordering::Relaxed);
     let ended = runtime.block_on(join_all(tasks));
     // Why a writer failed says more than that nothing was measured.
@@ -161,7 +162,7 @@ pub(super) fn on_sqlite(database: &mut Database, seconds: Duration) -> Result<Fu
             .iter()
             .map(|journal| threads.spawn(move || write_to_sqlite(journal, control)))
             .collect();
-        let load = measure(database, control, (SPACES as u64, seconds));
+        let load = measure(database, control, SPACES as u64, seconds);
         control.ends.store(true, Ordering::Relaxed);
         for writer in writers {
             match writer.join() {

@@ -55,7 +55,8 @@ struct Cost {
 pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
     let subjects: Vec<(Who, Pace)> =
         PACES.iter().flat_map(|pace| [ON, OFF, Who::Commit].map(|who| (who, *pace))).collect();
-    let results = harness.shuffled(&subjects, measure)?;
+    let results =
+        harness.shuffled(&subjects, |harness, (who, pace)| measure(harness, who, pace))?;
     Ok(PACES.iter().map(|pace| figure(*pace, &results)).collect())
 }
 
@@ -86,7 +87,7 @@ fn figure(pace: Pace, results: &[((Who, Pace), Cost)]) -> Figure {
     ))
 }
 
-fn measure(harness: &mut Harness, (who, pace): (Who, Pace)) -> Result<Cost> {
+fn measure(harness: &mut Harness, who: Who, pace: Pace) -> Result<Cost> {
     let load = Load { every_ms: pace.every_ms, window_ms: None, seconds: harness.seconds(3.0) };
     match who {
         Who::Host(journal) => {

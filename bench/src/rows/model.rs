@@ -96,29 +96,38 @@ enum Server {
 
 const SERVERS: [Server; 3] = [Server::Host, Server::Relay, Server::RecordingRelay];
 
-/// Who is measured, and how.
-type Who = (Server, Case);
+/// A server and the case it is measured in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Measured {
+    server: Server,
+    case: Case,
+}
 
 pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
     let (_model, port) = harness.model_server()?;
     let seconds = harness.seconds(2.0);
-    let subjects: Vec<Who> =
-        CASES.iter().flat_map(|case| SERVERS.map(|server| (server, *case))).collect();
-    let results = harness.shuffled(&subjects, |harness, who| {
-        let load = Load { every_ms: who.1.every_ms, window_ms: who.1.window_ms, seconds };
-        measure(harness, who, port, load).with_context(|| format!("{:?}: {}", who.0, who.1.what))
+    let subjects: Vec<Measured> = CASES
+        .iter()
+        .flat_map(|case| SERVERS.map(|server| Measured { server, case: *case }))
+        .collect();
+    let results = harness.shuffled(&subjects, |harness, measured| {
+        let Measured { server, case } = measured;
+        let load = Load { every_ms: case.every_ms, window_ms: case.window_ms, seconds };
+        measure(harness, measured, port, load).with_context(|| format!("{server:?}: {}", case.what))
     })?;
     let figures =
         CASES.iter().flat_map(|case| [figure(*case, &results), against_recording(*case, &results)]);
     Ok(figures.collect())
 }
 
-fn figure(case: Case, results: &[(Who, LoadResult)]) -> Figure {
+fn figure(case: Case, results: &[(Measured, LoadResult)]) -> Figure {
     // What was delivered to several watchers was one piece.
     let cost = |loaded: &LoadResult| loaded.us_per_frame * case.watchers as f64;
-    let of = |server, value: &dyn Fn(&LoadResult) -> f64| median_of(results, (server, case), value);
+    let of = |server, value: &dyn Fn(&LoadResult) -> f64| {
+        median_of(results, Measured { server, case }, value)
+    };
     let (host, bare) = (of(Server::Host, &cost), of(Server::Relay, &cost));
-    let rounds = |server| spread(&values(results, (server, case), cost));
+    let rounds = |server| spread(&values(results, Measured { server, case }, cost));
     Figure::at_most(case.what, "us", host, bare, 2.0)
         .note(format!(
             "a token: host {:.1} us, bare {:.1} us",
@@ -141,22 +150,19 @@ fn figure(case: Case, results: &[(Who, LoadResult)]) -> Figure {
 }
 
 /// The same against a relay that is as durable.
-fn against_recording(case: Case, results: &[(Who, LoadResult)]) -> Figure {
+fn against_recording(case: Case, results: &[(Measured, LoadResult)]) -> Figure {
     let cost = |loaded: &LoadResult| loaded.us_per_frame * case.watchers as f64;
-    let of = |server| median_of(results, (server, case), cost);
+    let of = |server| median_of(results, Measured { server, case }, cost);
     let what = format!("{}: against a relay that records", case.what);
-    let rounds = spread(&values(results, (Server::RecordingRelay, case), cost));
+    let relay = Measured { server: Server::RecordingRelay, case };
+    let rounds = spread(&values(results, relay, cost));
     Figure::at_most(&what, "us", of(Server::Host), of(Server::RecordingRelay), 2.0)
         .note(format!("rounds: recording relay {rounds}"))
 }
 
-fn measure(
-    harness: &mut Harness,
-    (server, case): Who,
-    port: u16,
-    load: Load,
-) -> Result<LoadResult> {
-    let server = match server {
+fn measure(harness: &mut Harness, measured: Measured, port: u16, load: Load) -> Result<LoadResult> {
+    let case = measured.case;
+    let server = match measured.server {
         Server::Host => Subject::HOST.start_with_model_over(harness, port, case.wire)?,
         Server::Relay => Subject::Bare.start_with_model_over(harness, port, case.wire)?,
         Server::RecordingRelay => harness.recording_relay(port, case.wire)?,

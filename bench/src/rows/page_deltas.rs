@@ -31,7 +31,8 @@ pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
     let paces = [(5, "200/s"), (1, "1,000/s")];
     let subjects: Vec<(Shown, u64)> =
         paces.iter().flat_map(|(every_ms, _)| [(Page, *every_ms), (Appended, *every_ms)]).collect();
-    let results = harness.shuffled(&subjects, measure)?;
+    let results = harness
+        .shuffled(&subjects, |harness, (shown, every_ms)| measure(harness, shown, every_ms))?;
     let cost = |cost: &f64| *cost;
     let figure = |(every_ms, pace): (u64, &str)| {
         let (page, appended) = ((Page, every_ms), (Appended, every_ms));
@@ -45,7 +46,7 @@ pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
 }
 
 /// Milliseconds of the main thread for one delta.
-fn measure(harness: &mut Harness, (shown, every_ms): (Shown, u64)) -> Result<f64> {
+fn measure(harness: &mut Harness, shown: Shown, every_ms: u64) -> Result<f64> {
     let data = harness.directory()?;
     let setup = HostSetup { script: "page.json", ..HostSetup::SHIPPED };
     let mut driver = Driver::on(harness.host(&data, setup)?)?;

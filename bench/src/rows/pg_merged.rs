@@ -93,7 +93,7 @@ fn by_hand(
         let writing = write_by_hand(url, spaces, merged, Arc::clone(&control));
         tasks.spawn_on(writing, runtime.handle());
     }
-    let load = measure(database, &control, (CONNECTIONS as u64, seconds));
+    let load = measure(database, &control, CONNECTIONS as u64, seconds);
     control.ends.store(true, Ordering::Relaxed);
     let ended = runtime.block_on(join_all(tasks));
     ended.and(load)

@@ -4,6 +4,7 @@
 //! The real program in a real pseudo-terminal of 80 by 24. Its frames are counted by the sequence that begins each. The answer comes at
 //! 1,000 lines a second, once as one block of code, once as paragraphs.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
@@ -20,8 +21,8 @@ pub(crate) const SCRIPT: &str = r#"{"scenes": [
 ]}"#;
 
 /// Lines at the beginning and at the end of which the frames are measured; those around them are for warming up.
-const BEGINNING: (u64, u64) = (200, 1_200);
-const END: (u64, u64) = (18_800, 19_800);
+const BEGINNING: RangeInclusive<u64> = 200..=1_200;
+const END: RangeInclusive<u64> = 18_800..=19_800;
 
 /// Begins each drawing.
 const FRAME: &[u8] = b"\x1b[?2026h";
@@ -109,14 +110,14 @@ impl Chat {
     }
 
     /// CPU for each frame between two lines.
-    fn measure(&mut self, (from, to): (u64, u64)) -> Result<f64> {
-        self.wait_for_line(from)?;
+    fn measure(&mut self, lines: RangeInclusive<u64>) -> Result<f64> {
+        self.wait_for_line(*lines.start())?;
         let (cpu, frames) = (Cpu::of(self.program.pid())?, self.frames);
-        self.wait_for_line(to)?;
+        self.wait_for_line(*lines.end())?;
         let used = Cpu::of(self.program.pid())?.since(cpu).total_ns as f64 / 1_000.0;
         let drawn = self.frames - frames;
         if drawn == 0 {
-            bail!("nothing was drawn between lines {from} and {to}");
+            bail!("nothing was drawn between lines {} and {}", lines.start(), lines.end());
         }
         Ok(used / drawn as f64)
     }

@@ -76,9 +76,7 @@ pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
         // Who comes first decides which node serves the space.
         let mut first = SpaceClient::create(&nodes.owner.address, &token)?;
         match what {
-            What::Cpu(watchers) => {
-                cpu_a_frame(harness, &nodes, (way, watchers), &mut first, &token)
-            }
+            What::Cpu(watchers) => cpu_a_frame(harness, &nodes, way, watchers, &mut first, &token),
             What::Latency => p50(harness, nodes.address(way), &token),
         }
     })?;
@@ -106,7 +104,8 @@ pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
 fn watch(
     harness: &mut Harness,
     address: &str,
-    (chat, token): (&String, &String),
+    chat: &String,
+    token: &String,
     options: &WatcherOptions,
 ) -> Result<Watchers> {
     let place = WatchedPlace {
@@ -121,15 +120,15 @@ fn watch(
 fn cpu_a_frame(
     harness: &mut Harness,
     nodes: &Nodes,
-    (way, count): (Way, usize),
+    way: Way,
+    count: usize,
     client: &mut SpaceClient,
     token: &String,
 ) -> Result<f64> {
     let seconds = harness.seconds(3.0);
     let options = WatcherOptions { count, ..WatcherOptions::default() };
     let chat = client.chat.clone();
-    let place = (&chat, token);
-    let mut watchers = watch(harness, nodes.address(way), place, &options)?;
+    let mut watchers = watch(harness, nodes.address(way), &chat, token, &options)?;
     let length = WARM_UP * 2 + seconds;
     let deltas = u64::try_from(length.as_millis())? / EVERY_MS;
     client.stream(deltas, EVERY_MS)?;
@@ -153,8 +152,7 @@ fn p50(harness: &mut Harness, address: &str, token: &String) -> Result<f64> {
     let count = u32::try_from(harness.seconds(5.0).as_millis() / EVERY.as_millis())?;
     let mut client = SpaceClient::open(address, token, "writer")?;
     let chat = client.chat.clone();
-    let place = (&chat, token);
-    let mut watchers = watch(harness, address, place, &WatcherOptions::stamped(1))?;
+    let mut watchers = watch(harness, address, &chat, token, &WatcherOptions::stamped(1))?;
     watchers.mark(u64::from(STAMPS_BEFORE))?;
     client.stamp(STAMPS_BEFORE, EVERY)?;
     watchers.wait()?;

@@ -29,7 +29,9 @@ enum Text {
 pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
     use Text::{Document, File, OpenEnd};
     let subjects = [OpenEnd, Document, File].map(|text| [(text, true), (text, false)]);
-    let results = harness.shuffled(subjects.as_flattened(), measure)?;
+    let results = harness.shuffled(subjects.as_flattened(), |harness, (text, is_host)| {
+        measure(harness, text, is_host)
+    })?;
     let cost = |cost: &f64| *cost;
     let figure = |(text, what): (Text, &str)| {
         let (host, alone) = ((text, true), (text, false));
@@ -71,7 +73,7 @@ fn item_of(text: Text, number: usize) -> Value {
 }
 
 /// Microseconds for one text.
-fn measure(harness: &mut Harness, (text, is_host): (Text, bool)) -> Result<f64> {
+fn measure(harness: &mut Harness, text: Text, is_host: bool) -> Result<f64> {
     let requests = if harness.quick { 10 } else { 50 };
     let texts = requests * PER_REQUEST;
     let used_ns =

@@ -38,7 +38,8 @@ const CASES: [Case; 2] = [
 
 pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
     let subjects = CASES.map(|case| [(Subject::HOST, case), (Subject::Bare, case)]);
-    let results = harness.shuffled(&subjects.concat(), measure)?;
+    let results = harness
+        .shuffled(&subjects.concat(), |harness, (subject, case)| measure(harness, subject, case))?;
     let figure = |case: Case| {
         let of =
             |subject, value: fn(&Percentiles) -> f64| median_of(&results, (subject, case), value);
@@ -61,7 +62,7 @@ pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
     Ok(CASES.map(figure).to_vec())
 }
 
-fn measure(harness: &mut Harness, (subject, case): (Subject, Case)) -> Result<Percentiles> {
+fn measure(harness: &mut Harness, subject: Subject, case: Case) -> Result<Percentiles> {
     // Stamps are numbered from the start of a model server: each run has its own.
     let (_model, port) = harness.model_server()?;
     let mut driver = Driver::with(subject.start_with_model(harness, port)?, "native", 1)?;

@@ -10,7 +10,7 @@ use serde_json::json;
 use testkit::{Answer, Call, ModelServer};
 
 use crate::running::Host;
-use crate::terminal::{DOWN, ENTER, ESCAPE, Terminal};
+use crate::terminal::{DOWN, ENTER, ESCAPE, ScreenSize, Terminal};
 
 const SESSION: &str = "native:/changes";
 
@@ -60,7 +60,7 @@ async fn host_with(
 fn chat(host: &Host) -> Terminal {
     let mut command = host.greenroom();
     command.args(["chat", "--session", SESSION]);
-    let ann = Terminal::start_sized("ann", command, (100, 40));
+    let ann = Terminal::start_sized("ann", command, ScreenSize::new(100, 40));
     ann.sees("\n›");
     ann
 }
@@ -281,7 +281,7 @@ async fn a_session_with_a_worktree_shows_how_far_it_is_and_is_merged_back() {
         let start = |arguments: &[&str], directory: &Path| {
             let mut command = host.greenroom();
             command.arg("chat").args(arguments).current_dir(directory);
-            Terminal::start_sized("ann", command, (100, 40))
+            Terminal::start_sized("ann", command, ScreenSize::new(100, 40))
         };
         let mut ann = start(&["--worktree"], &work);
         ann.sees("▰▰▰▱▱▱▱▱▱▱ making a worktree …");

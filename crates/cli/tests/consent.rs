@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use testkit::{Answer, Call, ModelServer};
 
 use crate::running::{Host, lines, text};
-use crate::terminal::Terminal;
+use crate::terminal::{ScreenSize, Terminal};
 
 /// A terminal that obeys it shows `echo hi` and nothing else.
 const COMMAND: &str = "echo hi \u{1b}] x; touch PWNED";
@@ -93,10 +93,15 @@ fn a_question_that_does_not_fit_can_be_read_whole_above() {
     assert!(ann.wrote(b"    touch PWNED"), "{screen}");
 }
 
-/// Columns and rows, the smallest that people have included.
-const SCREENS: [(u16, u16); 4] = [(80, 24), (40, 10), (200, 50), (72, 24)];
+/// Sizes of screens, the smallest that people have included.
+const SCREENS: [ScreenSize; 4] = [
+    ScreenSize::new(80, 24),
+    ScreenSize::new(40, 10),
+    ScreenSize::new(200, 50),
+    ScreenSize::new(72, 24),
+];
 
-fn chat_sized(host: &Host, size: (u16, u16)) -> Terminal {
+fn chat_sized(host: &Host, size: ScreenSize) -> Terminal {
     let mut command = host.greenroom();
     command.arg("chat").env("PAGER", "cat");
     let terminal = Terminal::start_sized("ann", command, size);
@@ -128,7 +133,7 @@ fn side(path: &str, content: &str) -> Value {
 }
 
 /// Everything that is asked about is on the screen, or the screen says that there is more and that was printed above it.
-fn assert_can_be_seen(ann: &Terminal, wanted: &[&str], size: (u16, u16)) {
+fn assert_can_be_seen(ann: &Terminal, wanted: &[&str], size: ScreenSize) {
     let screen = ann.sees("Enter confirms");
     let is_on_screen = wanted.iter().all(|text| screen.contains(text));
     if is_on_screen {
@@ -265,7 +270,7 @@ fn many_edits_are_counted_where_they_are_folded_and_all_can_be_had() {
         .collect();
     let tool = json!({"name": "patch", "display": "Patch", "confirm": "ask", "input": {"n": 100}, "edits": edits});
     let host = agent_with(&contents, &tool);
-    for size in [(80, 24), (40, 10), (200, 50)] {
+    for size in [ScreenSize::new(80, 24), ScreenSize::new(40, 10), ScreenSize::new(200, 50)] {
         let mut ann = chat_sized(&host, size);
         ann.type_line("go");
         ann.prints("100 changes:");
@@ -290,7 +295,7 @@ fn an_edit_that_cannot_be_shown_says_so_and_its_input_is_shown() {
         let tool = json!({"name": "write", "display": "Write", "title": "Write a.txt", "confirm": "ask",
             "input": {"path": "a.txt", "content": "evil words"}, "edits": [{"after": after}]});
         let host = agent_with(&contents, &tool);
-        let mut ann = chat_sized(&host, (80, 24));
+        let mut ann = chat_sized(&host, ScreenSize::new(80, 24));
         ann.type_line("go");
         ann.sees("1 Approve");
         ann.prints("+ evil words");
@@ -314,7 +319,7 @@ fn the_edit_of_a_worker_is_a_diff_before_it_is_approved() {
     let host = scripted(&json!([
         {"steps": [stored(before), stored(after), {"spawn": worker}, {"say": ["done"]}]},
     ]));
-    for size in [(80, 24), (40, 16)] {
+    for size in [ScreenSize::new(80, 24), ScreenSize::new(40, 16)] {
         let mut ann = chat_sized(&host, size);
         ann.type_line("go");
         ann.sees("worker Mender");

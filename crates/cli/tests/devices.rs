@@ -11,7 +11,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
 use crate::running::{Host, data_directory, greenroom, text};
-use crate::terminal::Terminal;
+use crate::terminal::{ScreenSize, Terminal};
 
 /// Longer than anything takes that works.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -300,14 +300,14 @@ fn a_terminal_shows_a_code_to_scan_if_it_is_wide_enough() {
     let host = Host::start();
     let mut command = host.greenroom();
     command.arg("pair");
-    let mut wide = Terminal::start_sized("wide", command, (80, 40));
+    let mut wide = Terminal::start_sized("wide", command, ScreenSize::new(80, 40));
     wide.prints("works on this machine only");
     assert_eq!(wide.ends(), Some(0));
     let printed = wide.printed();
     assert!(printed.contains('▀') && printed.contains("/#pair="), "{printed}");
     let mut command = host.greenroom();
     command.arg("pair");
-    let mut narrow = Terminal::start_sized("narrow", command, (30, 24));
+    let mut narrow = Terminal::start_sized("narrow", command, ScreenSize::new(30, 24));
     narrow.prints("too narrow");
     narrow.prints("Open the link on the device.");
     assert_eq!(narrow.ends(), Some(0));

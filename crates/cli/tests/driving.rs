@@ -8,7 +8,7 @@ use serde_json::Value;
 use testkit::{Answer, ModelServer};
 
 use crate::running::{Host, lines};
-use crate::terminal::{CTRL_D, DOWN, ENTER, ESCAPE, SIZES, TAB, Terminal};
+use crate::terminal::{CTRL_D, DOWN, ENTER, ESCAPE, SIZES, ScreenSize, TAB, Terminal};
 
 const BACK_TAB: &str = "\x1b[Z";
 /// What is asked about before everything is permitted.
@@ -29,7 +29,7 @@ fn write(root: &Path, path: &str, text: &str) {
     std::fs::write(path, text).unwrap();
 }
 
-fn chat_sized(host: &Host, size: (u16, u16), arguments: &[&str]) -> Terminal {
+fn chat_sized(host: &Host, size: ScreenSize, arguments: &[&str]) -> Terminal {
     let mut command = host.greenroom();
     command.arg("chat").args(arguments);
     let terminal = Terminal::start_sized("ann", command, size);
@@ -38,7 +38,7 @@ fn chat_sized(host: &Host, size: (u16, u16), arguments: &[&str]) -> Terminal {
 }
 
 fn chat(host: &Host, arguments: &[&str]) -> Terminal {
-    chat_sized(host, (80, 24), arguments)
+    chat_sized(host, ScreenSize::new(80, 24), arguments)
 }
 
 /// A session with one turn, under a title.
@@ -81,7 +81,7 @@ fn sessions_are_found_by_typing_and_opened() {
             below_prompt(screen).contains("Alpha parser")
                 && below_prompt(screen).contains("Beta lexer")
         });
-        fits(&screen, size.0);
+        fits(&screen, size.columns);
         assert!(screen.contains("sessions ›"), "{screen}");
         // The newest is first, and selected.
         assert!(below_prompt(&screen).contains("❯ Beta lexer"), "{screen}");
@@ -201,7 +201,7 @@ fn commands_are_proposed_while_they_are_typed() {
         let mut ann = chat_sized(&host, size, &[]);
         ann.press("/");
         let screen = ann.sees("❯ /help");
-        fits(&screen, size.0);
+        fits(&screen, size.columns);
         // Eight lines, and the status line below them.
         let popup = below_prompt(&screen).lines().count() - 1;
         assert_eq!(popup, 8, "{screen}");
@@ -260,7 +260,7 @@ fn an_unknown_command_is_an_error_and_no_message() {
         ann.press(ENTER);
         ann.sees("there is no command /modle");
         ann.sees("› /modle x");
-        if size.0 >= 80 {
+        if size.columns >= 80 {
             ann.sees("did you mean /model");
         }
         ann.press(CTRL_U);
@@ -288,10 +288,11 @@ fn the_status_line_fits_every_width_and_shows_where_one_is() {
     write(host.data.path(), ".git/HEAD", "ref: refs/heads/feature/driving\n");
     for size in SIZES {
         let mut ann = chat_sized(&host, size, &[]);
-        let fits = |status: &str| assert!(status.chars().count() < usize::from(size.0), "{status}");
+        let fits =
+            |status: &str| assert!(status.chars().count() < usize::from(size.columns), "{status}");
         let name = host.data.path().file_name().unwrap().to_str().unwrap();
         ann.wait_for_status(|status| status.contains(name));
-        if size.0 >= 80 {
+        if size.columns >= 80 {
             ann.wait_for_status(|status| status.contains("feature/drivi"));
         }
         fits(&ann.status());
@@ -341,7 +342,7 @@ fn sessions_that_wait_elsewhere_are_counted_and_called_out() {
     bob.type_line("tool");
     ann.wait_for_status(|status| status.contains("1 session needs you"));
     ann.prints("\x07");
-    let mut cid = chat_sized(&host, (40, 24), &[]);
+    let mut cid = chat_sized(&host, ScreenSize::new(40, 24), &[]);
     cid.wait_for_status(|status| status.contains("1 needs you"));
     cid.type_line("/sessions");
     let screen = cid.sees("❯ ");
@@ -413,7 +414,7 @@ fn earlier_turns_are_read_and_loaded() {
         ann.wait_until(|screen| screen.contains("› remember 4.") && !screen.contains("lines 1-"));
         ann.press(HOME);
         let screen = ann.sees("› hello");
-        fits(&screen, size.0);
+        fits(&screen, size.columns);
         ann.press(PAGE_DOWN);
         ann.wait_until(|screen| !screen.contains("› hello") && screen.contains("remember"));
         ann.press("q");
@@ -455,20 +456,20 @@ async fn a_model_is_chosen_and_used_and_its_use_is_shown() {
         ann.sees("from small");
         // What was used, and what it cost, where there is room for it.
         ann.wait_for_status(|status| status.contains('%') && !is_spinning(status));
-        if size.0 >= 80 {
+        if size.columns >= 80 {
             ann.wait_for_status(|status| status.contains("context") && status.contains('$'));
         }
         ann.type_line("/usage");
         let screen = ann.sees("This chat");
-        fits(&screen, size.0);
+        fits(&screen, size.columns);
         for (row, what) in [("Context", " of 1.0k tokens"), ("Last turn", "$"), ("This chat", "$")]
         {
             let shown = screen.lines().find(|line| line.contains(row)).unwrap();
-            assert!(shown.contains(what) || size.0 < 80, "{screen}");
+            assert!(shown.contains(what) || size.columns < 80, "{screen}");
         }
         ann.type_line("/model");
         let screen = ann.sees("Large Model");
-        fits(&screen, size.0);
+        fits(&screen, size.columns);
         assert!(screen.contains("❯ Small Model"), "{screen}");
         ann.press("large");
         ann.sees("❯ Large Model");
@@ -500,7 +501,7 @@ async fn a_model_and_its_settings_are_completed_and_typed() {
         ann.press("/model ");
         let screen =
             ann.wait_until(|screen| screen.contains("❯ small") && screen.contains("large"));
-        fits(&screen, size.0);
+        fits(&screen, size.columns);
         ann.press("la");
         ann.sees("❯ large");
         ann.press(TAB);
@@ -521,7 +522,7 @@ async fn a_model_and_its_settings_are_completed_and_typed() {
         ann.press(ENTER);
         ann.sees("Later messages go to Large Model");
         ann.wait_for_status(|status| status.contains("Large Model"));
-        if size.0 >= 80 {
+        if size.columns >= 80 {
             ann.wait_for_status(|status| status.contains("Large Model (high)"));
         }
         ann.type_line("hello");
@@ -624,7 +625,7 @@ async fn permission_modes_are_cycled_chosen_and_asked_about() {
         // What gives much is asked about, and nothing is set before.
         let screen = ann.sees("❯ No");
         assert!(ann.status().contains("Plan"), "{screen}");
-        fits(&screen, size.0);
+        fits(&screen, size.columns);
         // What is asked about is read whole, however narrow the screen is.
         let words: Vec<&str> = screen.split_whitespace().collect();
         assert!(words.join(" ").contains(FULL_ACCESS), "{screen}");
@@ -633,7 +634,7 @@ async fn permission_modes_are_cycled_chosen_and_asked_about() {
         ann.wait_until(|screen| !screen.contains("❯"));
         ann.type_line("/approvals");
         let screen = ann.sees("❯ Ask (now)");
-        fits(&screen, size.0);
+        fits(&screen, size.columns);
         ann.press("full");
         ann.sees("❯ Full access");
         ann.press(ENTER);

@@ -6,20 +6,22 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::running::{Host, data_directory, greenroom};
-use crate::terminal::{BACKSPACE, CTRL_D, CTRL_S, DOWN, ENTER, ESCAPE, SIZES, Terminal, UP};
+use crate::terminal::{
+    BACKSPACE, CTRL_D, CTRL_S, DOWN, ENTER, ESCAPE, SIZES, ScreenSize, Terminal, UP,
+};
 
 const ALT_UP: &str = "\x1b[1;3A";
 const CTRL_R: &str = "\x12";
 const CTRL_U: &str = "\x15";
 const UNDO: &str = "\x1f";
 
-fn start(command: Command, size: (u16, u16)) -> Terminal {
+fn start(command: Command, size: ScreenSize) -> Terminal {
     let terminal = Terminal::start_sized("ann", command, size);
     terminal.sees("\n›");
     terminal
 }
 
-fn chat(host: &Host, size: (u16, u16)) -> Terminal {
+fn chat(host: &Host, size: ScreenSize) -> Terminal {
     let mut command = host.greenroom();
     command.arg("chat");
     start(command, size)
@@ -94,7 +96,7 @@ fn a_message_that_waits_is_chosen_edited_and_removed() {
 #[test]
 fn steering_that_was_never_delivered_heads_the_paused_queue() {
     let host = Host::start();
-    let mut ann = chat(&host, (80, 24));
+    let mut ann = chat(&host, ScreenSize::new(80, 24));
     ann.type_line("hang");
     ann.sees("Esc interrupts");
     ann.type_line("later");
@@ -161,7 +163,7 @@ fn escape_twice_edits_the_last_message_and_asks_before_it_replaces_it() {
 #[test]
 fn nothing_is_replaced_by_what_cannot_be_sent() {
     let host = Host::start();
-    let mut ann = chat(&host, (80, 24));
+    let mut ann = chat(&host, ScreenSize::new(80, 24));
     ann.type_line("hello");
     ann.sees("for more.");
     ann.wait_until(|screen| !screen.contains("Esc interrupts"));
@@ -189,7 +191,7 @@ fn nothing_is_replaced_by_what_cannot_be_sent() {
 #[test]
 fn a_question_of_the_agent_comes_before_that_about_a_message() {
     let host = Host::start();
-    let mut ann = chat(&host, (80, 30));
+    let mut ann = chat(&host, ScreenSize::new(80, 30));
     ann.type_line("hello");
     ann.sees("for more.");
     ann.wait_until(|screen| !screen.contains("Esc interrupts"));
@@ -222,7 +224,7 @@ fn a_question_of_the_agent_comes_before_that_about_a_message() {
 #[test]
 fn escape_closes_what_is_open_before_it_interrupts() {
     let host = Host::start();
-    let mut ann = chat(&host, (80, 24));
+    let mut ann = chat(&host, ScreenSize::new(80, 24));
     ann.type_line("tool");
     ann.sees("1 Approve");
     ann.choose('3');
@@ -241,7 +243,7 @@ fn escape_closes_what_is_open_before_it_interrupts() {
 #[test]
 fn new_lines_are_typed_in_every_way_there_is() {
     let host = Host::start();
-    let mut ann = chat(&host, (80, 24));
+    let mut ann = chat(&host, ScreenSize::new(80, 24));
     // Asked for, and turned on only because the terminal answers.
     ann.prints("\x1b[?u");
     assert!(!ann.wrote(b"\x1b[>1u"));
@@ -261,8 +263,8 @@ fn new_lines_are_typed_in_every_way_there_is() {
 #[test]
 fn history_is_kept_over_runs_and_searched() {
     let host = Host::start();
-    let mut ann = chat(&host, (80, 24));
-    let mut bob = chat(&host, (80, 24));
+    let mut ann = chat(&host, ScreenSize::new(80, 24));
+    let mut bob = chat(&host, ScreenSize::new(80, 24));
     ann.type_line("hello from ann");
     bob.type_line("hello from bob");
     ann.sees("for more.");
@@ -326,7 +328,7 @@ fn a_picture_is_attached_by_its_path() {
     let host = Host::start();
     let path = host.data.path().join("a shot.png");
     std::fs::write(&path, b"\x89PNG\r\n\x1a\n").unwrap();
-    let mut ann = chat(&host, (80, 24));
+    let mut ann = chat(&host, ScreenSize::new(80, 24));
     ann.press("what is ");
     ann.paste(&format!("'{}'", path.display()));
     ann.sees("› what is [image a shot.png]");
@@ -348,7 +350,7 @@ fn a_message_is_written_in_the_users_own_editor() {
     std::fs::write(&editor, "sed -i s/one/[1]/ \"$1\"\n").unwrap();
     let mut command = greenroom(host.data.path());
     command.env("EDITOR", format!("sh {}", editor.display())).arg("chat");
-    let mut ann = start(command, (80, 24));
+    let mut ann = start(command, ScreenSize::new(80, 24));
     ann.press("one");
     ann.press("\x18\x05");
     ann.sees("\n› [1]");

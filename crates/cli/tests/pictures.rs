@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use testkit::{Answer, Call, ModelServer};
 
 use crate::running::Host;
-use crate::terminal::{Terminal, picture};
+use crate::terminal::{ScreenSize, Terminal, picture};
 
 const CODE: &str = "/// A greeting for somebody.
 pub fn greet(name: &str) -> String {
@@ -98,7 +98,7 @@ async fn a_coding_turn_with_diffs() {
     let mut command = host.greenroom();
     command.arg("chat").current_dir(project.path());
     let play = move || {
-        let mut ann = Terminal::start_sized("ann", command, (100, 36));
+        let mut ann = Terminal::start_sized("ann", command, ScreenSize::new(100, 36));
         ann.sees("›");
         ann.type_line("Make the test in @file:src/lib.rs pass");
         // The diff has line numbers once both contents are there.

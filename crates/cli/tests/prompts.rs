@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use testkit::{Answer, Call, ModelServer};
 
 use crate::running::{Host, greenroom, text};
-use crate::terminal::{BACKSPACE, DOWN, ENTER, ESCAPE, SIZES, TAB, Terminal, UP};
+use crate::terminal::{BACKSPACE, DOWN, ENTER, ESCAPE, SIZES, ScreenSize, TAB, Terminal, UP};
 
 /// What people type when they did not mean to decide.
 const SENTENCES: [&str; 4] = ["hmm, actually no", "maybe", "yes please", "1 or 2?"];
@@ -107,7 +107,7 @@ fn host_of_kinds() -> Host {
     scripted(&json!(scenes))
 }
 
-fn chat(host: &Host, size: (u16, u16)) -> Terminal {
+fn chat(host: &Host, size: ScreenSize) -> Terminal {
     let mut command = host.greenroom();
     command.arg("chat");
     let terminal = Terminal::start_sized("ann", command, size);
@@ -144,9 +144,9 @@ fn queued_texts(state: &Value) -> Vec<String> {
 }
 
 /// Types and pastes at one prompt, looks that nothing was decided and nothing lost, then decides by two keys.
-fn try_kind(host: &Host, size: (u16, u16), kind: &str, waits: &str, digit: char) {
+fn try_kind(host: &Host, size: ScreenSize, kind: &str, waits: &str, digit: char) {
     let mut ann = chat(host, size);
-    let message = format!("ask {kind} {}", size.0);
+    let message = format!("ask {kind} {}", size.columns);
     ann.type_line(&message);
     ann.sees(HINT);
     let page: String = (1..=30).map(|n| format!("{n} of a page\n")).collect();
@@ -276,7 +276,7 @@ fn a_key_for_one_question_of_a_form_does_not_answer_the_next() {
     let questions = json!([text, yes_no("a", "Look?"), yes_no("b", "Delete?")]);
     let ask = json!({"ask": {"message": "Tell me", "questions": questions}});
     let host = scripted(&json!([{"steps": [ask, {"say": ["told {{last}}"]}]}]));
-    let mut ann = chat(&host, (80, 24));
+    let mut ann = chat(&host, ScreenSize::new(80, 24));
     ann.type_line("go");
     ann.sees("1 of 3");
     ann.decide('1');
@@ -301,7 +301,7 @@ fn a_key_that_comes_with_the_edit_of_an_input_does_not_approve_it() {
     std::fs::write(&editor, "sed -i s/poem.txt/ode.txt/ \"$1\"\n").unwrap();
     let mut command = greenroom(host.data.path());
     command.env("EDITOR", format!("sh {}", editor.display())).arg("chat");
-    let mut ann = Terminal::start_sized("ann", command, (80, 24));
+    let mut ann = Terminal::start_sized("ann", command, ScreenSize::new(80, 24));
     ann.sees("\n›");
     ann.type_line("edit");
     ann.sees("4 Edit");
@@ -366,7 +366,7 @@ async fn several_prompts_are_gone_through_one_after_another() {
     ]);
     let model = format!("{}#echo", server.url());
     let host = Host::start_with(tempfile::tempdir().unwrap(), &["--model", &model]);
-    let mut ann = chat(&host, (80, 45));
+    let mut ann = chat(&host, ScreenSize::new(80, 45));
     ann.type_line("go");
     ann.sees("1 of 3 that wait for you");
     ann.decide('1');
@@ -382,7 +382,7 @@ async fn several_prompts_are_gone_through_one_after_another() {
 #[test]
 fn a_paste_that_the_terminal_does_not_mark_decides_nothing() {
     let host = Host::start();
-    let mut ann = chat(&host, (80, 24));
+    let mut ann = chat(&host, ScreenSize::new(80, 24));
     ann.type_line("tool");
     ann.sees("1 Approve");
     ann.press("1\rand more\r");
@@ -395,7 +395,7 @@ fn a_paste_that_the_terminal_does_not_mark_decides_nothing() {
 #[test]
 fn a_choice_and_enter_that_come_at_once_decide_nothing() {
     let host = Host::start();
-    let mut ann = chat(&host, (80, 24));
+    let mut ann = chat(&host, ScreenSize::new(80, 24));
     ann.type_line("tool");
     ann.sees("1 Approve");
     for keys in ["1\r", "\x1b[B\r"] {
@@ -435,7 +435,7 @@ fn words_of_ones_own_choose_no_option() {
     };
     for words in ["2", "Blue", "b"] {
         let message = format!("one {words}");
-        let mut ann = chat(&host, (80, 24));
+        let mut ann = chat(&host, ScreenSize::new(80, 24));
         ann.type_line(&message);
         ann.sees("3 Other…");
         ann.decide('3');
@@ -446,7 +446,7 @@ fn words_of_ones_own_choose_no_option() {
         let expected = json!({"kind": "selected", "value": "", "freeformValues": [words]});
         assert_eq!(answer(&host, &message), expected);
     }
-    let mut ann = chat(&host, (80, 24));
+    let mut ann = chat(&host, ScreenSize::new(80, 24));
     ann.type_line("many");
     ann.sees("3 Other…");
     ann.decide('3');
@@ -466,7 +466,7 @@ fn words_of_ones_own_choose_no_option() {
 #[test]
 fn a_question_that_another_client_answers_leaves_what_was_typed() {
     let host = Host::start();
-    let mut ann = chat(&host, (80, 24));
+    let mut ann = chat(&host, ScreenSize::new(80, 24));
     ann.type_line("tool");
     ann.sees("1 Approve");
     let session = chat_with(&host, "tool");

@@ -7,7 +7,7 @@ use testkit::{Answer, Call, Gate, ModelServer};
 
 use crate::running::Host;
 use crate::terminal::resize::Lines;
-use crate::terminal::{SIZES, Terminal};
+use crate::terminal::{SIZES, ScreenSize, Terminal};
 
 const CTRL_O: &str = "\x0f";
 const CTRL_T: &str = "\x14";
@@ -35,7 +35,7 @@ fn scripted(scenes: &Value) -> Host {
     Host::start_with(data, &["--script", "script.json"])
 }
 
-fn chat_with(host: &Host, size: (u16, u16), variables: &[(&str, &str)]) -> Terminal {
+fn chat_with(host: &Host, size: ScreenSize, variables: &[(&str, &str)]) -> Terminal {
     let mut command = host.greenroom();
     command.arg("chat");
     // Of the terminal in which the tests run.
@@ -61,7 +61,7 @@ fn chat_with(host: &Host, size: (u16, u16), variables: &[(&str, &str)]) -> Termi
     terminal
 }
 
-fn chat(host: &Host, size: (u16, u16)) -> Terminal {
+fn chat(host: &Host, size: ScreenSize) -> Terminal {
     chat_with(host, size, &[])
 }
 
@@ -117,7 +117,7 @@ fn markdown_is_rendered_at_every_size() {
 #[test]
 fn without_colours_the_marks_say_what_colours_would() {
     let host = scripted(&json!([{"steps": [{"say": [ANSWER]}]}]));
-    let mut ann = chat_with(&host, (100, 40), &[("NO_COLOR", "1")]);
+    let mut ann = chat_with(&host, ScreenSize::new(100, 40), &[("NO_COLOR", "1")]);
     ann.type_line("go");
     let screen = ann.sees("The end.");
     for text in ["# A title", "*slanted* and **heavy** words, `code`", "fn main() {"] {
@@ -204,7 +204,7 @@ async fn a_change_of_size_in_mid_answer_loses_and_doubles_nothing_where_lines_ar
     let gates: Vec<Gate> = (0..4).map(|_| Gate::new()).collect();
     let (answer, markers) = answer_with_gates(&gates);
     let (_server, host) = host_with(vec![answer]).await;
-    let mut ann = chat(&host, (80, 24));
+    let mut ann = chat(&host, ScreenSize::new(80, 24));
     ann.type_line("go");
     for (at, gate) in gates.iter().enumerate() {
         gate.reached().await;
@@ -214,8 +214,8 @@ async fn a_change_of_size_in_mid_answer_loses_and_doubles_nothing_where_lines_ar
                 .skip(at)
                 .any(|seen| screen.contains(seen))
         });
-        for size in &sizes[at * 2..at * 2 + 2] {
-            ann.resize(*size, Lines::Break);
+        for (columns, rows) in &sizes[at * 2..at * 2 + 2] {
+            ann.resize(ScreenSize::new(*columns, *rows), Lines::Break);
         }
         gate.open();
     }
@@ -238,15 +238,15 @@ async fn a_change_of_size_in_mid_answer_loses_and_doubles_nothing_where_lines_ar
         .waits(&gates[1])
         .then_streams([" = 2;\n```\n\nThe end.\n"]);
     let (_server, host) = host_with(vec![answer]).await;
-    let mut ann = chat_with(&host, (80, 24), &[("XTERM_VERSION", "XTerm(390)")]);
+    let mut ann = chat_with(&host, ScreenSize::new(80, 24), &[("XTERM_VERSION", "XTerm(390)")]);
     ann.type_line("go");
     for (gate, sizes) in
         gates.iter().zip([[(40, 24), (120, 30), (60, 30)], [(160, 45), (40, 45), (80, 45)]])
     {
         gate.reached().await;
         ann.wait_until(|screen| screen.contains("and and") || screen.contains("half000"));
-        for size in sizes {
-            ann.resize(size, Lines::Cut);
+        for (columns, rows) in sizes {
+            ann.resize(ScreenSize::new(columns, rows), Lines::Cut);
         }
         gate.open();
     }
@@ -314,7 +314,7 @@ fn a_long_diff_is_folded_and_the_pager_has_all_of_it() {
     let host = scripted(&json!([{"steps": [{"tool": tool}, {"say": ["done"]}]}]));
     let pager = host.data.path().join("paged.txt");
     let command = format!("cat > {}", pager.display());
-    let mut ann = chat_with(&host, (80, 24), &[("PAGER", &command)]);
+    let mut ann = chat_with(&host, ScreenSize::new(80, 24), &[("PAGER", &command)]);
     ann.type_line("go");
     ann.sees("Approve");
     // All of it stands above, where it can be scrolled to.
@@ -336,7 +336,7 @@ fn the_end_of_long_output_is_shown_and_failures_are_red() {
             "content": [{"type": "text", "text": output.clone() + "\u{1b}[31mbad\u{1b}[0m\n[exit code 2]"}],
             "error": {"message": "Ran make (exit code 2)"}}});
     let host = scripted(&json!([{"steps": [{"tool": tool}, {"say": ["done"]}]}]));
-    let mut ann = chat_with(&host, (80, 24), &[("PAGER", "cat")]);
+    let mut ann = chat_with(&host, ScreenSize::new(80, 24), &[("PAGER", "cat")]);
     ann.type_line("go");
     let screen = ann.sees("done");
     assert!(screen.contains("✗ Ran make (exit code 2)"), "{screen}");
@@ -358,7 +358,7 @@ fn reasoning_is_folded_and_can_be_opened() {
     let host = scripted(&json!([
         {"steps": [{"think": ["First I look,\n", "then I leap.\u{1b}[2J"]}, {"say": ["Leapt."]}]},
     ]));
-    let mut ann = chat(&host, (80, 24));
+    let mut ann = chat(&host, ScreenSize::new(80, 24));
     ann.type_line("go");
     ann.sees("Leapt.");
     let lines = ann.lines();
@@ -380,7 +380,7 @@ fn nothing_in_an_answer_controls_the_terminal() {
         "# T{evil}\n\n`{evil}` [l{evil}](https://e.x/{evil}) <https://e.x/\u{1b}[2J>\n\n```rust\nlet a = \"{evil}\";\n```\n\n| {evil} | b |\n|---|---|\n| c | {evil} |\n\n- {evil}\n\nThe end.\n"
     );
     let host = scripted(&json!([{"steps": [{"say": [say]}]}]));
-    let mut ann = chat(&host, (80, 24));
+    let mut ann = chat(&host, ScreenSize::new(80, 24));
     ann.type_line("go");
     ann.sees("The end.");
     for sequence in ["\u{1b}[2J", "\u{1b}]0;title", "title\u{7}", "\u{9b}", "\u{202e}"] {
@@ -407,7 +407,7 @@ fn a_worker_is_one_live_line_and_a_turn_ends_with_what_it_used() {
         let screen = ann.wait_until(|screen| screen.contains("◐ Digger · digging deep"));
         let live = screen.lines().filter(|line| line.contains("Digger")).count();
         assert_eq!(live, 1, "{screen}");
-        assert!(size.0 < 80 || screen.contains("/open ahp-chat:/worker-"), "{screen}");
+        assert!(size.columns < 80 || screen.contains("/open ahp-chat:/worker-"), "{screen}");
     }
 }
 
@@ -425,7 +425,7 @@ async fn whoever_waits_for_a_silent_model_is_told_how_long() {
     std::fs::write(directory.join("greenroom.toml"), toml).unwrap();
     let start = move || Host::start_with(data, &[]);
     let host = tokio::task::spawn_blocking(start).await.unwrap();
-    let mut ann = chat(&host, (120, 24));
+    let mut ann = chat(&host, ScreenSize::new(120, 24));
     ann.type_line("go");
     ann.sees("waiting for the model, 10 s");
     let screen = ann.sees("did not begin to answer within 15 s");
@@ -474,7 +474,7 @@ async fn the_plan_of_a_model_stays_in_sight_while_it_works() {
         Answer::streams(["All done."]),
     ])
     .await;
-    let mut ann = chat(&host, (80, 24));
+    let mut ann = chat(&host, ScreenSize::new(80, 24));
     ann.type_line("go");
     let screen = ann.sees("1 Approve");
     assert!(screen.contains("✓ Plan: 1 of 2 done · Add a test"), "{screen}");

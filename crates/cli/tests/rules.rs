@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use testkit::{Answer, Call, ModelServer};
 
 use crate::running::{Host, data_directory, greenroom, text};
-use crate::terminal::{ENTER, TAB, Terminal};
+use crate::terminal::{ENTER, ScreenSize, TAB, Terminal};
 
 fn bash(command: &str) -> Answer {
     Answer::calls([Call::new("c", "bash", &json!({"command": command}))])
@@ -171,7 +171,7 @@ async fn a_directory_that_is_gone_is_said_where_its_rules_would_be_listed() {
     assert!(added.status.success(), "{}", text(&added.stderr));
     let mut command = host.greenroom();
     command.arg("chat").current_dir(&work);
-    let mut ann = Terminal::start_sized("ann", command, (100, 40));
+    let mut ann = Terminal::start_sized("ann", command, ScreenSize::new(100, 40));
     ann.sees("\n›");
     ann.type_line("/permissions");
     ann.sees("allow  bash(make:*)");

@@ -14,7 +14,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::running::{Host, data_directory};
-use crate::terminal::{ENTER, Terminal};
+use crate::terminal::{ENTER, ScreenSize, Terminal};
 
 /// Set where this executable is the server: the file that its URL goes to.
 const PLAYS: &str = "SIGN_IN_TEST_PLAYS_SERVER";
@@ -81,7 +81,7 @@ async fn begin(renews: bool) -> SignInScene {
     let host = started.await.unwrap();
     let mut command = host.greenroom();
     command.arg("chat");
-    let ann = Terminal::start_sized("ann", command, (100, 40));
+    let ann = Terminal::start_sized("ann", command, ScreenSize::new(100, 40));
     ann.sees("\n›");
     SignInScene { ann, model, url, host, _server: server, _directory: directory }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::running::{Host, text};
-use crate::terminal::{ENTER, Terminal};
+use crate::terminal::{ENTER, ScreenSize, Terminal};
 
 const LEAVE: &str = "\x1d";
 
@@ -17,7 +17,7 @@ fn host() -> Host {
 fn chat(host: &Host) -> Terminal {
     let mut command = host.greenroom();
     command.arg("chat").env("PS1", "ready> ");
-    let terminal = Terminal::start_sized("ann", command, (90, 24));
+    let terminal = Terminal::start_sized("ann", command, ScreenSize::new(90, 24));
     terminal.sees("\n›");
     terminal
 }
@@ -94,13 +94,13 @@ fn one_who_only_looks_sees_the_screen_as_it_is() {
         command.env("PS1", "ready> ");
         Terminal::start_sized(name, command, size)
     };
-    let mut ann = attach("ann", &["new"], (60, 12));
+    let mut ann = attach("ann", &["new"], ScreenSize::new(60, 12));
     ann.wait_for_status(|status| status.contains("Ctrl-] leaves"));
     ann.press("printf '\\033[2J\\033[H%070d\\033[9;50H%s' 0 ri''ght; head -1; echo go''ne");
     ann.press(ENTER);
     ann.sees("right");
-    let mut bob = attach("bob", &["attach", "1"], (100, 30));
-    let mut eve = attach("eve", &["attach", "1"], (40, 8));
+    let mut bob = attach("bob", &["attach", "1"], ScreenSize::new(100, 30));
+    let mut eve = attach("eve", &["attach", "1"], ScreenSize::new(40, 8));
     let looks = |status: &str| status.contains("only to look at");
     bob.wait_for_status(looks);
     let screen = bob.sees("right");
@@ -129,7 +129,7 @@ fn the_last_screen_of_a_terminal_outlives_a_host_that_is_killed() {
     let host = host();
     let mut command = host.greenroom();
     command.args(["terminals", "new"]);
-    let mut ann = Terminal::start_sized("ann", command, (60, 12));
+    let mut ann = Terminal::start_sized("ann", command, ScreenSize::new(60, 12));
     ann.wait_for_status(|status| status.contains("Ctrl-] leaves"));
     ann.press(
         "printf '\\033[?1049h\\033[2J\\033[3;5Hin %s\\033[9;1Hbelow' 'the middle'; sleep 1000",
@@ -165,7 +165,7 @@ fn the_last_screen_of_a_terminal_outlives_a_host_that_is_killed() {
     // It is read in the size that it had.
     let mut command = host.greenroom();
     command.args(["terminals", "attach", "1"]);
-    let mut bob = Terminal::start_sized("bob", command, (100, 30));
+    let mut bob = Terminal::start_sized("bob", command, ScreenSize::new(100, 30));
     bob.wait_for_status(|status| status.contains("has ended · q or Ctrl-] leaves"));
     let screen = bob.sees("the host was restarted");
     let row_of = |text: &str| screen.lines().position(|line| line.trim_end() == text);

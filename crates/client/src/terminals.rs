@@ -55,18 +55,30 @@ fn holder(claim: &Value, own: &str) -> TerminalOwner {
     }
 }
 
+/// Columns and rows of a terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ScreenSize {
+    pub columns: u16,
+    pub rows: u16,
+}
+
+impl ScreenSize {
+    /// The size of a terminal that reports none.
+    pub const DEFAULT: Self = Self { columns: 80, rows: 24 };
+}
+
 /// Makes a terminal with a shell in it, held by this client.
 pub async fn create_terminal(
     live: &Live,
     directory: Option<&Path>,
-    (columns, rows): (u16, u16),
+    size: ScreenSize,
 ) -> Result<ChannelUri, ClientError> {
     let name = format!("ahp-terminal:/{}", uuid::Uuid::now_v7());
     let mut params = json!({
         "channel": name,
         "claim": {"kind": "client", "clientId": live.client_id()},
-        "cols": columns,
-        "rows": rows,
+        "cols": size.columns,
+        "rows": size.rows,
     });
     if let Some(directory) = directory {
         let path = directory.as_os_str().as_encoded_bytes();
@@ -144,11 +156,15 @@ impl AttachedTerminal {
         text.unwrap_or_default()
     }
 
-    /// Its columns and rows.
-    pub fn size(&self) -> (u16, u16) {
-        let bound = |value: Option<i64>, usual: i64| value.unwrap_or(usual).clamp(1, 500) as u16;
-        let size = self.read(|state| (bound(state.cols, 80), bound(state.rows, 24)));
-        size.unwrap_or((80, 24))
+    pub fn size(&self) -> ScreenSize {
+        let usual = ScreenSize::DEFAULT;
+        let bound =
+            |value: Option<i64>, usual: u16| value.unwrap_or(i64::from(usual)).clamp(1, 500) as u16;
+        let size = self.read(|state| ScreenSize {
+            columns: bound(state.cols, usual.columns),
+            rows: bound(state.rows, usual.rows),
+        });
+        size.unwrap_or(usual)
     }
 
     pub fn title(&self) -> String {
@@ -169,7 +185,8 @@ impl AttachedTerminal {
         self.dispatch(json!({"type": "terminal/input", "data": text}))
     }
 
-    pub fn resize(&self, columns: u16, rows: u16) -> Result<(), ClientError> {
+    pub fn resize(&self, size: ScreenSize) -> Result<(), ClientError> {
+        let ScreenSize { columns, rows } = size;
         self.dispatch(json!({"type": "terminal/resized", "cols": columns, "rows": rows}))
     }
 

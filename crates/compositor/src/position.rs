@@ -211,36 +211,35 @@ mod tests {
         Position { line, character }
     }
 
-    fn covered(text: &str, start: (u64, u64), end: (u64, u64)) -> Option<&str> {
-        let range = at(start.0, start.1)..at(end.0, end.1);
+    fn covered(text: &str, range: Range<Position>) -> Option<&str> {
         Some(&text[PositionConverter::new(text).bytes(&range)?])
     }
 
     #[test]
     fn columns_are_utf_16_units_and_clamp_to_their_line() {
         let text = "a👍b\r\nsecond\rthird\n";
-        assert_eq!(covered(text, (0, 0), (0, 3)), Some("a👍"));
-        assert_eq!(covered(text, (0, 3), (0, 99)), Some("b"));
-        assert_eq!(covered(text, (1, 0), (2, 5)), Some("second\rthird"));
-        assert_eq!(covered(text, (0, 9), (1, 0)), Some("\r\n"));
-        assert_eq!(covered(text, (0, u64::MAX), (0, u64::MAX)), Some(""));
+        assert_eq!(covered(text, at(0, 0)..at(0, 3)), Some("a👍"));
+        assert_eq!(covered(text, at(0, 3)..at(0, 99)), Some("b"));
+        assert_eq!(covered(text, at(1, 0)..at(2, 5)), Some("second\rthird"));
+        assert_eq!(covered(text, at(0, 9)..at(1, 0)), Some("\r\n"));
+        assert_eq!(covered(text, at(0, u64::MAX)..at(0, u64::MAX)), Some(""));
     }
 
     #[test]
     fn a_position_inside_a_surrogate_pair_widens_the_range() {
-        assert_eq!(covered("👍x", (0, 1), (0, 2)), Some("👍"));
-        assert_eq!(covered("👍x", (0, 0), (0, 1)), Some("👍"));
-        assert_eq!(covered("👍x", (0, 1), (0, 1)), Some("👍"));
+        assert_eq!(covered("👍x", at(0, 1)..at(0, 2)), Some("👍"));
+        assert_eq!(covered("👍x", at(0, 0)..at(0, 1)), Some("👍"));
+        assert_eq!(covered("👍x", at(0, 1)..at(0, 1)), Some("👍"));
     }
 
     #[test]
     fn the_line_after_a_final_line_end_exists_and_no_other() {
-        assert_eq!(covered("a\n", (1, 0), (1, 5)), Some(""));
-        assert_eq!(covered("a\n", (2, 0), (2, 0)), None);
-        assert_eq!(covered("", (0, 0), (0, 3)), Some(""));
-        assert_eq!(covered("", (1, 0), (1, 0)), None);
-        assert_eq!(covered("abc", (0, 2), (0, 1)), None, "backwards");
-        assert_eq!(covered("abc", (u64::MAX, 0), (u64::MAX, 0)), None);
+        assert_eq!(covered("a\n", at(1, 0)..at(1, 5)), Some(""));
+        assert_eq!(covered("a\n", at(2, 0)..at(2, 0)), None);
+        assert_eq!(covered("", at(0, 0)..at(0, 3)), Some(""));
+        assert_eq!(covered("", at(1, 0)..at(1, 0)), None);
+        assert_eq!(covered("abc", at(0, 2)..at(0, 1)), None, "backwards");
+        assert_eq!(covered("abc", at(u64::MAX, 0)..at(u64::MAX, 0)), None);
     }
 
     #[test]

@@ -72,7 +72,7 @@ pub(crate) fn handle(step: &mut Step, run: RunId, event: AgentEvent) {
         | AgentEvent::ClientTool { .. }
         | AgentEvent::ClientToolAwaited { .. } => handle_call(step, uri, turn, run, event),
         AgentEvent::Compacted { keep_turns, rounds, summary } => {
-            compact(step, uri, (keep_turns, rounds), summary)
+            compact(step, uri, keep_turns, rounds, summary)
         }
         AgentEvent::Rewind { turns } => rewind_choice::rewind(step, uri, turns),
         AgentEvent::Completed => {
@@ -114,10 +114,10 @@ fn handle_call(step: &mut Step, uri: &ChannelUri, turn: &str, run: RunId, event:
         }
         AgentEvent::ClientTool { call, name, input, timeout_ms } => {
             let tool = client_tool::ClientTool { name, input, timeout_ms };
-            client_tool::call_client(step, uri, turn, (run, call), &tool);
+            client_tool::call_client(step, uri, turn, run, call, &tool);
         }
         AgentEvent::ClientToolAwaited { call, timeout_ms } => {
-            client_tool::await_client(step, uri, (run, call), timeout_ms);
+            client_tool::await_client(step, uri, run, call, timeout_ms);
         }
         AgentEvent::ToolRefused { call, ready, result } => {
             tool_call::refuse(step, uri, turn, call, *ready, result)
@@ -262,7 +262,8 @@ fn store_refusals(step: &mut Step, uri: &ChannelUri, turn_id: &str, refusals: &B
 fn compact(
     step: &mut Step,
     uri: &ChannelUri,
-    (keep_turns, rounds): (usize, u64),
+    keep_turns: usize,
+    rounds: u64,
     summary: Option<String>,
 ) {
     let most = step.limits().checkpoint_bytes_max;

@@ -41,9 +41,10 @@ pub(crate) fn replace_one(step: &mut Step, changed: AgentFacts) {
 pub(crate) fn announce_token_end(
     step: &mut Step,
     provider: &str,
-    (principal, resource): (Option<&str>, &str),
+    principal: Option<&str>,
+    resource: &str,
 ) {
-    step.note_token(provider, (principal, resource), false);
+    step.note_token(provider, principal, resource, false);
     let Some(metadata) = find_advertised(step, provider, resource) else {
         return; // a server of a session wanted it, or the agent is another one by now
     };

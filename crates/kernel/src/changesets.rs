@@ -38,7 +38,7 @@ pub(crate) fn take(step: &mut Step, input: ChangesInput) {
             set_operation_status(step, &changeset, &operation, running)
         }
         ChangesInput::WorktreeMade { session, directory, replacement, facts } => {
-            set_worktree(step, &session, (&directory, &replacement), facts)
+            set_worktree(step, &session, &directory, &replacement, facts)
         }
         ChangesInput::CreationAt { session, done, total, message } => {
             if step.find_session(&session).is_some() {
@@ -127,7 +127,8 @@ fn publish_git(step: &mut Step, session: &ChannelUri, git: Object) {
 fn set_worktree(
     step: &mut Step,
     session: &ChannelUri,
-    (directory, replacement): (&str, &str),
+    directory: &str,
+    replacement: &str,
     mut facts: Value,
 ) {
     facts["directory"] = json!(directory);

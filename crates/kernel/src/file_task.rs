@@ -66,7 +66,7 @@ pub enum ResourceOperand {
 
 impl FileRefusal {
     /// As its client is told, who named these resources.
-    pub(crate) fn to_error(&self, (first, second): (&str, Option<&str>)) -> RpcError {
+    pub(crate) fn to_error(&self, first: &str, second: Option<&str>) -> RpcError {
         let error = |code| RpcError::new(code, self.message.clone());
         match self.why {
             FileRefusalReason::NotFound => error(code::NOT_FOUND),

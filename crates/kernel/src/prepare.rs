@@ -20,6 +20,15 @@ use crate::submission::Submission;
 use crate::tool_call;
 use crate::turn::agent::directories_of;
 
+/// A client's action on a chat that was checked and is not prepared yet.
+pub(crate) struct UnpreparedAction<'a> {
+    pub verb: ChatAction,
+    pub action: Action,
+    /// The action as it came: what the host fills in is no part of what the user said.
+    pub sent: &'a SentAction,
+    pub client_id: &'a str,
+}
+
 /// An action that can be recorded, and what goes with it.
 pub(crate) struct Prepared {
     pub action: Action,
@@ -29,16 +38,14 @@ pub(crate) struct Prepared {
     pub embedded_bytes: usize,
 }
 
-/// Moves out of a client's action what is too large for state, and finds out what a message means. `sent` is the action as it
-/// came: what the host fills in is no part of what the user said; `client_id` is whose it is.
+/// Moves out of a client's action what is too large for state, and finds out what a message means.
 pub(crate) fn prepare(
     kernel: &Kernel,
     chat: &ChannelUri,
-    verb: ChatAction,
-    action: Action,
-    (sent, client_id): (&SentAction, &str),
+    unprepared: UnpreparedAction<'_>,
     answers: &HandlerAnswers,
 ) -> Result<Prepared, ActionStop> {
+    let UnpreparedAction { verb, action, sent, client_id } = unprepared;
     let acts_on_call = matches!(
         verb,
         ChatAction::ToolCallConfirmed
@@ -54,7 +61,7 @@ pub(crate) fn prepare(
     match verb {
         ChatAction::TurnStarted | ChatAction::PendingMessageSet => {
             let principal = kernel.peers().principal_of(client_id);
-            prepare_submission(kernel, chat, action, (sent, principal), answers)
+            prepare_submission(kernel, chat, action, sent, principal, answers)
         }
         ChatAction::DraftChanged => {
             prepare_message(kernel, chat, action, "draft", sent, answers).map(|prepared| {
@@ -90,7 +97,8 @@ fn prepare_submission(
     kernel: &Kernel,
     chat: &ChannelUri,
     mut action: Action,
-    (sent, principal): (&SentAction, Option<String>),
+    sent: &SentAction,
+    principal: Option<String>,
     answers: &HandlerAnswers,
 ) -> Result<Prepared, ActionStop> {
     let detached = sent.detached();

@@ -16,8 +16,8 @@ use crate::ask_client::ask_client;
 use crate::io::{Effect, PeerId, RunId};
 use crate::refusal::Refusal;
 use crate::rendered::{
-    Rendered, Renderer, Rendering, RequestEnd, Transform, TransformAttempt, TransformFailure,
-    TransformSkipped,
+    PendingTransform, Rendered, Renderer, Rendering, RequestEnd, Transform, TransformAttempt,
+    TransformFailure, TransformSkipped,
 };
 use crate::requests::Purpose;
 use crate::state::{Kernel, Sender, Step};
@@ -120,7 +120,7 @@ fn transform(step: &mut Step, chat: &ChannelUri, author: Option<&str>, mut rende
         let outcome = Transform::NotAsked(TransformSkipped::NothingToRewrite);
         return finish(step, rendering, BTreeMap::new(), outcome);
     }
-    let asked = TransformAttempt {
+    let attempt = TransformAttempt {
         client_id: owner.client_id,
         method: owner.opt_in.carrier.method(),
         sections: wanted.iter().map(|section| section.id.to_string()).collect(),
@@ -130,12 +130,12 @@ fn transform(step: &mut Step, chat: &ChannelUri, author: Option<&str>, mut rende
         channel: step.chat(chat).session().to_string(),
         sections: wanted.into_iter().map(to_params).collect(),
     };
-    let (deadline_ms, method) = (step.limits().transform_deadline_ms, asked.method);
-    let purpose = Purpose::Render(Box::new((rendering, asked)));
+    let (deadline_ms, method) = (step.limits().transform_deadline_ms, attempt.method);
+    let purpose = Purpose::Render(Box::new(PendingTransform { rendering, attempt }));
     let sent = ask_client(step, owner.peer, method, &params, deadline_ms, purpose);
     if let Err(Purpose::Render(unsent)) = sent {
-        let (rendering, asked) = *unsent;
-        let outcome = Transform::PassedThrough(asked, TransformFailure::Busy);
+        let PendingTransform { rendering, attempt } = *unsent;
+        let outcome = Transform::PassedThrough(attempt, TransformFailure::Busy);
         finish(step, rendering, BTreeMap::new(), outcome);
     }
 }
@@ -193,18 +193,19 @@ fn mark_restricted(kernel: &Kernel, chat: &ChannelUri, sections: &mut [Section])
 /// The client that was asked to rewrite a render answered, or did not.
 pub(crate) fn finish_transform(
     step: &mut Step,
-    (rendering, asked): (Rendering, TransformAttempt),
+    pending: PendingTransform,
     reply: RequestEnd,
     ms: u64,
 ) {
-    let asked = TransformAttempt { ms, ..asked };
-    match rewritten_sections(step, &asked, reply) {
+    let rendering = pending.rendering;
+    let attempt = TransformAttempt { ms, ..pending.attempt };
+    match rewritten_sections(step, &attempt, reply) {
         Ok(rewritten) => {
-            let outcome = Transform::Rewritten(asked);
+            let outcome = Transform::Rewritten(attempt);
             finish(step, rendering, rewritten, outcome);
         }
         Err(failure) => {
-            let outcome = Transform::PassedThrough(asked, failure);
+            let outcome = Transform::PassedThrough(attempt, failure);
             finish(step, rendering, BTreeMap::new(), outcome);
         }
     }

@@ -109,6 +109,12 @@ pub(crate) struct Rendering {
     pub before: Vec<Section>,
 }
 
+/// A render that waits for a client to rewrite some of its sections.
+pub(crate) struct PendingTransform {
+    pub rendering: Rendering,
+    pub attempt: TransformAttempt,
+}
+
 /// Who waits for a render.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Renderer {

@@ -7,7 +7,7 @@ use wire::Timestamp;
 
 use crate::client_file::ClientQuestion;
 use crate::io::{PeerId, RunId, Ticket};
-use crate::rendered::{Renderer, Rendering, TransformAttempt};
+use crate::rendered::{PendingTransform, Renderer};
 
 /// Requests that are out.
 #[derive(Default)]
@@ -25,7 +25,7 @@ pub(crate) struct Request {
 
 /// What its answer is for.
 pub(crate) enum Purpose {
-    Render(Box<(Rendering, TransformAttempt)>),
+    Render(Box<PendingTransform>),
     /// A message of the peer's waits for a file.
     ReadFile {
         ticket: Ticket,
@@ -42,7 +42,7 @@ impl Request {
     /// Whether an agent at work waits for the answer.
     fn is_for_run(&self) -> bool {
         match &self.purpose {
-            Purpose::Render(render) => matches!(render.0.to, Renderer::Run { .. }),
+            Purpose::Render(render) => matches!(render.rendering.to, Renderer::Run { .. }),
             Purpose::ReadFile { .. } | Purpose::AnswerHost { .. } => false,
         }
     }
@@ -98,7 +98,7 @@ impl Requests {
     ) {
         self.out.retain(|_, request| {
             let run = match &request.purpose {
-                Purpose::Render(render) => match render.0.to {
+                Purpose::Render(render) => match render.rendering.to {
                     Renderer::Run { run, .. } => Some(run),
                     _ => None,
                 },
@@ -126,16 +126,18 @@ mod tests {
 
     use super::*;
     use crate::ids::{ChannelId, RunId};
+    use crate::rendered::{Rendering, TransformAttempt};
 
     fn request(peer: PeerId, to: Renderer) -> Request {
         let rendering = Rendering { to, chat: ChannelId(1), turn_id: None, before: Vec::new() };
-        let asked = TransformAttempt {
+        let attempt = TransformAttempt {
             client_id: "ann".to_owned(),
             method: "x",
             sections: Vec::new(),
             ms: 0,
         };
-        Request { peer, sent: Timestamp(0), purpose: Purpose::Render(Box::new((rendering, asked))) }
+        let pending = PendingTransform { rendering, attempt };
+        Request { peer, sent: Timestamp(0), purpose: Purpose::Render(Box::new(pending)) }
     }
 
     #[test]

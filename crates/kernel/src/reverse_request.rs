@@ -56,7 +56,7 @@ fn end(step: &mut Step, request: u64, reply: RequestEnd) {
     debug_assert!(sent <= step.now(), "time does not run backwards");
     let ms = u64::try_from(step.now().ms_since(sent)).unwrap_or(0);
     match purpose {
-        Purpose::Render(rendering) => render::finish_transform(step, *rendering, reply, ms),
+        Purpose::Render(pending) => render::finish_transform(step, *pending, reply, ms),
         Purpose::ReadFile { ticket, uri } => finish_file(step, ticket, uri, reply),
         Purpose::AnswerHost { ask, question } => answer_host(step, ask, question, reply),
     }

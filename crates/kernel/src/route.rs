@@ -63,7 +63,7 @@ pub(crate) fn input(step: &mut Step, input: Input) {
         Input::ResourcesChanged { watch, seen } => resource_watch::report(step, &watch, seen),
         Input::AgentChanged(changed) => agents::replace_one(step, *changed),
         Input::TokenEnded { provider, principal, resource } => {
-            agents::announce_token_end(step, &provider, (principal.as_deref(), &resource))
+            agents::announce_token_end(step, &provider, principal.as_deref(), &resource)
         }
         Input::PrincipalRevoked { principal } => agents::forget_tokens(step, principal),
         Input::News(news) => step.start_task(BackgroundTask::ApplyNews(news)),

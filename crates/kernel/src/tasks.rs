@@ -5,7 +5,7 @@ use wire::ChannelUri;
 
 use crate::background_task::BackgroundTask;
 use crate::host_command::{finish_branch, try_branch};
-use crate::io::{ReadFailed, Timer};
+use crate::io::{ReadFailed, RunId, Timer};
 use crate::load::need_channel;
 use crate::pause::{HandlerAnswers, NotLoaded};
 use crate::queries::Waiter;
@@ -31,7 +31,7 @@ pub(crate) fn run(step: &mut Step, task: BackgroundTask, answers: &HandlerAnswer
     };
     match task {
         BackgroundTask::StartWorker { run, call, worker, .. } => {
-            start_worker(step, &uri, (run, call), *worker, exists)
+            start_worker(step, &uri, run, call, *worker, exists)
         }
         BackgroundTask::Branch { from, turn_id, title, .. } => match exists {
             Ok(true) => try_branch(step, &from, title, &next_name(&uri)),
@@ -49,7 +49,8 @@ pub(crate) fn run(step: &mut Step, task: BackgroundTask, answers: &HandlerAnswer
 fn start_worker(
     step: &mut Step,
     uri: &ChannelUri,
-    (run, call): (crate::io::RunId, u64),
+    run: RunId,
+    call: u64,
     worker: Worker,
     taken: Result<bool, ReadFailed>,
 ) {

@@ -19,6 +19,7 @@ use rustix::process::{Pid, PidfdFlags};
 use workspace::CommandDirectory;
 
 use crate::process_record::ProcessRecord;
+use crate::pty::PtyPair;
 use crate::session::{self, Mark};
 
 /// How long output is still read when the shell is gone and all that can be killed is killed.
@@ -227,10 +228,10 @@ impl ShellCommand {
         }
     }
 
-    /// Spawns it in a session of its own, with a terminal of this name.
-    pub(crate) fn spawn_in(&self, mark: &Mark, (end, name): (&OwnedFd, &str)) -> io::Result<Child> {
-        let outlet = || Ok(end.try_clone()?.into());
-        self.spawn(Leader::BySetsid, mark, &outlet, Some(name))
+    /// Spawns it in a session of its own, with this terminal.
+    pub(crate) fn spawn_in(&self, mark: &Mark, pty: &PtyPair) -> io::Result<Child> {
+        let outlet = || Ok(pty.end.try_clone()?.into());
+        self.spawn(Leader::BySetsid, mark, &outlet, Some(&pty.name))
     }
 
     fn spawn(

@@ -56,7 +56,7 @@ impl TerminalLaunch {
         match (self.program, self.directory) {
             (Program::Command { text, timeout }, StartDirectory::Open(directory)) => {
                 let command = ShellCommand { text, directory, variables: self.variables, timeout };
-                command.spawn_in(handle.mark(), (&pty.end, &pty.name))
+                command.spawn_in(handle.mark(), pty)
             }
             (Program::Command { .. }, StartDirectory::Path(_)) => Err(io::Error::other(
                 "a command of an agent is started in a directory that is held open",

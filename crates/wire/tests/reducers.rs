@@ -68,9 +68,15 @@ fn projected<T: DeserializeOwned>(mut value: Value) -> T {
     serde_json::from_value(value).expect("a state the published types read")
 }
 
+/// The same state as both sides hold it.
+struct BothStates<Ours, Theirs> {
+    ours: Ours,
+    theirs: Theirs,
+}
+
 /// One sequence through both reducers.
 fn agree<Ours, Theirs>(
-    (mut ours, mut theirs): (Ours, Theirs),
+    start: BothStates<Ours, Theirs>,
     seeds: &[Vec<u8>],
     generate: impl Fn(&mut Dice, &Ours) -> Value,
     value: impl Fn(&Ours) -> Value,
@@ -81,6 +87,7 @@ where
     Ours: Clone + PartialEq + Debug,
     Theirs: Serialize + DeserializeOwned + PartialEq + Debug,
 {
+    let BothStates { mut ours, mut theirs } = start;
     for seed in seeds {
         let mut d = Dice::new(seed);
         let json = generate(&mut d, &ours);
@@ -117,7 +124,7 @@ proptest! {
         let theirs: published::RootState = serde_json::from_value(start.clone()).unwrap();
         let ours = RootState::from_value(start).unwrap();
         agree(
-            (ours, theirs),
+            BothStates { ours, theirs },
             &seeds,
             |d, _| if d.below(16) == 15 { session::action(d) } else { session::root_action(d) },
             to_value,
@@ -132,7 +139,7 @@ proptest! {
         let theirs: published::SessionState = serde_json::from_value(start.clone()).unwrap();
         let ours = SessionState::from_value(start).unwrap();
         agree(
-            (ours, theirs),
+            BothStates { ours, theirs },
             &seeds,
             |d, _| {
                 let hints = Hints { queue: vec![], turn: "t1".to_owned(), call: None };
@@ -150,7 +157,7 @@ proptest! {
         let theirs: published::ChatState = serde_json::from_value(start.clone()).unwrap();
         let ours = ChatState::from_value(start).unwrap();
         agree(
-            (ours, theirs),
+            BothStates { ours, theirs },
             &seeds,
             |d, ours: &ChatState| {
                 let hints = Hints::of(ours);
@@ -168,7 +175,7 @@ proptest! {
         let theirs: published::ChangesetState = serde_json::from_value(start.clone()).unwrap();
         let ours = ChangesetState::from_value(start).unwrap();
         agree(
-            (ours, theirs),
+            BothStates { ours, theirs },
             &seeds,
             |d, _| if d.below(16) == 15 { session::action(d) } else { plain::changeset_action(d) },
             to_value,
@@ -183,7 +190,7 @@ proptest! {
         let theirs: published::AnnotationsState = serde_json::from_value(start.clone()).unwrap();
         let ours = AnnotationsState::from_value(start).unwrap();
         agree(
-            (ours, theirs),
+            BothStates { ours, theirs },
             &seeds,
             |d, _| if d.below(16) == 15 { session::action(d) } else { plain::annotations_action(d) },
             to_value,
@@ -198,7 +205,7 @@ proptest! {
         let theirs: published::TerminalState = serde_json::from_value(start.clone()).unwrap();
         let ours = TerminalState::from_value(start).unwrap();
         agree(
-            (ours, theirs),
+            BothStates { ours, theirs },
             &seeds,
             |d, _| if d.below(16) == 15 { session::action(d) } else { plain::terminal_action(d) },
             to_value,
@@ -213,7 +220,7 @@ proptest! {
         let theirs: published::ResourceWatchState = serde_json::from_value(start.clone()).unwrap();
         let ours = ResourceWatchState::from_value(start).unwrap();
         agree(
-            (ours, theirs),
+            BothStates { ours, theirs },
             &seeds,
             |d, _| if d.below(16) == 15 { session::action(d) } else { plain::watch_action(d) },
             to_value,

@@ -85,13 +85,14 @@ impl Page {
         let observed: Arc<Mutex<Observed>> = Arc::default();
         let seen = Arc::clone(&observed);
         let instead: Arc<Mutex<String>> = Arc::default();
-        let (given, answering) = (Arc::clone(&instead), (devtools.clone(), session.clone()));
+        let given = Arc::clone(&instead);
+        let (answering, answered) = (devtools.clone(), session.clone());
         devtools.on_events(
             &session,
             Box::new(move |method, params| {
                 if method == "Fetch.requestPaused" {
                     let body = given.lock().unwrap_or_else(PoisonError::into_inner).clone();
-                    answer_request(&answering, &params["requestId"], &body);
+                    answer_request(&answering, &answered, &params["requestId"], &body);
                 }
                 seen.lock().unwrap_or_else(PoisonError::into_inner).note(method, params);
             }),
@@ -315,8 +316,8 @@ impl Page {
     }
 }
 
-fn answer_request((devtools, session): &(DevTools, String), id: &Value, body: &str) {
-    let (devtools, session) = (devtools.clone(), session.clone());
+fn answer_request(devtools: &DevTools, session: &str, id: &Value, body: &str) {
+    let (devtools, session) = (devtools.clone(), session.to_owned());
     let headers = json!([{"name": "Content-Type", "value": "text/html; charset=utf-8"}]);
     let params = json!({"requestId": id, "responseCode": 200, "responseHeaders": headers, "body": STANDARD.encode(body)});
     tokio::spawn(async move {

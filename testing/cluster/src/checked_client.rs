@@ -72,7 +72,8 @@ impl CheckedClient {
         name: &str,
         token: &str,
         urls: &NodeUrls,
-        (rng, history): (SeededRng, Arc<SpaceHistory>),
+        rng: SeededRng,
+        history: Arc<SpaceHistory>,
     ) -> Self {
         Self {
             name: name.to_owned(),

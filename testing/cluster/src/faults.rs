@@ -81,7 +81,7 @@ impl Fault {
     }
 
     /// One of each first, in an order of the seed's choice; then whatever comes.
-    pub(crate) fn plan(rng: &mut SeededRng, (nodes, spaces): (usize, usize)) -> Vec<Self> {
+    pub(crate) fn plan(rng: &mut SeededRng, nodes: usize, spaces: usize) -> Vec<Self> {
         let mut each = vec![
             Self::Kill { node: rng.index(nodes), is_quick: false },
             Self::Kill { node: rng.index(nodes), is_quick: true },

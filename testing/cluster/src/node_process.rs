@@ -55,7 +55,9 @@ impl NodeProcess {
     pub(crate) async fn start(
         root: &Path,
         name: &str,
-        (binary, database, every_ms): (&Path, String, u64),
+        binary: &Path,
+        database: &str,
+        every_ms: u64,
     ) -> Result<Self> {
         let proxy = PeerProxy::start().await?;
         let directory = root.join(name);

@@ -61,7 +61,8 @@ pub struct ChaosReport {
 impl ChaosReport {
     pub(crate) fn new(
         faults: usize,
-        (actions, beginners): (usize, usize),
+        actions: usize,
+        beginners: usize,
         mut absences: Absences,
     ) -> Self {
         absences.values_mut().for_each(|times| times.sort_unstable());
@@ -153,7 +154,7 @@ pub(crate) async fn finish(
             absences.entry(kind).or_default().extend(times);
         }
     }
-    Ok(ChaosReport::new(faults, (actions, beginners), absences))
+    Ok(ChaosReport::new(faults, actions, beginners, absences))
 }
 
 pub(crate) fn describe_nodes(cluster: &Cluster) -> String {
@@ -171,8 +172,8 @@ pub(crate) async fn start(
     server.sql("postgres", &format!("CREATE DATABASE {DATABASE}"))?;
     let mut nodes = Vec::new();
     for (name, binary) in ["a", "b", "c"].iter().zip(binaries) {
-        let facts = (*binary, server.url(DATABASE), every_ms);
-        nodes.push(NodeProcess::start(root, name, facts).await?);
+        let database = server.url(DATABASE);
+        nodes.push(NodeProcess::start(root, name, binary, &database, every_ms).await?);
     }
     let admin = ClusterAdmin::connect(&settings(&server)).await?;
     let cluster = Cluster {
@@ -215,7 +216,7 @@ pub(crate) async fn start_space(
     for writes in [true, false] {
         let who = if writes { "writer" } else { "reader" };
         let (own, history) = (SeededRng::new(rng.next_u64()), Arc::clone(&history));
-        let mut client = CheckedClient::new(who, &token, &cluster.urls, (own, history));
+        let mut client = CheckedClient::new(who, &token, &cluster.urls, own, history);
         client.open(writes).await.with_context(|| describe_nodes(cluster))?;
         opened.push((client, writes));
     }
@@ -260,7 +261,7 @@ async fn make_faults(
     let until = Instant::now() + plan.time;
     let (mut made, mut rounds) = (0, 0);
     loop {
-        let faults = Fault::plan(rng, (NODES, plan.spaces)).into_iter();
+        let faults = Fault::plan(rng, NODES, plan.spaces).into_iter();
         let is_meant = |fault: &Fault| plan.only.is_none_or(|kind| kind == fault.kind());
         for fault in faults.filter(is_meant) {
             let began = Instant::now();
@@ -314,7 +315,7 @@ async fn settle(space: BusySpace, urls: &NodeUrls, rng: SeededRng) -> Result<()>
         }
     };
     ensure!(!heard.is_empty(), "{name}: nothing happened");
-    let mut fresh = CheckedClient::new("fresh", &token, urls, (rng, Arc::default()));
+    let mut fresh = CheckedClient::new("fresh", &token, urls, rng, Arc::default());
     fresh.open(false).await?;
     let now = fresh.state()?;
     for client in &ended {

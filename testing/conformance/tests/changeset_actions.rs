@@ -128,27 +128,33 @@ macro_rules! published_client {
                 heard.expect("an action")
             }
 
-            async fn uncommitted(client: &Client) -> (String, ChangesetState) {
+            /// A changeset as a client mirrors it.
+            struct OpenChangeset {
+                uri: String,
+                state: ChangesetState,
+            }
+
+            async fn uncommitted(client: &Client) -> OpenChangeset {
                 let uri = format!("{SESSION}/changeset/uncommitted");
                 let (result, _) = client.subscribe(uri.clone()).await.unwrap();
                 let SnapshotState::Changeset(state) = result.snapshot.unwrap().state else {
                     panic!("a changeset")
                 };
-                (uri, *state)
+                OpenChangeset { uri, state: *state }
             }
 
             /// Applies what comes until the changeset is so; the kinds of what came.
             async fn follow(
-                (uri, state): &mut (String, ChangesetState),
+                open: &mut OpenChangeset,
                 events: &mut ClientEventStream,
                 is_so: impl Fn(&Value) -> bool,
             ) -> Vec<String> {
                 let mut seen = Vec::new();
-                while !is_so(&in_order(json!(state))) {
-                    let action = next(events, uri).await;
+                while !is_so(&in_order(json!(open.state))) {
+                    let action = next(events, &open.uri).await;
                     let kind = json!(action)["type"].as_str().unwrap().to_owned();
                     seen.push(kind);
-                    apply_action_to_changeset(state, &action);
+                    apply_action_to_changeset(&mut open.state, &action);
                 }
                 seen
             }
@@ -179,11 +185,11 @@ macro_rules! published_client {
                 assert!(!seen.iter().any(is_whole), "{seen:?}");
 
                 // Who comes now sees the same.
-                let (_, fresh) = uncommitted(&arrives(&harness, "other").await).await;
-                let fresh = in_order(json!(fresh));
+                let fresh = uncommitted(&arrives(&harness, "other").await).await;
+                let fresh = in_order(json!(fresh.state));
                 assert_eq!(names(&fresh), left);
                 follow(&mut open, &mut events, |state| *state == fresh).await;
-                assert_eq!(in_order(json!(open.1)), fresh);
+                assert_eq!(in_order(json!(open.state)), fresh);
             }
 
             // G-53
@@ -211,7 +217,7 @@ macro_rules! published_client {
                 let (result, _) = other.subscribe(also.clone()).await.unwrap();
                 assert_eq!(result.snapshot.unwrap().resource, uri);
                 other.dispatch(also.clone(), review).await.unwrap();
-                let mut open = (uri.clone(), *state);
+                let mut open = OpenChangeset { uri: uri.clone(), state: *state };
                 let is_reviewed = |state: &Value| state["files"][0]["reviewed"] == true;
                 follow(&mut open, &mut events, is_reviewed).await;
 

@@ -50,7 +50,8 @@ fn is_ready(session: &Value) -> bool {
 /// A call of a tool that is asked about, allowed and run; the model gets what is expected.
 async fn calls(
     harness: &mut NativeHarness,
-    (server, tool): (&str, &str),
+    server: &str,
+    tool: &str,
     input: Value,
     expected: &str,
 ) {
@@ -87,7 +88,7 @@ async fn real_everything() {
         return; // said by `installed`
     };
     let mut harness = start(of_npm(&place, "everything", &[])).await;
-    calls(&mut harness, ("everything", "echo"), json!({"message": "hello"}), "hello").await;
+    calls(&mut harness, "everything", "echo", json!({"message": "hello"}), "hello").await;
 }
 
 #[tokio::test]
@@ -101,7 +102,7 @@ async fn real_filesystem() {
     let mut harness = start(of_npm(&place, "filesystem", &[&shared])).await;
     let path = harness.work().canonicalize().unwrap().join("made.txt");
     let input = json!({"path": path, "content": "made by a server"});
-    calls(&mut harness, ("filesystem", "write_file"), input, "").await;
+    calls(&mut harness, "filesystem", "write_file", input, "").await;
     assert_eq!(harness.read("made.txt"), "made by a server");
 }
 
@@ -118,7 +119,7 @@ async fn real_memory() {
     let mut harness = start(entry).await;
     let entity = json!({"name": "Ann", "entityType": "person", "observations": ["likes tests"]});
     let input = json!({"entities": [entity]});
-    calls(&mut harness, ("memory", "create_entities"), input, "").await;
+    calls(&mut harness, "memory", "create_entities", input, "").await;
     let kept = std::fs::read_to_string(file).unwrap();
     assert!(kept.contains("likes tests"), "{kept}");
 }
@@ -136,7 +137,7 @@ async fn real_git() {
     assert!(made.unwrap().success());
     harness.write("new.txt", "new");
     let input = json!({"repo_path": harness.work()});
-    calls(&mut harness, ("git", "git_status"), input, "new.txt").await;
+    calls(&mut harness, "git", "git_status", input, "new.txt").await;
 }
 
 #[tokio::test]
@@ -146,7 +147,7 @@ async fn real_time() {
     };
     let mut harness = start(of_pip(&place, "time", &["--local-timezone", "UTC"])).await;
     let input = json!({"timezone": "UTC"});
-    calls(&mut harness, ("time", "get_current_time"), input, "datetime").await;
+    calls(&mut harness, "time", "get_current_time", input, "datetime").await;
 }
 
 #[tokio::test]
@@ -160,7 +161,7 @@ async fn real_fetch() {
     // The page of the test is on this machine, which the server refuses otherwise.
     let entry = of_pip(&place, "fetch", &["--ignore-robots-txt", "--allow-private-ips"]);
     let mut harness = start(entry).await;
-    calls(&mut harness, ("fetch", "fetch"), json!({"url": url}), "worth reading").await;
+    calls(&mut harness, "fetch", "fetch", json!({"url": url}), "worth reading").await;
     page.abort();
 }
 

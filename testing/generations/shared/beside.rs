@@ -232,12 +232,12 @@ pub async fn what_a_session_has_beside_its_chats_is_followed() {
     let config = json!({"isolation": "worktree"});
     let params = json!({"provider": "other", "config": config});
     let begins = ["session/ready", "session/metaChanged", "session/changesetsChanged"];
-    makes_until_heard(&mut ann, ("other:/made", params, "ready"), &begins).await;
+    makes_until_heard(&mut ann, "other:/made", params, "ready", &begins).await;
     let config = json!({"isolation": "worktree", "branch": "no-such-branch"});
     let params = json!({"provider": "other", "config": config});
     let failed = if VERSION < "0.9" { "creationFailed" } else { "failed" };
     let ends = ["session/creationFailed"];
-    makes_until_heard(&mut ann, ("other:/failed", params, failed), &ends).await;
+    makes_until_heard(&mut ann, "other:/failed", params, failed, &ends).await;
 }
 
 pub async fn the_root_and_watches_are_followed_and_results_are_read() {

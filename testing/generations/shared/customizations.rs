@@ -17,7 +17,9 @@ const TRIES_MAX: usize = 20;
 /// Makes sessions until this was heard of one; the last of them.
 pub async fn makes_until_heard(
     ann: &mut Follower,
-    (name, params, lifecycle): (&str, Value, &str),
+    name: &str,
+    params: Value,
+    lifecycle: &str,
     heard: &[&str],
 ) -> String {
     let mut session = String::new();
@@ -62,8 +64,8 @@ pub async fn customizations_are_followed() {
     let host = Host::start_with_agent(&script());
     let mut ann = Follower::joins(&host.url, "ann").await;
     let begins = ["session/ready", "session/customizationsChanged"];
-    let made = ("native:/plugged", json!({"provider": "native"}), "ready");
-    let session = makes_until_heard(&mut ann, made, &begins).await;
+    let params = json!({"provider": "native"});
+    let session = makes_until_heard(&mut ann, "native:/plugged", params, "ready", &begins).await;
     let plugged = |ann: &Follower| listed(&ann.at(&session), "plugin");
     ann.until("the plugin is listed", |ann| plugged(ann).is_some_and(|plugin| is_on(&plugin)))
         .await;

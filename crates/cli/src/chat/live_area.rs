@@ -239,6 +239,7 @@ fn typed_lines(
 
 #[cfg(test)]
 mod tests {
+    use client::terminals::ScreenSize;
     use expect_test::{Expect, expect};
     use serde_json::json;
     use wire::state::PendingMessage;
@@ -437,10 +438,13 @@ mod tests {
             small.moving = vec![Line::new(Style::Plain, "moving"); 5];
             small.dialog = Some(dialog(5, 4));
             small.below = vec![Line::new(Style::Dim, "status")];
-            let visible = layout(small, width, rows);
+            let visible = layout(small, usize::from(width), usize::from(rows));
             let (row, column) = visible.cursor;
-            assert!(row < visible.lines.len() && column <= width.max(2), "{width}x{rows}");
-            let mut painter = Painter::new(Colors::On, (width, rows));
+            assert!(
+                row < visible.lines.len() && column <= usize::from(width.max(2)),
+                "{width}x{rows}"
+            );
+            let mut painter = Painter::new(Colors::On, ScreenSize { columns: width, rows });
             assert!(!painter.draw(&[], visible).is_empty());
         }
     }

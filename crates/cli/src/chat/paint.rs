@@ -6,6 +6,8 @@
 //! do not fit any more or cuts them.
 //! Must not know: what the lines say, where the bytes go.
 
+use client::terminals::ScreenSize;
+
 use super::line::{Colors, Line};
 use super::render::{LinkStyle, Page, ProseStyle};
 use super::terminal_traits::{Reflow, TerminalTraits};
@@ -43,8 +45,7 @@ impl LiveArea {
 pub(crate) struct Painter {
     colors: Colors,
     traits: TerminalTraits,
-    /// Columns and rows of the screen.
-    size: (usize, usize),
+    size: ScreenSize,
     drawn: Option<LiveArea>,
     /// The screen has another size than when that was drawn.
     is_resized: bool,
@@ -52,7 +53,7 @@ pub(crate) struct Painter {
 
 impl Painter {
     /// One for a terminal of which nothing is known.
-    pub(crate) fn new(colors: Colors, size: (usize, usize)) -> Self {
+    pub(crate) fn new(colors: Colors, size: ScreenSize) -> Self {
         Self {
             colors,
             traits: TerminalTraits { reflow: Reflow::Breaks, links: LinkStyle::WrittenOut },
@@ -79,15 +80,15 @@ impl Painter {
 
     /// Columns a line may take. The last one stays free: terminals disagree about what happens there.
     pub(crate) fn width(&self) -> usize {
-        self.size.0.saturating_sub(1).max(1)
+        usize::from(self.size.columns).saturating_sub(1).max(1)
     }
 
     pub(crate) fn rows(&self) -> usize {
-        self.size.1
+        usize::from(self.size.rows)
     }
 
     /// The screen has another size, perhaps.
-    pub(crate) fn resize(&mut self, size: (usize, usize)) {
+    pub(crate) fn resize(&mut self, size: ScreenSize) {
         self.is_resized |= self.size != size;
         self.size = size;
     }
@@ -151,7 +152,7 @@ impl Painter {
         let Some(drawn) = &self.drawn else {
             return String::new();
         };
-        let columns = self.size.0.max(1);
+        let columns = usize::from(self.size.columns).max(1);
         let above = match self.traits.reflow {
             // Lines that were wider than the screen is now take several rows of it.
             Reflow::Breaks => {
@@ -181,19 +182,20 @@ mod tests {
     use super::*;
     use crate::chat::line::Style;
 
-    const SIZE: (usize, usize) = (20, 6);
+    const SIZE: ScreenSize = ScreenSize { columns: 20, rows: 6 };
+    const NARROW: ScreenSize = ScreenSize { columns: 10, rows: 6 };
 
     fn lines(texts: &[&str]) -> Vec<Line> {
         texts.iter().map(|text| Line::new(Style::Plain, *text)).collect()
     }
 
-    fn bottom(texts: &[&str], cursor: (usize, usize)) -> LiveArea {
-        LiveArea { lines: lines(texts), cursor, is_subject_cut: false }
+    fn bottom(texts: &[&str], row: usize, column: usize) -> LiveArea {
+        LiveArea { lines: lines(texts), cursor: (row, column), is_subject_cut: false }
     }
 
-    fn terminal((columns, rows): (usize, usize)) -> vt100::Parser {
-        let size = |cells: usize| NonZero::new(u16::try_from(cells).unwrap()).unwrap();
-        vt100::Parser::new(size(rows), size(columns), 100)
+    fn terminal(size: ScreenSize) -> vt100::Parser {
+        let cells = |cells: u16| NonZero::new(cells).unwrap();
+        vt100::Parser::new(cells(size.rows), cells(size.columns), 100)
     }
 
     struct Screen {
@@ -223,12 +225,12 @@ mod tests {
     #[test]
     fn the_live_area_is_redrawn_below_finished_lines() {
         let mut screen = Screen::new();
-        assert_eq!(screen.draw(&["one"], bottom(&["part", "> "], (1, 2))), "one\npart\n>");
+        assert_eq!(screen.draw(&["one"], bottom(&["part", "> "], 1, 2)), "one\npart\n>");
         assert_eq!(screen.terminal.screen().cursor_position(), (2, 2));
-        let screen_text = screen.draw(&["two", "three"], bottom(&["> x"], (0, 3)));
+        let screen_text = screen.draw(&["two", "three"], bottom(&["> x"], 0, 3));
         assert_eq!(screen_text, "one\ntwo\nthree\n> x");
         assert_eq!(screen.terminal.screen().cursor_position(), (3, 3));
-        assert_eq!(screen.painter.draw(&[], bottom(&["> x"], (0, 3))), "", "nothing new");
+        assert_eq!(screen.painter.draw(&[], bottom(&["> x"], 0, 3)), "", "nothing new");
         let cleared = screen.painter.clear();
         screen.terminal.process(cleared.as_bytes());
         assert_eq!(screen.terminal.screen().contents(), "one\ntwo\nthree");
@@ -238,7 +240,7 @@ mod tests {
     fn finished_lines_scroll_into_the_terminals_history() {
         let mut screen = Screen::new();
         for n in 0..20 {
-            screen.draw(&[&format!("line {n}")], bottom(&["", "> "], (1, 2)));
+            screen.draw(&[&format!("line {n}")], bottom(&["", "> "], 1, 2));
         }
         let screen_text = screen.screen_text();
         assert_eq!(screen_text, "line 16\nline 17\nline 18\nline 19\n\n>");
@@ -250,24 +252,23 @@ mod tests {
     fn a_bottom_taller_than_the_screen_is_cut_around_the_cursor() {
         let mut screen = Screen::new();
         let texts = ["1", "2", "3", "4", "5", "6", "7", "8"];
-        let screen_text = screen.draw(&["settled"], bottom(&texts, (7, 1)));
+        let screen_text = screen.draw(&["settled"], bottom(&texts, 7, 1));
         assert_eq!(screen_text, "settled\n4\n5\n6\n7\n8");
-        let screen_text = screen.draw(&[], bottom(&["> "], (0, 2)));
+        let screen_text = screen.draw(&[], bottom(&["> "], 0, 2));
         assert_eq!(screen_text, "settled\n>");
-        let screen_text = screen.draw(&[], bottom(&texts, (1, 0)));
+        let screen_text = screen.draw(&[], bottom(&texts, 1, 0));
         assert_eq!(screen_text, "settled\n2\n3\n4\n5\n6");
     }
 
     #[test]
     fn a_long_line_at_the_bottom_is_cut() {
         let mut screen = Screen::new();
-        let screen_text =
-            screen.draw(&[], bottom(&["a line that does not fit here", "> "], (1, 2)));
+        let screen_text = screen.draw(&[], bottom(&["a line that does not fit here", "> "], 1, 2));
         assert_eq!(screen_text, "a line that does n…\n>");
         let screen_text =
-            screen.draw(&["above"], bottom(&["a line that does not fit here", "> "], (1, 2)));
+            screen.draw(&["above"], bottom(&["a line that does not fit here", "> "], 1, 2));
         assert_eq!(screen_text, "above\na line that does n…\n>");
-        assert_eq!(screen.draw(&[], bottom(&["> "], (0, 2))), "above\n>");
+        assert_eq!(screen.draw(&[], bottom(&["> "], 0, 2)), "above\n>");
     }
 
     #[test]
@@ -275,29 +276,29 @@ mod tests {
         let mut screen = Screen::new();
         screen.painter = Painter::new(Colors::Off, SIZE)
             .with_traits(TerminalTraits { reflow: Reflow::Cuts, links: LinkStyle::WrittenOut });
-        screen.draw(&["top", "next"], bottom(&["eighteen letters..", "> "], (1, 2)));
-        screen.painter.resize((10, 6));
-        screen.terminal = terminal((10, 6));
+        screen.draw(&["top", "next"], bottom(&["eighteen letters..", "> "], 1, 2));
+        screen.painter.resize(NARROW);
+        screen.terminal = terminal(NARROW);
         screen.terminal.process(b"top\r\nnext\r\neighteen l\r\n> ");
-        assert_eq!(screen.draw(&[], bottom(&["> "], (0, 2))), "top\nnext\n>");
+        assert_eq!(screen.draw(&[], bottom(&["> "], 0, 2)), "top\nnext\n>");
     }
 
     #[test]
     fn a_settled_line_is_never_broken_by_us() {
         let mut screen = Screen::new();
         let long = "a line of code that is longer than the screen is wide";
-        let written = screen.painter.draw(&lines(&[long]), bottom(&["> "], (0, 2)));
+        let written = screen.painter.draw(&lines(&[long]), bottom(&["> "], 0, 2));
         assert!(written.contains(&format!("{long}\r\n")), "{written:?}");
     }
 
     #[test]
     fn a_narrower_screen_leaves_nothing_behind() {
         let mut screen = Screen::new();
-        screen.draw(&["top"], bottom(&["eighteen letters..", "> "], (1, 2)));
+        screen.draw(&["top"], bottom(&["eighteen letters..", "> "], 1, 2));
         // A terminal breaks the long line in two; so does this one, by hand.
-        screen.painter.resize((10, 6));
-        screen.terminal = terminal((10, 6));
+        screen.painter.resize(NARROW);
+        screen.terminal = terminal(NARROW);
         screen.terminal.process(b"top\r\neighteen letters..\r\n> ");
-        assert_eq!(screen.draw(&[], bottom(&["> "], (0, 2))), "top\n>");
+        assert_eq!(screen.draw(&[], bottom(&["> "], 0, 2)), "top\n>");
     }
 }

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, Once, PoisonError};
 use std::time::Duration;
 
+use client::terminals::ScreenSize;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::termios::{OptionalActions, OutputModes, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 use tokio::sync::mpsc;
@@ -23,8 +24,6 @@ const END: &[u8] = b"\x1b[?2004l\x1b[?1004l\x1b[23;2t\x1b[?25h";
 /// To the screen that has no history, and back.
 const ENTER_ALTERNATE: &[u8] = b"\x1b[?1049h\x1b[?25l";
 const LEAVE_ALTERNATE: &[u8] = b"\x1b[?25h\x1b[?1049l";
-/// Assumed for a terminal that does not report its size.
-const SIZE_UNKNOWN: (usize, usize) = (80, 24);
 const READ_BYTES: usize = 4_096;
 /// Pieces of input that may wait to be looked at.
 const PIECES_MAX: usize = 256;
@@ -140,13 +139,12 @@ impl Tty {
         if IS_ALTERNATE.swap(false, Ordering::Relaxed) { write(LEAVE_ALTERNATE) } else { Ok(()) }
     }
 
-    /// Columns and rows.
-    pub(crate) fn size(&self) -> (usize, usize) {
+    pub(crate) fn size(&self) -> ScreenSize {
         match tcgetwinsize(rustix::stdio::stdout()) {
             Ok(size) if size.ws_col > 0 && size.ws_row > 0 => {
-                (usize::from(size.ws_col), usize::from(size.ws_row))
+                ScreenSize { columns: size.ws_col, rows: size.ws_row }
             }
-            _ => SIZE_UNKNOWN,
+            _ => ScreenSize::DEFAULT,
         }
     }
 

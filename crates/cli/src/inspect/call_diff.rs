@@ -68,12 +68,23 @@ pub(super) fn compare(
     };
     Ok(CallDiff {
         calls: (before.call.number, after.call.number),
-        summary: summarise((before, &old), (after, &new)),
+        summary: summarise(
+            ShownCall { sent: before, request: &old },
+            ShownCall { sent: after, request: &new },
+        ),
         lines,
     })
 }
 
-fn summarise((before, old): (&SentCall, &Value), (after, new): (&SentCall, &Value)) -> DiffSummary {
+/// A sent call and its request as it is shown.
+#[derive(Clone, Copy)]
+struct ShownCall<'a> {
+    sent: &'a SentCall,
+    request: &'a Value,
+}
+
+fn summarise(before: ShownCall<'_>, after: ShownCall<'_>) -> DiffSummary {
+    let (old, new) = (before.request, after.request);
     let (old_messages, new_messages) = (messages_of(old), messages_of(new));
     let pairs = old_messages.iter().zip(&new_messages);
     let same = pairs.take_while(|(old, new)| old == new).count();
@@ -85,13 +96,13 @@ fn summarise((before, old): (&SentCall, &Value), (after, new): (&SentCall, &Valu
     let changed = old_tools
         .iter()
         .filter(|(name, tool)| new_tools.get(*name).is_some_and(|new| new != *tool));
-    let (old_bytes, new_bytes) = (bytes_of(before, old), bytes_of(after, new));
+    let (old_bytes, new_bytes) = (bytes_of(before), bytes_of(after));
     let pairs = old_bytes.bytes().zip(new_bytes.bytes());
     DiffSummary {
         messages_same: same,
         messages_removed: old_messages.len() - same,
         messages_added: new_messages.len() - same,
-        sections_changed: changed_sections(&before.details, &after.details),
+        sections_changed: changed_sections(&before.sent.details, &after.sent.details),
         tools_added: missing(&old_tools, &new_tools),
         tools_removed: missing(&new_tools, &old_tools),
         tools_changed: changed.map(|(name, _)| name.clone()).collect(),
@@ -176,9 +187,10 @@ fn changed_fields(old: &Value, new: &Value) -> Vec<String> {
 }
 
 /// What was sent, without cache marks; with names for bodies if it is not whole any more.
-fn bytes_of(call: &SentCall, request: &Value) -> String {
-    let whole = call.body.as_deref().and_then(|body| serde_json::from_slice::<Value>(body).ok());
-    without_marks(whole.as_ref().unwrap_or(request)).to_string()
+fn bytes_of(call: ShownCall<'_>) -> String {
+    let body = call.sent.body.as_deref();
+    let whole = body.and_then(|body| serde_json::from_slice::<Value>(body).ok());
+    without_marks(whole.as_ref().unwrap_or(call.request)).to_string()
 }
 
 fn write_rows(body: &DiffBody) -> String {

@@ -18,11 +18,11 @@ fn write(text: &mut String, value: &Value, depth: usize) {
     match value {
         Value::Array(items) if !items.is_empty() => {
             let items = items.iter().map(|item| (None, item));
-            write_all(text, ('[', ']'), items, depth);
+            write_all(text, '[', ']', items, depth);
         }
         Value::Object(fields) if !fields.is_empty() => {
             let fields = fields.iter().map(|(name, value)| (Some(name), value));
-            write_all(text, ('{', '}'), fields, depth);
+            write_all(text, '{', '}', fields, depth);
         }
         Value::String(lines) if lines.contains('\n') => {
             text.push_str("\"\"\"\n");
@@ -42,7 +42,8 @@ fn write(text: &mut String, value: &Value, depth: usize) {
 
 fn write_all<'a>(
     text: &mut String,
-    (open, close): (char, char),
+    open: char,
+    close: char,
     values: impl ExactSizeIterator<Item = (Option<&'a String>, &'a Value)>,
     depth: usize,
 ) {

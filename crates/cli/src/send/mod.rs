@@ -119,7 +119,7 @@ pub(crate) async fn run(options: SendOptions) -> anyhow::Result<Exit> {
     }
     let format = if options.json { SendFormat::Json } else { SendFormat::Text };
     let timeout = options.timeout.map(Duration::from_secs);
-    let mut turn = SentTurn::start(chat, (&text, &attached), format, options.consent())?;
+    let mut turn = SentTurn::start(chat, &text, &attached, format, options.consent())?;
     let end = turn.run_to_end(timeout).await;
     turn.end_line()?;
     let exit = turn.report(end?)?;

@@ -69,7 +69,8 @@ pub(super) struct SentTurn {
 impl SentTurn {
     pub(super) fn start(
         mut chat: OpenChat,
-        (text, attachments): (&str, &[MessageAttachment]),
+        text: &str,
+        attachments: &[MessageAttachment],
         format: SendFormat,
         consent: Consent,
     ) -> anyhow::Result<Self> {

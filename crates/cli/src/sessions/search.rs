@@ -64,9 +64,9 @@ pub(crate) fn run(options: &SessionSearchOptions) -> anyhow::Result<Exit> {
 
 fn print_hits(hits: &[SearchHit]) -> std::io::Result<()> {
     let is_plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let marks =
+    let (begin, end) =
         if std::io::stdout().is_terminal() && !is_plain { (BOLD, PLAIN) } else { ("*", "*") };
-    let text: String = hits.iter().map(|hit| hit_text(hit, marks, now())).collect();
+    let text: String = hits.iter().map(|hit| hit_text(hit, begin, end, now())).collect();
     write_marked(&text)
 }
 
@@ -78,7 +78,7 @@ fn write_marked(text: &str) -> std::io::Result<()> {
     out.flush()
 }
 
-fn hit_text(hit: &SearchHit, (begin, end): (&str, &str), now: Timestamp) -> String {
+fn hit_text(hit: &SearchHit, begin: &str, end: &str, now: Timestamp) -> String {
     let title =
         if hit.title.is_empty() { "(no title)".to_owned() } else { escape_line(&hit.title) };
     let (age, place) = match &hit.turn {
@@ -132,7 +132,7 @@ mod tests {
         };
         let now = Timestamp::parse_rfc3339("2026-11-15T12:00:00Z").unwrap();
         assert_eq!(
-            hit_text(&hit, ("*", "*"), now),
+            hit_text(&hit, "*", "*", now),
             "T\\x1b[2J, 1 hour ago  s:/1  title\n    a \\u{202e}*wo\\x07rd*\n"
         );
     }

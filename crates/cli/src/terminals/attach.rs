@@ -5,7 +5,7 @@
 use std::io::Write;
 
 use anyhow::{Context, bail};
-use client::terminals::{AttachedTerminal, TerminalUpdate};
+use client::terminals::{AttachedTerminal, ScreenSize, TerminalUpdate};
 use client::{ConnectionEvent, Live, Update, Updates};
 use rustix::termios::tcgetwinsize;
 use tokio::signal::unix::{SignalKind, signal};
@@ -14,16 +14,18 @@ use wire::ChannelUri;
 use super::view::{LEAVE, LEAVE_NAME, TerminalView};
 use crate::chat::Tty;
 
-/// Columns and rows for what is shown: the last row is ours.
-pub(super) fn inner_size() -> (u16, u16) {
-    let (columns, rows) = outer_size();
-    (columns, rows.saturating_sub(1).max(1))
+/// Returns the size left for the shown terminal: the last row is ours.
+pub(super) fn inner_size() -> ScreenSize {
+    let ScreenSize { columns, rows } = outer_size();
+    ScreenSize { columns, rows: rows.saturating_sub(1).max(1) }
 }
 
-fn outer_size() -> (u16, u16) {
+fn outer_size() -> ScreenSize {
     match tcgetwinsize(rustix::stdio::stdout()) {
-        Ok(size) if size.ws_col > 0 && size.ws_row > 1 => (size.ws_col, size.ws_row),
-        Ok(_) | Err(_) => (80, 24),
+        Ok(size) if size.ws_col > 0 && size.ws_row > 1 => {
+            ScreenSize { columns: size.ws_col, rows: size.ws_row }
+        }
+        Ok(_) | Err(_) => ScreenSize::DEFAULT,
     }
 }
 
@@ -76,9 +78,9 @@ struct AttachedView {
 impl AttachedView {
     async fn follow(&mut self, mut updates: Updates, tty: &mut Tty) -> anyhow::Result<()> {
         let mut resized = signal(SignalKind::window_change()).context("no signals")?;
-        let (columns, rows) = inner_size();
+        let inner = inner_size();
         if self.terminal.is_running() {
-            self.terminal.resize(columns, rows)?;
+            self.terminal.resize(inner)?;
         }
         self.show_all()?;
         while self.is_over || self.terminal.is_running() {
@@ -100,11 +102,9 @@ impl AttachedView {
                     }
                 }
                 _ = resized.recv() => {
-                    let (columns, rows) = outer_size();
-                    self.view.resize(columns, rows);
+                    self.view.resize(outer_size());
                     if self.terminal.is_mine() {
-                        let (columns, rows) = inner_size();
-                        self.terminal.resize(columns, rows)?;
+                        self.terminal.resize(inner_size())?;
                     }
                     write("\x1b[2J")?;
                     self.draw()?;

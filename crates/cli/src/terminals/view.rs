@@ -5,6 +5,8 @@
 
 use std::num::NonZeroU16;
 
+use client::terminals::ScreenSize;
+
 use crate::terminal::escape_line;
 
 /// The key that leaves.
@@ -17,18 +19,14 @@ pub(super) struct TerminalView {
     /// What is on this terminal; none: nothing that is known.
     drawn: Option<vt100::Screen>,
     /// Of this terminal.
-    rows: u16,
-    columns: u16,
+    size: ScreenSize,
 }
-
-/// Columns and rows.
-type Size = (u16, u16);
 
 impl TerminalView {
     /// This terminal has the one size, what is shown the other.
-    pub(super) fn new((columns, rows): Size, shown: Size) -> Self {
-        let shown = at_least_one(shown);
-        Self { parser: vt100::Parser::new(shown.1, shown.0, 0), drawn: None, rows, columns }
+    pub(super) fn new(size: ScreenSize, shown: ScreenSize) -> Self {
+        let (rows, columns) = rows_and_columns(shown);
+        Self { parser: vt100::Parser::new(rows, columns, 0), drawn: None, size }
     }
 
     pub(super) fn print(&mut self, text: &str) {
@@ -43,14 +41,14 @@ impl TerminalView {
     }
 
     /// This terminal has another size.
-    pub(super) fn resize(&mut self, columns: u16, rows: u16) {
-        (self.columns, self.rows) = (columns, rows);
+    pub(super) fn resize(&mut self, size: ScreenSize) {
+        self.size = size;
         self.drawn = None;
     }
 
     /// What is shown has this size.
-    pub(super) fn set_shown_size(&mut self, shown: Size) {
-        let (columns, rows) = at_least_one(shown);
+    pub(super) fn set_shown_size(&mut self, shown: ScreenSize) {
+        let (rows, columns) = rows_and_columns(shown);
         if self.parser.screen().size() != (rows, columns) {
             self.parser.screen_mut().set_size(rows, columns);
             self.drawn = None;
@@ -59,13 +57,13 @@ impl TerminalView {
 
     /// Rows of this terminal for what is shown.
     fn inner_rows(&self) -> u16 {
-        self.rows.saturating_sub(1).max(1)
+        self.size.rows.saturating_sub(1).max(1)
     }
 
     /// Whether it fills this terminal.
     fn fits(&self) -> bool {
         let (rows, columns) = self.parser.screen().size();
-        (columns.get(), rows.get()) == (self.columns.max(1), self.inner_rows())
+        (columns.get(), rows.get()) == (self.size.columns.max(1), self.inner_rows())
     }
 
     /// The first row that is shown: the cursor is seen.
@@ -79,7 +77,7 @@ impl TerminalView {
         let rows = self
             .parser
             .screen()
-            .rows_formatted(0, self.columns)
+            .rows_formatted(0, self.size.columns)
             .skip(usize::from(self.first_row()))
             .map(Some)
             .chain(std::iter::repeat(None));
@@ -101,14 +99,16 @@ impl TerminalView {
             None => text.push_str(&screen.contents_formatted()),
         }
         text.push_str(&screen.input_mode_formatted());
-        let status: String =
-            escape_line(status).chars().take(usize::from(self.columns).saturating_sub(1)).collect();
-        text.push_str(&format!("\x1b[{};1H\x1b[0;7m{status}\x1b[K\x1b[0m", self.rows));
+        let status: String = escape_line(status)
+            .chars()
+            .take(usize::from(self.size.columns).saturating_sub(1))
+            .collect();
+        text.push_str(&format!("\x1b[{};1H\x1b[0;7m{status}\x1b[K\x1b[0m", self.size.rows));
         // Colours and place of the cursor as the program left them.
         text.push_str(&screen.attributes_formatted());
         let (row, column) = screen.cursor_position();
         let row = row - self.first_row().min(row);
-        let column = column.min(self.columns.saturating_sub(1));
+        let column = column.min(self.size.columns.saturating_sub(1));
         text.push_str(&format!("\x1b[{};{}H", row + 1, column + 1));
         if !screen.hide_cursor() {
             text.push_str("\x1b[?25h");
@@ -118,14 +118,19 @@ impl TerminalView {
     }
 }
 
-fn at_least_one((columns, rows): Size) -> (NonZeroU16, NonZeroU16) {
-    let one = |value| NonZeroU16::new(value).unwrap_or(NonZeroU16::MIN);
-    (one(columns), one(rows))
+/// Returns a size as screen models take it, one row and one column at least.
+fn rows_and_columns(size: ScreenSize) -> (NonZeroU16, NonZeroU16) {
+    let at_least_one = |value| NonZeroU16::new(value).unwrap_or(NonZeroU16::MIN);
+    (at_least_one(size.rows), at_least_one(size.columns))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const fn size(columns: u16, rows: u16) -> ScreenSize {
+        ScreenSize { columns, rows }
+    }
 
     /// What this terminal shows after everything that was written.
     fn shown(pieces: &[String]) -> String {
@@ -136,7 +141,7 @@ mod tests {
 
     #[test]
     fn what_is_printed_is_drawn_above_the_status() {
-        let mut view = TerminalView::new((20, 6), (20, 5));
+        let mut view = TerminalView::new(size(20, 6), size(20, 5));
         view.print("one\r\n\x1b[32mtwo");
         let first = view.draw("status");
         view.print("\r\nthree\x1b]52;c;aGk=\x07\x1b]0;evil\x07\x1b[6n");
@@ -151,12 +156,12 @@ mod tests {
     #[test]
     fn a_terminal_of_another_size_is_shown_as_it_is() {
         // Narrower and lower: its lines end where they end there.
-        let mut view = TerminalView::new((20, 6), (8, 3));
+        let mut view = TerminalView::new(size(20, 6), size(8, 3));
         view.print("\x1b[31m0123456789\r\nlast");
         let first = view.draw("status");
         assert_eq!(shown(std::slice::from_ref(&first)), "01234567\n89\nlast\n\n\nstatus");
         // Wider and higher: what is left, and where the cursor is.
-        view.set_shown_size((30, 12));
+        view.set_shown_size(size(30, 12));
         view.restart();
         let rows: Vec<String> =
             (1..=11).map(|row| format!("row {row} {}", "x".repeat(20))).collect();
@@ -166,7 +171,7 @@ mod tests {
         assert!(screen.starts_with("row 7 xxxxxxxxxxxxxx\nrow 8"), "{screen}");
         assert!(screen.contains("\nrow 11 xxxxxxxxxxxxx\nstatus"), "{screen}");
         // It has the size of this one from now on.
-        view.set_shown_size((20, 5));
+        view.set_shown_size(size(20, 5));
         view.print("\x1b[2J\x1b[Hwhole");
         let third = view.draw("status");
         assert_eq!(shown(&[first, second, third]), "whole\n\n\n\n\nstatus");

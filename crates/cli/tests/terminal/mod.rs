@@ -19,8 +19,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
-const COLUMNS: u16 = 72;
-const ROWS: u16 = 24;
+const USUAL_SIZE: ScreenSize = ScreenSize::new(72, 24);
 const HISTORY_ROWS: usize = 2_000;
 /// Longer than anything takes that works, also where every processor is busy with other tests.
 const DEADLINE: Duration = Duration::from_secs(90);
@@ -35,8 +34,32 @@ pub const UP: &str = "\x1b[A";
 pub const DOWN: &str = "\x1b[B";
 pub const BACKSPACE: &str = "\x7f";
 
-/// Columns and rows that people have.
-pub const SIZES: [(u16, u16); 3] = [(80, 24), (160, 45), (40, 24)];
+/// Sizes of screens that people have.
+pub const SIZES: [ScreenSize; 3] =
+    [ScreenSize::new(80, 24), ScreenSize::new(160, 45), ScreenSize::new(40, 24)];
+
+/// Columns and rows of a screen.
+#[derive(Debug, Clone, Copy)]
+pub struct ScreenSize {
+    pub columns: u16,
+    pub rows: u16,
+}
+
+impl ScreenSize {
+    pub const fn new(columns: u16, rows: u16) -> Self {
+        Self { columns, rows }
+    }
+
+    fn window(self) -> Winsize {
+        Winsize { ws_row: self.rows, ws_col: self.columns, ws_xpixel: 0, ws_ypixel: 0 }
+    }
+
+    /// An empty screen of this size.
+    fn empty_screen(self) -> vt100::Parser {
+        let cells = |cells: u16| NonZero::new(cells).unwrap();
+        vt100::Parser::new(cells(self.rows), cells(self.columns), HISTORY_ROWS)
+    }
+}
 
 /// A program in a terminal; it is gone when the test is.
 pub struct Terminal {
@@ -60,14 +83,10 @@ struct Seen {
 
 impl Terminal {
     pub fn start(name: &'static str, command: Command) -> Self {
-        Self::start_sized(name, command, (COLUMNS, ROWS))
+        Self::start_sized(name, command, USUAL_SIZE)
     }
 
-    pub fn start_sized(
-        name: &'static str,
-        mut command: Command,
-        (columns, rows): (u16, u16),
-    ) -> Self {
+    pub fn start_sized(name: &'static str, mut command: Command, size: ScreenSize) -> Self {
         let master =
             openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&master).unwrap();
@@ -76,8 +95,7 @@ impl Terminal {
         // Neither end is for anyone but the program.
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
         let slave = rustix::fs::open(path, flags, Mode::empty()).unwrap();
-        let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
-        tcsetwinsize(&slave, size).unwrap();
+        tcsetwinsize(&slave, size.window()).unwrap();
         let end = |slave: &OwnedFd| Stdio::from(slave.try_clone().unwrap());
         command
             .env("TERM", "xterm-256color")
@@ -87,14 +105,8 @@ impl Terminal {
         let child = command.spawn().unwrap();
         // The command holds the other end open, too.
         drop((command, slave));
-        let rows = NonZero::new(rows).unwrap();
-        let columns = NonZero::new(columns).unwrap();
         let screen = Arc::new(Screen {
-            seen: Mutex::new(Seen {
-                parser: vt100::Parser::new(rows, columns, HISTORY_ROWS),
-                bytes: Vec::new(),
-                ended: false,
-            }),
+            seen: Mutex::new(Seen { parser: size.empty_screen(), bytes: Vec::new(), ended: false }),
             changed: Condvar::new(),
         });
         let keyboard = File::from(master);

@@ -1,12 +1,11 @@
 //! A terminal whose window gets another size, as terminals do it that break lines anew and as those do it that cut them.
 
-use std::num::NonZero;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
-use rustix::termios::{Winsize, tcsetwinsize};
+use rustix::termios::tcsetwinsize;
 
-use super::{HISTORY_ROWS, Terminal};
+use super::{ScreenSize, Terminal};
 
 /// A program that draws at all draws within this time.
 const FRAME_TIMEOUT: Duration = Duration::from_millis(300);
@@ -25,25 +24,35 @@ struct Row {
     is_wrapped: bool,
 }
 
+/// Everything that was written, and where the cursor is in it.
+struct WrittenRows {
+    rows: Vec<Row>,
+    cursor_row: usize,
+    cursor_column: usize,
+}
+
 impl Terminal {
     /// Gives the window another size right after a drawing: a program cannot know of a change while it writes.
-    pub fn resize(&mut self, (columns, rows): (u16, u16), lines: Lines) {
+    pub fn resize(&mut self, size: ScreenSize, lines: Lines) {
         self.wait_for_drawing();
         let mut seen = self.screen.lock();
         let before = &mut seen.parser;
         let (cursor_row, cursor_column) = before.screen().cursor_position();
         let (all, history) = read_rows(before);
-        let cursor = (history + usize::from(cursor_row), usize::from(cursor_column));
-        let size = |cells: u16| NonZero::new(cells).unwrap();
-        let mut after = vt100::Parser::new(size(rows), size(columns), HISTORY_ROWS);
+        let written = WrittenRows {
+            rows: all,
+            cursor_row: history + usize::from(cursor_row),
+            cursor_column: usize::from(cursor_column),
+        };
+        let mut after = size.empty_screen();
+        let columns = usize::from(size.columns);
         let text = match lines {
-            Lines::Break => write_broken(&all, cursor, usize::from(columns)),
-            Lines::Cut => write_cut(&all, cursor, usize::from(columns)),
+            Lines::Break => written.write_broken(columns),
+            Lines::Cut => written.write_cut(columns),
         };
         after.process(text.as_bytes());
         seen.parser = after;
-        let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
-        tcsetwinsize(&self.keyboard, size).unwrap();
+        tcsetwinsize(&self.keyboard, size.window()).unwrap();
         let written = seen.bytes.len();
         drop(seen);
         self.signal(Signal::WINCH);
@@ -112,28 +121,34 @@ fn join(rows: &[Row]) -> Vec<String> {
     lines
 }
 
-/// Writes lines anew at another width, and puts the cursor where its character is.
-fn write_broken(rows: &[Row], (row, column): (usize, usize), columns: usize) -> String {
-    let width = |text: &str| text.chars().count();
-    let lines: Vec<String> = join(rows).iter().map(|line| line.trim_end().to_owned()).collect();
-    // The line that the cursor is in, and how far in.
-    let line = rows[..row].iter().filter(|row| !row.is_wrapped).count();
-    let first = rows[..row].iter().rposition(|row| !row.is_wrapped).map_or(0, |at| at + 1);
-    let offset = rows[first..row].iter().map(|row| width(&row.text)).sum::<usize>() + column;
-    let rows_of = |line: &String| width(line).div_ceil(columns).max(1);
-    let below: usize = lines[line + 1..].iter().map(rows_of).sum();
-    let up = below + rows_of(&lines[line]).saturating_sub(1 + offset / columns);
-    place(&lines.join("\r\n"), up, offset % columns)
-}
+impl WrittenRows {
+    /// Writes lines anew at another width, and puts the cursor where its character is.
+    fn write_broken(&self, columns: usize) -> String {
+        let (rows, row) = (&self.rows, self.cursor_row);
+        let width = |text: &str| text.chars().count();
+        let lines: Vec<String> = join(rows).iter().map(|line| line.trim_end().to_owned()).collect();
+        // The line that the cursor is in, and how far in.
+        let line = rows[..row].iter().filter(|row| !row.is_wrapped).count();
+        let first = rows[..row].iter().rposition(|row| !row.is_wrapped).map_or(0, |at| at + 1);
+        let before: usize = rows[first..row].iter().map(|row| width(&row.text)).sum();
+        let offset = before + self.cursor_column;
+        let rows_of = |line: &String| width(line).div_ceil(columns).max(1);
+        let below: usize = lines[line + 1..].iter().map(rows_of).sum();
+        let up = below + rows_of(&lines[line]).saturating_sub(1 + offset / columns);
+        place(&lines.join("\r\n"), up, offset % columns)
+    }
 
-/// Writes rows anew, each as much as fits.
-fn write_cut(rows: &[Row], (row, column): (usize, usize), columns: usize) -> String {
-    let cut: Vec<String> = rows
-        .iter()
-        .map(|row| row.text.chars().take(columns).collect::<String>())
-        .map(|row| row.trim_end().to_owned())
-        .collect();
-    place(&cut.join("\r\n"), rows.len() - 1 - row, column.min(columns - 1))
+    /// Writes rows anew, each as much as fits.
+    fn write_cut(&self, columns: usize) -> String {
+        let cut: Vec<String> = self
+            .rows
+            .iter()
+            .map(|row| row.text.chars().take(columns).collect::<String>())
+            .map(|row| row.trim_end().to_owned())
+            .collect();
+        let up = self.rows.len() - 1 - self.cursor_row;
+        place(&cut.join("\r\n"), up, self.cursor_column.min(columns - 1))
+    }
 }
 
 fn place(text: &str, up: usize, column: usize) -> String {

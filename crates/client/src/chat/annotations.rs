@@ -176,7 +176,7 @@ fn lines_of(range: &Value) -> Option<(u64, u64)> {
     Some((first, if is_before { last - 1 } else { last }))
 }
 
-fn range_of((first, last): (u64, u64)) -> Value {
+fn range_of(first: u64, last: u64) -> Value {
     let at = |line: u64| json!({"line": line, "character": 0});
     json!({"start": at(first.saturating_sub(1)), "end": at(last)})
 }
@@ -192,8 +192,8 @@ fn action_of(change: &AnnotationChange, session: &str, chat: &str) -> Value {
                 "resolved": false,
                 "entries": [{"id": new_id(), "text": text}],
             });
-            if let Some(lines) = lines {
-                annotation["range"] = range_of(*lines);
+            if let Some((first, last)) = lines {
+                annotation["range"] = range_of(*first, *last);
             }
             json!({"type": "annotations/set", "annotation": annotation})
         }
@@ -246,7 +246,7 @@ mod tests {
         assert_eq!((thread.file.as_str(), thread.lines), ("/w/a b.rs", Some((4, 6))));
         assert_eq!(thread.comments.len(), 1);
         assert_eq!(thread.comments[0].text, "why?");
-        let one = range_of((7, 7));
+        let one = range_of(7, 7);
         assert_eq!(lines_of(&one), Some((7, 7)));
     }
 

@@ -175,7 +175,8 @@ impl MessageLowering<'_> {
                         if is_pdf(of, &bytes)
                             && self.push_text_of_pdf(
                                 at,
-                                ("attachment", of.name),
+                                "attachment",
+                                of.name,
                                 &bytes,
                                 &refused,
                             ) =>
@@ -270,7 +271,8 @@ impl MessageLowering<'_> {
     pub(super) fn push_text_of_pdf(
         &mut self,
         at: usize,
-        (what, name): (&str, &str),
+        what: &str,
+        name: &str,
         bytes: &[u8],
         refused: &NotSent,
     ) -> bool {

@@ -57,7 +57,7 @@ impl MessageLowering<'_> {
                     }
                     Err(not_sent)
                         if class == Class::Pdf
-                            && self.push_text_of_pdf(at, ("file", shown), &bytes, &not_sent) => {}
+                            && self.push_text_of_pdf(at, "file", shown, &bytes, &not_sent) => {}
                     Err(not_sent) => {
                         let why = not_sent.omitted.unwrap_or(WhyOmitted::Binary);
                         let not_inlined = NotInlined::Omitted { why, size };

@@ -4,9 +4,12 @@ use serde_json::{Value, json};
 
 use crate::environment::{NOW_MS, World, values};
 
-fn range(start: (u64, u64), end: (u64, u64)) -> Value {
-    let position = |(line, character): (u64, u64)| json!({"line": line, "character": character});
-    json!({"start": position(start), "end": position(end)})
+fn at(line: u64, character: u64) -> Value {
+    json!({"line": line, "character": character})
+}
+
+fn range(start: Value, end: Value) -> Value {
+    json!({"start": start, "end": end})
 }
 
 fn simple(label: &str, representation: &str, range: Value) -> Value {
@@ -39,9 +42,9 @@ fn order(text: &str, attachments: Value) -> Vec<String> {
 #[test]
 fn attachments_are_placed_by_their_range_and_cover_text() {
     let attachments = json!([
-        simple("b", "x", range((1, 0), (1, 2))),
+        simple("b", "x", range(at(1, 0), at(1, 2))),
         simple("loose", "x", Value::Null),
-        simple("a", "x", range((0, 4), (0, 6))),
+        simple("a", "x", range(at(0, 4), at(0, 6))),
     ]);
     assert_eq!(
         order("see @a\r\n@b now", attachments),
@@ -52,10 +55,10 @@ fn attachments_are_placed_by_their_range_and_cover_text() {
 #[test]
 fn overlapping_and_impossible_ranges_are_unanchored_and_reported() {
     let composed = World::new().message(json!({"text": "abcdef", "attachments": [
-        simple("late", "x", range((0, 2), (0, 5))),
-        simple("first", "x", range((0, 0), (0, 3))),
-        simple("beyond", "x", range((7, 0), (7, 1))),
-        simple("backwards", "x", range((0, 3), (0, 1))),
+        simple("late", "x", range(at(0, 2), at(0, 5))),
+        simple("first", "x", range(at(0, 0), at(0, 3))),
+        simple("beyond", "x", range(at(7, 0), at(7, 1))),
+        simple("backwards", "x", range(at(0, 3), at(0, 1))),
         {"type": "simple", "label": "odd", "modelRepresentation": "x", "range": {"start": -1}},
         simple("null", "x", Value::Null),
     ]}));
@@ -79,9 +82,9 @@ fn overlapping_and_impossible_ranges_are_unanchored_and_reported() {
 #[test]
 fn ranges_are_sorted_by_start_end_and_index() {
     let attachments = json!([
-        simple("wide", "x", range((0, 1), (0, 2))),
-        simple("two", "x", range((0, 1), (0, 1))),
-        simple("three", "x", range((0, 1), (0, 1))),
+        simple("wide", "x", range(at(0, 1), at(0, 2))),
+        simple("two", "x", range(at(0, 1), at(0, 1))),
+        simple("three", "x", range(at(0, 1), at(0, 1))),
     ]);
     assert_eq!(order("ab", attachments), ["a", "[two=]", "[three=]", "[wide=b]"]);
 }
@@ -89,14 +92,14 @@ fn ranges_are_sorted_by_start_end_and_index() {
 #[test]
 fn g_39_the_empty_line_after_a_final_newline_is_a_valid_position() {
     let composed = World::new().message(json!({"text": "a\n", "attachments": [
-        simple("end", "x", range((1, 0), (1, 0)))]}));
+        simple("end", "x", range(at(1, 0), at(1, 0)))]}));
     assert_eq!(values(&composed)[1]["anchor"], "");
     assert!(composed.diagnostics.is_empty());
 }
 
 #[test]
 fn a_range_inside_of_a_surrogate_pair_snaps_outward() {
-    let attachments = json!([simple("p", "x", range((0, 1), (0, 1)))]);
+    let attachments = json!([simple("p", "x", range(at(0, 1), at(0, 1)))]);
     assert_eq!(order("👍x", attachments), ["[p=👍]", "x"]);
 }
 
@@ -127,7 +130,7 @@ fn simple_attachments_use_their_model_representation() {
 
 #[test]
 fn embedded_resources_are_attachments_with_their_selection() {
-    let selection = json!({"range": range((0, 0), (1, 0))});
+    let selection = json!({"range": range(at(0, 0), at(1, 0))});
     assert_eq!(
         only(json!({"type": "embeddedResource", "label": "n.txt", "contentType": "text/plain",
             "data": "YQpiCg==", "selection": selection})),
@@ -174,7 +177,7 @@ fn c_012_and_c_020_resources_are_references() {
         ),
         json!({"type": "directory-ref", "ref": {"kind": "path", "path": "src", "name": "src"}})
     );
-    let selection = json!({"range": range((9, 3), (12, 1))});
+    let selection = json!({"range": range(at(9, 3), at(12, 1))});
     assert_eq!(
         only(
             json!({"type": "resource", "label": "a", "uri": "file:///ws/a", "selection": selection})
@@ -236,8 +239,8 @@ fn c_045_a_command_chip_is_one_anywhere_and_owns_the_text_to_the_next_anchor() {
     let parts = parts(
         "please /review a.ts high then @x",
         json!([
-            chip("/review", command("/review"), range((0, 7), (0, 14))),
-            simple("x", "X", range((0, 30), (0, 32))),
+            chip("/review", command("/review"), range(at(0, 7), at(0, 14))),
+            simple("x", "X", range(at(0, 30), at(0, 32))),
         ]),
     );
     assert_eq!(
@@ -254,7 +257,7 @@ fn c_045_a_command_chip_is_one_anywhere_and_owns_the_text_to_the_next_anchor() {
 
 #[test]
 fn a_typed_command_owns_the_text_up_to_the_first_anchor() {
-    let parts = parts("/review a @x b", json!([simple("x", "X", range((0, 10), (0, 12)))]));
+    let parts = parts("/review a @x b", json!([simple("x", "X", range(at(0, 10), at(0, 12)))]));
     assert_eq!(parts[0]["args"]["raw"], "a ");
     assert_eq!(parts[2]["text"], "X");
     assert_eq!(parts[3], json!({"type": "text", "text": " b"}));
@@ -262,9 +265,9 @@ fn a_typed_command_owns_the_text_up_to_the_first_anchor() {
 
 #[test]
 fn an_anchor_inside_of_a_command_makes_it_prose() {
-    let order = order("/review a", json!([simple("x", "X", range((0, 3), (0, 7)))]));
+    let order = order("/review a", json!([simple("x", "X", range(at(0, 3), at(0, 7)))]));
     assert_eq!(order, ["/re", "[x=view]", " a"]);
-    let escaped = json!([simple("x", "X", range((0, 1), (0, 2)))]);
+    let escaped = json!([simple("x", "X", range(at(0, 1), at(0, 2)))]);
     assert_eq!(self::order("\\/a", escaped), ["\\", "[x=/]", "a"]);
 }
 
@@ -297,7 +300,7 @@ fn completed_attachments_without_a_range_are_located_by_their_inserted_text() {
 #[test]
 fn chips_are_checked_against_the_catalogue() {
     let composed = World::new().message(json!({"text": "/nope a", "attachments": [
-        chip("/nope", command("/nope"), range((0, 0), (0, 5))),
+        chip("/nope", command("/nope"), range(at(0, 0), at(0, 5))),
         chip("s", json!({"type": "mention", "target": {"kind": "skill", "name": "gone"}}), Value::Null),
         chip("known type", json!({"type": "file-ref", "ref": {"kind": "path"}}), Value::Null),
         chip("no part", json!("x"), Value::Null),

@@ -111,8 +111,8 @@ fn is_advertised(kernel: &Kernel, token: &ClientToken) -> bool {
 pub(super) fn apply(step: &mut Step, peer: PeerId, id: &Id, tokens: Vec<ClientToken>) {
     for token in tokens {
         if is_advertised(step, &token) {
-            let of = (token.principal.as_deref(), token.resource.as_str());
-            step.note_token(&token.provider, of, !token.token.0.is_empty());
+            let (principal, is_there) = (token.principal.as_deref(), !token.token.0.is_empty());
+            step.note_token(&token.provider, principal, &token.resource, is_there);
         }
         step.effect(Effect::Authenticate(token));
     }

@@ -40,7 +40,7 @@ pub(super) fn gather(
         .map_err(|refusal| uri::bad(refusal.0))?;
     match answers.message_check_result() {
         None => {
-            let check = describe_check(kernel, (peer, &chat), sent, &checked, waiting);
+            let check = describe_check(kernel, peer, &chat, sent, &checked, waiting);
             Err(Pause::Work(HostWork::CheckMessage(Box::new(check))).into())
         }
         Some(Ok(answer)) => Ok(answer.clone()),
@@ -74,7 +74,8 @@ fn find_chat(
 /// `sent` is the message as it came, `checked` has the model in it that would be asked.
 fn describe_check(
     kernel: &Kernel,
-    (peer, chat): (PeerId, &ChannelUri),
+    peer: PeerId,
+    chat: &ChannelUri,
     sent: Object,
     checked: &Object,
     waiting: &ParkedMessage,

@@ -42,7 +42,7 @@ pub(super) fn gather(
             Err(Pause::Work(HostWork::BeginWatch(Box::new(task))).into())
         }
         Some(Ok(uri)) => Ok(NewResourceWatch { uri: uri.clone(), task }),
-        Some(Err(refusal)) => Err(refusal.to_error((&params.uri, None)).into()),
+        Some(Err(refusal)) => Err(refusal.to_error(&params.uri, None).into()),
     }
 }
 

@@ -12,13 +12,18 @@ use crate::pause::{HandlerAnswers, Load, RequestStop};
 use crate::state::{Kernel, Step};
 use crate::turn_pages::send_page;
 
-/// The chat and the page.
+/// A page of older turns of a chat.
+pub(super) struct FetchedTurns {
+    chat: ChannelUri,
+    page: TurnPage,
+}
+
 pub(super) fn gather(
     kernel: &Kernel,
     peer: PeerId,
     params: &FetchTurnsParams,
     answers: &HandlerAnswers,
-) -> Result<(ChannelUri, TurnPage), RequestStop> {
+) -> Result<FetchedTurns, RequestStop> {
     let uri = uri::parse("channel", &params.channel)?;
     need_channel(kernel, &uri, answers)?;
     if uri.is_root() || kernel.find_session(&uri).is_some() {
@@ -46,7 +51,7 @@ pub(super) fn gather(
     // A page uses a seq, which must be recorded (G-18).
     uri::check_writable(kernel)?;
     match answer {
-        Answer::Turns(page) => Ok((uri, page.clone())),
+        Answer::Turns(page) => Ok(FetchedTurns { chat: uri, page: page.clone() }),
         _ => unreachable!("answers fit their queries"),
     }
 }
@@ -55,9 +60,10 @@ pub(super) fn apply(
     step: &mut Step,
     peer: PeerId,
     id: &Id,
-    (uri, page): &(ChannelUri, TurnPage),
+    fetched: &FetchedTurns,
     limit: Option<usize>,
 ) {
+    let FetchedTurns { chat, page } = fetched;
     let generation = step.ready(peer).map(|ready| ready.generation);
     if let Some(generation) = generation.filter(|of| *of <= Generation::V0_5_0) {
         // Their page is the answer itself, and the next one is asked for by the turn it begins with.
@@ -71,7 +77,7 @@ pub(super) fn apply(
         let result = json!({"turns": turns, "hasMore": page.older || skipped > 0});
         return step.respond(peer, id, &result);
     }
-    send_page(step, peer, uri, page);
+    send_page(step, peer, chat, page);
     step.respond(peer, id, &json!({}));
 }
 

@@ -55,7 +55,8 @@ pub(super) fn gather(
     kernel: &Kernel,
     peer: PeerId,
     params: &InitializeParams,
-    (version, generation): (Version, Generation),
+    version: Version,
+    generation: Generation,
     answers: &HandlerAnswers,
 ) -> Result<NewClient, RequestStop> {
     if params.client_id.is_empty() || params.client_id.len() > CLIENT_ID_BYTES_MAX {

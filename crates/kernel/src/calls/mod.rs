@@ -55,8 +55,8 @@ pub(crate) fn handle(
             Err(invalid("this connection is initialized already").into()) // G-21
         }
         Call::Initialize(params) => {
-            let version = initialize::negotiate(step, peer, params)?;
-            initialize::gather(step, peer, params, version, answers)
+            let (version, generation) = initialize::negotiate(step, peer, params)?;
+            initialize::gather(step, peer, params, version, generation, answers)
                 .map(|facts| initialize::apply(step, peer, id, facts))
         }
         Call::Reconnect(params) => reconnect::gather(step, peer, params, answers)
@@ -95,7 +95,7 @@ pub(crate) fn handle(
                 .map(|begun| create_resource_watch::apply(step, peer, id, begun))
         }
         Call::FetchTurns(params, limit) => fetch_turns::gather(step, peer, params, answers)
-            .map(|page| fetch_turns::apply(step, peer, id, &page, *limit)),
+            .map(|fetched| fetch_turns::apply(step, peer, id, &fetched, *limit)),
         Call::Completions(params) => completions::gather(step, peer, params, answers)
             .map(|items| step.respond(peer, id, &items)),
         Call::ImportSession(params) => import_session::gather(step, params, answers)

@@ -48,7 +48,7 @@ pub(super) fn gather(
             .into())
         }
         Some(Ok(answer)) => Ok(answer.clone()),
-        Some(Err(refusal)) => Err(refusal.to_error((first, second)).into()),
+        Some(Err(refusal)) => Err(refusal.to_error(first, second).into()),
     }
 }
 

@@ -50,7 +50,8 @@ pub(crate) struct Chat {
 
 /// What a chat is loaded from, beside its state.
 pub(crate) struct StoredChat {
-    pub session: (ChannelUri, ChannelId),
+    pub session: ChannelUri,
+    pub session_id: ChannelId,
     pub turns: TurnPage,
     pub next_n: u64,
     pub checkpoint: Option<(String, Bytes)>,
@@ -107,7 +108,6 @@ impl Chat {
 
     /// A chat as the journal holds it.
     pub(crate) fn from_stored(mut state: ChatState, stored: StoredChat) -> Self {
-        let (session, session_id) = stored.session;
         let has_older = stored.turns.older;
         let (turn_numbers, turns) = split_page(stored.turns);
         state.turns = Arc::new(TurnList::new(turns));
@@ -117,7 +117,7 @@ impl Chat {
             next_n: stored.next_n,
             checkpoint: stored.checkpoint,
             private: stored.private,
-            ..Self::new(state, session, session_id)
+            ..Self::new(state, stored.session, stored.session_id)
         };
         chat.recount_active_turn();
         chat
@@ -140,7 +140,8 @@ impl Chat {
         let mut chat = Self::from_stored(
             state,
             StoredChat {
-                session: (session, session_id),
+                session,
+                session_id,
                 turns: beginning.turns,
                 next_n: beginning.next_n,
                 checkpoint: beginning.checkpoint,

@@ -60,8 +60,9 @@ impl Channels {
                 ChannelBody::Session(Box::new(load_session(&stored, agents).map_err(damaged)?))
             }
             StoredKind::Chat => {
-                let session = session.ok_or_else(|| damaged("it has no session".to_owned()))?;
-                let chat = self.load_chat(stored, session).map_err(damaged)?;
+                let (session, session_id) =
+                    session.ok_or_else(|| damaged("it has no session".to_owned()))?;
+                let chat = self.load_chat(stored, session, session_id).map_err(damaged)?;
                 ChannelBody::Chat(Box::new(chat))
             }
             StoredKind::Changeset | StoredKind::Annotations if session.is_none() => {
@@ -85,14 +86,15 @@ impl Channels {
     fn load_chat(
         &self,
         stored: StoredChannel,
-        session: (ChannelUri, ChannelId),
+        session: ChannelUri,
+        session_id: ChannelId,
     ) -> Result<Chat, String> {
         let head = serde_json::from_slice(&stored.head).map_err(|error| error.to_string())?;
         let mut state = ChatState::from_value(head).map_err(|error| error.to_string())?;
         let private = ChatPrivate::decode(&stored.private);
         let private = private.map_err(|error| format!("its private record: {error}"))?;
         // The title lives in the catalogue: no chat action carries it (G-13, H-150).
-        let catalogue = self.find_session(&session.0);
+        let catalogue = self.find_session(&session);
         let entry = catalogue.and_then(|session| session.state().chat(stored.uri.as_str()));
         if let Some(entry) = entry {
             state.title.clone_from(&entry.title);
@@ -106,6 +108,7 @@ impl Channels {
             state,
             StoredChat {
                 session,
+                session_id,
                 turns: stored.turns,
                 next_n: stored.next_n,
                 checkpoint: stored.checkpoint,

@@ -15,7 +15,7 @@ use crate::journal_query::{Answer, Query};
 use crate::load::need_channel;
 use crate::message::need_attached_channels;
 use crate::pause::{ActionStop, HandlerAnswers};
-use crate::prepare::{Prepared, prepare};
+use crate::prepare::{Prepared, UnpreparedAction, prepare};
 use crate::refusal::{ACTION_DEPTH_MAX, Refusal, depth_of};
 use crate::state::Kernel;
 use crate::truncate::{RemainingTurn, gather_cut};
@@ -173,8 +173,8 @@ fn gather_chat(
     let facts =
         check::ChatFacts { kernel, chat: kernel.chat(&target), client_id, turn_id_used, answers };
     check::chat(&facts, verb, &mut action)?;
-    let sent = (&dispatch.sent, client_id);
-    let prepared = prepare(kernel, &target, verb, action, sent, answers)?;
+    let unprepared = UnpreparedAction { verb, action, sent: &dispatch.sent, client_id };
+    let prepared = prepare(kernel, &target, unprepared, answers)?;
     Ok(Permitted::Chat { target, verb, prepared: Box::new(prepared), kept })
 }
 

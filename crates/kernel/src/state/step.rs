@@ -260,7 +260,8 @@ impl Step<'_> {
     pub(crate) fn note_token(
         &mut self,
         provider: &str,
-        (principal, resource): (Option<&str>, &str),
+        principal: Option<&str>,
+        resource: &str,
         is_there: bool,
     ) {
         let token = (principal.map(str::to_owned), resource.to_owned());

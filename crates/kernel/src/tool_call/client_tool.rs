@@ -29,7 +29,8 @@ pub(crate) fn call_client(
     step: &mut Step,
     uri: &ChannelUri,
     turn_id: &str,
-    (run, number): (RunId, u64),
+    run: RunId,
+    number: u64,
     tool: &ClientTool,
 ) {
     let name = &tool.name;
@@ -71,7 +72,8 @@ pub(crate) fn call_client(
 pub(crate) fn await_client(
     step: &mut Step,
     uri: &ChannelUri,
-    (run, number): (RunId, u64),
+    run: RunId,
+    number: u64,
     timeout_ms: u64,
 ) {
     let Some(run_state) = step.run_mut(uri) else {

@@ -161,7 +161,7 @@ impl Coalescer {
         for piece in self.integration.push(bytes) {
             match piece {
                 OutputPiece::Bytes(bytes) => self.read_bytes(&bytes, &mut events),
-                OutputPiece::Mark(mark) => self.read_mark(mark, (now, at), &mut events),
+                OutputPiece::Mark(mark) => self.read_mark(mark, now, at, &mut events),
             }
         }
         events
@@ -190,7 +190,8 @@ impl Coalescer {
     fn read_mark(
         &mut self,
         mark: IntegrationMark,
-        (now, at): (Instant, u64),
+        now: Instant,
+        at: u64,
         events: &mut Vec<TerminalEvent>,
     ) {
         if !std::mem::replace(&mut self.is_detecting, true) {

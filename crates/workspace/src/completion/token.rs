@@ -28,6 +28,14 @@ pub(super) struct Token<'a> {
     pub(super) end: u64,
 }
 
+/// A token that ends at the cursor, as it was found.
+struct FoundToken<'a> {
+    kind: TokenKind,
+    /// Byte offset of its sigil.
+    start: usize,
+    query: &'a str,
+}
+
 /// The token the cursor is in or after, if there is one.
 pub(super) fn find(text: &str, offset: u64) -> Result<Option<Token<'_>>, OffsetOutsideText> {
     let before = &text[..byte_offset(text, offset)?];
@@ -47,15 +55,13 @@ pub(super) fn find_phrase<'a, 'b>(
         return Ok(None);
     };
     let is_begun = names.any(|name| name.contains(' ') && name.starts_with(query));
-    let found = is_begun.then_some((TokenKind::Command, 0, query));
+    let found = is_begun.then_some(FoundToken { kind: TokenKind::Command, start: 0, query });
     Ok(found.and_then(|found| locate(before, found)))
 }
 
 /// Where a token is that ends at the cursor; none if it is too long to be meant.
-fn locate<'a>(
-    before: &'a str,
-    (kind, start, query): (TokenKind, usize, &'a str),
-) -> Option<Token<'a>> {
+fn locate<'a>(before: &'a str, found: FoundToken<'a>) -> Option<Token<'a>> {
+    let FoundToken { kind, start, query } = found;
     if query.len() > QUERY_BYTES_MAX {
         return None;
     }
@@ -80,18 +86,18 @@ fn byte_offset(text: &str, offset: u64) -> Result<usize, OffsetOutsideText> {
 }
 
 /// A slash means something only at the very beginning (C-045).
-fn command(before: &str) -> Option<(TokenKind, usize, &str)> {
+fn command(before: &str) -> Option<FoundToken<'_>> {
     let query = before.strip_prefix('/')?;
     let is_one_word = !query.contains(char::is_whitespace);
-    is_one_word.then_some((TokenKind::Command, 0, query))
+    is_one_word.then_some(FoundToken { kind: TokenKind::Command, start: 0, query })
 }
 
-fn mention(before: &str) -> Option<(TokenKind, usize, &str)> {
+fn mention(before: &str) -> Option<FoundToken<'_>> {
     find_quoted(before).or_else(|| find_unquoted(before))
 }
 
 /// `@file:src/ma`, or `#ma`: after a `#` there are only files.
-fn find_unquoted(before: &str) -> Option<(TokenKind, usize, &str)> {
+fn find_unquoted(before: &str) -> Option<FoundToken<'_>> {
     let word = before
         .rfind(char::is_whitespace)
         .map_or(0, |at| at + before[at..].chars().next().map_or(1, char::len_utf8));
@@ -102,11 +108,11 @@ fn find_unquoted(before: &str) -> Option<(TokenKind, usize, &str)> {
         "#" => (TokenKind::File, value.strip_prefix("file:").unwrap_or(value)),
         _ => split_kind(value),
     };
-    Some((kind, start, query))
+    Some(FoundToken { kind, start, query })
 }
 
 /// `@file:"my fi`: the quotes are open, so blanks belong to it.
-fn find_quoted(before: &str) -> Option<(TokenKind, usize, &str)> {
+fn find_quoted(before: &str) -> Option<FoundToken<'_>> {
     let line = before.rfind(['\n', '\r']).map_or(0, |at| at + 1);
     let quote = line + before[line..].rfind('"')?;
     let query = &before[quote + 1..];
@@ -118,7 +124,8 @@ fn find_quoted(before: &str) -> Option<(TokenKind, usize, &str)> {
         ("#", TokenKind::File),
     ] {
         if let Some(prose) = before[..quote].strip_suffix(prefix) {
-            return may_begin(prose).then_some((kind, prose.len(), query));
+            let start = prose.len();
+            return may_begin(prose).then_some(FoundToken { kind, start, query });
         }
     }
     None

@@ -32,7 +32,11 @@ pub(super) struct KnownTexts {
 }
 
 /// A file by its path, and how much of it was wanted.
-type TextKey = (PathBuf, usize);
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct TextKey {
+    path: PathBuf,
+    bytes_max: usize,
+}
 
 #[derive(Debug, Default)]
 struct TextTable {
@@ -65,7 +69,7 @@ impl KnownTexts {
             Err(FileError::NotFound { .. }) => return Ok(None),
             Err(error) => return Err(error),
         };
-        let key = (workspace.absolute_path(path), bytes_max);
+        let key = TextKey { path: workspace.absolute_path(path), bytes_max };
         if let Some(known) = self.find(&key, &stat) {
             return Ok(Some(known));
         }
@@ -182,7 +186,8 @@ mod tests {
         let texts = KnownTexts::default();
         let prefix = Prefix { bytes: vec![b'x'; BYTES_MAX / 8], is_cut: false };
         for number in 0..100 {
-            texts.keep((PathBuf::from(format!("/{number}")), 1), stat, &prefix);
+            let key = TextKey { path: PathBuf::from(format!("/{number}")), bytes_max: 1 };
+            texts.keep(key, stat, &prefix);
             assert!(texts.lock().bytes <= BYTES_MAX);
         }
     }

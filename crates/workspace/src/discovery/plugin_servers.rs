@@ -49,7 +49,8 @@ pub(super) fn find(
     match manifest.value.get(KEY) {
         Some(Value::Object(servers)) => {
             if let Some((path, text)) = &manifest.file {
-                add_all(scan, plugin, container, (path, text), Some(KEY), servers);
+                let file = PluginServersFile { path, text, key: Some(KEY) };
+                add_all(scan, plugin, container, file, servers);
             }
         }
         Some(Value::String(named)) => match plugin.join_inside(named) {
@@ -80,7 +81,7 @@ fn add_file(
     match text.map(|text| (serde_json::from_str::<Value>(&text), text)) {
         Some((Ok(Value::Object(mut file)), text)) => {
             // Some plugins write the servers without a key around them.
-            let (outer, servers) = match file.remove(KEY) {
+            let (key, servers) = match file.remove(KEY) {
                 Some(Value::Object(servers)) => (Some(KEY), servers),
                 Some(_) => {
                     scan.warn_invalid(path, "`mcpServers` is not an object");
@@ -88,7 +89,8 @@ fn add_file(
                 }
                 None => (None, file),
             };
-            add_all(scan, plugin, container, (path, &text), outer, &servers);
+            let file = PluginServersFile { path, text: &text, key };
+            add_all(scan, plugin, container, file, &servers);
         }
         Some((Ok(_), _)) => scan.warn_invalid(path, "it is not an object of JSON"),
         Some((Err(error), _)) => scan.warn_invalid(path, &format!("it is not JSON: {error}")),
@@ -101,27 +103,33 @@ fn add_file(
     is_there || !new.is_empty()
 }
 
+/// A file that declares servers, and the key they are under, if there is one.
+struct PluginServersFile<'a> {
+    path: &'a WorkspacePath,
+    text: &'a str,
+    key: Option<&'a str>,
+}
+
 fn add_all(
     scan: &mut Scan<'_>,
     plugin: &WorkspacePath,
     container: &mut Container,
-    (path, text): (&WorkspacePath, &str),
-    outer: Option<&str>,
+    file: PluginServersFile<'_>,
     servers: &Map<String, Value>,
 ) {
     for (name, declaration) in servers.iter().filter(|(_, it)| it.is_object()) {
         let child = Child {
             name: name.clone(),
-            uri: scan.uri(path),
-            range: find_member(text, outer, name),
+            uri: scan.uri(file.path),
+            range: find_member(file.text, file.key, name),
             description: None,
             content: ChildContent::McpServer(PluginServer {
                 declaration: declaration.clone(),
-                file: scan.workspace.absolute_path(path),
+                file: scan.workspace.absolute_path(file.path),
                 root: scan.workspace.absolute_path(plugin),
             }),
         };
-        if !scan.add_child(container, child, path) {
+        if !scan.add_child(container, child, file.path) {
             return; // the container says that there is more
         }
     }

@@ -68,16 +68,17 @@ pub(super) struct GitSettings {
 
 /// What the first calls get, before the names of drivers are known: they open no file of the working tree.
 pub(super) fn fixed_settings() -> Vec<(OsString, OsString)> {
-    FIXED.iter().map(pair).collect()
+    to_owned(FIXED)
 }
 
 /// What a call gets that the user asked for.
 pub(super) fn user_settings() -> Vec<(OsString, OsString)> {
-    ASKED_FOR.iter().map(pair).collect()
+    to_owned(ASKED_FOR)
 }
 
-fn pair((name, value): &(&str, &str)) -> (OsString, OsString) {
-    (OsString::from(name), OsString::from(value))
+fn to_owned(settings: &[(&str, &str)]) -> Vec<(OsString, OsString)> {
+    let owned = settings.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
+    owned.collect()
 }
 
 impl GitSettings {

@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use super::ResourceError;
 use super::rename::{Existing, PutInPlace, TempTree, failed, make_parent, rename_to_free, sync};
 use super::resolved_resource::ResolvedResource;
-use super::tree::{self, TreeDescription, TreeError};
+use super::tree::{self, EntryPlace, TreeDescription, TreeError};
 use crate::write::atomic;
 
 /// How much earlier than the host's a disk's clock may be, in seconds: what was written later than that is compared by content.
@@ -48,7 +48,8 @@ impl<'a> MovedCopy<'a> {
         let copied_at = now_seconds();
         let copied = tree::describe(&parent, from_name).map_err(|error| failed(from, error))?;
         let (to_parent, name) = make_parent(to)?;
-        let copy = TempTree::copy_of((&parent, from_name), to_parent, to)?;
+        let copy =
+            TempTree::copy_of(EntryPlace { parent: &parent, name: from_name }, to_parent, to)?;
         let made = tree::describe(&copy.parent, &copy.name).map_err(|error| failed(to, error))?;
         let put = copy.give_name(name, to, existing)?;
         sync(&copy.parent, to)?;
@@ -125,8 +126,9 @@ impl<'a> MovedCopy<'a> {
         // What cannot be looked at any more is not what it was.
         let is_described = tree::describe(parent, aside).is_ok_and(|now| now == self.copied);
         let since = self.copied_at - CLOCK_SECONDS;
-        let copy = (&self.copy.parent, self.name.as_os_str());
-        is_described && tree::has_same_content((parent, aside), copy, since) == Ok(true)
+        let source = EntryPlace { parent, name: aside };
+        let copy = EntryPlace { parent: &self.copy.parent, name: &self.name };
+        is_described && tree::has_same_content(source, copy, since) == Ok(true)
     }
 
     /// The destination is again what it was, unless somebody else has written to it: that is not ours to remove.

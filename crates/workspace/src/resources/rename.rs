@@ -12,7 +12,7 @@ use rustix::io::Errno;
 
 use super::move_copy::MovedCopy;
 use super::resolved_resource::{LastName, ResolvedResource};
-use super::tree::{self, TreeError, TreePurpose};
+use super::tree::{self, EntryPlace, TreeError, TreePurpose};
 use super::{ResourceAccess, ResourceError, ResourceFiles, ResourceGrant};
 use crate::write::atomic;
 
@@ -190,7 +190,7 @@ fn put_copy(
 ) -> Result<(), ResourceError> {
     let (from_parent, from_name) = from.parent()?;
     let (parent, name) = make_parent(to)?;
-    let copy = TempTree::copy_of((&from_parent, from_name), parent, to)?;
+    let copy = TempTree::copy_of(EntryPlace { parent: &from_parent, name: from_name }, parent, to)?;
     copy.give_name(name, to, existing)?;
     sync(&copy.parent, to)
 }
@@ -245,13 +245,13 @@ pub(super) struct TempTree {
 impl TempTree {
     /// A copy, beside its destination and on the disk.
     pub(super) fn copy_of(
-        source: (&OwnedFd, &OsStr),
+        source: EntryPlace<'_>,
         parent: OwnedFd,
         to: &ResolvedResource,
     ) -> Result<Self, ResourceError> {
         let name = atomic::temp_name().map_err(|errno| to.failed(errno))?;
         let copy = Self { parent, name, is_kept: false };
-        let copied = tree::copy(source, (&copy.parent, &copy.name));
+        let copied = tree::copy(source, EntryPlace { parent: &copy.parent, name: &copy.name });
         copied.map_err(|error| failed(to, error))?;
         rustix::fs::syncfs(&copy.parent).map_err(|errno| to.failed(errno))?;
         Ok(copy)

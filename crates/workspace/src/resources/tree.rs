@@ -22,6 +22,24 @@ pub(super) const TREE_BYTES_MAX: u64 = 4 * 1_024 * 1_024 * 1_024;
 /// What is read of a file at once to compare it.
 const PIECE_BYTES: usize = 64 * 1_024;
 
+/// An entry by its open directory and its name.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct EntryPlace<'a> {
+    pub(super) parent: &'a OwnedFd,
+    pub(super) name: &'a OsStr,
+}
+
+impl EntryPlace<'_> {
+    fn stat(self) -> Result<Stat, Errno> {
+        Stat::of_entry(self.parent, self.name)
+    }
+
+    /// Opens it for reading.
+    fn open(self) -> Result<(File, Stat), Errno> {
+        confined::open_any(self.parent, Path::new(self.name), Links::Refused)
+    }
+}
+
 /// Why a tree is left as it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TreeError {
@@ -143,28 +161,29 @@ fn describe_to(
 /// Whether the files of two trees that have the same names hold the same. Only those that were written at `since` or later are read:
 /// the clock of the others says it.
 pub(super) fn has_same_content(
-    (one, name): (&OwnedFd, &OsStr),
-    (other, other_name): (&OwnedFd, &OsStr),
+    one: EntryPlace<'_>,
+    other: EntryPlace<'_>,
     since: i64,
 ) -> Result<bool, TreeError> {
-    let stat = Stat::of_entry(one, name)?;
+    let stat = one.stat()?;
     match stat.kind {
         FileType::Directory => {
-            let (one, names) = open_and_list(one, name)?;
-            let (other, other_names) = open_and_list(other, other_name)?;
+            let (one, names) = open_and_list(one.parent, one.name)?;
+            let (other, other_names) = open_and_list(other.parent, other.name)?;
             if names != other_names {
                 return Ok(false);
             }
             for name in names {
-                if !has_same_content((&one, &name), (&other, &name), since)? {
+                let one = EntryPlace { parent: &one, name: &name };
+                let other = EntryPlace { parent: &other, name: &name };
+                if !has_same_content(one, other, since)? {
                     return Ok(false);
                 }
             }
             Ok(true)
         }
         FileType::RegularFile if stat.identity.modified().0 >= since => {
-            let (one, stat) = confined::open_any(one, Path::new(name), Links::Refused)?;
-            let (other, copied) = confined::open_any(other, Path::new(other_name), Links::Refused)?;
+            let ((one, stat), (other, copied)) = (one.open()?, other.open()?);
             let is_same = stat.identity.bytes == copied.identity.bytes
                 && holds_same(one, other, stat.identity.bytes)
                     .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
@@ -216,31 +235,32 @@ fn remove_to(parent: &OwnedFd, name: &OsStr, depth: usize) -> Result<(), TreeErr
 }
 
 /// Copies an entry with all that is in it to a name that is free. Links are copied as links.
-pub(super) fn copy(from: (&OwnedFd, &OsStr), to: (&OwnedFd, &OsStr)) -> Result<(), TreeError> {
+pub(super) fn copy(from: EntryPlace<'_>, to: EntryPlace<'_>) -> Result<(), TreeError> {
     copy_to(from, to, TREE_DEPTH_MAX, &mut RemainingLimits::new())
 }
 
 fn copy_to(
-    (from, name): (&OwnedFd, &OsStr),
-    (to, new_name): (&OwnedFd, &OsStr),
+    from: EntryPlace<'_>,
+    to: EntryPlace<'_>,
     depth: usize,
     left: &mut RemainingLimits,
 ) -> Result<(), TreeError> {
-    let stat = Stat::of_entry(from, name)?;
+    let stat = from.stat()?;
     left.take(&stat)?;
     match stat.kind {
-        FileType::RegularFile => copy_file(from, name, to, new_name),
+        FileType::RegularFile => copy_file(from, to),
         FileType::Symlink => {
-            let target = rustix::fs::readlinkat(from, name, Vec::new())?;
-            Ok(rustix::fs::symlinkat(target, to, new_name)?)
+            let target = rustix::fs::readlinkat(from.parent, from.name, Vec::new())?;
+            Ok(rustix::fs::symlinkat(target, to.parent, to.name)?)
         }
         FileType::Directory => {
             let depth = depth.checked_sub(1).ok_or(TreeError::TooLarge)?;
-            let (source, names) = open_and_list(from, name)?;
-            rustix::fs::mkdirat(to, new_name, Mode::from_raw_mode(0o700))?;
-            let copy = confined::open_directory(to, Path::new(new_name), Links::Refused)?;
+            let (source, names) = open_and_list(from.parent, from.name)?;
+            rustix::fs::mkdirat(to.parent, to.name, Mode::from_raw_mode(0o700))?;
+            let copy = confined::open_directory(to.parent, Path::new(to.name), Links::Refused)?;
             for name in names {
-                copy_to((&source, &name), (&copy, &name), depth, left)?;
+                let from = EntryPlace { parent: &source, name: &name };
+                copy_to(from, EntryPlace { parent: &copy, name: &name }, depth, left)?;
             }
             Ok(rustix::fs::fchmod(&copy, Mode::from_raw_mode(stat.mode & 0o777))?)
         }
@@ -248,18 +268,13 @@ fn copy_to(
     }
 }
 
-fn copy_file(
-    from: &OwnedFd,
-    name: &OsStr,
-    to: &OwnedFd,
-    new_name: &OsStr,
-) -> Result<(), TreeError> {
-    let (file, stat) = confined::open_any(from, Path::new(name), Links::Refused)?;
+fn copy_file(from: EntryPlace<'_>, to: EntryPlace<'_>) -> Result<(), TreeError> {
+    let (file, stat) = from.open()?;
     if stat.kind != FileType::RegularFile {
         return Err(TreeError::NotRegular); // it was one a moment ago
     }
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let copy = rustix::fs::openat(to, new_name, flags, Mode::from_raw_mode(0o600))?;
+    let copy = rustix::fs::openat(to.parent, to.name, flags, Mode::from_raw_mode(0o600))?;
     let mut copy = File::from(copy);
     // As many bytes as were counted: a file that grows all the time has no end.
     let mut file = file.take(stat.identity.bytes);

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::compare::{Pairs, committed_sides, with_known_mode};
-use super::entry::EntryReader;
+use super::entry::{EntryReader, FileTime};
 use super::{
     RepositorySnapshot, StoreContent, TreeChanges, TreeSnapshot, TreeSource, by_path, submodule,
 };
@@ -54,7 +54,7 @@ impl Workspace {
                 let before = before.map(|before| with_known_mode(before, after));
                 pairs.insert(path, (before, after));
             }
-            self.add_changes(&mut changes, root, pairs, (i64::MAX, 0));
+            self.add_changes(&mut changes, root, pairs, FileTime::MAX);
         }
         changes.problems.extend(reader.problem());
         Ok(changes)

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, StatxFlags};
 use wire::file_uri;
 
-use super::entry::{EntryReader, FileSide, SUBMODULE, is_link};
+use super::entry::{EntryReader, FileSide, FileTime, SUBMODULE, is_link};
 use super::{RepositorySnapshot, RootSnapshot, StoreContent, TreeSnapshot, TreeSource, beneath};
 use crate::roots::Root;
 use crate::{Cancellation, GitEntry, GitError, Repository, Workspace};
@@ -86,7 +86,7 @@ impl Workspace {
         compared: &mut TreeChanges,
         root: &Root,
         pairs: Pairs,
-        begun: (i64, u32),
+        begun: FileTime,
     ) {
         for (path, (before, after)) in pairs {
             let is_same = match (&before, &after) {
@@ -255,7 +255,7 @@ fn removed_at(path: &Path) -> (i64, u32) {
 }
 
 /// How many of the directories around a path were made since a moment; none where the file system does not tell.
-fn new_directories(root: &Path, path: &Path, since: (i64, u32)) -> usize {
+fn new_directories(root: &Path, path: &Path, since: FileTime) -> usize {
     let above = path.ancestors().skip(1);
     let above = above.filter(|above| !above.as_os_str().is_empty());
     let new = above.take_while(|above| {
@@ -264,8 +264,10 @@ fn new_directories(root: &Path, path: &Path, since: (i64, u32)) -> usize {
         stat.is_ok_and(|stat| {
             let is_known = stat.stx_mask & StatxFlags::BTIME.bits() != 0;
             // The clock of files is behind by up to a tick.
-            let since = (since.0, since.1.saturating_sub(20_000_000));
-            is_known && (stat.stx_btime.tv_sec, stat.stx_btime.tv_nsec) >= since
+            let nanoseconds = since.nanoseconds.saturating_sub(20_000_000);
+            let since = FileTime { nanoseconds, ..since };
+            let made = stat.stx_btime;
+            is_known && FileTime { seconds: made.tv_sec, nanoseconds: made.tv_nsec } >= since
         })
     });
     new.count()

@@ -62,7 +62,7 @@ fn what_nobody_touched_is_not_read_again() {
     tree.look(Some(&before));
     assert_eq!(tree.take_read().len(), 6, "nothing has settled");
     // As if that look had begun later.
-    before.begun.0 += 60;
+    before.begun.seconds += 60;
     let again = tree.look(Some(&before));
     assert_eq!(tree.take_read(), [""; 0], "everything is known");
     let contents = |look: &TreeSnapshot| look.contents().collect::<Vec<_>>();

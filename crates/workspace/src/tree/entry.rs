@@ -29,6 +29,18 @@ const BYTES_MAX: u64 = 128 * 1_024 * 1_024;
 /// file systems tick coarsely, and those on a network may be late.
 const SETTLED_S: i64 = 2;
 
+/// A moment by the clock that files are stamped with, since 1970.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(crate) struct FileTime {
+    pub seconds: i64,
+    pub nanoseconds: u32,
+}
+
+impl FileTime {
+    /// Later than any file can be.
+    pub(crate) const MAX: Self = Self { seconds: i64::MAX, nanoseconds: 0 };
+}
+
 /// What is at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileSide {
@@ -60,14 +72,14 @@ impl FileSide {
 pub(super) struct EarlierFiles<'a> {
     pub files: &'a BTreeMap<PathBuf, FileSide>,
     /// When that look began.
-    pub begun: (i64, u32),
+    pub begun: FileTime,
 }
 
 impl EarlierFiles<'_> {
     /// The content of a file that is as that look found it.
     fn find(&self, path: &Path, now: &FileSide) -> Option<(u64, Digest)> {
         let then = self.files.get(path)?;
-        let has_settled = then.changed.0 + SETTLED_S < self.begun.0;
+        let has_settled = then.changed.0 + SETTLED_S < self.begun.seconds;
         let is_untouched =
             then.changed == now.changed && then.inode == now.inode && then.bytes == now.bytes;
         let is_known = has_settled && is_untouched && then.mode == now.mode;

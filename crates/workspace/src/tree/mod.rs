@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use wire::Digest;
 
 pub use compare::{TreeChange, TreeChanges};
-use entry::{EarlierFiles, EntryReader};
+use entry::{EarlierFiles, EntryReader, FileTime};
 pub use entry::{FileSide, LINK, SUBMODULE, is_link};
 
 use crate::roots::RootUse;
@@ -34,8 +34,8 @@ pub struct TreeSnapshot {
     unseen: BTreeMap<usize, Unseen>,
     /// What of the others is not known, and why.
     pub problems: Vec<String>,
-    /// When it was begun, in seconds and nanoseconds since 1970, by the clock that files are stamped with.
-    pub(crate) begun: (i64, u32),
+    /// The moment before the first file was looked at.
+    pub(crate) begun: FileTime,
 }
 
 /// Why a working directory could not be looked at.
@@ -155,7 +155,10 @@ impl Workspace {
         let begun =
             std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         let mut look = TreeSnapshot {
-            begun: (i64::try_from(begun.as_secs()).unwrap_or(i64::MAX), begun.subsec_nanos()),
+            begun: FileTime {
+                seconds: i64::try_from(begun.as_secs()).unwrap_or(i64::MAX),
+                nanoseconds: begun.subsec_nanos(),
+            },
             ..TreeSnapshot::default()
         };
         for index in self.working_roots() {

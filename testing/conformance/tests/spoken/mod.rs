@@ -24,9 +24,17 @@ pub(crate) const WIRES: [Wire; 4] = [Wire::Chat, Wire::Anthropic, Wire::Response
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Said {
     text: String,
-    calls: Vec<(String, String, Value)>,
+    calls: Vec<SaidCall>,
     refused: bool,
     cut_off: bool,
+}
+
+/// A call of a tool in an answer.
+#[derive(Debug, Clone)]
+struct SaidCall {
+    id: String,
+    name: String,
+    input: Value,
 }
 
 impl Said {
@@ -35,8 +43,10 @@ impl Said {
     }
 
     pub(crate) fn calling(calls: &[(&str, &str, Value)]) -> Self {
-        let owned = |(id, name, input): &(&str, &str, Value)| {
-            ((*id).to_owned(), (*name).to_owned(), input.clone())
+        let owned = |(id, name, input): &(&str, &str, Value)| SaidCall {
+            id: (*id).to_owned(),
+            name: (*name).to_owned(),
+            input: input.clone(),
         };
         Self {
             text: "Looking.".to_owned(),
@@ -174,7 +184,7 @@ impl Wire {
         let calls = said.calls.iter();
         let items: Vec<Value> = match self {
             Self::Chat => calls
-                .map(|(id, name, input)| {
+                .map(|SaidCall { id, name, input }| {
                     let function = json!({"name": name, "arguments": input.to_string()});
                     json!({"id": id, "type": "function", "function": function})
                 })
@@ -182,7 +192,7 @@ impl Wire {
             Self::Anthropic => {
                 let thought =
                     json!({"type": "thinking", "thinking": "Hm.", "signature": SIGNATURE});
-                let calls = calls.map(|(id, name, input)| {
+                let calls = calls.map(|SaidCall { id, name, input }| {
                     json!({"type": "tool_use", "id": id, "name": name, "input": input})
                 });
                 std::iter::once(thought).chain(calls).collect()
@@ -201,12 +211,14 @@ impl Wire {
         json!({"id": "rs_1", "type": "reasoning", "summary": [{"type": "summary_text", "text": "Hm."}], "encrypted_content": SIGNATURE})
     }
 
-    fn function_call((id, name, input): &(String, String, Value), whole: bool) -> Value {
+    fn function_call(call: &SaidCall, whole: bool) -> Value {
+        let SaidCall { id, name, input } = call;
         let arguments = if whole { input.to_string() } else { String::new() };
         json!({"id": format!("fc_{id}"), "type": "function_call", "status": "completed", "call_id": id, "name": name, "arguments": arguments})
     }
 
-    fn gemini_call((id, name, input): &(String, String, Value)) -> Value {
+    fn gemini_call(call: &SaidCall) -> Value {
+        let SaidCall { id, name, input } = call;
         json!({"functionCall": {"id": id, "name": name, "args": input}, "thoughtSignature": SIGNATURE})
     }
 
@@ -226,7 +238,7 @@ fn chat(said: &Said) -> String {
     let field = if said.refused { "refusal" } else { "content" };
     let mut stream: Vec<Value> =
         said.pieces().iter().map(|piece| chunk(json!({field: piece}), Value::Null)).collect();
-    for (index, (id, name, input)) in said.calls.iter().enumerate() {
+    for (index, SaidCall { id, name, input }) in said.calls.iter().enumerate() {
         let function = json!({"name": name, "arguments": input.to_string()});
         let call = json!({"index": index, "id": id, "type": "function", "function": function});
         stream.push(chunk(json!({"tool_calls": [call]}), Value::Null));
@@ -267,7 +279,7 @@ fn anthropic(said: &Said) -> String {
     }
     let text = said.pieces().map(|text| json!({"type": "text_delta", "text": text}));
     block(json!({"type": "text", "text": ""}), text.to_vec());
-    for (id, name, input) in &said.calls {
+    for SaidCall { id, name, input } in &said.calls {
         let input = input.to_string();
         let (first, second) = input.split_at(input.len() / 2);
         let piece = |text: &str| json!({"type": "input_json_delta", "partial_json": text});
@@ -313,7 +325,7 @@ fn responses(said: &Said) -> String {
         let (begun, whole) = (Wire::function_call(call, false), Wire::function_call(call, true));
         stream
             .push(json!({"type": "response.output_item.added", "output_index": at, "item": begun}));
-        let input = call.2.to_string();
+        let input = call.input.to_string();
         stream.push(json!({"type": "response.function_call_arguments.delta", "output_index": at, "delta": input}));
         stream
             .push(json!({"type": "response.output_item.done", "output_index": at, "item": whole}));
