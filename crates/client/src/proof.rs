@@ -4,7 +4,7 @@
 //! end of this very connection, so that the token can follow on it.
 //! Must not know: where the address came from, what the connection is used for.
 
-use hmac::{Hmac, Mac};
+use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -109,12 +109,26 @@ pub(super) fn digest_of(program: &Path) -> Result<String, String> {
         return Err("its program is not a file".to_owned());
     }
     let file = File::open(program).map_err(unreadable)?;
-    let mut hasher = Sha256::new();
+    let mut hasher = HashWriter(Sha256::new());
     let read = std::io::copy(&mut file.take(PROGRAM_BYTES_MAX + 1), &mut hasher);
     if read.map_err(unreadable)? > PROGRAM_BYTES_MAX {
         return Err(format!("its program has more than {} MiB", PROGRAM_BYTES_MAX >> 20));
     }
-    Ok(hex(&hasher.finalize()))
+    Ok(hex(&hasher.0.finalize()))
+}
+
+/// Hashes what is written to it.
+struct HashWriter(Sha256);
+
+impl Write for HashWriter {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }
 
 pub(super) fn hex(digest: &[u8]) -> String {

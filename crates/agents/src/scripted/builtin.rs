@@ -36,7 +36,7 @@ mod tests {
                 ScriptStep::ContentRef(content) => Some(Sha256::digest(&content.text)),
                 _ => None,
             })
-            .map(|digest| format!("{digest:x}"))
+            .map(|digest| wire::Digest::new(digest.into()).to_hex())
             .collect();
         let named: Vec<&str> =
             BUILTIN.split("ahp-content:/sha256/").skip(1).map(|after| &after[..64]).collect();

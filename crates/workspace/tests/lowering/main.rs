@@ -4,4 +4,7 @@
 
 mod by_vector;
 mod files;
+mod made;
+mod picture_bounds;
+mod picture_formats;
 mod pictures;

@@ -1,7 +1,6 @@
 //! Real pictures, made smaller, and pictures that are not what they say.
 
 use std::collections::BTreeMap;
-use std::io::Cursor;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -9,39 +8,30 @@ use compositor::Part;
 use compositor::image_header::{dimensions, is_animated_gif};
 use compositor::lower::{Capabilities, Lowered, Target, lower};
 use compositor::resolve::{Animation, ImageLimits};
-use image::codecs::gif::GifEncoder;
-use image::{DynamicImage, Frame, ImageFormat, Rgb, RgbImage, Rgba, RgbaImage};
 use serde_json::json;
 use workspace::picture::fit;
 use workspace::{EmptyStore, WorkspaceSources};
 
+use crate::made::{GifFrame, Made, crc32, gif};
+
 /// Colours without order: nothing makes them small.
-fn noise(width: u32, height: u32) -> RgbImage {
+fn noise(width: u32, height: u32) -> Made {
+    noise_with(width, height, |[r, g, b, _]| [r, g, b])
+}
+
+fn noise_with<const N: usize>(width: u32, height: u32, pixel: impl Fn([u8; 4]) -> [u8; N]) -> Made {
     let mut state = 0x2545_f491_u32;
-    RgbImage::from_fn(width, height, |_, _| {
+    Made::from_fn(width, height, |_, _| {
         state ^= state << 13;
         state ^= state >> 17;
         state ^= state << 5;
-        let [r, g, b, _] = state.to_le_bytes();
-        Rgb([r, g, b])
+        pixel(state.to_le_bytes())
     })
 }
 
-fn encoded(picture: impl Into<DynamicImage>, format: ImageFormat) -> Vec<u8> {
-    let mut out = Cursor::new(Vec::new());
-    picture.into().write_to(&mut out, format).unwrap();
-    out.into_inner()
-}
-
 fn moving_gif() -> Vec<u8> {
-    let mut out = Vec::new();
-    let mut encoder = GifEncoder::new(&mut out);
-    for colour in [[255, 0, 0, 255], [0, 0, 255, 255]] {
-        let frame = RgbaImage::from_pixel(16, 8, Rgba(colour));
-        encoder.encode_frame(Frame::new(frame)).unwrap();
-    }
-    drop(encoder);
-    out
+    let frame = |colour| GifFrame { left: 0, top: 0, width: 16, height: 8, colour };
+    gif(16, 8, &[frame(0), frame(2)])
 }
 
 fn limits(mimes: &[&str], bytes_max: Option<u64>, side_px_max: Option<u32>) -> ImageLimits {
@@ -57,7 +47,7 @@ const ALL: &[&str] = &["image/png", "image/jpeg", "image/webp", "image/gif"];
 
 /// A PNG that says it is so large and has next to nothing in it.
 fn bomb(width: u32, height: u32) -> Vec<u8> {
-    let mut png = encoded(RgbImage::new(1, 1), ImageFormat::Png);
+    let mut png = Made::filled(1, 1, [0, 0, 0]).png();
     png[16..20].copy_from_slice(&width.to_be_bytes());
     png[20..24].copy_from_slice(&height.to_be_bytes());
     let checksum = crc32(&png[12..29]);
@@ -65,39 +55,29 @@ fn bomb(width: u32, height: u32) -> Vec<u8> {
     png
 }
 
-fn crc32(bytes: &[u8]) -> u32 {
-    let mut crc = u32::MAX;
-    for byte in bytes {
-        crc ^= u32::from(*byte);
-        for _ in 0..8 {
-            crc = (crc >> 1) ^ (0xedb8_8320 & (crc & 1).wrapping_neg());
-        }
-    }
-    !crc
-}
-
 #[test]
 fn too_many_pixels_become_fewer_in_the_same_proportion() {
-    for format in [ImageFormat::Png, ImageFormat::Jpeg, ImageFormat::WebP] {
-        let wide = encoded(RgbImage::from_pixel(400, 100, Rgb([9, 9, 200])), format);
-        let mime = format.to_mime_type();
+    let wide = Made::filled(400, 100, [9, 9, 200]);
+    for (mime, wide) in
+        [("image/png", wide.png()), ("image/jpeg", wide.jpeg()), ("image/webp", wide.webp())]
+    {
         let (mime, small) = fit(mime, &wide, &limits(ALL, None, Some(200))).unwrap();
         assert_eq!(dimensions(&small), Some((200, 50)), "{mime}");
-        let picture = image::load_from_memory(&small).unwrap().to_rgb8();
-        let Rgb([r, _, b]) = *picture.get_pixel(100, 25);
+        let picture = Made::read(&small);
+        let [r, _, b] = *picture.pixel(100, 25) else { panic!("{mime}") };
         assert!(r < 20 && b > 180, "{mime}: {r} {b}");
     }
 }
 
 #[test]
 fn too_many_bytes_become_fewer() {
-    let large = encoded(noise(300, 300), ImageFormat::Png);
+    let large = noise(300, 300).png();
     assert!(large.len() > 200_000);
     for most in [150_000, 50_000, 5_000] {
         let (mime, small) = fit("image/png", &large, &limits(ALL, Some(most), None)).unwrap();
         assert!(small.len() as u64 <= most, "{most}: {}", small.len());
         assert_eq!(compositor::media_type::detect(&small), Some(mime.as_str()));
-        assert!(image::load_from_memory(&small).is_ok());
+        assert!(Made::read(&small).width > 0);
     }
     let (mime, small) =
         fit("image/png", &large, &limits(&["image/png"], Some(50_000), None)).unwrap();
@@ -107,26 +87,23 @@ fn too_many_bytes_become_fewer() {
 
 #[test]
 fn transparency_is_preserved() {
-    let mut glass = DynamicImage::from(noise(200, 200)).to_rgba8();
-    glass.pixels_mut().for_each(|pixel| pixel.0[3] = 100);
-    let glass = encoded(glass, ImageFormat::Png);
+    let glass = noise_with(200, 200, |[r, g, b, _]| [r, g, b, 100]).png();
     let (mime, small) = fit("image/png", &glass, &limits(ALL, Some(20_000), None)).unwrap();
     assert_eq!(mime, "image/png");
     assert!(small.len() <= 20_000);
-    assert_eq!(image::load_from_memory(&small).unwrap().to_rgba8().get_pixel(0, 0).0[3], 100);
+    assert_eq!(Made::read(&small).pixel(0, 0)[3], 100);
     assert_eq!(fit("image/png", &glass, &limits(&["image/jpeg"], None, None)), None);
 }
 
 #[test]
 fn a_gif_becomes_its_first_picture() {
-    let gif = moving_gif();
-    assert!(is_animated_gif(&gif));
-    assert_eq!(dimensions(&gif), Some((16, 8)));
-    let (mime, still) = fit("image/gif", &gif, &limits(&["image/png"], None, None)).unwrap();
+    let moving = moving_gif();
+    assert!(is_animated_gif(&moving));
+    assert_eq!(dimensions(&moving), Some((16, 8)));
+    let (mime, still) = fit("image/gif", &moving, &limits(&["image/png"], None, None)).unwrap();
     assert_eq!((mime.as_str(), dimensions(&still)), ("image/png", Some((16, 8))));
-    let picture = image::load_from_memory(&still).unwrap().to_rgb8();
-    assert_eq!(*picture.get_pixel(0, 0), Rgb([255, 0, 0]));
-    let one = encoded(RgbImage::new(3, 3), ImageFormat::Gif);
+    assert_eq!(Made::read(&still).pixel(0, 0), [255, 0, 0]);
+    let one = gif(3, 3, &[GifFrame { left: 0, top: 0, width: 3, height: 3, colour: 0 }]);
     assert!(!is_animated_gif(&one));
 }
 
@@ -142,7 +119,7 @@ fn a_header_cannot_ask_for_memory() {
 
 #[test]
 fn undecodable_pictures_are_left_alone() {
-    let whole = encoded(noise(64, 64), ImageFormat::Png);
+    let whole = noise(64, 64).png();
     let of = |bytes: &[u8]| fit("image/png", bytes, &limits(ALL, None, Some(32)));
     assert!(of(&whole).is_some());
     for cut in [0, 8, 20, 33, 60, whole.len() / 2, whole.len() - 20] {
@@ -155,21 +132,15 @@ fn undecodable_pictures_are_left_alone() {
 
 #[test]
 fn a_photograph_is_turned_upright() {
-    let mut picture = RgbImage::from_pixel(40, 20, Rgb([0, 0, 0]));
-    for x in 0..20 {
-        for y in 0..20 {
-            picture.put_pixel(x, y, Rgb([255, 255, 255]));
-        }
-    }
-    let jpeg = encoded(picture, ImageFormat::Jpeg);
+    let jpeg = Made::from_fn(40, 20, |x, _| if x < 20 { [255; 3] } else { [0; 3] }).jpeg();
     // Turned to the right by a note of the camera.
     let exif =
         b"\xff\xe1\0\x22Exif\0\0II\x2a\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\x06\0\0\0\0\0\0\0";
     let noted = [&jpeg[..2], exif, &jpeg[2..]].concat();
     let (_, upright) = fit("image/jpeg", &noted, &limits(ALL, None, Some(40))).unwrap();
     assert_eq!(dimensions(&upright), Some((20, 40)));
-    let upright = image::load_from_memory(&upright).unwrap().to_rgb8();
-    assert!(upright.get_pixel(10, 5).0[0] > 200 && upright.get_pixel(10, 35).0[0] < 50);
+    let upright = Made::read(&upright);
+    assert!(upright.pixel(10, 5)[0] > 200 && upright.pixel(10, 35)[0] < 50);
 }
 
 fn lowered(target: Target, name: &str, mime: &str, body: &[u8]) -> Lowered {
@@ -182,7 +153,7 @@ fn lowered(target: Target, name: &str, mime: &str, body: &[u8]) -> Lowered {
 
 #[test]
 fn a_picture_of_more_than_a_target_takes_reaches_it_smaller() {
-    let large = encoded(noise(1_200, 1_200), ImageFormat::Png);
+    let large = noise(1_200, 1_200).png();
     assert!(large.len() > 3_932_160, "{}", large.len());
     let lowered = lowered(Target::Anthropic, "large.png", "image/png", &large);
     let source = &lowered.blocks[0]["source"];
