@@ -112,8 +112,7 @@ fn add_rules(workspace: &Workspace, discovered: &Discovered, found: &mut TurnCus
                 .enabled_children(&discovered.switched_off)
                 .any(|enabled| enabled == child);
             if is_on {
-                let rule = (container, child, rule);
-                let holds = found.file_rules.add(workspace, rule);
+                let holds = found.file_rules.add(workspace, container, child, rule);
                 found.rules.extend(holds);
             } else if container.holds_instructions() {
                 let path = workspace.display_uri(&child.uri);

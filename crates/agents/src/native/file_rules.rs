@@ -43,7 +43,9 @@ impl FileRules {
     pub(super) fn add(
         &mut self,
         workspace: &Workspace,
-        (container, child, rule): (&Container, &Child, &RuleFile),
+        container: &Container,
+        child: &Child,
+        rule: &RuleFile,
     ) -> Option<InstructionFile> {
         if container.holds_instructions() {
             return None; // those of the project itself are read with the directories above it

@@ -51,6 +51,7 @@ mod todo_list;
 mod tool_scope;
 mod trim;
 mod turn;
+mod turn_opening;
 mod usage;
 mod vendors;
 mod work_state;
