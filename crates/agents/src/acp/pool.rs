@@ -110,7 +110,8 @@ impl ProcessPool {
         &self,
         directory: &Path,
         chat: &str,
-        (token, credentials): (Option<&str>, ProcessCredentials),
+        token: Option<&str>,
+        credentials: ProcessCredentials,
     ) -> Result<(Arc<AgentProcess>, Lease), AgentError> {
         let key = PoolKey {
             directory: directory.to_owned(),
@@ -133,7 +134,8 @@ impl ProcessPool {
         tokio::spawn(watch(
             Arc::downgrade(&process),
             process.connection.subscribe_end(),
-            (self.config.idle, Arc::clone(&self.early_ends)),
+            self.config.idle,
+            Arc::clone(&self.early_ends),
         ));
         Ok((process, lease))
     }
@@ -263,7 +265,8 @@ fn note_early_end(ends: &Mutex<VecDeque<Instant>>, started: Instant) {
 async fn watch(
     process: Weak<AgentProcess>,
     mut end: watch::Receiver<Option<Arc<ConnectionEnd>>>,
-    (idle, early_ends): (Duration, Arc<Mutex<VecDeque<Instant>>>),
+    idle: Duration,
+    early_ends: Arc<Mutex<VecDeque<Instant>>>,
 ) {
     let started = Instant::now();
     loop {

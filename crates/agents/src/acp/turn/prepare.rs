@@ -76,8 +76,8 @@ pub(super) async fn open(
         .await?;
     let (token, credentials) = core.token_of(facts.principal.as_deref());
     loop {
-        let with = (token.as_deref(), credentials.clone());
-        let (process, lease) = core.pool.process(primary, &facts.chat, with).await?;
+        let found = core.pool.process(primary, &facts.chat, token.as_deref(), credentials.clone());
+        let (process, lease) = found.await?;
         leave_others(turn, &process).await;
         core.learn_abilities(&process.abilities);
         let live = process.session(&facts.chat);
