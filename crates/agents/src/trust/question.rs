@@ -48,7 +48,7 @@ pub async fn require_trust(
     }
     let mut ask = ASK;
     for directory in directories {
-        require_one(events, store, agent, session, (directory, ask)).await?;
+        require_one(events, store, agent, session, directory, ask).await?;
         ask -= 1;
     }
     Ok(())
@@ -59,7 +59,8 @@ async fn require_one(
     store: &Arc<TrustStore>,
     agent: &AcpAgentConfig,
     session: &str,
-    (directory, ask): (&Path, u64),
+    directory: &Path,
+    ask: u64,
 ) -> Result<(), AgentError> {
     let looked = look(Arc::clone(store), directory.to_owned(), session.to_owned()).await;
     let InspectedDirectory { directory, command_files, standing } =

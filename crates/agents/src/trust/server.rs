@@ -46,7 +46,8 @@ pub(crate) enum ServerAnswer {
 pub(crate) async fn ask_about_server(
     store: &Arc<TrustStore>,
     session: &str,
-    (directory, declared): (&Path, &DeclaredServer),
+    directory: &Path,
+    declared: &DeclaredServer,
     events: &dyn EventSink,
 ) -> Result<ServerAnswer, TurnOver> {
     let Some(request) = make_request(declared, directory) else {
