@@ -9,7 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CancelledNotification, CancelledNotificationParam,
-    ClientRequest, JsonObject, ProgressNotificationParam, RequestId, ServerResult,
+    ClientRequest, ProgressNotificationParam, RequestId, ServerResult,
 };
 use rmcp::service::{Peer, PeerRequestOptions, RoleClient, ServiceError};
 use serde_json::Value;
@@ -69,13 +69,13 @@ type McpAnswer = Result<Result<ServerResult, ServiceError>, RecvError>;
 
 /// Calls a tool.
 pub(super) async fn call(
-    (peer, shared): (&Peer<RoleClient>, &McpShared),
-    (tool, arguments): (&str, JsonObject),
+    peer: &Peer<RoleClient>,
+    shared: &McpShared,
+    request: CallToolRequestParams,
     silence_max: Duration,
     host: &dyn CallHost,
 ) -> Result<McpResult, McpError> {
-    let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
-    let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+    let request = ClientRequest::CallToolRequest(CallToolRequest::new(request));
     let options = PeerRequestOptions::no_options();
     let sent = peer.send_request_with_option(request, options).await;
     let mut handle = sent.map_err(|_| shared.end_reason())?;

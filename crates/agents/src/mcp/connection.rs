@@ -3,12 +3,13 @@
 //! Promises: every wait has a limit (MC-10); dropping it, or closing it, ends the server's process.
 //! Must not know: when a server is started, and again.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use rmcp::model::{ErrorCode, ErrorData, JsonObject, ProtocolVersion, ServerPeerInfo};
+use rmcp::model::{
+    CallToolRequestParams, ErrorCode, ErrorData, JsonObject, ProtocolVersion, ServerPeerInfo,
+};
 use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, Peer, RoleClient, RunningService,
     RunningServiceCancellationToken, serve_client_with_lifecycle,
@@ -21,7 +22,7 @@ use super::content::McpResult;
 use super::declaration::{DirectoryProgram, McpDeclaration, McpTransport};
 use super::error::{McpError, clean};
 use super::handler::{ChangedLists, McpHandler, McpShared};
-use super::http;
+use super::http::{self, HttpEndpoint};
 use super::lines::LineTransport;
 use super::old_sse::OldSseTransport;
 use super::process::{ServerCommand, ServerProcess};
@@ -149,8 +150,8 @@ impl McpConnection {
         arguments: JsonObject,
         host: &dyn CallHost,
     ) -> Result<McpResult, McpError> {
-        let parts = (&self.peer, &*self.shared);
-        let called = call::call(parts, (tool, arguments), self.silence_max, host).await;
+        let request = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        let called = call::call(&self.peer, &self.shared, request, self.silence_max, host).await;
         match called {
             Err(McpError::Ended(_)) => Err(self.end_error().await),
             called => called.map_err(|error| error.without(&self.shared.secrets)),
@@ -305,14 +306,15 @@ async fn open_once(
             }
         }
         McpTransport::Http { url, headers } => {
-            let transport = http::transport((url, headers), token, shared).await?;
+            let endpoint = HttpEndpoint { url, headers, token };
+            let transport = http::transport(&endpoint, shared).await?;
             let served = serve_client_with_lifecycle(handler, transport, lifecycle).await;
             match served {
                 Ok(running) => Ok((running, None)),
                 Err(error) => match read_failure(&error, shared) {
                     // A server from before streamable HTTP refuses the first message.
                     McpError::Unreachable(why) if shared.was_refused() => {
-                        let old = open_old_sse((url, headers), token, shared).await;
+                        let old = open_old_sse(&endpoint, shared).await;
                         old.map_err(|_| McpError::Unreachable(why))
                     }
                     error => Err(error),
@@ -324,11 +326,10 @@ async fn open_once(
 
 /// The same with the HTTP of older servers.
 async fn open_old_sse(
-    (url, headers): (&str, &BTreeMap<String, String>),
-    token: Option<&str>,
+    endpoint: &HttpEndpoint<'_>,
     shared: &Arc<McpShared>,
 ) -> Result<OpenedConnection, McpError> {
-    let transport = OldSseTransport::open((url, headers), token, shared).await?;
+    let transport = OldSseTransport::open(endpoint, shared).await?;
     let handler = McpHandler(Arc::clone(shared));
     let initialize = ClientLifecycleMode::Initialize;
     let served = serve_client_with_lifecycle(handler, transport, initialize).await;
@@ -401,6 +402,8 @@ fn read_instructions(info: &ServerPeerInfo) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     #[test]

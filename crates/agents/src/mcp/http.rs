@@ -36,16 +36,22 @@ const LAST_EVENT: &str = "last-event-id";
 pub(super) const EVENTS: &str = "text/event-stream";
 pub(super) const JSON: &str = "application/json";
 
-/// The way to a server.
+/// A server's declared address and headers, with the token for it.
+pub(super) struct HttpEndpoint<'a> {
+    pub url: &'a str,
+    pub headers: &'a BTreeMap<String, String>,
+    pub token: Option<&'a str>,
+}
+
+/// Makes the way to a server.
 pub(super) async fn transport(
-    (url, headers): (&str, &BTreeMap<String, String>),
-    token: Option<&str>,
+    endpoint: &HttpEndpoint<'_>,
     shared: &Arc<McpShared>,
 ) -> Result<StreamableHttpClientTransport<McpHttp>, McpError> {
     let unreachable = |why: &str| McpError::Unreachable(why.to_owned());
-    let url = Url::parse(url).map_err(|_| unreachable("its URL is not one"))?;
+    let url = Url::parse(endpoint.url).map_err(|_| unreachable("its URL is not one"))?;
     let mut parsed = HashMap::new();
-    for (name, value) in headers {
+    for (name, value) in endpoint.headers {
         let name: Result<HeaderName, _> = name.parse();
         let name = name.map_err(|_| unreachable("a header's name is not possible"))?;
         let value: Result<HeaderValue, _> = value.parse();
@@ -56,7 +62,7 @@ pub(super) async fn transport(
     let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
         .custom_headers(parsed)
         .max_sse_event_size(MESSAGE_BYTES_MAX);
-    if let Some(token) = token {
+    if let Some(token) = endpoint.token {
         config = config.auth_header(token);
     }
     let http = McpHttp { client: client(&url).await?, shared: Arc::clone(shared) };
