@@ -240,7 +240,7 @@ impl AcpConnection {
         let errors = tokio::spawn(tail.follow(pipes.stderr));
         let lines = LineReader::new(pipes.stdout, line_bytes_max);
         let reading = tokio::spawn(reader::read(Arc::clone(&shared), lines));
-        tokio::spawn(supervise::supervise(Arc::clone(&shared), process, (reading, errors)));
+        tokio::spawn(supervise::supervise(Arc::clone(&shared), process, reading, errors));
         Ok(Self::of(shared))
     }
 
