@@ -20,6 +20,7 @@ use super::connection::{self, AcpConnection, ClientOffer, ConnectionEnd, EndKind
 use super::environment::{self, ProcessEnvironment};
 use super::errors;
 use super::process::{Launch, StderrTail};
+use crate::task;
 
 /// An end so soon after the start is a failed start.
 const EARLY_END: Duration = Duration::from_secs(5);
@@ -131,12 +132,12 @@ impl ProcessPool {
         let process = self.start(directory, token).await?;
         let lease = process.lease();
         slot.set_current(Some(Arc::clone(&process)));
-        tokio::spawn(watch(
+        task::spawn(Box::pin(watch(
             Arc::downgrade(&process),
             process.connection.subscribe_end(),
             self.config.idle,
             Arc::clone(&self.early_ends),
-        ));
+        )));
         Ok((process, lease))
     }
 

@@ -20,6 +20,7 @@ use super::content::McpResult;
 use super::error::{McpError, clean};
 use super::handler::{CallEvent, McpShared};
 use super::http::challenge_of;
+use crate::task;
 
 /// How long a call may go without a sign of life, unless the declaration says otherwise.
 pub(super) const SILENCE_MAX: Duration = Duration::from_secs(120);
@@ -158,7 +159,7 @@ impl Drop for CancelCallOnDrop {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             return; // the host goes down, and the server with it
         };
-        runtime.spawn(async move {
+        let cancelling = async move {
             let params = CancelledNotificationParam::new(
                 Some(id),
                 Some("the user stopped the call, or it took too long".to_owned()),
@@ -166,6 +167,7 @@ impl Drop for CancelCallOnDrop {
             let cancelled = CancelledNotification::new(params);
             // A server that is gone needs not be told.
             let _ = peer.send_notification(cancelled.into()).await;
-        });
+        };
+        task::spawn_on(&runtime, Box::pin(cancelling));
     }
 }

@@ -29,6 +29,7 @@ use super::process::{ServerCommand, ServerProcess};
 use super::program::digest_of;
 use super::tool_list::{ToolList, list_tools};
 use crate::secret_values::SecretValues;
+use crate::task::{self, WorkError};
 
 /// How long a handshake may take.
 const START_MAX: Duration = Duration::from_secs(30);
@@ -96,7 +97,7 @@ impl McpConnection {
         let cancel = Mutex::new(Some(running.cancellation_token()));
         let (ends, ended) = watch::channel(false);
         let failing = Arc::clone(&shared);
-        tokio::spawn(async move {
+        task::spawn(Box::pin(async move {
             tokio::select! {
                 _ = running.waiting() => {}
                 // What waits is dropped, and the connection with it.
@@ -104,7 +105,7 @@ impl McpConnection {
             }
             // Nobody may be left who wants to know.
             let _ = ends.send(true);
-        });
+        }));
         Ok(Self {
             peer,
             silence_max: declaration.timeout.unwrap_or(SILENCE_MAX),
@@ -137,10 +138,10 @@ impl McpConnection {
             return; // it knows them
         }
         let peer = self.peer.clone();
-        tokio::spawn(async move {
+        task::spawn(Box::pin(async move {
             // A server that is gone needs not be told.
             let _ = peer.notify_roots_list_changed().await;
-        });
+        }));
     }
 
     /// Calls a tool. Dropping the future cancels the call.
@@ -201,7 +202,7 @@ impl McpConnection {
         let process = lock(&self.process).take();
         let runtime = tokio::runtime::Handle::try_current();
         if let (Some(process), Ok(runtime)) = (process, runtime) {
-            runtime.spawn(process.stop());
+            task::spawn_on(&runtime, Box::pin(process.stop()));
         }
     }
 }
@@ -293,7 +294,7 @@ async fn open_once(
             }
             let (process, pipes) = command.start()?;
             let log = Arc::clone(shared);
-            let reading = tokio::spawn(async move { log.log.follow(pipes.errors).await });
+            let reading = task::spawn(Box::pin(async move { log.log.follow(pipes.errors).await }));
             let lines = LineTransport::new(pipes.input, pipes.output, Arc::clone(shared));
             match serve_client_with_lifecycle(handler, lines, lifecycle).await {
                 Ok(running) => Ok((running, Some(process))),
@@ -342,7 +343,7 @@ async fn open_old_sse(
 /// Whether a program of the directory is still the one that the user agreed to: it may have changed since, also while the
 /// server ran.
 async fn check_program(program: DirectoryProgram) -> Result<(), McpError> {
-    let looking = tokio::task::spawn_blocking(move || {
+    let looking = task::try_blocking(move || {
         let is_same = digest_of(&program.path).map(|digest| digest == program.digest);
         let was_missing = program.digest.is_empty();
         match is_same {
@@ -352,7 +353,7 @@ async fn check_program(program: DirectoryProgram) -> Result<(), McpError> {
             Err(why) => Err(McpError::NotStarted(why)),
         }
     });
-    let stopped = |error: tokio::task::JoinError| McpError::NotStarted(error.to_string());
+    let stopped = |error: WorkError| McpError::NotStarted(error.to_string());
     looking.await.map_err(stopped)?
 }
 

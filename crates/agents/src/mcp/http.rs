@@ -28,6 +28,7 @@ use super::handler::McpShared;
 use super::lines::MESSAGE_BYTES_MAX;
 use super::sse::EventCounter;
 use crate::provider::{plain_client_config, trusting_client_config};
+use crate::task;
 
 const CONNECT_MAX: Duration = Duration::from_secs(10);
 
@@ -84,7 +85,7 @@ pub(super) async fn client_builder(url: &Url) -> Result<ClientBuilder, McpError>
         }
     };
     let unusable = |why: String| McpError::Unreachable(why);
-    let trust = tokio::task::spawn_blocking(move || {
+    let trust = task::try_blocking(move || {
         if encrypted { trusting_client_config() } else { plain_client_config() }
     })
     .await

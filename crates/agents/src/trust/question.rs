@@ -13,6 +13,7 @@ use wire::Object;
 use wire::published::state::ChatInputResponseKind;
 
 use super::command_files::{CommandFiles, printable_path};
+use super::run_blocking;
 use super::store::{DirectoryTrust, TrustError, TrustStore};
 use crate::acp::config::{AcpAgentConfig, TrustPolicy};
 
@@ -114,13 +115,6 @@ async fn look(
         Ok(InspectedDirectory { directory, command_files, standing })
     })
     .await
-}
-
-async fn run_blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, TrustError> + Send + 'static,
-) -> Result<T, TrustError> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|_| Err(TrustError("it could not be looked at".to_owned())))
 }
 
 enum TrustAnswer {

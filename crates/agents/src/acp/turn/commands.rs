@@ -168,10 +168,10 @@ impl RunningTurn<'_> {
     /// The agent waits beside all else that it does.
     fn answer_at_end(&self, id: RequestId, command: Arc<TerminalCommand>) {
         let process = Arc::clone(&self.prepared.process);
-        self.prepared.process.connection.spawn(async move {
+        self.prepared.process.connection.spawn(Box::pin(async move {
             let end = command.ended().await;
             process.connection.answer(&id, &Ok(exit_of(end)));
-        });
+        }));
     }
 
     async fn create_terminal(
