@@ -17,6 +17,7 @@ use rmcp::service::{
 use tokio::sync::watch;
 use tokio::time::timeout;
 
+use super::any_transport::AnyTransport;
 use super::call::{self, CallHost, SILENCE_MAX};
 use super::content::McpResult;
 use super::declaration::{DirectoryProgram, McpDeclaration, McpTransport};
@@ -296,7 +297,7 @@ async fn open_once(
             let log = Arc::clone(shared);
             let reading = task::spawn(Box::pin(async move { log.log.follow(pipes.errors).await }));
             let lines = LineTransport::new(pipes.input, pipes.output, Arc::clone(shared));
-            match serve_client_with_lifecycle(handler, lines, lifecycle).await {
+            match serve_client_with_lifecycle(handler, AnyTransport::new(lines), lifecycle).await {
                 Ok(running) => Ok((running, Some(process))),
                 Err(error) => {
                     drop(process);
@@ -309,6 +310,7 @@ async fn open_once(
         McpTransport::Http { url, headers } => {
             let endpoint = HttpEndpoint { url, headers, token };
             let transport = http::transport(&endpoint, shared).await?;
+            let transport = AnyTransport::new(transport);
             let served = serve_client_with_lifecycle(handler, transport, lifecycle).await;
             match served {
                 Ok(running) => Ok((running, None)),
@@ -331,6 +333,7 @@ async fn open_old_sse(
     shared: &Arc<McpShared>,
 ) -> Result<OpenedConnection, McpError> {
     let transport = OldSseTransport::open(endpoint, shared).await?;
+    let transport = AnyTransport::new(transport);
     let handler = McpHandler(Arc::clone(shared));
     let initialize = ClientLifecycleMode::Initialize;
     let served = serve_client_with_lifecycle(handler, transport, initialize).await;

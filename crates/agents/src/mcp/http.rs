@@ -169,7 +169,7 @@ pub(super) fn challenge_of(
     error: &DynamicTransportError,
     shared: &McpShared,
 ) -> Option<TokenChallenge> {
-    read_challenge(error.error.downcast_ref()?, shared)
+    read_challenge(error.error.source()?.downcast_ref()?, shared)
 }
 
 fn read_challenge(error: &HttpError, shared: &McpShared) -> Option<TokenChallenge> {
