@@ -51,7 +51,7 @@ impl<'a> TurnOpening<'a> {
         }
     }
 
-    /// Opens the model's view on the turn, with the findings on calls that an earlier host left behind.
+    /// Opens the model's view on the turn, with findings on calls that an earlier host left behind.
     pub(super) async fn open_view(&self) -> Result<ModelView<'a>, TurnStop> {
         let mut view = ModelView::new(self.shared, self.model, self.input, self.events);
         view.forget_other_models().await?;
@@ -106,7 +106,7 @@ impl<'a> TurnOpening<'a> {
         }
     }
 
-    /// Returns what a request to the model would begin with now: prompt, own tools, tools of clients.
+    /// Returns the head that a request would have now: prompt, own tools, tools of clients.
     pub(super) async fn request_head(
         &self,
         scope: &ToolScope,
