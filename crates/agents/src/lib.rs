@@ -21,6 +21,7 @@ mod secret_values;
 mod server_entry;
 mod settings_entry;
 pub mod sink;
+mod task;
 #[cfg(test)]
 mod test_turn;
 pub mod tool;

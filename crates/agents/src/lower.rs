@@ -11,6 +11,8 @@ use agent_api::{SharedSources, UserMessage};
 use compositor::lower::{Capabilities, Lowered, ResolvedMessage, Target, lower_all};
 use compositor::resolve::InlineLimits;
 
+use crate::task;
+
 /// A message and the parts of it that a provider rejected: they are described instead.
 #[derive(Debug, Clone, Default)]
 pub struct MessageToLower {
@@ -38,7 +40,8 @@ pub async fn lower_messages(
     capabilities: Capabilities,
 ) -> Vec<Lowered> {
     let sources = sources.clone();
-    let work = tokio::task::spawn_blocking(move || {
+    // A defect of ours ends the turn: the caller panics, too, and sends no empty request.
+    let work = task::run_blocking(move || {
         let mut sources = sources.lock();
         let messages: Vec<ResolvedMessage<'_>> = messages
             .iter()
@@ -51,9 +54,5 @@ pub async fn lower_messages(
         let limits = InlineLimits::default();
         lower_all(&messages, limits, target, &capabilities, &mut *sources)
     });
-    match work.await {
-        Ok(lowered) => lowered,
-        // A defect of ours: the turn ends in it, rather than with an empty request.
-        Err(died) => std::panic::resume_unwind(died.into_panic()),
-    }
+    work.await
 }

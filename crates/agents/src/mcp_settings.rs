@@ -15,6 +15,7 @@ use crate::mcp::{
     DeclaredServers, McpEntry, McpInputs, ServerSources, client_plugins, find_declared,
 };
 use crate::server_entry::make_entry;
+use crate::task;
 use crate::trust::TrustStore;
 
 /// Where servers are declared for all sessions, and what is known of trust.
@@ -56,7 +57,7 @@ pub(crate) async fn find_servers(
 ) -> DeclaredServers {
     let (settings, directory) = (Arc::clone(settings), directory.to_owned());
     let brought = brought.to_vec();
-    let looking = tokio::task::spawn_blocking(move || {
+    let looking = task::run_blocking(move || {
         let uri = wire::file_uri::uri_of(directory.as_os_str().as_bytes());
         let copies = client_plugins(&brought);
         let confinement = &settings.confinement;
@@ -69,8 +70,5 @@ pub(crate) async fn find_servers(
         };
         find_declared(&sources, &inputs)
     });
-    match looking.await {
-        Ok(found) => found,
-        Err(died) => std::panic::resume_unwind(died.into_panic()),
-    }
+    looking.await
 }

@@ -99,10 +99,10 @@ impl AgentProcess {
     /// Whatever the answer is, nothing depends on it.
     fn ask_and_forget(&self, method: &'static str, params: serde_json::Value) {
         let connection = self.connection.clone();
-        self.connection.spawn(async move {
+        self.connection.spawn(Box::pin(async move {
             let asked = connection.request::<serde_json::Value>(method, &params, FORGOTTEN_LIMIT);
             let _ = asked.await;
-        });
+        }));
     }
 
     /// Whether a notice of this title is new in this process.

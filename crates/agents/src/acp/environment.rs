@@ -6,6 +6,7 @@
 use std::ffi::OsString;
 
 use super::config::AcpAgentConfig;
+use crate::task;
 use crate::tool::command_environment;
 
 /// Secrets in files are short.
@@ -44,7 +45,7 @@ pub(super) async fn of_agent(
 async fn read_secret(path: &std::path::Path, name: &str) -> Result<String, String> {
     let failed = |why: String| format!("the file with `{name}` cannot be read: {why}");
     let path = path.to_owned();
-    let read = tokio::task::spawn_blocking(move || {
+    let read = task::try_blocking(move || {
         use std::io::Read;
         let mut text = String::new();
         let file = std::fs::File::open(path)?;

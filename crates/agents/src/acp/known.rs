@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use super::config::{AcpAgentConfig, AcpAuth};
 use super::connection::Abilities;
 use super::view::{OptionValues, SessionView};
+use crate::task::detach_blocking;
 
 /// The model that means: whatever the agent chooses.
 pub(super) const DEFAULT_MODEL: &str = "default";
@@ -76,11 +77,7 @@ impl KnownAgentFile {
         }
         drop(known);
         let inner = Arc::clone(&self.0);
-        let write = move || inner.write();
-        match tokio::runtime::Handle::try_current() {
-            Ok(runtime) => drop(runtime.spawn_blocking(write)),
-            Err(_) => write(),
-        }
+        detach_blocking(Box::new(move || inner.write()));
         true
     }
 }

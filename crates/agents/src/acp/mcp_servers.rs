@@ -47,21 +47,27 @@ pub(super) struct PassedServers {
 pub(super) struct ServerRecords {
     /// What was last shown, by session.
     shown: BTreeMap<String, Vec<Value>>,
-    /// Sessions, and digests of what the user said no to in them.
-    refused: BTreeSet<(String, String)>,
+    refused: BTreeSet<RefusedServer>,
     /// Servers that an agent could not start and why, by session.
     failed: BTreeMap<String, BTreeMap<String, String>>,
+}
+
+/// A declared server that the user did not allow in a session.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct RefusedServer {
+    session: String,
+    digest: String,
 }
 
 /// Refusals that are remembered; forgotten when there are more.
 const REFUSED_MAX: usize = 1_024;
 
 impl ServerRecords {
-    fn refuse(&mut self, key: (String, String)) {
+    fn refuse(&mut self, server: RefusedServer) {
         if self.refused.len() >= REFUSED_MAX {
             self.refused.clear(); // the user is asked again
         }
-        self.refused.insert(key);
+        self.refused.insert(server);
     }
 }
 
@@ -130,19 +136,19 @@ async fn is_allowed(
         return Ok(true); // the user's own, or the directory's; or it is not passed, with words
     }
     let session = &turn.facts.conversation;
-    let key = (session.clone(), declared.digest.clone());
-    if turn.core.servers().refused.contains(&key) {
+    let asked = RefusedServer { session: session.clone(), digest: declared.digest.clone() };
+    if turn.core.servers().refused.contains(&asked) {
         return Ok(false);
     }
     let item = DeclaredItem::new(directory, declared);
     let why = match item.is_known(&settings.trust, session).await {
         Ok(true) => return Ok(true),
         Ok(false) => {
-            let about = (directory, declared);
-            match ask_about_server(&settings.trust, session, about, turn.events).await? {
+            let (trust, events) = (&settings.trust, turn.events);
+            match ask_about_server(trust, session, directory, declared, events).await? {
                 ServerAnswer::Yes => return Ok(true),
                 ServerAnswer::No => {
-                    turn.core.servers().refuse(key);
+                    turn.core.servers().refuse(asked);
                     "you did not allow it".to_owned()
                 }
                 ServerAnswer::Unasked(why) => why,

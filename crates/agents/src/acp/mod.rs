@@ -190,9 +190,9 @@ impl Agent for AcpAgent {
                     && session.want_settings(config.clone())
                 {
                     let connection = process.connection.clone();
-                    process.connection.spawn(async move {
+                    process.connection.spawn(Box::pin(async move {
                         session.apply_wanted(&connection).await;
-                    });
+                    }));
                 }
             }
         }

@@ -12,6 +12,7 @@ use workspace::{Confinement, UserDirectories, Workspace};
 
 use super::label::label;
 use crate::mcp::client_plugins;
+use crate::task;
 
 /// What is read of a rule.
 const RULE_BYTES_MAX: usize = 16 * 1_024;
@@ -34,11 +35,7 @@ pub(super) async fn describe_plugins(
         return String::new();
     }
     let (plugins, switched_off) = (plugins.to_vec(), switched_off.clone());
-    let looking = tokio::task::spawn_blocking(move || describe(&plugins, &switched_off));
-    match looking.await {
-        Ok(instructions) => instructions,
-        Err(died) => std::panic::resume_unwind(died.into_panic()),
-    }
+    task::run_blocking(move || describe(&plugins, &switched_off)).await
 }
 
 fn describe(plugins: &[ClientPlugin], switched_off: &BTreeSet<String>) -> String {

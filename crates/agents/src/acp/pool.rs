@@ -20,6 +20,7 @@ use super::connection::{self, AcpConnection, ClientOffer, ConnectionEnd, EndKind
 use super::environment::{self, ProcessEnvironment};
 use super::errors;
 use super::process::{Launch, StderrTail};
+use crate::task;
 
 /// An end so soon after the start is a failed start.
 const EARLY_END: Duration = Duration::from_secs(5);
@@ -110,7 +111,8 @@ impl ProcessPool {
         &self,
         directory: &Path,
         chat: &str,
-        (token, credentials): (Option<&str>, ProcessCredentials),
+        token: Option<&str>,
+        credentials: ProcessCredentials,
     ) -> Result<(Arc<AgentProcess>, Lease), AgentError> {
         let key = PoolKey {
             directory: directory.to_owned(),
@@ -130,11 +132,12 @@ impl ProcessPool {
         let process = self.start(directory, token).await?;
         let lease = process.lease();
         slot.set_current(Some(Arc::clone(&process)));
-        tokio::spawn(watch(
+        task::spawn(Box::pin(watch(
             Arc::downgrade(&process),
             process.connection.subscribe_end(),
-            (self.config.idle, Arc::clone(&self.early_ends)),
-        ));
+            self.config.idle,
+            Arc::clone(&self.early_ends),
+        )));
         Ok((process, lease))
     }
 
@@ -263,7 +266,8 @@ fn note_early_end(ends: &Mutex<VecDeque<Instant>>, started: Instant) {
 async fn watch(
     process: Weak<AgentProcess>,
     mut end: watch::Receiver<Option<Arc<ConnectionEnd>>>,
-    (idle, early_ends): (Duration, Arc<Mutex<VecDeque<Instant>>>),
+    idle: Duration,
+    early_ends: Arc<Mutex<VecDeque<Instant>>>,
 ) {
     let started = Instant::now();
     loop {

@@ -94,14 +94,13 @@ impl McpConnection {
     pub(super) async fn complete(
         &self,
         reference: Reference,
-        (argument, value): (&str, &str),
+        argument: ArgumentInfo,
         before: BTreeMap<String, String>,
     ) -> Result<Vec<String>, McpError> {
         let info = self.peer.peer_info();
         if info.is_none_or(|info| info.capabilities.completions.is_none()) {
             return Ok(Vec::new());
         }
-        let argument = ArgumentInfo::new(argument, value);
         let mut params = CompleteRequestParams::new(reference, argument);
         if !before.is_empty() {
             let context = CompletionContext::with_arguments(before.into_iter().collect());

@@ -9,7 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CancelledNotification, CancelledNotificationParam,
-    ClientRequest, JsonObject, ProgressNotificationParam, RequestId, ServerResult,
+    ClientRequest, ProgressNotificationParam, RequestId, ServerResult,
 };
 use rmcp::service::{Peer, PeerRequestOptions, RoleClient, ServiceError};
 use serde_json::Value;
@@ -20,6 +20,7 @@ use super::content::McpResult;
 use super::error::{McpError, clean};
 use super::handler::{CallEvent, McpShared};
 use super::http::challenge_of;
+use crate::task;
 
 /// How long a call may go without a sign of life, unless the declaration says otherwise.
 pub(super) const SILENCE_MAX: Duration = Duration::from_secs(120);
@@ -69,13 +70,13 @@ type McpAnswer = Result<Result<ServerResult, ServiceError>, RecvError>;
 
 /// Calls a tool.
 pub(super) async fn call(
-    (peer, shared): (&Peer<RoleClient>, &McpShared),
-    (tool, arguments): (&str, JsonObject),
+    peer: &Peer<RoleClient>,
+    shared: &McpShared,
+    request: CallToolRequestParams,
     silence_max: Duration,
     host: &dyn CallHost,
 ) -> Result<McpResult, McpError> {
-    let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
-    let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+    let request = ClientRequest::CallToolRequest(CallToolRequest::new(request));
     let options = PeerRequestOptions::no_options();
     let sent = peer.send_request_with_option(request, options).await;
     let mut handle = sent.map_err(|_| shared.end_reason())?;
@@ -158,7 +159,7 @@ impl Drop for CancelCallOnDrop {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             return; // the host goes down, and the server with it
         };
-        runtime.spawn(async move {
+        let cancelling = async move {
             let params = CancelledNotificationParam::new(
                 Some(id),
                 Some("the user stopped the call, or it took too long".to_owned()),
@@ -166,6 +167,7 @@ impl Drop for CancelCallOnDrop {
             let cancelled = CancelledNotification::new(params);
             // A server that is gone needs not be told.
             let _ = peer.send_notification(cancelled.into()).await;
-        });
+        };
+        task::spawn_on(&runtime, Box::pin(cancelling));
     }
 }

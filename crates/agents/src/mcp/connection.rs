@@ -3,12 +3,13 @@
 //! Promises: every wait has a limit (MC-10); dropping it, or closing it, ends the server's process.
 //! Must not know: when a server is started, and again.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use rmcp::model::{ErrorCode, ErrorData, JsonObject, ProtocolVersion, ServerPeerInfo};
+use rmcp::model::{
+    CallToolRequestParams, ErrorCode, ErrorData, JsonObject, ProtocolVersion, ServerPeerInfo,
+};
 use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, Peer, RoleClient, RunningService,
     RunningServiceCancellationToken, serve_client_with_lifecycle,
@@ -16,18 +17,20 @@ use rmcp::service::{
 use tokio::sync::watch;
 use tokio::time::timeout;
 
+use super::any_transport::AnyTransport;
 use super::call::{self, CallHost, SILENCE_MAX};
 use super::content::McpResult;
 use super::declaration::{DirectoryProgram, McpDeclaration, McpTransport};
 use super::error::{McpError, clean};
 use super::handler::{ChangedLists, McpHandler, McpShared};
-use super::http;
+use super::http::{self, HttpEndpoint};
 use super::lines::LineTransport;
 use super::old_sse::OldSseTransport;
 use super::process::{ServerCommand, ServerProcess};
 use super::program::digest_of;
 use super::tool_list::{ToolList, list_tools};
 use crate::secret_values::SecretValues;
+use crate::task::{self, WorkError};
 
 /// How long a handshake may take.
 const START_MAX: Duration = Duration::from_secs(30);
@@ -95,7 +98,7 @@ impl McpConnection {
         let cancel = Mutex::new(Some(running.cancellation_token()));
         let (ends, ended) = watch::channel(false);
         let failing = Arc::clone(&shared);
-        tokio::spawn(async move {
+        task::spawn(Box::pin(async move {
             tokio::select! {
                 _ = running.waiting() => {}
                 // What waits is dropped, and the connection with it.
@@ -103,7 +106,7 @@ impl McpConnection {
             }
             // Nobody may be left who wants to know.
             let _ = ends.send(true);
-        });
+        }));
         Ok(Self {
             peer,
             silence_max: declaration.timeout.unwrap_or(SILENCE_MAX),
@@ -136,10 +139,10 @@ impl McpConnection {
             return; // it knows them
         }
         let peer = self.peer.clone();
-        tokio::spawn(async move {
+        task::spawn(Box::pin(async move {
             // A server that is gone needs not be told.
             let _ = peer.notify_roots_list_changed().await;
-        });
+        }));
     }
 
     /// Calls a tool. Dropping the future cancels the call.
@@ -149,8 +152,8 @@ impl McpConnection {
         arguments: JsonObject,
         host: &dyn CallHost,
     ) -> Result<McpResult, McpError> {
-        let parts = (&self.peer, &*self.shared);
-        let called = call::call(parts, (tool, arguments), self.silence_max, host).await;
+        let request = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        let called = call::call(&self.peer, &self.shared, request, self.silence_max, host).await;
         match called {
             Err(McpError::Ended(_)) => Err(self.end_error().await),
             called => called.map_err(|error| error.without(&self.shared.secrets)),
@@ -200,7 +203,7 @@ impl McpConnection {
         let process = lock(&self.process).take();
         let runtime = tokio::runtime::Handle::try_current();
         if let (Some(process), Ok(runtime)) = (process, runtime) {
-            runtime.spawn(process.stop());
+            task::spawn_on(&runtime, Box::pin(process.stop()));
         }
     }
 }
@@ -292,9 +295,9 @@ async fn open_once(
             }
             let (process, pipes) = command.start()?;
             let log = Arc::clone(shared);
-            let reading = tokio::spawn(async move { log.log.follow(pipes.errors).await });
+            let reading = task::spawn(Box::pin(async move { log.log.follow(pipes.errors).await }));
             let lines = LineTransport::new(pipes.input, pipes.output, Arc::clone(shared));
-            match serve_client_with_lifecycle(handler, lines, lifecycle).await {
+            match serve_client_with_lifecycle(handler, AnyTransport::new(lines), lifecycle).await {
                 Ok(running) => Ok((running, Some(process))),
                 Err(error) => {
                     drop(process);
@@ -305,14 +308,16 @@ async fn open_once(
             }
         }
         McpTransport::Http { url, headers } => {
-            let transport = http::transport((url, headers), token, shared).await?;
+            let endpoint = HttpEndpoint { url, headers, token };
+            let transport = http::transport(&endpoint, shared).await?;
+            let transport = AnyTransport::new(transport);
             let served = serve_client_with_lifecycle(handler, transport, lifecycle).await;
             match served {
                 Ok(running) => Ok((running, None)),
                 Err(error) => match read_failure(&error, shared) {
                     // A server from before streamable HTTP refuses the first message.
                     McpError::Unreachable(why) if shared.was_refused() => {
-                        let old = open_old_sse((url, headers), token, shared).await;
+                        let old = open_old_sse(&endpoint, shared).await;
                         old.map_err(|_| McpError::Unreachable(why))
                     }
                     error => Err(error),
@@ -324,11 +329,11 @@ async fn open_once(
 
 /// The same with the HTTP of older servers.
 async fn open_old_sse(
-    (url, headers): (&str, &BTreeMap<String, String>),
-    token: Option<&str>,
+    endpoint: &HttpEndpoint<'_>,
     shared: &Arc<McpShared>,
 ) -> Result<OpenedConnection, McpError> {
-    let transport = OldSseTransport::open((url, headers), token, shared).await?;
+    let transport = OldSseTransport::open(endpoint, shared).await?;
+    let transport = AnyTransport::new(transport);
     let handler = McpHandler(Arc::clone(shared));
     let initialize = ClientLifecycleMode::Initialize;
     let served = serve_client_with_lifecycle(handler, transport, initialize).await;
@@ -341,7 +346,7 @@ async fn open_old_sse(
 /// Whether a program of the directory is still the one that the user agreed to: it may have changed since, also while the
 /// server ran.
 async fn check_program(program: DirectoryProgram) -> Result<(), McpError> {
-    let looking = tokio::task::spawn_blocking(move || {
+    let looking = task::try_blocking(move || {
         let is_same = digest_of(&program.path).map(|digest| digest == program.digest);
         let was_missing = program.digest.is_empty();
         match is_same {
@@ -351,7 +356,7 @@ async fn check_program(program: DirectoryProgram) -> Result<(), McpError> {
             Err(why) => Err(McpError::NotStarted(why)),
         }
     });
-    let stopped = |error: tokio::task::JoinError| McpError::NotStarted(error.to_string());
+    let stopped = |error: WorkError| McpError::NotStarted(error.to_string());
     looking.await.map_err(stopped)?
 }
 
@@ -401,6 +406,8 @@ fn read_instructions(info: &ServerPeerInfo) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     #[test]

@@ -58,7 +58,7 @@ pub(super) async fn post_json(
     allowed: AllowedAddresses,
     body: &Value,
 ) -> Result<Value, DocumentError> {
-    post(address, allowed, (JSON, body.to_string()), None).await
+    post(address, allowed, JSON, body.to_string(), None).await
 }
 
 /// Sends a form; the answer may be an error in the server's own words.
@@ -69,17 +69,18 @@ pub(super) async fn post_form(
     authorization: Option<&str>,
 ) -> Result<Value, DocumentError> {
     let kind = "application/x-www-form-urlencoded";
-    post(address, allowed, (kind, form.to_owned()), authorization).await
+    post(address, allowed, kind, form.to_owned(), authorization).await
 }
 
 async fn post(
     address: &Url,
     allowed: AllowedAddresses,
-    (kind, body): (&str, String),
+    content_type: &str,
+    body: String,
     authorization: Option<&str>,
 ) -> Result<Value, DocumentError> {
     let exchanged = exchange(address, allowed, |client| {
-        let mut request = client.post(address.clone()).header(CONTENT_TYPE, kind);
+        let mut request = client.post(address.clone()).header(CONTENT_TYPE, content_type);
         if let Some(authorization) = authorization {
             request = request.header(AUTHORIZATION, authorization);
         }

@@ -28,6 +28,7 @@ use super::handler::McpShared;
 use super::lines::MESSAGE_BYTES_MAX;
 use super::sse::EventCounter;
 use crate::provider::{plain_client_config, trusting_client_config};
+use crate::task;
 
 const CONNECT_MAX: Duration = Duration::from_secs(10);
 
@@ -36,16 +37,22 @@ const LAST_EVENT: &str = "last-event-id";
 pub(super) const EVENTS: &str = "text/event-stream";
 pub(super) const JSON: &str = "application/json";
 
-/// The way to a server.
+/// A server's declared address and headers, with the token for it.
+pub(super) struct HttpEndpoint<'a> {
+    pub url: &'a str,
+    pub headers: &'a BTreeMap<String, String>,
+    pub token: Option<&'a str>,
+}
+
+/// Makes the way to a server.
 pub(super) async fn transport(
-    (url, headers): (&str, &BTreeMap<String, String>),
-    token: Option<&str>,
+    endpoint: &HttpEndpoint<'_>,
     shared: &Arc<McpShared>,
 ) -> Result<StreamableHttpClientTransport<McpHttp>, McpError> {
     let unreachable = |why: &str| McpError::Unreachable(why.to_owned());
-    let url = Url::parse(url).map_err(|_| unreachable("its URL is not one"))?;
+    let url = Url::parse(endpoint.url).map_err(|_| unreachable("its URL is not one"))?;
     let mut parsed = HashMap::new();
-    for (name, value) in headers {
+    for (name, value) in endpoint.headers {
         let name: Result<HeaderName, _> = name.parse();
         let name = name.map_err(|_| unreachable("a header's name is not possible"))?;
         let value: Result<HeaderValue, _> = value.parse();
@@ -56,7 +63,7 @@ pub(super) async fn transport(
     let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
         .custom_headers(parsed)
         .max_sse_event_size(MESSAGE_BYTES_MAX);
-    if let Some(token) = token {
+    if let Some(token) = endpoint.token {
         config = config.auth_header(token);
     }
     let http = McpHttp { client: client(&url).await?, shared: Arc::clone(shared) };
@@ -78,7 +85,7 @@ pub(super) async fn client_builder(url: &Url) -> Result<ClientBuilder, McpError>
         }
     };
     let unusable = |why: String| McpError::Unreachable(why);
-    let trust = tokio::task::spawn_blocking(move || {
+    let trust = task::try_blocking(move || {
         if encrypted { trusting_client_config() } else { plain_client_config() }
     })
     .await
@@ -162,7 +169,7 @@ pub(super) fn challenge_of(
     error: &DynamicTransportError,
     shared: &McpShared,
 ) -> Option<TokenChallenge> {
-    read_challenge(error.error.downcast_ref()?, shared)
+    read_challenge(error.error.source()?.downcast_ref()?, shared)
 }
 
 fn read_challenge(error: &HttpError, shared: &McpShared) -> Option<TokenChallenge> {

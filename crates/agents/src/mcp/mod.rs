@@ -6,6 +6,7 @@
 //! Must not know: the Agent Host Protocol, models, who is asked for consent.
 
 mod allowed_addresses;
+mod any_transport;
 mod ask;
 mod auth;
 mod call;

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::auth::is_safe;
 use super::oauth_client::OAuthClient;
+use crate::task;
 
 /// Longest id and secret.
 const BYTES_MAX: usize = 4 << 10;
@@ -65,7 +66,7 @@ impl OAuthEntry {
 }
 
 async fn read_secret(file: PathBuf) -> Result<String, String> {
-    let read = tokio::task::spawn_blocking(move || std::fs::read_to_string(file))
+    let read = task::try_blocking(move || std::fs::read_to_string(file))
         .await
         .map_err(|error| error.to_string())?;
     let text = read.map_err(|error| format!("its client_secret_file cannot be read: {error}"))?;

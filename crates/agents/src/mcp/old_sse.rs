@@ -20,7 +20,7 @@ use sse_stream::Sse;
 
 use super::error::McpError;
 use super::handler::McpShared;
-use super::http::{self, EVENTS, JSON};
+use super::http::{self, EVENTS, HttpEndpoint, JSON};
 
 /// A stream of events, and where to answer.
 pub(super) struct OldSseTransport {
@@ -53,17 +53,16 @@ impl MessagePoster {
 impl OldSseTransport {
     /// Opens the stream, and waits for the address that the server names first.
     pub(super) async fn open(
-        (url, headers): (&str, &BTreeMap<String, String>),
-        token: Option<&str>,
+        endpoint: &HttpEndpoint<'_>,
         shared: &Arc<McpShared>,
     ) -> Result<Self, McpError> {
         let unreachable = |why: &str| McpError::Unreachable(why.to_owned());
-        let url = Url::parse(url).map_err(|_| unreachable("its URL is not one"))?;
+        let url = Url::parse(endpoint.url).map_err(|_| unreachable("its URL is not one"))?;
         let mut way_back = MessagePoster {
             client: http::client(&url).await?,
             address: url.clone(),
-            headers: headers.clone(),
-            token: token.map(str::to_owned),
+            headers: endpoint.headers.clone(),
+            token: endpoint.token.map(str::to_owned),
         };
         let request = way_back.client.get(url.clone()).header(ACCEPT, EVENTS);
         let response = way_back

@@ -24,6 +24,7 @@ use super::declaration::{McpDeclaration, McpTransport};
 use super::error::McpError;
 use super::offers::ServerOffers;
 use super::tool_list::{McpTool, ToolList};
+use crate::task;
 pub use ready::ReadyServer;
 
 /// How a server is.
@@ -139,7 +140,7 @@ impl McpServer {
                 self.core.state.send_replace(ServerState::Starting);
                 live.run += 1;
                 let (core, run) = (Arc::clone(&self.core), live.run);
-                live.task = Some(tokio::spawn(async move { core.run(run).await }));
+                live.task = Some(task::spawn(Box::pin(async move { core.run(run).await })));
             }
         }
     }
@@ -335,11 +336,11 @@ impl McpServer {
         let (core, run) = (Arc::clone(&self.core), live.run);
         let has_another = live.token.is_some() && live.token != live.used_token;
         live.task = Some(if has_another {
-            tokio::spawn(async move { core.run(run).await })
+            task::spawn(Box::pin(async move { core.run(run).await }))
         } else {
-            tokio::spawn(async move {
+            task::spawn(Box::pin(async move {
                 core.fail(run, McpError::TokenWanted(challenge)).await;
-            })
+            }))
         });
         has_another
     }

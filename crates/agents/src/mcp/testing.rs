@@ -55,6 +55,7 @@ pub(crate) fn token(resource: &str, token: &str) -> ServerToken {
 
 /// A server on this machine: its tool takes the token `new` alone, `slow` is never answered, its prompt says whose token it was asked
 /// with.
+#[derive(Clone)]
 pub(crate) struct FakeHttp {
     pub(crate) url: String,
     /// Tools that were really called, by name.
@@ -71,11 +72,10 @@ impl FakeHttp {
             called: Arc::default(),
             prompted: Arc::default(),
         };
-        let (called, prompted) = (Arc::clone(&fake.called), Arc::clone(&fake.prompted));
+        let seen = fake.clone();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let seen = (Arc::clone(&called), Arc::clone(&prompted));
-                tokio::spawn(answer(stream, seen));
+                tokio::spawn(answer(stream, seen.clone()));
             }
         });
         fake
@@ -92,9 +92,6 @@ impl FakeHttp {
         server
     }
 }
-
-/// Requests in the order they came: tools by name, prompts by token.
-type SeenRequests = (Arc<Mutex<Vec<String>>>, Arc<Mutex<Vec<String>>>);
 
 /// One request: its head in small letters, and its body. None if the stream ended.
 async fn read_request(stream: &mut TcpStream) -> Option<(String, Value)> {
@@ -121,7 +118,7 @@ async fn read_request(stream: &mut TcpStream) -> Option<(String, Value)> {
     }
 }
 
-async fn answer(mut stream: TcpStream, (called, prompted): SeenRequests) {
+async fn answer(mut stream: TcpStream, fake: FakeHttp) {
     let Some((head, body)) = read_request(&mut stream).await else {
         return;
     };
@@ -141,16 +138,16 @@ async fn answer(mut stream: TcpStream, (called, prompted): SeenRequests) {
         "tools/list" => Ok(json!({"tools": []})),
         "prompts/list" => Ok(json!({"prompts": [{"name": "whose"}]})),
         "prompts/get" => {
-            prompted.lock().unwrap().push(bearer.clone());
+            fake.prompted.lock().unwrap().push(bearer.clone());
             let content = json!({"type": "text", "text": bearer});
             Ok(json!({"messages": [{"role": "user", "content": content}]}))
         }
         "tools/call" if tool == "slow" => {
-            called.lock().unwrap().push(tool.to_owned());
+            fake.called.lock().unwrap().push(tool.to_owned());
             return std::future::pending().await;
         }
         "tools/call" if bearer == "new" => {
-            called.lock().unwrap().push(tool.to_owned());
+            fake.called.lock().unwrap().push(tool.to_owned());
             Ok(json!({"content": [{"type": "text", "text": "done"}]}))
         }
         "tools/call" => Err("401 Unauthorized\r\nWWW-Authenticate: Bearer"),

@@ -28,7 +28,8 @@ impl From<TurnOver> for AskError {
 /// Asks the model and sends its answer on as it comes. What was `learned` is said when it begins to answer.
 pub(super) async fn ask_model(
     offered: &OfferedTools<'_>,
-    (context, events): (&CallContext<'_>, &dyn EventSink),
+    context: &CallContext<'_>,
+    events: &dyn EventSink,
     request: &ModelRequest,
     numbers: &mut Numbers,
     learned: Option<LearnedRefusal>,

@@ -206,12 +206,13 @@ impl Conversation<'_> {
             window: self.window,
             view: &mut self.view,
             input: self.input,
-            spending: (&mut self.usage, &mut self.budget),
+            usage: &mut self.usage,
+            budget: &mut self.budget,
             may_be_last: false,
         };
         let forced = reason == CompactionReason::Refused;
         let summarised = self.entries.get(..summarised_until).unwrap_or_default();
-        let made = summariser.summarise(summarised, head, ("", forced));
+        let made = summariser.summarise(summarised, head, "", forced);
         let Some(summary) = made.await.map_err(|stop| explain(stop, reason))? else {
             return Ok(Compaction::Finish);
         };
@@ -228,7 +229,7 @@ impl Conversation<'_> {
             summary: Some(summary.text.clone()),
         };
         events.send(compacted).await?;
-        let text = self.describe(kept, reason, (&summary, before - kept.turns));
+        let text = self.describe(kept, reason, &summary, before - kept.turns);
         events.send(AgentEvent::Notice { text }).await?;
         let turns = self.memory.turns;
         self.memory = ChatMemory {
@@ -266,7 +267,8 @@ impl Conversation<'_> {
         &self,
         kept: RetainedHistory,
         reason: CompactionReason,
-        (summary, told_turns): (&Summary, usize),
+        summary: &Summary,
+        summarised_turns: usize,
     ) -> String {
         let why = match reason {
             CompactionReason::NearWindow(tokens) => format!(
@@ -278,7 +280,7 @@ impl Conversation<'_> {
                 "The conversation is longer than what the model can keep in mind".to_owned()
             }
         };
-        let turns = match told_turns {
+        let turns = match summarised_turns {
             0 => None,
             1 => Some("the turn before".to_owned()),
             turns => Some(format!("{turns} turns before")),

@@ -46,6 +46,30 @@ pub(super) async fn run_calls(
     join_all(outcomes).await.into_iter().collect()
 }
 
+/// A call's input and what the tool would do with it.
+struct PlannedCall<'a> {
+    tool: &'a CallTool<'a>,
+    input: Value,
+    plan: Plan,
+}
+
+impl<'a> PlannedCall<'a> {
+    async fn new(tool: &'a CallTool<'a>, input: Value) -> Result<Self, String> {
+        let plan = tool.plan(&input).await.map_err(|ToolError(text)| text)?;
+        Ok(Self { tool, input, plan })
+    }
+
+    /// Plans an input that a user wrote instead of the model's: it alone is what was approved.
+    async fn of_edited(tool: &'a CallTool<'a>, edited: &str) -> Result<Self, String> {
+        Self::new(tool, parse(edited)?).await
+    }
+
+    /// Names the subject of the call for the user's rules, as its paths lead now.
+    async fn subject(&self, context: &ToolContext<'_>) -> CallSubject {
+        subject_of(&**self.tool, &self.input, &self.plan, context.workspace).await
+    }
+}
+
 async fn run_call(
     context: &ToolContext<'_>,
     offered: &OfferedTools<'_>,
@@ -74,30 +98,28 @@ async fn run_call(
     // People are asked in the order of the calls, however long it takes to find out what each is about.
     let turn = context.asking.lock().await;
     position.wait().await;
-    let mut plan = match tool.plan(&input).await {
-        Ok(plan) => plan,
-        Err(ToolError(text)) => return refuse_call(context, call, tool.display_name(), text).await,
+    let mut planned = match PlannedCall::new(tool, input).await {
+        Ok(planned) => planned,
+        Err(text) => return refuse_call(context, call, tool.display_name(), text).await,
     };
-    if tool.host_request(&input).is_some() {
+    if tool.host_request(&planned.input).is_some() {
         let known: Vec<&str> = offered.names().collect();
-        let planned = (plan, known);
-        return run_host_call_with_consent(context, call, (tool, input), planned, turn).await;
+        return run_host_call_with_consent(context, call, planned, &known, turn).await;
     }
     let mut turn = Some(turn);
     loop {
-        let subject = subject_of(&**tool, &input, &plan, context.workspace).await;
+        let subject = planned.subject(context).await;
         match context.verdict(tool.effect(), &subject).await? {
             Verdict::Refuse(text) => {
                 return refuse_call(context, call, tool.display_name(), text).await;
             }
             Verdict::Run => {
                 turn = None;
-                let about = (&plan, &subject);
-                match run_without_consent(context, call, (tool, &input), about).await? {
+                match run_without_consent(context, call, &planned, &subject).await? {
                     Some(answer) => return Ok(answer),
                     // What it would do was looked at again meanwhile: that is what people are asked about.
-                    None => match tool.plan(&input).await {
-                        Ok(planned) => plan = planned,
+                    None => match tool.plan(&planned.input).await {
+                        Ok(plan) => planned.plan = plan,
                         Err(ToolError(text)) => {
                             return refuse_call(context, call, tool.display_name(), text).await;
                         }
@@ -105,8 +127,7 @@ async fn run_call(
                 }
             }
             Verdict::Ask => {
-                let subject = (plan, subject);
-                return run_with_consent(context, call, (tool, input), subject, turn).await;
+                return run_with_consent(context, call, planned, subject, turn).await;
             }
         }
     }
@@ -123,9 +144,10 @@ impl ToolContext<'_> {
 async fn run_without_consent(
     context: &ToolContext<'_>,
     call: &RequestedCall,
-    (tool, input): (&CallTool<'_>, &Value),
-    (plan, subject): (&Plan, &CallSubject),
+    planned: &PlannedCall<'_>,
+    subject: &CallSubject,
 ) -> Result<Option<CallAnswer>, TurnOver> {
+    let (tool, input) = (planned.tool, &planned.input);
     let Ok(limits) = context.reading_limits(subject).await else {
         return Ok(None); // the rules cannot be read any more, so it is asked about
     };
@@ -136,8 +158,8 @@ async fn run_without_consent(
                 ToolCallConfirmationReason::Setting
             }
         };
-        send_ready(context, call, plan, reason).await?;
-        let outcome = run_tool(context, call, (tool, input), limits).await?;
+        send_ready(context, call, &planned.plan, reason).await?;
+        let outcome = run_tool(context, call, tool, input, limits).await?;
         return complete_call(context, call, outcome).await.map(Some);
     };
     // Looked at again now that the calls before it are done: it is held to what it sees.
@@ -154,7 +176,7 @@ async fn run_without_consent(
         return Ok(None);
     }
     send_ready(context, call, &plan, ToolCallConfirmationReason::Setting).await?;
-    let outcome = run_tool(context, call, (tool, input), limits).await?;
+    let outcome = run_tool(context, call, tool, input, limits).await?;
     complete_call(context, call, outcome).await.map(Some)
 }
 
@@ -162,39 +184,42 @@ async fn run_without_consent(
 async fn run_with_consent(
     context: &ToolContext<'_>,
     call: &RequestedCall,
-    (tool, mut input): (&CallTool<'_>, Value),
-    (mut plan, mut subject): (Plan, CallSubject),
+    mut planned: PlannedCall<'_>,
+    mut subject: CallSubject,
     turn: Option<MutexGuard<'_, ()>>,
 ) -> Result<CallAnswer, TurnOver> {
+    let tool = planned.tool;
     let offered = offer_rule(context, &subject, tool.effect()).await;
     drop(turn);
-    let (edited, scope) = match ask_for_consent(context, call, &plan, offered.as_ref()).await? {
+    let decided = ask_for_consent(context, call, &planned.plan, offered.as_ref()).await?;
+    let (edited, scope) = match decided {
         CallDecision::Approved { edited, scope } => (edited, scope),
         CallDecision::Over { text } => return Ok(text.into()),
     };
     let mut remark = None;
     if let Some(edited) = edited {
         remark = Some(format!("The user changed the input to {edited}"));
-        match replan(context, tool, &edited).await {
-            Ok(planned) => (input, plan, subject) = planned,
+        planned = match PlannedCall::of_edited(tool, &edited).await {
+            Ok(planned) => planned,
             Err(text) => {
                 let outcome = CallOutcome::failed(tool.display_name(), text);
                 return complete_call(context, call, outcome).await;
             }
-        }
+        };
+        subject = planned.subject(context).await;
     }
     context.remember(scope, offered.as_ref(), &subject).await?;
     let _exclusive = lock_exclusive(context, &**tool).await;
     // A session that only reads since the question was asked only reads, and what is denied since is not done.
     // And it is what was approved: a link in its place is not.
-    let is_same = subject == subject_of(&**tool, &input, &plan, context.workspace).await;
+    let is_same = subject == planned.subject(context).await;
     let mut outcome = match context.verdict(tool.effect(), &subject).await? {
         _ if !is_same => CallOutcome::failed(tool.display_name(), ANOTHER_FILE.to_owned()),
         Verdict::Refuse(text) => CallOutcome::failed(tool.display_name(), text),
         Verdict::Run | Verdict::Ask => {
             // Whoever approved it while the rules cannot be read was told that.
             let limits = context.reading_limits(&subject).await.unwrap_or_default();
-            run_tool(context, call, (tool, &input), limits).await?
+            run_tool(context, call, tool, &planned.input, limits).await?
         }
     };
     outcome.text = with_remark(remark.as_deref(), outcome.text);
@@ -206,20 +231,21 @@ async fn run_with_consent(
 async fn run_host_call_with_consent(
     context: &ToolContext<'_>,
     call: &RequestedCall,
-    (tool, input): (&CallTool<'_>, Value),
-    (mut plan, known): (Plan, Vec<&str>),
+    mut planned: PlannedCall<'_>,
+    known: &[&str],
     turn: MutexGuard<'_, ()>,
 ) -> Result<CallAnswer, TurnOver> {
-    let request = match request_of(context, &**tool, &input, &known) {
+    let tool = planned.tool;
+    let request = match request_of(context, &**tool, &planned.input, known) {
         Ok(request) => request,
         Err(text) => return refuse_call(context, call, tool.display_name(), text).await,
     };
     if let Some(model) = other_model(context, &request) {
         let words = describe_other_model(context, &model);
-        plan.summary = format!("{}. {words}", plan.summary);
+        planned.plan.summary = format!("{}. {words}", planned.plan.summary);
     }
     let nature = effect_of_task(context, &**tool, &request);
-    let subject = subject_of(&**tool, &input, &plan, context.workspace).await;
+    let subject = planned.subject(context).await;
     let mut turn = Some(turn);
     loop {
         let verdict = context.verdict(nature, &subject).await?;
@@ -229,8 +255,7 @@ async fn run_host_call_with_consent(
                 return refuse_call(context, call, tool.display_name(), text).await;
             }
             Verdict::Ask => {
-                let asked = (plan, request);
-                return run_approved_host_call(context, call, (tool, input), asked, &known).await;
+                return run_approved_host_call(context, call, planned, request, known).await;
             }
             Verdict::Run => {}
         }
@@ -245,8 +270,8 @@ async fn run_host_call_with_consent(
                 ToolCallConfirmationReason::Setting
             }
         };
-        send_ready(context, call, &plan, reason).await?;
-        return run_host_call(context, call, (&**tool, &input), request, None).await;
+        send_ready(context, call, &planned.plan, reason).await?;
+        return run_host_call(context, call, &**tool, &planned.input, request, None).await;
     }
 }
 
@@ -254,22 +279,23 @@ async fn run_host_call_with_consent(
 async fn run_approved_host_call(
     context: &ToolContext<'_>,
     call: &RequestedCall,
-    (tool, mut input): (&CallTool<'_>, Value),
-    (mut plan, mut request): (Plan, HostTask),
+    mut planned: PlannedCall<'_>,
+    mut request: HostTask,
     known: &[&str],
 ) -> Result<CallAnswer, TurnOver> {
-    let edited = match ask_for_consent(context, call, &plan, None).await? {
+    let tool = planned.tool;
+    let edited = match ask_for_consent(context, call, &planned.plan, None).await? {
         CallDecision::Over { text } => return Ok(text.into()),
         CallDecision::Approved { edited, .. } => edited,
     };
     if let Some(edited) = &edited {
-        let planned = plan_edited(tool, edited).await;
-        let asked = planned.and_then(|(input, plan)| {
-            let request = request_of(context, &**tool, &input, known)?;
-            Ok((input, plan, request))
+        let again = PlannedCall::of_edited(tool, edited).await;
+        let asked = again.and_then(|planned| {
+            let request = request_of(context, &**tool, &planned.input, known)?;
+            Ok((planned, request))
         });
         match asked {
-            Ok(asked) => (input, plan, request) = asked,
+            Ok(asked) => (planned, request) = asked,
             Err(text) => {
                 let outcome = CallOutcome::failed(tool.display_name(), text);
                 return complete_call(context, call, outcome).await;
@@ -280,13 +306,13 @@ async fn run_approved_host_call(
     let _exclusive = lock_for_task(context, &request).await;
     // A session that only reads since the question was asked only reads, and what is denied since is not done.
     let nature = effect_of_task(context, &**tool, &request);
-    let subject = subject_of(&**tool, &input, &plan, context.workspace).await;
+    let subject = planned.subject(context).await;
     if let Verdict::Refuse(text) = context.verdict(nature, &subject).await? {
         let text = with_remark(remark.as_deref(), text);
         let outcome = CallOutcome::failed(tool.display_name(), text);
         return complete_call(context, call, outcome).await;
     }
-    run_host_call(context, call, (&**tool, &input), request, remark.as_deref()).await
+    run_host_call(context, call, &**tool, &planned.input, request, remark.as_deref()).await
 }
 
 /// Waits until no other call edits or runs, if the host is to change something.
@@ -309,23 +335,6 @@ async fn lock_exclusive<'a>(
         ToolEffect::Reads | ToolEffect::Fetches => None,
         ToolEffect::Edits | ToolEffect::Runs => Some(context.exclusive.lock().await),
     }
-}
-
-/// An input that a user wrote instead of the model's: it must be possible, and it alone is what was approved.
-async fn replan(
-    context: &ToolContext<'_>,
-    tool: &CallTool<'_>,
-    edited: &str,
-) -> Result<(Value, Plan, CallSubject), String> {
-    let (input, plan) = plan_edited(tool, edited).await?;
-    let subject = subject_of(&**tool, &input, &plan, context.workspace).await;
-    Ok((input, plan, subject))
-}
-
-async fn plan_edited(tool: &CallTool<'_>, edited: &str) -> Result<(Value, Plan), String> {
-    let input = parse(edited)?;
-    let plan = tool.plan(&input).await.map_err(|ToolError(text)| text)?;
-    Ok((input, plan))
 }
 
 /// A model's input is JSON text; some models write nothing where they mean an empty object.

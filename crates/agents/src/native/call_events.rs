@@ -165,7 +165,8 @@ async fn store_all(context: &ToolContext<'_>, bodies: &[NamedBody]) -> bool {
 pub(super) async fn run_tool(
     context: &ToolContext<'_>,
     call: &RequestedCall,
-    (tool, input): (&CallTool<'_>, &Value),
+    tool: &CallTool<'_>,
+    input: &Value,
     limits: Option<ReadingLimits>,
 ) -> Result<CallOutcome, TurnOver> {
     let mark = call.meta.get(MARK).and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -365,7 +366,7 @@ mod tests {
             meta: wire::Object::new(),
         };
         let tool = CallTool::new(&Unrecordable, context.workspace);
-        let outcome = run_tool(&context, &call, (&tool, &json!({})), None).await.unwrap();
+        let outcome = run_tool(&context, &call, &tool, &json!({}), None).await.unwrap();
         assert!(!outcome.success);
         assert_eq!(outcome.text, "the file cannot be looked at");
     }

@@ -47,8 +47,8 @@ pub(super) struct Summariser<'v, 'a> {
     pub window: Window,
     pub view: &'v mut ModelView<'a>,
     pub input: &'v TurnInput,
-    /// What the turn has used, and what it may use.
-    pub spending: (&'v mut TurnUsage, &'v mut CallBudget),
+    pub usage: &'v mut TurnUsage,
+    pub budget: &'v mut CallBudget,
     /// Whether the summary may be the last call that the user allows at a limit.
     pub may_be_last: bool,
 }
@@ -78,7 +78,8 @@ impl Summariser<'_, '_> {
         &mut self,
         entries: &[HistoryEntry],
         head: RequestHead,
-        (hint, forced): (&str, bool),
+        hint: &str,
+        forced: bool,
     ) -> Result<Option<Summary>, TurnStop> {
         let state = WorkState::of_entries(entries);
         let mut remarks = Vec::new();
@@ -95,20 +96,19 @@ impl Summariser<'_, '_> {
         let events = self.view.events;
         let sections = head.sections.clone();
         let request = self.make_request(&asked, head).await?;
-        let (model, budget) = (self.model, &mut self.spending.1);
-        match budget.admit(&request, model, events).await? {
+        match self.budget.admit(&request, self.model, events).await? {
             Admitted::LastCall if !self.may_be_last => return Ok(None),
             Admitted::LastCall | Admitted::Call => {}
         }
         events.send(summarising()).await?;
-        let collected = self.ask(asked, (request, sections), &mut remarks).await;
+        let collected = self.ask(asked, request, sections, &mut remarks).await;
         events.send(AgentEvent::Activity(None)).await?;
         let collected = collected?;
         if collected.stop == Some(StopReason::Length) {
             remarks.push("the end of the summary, because the model reached its output limit");
         }
-        let usage = (collected.usage, CallPurpose::Compaction);
-        self.spending.0.add(usage, self.model, events).await?;
+        let purpose = CallPurpose::Compaction;
+        self.usage.add(collected.usage, purpose, self.model, events).await?;
         let mut text = collected.into_summary().map_err(no_summary)?;
         let most = usize::try_from(self.window.size / SUMMARY_PART * 4).unwrap_or(usize::MAX);
         let end = text.floor_char_boundary(most.min(SUMMARY_BYTES_MAX));
@@ -152,7 +152,8 @@ impl Summariser<'_, '_> {
     async fn ask(
         &mut self,
         mut entries: Vec<HistoryEntry>,
-        (mut request, sections): (ModelRequest, Vec<Section>),
+        mut request: ModelRequest,
+        sections: Vec<Section>,
         remarks: &mut Vec<&'static str>,
     ) -> Result<SummaryAnswer, TurnStop> {
         let events = self.view.events;
@@ -198,9 +199,8 @@ impl Summariser<'_, '_> {
             match reduced.await {
                 Ok(less) => learned = Some(less),
                 Err(stop) => {
-                    let failed = (&failed, CallPurpose::Compaction);
-                    let usage = &mut self.spending.0;
-                    usage.add_failed(failed, self.model, events).await?;
+                    let purpose = CallPurpose::Compaction;
+                    self.usage.add_failed(&failed, purpose, self.model, events).await?;
                     return Err(stop.into());
                 }
             }
@@ -223,7 +223,7 @@ pub(super) async fn compact_by_command<'t>(
     }
     let entries = memory.recall(u64::MAX, &summariser.view.source()).entries;
     let hint = input.compact.as_deref().unwrap_or("");
-    let made = summariser.summarise(&entries, head, (hint, false)).await?;
+    let made = summariser.summarise(&entries, head, hint, false).await?;
     let Some(summary) = made else {
         return Ok(memory); // a command's summary may be the last call
     };

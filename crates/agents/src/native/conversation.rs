@@ -113,17 +113,16 @@ impl<'a> Conversation<'a> {
                 Admitted::Call => offered,
                 Admitted::LastCall => self.ask_for_summary().await,
             };
-            let (answer, admitted) = self.ask((number, admitted), &offered).await?;
+            let (answer, admitted) = self.ask(number, admitted, &offered).await?;
             self.meter.report(answer.usage, self.entries.len());
-            let used = (answer.usage, CallPurpose::Answer);
-            self.usage.add(used, self.model, events).await?;
-            let output = outputs::record(&self.view.source(), number, (&paused, &answer));
+            self.usage.add(answer.usage, CallPurpose::Answer, self.model, events).await?;
+            let output = outputs::record(&self.view.source(), number, &paused, &answer);
             if let Some(output) = output {
                 events.record_output(output).await;
             }
             if answer.calls.is_empty() && answer.stop != Some(StopReason::Paused) {
                 let is_first = number == rounds_before;
-                return report_stop(&answer, (self.model, is_first), events).await;
+                return report_stop(&answer, self.model, is_first, events).await;
             }
             // An answer that was paused and the one that goes on with it are one round: so the chat shows them.
             if answer.calls.is_empty() {
@@ -134,7 +133,7 @@ impl<'a> Conversation<'a> {
             }
             let results = call::run_calls(&self.tool_context, &offered, &answer.calls).await?;
             if admitted == Admitted::LastCall {
-                return report_stop(&answer, (self.model, false), events).await; // it was offered nothing, and called for something
+                return report_stop(&answer, self.model, false, events).await; // it was offered nothing, and called for something
             }
             self.add_round(answer, results).await;
         }
@@ -178,7 +177,8 @@ impl<'a> Conversation<'a> {
     /// Asks the model; again with less if its server refuses something. How it was asked in the end is said, too.
     async fn ask(
         &mut self,
-        (round, mut admitted): (usize, Admitted),
+        round: usize,
+        mut admitted: Admitted,
         offered: &OfferedTools<'_>,
     ) -> Result<(ModelAnswer, Admitted), TurnStop> {
         let events = self.tool_context.events;
@@ -201,7 +201,7 @@ impl<'a> Conversation<'a> {
                 host: events,
             };
             let (request, numbers) = (&self.request, &mut self.numbers);
-            let asked = ask_model(offered, (&context, events), request, numbers, learned);
+            let asked = ask_model(offered, &context, events, request, numbers, learned);
             let failed = match asked.await {
                 Ok(answer) => {
                     self.answered = self.entries.len();
@@ -233,8 +233,8 @@ impl<'a> Conversation<'a> {
             match fallback.reduce(view, &sent, request, error).await {
                 Ok(less) => learned = Some(less),
                 Err(stop) => {
-                    let failed = (&failed, CallPurpose::Answer);
-                    self.usage.add_failed(failed, self.model, events).await?;
+                    let purpose = CallPurpose::Answer;
+                    self.usage.add_failed(&failed, purpose, self.model, events).await?;
                     return Err(stop.into());
                 }
             }
@@ -302,7 +302,8 @@ fn describe_left_out(left_out: &[String]) -> String {
 /// The model has nothing more to do; if it was stopped, or its answer is empty, a notice says so.
 async fn report_stop(
     answer: &ModelAnswer,
-    (model, is_first): (&Model, bool),
+    model: &Model,
+    is_first: bool,
     events: &dyn EventSink,
 ) -> Result<(), TurnStop> {
     let said_nothing = answer.text.trim().is_empty() && answer.calls.is_empty();

@@ -9,6 +9,7 @@ use workspace::{InstructionFile, Workspace};
 
 use super::file_rules::FileRules;
 use super::stop::TurnStop;
+use crate::task;
 
 /// What is read of a custom agent.
 const AGENT_BYTES_MAX: usize = 64 * 1_024;
@@ -50,7 +51,7 @@ pub(super) async fn read(
     workspace.switch_off(input.switched_off.clone());
     let agent = input.message["agent"]["uri"].as_str().map(str::to_owned);
     let mentioned: Vec<String> = input.user.files().into_iter().map(str::to_owned).collect();
-    let looking = tokio::task::spawn_blocking(move || {
+    let looking = task::run_blocking(move || {
         let discovered = workspace.discover();
         let agent = agent.map(|uri| read_agent(&workspace, &discovered, &uri));
         let mut found =
@@ -63,10 +64,7 @@ pub(super) async fn read(
         found.skills = discovered.skills;
         Ok(found)
     });
-    match looking.await {
-        Ok(found) => found.map_err(TurnStop::Failed),
-        Err(died) => std::panic::resume_unwind(died.into_panic()),
-    }
+    looking.await.map_err(TurnStop::Failed)
 }
 
 fn read_agent(
@@ -112,8 +110,7 @@ fn add_rules(workspace: &Workspace, discovered: &Discovered, found: &mut TurnCus
                 .enabled_children(&discovered.switched_off)
                 .any(|enabled| enabled == child);
             if is_on {
-                let rule = (container, child, rule);
-                let holds = found.file_rules.add(workspace, rule);
+                let holds = found.file_rules.add(workspace, container, child, rule);
                 found.rules.extend(holds);
             } else if container.holds_instructions() {
                 let path = workspace.display_uri(&child.uri);

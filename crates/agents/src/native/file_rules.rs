@@ -9,6 +9,7 @@ use workspace::discovery::{Child, Container, RuleFile};
 use workspace::{InstructionFile, Workspace};
 
 use crate::prompt::Prompt;
+use crate::task;
 
 /// What is read of a rule.
 const RULE_BYTES_MAX: usize = 16 * 1_024;
@@ -43,7 +44,9 @@ impl FileRules {
     pub(super) fn add(
         &mut self,
         workspace: &Workspace,
-        (container, child, rule): (&Container, &Child, &RuleFile),
+        container: &Container,
+        child: &Child,
+        rule: &RuleFile,
     ) -> Option<InstructionFile> {
         if container.holds_instructions() {
             return None; // those of the project itself are read with the directories above it
@@ -108,18 +111,14 @@ impl FileRules {
             return;
         }
         let (mut rules, workspace) = (std::mem::take(self), workspace.clone());
-        let reading = tokio::task::spawn_blocking(move || {
+        let reading = task::run_blocking(move || {
             let taken = rules.take_about(&workspace, &files);
             (rules, taken)
         });
-        match reading.await {
-            Ok((rules, taken)) => {
-                *self = rules;
-                prompt.custom_instructions.files.extend(taken);
-                prompt.custom_instructions.listed = self.listed();
-            }
-            Err(died) => std::panic::resume_unwind(died.into_panic()),
-        }
+        let (rules, taken) = reading.await;
+        *self = rules;
+        prompt.custom_instructions.files.extend(taken);
+        prompt.custom_instructions.listed = self.listed();
     }
 
     /// What a rule says, if it can be read and there is room for it.

@@ -95,7 +95,7 @@ fn entries_of_turn(
     let message = users.next().unwrap_or_else(|| Arc::new(UserMessage::text(text)));
     let reaches_model = reaches_model(&message);
     let outputs = TurnOutputs::read(&past.outputs, source);
-    let response = entries_of_parts((parts_of(past), summarised_rounds), &mut users, outputs);
+    let response = entries_of_parts(parts_of(past), summarised_rounds, &mut users, outputs);
     if !reaches_model && response.is_empty() {
         return Vec::new();
     }
@@ -119,7 +119,8 @@ fn reaches_model(message: &UserMessage) -> bool {
 /// `steering` are the typed messages that steered the turn, `outputs` the model's answers, as far as they are stored. The
 /// first rounds are left out, with what came before and between them, if they are told elsewhere.
 pub(super) fn entries_of_parts(
-    (parts, summarised_rounds): (&[Value], u64),
+    parts: &[Value],
+    summarised_rounds: u64,
     steering: &mut dyn Iterator<Item = Arc<UserMessage>>,
     outputs: TurnOutputs,
 ) -> Vec<HistoryEntry> {

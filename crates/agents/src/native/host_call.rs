@@ -119,12 +119,13 @@ pub(super) fn describe_other_model(context: &ToolContext<'_>, id: &str) -> Strin
 pub(super) async fn run_host_call(
     context: &ToolContext<'_>,
     call: &RequestedCall,
-    (tool, input): (&dyn Tool, &Value),
+    tool: &dyn Tool,
+    input: &Value,
     request: HostTask,
     remark: Option<&str>,
 ) -> Result<CallAnswer, TurnOver> {
     let mut outcome = match request {
-        HostTask::Question(request) => ask(context, call, (tool, input), request).await?,
+        HostTask::Question(request) => ask(context, call, tool, input, request).await?,
         HostTask::ClientFile(file) => use_client_file(context, tool, *file).await,
         HostTask::Worker(worker) => {
             // The call is complete: who worked on it reported to the chat.
@@ -187,7 +188,8 @@ async fn use_client_file(
 async fn ask(
     context: &ToolContext<'_>,
     call: &RequestedCall,
-    (tool, input): (&dyn Tool, &Value),
+    tool: &dyn Tool,
+    input: &Value,
     request: InputRequest,
 ) -> Result<CallOutcome, TurnOver> {
     let question = AgentEvent::InputRequested { ask: call.number, request };

@@ -51,6 +51,7 @@ mod todo_list;
 mod tool_scope;
 mod trim;
 mod turn;
+mod turn_opening;
 mod usage;
 mod vendors;
 mod work_state;
@@ -73,6 +74,7 @@ use crate::locale::Locale;
 use crate::mcp::client_plugins;
 use crate::mcp_settings::McpSettings;
 use crate::prompt::{self as sections, ProjectFactsReader};
+use crate::task::{detach_blocking, run_blocking};
 use crate::tool::{self, ChatTools, Tool, ToolSettings};
 use mcp::{ClientTokens, SessionMcp};
 use model_list::ModelList;
@@ -202,10 +204,7 @@ impl NativeAgent {
                 tracing::warn!(%error, "the rules of a session that is gone are not removed");
             }
         };
-        match tokio::runtime::Handle::try_current() {
-            Ok(runtime) => drop(runtime.spawn_blocking(forget)),
-            Err(_) => forget(), // nobody is kept waiting
-        }
+        detach_blocking(Box::new(forget));
     }
 
     fn workspace(&self, facts: &SessionFacts) -> Result<Arc<Workspace>, AgentError> {
@@ -400,7 +399,7 @@ impl Agent for NativeAgent {
             return Ok(()); // this host stores none
         };
         let session = conversation.to_owned();
-        rules::run_blocking(move || rules::forget_session(&rules, &session)).await
+        run_blocking(move || rules::forget_session(&rules, &session)).await
     }
 
     async fn open(&self, facts: SessionFacts) -> Result<Box<dyn AgentSession>, AgentError> {

@@ -10,20 +10,20 @@ use compositor::lower::Capabilities;
 use serde_json::Value;
 
 use super::context::CompactionSettings;
-use super::model_view::{HistoryEntry, ModelView, NativeBody};
+use super::model_view::NativeBody;
 use super::{Model, NativeContext, outputs};
 use crate::provider::MediaKind;
 
 /// Attachments that are named.
 const NAMED_MAX: usize = 5;
 
-/// What this turn's model does not get of what the one before got. `entries` were just lowered for it; `newest` is the message
-/// that the turn answers.
+/// Describes what this turn's model lacks of what the model before had. `described` are the
+/// attachments of earlier messages that it only gets as text.
 pub(super) fn describe(
     shared: &NativeContext,
-    (model, input): (&Model, &TurnInput),
-    view: &ModelView<'_>,
-    (entries, newest): (&[HistoryEntry], usize),
+    model: &Model,
+    input: &TurnInput,
+    described: &[NativeBody<'_>],
 ) -> Option<String> {
     if input.resume.is_some() {
         return None; // it was said when the turn began
@@ -35,7 +35,7 @@ pub(super) fn describe(
     let capabilities = capabilities.map(|entry| entry.model.capabilities(&shared.capabilities));
     let losses: Vec<String> = [
         describe_tools(model, known.as_ref().map(|entry| &entry.model)),
-        describe_media(&view.described(entries, newest), capabilities.as_ref()),
+        describe_media(described, capabilities.as_ref()),
         describe_window(model, last, shared.compaction),
         describe_thoughts(input, before),
     ]

@@ -15,6 +15,7 @@ use workspace::Workspace;
 
 use super::answer::MARK;
 use super::stop::TurnStop;
+use crate::task;
 use crate::tool;
 
 /// Findings are recorded beside the answers of a turn's rounds, under a number that no round has.
@@ -62,17 +63,14 @@ pub(super) async fn inspect_orphans(
         return Ok(Arc::new(findings));
     }
     let workspace = workspace.clone();
-    let looking = tokio::task::spawn_blocking(move || {
+    let looking = task::run_blocking(move || {
         let found = orphans.into_iter().map(|call| {
             let text = inspect(&call, &workspace);
             (call, text)
         });
         found.collect::<Vec<_>>()
     });
-    let found = match looking.await {
-        Ok(found) => found,
-        Err(died) => std::panic::resume_unwind(died.into_panic()),
-    };
+    let found = looking.await;
     let new: BTreeMap<String, String> =
         found.iter().map(|(call, text)| (id_of(call).to_owned(), text.clone())).collect();
     events.record_output(record_of(&input.outputs, &new)).await;

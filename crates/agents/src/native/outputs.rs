@@ -57,7 +57,8 @@ impl PausedAnswer {
 pub(super) fn record(
     source: &OutputSource,
     round: usize,
-    (paused, answer): (&[PausedAnswer], &ModelAnswer),
+    paused: &[PausedAnswer],
+    answer: &ModelAnswer,
 ) -> Option<ModelOutput> {
     let mut items = Vec::new();
     for paused in paused {
@@ -154,7 +155,7 @@ mod tests {
     #[test]
     fn an_answer_goes_back_to_its_model_alone_and_only_as_it_was() {
         let items = json!([{"type": "thinking", "signature": "s"}]);
-        let recorded = record(&source("m"), 3, (&[], &answer("hi", items.clone()))).unwrap();
+        let recorded = record(&source("m"), 3, &[], &answer("hi", items.clone())).unwrap();
         let read = |model| TurnOutputs::read(std::slice::from_ref(&recorded), &source(model));
         let restored = read("m").restore(3, "hi", &mut []);
         assert_eq!(restored.map(|it| json!(*it)), Some(items));
@@ -167,17 +168,17 @@ mod tests {
     fn what_was_paused_goes_back_with_what_went_on() {
         let paused = PausedAnswer::of(&answer("", json!([{"type": "server_tool_use"}])));
         let rest = answer("hi", json!([{"type": "text"}]));
-        let recorded = record(&source("m"), 0, (&[paused], &rest)).unwrap();
+        let recorded = record(&source("m"), 0, &[paused], &rest).unwrap();
         let restored = TurnOutputs::read(&[recorded], &source("m")).restore(0, "hi", &mut []);
         assert_eq!(restored.map(|items| items.len()), Some(2));
         let unknown = PausedAnswer { text_bytes: 0, items: None };
-        assert_eq!(record(&source("m"), 0, (&[unknown], &rest)), None);
+        assert_eq!(record(&source("m"), 0, &[unknown], &rest), None);
     }
 
     #[test]
     fn what_is_too_large_or_unreadable_is_not_used() {
         let large = "x".repeat(OUTPUT_BYTES_MAX);
-        assert_eq!(record(&source("m"), 0, (&[], &answer("", json!([large])))), None);
+        assert_eq!(record(&source("m"), 0, &[], &answer("", json!([large]))), None);
         let broken = ModelOutput { round: 0, json: Bytes::from_static(b"{") };
         let mut outputs = TurnOutputs::read(&[broken], &source("m"));
         assert_eq!(outputs.restore(0, "", &mut []), None);

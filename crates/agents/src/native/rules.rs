@@ -17,6 +17,7 @@ use crate::permission::{
     RuleEffect, RuleScope, RuleSet, RuleStore, RulesError, SubjectDetail, allows, is_protected,
     propose, read_host,
 };
+use crate::task::run_blocking;
 use crate::tool::{Plan, PlanSubject, Tool, ToolEffect};
 
 /// How far an approval goes.
@@ -227,15 +228,6 @@ impl ToolContext<'_> {
 
 /// The rules of a host that has any.
 pub(super) type Rules = Option<Arc<RuleStore>>;
-
-pub(super) async fn run_blocking<T: Send + 'static>(
-    work: impl FnOnce() -> T + Send + 'static,
-) -> T {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(done) => done,
-        Err(died) => std::panic::resume_unwind(died.into_panic()),
-    }
-}
 
 /// Forgets what another session of this name was allowed. Blocks.
 pub(super) fn forget_session(rules: &RuleStore, session: &str) -> Result<(), AgentError> {

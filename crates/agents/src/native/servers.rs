@@ -10,6 +10,7 @@ use agent_api::{McpRequest, SessionFacts};
 
 use super::NativeAgent;
 use super::mcp::{SessionMcp, TurnLocation};
+use crate::task;
 
 impl NativeAgent {
     /// The MCP servers of a session, which one more chat uses.
@@ -41,7 +42,9 @@ impl NativeAgent {
         for session in left {
             match self.host.get() {
                 // They may take a while to go by themselves.
-                Some(host) => drop(host.runtime.spawn(async move { session.stop() })),
+                Some(host) => {
+                    task::spawn_on(&host.runtime, Box::pin(async move { session.stop() }));
+                }
                 None => session.stop(),
             }
         }
@@ -83,11 +86,12 @@ impl NativeAgent {
         let sessions: Vec<Arc<SessionMcp>> = servers.values().map(Arc::clone).collect();
         let principal = principal.map(str::to_owned);
         let (resource, token) = (resource.to_owned(), token.map(str::to_owned));
-        host.runtime.spawn(async move {
+        let bringing = async move {
             for session in sessions {
                 session.bring_token(principal.as_deref(), &resource, token.as_deref());
             }
-        });
+        };
+        task::spawn_on(&host.runtime, Box::pin(bringing));
     }
 
     /// Does what a client wants of a server.
@@ -107,6 +111,6 @@ impl NativeAgent {
             };
         };
         let working = session.request(Arc::clone(settings), id.to_owned(), request);
-        host.runtime.spawn(working);
+        task::spawn_on(&host.runtime, Box::pin(working));
     }
 }

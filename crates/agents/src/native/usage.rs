@@ -42,7 +42,8 @@ impl TurnUsage {
     /// Reports a model call, and the turn with it. Servers that count nothing report nothing.
     pub(super) async fn add(
         &mut self,
-        (call, purpose): (Usage, CallPurpose),
+        call: Usage,
+        purpose: CallPurpose,
         model: &Model,
         events: &dyn EventSink,
     ) -> Result<(), TurnOver> {
@@ -74,12 +75,13 @@ impl TurnUsage {
     /// counted nothing, what was set aside stays spent.
     pub(super) async fn add_failed(
         &mut self,
-        (failed, purpose): (&FailedCall, CallPurpose),
+        failed: &FailedCall,
+        purpose: CallPurpose,
         model: &Model,
         events: &dyn EventSink,
     ) -> Result<(), TurnOver> {
         if failed.usage != Usage::default() {
-            return self.add((failed.usage, purpose), model, events).await;
+            return self.add(failed.usage, purpose, model, events).await;
         }
         if !failed.is_billed {
             events.release_call().await;

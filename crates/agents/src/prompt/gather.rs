@@ -5,6 +5,7 @@
 use workspace::{Confinement, InstructionFile, ProjectReader};
 
 use super::EnvironmentContext;
+use crate::task;
 
 /// What was gathered.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -26,11 +27,7 @@ impl ProjectFactsReader {
     /// Gathers on a thread that may wait for the disk.
     pub async fn gather(&self, working_directories: &[String]) -> ProjectFacts {
         let (reader, directories) = (self.0.clone(), working_directories.to_vec());
-        let read = tokio::task::spawn_blocking(move || reader.read(&directories));
-        let project = match read.await {
-            Ok(project) => project,
-            Err(died) => std::panic::resume_unwind(died.into_panic()),
-        };
+        let project = task::run_blocking(move || reader.read(&directories)).await;
         ProjectFacts {
             environment: EnvironmentContext {
                 directories: project.directories,

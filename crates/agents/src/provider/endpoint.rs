@@ -15,6 +15,7 @@ use tokio::sync::OnceCell;
 
 use super::key::{ApiKey, Secret};
 use super::{Api, ProviderError, ProviderErrorKind, anthropic, tls};
+use crate::task;
 
 /// How long a connection may take to come up.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -335,7 +336,7 @@ impl ModelEndpoint {
             ProviderError::new(ProviderErrorKind::Unavailable, message)
         };
         let config = match self.base_url.scheme() {
-            "https" => tokio::task::spawn_blocking(tls::with_system_roots)
+            "https" => task::try_blocking(tls::with_system_roots)
                 .await
                 .map_err(|error| unusable(error.to_string()))?,
             _ => tls::without_roots(),

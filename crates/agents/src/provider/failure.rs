@@ -85,7 +85,8 @@ pub(super) fn status_failure(
     endpoint: &ModelEndpoint,
     status: StatusCode,
     error_body: &ErrorBody,
-    (retry_after, reducible): (Option<Duration>, bool),
+    retry_after: Option<Duration>,
+    reducible: bool,
 ) -> Failure {
     let (kind, what) = match status.as_u16() {
         401 | 403 if endpoint.key().is_none() => (Unauthorized, "requires a key"),
@@ -183,7 +184,7 @@ mod tests {
         let refuses_key = |status: u16, body: &str| {
             let status = StatusCode::from_u16(status).unwrap();
             let body = ErrorBody::from_body(body.as_bytes());
-            match status_failure(&endpoint, status, &body, (None, false)) {
+            match status_failure(&endpoint, status, &body, None, false) {
                 Failure::Final(error) | Failure::Transient { error, .. } => error.refuses_key,
             }
         };

@@ -234,7 +234,7 @@ impl RetriedRequest<'_> {
         let mut silence = SilenceTimer::begin(self.endpoint.timeouts().silence_shown);
         let response = self.send_and_wait(request, &mut silence, sink).await?;
         let response = check_status(self.endpoint, response, self.reducible).await?;
-        let mut answer = StreamedResponse::new(self.endpoint, (response, silence), decoder, sink);
+        let mut answer = StreamedResponse::new(self.endpoint, response, silence, decoder, sink);
         let ended = answer.forward().await;
         let is_refused = |error: &ProviderError| {
             let blame = error.blame.as_ref();
@@ -325,8 +325,7 @@ async fn check_status(
     tracing::warn!(status = status.as_u16(), "the model server refused a request");
     let (body, _) = read_body(&mut response, ERROR_BODY_BYTES_MAX).await;
     let error_body = ErrorBody::from_body(&body);
-    let how = (retry_after, reducible);
-    Err(status_failure(endpoint, status, &error_body, how))
+    Err(status_failure(endpoint, status, &error_body, retry_after, reducible))
 }
 
 enum BodyExtent {

@@ -15,6 +15,7 @@ use tokio::sync::Mutex;
 
 use super::ProviderErrorKind::Unauthorized;
 use super::{ProviderError, error_body, key_command};
+use crate::task;
 
 /// No key is longer; a larger file is another one.
 pub const KEY_BYTES_MAX: u64 = 16 << 10;
@@ -94,7 +95,7 @@ impl ApiKey {
                         std::fs::File::open(&file).and_then(read_text)
                     }
                 };
-                let text = tokio::task::spawn_blocking(read)
+                let text = task::try_blocking(read)
                     .await
                     .map_err(std::io::Error::other)
                     .flatten()

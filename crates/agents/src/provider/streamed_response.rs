@@ -52,7 +52,8 @@ impl<'a, D: Decode, L: ModelEventSink> StreamedResponse<'a, D, L> {
     /// A response that began; nothing of its answer came for as long as the silence lasts.
     pub(super) fn new(
         endpoint: &'a ModelEndpoint,
-        (response, silence): (Response, SilenceTimer),
+        response: Response,
+        silence: SilenceTimer,
         decoder: D,
         sink: &'a mut L,
     ) -> Self {

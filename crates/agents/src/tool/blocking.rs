@@ -3,6 +3,7 @@
 use workspace::{CancelOnDrop, Cancellation};
 
 use super::ToolError;
+use crate::task;
 
 /// Runs work on a thread that may block. Dropping the future cancels it.
 pub(crate) async fn run_blocking<T: Send + 'static>(
@@ -10,7 +11,7 @@ pub(crate) async fn run_blocking<T: Send + 'static>(
 ) -> Result<T, ToolError> {
     let cancellation = Cancellation::default();
     let cancel_on_drop = CancelOnDrop(cancellation.clone());
-    let done = tokio::task::spawn_blocking(move || work(&cancellation)).await;
+    let done = task::try_blocking(move || work(&cancellation)).await;
     drop(cancel_on_drop);
     done.unwrap_or_else(|_| {
         Err(ToolError("this tool failed because of a defect in it; try another way".to_owned()))

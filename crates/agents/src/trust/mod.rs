@@ -13,6 +13,7 @@ mod store;
 #[cfg(test)]
 mod tests;
 
+use crate::task;
 pub use command_files::{CommandFiles, printable_path};
 pub use file::{ItemEntry, TRUST_FILE, TrustEntry};
 pub use question::require_trust;
@@ -20,3 +21,11 @@ pub(crate) use server::{
     DeclaredItem, ServerAnswer, ask_about_server, describe_refusal, next_ask, printable_text,
 };
 pub use store::{DirectoryTrust, TrustError, TrustStore, TrustedItem};
+
+/// Runs work on the store on a thread that may block.
+async fn run_blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, TrustError> + Send + 'static,
+) -> Result<T, TrustError> {
+    let done = task::try_blocking(work).await;
+    done.unwrap_or_else(|_| Err(TrustError("it could not be looked at".to_owned())))
+}

@@ -13,6 +13,7 @@ use wire::Object;
 use wire::published::state::ChatInputResponseKind;
 
 use super::command_files::{CommandFiles, printable_path};
+use super::run_blocking;
 use super::store::{DirectoryTrust, TrustError, TrustStore};
 use crate::acp::config::{AcpAgentConfig, TrustPolicy};
 
@@ -48,7 +49,7 @@ pub async fn require_trust(
     }
     let mut ask = ASK;
     for directory in directories {
-        require_one(events, store, agent, session, (directory, ask)).await?;
+        require_one(events, store, agent, session, directory, ask).await?;
         ask -= 1;
     }
     Ok(())
@@ -59,7 +60,8 @@ async fn require_one(
     store: &Arc<TrustStore>,
     agent: &AcpAgentConfig,
     session: &str,
-    (directory, ask): (&Path, u64),
+    directory: &Path,
+    ask: u64,
 ) -> Result<(), AgentError> {
     let looked = look(Arc::clone(store), directory.to_owned(), session.to_owned()).await;
     let InspectedDirectory { directory, command_files, standing } =
@@ -113,13 +115,6 @@ async fn look(
         Ok(InspectedDirectory { directory, command_files, standing })
     })
     .await
-}
-
-async fn run_blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, TrustError> + Send + 'static,
-) -> Result<T, TrustError> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|_| Err(TrustError("it could not be looked at".to_owned())))
 }
 
 enum TrustAnswer {

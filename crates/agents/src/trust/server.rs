@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use wire::published::state::ChatInputResponseKind;
 
 use super::command_files::printable_path;
+use super::run_blocking;
 use super::store::{TrustError, TrustStore, TrustedItem};
 use crate::mcp::{DeclaredServer, McpTransport};
 
@@ -46,7 +47,8 @@ pub(crate) enum ServerAnswer {
 pub(crate) async fn ask_about_server(
     store: &Arc<TrustStore>,
     session: &str,
-    (directory, declared): (&Path, &DeclaredServer),
+    directory: &Path,
+    declared: &DeclaredServer,
     events: &dyn EventSink,
 ) -> Result<ServerAnswer, TurnOver> {
     let Some(request) = make_request(declared, directory) else {
@@ -105,13 +107,6 @@ impl DeclaredItem {
         let (item, store) = (self.clone(), Arc::clone(store));
         run_blocking(move || store.add_item(item.borrowed(), session.as_deref(), &by)).await
     }
-}
-
-async fn run_blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, TrustError> + Send + 'static,
-) -> Result<T, TrustError> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|_| Err(TrustError("it could not be looked at".to_owned())))
 }
 
 /// For which session the answer holds, and who gave it; none is a no.

@@ -21,6 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use agent_client_protocol_schema::v1 as acp;
+use futures_util::future::BoxFuture;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -30,6 +31,7 @@ use tokio::sync::{Notify, oneshot, watch};
 use super::line::LineReader;
 use super::process::{ChildProcess, Launch, StderrTail};
 use super::rpc::{self, AcpError, RequestId};
+use crate::task;
 pub(super) use handshake::{Abilities, ClientOffer, SignInMethod, initialize, read_methods};
 pub(super) use inbox::{InboxItem, SessionInbox, SessionListener};
 pub(super) use reader::{UpdateParams, UpdateTag};
@@ -237,10 +239,11 @@ impl AcpConnection {
     ) -> io::Result<Self> {
         let (process, pipes) = ChildProcess::start(launch)?;
         let shared = SharedConnection::new(Writer::start(pipes.stdin), tail.clone());
-        let errors = tokio::spawn(tail.follow(pipes.stderr));
+        let errors = task::spawn(Box::pin(tail.follow(pipes.stderr)));
         let lines = LineReader::new(pipes.stdout, line_bytes_max);
-        let reading = tokio::spawn(reader::read(Arc::clone(&shared), lines));
-        tokio::spawn(supervise::supervise(Arc::clone(&shared), process, (reading, errors)));
+        let reading = task::spawn(Box::pin(reader::read(Arc::clone(&shared), lines)));
+        let supervising = supervise::supervise(Arc::clone(&shared), process, reading, errors);
+        task::spawn(Box::pin(supervising));
         Ok(Self::of(shared))
     }
 
@@ -253,8 +256,8 @@ impl AcpConnection {
     }
 
     /// Does something beside who calls, which need not be a task.
-    pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
-        self.runtime.spawn(work);
+    pub(super) fn spawn(&self, work: BoxFuture<'static, ()>) {
+        task::spawn_on(&self.runtime, work);
     }
 
     /// Asks the agent something; what it answers, within the time.

@@ -76,7 +76,8 @@ impl std::fmt::Display for ConnectionEnd {
 pub(super) async fn supervise(
     shared: Arc<SharedConnection>,
     mut process: ChildProcess,
-    (reading, errors): (JoinHandle<()>, JoinHandle<()>),
+    reading: JoinHandle<()>,
+    errors: JoinHandle<()>,
 ) {
     let abort = reading.abort_handle();
     let exited = tokio::select! {

@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Notify, mpsc};
 
+use crate::task;
+
 /// Who can wait does so while this much is on its way.
 const QUEUED_BYTES_MAX: usize = 8 * 1_024 * 1_024;
 
@@ -31,7 +33,7 @@ impl Writer {
     pub(super) fn start(output: impl AsyncWrite + Unpin + Send + 'static) -> Self {
         let (lines, received) = mpsc::unbounded_channel();
         let queue = Arc::new(WriteQueue::default());
-        tokio::spawn(write_all(output, received, Arc::clone(&queue)));
+        task::spawn(Box::pin(write_all(output, received, Arc::clone(&queue))));
         Self { lines, queue }
     }
 

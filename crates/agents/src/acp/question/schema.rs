@@ -1,6 +1,7 @@
 //! The fields of a form, as questions.
 
 use agent_client_protocol_schema::v1 as acp;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{CUSTOM, FieldKind, FormField, OPTIONS_MAX, QUESTIONS_MAX, long};
@@ -54,23 +55,20 @@ fn read_property(
             }
             None => {
                 let question = head("text", &string.title, &string.description);
-                let bounds = [
-                    ("min", string.min_length.map(|min| json!(min))),
-                    ("max", string.max_length.map(|max| json!(max))),
-                    ("defaultValue", string.default.as_ref().map(|text| json!(text))),
-                ];
+                let default = string.default.as_ref();
+                let bounds = bounds(string.min_length, string.max_length, default);
                 (put(question, bounds), FieldKind::Text)
             }
         },
         P::Number(number) => {
-            let bounds = (number.minimum, number.maximum, number.default);
-            let head = head("number", &number.title, &number.description);
-            (put_bounds(head, bounds), FieldKind::Number)
+            let bounds = bounds(number.minimum, number.maximum, number.default);
+            let question = head("number", &number.title, &number.description);
+            (put(question, bounds), FieldKind::Number)
         }
         P::Integer(number) => {
-            let bounds = (number.minimum, number.maximum, number.default);
-            let head = head("integer", &number.title, &number.description);
-            (put_bounds(head, bounds), FieldKind::Integer)
+            let bounds = bounds(number.minimum, number.maximum, number.default);
+            let question = head("integer", &number.title, &number.description);
+            (put(question, bounds), FieldKind::Integer)
         }
         P::Boolean(boolean) => {
             let default = [("defaultValue", boolean.default.map(|value| json!(value)))];
@@ -110,17 +108,17 @@ fn put<const N: usize>(mut question: Value, fields: [(&str, Option<Value>); N]) 
     question
 }
 
-fn put_bounds<T: serde::Serialize>(
-    question: Value,
-    bounds: (Option<T>, Option<T>, Option<T>),
-) -> Value {
-    let (min, max, default) = bounds;
-    let fields = [
+/// Lists the fields that bound an answer and fill it in.
+fn bounds<B: Serialize, D: Serialize>(
+    min: Option<B>,
+    max: Option<B>,
+    default: Option<D>,
+) -> [(&'static str, Option<Value>); 3] {
+    [
         ("min", min.map(|min| json!(min))),
         ("max", max.map(|max| json!(max))),
         ("defaultValue", default.map(|value| json!(value))),
-    ];
-    put(question, fields)
+    ]
 }
 
 /// The values of a text that has only some.

@@ -17,6 +17,7 @@ use super::super::mapper::{
 use super::super::question::{self, AgentForm};
 use super::super::rpc::{AcpError, RequestId};
 use super::TurnStopped;
+use super::commands::CommandCall;
 use super::requested_command::RequestedCommand;
 use super::run::{AskedUser, Injected, RunningTurn};
 use super::writes::AgentWrite;
@@ -167,19 +168,19 @@ impl RunningTurn<'_> {
         options: &[acp::PermissionOption],
     ) -> Result<(), TurnStopped> {
         let ready = Mapper::ready_by_setting(asked.ready);
-        let of_call = (asked.call, ready);
-        self.refuse(id, of_call, options, ONLY_READS).await
+        self.refuse(id, asked.call, ready, options, ONLY_READS).await
     }
 
     /// Nobody is asked: the call is denied, and the user reads why.
     async fn refuse(
         &mut self,
         id: RequestId,
-        (call, ready): (u64, ToolReady),
+        call: u64,
+        ready: ToolReady,
         options: &[acp::PermissionOption],
         why: &str,
     ) -> Result<(), TurnStopped> {
-        self.show_refusal((call, ready), why).await?;
+        self.show_refusal(call, ready, why).await?;
         self.mapper.decide(call, false);
         self.answer(&id, Ok(deny(options)));
         Ok(())
@@ -187,7 +188,8 @@ impl RunningTurn<'_> {
 
     pub(super) async fn show_refusal(
         &mut self,
-        (call, ready): (u64, ToolReady),
+        call: u64,
+        ready: ToolReady,
         why: &str,
     ) -> Result<(), TurnOver> {
         let refused = AgentEvent::ToolRefused {
@@ -210,7 +212,7 @@ impl RunningTurn<'_> {
             Err(why) => {
                 // Nobody consents to what cannot be shown.
                 let why = format!("Refused: what it would change cannot be shown ({why}).");
-                return self.refuse(id, (call, ready), &options, &why).await;
+                return self.refuse(id, call, ready, &options, &why).await;
             }
         }
         ready.options = confirmation_options(&options);
@@ -292,7 +294,7 @@ impl RunningTurn<'_> {
             (
                 AnsweredQuestion::Command { call, command },
                 AgentReply::ToolDecided { approved: true, .. },
-            ) => self.start_command(id, (call, true), *command).await,
+            ) => self.start_command(id, CommandCall::hosts(call), *command).await,
             (
                 AnsweredQuestion::Write { .. } | AnsweredQuestion::Command { .. },
                 AgentReply::ToolDecided { suggestion, reason, .. },

@@ -50,10 +50,28 @@ pub(super) struct TerminalRequests<'a> {
     ends: FuturesUnordered<BoxFuture<'a, EndedCommand>>,
 }
 
+/// The tool call that a command belongs to.
+#[derive(Clone, Copy)]
+pub(super) struct CommandCall {
+    number: u64,
+    /// The host made the call for this command alone.
+    is_own: bool,
+}
+
+impl CommandCall {
+    pub(super) fn hosts(number: u64) -> Self {
+        Self { number, is_own: true }
+    }
+
+    fn agents(number: u64) -> Self {
+        Self { number, is_own: false }
+    }
+}
+
 struct AgentTerminal {
     command: Arc<TerminalCommand>,
     output: OutputTail,
-    call: (u64, bool),
+    call: CommandCall,
     title: String,
     /// Its place among the terminals that an agent may have: free again when the agent releases it.
     _place: Option<OwnedSemaphorePermit>,
@@ -62,8 +80,7 @@ struct AgentTerminal {
 /// A command that is over.
 pub(super) struct EndedCommand {
     terminal: String,
-    /// A call, and whether it is the host's own for this command.
-    call: (u64, bool),
+    call: CommandCall,
     title: String,
     resource: Option<String>,
     end: CommandEnd,
@@ -151,10 +168,10 @@ impl RunningTurn<'_> {
     /// The agent waits beside all else that it does.
     fn answer_at_end(&self, id: RequestId, command: Arc<TerminalCommand>) {
         let process = Arc::clone(&self.prepared.process);
-        self.prepared.process.connection.spawn(async move {
+        self.prepared.process.connection.spawn(Box::pin(async move {
             let end = command.ended().await;
             process.connection.answer(&id, &Ok(exit_of(end)));
-        });
+        }));
     }
 
     async fn create_terminal(
@@ -179,7 +196,7 @@ impl RunningTurn<'_> {
             }
         };
         match self.allowed_command(&command) {
-            Some(call) => self.start_command(id, (call, false), command).await,
+            Some(call) => self.start_command(id, CommandCall::agents(call), command).await,
             None => self.ask_about_command(id, command).await,
         }
     }
@@ -211,7 +228,7 @@ impl RunningTurn<'_> {
 
     /// A command goes on because a person types there. It ends when that person lets go; its call does not wait for it.
     async fn leave_to_person(&mut self, terminal: AgentTerminal) -> Result<(), TurnStopped> {
-        let (call, is_own) = terminal.call;
+        let CommandCall { number: call, is_own } = terminal.call;
         if !is_own {
             return Ok(()); // the agent says when its call is over
         }
@@ -263,46 +280,47 @@ impl RunningTurn<'_> {
             ApprovalVerdict::Allow => {
                 let ready = Box::new(Mapper::ready_by_setting(asked.ready));
                 events.send(AgentEvent::ToolReady { call, ready }).await?;
-                self.start_command(id, (call, true), command).await
+                self.start_command(id, CommandCall::hosts(call), command).await
             }
             ApprovalVerdict::Refuse => {
                 let ready = Mapper::ready_by_setting(asked.ready);
-                self.show_refusal((call, ready), ONLY_READS).await?;
+                self.show_refusal(call, ready, ONLY_READS).await?;
                 self.refuse_command(&id, ONLY_READS);
                 Ok(())
             }
         }
     }
 
-    /// Runs what was allowed, in a terminal of this call; `is_own`: the call is the host's, for this command alone.
+    /// Runs what was allowed, in a terminal of this call.
     pub(super) async fn start_command(
         &mut self,
         id: RequestId,
-        (call, is_own): (u64, bool),
+        call: CommandCall,
         command: RequestedCommand,
     ) -> Result<(), TurnStopped> {
         let events = self.turn.events;
-        if is_own {
-            // Whoever looks for what it changes begins here.
+        let number = call.number;
+        if call.is_own {
+            // A search for what the command changes begins here.
             let edits = Vec::new();
-            events.send(AgentEvent::ToolEdits { call, edits }).await?;
+            events.send(AgentEvent::ToolEdits { call: number, edits }).await?;
         }
         let config = events.settings().await?;
         // A session that only reads since it was allowed only reads.
         if approvals::verdict(&config, acp::ToolKind::Execute) == ApprovalVerdict::Refuse {
             self.refuse_command(&id, ONLY_READS);
-            return self.fail_command((call, is_own), ONLY_READS).await;
+            return self.fail_command(call, ONLY_READS).await;
         }
         let title = label(&command.line, TITLE_CHARS_MAX);
         let output = OutputTail::new(command.output_bytes);
         let command = shell_command(command);
-        let started = self.show_command(call, &title, command, &output).await;
+        let started = self.show_command(number, &title, command, &output).await;
         let place = self.commands.asked.remove(&id);
         let started = match started {
             Ok(started) => Arc::new(started),
             Err(ToolError(why)) => {
                 self.answer(&id, Err(AcpError::new(rpc::INTERNAL_ERROR, why.clone())));
-                return self.fail_command((call, is_own), &why).await;
+                return self.fail_command(call, &why).await;
             }
         };
         self.commands.begun += 1;
@@ -310,13 +328,13 @@ impl RunningTurn<'_> {
         let resource = started.resource.clone();
         if let Some(resource) = &resource {
             let block = terminal_block(resource, &title);
-            self.mapper.add_terminal(call, terminal.clone(), block.clone());
+            self.mapper.add_terminal(number, terminal.clone(), block.clone());
             let content = vec![block];
-            events.send(AgentEvent::ToolContent { call, content }).await?;
+            events.send(AgentEvent::ToolContent { call: number, content }).await?;
         }
         let ended = EndedCommand {
             terminal: terminal.clone(),
-            call: (call, is_own),
+            call,
             title: title.clone(),
             resource,
             end: CommandEnd::Exited(0),
@@ -329,8 +347,7 @@ impl RunningTurn<'_> {
             EndedCommand { end, ..ended }
         }));
         self.commands.running.insert(terminal.clone());
-        let open =
-            AgentTerminal { command: started, output, call: (call, is_own), title, _place: place };
+        let open = AgentTerminal { command: started, output, call, title, _place: place };
         self.commands.open.insert(terminal.clone(), open);
         self.answer(&id, Ok(json!({"terminalId": terminal})));
         Ok(())
@@ -364,7 +381,7 @@ impl RunningTurn<'_> {
     pub(super) async fn command_ended(&mut self, ended: EndedCommand) -> Result<(), TurnStopped> {
         // One that was left to a person is told already.
         let is_told = !self.commands.running.remove(&ended.terminal);
-        let (call, is_own) = ended.call;
+        let CommandCall { number: call, is_own } = ended.call;
         let preview = ended.output.preview();
         let block = ended
             .resource
@@ -394,12 +411,12 @@ impl RunningTurn<'_> {
     }
 
     /// A command was not started. Of a call of its own the agent says itself what became of it.
-    async fn fail_command(
-        &mut self,
-        (call, is_own): (u64, bool),
-        why: &str,
-    ) -> Result<(), TurnStopped> {
-        if is_own { self.complete(call, ToolResult::failed(why, why)).await } else { Ok(()) }
+    async fn fail_command(&mut self, call: CommandCall, why: &str) -> Result<(), TurnStopped> {
+        if call.is_own {
+            self.complete(call.number, ToolResult::failed(why, why)).await
+        } else {
+            Ok(())
+        }
     }
 
     async fn complete(&mut self, call: u64, result: ToolResult) -> Result<(), TurnStopped> {

@@ -15,6 +15,7 @@ use workspace::{FileChange, Workspace, is_binary};
 
 use super::super::mapper::FileDiff;
 use crate::permission::is_protected;
+use crate::task;
 use crate::tool::{preview_item, result_content};
 
 /// Larger files are not compared.
@@ -61,12 +62,12 @@ impl EditWatch {
         let paths: Vec<PathBuf> = diffs.iter().map(|diff| diff.path.clone()).collect();
         let look = move || paths.iter().all(|path| is_ordinary(&workspace, path));
         // A thread that died found out nothing.
-        tokio::task::spawn_blocking(look).await.unwrap_or(false)
+        task::try_blocking(look).await.unwrap_or(false)
     }
 
     async fn read(&self, path: &Path) -> HeldEdit {
         let (workspace, path) = (Arc::clone(&self.workspace), path.to_owned());
-        let read = tokio::task::spawn_blocking(move || read(&workspace, &path));
+        let read = task::try_blocking(move || read(&workspace, &path));
         // A thread that died read nothing.
         read.await.unwrap_or(HeldEdit::Unknown)
     }

@@ -11,6 +11,7 @@ use workspace::{FileError, Workspace, is_binary};
 use super::super::rpc::{self, AcpError, RequestId};
 use super::TurnStopped;
 use super::run::RunningTurn;
+use crate::task;
 
 const READ_BYTES_MAX: u64 = 8 * 1_024 * 1_024;
 
@@ -25,7 +26,7 @@ impl RunningTurn<'_> {
             return Ok(());
         }
         let workspace = Arc::clone(&self.directories.workspace);
-        let read = tokio::task::spawn_blocking(move || read(&workspace, &request));
+        let read = task::try_blocking(move || read(&workspace, &request));
         let answer = match read.await {
             Ok(answer) => answer,
             Err(_) => Err(AcpError::new(rpc::INTERNAL_ERROR, "internal error while reading it")),

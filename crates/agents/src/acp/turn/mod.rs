@@ -195,7 +195,7 @@ impl Drop for PromptGuard {
                 core.pool.give_up(&process, &session.inbox.session);
             }
         };
-        connection.spawn(wait);
+        connection.spawn(Box::pin(wait));
     }
 }
 

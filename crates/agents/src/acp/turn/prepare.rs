@@ -19,6 +19,7 @@ use super::super::transcript;
 use super::super::view::OptionValues;
 use super::{AcpTurn, CANCEL_LIMIT, TurnStopped};
 use crate::prompt as sections;
+use crate::task;
 use crate::trust::require_trust;
 
 /// The section that plugins of clients are told in; all others begin empty.
@@ -47,12 +48,8 @@ pub(super) struct PreparedTurn {
 pub(super) async fn open_directories(turn: &AcpTurn<'_>) -> Result<TurnDirectories, TurnStopped> {
     let config = &turn.core.config;
     let uris = turn.facts.working_directories.clone();
-    let opened = tokio::task::spawn_blocking(move || Workspace::open(&uris, &Confinement::none()));
-    let workspace = match opened.await {
-        Ok(Ok(workspace)) => workspace,
-        Ok(Err(error)) => return Err(errors::no_directory(config, &error.to_string()).into()),
-        Err(died) => std::panic::resume_unwind(died.into_panic()),
-    };
+    let opened = task::run_blocking(move || Workspace::open(&uris, &Confinement::none())).await;
+    let workspace = opened.map_err(|error| errors::no_directory(config, &error.to_string()))?;
     let directories = workspace.real_directories();
     if directories.is_empty() {
         return Err(errors::no_directory(config, "the session has none").into());
@@ -76,8 +73,8 @@ pub(super) async fn open(
         .await?;
     let (token, credentials) = core.token_of(facts.principal.as_deref());
     loop {
-        let with = (token.as_deref(), credentials.clone());
-        let (process, lease) = core.pool.process(primary, &facts.chat, with).await?;
+        let found = core.pool.process(primary, &facts.chat, token.as_deref(), credentials.clone());
+        let (process, lease) = found.await?;
         leave_others(turn, &process).await;
         core.learn_abilities(&process.abilities);
         let live = process.session(&facts.chat);

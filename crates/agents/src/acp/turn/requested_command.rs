@@ -13,6 +13,7 @@ use workspace::{CommandDirectory, FileError, Workspace};
 
 use super::super::label::label;
 use super::super::mapper::{DisplayedCommand, line_of};
+use crate::task;
 
 const LINE_BYTES_MAX: usize = 64 * 1_024;
 const VARIABLES_MAX: usize = 64;
@@ -47,7 +48,7 @@ impl RequestedCommand {
         let variables = request.env.into_iter().map(|it| (it.name, it.value));
         let variables = read_variables(variables.collect())?;
         let cwd = request.cwd.clone();
-        let open = tokio::task::spawn_blocking(move || match &cwd {
+        let open = task::try_blocking(move || match &cwd {
             None => workspace.command_directory(),
             Some(path) => {
                 let text = path.to_str().filter(|_| path.is_absolute());

@@ -66,7 +66,7 @@ impl RunningTurn<'_> {
             }
         };
         match self.allowed_edit(&path, &write) {
-            Some(call) => self.write_in_call(id, (call, &path), &write).await,
+            Some(call) => self.write_in_call(id, call, &path, &write).await,
             None => self.ask_about_write(id, path, write).await,
         }
     }
@@ -108,7 +108,8 @@ impl RunningTurn<'_> {
     async fn write_in_call(
         &mut self,
         id: RequestId,
-        (call, path): (u64, &Path),
+        call: u64,
+        path: &Path,
         write: &AgentWrite,
     ) -> Result<(), TurnStopped> {
         let earlier = self.mapper.made_edits(call);
@@ -173,7 +174,7 @@ impl RunningTurn<'_> {
             }
             ApprovalVerdict::Refuse => {
                 let ready = Mapper::ready_by_setting(asked.ready);
-                self.show_refusal((call, ready), ONLY_READS).await?;
+                self.show_refusal(call, ready, ONLY_READS).await?;
                 self.answer(&id, Err(refused(ONLY_READS)));
                 Ok(())
             }
@@ -191,7 +192,7 @@ impl RunningTurn<'_> {
         if let Err(why) = store_all(self.turn.events, bodies).await {
             // Nobody consents to what cannot be shown.
             let why = format!("Refused: what it would change cannot be shown ({why}).");
-            self.show_refusal((call, ready), &why).await?;
+            self.show_refusal(call, ready, &why).await?;
             self.answer(&id, Err(refused(&why)));
             return Ok(());
         }

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use rmcp::model::{JsonObject, Reference};
+use rmcp::model::{ArgumentInfo, JsonObject, Reference};
 
 use crate::mcp::connection::McpConnection;
 use crate::mcp::content::McpContent;
@@ -49,14 +49,16 @@ impl ReadyServer {
         self.connection.read(uri).await
     }
 
-    /// What an argument of a prompt may be; the arguments before it are known.
+    /// Completes what is typed of a prompt's argument; the arguments before it are known.
     pub async fn complete_argument(
         &self,
         prompt: &str,
-        typed: (&str, &str),
+        argument: &str,
+        typed: &str,
         before: BTreeMap<String, String>,
     ) -> Result<Vec<String>, McpError> {
         let reference = Reference::for_prompt(prompt);
+        let typed = ArgumentInfo::new(argument, typed);
         self.connection.complete(reference, typed, before).await
     }
 
@@ -67,7 +69,7 @@ impl ReadyServer {
         value: &str,
     ) -> Result<Vec<String>, McpError> {
         let reference = Reference::for_resource(&template.template);
-        let typed = (template.variable.as_str(), value);
+        let typed = ArgumentInfo::new(&template.variable, value);
         let before = BTreeMap::new();
         self.connection.complete(reference, typed, before).await
     }

@@ -28,7 +28,7 @@ fn user_text(text: &str) -> HistoryEntry {
 }
 
 fn entries_of_parts(parts: &[Value]) -> Vec<HistoryEntry> {
-    super::entries_of_parts((parts, 0), &mut std::iter::empty(), TurnOutputs::default())
+    super::entries_of_parts(parts, 0, &mut std::iter::empty(), TurnOutputs::default())
 }
 
 #[test]

@@ -21,7 +21,6 @@ use super::super::rules::{offer_tool_rule, server_subject};
 use super::sign_in::{SignIn, wait_for_sign_in};
 use super::{elicitation, result, shown};
 use crate::mcp::{CallHost, Elicitation, ElicitationAnswer, McpError, SessionTool};
-use crate::permission::CallSubject;
 use crate::tool::{Plan, ToolEffect};
 use crate::trust::next_ask;
 
@@ -45,8 +44,7 @@ pub(in super::super) async fn run_mcp_call(
         match context.verdict(nature, &subject).await? {
             Verdict::Refuse(text) => return refuse_call(context, call, title, text).await,
             Verdict::Ask => {
-                let parts = (tool, input, &plan);
-                return run_with_consent(context, call, parts, (nature, &subject), turn).await;
+                return run_with_consent(context, call, tool, input, &plan, turn).await;
             }
             Verdict::Run => {
                 turn = None;
@@ -70,8 +68,9 @@ pub(in super::super) async fn run_mcp_call(
 async fn run_with_consent(
     context: &ToolContext<'_>,
     call: &RequestedCall,
-    (tool, mut input, plan): (&SessionTool, Value, &Plan),
-    (nature, subject): (ToolEffect, &CallSubject),
+    tool: &SessionTool,
+    mut input: Value,
+    plan: &Plan,
     turn: Option<MutexGuard<'_, ()>>,
 ) -> Result<CallAnswer, TurnOver> {
     let offered = offer_tool_rule(context, &tool.model_name).await;
@@ -80,7 +79,8 @@ async fn run_with_consent(
         CallDecision::Approved { edited, scope } => (edited, scope),
         CallDecision::Over { text } => return Ok(text.into()),
     };
-    let mut subject = subject.clone();
+    let nature = nature_of(tool);
+    let mut subject = server_subject(&tool.model_name, &call.tool_use.input);
     let mut remark = None;
     if let Some(edited) = edited {
         input = match parse(&edited) {

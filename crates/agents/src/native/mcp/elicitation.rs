@@ -58,7 +58,9 @@ fn make_request(server: &str, elicitation: &Elicitation) -> Option<InputRequest>
         .filter(|request| request.url.is_some()),
         ElicitationForm::Fields(schema) => {
             let fields = schema["properties"].as_object()?;
-            if fields.is_empty() || fields.len() > FIELDS_MAX || !fields.iter().all(has_bounds) {
+            let is_bounded = fields.len() <= FIELDS_MAX
+                && fields.iter().all(|(name, field)| has_bounds(name, field));
+            if fields.is_empty() || !is_bounded {
                 return None;
             }
             let required = schema["required"].as_array();
@@ -78,11 +80,11 @@ fn make_request(server: &str, elicitation: &Elicitation) -> Option<InputRequest>
 }
 
 /// Whether all that must come back as it was can be shown whole.
-fn has_bounds((name, field): (&String, &Value)) -> bool {
+fn has_bounds(name: &str, field: &Value) -> bool {
     let options = options_of(field);
     let default = &field["default"];
     let mut values = options.iter().map(|(id, _)| id.as_str());
-    let mut values = values.by_ref().chain(default.as_str()).chain([name.as_str()]);
+    let mut values = values.by_ref().chain(default.as_str()).chain([name]);
     values.all(|value| value.len() <= VALUE_BYTES_MAX)
 }
 

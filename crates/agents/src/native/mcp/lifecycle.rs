@@ -12,6 +12,7 @@ use super::SessionMcp;
 use crate::mcp::{DeclaredServer, McpServer, ServerState, TokenReason, TokenRequest};
 use crate::mcp_settings::McpSettings;
 use crate::server_entry::{customization_id, error_state, make_entry};
+use crate::task;
 use crate::trust::DeclaredItem;
 
 /// Tools that are named as left out.
@@ -46,7 +47,7 @@ impl SessionMcp {
         let session = Arc::downgrade(self);
         let mut states = server.states();
         let name = server.declaration().name.clone();
-        tokio::spawn(async move {
+        task::spawn(Box::pin(async move {
             while states.changed().await.is_ok() {
                 let starts = *states.borrow_and_update() == ServerState::Starting;
                 let Some(session) = session.upgrade() else {
@@ -58,7 +59,7 @@ impl SessionMcp {
                 }
                 session.publish();
             }
-        });
+        }));
     }
 
     /// A turn waits until what this returns is dropped, with the turn if need be.

@@ -106,6 +106,13 @@ pub(super) struct TurnLocation<'a> {
     pub switched_off: &'a BTreeSet<String>,
 }
 
+impl<'a> TurnLocation<'a> {
+    /// Returns the directory in which servers work; the data directory if the turn has none.
+    fn first_directory(&self, settings: &'a McpSettings) -> &'a PathBuf {
+        self.directories.first().unwrap_or(&settings.data)
+    }
+}
+
 /// The servers of a session.
 pub(super) struct SessionMcp {
     conversation: String,
@@ -232,7 +239,7 @@ impl SessionMcp {
         events: &dyn EventSink,
     ) -> Result<ServerUse<'a>, TurnOver> {
         let servers_used = self.begin_use(location.principal);
-        let directory = location.directories.first().unwrap_or(&settings.data).clone();
+        let directory = location.first_directory(settings).clone();
         let mut found = find_servers(settings, &directory, location.plugins, self.inputs()).await;
         if location.may_ask && self.ask_for_inputs(&found.servers, events).await? {
             found = find_servers(settings, &directory, location.plugins, self.inputs()).await;
@@ -250,7 +257,7 @@ impl SessionMcp {
             if is_switched_off(&declared, location.switched_off) {
                 continue;
             }
-            let declaration = self.allow(settings, (&directory, location), declared, events);
+            let declaration = self.allow(settings, location, declared, events);
             if let Some(declaration) = declaration.await? {
                 allowed.push((id, declaration));
             }
@@ -305,7 +312,7 @@ impl SessionMcp {
     async fn allow(
         &self,
         settings: &Arc<McpSettings>,
-        (directory, location): (&PathBuf, TurnLocation<'_>),
+        location: TurnLocation<'_>,
         declared: DeclaredServer,
         events: &dyn EventSink,
     ) -> Result<Option<McpDeclaration>, TurnOver> {
@@ -322,7 +329,7 @@ impl SessionMcp {
         let is_started = self.lock().started.contains(&key);
         let is_allowed = declared.is_users
             || is_started
-            || self.is_trusted(settings, (directory, location), &declared, events).await?;
+            || self.is_trusted(settings, location, &declared, events).await?;
         Ok(is_allowed.then_some(declaration))
     }
 

@@ -123,8 +123,7 @@ impl SessionMcp {
         };
         let names = prompt.arguments.iter().map(|argument| argument.name.clone());
         let before: BTreeMap<String, String> = names.zip(before.iter().cloned()).collect();
-        let typed = (argument.name.as_str(), typed.as_str());
-        let completed = server.complete_argument(&prompt.name, typed, before).await;
+        let completed = server.complete_argument(&prompt.name, &argument.name, typed, before).await;
         // Whoever types goes on typing.
         completed.unwrap_or_default()
     }

@@ -3,7 +3,6 @@
 //! Promises: a no holds in its session; two chats do not ask at once. No permission mode answers (G-63).
 //! Must not know: how the question reads.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use agent_api::{EventSink, TurnOver};
@@ -18,7 +17,7 @@ impl SessionMcp {
     pub(super) async fn is_trusted(
         &self,
         settings: &Arc<McpSettings>,
-        (directory, location): (&Path, TurnLocation<'_>),
+        location: TurnLocation<'_>,
         declared: &DeclaredServer,
         events: &dyn EventSink,
     ) -> Result<bool, TurnOver> {
@@ -26,6 +25,7 @@ impl SessionMcp {
         if self.lock().refused.contains(&key) {
             return Ok(false);
         }
+        let directory = location.first_directory(settings);
         let item = DeclaredItem::new(directory, declared);
         match item.is_known(&settings.trust, location.session).await {
             Ok(true) => return Ok(true),
@@ -42,8 +42,8 @@ impl SessionMcp {
         if !location.may_ask {
             return Ok(false);
         }
-        let about = (directory, declared);
-        let answer = ask_about_server(&settings.trust, location.session, about, events).await?;
+        let (trust, session) = (&settings.trust, location.session);
+        let answer = ask_about_server(trust, session, directory, declared, events).await?;
         let why = match answer {
             ServerAnswer::Yes => return Ok(true),
             ServerAnswer::No => {

@@ -17,8 +17,13 @@ use super::super::{ModelEvent, ProviderError, StopReason, Usage};
 /// More items than this in one answer are no answer.
 const ITEMS_MAX: u64 = 1_024;
 
-/// Where an item stands in an answer: its index at the server, and how many stood there before it. Gateways give all the same one.
-type OutputPosition = (u64, u64);
+/// Position of an item in an answer. Gateways give all items the same index.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct OutputPosition {
+    index: u64,
+    /// How many items stood at this index before.
+    before: u64,
+}
 
 /// The events of one answer.
 #[derive(Default)]
@@ -96,8 +101,9 @@ impl ReadAnswer for ResponseReader {
             return Err(invalid(text));
         };
         for (index, item) in (0..ITEMS_MAX).zip(output) {
-            self.begin((index, 0), item, events);
-            self.finish((index, 0), item, events);
+            let at = OutputPosition { index, before: 0 };
+            self.begin(at, item, events);
+            self.finish(at, item, events);
         }
         self.end_with(&response, events)
     }
@@ -121,18 +127,19 @@ impl ResponseReader {
     /// Where the item stands that an event is about.
     fn position_of(&mut self, event: &Value) -> Result<OutputPosition, ProviderError> {
         let index = event["output_index"].as_u64().unwrap_or(0);
-        let at = (index, self.replaced.get(&index).copied().unwrap_or(0));
+        let before = self.replaced.get(&index).copied().unwrap_or(0);
+        let at = OutputPosition { index, before };
         let begins = event["item"].is_object();
         let is_other = |done: &Value| !is_same(done, &event["item"]);
         let at = match self.items.get(&at) {
-            Some(done) if begins && is_other(done) => (index, at.1 + 1),
+            Some(done) if begins && is_other(done) => OutputPosition { index, before: before + 1 },
             Some(_) | None => at,
         };
-        if index >= ITEMS_MAX || at.1 >= ITEMS_MAX {
+        if index >= ITEMS_MAX || at.before >= ITEMS_MAX {
             return Err(invalid("more items than an answer can have"));
         }
         if begins {
-            self.replaced.insert(index, at.1);
+            self.replaced.insert(index, at.before);
         }
         Ok(at)
     }

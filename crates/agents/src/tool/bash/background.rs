@@ -19,6 +19,7 @@ use super::super::format::group_digits;
 use super::call_scope::{ShowRequest, current_mark};
 use super::capture::{after_boundary, before_boundary};
 use super::in_terminal::TerminalCommand;
+use crate::task;
 
 /// Commands of one chat that run at once.
 const RUNNING_MAX: usize = 16;
@@ -233,11 +234,11 @@ impl BackgroundCommands {
         let process = running.process();
         let running = Arc::new(running);
         let (followed, follower) = (Arc::clone(&running), Arc::clone(&shared));
-        tokio::spawn(async move {
+        task::spawn(Box::pin(async move {
             let _end = EndOnDrop(&follower);
             let end = followed.ended().await;
             follower.lock().end = Some(Ok(end));
-        });
+        }));
         self.add(process, text, shared, CommandLife::InTerminal(running))
     }
 

@@ -20,6 +20,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use super::super::ToolError;
 use super::call_scope::{ShowRequest, current_mark};
 use super::plain_lines::PlainLines;
+use crate::task;
 
 const COLUMNS: i64 = 120;
 const ROWS: i64 = 30;
@@ -105,7 +106,7 @@ impl TerminalCommand {
         if resource.is_none() {
             // Nobody sees it, but somebody must read it.
             let unseen = Arc::clone(&self.terminal);
-            tokio::spawn(async move { while unseen.next().await.is_some() {} });
+            task::spawn(Box::pin(async move { while unseen.next().await.is_some() {} }));
         }
         resource
     }

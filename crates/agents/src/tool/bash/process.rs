@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 use super::super::ToolError;
 use super::call_scope::current_mark;
 use super::capture::{Capture, LiveCapture};
+use crate::task;
 
 /// Runs a command to its end. Dropping the future kills it.
 pub(super) async fn run(
@@ -19,7 +20,7 @@ pub(super) async fn run(
     let handle = CommandHandle::new(current_mark());
     let shared = handle.clone();
     // Not on the runtime's clock and not on its threads: a process knows neither.
-    let work = tokio::task::spawn_blocking(move || {
+    let work = task::try_blocking(move || {
         let mut sink = LiveCapture::new(output);
         let end = run_to_end(&command, &shared, &mut sink, &mut |_| {})?;
         Ok::<_, io::Error>((end, sink.into_capture()))

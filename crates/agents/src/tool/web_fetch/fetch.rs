@@ -15,6 +15,7 @@ use super::super::ToolError;
 use super::super::format::group_digits;
 use super::address::{authority, resolve};
 use crate::provider::{plain_client_config, trusting_client_config};
+use crate::task;
 
 const REDIRECTS_MAX: usize = 5;
 
@@ -123,7 +124,7 @@ async fn ask(url: &Url, allowed: &[String]) -> Result<Response, ToolError> {
     let addresses = resolve(url, allowed).await?;
     let failed = |why: String| ToolError(format!("{} cannot be asked: {why}", authority(url)));
     let config = match url.scheme() {
-        "https" => tokio::task::spawn_blocking(trusting_client_config)
+        "https" => task::try_blocking(trusting_client_config)
             .await
             .map_err(|error| failed(error.to_string()))?,
         _ => plain_client_config(),
