@@ -37,10 +37,10 @@ pub(super) async fn pair(
     body: Incoming,
 ) -> Result<HttpResponse, HttpResponse> {
     let given: PairRequest = body::read_json(request, body, BODY_BYTES_MAX).await?;
-    let handles = request.http_socket.handles.iter();
+    let handles = request.head.http_socket.handles.iter();
     let stores: Vec<Arc<Devices>> =
         handles.map(|handle| Arc::clone(&handle.admission.devices)).collect();
-    let peer = request.http_socket.address;
+    let peer = request.head.http_socket.address;
     let paired = on_disk(move || {
         let caller = PairingCaller {
             address: Some(peer.ip()),
