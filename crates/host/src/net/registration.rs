@@ -26,7 +26,8 @@ pub(crate) struct KernelGone;
 impl PeerRegistration {
     pub(super) async fn register(
         queue: KernelQueue,
-        (peer, role): (PeerId, Role),
+        peer: PeerId,
+        role: Role,
         outbox: &Arc<Outbox>,
         holder: Option<HolderName>,
     ) -> Result<Self, KernelGone> {
@@ -89,7 +90,7 @@ mod tests {
         let outbox = Arc::new(Outbox::new(8, 8));
         let task = tokio::spawn(async move {
             let registration =
-                PeerRegistration::register(queue, (PeerId(7), Role::Owner), &outbox, None).await;
+                PeerRegistration::register(queue, PeerId(7), Role::Owner, &outbox, None).await;
             std::future::pending::<()>().await;
             drop(registration);
         });
