@@ -36,8 +36,10 @@ const ANSWER_WAIT: Duration = Duration::from_secs(120);
 /// Passes a request on and waits for the head of its answer.
 pub(super) async fn forward(
     identity: &PeerIdentity,
-    (node, mut gone): (&PeerNode, NodeGone),
-    (parts, body): (&Parts, Incoming),
+    node: &PeerNode,
+    mut gone: NodeGone,
+    parts: &Parts,
+    body: Incoming,
     client: SocketAddr,
 ) -> Result<Response<ForwardedBody>, DialError> {
     let target = parts.uri.path_and_query();

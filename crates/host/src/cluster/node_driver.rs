@@ -262,7 +262,7 @@ impl NodeDriver {
         let node = Arc::clone(&self.node);
         let runtime = self.node.runtime.clone();
         match holder {
-            Some(holder) => runtime.spawn(hand_over(node, space, lease, (control.tenure, holder))),
+            Some(holder) => runtime.spawn(hand_over(node, space, lease, control.tenure, holder)),
             None => runtime.spawn(serve_space(node, space, lease, control)),
         };
     }
@@ -370,7 +370,8 @@ async fn hand_over(
     node: Arc<ClusterShared>,
     space: SpaceId,
     lease: TakenLease,
-    (tenure, holder): (Tenure, oneshot::Sender<HeldJournal>),
+    tenure: Tenure,
+    holder: oneshot::Sender<HeldJournal>,
 ) {
     let journal = node.database.journal_of(space, node.id, lease);
     let booted = journal.boot().await;
