@@ -82,7 +82,8 @@ impl ConnectionPool {
         config: Config,
         size: usize,
         answer_wait: Duration,
-        (watch, trust): (&Arc<TimelineWatch>, &Arc<ConnectionTrust>),
+        watch: &Arc<TimelineWatch>,
+        trust: &Arc<ConnectionTrust>,
     ) -> Self {
         Self {
             config,
