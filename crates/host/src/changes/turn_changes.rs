@@ -108,7 +108,8 @@ impl TurnChanges {
         turn: &TurnRun,
         bodies: Bodies,
         journal: JournalHandle,
-        (sessions, looks): (Arc<tokio::sync::Mutex<()>>, SharedLooks),
+        sessions: Arc<tokio::sync::Mutex<()>>,
+        looks: SharedLooks,
         is_unseen: bool,
     ) -> Self {
         Self {

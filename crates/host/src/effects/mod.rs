@@ -42,6 +42,7 @@ use wire::{ChannelUri, Timestamp};
 use agent_words::DeliveredTokens;
 pub(crate) use bodies::Bodies;
 pub(crate) use files::ClientFileAccess;
+use kernel_sink::EventFlow;
 pub(crate) use services::TurnServices;
 pub(crate) use sources::read_body;
 pub(crate) use tools::{EffectTools, MakeTools};
@@ -191,10 +192,11 @@ impl Effects {
     pub(crate) fn check_message(&self, ticket: Ticket, check: MessageCheck) {
         let (store, arrivals) = (self.bodies.clone(), self.arrivals.clone());
         let services = &self.tools().services;
-        let known = (Arc::clone(&services.entities), Arc::clone(&services.documents));
+        let entities = Arc::clone(&services.entities);
+        let documents = Arc::clone(&services.documents);
         let agent = self.agent(&check.provider);
         tokio::spawn(async move {
-            let checked = store.check_message(check, known, agent).await;
+            let checked = store.check_message(check, entities, documents, agent).await;
             send(&arrivals, Input::MessageChecked { ticket, checked }).await;
         });
     }
@@ -350,14 +352,14 @@ impl Effects {
         let run = turn.run;
         self.pace.start_run(run);
         let replies = PendingReplies::default();
+        let flow = EventFlow { pace: Arc::clone(&self.pace), streams: Arc::clone(&self.streams) };
         let task = tokio::spawn(run_turn::run(
             agent,
             turn,
             replies.clone(),
             self.arrivals.clone(),
             self.tools().services.clone(),
-            Arc::clone(&self.pace),
-            Arc::clone(&self.streams),
+            flow,
         ))
         .abort_handle();
         self.runs.insert(run, RunningAgent { task, replies });

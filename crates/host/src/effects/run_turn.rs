@@ -18,7 +18,7 @@ use tokio::task::JoinSet;
 use tracing::Instrument;
 use workspace::Workspace;
 
-use super::kernel_sink::KernelSink;
+use super::kernel_sink::{EventFlow, KernelSink};
 use super::messages::TurnMessages;
 use super::resources::ResourceReader;
 use super::services::TurnServices;
@@ -27,8 +27,6 @@ use super::{history, past_turns, restore, send};
 use crate::accounts::BoundedSlot;
 use crate::changes::{ChangesGuard, TurnChanges};
 use crate::kernel_queue::KernelQueue;
-use crate::pacer::Pacer;
-use crate::stream_batcher::StreamBatcher;
 
 /// Runs a turn to its end. Dropping this future (a cancel) drops the agent's work with it.
 pub(super) async fn run(
@@ -37,24 +35,22 @@ pub(super) async fn run(
     replies: PendingReplies,
     arrivals: KernelQueue,
     mut services: TurnServices,
-    pace: Arc<Pacer>,
-    streams: Arc<StreamBatcher>,
+    flow: EventFlow,
 ) {
     let run = turn.run;
     // Dropped with this future by a cancel.
     let mut log = TurnLog::begin(&turn, services.telemetry.clone());
     if let Some(task) = turn.restore.clone() {
-        let streams = (Arc::clone(&pace), streams);
         let changes = watch_files(&turn, &mut services, false);
         let finish = ChangesGuard::new(changes, arrivals.clone());
-        let sink = KernelSink::new(&turn, arrivals.clone(), services.clone(), streams, false);
+        let sink = KernelSink::new(&turn, arrivals.clone(), services.clone(), flow.clone(), false);
         let sink = TurnSink::new(sink, replies);
         let work = restore::run(task, turn, services, sink).instrument(log.span());
         let event = outcome_of(work).await;
         tell_unseen(&arrivals, run, finish.finish().await).await;
         log.record_end(&event);
         send(&arrivals, Input::Agent { run, event }).await;
-        return pace.end_run(run);
+        return flow.pace.end_run(run);
     }
     let Some(agent) = agent else {
         let event = AgentEvent::Failed(AgentError {
@@ -81,7 +77,7 @@ pub(super) async fn run(
         &turn,
         arrivals.clone(),
         services.clone(),
-        (Arc::clone(&pace), Arc::clone(&streams)),
+        flow.clone(),
         agent.joins_text(),
     );
     let sink = TurnSink::new(sink, replies);
@@ -95,7 +91,7 @@ pub(super) async fn run(
             outcome_of(work.instrument(log.span())).await
         }
         None => {
-            let work = play(Arc::clone(&agent), (turn, composed), services, sink);
+            let work = play(Arc::clone(&agent), turn, composed, services, sink);
             outcome_of(work.instrument(log.span())).await
         }
     };
@@ -104,9 +100,9 @@ pub(super) async fn run(
     log.record_end(&event);
     let is_complete = event == AgentEvent::Completed;
     send(&arrivals, Input::Agent { run, event }).await;
-    pace.end_run(run);
+    flow.pace.end_run(run);
     if let Some((turn, services)) = unnamed.filter(|_| is_complete) {
-        let sink = KernelSink::new(&turn, arrivals.clone(), services, (pace, streams), false);
+        let sink = KernelSink::new(&turn, arrivals.clone(), services, flow, false);
         // Nobody waits for it, and it outlives the turn.
         tokio::spawn(suggest_title(agent, turn, sink, arrivals));
     }
@@ -222,7 +218,8 @@ fn watch_files(turn: &TurnRun, services: &mut TurnServices, is_unseen: bool) -> 
         turn,
         services.bodies.clone(),
         services.journal.clone(),
-        (Arc::clone(&services.session_changes), services.looks.clone()),
+        Arc::clone(&services.session_changes),
+        services.looks.clone(),
         is_unseen,
     ));
     services.changes = Some(Arc::clone(&changes));
@@ -294,7 +291,8 @@ async fn prepare_directories(
 
 async fn play(
     agent: Arc<dyn Agent>,
-    (turn, composed): (TurnRun, Option<Arc<ComposedMessage>>),
+    turn: TurnRun,
+    composed: Option<Arc<ComposedMessage>>,
     services: TurnServices,
     events: TurnSink<KernelSink>,
 ) -> Result<(), AgentError> {
