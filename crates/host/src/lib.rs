@@ -60,6 +60,7 @@ mod space_host;
 mod startup;
 mod stream_batcher;
 mod supervisor;
+mod task;
 pub mod telemetry;
 mod terminals;
 

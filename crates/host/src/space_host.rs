@@ -35,6 +35,7 @@ use crate::space_agents::SettingsSource;
 use crate::startup::Parts;
 use crate::stream_batcher::StreamBatcher;
 use crate::supervisor::Supervisor;
+use crate::task;
 use crate::telemetry::{Telemetry, send_while_running};
 use crate::terminals::ShellSettings;
 
@@ -144,7 +145,7 @@ impl PreparedSpace {
     pub(crate) fn start(self) -> Result<SpaceHost, ServeError> {
         self.start_with(|config, admission, supervisor| {
             let telling = CancellationToken::new();
-            tokio::spawn(send_while_running(
+            task::spawn(send_while_running(
                 Arc::clone(admission),
                 supervisor.queue(),
                 config.otlp_endpoint.clone(),

@@ -22,6 +22,7 @@ use wire::{Object, Timestamp};
 
 use crate::clock::Clock;
 use crate::config::{Config, JournalChoice};
+use crate::task;
 use ledger::{Amounts, Ledger, NewCall, SpendingKeys};
 use settings::TurnLimits;
 use work_clock::WorkClock;
@@ -284,9 +285,8 @@ impl TurnBudget {
     ) -> Result<T, StoreError> {
         let (budget, now) = (Arc::clone(&self.budget), self.budget.clock.now());
         let limits = self.limits();
-        let done = tokio::task::spawn_blocking(move || {
-            budget.with_ledger(|ledger| work(ledger, &limits, now))
-        });
+        let done =
+            task::spawn_blocking(move || budget.with_ledger(|ledger| work(ledger, &limits, now)));
         match done.await {
             Ok(done) => done.map_err(|error| StoreError(error.to_string())),
             Err(died) => Err(StoreError(died.to_string())),

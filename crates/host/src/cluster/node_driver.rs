@@ -23,6 +23,7 @@ use super::node_spaces::{HeldJournal, SpaceControl, serve_space};
 use super::successor::Successor;
 use crate::journal::SpaceJournal;
 use crate::net::SpaceHandle;
+use crate::task;
 
 /// Before it is looked again whether spaces still stand still.
 const STALLED_AGAIN: Duration = Duration::from_millis(200);
@@ -212,7 +213,7 @@ impl NodeDriver {
         match command {
             NodeCommand::Ask(ask) => {
                 let node = Arc::clone(&self.node);
-                tokio::spawn(async move {
+                task::spawn(async move {
                     let answer = ask_database(&node, &ask, now).await;
                     let sent = now;
                     let answered = NodeInput::Answered { ask, sent, answer };
@@ -262,8 +263,10 @@ impl NodeDriver {
         let node = Arc::clone(&self.node);
         let runtime = self.node.runtime.clone();
         match holder {
-            Some(holder) => runtime.spawn(hand_over(node, space, lease, control.tenure, holder)),
-            None => runtime.spawn(serve_space(node, space, lease, control)),
+            Some(holder) => {
+                task::spawn_on(&runtime, hand_over(node, space, lease, control.tenure, holder))
+            }
+            None => task::spawn_on(&runtime, serve_space(node, space, lease, control)),
         };
     }
 

@@ -28,6 +28,7 @@ use crate::space_entry::{SpaceEntry, is_space_name};
 use crate::space_host::{PreparedSpace, SpaceHost};
 use crate::startup::{OpenedJournal, Parts, Stores, create_agents, make_private_directory};
 use crate::supervisor::SpaceEnd;
+use crate::task;
 
 /// It is only counted who lost what: nothing waits longer to know.
 const HOLDER_WAIT: Duration = Duration::from_secs(1);
@@ -151,7 +152,7 @@ async fn start_over(
     // Files are read and written for it: others have something to do meanwhile.
     let preparing = Arc::clone(node);
     let prepared =
-        tokio::task::spawn_blocking(move || prepare_space(&preparing, own_name, mount, held)).await;
+        task::spawn_blocking(move || prepare_space(&preparing, own_name, mount, held)).await;
     drop(room);
     let died = |error| ServeError::Spaces(format!("a space was not prepared: {error}"));
     let mut prepared = prepared.map_err(died)??;
@@ -225,7 +226,7 @@ fn prepare_space(
 async fn is_held_elsewhere(node: &ClusterShared, space: SpaceId) -> bool {
     let (database, id) = (Arc::clone(&node.database), node.id);
     // A task of its own: a question that nobody waits for any more keeps its connection all the same.
-    let asking = tokio::spawn(async move { database.ask(id, &LeaseAsk::Find { space }).await });
+    let asking = task::spawn_for(async move { database.ask(id, &LeaseAsk::Find { space }).await });
     match timeout(HOLDER_WAIT, asking).await {
         Ok(Ok(LeaseAnswer::Found(Some(found)))) => {
             found.holder.is_some_and(|holder| holder != node.id)

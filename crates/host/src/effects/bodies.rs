@@ -30,6 +30,7 @@ use crate::entities::Entities;
 use crate::journal::JournalHandle;
 use crate::message_check::{CheckContext, check_message};
 use crate::sent_request::{CallIdentity, CallRetention, make_record};
+use crate::task;
 
 /// Bodies that are in memory at once on their way from or to the disk; others wait.
 const BODIES_MAX: usize = 4;
@@ -285,7 +286,7 @@ impl Bodies {
     ) -> Result<T, WorkFailed> {
         let _permit = self.shared.permits.acquire().await;
         let blobs = Arc::clone(&self.shared.blobs);
-        let done = tokio::task::spawn_blocking(move || work(&*blobs)).await;
+        let done = task::spawn_blocking(move || work(&*blobs)).await;
         done.unwrap_or_else(|died| Err(WorkFailed(died.to_string())))
     }
 }

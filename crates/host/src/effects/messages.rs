@@ -25,6 +25,7 @@ use super::transcript;
 use crate::blobs::Blobs;
 use crate::frozen::{self, FrozenError, FrozenReference};
 use crate::journal::JournalHandle;
+use crate::task;
 
 /// Attachments without a part type of their own, chats among them.
 const CHAT_KIND: &str = "ahp-attachment";
@@ -114,7 +115,7 @@ impl TurnMessages {
         }
         let (sources, blobs) = (Arc::clone(&self.sources), Arc::clone(&self.blobs));
         let now = self.now;
-        let work = tokio::task::spawn_blocking(move || {
+        let work = task::spawn_blocking(move || {
             let mut sources = sources.lock().unwrap_or_else(PoisonError::into_inner);
             let mut resolver = ReferenceResolver {
                 sources: &mut *sources,

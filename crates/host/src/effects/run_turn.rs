@@ -13,6 +13,7 @@ use agents::lower::lower_message;
 use agents::sink::{PendingReplies, TurnSink};
 use agents::user_command;
 use compositor::lower::{Capabilities, Target, text_of};
+use futures_util::FutureExt;
 use kernel::{ComposedMessage, Input, RunId, TurnRun};
 use tokio::task::JoinSet;
 use tracing::Instrument;
@@ -27,6 +28,7 @@ use super::{history, past_turns, restore, send};
 use crate::accounts::BoundedSlot;
 use crate::changes::{ChangesGuard, TurnChanges};
 use crate::kernel_queue::KernelQueue;
+use crate::task;
 
 /// Runs a turn to its end. Dropping this future (a cancel) drops the agent's work with it.
 pub(super) async fn run(
@@ -104,7 +106,7 @@ pub(super) async fn run(
     if let Some((turn, services)) = unnamed.filter(|_| is_complete) {
         let sink = KernelSink::new(&turn, arrivals.clone(), services, flow, false);
         // Nobody waits for it, and it outlives the turn.
-        tokio::spawn(suggest_title(agent, turn, sink, arrivals));
+        task::spawn(suggest_title(agent, turn, sink, arrivals));
     }
 }
 
@@ -183,7 +185,7 @@ async fn run_command(
     }
     let confinement = services.bodies.confinement().clone();
     let directories = turn.working_directories;
-    let opening = tokio::task::spawn_blocking(move || {
+    let opening = task::spawn_blocking(move || {
         Workspace::open(&directories, &confinement).map_err(|error| AgentError {
             error_type: "workspace".to_owned(),
             message: error.to_string(),
@@ -246,7 +248,7 @@ async fn outcome_of(
 ) -> AgentEvent {
     // The set aborts its task when it is dropped: a cancelled turn leaves nobody working.
     let mut tasks = JoinSet::new();
-    tasks.spawn(work);
+    tasks.spawn(work.boxed());
     match tasks.join_next().await {
         Some(Ok(Ok(()))) => AgentEvent::Completed,
         Some(Ok(Err(error))) => AgentEvent::Failed(error),
@@ -270,7 +272,7 @@ async fn prepare_directories(
     services.staging = own.clone();
     let confinement = services.bodies.confinement().clone();
     let directories = turn.working_directories.clone();
-    let work = tokio::task::spawn_blocking(move || {
+    let work = task::spawn_blocking(move || {
         confinement.check(&directories).map_err(|error| AgentError {
             error_type: "workingDirectoryNotAllowed".to_owned(),
             message: error.to_string(),

@@ -26,6 +26,7 @@ use super::{
 use crate::accounts::{AccountAdmin, AccountError};
 use crate::blobs::{Blobs, FileBlobs, ObjectBodies, digest_of};
 use crate::journal::{DirectoryLock, PostgresNode, SpaceJournal, Sqlite};
+use crate::task;
 
 const INCOMING: &str = "incoming";
 /// The files of a journal. Beside another one, SQLite would take the last three for its own.
@@ -207,7 +208,7 @@ pub(super) async fn carry(
         (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
     let incoming = incoming.to_owned();
     let (sender, trips) = mpsc::channel(TRIPS_MAX);
-    let writing = tokio::task::spawn_blocking(move || write_all(&incoming, trips, seq, log_floor));
+    let writing = task::spawn_blocking(move || write_all(&incoming, trips, seq, log_floor));
     let sent = send_all(client, space, sender, tell).await;
     let ended = |error: tokio::task::JoinError| MigrateError::Ended(error.to_string());
     let there = writing.await.map_err(ended)?;

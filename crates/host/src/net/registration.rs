@@ -12,6 +12,7 @@ use tokio::sync::mpsc::error::TrySendError;
 use super::link::Link;
 use super::outbox::Outbox;
 use crate::kernel_queue::{KernelQueue, QueuedInput};
+use crate::task;
 
 pub(crate) struct PeerRegistration {
     peer: PeerId,
@@ -70,7 +71,7 @@ impl Drop for PeerRegistration {
             // most one for each connection, and without a runtime there is no kernel left to notify.
             if let Ok(runtime) = Handle::try_current() {
                 let queue = self.queue.clone();
-                runtime.spawn(async move {
+                task::spawn_on(&runtime, async move {
                     let _ = queue.send(item).await;
                 });
             }

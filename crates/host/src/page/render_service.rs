@@ -13,6 +13,7 @@ use tokio::sync::Semaphore;
 use super::markup_cache::MarkupCache;
 use super::render_markup::{MarkupItem, render};
 use crate::blobs::Blobs;
+use crate::task;
 
 /// How long one item may be coloured; grammars are loaded within it, too.
 const ITEM_TIME: Duration = Duration::from_millis(50);
@@ -94,7 +95,7 @@ impl MarkupService {
         // The semaphore is never closed.
         let thread = Arc::clone(&self.threads).acquire_owned().await.ok()?;
         let service = self.clone();
-        let rendered = tokio::task::spawn_blocking(move || {
+        let rendered = task::spawn_blocking(move || {
             let _held = (thread, in_flight);
             pack(service.write_answer(&items, text_bytes))
         });

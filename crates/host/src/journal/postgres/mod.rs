@@ -71,6 +71,7 @@ use self::writer::{MERGED_BYTES_MAX, QueuedWrite, write_batches};
 use super::JournalError;
 use crate::accounts::make_account_tables;
 use crate::blobs::ObjectBodies;
+use crate::task;
 
 /// The newest format of the tables that this program knows.
 const FORMAT: i32 = 1;
@@ -160,7 +161,7 @@ impl PostgresNode {
         let writer = |config: &Config, answer_wait: Duration| {
             let (sender, queue) = mpsc::channel(WRITES_QUEUED_MAX);
             let pool = ConnectionPool::new(config.clone(), 1, answer_wait, &watch, &trust);
-            tokio::spawn(write_batches(pool, queue, patience, Arc::clone(&counters)));
+            task::spawn(write_batches(pool, queue, patience, Arc::clone(&counters)));
             sender
         };
         let mut node = Self {

@@ -20,6 +20,7 @@ use crate::devices::{
     Revocation,
 };
 use crate::net::access::Access;
+use crate::task;
 
 /// Longer than any request about a device.
 const BODY_BYTES_MAX: usize = 4_096;
@@ -213,7 +214,7 @@ fn to_json(device: &Device, access: &Access) -> Value {
 async fn on_disk<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, HttpResponse> {
-    tokio::task::spawn_blocking(work)
+    task::spawn_blocking(work)
         .await
         .map_err(|_| HttpResponse::new(500, "the host could not finish this; see its log\n"))
 }

@@ -11,6 +11,7 @@ use super::{ApiRequest, require, services};
 use crate::devices::DeviceScope;
 use crate::net::access::Access;
 use crate::page::PromptError;
+use crate::task;
 
 pub(super) async fn answer(
     request: &ApiRequest<'_>,
@@ -39,7 +40,7 @@ pub(super) async fn answer(
         let _held = reading;
         prompts.read(&chat, call)
     };
-    let read = tokio::task::spawn_blocking(read).await;
+    let read = task::spawn_blocking(read).await;
     let broken = |reason: String| {
         tracing::error!(reason, "a request to a model cannot be shown");
         HttpResponse::new(500, "what is stored cannot be read; the host's log says why\n")
