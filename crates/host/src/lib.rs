@@ -54,6 +54,7 @@ mod settings_tables;
 mod settings_template;
 mod shared_parts;
 pub mod sign_in;
+mod sorted_map;
 mod space_agents;
 mod space_entry;
 mod space_host;

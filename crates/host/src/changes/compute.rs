@@ -5,7 +5,6 @@
 //! from one look at the tree.
 //! Must not know: who looks.
 
-use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,6 +23,7 @@ use super::{ChangedSide, FileChanges, RecordedChange, store};
 use crate::effects::{Bodies, send};
 use crate::journal::JournalHandle;
 use crate::kernel_queue::KernelQueue;
+use crate::sorted_map::SortedMap;
 use crate::task;
 
 /// Computations at once.
@@ -33,7 +33,7 @@ const COMPUTING_MAX: usize = 2;
 #[derive(Clone)]
 pub(crate) struct Computing {
     /// Those at work, and whether they are wanted again.
-    running: Arc<Mutex<BTreeMap<ChannelUri, Option<ChangesetTarget>>>>,
+    running: Arc<Mutex<SortedMap<ChannelUri, Option<ChangesetTarget>>>>,
     permits: Arc<Semaphore>,
     looks: SharedLooks,
 }

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use workspace::{DiffStats, TreeChange};
 
 use super::{ChangedSide, FileChanges, RecordedChange};
+use crate::sorted_map::SortedMap;
 
 /// How much earlier than it happened a file may be stamped: its clock goes by ticks.
 const TICK: Duration = Duration::from_millis(20);
@@ -27,7 +28,7 @@ pub(super) struct Moment {
 #[derive(Default)]
 pub(super) struct SeenCalls {
     /// Calls that run and may change anything, and since when.
-    running: BTreeMap<u64, Moment>,
+    running: SortedMap<u64, Moment>,
     /// When such calls ran.
     pub(super) spans: Vec<(Moment, Moment)>,
     /// By call, in the order they were announced.
@@ -40,7 +41,7 @@ impl SeenCalls {
     /// A call begins, or began then.
     pub(super) fn begin(&mut self, call: u64, began: Option<SystemTime>) {
         let since = moment_of(began.unwrap_or_else(SystemTime::now));
-        self.running.entry(call).or_insert(since);
+        self.running.get_or_insert_with(call, || since);
     }
 
     /// A call is over. One that failed changed nothing of what it said.
@@ -92,7 +93,7 @@ impl SeenCalls {
     pub(super) fn end_all(&mut self) {
         let running = std::mem::take(&mut self.running);
         let ended = now();
-        self.spans.extend(running.into_values().map(|since| (since, ended)));
+        self.spans.extend(running.values().map(|since| (*since, ended)));
     }
 }
 

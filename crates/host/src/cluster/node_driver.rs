@@ -23,6 +23,7 @@ use super::node_spaces::{HeldJournal, SpaceControl, serve_space};
 use super::successor::Successor;
 use crate::journal::SpaceJournal;
 use crate::net::SpaceHandle;
+use crate::sorted_map::SortedMap;
 use crate::task;
 
 /// Before it is looked again whether spaces still stand still.
@@ -84,8 +85,8 @@ pub(super) struct NodeDriver {
     node: Arc<ClusterShared>,
     machine: NodeMachine,
     spaces: BTreeMap<SpaceId, DrivenSpace>,
-    waiters: BTreeMap<SpaceId, Vec<oneshot::Sender<SpaceFinding>>>,
-    holders: BTreeMap<SpaceId, oneshot::Sender<HeldJournal>>,
+    waiters: SortedMap<SpaceId, Vec<oneshot::Sender<SpaceFinding>>>,
+    holders: SortedMap<SpaceId, oneshot::Sender<HeldJournal>>,
     /// Who waits until a space, or all, are given back.
     leaving: Vec<(Option<SpaceId>, oneshot::Sender<()>)>,
 }
@@ -96,8 +97,8 @@ impl NodeDriver {
             node,
             machine,
             spaces: BTreeMap::new(),
-            waiters: BTreeMap::new(),
-            holders: BTreeMap::new(),
+            waiters: SortedMap::default(),
+            holders: SortedMap::default(),
             leaving: Vec::new(),
         }
     }
@@ -181,7 +182,7 @@ impl NodeDriver {
 
     /// Those who gave up meanwhile are forgotten, so that one space that nobody answers for gathers no more than wait for it.
     fn add_waiter(&mut self, space: SpaceId, waiter: oneshot::Sender<SpaceFinding>) {
-        let waiters = self.waiters.entry(space).or_default();
+        let waiters = self.waiters.get_or_insert_with(space, Vec::new);
         waiters.retain(|waiter| !waiter.is_closed());
         waiters.push(waiter);
     }

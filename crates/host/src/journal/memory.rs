@@ -19,6 +19,7 @@ use wire::state::Turn;
 use wire::{ChannelUri, Digest, Timestamp};
 
 use super::{Journal, JournalError, JournalReader};
+use crate::sorted_map::SortedMap;
 
 /// A handle on a journal in memory.
 #[derive(Debug, Clone, Default)]
@@ -90,11 +91,11 @@ struct JournalTables {
     /// By chat and number.
     turns: BTreeMap<(u64, u64), TurnRow>,
     /// What a fork sees of other chats, oldest first.
-    ranges: BTreeMap<u64, Vec<ForkedRange>>,
-    summaries: BTreeMap<u64, SummaryRecord>,
-    clients: BTreeMap<String, ClientRecord>,
-    floors: BTreeMap<(String, ChannelUri), FloorRecord>,
-    checkpoints: BTreeMap<u64, (String, Bytes)>,
+    ranges: SortedMap<u64, Vec<ForkedRange>>,
+    summaries: SortedMap<u64, SummaryRecord>,
+    clients: SortedMap<String, ClientRecord>,
+    floors: SortedMap<(String, ChannelUri), FloorRecord>,
+    checkpoints: SortedMap<u64, (String, Bytes)>,
     /// The type of content by who refers to it: a channel, or a turn of it.
     references: BTreeMap<ReferenceKey, Option<String>>,
     messages: BTreeMap<String, MessageRecord>,

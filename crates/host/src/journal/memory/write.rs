@@ -2,7 +2,7 @@
 //!
 //! Must not know: how questions are answered.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -14,6 +14,7 @@ use wire::state::Turn;
 use wire::{ChannelUri, Digest, Timestamp};
 
 use crate::journal::JournalError;
+use crate::sorted_map::SortedMap;
 
 use super::{ChannelRow, ForkedRange, JournalTables, ReferenceKey, TurnRow};
 
@@ -244,7 +245,7 @@ impl JournalTables {
         for (_, row) in self.turns.range_mut((chat, from_n)..=(chat, u64::MAX)) {
             row.hidden_at.get_or_insert(at);
         }
-        for range in self.ranges.entry(chat).or_default() {
+        for range in self.ranges.get_or_insert_with(chat, Vec::new) {
             range.visible_end_n = range.visible_end_n.min(from_n);
         }
     }
@@ -332,7 +333,7 @@ struct NewKeys {
 #[derive(Default)]
 struct UriChanges {
     /// Channels of this batch that live, with their session.
-    live: BTreeMap<u64, (Option<u64>, ChannelUri)>,
+    live: SortedMap<u64, (Option<u64>, ChannelUri)>,
     /// Channels this batch disposes of.
     gone: BTreeSet<u64>,
 }
