@@ -75,8 +75,13 @@ impl JournalReader for Memory {
     }
 }
 
-/// Content, and the channel and turn that refer to it.
-type ReferenceKey = (Digest, u64, Option<u64>);
+/// Reference to some content, by a channel or by a turn of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct ContentReference {
+    digest: Digest,
+    channel: u64,
+    turn: Option<u64>,
+}
 
 /// Everything that was written, by number.
 #[derive(Debug, Default)]
@@ -97,7 +102,7 @@ struct JournalTables {
     floors: SortedMap<(String, ChannelUri), FloorRecord>,
     checkpoints: SortedMap<u64, (String, Bytes)>,
     /// The type of content by who refers to it: a channel, or a turn of it.
-    references: BTreeMap<ReferenceKey, Option<String>>,
+    references: BTreeMap<ContentReference, Option<String>>,
     messages: BTreeMap<String, MessageRecord>,
     /// By chat, turn and round.
     outputs: BTreeMap<(u64, String, u64), Bytes>,
