@@ -54,12 +54,14 @@ mod settings_tables;
 mod settings_template;
 mod shared_parts;
 pub mod sign_in;
+mod sorted_map;
 mod space_agents;
 mod space_entry;
 mod space_host;
 mod startup;
 mod stream_batcher;
 mod supervisor;
+mod task;
 pub mod telemetry;
 mod terminals;
 

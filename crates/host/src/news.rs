@@ -15,6 +15,7 @@ use wire::ChannelUri;
 
 use crate::kernel_queue::{KernelQueue, QueuedInput};
 use crate::models::AgentRoster;
+use crate::task;
 
 /// News that may wait.
 const WORDS_MAX: usize = 1_024;
@@ -149,7 +150,7 @@ impl WaitingNews {
         }
         if let Some((_, _, runtime)) = &self.listener {
             queue.is_served = true;
-            runtime.spawn(forward(Arc::clone(self)));
+            task::spawn_on(runtime, forward(Arc::clone(self)));
         }
     }
 

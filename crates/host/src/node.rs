@@ -25,6 +25,7 @@ use crate::net::{self, DescribeMetrics, SpaceHandle, SpaceHandles};
 use crate::server::{ServeError, ServerReady, VERSION};
 use crate::space_entry::FIRST_SPACE;
 use crate::space_host::{PreparedSpace, SpaceHost};
+use crate::task;
 use crate::telemetry::export_log_while_running;
 
 /// A process that serves one or more spaces.
@@ -194,7 +195,7 @@ impl Node {
         let (mut peers, mut service) = (None, None);
         if let Some((listener, opened)) = cluster.open_to_peers(&relays, &room) {
             service = Some(Arc::clone(&opened));
-            peers = Some(tokio::spawn(opened.serve(listener, stop.clone())));
+            peers = Some(task::spawn(opened.serve(listener, stop.clone())));
         }
         let orders = Arc::clone(cluster).follow_orders(move || room.set_draining());
         PeerTasks {
@@ -202,7 +203,7 @@ impl Node {
             relays: Some(relays),
             service,
             peers,
-            orders: Some(tokio::spawn(orders)),
+            orders: Some(task::spawn(orders)),
         }
     }
 
@@ -239,11 +240,11 @@ impl Node {
             service.serve_clients(Arc::clone(&handles));
         }
         let serving = net::serve_spaces(listener, Arc::clone(&handles), stop.clone());
-        let mut listening = tokio::spawn(serving);
+        let mut listening = task::spawn(serving);
         let devices = self.named_spaces();
         let devices: Vec<Arc<Devices>> =
             devices.map(|(_, space)| Arc::clone(&space.admission.devices)).collect();
-        let saving = tokio::spawn(save_device_uses(devices.clone()));
+        let saving = task::spawn(save_device_uses(devices.clone()));
         on_ready(ServerReady { url, token: self.first.admission.token.clone(), version: VERSION });
         if let Err(failure) = self.serve_until(shutdown, &handles).await {
             self.set_ready(false);
@@ -311,7 +312,7 @@ impl PeerTasks {
 fn export_log(config: &Config) -> Option<DropGuard> {
     let endpoint = config.otlp_endpoint.clone().filter(|_| !config.spaces.is_empty())?;
     let stop = CancellationToken::new();
-    tokio::spawn(export_log_while_running(endpoint, stop.clone()));
+    task::spawn(export_log_while_running(endpoint, stop.clone()));
     Some(stop.drop_guard())
 }
 
@@ -366,7 +367,7 @@ async fn save_device_uses(devices: Vec<Arc<Devices>>) {
 async fn save_uses(devices: &[Arc<Devices>]) {
     let devices = devices.to_vec();
     let save = move || devices.iter().try_for_each(|devices| devices.save_uses());
-    let saved = tokio::task::spawn_blocking(save).await;
+    let saved = task::spawn_blocking(save).await;
     match saved {
         Ok(Ok(())) => {}
         Ok(Err(error)) => tracing::warn!(%error, "when devices were last used is not saved"),

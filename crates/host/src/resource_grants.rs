@@ -6,7 +6,6 @@
 //! like.
 //! Must not know: what a client does with it.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
@@ -15,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use workspace::ResourceGrant;
 
 use crate::config::Config;
+use crate::sorted_map::SortedMap;
 use crate::startup::resolve_roots;
 
 /// Clients that hold grants, and grants of one client; beyond that the first go, and can be asked for again.
@@ -46,7 +46,7 @@ struct Granted {
     /// When the file was last changed, as far as it was read.
     read: Option<SystemTime>,
     configured: Vec<ResourceGrant>,
-    clients: BTreeMap<String, Vec<ResourceGrant>>,
+    clients: SortedMap<String, Vec<ResourceGrant>>,
 }
 
 impl ResourceGrants {
@@ -66,7 +66,7 @@ impl ResourceGrants {
                 read: file.as_ref().and_then(|file| changed_at(&file.path)),
                 file,
                 configured,
-                clients: BTreeMap::new(),
+                clients: SortedMap::default(),
             })),
         }
     }
@@ -85,7 +85,7 @@ impl ResourceGrants {
         if !clients.contains_key(client_id) && clients.len() >= CLIENTS_MAX {
             clients.pop_first();
         }
-        let grants = clients.entry(client_id.to_owned()).or_default();
+        let grants = clients.get_or_insert_with(client_id.to_owned(), Vec::new);
         grants.retain(|known| known.path != grant.path || known.write && !grant.write);
         if grants.len() >= GRANTS_MAX {
             grants.remove(0);

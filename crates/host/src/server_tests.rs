@@ -152,7 +152,7 @@ async fn a_journal_that_panics_ends_the_host_with_its_reason() {
     let directory = tempfile::tempdir().unwrap();
     let config = config(&directory);
     let armed = Arc::new(AtomicBool::new(false));
-    let mut parts = Parts::prepare(&config, ("s", None)).await.unwrap();
+    let mut parts = Parts::prepare(&config, "s", None).await.unwrap();
     parts.journal = OpenedJournal::Local(Box::new(Panicking {
         inner: Memory::new(),
         armed: Arc::clone(&armed),

@@ -35,6 +35,7 @@ use crate::space_agents::SettingsSource;
 use crate::startup::Parts;
 use crate::stream_batcher::StreamBatcher;
 use crate::supervisor::Supervisor;
+use crate::task;
 use crate::telemetry::{Telemetry, send_while_running};
 use crate::terminals::ShellSettings;
 
@@ -65,7 +66,7 @@ impl SpaceHost {
         name: &str,
         cluster: Option<&Arc<ClusterNode>>,
     ) -> Result<PreparedSpace, ServeError> {
-        let parts = Parts::prepare(config, (name, cluster)).await?;
+        let parts = Parts::prepare(config, name, cluster).await?;
         let mut space = PreparedSpace::over(config, parts)?;
         space.admission = space.admission.of_space(name);
         space.read_limits().await;
@@ -118,7 +119,7 @@ impl PreparedSpace {
                 message: format!("the system gives no random bytes: {error}"),
             })?
             .with_agents(parts.agents.clone());
-        let mut admission = create_admission(config, (token, devices), page)?;
+        let mut admission = create_admission(config, token, devices, page)?;
         admission.tenure = parts.tenure.clone();
         admission.bounds = parts.bounds.clone();
         Ok(Self { config: config.clone(), parts, admission, bodies, clock })
@@ -144,10 +145,11 @@ impl PreparedSpace {
     pub(crate) fn start(self) -> Result<SpaceHost, ServeError> {
         self.start_with(|config, admission, supervisor| {
             let telling = CancellationToken::new();
-            tokio::spawn(send_while_running(
+            task::spawn(send_while_running(
                 Arc::clone(admission),
                 supervisor.queue(),
-                (config.otlp_endpoint.clone(), config.spaces.is_empty()),
+                config.otlp_endpoint.clone(),
+                config.spaces.is_empty(),
                 telling.clone(),
             ));
             Some(telling.drop_guard())
@@ -166,7 +168,7 @@ impl PreparedSpace {
         let Self { config, mut parts, admission, bodies, clock } = self;
         let lock = parts.lock.take();
         let admission = Arc::new(admission);
-        let supervisor = start_kernel(&config, parts, (bodies, clock), &admission)?;
+        let supervisor = start_kernel(&config, parts, bodies, clock, &admission)?;
         Ok(SpaceHost {
             _telling: tell(&config, &admission, &supervisor),
             data: config.data,
@@ -179,7 +181,8 @@ impl PreparedSpace {
 
 fn create_admission(
     config: &Config,
-    (token, devices): (Option<String>, Devices),
+    token: Option<String>,
+    devices: Devices,
     mut page: PageServices,
 ) -> Result<Admission, ServeError> {
     let limits = config.limits.server.clone();
@@ -203,7 +206,8 @@ fn create_admission(
 fn start_kernel(
     config: &Config,
     parts: Parts,
-    (bodies, clock): (Bodies, Clock),
+    bodies: Bodies,
+    clock: Clock,
     admission: &Arc<Admission>,
 ) -> Result<Supervisor, ServeError> {
     let tenure = parts.tenure;

@@ -95,7 +95,8 @@ impl Parts {
     /// database by the name of the space.
     pub(crate) async fn prepare(
         config: &Config,
-        (name, cluster): (&str, Option<&Arc<ClusterNode>>),
+        name: &str,
+        cluster: Option<&Arc<ClusterNode>>,
     ) -> Result<Self, ServeError> {
         make_data_directories(config)?;
         // Before everything else in the directory: its lock shows that no other process uses it.
@@ -116,7 +117,7 @@ impl Parts {
     /// Makes the rest of them, in a directory that nobody else uses.
     pub(crate) fn assemble(
         config: &Config,
-        (journal, blobs): Stores,
+        stores: Stores,
         lock: Option<DirectoryLock>,
     ) -> Result<Self, ServeError> {
         make_data_directories(config)?;
@@ -141,8 +142,8 @@ impl Parts {
             facts: Arc::new(facts),
             confinement,
             staging: make_staging_directory(&config.data).map_err(data_problem)?,
-            journal,
-            blobs,
+            journal: stores.journal,
+            blobs: stores.blobs,
             lock,
             tenure: None,
             address_secret: None,
@@ -316,7 +317,11 @@ fn collect_host_facts(
     })
 }
 
-type Stores = (OpenedJournal, Arc<dyn Blobs>);
+/// Storage of a space.
+pub(crate) struct Stores {
+    pub journal: OpenedJournal,
+    pub blobs: Arc<dyn Blobs>,
+}
 
 /// What a space is stored in, and by what right.
 struct OpenedStores {
@@ -335,19 +340,19 @@ async fn open_stores(
 ) -> Result<OpenedStores, ServeError> {
     let data = &config.data;
     let mut counters = None;
-    let (stores, lock, tenure): (Stores, _, _) = match (config.journal, cluster) {
+    let (stores, lock, tenure) = match (config.journal, cluster) {
         (JournalChoice::Sqlite, _) => {
             check_not_moved(data)?;
             let journal = Box::new(Sqlite::open(data)?);
             let blobs = Arc::new(FileBlobs::open(data)?);
-            ((OpenedJournal::Local(journal), blobs), None, None)
+            (Stores { journal: OpenedJournal::Local(journal), blobs }, None, None)
         }
         // Nothing is stored, but clients find the host by its endpoint file, and there is one for one host.
         (JournalChoice::Memory, _) => {
             let lock = DirectoryLock::take(data)?;
             let journal = Box::new(Memory::new());
             let blobs = Arc::new(MemoryBlobs::new());
-            ((OpenedJournal::Local(journal), blobs), Some(lock), None)
+            (Stores { journal: OpenedJournal::Local(journal), blobs }, Some(lock), None)
         }
         (JournalChoice::Postgres, Some(node)) => {
             let lock =
@@ -358,7 +363,7 @@ async fn open_stores(
             counters = Some(journal.counters());
             let journal = JournalHandle::over(Arc::new(journal));
             let journal = OpenedJournal::Elsewhere(journal, boot);
-            ((journal, blobs), lock, Some(tenure))
+            (Stores { journal, blobs }, lock, Some(tenure))
         }
         (JournalChoice::Postgres, None) => {
             let text = "journal = \"postgres\" needs `postgres`, the address of the database";

@@ -22,6 +22,7 @@ use crate::kernel_queue::{KernelQueue, QueuedInput};
 use crate::kernel_task::KernelTask;
 use crate::net::Admission;
 use crate::server::ServeError;
+use crate::task;
 
 /// How long a kernel has to close its connections when its journal has ended.
 const LAST_WORDS: Duration = Duration::from_millis(200);
@@ -86,7 +87,7 @@ impl Supervisor {
             run_on_a_thread(work)?
         } else {
             // It never waits for a disk, and there may be thousands on a node (ADR 0115).
-            drop(tokio::spawn(work))
+            drop(task::spawn(work))
         }
         Ok(Self { ended, abort, booted: Some(booted), queue, journal, stop })
     }

@@ -53,7 +53,7 @@ pub(super) async fn run(options: &SpaceCopyOptions) -> anyhow::Result<Exit> {
     let progress = MigrateLine::for_command(options.database.json);
     let tell = |step: MigrateStep| progress.tell(&step);
     let copied = match (is_directory(from), is_directory(to)) {
-        (false, false) => copy_space(&database, blobs.as_ref(), (from, to), &tell).await,
+        (false, false) => copy_space(&database, blobs.as_ref(), from, to, &tell).await,
         (false, true) => copy_to_directory(&of(to, from), &tell).await,
         (true, false) => copy_from_directory(&of(from, to), &tell).await,
         (true, true) => bail!(

@@ -22,6 +22,7 @@ use super::{AccountError, role_of_stored};
 use crate::journal::PostgresNode;
 use crate::journal::postgres::connection::TURN_WAIT;
 use crate::page::ContentAddresses;
+use crate::task;
 
 /// For how long a token that counted is believed without asking.
 const BELIEVED_FOR: Duration = Duration::from_secs(30);
@@ -193,7 +194,7 @@ impl Accounts {
         };
         accounts.counter.store(accounts.read_counter().await?, Ordering::Relaxed);
         let accounts = Arc::new(accounts);
-        tokio::spawn(watch(Arc::downgrade(&accounts)));
+        task::spawn(watch(Arc::downgrade(&accounts)));
         Ok(accounts)
     }
 

@@ -175,7 +175,8 @@ impl FileBlobs {
         &self,
         names: &mut Names,
         digest: &Digest,
-        (file, number): (&File, u64),
+        file: &File,
+        number: u64,
     ) -> io::Result<()> {
         let first = digest.as_bytes()[0];
         self.make_private_dir(&self.bucket(first), &self.named)?;
@@ -231,7 +232,7 @@ impl FileBlobs {
                 let _ = fs::remove_file(self.unnamed_path(number));
                 return self.sync_bucket(&mut names, first);
             }
-            self.give_name(&mut names, digest, (&file, number))
+            self.give_name(&mut names, digest, &file, number)
         })
     }
 
@@ -278,7 +279,7 @@ impl FileBlobs {
             return Ok(());
         }
         match (file, synced) {
-            (Some(file), Ok(())) => self.give_name(&mut names, digest, (&file, number)),
+            (Some(file), Ok(())) => self.give_name(&mut names, digest, &file, number),
             (_, synced) => {
                 // A system forgets what it could not write, and says of the same file the next time that all of it is on the disk.
                 names.unsynced.remove(digest);

@@ -138,7 +138,8 @@ impl ObjectBodies {
 
     pub(crate) async fn copy(
         &self,
-        (from, to): (i64, i64),
+        from: i64,
+        to: i64,
         digest: &Digest,
         object: &str,
     ) -> Result<(), String> {
@@ -199,7 +200,7 @@ mod tests {
         for (object, name) in [("a0", digest.to_hex() + "-a0"), ("", digest.to_hex())] {
             bodies.put(1, &digest, object, b"body").await.unwrap();
             assert_eq!(bodies.get(2, &digest, object).await.unwrap(), None);
-            bodies.copy((1, 2), &digest, object).await.unwrap();
+            bodies.copy(1, 2, &digest, object).await.unwrap();
             bodies.delete(1, &digest, object).await.unwrap();
             bodies.delete(1, &digest, object).await.unwrap();
             assert_eq!(bodies.get(1, &digest, object).await.unwrap(), None);

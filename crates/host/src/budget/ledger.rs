@@ -57,6 +57,15 @@ impl Amounts {
     }
 }
 
+/// A call of a model before it is made.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NewCall {
+    /// Seconds that the turn worked since its last call.
+    pub worked: f64,
+    pub set_aside: Amounts,
+    pub kind: CallKind,
+}
+
 /// Whose spending it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SpendingKeys {
@@ -112,8 +121,7 @@ impl Ledger {
         &mut self,
         by: &SpendingKeys,
         limits: &TurnLimits,
-        (worked, call): (f64, Amounts),
-        kind: CallKind,
+        call: NewCall,
         at: Timestamp,
     ) -> rusqlite::Result<Vec<ReachedLimit>> {
         // A host may run for years.
@@ -122,11 +130,11 @@ impl Ledger {
             self.cleaned = at;
         }
         let tx = self.transaction()?;
-        let worked = Amounts { seconds: worked, ..Amounts::default() };
+        let worked = Amounts { seconds: call.worked, ..Amounts::default() };
         add(&tx, by, worked, at)?;
         let reached = reached_limits(&tx, by, limits)?;
-        if reached.is_empty() || kind == CallKind::Last {
-            add(&tx, by, call, at)?;
+        if reached.is_empty() || call.kind == CallKind::Last {
+            add(&tx, by, call.set_aside, at)?;
         }
         tx.commit()?;
         Ok(reached)

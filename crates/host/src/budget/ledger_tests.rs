@@ -18,13 +18,13 @@ fn limits() -> TurnLimits {
     TurnLimits { host, session_usd: None }
 }
 
-fn call(tokens: f64, usd: f64) -> (f64, Amounts) {
-    let call = Amounts { tokens, usd, calls: 1.0, seconds: 0.0 };
-    (0.0, call)
+fn call(tokens: f64, usd: f64) -> NewCall {
+    let set_aside = Amounts { tokens, usd, calls: 1.0, seconds: 0.0 };
+    NewCall { worked: 0.0, set_aside, kind: CallKind::Usual }
 }
 
-fn begin(ledger: &mut Ledger, by: &SpendingKeys, call: (f64, Amounts)) -> Vec<String> {
-    let reached = ledger.begin_call(by, &limits(), call, CallKind::Usual, NOW);
+fn begin(ledger: &mut Ledger, by: &SpendingKeys, call: NewCall) -> Vec<String> {
+    let reached = ledger.begin_call(by, &limits(), call, NOW);
     let names = reached.unwrap().into_iter();
     names.map(|reached| format!("{}.{}", reached.scope.name(), reached.unit.name())).collect()
 }
@@ -49,7 +49,7 @@ fn each_limit_is_reached_by_what_its_scope_spent() {
     let tomorrow = by("t4", "s2", "d2");
     assert_eq!(begin(&mut ledger, &tomorrow, call(0.0, 0.1)), [""; 0]);
     let slow = by("t5", "s3", "d2");
-    let worked = (61.0, Amounts::default());
+    let worked = NewCall { worked: 61.0, set_aside: Amounts::default(), kind: CallKind::Usual };
     assert_eq!(begin(&mut ledger, &slow, worked), ["session.seconds"]);
 }
 
@@ -79,7 +79,12 @@ fn more_is_the_same_allowance_again_from_what_was_spent() {
     assert_eq!(begin(&mut ledger, &next, call(999.0, 0.0)), [""; 0]);
     assert_eq!(begin(&mut ledger, &next, call(1.0, 0.0)), [""; 0]);
     assert_eq!(begin(&mut ledger, &next, call(1.0, 0.0)), ["turn.calls", "session.tokens"]);
-    let last = ledger.begin_call(&next, &limits(), call(1.0, 0.0), CallKind::Last, NOW);
+    let last = ledger.begin_call(
+        &next,
+        &limits(),
+        NewCall { kind: CallKind::Last, ..call(1.0, 0.0) },
+        NOW,
+    );
     assert_eq!(last.unwrap().len(), 2, "it goes on in any case");
     // Only what was shown is allowed once more.
     ledger.extend(&next, &limits(), &[tokens]).unwrap();
@@ -112,8 +117,7 @@ fn old_sums_go_while_the_host_runs() {
     let mut ledger = Ledger::in_memory().unwrap();
     begin(&mut ledger, &by("t1", "s1", "d1"), call(1.0, 0.0));
     let later = NOW.plus_ms(400 * 24 * 3_600 * 1_000);
-    let begun =
-        ledger.begin_call(&by("t2", "s2", "d2"), &limits(), call(1.0, 0.0), CallKind::Usual, later);
+    let begun = ledger.begin_call(&by("t2", "s2", "d2"), &limits(), call(1.0, 0.0), later);
     assert_eq!(begun.unwrap(), []);
     let rows: i64 =
         ledger.conn.query_row("SELECT count(*) FROM spent", [], |row| row.get(0)).unwrap();

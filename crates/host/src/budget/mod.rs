@@ -22,7 +22,8 @@ use wire::{Object, Timestamp};
 
 use crate::clock::Clock;
 use crate::config::{Config, JournalChoice};
-use ledger::{Amounts, Ledger, SpendingKeys};
+use crate::task;
+use ledger::{Amounts, Ledger, NewCall, SpendingKeys};
 use settings::TurnLimits;
 use work_clock::WorkClock;
 
@@ -184,16 +185,16 @@ impl TurnBudget {
         if limits.is_empty() {
             return Ok(CallPermit::Granted { unpriced: false });
         }
-        let call = Amounts {
+        let set_aside = Amounts {
             tokens: estimate.tokens as f64,
             usd: estimate.usd.unwrap_or(0.0),
             calls: 1.0,
             seconds: 0.0,
         };
+        let call = NewCall { worked: worked.as_secs_f64(), set_aside, kind };
         let asked = by.clone();
-        let begun = self.write(move |ledger, limits, now| {
-            ledger.begin_call(&by, limits, (worked.as_secs_f64(), call), kind, now)
-        });
+        let begun =
+            self.write(move |ledger, limits, now| ledger.begin_call(&by, limits, call, now));
         let reached = begun.await?;
         if !reached.is_empty() && kind == CallKind::Usual {
             self.meter().shown = Some((reached.clone(), asked));
@@ -284,9 +285,8 @@ impl TurnBudget {
     ) -> Result<T, StoreError> {
         let (budget, now) = (Arc::clone(&self.budget), self.budget.clock.now());
         let limits = self.limits();
-        let done = tokio::task::spawn_blocking(move || {
-            budget.with_ledger(|ledger| work(ledger, &limits, now))
-        });
+        let done =
+            task::spawn_blocking(move || budget.with_ledger(|ledger| work(ledger, &limits, now)));
         match done.await {
             Ok(done) => done.map_err(|error| StoreError(error.to_string())),
             Err(died) => Err(StoreError(died.to_string())),

@@ -17,13 +17,14 @@ fn budget(toml: &str) -> Arc<Budget> {
 }
 
 fn turn(budget: &Arc<Budget>, chat: u64, turn_id: &str, usage: Option<Value>) -> TurnBudget {
-    turn_with(budget, chat, (turn_id, json!({})), usage)
+    turn_with(budget, chat, turn_id, json!({}), usage)
 }
 
 fn turn_with(
     budget: &Arc<Budget>,
     chat: u64,
-    (turn_id, config): (&str, Value),
+    turn_id: &str,
+    config: Value,
     usage: Option<Value>,
 ) -> TurnBudget {
     let uri = wire::ChannelUri::parse("ahp-chat:/c").unwrap();
@@ -153,7 +154,7 @@ async fn time_counts_while_the_turn_works() {
 async fn a_session_may_have_a_limit_of_its_own() {
     let budget = budget("");
     let own = |usd: f64| wire::Object::from_iter([("budget".to_owned(), json!(usd))]);
-    let first = turn_with(&budget, 1, ("t1", json!({"budget": 1.0})), None);
+    let first = turn_with(&budget, 1, "t1", json!({"budget": 1.0}), None);
     assert!(begin(&first).await.is_empty());
     report(&first, sums(100, 10, 1.2)).await;
     let reached = begin(&first).await;
@@ -170,7 +171,7 @@ async fn a_session_may_have_a_limit_of_its_own() {
 #[tokio::test]
 async fn of_two_limits_the_smaller_one_holds() {
     let budget = budget("[session]\nusd = 0.5\n");
-    let turn = turn_with(&budget, 1, ("t1", json!({"budget": 1.0})), None);
+    let turn = turn_with(&budget, 1, "t1", json!({"budget": 1.0}), None);
     begin(&turn).await;
     report(&turn, sums(100, 10, 0.6)).await;
     let reached = begin(&turn).await;

@@ -5,7 +5,6 @@
 //! from one look at the tree.
 //! Must not know: who looks.
 
-use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,6 +23,8 @@ use super::{ChangedSide, FileChanges, RecordedChange, store};
 use crate::effects::{Bodies, send};
 use crate::journal::JournalHandle;
 use crate::kernel_queue::KernelQueue;
+use crate::sorted_map::SortedMap;
+use crate::task;
 
 /// Computations at once.
 const COMPUTING_MAX: usize = 2;
@@ -32,7 +33,7 @@ const COMPUTING_MAX: usize = 2;
 #[derive(Clone)]
 pub(crate) struct Computing {
     /// Those at work, and whether they are wanted again.
-    running: Arc<Mutex<BTreeMap<ChannelUri, Option<ChangesetTarget>>>>,
+    running: Arc<Mutex<SortedMap<ChannelUri, Option<ChangesetTarget>>>>,
     permits: Arc<Semaphore>,
     looks: SharedLooks,
 }
@@ -54,7 +55,7 @@ impl Computing {
             return; // it is computed once more when the one at work is done
         }
         let own = self.clone();
-        tokio::spawn(async move {
+        task::spawn(async move {
             let mut next = Some(place);
             while let Some(place) = next {
                 let permit = own.permits.acquire().await;
@@ -151,7 +152,7 @@ async fn since_commit(
 ) -> Result<FileChanges, String> {
     let taken = looks.get(place.look, &place.working_directories, bodies);
     let (taken, bodies) = (taken.await?, bodies.clone());
-    let work = tokio::task::spawn_blocking(move || {
+    let work = task::spawn_blocking(move || {
         let never = Cancellation::default();
         let mut keep = store::keep_in(&bodies);
         let SharedLook { workspace, look } = &*taken;
@@ -219,7 +220,7 @@ async fn find_git(
     };
     let first = PathBuf::from(std::ffi::OsString::from_vec(first));
     let confinement = confinement.clone();
-    let work = tokio::task::spawn_blocking(move || {
+    let work = task::spawn_blocking(move || {
         let never = Cancellation::default();
         let Some(repository) = Repository::find(&first, &confinement, &never)? else {
             return Ok(None);

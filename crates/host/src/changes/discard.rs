@@ -4,7 +4,6 @@
 //! which could not be is said by name. A file that somebody changed meanwhile is left alone.
 //! Must not know: who asked.
 
-use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
@@ -18,6 +17,7 @@ use super::operate::{conflict, internal, of_git};
 use super::store;
 use super::take_back::NAMED_MAX;
 use crate::effects::Bodies;
+use crate::sorted_map::SortedMap;
 
 /// What is about to be discarded.
 pub(super) struct DiscardPlan<'a> {
@@ -56,9 +56,9 @@ impl<'a> DiscardPlan<'a> {
         let status = repository.status(&never).map_err(of_git)?;
         let is_wanted = |path: &PathBuf| paths.is_none_or(|paths| paths.contains(path));
         // A file that is not in the index any more but still there is listed twice, as removed and as new: it is made what the commit has.
-        let mut entries: BTreeMap<&OsStr, &GitEntry> = BTreeMap::new();
+        let mut entries: SortedMap<&OsStr, &GitEntry> = SortedMap::default();
         for entry in status.entries.iter().filter(|entry| is_wanted(&entry.path)) {
-            let known = entries.entry(entry.path.as_os_str()).or_insert(entry);
+            let known = entries.get_or_insert_with(entry.path.as_os_str(), || entry);
             if entry.committed.is_some() {
                 *known = entry;
             }
@@ -187,7 +187,7 @@ impl<'a> DiscardPlan<'a> {
 /// An error if something of it cannot be discarded, or not without being forced.
 fn check(
     repository: &Repository,
-    entries: &BTreeMap<&OsStr, &GitEntry>,
+    entries: &SortedMap<&OsStr, &GitEntry>,
     is_forced: bool,
 ) -> Result<(), RpcError> {
     if entries.is_empty() {

@@ -22,6 +22,7 @@ use super::{FileChanges, store};
 use crate::effects::{Bodies, send};
 use crate::journal::JournalHandle;
 use crate::kernel_queue::KernelQueue;
+use crate::task;
 
 /// Longest message of a commit, in bytes.
 const MESSAGE_BYTES_MAX: usize = 64 * 1_024;
@@ -89,8 +90,7 @@ async fn carry_out(
         }
         (ChangesetKind::Uncommitted | ChangesetKind::Branch, _) => {
             let bodies = services.bodies.clone();
-            let work =
-                tokio::task::spawn_blocking(move || with_git(&operation, &bodies, is_forced));
+            let work = task::spawn_blocking(move || with_git(&operation, &bodies, is_forced));
             let done = work.await;
             done.unwrap_or_else(|died| Err(internal(format!("a defect: {died}"))))
         }
@@ -129,7 +129,7 @@ async fn take_back(
     let known = session.clone();
     let (directories, bodies) =
         (operation.place.working_directories.clone(), services.bodies.clone());
-    let work = tokio::task::spawn_blocking(move || {
+    let work = task::spawn_blocking(move || {
         let workspace = Workspace::open(&directories, bodies.confinement())
             .map_err(|error| internal(error.to_string()))?;
         let taken = take_back::take_back(&workspace, &bodies, &changes, &known, is_forced)?;

@@ -12,18 +12,23 @@ use serde_json::{Value, json};
 use workspace::{DiffStats, TreeChange};
 
 use super::{ChangedSide, FileChanges, RecordedChange};
+use crate::sorted_map::SortedMap;
 
 /// How much earlier than it happened a file may be stamped: its clock goes by ticks.
 const TICK: Duration = Duration::from_millis(20);
 
-/// Since 1970.
-pub(super) type Moment = (i64, u32);
+/// A point in time, counted from 1970.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Moment {
+    seconds: i64,
+    nanos: u32,
+}
 
 /// What was heard of the turn's calls.
 #[derive(Default)]
 pub(super) struct SeenCalls {
     /// Calls that run and may change anything, and since when.
-    running: BTreeMap<u64, Moment>,
+    running: SortedMap<u64, Moment>,
     /// When such calls ran.
     pub(super) spans: Vec<(Moment, Moment)>,
     /// By call, in the order they were announced.
@@ -36,7 +41,7 @@ impl SeenCalls {
     /// A call begins, or began then.
     pub(super) fn begin(&mut self, call: u64, began: Option<SystemTime>) {
         let since = moment_of(began.unwrap_or_else(SystemTime::now));
-        self.running.entry(call).or_insert(since);
+        self.running.get_or_insert_with(call, || since);
     }
 
     /// A call is over. One that failed changed nothing of what it said.
@@ -88,7 +93,7 @@ impl SeenCalls {
     pub(super) fn end_all(&mut self) {
         let running = std::mem::take(&mut self.running);
         let ended = now();
-        self.spans.extend(running.into_values().map(|since| (since, ended)));
+        self.spans.extend(running.values().map(|since| (*since, ended)));
     }
 }
 
@@ -117,9 +122,11 @@ impl FileChanges {
                 edit.after.map(|content| content.digest)
                     == change.after.and_then(|side| side.digest)
             });
+            let (seconds, nanos) = change.made_at;
+            let made_at = Moment { seconds, nanos };
             let is_the_calls = match change.after {
-                Some(_) => was_running(spans, change.made_at),
-                None => ran_before(spans, change.made_at),
+                Some(_) => was_running(spans, made_at),
+                None => ran_before(spans, made_at),
             };
             if !is_own && !is_the_calls {
                 continue; // the user's, whatever it was before
@@ -147,21 +154,23 @@ impl FileChanges {
 /// Whether something was made while a call ran.
 fn was_running(spans: &[(Moment, Moment)], at: Moment) -> bool {
     let mut spans = spans.iter();
-    spans.any(|(from, to)| earlier(*from) <= at && at <= *to)
+    spans.any(|(from, to)| from.earlier() <= at && at <= *to)
 }
 
 /// Whether a call had begun by then. All that is known of a removal is when something in its directory changed last, which may have been
 /// later.
 fn ran_before(spans: &[(Moment, Moment)], at: Moment) -> bool {
-    spans.iter().any(|(from, _)| earlier(*from) <= at)
+    spans.iter().any(|(from, _)| from.earlier() <= at)
 }
 
-/// A tick before.
-fn earlier((seconds, nanos): Moment) -> Moment {
-    let tick = TICK.subsec_nanos();
-    match nanos.checked_sub(tick) {
-        Some(nanos) => (seconds, nanos),
-        None => (seconds - 1, nanos + 1_000_000_000 - tick),
+impl Moment {
+    /// Returns the moment one tick before.
+    fn earlier(self) -> Self {
+        let tick = TICK.subsec_nanos();
+        match self.nanos.checked_sub(tick) {
+            Some(nanos) => Self { nanos, ..self },
+            None => Self { seconds: self.seconds - 1, nanos: self.nanos + 1_000_000_000 - tick },
+        }
     }
 }
 
@@ -172,7 +181,7 @@ fn now() -> Moment {
 fn moment_of(time: SystemTime) -> Moment {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     let seconds = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
-    (seconds, since.subsec_nanos())
+    Moment { seconds, nanos: since.subsec_nanos() }
 }
 
 #[cfg(test)]
@@ -227,13 +236,14 @@ mod tests {
 
     #[test]
     fn a_change_counts_to_the_call_that_ran() {
-        let spans = [((10, 5_000_000), (11, 0)), ((20, 0), (21, 0))];
-        assert!(was_running(&spans, (10, 500)));
-        assert!(was_running(&spans, (9, 995_000_000)), "a tick before");
-        assert!(!was_running(&spans, (9, 0)));
-        assert!(!was_running(&spans, (15, 0)));
-        assert!(was_running(&spans, (21, 0)));
-        assert!(!was_running(&spans, (21, 1)));
-        assert!(ran_before(&spans, (21, 1)) && !ran_before(&spans, (9, 0)));
+        let at = |seconds, nanos| Moment { seconds, nanos };
+        let spans = [(at(10, 5_000_000), at(11, 0)), (at(20, 0), at(21, 0))];
+        assert!(was_running(&spans, at(10, 500)));
+        assert!(was_running(&spans, at(9, 995_000_000)), "a tick before");
+        assert!(!was_running(&spans, at(9, 0)));
+        assert!(!was_running(&spans, at(15, 0)));
+        assert!(was_running(&spans, at(21, 0)));
+        assert!(!was_running(&spans, at(21, 1)));
+        assert!(ran_before(&spans, at(21, 1)) && !ran_before(&spans, at(9, 0)));
     }
 }

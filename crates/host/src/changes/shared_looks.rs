@@ -15,6 +15,7 @@ use workspace::{Cancellation, TreeSnapshot, Workspace};
 use super::recent_looks::RecentLooks;
 use super::store;
 use crate::effects::Bodies;
+use crate::task;
 
 /// Looks that are kept.
 const LOOKS_MAX: usize = 8;
@@ -123,7 +124,7 @@ impl SharedLooks {
 
 /// Looks at the repositories that directories lie in.
 async fn take(directories: Vec<String>, bodies: Bodies) -> Result<Arc<SharedLook>, String> {
-    let work = tokio::task::spawn_blocking(move || {
+    let work = task::spawn_blocking(move || {
         let confinement = bodies.confinement();
         let workspace =
             Workspace::open(&directories, confinement).map_err(|error| error.to_string())?;

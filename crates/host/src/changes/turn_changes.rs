@@ -26,6 +26,7 @@ use crate::blobs::BodyHold;
 use crate::effects::{Bodies, send};
 use crate::journal::JournalHandle;
 use crate::kernel_queue::KernelQueue;
+use crate::task;
 
 /// What the processes of a cancelled turn get to end before its files are looked at.
 const END_TIME: Duration = Duration::from_millis(200);
@@ -79,7 +80,7 @@ impl ChangesGuard {
         };
         let arrivals = self.arrivals.clone();
         // A task of its own: a cancel from now on ends the waiting only, and what was begun is recorded.
-        let work = tokio::spawn(async move { changes.finish(&arrivals).await });
+        let work = task::spawn_for(async move { changes.finish(&arrivals).await });
         work.await.unwrap_or_else(|died| {
             tracing::error!(%died, "recording what a turn changed failed because of a defect");
             Vec::new()
@@ -95,7 +96,7 @@ impl Drop for ChangesGuard {
             return; // it is finished, or the host is going down
         };
         let arrivals = self.arrivals.clone();
-        runtime.spawn(async move {
+        task::spawn_on(&runtime, async move {
             tokio::time::sleep(END_TIME).await;
             // The turn is over for its readers: what could not be seen stands in its changeset.
             changes.finish(&arrivals).await;
@@ -108,7 +109,8 @@ impl TurnChanges {
         turn: &TurnRun,
         bodies: Bodies,
         journal: JournalHandle,
-        (sessions, looks): (Arc<tokio::sync::Mutex<()>>, SharedLooks),
+        sessions: Arc<tokio::sync::Mutex<()>>,
+        looks: SharedLooks,
         is_unseen: bool,
     ) -> Self {
         Self {
@@ -137,7 +139,7 @@ impl TurnChanges {
     pub(crate) fn begin(self: &Arc<Self>) {
         if self.is_unseen {
             let changes = Arc::clone(self);
-            tokio::spawn(async move { changes.look_once().await });
+            task::spawn(async move { changes.look_once().await });
         }
     }
 
@@ -181,7 +183,7 @@ impl TurnChanges {
         let (directories, bodies) = (self.turn.working_directories.clone(), self.bodies.clone());
         let hold = self.hold.clone();
         let earlier = self.looks.recent().find(&directories);
-        let taken = tokio::task::spawn_blocking(move || {
+        let taken = task::spawn_blocking(move || {
             let workspace = Workspace::open(&directories, bodies.confinement()).ok()?;
             let earlier = earlier.as_deref().map(RecentLook::look);
             let taken = look_at(&workspace, &bodies, &hold, earlier);
@@ -274,7 +276,7 @@ impl TurnChanges {
         session.add(turn);
         session.remove_nothings();
         let bodies = self.bodies.clone();
-        let counted = tokio::task::spawn_blocking(move || {
+        let counted = task::spawn_blocking(move || {
             store::count_lines(&mut session, &bodies);
             session
         }).await.inspect_err(|died| {
@@ -323,7 +325,7 @@ impl TurnChanges {
         };
         let (bodies, hold, looks) = (self.bodies.clone(), self.hold.clone(), self.looks.clone());
         let directories = self.turn.working_directories.clone();
-        let work = tokio::task::spawn_blocking(move || {
+        let work = task::spawn_blocking(move || {
             let split = edits_before_look.min(edits.len());
             let (earlier, later) = edits.split_at(split);
             for edit in earlier.iter().flat_map(|(_, edits)| edits) {

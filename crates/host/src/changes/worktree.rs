@@ -12,6 +12,8 @@ use serde_json::{Value, json};
 use wire::{ChannelUri, Object, file_uri};
 use workspace::{Cancellation, Confinement, NewWorktree, Repository, WorktreeEnd, worktree_name};
 
+use crate::task;
+
 /// Names that are tried.
 const NAMES_MAX: usize = 100;
 
@@ -76,7 +78,7 @@ pub(crate) async fn make(
         return Err(failed("the session has no working directory".to_owned()));
     };
     let confinement = confinement.clone();
-    let work = tokio::task::spawn_blocking(move || {
+    let work = task::spawn_blocking(move || {
         let made = make_one(&directory, &request, place.as_deref(), &confinement)?;
         let uri = |path: &PathBuf| file_uri::uri_of(path.as_os_str().as_bytes());
         Ok(SessionWorktree {
@@ -136,8 +138,7 @@ pub(crate) async fn why_kept(facts: Value) -> Option<String> {
     };
     let top = worktree.top.display().to_string();
     let never = Cancellation::default();
-    let work =
-        tokio::task::spawn_blocking(move || Repository::why_worktree_is_kept(&worktree, &never));
+    let work = task::spawn_blocking(move || Repository::why_worktree_is_kept(&worktree, &never));
     match work.await {
         Ok(Ok(kept)) => kept,
         Ok(Err(error)) => Some(format!("the worktree {top} is kept: {error}")),
@@ -155,7 +156,7 @@ pub(crate) async fn remove(facts: Value) {
         return;
     };
     let never = Cancellation::default();
-    let work = tokio::task::spawn_blocking(move || Repository::remove_worktree(&worktree, &never));
+    let work = task::spawn_blocking(move || Repository::remove_worktree(&worktree, &never));
     match work.await {
         Ok(Ok(WorktreeEnd::Removed)) => {}
         // Why was told to whoever ended the session.
@@ -171,7 +172,7 @@ pub(crate) async fn branches(directory: Option<String>, confinement: &Confinemen
         return Vec::new(); // nobody said where
     };
     let confinement = confinement.clone();
-    let work = tokio::task::spawn_blocking(move || {
+    let work = task::spawn_blocking(move || {
         let never = Cancellation::default();
         let repository = Repository::find(&path, &confinement, &never).ok()??;
         repository.branches("", &never).ok()

@@ -8,7 +8,6 @@
 mod copy;
 mod reader;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -23,6 +22,8 @@ use workspace::discovery::client_plugin_key;
 
 pub(crate) use copy::{PluginFile, copy_files, remove_copies};
 pub(crate) use reader::{ClientAsker, UnreadPlugin, read_plugin};
+
+use crate::sorted_map::SortedMap;
 
 /// Plugins of clients in one session.
 const PLUGINS_MAX: usize = 32;
@@ -51,11 +52,11 @@ impl Default for ClientPlugins {
 
 #[derive(Default)]
 struct OfferedPlugins {
-    sessions: BTreeMap<ChannelUri, Vec<HeldPlugin>>,
+    sessions: SortedMap<ChannelUri, Vec<HeldPlugin>>,
     /// The last number that was given.
     last: u64,
     /// The newest look at each session that is not over.
-    looks: BTreeMap<ChannelUri, u64>,
+    looks: SortedMap<ChannelUri, u64>,
 }
 
 struct HeldPlugin {

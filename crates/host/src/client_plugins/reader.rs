@@ -155,8 +155,12 @@ struct PluginReader<'a> {
     offer: &'a PluginOffer,
 }
 
-/// A file or directory of the plugin: its URI, and its path in the plugin.
-type PluginPath = (String, PathBuf);
+/// A file or directory of the plugin.
+struct PluginPath {
+    uri: String,
+    /// In the plugin.
+    path: PathBuf,
+}
 
 impl PluginReader<'_> {
     async fn read(&self) -> Result<Vec<PluginFile>, UnreadPlugin> {
@@ -186,9 +190,9 @@ impl PluginReader<'_> {
     /// All files, from the top down.
     async fn list(&self, root: &str) -> Result<Vec<PluginPath>, UnreadPlugin> {
         let mut files = Vec::new();
-        let mut directories = vec![(root.to_owned(), PathBuf::new())];
+        let mut directories = vec![PluginPath { uri: root.to_owned(), path: PathBuf::new() }];
         let mut listed = 0;
-        while let Some((uri, path)) = directories.pop() {
+        while let Some(PluginPath { uri, path }) = directories.pop() {
             listed += 1;
             if listed > DIRECTORIES_MAX || path.components().count() > DEPTH_MAX {
                 let why = format!(
@@ -197,7 +201,10 @@ impl PluginReader<'_> {
                 return Err(UnreadPlugin::Failed(why));
             }
             for ListedEntry { name, is_directory } in self.entries(&uri).await? {
-                let entry = (format!("{uri}/{}", encode_path(name.as_bytes())), path.join(&name));
+                let entry = PluginPath {
+                    uri: format!("{uri}/{}", encode_path(name.as_bytes())),
+                    path: path.join(&name),
+                };
                 if !is_directory {
                     files.push(entry)
                 } else if LEFT_OUT.contains(&name.as_str()) {
@@ -237,7 +244,8 @@ impl PluginReader<'_> {
         Ok(entries)
     }
 
-    async fn read_file(&self, (uri, path): PluginPath) -> Result<PluginFile, UnreadPlugin> {
+    async fn read_file(&self, file: PluginPath) -> Result<PluginFile, UnreadPlugin> {
+        let PluginPath { uri, path } = file;
         let question = ClientQuestion::Read { uri: uri.clone() };
         let (answer, _hold) = self.asker.ask(&self.offer.client_id, question).await;
         let body = match answer {

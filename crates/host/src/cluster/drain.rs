@@ -20,6 +20,7 @@ use super::node::lock;
 use super::node_driver::{DriverInput, LoadedSpace};
 use super::successor::Successor;
 use crate::journal::{MoveOrder, NodeOrders};
+use crate::task;
 
 /// All clients of a node at once would overrun whoever takes them.
 const CLOSED_PER_SECOND: u32 = 100;
@@ -108,7 +109,7 @@ impl ClusterNode {
                     iter(successors).for_each_concurrent(LEAVING_MAX, |successor| async move {
                         successor.load().await
                     });
-                tokio::spawn(loading);
+                task::spawn(loading);
             }
             Err(error) => tracing::debug!(%error, "leases that nobody uses are still held"),
         }
@@ -151,12 +152,12 @@ impl ClusterNode {
                 tracing::info!(node = self.id(), "the node drains");
                 on_drain();
                 let node = Arc::clone(&self);
-                tokio::spawn(async move { node.drain_spaces().await });
+                task::spawn(async move { node.drain_spaces().await });
             }
             for order in moves {
                 if lock(&under_way).insert(order.space) {
                     let (node, under_way) = (Arc::clone(&self), Arc::clone(&under_way));
-                    tokio::spawn(async move {
+                    task::spawn(async move {
                         node.follow_move(&order).await;
                         lock(&under_way).remove(&order.space);
                     });

@@ -4,9 +4,8 @@
 //! meanwhile has it tried every few seconds.
 //! Must not know: why a space failed, any clock.
 
-use std::collections::BTreeMap;
-
 use super::lease_table::{BootInstant, SpaceId};
+use crate::sorted_map::SortedMap;
 
 /// After the second failure; then doubled.
 const PAUSE_MS: u64 = 2_000;
@@ -32,7 +31,7 @@ impl SpaceFailure {
 
 /// Those that are not here again yet.
 #[derive(Debug, Default)]
-pub(super) struct FailedSpaces(BTreeMap<SpaceId, SpaceFailure>);
+pub(super) struct FailedSpaces(SortedMap<SpaceId, SpaceFailure>);
 
 impl FailedSpaces {
     pub(super) fn note(&mut self, space: SpaceId, now: BootInstant) {

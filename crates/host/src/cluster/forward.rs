@@ -8,6 +8,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper::header::{
@@ -36,8 +37,10 @@ const ANSWER_WAIT: Duration = Duration::from_secs(120);
 /// Passes a request on and waits for the head of its answer.
 pub(super) async fn forward(
     identity: &PeerIdentity,
-    (node, mut gone): (&PeerNode, NodeGone),
-    (parts, body): (&Parts, Incoming),
+    node: &PeerNode,
+    mut gone: NodeGone,
+    parts: &Parts,
+    body: Incoming,
     client: SocketAddr,
 ) -> Result<Response<ForwardedBody>, DialError> {
     let target = parts.uri.path_and_query();
@@ -57,11 +60,12 @@ pub(super) async fn forward(
     let (mut sender, connection) = opened.map_err(unreachable_by)?;
     // It ends with the answer's body, or when nobody wants that any more.
     let mut carrying = JoinSet::new();
-    carrying.spawn(async move {
+    let transport = async move {
         if let Err(error) = connection.await {
             tracing::debug!(%error, "a connection between nodes ended");
         }
-    });
+    };
+    carrying.spawn(transport.boxed());
     let answered = tokio::select! {
         answered = timeout(ANSWER_WAIT, sender.send_request(request)) => answered,
         () = &mut gone => return Err(DialError::Unreachable("it went away".to_owned())),

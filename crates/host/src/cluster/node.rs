@@ -39,6 +39,7 @@ use crate::net::{ConnectionCapacity, DescribeMetrics, SpaceHandle};
 use crate::server::ServeError;
 use crate::space_host::PreparedSpace;
 use crate::startup::make_private_directory;
+use crate::task;
 
 /// Inputs that may wait for the driver; a sender that finds no room waits.
 const INPUTS_MAX: usize = 1_024;
@@ -170,9 +171,9 @@ impl ClusterNode {
         let started = drive_on_a_thread(driver, arrivals);
         started
             .map_err(|error| ServeError::Spaces(format!("no thread for heartbeats: {error}")))?;
-        tokio::spawn(keep_pulse(Arc::clone(&shared)));
-        tokio::spawn(report_loads(Arc::clone(&shared)));
-        tokio::spawn(tell_telemetry(Arc::clone(&shared)));
+        task::spawn(keep_pulse(Arc::clone(&shared)));
+        task::spawn(report_loads(Arc::clone(&shared)));
+        task::spawn(tell_telemetry(Arc::clone(&shared)));
         Ok(Arc::new(Self { shared }))
     }
 

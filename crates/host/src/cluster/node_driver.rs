@@ -23,6 +23,8 @@ use super::node_spaces::{HeldJournal, SpaceControl, serve_space};
 use super::successor::Successor;
 use crate::journal::SpaceJournal;
 use crate::net::SpaceHandle;
+use crate::sorted_map::SortedMap;
+use crate::task;
 
 /// Before it is looked again whether spaces still stand still.
 const STALLED_AGAIN: Duration = Duration::from_millis(200);
@@ -83,8 +85,8 @@ pub(super) struct NodeDriver {
     node: Arc<ClusterShared>,
     machine: NodeMachine,
     spaces: BTreeMap<SpaceId, DrivenSpace>,
-    waiters: BTreeMap<SpaceId, Vec<oneshot::Sender<SpaceFinding>>>,
-    holders: BTreeMap<SpaceId, oneshot::Sender<HeldJournal>>,
+    waiters: SortedMap<SpaceId, Vec<oneshot::Sender<SpaceFinding>>>,
+    holders: SortedMap<SpaceId, oneshot::Sender<HeldJournal>>,
     /// Who waits until a space, or all, are given back.
     leaving: Vec<(Option<SpaceId>, oneshot::Sender<()>)>,
 }
@@ -95,8 +97,8 @@ impl NodeDriver {
             node,
             machine,
             spaces: BTreeMap::new(),
-            waiters: BTreeMap::new(),
-            holders: BTreeMap::new(),
+            waiters: SortedMap::default(),
+            holders: SortedMap::default(),
             leaving: Vec::new(),
         }
     }
@@ -180,7 +182,7 @@ impl NodeDriver {
 
     /// Those who gave up meanwhile are forgotten, so that one space that nobody answers for gathers no more than wait for it.
     fn add_waiter(&mut self, space: SpaceId, waiter: oneshot::Sender<SpaceFinding>) {
-        let waiters = self.waiters.entry(space).or_default();
+        let waiters = self.waiters.get_or_insert_with(space, Vec::new);
         waiters.retain(|waiter| !waiter.is_closed());
         waiters.push(waiter);
     }
@@ -212,7 +214,7 @@ impl NodeDriver {
         match command {
             NodeCommand::Ask(ask) => {
                 let node = Arc::clone(&self.node);
-                tokio::spawn(async move {
+                task::spawn(async move {
                     let answer = ask_database(&node, &ask, now).await;
                     let sent = now;
                     let answered = NodeInput::Answered { ask, sent, answer };
@@ -262,8 +264,10 @@ impl NodeDriver {
         let node = Arc::clone(&self.node);
         let runtime = self.node.runtime.clone();
         match holder {
-            Some(holder) => runtime.spawn(hand_over(node, space, lease, (control.tenure, holder))),
-            None => runtime.spawn(serve_space(node, space, lease, control)),
+            Some(holder) => {
+                task::spawn_on(&runtime, hand_over(node, space, lease, control.tenure, holder))
+            }
+            None => task::spawn_on(&runtime, serve_space(node, space, lease, control)),
         };
     }
 
@@ -370,7 +374,8 @@ async fn hand_over(
     node: Arc<ClusterShared>,
     space: SpaceId,
     lease: TakenLease,
-    (tenure, holder): (Tenure, oneshot::Sender<HeldJournal>),
+    tenure: Tenure,
+    holder: oneshot::Sender<HeldJournal>,
 ) {
     let journal = node.database.journal_of(space, node.id, lease);
     let booted = journal.boot().await;

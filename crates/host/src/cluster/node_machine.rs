@@ -15,6 +15,7 @@ use super::lease_table::{
 pub(crate) use super::node_messages::{
     LEASE_TIMES, LeaseTimes, NodeCommand, NodeInput, NodeStanding, SpaceFinding,
 };
+use crate::sorted_map::SortedMap;
 
 /// Spaces of nodes that are gone that are taken at a time.
 pub(crate) const TAKEOVERS_MAX: u32 = 50;
@@ -73,7 +74,7 @@ pub(crate) struct NodeMachine {
     /// Spaces that failed here: others leave them to this node, so it looks for them with its heartbeats.
     failed: FailedSpaces,
     /// When spaces are looked up again.
-    lookups_due: BTreeMap<SpaceId, BootInstant>,
+    lookups_due: SortedMap<SpaceId, BootInstant>,
     /// Nodes that lived when the last heartbeat was answered.
     living: BTreeSet<NodeId>,
     is_draining: bool,
@@ -99,7 +100,7 @@ impl NodeMachine {
             may_have_free_work: true,
             listed_work: Vec::new(),
             failed: FailedSpaces::default(),
-            lookups_due: BTreeMap::new(),
+            lookups_due: SortedMap::default(),
             living: BTreeSet::new(),
             is_draining: false,
         }

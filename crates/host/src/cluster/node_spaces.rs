@@ -19,15 +19,16 @@ use super::node_machine::NodeInput;
 use crate::accounts::{SpaceBounds, SpaceLimits};
 use crate::blobs::Blobs;
 use crate::config::{Config, TokenChoice};
-use crate::journal::{JournalHandle, PostgresJournal, PostgresNode, SpaceFacts, SpaceJournal};
+use crate::journal::{JournalHandle, PostgresJournal, SpaceFacts, SpaceJournal};
 use crate::mounts::SpaceMount;
 use crate::net::SpaceHandle;
 use crate::server::ServeError;
 use crate::space_agents::{SettingsSource, SpaceAgents};
 use crate::space_entry::{SpaceEntry, is_space_name};
 use crate::space_host::{PreparedSpace, SpaceHost};
-use crate::startup::{OpenedJournal, Parts, create_agents, make_private_directory};
+use crate::startup::{OpenedJournal, Parts, Stores, create_agents, make_private_directory};
 use crate::supervisor::SpaceEnd;
+use crate::task;
 
 /// It is only counted who lost what: nothing waits longer to know.
 const HOLDER_WAIT: Duration = Duration::from_secs(1);
@@ -56,7 +57,7 @@ pub(crate) enum SpaceUnavailable {
     Failed(String),
 }
 
-/// The journal of a space that this node holds for as long as it runs.
+/// The journal of a space that this node holds, and its last state.
 pub(crate) struct HeldJournal {
     pub journal: PostgresJournal,
     pub boot: Boot,
@@ -145,13 +146,13 @@ async fn start_over(
     }
     let mount = SpaceMount::find(mount, &node.config.mounts);
     let boot = journal.boot().await?;
-    let served = (Arc::clone(&node.database), journal.clone(), tenure.clone());
-    let named = (name.clone(), mount);
+    let held = HeldJournal { journal: journal.clone(), boot, tenure: tenure.clone() };
+    let own_name = name.clone();
     let room = node.preparing.acquire().await;
     // Files are read and written for it: others have something to do meanwhile.
     let preparing = Arc::clone(node);
     let prepared =
-        tokio::task::spawn_blocking(move || prepare_space(&preparing, named, boot, served)).await;
+        task::spawn_blocking(move || prepare_space(&preparing, own_name, mount, held)).await;
     drop(room);
     let died = |error| ServeError::Spaces(format!("a space was not prepared: {error}"));
     let mut prepared = prepared.map_err(died)??;
@@ -176,11 +177,7 @@ fn config_of(node: &ClusterShared, name: &str, mount: &SpaceMount) -> Config {
 }
 
 /// Has agents and settings of a space made when they are wanted: most spaces that are loaded are at rest.
-fn make_on_demand(
-    parts: &mut Parts,
-    node: &Arc<ClusterShared>,
-    (name, mount): (&str, &SpaceMount),
-) {
+fn make_on_demand(parts: &mut Parts, node: &Arc<ClusterShared>, name: &str, mount: &SpaceMount) {
     // Not held: the node has what has these.
     let node = Arc::downgrade(node);
     let (name, mount) = (name.to_owned(), mount.clone());
@@ -198,10 +195,12 @@ fn make_on_demand(
 /// Everything of a space but its kernel. Blocks.
 fn prepare_space(
     node: &Arc<ClusterShared>,
-    (name, mount): (String, SpaceMount),
-    boot: Boot,
-    (database, journal, tenure): (Arc<PostgresNode>, PostgresJournal, Tenure),
+    name: String,
+    mount: SpaceMount,
+    held: HeldJournal,
 ) -> Result<PreparedSpace, ServeError> {
+    let HeldJournal { journal, boot, tenure } = held;
+    let database = Arc::clone(&node.database);
     let config = &config_of(node, &name, &mount);
     make_private_directory(&config.data).map_err(|error| ServeError::Data {
         path: config.data.clone(),
@@ -210,9 +209,9 @@ fn prepare_space(
     // It lies in the node's data directory, which is locked, and the node has each space once.
     let blobs: Arc<dyn Blobs> = Arc::new(journal.blobs());
     let handle = JournalHandle::over(Arc::new(journal.clone()));
-    let stores = (OpenedJournal::Elsewhere(handle, boot), blobs);
+    let stores = Stores { journal: OpenedJournal::Elsewhere(handle, boot), blobs };
     let mut parts = Parts::assemble(config, stores, None)?;
-    make_on_demand(&mut parts, node, (&name, &mount));
+    make_on_demand(&mut parts, node, &name, &mount);
     parts.tenure = Some(tenure);
     parts.address_secret = Some(database.address_secret(&name));
     let limits = &config.limits.server;
@@ -227,7 +226,7 @@ fn prepare_space(
 async fn is_held_elsewhere(node: &ClusterShared, space: SpaceId) -> bool {
     let (database, id) = (Arc::clone(&node.database), node.id);
     // A task of its own: a question that nobody waits for any more keeps its connection all the same.
-    let asking = tokio::spawn(async move { database.ask(id, &LeaseAsk::Find { space }).await });
+    let asking = task::spawn_for(async move { database.ask(id, &LeaseAsk::Find { space }).await });
     match timeout(HOLDER_WAIT, asking).await {
         Ok(Ok(LeaseAnswer::Found(Some(found)))) => {
             found.holder.is_some_and(|holder| holder != node.id)

@@ -20,6 +20,7 @@ use tokio_rustls::client::TlsStream;
 
 use super::space_directory::{NodeGone, RelayedClient};
 use super::{NodeFingerprint, PeerIdentity, PeerNode};
+use crate::task;
 
 /// What is asked for on the peer address.
 pub(super) const RELAY_PATH: &str = "/relay";
@@ -112,7 +113,7 @@ async fn ask(
     let io = TokioIo::new(stream);
     let (mut sender, connection) = http1::handshake(io).await.map_err(unreachable_by)?;
     // It ends with the answer: the socket then belongs to whoever takes what it became, or to nobody.
-    let carrying = tokio::spawn(connection.with_upgrades());
+    let carrying = task::spawn(async move { drop(connection.with_upgrades().await) });
     let answered = sender.send_request(request).await;
     let mut response = answered.map_err(unreachable_by)?;
     match response.status() {

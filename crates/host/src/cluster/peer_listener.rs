@@ -14,6 +14,7 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
+use futures_util::FutureExt;
 use http_body_util::{Either, Full};
 use hyper::body::Incoming;
 use hyper::header::{CONNECTION, HeaderMap, HeaderValue, UPGRADE};
@@ -93,7 +94,7 @@ impl PeerService {
                 Ok((socket, _)) => {
                     let (service, stop) = (Arc::clone(&self), stop.clone());
                     let handshake = handshakes.begin().await;
-                    tasks.spawn(async move {
+                    let served = async move {
                         let eviction = handshake.eviction();
                         let opening = timeout(HANDSHAKE_WAIT, service.admit(socket));
                         let opened = tokio::select! {
@@ -105,7 +106,8 @@ impl PeerService {
                         if let Some(stream) = opened {
                             service.answer(stream, &stop).await;
                         }
-                    });
+                    };
+                    tasks.spawn(served.boxed());
                 }
                 Err(error) => {
                     // What is short is most likely file descriptors, and the oldest silent socket has one to give.

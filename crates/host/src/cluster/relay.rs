@@ -102,7 +102,7 @@ impl Relays {
         client: SocketAddr,
     ) -> Result<Response<ForwardedBody>, RelayRefusal> {
         let gone = self.directory.wait_until_gone(node.id);
-        match forward(&self.identity, (node, gone), (parts, body), client).await {
+        match forward(&self.identity, node, gone, parts, body, client).await {
             Ok(answer) => {
                 self.forwarded.fetch_add(1, Ordering::Relaxed);
                 Ok(answer)

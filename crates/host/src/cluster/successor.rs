@@ -8,6 +8,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::FutureExt;
 use http_body_util::Empty;
 use hyper::client::conn::http1;
 use hyper::header::HOST;
@@ -83,7 +84,7 @@ async fn ask(node: &ClusterShared, taker: &PeerNode, space: SpaceId) -> Result<(
     let (mut sender, connection) = opened.map_err(unreachable_by)?;
     // It ends with this function.
     let mut carrying = JoinSet::new();
-    carrying.spawn(connection);
+    carrying.spawn(async move { drop(connection.await) }.boxed());
     let answer = sender.send_request(request).await.map_err(unreachable_by)?;
     match answer.status() {
         StatusCode::OK => Ok(()),

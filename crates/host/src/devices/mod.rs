@@ -8,7 +8,6 @@ mod codes;
 mod device;
 mod file;
 
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,6 +22,7 @@ use device::{SecretDigest, StoredDevice, make_unique};
 pub use file::DevicesError;
 
 use crate::clock::Clock;
+use crate::sorted_map::SortedMap;
 use codes::{CodeRefusal, PairingCodes};
 use file::DeviceFile;
 
@@ -42,7 +42,7 @@ pub struct Devices {
 
 #[derive(Default)]
 struct DevicesState {
-    by_digest: BTreeMap<SecretDigest, PairedDevice>,
+    by_digest: SortedMap<SecretDigest, PairedDevice>,
     codes: PairingCodes,
     /// A device was used since its file was written.
     has_unsaved_use: bool,
@@ -275,7 +275,9 @@ impl Devices {
 impl DevicesState {
     fn insert(&mut self, stored: StoredDevice) -> &PairedDevice {
         let device = PairedDevice { stored, revoked: CancellationToken::new(), connections: 0 };
-        self.by_digest.entry(device.stored.digest.clone()).insert_entry(device).into_mut()
+        let digest = device.stored.digest.clone();
+        self.by_digest.remove(&digest);
+        self.by_digest.get_or_insert_with(digest, || device)
     }
 
     fn to_stored(&self) -> Vec<StoredDevice> {

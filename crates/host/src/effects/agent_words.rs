@@ -14,6 +14,7 @@ use wire::{ChannelUri, Object};
 
 use super::{Effects, send};
 use crate::changes;
+use crate::task;
 
 /// Which tokens agents were handed, by agent, principal and resource, and what ends those that were brought with a time.
 #[derive(Default)]
@@ -33,7 +34,7 @@ impl Effects {
     pub(crate) fn list_setting_values(&self, ticket: Ticket, question: SettingQuestion) {
         let (agent, arrivals) = (self.agent(&question.provider), self.arrivals.clone());
         let confinement = self.bodies.confinement().clone();
-        tokio::spawn(async move {
+        task::spawn(async move {
             if question.property == "branch" {
                 // The host's own: what it is for is the same for all agents.
                 let branches = changes::branches(question.working_directory, &confinement);
@@ -113,7 +114,7 @@ impl Effects {
             return; // it has no end
         };
         let (provider, arrivals) = (of.0.clone(), self.arrivals.clone());
-        let end = tokio::spawn(async move {
+        let end = task::spawn(async move {
             tokio::time::sleep(Duration::from_secs(seconds)).await;
             agent.receive_token(principal.as_deref(), &resource, "");
             let ended = Input::TokenEnded { provider, principal, resource };

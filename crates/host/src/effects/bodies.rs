@@ -11,7 +11,7 @@ use std::sync::Arc;
 use agent_api::{Agent, AgentEvent, ModelCall};
 use kernel::bodies::{detach_from_event, fill_event};
 use kernel::{
-    Answer, ChannelId, ComposeTask, FetchTask, FetchedContent, Limits, MessageCheck, Query, Record,
+    Answer, ComposeTask, FetchTask, FetchedContent, Limits, MessageCheck, Query, Record,
     Submission, UnstoredBody, WorkFailed,
 };
 use serde_json::Value;
@@ -29,7 +29,8 @@ use crate::document_reader::DocumentReader;
 use crate::entities::Entities;
 use crate::journal::JournalHandle;
 use crate::message_check::{CheckContext, check_message};
-use crate::sent_request::{CallRetention, make_record};
+use crate::sent_request::{CallIdentity, CallRetention, make_record};
+use crate::task;
 
 /// Bodies that are in memory at once on their way from or to the disk; others wait.
 const BODIES_MAX: usize = 4;
@@ -154,11 +155,11 @@ impl Bodies {
         agent: Option<Arc<dyn Agent>>,
     ) -> Result<Box<Submission>, WorkFailed> {
         let clock = self.shared.clock;
-        let searched = (self.shared.discovery.clone(), self.shared.plugins.clone());
+        let (discovery, plugins) = (self.shared.discovery.clone(), self.shared.plugins.clone());
         let prompts = self.ask_for_prompts(&compose, agent.as_ref()).await?;
         self.work(move |store| {
             let mut known =
-                known_names((&searched.0, &searched.1), &compose, agent.as_deref(), entity_kinds);
+                known_names(&discovery, &plugins, &compose, agent.as_deref(), entity_kinds);
             prompts.add_to(&mut known);
             compose::compose_and_store(store, &known, compose, clock.now())
         })
@@ -169,20 +170,17 @@ impl Bodies {
     pub(crate) async fn check_message(
         &self,
         check: MessageCheck,
-        (entities, documents): (Arc<dyn Entities>, Arc<DocumentReader>),
+        entities: Arc<dyn Entities>,
+        documents: Arc<DocumentReader>,
         agent: Option<Arc<dyn Agent>>,
     ) -> Result<Value, WorkFailed> {
         let (clock, confinement) = (self.shared.clock, self.shared.confinement.clone());
-        let searched = (self.shared.discovery.clone(), self.shared.plugins.clone());
+        let (discovery, plugins) = (self.shared.discovery.clone(), self.shared.plugins.clone());
         let prompts = self.ask_for_prompts(&check.compose, agent.as_ref()).await?;
         self.work(move |store| {
             let compose = &check.compose;
-            let mut known = known_names(
-                (&searched.0, &searched.1),
-                compose,
-                agent.as_deref(),
-                entities.kinds(),
-            );
+            let mut known =
+                known_names(&discovery, &plugins, compose, agent.as_deref(), entities.kinds());
             prompts.add_to(&mut known);
             let context = CheckContext {
                 known: &known,
@@ -230,13 +228,12 @@ impl Bodies {
     pub(crate) async fn record_call(
         &self,
         call: ModelCall,
-        turn: (ChannelId, String),
-        key: u64,
+        recorded_as: CallIdentity,
         retention: CallRetention,
     ) -> Result<Record, WorkFailed> {
         let now = self.shared.clock.now();
         self.work(move |store| {
-            make_record(&call, turn, (key, now), retention, store).map_err(failed)
+            make_record(&call, recorded_as, now, retention, store).map_err(failed)
         })
         .await
     }
@@ -289,14 +286,15 @@ impl Bodies {
     ) -> Result<T, WorkFailed> {
         let _permit = self.shared.permits.acquire().await;
         let blobs = Arc::clone(&self.shared.blobs);
-        let done = tokio::task::spawn_blocking(move || work(&*blobs)).await;
+        let done = task::spawn_blocking(move || work(&*blobs)).await;
         done.unwrap_or_else(|died| Err(WorkFailed(died.to_string())))
     }
 }
 
 /// The commands and skills that a message may name.
 pub(super) fn known_names(
-    (discovery, plugins): (&DiscoveryCache, &ClientPlugins),
+    discovery: &DiscoveryCache,
+    plugins: &ClientPlugins,
     compose: &ComposeTask,
     agent: Option<&dyn Agent>,
     entity_kinds: BTreeSet<String>,

@@ -14,6 +14,7 @@ use workspace::completion::SUGGESTIONS_MAX;
 use super::{Effects, send};
 use crate::complete::{Completer, completions, suggestions};
 use crate::compose::{commands_of, facts_of};
+use crate::task;
 
 /// Lookups at a time; the others wait.
 const LOOKUPS_MAX: usize = 4;
@@ -41,7 +42,7 @@ impl Completions {
         let _permit = permit.map_err(|_| failed())?;
         let completer = self.completer.clone();
         let look_up = move || completions(&completer, complete, brought, agent_commands);
-        let looked = tokio::task::spawn_blocking(look_up);
+        let looked = task::spawn_blocking(look_up);
         looked.await.map_err(|error| {
             tracing::error!(%error, "a lookup of completions failed");
             failed()
@@ -54,7 +55,7 @@ impl Effects {
         let (completions, arrivals) = (self.tools().completions.clone(), self.arrivals.clone());
         let agent = self.agent(&complete.context.provider);
         let brought = self.bodies.plugins().searched_plugins(&complete.context.session);
-        tokio::spawn(async move {
+        task::spawn(async move {
             let directories = &complete.working_directories;
             let commands = commands_of(agent.as_deref(), &complete.context, directories);
             let of_agent = match &agent {

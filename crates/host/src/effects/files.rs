@@ -27,6 +27,7 @@ use workspace::{
 use super::{Effects, send};
 use crate::blobs::encode_body;
 use crate::resource_grants::ResourceGrants;
+use crate::task;
 
 /// Requests of a kind that are carried out at once; others wait.
 const REQUESTS_MAX: usize = 4;
@@ -86,7 +87,7 @@ impl ClientFileAccess {
         };
         let permit = Arc::clone(permits).acquire_owned().await;
         let _permit = permit.map_err(|closed| failed(closed.to_string()))?;
-        let done = tokio::task::spawn_blocking(move || work(&self));
+        let done = task::spawn_blocking(move || work(&self));
         done.await.map_err(|error| {
             tracing::error!(%error, "a request on files failed");
             failed("the host could not do that; its log says why".to_owned())
@@ -186,7 +187,7 @@ impl ClientFileAccess {
 impl Effects {
     pub(crate) fn use_files(&self, ticket: Ticket, task: FileTask) {
         let (files, arrivals) = (self.tools().files.clone(), self.arrivals.clone());
-        tokio::spawn(async move {
+        task::spawn(async move {
             let kind = FileWork::of(&task.call);
             let used = files.run(kind, move |access| access.use_files(&task)).await;
             send(&arrivals, Input::FilesUsed { ticket, used }).await;

@@ -2,13 +2,12 @@
 //!
 //! Must not know: what an agent makes of them.
 
-use std::collections::BTreeMap;
-
 use agent_api::{AgentError, ModelOutput};
 use kernel::{Answer, ChannelId, HistoryAt, Query, TurnPage};
 use serde_json::Value;
 
 use crate::journal::JournalHandle;
+use crate::sorted_map::SortedMap;
 
 /// Turns and bytes an agent gets at most: more than any model takes.
 const TURNS_MAX: u32 = 1_000;
@@ -60,17 +59,17 @@ pub(super) async fn read_outputs(
     journal: &JournalHandle,
     chat: ChannelId,
     turn_ids: Vec<String>,
-) -> Result<BTreeMap<String, Vec<ModelOutput>>, AgentError> {
+) -> Result<SortedMap<String, Vec<ModelOutput>>, AgentError> {
     let query = Query::ModelOutputs { chat, turn_ids, bytes_max: BYTES_MAX };
     let stored = match journal.read(query).await {
         Ok(Answer::ModelOutputs(stored)) => stored,
         Ok(_) => return Err(unreadable("the journal answered something else")),
         Err(error) => return Err(unreadable(&error.to_string())),
     };
-    let mut by_turn: BTreeMap<String, Vec<ModelOutput>> = BTreeMap::new();
+    let mut by_turn = SortedMap::default();
     for record in stored {
         let output = ModelOutput { round: record.round, json: record.json };
-        by_turn.entry(record.turn_id).or_default().push(output);
+        by_turn.get_or_insert_with(record.turn_id, Vec::new).push(output);
     }
     Ok(by_turn)
 }

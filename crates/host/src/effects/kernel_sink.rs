@@ -31,7 +31,7 @@ use super::{past_turns, turn_client};
 use crate::budget::TurnBudget;
 use crate::kernel_queue::{KernelQueue, QueuedInput};
 use crate::pacer::{Pacer, SlowReaders};
-use crate::sent_request::end_record;
+use crate::sent_request::{CallIdentity, end_record};
 use crate::stream_batcher::StreamBatcher;
 
 /// Events of one agent between two checks whether its watchers can follow.
@@ -40,14 +40,20 @@ const EVENTS_PER_CHECK: u32 = 64;
 /// Longest string of a block that is recorded as it is; of a longer one size and digest are.
 const RECORDED_STRING_BYTES_MAX: usize = 64 * 1_024;
 
+/// Flow of a turn's events to the kernel: as fast as its readers follow, and in batches.
+#[derive(Clone)]
+pub(super) struct EventFlow {
+    pub(super) pace: Arc<Pacer>,
+    pub(super) streams: Arc<StreamBatcher>,
+}
+
 /// Takes the events of one turn.
 pub(super) struct KernelSink {
     arrivals: KernelQueue,
     services: TurnServices,
     run: RunId,
     turn: TurnRef,
-    pace: Arc<Pacer>,
-    streams: Arc<StreamBatcher>,
+    flow: EventFlow,
     /// Whether texts that go together may become one.
     may_join: bool,
     /// What the turn may spend, if that is limited.
@@ -82,7 +88,7 @@ impl KernelSink {
         turn: &TurnRun,
         arrivals: KernelQueue,
         services: TurnServices,
-        (pace, streams): (Arc<Pacer>, Arc<StreamBatcher>),
+        flow: EventFlow,
         may_join: bool,
     ) -> Self {
         let budget = services.budget.as_ref();
@@ -98,8 +104,7 @@ impl KernelSink {
                 turn_id: turn.turn_id.clone(),
                 working_directories: turn.working_directories.clone(),
             },
-            pace,
-            streams,
+            flow,
             may_join,
             throttle: Mutex::default(),
         }
@@ -111,7 +116,7 @@ impl EventReceiver for KernelSink {
     async fn accept(&self, event: AgentEvent) -> Result<(), TurnOver> {
         let mut throttle = self.throttle.lock().await;
         if throttle.events.is_multiple_of(EVENTS_PER_CHECK) {
-            self.pace.wait_for_readers(self.run, &mut throttle.patience).await;
+            self.flow.pace.wait_for_readers(self.run, &mut throttle.patience).await;
         }
         throttle.events = throttle.events.wrapping_add(1);
         if !self.services.may_act().await {
@@ -131,7 +136,7 @@ impl EventReceiver for KernelSink {
             telemetry.observe_event(self.run, &event);
         }
         let (run, may_join) = (self.run, self.may_join);
-        let held = self.streams.hold(run, event, may_join, Instant::now());
+        let held = self.flow.streams.hold(run, event, may_join, Instant::now());
         let Some(event) = held else {
             return Ok(()); // it waits for the pieces after it
         };
@@ -257,9 +262,10 @@ impl HostServices for KernelSink {
         }
         // SQLite's numbers have a sign.
         let key = u64::from_le_bytes(key) >> 1;
-        let turn = (self.turn.chat, self.turn.turn_id.clone());
+        let recorded_as =
+            CallIdentity { chat: self.turn.chat, turn_id: self.turn.turn_id.clone(), key };
         let bodies = &self.services.bodies;
-        match bodies.record_call(call, turn, key, retention).await {
+        match bodies.record_call(call, recorded_as, retention).await {
             Ok(record) => self.services.append_inspection_record(record).await,
             Err(error) => {
                 tracing::warn!(run = ?self.run, %error, "a call of a model is not recorded");

@@ -25,6 +25,8 @@ use super::transcript;
 use crate::blobs::Blobs;
 use crate::frozen::{self, FrozenError, FrozenReference};
 use crate::journal::JournalHandle;
+use crate::sorted_map::SortedMap;
+use crate::task;
 
 /// Attachments without a part type of their own, chats among them.
 const CHAT_KIND: &str = "ahp-attachment";
@@ -45,7 +47,7 @@ impl TurnMessages {
     pub(crate) async fn read_turns(
         &self,
         turn_ids: Vec<String>,
-    ) -> Result<BTreeMap<String, Vec<Arc<UserMessage>>>, AgentError> {
+    ) -> Result<SortedMap<String, Vec<Arc<UserMessage>>>, AgentError> {
         let query = Query::Messages { chat: self.chat, turn_ids };
         let mut turns = Vec::new();
         let mut read = Vec::new();
@@ -53,9 +55,9 @@ impl TurnMessages {
             turns.push(message.turn_id.clone().unwrap_or_default());
             read.push(parts_of(message)?);
         }
-        let mut by_turn: BTreeMap<String, Vec<Arc<UserMessage>>> = BTreeMap::new();
+        let mut by_turn = SortedMap::default();
         for (turn, message) in turns.into_iter().zip(self.resolve(read).await?) {
-            by_turn.entry(turn).or_default().push(message);
+            by_turn.get_or_insert_with(turn, Vec::new).push(message);
         }
         Ok(by_turn)
     }
@@ -105,7 +107,7 @@ impl TurnMessages {
         }
         let unresolved = || read.iter().flatten().filter(|part| part.frozen.is_none());
         let mut transcripts = self.read_transcripts(unresolved()).await;
-        let mut unreadable = BTreeMap::new();
+        let mut unreadable = SortedMap::default();
         if let Some(resources) = &self.resources {
             for read in resources.read_all(unresolved()).await {
                 let outcomes = if read.is_read { &mut transcripts } else { &mut unreadable };
@@ -114,7 +116,7 @@ impl TurnMessages {
         }
         let (sources, blobs) = (Arc::clone(&self.sources), Arc::clone(&self.blobs));
         let now = self.now;
-        let work = tokio::task::spawn_blocking(move || {
+        let work = task::spawn_blocking(move || {
             let mut sources = sources.lock().unwrap_or_else(PoisonError::into_inner);
             let mut resolver = ReferenceResolver {
                 sources: &mut *sources,
@@ -153,8 +155,8 @@ impl TurnMessages {
     async fn read_transcripts(
         &self,
         unresolved: impl Iterator<Item = &MessagePart>,
-    ) -> BTreeMap<String, Resolved> {
-        let mut transcripts = BTreeMap::new();
+    ) -> SortedMap<String, Resolved> {
+        let mut transcripts = SortedMap::default();
         for MessagePart { id, part, .. } in unresolved.filter(|it| it.part.kind() == CHAT_KIND) {
             let Some(reference) = ChatReference::of(part) else {
                 continue; // another attachment that nobody knows
@@ -177,9 +179,9 @@ struct ReferenceResolver<'a> {
     sources: &'a mut dyn Sources,
     blobs: &'a dyn Blobs,
     /// Chats and resources that were read for this, by part.
-    read_before: BTreeMap<String, Resolved>,
+    read_before: SortedMap<String, Resolved>,
     /// Those that could not be: they are tried again.
-    unreadable: BTreeMap<String, Resolved>,
+    unreadable: SortedMap<String, Resolved>,
     now: Timestamp,
     records: Vec<FrozenRecord>,
 }

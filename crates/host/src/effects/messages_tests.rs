@@ -46,7 +46,7 @@ async fn shown(services: &TurnServices, chat: u64, directory: &Path, turn_id: &s
     let directory = file_uri::uri_of(directory.to_str().unwrap());
     let messages = services.messages(ChannelId(chat), &[directory]);
     let by_turn = messages.read_turns(vec![turn_id.to_owned()]).await.unwrap();
-    let resolved = &by_turn[turn_id][0].resolved[&0];
+    let resolved = &by_turn.get(turn_id).unwrap()[0].resolved[&0];
     resolved.to_stored().body.unwrap()
 }
 
@@ -133,7 +133,7 @@ async fn what_was_just_composed_is_what_its_rows_say_later() {
     let shown_first = messages.use_composed(composed).await.unwrap();
     fs::write(files.path().join("a.txt"), "as it is").unwrap();
     let by_turn = messages.read_turns(vec!["t0".to_owned()]).await.unwrap();
-    assert_eq!(by_turn["t0"], [shown_first]);
+    assert_eq!(*by_turn.get("t0").unwrap(), [shown_first]);
 }
 
 // G-52

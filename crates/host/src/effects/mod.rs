@@ -42,6 +42,7 @@ use wire::{ChannelUri, Timestamp};
 use agent_words::DeliveredTokens;
 pub(crate) use bodies::Bodies;
 pub(crate) use files::ClientFileAccess;
+use kernel_sink::EventFlow;
 pub(crate) use services::TurnServices;
 pub(crate) use sources::read_body;
 pub(crate) use tools::{EffectTools, MakeTools};
@@ -53,6 +54,7 @@ use crate::kernel_queue::{KernelQueue, QueuedInput};
 use crate::pacer::Pacer;
 use crate::space_agents::SpaceAgents;
 use crate::stream_batcher::StreamBatcher;
+use crate::task;
 use crate::telemetry::{Telemetry, outcome_of_call};
 
 /// Starts effects and knows which turns run.
@@ -146,7 +148,7 @@ impl Effects {
     pub(crate) fn read(&self, ticket: Ticket, query: Query) {
         let (journal, arrivals) = (self.journal.clone(), self.arrivals.clone());
         let kind = query.name();
-        tokio::spawn(async move {
+        task::spawn(async move {
             let answer = journal.read(query).await.map_err(|error| ReadFailed(error.to_string()));
             if let Err(failed) = &answer {
                 tracing::warn!(error = %failed, query = kind, "the journal could not be read; what waits for it fails");
@@ -158,7 +160,7 @@ impl Effects {
     pub(crate) fn fetch(&self, ticket: Ticket, fetch: FetchTask) {
         let (journal, bodies) = (self.journal.clone(), self.bodies.clone());
         let arrivals = self.arrivals.clone();
-        tokio::spawn(async move {
+        task::spawn(async move {
             let fetched = bodies.fetch(fetch, &journal).await;
             if let Err(failed) = &fetched {
                 tracing::error!(error = %failed, "content that a client asked for cannot be read");
@@ -169,7 +171,7 @@ impl Effects {
 
     pub(crate) fn store_bodies(&self, ticket: Ticket, bodies: Vec<UnstoredBody>) {
         let (store, arrivals) = (self.bodies.clone(), self.arrivals.clone());
-        tokio::spawn(async move {
+        task::spawn(async move {
             let stored = store.store_bodies(bodies).await;
             if let Err(failed) = &stored {
                 tracing::warn!(error = %failed, "bodies of a client are not stored; what holds them is refused");
@@ -182,7 +184,7 @@ impl Effects {
         let (store, arrivals) = (self.bodies.clone(), self.arrivals.clone());
         let entity_kinds = self.tools().services.entities.kinds();
         let agent = self.agent(&compose.context.provider);
-        tokio::spawn(async move {
+        task::spawn(async move {
             let composed = store.compose_message(compose, entity_kinds, agent).await;
             send(&arrivals, Input::Composed { ticket, composed }).await;
         });
@@ -191,10 +193,11 @@ impl Effects {
     pub(crate) fn check_message(&self, ticket: Ticket, check: MessageCheck) {
         let (store, arrivals) = (self.bodies.clone(), self.arrivals.clone());
         let services = &self.tools().services;
-        let known = (Arc::clone(&services.entities), Arc::clone(&services.documents));
+        let entities = Arc::clone(&services.entities);
+        let documents = Arc::clone(&services.documents);
         let agent = self.agent(&check.provider);
-        tokio::spawn(async move {
-            let checked = store.check_message(check, known, agent).await;
+        task::spawn(async move {
+            let checked = store.check_message(check, entities, documents, agent).await;
             send(&arrivals, Input::MessageChecked { ticket, checked }).await;
         });
     }
@@ -216,7 +219,7 @@ impl Effects {
             session_changes: Arc::clone(&self.tools().services.session_changes),
         };
         let arrivals = self.arrivals.clone();
-        tokio::spawn(async move {
+        task::spawn(async move {
             let outcome = changes::operate(operation, services).await;
             send(&arrivals, Input::ChangesetOperated { ticket, outcome }).await;
         });
@@ -224,12 +227,12 @@ impl Effects {
 
     /// A session is gone: its worktree goes unless something in it would be lost.
     pub(crate) fn remove_worktree(&self, facts: serde_json::Value) {
-        tokio::spawn(changes::remove_worktree(facts));
+        task::spawn(changes::remove_worktree(facts));
     }
 
     pub(crate) fn check_worktree(&self, ticket: Ticket, facts: serde_json::Value) {
         let arrivals = self.arrivals.clone();
-        tokio::spawn(async move {
+        task::spawn(async move {
             let kept_because = changes::why_worktree_is_kept(facts).await;
             let checked = Input::WorktreeChecked { ticket, kept_because };
             send(&arrivals, checked).await;
@@ -238,7 +241,7 @@ impl Effects {
 
     pub(crate) fn collect(&self, buckets: RangeInclusive<u8>, before: Timestamp) {
         let (journal, bodies) = (self.journal.clone(), self.bodies.clone());
-        tokio::spawn(async move {
+        task::spawn(async move {
             bodies.collect(buckets, before, &journal).await;
             // What the sweep deleted left free pages behind.
             if let Err(error) = journal.release_space().await {
@@ -249,7 +252,7 @@ impl Effects {
 
     pub(crate) fn probe(&self) {
         let (journal, arrivals) = (self.journal.clone(), self.arrivals.clone());
-        tokio::spawn(async move {
+        task::spawn(async move {
             let writable = journal.probe().await.is_ok();
             send(&arrivals, Input::Probed { writable }).await;
         });
@@ -266,7 +269,7 @@ impl Effects {
         let agent = self.agent(&provider);
         let (arrivals, bodies) = (self.arrivals.clone(), self.bodies.clone());
         let worktree_dir = self.tools().worktree_dir.clone();
-        tokio::spawn(async move {
+        task::spawn(async move {
             let failure = || AgentError {
                 error_type: "agentMissing".to_owned(),
                 message: format!("this host has no agent `{provider}` any more"),
@@ -337,7 +340,7 @@ impl Effects {
         }
         let journal = self.journal.clone();
         // Nothing else may be written for a while: an empty batch takes the record along.
-        tokio::spawn(async move {
+        task::spawn(async move {
             if let Err(error) = journal.append(Batch::default()).await {
                 tracing::debug!(%error, "the render at the start of a session is not recorded");
             }
@@ -350,14 +353,14 @@ impl Effects {
         let run = turn.run;
         self.pace.start_run(run);
         let replies = PendingReplies::default();
-        let task = tokio::spawn(run_turn::run(
+        let flow = EventFlow { pace: Arc::clone(&self.pace), streams: Arc::clone(&self.streams) };
+        let task = task::spawn(run_turn::run(
             agent,
             turn,
             replies.clone(),
             self.arrivals.clone(),
             self.tools().services.clone(),
-            Arc::clone(&self.pace),
-            Arc::clone(&self.streams),
+            flow,
         ))
         .abort_handle();
         self.runs.insert(run, RunningAgent { task, replies });

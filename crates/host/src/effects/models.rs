@@ -5,11 +5,12 @@
 use kernel::{Input, ModelChange, Ticket, WorkFailed};
 
 use super::{Effects, send};
+use crate::task;
 
 impl Effects {
     pub(crate) fn change_models(&self, ticket: Ticket, change: ModelChange) {
         let (agents, arrivals) = (self.agents.clone(), self.arrivals.clone());
-        tokio::spawn(async move {
+        task::spawn(async move {
             let Some(roster) = agents.roster() else {
                 let changed = Err(WorkFailed("this host's models cannot be changed".to_owned()));
                 return send(&arrivals, Input::ModelsChanged { ticket, changed }).await;
@@ -17,7 +18,7 @@ impl Effects {
             // The kernel gets changes in the order in which they were made.
             let _order = roster.lock().await;
             let changing = std::sync::Arc::clone(&roster);
-            let changed = tokio::task::spawn_blocking(move || changing.change(change)).await;
+            let changed = task::spawn_blocking(move || changing.change(change)).await;
             let changed = changed.unwrap_or_else(|error| {
                 tracing::error!(%error, "a change of the models failed");
                 Err(WorkFailed("the models cannot be changed now".to_owned()))

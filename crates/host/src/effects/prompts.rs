@@ -45,11 +45,11 @@ impl Bodies {
         let mut facts = facts_of(&compose.context, &compose.working_directories);
         facts.plugins = self.plugins().of(&compose.context.session);
         agent.prepare_commands(&facts, &compose.context.switched_off).await;
-        let (searched, now) = ((self.discovery(), self.plugins().clone()), self.now());
+        let (discovery, plugins, now) = (self.discovery(), self.plugins().clone(), self.now());
         let (reading, read_by) = (compose.clone(), Arc::clone(agent));
         let prompts = self.work(move |_| {
             let kinds = std::collections::BTreeSet::new();
-            let known = known_names((&searched.0, &searched.1), &reading, Some(&*read_by), kinds);
+            let known = known_names(&discovery, &plugins, &reading, Some(&*read_by), kinds);
             Ok(compose_message(&known, reading, now)?.prompts)
         });
         let mut answers = Vec::new();

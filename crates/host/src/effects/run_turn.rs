@@ -13,12 +13,13 @@ use agents::lower::lower_message;
 use agents::sink::{PendingReplies, TurnSink};
 use agents::user_command;
 use compositor::lower::{Capabilities, Target, text_of};
+use futures_util::FutureExt;
 use kernel::{ComposedMessage, Input, RunId, TurnRun};
 use tokio::task::JoinSet;
 use tracing::Instrument;
 use workspace::Workspace;
 
-use super::kernel_sink::KernelSink;
+use super::kernel_sink::{EventFlow, KernelSink};
 use super::messages::TurnMessages;
 use super::resources::ResourceReader;
 use super::services::TurnServices;
@@ -27,8 +28,7 @@ use super::{history, past_turns, restore, send};
 use crate::accounts::BoundedSlot;
 use crate::changes::{ChangesGuard, TurnChanges};
 use crate::kernel_queue::KernelQueue;
-use crate::pacer::Pacer;
-use crate::stream_batcher::StreamBatcher;
+use crate::task;
 
 /// Runs a turn to its end. Dropping this future (a cancel) drops the agent's work with it.
 pub(super) async fn run(
@@ -37,24 +37,22 @@ pub(super) async fn run(
     replies: PendingReplies,
     arrivals: KernelQueue,
     mut services: TurnServices,
-    pace: Arc<Pacer>,
-    streams: Arc<StreamBatcher>,
+    flow: EventFlow,
 ) {
     let run = turn.run;
     // Dropped with this future by a cancel.
     let mut log = TurnLog::begin(&turn, services.telemetry.clone());
     if let Some(task) = turn.restore.clone() {
-        let streams = (Arc::clone(&pace), streams);
         let changes = watch_files(&turn, &mut services, false);
         let finish = ChangesGuard::new(changes, arrivals.clone());
-        let sink = KernelSink::new(&turn, arrivals.clone(), services.clone(), streams, false);
+        let sink = KernelSink::new(&turn, arrivals.clone(), services.clone(), flow.clone(), false);
         let sink = TurnSink::new(sink, replies);
         let work = restore::run(task, turn, services, sink).instrument(log.span());
         let event = outcome_of(work).await;
         tell_unseen(&arrivals, run, finish.finish().await).await;
         log.record_end(&event);
         send(&arrivals, Input::Agent { run, event }).await;
-        return pace.end_run(run);
+        return flow.pace.end_run(run);
     }
     let Some(agent) = agent else {
         let event = AgentEvent::Failed(AgentError {
@@ -81,7 +79,7 @@ pub(super) async fn run(
         &turn,
         arrivals.clone(),
         services.clone(),
-        (Arc::clone(&pace), Arc::clone(&streams)),
+        flow.clone(),
         agent.joins_text(),
     );
     let sink = TurnSink::new(sink, replies);
@@ -95,7 +93,7 @@ pub(super) async fn run(
             outcome_of(work.instrument(log.span())).await
         }
         None => {
-            let work = play(Arc::clone(&agent), (turn, composed), services, sink);
+            let work = play(Arc::clone(&agent), turn, composed, services, sink);
             outcome_of(work.instrument(log.span())).await
         }
     };
@@ -104,11 +102,11 @@ pub(super) async fn run(
     log.record_end(&event);
     let is_complete = event == AgentEvent::Completed;
     send(&arrivals, Input::Agent { run, event }).await;
-    pace.end_run(run);
+    flow.pace.end_run(run);
     if let Some((turn, services)) = unnamed.filter(|_| is_complete) {
-        let sink = KernelSink::new(&turn, arrivals.clone(), services, (pace, streams), false);
+        let sink = KernelSink::new(&turn, arrivals.clone(), services, flow, false);
         // Nobody waits for it, and it outlives the turn.
-        tokio::spawn(suggest_title(agent, turn, sink, arrivals));
+        task::spawn(suggest_title(agent, turn, sink, arrivals));
     }
 }
 
@@ -187,7 +185,7 @@ async fn run_command(
     }
     let confinement = services.bodies.confinement().clone();
     let directories = turn.working_directories;
-    let opening = tokio::task::spawn_blocking(move || {
+    let opening = task::spawn_blocking(move || {
         Workspace::open(&directories, &confinement).map_err(|error| AgentError {
             error_type: "workspace".to_owned(),
             message: error.to_string(),
@@ -222,7 +220,8 @@ fn watch_files(turn: &TurnRun, services: &mut TurnServices, is_unseen: bool) -> 
         turn,
         services.bodies.clone(),
         services.journal.clone(),
-        (Arc::clone(&services.session_changes), services.looks.clone()),
+        Arc::clone(&services.session_changes),
+        services.looks.clone(),
         is_unseen,
     ));
     services.changes = Some(Arc::clone(&changes));
@@ -249,7 +248,7 @@ async fn outcome_of(
 ) -> AgentEvent {
     // The set aborts its task when it is dropped: a cancelled turn leaves nobody working.
     let mut tasks = JoinSet::new();
-    tasks.spawn(work);
+    tasks.spawn(work.boxed());
     match tasks.join_next().await {
         Some(Ok(Ok(()))) => AgentEvent::Completed,
         Some(Ok(Err(error))) => AgentEvent::Failed(error),
@@ -273,7 +272,7 @@ async fn prepare_directories(
     services.staging = own.clone();
     let confinement = services.bodies.confinement().clone();
     let directories = turn.working_directories.clone();
-    let work = tokio::task::spawn_blocking(move || {
+    let work = task::spawn_blocking(move || {
         confinement.check(&directories).map_err(|error| AgentError {
             error_type: "workingDirectoryNotAllowed".to_owned(),
             message: error.to_string(),
@@ -294,7 +293,8 @@ async fn prepare_directories(
 
 async fn play(
     agent: Arc<dyn Agent>,
-    (turn, composed): (TurnRun, Option<Arc<ComposedMessage>>),
+    turn: TurnRun,
+    composed: Option<Arc<ComposedMessage>>,
     services: TurnServices,
     events: TurnSink<KernelSink>,
 ) -> Result<(), AgentError> {

@@ -51,7 +51,7 @@ impl Staging {
                 (digest, read_whole(blobs, &digest)?)
             }
         };
-        match put(directory, attachment.name, (&digest, &body)) {
+        match put(directory, attachment.name, &digest, &body) {
             Ok(path) => path.to_str().map(str::to_owned),
             Err(error) => {
                 tracing::warn!(%error, "no copy of an attachment can be made for tools");
@@ -80,7 +80,7 @@ fn read_whole(blobs: &dyn Blobs, digest: &Digest) -> Option<Vec<u8>> {
     }
 }
 
-fn put(directory: &Path, name: &str, (digest, body): (&Digest, &[u8])) -> io::Result<PathBuf> {
+fn put(directory: &Path, name: &str, digest: &Digest, body: &[u8]) -> io::Result<PathBuf> {
     let folder = directory.join(&digest.to_hex()[..16]);
     let path = folder.join(file_name(name));
     if fs::metadata(&path).is_ok_and(|there| there.len() == body.len() as u64) {
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     fn copy(directory: &Path, body: &[u8]) -> io::Result<PathBuf> {
-        put(directory, "a.txt", (&Digest::of(body), body))
+        put(directory, "a.txt", &Digest::of(body), body)
     }
 
     #[test]

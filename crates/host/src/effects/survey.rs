@@ -14,6 +14,7 @@ use crate::client_plugins::{
     remove_copies,
 };
 use crate::customization_entries::{UsedEntries, customization_entries, used_entries};
+use crate::task;
 
 impl Effects {
     /// Answers with what there is, if the session's agent uses it: what another agent reads itself is not ours to list (CU-11).
@@ -37,7 +38,7 @@ impl Effects {
         let known = self.bodies.plugins().clone();
         let look = known.begin_look(&session);
         let reads_all = agent.reads_customizations();
-        tokio::spawn(async move {
+        task::spawn(async move {
             let (place, brought) = (session.clone(), known.clone());
             let looking = move || {
                 let mut found =
@@ -52,7 +53,7 @@ impl Effects {
                 entries.extend(brought.unread_entries(&place));
                 entries
             };
-            let found = tokio::task::spawn_blocking(looking).await;
+            let found = task::spawn_blocking(looking).await;
             if !known.end_look(&session, look) {
                 return; // somebody looks already at what changed since
             }
@@ -68,7 +69,7 @@ impl Effects {
         self.take_plugins(&session, session_id, Vec::new(), None);
         let (known, arrivals) = (self.bodies.plugins().clone(), self.arrivals.clone());
         let look = known.begin_look(&session);
-        tokio::spawn(async move {
+        task::spawn(async move {
             if !known.end_look(&session, look) {
                 return; // somebody looks already at what changed since
             }
@@ -92,7 +93,7 @@ impl Effects {
             let (plugins, session) = (self.bodies.plugins().clone(), session.clone());
             let staging = self.tools().services.staging.as_deref();
             let directory = staging.map(|staging| copy_directory(staging, session_id, number));
-            tokio::spawn(async move {
+            task::spawn(async move {
                 let Some(permit) = plugins.begin_read(&session, number).await else {
                     return; // its client left, or offers another one, while it waited
                 };
@@ -131,7 +132,7 @@ async fn read_and_copy(
 }
 
 async fn copy(directory: PathBuf, files: Vec<PluginFile>) -> Result<PluginCopy, UnreadPlugin> {
-    let copying = tokio::task::spawn_blocking({
+    let copying = task::spawn_blocking({
         let directory = directory.clone();
         move || copy_files(directory, files)
     });
@@ -147,7 +148,7 @@ async fn copy(directory: PathBuf, files: Vec<PluginFile>) -> Result<PluginCopy, 
 
 fn remove_in_background(directories: Vec<PathBuf>) {
     if !directories.is_empty() {
-        tokio::task::spawn_blocking(move || remove_copies(&directories));
+        task::spawn_blocking(move || remove_copies(&directories));
     }
 }
 

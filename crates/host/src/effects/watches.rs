@@ -20,6 +20,7 @@ use workspace::{
 use super::files::{ClientFileAccess, FileWork, refusal};
 use super::{Effects, send};
 use crate::kernel_queue::KernelQueue;
+use crate::task;
 
 /// Watches at once: a system has 128 for all programs of a user.
 const WATCHES_MAX: usize = 64;
@@ -61,7 +62,7 @@ impl Effects {
     pub(crate) fn begin_watch(&self, ticket: Ticket, task: WatchTask) {
         let (files, arrivals) = (self.tools().files.clone(), self.arrivals.clone());
         let watches = self.tools().watches.clone();
-        tokio::spawn(async move {
+        task::spawn(async move {
             let (uri, ended) = match watches.enter() {
                 Ok(entered) => entered,
                 Err(refused) => {
@@ -148,7 +149,7 @@ async fn tell(
         tokio::time::sleep(BATCH).await;
         let (access, wanted) = (files.clone(), task.clone());
         // New directories are walked.
-        let read = tokio::task::spawn_blocking(move || {
+        let read = task::spawn_blocking(move || {
             let batch = access.may_watch(&wanted).then(|| watch.read_changes());
             (watch, batch)
         });

@@ -19,6 +19,7 @@ use wire::state::Turn;
 use wire::{ChannelUri, Digest, Timestamp};
 
 use super::{Journal, JournalError, JournalReader};
+use crate::sorted_map::SortedMap;
 
 /// A handle on a journal in memory.
 #[derive(Debug, Clone, Default)]
@@ -74,8 +75,13 @@ impl JournalReader for Memory {
     }
 }
 
-/// Content, and the channel and turn that refer to it.
-type ReferenceKey = (Digest, u64, Option<u64>);
+/// Reference to some content, by a channel or by a turn of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct ContentReference {
+    digest: Digest,
+    channel: u64,
+    turn: Option<u64>,
+}
 
 /// Everything that was written, by number.
 #[derive(Debug, Default)]
@@ -90,13 +96,13 @@ struct JournalTables {
     /// By chat and number.
     turns: BTreeMap<(u64, u64), TurnRow>,
     /// What a fork sees of other chats, oldest first.
-    ranges: BTreeMap<u64, Vec<ForkedRange>>,
-    summaries: BTreeMap<u64, SummaryRecord>,
-    clients: BTreeMap<String, ClientRecord>,
-    floors: BTreeMap<(String, ChannelUri), FloorRecord>,
-    checkpoints: BTreeMap<u64, (String, Bytes)>,
+    ranges: SortedMap<u64, Vec<ForkedRange>>,
+    summaries: SortedMap<u64, SummaryRecord>,
+    clients: SortedMap<String, ClientRecord>,
+    floors: SortedMap<(String, ChannelUri), FloorRecord>,
+    checkpoints: SortedMap<u64, (String, Bytes)>,
     /// The type of content by who refers to it: a channel, or a turn of it.
-    references: BTreeMap<ReferenceKey, Option<String>>,
+    references: BTreeMap<ContentReference, Option<String>>,
     messages: BTreeMap<String, MessageRecord>,
     /// By chat, turn and round.
     outputs: BTreeMap<(u64, String, u64), Bytes>,

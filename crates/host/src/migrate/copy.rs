@@ -40,7 +40,8 @@ async fn connect(database: &PostgresSettings) -> Result<Client, MigrateError> {
 pub async fn copy_space(
     database: &PostgresSettings,
     blobs: Option<&BlobSettings>,
-    (from, to): (&str, &str),
+    from: &str,
+    to: &str,
     tell: ReportStep<'_>,
 ) -> Result<Migrated, MigrateError> {
     check_name(to)?;
@@ -55,7 +56,7 @@ pub async fn copy_space(
         rows += copied;
         tell(MigrateStep::Rows { table: table.name, rows: copied });
     }
-    let bodies = copy_bodies(&client, (source, copy), objects.as_ref()).await?;
+    let bodies = copy_bodies(&client, source, copy, objects.as_ref()).await?;
     let sql = "INSERT INTO greenroom.lease (space, epoch, batch, seq, log_floor, format)
          SELECT $2::bigint, 1, 0, seq, log_floor, format FROM greenroom.lease WHERE space = $1 RETURNING seq";
     let lease = client.query_opt(sql, &[&source, &copy]).await?;
@@ -64,7 +65,7 @@ pub async fn copy_space(
         None => return Err(MigrateError::Damaged("lease".to_owned())),
     };
     tell(MigrateStep::Comparing);
-    compare(&client, (source, copy), objects.as_ref()).await?;
+    compare(&client, source, copy, objects.as_ref()).await?;
     client.batch_execute("COMMIT").await?;
     Ok(Migrated { rows, bodies, seq, was_carried_before: false })
 }
@@ -107,7 +108,8 @@ async fn copy_rows(
 /// Objects first: one that no row names is no harm.
 async fn copy_bodies(
     client: &Client,
-    (source, copy): (i64, i64),
+    source: i64,
+    copy: i64,
     objects: Option<&ObjectBodies>,
 ) -> Result<usize, MigrateError> {
     let listed = postgres::list_bodies(client, source).await?;
@@ -116,7 +118,7 @@ async fn copy_bodies(
             continue; // its pieces are rows
         };
         let objects = objects.ok_or(MigrateError::NoObjects)?;
-        let copied = objects.copy((source, copy), &body.digest, object).await;
+        let copied = objects.copy(source, copy, &body.digest, object).await;
         copied.map_err(MigrateError::Object)?;
     }
     let sql = "INSERT INTO greenroom.blob (space, digest, size, put_at, place, object)
@@ -130,7 +132,8 @@ async fn copy_bodies(
 
 async fn compare(
     client: &Client,
-    (source, copy): (i64, i64),
+    source: i64,
+    copy: i64,
     objects: Option<&ObjectBodies>,
 ) -> Result<(), MigrateError> {
     for table in &TABLES {
@@ -170,7 +173,7 @@ pub async fn copy_to_directory(
     let space = find_space(&client, &request.space).await?;
     let made = dir.join(COPYING);
     remove_all(&made).map_err(in_dir)?;
-    let (carried, _) = carry_out(&client, (&dir, &made), (space, objects.as_ref()), tell).await?;
+    let (carried, _) = carry_out(&client, &dir, &made, space, objects.as_ref(), tell).await?;
     fs::rename(made.join(JOURNAL_FILE), dir.join(JOURNAL_FILE)).map_err(in_dir)?;
     let synced = File::open(&dir).and_then(|dir| dir.sync_all());
     synced.and_then(|()| remove_all(&made)).map_err(in_dir)?;

@@ -117,16 +117,16 @@ async fn objects_are_copied_and_carried_with_their_space() {
     journal.close().await;
     let digest = digest_of(&LARGE);
     let silent = |_: MigrateStep| {};
-    let refused = copy_space(&database, None, ("team", "copy"), &silent).await;
+    let refused = copy_space(&database, None, "team", "copy", &silent).await;
     assert!(matches!(refused, Err(MigrateError::NoObjects)));
-    copy_space(&database, Some(&settings), ("team", "copy"), &silent).await.unwrap();
+    copy_space(&database, Some(&settings), "team", "copy", &silent).await.unwrap();
     assert_eq!(count_objects(directory.path(), &digest), 2);
     // A copy of what is damaged is none.
     let found = find_objects(directory.path(), &digest);
     for object in &found {
         std::fs::write(object, [8; 2_000]).unwrap();
     }
-    let refused = copy_space(&database, Some(&settings), ("team", "third"), &silent).await;
+    let refused = copy_space(&database, Some(&settings), "team", "third", &silent).await;
     assert!(matches!(refused, Err(MigrateError::Damaged(_))));
     for object in &found {
         std::fs::write(object, LARGE).unwrap();

@@ -15,6 +15,7 @@ use super::MigrateError;
 use super::row::{CarriedRow, ColumnKind, RowValue, TableDigest, TableSum};
 use super::tables::CarriedTable;
 use crate::blobs::ObjectBodies;
+use crate::task;
 
 /// As large as those that hosts write.
 const CHUNK_BYTES: usize = 256 * 1_024;
@@ -25,7 +26,7 @@ pub(super) async fn connect(url: &str) -> Result<Client, MigrateError> {
     config.application_name("greenroom migrate");
     let (client, connection) = config.connect(NoTls).await?;
     // It ends with its client, or when the server goes: the client's calls fail then.
-    tokio::spawn(async move { drop(connection.await) });
+    task::spawn(async move { drop(connection.await) });
     Ok(client)
 }
 

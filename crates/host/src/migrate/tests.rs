@@ -358,7 +358,7 @@ async fn a_copy_is_equal_to_the_byte_and_the_source_is_left_alone() {
     drop(Sqlite::open(source.path()).unwrap());
     let node = PostgresNode::connect(&database).await.unwrap();
     let (journal, _) = node.open_space("one").await.unwrap();
-    let copied = copy_space(&database, None, ("one", "two"), &silent).await.unwrap();
+    let copied = copy_space(&database, None, "one", "two", &silent).await.unwrap();
     assert_eq!((copied.seq, copied.bodies), (41, 2));
     copy_to_directory(&of(there.path(), "two"), &silent).await.unwrap();
     assert_eq!(dump(there.path()), before);
@@ -372,11 +372,11 @@ async fn a_copy_is_equal_to_the_byte_and_the_source_is_left_alone() {
     }
 
     // Nothing that is there is written over.
-    let refused = copy_space(&database, None, ("one", "two"), &silent).await;
+    let refused = copy_space(&database, None, "one", "two", &silent).await;
     assert!(refused.unwrap_err().to_string().contains("two"));
-    let refused = copy_space(&database, None, ("none", "three"), &silent).await;
+    let refused = copy_space(&database, None, "none", "three", &silent).await;
     assert!(refused.unwrap_err().to_string().contains("no space `none`"));
-    let refused = copy_space(&database, None, ("one", "Three"), &silent).await;
+    let refused = copy_space(&database, None, "one", "Three", &silent).await;
     assert!(refused.unwrap_err().to_string().contains("small letters"));
     let refused = copy_to_directory(&of(source.path(), "two"), &silent).await;
     assert!(matches!(refused, Err(MigrateError::DirectoryTaken(_))));

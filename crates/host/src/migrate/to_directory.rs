@@ -26,6 +26,7 @@ use super::{
 use crate::accounts::{AccountAdmin, AccountError};
 use crate::blobs::{Blobs, FileBlobs, ObjectBodies, digest_of};
 use crate::journal::{DirectoryLock, PostgresNode, SpaceJournal, Sqlite};
+use crate::task;
 
 const INCOMING: &str = "incoming";
 /// The files of a journal. Beside another one, SQLite would take the last three for its own.
@@ -60,12 +61,11 @@ pub async fn to_directory(
     // Taken, so that whoever served it writes nothing any more; a node that does is left alone, and this fails.
     let space = find_space(&client, &request.space).await?;
     let (journal, _) = node.open_space(&request.space).await?;
-    let carried =
-        carry(&client, (&dir, &dir.join(INCOMING)), (space, objects.as_ref()), tell).await;
+    let carried = carry(&client, &dir, &dir.join(INCOMING), space, objects.as_ref(), tell).await;
     journal.close().await;
     let (carried, batch) = carried?;
     mark.mark(&dir, MarkKind::Arriving).map_err(in_dir)?;
-    close_space(&client, space, (carried.seq, batch), (&mark, &dir)).await?;
+    close_space(&client, space, carried.seq, batch, &mark, &dir).await?;
     put_in_place(&dir, &mark)?;
     Ok(carried)
 }
@@ -174,8 +174,10 @@ pub(super) async fn find_space(client: &Client, name: &str) -> Result<i64, Migra
 async fn close_space(
     client: &Client,
     space: i64,
-    (seq, batch): (i64, i64),
-    (mark, dir): (&MovedDirectory, &Path),
+    seq: i64,
+    batch: i64,
+    mark: &MovedDirectory,
+    dir: &Path,
 ) -> Result<(), MigrateError> {
     let sql = "WITH held AS (UPDATE greenroom.lease SET node = NULL, epoch = epoch + 1
              WHERE space = $1 AND seq = $2 AND batch = $3 RETURNING space),
@@ -193,8 +195,10 @@ async fn close_space(
 /// Writes everything, the journal into a directory of its own, and compares it; with the number of the batch that the space had come to.
 pub(super) async fn carry(
     client: &Client,
-    (dir, incoming): (&Path, &Path),
-    (space, objects): (i64, Option<&ObjectBodies>),
+    dir: &Path,
+    incoming: &Path,
+    space: i64,
+    objects: Option<&ObjectBodies>,
     tell: ReportStep<'_>,
 ) -> Result<(Migrated, i64), MigrateError> {
     client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
@@ -204,8 +208,7 @@ pub(super) async fn carry(
         (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
     let incoming = incoming.to_owned();
     let (sender, trips) = mpsc::channel(TRIPS_MAX);
-    let writing =
-        tokio::task::spawn_blocking(move || write_all(&incoming, trips, (seq, log_floor)));
+    let writing = task::spawn_blocking(move || write_all(&incoming, trips, seq, log_floor));
     let sent = send_all(client, space, sender, tell).await;
     let ended = |error: tokio::task::JoinError| MigrateError::Ended(error.to_string());
     let there = writing.await.map_err(ended)?;
@@ -218,7 +221,7 @@ pub(super) async fn carry(
             return Err(MigrateError::Differs(table.name.to_owned()));
         }
     }
-    let bodies = carry_bodies(client, dir, (space, objects), tell).await?;
+    let bodies = carry_bodies(client, dir, space, objects, tell).await?;
     client.batch_execute("COMMIT").await?;
     let rows = sums.iter().map(|sum| sum.rows).sum();
     let carried = Migrated { rows, bodies, seq, was_carried_before: false };
@@ -261,7 +264,8 @@ async fn send_all(
 fn write_all(
     dir: &Path,
     mut trips: mpsc::Receiver<RowBatch>,
-    (seq, log_floor): (i64, i64),
+    seq: i64,
+    log_floor: i64,
 ) -> Result<Vec<TableSum>, MigrateError> {
     drop(Sqlite::open(dir)?); // makes the tables
     let mut conn = sqlite::connect(dir)?;
@@ -291,7 +295,8 @@ fn write_all(
 async fn carry_bodies(
     client: &Client,
     dir: &Path,
-    (space, objects): (i64, Option<&ObjectBodies>),
+    space: i64,
+    objects: Option<&ObjectBodies>,
     tell: ReportStep<'_>,
 ) -> Result<usize, MigrateError> {
     let store = FileBlobs::open(dir)?;

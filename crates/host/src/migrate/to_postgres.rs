@@ -25,6 +25,7 @@ use crate::blobs::{Blobs, FileBlobs, Found};
 use crate::journal::postgres::BURY_SPACE;
 use crate::journal::{PostgresNode, Sqlite};
 use crate::space_entry::is_space_name;
+use crate::task;
 
 /// Carries the sessions of a directory into a space; nothing may serve either.
 pub async fn to_postgres(
@@ -170,7 +171,7 @@ pub(super) async fn carry(
 ) -> Result<Migrated, MigrateError> {
     let (sender, mut trips) = mpsc::channel(TRIPS_MAX);
     let source = dir.to_owned();
-    let reading = tokio::task::spawn_blocking(move || read_all(&source, &sender));
+    let reading = task::spawn_blocking(move || read_all(&source, &sender));
     let mut written = 0;
     for table in &TABLES {
         let mut writer = TableWriter::begin(client, table, space).await?;

@@ -40,9 +40,9 @@ pub(crate) async fn run<S: SharedStream>(
 ) {
     let limits = &admission.limits;
     let outbox = Arc::new(Outbox::new(limits.outbox_frames_max, limits.outbox_bytes_max));
-    let peer = (admission.next_peer(), access.role());
+    let (peer, role) = (admission.next_peer(), access.role());
     let revocations = queue.clone();
-    let registered = PeerRegistration::register(queue, peer, &outbox, access.holder()).await;
+    let registered = PeerRegistration::register(queue, peer, role, &outbox, access.holder()).await;
     let Ok(mut registration) = registered else {
         return; // the host is going down: the socket is closed by dropping it
     };

@@ -4,13 +4,14 @@
 //! of them is closed (ADR 0025).
 //! Must not know: HTTP, what a socket is used for afterwards.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
+
+use crate::sorted_map::SortedMap;
 
 /// How long a socket may take to be answered before its place is given to another. When a thousand clients come back at once
 /// they are accepted faster than they are answered; none of them is silent.
@@ -28,7 +29,7 @@ pub(crate) struct Handshakes {
 #[derive(Default)]
 struct WaitingHandshakes {
     last: u64,
-    begun: BTreeMap<u64, BegunHandshake>,
+    begun: SortedMap<u64, BegunHandshake>,
 }
 
 struct BegunHandshake {
@@ -71,7 +72,7 @@ impl Handshakes {
         let now = Instant::now();
         let mut waiting = self.lock();
         while waiting.begun.len() >= self.max
-            && let Some(oldest) = waiting.begun.values().next()
+            && let Some((_, oldest)) = waiting.begun.first_key_value()
         {
             let until = oldest.at + GRACE;
             if now < until {

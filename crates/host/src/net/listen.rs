@@ -9,6 +9,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, sleep_until, timeout};
@@ -67,7 +68,9 @@ pub(crate) async fn serve_spaces(
                         handshake = handshakes.begin() => handshake,
                     };
                     let http_socket = HttpSocket::new(Arc::clone(&handles), address, handshake);
-                    tasks.spawn(serve_socket(socket, http_socket, Arc::clone(&handles), stop.clone()));
+                    let served =
+                        serve_socket(socket, http_socket, Arc::clone(&handles), stop.clone());
+                    tasks.spawn(served.boxed());
                 }
                 Err(error) if is_of_one_connection(&error) => {}
                 Err(error) => {

@@ -12,6 +12,7 @@ use tokio::sync::mpsc::error::TrySendError;
 use super::link::Link;
 use super::outbox::Outbox;
 use crate::kernel_queue::{KernelQueue, QueuedInput};
+use crate::task;
 
 pub(crate) struct PeerRegistration {
     peer: PeerId,
@@ -26,7 +27,8 @@ pub(crate) struct KernelGone;
 impl PeerRegistration {
     pub(super) async fn register(
         queue: KernelQueue,
-        (peer, role): (PeerId, Role),
+        peer: PeerId,
+        role: Role,
         outbox: &Arc<Outbox>,
         holder: Option<HolderName>,
     ) -> Result<Self, KernelGone> {
@@ -69,7 +71,7 @@ impl Drop for PeerRegistration {
             // most one for each connection, and without a runtime there is no kernel left to notify.
             if let Ok(runtime) = Handle::try_current() {
                 let queue = self.queue.clone();
-                runtime.spawn(async move {
+                task::spawn_on(&runtime, async move {
                     let _ = queue.send(item).await;
                 });
             }
@@ -89,7 +91,7 @@ mod tests {
         let outbox = Arc::new(Outbox::new(8, 8));
         let task = tokio::spawn(async move {
             let registration =
-                PeerRegistration::register(queue, (PeerId(7), Role::Owner), &outbox, None).await;
+                PeerRegistration::register(queue, PeerId(7), Role::Owner, &outbox, None).await;
             std::future::pending::<()>().await;
             drop(registration);
         });

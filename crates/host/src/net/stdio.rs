@@ -45,8 +45,8 @@ pub async fn serve<R, W>(
 {
     let limits = &admission.limits;
     let outbox = Arc::new(Outbox::new(limits.outbox_frames_max, limits.outbox_bytes_max));
-    let peer = (admission.next_peer(), Role::Owner);
-    let registered = PeerRegistration::register(queue, peer, &outbox, None).await;
+    let peer = admission.next_peer();
+    let registered = PeerRegistration::register(queue, peer, Role::Owner, &outbox, None).await;
     let Ok(mut registration) = registered else {
         return; // the host is going down
     };

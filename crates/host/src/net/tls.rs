@@ -20,6 +20,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use super::stall::StallGuard;
+use crate::task;
 
 /// The first byte of every TLS connection: a record of the handshake. No HTTP request begins with it.
 const HANDSHAKE_RECORD: u8 = 22;
@@ -109,7 +110,7 @@ impl TlsIdentity {
 /// The inner side of an encrypted connection.
 pub(crate) fn spawn_decrypting_relay(outer: TlsStream<TcpStream>) -> io::Result<UnixStream> {
     let (inner, carried) = UnixStream::pair()?;
-    tokio::spawn(carry(outer, carried));
+    task::spawn(carry(outer, carried));
     Ok(inner)
 }
 

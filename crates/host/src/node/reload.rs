@@ -103,7 +103,7 @@ impl Node {
             return Ok(()); // there is no such space
         };
         old.end_lost(limit).await;
-        let mut prepared = prepare_again(&config, (&name, &name_in_database), &cluster).await?;
+        let mut prepared = prepare_again(&config, &name, &name_in_database, &cluster).await?;
         prepared.admission.share_room(&old.admission.room);
         prepared.admission.devices = Arc::clone(&old.admission.devices);
         prepared.admission.telemetry = Arc::clone(&old.admission.telemetry);
@@ -125,7 +125,8 @@ impl Node {
 /// Opens what a space lies in; while the database is away it waits for it, as others of the node do.
 async fn prepare_again(
     config: &Config,
-    (name, name_in_database): (&str, &str),
+    name: &str,
+    name_in_database: &str,
     cluster: &Option<Arc<ClusterNode>>,
 ) -> Result<PreparedSpace, ServeError> {
     loop {

@@ -22,6 +22,7 @@ use crate::clock::Clock;
 use crate::effects::Bodies;
 use crate::sign_in::PageSignIns;
 use crate::space_agents::SpaceAgents;
+use crate::task;
 
 pub(crate) use addresses::{AddressFault, AddressParts, ContentAddresses, end_of_next_day};
 pub(crate) use prompts::{PromptError, PromptReader};
@@ -102,7 +103,7 @@ impl PageServices {
         let store = self.bodies.store();
         // The permit moves into the reading task: the request may be gone before it ends.
         let read = move || (store.read(&digest, CONTENT_BYTES_MAX), room);
-        let read = tokio::task::spawn_blocking(read).await;
+        let read = task::spawn_blocking(read).await;
         let (read, mut room) = read.map_err(|died| BlobError::Unreadable(died.to_string()))?;
         Ok(match read? {
             Found::Body(body) => {

@@ -8,7 +8,7 @@ use wire::state::{ChatState, SessionState};
 use super::*;
 use crate::blobs::MemoryBlobs;
 use crate::journal::{Journal, Sqlite};
-use crate::sent_request::{CallRetention, make_record};
+use crate::sent_request::{CallIdentity, CallRetention, make_record};
 
 #[test]
 fn a_restricted_text_is_taken_out_wherever_it_stands() {
@@ -66,9 +66,9 @@ fn reader(data: &std::path::Path, body: &Value) -> PromptReader {
         ],
         decisions: Vec::new(),
     };
-    let turn = (ChannelId(2), "t1".to_owned());
+    let recorded_as = CallIdentity { chat: ChannelId(2), turn_id: "t1".to_owned(), key: 1 };
     let retention = CallRetention::default();
-    let record = make_record(&call, turn, (1, Timestamp(5)), retention, &*blobs).unwrap();
+    let record = make_record(&call, recorded_as, Timestamp(5), retention, &*blobs).unwrap();
     let records =
         vec![channel(1, "test:/session", None), channel(2, "test:/chat", Some(1)), record];
     let mut journal = Sqlite::open(data).unwrap();

@@ -3,7 +3,6 @@
 //! Promises: a device has a few requests in flight and no more; all of them together take as many threads as are set aside.
 //! Must not know: HTTP.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -13,6 +12,8 @@ use tokio::sync::Semaphore;
 use super::markup_cache::MarkupCache;
 use super::render_markup::{MarkupItem, render};
 use crate::blobs::Blobs;
+use crate::sorted_map::SortedMap;
+use crate::task;
 
 /// How long one item may be coloured; grammars are loaded within it, too.
 const ITEM_TIME: Duration = Duration::from_millis(50);
@@ -33,7 +34,7 @@ pub(crate) struct MarkupService {
     threads: Arc<Semaphore>,
 }
 
-type InFlightCounts = Arc<Mutex<BTreeMap<String, usize>>>;
+type InFlightCounts = Arc<Mutex<SortedMap<String, usize>>>;
 
 /// One request of a device; it is over when this is dropped.
 pub(crate) struct InFlight {
@@ -71,7 +72,7 @@ impl MarkupService {
     /// Counts a request of a device. `None`: it has as many in flight as it may.
     pub(crate) fn begin(&self, device: &str) -> Option<InFlight> {
         let mut counts = lock(&self.in_flight);
-        let count = counts.entry(device.to_owned()).or_default();
+        let count = counts.get_or_insert_with(device.to_owned(), || 0);
         if *count >= IN_FLIGHT_MAX {
             return None;
         }
@@ -94,7 +95,7 @@ impl MarkupService {
         // The semaphore is never closed.
         let thread = Arc::clone(&self.threads).acquire_owned().await.ok()?;
         let service = self.clone();
-        let rendered = tokio::task::spawn_blocking(move || {
+        let rendered = task::spawn_blocking(move || {
             let _held = (thread, in_flight);
             pack(service.write_answer(&items, text_bytes))
         });

@@ -12,19 +12,26 @@ use wire::{Timestamp, rpc};
 use super::{CallRetention, SplitPiece, split};
 use crate::blobs::{BlobError, Blobs, digest_of};
 
-/// The record of a call. May wait for a disk.
+/// Identity of a recorded call: its turn, and the key by which its end is recorded.
+pub(crate) struct CallIdentity {
+    pub chat: ChannelId,
+    pub turn_id: String,
+    pub key: u64,
+}
+
+/// Makes the record of a call. May wait for a disk.
 pub(crate) fn make_record(
     call: &ModelCall,
-    (chat, turn_id): (ChannelId, String),
-    (key, at): (u64, Timestamp),
+    recorded_as: CallIdentity,
+    at: Timestamp,
     retention: CallRetention,
     blobs: &dyn Blobs,
 ) -> Result<Record, BlobError> {
     let details = rpc::to_json(&details_of(call));
     Ok(Record::ModelCall(Box::new(ModelCallRecord {
-        chat,
-        key,
-        turn_id,
+        chat: recorded_as.chat,
+        key: recorded_as.key,
+        turn_id: recorded_as.turn_id,
         at,
         purpose: call.purpose.name().to_owned(),
         round: call.round,

@@ -9,7 +9,7 @@ mod join;
 mod sent_call;
 mod split;
 
-pub(crate) use call_record::{end_record, make_record};
+pub(crate) use call_record::{CallIdentity, end_record, make_record};
 pub use join::{JoinError, join, outline};
 pub use sent_call::{SentCall, call_json, read_call, transform_json};
 use split::{SplitPiece, split};

@@ -9,6 +9,8 @@ use agents::provider::{plain_client_config, trusting_client_config};
 use kernel::TelemetryBatch;
 use serde_json::Value;
 
+use crate::task;
+
 /// How long a collector may take.
 const TIMEOUT: Duration = Duration::from_secs(4);
 
@@ -31,7 +33,7 @@ pub(crate) struct Collector {
 impl Collector {
     pub(crate) async fn new(endpoint: &str) -> Result<Option<Self>, String> {
         let is_encrypted = endpoint.starts_with("https:");
-        let trust = tokio::task::spawn_blocking(move || {
+        let trust = task::spawn_blocking(move || {
             if is_encrypted { trusting_client_config() } else { plain_client_config() }
         })
         .await

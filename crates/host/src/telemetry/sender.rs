@@ -19,7 +19,8 @@ pub(crate) const TELEMETRY_EVERY: Duration = Duration::from_secs(5);
 pub(crate) async fn send_while_running(
     admission: Arc<Admission>,
     queue: KernelQueue,
-    (endpoint, with_log): (Option<String>, bool),
+    endpoint: Option<String>,
+    with_log: bool,
     stop: CancellationToken,
 ) {
     let collector = match &endpoint {

@@ -4,13 +4,12 @@
 //! with it. Of one turn only so many calls are told, of the others how many. Nothing of what a call got or gave is in it.
 //! Must not know: who reads spans.
 
-use std::collections::BTreeMap;
-
 use agent_api::{AgentEvent, ToolResult};
 use kernel::{RunId, TurnRun};
 use serde_json::Value;
 
 use super::otlp::{SpanFacts, attribute, new_span, new_trace, span_of};
+use crate::sorted_map::SortedMap;
 
 /// Calls of one turn that get a span.
 const CALLS_MAX: usize = 256;
@@ -35,7 +34,7 @@ pub(crate) fn outcome_of_call(result: &ToolResult) -> SpanOutcome {
 /// Spans that are not over, by run.
 #[derive(Default)]
 pub(super) struct OpenSpans {
-    turns: BTreeMap<RunId, TurnSpan>,
+    turns: SortedMap<RunId, TurnSpan>,
 }
 
 struct TurnSpan {
@@ -45,7 +44,7 @@ struct TurnSpan {
     /// Of the turn; its calls have the ids among them, too.
     attributes: Vec<Value>,
     ids: Vec<Value>,
-    calls: BTreeMap<u64, CallSpan>,
+    calls: SortedMap<u64, CallSpan>,
     /// Calls that got a span or were left out.
     calls_seen: usize,
     is_over: bool,
@@ -76,7 +75,7 @@ impl OpenSpans {
             id: new_span(),
             attributes,
             ids,
-            calls: BTreeMap::new(),
+            calls: SortedMap::default(),
             calls_seen: 0,
             is_over: false,
         };
@@ -117,7 +116,8 @@ impl OpenSpans {
         if turn.calls_seen <= CALLS_MAX {
             let name = name.chars().take(NAME_CHARS_MAX).collect();
             let (id, end) = (None, None);
-            turn.calls.entry(call).or_insert(CallSpan { began_ms: now_ms, name, id, end });
+            let span = CallSpan { began_ms: now_ms, name, id, end };
+            turn.calls.get_or_insert_with(call, || span);
         }
     }
 

@@ -18,6 +18,7 @@ use wire::ChannelUri;
 
 use crate::config::Config;
 use crate::kernel_queue::{KernelQueue, QueuedInput};
+use crate::task;
 
 /// Time between two pieces of one terminal.
 const PACE: Duration = Duration::from_millis(8);
@@ -119,7 +120,7 @@ impl Terminals {
         if let TerminalTask::Start(start) = act {
             self.slots().insert(terminal.clone(), TerminalSlot::Starting(Vec::new()));
             let terminals = self.clone();
-            tokio::spawn(async move { terminals.start(terminal, start).await });
+            task::spawn(async move { terminals.start(terminal, start).await });
             return;
         }
         let mut slots = self.slots();
@@ -165,7 +166,7 @@ impl Terminals {
             early.into_iter().for_each(|act| perform(&*running, act));
         }
         let terminals = self.clone();
-        tokio::spawn(async move {
+        task::spawn(async move {
             loop {
                 let changes = tokio::select! {
                     changes = running.next() => changes,

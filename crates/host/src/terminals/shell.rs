@@ -12,6 +12,7 @@ use terminals::{
 };
 
 use super::ShellSettings;
+use crate::task;
 
 /// Shells that are tried in this order if the user has none.
 const SHELLS: [&str; 2] = ["/bin/bash", "/bin/sh"];
@@ -24,7 +25,7 @@ pub(super) async fn open(
     settings: ShellSettings,
     start: TerminalStart,
 ) -> Result<ShellTerminal, String> {
-    let work = tokio::task::spawn_blocking(move || plan(&settings, &start));
+    let work = task::spawn_blocking(move || plan(&settings, &start));
     let launch = work.await.map_err(|_| "internal error while preparing it".to_owned())??;
     let opened = terminals::open(launch, Mark::unique(), None).await;
     opened.map(ShellTerminal).map_err(|error| error.to_string())

@@ -12,15 +12,29 @@ use crate::cluster::node_machine::{NodeCommand, NodeInput, NodeMachine, SpaceFin
 /// As `journal_patience_ms`.
 const PATIENCE_MS: u64 = 2_000;
 
-/// What a node sends to the table. `hold` tells apart the times a node has had a space.
+/// One time that a node has a space; `number` tells it apart from the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct SpaceHold {
+    pub space: SpaceId,
+    pub number: u64,
+}
+
+/// Entry of a space's journal, as clients hear it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct SimEntry {
+    pub seq: u64,
+    pub value: u64,
+}
+
+/// Statement that a node sends to the table.
 #[derive(Debug, Clone)]
 pub(super) enum SimStatement {
     Register,
     Lease { ask: LeaseAsk, sent: BootInstant },
-    Boot { space: SpaceId, hold: u64 },
-    Append { space: SpaceId, hold: u64, batch: SentBatch },
-    Renew { space: SpaceId, hold: u64, epochs: EpochRange },
-    GiveBack { space: SpaceId, hold: u64, epoch: i64 },
+    Boot(SpaceHold),
+    Append { hold: SpaceHold, batch: SentBatch },
+    Renew { hold: SpaceHold, epochs: EpochRange },
+    GiveBack { hold: SpaceHold, epoch: i64 },
 }
 
 #[derive(Debug, Clone)]
@@ -40,15 +54,12 @@ pub(super) enum SimRequest {
     Send(SimStatement),
     /// A batch is committed; it is said a moment later.
     Speak {
-        space: SpaceId,
-        hold: u64,
-        seq: u64,
-        value: u64,
+        hold: SpaceHold,
+        entry: SimEntry,
     },
     /// Something is written into the space a moment later.
     Write {
-        space: SpaceId,
-        hold: u64,
+        hold: SpaceHold,
         after_ms: u64,
     },
     /// The machine is told a moment later that a space has ended.
@@ -61,20 +72,25 @@ pub(super) enum SimRequest {
 /// A batch that its sender waits for.
 #[derive(Debug, Clone, Copy)]
 struct OpenBatch {
-    seq: u64,
-    value: u64,
+    entry: SimEntry,
     since: BootInstant,
 }
 
 #[derive(Debug)]
 struct SimSpace {
-    hold: u64,
+    hold: SpaceHold,
     lease: SpaceLease,
     is_here: bool,
     is_ending: bool,
     /// The last seq that the kernel has committed.
     seq: u64,
     open: Option<OpenBatch>,
+}
+
+impl SimSpace {
+    fn is_served(&self) -> bool {
+        self.is_here && !self.is_ending
+    }
 }
 
 pub(super) struct SimNode {
@@ -111,7 +127,7 @@ impl SimNode {
 
     fn load(&mut self, space: SpaceId, lease: TakenLease) -> SimRequest {
         self.holds += 1;
-        let hold = self.holds;
+        let hold = SpaceHold { space, number: self.holds };
         let held = SimSpace {
             hold,
             lease: SpaceLease::from_row(lease.epoch, lease.batch),
@@ -121,19 +137,21 @@ impl SimNode {
             open: None,
         };
         self.spaces.insert(space, held);
-        SimRequest::Send(SimStatement::Boot { space, hold })
+        SimRequest::Send(SimStatement::Boot(hold))
     }
 
-    fn space(&mut self, space: SpaceId, hold: u64) -> Option<&mut SimSpace> {
-        self.spaces.get_mut(&space).filter(|it| it.hold == hold)
+    fn held(&mut self, hold: SpaceHold) -> Option<&mut SimSpace> {
+        self.spaces.get_mut(&hold.space).filter(|it| it.hold == hold)
     }
 
-    /// Whether the space is served here, by this hold of it.
-    pub(super) fn serves(&self, space: SpaceId, hold: Option<u64>) -> bool {
-        let held = self.spaces.get(&space);
-        held.is_some_and(|it| {
-            it.is_here && !it.is_ending && hold.is_none_or(|hold| it.hold == hold)
-        })
+    pub(super) fn serves(&self, space: SpaceId) -> bool {
+        self.spaces.get(&space).is_some_and(SimSpace::is_served)
+    }
+
+    /// Whether the space is served here, and has been since this hold of it began.
+    pub(super) fn serves_since(&self, hold: SpaceHold) -> bool {
+        let held = self.spaces.get(&hold.space);
+        held.is_some_and(|it| it.is_served() && it.hold == hold)
     }
 
     pub(super) fn here(&self) -> Vec<SpaceId> {
@@ -158,9 +176,7 @@ impl SimNode {
         held.is_ending = true;
         let hold = held.hold;
         match held.lease.close() {
-            Some(epoch) => {
-                wishes.push(SimRequest::Send(SimStatement::GiveBack { space, hold, epoch }))
-            }
+            Some(epoch) => wishes.push(SimRequest::Send(SimStatement::GiveBack { hold, epoch })),
             None => self.lose(space, wishes),
         }
     }
@@ -173,18 +189,15 @@ impl SimNode {
     /// The kernel has something to write, unless something else is under way.
     pub(super) fn write(
         &mut self,
-        (space, hold): (SpaceId, u64),
+        hold: SpaceHold,
         value: u64,
         now: BootInstant,
     ) -> Vec<SimRequest> {
         let mut wishes = Vec::new();
-        if let Some(held) =
-            self.space(space, hold).filter(|it| it.is_here && !it.is_ending && it.open.is_none())
-        {
-            let seq = held.seq + 1;
-            let since = now;
-            held.open = Some(OpenBatch { seq, value, since });
-            self.go_on(space, now, &mut wishes);
+        if let Some(held) = self.held(hold).filter(|it| it.is_served() && it.open.is_none()) {
+            let entry = SimEntry { seq: held.seq + 1, value };
+            held.open = Some(OpenBatch { entry, since: now });
+            self.go_on(hold.space, now, &mut wishes);
         }
         wishes
     }
@@ -200,8 +213,8 @@ impl SimNode {
         let hold = held.hold;
         match held.lease.next() {
             LeaseStep::Write { epoch, number } => {
-                let batch = SentBatch { epoch, number, seq: open.seq, value: open.value };
-                wishes.push(SimRequest::Send(SimStatement::Append { space, hold, batch }));
+                let batch = SentBatch { epoch, number, entry: open.entry };
+                wishes.push(SimRequest::Send(SimStatement::Append { hold, batch }));
             }
             LeaseStep::Renew(_) if now.0 > open.since.0 + PATIENCE_MS => {
                 // The sender is told that it failed, and takes it back.
@@ -210,12 +223,12 @@ impl SimNode {
                 if held.is_ending {
                     self.close(space, wishes)
                 } else {
-                    wishes.push(SimRequest::Write { space, hold, after_ms: 500 })
+                    wishes.push(SimRequest::Write { hold, after_ms: 500 })
                 }
             }
             LeaseStep::Renew(epochs) => {
                 held.lease.begin_renewal();
-                wishes.push(SimRequest::Send(SimStatement::Renew { space, hold, epochs }));
+                wishes.push(SimRequest::Send(SimStatement::Renew { hold, epochs }));
             }
             LeaseStep::Lost | LeaseStep::Closed => self.lose(space, wishes),
         }
@@ -236,27 +249,27 @@ impl SimNode {
                 };
                 wishes = self.handle(NodeInput::Answered { ask, sent, answer }, now);
             }
-            (SimStatement::Boot { space, hold }, SimAnswer::Boot(Some(seq))) => {
-                if let Some(held) = self.space(space, hold) {
+            (SimStatement::Boot(hold), SimAnswer::Boot(Some(seq))) => {
+                if let Some(held) = self.held(hold) {
                     (held.is_here, held.seq) = (true, seq);
-                    wishes.push(SimRequest::Write { space, hold, after_ms: 20 });
-                    wishes.extend(self.handle(NodeInput::Loaded(space), now));
+                    wishes.push(SimRequest::Write { hold, after_ms: 20 });
+                    wishes.extend(self.handle(NodeInput::Loaded(hold.space), now));
                 }
             }
-            (SimStatement::Boot { space, hold }, _) => {
-                if self.space(space, hold).is_some() {
-                    self.close(space, &mut wishes);
+            (SimStatement::Boot(hold), _) => {
+                if self.held(hold).is_some() {
+                    self.close(hold.space, &mut wishes);
                 }
             }
-            (SimStatement::Append { space, hold, batch }, answer) => {
-                self.note_append((space, hold, batch), &answer, now, &mut wishes);
+            (SimStatement::Append { hold, batch }, answer) => {
+                self.note_append(hold, batch, &answer, now, &mut wishes);
             }
-            (SimStatement::Renew { space, hold, .. }, answer) => {
-                self.note_renewal((space, hold), &answer, now, &mut wishes);
+            (SimStatement::Renew { hold, .. }, answer) => {
+                self.note_renewal(hold, &answer, now, &mut wishes);
             }
-            (SimStatement::GiveBack { space, hold, .. }, _) => {
-                if self.space(space, hold).is_some() {
-                    self.lose(space, &mut wishes);
+            (SimStatement::GiveBack { hold, .. }, _) => {
+                if self.held(hold).is_some() {
+                    self.lose(hold.space, &mut wishes);
                 }
             }
             (SimStatement::Register, _) => {} // the world makes a node of it
@@ -266,38 +279,40 @@ impl SimNode {
 
     fn note_append(
         &mut self,
-        (space, hold, batch): (SpaceId, u64, SentBatch),
+        hold: SpaceHold,
+        batch: SentBatch,
         answer: &SimAnswer,
         now: BootInstant,
         wishes: &mut Vec<SimRequest>,
     ) {
-        let Some(held) = self.space(space, hold) else {
+        let Some(held) = self.held(hold) else {
             return; // the space was dropped meanwhile
         };
         match answer {
             SimAnswer::Append(true) => {
                 held.lease.note_written();
-                self.committed(space, (batch.seq, batch.value), wishes);
+                self.committed(hold.space, batch.entry, wishes);
             }
             SimAnswer::Append(false) => {
                 held.lease.lose();
-                self.lose(space, wishes);
+                self.lose(hold.space, wishes);
             }
             _ => {
                 held.lease.note_unknown();
-                self.go_on(space, now, wishes);
+                self.go_on(hold.space, now, wishes);
             }
         }
     }
 
     fn note_renewal(
         &mut self,
-        (space, hold): (SpaceId, u64),
+        hold: SpaceHold,
         answer: &SimAnswer,
         now: BootInstant,
         wishes: &mut Vec<SimRequest>,
     ) {
-        let Some(held) = self.space(space, hold) else {
+        let space = hold.space;
+        let Some(held) = self.held(hold) else {
             return; // the space was dropped meanwhile
         };
         let SimAnswer::Renewed(row) = answer else {
@@ -307,28 +322,23 @@ impl SimNode {
             return; // its sender was told that it failed, and the next one asks
         };
         match held.lease.apply_renewal(*row) {
-            RenewedLease::Written => self.committed(space, (open.seq, open.value), wishes),
+            RenewedLease::Written => self.committed(space, open.entry, wishes),
             RenewedLease::NotWritten => self.go_on(space, now, wishes),
             RenewedLease::Lost => self.lose(space, wishes),
         }
     }
 
-    fn committed(
-        &mut self,
-        space: SpaceId,
-        (seq, value): (u64, u64),
-        wishes: &mut Vec<SimRequest>,
-    ) {
+    fn committed(&mut self, space: SpaceId, entry: SimEntry, wishes: &mut Vec<SimRequest>) {
         let Some(held) = self.spaces.get_mut(&space) else {
             return; // it was dropped meanwhile
         };
-        held.seq = seq;
+        held.seq = entry.seq;
         held.open = None;
         let hold = held.hold;
         if held.is_ending {
             self.close(space, wishes)
         } else {
-            wishes.push(SimRequest::Speak { space, hold, seq, value })
+            wishes.push(SimRequest::Speak { hold, entry })
         }
     }
 }

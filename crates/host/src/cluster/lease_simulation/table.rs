@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::PlantedBug;
+use super::node::SimEntry;
 use crate::cluster::lease::EpochRange;
 use crate::cluster::lease_table::{
     FoundLease, HeartbeatRow, LeaseAnswer, LeaseAsk, NodeId, PeerNode, SpaceId, TakenLease,
@@ -32,9 +33,8 @@ struct LeaseModel {
 pub(super) struct StoredBatch {
     pub epoch: i64,
     pub batch: i64,
-    pub seq: u64,
-    /// What it says; no two batches say the same.
-    pub value: u64,
+    /// No two batches have the same value.
+    pub entry: SimEntry,
 }
 
 /// A batch on its way.
@@ -42,8 +42,7 @@ pub(super) struct StoredBatch {
 pub(super) struct SentBatch {
     pub epoch: i64,
     pub number: i64,
-    pub seq: u64,
-    pub value: u64,
+    pub entry: SimEntry,
 }
 
 pub(super) struct TableModel {
@@ -216,23 +215,19 @@ impl TableModel {
         if !is_owner && self.bug != PlantedBug::AppendUnchecked {
             return Ok(false);
         }
+        let seq = sent.entry.seq;
         let journal = self.journal.entry(space).or_default();
         if let Some(last) = journal.last() {
             if sent.epoch < last.epoch {
                 return Err(format!("epoch {} wrote after {} in {space}", sent.epoch, last.epoch));
             }
-            if sent.seq <= last.seq || sent.number <= last.batch {
+            if seq <= last.entry.seq || sent.number <= last.batch {
                 return Err(format!("{sent:?} was written after {last:?} in {space}"));
             }
         }
         lease.batch = sent.number + 1;
-        lease.seq = sent.seq;
-        journal.push(StoredBatch {
-            epoch: sent.epoch,
-            batch: sent.number,
-            seq: sent.seq,
-            value: sent.value,
-        });
+        lease.seq = seq;
+        journal.push(StoredBatch { epoch: sent.epoch, batch: sent.number, entry: sent.entry });
         Ok(true)
     }
 
@@ -265,12 +260,9 @@ impl TableModel {
     }
 
     /// Whether a batch is in the journal as it was heard.
-    pub(super) fn has(&self, space: SpaceId, seq: u64, value: u64) -> bool {
+    pub(super) fn has(&self, space: SpaceId, entry: SimEntry) -> bool {
         let journal = self.journal.get(&space);
-        journal.is_some_and(|journal| {
-            let mut stored = journal.iter();
-            stored.any(|stored| stored.seq == seq && stored.value == value)
-        })
+        journal.is_some_and(|journal| journal.iter().any(|stored| stored.entry == entry))
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::PlantedBug;
 use super::faults::SimFigures;
-use super::node::{SimAnswer, SimNode, SimRequest, SimStatement};
+use super::node::{SimAnswer, SimEntry, SimNode, SimRequest, SimStatement, SpaceHold};
 use super::table::TableModel;
 use crate::cluster::lease_table::{BootInstant, NodeId, SpaceId};
 use crate::cluster::node_machine::{
@@ -29,9 +29,7 @@ pub(super) enum SimEvent {
     Node(usize, u64, SimNodeEvent),
     /// A statement reaches the table, of a node that may be gone; its answer, if any, goes back.
     Arrive {
-        node: usize,
-        start: u64,
-        id: NodeId,
+        sender: SimSender,
         statement: SimStatement,
         is_answered: bool,
     },
@@ -42,14 +40,22 @@ pub(super) enum SimEvent {
     TableUp,
 }
 
+/// Sender of a statement.
+#[derive(Clone, Copy)]
+pub(super) struct SimSender {
+    index: usize,
+    start: u64,
+    id: NodeId,
+}
+
 pub(super) enum SimNodeEvent {
     Wake(u64),
     Answer(SimStatement, SimAnswer),
     Wanted(SpaceId),
     Unwanted(SpaceId),
     Ended(SpaceId),
-    Write(SpaceId, u64),
-    Speak(SpaceId, u64, u64, u64),
+    Write(SpaceHold),
+    Speak(SpaceHold, SimEntry),
 }
 
 pub(super) struct SimMachine {
@@ -83,9 +89,9 @@ pub(super) struct LeaseWorld {
     /// What is wanted next when all is quiet.
     pub(super) turn: u64,
     values: u64,
-    heard: Vec<(SpaceId, u64, u64)>,
+    heard: Vec<(SpaceId, SimEntry)>,
     /// By the kernel that said it: clients of one that was stopped hear what it had committed.
-    last_heard: BTreeMap<(usize, SpaceId, u64), u64>,
+    last_heard: BTreeMap<(usize, SpaceHold), u64>,
     pub(super) figures: SimFigures,
 }
 
@@ -170,8 +176,8 @@ impl LeaseWorld {
             self.now = at;
             match event {
                 SimEvent::Node(index, start, event) => self.run_node(index, start, event)?,
-                SimEvent::Arrive { node, start, id, statement, is_answered } => {
-                    self.arrive((node, start, id), statement, is_answered)?
+                SimEvent::Arrive { sender, statement, is_answered } => {
+                    self.arrive(sender, statement, is_answered)?
                 }
                 SimEvent::Start(index) => self.register(index),
                 SimEvent::Fault => self.inject_fault(),
@@ -186,16 +192,16 @@ impl LeaseWorld {
     }
 
     fn check_end(&self) -> Result<(), String> {
-        for (space, seq, value) in &self.heard {
-            if !self.table.has(*space, *seq, *value) {
+        for (space, entry) in &self.heard {
+            if !self.table.has(*space, *entry) {
+                let seq = entry.seq;
                 return Err(format!("{seq} of {space} was heard and is not in the journal"));
             }
         }
         for space in 1..=SPACES {
             let nodes = self.places.iter().filter_map(|place| place.node.as_ref());
-            let served = nodes.filter(|node| {
-                self.table.owner(space) == Some(node.id) && node.serves(space, None)
-            });
+            let served =
+                nodes.filter(|node| self.table.owner(space) == Some(node.id) && node.serves(space));
             if served.count() != 1 {
                 return Err(format!("{space} is not served after {SERVED_MS} ms of quiet"));
             }
@@ -233,20 +239,18 @@ impl LeaseWorld {
             SimNodeEvent::Wanted(space) => node.handle(NodeInput::Wanted(space), now),
             SimNodeEvent::Unwanted(space) => node.handle(NodeInput::Unwanted(space), now),
             SimNodeEvent::Ended(space) => node.handle(NodeInput::Ended(space), now),
-            SimNodeEvent::Write(space, hold) => {
-                let mut wishes = node.write((space, hold), value, now);
+            SimNodeEvent::Write(hold) => {
+                let mut wishes = node.write(hold, value, now);
                 if bug == PlantedBug::SpeakUncommitted
                     && let Some(SimRequest::Send(SimStatement::Append { batch, .. })) =
                         wishes.first()
                 {
-                    let (seq, value) = (batch.seq, batch.value);
-                    wishes.push(SimRequest::Speak { space, hold, seq, value });
+                    let entry = batch.entry;
+                    wishes.push(SimRequest::Speak { hold, entry });
                 }
                 wishes
             }
-            SimNodeEvent::Speak(space, hold, seq, value) => {
-                return self.speak(index, (space, hold), (seq, value));
-            }
+            SimNodeEvent::Speak(hold, entry) => return self.speak(index, hold, entry),
         };
         let standing = node.machine.standing();
         self.figures.silences += u64::from(was_trusted && standing == NodeStanding::Silent);
@@ -306,14 +310,14 @@ impl LeaseWorld {
             let id = self.places[index].node.as_ref().map_or(0, |node| node.id);
             match wish {
                 SimRequest::Send(statement) => self.send(index, id, statement),
-                SimRequest::Speak { space, hold, seq, value } => {
+                SimRequest::Speak { hold, entry } => {
                     let after = self.below(5);
-                    let speak = SimNodeEvent::Speak(space, hold, seq, value);
+                    let speak = SimNodeEvent::Speak(hold, entry);
                     self.at(after, SimEvent::Node(index, start, speak));
                 }
-                SimRequest::Write { space, hold, after_ms } => {
+                SimRequest::Write { hold, after_ms } => {
                     let after = after_ms + self.below(200);
-                    self.at(after, SimEvent::Node(index, start, SimNodeEvent::Write(space, hold)));
+                    self.at(after, SimEvent::Node(index, start, SimNodeEvent::Write(hold)));
                 }
                 SimRequest::End { space } => {
                     let after = self.below(50);
@@ -323,9 +327,7 @@ impl LeaseWorld {
                 SimRequest::Told(space, SpaceFinding::Here) => {
                     let now = self.clock(index);
                     let node = self.places[index].node.as_ref();
-                    if node
-                        .is_some_and(|node| node.machine.may_speak(now) && node.serves(space, None))
-                    {
+                    if node.is_some_and(|node| node.machine.may_speak(now) && node.serves(space)) {
                         self.check_speech(index, space)?;
                     }
                 }
@@ -336,31 +338,27 @@ impl LeaseWorld {
     }
 
     /// What is committed is said when the node may speak, and only by whoever has the space.
-    fn speak(
-        &mut self,
-        index: usize,
-        (space, hold): (SpaceId, u64),
-        (seq, value): (u64, u64),
-    ) -> Result<(), String> {
+    fn speak(&mut self, index: usize, hold: SpaceHold, entry: SimEntry) -> Result<(), String> {
+        let (space, seq) = (hold.space, entry.seq);
         let (now, start) = (self.clock(index), self.places[index].start);
         let node = self.places[index].node.as_ref();
-        let Some(node) = node.filter(|node| node.serves(space, Some(hold))) else {
+        let Some(node) = node.filter(|node| node.serves_since(hold)) else {
             return Ok(()); // the space was dropped, and what it had to say with it
         };
         if !node.machine.may_speak(now) && self.bug != PlantedBug::SpeakUntrusted {
-            let speak = SimNodeEvent::Speak(space, hold, seq, value);
+            let speak = SimNodeEvent::Speak(hold, entry);
             self.at(50, SimEvent::Node(index, start, speak));
             return Ok(());
         }
         self.check_speech(index, space)?;
-        let last = self.last_heard.entry((index, space, hold)).or_default();
+        let last = self.last_heard.entry((index, hold)).or_default();
         if seq <= *last && self.bug == PlantedBug::None {
             return Err(format!("{seq} of {space} was heard after {last}"));
         }
         *last = seq;
-        self.heard.push((space, seq, value));
+        self.heard.push((space, entry));
         let after = 20 + self.below(300);
-        self.at(after, SimEvent::Node(index, start, SimNodeEvent::Write(space, hold)));
+        self.at(after, SimEvent::Node(index, start, SimNodeEvent::Write(hold)));
         Ok(())
     }
 
@@ -406,16 +404,18 @@ impl LeaseWorld {
             there
         };
         let is_answered = !is_late && !is_unheard;
-        let arrive = SimEvent::Arrive { node: index, start, id, statement, is_answered };
+        let sender = SimSender { index, start, id };
+        let arrive = SimEvent::Arrive { sender, statement, is_answered };
         self.at(there, arrive);
     }
 
     fn arrive(
         &mut self,
-        (index, start, id): (usize, u64, NodeId),
+        sender: SimSender,
         statement: SimStatement,
         is_answered: bool,
     ) -> Result<(), String> {
+        let SimSender { index, start, id } = sender;
         let now = self.table_now();
         let answer = if self.now < self.table_down_until {
             SimAnswer::Unknown
@@ -427,15 +427,15 @@ impl LeaseWorld {
                     SimAnswer::Registered(self.table.register(index as u64, now))
                 }
                 SimStatement::Lease { ask, .. } => SimAnswer::Lease(self.table.ask(id, ask, now)?),
-                SimStatement::Boot { space, .. } => SimAnswer::Boot(self.table.boot(id, *space)),
-                SimStatement::Append { space, batch, .. } => {
-                    SimAnswer::Append(self.table.append(*space, *batch)?)
+                SimStatement::Boot(hold) => SimAnswer::Boot(self.table.boot(id, hold.space)),
+                SimStatement::Append { hold, batch } => {
+                    SimAnswer::Append(self.table.append(hold.space, *batch)?)
                 }
-                SimStatement::Renew { space, epochs, .. } => {
-                    SimAnswer::Renewed(self.table.renew(id, *space, *epochs))
+                SimStatement::Renew { hold, epochs } => {
+                    SimAnswer::Renewed(self.table.renew(id, hold.space, *epochs))
                 }
-                SimStatement::GiveBack { space, epoch, .. } => {
-                    self.table.give_back(id, *space, *epoch);
+                SimStatement::GiveBack { hold, epoch } => {
+                    self.table.give_back(id, hold.space, *epoch);
                     SimAnswer::GivenBack
                 }
             }

@@ -17,6 +17,7 @@ use wire::published::state::ChatInputResponseKind;
 use workspace::{CancelOnDrop, Cancellation, Workspace};
 
 use super::services::TurnServices;
+use crate::task;
 use plan::{Files, RestorePlan};
 use turns::{FileTurn, RestoreCommand, TurnReader};
 
@@ -254,7 +255,7 @@ async fn run_blocking<T: Send + 'static>(
 ) -> Result<T, AgentError> {
     let cancellation = Cancellation::default();
     let _cancel_on_drop = CancelOnDrop(cancellation.clone());
-    let done = tokio::task::spawn_blocking(move || work(&cancellation)).await;
+    let done = task::spawn_blocking(move || work(&cancellation)).await;
     done.map_err(|died| AgentError {
         error_type: "restoreFailed".to_owned(),
         message: format!("restoring files failed because of a defect: {died}"),

@@ -6,7 +6,7 @@
 //! Promises: bounded; a damaged turn changed nothing. An undo that was cut off counts as not done.
 //! Must not know: what files hold.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use agent_api::{AgentError, RecordedEdit, edits_of_call};
 use kernel::{Answer, ChannelId, Query, RestoreTask, StoredTurn, TurnPage};
@@ -16,6 +16,7 @@ use wire::meta;
 use crate::changes::{DamagedChanges, FileChanges, RecordedChange};
 use crate::effects::history::{read_page, unreadable};
 use crate::journal::JournalHandle;
+use crate::sorted_map::SortedMap;
 
 /// Turns that are looked at in all, and at once.
 const TURNS_MAX: usize = 1_000;
@@ -29,7 +30,7 @@ const CHOICES_MAX: u32 = 9;
 const NAME_CHARS_MAX: usize = 60;
 
 /// What was found to be changed, by ids of turns.
-type FoundChanges = BTreeMap<String, FileChanges>;
+type FoundChanges = SortedMap<String, FileChanges>;
 
 /// The commands that restore files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

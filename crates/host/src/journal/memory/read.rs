@@ -9,7 +9,7 @@ use kernel::{
 };
 use wire::{ChannelUri, Digest, Timestamp};
 
-use super::{ChannelRow, ForkedRange, JournalTables, TurnRow};
+use super::{ChannelRow, ContentReference, ForkedRange, JournalTables, TurnRow};
 use crate::journal::page::{CrossingTurn, PageBuilder};
 
 impl JournalTables {
@@ -166,7 +166,8 @@ impl JournalTables {
 
     /// The content type that the references to some content give.
     fn references_to(&self, digest: &Digest) -> impl Iterator<Item = &Option<String>> {
-        let (first, last) = ((*digest, 0, None), (*digest, u64::MAX, Some(u64::MAX)));
+        let of = |channel, turn| ContentReference { digest: *digest, channel, turn };
+        let (first, last) = (of(0, None), of(u64::MAX, Some(u64::MAX)));
         self.references.range(first..=last).map(|(_, content_type)| content_type)
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Must not know: how questions are answered.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -14,8 +14,9 @@ use wire::state::Turn;
 use wire::{ChannelUri, Digest, Timestamp};
 
 use crate::journal::JournalError;
+use crate::sorted_map::SortedMap;
 
-use super::{ChannelRow, ForkedRange, JournalTables, ReferenceKey, TurnRow};
+use super::{ChannelRow, ContentReference, ForkedRange, JournalTables, TurnRow};
 
 impl JournalTables {
     /// Whether the batch would break the journal's order, as the tables on disk would notice.
@@ -84,7 +85,8 @@ impl JournalTables {
             Record::HideTurns { chat, from_n, at } => self.hide_turns(chat.0, *from_n, *at),
             Record::Dispose { channel, at } => self.dispose(channel.0, *at),
             Record::Reference { channel, turn, digest, content_type } => {
-                self.add_reference((*digest, channel.0, *turn), content_type)
+                let (digest, channel, turn) = (*digest, channel.0, *turn);
+                self.add_reference(ContentReference { digest, channel, turn }, content_type)
             }
             Record::Summary(summary) => {
                 self.summaries.insert(summary.session.0, summary.clone());
@@ -125,7 +127,7 @@ impl JournalTables {
         }
     }
 
-    fn add_reference(&mut self, key: ReferenceKey, content_type: &Option<String>) {
+    fn add_reference(&mut self, key: ContentReference, content_type: &Option<String>) {
         let known = self.references.entry(key).or_default();
         if content_type.is_some() {
             known.clone_from(content_type);
@@ -244,7 +246,7 @@ impl JournalTables {
         for (_, row) in self.turns.range_mut((chat, from_n)..=(chat, u64::MAX)) {
             row.hidden_at.get_or_insert(at);
         }
-        for range in self.ranges.entry(chat).or_default() {
+        for range in self.ranges.get_or_insert_with(chat, Vec::new) {
             range.visible_end_n = range.visible_end_n.min(from_n);
         }
     }
@@ -278,7 +280,7 @@ impl JournalTables {
             !due.contains(chat) || ranges.values().flatten().any(refers)
         });
         let turns = &self.turns;
-        self.references.retain(|(_, channel, turn), _| match turn {
+        self.references.retain(|ContentReference { channel, turn, .. }, _| match turn {
             Some(n) => !due.contains(channel) || turns.contains_key(&(*channel, *n)),
             None => !due.contains(channel),
         });
@@ -332,7 +334,7 @@ struct NewKeys {
 #[derive(Default)]
 struct UriChanges {
     /// Channels of this batch that live, with their session.
-    live: BTreeMap<u64, (Option<u64>, ChannelUri)>,
+    live: SortedMap<u64, (Option<u64>, ChannelUri)>,
     /// Channels this batch disposes of.
     gone: BTreeSet<u64>,
 }

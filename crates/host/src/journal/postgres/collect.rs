@@ -13,6 +13,7 @@ use super::connection::{PooledConnection, StatementError, TURN_WAIT};
 use super::journal::{SharedJournal, lost_error};
 use crate::cluster::LeaseStep;
 use crate::journal::{JournalError, RemoveContent};
+use crate::task::{self, TaskAnswer};
 
 /// Whether nothing in the space `$1` refers to the digest in a column.
 macro_rules! nothing_refers_to {
@@ -77,7 +78,7 @@ impl SharedJournal {
         // In the order in which they were asked for.
         let unreferenced: Vec<Digest> =
             digests.into_iter().filter(move |digest| found.contains(digest)).collect();
-        let removing = tokio::task::spawn_blocking(move || remove(&unreferenced));
+        let removing = task::spawn_blocking(move || remove(&unreferenced));
         let removed = keep_open(&mut connection, removing).await;
         removed.map_err(|died| JournalError::Unwritable(died.to_string()))?;
         connection.run("COMMIT").await.map_err(unwritten)?;
@@ -88,9 +89,9 @@ impl SharedJournal {
 
 /// Waits for something while a transaction stays open. If it ends all the same, whoever removes content finds out by itself:
 /// a body that is referred to by then is not removed.
-async fn keep_open<T>(
+async fn keep_open<T: 'static>(
     connection: &mut PooledConnection,
-    mut work: tokio::task::JoinHandle<T>,
+    mut work: TaskAnswer<T>,
 ) -> Result<T, tokio::task::JoinError> {
     loop {
         match timeout(KEPT_OPEN_EVERY, &mut work).await {

@@ -23,6 +23,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::answer_wait::AnswerWait;
 use super::connection_trust::ConnectionTrust;
 use super::timeline::{TimelineError, TimelineWatch};
+use crate::task;
 
 /// Before it is tried again to reach a server that is away.
 const RECONNECT_MS: u64 = 50;
@@ -82,7 +83,8 @@ impl ConnectionPool {
         config: Config,
         size: usize,
         answer_wait: Duration,
-        (watch, trust): (&Arc<TimelineWatch>, &Arc<ConnectionTrust>),
+        watch: &Arc<TimelineWatch>,
+        trust: &Arc<ConnectionTrust>,
     ) -> Self {
         Self {
             config,
@@ -151,7 +153,7 @@ impl ConnectionPool {
         let (client, connection) = connected.map_err(|error| describe(&error))?;
         // It ends with its client, or when the server goes: the client's calls fail then. Given up in the middle of the check it
         // would wait for the answer to that.
-        let task = tokio::spawn(async move { drop(connection.await) });
+        let task = task::spawn(async move { drop(connection.await) });
         let task = AbortOnDropHandle::new(task);
         let checked = self.watch.check(client).await;
         // Also if it cannot be used: whoever makes sure of the server may have it.

@@ -11,6 +11,7 @@ use tokio_postgres::{Client, NoTls};
 use super::{ADDED, FORMAT, LEASE_SESSION, PostgresSettings, SESSION, SHORT_SESSION, parse_near};
 use crate::journal::JournalError;
 use crate::mounts::MountEntry;
+use crate::task;
 
 /// An examination takes no longer.
 const EXAMINED_WITHIN: Duration = Duration::from_secs(10);
@@ -100,7 +101,7 @@ impl DatabaseFacts {
         let examined = async {
             let (client, connection) = config.connect(NoTls).await?;
             // It ends with its client.
-            tokio::spawn(async move { drop(connection.await) });
+            task::spawn(async move { drop(connection.await) });
             examine(&client).await
         };
         match timeout(EXAMINED_WITHIN, examined).await {

@@ -104,7 +104,7 @@ async fn a_batch_of_a_lost_lease_is_not_written_along_with_one_of_its_space() {
     drop(sender);
     let config = parse_near(&settings.url).unwrap();
     let watch = Arc::new(TimelineWatch::new(Failover::Unwatched));
-    let pool = ConnectionPool::new(config, 1, SHORT_ANSWER_WAIT, (&watch, &node.trust));
+    let pool = ConnectionPool::new(config, 1, SHORT_ANSWER_WAIT, &watch, &node.trust);
     let counters = Arc::default();
     write_batches(pool, queue, node.patience, counters).await;
     let outcomes = join_all(outcomes).await.into_iter().map(Result::unwrap);

@@ -71,6 +71,7 @@ use self::writer::{MERGED_BYTES_MAX, QueuedWrite, write_batches};
 use super::JournalError;
 use crate::accounts::make_account_tables;
 use crate::blobs::ObjectBodies;
+use crate::task;
 
 /// The newest format of the tables that this program knows.
 const FORMAT: i32 = 1;
@@ -157,24 +158,24 @@ impl PostgresNode {
         let counters = Arc::new(JournalCounters::default());
         let watch = Arc::new(TimelineWatch::new(settings.failover));
         let (trust, of_beats) = (Arc::default(), Arc::default());
-        let known = (&watch, &trust);
         let writer = |config: &Config, answer_wait: Duration| {
             let (sender, queue) = mpsc::channel(WRITES_QUEUED_MAX);
-            let pool = ConnectionPool::new(config.clone(), 1, answer_wait, known);
-            tokio::spawn(write_batches(pool, queue, patience, Arc::clone(&counters)));
+            let pool = ConnectionPool::new(config.clone(), 1, answer_wait, &watch, &trust);
+            task::spawn(write_batches(pool, queue, patience, Arc::clone(&counters)));
             sender
         };
         let mut node = Self {
             writers: (0..WRITERS).map(|_| writer(&short, SHORT_ANSWER_WAIT)).collect(),
             large: writer(&with_options(LARGE_SESSION), LARGE_ANSWER_WAIT),
-            readers: ConnectionPool::new(config.clone(), READERS, ANSWER_WAIT, known),
-            leases: ConnectionPool::new(of_leases, 1, SHORT_ANSWER_WAIT, known),
+            readers: ConnectionPool::new(config.clone(), READERS, ANSWER_WAIT, &watch, &trust),
+            leases: ConnectionPool::new(of_leases, 1, SHORT_ANSWER_WAIT, &watch, &trust),
             collecting: Semaphore::new(1),
             heartbeats: ConnectionPool::new(
                 with_options(BEAT_SESSION),
                 1,
                 BEAT_ANSWER_WAIT,
-                (&watch, &of_beats),
+                &watch,
+                &of_beats,
             ),
             trust: Arc::clone(&trust),
             patience,

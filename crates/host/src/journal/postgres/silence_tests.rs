@@ -233,7 +233,7 @@ async fn batches_behind_one_that_is_not_answered_go_in_another_connection() {
     let node = PostgresNode::connect(&settings).await.unwrap();
     let config = parse_near(&tunnel.through(&settings, &server).url).unwrap();
     let watch = Arc::new(TimelineWatch::new(Failover::Unwatched));
-    let pool = ConnectionPool::new(config, 1, SHORT_ANSWER_WAIT, (&watch, &node.trust));
+    let pool = ConnectionPool::new(config, 1, SHORT_ANSWER_WAIT, &watch, &node.trust);
     drop(pool.get(node.until()).await.unwrap());
     tunnel.silence_connections();
     let (sender, queue) = mpsc::channel(8);
@@ -342,7 +342,7 @@ async fn a_connection_that_falls_silent_before_it_can_be_used_is_closed() {
     let (near, far) = (directory.path(), server.socket().display().to_string());
     let url = settings.url.replace(&far, &near.display().to_string());
     let config = parse_near(&url).unwrap();
-    let pool = ConnectionPool::new(config, 1, SHORT_ANSWER_WAIT, (&watch, &node.trust));
+    let pool = ConnectionPool::new(config, 1, SHORT_ANSWER_WAIT, &watch, &node.trust);
     let refused = pool.get(Instant::now()).await.map(drop);
     assert_eq!(refused, Err("the server does not answer".to_owned()));
     within(FEW_SECONDS, "nobody holds it", closed).await.unwrap();

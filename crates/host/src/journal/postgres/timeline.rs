@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use tokio_postgres::{Client, Error};
 
 use super::leap::leap;
+use crate::task;
 
 /// What a server that takes another's place may have lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -113,7 +114,7 @@ impl TimelineWatch {
             return; // another connection is at it
         }
         let watch = Arc::clone(self);
-        tokio::spawn(async move {
+        task::spawn(async move {
             let _ended = ClearChangingOnDrop(&watch);
             if let Err(TimelineError::Failed(error)) =
                 watch.continue_on_timeline(&mut client, timeline).await

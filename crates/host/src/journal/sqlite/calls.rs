@@ -63,13 +63,21 @@ pub enum ArchivedPiece {
     },
 }
 
+/// Key of a call in the table.
+#[derive(Clone, Copy)]
+struct CallRow {
+    chat: i64,
+    number: i64,
+}
+
 pub(super) fn put(conn: &Connection, call: &ModelCallRecord) -> Result<()> {
     let chat = int(call.chat.0);
     let number: i64 = conn
         .prepare_cached("SELECT coalesce(max(n), 0) + 1 FROM model_call WHERE chat = ?1")?
         .query_row([chat], |row| row.get(0))?;
-    let body = put_document(conn, (chat, number), &call.body)?;
-    let details = put_document(conn, (chat, number), &call.details)?;
+    let row = CallRow { chat, number };
+    let body = put_document(conn, row, &call.body)?;
+    let details = put_document(conn, row, &call.details)?;
     conn.prepare_cached(
         "INSERT INTO model_call (chat, n, key, turn_id, at, purpose, round, api, model, body_bytes, body_digest,
              body_layout, details_layout)
@@ -96,11 +104,7 @@ pub(super) fn put(conn: &Connection, call: &ModelCallRecord) -> Result<()> {
 }
 
 /// Stores the pieces of a document that are new; what it is made of, as JSON: texts, and numbers of pieces.
-fn put_document(
-    conn: &Connection,
-    (chat, number): (i64, i64),
-    pieces: &[DocumentPiece],
-) -> Result<String> {
+fn put_document(conn: &Connection, call: CallRow, pieces: &[DocumentPiece]) -> Result<String> {
     let mut layout = Vec::with_capacity(pieces.len());
     for piece in pieces {
         layout.push(match piece {
@@ -108,21 +112,21 @@ fn put_document(
                 Ok(text) => json!(text),
                 Err(_) => {
                     let digest = crate::blobs::digest_of(text);
-                    json!(put_text(conn, (chat, number), &digest, text)?)
+                    json!(put_text(conn, call, &digest, text)?)
                 }
             },
             DocumentPiece::Shared { digest, bytes } => {
-                json!(put_text(conn, (chat, number), digest, bytes)?)
+                json!(put_text(conn, call, digest, bytes)?)
             }
             DocumentPiece::Body { digest, bytes, content_type } => {
-                json!(put_piece(conn, (chat, number), digest, *bytes, Some(content_type))?.0)
+                json!(put_piece(conn, call, digest, *bytes, Some(content_type))?.0)
             }
         });
     }
     Ok(Value::Array(layout).to_string())
 }
 
-fn put_text(conn: &Connection, call: (i64, i64), digest: &Digest, bytes: &Bytes) -> Result<i64> {
+fn put_text(conn: &Connection, call: CallRow, digest: &Digest, bytes: &Bytes) -> Result<i64> {
     let (id, is_new) = put_piece(conn, call, digest, bytes.len() as u64, None)?;
     if is_new {
         run(conn, "INSERT INTO sent_piece_body (id, bytes) VALUES (?1, ?2)", &[&id, &&bytes[..]])?;
@@ -133,7 +137,7 @@ fn put_text(conn: &Connection, call: (i64, i64), digest: &Digest, bytes: &Bytes)
 /// The row of a piece, and whether it is new.
 fn put_piece(
     conn: &Connection,
-    (chat, number): (i64, i64),
+    call: CallRow,
     digest: &Digest,
     size: u64,
     content_type: Option<&str>,
@@ -142,21 +146,21 @@ fn put_piece(
         .prepare_cached(
             "SELECT id FROM sent_piece WHERE chat = ?1 AND digest = ?2 AND content_type IS ?3",
         )?
-        .query_row(params![chat, &digest.as_bytes()[..], content_type], |row| row.get(0))
+        .query_row(params![call.chat, &digest.as_bytes()[..], content_type], |row| row.get(0))
         .optional()?;
     if let Some(id) = found {
-        run(conn, "UPDATE sent_piece SET last_call = ?2 WHERE id = ?1", &[&id, &number])?;
+        run(conn, "UPDATE sent_piece SET last_call = ?2 WHERE id = ?1", &[&id, &call.number])?;
         return Ok((id, false));
     }
     conn.prepare_cached(
         "INSERT INTO sent_piece (chat, digest, content_type, size, last_call) VALUES (?1, ?2, ?3, ?4, ?5)",
     )?
     .execute(params![
-        chat,
+        call.chat,
         &digest.as_bytes()[..],
         content_type,
         int(size),
-        number
+        call.number
     ])?;
     Ok((conn.last_insert_rowid(), true))
 }

@@ -25,7 +25,7 @@ fn shared(text: &str) -> DocumentPiece {
     }
 }
 
-fn call(chat: u64, key: u64, body: Vec<DocumentPiece>, bounds: (u64, u64)) -> Record {
+fn call(chat: u64, key: u64, body: Vec<DocumentPiece>, calls_max: u64, bytes_max: u64) -> Record {
     Record::ModelCall(Box::new(ModelCallRecord {
         chat: ChannelId(chat),
         key,
@@ -39,8 +39,8 @@ fn call(chat: u64, key: u64, body: Vec<DocumentPiece>, bounds: (u64, u64)) -> Re
         body_digest: digest_of(b"body"),
         body,
         details: vec![DocumentPiece::Short(Bytes::from_static(b"{}"))],
-        calls_max: bounds.0,
-        bytes_max: bounds.1,
+        calls_max,
+        bytes_max,
     }))
 }
 
@@ -79,9 +79,9 @@ fn pieces_are_stored_once_and_calls_come_back_as_they_were() {
         let mut pieces = vec![short("[")];
         pieces.extend((0..=n).flat_map(|n| [shared(&format!("message {n}")), short(",")]));
         pieces.push(body(b"picture"));
-        append(&mut journal, vec![call(1, n, pieces, (50, NO_BOUND))]);
+        append(&mut journal, vec![call(1, n, pieces, 50, NO_BOUND)]);
     }
-    append(&mut journal, vec![call(2, 99, vec![shared("message 0")], (50, NO_BOUND))]);
+    append(&mut journal, vec![call(2, 99, vec![shared("message 0")], 50, NO_BOUND)]);
     assert_eq!(count(&journal, "sent_piece"), 12, "ten messages, a body, another chat's");
     assert_eq!(count(&journal, "sent_piece_body"), 11);
     let calls = of_chat(&journal.conn, 1).unwrap();
@@ -105,11 +105,11 @@ fn the_oldest_go_and_take_along_what_only_they_had() {
     let mut journal = Sqlite::open(dir.path()).unwrap();
     let picture = digest_of(b"picture");
     let first = vec![shared("only in the first"), shared("in all"), body(b"picture")];
-    append(&mut journal, vec![call(1, 0, first, (3, NO_BOUND))]);
+    append(&mut journal, vec![call(1, 0, first, 3, NO_BOUND)]);
     assert_eq!(journal.find_unreferenced(&[picture]).unwrap(), [], "a call refers to it");
     for n in 1..5 {
         let pieces = vec![shared("in all"), shared(&format!("{n}"))];
-        append(&mut journal, vec![call(1, n, pieces, (3, NO_BOUND))]);
+        append(&mut journal, vec![call(1, n, pieces, 3, NO_BOUND)]);
     }
     assert_eq!(numbers(&journal, 1), [3, 4, 5]);
     assert_eq!(count(&journal, "sent_piece"), 4);
@@ -123,11 +123,11 @@ fn what_takes_too_much_goes_but_the_newest_stays() {
     let mut journal = Sqlite::open(dir.path()).unwrap();
     for n in 0..5_u64 {
         let large = shared(&format!("{n}").repeat(1_000));
-        append(&mut journal, vec![call(1, n, vec![large], (50, 2_500))]);
+        append(&mut journal, vec![call(1, n, vec![large], 50, 2_500)]);
     }
     assert_eq!(numbers(&journal, 1), [4, 5]);
     let huge = shared(&"x".repeat(9_000));
-    append(&mut journal, vec![call(1, 9, vec![huge], (50, 2_500))]);
+    append(&mut journal, vec![call(1, 9, vec![huge], 50, 2_500)]);
     assert_eq!(numbers(&journal, 1), [6]);
     assert_eq!(count(&journal, "sent_piece_body"), 1);
 }
@@ -138,7 +138,7 @@ fn short_texts_of_a_call_count_as_well() {
     let mut journal = Sqlite::open(dir.path()).unwrap();
     for n in 0..5_u64 {
         let short = DocumentPiece::Short(Bytes::from("x".repeat(1_000)));
-        append(&mut journal, vec![call(1, n, vec![short], (50, 2_500))]);
+        append(&mut journal, vec![call(1, n, vec![short], 50, 2_500)]);
     }
     assert_eq!(numbers(&journal, 1), [4, 5]);
 }

@@ -10,14 +10,13 @@ use hyper::header::{
     ACCEPT_RANGES, ALLOW, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_RANGE,
     CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HeaderValue, IF_NONE_MATCH, IF_RANGE, RANGE,
 };
-use tokio::time::Instant;
 use wire::{Digest, Timestamp};
 
 use super::answer::HttpResponse;
-use super::gate::Headers;
 use super::http_socket::{HttpSocket, refuse_silent};
 use super::query::one_value;
 use super::range::{RequestedPart, find_part};
+use super::request_head::RequestHead;
 use super::token;
 use crate::accounts::Accounts;
 use crate::net::access::Access;
@@ -32,26 +31,18 @@ const CACHING: &str = "private, max-age=172800, immutable";
 
 /// Whatever it says, a refusal too, can run nothing.
 pub(super) async fn answer(
-    method: &Method,
     name: &str,
-    query: &str,
-    headers: &Headers<'_>,
-    of_request: (&HttpSocket, Instant),
+    request: &RequestHead<'_>,
 ) -> Result<HttpResponse, HttpResponse> {
     let policy = HeaderValue::from_static(CONTENT_POLICY);
-    match give(method, name, query, headers, of_request).await {
+    match give(name, request).await {
         Ok(answer) => Ok(answer.with(CONTENT_SECURITY_POLICY, policy)),
         Err(refusal) => Err(refusal.with(CONTENT_SECURITY_POLICY, policy)),
     }
 }
 
-async fn give(
-    method: &Method,
-    name: &str,
-    query: &str,
-    headers: &Headers<'_>,
-    (http_socket, until): (&HttpSocket, Instant),
-) -> Result<HttpResponse, HttpResponse> {
+async fn give(name: &str, request: &RequestHead<'_>) -> Result<HttpResponse, HttpResponse> {
+    let RequestHead { method, query, headers, http_socket, .. } = *request;
     if !matches!(*method, Method::GET | Method::HEAD) {
         let refusal = HttpResponse::new(405, "content is read with GET or HEAD\n");
         return Err(refusal.with(ALLOW, HeaderValue::from_static("GET, HEAD")));
@@ -62,7 +53,7 @@ async fn give(
         check_signer(&signed.device, &handle, http_socket).await?;
         Ok((handle, signed))
     };
-    let (handle, signed) = token::find_in_time(until, found).await?;
+    let (handle, signed) = token::find_in_time(request.until, found).await?;
     let (digest, claimed) = (signed.digest, signed.content_type);
     let page = find_page(&handle.admission)?;
     http_socket.admit()?;
@@ -141,7 +132,7 @@ pub(super) async fn find_space(
     let first = http_socket.handles.first();
     let now = find_page(&first.admission)?.bodies.now();
     let addresses = accounts.addresses_of(&space);
-    check_signature(&addresses, (name, query), now)?;
+    check_signature(&addresses, name, query, now)?;
     Ok(Some(space))
 }
 
@@ -186,12 +177,13 @@ fn check_address(
     admission: &Admission,
 ) -> Result<SignedContent, HttpResponse> {
     let page = find_page(admission)?;
-    check_signature(&page.addresses, (name, query), page.bodies.now())
+    check_signature(&page.addresses, name, query, page.bodies.now())
 }
 
 fn check_signature(
     addresses: &ContentAddresses,
-    (name, query): (&str, &str),
+    name: &str,
+    query: &str,
     now: Timestamp,
 ) -> Result<SignedContent, HttpResponse> {
     let wrong = || HttpResponse::new(403, "this address was not made by this host\n");

@@ -8,26 +8,23 @@ use hyper::Response;
 use hyper::body::Incoming;
 use hyper::header::{CONNECTION, HeaderValue};
 use hyper::http::request::Parts;
-use tokio::time::Instant;
 
 use super::answer::{AnswerBody, HttpResponse};
-use super::gate::Headers;
 use super::http_socket::HttpSocket;
 use super::query::values_of;
+use super::request_head::RequestHead;
 use super::{content, token};
 use crate::cluster::PeerNode;
 
 /// The node that serves the space of a request, if it is another.
 pub(super) async fn find_owner(
-    parts: &Parts,
-    headers: &Headers<'_>,
-    (http_socket, until): (&HttpSocket, Instant),
+    request: &RequestHead<'_>,
 ) -> Result<Option<PeerNode>, HttpResponse> {
+    let RequestHead { path, query, http_socket, .. } = *request;
     let handles = &http_socket.handles;
     let (Some(relays), Some(accounts)) = (handles.relays(), handles.accounts()) else {
         return Ok(None); // there are no others
     };
-    let (path, query) = (parts.uri.path(), parts.uri.query().unwrap_or(""));
     let has_misplaced_token = path.starts_with("/api/") && values_of(query, "tkn").next().is_some();
     if http_socket.is_forwarded() || has_misplaced_token {
         return Ok(None); // this node answers, or refuses
@@ -35,7 +32,7 @@ pub(super) async fn find_owner(
     let found = async {
         let space = match path.strip_prefix("/content/") {
             Some(name) => content::find_space(name, query, http_socket).await?,
-            None => token::find_space(headers, query, accounts).await?,
+            None => token::find_space(request.headers, query, accounts).await?,
         };
         let Some(space) = space else {
             return Ok(None); // it is for a space of this node's settings, or for none
@@ -43,7 +40,7 @@ pub(super) async fn find_owner(
         let owner = relays.find_owner(&space).await;
         owner.map_err(token::refuse_relay)
     };
-    let owner = token::find_in_time(until, found).await?;
+    let owner = token::find_in_time(request.until, found).await?;
     if owner.is_some() {
         http_socket.admit()?;
     }
@@ -55,7 +52,8 @@ pub(super) async fn pass_on(
     parts: &Parts,
     body: Incoming,
     owner: &PeerNode,
-    (http_socket, goes_on): (&HttpSocket, bool),
+    http_socket: &HttpSocket,
+    goes_on: bool,
 ) -> Result<Response<AnswerBody>, HttpResponse> {
     let Some(relays) = http_socket.handles.relays() else {
         return Err(HttpResponse::elsewhere());

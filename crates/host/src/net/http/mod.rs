@@ -15,6 +15,7 @@ mod local_user;
 mod page;
 mod query;
 mod range;
+mod request_head;
 mod routes;
 mod spaces;
 mod token;

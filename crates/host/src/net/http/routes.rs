@@ -14,13 +14,13 @@ use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, Version};
 use kernel::Role;
 use serde_json::json;
-use tokio::time::Instant;
 
 use super::answer::{AnswerBody, HttpResponse};
 use super::api::{self, ApiRequest};
 use super::gate::{self, Headers};
 use super::http_socket::{HttpSocket, UpgradedWay, refuse_silent};
 use super::query::one_value;
+use super::request_head::RequestHead;
 use super::{content, forward, page, spaces, token, upgrade};
 use crate::cluster::PeerNode;
 use crate::devices::DeviceScope;
@@ -40,7 +40,7 @@ pub(super) async fn answer(
         Ok(RouteOutcome::WebSocket { accept }) => upgrade::answer(&headers, &accept),
         Ok(RouteOutcome::Owner(owner, body)) => {
             let goes_on = goes_on && !http_socket.is_late();
-            let answered = forward::pass_on(&parts, body, &owner, (http_socket, goes_on)).await;
+            let answered = forward::pass_on(&parts, body, &owner, http_socket, goes_on).await;
             answered.unwrap_or_else(|refusal| refusal.into_hyper(goes_on))
         }
         Err(refusal) => {
@@ -83,17 +83,17 @@ async fn route(
     if parts.uri.authority().is_some() {
         return Err(HttpResponse::new(400, "the target of a request is a path\n"));
     }
-    let (path, query) = (parts.uri.path(), parts.uri.query().unwrap_or(""));
+    let request = RequestHead::new(parts, headers, http_socket);
+    let RequestHead { method, path, query, .. } = request;
     let is_upgrade = upgrade::is_asked_for(headers);
-    let of_request = (http_socket, token::finding_deadline());
     match path {
-        "/healthz" | "/readyz" => return answer_probe(&parts.method, path, http_socket),
-        "/proof" => return answer_proof(&parts.method, query, http_socket),
+        "/healthz" | "/readyz" => return answer_probe(method, path, http_socket),
+        "/proof" => return answer_proof(method, query, http_socket),
         // A client that opens a WebSocket there is not asking for the page, nor is one that sends something.
-        "/" if is_upgrade || !is_read(&parts.method) => {}
+        "/" if is_upgrade || !is_read(method) => {}
         path => {
             if let Some(file) = web::find(path) {
-                return Ok(RouteOutcome::Answer(page::answer(file, &parts.method, headers)));
+                return Ok(RouteOutcome::Answer(page::answer(file, method, headers)));
             }
             if path.starts_with("/app/") {
                 // The digest is of another version of the page: it is loaded anew, which needs no token either.
@@ -103,52 +103,41 @@ async fn route(
     }
     if !is_upgrade
         && path != "/api/pair"
-        && let Some(owner) = forward::find_owner(parts, headers, of_request).await?
+        && let Some(owner) = forward::find_owner(&request).await?
     {
         return Ok(RouteOutcome::Owner(Box::new(owner), body));
     }
     if let Some(name) = path.strip_prefix("/content/") {
-        let answer = content::answer(&parts.method, name, query, headers, of_request);
-        return answer.await.map(RouteOutcome::Answer);
+        return content::answer(name, &request).await.map(RouteOutcome::Answer);
     }
     if path.starts_with("/api/") {
-        let request = ApiRequest {
-            method: &parts.method,
-            path,
-            query,
-            headers,
-            http_socket,
-            until: of_request.1,
-            admission: &first,
-        };
+        let request = ApiRequest { head: &request, admission: &first };
         return api::answer(&request, body).await.map(RouteOutcome::Answer);
     }
-    route_with_token(parts, headers, &body, of_request).await
+    route_with_token(&request, &body).await
 }
 
 /// What is served to whoever has a token: the space that it names is here, or elsewhere.
 async fn route_with_token(
-    parts: &Parts,
-    headers: &Headers<'_>,
+    request: &RequestHead<'_>,
     body: &Incoming,
-    (http_socket, until): (&HttpSocket, Instant),
 ) -> Result<RouteOutcome, HttpResponse> {
-    let (path, query) = (parts.uri.path(), parts.uri.query().unwrap_or(""));
-    let is_upgrade = upgrade::is_asked_for(headers);
-    let (way, access) = token::identify(headers, query, (http_socket, until), is_upgrade).await?;
+    let http_socket = request.http_socket;
+    let is_upgrade = upgrade::is_asked_for(request.headers);
+    let (way, access) = token::identify(request, is_upgrade).await?;
     if let UpgradedWay::Here(handle) = &way {
         refuse_silent(handle)?;
     }
-    if parts.method != Method::GET {
+    if *request.method != Method::GET {
         return Err(refuse_method());
     }
     let handle = match way {
         UpgradedWay::Here(handle) => handle,
         way @ UpgradedWay::There(_) => {
-            return open_websocket(parts, headers, body, (access, way), http_socket).await;
+            return open_websocket(request, body, access, way).await;
         }
     };
-    match path {
+    match request.path {
         "/status" => {
             http_socket.admit()?;
             return Ok(RouteOutcome::Answer(describe_status(&handle.admission)));
@@ -156,7 +145,7 @@ async fn route_with_token(
         "/spaces" => {
             http_socket.admit()?;
             let listed = spaces::answer(&handle, &access, http_socket);
-            let listed = token::find_in_time(until, listed).await;
+            let listed = token::find_in_time(request.until, listed).await;
             return listed.map(RouteOutcome::Answer);
         }
         "/metrics" => {
@@ -177,21 +166,20 @@ async fn route_with_token(
         _ => return Err(HttpResponse::new(404, "there is nothing at this address\n")),
     }
     let way = UpgradedWay::Here(handle);
-    open_websocket(parts, headers, body, (access, way), http_socket).await
+    open_websocket(request, body, access, way).await
 }
 
 async fn open_websocket(
-    parts: &Parts,
-    headers: &Headers<'_>,
+    request: &RequestHead<'_>,
     body: &Incoming,
-    (access, way): (Access, UpgradedWay),
-    http_socket: &HttpSocket,
+    access: Access,
+    way: UpgradedWay,
 ) -> Result<RouteOutcome, HttpResponse> {
     if !access.may(DeviceScope::Use) {
         let text = "this device may not use sessions; pair it again\n";
         return Err(HttpResponse::new(403, text));
     }
-    let accept = upgrade::check(headers, parts.version)?;
+    let accept = upgrade::check(request.headers, request.version)?;
     if !body.is_end_stream() {
         return Err(HttpResponse::new(400, "a request that opens a WebSocket has no body\n"));
     }
@@ -203,7 +191,7 @@ async fn open_websocket(
         let found = handle.admission.place_in_space().await;
         place = found.map_err(|why| HttpResponse::text(429, format!("{why}\n")))?;
     }
-    http_socket.upgrade(access, way, place)?;
+    request.http_socket.upgrade(access, way, place)?;
     Ok(RouteOutcome::WebSocket { accept })
 }
 

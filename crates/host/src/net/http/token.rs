@@ -18,6 +18,7 @@ use super::answer::HttpResponse;
 use super::gate::Headers;
 use super::http_socket::{HttpSocket, UpgradedWay};
 use super::query::values_of;
+use super::request_head::RequestHead;
 use crate::accounts::{AccountToken, Accounts, GrantedToken, TokenRefusal};
 use crate::cluster::{ClientRoute, RelayRefusal, RelayedClient};
 use crate::net::access::Access;
@@ -42,12 +43,11 @@ pub(super) fn finding_deadline() -> Instant {
 /// Who asks, and where their space is. A token of an account names its space; any other is tried at each. Only what opens a
 /// WebSocket is passed on to another node.
 pub(super) async fn identify(
-    headers: &Headers<'_>,
-    query: &str,
-    (http_socket, until): (&HttpSocket, Instant),
+    request: &RequestHead<'_>,
     opens_websocket: bool,
 ) -> Result<(UpgradedWay, Access), HttpResponse> {
-    let presented = presented_tokens(headers, query);
+    let http_socket = request.http_socket;
+    let presented = presented_tokens(request.headers, request.query);
     let is_of_account = presented.iter().any(|it| AccountToken::is_claimed(it));
     if let Some(accounts) = http_socket.handles.accounts().filter(|_| is_of_account) {
         let identified = async {
@@ -55,7 +55,7 @@ pub(super) async fn identify(
             let way = find_way(&granted, http_socket, opens_websocket).await?;
             Ok((way, Access::Account(granted)))
         };
-        return find_in_time(until, identified).await;
+        return find_in_time(request.until, identified).await;
     }
     let address = http_socket.address.ip();
     let check = |handle: &SpaceHandle| check(&presented, &handle.admission, address);
@@ -65,15 +65,13 @@ pub(super) async fn identify(
 
 /// The same for routes where a token must not be in an address: browsers keep those.
 pub(super) async fn identify_by_header(
-    headers: &Headers<'_>,
-    query: &str,
-    of_request: (&HttpSocket, Instant),
+    request: &RequestHead<'_>,
 ) -> Result<(SpaceHandle, Access), HttpResponse> {
-    if values_of(query, "tkn").next().is_some() {
+    if values_of(request.query, "tkn").next().is_some() {
         let text = "a token is sent here in Authorization: Bearer ..., not in the address\n";
         return Err(HttpResponse::new(401, text));
     }
-    match identify(headers, query, of_request, false).await? {
+    match identify(request, false).await? {
         (UpgradedWay::Here(handle), access) => Ok((handle, access)),
         (UpgradedWay::There(_), _) => Err(HttpResponse::elsewhere()),
     }

@@ -16,7 +16,7 @@ pub(super) fn answer(
     access: &Access,
 ) -> Result<HttpResponse, HttpResponse> {
     require(access, DeviceScope::Inspect)?;
-    let id = one_value(request.query, "id");
+    let id = one_value(request.head.query, "id");
     let id = id.ok_or_else(|| HttpResponse::new(400, "which agent? /api/agents/log?id=ID\n"))?;
     match services(request)?.agent_log(&id) {
         Some(log) => Ok(HttpResponse::json(200, &json!({"log": log})).keep_open()),

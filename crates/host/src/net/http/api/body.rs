@@ -35,7 +35,7 @@ pub(super) async fn read(
     body: Incoming,
     bytes_max: usize,
 ) -> Result<ReadBody, HttpResponse> {
-    let length = request.headers.one(CONTENT_LENGTH).ok().flatten();
+    let length = request.head.headers.one(CONTENT_LENGTH).ok().flatten();
     let length: Option<usize> = length.and_then(|length| length.parse().ok());
     let length =
         length.ok_or_else(|| HttpResponse::new(411, "a body needs its Content-Length\n"))?;
@@ -60,7 +60,7 @@ pub(super) async fn read_json<T: DeserializeOwned>(
     body: Incoming,
     bytes_max: usize,
 ) -> Result<T, HttpResponse> {
-    let content_type = request.headers.one(CONTENT_TYPE).ok().flatten();
+    let content_type = request.head.headers.one(CONTENT_TYPE).ok().flatten();
     let essence = content_type.unwrap_or("").split(';').next().unwrap_or("");
     if !essence.trim().eq_ignore_ascii_case("application/json") {
         return Err(HttpResponse::new(415, "the body must be application/json\n"));

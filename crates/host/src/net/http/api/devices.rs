@@ -20,6 +20,7 @@ use crate::devices::{
     Revocation,
 };
 use crate::net::access::Access;
+use crate::task;
 
 /// Longer than any request about a device.
 const BODY_BYTES_MAX: usize = 4_096;
@@ -37,10 +38,10 @@ pub(super) async fn pair(
     body: Incoming,
 ) -> Result<HttpResponse, HttpResponse> {
     let given: PairRequest = body::read_json(request, body, BODY_BYTES_MAX).await?;
-    let handles = request.http_socket.handles.iter();
+    let handles = request.head.http_socket.handles.iter();
     let stores: Vec<Arc<Devices>> =
         handles.map(|handle| Arc::clone(&handle.admission.devices)).collect();
-    let peer = request.http_socket.address;
+    let peer = request.head.http_socket.address;
     let paired = on_disk(move || {
         let caller = PairingCaller {
             address: Some(peer.ip()),
@@ -213,7 +214,7 @@ fn to_json(device: &Device, access: &Access) -> Value {
 async fn on_disk<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, HttpResponse> {
-    tokio::task::spawn_blocking(work)
+    task::spawn_blocking(work)
         .await
         .map_err(|_| HttpResponse::new(500, "the host could not finish this; see its log\n"))
 }

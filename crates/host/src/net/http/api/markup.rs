@@ -46,7 +46,7 @@ pub(super) async fn answer(
         let text = format!("a request has at most {ITEMS_MAX} items\n");
         return Err(HttpResponse::text(413, text));
     }
-    let accept = request.headers.joined(ACCEPT_ENCODING);
+    let accept = request.head.headers.joined(ACCEPT_ENCODING);
     let takes_gzip = web::Encoding::Gzip.is_accepted(&accept);
     let rendered = markup.render_all(in_flight, items, move |answer| {
         if takes_gzip && answer.len() >= PACKED_BYTES_MIN {

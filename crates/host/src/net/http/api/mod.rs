@@ -12,15 +12,13 @@ mod prompt;
 mod put_content;
 mod sign_in;
 
-use hyper::Method;
 use hyper::body::Incoming;
 use hyper::header::{ALLOW, HeaderValue};
 use kernel::Role;
-use tokio::time::Instant;
 
 use super::answer::HttpResponse;
-use super::gate::Headers;
-use super::http_socket::{HttpSocket, refuse_silent};
+use super::http_socket::refuse_silent;
+use super::request_head::RequestHead;
 use super::token;
 use crate::devices::DeviceScope;
 use crate::net::Admission;
@@ -30,16 +28,10 @@ use crate::page::PageServices;
 /// Below it each device has its address.
 const DEVICES: &str = "/api/devices/";
 
-/// What is known of a request beside its body.
+/// A request below `/api`, without its body.
 #[derive(Clone, Copy)]
 pub(super) struct ApiRequest<'a> {
-    pub(super) method: &'a Method,
-    pub(super) path: &'a str,
-    pub(super) query: &'a str,
-    pub(super) headers: &'a Headers<'a>,
-    pub(super) http_socket: &'a HttpSocket,
-    /// Until when it is to be found out who asks.
-    pub(super) until: Instant,
+    pub(super) head: &'a RequestHead<'a>,
     /// Of the space that it is for, as far as that is known.
     pub(super) admission: &'a Admission,
 }
@@ -49,19 +41,17 @@ pub(super) async fn answer(
     request: &ApiRequest<'_>,
     body: Incoming,
 ) -> Result<HttpResponse, HttpResponse> {
-    match (request.method.as_str(), request.path) {
+    match (request.head.method.as_str(), request.head.path) {
         ("POST", "/api/pair") => return devices::pair(request, body).await,
         (_, "/api/pair") => return Err(refuse_method("POST")),
         _ => {}
     }
-    let http_socket = request.http_socket;
-    let of_request = (http_socket, request.until);
-    let identify = token::identify_by_header(request.headers, request.query, of_request);
-    let (handle, access) = identify.await?;
+    let http_socket = request.head.http_socket;
+    let (handle, access) = token::identify_by_header(request.head).await?;
     refuse_silent(&handle)?;
     http_socket.admit()?;
     let request = &ApiRequest { admission: &handle.admission, ..*request };
-    match (request.method.as_str(), request.path) {
+    match (request.head.method.as_str(), request.head.path) {
         ("POST", "/api/markup") => markup::answer(request, &access, body).await,
         ("PUT", "/api/content") => put_content::answer(request, &access, body).await,
         ("POST", "/api/content/addresses") => {

@@ -11,6 +11,7 @@ use super::{ApiRequest, require, services};
 use crate::devices::DeviceScope;
 use crate::net::access::Access;
 use crate::page::PromptError;
+use crate::task;
 
 pub(super) async fn answer(
     request: &ApiRequest<'_>,
@@ -21,12 +22,12 @@ pub(super) async fn answer(
         let text = "this host keeps its journal in memory, and nothing of what was sent\n";
         return Err(HttpResponse::new(404, text));
     };
-    let chat = one_value(request.query, "chat");
+    let chat = one_value(request.head.query, "chat");
     let chat = chat.ok_or_else(|| HttpResponse::new(400, "which chat? /api/prompt?chat=URI\n"))?;
-    let call = match super::super::query::values_of(request.query, "call").next() {
+    let call = match super::super::query::values_of(request.head.query, "call").next() {
         None => None,
         Some(_) => {
-            let number = one_value(request.query, "call").and_then(|text| text.parse().ok());
+            let number = one_value(request.head.query, "call").and_then(|text| text.parse().ok());
             let wrong = || HttpResponse::new(400, "`call` is the number of a call\n");
             Some(number.ok_or_else(wrong)?)
         }
@@ -39,7 +40,7 @@ pub(super) async fn answer(
         let _held = reading;
         prompts.read(&chat, call)
     };
-    let read = tokio::task::spawn_blocking(read).await;
+    let read = task::spawn_blocking(read).await;
     let broken = |reason: String| {
         tracing::error!(reason, "a request to a model cannot be shown");
         HttpResponse::new(500, "what is stored cannot be read; the host's log says why\n")

@@ -30,6 +30,7 @@ pub(super) async fn answer(
     require_role(access, Role::Member)?;
     let bodies = &services(request)?.bodies;
     let content_type = request
+        .head
         .headers
         .one(CONTENT_TYPE)
         .ok()

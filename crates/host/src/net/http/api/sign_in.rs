@@ -95,7 +95,7 @@ pub(super) async fn begin(
 
 /// Browsers name the page that asks, and the gate let it in; programs name none, and any address of this host counts.
 fn is_own_page(request: &ApiRequest<'_>, back: &str) -> bool {
-    match request.headers.one(ORIGIN) {
+    match request.head.headers.one(ORIGIN) {
         Ok(Some(origin)) => back.trim_end_matches('/').eq_ignore_ascii_case(origin),
         Ok(None) => gate::answers_to(back, request.admission),
         Err(_) => false,
