@@ -17,9 +17,7 @@ impl SeparateProcessors {
     pub(crate) fn from(server: u32) -> Result<Self> {
         let before = sched_getaffinity(None)?;
         let allowed: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|cpu| before.is_set(*cpu)).collect();
-        let [driver, .., last] = allowed[..] else {
-            return Ok(Self { before: None });
-        };
+        let [driver, .., last] = allowed[..] else { return Ok(Self { before: None }) };
         let only = |cpu| {
             let mut set = CpuSet::new();
             set.set(cpu);

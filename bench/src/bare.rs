@@ -185,9 +185,7 @@ impl Bare {
     }
 
     fn answer(&mut self, peer: PeerId, id: &Id, method: &str, params: &Value) {
-        let Some(link) = self.links.get(&peer).cloned() else {
-            return;
-        };
+        let Some(link) = self.links.get(&peer).cloned() else { return };
         let channel = params["channel"].as_str().unwrap_or("");
         let text = match method {
             "subscribe" if channel == self.options.big && self.big.is_some() => self.big.clone(),
@@ -248,9 +246,7 @@ impl Bare {
     }
 
     fn push_due(&mut self) {
-        let Some(stream) = &mut self.stream else {
-            return;
-        };
+        let Some(stream) = &mut self.stream else { return };
         let now = stream.due();
         let frame = stream.frame.clone();
         if stream.is_over() {

@@ -55,9 +55,7 @@ impl Scanner {
     pub(crate) fn feed(&mut self, mut input: &[u8], mut on: impl FnMut(Seen<'_>)) {
         loop {
             if !self.in_frame {
-                let Some(rest) = self.take_header(input) else {
-                    return;
-                };
+                let Some(rest) = self.take_header(input) else { return };
                 input = rest;
             }
             let (now, rest) = input.split_at(self.left.min(input.len()));
@@ -126,9 +124,7 @@ impl Scanner {
 
 /// A server's frames are not masked.
 fn parse(bytes: &[u8]) -> Option<Header> {
-    let [first, second, rest @ ..] = bytes else {
-        return None;
-    };
+    let [first, second, rest @ ..] = bytes else { return None };
     let (payload, len) = match second & 0x7f {
         126 => (usize::from(u16::from_be_bytes(rest.get(..2)?.try_into().ok()?)), 4),
         127 => (usize::try_from(u64::from_be_bytes(rest.get(..8)?.try_into().ok()?)).ok()?, 10),

@@ -48,9 +48,7 @@ impl Cpu {
             fs::read_dir(format!("/proc/{pid}/task")).context("the measured process is gone")?;
         for task in tasks {
             let task = task?.path();
-            let Ok(stat) = fs::read_to_string(task.join("schedstat")) else {
-                continue;
-            };
+            let Ok(stat) = fs::read_to_string(task.join("schedstat")) else { continue };
             let ns: u64 =
                 stat.split_whitespace().next().and_then(|ns| ns.parse().ok()).unwrap_or(0);
             cpu.total_ns += ns;

@@ -246,9 +246,7 @@ impl Shared {
             *at = Stamp::position(message)?;
             Stamp::at(message, *at)
         });
-        let Some(stamp) = stamp else {
-            return 0;
-        };
+        let Some(stamp) = stamp else { return 0 };
         self.note(stamp);
         let mut count = 1;
         let mut rest = &message[*at + STAMP_BYTES..];

@@ -58,9 +58,7 @@ fn unlisted_owners(sources: &[Source], owners: &[&str]) -> Result<Vec<String>> {
         .collect();
     let mut wrong = Vec::new();
     for source in sources {
-        let Some(found) = kernel.find(&source.code) else {
-            continue;
-        };
+        let Some(found) = kernel.find(&source.code) else { continue };
         let end = closing_brace(&source.code, found.end() - 1);
         for held in name.find_iter(&source.code[found.end()..end]) {
             let held = held.as_str();

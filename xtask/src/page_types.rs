@@ -311,9 +311,7 @@ fn encoded_names(item: &ItemImpl) -> Option<(String, Vec<String>)> {
         return None;
     }
     let name = last_name(&item.self_ty).ok()?;
-    let syn::ImplItem::Fn(function) = item.items.first()? else {
-        return None;
-    };
+    let syn::ImplItem::Fn(function) = item.items.first()? else { return None };
     let Some(syn::Stmt::Expr(Expr::Match(matched), _)) = function.block.stmts.last() else {
         return None;
     };

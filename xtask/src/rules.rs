@@ -61,9 +61,7 @@ fn undefined_codes(rules: &Texts, others: &Texts) -> Result<Vec<String>> {
     let mut defined: BTreeMap<String, String> = BTreeMap::new();
     for (name, text) in rules {
         for (number, line) in text.lines().enumerate() {
-            let Some(found) = definition.captures(line) else {
-                continue;
-            };
+            let Some(found) = definition.captures(line) else { continue };
             let place = format!("{name}:{}", number + 1);
             if let Some(first) = defined.insert(found[1].to_owned(), place.clone()) {
                 wrong.push(format!("{place}: {} is defined at {first} too", &found[1]));

@@ -35,9 +35,7 @@ fn find_tuple_parameters(file: &str, text: &str) -> Result<Vec<String>> {
 
 /// Returns the name of a parameter that is a tuple.
 fn tuple_name(parameter: &FnArg, index: usize) -> Option<String> {
-    let FnArg::Typed(typed) = parameter else {
-        return None;
-    };
+    let FnArg::Typed(typed) = parameter else { return None };
     let is_tuple = is_tuple_pattern(&typed.pat) || is_tuple_type(&typed.ty);
     is_tuple.then(|| parameter_name(&typed.pat, index))
 }

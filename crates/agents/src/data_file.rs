@@ -76,9 +76,7 @@ impl<T> DataFile<T> {
         let _lock = lock(&self.path).map_err(failed)?;
         let text = self.read()?;
         let changed = change(&text).map_err(|reason| self.error(&reason))?;
-        let Some(changed) = changed else {
-            return Ok(false);
-        };
+        let Some(changed) = changed else { return Ok(false) };
         if changed.len() as u64 > FILE_BYTES_MAX {
             return Err(self.error(&format!(
                 "it would be larger than {FILE_BYTES_MAX} bytes: remove entries first"

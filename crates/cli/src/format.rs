@@ -22,9 +22,7 @@ pub(crate) fn format_age(moment: &str, now: Timestamp) -> String {
     const MINUTE: i64 = 60;
     const HOUR: i64 = 60 * MINUTE;
     const DAY: i64 = 24 * HOUR;
-    let Some(then) = Timestamp::parse_rfc3339(moment) else {
-        return "unknown".to_owned();
-    };
+    let Some(then) = Timestamp::parse_rfc3339(moment) else { return "unknown".to_owned() };
     let counted = |count: i64, unit: &str| format!("{} ago", format_count(count, unit));
     match now.ms_since(then) / 1_000 {
         seconds if seconds < MINUTE => "just now".to_owned(),

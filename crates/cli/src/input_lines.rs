@@ -96,9 +96,7 @@ impl InputLines {
             Some(line) => Some(line),
             None => self.receive().await,
         };
-        let Some((typed_at, text)) = line else {
-            return Ok(None);
-        };
+        let Some((typed_at, text)) = line else { return Ok(None) };
         Ok(Some(InputLine {
             text: text.context("standard input cannot be read")?,
             taken_during: self.asking,

@@ -75,9 +75,7 @@ impl SessionChoice {
 
     /// The id of the model that is wanted; the host has it then, and the user knows what there is to know of it.
     pub(crate) async fn find_model(&self, live: &Live) -> anyhow::Result<Option<String>> {
-        let Some(choice) = &self.model else {
-            return Ok(None);
-        };
+        let Some(choice) = &self.model else { return Ok(None) };
         if let Some(agent) = self.agent.as_deref().filter(|agent| *agent != NATIVE) {
             return find_of_agent(&models_of(live, agent), agent, choice).map(Some);
         }

@@ -64,9 +64,7 @@ impl HostOptions {
     pub(crate) fn destination(&self) -> anyhow::Result<Destination> {
         let token = self.token(std::env::var("GREENROOM_TOKEN").ok())?;
         let local = self.data_directory().and_then(|data| Ok(Endpoint::find(&data)?));
-        let Some(url) = &self.host else {
-            return Ok(local?.destination(token));
-        };
+        let Some(url) = &self.host else { return Ok(local?.destination(token)) };
         let url = url.clone();
         if token.is_some() {
             return Ok(HostTarget { url, token }.into());

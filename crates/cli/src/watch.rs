@@ -91,9 +91,7 @@ impl WatchPrinter {
                 _ = interrupt.recv() => return Ok(Exit::Complete),
                 _ = terminate.recv() => return Ok(Exit::Complete),
             };
-            let Some(update) = update else {
-                return Ok(Exit::NoHost);
-            };
+            let Some(update) = update else { return Ok(Exit::NoHost) };
             match update {
                 Update::Changed { channel, envelope } => {
                     // The state that was printed may be ahead of its updates.

@@ -135,9 +135,7 @@ impl ConnectionShared {
 
     /// Hands an answer to who asked, or back if it belongs among the events.
     fn route_answer(&self, id: &Id, answer: RpcResult) -> Option<HostMessage> {
-        let Id::Number(number) = id else {
-            return None;
-        };
+        let Id::Number(number) = id else { return None };
         let id = number.as_u64()?;
         let waiter = self.lock().waiting.remove(&id)?;
         match waiter {
@@ -235,9 +233,7 @@ pub(crate) async fn read(
 
 /// Why the host closed the connection, by its close frame.
 fn read_close_frame(frame: Option<CloseFrame>) -> ClientError {
-    let Some(frame) = frame else {
-        return ClientError::Closed("the host closed it".to_owned());
-    };
+    let Some(frame) = frame else { return ClientError::Closed("the host closed it".to_owned()) };
     // H-036. Limits have the same code, so the reason must distinguish them.
     if frame.code == CloseCode::Policy && frame.reason.contains("client id") {
         return ClientError::Superseded;

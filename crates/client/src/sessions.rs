@@ -94,9 +94,7 @@ impl SessionSummary {
     /// Whether it works in a directory, by whatever name: links are followed where they lead somewhere. A session that has a worktree of its
     /// own works in the repository that it is of.
     pub fn works_in(&self, directory: &Path) -> bool {
-        let Some(own) = self.directory() else {
-            return false;
-        };
+        let Some(own) = self.directory() else { return false };
         let real = |path: &Path| std::fs::canonicalize(path).ok();
         let is_in = |own: &Path, directory: &Path| {
             let worktree = own.strip_prefix(directory.join(WORKTREES));

@@ -191,9 +191,7 @@ pub fn compose(
 
 fn find_refused(parts: &[Part], catalogue: &Catalogue) -> Option<ComposeRefusal> {
     parts.iter().find_map(|part| {
-        let View::Command(command) = part.view() else {
-            return None;
-        };
+        let View::Command(command) = part.view() else { return None };
         let reason = match &catalogue.lookup(command.id)?.effect {
             CommandEffect::Refused { reason } => reason,
             CommandEffect::Prompt { answers, .. } => {
@@ -210,9 +208,7 @@ fn find_refused(parts: &[Part], catalogue: &Catalogue) -> Option<ComposeRefusal>
 fn find_prompts(parts: &[Part], catalogue: &Catalogue) -> Vec<PromptUse> {
     let expanded: BTreeSet<usize> = parts.iter().filter_map(origin_of).collect();
     let commands = parts.iter().enumerate().filter_map(|(at, part)| {
-        let View::Command(command) = part.view() else {
-            return None;
-        };
+        let View::Command(command) = part.view() else { return None };
         let CommandEffect::Prompt { name, answers } = &catalogue.lookup(command.id)?.effect else {
             return None;
         };

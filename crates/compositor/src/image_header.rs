@@ -72,9 +72,7 @@ fn webp(bytes: &[u8]) -> Option<(u32, u32)> {
 /// Whether a GIF has more than one frame.
 pub fn is_animated_gif(bytes: &[u8]) -> bool {
     let mut frames = 0;
-    let Some(flags) = bytes.get(10) else {
-        return false;
-    };
+    let Some(flags) = bytes.get(10) else { return false };
     let mut at = 13 + colour_table_bytes(*flags);
     // Each block is at least one byte long: the walk ends.
     while let Some(block) = bytes.get(at) {

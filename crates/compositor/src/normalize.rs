@@ -216,9 +216,7 @@ impl Normalizer<'_, '_> {
             return self.parts.push(command);
         };
         let given = command.entry("args").or_insert_with(|| json!({}));
-        let Some(given) = given.as_object() else {
-            return self.parts.push(command);
-        };
+        let Some(given) = given.as_object() else { return self.parts.push(command) };
         let (raw, words) = args::read(given);
         let typed = command.get("anchor").and_then(Value::as_str).unwrap_or(&id).to_owned();
         let origin = self.parts.len();
@@ -304,9 +302,7 @@ impl Normalizer<'_, '_> {
 
     /// A template with its slots filled, as long as the budget lasts: each costs the larger of its text and its template.
     fn fill_template(&mut self, body: &str, raw: &str, words: &[String]) -> Expansion {
-        let Some(budget) = self.expansion_budget else {
-            return Expansion::nothing();
-        };
+        let Some(budget) = self.expansion_budget else { return Expansion::nothing() };
         let budget = budget.saturating_add(raw.len());
         let expansion = template::expand(body, raw, words);
         let cost = expansion.text.len().max(body.len());
@@ -362,9 +358,7 @@ impl Normalizer<'_, '_> {
 
     fn add_mention(&mut self, mut mention: Object, is_expanded: bool) {
         let target = mention.get_mut("target").and_then(Value::as_object_mut);
-        let Some(target) = target else {
-            return self.parts.push(mention);
-        };
+        let Some(target) = target else { return self.parts.push(mention) };
         let text = |key: &str| target.get(key).and_then(Value::as_str).map(str::to_owned);
         match (text("kind").as_deref(), text("name")) {
             (Some("skill"), Some(name)) if self.environment.skills.contains(&name) => {

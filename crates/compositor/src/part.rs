@@ -311,9 +311,7 @@ impl Part {
 /// is no line either.
 #[allow(clippy::option_option)]
 fn range_in(of: &Object) -> Option<Option<Range>> {
-    let Some(range) = of.get("range") else {
-        return Some(None);
-    };
+    let Some(range) = of.get("range") else { return Some(None) };
     let number = |key: &str| {
         let value = range.get(key)?;
         value.as_u64().or_else(|| value.as_i64().and(Some(0)))

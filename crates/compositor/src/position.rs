@@ -156,9 +156,7 @@ impl<'a> PositionConverter<'a> {
 
     /// The end of a line that exists, without what ends it.
     fn line_end(&self, line: u64) -> usize {
-        let Some(next) = self.line_start(line + 1) else {
-            return self.text.len();
-        };
+        let Some(next) = self.line_start(line + 1) else { return self.text.len() };
         let bytes = self.text.as_bytes();
         match &bytes[..next] {
             [.., b'\r', b'\n'] => next - 2,

@@ -99,9 +99,7 @@ fn check_timeouts(file: &Settings) -> Result<(), String> {
 /// Whole names with ports: a pattern would open more of a private network than was meant.
 fn check_fetched_hosts(hosts: &[String]) -> Result<(), String> {
     let is_host = |entry: &String| {
-        let Some((host, port)) = entry.rsplit_once(':') else {
-            return false;
-        };
+        let Some((host, port)) = entry.rsplit_once(':') else { return false };
         let is_known = |c: char| c.is_ascii_alphanumeric() || "-._[]:".contains(c);
         !host.is_empty() && host.chars().all(is_known) && port.parse::<u16>().is_ok()
     };
@@ -116,9 +114,7 @@ fn check_fetched_hosts(hosts: &[String]) -> Result<(), String> {
 /// Other nodes need a port of their own.
 fn check_peer_address(file: &Settings, cluster: &ClusterSettings) -> Result<(), String> {
     for (name, address) in [("address", &cluster.address), ("listen", &cluster.listen)] {
-        let Some(address) = address else {
-            continue;
-        };
+        let Some(address) = address else { continue };
         let parts = address.rsplit_once(':');
         if parts.is_none_or(|(host, port)| host.is_empty() || port.parse::<u16>().is_err()) {
             return Err(format!(

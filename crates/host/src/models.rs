@@ -144,9 +144,7 @@ impl AgentRoster {
         if variable.starts_with("GREENROOM_") {
             return Err(format!("`key_env`: {variable} is not the key of a model"));
         }
-        let Some(file) = &model.key_file else {
-            return Ok(());
-        };
+        let Some(file) = &model.key_file else { return Ok(()) };
         if !file.is_absolute() {
             return Err("`key_file` must be an absolute path".to_owned());
         }

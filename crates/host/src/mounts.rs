@@ -78,9 +78,7 @@ pub(crate) enum SpaceMount {
 
 impl SpaceMount {
     pub(crate) fn find(label: Option<String>, offered: &[MountEntry]) -> Self {
-        let Some(label) = label else {
-            return Self::None;
-        };
+        let Some(label) = label else { return Self::None };
         match offered.iter().find(|mount| mount.label == label) {
             Some(mount) => Self::Here(mount.path.clone()),
             None => Self::Missing(label),

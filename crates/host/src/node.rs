@@ -187,9 +187,7 @@ impl Node {
 
     /// Takes connections of other nodes, and follows what operators want of this one.
     fn join_peers(&self, stop: &CancellationToken) -> PeerTasks {
-        let Some(cluster) = &self.cluster else {
-            return PeerTasks::default();
-        };
+        let Some(cluster) = &self.cluster else { return PeerTasks::default() };
         let room = Arc::clone(&self.first.admission.room);
         let relays = Arc::new(cluster.relays());
         let (mut peers, mut service) = (None, None);

@@ -93,9 +93,7 @@ impl Pacer {
 
     fn must_wait(&self, run: RunId, slow_readers: &mut SlowReaders) -> bool {
         let state = self.lock();
-        let Some(recipients) = state.runs.get(&run) else {
-            return false;
-        };
+        let Some(recipients) = state.runs.get(&run) else { return false };
         let now = Instant::now();
         let mut behind = 0;
         for peer in &recipients.peers {

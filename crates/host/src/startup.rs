@@ -71,9 +71,7 @@ impl OpenedJournal {
 
 /// This process as a node on its database, if it has one.
 pub(crate) async fn join_cluster(config: &Config) -> Result<Option<Arc<ClusterNode>>, ServeError> {
-    let Some(url) = &config.postgres else {
-        return Ok(None);
-    };
+    let Some(url) = &config.postgres else { return Ok(None) };
     let cluster = config.cluster.as_ref();
     let failover = cluster.map(|it| it.failover).unwrap_or_default();
     let settings = PostgresSettings {
@@ -176,9 +174,7 @@ fn make_staging_directory(data: &Path) -> std::io::Result<PathBuf> {
 
 /// What targets and models accept: what is built in, and the operator's file over it.
 fn load_capabilities(config: &Config) -> Result<Arc<CapabilityMap>, ServeError> {
-    let Some(path) = &config.capabilities else {
-        return Ok(CapabilityMap::shared_built_in());
-    };
+    let Some(path) = &config.capabilities else { return Ok(CapabilityMap::shared_built_in()) };
     let bad = |message: String| ServeError::Capabilities(format!("{}: {message}", path.display()));
     config.shared.capabilities(path, |path| {
         let text = std::fs::read(path).map_err(|error| bad(error.to_string()))?;

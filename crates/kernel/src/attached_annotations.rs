@@ -54,9 +54,7 @@ pub(crate) fn check(kernel: &Kernel, message: &Object) -> Result<(), Refusal> {
 /// Fills in what they say now, or that it cannot be read.
 pub(crate) fn fill_parts(kernel: &Kernel, parts: &mut [Part]) {
     for part in parts {
-        let Some(reference) = AnnotationsReference::of(part) else {
-            continue;
-        };
+        let Some(reference) = AnnotationsReference::of(part) else { continue };
         let state = find(kernel, reference.uri);
         let described = state.map(|state| describe_all(state, &reference));
         *part = with_annotations(part.clone(), described);

@@ -177,9 +177,7 @@ pub(crate) fn worktree_of(kernel: &Kernel, session: &ChannelUri) -> Option<Value
 /// A changeset and where its files lie; `None` if this is not a changeset of a session that is in memory.
 pub(crate) fn target_of(kernel: &Kernel, uri: &ChannelUri) -> Option<ChangesetTarget> {
     let (session, part) = uri.session_part()?;
-    let SessionPart::Changeset(name) = part else {
-        return None;
-    };
+    let SessionPart::Changeset(name) = part else { return None };
     let found = kernel.find_session(&session)?;
     let kind = match name {
         "session" => ChangesetKind::Session,
@@ -210,9 +208,7 @@ pub(crate) fn target_of(kernel: &Kernel, uri: &ChannelUri) -> Option<ChangesetTa
 
 /// Somebody asks for a changeset that is not stored: it is made if its session has such a one. Whether it was.
 pub(crate) fn create_on_demand(step: &mut Step, uri: &ChannelUri) -> Result<bool, ReadFailed> {
-    let Some(target) = target_of(step, uri) else {
-        return Ok(false);
-    };
+    let Some(target) = target_of(step, uri) else { return Ok(false) };
     let is_offered = |kind: &str| {
         let session = step.session(&target.session);
         let mut entries =

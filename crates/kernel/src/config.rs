@@ -19,9 +19,7 @@ pub(crate) struct InvalidSetting {
 pub(crate) fn known_values(schema: &Value, values: &Object) -> Result<Object, InvalidSetting> {
     let mut known = Object::new();
     for (key, value) in values {
-        let Some(property) = schema["properties"].get(key) else {
-            continue;
-        };
+        let Some(property) = schema["properties"].get(key) else { continue };
         let bad = |problem: String| InvalidSetting { key: key.clone(), problem };
         if property["readOnly"] == true {
             return Err(bad("is read-only".to_owned()));

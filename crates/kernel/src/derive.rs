@@ -44,9 +44,7 @@ pub(crate) fn derive(step: &mut Step) {
     }
     for session in step.take_unread() {
         // A session that was disposed of in this step is read by nobody.
-        let Some(found) = step.find_session(&session) else {
-            continue;
-        };
+        let Some(found) = step.find_session(&session) else { continue };
         if found.is_read() {
             step.act_as_host(&session, ActionKind::SessionIsReadChanged, json!({"isRead": false}));
         }

@@ -221,9 +221,7 @@ pub(crate) fn find_turn(
     turn_id: &str,
     answers: &HandlerAnswers,
 ) -> Load<Option<u64>> {
-    let Some(chat) = kernel.find_chat(uri) else {
-        return Ok(None);
-    };
+    let Some(chat) = kernel.find_chat(uri) else { return Ok(None) };
     if chat.state().turns.position(turn_id).is_some() {
         return Ok(chat.number_of(turn_id));
     }
@@ -245,13 +243,9 @@ fn pin_attached_chats(
     message: &mut Object,
     answers: &HandlerAnswers,
 ) -> Result<(), Refusal> {
-    let Some(Value::Array(attachments)) = message.get_mut("attachments") else {
-        return Ok(());
-    };
+    let Some(Value::Array(attachments)) = message.get_mut("attachments") else { return Ok(()) };
     for attachment in attachments {
-        let Some(attached) = attached_chat(attachment) else {
-            continue;
-        };
+        let Some(attached) = attached_chat(attachment) else { continue };
         let AttachedChat { chat, end_turn } = attached?;
         let Some(found) = kernel.find_chat(&chat) else {
             return Err(Refusal(format!("there is no chat {chat} to attach")));

@@ -62,9 +62,7 @@ pub(crate) fn end_channels_of(step: &mut Step, session: &ChannelUri) {
 
 /// Every session has annotations (G-72): they are made when somebody first asks for them. Whether this is what was asked for.
 pub(crate) fn create_annotations(step: &mut Step, uri: &ChannelUri) -> Result<bool, ReadFailed> {
-    let Some((session, SessionPart::Annotations)) = uri.session_part() else {
-        return Ok(false);
-    };
+    let Some((session, SessionPart::Annotations)) = uri.session_part() else { return Ok(false) };
     if step.find_session(&session).is_none() {
         return Ok(false);
     }

@@ -98,9 +98,7 @@ impl Queries {
         seq: Seq,
         hidden_seq: impl Fn(ChannelId) -> Seq,
     ) -> AnswerMatch {
-        let Some(read) = self.reads.get_mut(&ticket) else {
-            return AnswerMatch::Unknown;
-        };
+        let Some(read) = self.reads.get_mut(&ticket) else { return AnswerMatch::Unknown };
         if read.epoch != self.epoch || read.is_old(&hidden_seq) {
             read.epoch = self.epoch;
             read.at = seq;

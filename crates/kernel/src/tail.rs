@@ -30,9 +30,7 @@ impl Tail {
         self.bytes += envelope.len() + ITEM_BYTES;
         self.items.push_back((seq, channel, envelope));
         while self.bytes > self.bytes_max {
-            let Some((seq, _, envelope)) = self.items.pop_front() else {
-                break;
-            };
+            let Some((seq, _, envelope)) = self.items.pop_front() else { break };
             self.bytes -= envelope.len() + ITEM_BYTES;
             self.start = seq;
         }

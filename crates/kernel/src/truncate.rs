@@ -30,13 +30,9 @@ pub(crate) fn gather_cut(
     answers: &HandlerAnswers,
 ) -> Load<Result<Option<RemainingTurn>, Refusal>> {
     let unknown = || Refusal::because("`turnId` names no completed turn of this chat");
-    let Some(turn_id) = action.present("turnId") else {
-        return Ok(Ok(None));
-    };
+    let Some(turn_id) = action.present("turnId") else { return Ok(Ok(None)) };
     let turn_id = turn_id.as_str().unwrap_or("");
-    let Some(n) = find_turn(kernel, uri, turn_id, answers)? else {
-        return Ok(Err(unknown()));
-    };
+    let Some(n) = find_turn(kernel, uri, turn_id, answers)? else { return Ok(Err(unknown())) };
     let Some(query) = page_ending_at(kernel, uri, n) else {
         return Ok(Ok(Some(RemainingTurn { n, page: None })));
     };

@@ -36,9 +36,7 @@ impl DirectoryRule {
             let several = agent.info.pointer("/capabilities/multipleWorkingDirectories");
             several.filter(|several| several.is_object())
         });
-        let Some(capability) = capability else {
-            return Self::One;
-        };
+        let Some(capability) = capability else { return Self::One };
         let has = |flag: &str| capability.get(flag) == Some(&Value::Bool(true));
         match (has("primaryReplacement"), has("immutablePrimary")) {
             (true, _) => Self::ReplaceableFirst,

@@ -189,9 +189,7 @@ impl MarkdownStream {
         let mut taken = 0;
         let mut is_closed = false;
         for line in self.open.split_inclusive('\n') {
-            let Some(text) = line.strip_suffix('\n') else {
-                break;
-            };
+            let Some(text) = line.strip_suffix('\n') else { break };
             taken += line.len();
             is_closed = fence.is_closed_by(text);
             if is_closed {

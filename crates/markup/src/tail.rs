@@ -116,9 +116,7 @@ impl<'a> SpanScan<'a> {
     /// Reads what stands at an offset and returns the offset behind it.
     fn step(&mut self, at: usize) -> usize {
         let rest = self.rest(at);
-        let Some(c) = rest.chars().next() else {
-            return self.end;
-        };
+        let Some(c) = rest.chars().next() else { return self.end };
         match c {
             '\\' => at + 1 + rest.chars().nth(1).map_or(0, char::len_utf8),
             '`' => self.read_code(at),
@@ -197,9 +195,7 @@ impl<'a> SpanScan<'a> {
             let Some(index) = found else { break };
             // What was opened within and not closed is no span.
             self.openers.truncate(index + 1);
-            let Some(opener) = self.openers.last_mut() else {
-                break;
-            };
+            let Some(opener) = self.openers.last_mut() else { break };
             let closed = opener.length.min(length);
             opener.length -= closed;
             length -= closed;
@@ -212,9 +208,7 @@ impl<'a> SpanScan<'a> {
 
     /// `](` begins a target; one that has not ended is not shown, and its text stands without brackets.
     fn read_bracket_end(&mut self, at: usize) -> usize {
-        let Some(open) = self.brackets.pop() else {
-            return at + 1;
-        };
+        let Some(open) = self.brackets.pop() else { return at + 1 };
         let rest = self.rest(at + 1);
         if !rest.starts_with('(') {
             return at + 1;

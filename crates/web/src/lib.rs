@@ -49,9 +49,7 @@ impl Encoding {
 
     /// Whether the other side takes it. `accept` is its `Accept-Encoding`.
     pub fn is_accepted(self, accept: &str) -> bool {
-        let Some(name) = self.name() else {
-            return true;
-        };
+        let Some(name) = self.name() else { return true };
         accept.split(',').any(|item| {
             let (coding, parameters) = item.split_once(';').unwrap_or((item, ""));
             let quality = parameters.trim().strip_prefix("q=");

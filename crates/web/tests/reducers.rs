@@ -55,9 +55,7 @@ fn reduce_all<T>(
         let json = generate(&mut d, state);
         let json = spoiled(&mut d, json);
         // What our host would refuse is never sent to a page.
-        let Ok(action) = Action::decode(json.clone()) else {
-            continue;
-        };
+        let Ok(action) = Action::decode(json.clone()) else { continue };
         let is_changed = reduce(state, &action) == Reduced::Changed;
         actions.push(json);
         steps.push(json!({"changed": is_changed, "state": value(state)}));

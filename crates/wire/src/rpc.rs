@@ -125,17 +125,13 @@ pub fn decode(text: &str, depth_max: usize) -> Result<Incoming, Malformed> {
         }
         Some(_) => Err(invalid(id, "`method` must be a string")),
         None => {
-            let Some(id) = id else {
-                return Err(invalid(None, "neither `method` nor `id`"));
-            };
+            let Some(id) = id else { return Err(invalid(None, "neither `method` nor `id`")) };
             let result = match (message.remove("result"), message.remove("error")) {
                 (Some(result), None) => Ok(result),
                 (None, Some(error)) => Err(serde_json::from_value(error).unwrap_or_else(|_| {
                     RpcError::new(code::INTERNAL_ERROR, "an error without code or message")
                 })),
-                _ => {
-                    return Err(invalid(Some(id), "a response has either `result` or `error`"));
-                }
+                _ => return Err(invalid(Some(id), "a response has either `result` or `error`")),
             };
             Ok(Incoming::Response { id, result })
         }

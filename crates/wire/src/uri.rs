@@ -123,12 +123,8 @@ impl SessionPart<'_> {
 /// The id of a turn stands in the name of its changeset as its template expands (RFC 6570): every other spelling is made that one. An id
 /// that holds what reads as an escape has to be escaped by whoever sends it.
 fn spell_turn(uri: &str) -> Cow<'_, str> {
-    let Some((session, name)) = uri.split_once(CHANGESET) else {
-        return Cow::Borrowed(uri);
-    };
-    let Some(id) = name.strip_prefix(TURN) else {
-        return Cow::Borrowed(uri);
-    };
+    let Some((session, name)) = uri.split_once(CHANGESET) else { return Cow::Borrowed(uri) };
+    let Some(id) = name.strip_prefix(TURN) else { return Cow::Borrowed(uri) };
     let id = percent::encode_word(&decode_turn(id));
     Cow::Owned(format!("{session}{CHANGESET}{TURN}{id}"))
 }

@@ -101,9 +101,7 @@ impl Agent {
         if method == "session/cancel" {
             self.cancel(session);
         }
-        let Some(id) = frame.get("id").cloned() else {
-            return Ok(());
-        };
+        let Some(id) = frame.get("id").cloned() else { return Ok(()) };
         // Known before anything else is read: a cancel may be the next line.
         let ends = (method == "session/prompt").then(|| self.begin(session));
         let agent = Arc::clone(self);

@@ -52,9 +52,7 @@ impl Words {
 
     fn fill_environment(&self, mut text: String) -> String {
         while let Some((before, rest)) = text.split_once("{{env:") {
-            let Some((name, after)) = rest.split_once("}}") else {
-                break;
-            };
+            let Some((name, after)) = rest.split_once("}}") else { break };
             let value = std::env::var(name).unwrap_or_else(|_| "unset".to_owned());
             text = format!("{before}{value}{after}");
         }

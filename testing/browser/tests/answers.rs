@@ -70,9 +70,7 @@ async fn shows_what_is_exported(page: &Page, host: &Host, session: &str) -> Resu
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_is_started_and_its_stream_is_shown_as_it_is_stored() -> Result<()> {
-    let Some(browser) = Browser::start().await? else {
-        return Ok(());
-    };
+    let Some(browser) = Browser::start().await? else { return Ok(()) };
     let (host, _script) = start()?;
     let page = sign_in(&browser, &host, Screen::PHONE).await?;
     page.evaluate("location.hash = '#/new'").await?;
@@ -108,9 +106,7 @@ async fn check_seqs(page: &Page) -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_host_that_is_killed_in_mid_answer_comes_back_with_nothing_lost_or_doubled() -> Result<()>
 {
-    let Some(browser) = Browser::start().await? else {
-        return Ok(());
-    };
+    let Some(browser) = Browser::start().await? else { return Ok(()) };
     let (mut host, _script) = start()?;
     let session = new_session(&host, "hello")?;
     let page = sign_in(&browser, &host, Screen::PHONE).await?;
@@ -138,9 +134,7 @@ async fn a_host_that_is_killed_in_mid_answer_comes_back_with_nothing_lost_or_dou
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_approval_that_a_killed_host_may_not_have_heard_is_not_shown_as_given() -> Result<()> {
-    let Some(browser) = Browser::start().await? else {
-        return Ok(());
-    };
+    let Some(browser) = Browser::start().await? else { return Ok(()) };
     let (mut host, _script) = start()?;
     let session = new_session(&host, "hello")?;
     let page = sign_in(&browser, &host, Screen::PHONE).await?;
@@ -179,9 +173,7 @@ async fn an_approval_that_a_killed_host_may_not_have_heard_is_not_shown_as_given
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_approval_that_was_lost_is_not_known_and_is_given_again() -> Result<()> {
-    let Some(browser) = Browser::start().await? else {
-        return Ok(());
-    };
+    let Some(browser) = Browser::start().await? else { return Ok(()) };
     let (host, _script) = start()?;
     let session = new_session(&host, "hello")?;
     let page = sign_in(&browser, &host, Screen::PHONE).await?;

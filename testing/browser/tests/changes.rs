@@ -130,9 +130,7 @@ async fn take_pictures(page: &Page, width: u32) -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn changes_are_read_noted_reviewed_and_taken_back() -> Result<()> {
-    let Some(browser) = Browser::start().await? else {
-        return Ok(());
-    };
+    let Some(browser) = Browser::start().await? else { return Ok(()) };
     let host = Host::start(&[])?;
     let folder = host.home().join("myapp");
     make_repository(&folder)?;
@@ -249,9 +247,7 @@ async fn check_side_by_side(page: &Page) -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn notes_on_a_file_and_on_a_line_go_to_the_agent_as_one_message() -> Result<()> {
-    let Some(browser) = Browser::start().await? else {
-        return Ok(());
-    };
+    let Some(browser) = Browser::start().await? else { return Ok(()) };
     let script = tempfile::NamedTempFile::new()?;
     std::fs::write(script.path(), SCRIPT)?;
     let host = Host::start(&["--script", script.path().to_str().context("a path")?])?;

@@ -16,9 +16,7 @@ const IS_NOT_LIVE: &str =
 
 #[tokio::test(flavor = "multi_thread")]
 async fn offline_and_back() -> Result<()> {
-    let Some(browser) = Browser::start().await? else {
-        return Ok(());
-    };
+    let Some(browser) = Browser::start().await? else { return Ok(()) };
     let host = Host::start(&[])?;
     let page = sign_in(&browser, &host, Screen::PHONE).await?;
     // What comes behind the first screen is there.
@@ -41,9 +39,7 @@ async fn offline_and_back() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_host_that_hangs_is_noticed_when_the_page_is_looked_at() -> Result<()> {
-    let Some(browser) = Browser::start().await? else {
-        return Ok(());
-    };
+    let Some(browser) = Browser::start().await? else { return Ok(()) };
     let host = Host::start(&[])?;
     let page = sign_in(&browser, &host, Screen::PHONE).await?;
     for message in ["the first", "hello before the host hung"] {
@@ -71,9 +67,7 @@ async fn a_host_that_hangs_is_noticed_when_the_page_is_looked_at() -> Result<()>
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_tabs_are_two_clients() -> Result<()> {
-    let Some(browser) = Browser::start().await? else {
-        return Ok(());
-    };
+    let Some(browser) = Browser::start().await? else { return Ok(()) };
     let host = Host::start(&[])?;
     let first = sign_in(&browser, &host, Screen::DESKTOP).await?;
     let second = browser.page(Screen::DESKTOP).await?;
@@ -93,9 +87,7 @@ const CLIENT: &str = "sessionStorage.getItem('greenroom.client')";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_duplicated_tab_gets_a_name_of_its_own() -> Result<()> {
-    let Some(browser) = Browser::start().await? else {
-        return Ok(());
-    };
+    let Some(browser) = Browser::start().await? else { return Ok(()) };
     let host = Host::start(&[])?;
     let first = sign_in(&browser, &host, Screen::DESKTOP).await?;
     let own = first.evaluate(CLIENT).await?;
@@ -120,9 +112,7 @@ async fn a_duplicated_tab_gets_a_name_of_its_own() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_duplicated_tab_without_locks_takes_over_and_says_so() -> Result<()> {
-    let Some(browser) = Browser::start().await? else {
-        return Ok(());
-    };
+    let Some(browser) = Browser::start().await? else { return Ok(()) };
     let host = Host::start(&[])?;
     let first = sign_in(&browser, &host, Screen::DESKTOP).await?;
     let second = browser.page(Screen::DESKTOP).await?;
@@ -150,9 +140,7 @@ async fn a_duplicated_tab_without_locks_takes_over_and_says_so() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_that_slept_catches_up_when_it_is_looked_at() -> Result<()> {
-    let Some(browser) = Browser::start().await? else {
-        return Ok(());
-    };
+    let Some(browser) = Browser::start().await? else { return Ok(()) };
     let mut host = Host::start(&[])?;
     let page = sign_in(&browser, &host, Screen::PHONE).await?;
     // A page in the background is frozen after minutes: no timer runs, nothing is heard, and its connection is gone when it wakes.
@@ -170,9 +158,7 @@ async fn a_page_that_slept_catches_up_when_it_is_looked_at() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_host_with_another_version_is_told_and_loaded_when_asked_for() -> Result<()> {
-    let Some(browser) = Browser::start().await? else {
-        return Ok(());
-    };
+    let Some(browser) = Browser::start().await? else { return Ok(()) };
     let mut host = Host::start(&[])?;
     let page = sign_in(&browser, &host, Screen::PHONE).await?;
     page.wait_for("navigator.serviceWorker.getRegistration().then(it => !!it?.active)").await?;
@@ -200,9 +186,7 @@ async fn a_host_with_another_version_is_told_and_loaded_when_asked_for() -> Resu
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_its_host_the_page_opens_and_says_so() -> Result<()> {
-    let Some(browser) = Browser::start().await? else {
-        return Ok(());
-    };
+    let Some(browser) = Browser::start().await? else { return Ok(()) };
     let mut host = Host::start(&[])?;
     let page = sign_in(&browser, &host, Screen::PHONE).await?;
     page.wait_for(
@@ -255,9 +239,7 @@ async fn open_over(browser: &Browser, host: &Host, line: &SlowLine) -> Result<Pa
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_connection_begins_while_most_of_the_page_is_on_its_way() -> Result<()> {
-    let Some(browser) = Browser::start().await? else {
-        return Ok(());
-    };
+    let Some(browser) = Browser::start().await? else { return Ok(()) };
     let host = Host::start(&[])?;
     host.run(&["send", "--json", "hello"])?;
     // So long that the speed of the machine counts for nothing.

@@ -35,9 +35,7 @@ async fn start_session(page: &Page, message: &str) -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_does_not_look_is_told_once_and_led_to_what_waits() -> Result<()> {
-    let Some(browser) = Browser::start().await? else {
-        return Ok(());
-    };
+    let Some(browser) = Browser::start().await? else { return Ok(()) };
     let directory = tempfile::tempdir()?;
     let script = directory.path().join("script.json");
     std::fs::write(&script, SCRIPT)?;

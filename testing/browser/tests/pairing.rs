@@ -15,9 +15,7 @@ const NOTE_CLOSE: &str = "window.WebSocket = class extends WebSocket { construct
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_phone_is_paired_by_a_link_and_signed_out_from_elsewhere() -> Result<()> {
-    let Some(browser) = Browser::start().await? else {
-        return Ok(());
-    };
+    let Some(browser) = Browser::start().await? else { return Ok(()) };
     let host = Host::start(&[])?;
     let (link, code) = pairing_link(&host, &[])?;
     let phone = browser.page(Screen::PHONE).await?;
@@ -96,9 +94,7 @@ fn check_secrets(host: &Host, pages: [&Page; 2], token: &str, code: &str) -> Res
 
 #[tokio::test(flavor = "multi_thread")]
 async fn open_signs_the_browser_of_this_machine_in_and_it_signs_itself_out() -> Result<()> {
-    let Some(browser) = Browser::start().await? else {
-        return Ok(());
-    };
+    let Some(browser) = Browser::start().await? else { return Ok(()) };
     let host = Host::start(&[])?;
     let page = browser.page(Screen::DESKTOP).await?;
     page.go_to(&host.origin).await?;

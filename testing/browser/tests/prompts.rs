@@ -76,9 +76,7 @@ async fn check_sections(page: &Page) -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_model_was_sent_is_read_call_by_call() -> Result<()> {
-    let Some(browser) = Browser::start().await? else {
-        return Ok(());
-    };
+    let Some(browser) = Browser::start().await? else { return Ok(()) };
     let model = ModelServer::start().await;
     let host = Host::start(&["--model", &format!("{}#echo", model.url())])?;
     model.answers([Answer::streams(["hello"]), Answer::streams(["again"])]);

@@ -25,9 +25,7 @@ fn replay(runner: &str, recorded: &str) -> String {
 
 #[tokio::test]
 async fn recorded_sequences_end_alike_in_a_browser() -> Result<()> {
-    let Some(browser) = Browser::start().await? else {
-        return Ok(());
-    };
+    let Some(browser) = Browser::start().await? else { return Ok(()) };
     let host = Host::start(&[])?;
     let page = browser.page(Screen::PHONE).await?;
     page.go_to(&format!("{}/", host.origin)).await?;

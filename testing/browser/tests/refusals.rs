@@ -36,9 +36,7 @@ fn serve_stranger() -> Result<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_on_another_port_gets_nothing_even_with_a_stolen_token() -> Result<()> {
-    let Some(browser) = Browser::start().await? else {
-        return Ok(());
-    };
+    let Some(browser) = Browser::start().await? else { return Ok(()) };
     let host = Host::start(&[])?;
     let phone = sign_in(&browser, &host, Screen::PHONE).await?;
     let token = phone.evaluate("localStorage.getItem('greenroom.token')").await?;

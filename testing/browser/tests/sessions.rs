@@ -57,9 +57,7 @@ async fn start() -> Result<(Host, ModelServer)> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sessions_are_renamed_archived_forked_and_deleted() -> Result<()> {
-    let Some(browser) = Browser::start().await? else {
-        return Ok(());
-    };
+    let Some(browser) = Browser::start().await? else { return Ok(()) };
     let (host, _model) = start().await?;
     for message in ["alpha", "beta"] {
         new_session(&host, message)?;
@@ -119,9 +117,7 @@ async fn choose_of_first_turn(page: &Page, label: &str) -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_chat_is_searched_branched_and_taken_back() -> Result<()> {
-    let Some(browser) = Browser::start().await? else {
-        return Ok(());
-    };
+    let Some(browser) = Browser::start().await? else { return Ok(()) };
     let (host, _model) = start().await?;
     let session = new_session(&host, "alpha")?;
     new_session(&host, "another session")?;
@@ -168,9 +164,7 @@ async fn a_chat_is_searched_branched_and_taken_back() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_is_written_with_suggestions_and_under_other_permissions() -> Result<()> {
-    let Some(browser) = Browser::start().await? else {
-        return Ok(());
-    };
+    let Some(browser) = Browser::start().await? else { return Ok(()) };
     let (host, _model) = start().await?;
     let session = new_session(&host, "alpha")?;
     std::fs::write(host.home().join("notes.md"), "# Notes\n")?;

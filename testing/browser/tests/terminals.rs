@@ -74,9 +74,7 @@ async fn wait_for_screen(page: &Page, expected: &[String]) -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_terminal_is_typed_in_and_shows_the_same_screen_again() -> Result<()> {
-    let Some(browser) = Browser::start().await? else {
-        return Ok(());
-    };
+    let Some(browser) = Browser::start().await? else { return Ok(()) };
     let host = Host::start(&[])?;
     let page = sign_in(&browser, &host, Screen::DESKTOP).await?;
     start_session(&page, &host).await?;
@@ -154,9 +152,7 @@ async fn wait_for_file(path: &std::path::Path) -> Result<()> {
 /// A program that takes the whole screen is drawn, and what was there before is there again when it ends.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_program_of_the_whole_screen_comes_and_goes() -> Result<()> {
-    let Some(browser) = Browser::start().await? else {
-        return Ok(());
-    };
+    let Some(browser) = Browser::start().await? else { return Ok(()) };
     let host = Host::start(&[])?;
     let page = sign_in(&browser, &host, Screen::PHONE).await?;
     start_session(&page, &host).await?;

@@ -195,9 +195,7 @@ impl CheckedClient {
 
     /// Takes what has arrived already.
     async fn drain(&mut self) -> Result<()> {
-        let Some((_, events)) = &mut self.line else {
-            return Ok(());
-        };
+        let Some((_, events)) = &mut self.line else { return Ok(()) };
         let mut arrived = Vec::new();
         while let Ok(Ok(event)) = timeout(Duration::from_millis(1), events.next()).await {
             if event.method == "action" {

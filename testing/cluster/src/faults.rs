@@ -134,9 +134,7 @@ impl Cluster {
             look.tick().await;
             let mut spaces = self.histories.iter().zip(&before);
             let waiting = spaces.position(|(it, before)| it.count() < before + actions);
-            let Some(waiting) = waiting else {
-                return Ok(());
-            };
+            let Some(waiting) = waiting else { return Ok(()) };
             ensure!(began.elapsed() < CERTAIN, "nothing happens in {:?}", self.spaces.get(waiting));
         }
     }

@@ -60,9 +60,7 @@ async fn accept(listener: TcpListener, target: SocketAddr, cut: watch::Receiver<
         let mut cut = cut.clone();
         tokio::spawn(async move {
             // A node that is not there refuses; so does this, by ending the connection.
-            let Ok(mut far) = TcpStream::connect(target).await else {
-                return;
-            };
+            let Ok(mut far) = TcpStream::connect(target).await else { return };
             let mut near = near;
             tokio::select! {
                 _ended = copy_bidirectional(&mut near, &mut far) => {}

@@ -94,9 +94,7 @@ impl Code {
             loop {
                 let message =
                     self.socket.next().await.expect("the socket stays").expect("a message");
-                let Message::Text(text) = message else {
-                    continue;
-                };
+                let Message::Text(text) = message else { continue };
                 let frame: Value = serde_json::from_str(&text).expect("JSON");
                 self.notes(&frame);
                 if is_it(&frame) {
@@ -113,9 +111,7 @@ impl Code {
 
     /// What an older client must never get, and where it stands.
     fn notes(&mut self, frame: &Value) {
-        let Some("action") = frame["method"].as_str() else {
-            return;
-        };
+        let Some("action") = frame["method"].as_str() else { return };
         let envelope = &frame["params"];
         if envelope.get("rejectionReason").is_none() {
             self.last_seen = self.last_seen.max(envelope["serverSeq"].as_u64().unwrap_or(0));

@@ -107,9 +107,7 @@ impl Followed {
         let follows = async {
             while !is_so(&json!(self.state)) {
                 let event = events.recv().await.expect("the stream goes on");
-                let SubscriptionEvent::Action(envelope) = event.event else {
-                    continue;
-                };
+                let SubscriptionEvent::Action(envelope) = event.event else { continue };
                 let action = &envelope.action;
                 assert!(!matches!(action, StateAction::Unknown(_)), "{action:?}");
                 if envelope.channel == self.uri {

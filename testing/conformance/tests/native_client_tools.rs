@@ -85,12 +85,8 @@ async fn a_published_client_carries_out_what_the_model_calls_once_somebody_appro
     let carried_out = async {
         loop {
             let event = events.recv().await.expect("the stream goes on");
-            let SubscriptionEvent::Action(envelope) = event.event else {
-                continue;
-            };
-            let StateAction::ChatToolCallConfirmed(confirmed) = &envelope.action else {
-                continue;
-            };
+            let SubscriptionEvent::Action(envelope) = event.event else { continue };
+            let StateAction::ChatToolCallConfirmed(confirmed) = &envelope.action else { continue };
             let result = json!({
                 "type": "chat/toolCallComplete", "turnId": confirmed.turn_id,
                 "toolCallId": confirmed.tool_call_id, "result": done("3 places"),

@@ -158,12 +158,8 @@ async fn a_published_client_approves_a_plan() {
     let approves = async {
         loop {
             let event = events.recv().await.expect("the stream goes on");
-            let SubscriptionEvent::Action(envelope) = event.event else {
-                continue;
-            };
-            let StateAction::ChatToolCallReady(ready) = &envelope.action else {
-                continue;
-            };
+            let SubscriptionEvent::Action(envelope) = event.event else { continue };
+            let StateAction::ChatToolCallReady(ready) = &envelope.action else { continue };
             let action = json!({
                 "type": "chat/toolCallConfirmed", "turnId": ready.turn_id, "toolCallId": ready.tool_call_id,
                 "approved": true, "confirmed": "user-action", "selectedOptionId": "accept-edits",

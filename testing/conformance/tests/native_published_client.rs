@@ -45,9 +45,7 @@ async fn follow(
     let follows = async {
         while chat.active_turn.is_some() || !is_so(chat) {
             let event = events.recv().await.expect("the stream goes on");
-            let SubscriptionEvent::Action(envelope) = event.event else {
-                continue;
-            };
+            let SubscriptionEvent::Action(envelope) = event.event else { continue };
             assert!(!matches!(envelope.action, StateAction::Unknown(_)), "{:?}", envelope.action);
             apply_action_to_session(session, &envelope.action);
             if envelope.channel == chat.resource {

@@ -83,9 +83,7 @@ async fn carry(
         let mut is_cut = is_cut.clone();
         is_cut.mark_unchanged();
         lines.spawn(async move {
-            let Ok(mut far) = TcpStream::connect(address).await else {
-                return;
-            };
+            let Ok(mut far) = TcpStream::connect(address).await else { return };
             tokio::select! {
                 _ = tokio::io::copy_bidirectional(&mut near, &mut far) => {}
                 _ = is_cut.changed() => {}

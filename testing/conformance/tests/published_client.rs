@@ -107,9 +107,7 @@ async fn follow(
     let until_done = async {
         loop {
             let event = events.recv().await.expect("the stream goes on");
-            let SubscriptionEvent::Action(envelope) = event.event else {
-                continue;
-            };
+            let SubscriptionEvent::Action(envelope) = event.event else { continue };
             apply(session, chat, &envelope);
             if chat.active_turn.is_none() && chat.turns.last().is_some_and(|done| done.id == turn) {
                 return;

@@ -105,9 +105,7 @@ impl Watcher {
         let follow = async {
             while !is_so(self) {
                 let event = self.events.recv().await.expect("the stream goes on");
-                let SubscriptionEvent::Action(envelope) = event.event else {
-                    continue;
-                };
+                let SubscriptionEvent::Action(envelope) = event.event else { continue };
                 if let Some(why) = &envelope.rejection_reason {
                     self.refused.push(why.clone());
                     continue;

@@ -35,9 +35,7 @@ async fn read_turn(events: &mut ClientEventStream) -> String {
     let mut said = String::new();
     loop {
         let event = events.recv().await.expect("the stream goes on");
-        let SubscriptionEvent::Action(envelope) = event.event else {
-            continue;
-        };
+        let SubscriptionEvent::Action(envelope) = event.event else { continue };
         match &envelope.action {
             StateAction::ChatDelta(delta) => said.push_str(&delta.content),
             StateAction::ChatTurnComplete(_) => return said,

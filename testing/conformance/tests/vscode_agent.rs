@@ -101,9 +101,7 @@ impl Window {
                 .await
                 .expect("something comes")
                 .expect("it goes on");
-            let Message::Text(text) = message.expect("a frame") else {
-                continue;
-            };
+            let Message::Text(text) = message.expect("a frame") else { continue };
             let frame: Value = serde_json::from_str(&text).expect("JSON");
             if frame["method"] == "action" {
                 let envelope = &frame["params"];

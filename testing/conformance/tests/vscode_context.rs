@@ -96,9 +96,7 @@ impl Window {
         let wait = async {
             loop {
                 let message = self.socket.next().await.expect("the socket stays");
-                let Message::Text(text) = message.expect("a message") else {
-                    continue;
-                };
+                let Message::Text(text) = message.expect("a message") else { continue };
                 let frame: Value = serde_json::from_str(&text).expect("JSON");
                 if is_it(&frame) {
                     return frame;

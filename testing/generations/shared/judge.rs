@@ -51,9 +51,7 @@ impl Heard {
     }
 
     fn hears(&self, text: &str) {
-        let Ok(message) = serde_json::from_str::<Value>(text) else {
-            return self.notes(format!("{VERSION} was sent what is no JSON"));
-        };
+        let Ok(message) = serde_json::from_str::<Value>(text) else { return self.notes(format!("{VERSION} was sent what is no JSON")) };
         let (Some(method), None) = (message["method"].as_str(), message.get("id")) else {
             return; // an answer, or a request
         };

@@ -110,9 +110,7 @@ impl Guard {
                         |given: serde_json::Value| respond(StatusCode::OK, given.to_string());
                     return Ok(given.map_or_else(bad, give));
                 }
-                "/renewals" => {
-                    return Ok(respond(StatusCode::OK, issuer.renewals().to_string()));
-                }
+                "/renewals" => return Ok(respond(StatusCode::OK, issuer.renewals().to_string())),
                 "/revoke" => {
                     issuer.revoke_all();
                     return Ok(respond(StatusCode::OK, String::new()));

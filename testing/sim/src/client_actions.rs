@@ -216,9 +216,7 @@ impl Simulation {
             .filter(|channel| *channel != ROOT)
             .cloned()
             .collect();
-        let Some(channel) = self.rng.pick(&channels).cloned() else {
-            return;
-        };
+        let Some(channel) = self.rng.pick(&channels).cloned() else { return };
         if self.is_pending(client, &channel) {
             return;
         }

@@ -20,9 +20,7 @@ impl Simulation {
         for (uri, mirror) in &self.world.clients[client].mirrors {
             match mirror {
                 Mirror::Chat(state) => {
-                    let Some(turn) = &state.active_turn else {
-                        continue;
-                    };
+                    let Some(turn) = &state.active_turn else { continue };
                     for part in turn.parts.iter() {
                         let part = Value::Object(part.0.clone());
                         if part["kind"] == "toolCall" || part["kind"] == "inputRequest" {

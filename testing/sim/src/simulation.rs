@@ -224,9 +224,7 @@ impl Simulation {
     /// Some messages of one link move on.
     fn deliver_some(&mut self, to_host: bool) {
         let peers: Vec<_> = self.world.links.keys().copied().collect();
-        let Some(peer) = self.rng.pick(&peers).copied() else {
-            return;
-        };
+        let Some(peer) = self.rng.pick(&peers).copied() else { return };
         for _ in 0..1 + self.rng.below(12) {
             let moved = if to_host {
                 self.world.carry_to_host(peer)

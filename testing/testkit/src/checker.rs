@@ -67,9 +67,7 @@ fn check_waiting_agents(world: &World, host: &BTreeMap<String, Value>, wrong: &m
             }
             continue;
         }
-        let Some(uri) = world.models.chat_of(run) else {
-            continue;
-        };
+        let Some(uri) = world.models.chat_of(run) else { continue };
         let asked = host.get(uri).is_some_and(|chat| blocks::waits_for(chat, question));
         if !asked {
             wrong
@@ -168,9 +166,7 @@ fn read_all_channels(world: &mut World) -> (BTreeMap<String, Value>, Vec<Value>)
 /// Fields that no chat action carries (H-150), and the window, which is compared apart.
 fn comparable(state: &Value, old_client: bool) -> Value {
     let mut state = state.clone();
-    let Some(fields) = state.as_object_mut() else {
-        return state;
-    };
+    let Some(fields) = state.as_object_mut() else { return state };
     if fields.contains_key("turns") {
         for field in
             ["title", "changes", "interactivity", "origin", "_meta", "turns", "turnsNextCursor"]

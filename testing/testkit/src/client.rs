@@ -270,9 +270,7 @@ impl Client {
     }
 
     fn answered(&mut self, frame: Value) {
-        let Some(id) = frame["id"].as_u64() else {
-            return;
-        };
+        let Some(id) = frame["id"].as_u64() else { return };
         let Some(pending) = self.pending.remove(&id) else {
             self.violations
                 .push(format!("{}: a response that no request waits for: {frame}", self.id)); // H-004

@@ -123,9 +123,7 @@ impl Connections {
     /// Parameters of `subscribe` for what a connection watches. `is_there` knows channels by URI and the seq from which
     /// one was watched.
     pub fn watched(&self, peer: PeerId, is_there: impl Fn(&str, u64) -> bool) -> Vec<Value> {
-        let Some(connection) = self.peers.get(&peer) else {
-            return Vec::new();
-        };
+        let Some(connection) = self.peers.get(&peer) else { return Vec::new() };
         let watched = connection.watched.iter();
         let watched = watched.filter(|(uri, watched)| is_there(uri, watched.since));
         watched.map(|(_, watched)| watched.params.clone()).collect()

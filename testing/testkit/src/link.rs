@@ -49,9 +49,7 @@ impl World {
         for _ in 0..read {
             self.carry_to_host(peer);
         }
-        let Some(link) = self.links.remove(&peer) else {
-            return;
-        };
+        let Some(link) = self.links.remove(&peer) else { return };
         self.log(|| format!("{} is cut off from {peer:?}", self.clients[link.client].id));
         let client = &mut self.clients[link.client];
         if client.link == Some(peer) {
@@ -77,9 +75,7 @@ impl World {
         if link.closing.is_some() {
             return false;
         }
-        let Some(text) = link.to_host.pop_front() else {
-            return false;
-        };
+        let Some(text) = link.to_host.pop_front() else { return false };
         self.queue.push_back(match rpc::decode(&text, depth) {
             Ok(message) => {
                 let inline = (&self.limits).into();

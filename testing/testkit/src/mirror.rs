@@ -35,9 +35,7 @@ impl Mirror {
     }
 
     pub fn apply(&mut self, action: &Value) {
-        let Some(action) = Action::from_record(action.clone()) else {
-            return;
-        };
+        let Some(action) = Action::from_record(action.clone()) else { return };
         match self {
             Self::Root(state) => reduce_root(state, &action),
             Self::Session(state) => reduce_session(state, &action),

@@ -135,9 +135,7 @@ impl Models {
             self.record_render(run, sections);
         }
         self.replies.push((run, reply.clone()));
-        let Some(playing) = self.playing.get_mut(&run) else {
-            return false;
-        };
+        let Some(playing) = self.playing.get_mut(&run) else { return false };
         playing.inbox.push_back(reply);
         std::mem::take(&mut playing.awaits_reply)
     }
@@ -180,9 +178,7 @@ impl Models {
 
     /// The next beat of a run, if it plays on.
     pub fn play(&mut self, run: RunId) -> Played {
-        let Some(playing) = self.playing.get_mut(&run) else {
-            return Played::Silent;
-        };
+        let Some(playing) = self.playing.get_mut(&run) else { return Played::Silent };
         let Some(beat) = playing.script.steps.pop_front() else {
             self.playing.remove(&run);
             return Played::Silent;
@@ -271,9 +267,7 @@ impl Models {
         yes: VecDeque<ScriptStep>,
         no: VecDeque<ScriptStep>,
     ) -> Played {
-        let Some(playing) = self.playing.get_mut(&run) else {
-            return Played::Silent;
-        };
+        let Some(playing) = self.playing.get_mut(&run) else { return Played::Silent };
         let answer = playing.inbox.iter().position(|reply| Question::answered_by(reply) == to);
         let Some(reply) = answer.and_then(|at| playing.inbox.remove(at)) else {
             playing.awaits_reply = true;

@@ -70,9 +70,7 @@ impl World {
 
     /// The requests that bring a connection to its state.
     fn messages_of(&self, peer: PeerId) -> Vec<Input> {
-        let Some(admitted) = self.connections.admitted(peer) else {
-            return Vec::new();
-        };
+        let Some(admitted) = self.connections.admitted(peer) else { return Vec::new() };
         let client_id = admitted["clientId"].as_str();
         let client = self.clients.iter().find(|client| Some(client.id.as_str()) == client_id);
         let Some(client) = client else {

@@ -415,9 +415,7 @@ pub(crate) fn ready_event(call: u64, fields: wire::Object) -> AgentEvent {
 
 /// A call with this `ToolCallResult`.
 pub(crate) fn completed_event(call: u64, result: Value, review: bool) -> AgentEvent {
-    let Value::Object(fields) = result else {
-        return unreadable(MalformedField("result"));
-    };
+    let Value::Object(fields) = result else { return unreadable(MalformedField("result")) };
     match ToolResult::from_object(fields) {
         Ok(result) => AgentEvent::ToolCompleted { call, result, review },
         Err(error) => unreadable(error),

@@ -183,9 +183,7 @@ pub(super) fn dependencies(
         let imports_all = glob.is_match(&code);
         for called in call.captures_iter(&code) {
             let name = &called[2];
-            let Some(definition) = only_definition(&defined, name) else {
-                continue;
-            };
+            let Some(definition) = only_definition(&defined, name) else { continue };
             let how = called.get(1).map_or("", |before| before.as_str().trim());
             let fits = match how {
                 "." => definition.takes_self,

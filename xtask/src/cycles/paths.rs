@@ -72,9 +72,7 @@ fn read_module(source: &Source) -> Result<(Module, Vec<Segments>)> {
         let is_passed_on = passes_on && found.get(1).is_some();
         let depth = depth_at(&inner, found.get(0).map_or(0, |whole| whole.start()));
         for (name, segments) in leaves {
-            let Some(segments) = from_the_file(segments, depth) else {
-                continue;
-            };
+            let Some(segments) = from_the_file(segments, depth) else { continue };
             if !is_passed_on {
                 named.push(segments.clone());
             }

@@ -86,9 +86,7 @@ impl Opening {
         let mut anew = anew;
         if let (Some(notes), None) = (&notes, &anew) {
             match self.reopen(notes).await? {
-                Ok(session) => {
-                    return Ok(OpenedChat { session, anew: None });
-                }
+                Ok(session) => return Ok(OpenedChat { session, anew: None }),
                 Err(why) => anew = Some(why),
             }
         }
@@ -294,9 +292,7 @@ pub(super) enum SignInTry {
 
 /// Signs in by the configured method.
 pub(super) async fn sign_in(core: &AgentCore, process: &AgentProcess) -> SignInTry {
-    let Some(AcpAuth::Method(method)) = &core.config.auth else {
-        return SignInTry::NotConfigured;
-    };
+    let Some(AcpAuth::Method(method)) = &core.config.auth else { return SignInTry::NotConfigured };
     let params = acp::AuthenticateRequest::new(method.clone());
     let asked = process.connection.request::<Value>("authenticate", &params, SIGN_IN_LIMIT);
     match asked.await {

@@ -92,9 +92,7 @@ impl PluginInstructions {
     /// A rule that holds: what it says, or where it can be read if there is no room.
     fn add_rule(&mut self, copy: &Workspace, container: &Container, child: &Child) {
         // One that cannot be read by now is not there.
-        let Ok(text) = copy.read_instructions(&child.uri, RULE_BYTES_MAX) else {
-            return;
-        };
+        let Ok(text) = copy.read_instructions(&child.uri, RULE_BYTES_MAX) else { return };
         if self.rules.len() + text.len() > RULES_BYTES_MAX {
             return push(&mut self.listed, describe_file(container, child, ""));
         }

@@ -158,9 +158,7 @@ impl ProcessPool {
         token: Option<&str>,
     ) -> Result<Arc<AgentProcess>, AgentError> {
         let config = &self.config;
-        let Some(program) = config.find_program() else {
-            return Err(errors::missing(config));
-        };
+        let Some(program) = config.find_program() else { return Err(errors::missing(config)) };
         let token = match (&config.auth, token) {
             (Some(AcpAuth::Resource { token_env, .. }), Some(token)) => {
                 Some((token_env.clone(), token.to_owned()))

@@ -261,9 +261,7 @@ async fn open_either(
 ) -> Result<OpenedConnection, McpError> {
     let initialize = ClientLifecycleMode::Initialize;
     let opened = open_once(declaration, directories, token, shared, initialize).await;
-    let Err(McpError::Handshake(why)) = opened else {
-        return opened;
-    };
+    let Err(McpError::Handshake(why)) = opened else { return opened };
     let discover =
         ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::LATEST] };
     match open_once(declaration, directories, token, shared, discover).await {

@@ -83,9 +83,7 @@ impl std::fmt::Debug for McpEntry {
 impl McpEntry {
     /// An entry of a file of JSON. What other programs write beside the keys that are known is ignored.
     pub(super) fn read(name: &str, written: Value) -> Result<Self, String> {
-        let Value::Object(mut fields) = written else {
-            return Err("it is no object".to_owned());
-        };
+        let Value::Object(mut fields) = written else { return Err("it is no object".to_owned()) };
         if let Some(kind) = fields.remove("type") {
             fields.entry("transport").or_insert(kind);
         }

@@ -80,9 +80,7 @@ pub(super) async fn client_builder(url: &Url) -> Result<ClientBuilder, McpError>
     let encrypted = match url.scheme() {
         "https" => true,
         "http" => false,
-        _ => {
-            return Err(McpError::Unreachable("its URL is not http or https".to_owned()));
-        }
+        _ => return Err(McpError::Unreachable("its URL is not http or https".to_owned())),
     };
     let unusable = |why: String| McpError::Unreachable(why);
     let trust = task::try_blocking(move || {
@@ -267,9 +265,7 @@ pub(super) fn read_events(
     let chunks = stream::try_unfold(state, |(mut response, mut counter, shared)| async move {
         let chunk =
             response.chunk().await.map_err(|error| std::io::Error::other(error.without_url()))?;
-        let Some(chunk) = chunk else {
-            return Ok::<_, std::io::Error>(None);
-        };
+        let Some(chunk) = chunk else { return Ok::<_, std::io::Error>(None) };
         if let Err(error) = counter.count(&chunk) {
             shared.fail(McpError::TooLarge(MESSAGE_BYTES_MAX));
             return Err(std::io::Error::other(error));

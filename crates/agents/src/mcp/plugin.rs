@@ -102,9 +102,7 @@ impl Expander for PluginExpander<'_> {
             let written = format!("${{{name}}}");
             text.find(&written).map(|at| (at, written.len()))
         });
-        let Some((at, length)) = found.min() else {
-            return self.others.expand(text);
-        };
+        let Some((at, length)) = found.min() else { return self.others.expand(text) };
         // What the directory is called is no text to be expanded.
         let before = self.others.expand(&text[..at])?;
         let after = self.expand(&text[at + length..])?;

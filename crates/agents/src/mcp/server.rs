@@ -278,9 +278,7 @@ impl McpServer {
     ) -> Result<McpResult, McpError> {
         let connection = self.connection()?;
         let called = connection.call(tool, arguments.clone(), host).await;
-        let Err(McpError::TokenWanted(challenge)) = called else {
-            return called;
-        };
+        let Err(McpError::TokenWanted(challenge)) = called else { return called };
         if self.lose_token(&connection, challenge.clone()) {
             // There is a newer token or connection by now: the call is made again once.
 

@@ -119,9 +119,7 @@ async fn read_request(stream: &mut TcpStream) -> Option<(String, Value)> {
 }
 
 async fn answer(mut stream: TcpStream, fake: FakeHttp) {
-    let Some((head, body)) = read_request(&mut stream).await else {
-        return;
-    };
+    let Some((head, body)) = read_request(&mut stream).await else { return };
     let bearer = head
         .split("authorization: bearer ")
         .nth(1)

@@ -85,9 +85,7 @@ impl Conversation<'_> {
         if !self.compaction.auto {
             return Ok(None);
         }
-        let Some(kept) = self.choose_kept(0) else {
-            return Ok(None);
-        };
+        let Some(kept) = self.choose_kept(0) else { return Ok(None) };
         let events = self.tool_context.events;
         // The call that was refused used nothing; the one after the summary is another one.
         events.release_call().await;
@@ -312,9 +310,7 @@ impl Conversation<'_> {
 
 /// Why a turn ends that could not be summarised.
 fn explain(stop: TurnStop, reason: CompactionReason) -> TurnStop {
-    let TurnStop::Failed(error) = stop else {
-        return stop;
-    };
+    let TurnStop::Failed(error) = stop else { return stop };
     let why = match reason {
         CompactionReason::NearWindow(_) => "the conversation comes near the model's context window",
         CompactionReason::Refused => "the conversation is longer than the model's context window",

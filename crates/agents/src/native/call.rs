@@ -126,9 +126,7 @@ async fn run_call(
                     },
                 }
             }
-            Verdict::Ask => {
-                return run_with_consent(context, call, planned, subject, turn).await;
-            }
+            Verdict::Ask => return run_with_consent(context, call, planned, subject, turn).await,
         }
     }
 }

@@ -103,9 +103,7 @@ fn read_agent(
 fn add_rules(workspace: &Workspace, discovered: &Discovered, found: &mut TurnCustomizations) {
     for container in &discovered.containers {
         for child in &container.children {
-            let ChildContent::Rule(rule) = &child.content else {
-                continue;
-            };
+            let ChildContent::Rule(rule) = &child.content else { continue };
             let is_on = container
                 .enabled_children(&discovered.switched_off)
                 .any(|enabled| enabled == child);

@@ -63,9 +63,7 @@ impl Tool for ExitPlanTool {
         let wrong = match plan.len() {
             0 => "`plan` is missing: give the whole plan, in Markdown",
             1..=PLAN_BYTES_MAX if plan.trim().is_empty() => "`plan` is empty",
-            1..=PLAN_BYTES_MAX => {
-                return Ok(Plan { summary: plan.to_owned(), ..Plan::default() });
-            }
+            1..=PLAN_BYTES_MAX => return Ok(Plan { summary: plan.to_owned(), ..Plan::default() }),
             _ => "`plan` is too long: say it in less than 64 KiB",
         };
         Err(ToolError(wrong.to_owned()))

@@ -71,9 +71,7 @@ impl NativeBody<'_> {
 
 /// What an attachment is, by its type.
 fn kind_of(part: &Part) -> Option<MediaKind> {
-    let View::Attachment(of) = part.view() else {
-        return None;
-    };
+    let View::Attachment(of) = part.view() else { return None };
     match of.mime.split('/').next().unwrap_or("") {
         "image" => Some(MediaKind::Image),
         "audio" => Some(MediaKind::Audio),

@@ -185,9 +185,7 @@ impl Model {
 
     /// Puts the address that this process knows in the place of a vendor's name, with the vendor's key unless one is named.
     pub fn find_vendor(self) -> Result<Self, ModelError> {
-        let Some(vendor) = vendors::find(&self.base_url) else {
-            return Ok(self);
-        };
+        let Some(vendor) = vendors::find(&self.base_url) else { return Ok(self) };
         let known = vendor.model(&self.id, &vendors::of_environment)?;
         let names_key =
             self.key_env.is_some() || self.key_file.is_some() || self.key_command.is_some();

@@ -141,9 +141,7 @@ impl ToolContext<'_> {
             | ArgumentKind::Page
             | ArgumentKind::Input => false,
         };
-        let Some(store) = self.rules.clone().filter(|_| is_about_files) else {
-            return Ok(None);
-        };
+        let Some(store) = self.rules.clone().filter(|_| is_about_files) else { return Ok(None) };
         let rules = run_blocking(move || store.load()).await?;
         Ok(rules.reading_limits(subject, &self.place))
     }
@@ -231,9 +229,7 @@ pub(super) type Rules = Option<Arc<RuleStore>>;
 
 /// Forgets what another session of this name was allowed. Blocks.
 pub(super) fn forget_session(rules: &RuleStore, session: &str) -> Result<(), AgentError> {
-    let Err(error) = rules.remove_session(session) else {
-        return Ok(());
-    };
+    let Err(error) = rules.remove_session(session) else { return Ok(()) };
     // Rules that cannot be read allow nothing.
     let has_any = |known: Arc<RuleSet>| {
         let mut rules = known.rules().iter();

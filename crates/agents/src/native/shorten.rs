@@ -58,9 +58,7 @@ pub(super) fn drop_oldest(entries: &mut Vec<HistoryEntry>, tokens_max: u64) -> b
         estimate_tokens(rest) <= tokens_max
     };
     // If not even the last part fits, it is sent all the same: the server decides.
-    let Some(start) = starts.iter().find(fits).or(starts.last()).copied() else {
-        return false;
-    };
+    let Some(start) = starts.iter().find(fits).or(starts.last()).copied() else { return false };
     entries.splice(..start, [HistoryEntry::user(LEFT_OUT)]);
     true
 }

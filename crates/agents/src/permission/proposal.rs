@@ -61,9 +61,7 @@ pub(crate) fn allows(pattern: &Pattern, call: &CallSubject) -> bool {
     if pattern.covers(call, None) {
         return true;
     }
-    let SubjectDetail::Command(command) = &call.detail else {
-        return false;
-    };
+    let SubjectDetail::Command(command) = &call.detail else { return false };
     let commands = shell::split(command);
     commands.is_some_and(|commands| commands.iter().all(|command| pattern.covers_command(command)))
 }

@@ -144,9 +144,7 @@ impl RuleSet {
             rules.filter(|rule| rule.effect == RuleEffect::Allow)
         };
         let together = || {
-            let SubjectDetail::Command(command) = &call.detail else {
-                return None;
-            };
+            let SubjectDetail::Command(command) = &call.detail else { return None };
             let mut first = None;
             for command in shell::split(command)? {
                 let rule = allowing().find(|rule| rule.pattern.covers_command(&command))?;

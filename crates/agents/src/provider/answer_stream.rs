@@ -60,9 +60,7 @@ impl<R: ReadAnswer> AnswerStream<R> {
     /// Distinguishes an event stream from a document by its first byte, for what servers say in `Content-Type` is not to be
     /// trusted; gives back what is left to read.
     fn recognise<'b>(&mut self, bytes: &'b [u8]) -> Result<&'b [u8], ProviderError> {
-        let BodyKind::Unknown(mark) = &mut self.body else {
-            return Ok(bytes);
-        };
+        let BodyKind::Unknown(mark) = &mut self.body else { return Ok(bytes) };
         for (index, byte) in bytes.iter().enumerate() {
             mark.push(*byte);
             if BYTE_ORDER_MARK.starts_with(mark) {

@@ -416,9 +416,7 @@ fn is_version(segment: &str) -> bool {
 /// An address with this version at the end of its path, unless it has one there. What is no address stays as it is: it is
 /// refused when it is used.
 pub(crate) fn with_version(address: &str, version: &str) -> String {
-    let Ok(mut url) = Url::parse(address) else {
-        return address.to_owned();
-    };
+    let Ok(mut url) = Url::parse(address) else { return address.to_owned() };
     let last = url.path_segments().and_then(|mut it| it.rfind(|word| !word.is_empty()));
     if !last.is_some_and(is_version)
         && let Ok(mut segments) = url.path_segments_mut()

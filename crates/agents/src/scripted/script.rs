@@ -104,9 +104,7 @@ impl Scene {
 
     /// The capture groups from the first on, if the text matches.
     fn groups(&self, text: &str) -> Option<Vec<String>> {
-        let Some(when) = &self.when else {
-            return Some(Vec::new());
-        };
+        let Some(when) = &self.when else { return Some(Vec::new()) };
         let captures = when.captures(text)?;
         let group =
             |group: Option<regex::Match>| group.map_or("", |matched| matched.as_str()).to_owned();

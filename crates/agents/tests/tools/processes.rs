@@ -42,9 +42,7 @@ impl Process {
     }
 
     fn ends(&self, within: Timespec) -> bool {
-        let Some(handle) = &self.handle else {
-            return true;
-        };
+        let Some(handle) = &self.handle else { return true };
         let mut waiting = [PollFd::new(handle, PollFlags::IN)];
         rustix::event::poll(&mut waiting, Some(&within)).unwrap() == 1
     }

@@ -210,9 +210,7 @@ fn split(text: &str) -> (&str, &str) {
 /// `src/main.rs:4-6`; what is no number behind a colon belongs to the name.
 fn file_and_lines(place: &str) -> (&str, Option<(u64, u64)>) {
     let whole = (place, None);
-    let Some((file, lines)) = place.rsplit_once(':') else {
-        return whole;
-    };
+    let Some((file, lines)) = place.rsplit_once(':') else { return whole };
     let (first, last) = lines.split_once('-').unwrap_or((lines, lines));
     match (first.parse(), last.parse()) {
         (Ok(first), Ok(last)) if 0 < first && first <= last => (file, Some((first, last))),

@@ -143,9 +143,7 @@ impl Dialog<'_> {
 
 /// Messages that wait for the agent.
 fn pending_lines(chat: Option<&ChatState>, width: usize) -> Vec<Line> {
-    let Some(chat) = chat else {
-        return Vec::new();
-    };
+    let Some(chat) = chat else { return Vec::new() };
     let mut lines = Vec::new();
     let mut line = |what: &str, message: &serde_json::Value| {
         let text = escape_line(message["text"].as_str().unwrap_or(""));

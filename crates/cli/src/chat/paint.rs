@@ -149,9 +149,7 @@ impl Painter {
 
     /// Goes to where the bottom begins and erases from there.
     fn erase(&self) -> String {
-        let Some(drawn) = &self.drawn else {
-            return String::new();
-        };
+        let Some(drawn) = &self.drawn else { return String::new() };
         let columns = usize::from(self.size.columns).max(1);
         let above = match self.traits.reflow {
             // Lines that were wider than the screen is now take several rows of it.

@@ -96,9 +96,7 @@ fn request_lines(part: &Object, width: usize) -> Vec<Line> {
     let mut lines = mark(sign, style, &message, width);
     for question in questions.into_iter().flatten() {
         let id = question["id"].as_str().unwrap_or("");
-        let Some(answer) = request["answers"].get(id) else {
-            continue;
-        };
+        let Some(answer) = request["answers"].get(id) else { continue };
         let title = question["title"].as_str().or(question["message"].as_str());
         let text =
             format!("{}: {}", escape_line(title.unwrap_or(id)), answer_text(question, answer));

@@ -206,18 +206,14 @@ impl Popup {
         now: &PopupQuery,
     ) -> Vec<MenuItem<WordProposal>> {
         let mut items = own_items(now);
-        let (Some(before), Some(menu)) = (before, &self.menu) else {
-            return items;
-        };
+        let (Some(before), Some(menu)) = (before, &self.menu) else { return items };
         let tail = |query: &PopupQuery| query.text.get(query.cursor..).map(str::to_owned);
         if before.word_start() != now.word_start() || tail(before) != tail(now) {
             return items;
         }
         let typed = now.word().trim_start_matches(['@', '#', '/']).to_lowercase();
         items.extend(menu.items().filter_map(|item| {
-            let WordProposal::Host(completion) = &item.value else {
-                return None;
-            };
+            let WordProposal::Host(completion) = &item.value else { return None };
             let mut completion = completion.clone();
             let end = completion.replaces.end + now.cursor;
             completion.replaces.end = end.checked_sub(before.cursor)?;

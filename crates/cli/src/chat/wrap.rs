@@ -66,9 +66,7 @@ impl UnfinishedText {
                 lines.push(self.text[from..from + line_end].to_owned());
                 from += next;
             }
-            let Some(end) = paragraph_end else {
-                break;
-            };
+            let Some(end) = paragraph_end else { break };
             lines.push(self.text[from..end].trim_end_matches(' ').to_owned());
             from = end + 1;
         }

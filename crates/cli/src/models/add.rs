@@ -193,9 +193,7 @@ fn name_model(model: &mut Model, name: String, id: Option<String>) {
 /// Whether the model is new, with an id that no other has: the address of its server is put behind one that is taken.
 fn give_free_id(model: &mut Model, config: &Config, is_id_given: bool) -> anyhow::Result<bool> {
     let find = |id: &str| config.models.iter().find(|other| other.id == id);
-    let Some(taken) = find(&model.id) else {
-        return Ok(true);
-    };
+    let Some(taken) = find(&model.id) else { return Ok(true) };
     if taken.is_at(model) {
         let is_same = (&taken.key_env, &taken.key_file, &taken.key_command)
             == (&model.key_env, &model.key_file, &model.key_command);

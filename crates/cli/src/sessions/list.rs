@@ -109,9 +109,7 @@ fn table(sessions: &[SessionSummary], now: Timestamp) -> String {
 }
 
 fn format_directory(directory: Option<&Path>, home: Option<&Path>) -> String {
-    let Some(directory) = directory else {
-        return "-".to_owned();
-    };
+    let Some(directory) = directory else { return "-".to_owned() };
     let below_home = home.and_then(|home| directory.strip_prefix(home).ok());
     let shown = match below_home {
         Some(rest) if rest.as_os_str().is_empty() => "~".to_owned(),

@@ -193,9 +193,7 @@ fn warnings(pack: &RewriteRules, catalogue: &[Value]) -> Vec<String> {
 
 fn dry_run(options: &TransformOptions, pack: &RewriteRules) -> anyhow::Result<Exit> {
     let data = options.host.data_directory()?;
-    let Some(uri) = &options.session else {
-        return Err(anyhow!("--dry-run needs --session"));
-    };
+    let Some(uri) = &options.session else { return Err(anyhow!("--dry-run needs --session")) };
     let (archive, session) = archive::find_session(&data, uri)?;
     let root = archive.root()?.unwrap_or(Value::Null);
     let catalogue = catalogue_of(&root, &session.state.provider);

@@ -126,9 +126,7 @@ fn position(row: u16, column: u16) -> (f32, f32) {
 fn write_row(out: &mut String, screen: &vt100::Screen, row: u16, columns: u16) {
     let mut column = 0;
     while column < columns {
-        let Some(first) = screen.cell(row, column) else {
-            break;
-        };
+        let Some(first) = screen.cell(row, column) else { break };
         let look = Look::of(first);
         let (start, mut text) = (column, String::new());
         while let Some(cell) = screen.cell(row, column).filter(|cell| Look::of(cell) == look) {

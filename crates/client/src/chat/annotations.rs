@@ -133,9 +133,7 @@ impl OpenChat {
 
 /// A thread without comments is none: it goes with its last one.
 fn with_empty_thread(change: &AnnotationChange, threads: &[AnnotationThread]) -> AnnotationChange {
-    let AnnotationChange::RemoveComment { id, comment_id } = change else {
-        return change.clone();
-    };
+    let AnnotationChange::RemoveComment { id, comment_id } = change else { return change.clone() };
     let thread = threads.iter().find(|thread| thread.id == *id);
     match thread.map(|thread| thread.comments.as_slice()) {
         Some([only]) if only.id == *comment_id => AnnotationChange::Remove { id: id.clone() },

@@ -140,9 +140,7 @@ fn of_workers(parent: &ChannelUri, session: &SessionState) -> Vec<AskedInput> {
             }
             _ => return None,
         };
-        let Value::Object(part) = part else {
-            return None;
-        };
+        let Value::Object(part) = part else { return None };
         let turn_id = needed["turnId"].as_str().unwrap_or("");
         let title = session.chat(chat).map(|chat| chat.title.clone());
         Some(AskedInput {
@@ -160,9 +158,7 @@ pub(super) fn is_worker(session: &SessionState, parent: &ChannelUri, chat: &str)
     let mut chat = chat;
     for _ in 0..WORKER_DEPTH_MAX {
         let origin = session.chat(chat).and_then(|chat| chat.extra.get("origin"));
-        let Some(origin) = origin.filter(|origin| origin["kind"] == "tool") else {
-            return false;
-        };
+        let Some(origin) = origin.filter(|origin| origin["kind"] == "tool") else { return false };
         match origin["chat"].as_str() {
             Some(starter) if starter == parent.as_str() => return true,
             Some(starter) => chat = starter,

@@ -186,9 +186,7 @@ async fn read_side(
     session: &ChannelUri,
     uri: Option<String>,
 ) -> Result<Vec<u8>, ClientError> {
-    let Some(uri) = uri else {
-        return Ok(Vec::new());
-    };
+    let Some(uri) = uri else { return Ok(Vec::new()) };
     match live.read_content(session, &uri).await? {
         crate::ReadContent::Text(text) => Ok(text.into_bytes()),
         // Bytes that are no text are told apart, and never shown.

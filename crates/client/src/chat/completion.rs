@@ -51,9 +51,7 @@ pub struct Completion {
 
 /// Whether the word at the cursor is one that hosts complete.
 pub fn is_completable(text: &str, cursor: usize) -> bool {
-    let Some(before) = text.get(..cursor) else {
-        return false;
-    };
+    let Some(before) = text.get(..cursor) else { return false };
     let is_command = before.starts_with('/') && !before.contains(char::is_whitespace);
     let line = before.rsplit('\n').next().unwrap_or(before);
     let word = before.rsplit(char::is_whitespace).next().unwrap_or(before);

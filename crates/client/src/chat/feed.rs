@@ -46,9 +46,7 @@ impl UpdateFeed {
                 return Ok(result);
             }
             match self.updates.next().await {
-                Some(Update::Connection(ConnectionEvent::Closed { why })) => {
-                    return Err(why.into());
-                }
+                Some(Update::Connection(ConnectionEvent::Closed { why })) => return Err(why.into()),
                 Some(update) if is_news(&update) => self.backlog.push_back(update),
                 Some(_) => {} // the state has it already
                 None => return Err(live.closed_error().into()),

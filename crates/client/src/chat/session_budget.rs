@@ -42,9 +42,7 @@ impl OpenChat {
 }
 
 fn read_budget(session: &SessionState) -> SessionBudget {
-    let Some((_, value)) = find_setting(session, SETTING) else {
-        return SessionBudget::NotOffered;
-    };
+    let Some((_, value)) = find_setting(session, SETTING) else { return SessionBudget::NotOffered };
     let usd = value.and_then(Value::as_f64).filter(|usd| *usd > 0.0);
     usd.map_or(SessionBudget::None, SessionBudget::Usd)
 }

@@ -53,9 +53,7 @@ impl OpenChat {
         id: &str,
         accepted: &mut AcceptedCompletions,
     ) -> Result<Option<String>, ClientError> {
-        let Some((kind, message)) = self.find_waiting(id) else {
-            return Ok(None);
-        };
+        let Some((kind, message)) = self.find_waiting(id) else { return Ok(None) };
         self.dispatch(json!({"type": "chat/pendingMessageRemoved", "kind": kind, "id": id}))?;
         accepted.accept_all_of(&message);
         Ok(Some(message["text"].as_str().unwrap_or("").to_owned()))

@@ -167,9 +167,7 @@ impl LiveInner {
 
     /// Whether the answer held a state.
     fn take_snapshot(&mut self, mut result: Value, sent_before: i64) -> Result<bool, ClientError> {
-        let Some(snapshot) = Snapshot::of_subscription(&mut result)? else {
-            return Ok(false);
-        };
+        let Some(snapshot) = Snapshot::of_subscription(&mut result)? else { return Ok(false) };
         self.replica
             .take_snapshot(snapshot, sent_before)
             .map(|()| true)

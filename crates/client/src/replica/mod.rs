@@ -260,9 +260,7 @@ impl Replica {
     /// A channel's state with everything pending applied.
     fn state(&self, channel: &str) -> Option<&State> {
         let confirmed = self.confirmed.state(channel)?;
-        let Some(ahead) = self.ahead.get(channel) else {
-            return Some(confirmed);
-        };
+        let Some(ahead) = self.ahead.get(channel) else { return Some(confirmed) };
         Some(ahead.get_or_init(|| {
             let mut state = confirmed.clone();
             for pending in &self.pending {

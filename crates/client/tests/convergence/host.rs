@@ -134,9 +134,7 @@ impl Host {
         let channel = d.pick(&CHATS);
         self.fresh += 1;
         let fresh = format!("h{}", self.fresh);
-        let Some(chat) = self.chat(channel) else {
-            return;
-        };
+        let Some(chat) = self.chat(channel) else { return };
         let (name, fields) = actions::of_the_host(d, chat, &fresh);
         if name == "chat/turnStarted" {
             self.used_turns.insert(fresh);

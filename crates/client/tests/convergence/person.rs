@@ -207,9 +207,7 @@ impl Person {
     /// Receives up to so many messages.
     pub fn listen(&mut self, host: &mut Host, most: usize) {
         for _ in 0..most {
-            let Some(message) = host.peers[self.number].outbox.pop_front() else {
-                return;
-            };
+            let Some(message) = host.peers[self.number].outbox.pop_front() else { return };
             self.receive(message);
         }
     }
@@ -363,9 +361,7 @@ impl Person {
     /// The visible state is the confirmed one with all pending actions applied.
     pub fn check_ahead(&self) {
         for channel in self.replica.channels() {
-            let Some(mut expected) = self.confirmed(channel) else {
-                continue;
-            };
+            let Some(mut expected) = self.confirmed(channel) else { continue };
             for pending in self.replica.pending() {
                 if pending.channel == channel && self.is_echoed(channel, &pending.action) {
                     expected.reduce(&pending.action);

@@ -52,12 +52,8 @@ enum Carried {
 /// The part that an attachment carries along: written here, or forged.
 fn carried_part(attachment: &Value) -> Carried {
     let carried = attachment.get("_meta").and_then(|meta| meta.get(PART_KEY));
-    let Some(carried) = carried else {
-        return Carried::Nothing;
-    };
-    let Ok(part) = Part::from_value(carried.clone()) else {
-        return Carried::Unreadable;
-    };
+    let Some(carried) = carried else { return Carried::Nothing };
+    let Ok(part) = Part::from_value(carried.clone()) else { return Carried::Unreadable };
     let is_attachment = part.kind() == "file-attachment";
     if has_body(attachment) {
         // A body belongs to an attachment and to nothing else.

@@ -50,9 +50,7 @@ fn resource_uri(attachment: &Value) -> Option<&str> {
 
 /// Whether a URI has a scheme that neither the host nor an agent resolves.
 fn is_client_uri(uri: &str) -> bool {
-    let Some((scheme, rest)) = uri.split_once(':') else {
-        return false;
-    };
+    let Some((scheme, rest)) = uri.split_once(':') else { return false };
     let belongs = |c: char| c.is_ascii_alphanumeric() || "+.-".contains(c);
     // A single letter is a drive of another system.
     let is_scheme = scheme.len() > 1

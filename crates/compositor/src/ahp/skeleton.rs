@@ -44,9 +44,7 @@ pub(super) enum Skeleton {
 /// Reads the skeleton of a message; bodies of its attachments may be out of it already.
 pub(super) fn read(message: &Object, text: &str, attachments: &[Value]) -> Skeleton {
     let skeleton = message.get("_meta").and_then(|meta| meta.get(MESSAGE_KEY));
-    let Some(skeleton) = skeleton else {
-        return Skeleton::Absent;
-    };
+    let Some(skeleton) = skeleton else { return Skeleton::Absent };
     match entries(skeleton, text, attachments) {
         Ok(entries) => Skeleton::Fits(entries),
         Err(why) => Skeleton::DoesNotFit(why),
@@ -95,9 +93,7 @@ fn entries(
 }
 
 fn span_of(span: &Value, ruler: &PositionConverter<'_>, from: usize) -> Option<Range<usize>> {
-    let [start, end] = span.as_array()?.as_slice() else {
-        return None;
-    };
+    let [start, end] = span.as_array()?.as_slice() else { return None };
     // Nothing of ours begins or ends in the middle of a character.
     let byte = |units: &Value| {
         let units = units.as_u64()?;

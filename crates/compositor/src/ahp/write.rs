@@ -34,9 +34,7 @@ fn restore(received: &Object, parts: &[Part]) -> Object {
     let attachments = message.get_mut("attachments").and_then(Value::as_array_mut);
     for attachment in attachments.into_iter().flatten() {
         let is_embedded = attachment["type"] == "embeddedResource";
-        let Some(data) = attachment.get_mut("data").filter(|_| is_embedded) else {
-            continue;
-        };
+        let Some(data) = attachment.get_mut("data").filter(|_| is_embedded) else { continue };
         let index = data.get(IN_PART).and_then(Value::as_u64);
         let index = index.and_then(|index| usize::try_from(index).ok());
         let body = index.and_then(|index| parts.get(index)?.object().get("data"));

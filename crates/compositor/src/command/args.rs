@@ -112,9 +112,7 @@ fn double_quoted(after: &str) -> Option<(String, &str)> {
 pub fn named(declared: &[String], words: &[String]) -> Object {
     let mut args = Object::new();
     for (index, name) in declared.iter().enumerate() {
-        let Some(word) = words.get(index) else {
-            break;
-        };
+        let Some(word) = words.get(index) else { break };
         let is_last = index + 1 == declared.len();
         let value = if is_last { words[index..].join(" ") } else { word.clone() };
         args.insert(name.clone(), json!(value));

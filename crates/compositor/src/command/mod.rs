@@ -220,9 +220,7 @@ pub fn host_actions(parts: &[Part]) -> Vec<CommandAction> {
 }
 
 fn action_in(part: &Part) -> Option<CommandAction> {
-    let View::Command(command) = part.view() else {
-        return None;
-    };
+    let View::Command(command) = part.view() else { return None };
     command.is_action().then(|| action(command.id, command.args))
 }
 

@@ -93,9 +93,7 @@ impl CapabilityMap {
     /// This map with another laid over it: objects are merged, `null` takes away, all else replaces.
     pub fn with(mut self, over: &Value) -> Result<Self, BadCapabilities> {
         let bad = |why: String| BadCapabilities { location: "the file".to_owned(), why };
-        let Value::Object(over) = over else {
-            return Err(bad("is not an object".to_owned()));
-        };
+        let Value::Object(over) = over else { return Err(bad("is not an object".to_owned())) };
         merge_into(&mut self.0, over, DEPTH_MAX).map_err(bad)?;
         self.check()?;
         Ok(self)
@@ -251,17 +249,11 @@ fn read(entry: &Value) -> Result<Capabilities, String> {
 fn matches(pattern: &str, model: &str) -> bool {
     let mut pieces = pattern.split('*');
     let first = pieces.next().unwrap_or("");
-    let Some(mut rest) = model.strip_prefix(first) else {
-        return false;
-    };
+    let Some(mut rest) = model.strip_prefix(first) else { return false };
     let mut pieces: Vec<&str> = pieces.collect();
-    let Some(last) = pieces.pop() else {
-        return rest.is_empty();
-    };
+    let Some(last) = pieces.pop() else { return rest.is_empty() };
     for piece in pieces {
-        let Some(at) = rest.find(piece) else {
-            return false;
-        };
+        let Some(at) = rest.find(piece) else { return false };
         rest = &rest[at + piece.len()..];
     }
     rest.ends_with(last)

@@ -58,9 +58,7 @@ pub(crate) fn spans(
         if !may_begin(&text[..at]) {
             continue;
         }
-        let Some((target, len)) = token(&text[at..within.end], kinds) else {
-            continue;
-        };
+        let Some((target, len)) = token(&text[at..within.end], kinds) else { continue };
         if prose < at {
             spans.push(TextSpan::Prose(prose..at));
         }
@@ -82,9 +80,7 @@ fn may_begin(before: &str) -> bool {
 
 /// The target of the token that a text begins with, and its length.
 fn token(text: &str, kinds: &Kinds<'_>) -> Option<(Object, usize)> {
-    let Some(after) = text.strip_prefix('@') else {
-        return file_token(text, kinds);
-    };
+    let Some(after) = text.strip_prefix('@') else { return file_token(text, kinds) };
     let belongs = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let name_end = after.find(|c| !belongs(c)).unwrap_or(after.len());
     let (name, beyond) = after.split_at(name_end);
@@ -93,9 +89,7 @@ fn token(text: &str, kinds: &Kinds<'_>) -> Option<(Object, usize)> {
     {
         return Some((target, 1 + name.len() + 1 + len));
     }
-    let Kinds::All { contexts, .. } = kinds else {
-        return None;
-    };
+    let Kinds::All { contexts, .. } = kinds else { return None };
     // `@open.` ends a sentence, `@open/x` and `@open.x` are something else.
     let ends =
         beyond.trim_start_matches(PROSE_AFTER).chars().next().is_none_or(char::is_whitespace);

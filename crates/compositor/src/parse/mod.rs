@@ -19,9 +19,7 @@ pub(crate) fn start(text: &str) -> Start<'_> {
     if text.starts_with("\\/") {
         return Start::Escaped;
     }
-    let Some(after) = text.strip_prefix('/') else {
-        return Start::Prose;
-    };
+    let Some(after) = text.strip_prefix('/') else { return Start::Prose };
     let name = command_name(after);
     let beyond = &after[name.len()..];
     if name.is_empty() || !(beyond.is_empty() || beyond.starts_with(char::is_whitespace)) {

@@ -145,9 +145,7 @@ pub fn resolve_all(
     let mut limits = *limits;
     for (at, part) in parts.iter().enumerate() {
         limits.media_bytes = limits.media_bytes.min(limits.message_media_bytes);
-        let Some(resolution) = resolve(part, sources, &limits) else {
-            continue;
-        };
+        let Some(resolution) = resolve(part, sources, &limits) else { continue };
         if let Resolved::Media { size, .. } = &resolution {
             limits.message_media_bytes = limits.message_media_bytes.saturating_sub(*size);
         }

@@ -216,9 +216,7 @@ impl LineCounter {
         if was != Within::Line {
             self.begun += 1;
         }
-        let Some(at) = memchr::memchr2(b'\r', b'\n', text) else {
-            return (self.begun, text.len());
-        };
+        let Some(at) = memchr::memchr2(b'\r', b'\n', text) else { return (self.begun, text.len()) };
         let is_cr = text[at] == b'\r';
         self.within = if is_cr { Within::AfterCr } else { Within::Ended };
         (self.begun, at + 1)

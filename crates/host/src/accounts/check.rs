@@ -293,9 +293,7 @@ impl Accounts {
             return Ok(Some(space));
         }
         let before = self.counter.load(Ordering::Acquire);
-        let Some((digest, granted)) = self.find(id).await? else {
-            return Ok(None);
-        };
+        let Some((digest, granted)) = self.find(id).await? else { return Ok(None) };
         let space = granted.space_name.clone();
         let mut cache = self.lock();
         if self.counter.load(Ordering::Acquire) == before {

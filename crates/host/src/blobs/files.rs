@@ -117,9 +117,7 @@ impl FileBlobs {
 
     /// Counts a named body that is there already as put now.
     fn renew(&self, digest: &Digest, bytes: u64, now: Timestamp) -> io::Result<bool> {
-        let Some(file) = open_if_there(&self.path(digest))? else {
-            return Ok(false);
-        };
+        let Some(file) = open_if_there(&self.path(digest))? else { return Ok(false) };
         let metadata = file.metadata()?;
         if metadata.len() != bytes {
             return Ok(false); // damaged: it is written again

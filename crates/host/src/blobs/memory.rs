@@ -106,9 +106,7 @@ impl Blobs for MemoryBlobs {
 
     fn read(&self, digest: &Digest, bytes_max: u64) -> Result<Found, BlobError> {
         let entry = self.store().bodies.get(digest).map(|(body, _)| body.clone());
-        let Some(body) = entry else {
-            return Ok(Found::Missing);
-        };
+        let Some(body) = entry else { return Ok(Found::Missing) };
         let bytes = body.len() as u64;
         if bytes > bytes_max {
             return Ok(Found::TooLarge { bytes });

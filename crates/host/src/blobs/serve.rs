@@ -61,9 +61,7 @@ fn base64_json(body: &[u8]) -> Vec<u8> {
 
 /// By the content type; without one, what holds no NUL may be text.
 fn is_text(content_type: Option<&str>, body: &[u8]) -> bool {
-    let Some(content_type) = content_type else {
-        return !body.contains(&0);
-    };
+    let Some(content_type) = content_type else { return !body.contains(&0) };
     let essence = content_type.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
     essence.starts_with("text/")
         || essence.ends_with("+json")

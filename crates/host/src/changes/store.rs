@@ -84,9 +84,7 @@ pub(crate) fn make_durable(changes: &mut FileChanges, bodies: &Bodies) {
             let Some(digest) = side.digest else {
                 continue; // it was never kept
             };
-            let Err(error) = store.make_durable(&digest) else {
-                continue;
-            };
+            let Err(error) = store.make_durable(&digest) else { continue };
             // A store that cannot be asked now has what it was given.
             if !matches!(error, BlobError::Unreadable(_)) {
                 side.digest = None;

@@ -66,9 +66,7 @@ pub(crate) async fn make(
     confinement: &Confinement,
     place: Option<PathBuf>,
 ) -> Result<Option<SessionWorktree>, AgentError> {
-    let Some(request) = request else {
-        return Ok(None);
-    };
+    let Some(request) = request else { return Ok(None) };
     let failed = |message: String| AgentError {
         error_type: "worktreeFailed".to_owned(),
         message: format!("no worktree can be made: {message}"),

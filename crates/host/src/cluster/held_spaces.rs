@@ -63,9 +63,7 @@ impl ClusterNode {
                 }
             };
             // Taking it and reading what its kernel begins with have that long as well.
-            let Ok(found) = timeout_at(until, found).await else {
-                return Err(not_found_out(name));
-            };
+            let Ok(found) = timeout_at(until, found).await else { return Err(not_found_out(name)) };
             let holder = match found {
                 (Ok(SpaceFinding::Here), Some(held)) => {
                     self.note_held(space).await;

@@ -375,9 +375,7 @@ async fn check_mounts(
             return Err(wrong("it is not a directory".to_owned()));
         }
     }
-    let Some((node, other)) = database.find_other_path(home, mounts).await? else {
-        return Ok(());
-    };
+    let Some((node, other)) = database.find_other_path(home, mounts).await? else { return Ok(()) };
     Err(ServeError::Spaces(format!(
         "[[mounts]]: the node {node} offers `{}` at {}; a mount is at the same path on every node, or has another label",
         other.label,
@@ -389,9 +387,7 @@ async fn check_mounts(
 async fn listen_for_peers(
     cluster: &ClusterSettings,
 ) -> Result<(Option<TcpListener>, String), ServeError> {
-    let Some(address) = cluster.address.clone() else {
-        return Ok((None, String::new()));
-    };
+    let Some(address) = cluster.address.clone() else { return Ok((None, String::new())) };
     let listen = cluster.listen.clone().unwrap_or_else(|| address.clone());
     let wrong = |error: std::io::Error| {
         ServeError::Spaces(format!("[cluster]: cannot listen on {listen} for other nodes: {error}"))

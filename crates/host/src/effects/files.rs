@@ -108,9 +108,7 @@ impl ClientFileAccess {
         let grants = self.grants_of(&task.client_id);
         let (files, grants) = (&self.files, &grants[..]);
         let done = match &*task.call {
-            ResourceCall::Read(params) => {
-                return read(files, params, task.bytes_max, grants);
-            }
+            ResourceCall::Read(params) => return read(files, params, task.bytes_max, grants),
             ResourceCall::Write(params) => {
                 let bytes = body_of(params)?;
                 let request = write_request(params, &bytes);
@@ -144,9 +142,7 @@ impl ClientFileAccess {
             ResourceCall::MakeDirectory(params) => {
                 files.make_directory(&params.uri, grants).map(|()| json!({}))
             }
-            ResourceCall::Request(params) => {
-                return self.request(&task.client_id, params);
-            }
+            ResourceCall::Request(params) => return self.request(&task.client_id, params),
         };
         let value = done.map_err(|error| refusal(&error, Some(&task.call)))?;
         encode_answer(&value, task.bytes_max)

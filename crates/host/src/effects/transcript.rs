@@ -72,9 +72,7 @@ async fn read_turns(
         turns_max: TURNS_MAX,
         bytes_max: READ_BYTES_MAX,
     };
-    let Answer::Turns(page) = journal.read(page).await? else {
-        return Ok(None);
-    };
+    let Answer::Turns(page) = journal.read(page).await? else { return Ok(None) };
     let turns = page.turns.iter();
     // A damaged turn says nothing; the others still do.
     let turns = turns.filter_map(|turn| serde_json::from_slice(&turn.json).ok());

@@ -29,9 +29,7 @@ pub(super) async fn use_file(
     client_id: Option<&str>,
     call: ClientFileCall,
 ) -> Result<ClientFileReply, ClientFileFailure> {
-    let Some(client_id) = client_id else {
-        return Err(StoreError(NO_CLIENT.to_owned()).into());
-    };
+    let Some(client_id) = client_id else { return Err(StoreError(NO_CLIENT.to_owned()).into()) };
     let changes = call.changes();
     let mut was_asked = false;
     let trying = try_twice(asker, client_id, call, &mut was_asked);
@@ -113,9 +111,7 @@ fn is_open(why: ClientFileError) -> bool {
 
 /// Why it was not done, as a text for the model.
 fn describe(why: ClientFileError) -> String {
-    let ClientFileError::Refused(refused) = why else {
-        return why.to_string();
-    };
+    let ClientFileError::Refused(refused) = why else { return why.to_string() };
     match refused {
         code::METHOD_NOT_FOUND => "the client cannot do that".to_owned(),
         code::PERMISSION_DENIED => "the client does not allow it".to_owned(),

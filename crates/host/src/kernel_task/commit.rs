@@ -93,16 +93,12 @@ impl KernelTask {
             }
             let seq = self.kernel.seq();
             let written = self.journal.commit(Batch { seq, records }).await;
-            let Err(RefusedBatch { error, batch }) = written else {
-                return Ok(());
-            };
+            let Err(RefusedBatch { error, batch }) = written else { return Ok(()) };
             let mut records = batch.records.into_iter();
             for (output, count) in outputs.iter_mut().zip(&counts) {
                 output.records = records.by_ref().take(*count).collect();
             }
-            let JournalError::BadRecord { index, reason } = error else {
-                return Err(error);
-            };
+            let JournalError::BadRecord { index, reason } = error else { return Err(error) };
             let Some((step, record)) = find_step(&counts, index) else {
                 return Err(JournalError::Unwritable(reason)); // no record of ours: something else is wrong
             };

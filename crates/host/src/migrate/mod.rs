@@ -158,9 +158,7 @@ pub fn has_password(url: &str) -> bool {
 
 /// A database as people know it: never with a password.
 fn describe_database(url: &str) -> String {
-    let Ok(config) = url.parse::<Config>() else {
-        return "PostgreSQL".to_owned();
-    };
+    let Ok(config) = url.parse::<Config>() else { return "PostgreSQL".to_owned() };
     let host = config.get_hosts().first().map(|host| match host {
         Host::Tcp(name) => name.clone(),
         Host::Unix(path) => path.display().to_string(),

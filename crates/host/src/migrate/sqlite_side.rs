@@ -145,12 +145,8 @@ fn change_layout(
     layout: RowValue,
     mut change: impl FnMut(&Value) -> Result<Option<Value>>,
 ) -> Result<RowValue> {
-    let RowValue::Bytes(bytes) = &layout else {
-        return Ok(layout);
-    };
-    let Ok(mut pieces) = serde_json::from_slice::<Vec<Value>>(bytes) else {
-        return Ok(layout);
-    };
+    let RowValue::Bytes(bytes) = &layout else { return Ok(layout) };
+    let Ok(mut pieces) = serde_json::from_slice::<Vec<Value>>(bytes) else { return Ok(layout) };
     for piece in &mut pieces {
         if let Some(changed) = change(piece)? {
             *piece = changed;

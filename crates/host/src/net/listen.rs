@@ -104,9 +104,7 @@ async fn serve_socket(
     // Without the option it is only slower.
     let _ = socket.set_nodelay(true);
     let first = handles.first().admission;
-    let Some(tls) = &first.tls else {
-        return serve_plain(socket, http_socket, &stop).await;
-    };
+    let Some(tls) = &first.tls else { return serve_plain(socket, http_socket, &stop).await };
     // Boxed: a handshake is large, and most connections are long past theirs.
     match Box::pin(open_tls(socket, &http_socket, tls, &stop)).await {
         Some(OpenedSocket::Encrypted(socket)) => {

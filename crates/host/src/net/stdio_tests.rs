@@ -40,9 +40,7 @@ async fn start(frame_in_bytes: usize) -> World {
 
 impl World {
     async fn receive(&mut self) -> String {
-        let Some(item) = self.inbox.recv().await else {
-            return "nothing".to_owned();
-        };
+        let Some(item) = self.inbox.recv().await else { return "nothing".to_owned() };
         match item.into_input() {
             Some(Input::Received { received, .. }) => {
                 let wire::Incoming::Notification { method, .. } = received.message else {

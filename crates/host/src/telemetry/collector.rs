@@ -59,9 +59,7 @@ impl Collector {
             ("/v1/metrics", batch.metrics_payload()),
         ];
         for (path, payload) in parts {
-            let Some(payload) = payload else {
-                continue;
-            };
+            let Some(payload) = payload else { continue };
             let sent = self.post(path, &payload).await;
             let was_away = self.is_away.swap(sent.is_err(), Ordering::Relaxed);
             match sent {

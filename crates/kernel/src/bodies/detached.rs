@@ -76,14 +76,10 @@ fn take(
     let attachments =
         message.and_then(|message| message.get_mut("attachments")).and_then(Value::as_array_mut);
     for (index, attachment) in attachments.into_iter().flatten().enumerate() {
-        let Value::Object(attachment) = attachment else {
-            continue;
-        };
+        let Value::Object(attachment) = attachment else { continue };
         let kind = attachment.get("type").and_then(Value::as_str);
         let data = attachment.get("data").and_then(Value::as_str);
-        let (Some("embeddedResource"), Some(data)) = (kind, data) else {
-            continue;
-        };
+        let (Some("embeddedResource"), Some(data)) = (kind, data) else { continue };
         let bytes = decoded_len(data);
         if bytes <= inline.each_bytes && stays + bytes <= inline.message_bytes {
             stays += bytes;

@@ -31,14 +31,10 @@ pub(crate) fn detach_message(
         return (bodies, stays);
     };
     for (index, attachment) in attachments.iter_mut().enumerate() {
-        let Value::Object(attachment) = attachment else {
-            continue;
-        };
+        let Value::Object(attachment) = attachment else { continue };
         let kind = attachment.get("type").and_then(Value::as_str);
         let data = attachment.get("data").and_then(Value::as_str);
-        let (Some("embeddedResource"), Some(data)) = (kind, data) else {
-            continue;
-        };
+        let (Some("embeddedResource"), Some(data)) = (kind, data) else { continue };
         let pointer = format!("{at}/attachments/{index}");
         let early = early.find(&pointer).cloned();
         let bytes = match &early {

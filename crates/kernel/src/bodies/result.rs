@@ -160,9 +160,7 @@ impl DetachedResult {
             .map(|(field, _)| field.clone())
             .collect();
         for field in &large {
-            let Some(value) = result.get(field) else {
-                continue;
-            };
+            let Some(value) = result.get(field) else { continue };
             let text = text_of(value);
             let bytes = text.len();
             let message = value["message"].as_str().map(beginning).unwrap_or("");

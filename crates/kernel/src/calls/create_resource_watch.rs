@@ -59,9 +59,7 @@ pub(super) fn apply(step: &mut Step, peer: PeerId, id: &Id, begun: NewResourceWa
 
 /// `{items: [..]}` (H-262).
 fn items(field: Option<&Value>, name: &str) -> Result<Option<Vec<String>>, RpcError> {
-    let Some(field) = field.filter(|field| !field.is_null()) else {
-        return Ok(None);
-    };
+    let Some(field) = field.filter(|field| !field.is_null()) else { return Ok(None) };
     let wrong = || uri::bad(format!("`{name}` must be {{items: [..]}} with texts"));
     let items = field["items"]
         .as_array()

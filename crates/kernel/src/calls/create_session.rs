@@ -79,9 +79,7 @@ fn fork_of(
     raw: &Value,
     answers: &HandlerAnswers,
 ) -> Result<Option<SessionFork>, RequestStop> {
-    let Some(fork) = raw.get("x-fork").filter(|fork| !fork.is_null()) else {
-        return Ok(None);
-    };
+    let Some(fork) = raw.get("x-fork").filter(|fork| !fork.is_null()) else { return Ok(None) };
     let (Some(session), Some(turn_id)) = (fork["session"].as_str(), fork["turnId"].as_str()) else {
         return Err(uri::bad("a fork has a `session` and a `turnId`").into());
     };

@@ -93,9 +93,7 @@ fn number_at(
     cursor: &str,
     answers: &HandlerAnswers,
 ) -> Load<Option<u64>> {
-    let Some(turn_id) = cursor.strip_prefix("before:") else {
-        return Ok(None);
-    };
+    let Some(turn_id) = cursor.strip_prefix("before:") else { return Ok(None) };
     if let Some(n) = kernel.chat(uri).number_of(turn_id) {
         return Ok(Some(n));
     }

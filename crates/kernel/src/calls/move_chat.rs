@@ -108,9 +108,7 @@ fn check_anchor(
     chat: &ChannelUri,
     after: Option<&ChannelUri>,
 ) -> Result<(), RpcError> {
-    let Some(after) = after else {
-        return Ok(());
-    };
+    let Some(after) = after else { return Ok(()) };
     if after != chat && kernel.session(session).state().chat(after.as_str()).is_some() {
         Ok(())
     } else {

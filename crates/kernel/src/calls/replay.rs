@@ -37,9 +37,7 @@ pub(super) fn gather(
     last_seen: Seq,
     answers: &HandlerAnswers,
 ) -> Load<Option<Replay>> {
-    let Some(from) = starts(kernel, channels, floors, last_seen) else {
-        return Ok(None);
-    };
+    let Some(from) = starts(kernel, channels, floors, last_seen) else { return Ok(None) };
     let Some(lowest) = from.values().min().copied() else {
         let envelopes = Arc::new(Replayed::new(Vec::new()));
         return Ok(Some(Replay { from, envelopes }));

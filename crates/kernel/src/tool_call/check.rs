@@ -12,9 +12,7 @@ use crate::refusal::Refusal;
 fn call<'a>(state: &'a ChatState, action: &Action) -> Result<&'a Object, Refusal> {
     let turn = state.active_turn.as_ref();
     let turn = turn.filter(|turn| Some(turn.id.as_str()) == action.text("turnId"));
-    let Some(turn) = turn else {
-        return Err(Refusal::because("no turn with this id is running"));
-    };
+    let Some(turn) = turn else { return Err(Refusal::because("no turn with this id is running")) };
     let wanted = action.text("toolCallId").unwrap_or("");
     find_call(&turn.parts, wanted)
         .ok_or_else(|| Refusal::because("this turn has no tool call with this id"))

@@ -57,9 +57,7 @@ pub(crate) fn check_start(
 pub(crate) fn check_cancel(state: &ChatState, action: &Action) -> Result<(), Refusal> {
     let turn = state.active_turn.as_ref();
     let turn = turn.filter(|turn| Some(turn.id.as_str()) == action.text("turnId"));
-    let Some(turn) = turn else {
-        return Err(Refusal::because("no turn with this id is running"));
-    };
+    let Some(turn) = turn else { return Err(Refusal::because("no turn with this id is running")) };
     let Some(duration) = action.integer("duration").filter(|ms| *ms >= 0) else {
         return Err(Refusal::because("`duration` must be an integer of at least 0"));
     };

@@ -112,19 +112,13 @@ fn read_sequence(from: &[u8]) -> Sequence<'_> {
     if !BEGINNINGS.iter().any(is_begun) {
         return Sequence::None;
     }
-    let Some(after) = from.get(2..) else {
-        return Sequence::Unfinished;
-    };
+    let Some(after) = from.get(2..) else { return Sequence::Unfinished };
     for (at, byte) in after.iter().enumerate().take(SEQUENCE_BYTES_MAX) {
         let body = after.get(..at).unwrap_or_default();
         match byte {
-            0x07 => {
-                return Sequence::Found { body, length: at + 3 };
-            }
+            0x07 => return Sequence::Found { body, length: at + 3 },
             0x1b => match after.get(at + 1) {
-                Some(b'\\') => {
-                    return Sequence::Found { body, length: at + 4 };
-                }
+                Some(b'\\') => return Sequence::Found { body, length: at + 4 },
                 Some(_) => return Sequence::None,
                 None => return Sequence::Unfinished,
             },

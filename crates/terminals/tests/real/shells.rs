@@ -88,9 +88,7 @@ async fn says_which_commands_it_runs(path: &str, home: &Path) {
 
 #[tokio::test]
 async fn zsh_says_which_commands_it_runs() {
-    let Some(path) = find("zsh") else {
-        return;
-    };
+    let Some(path) = find("zsh") else { return };
     let home = tempfile::tempdir().unwrap();
     std::fs::write(home.path().join(".zshrc"), "PS1='mine> '\n").unwrap();
     says_which_commands_it_runs(&path, home.path()).await;
@@ -98,9 +96,7 @@ async fn zsh_says_which_commands_it_runs() {
 
 #[tokio::test]
 async fn fish_says_which_commands_it_runs() {
-    let Some(path) = find("fish") else {
-        return;
-    };
+    let Some(path) = find("fish") else { return };
     let home = tempfile::tempdir().unwrap();
     let config = home.path().join(".config/fish");
     std::fs::create_dir_all(&config).unwrap();

@@ -108,9 +108,7 @@ fn down_turns(holder: &mut Object) {
 
 /// The requests of a turn that have no answer, taken out of its parts.
 fn take_open_questions(turn: &mut Object) -> Vec<Value> {
-    let Some(Value::Array(parts)) = turn.get_mut("responseParts") else {
-        return Vec::new();
-    };
+    let Some(Value::Array(parts)) = turn.get_mut("responseParts") else { return Vec::new() };
     let (open, others): (Vec<Value>, Vec<Value>) =
         std::mem::take(parts).into_iter().partition(is_open_question);
     *parts = others;

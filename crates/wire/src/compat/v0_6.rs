@@ -152,9 +152,7 @@ fn completed_command(block: &mut Object) -> Option<Value> {
     if text(block, "type") != Some("terminal") {
         return None;
     }
-    let Some(Value::Object(result)) = block.shift_remove("result") else {
-        return None;
-    };
+    let Some(Value::Object(result)) = block.shift_remove("result") else { return None };
     let mut ended = json!({"type": "terminalComplete"});
     if let Some(resource) = block.get("resource") {
         ended["resource"] = resource.clone();

@@ -197,9 +197,7 @@ pub struct Dispatch {
 
 /// Reads the params of `dispatchAction`; the action in them is for [`crate::Action::decode`].
 pub fn decode_dispatch(params: Value) -> Result<Dispatch, RpcError> {
-    let Value::Object(mut params) = params else {
-        return Err(invalid("params must be an object"));
-    };
+    let Value::Object(mut params) = params else { return Err(invalid("params must be an object")) };
     let channel = params.get("channel").and_then(Value::as_str);
     let channel = channel.ok_or_else(|| invalid("missing field `channel`"))?;
     let channel = ChannelUri::parse(channel).map_err(|error| invalid(error.to_string()))?;

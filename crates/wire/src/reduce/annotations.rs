@@ -21,9 +21,7 @@ pub(super) fn set_annotation(state: &mut AnnotationsState, action: &Action) -> R
 
 /// What the action names is replaced; nothing can be cleared by it.
 pub(super) fn update(state: &mut AnnotationsState, action: &Action) -> Reduced {
-    let Some(annotation) = find(state, action) else {
-        return Reduced::Unchanged;
-    };
+    let Some(annotation) = find(state, action) else { return Reduced::Unchanged };
     let mut reduced = Reduced::Unchanged;
     if let Some(origin) = action.present("origin") {
         reduced = reduced | set(&mut annotation.origin, origin.clone());
@@ -71,9 +69,7 @@ pub(super) fn set_entry(state: &mut AnnotationsState, action: &Action) -> Reduce
 
 pub(super) fn remove_entry(state: &mut AnnotationsState, action: &Action) -> Reduced {
     let id = action.text("entryId");
-    let Some(annotation) = find(state, action) else {
-        return Reduced::Unchanged;
-    };
+    let Some(annotation) = find(state, action) else { return Reduced::Unchanged };
     let mut entries = annotation.entries.iter();
     match entries.position(|known| Some(known.id.as_str()) == id) {
         Some(position) => {

@@ -7,9 +7,7 @@ use crate::Action;
 use crate::state::ChangesetState;
 
 pub(super) fn change_status(state: &mut ChangesetState, action: &Action) -> Reduced {
-    let Some(status) = action.text("status") else {
-        return Reduced::Unchanged;
-    };
+    let Some(status) = action.text("status") else { return Reduced::Unchanged };
     // An error belongs to its status alone: one that recovered has none (H-286).
     let error = action.present("error").filter(|_| status == "error").cloned();
     set(&mut state.status, status.to_owned()) | set(&mut state.error, error)
@@ -46,9 +44,7 @@ pub(super) fn review_files(state: &mut ChangesetState, action: &Action) -> Reduc
 }
 
 pub(super) fn replace_content(state: &mut ChangesetState, action: &Action) -> Reduced {
-    let Some(Value::Array(files)) = action.get("files") else {
-        return Reduced::Unchanged;
-    };
+    let Some(Value::Array(files)) = action.get("files") else { return Reduced::Unchanged };
     let mut reduced = set(&mut state.files, files.clone());
     if let Some(Value::Array(operations)) = action.get("operations") {
         reduced = reduced | set(&mut state.operations, Some(operations.clone()));
@@ -68,9 +64,7 @@ pub(super) fn change_operation_status(state: &mut ChangesetState, action: &Actio
         return Reduced::Unchanged;
     };
     let operation = operations.iter_mut().find(|operation| operation["id"] == id);
-    let Some(Value::Object(operation)) = operation else {
-        return Reduced::Unchanged;
-    };
+    let Some(Value::Object(operation)) = operation else { return Reduced::Unchanged };
     let error = action.present("error").filter(|_| status == "error");
     set_field(operation, "status", Some(&json!(status))) | set_field(operation, "error", error)
 }

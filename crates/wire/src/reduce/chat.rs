@@ -92,9 +92,7 @@ fn append_text(state: &mut ChatState, action: &Action, kind: &str) -> Reduced {
     let (Some(id), Some(text)) = (action.text("partId"), action.text("content")) else {
         return Reduced::Unchanged;
     };
-    let Some(turn) = active(state, action) else {
-        return Reduced::Unchanged;
-    };
+    let Some(turn) = active(state, action) else { return Reduced::Unchanged };
     if text.is_empty() || turn.parts.get(id).is_none_or(|part| part.kind() != kind) {
         return Reduced::Unchanged;
     }
@@ -120,9 +118,7 @@ pub(super) fn add_part(state: &mut ChatState, action: &Action) -> Reduced {
 
 pub(super) fn set_background_work(state: &mut ChatState, action: &Action) -> Reduced {
     let work = action.present("work");
-    let Some(work) = work.filter(|work| work["id"].is_string()) else {
-        return Reduced::Unchanged;
-    };
+    let Some(work) = work.filter(|work| work["id"].is_string()) else { return Reduced::Unchanged };
     match state.extra.get_mut("backgroundWork") {
         Some(Value::Array(list)) => upsert(list, "id", work),
         _ => {

@@ -73,12 +73,8 @@ pub(super) fn toggle(state: &mut SessionState, action: &Action) -> Reduced {
     else {
         return Reduced::Unchanged;
     };
-    let Some(position) = find(list, id) else {
-        return Reduced::Unchanged;
-    };
-    let Some(entry) = entry_mut(list, &position) else {
-        return Reduced::Unchanged;
-    };
+    let Some(position) = find(list, id) else { return Reduced::Unchanged };
+    let Some(entry) = entry_mut(list, &position) else { return Reduced::Unchanged };
     match entry.get("type").and_then(Value::as_str) {
         Some("plugin" | "mcpServer") => {
             let decisions = action.get("enablement").filter(|_| !decisions.is_empty());
@@ -90,9 +86,7 @@ pub(super) fn toggle(state: &mut SessionState, action: &Action) -> Reduced {
 
 /// The first decision counts; without one it is on; one that cannot be read is off (H-301).
 fn is_enabled(decisions: &[Value]) -> bool {
-    let Some(first) = decisions.first() else {
-        return true;
-    };
+    let Some(first) = decisions.first() else { return true };
     let readable = match first["kind"].as_str() {
         Some("global" | "session") => true,
         Some("workspace") => first["uri"].is_string(),
@@ -103,15 +97,11 @@ fn is_enabled(decisions: &[Value]) -> bool {
 
 pub(super) fn update(state: &mut SessionState, action: &Action) -> Reduced {
     let customizations = &mut state.customizations;
-    let Some(customization) = action.present("customization") else {
-        return Reduced::Unchanged;
-    };
+    let Some(customization) = action.present("customization") else { return Reduced::Unchanged };
     // Published clients begin a list here even for a type they do not know; ours must not differ from theirs (H-074).
     let began = if customizations.is_none() { Reduced::Changed } else { Reduced::Unchanged };
     let list = customizations.get_or_insert_default();
-    let Some(id) = top_id(customization) else {
-        return began;
-    };
+    let Some(id) = top_id(customization) else { return began };
     match list.iter_mut().find(|entry| top_id(entry) == Some(id)) {
         Some(entry) => super::set(entry, customization.clone()), // H-304
         None => {

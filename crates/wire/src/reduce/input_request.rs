@@ -25,12 +25,8 @@ fn find_open<'a>(state: &'a mut ChatState, id: &str) -> Option<&'a mut Object> {
 
 /// Asks anew, or asks again with what was answered so far (H-215).
 pub(super) fn request(state: &mut ChatState, action: &Action) -> Reduced {
-    let Some(Value::Object(request)) = action.get("request") else {
-        return Reduced::Unchanged;
-    };
-    let Some(id) = request.get("id").and_then(Value::as_str) else {
-        return Reduced::Unchanged;
-    };
+    let Some(Value::Object(request)) = action.get("request") else { return Reduced::Unchanged };
+    let Some(id) = request.get("id").and_then(Value::as_str) else { return Reduced::Unchanged };
     let mut request = request.clone();
     let asked = if let Some(part) = find_open(state, id) {
         let answered = part["request"].get("answers").filter(|answers| !answers.is_null());
@@ -75,9 +71,7 @@ pub(super) fn complete(state: &mut ChatState, action: &Action) -> Reduced {
     let (Some(id), Some(response)) = (action.text("requestId"), action.present("response")) else {
         return Reduced::Unchanged;
     };
-    let Some(part) = find_open(state, id) else {
-        return Reduced::Unchanged;
-    };
+    let Some(part) = find_open(state, id) else { return Reduced::Unchanged };
     if let Some(Value::Object(request)) = part.get_mut("request") {
         let mut answers = answers_of(request);
         if let Some(Value::Object(last)) = action.get("answers") {

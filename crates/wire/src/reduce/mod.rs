@@ -156,9 +156,7 @@ fn remove_entry(list: &mut Vec<Value>, key: &str, id: &str) -> Reduced {
 }
 
 fn add_directory(directories: &mut Option<Vec<String>>, action: &Action) -> Reduced {
-    let Some(directory) = action.text("directory") else {
-        return Reduced::Unchanged;
-    };
+    let Some(directory) = action.text("directory") else { return Reduced::Unchanged };
     let list = directories.get_or_insert_default();
     if list.iter().any(|known| known == directory) {
         return Reduced::Unchanged;
@@ -170,9 +168,7 @@ fn add_directory(directories: &mut Option<Vec<String>>, action: &Action) -> Redu
 /// Removes a directory; the list stays when it was the last (H-146: empty is not the same as absent).
 fn remove_directory(directories: &mut Option<Vec<String>>, action: &Action) -> Reduced {
     let directory = action.text("directory");
-    let Some(list) = directories else {
-        return Reduced::Unchanged;
-    };
+    let Some(list) = directories else { return Reduced::Unchanged };
     match list.iter().position(|known| Some(known.as_str()) == directory) {
         Some(position) => {
             list.remove(position);

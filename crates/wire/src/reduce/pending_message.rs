@@ -67,9 +67,7 @@ pub(super) fn remove_queued(state: &mut ChatState, id: &str) -> Reduced {
 
 /// Named messages first, in the order named; the others after them in their old order (H-234).
 pub(super) fn reorder(state: &mut ChatState, action: &Action) -> Reduced {
-    let Some(Value::Array(order)) = action.get("order") else {
-        return Reduced::Unchanged;
-    };
+    let Some(Value::Array(order)) = action.get("order") else { return Reduced::Unchanged };
     let mut waiting = state.queued_messages.clone();
     let mut reordered = Vec::with_capacity(waiting.len());
     for id in order {

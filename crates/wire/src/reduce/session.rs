@@ -89,9 +89,7 @@ pub(super) fn remove_working_directory(state: &mut SessionState, action: &Action
 /// The whole entry, at the index it had or at the end: the only way to clear a field of one (H-149).
 pub(super) fn add_chat(state: &mut SessionState, action: &Action) -> Reduced {
     let summary = action.present("summary").cloned().map(ChatSummary::from_value);
-    let Some(Ok(summary)) = summary else {
-        return Reduced::Unchanged;
-    };
+    let Some(Ok(summary)) = summary else { return Reduced::Unchanged };
     match state.chats.iter_mut().find(|chat| chat.resource == summary.resource) {
         Some(chat) => set(chat, summary),
         None => {
@@ -148,9 +146,7 @@ pub(super) fn update_chat(state: &mut SessionState, action: &Action) -> Reduced 
 
 /// Takes an order only if it names every chat exactly once (H-158).
 pub(super) fn reorder_chats(state: &mut SessionState, action: &Action) -> Reduced {
-    let Some(order) = texts(&action.body, "chats") else {
-        return Reduced::Unchanged;
-    };
+    let Some(order) = texts(&action.body, "chats") else { return Reduced::Unchanged };
     let distinct: HashSet<&str> = order.iter().copied().collect();
     if order.len() != state.chats.len() || distinct.len() != order.len() {
         return Reduced::Unchanged;

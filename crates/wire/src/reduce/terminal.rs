@@ -8,9 +8,7 @@ use crate::state::{TerminalPart, TerminalState};
 use crate::{Action, Object};
 
 pub(super) fn append_data(state: &mut TerminalState, action: &Action) -> Reduced {
-    let Some(data) = action.text("data") else {
-        return Reduced::Unchanged;
-    };
+    let Some(data) = action.text("data") else { return Reduced::Unchanged };
     let parts = state.content.len();
     state.append(data);
     if data.is_empty() && parts == state.content.len() {
@@ -91,9 +89,7 @@ pub(super) fn start_command(state: &mut TerminalState, action: &Action) -> Reduc
 }
 
 pub(super) fn finish_command(state: &mut TerminalState, action: &Action) -> Reduced {
-    let Some(id) = action.text("commandId") else {
-        return Reduced::Unchanged;
-    };
+    let Some(id) = action.text("commandId") else { return Reduced::Unchanged };
     let mut parts = state.content.iter_mut();
     let Some(part) = parts.find(|part| part.command_id() == Some(id)) else {
         return Reduced::Unchanged;

@@ -95,9 +95,7 @@ fn step(
     action: &Action,
     next: fn(&Object, &Action) -> Option<Object>,
 ) -> Reduced {
-    let Some(call) = find(state, action) else {
-        return Reduced::Unchanged;
-    };
+    let Some(call) = find(state, action) else { return Reduced::Unchanged };
     let stepped = match next(call, action) {
         Some(next) => set(call, next),
         None => Reduced::Unchanged,
@@ -124,9 +122,7 @@ fn copy_fields(next: &mut Object, from: &Object, fields: &[&str]) {
 }
 
 pub(super) fn start(state: &mut ChatState, action: &Action) -> Reduced {
-    let Some(turn) = active(state, action) else {
-        return Reduced::Unchanged;
-    };
+    let Some(turn) = active(state, action) else { return Reduced::Unchanged };
     let mut call = Object::new();
     call.insert("status".to_owned(), json!("streaming"));
     copy_fields(
@@ -244,9 +240,7 @@ fn after_confirmation(call: &Object, action: &Action) -> Option<Object> {
 
 /// The result. In `auth-required` only a failure ends the call, and it ends it for good (H-203).
 fn after_result(call: &Object, action: &Action) -> Option<Object> {
-    let Some(Value::Object(result)) = action.get("result") else {
-        return None;
-    };
+    let Some(Value::Object(result)) = action.get("result") else { return None };
     let carried: &[&str] = match status_of(call) {
         "running" => &["confirmed", "selectedOption"],
         "pending-confirmation" => &[],

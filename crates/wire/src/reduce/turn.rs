@@ -39,9 +39,7 @@ pub(super) fn cancel(state: &mut ChatState, action: &Action) -> Reduced {
 
 /// Ends the turn with its error as the last part; the status says so until the next turn (H-175).
 pub(super) fn fail(state: &mut ChatState, action: &Action) -> Reduced {
-    let Some(Value::Object(part)) = action.get("part") else {
-        return Reduced::Unchanged;
-    };
+    let Some(Value::Object(part)) = action.get("part") else { return Reduced::Unchanged };
     let mut part = part.clone();
     part.insert("kind".to_owned(), json!("error"));
     let ended = end(state, action, "error", Some(part));
@@ -119,21 +117,15 @@ pub(super) fn resume(state: &mut ChatState, action: &Action) -> Reduced {
         Some(turn.id.as_str()) == action.text("turnId")
             && turn.outcome == Outcome::Error { resumable: true }
     });
-    let (None, Some(turn)) = (&state.active_turn, resumable) else {
-        return Reduced::Unchanged;
-    };
-    let Value::Object(mut json) = turn.value() else {
-        return Reduced::Unchanged;
-    };
+    let (None, Some(turn)) = (&state.active_turn, resumable) else { return Reduced::Unchanged };
+    let Value::Object(mut json) = turn.value() else { return Reduced::Unchanged };
     json.shift_remove("duration");
     json.shift_remove("state");
     if super::present(&json, "startedAt").is_none() {
         json.insert("startedAt".to_owned(), json!(state.modified_at));
     }
     json.retain(|field, value| field != "usage" || !value.is_null());
-    let Ok(turn) = ActiveTurn::from_value(Value::Object(json)) else {
-        return Reduced::Unchanged;
-    };
+    let Ok(turn) = ActiveTurn::from_value(Value::Object(json)) else { return Reduced::Unchanged };
     Arc::make_mut(&mut state.turns).items_mut().pop();
     state.active_turn = Some(turn);
     Reduced::Changed
@@ -163,9 +155,7 @@ pub(super) fn truncate(state: &mut ChatState, action: &Action) -> Reduced {
 
 /// Inserts older turns before the ones that are there; a turn that is there already is not moved (H-240).
 pub(super) fn load_older(state: &mut ChatState, action: &Action) -> Reduced {
-    let Some(Value::Array(turns)) = action.get("turns") else {
-        return Reduced::Unchanged;
-    };
+    let Some(Value::Array(turns)) = action.get("turns") else { return Reduced::Unchanged };
     let mut older: Vec<Arc<Turn>> = turns
         .iter()
         .filter_map(|turn| Turn::from_value(turn).ok())

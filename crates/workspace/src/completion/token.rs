@@ -51,9 +51,7 @@ pub(super) fn find_phrase<'a, 'b>(
     mut names: impl Iterator<Item = &'b str>,
 ) -> Result<Option<Token<'a>>, OffsetOutsideText> {
     let before = &text[..byte_offset(text, offset)?];
-    let Some(query) = before.strip_prefix('/') else {
-        return Ok(None);
-    };
+    let Some(query) = before.strip_prefix('/') else { return Ok(None) };
     let is_begun = names.any(|name| name.contains(' ') && name.starts_with(query));
     let found = is_begun.then_some(FoundToken { kind: TokenKind::Command, start: 0, query });
     Ok(found.and_then(|found| locate(before, found)))

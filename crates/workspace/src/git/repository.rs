@@ -238,9 +238,7 @@ impl Repository {
         base: &str,
         cancellation: &Cancellation,
     ) -> Result<Option<String>, GitError> {
-        let Some(base) = self.commit_of(base, cancellation)? else {
-            return Ok(None);
-        };
+        let Some(base) = self.commit_of(base, cancellation)? else { return Ok(None) };
         let found = self.call(cancellation).args(["merge-base", commit, &base]).run()?;
         let commit = String::from_utf8_lossy(&found.printed).trim().to_owned();
         Ok((found.status.success() && is_commit(&commit)).then_some(commit))

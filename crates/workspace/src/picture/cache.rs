@@ -51,9 +51,7 @@ impl FittedCache {
         self.bytes += size;
         self.entries.push_back((key, fitted));
         while self.bytes > CACHE_BYTES_MAX || self.entries.len() > CACHE_ENTRIES_MAX {
-            let Some((_, oldest)) = self.entries.pop_front() else {
-                break;
-            };
+            let Some((_, oldest)) = self.entries.pop_front() else { break };
             self.bytes -= size_of(&oldest);
         }
     }

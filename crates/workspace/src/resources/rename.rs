@@ -156,9 +156,7 @@ fn check_destination(
     to: &ResolvedResource,
     existing: Existing,
 ) -> Result<Option<FileType>, ResourceError> {
-    let Some(entry) = to.entry()? else {
-        return Ok(None);
-    };
+    let Some(entry) = to.entry()? else { return Ok(None) };
     match existing {
         Existing::Replaced => Ok(Some(to.stat(&entry)?.kind)),
         Existing::AnError => Err(ResourceError::AlreadyExists { path: to.display.clone() }),

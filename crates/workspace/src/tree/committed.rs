@@ -67,9 +67,7 @@ fn changed_entries(
     base: Option<&str>,
     cancellation: &Cancellation,
 ) -> Result<BTreeMap<PathBuf, GitEntry>, GitError> {
-    let (Some(base), Some(head)) = (base, &look.head) else {
-        return Ok(look.entries.clone());
-    };
+    let (Some(base), Some(head)) = (base, &look.head) else { return Ok(look.entries.clone()) };
     let repository = &look.repository;
     let commit = repository.merge_base(head, base, cancellation)?.ok_or_else(|| {
         GitError::Refused(format!("this branch has nothing in common with {base}"))

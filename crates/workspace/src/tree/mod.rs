@@ -188,9 +188,7 @@ impl Workspace {
     ) -> Result<Option<RootSnapshot>, GitError> {
         let root = &self.shared.roots[index];
         let found = Repository::find(&root.real_path, confinement, cancellation)?;
-        let Some(repository) = found else {
-            return Ok(None);
-        };
+        let Some(repository) = found else { return Ok(None) };
         let status = repository.status(cancellation)?;
         let entries = by_path(&repository, status.entries);
         let mut files = BTreeMap::new();

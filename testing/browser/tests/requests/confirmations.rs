@@ -46,9 +46,7 @@ async fn told(page: &Page, message: &str) -> Result<String> {
 
 #[tokio::test]
 async fn requests_of_all_sessions_and_workers_are_answered_in_a_row_by_touch() -> Result<()> {
-    let Some((_browser, host, page, _script)) = start(Screen::PHONE).await? else {
-        return Ok(());
-    };
+    let Some((_browser, host, page, _script)) = start(Screen::PHONE).await? else { return Ok(()) };
     open_inbox(&page, 3).await?;
     let inbox = page.text().await?;
     for shown in ["make applause", "poem.txt", "worker: counter"] {

@@ -25,9 +25,7 @@ async fn tick(page: &Page, label: &str) -> Result<()> {
 
 #[tokio::test]
 async fn every_kind_of_question_is_answered_within_its_bounds() -> Result<()> {
-    let Some(browser) = Browser::start().await? else {
-        return Ok(());
-    };
+    let Some(browser) = Browser::start().await? else { return Ok(()) };
     let script = Script::write()?;
     let host = Host::start(&["--script", script.path()])?;
     let page = browser.page(Screen::PHONE).await?;
@@ -105,9 +103,7 @@ async fn check_told(page: &Page, host: &Host, answers: &serde_json::Value) -> Re
 
 #[tokio::test]
 async fn a_page_to_open_is_named_by_its_host_and_can_be_declined() -> Result<()> {
-    let Some(browser) = Browser::start().await? else {
-        return Ok(());
-    };
+    let Some(browser) = Browser::start().await? else { return Ok(()) };
     let script = Script::write()?;
     let host = Host::start(&["--script", script.path()])?;
     let page = browser.page(Screen::PHONE).await?;

@@ -13,9 +13,7 @@ use crate::scene::{SCREENS, Scene};
 
 #[tokio::test]
 async fn roles_and_names_of_each_screen_are_those_that_are_kept() -> Result<()> {
-    let Some(scene) = Scene::start(Screen::PHONE).await? else {
-        return Ok(());
-    };
+    let Some(scene) = Scene::start(Screen::PHONE).await? else { return Ok(()) };
     let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/screens/trees");
     let is_kept_anew = std::env::var("GREENROOM_KEEP").as_deref() == Ok("trees");
     for name in SCREENS {
@@ -74,9 +72,7 @@ const REACH: &str = r#"
 
 #[tokio::test]
 async fn every_control_is_reached_by_keyboard_in_the_order_of_the_page() -> Result<()> {
-    let Some(scene) = Scene::start(Screen::DESKTOP).await? else {
-        return Ok(());
-    };
+    let Some(scene) = Scene::start(Screen::DESKTOP).await? else { return Ok(()) };
     let page = &scene.page;
     for name in
         ["sessions", "inbox", "approval", "questions", "changes", "prompt", "new", "settings"]
@@ -137,9 +133,7 @@ const CONTRAST: &str = r#"
 
 #[tokio::test]
 async fn texts_can_be_read_in_both_themes() -> Result<()> {
-    let Some(scene) = Scene::start(Screen::DESKTOP).await? else {
-        return Ok(());
-    };
+    let Some(scene) = Scene::start(Screen::DESKTOP).await? else { return Ok(()) };
     for theme in ["light", "dark"] {
         scene.set_theme(theme).await?;
         for name in SCREENS {
@@ -171,9 +165,7 @@ const SMALL: &str = r#"
 
 #[tokio::test]
 async fn a_finger_hits_every_control() -> Result<()> {
-    let Some(scene) = Scene::start(Screen::PHONE).await? else {
-        return Ok(());
-    };
+    let Some(scene) = Scene::start(Screen::PHONE).await? else { return Ok(()) };
     for name in SCREENS {
         scene.show(name).await?;
         let found = scene.page.evaluate(SMALL).await?;
@@ -186,9 +178,7 @@ async fn a_finger_hits_every_control() -> Result<()> {
 #[tokio::test]
 async fn a_page_at_twice_its_size_fits() -> Result<()> {
     for screen in [Screen::PHONE, Screen::DESKTOP] {
-        let Some(scene) = Scene::start(screen).await? else {
-            return Ok(());
-        };
+        let Some(scene) = Scene::start(screen).await? else { return Ok(()) };
         for name in SCREENS {
             scene.show(name).await?;
             scene.page.evaluate("document.documentElement.style.fontSize = '200%'").await?;

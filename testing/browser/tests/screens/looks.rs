@@ -53,9 +53,7 @@ pub(crate) async fn set_theme(page: &Page, theme: &str) -> Result<()> {
 }
 
 async fn take(screen: Screen) -> Result<()> {
-    let Some(scene) = Scene::start(screen).await? else {
-        return Ok(());
-    };
+    let Some(scene) = Scene::start(screen).await? else { return Ok(()) };
     let scratch = tempfile::tempdir()?;
     let directory = pictures_directory(scratch.path())?;
     let is_kept = std::env::var("GREENROOM_KEEP").as_deref() == Ok("pictures");

@@ -131,9 +131,7 @@ impl Scene {
                 || document.querySelector('#main')?.innerText.includes('own token')",
             ),
             "approval" => return self.open_request("Edit src/auth.rs", ".sheet .diff").await,
-            "questions" => {
-                return self.open_request("Before we begin", ".sheet .question").await;
-            }
+            "questions" => return self.open_request("Before we begin", ".sheet .question").await,
             "changes" => {
                 self.open_session("Write the docs", "/changes").await?;
                 page.wait_for(UNCOMMITTED).await?;

@@ -194,9 +194,7 @@ where
     ) -> bool {
         exceptions::take_out(self.generation, &mut ours);
         exceptions::take_out(self.generation, &mut theirs);
-        let Some((place, told, made)) = first_difference(&ours, &theirs, String::new()) else {
-            return false;
-        };
+        let Some((place, told, made)) = first_difference(&ours, &theirs, String::new()) else { return false };
         let after = Value::Object(after.body.clone());
         differences.entry(format!("{} at {place}", after["type"])).or_insert_with(|| {
             let who = self.who();
@@ -249,9 +247,7 @@ fn has_unique_turns(chat: &ChatState) -> bool {
 
 /// What a chat does, by what is in it.
 fn activity_of(chat: &Value) -> u64 {
-    let Some(turn) = chat.get("activeTurn") else {
-        return 1;
-    };
+    let Some(turn) = chat.get("activeTurn") else { return 1 };
     let mut parts = turn["responseParts"].as_array().into_iter().flatten();
     let waits = parts.any(|part| {
         let status = part["toolCall"]["status"].as_str().unwrap_or_default();

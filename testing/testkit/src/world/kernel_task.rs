@@ -32,9 +32,7 @@ impl World {
     }
 
     pub(super) fn release(&mut self, mut outputs: Vec<Output>) {
-        let Some(kernel) = self.kernel.as_mut() else {
-            return;
-        };
+        let Some(kernel) = self.kernel.as_mut() else { return };
         if outputs.iter().all(|output| !output.wrote) {
             kernel.committed();
             self.send_and_act(outputs, AfterFrames::Act);

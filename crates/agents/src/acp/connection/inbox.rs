@@ -349,9 +349,7 @@ impl InboxState {
 
     fn drop_older_content(&mut self, call: &acp::ToolCallId) {
         for waiting in self.items.iter_mut().rev().take(LOOK_BACK) {
-            let InboxItem::Update(older) = &mut waiting.item else {
-                continue;
-            };
+            let InboxItem::Update(older) = &mut waiting.item else { continue };
             if let acp::SessionUpdate::ToolCallUpdate(older) = &mut **older
                 && older.tool_call_id == *call
                 && older.fields.content.take().is_some()

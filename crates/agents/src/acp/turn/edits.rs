@@ -199,12 +199,8 @@ fn is_ordinary(workspace: &Workspace, path: &Path) -> bool {
 }
 
 fn read(workspace: &Workspace, path: &Path) -> HeldEdit {
-    let Some(path) = path.to_str() else {
-        return HeldEdit::Unknown;
-    };
-    let Ok(resolved) = workspace.resolve(path) else {
-        return HeldEdit::Unknown;
-    };
+    let Some(path) = path.to_str() else { return HeldEdit::Unknown };
+    let Ok(resolved) = workspace.resolve(path) else { return HeldEdit::Unknown };
     match workspace.read_bytes(&resolved, FILE_BYTES_MAX) {
         Ok(file) if file.total > FILE_BYTES_MAX || is_binary(&file.bytes) => HeldEdit::Unknown,
         Ok(file) => HeldEdit::Text(file.bytes.into()),

@@ -43,9 +43,7 @@ pub(in super::super) async fn run_mcp_call(
     loop {
         match context.verdict(nature, &subject).await? {
             Verdict::Refuse(text) => return refuse_call(context, call, title, text).await,
-            Verdict::Ask => {
-                return run_with_consent(context, call, tool, input, &plan, turn).await;
-            }
+            Verdict::Ask => return run_with_consent(context, call, tool, input, &plan, turn).await,
             Verdict::Run => {
                 turn = None;
                 let _exclusive = lock_exclusive(context, nature).await;

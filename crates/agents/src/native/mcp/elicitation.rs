@@ -177,9 +177,7 @@ fn read_answers(schema: &Value, answers: &Object) -> Value {
     for (name, field) in fields.into_iter().flatten() {
         let answer = answers.get(name);
         let answer = answer.filter(|answer| answer["state"] == "submitted");
-        let Some(value) = answer.map(|answer| &answer["value"]["value"]) else {
-            continue;
-        };
+        let Some(value) = answer.map(|answer| &answer["value"]["value"]) else { continue };
         let fits = match field["type"].as_str() {
             Some("boolean") => value.is_boolean(),
             Some("number" | "integer") => value.is_number(),

@@ -30,9 +30,7 @@ pub(super) async fn wait_for_sign_in(
 ) -> Result<SignIn, TurnOver> {
     let mut states = server.states();
     server.wait_until_settled().await; // what it wants is being found out
-    let ServerState::TokenWanted(request) = server.state() else {
-        return Ok(SignIn::NotWanted);
-    };
+    let ServerState::TokenWanted(request) = server.state() else { return Ok(SignIn::NotWanted) };
     let auth = auth_requirement(&request);
     let asked = context.events.ask(AgentEvent::ToolAuthRequired { call, auth });
     tokio::select! {

@@ -86,9 +86,7 @@ impl ReadAnswer for MessageReader {
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), ProviderError> {
         let message: Value = serde_json::from_str(text).map_err(|_| invalid(text))?;
-        let Some(content) = message["content"].as_array() else {
-            return Err(invalid(text));
-        };
+        let Some(content) = message["content"].as_array() else { return Err(invalid(text)) };
         self.count(&message["usage"]);
         for block in content {
             let at = self.blocks.len() as u64;
@@ -321,9 +319,7 @@ impl AnswerBlock {
 
     /// As it goes back.
     fn into_item(self) -> Value {
-        let Value::Object(mut block) = self.value else {
-            return self.value;
-        };
+        let Value::Object(mut block) = self.value else { return self.value };
         for (field, more) in
             [("text", self.text), ("thinking", self.thinking), ("signature", self.signature)]
         {

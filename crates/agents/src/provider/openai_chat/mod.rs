@@ -80,9 +80,7 @@ impl ReadAnswer for ChatReader {
             self.calls.start_nameless(events);
         }
         events.extend(self.usage.take().map(ModelEvent::Usage));
-        let Some(finish) = &self.finish else {
-            return Err(interrupted_error());
-        };
+        let Some(finish) = &self.finish else { return Err(interrupted_error()) };
         let reason = self.stop_reason(finish)?;
         let whole = self.take_message().map(|message| vec![message]);
         events.extend(whole.map(ModelEvent::Items));

@@ -97,9 +97,7 @@ impl ReadAnswer for ResponseReader {
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), ProviderError> {
         let response: Value = serde_json::from_str(text).map_err(|_| invalid(text))?;
-        let Some(output) = response["output"].as_array() else {
-            return Err(invalid(text));
-        };
+        let Some(output) = response["output"].as_array() else { return Err(invalid(text)) };
         for (index, item) in (0..ITEMS_MAX).zip(output) {
             let at = OutputPosition { index, before: 0 };
             self.begin(at, item, events);

@@ -39,9 +39,7 @@ pub(super) fn read(
         return Ok(None); // too large to be taken apart
     };
     let notebook: Value = serde_json::from_slice(&file.bytes).unwrap_or_default();
-    let Some(cells) = notebook["cells"].as_array() else {
-        return Ok(None);
-    };
+    let Some(cells) = notebook["cells"].as_array() else { return Ok(None) };
     let display_path = workspace.display_path(path);
     let first = range.first();
     if first > 1 && first > cells.len() {

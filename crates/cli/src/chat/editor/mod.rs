@@ -292,9 +292,7 @@ impl Editor {
     }
 
     fn show_recalled(&mut self, recalled: Option<String>) -> EditorOutcome {
-        let Some(text) = recalled else {
-            return EditorOutcome::Unused;
-        };
+        let Some(text) = recalled else { return EditorOutcome::Unused };
         self.change(LastChange::Other);
         self.cursor = text.len();
         self.text = text;

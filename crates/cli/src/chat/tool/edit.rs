@@ -48,9 +48,7 @@ impl<'a> EditSide<'a> {
         if file.is_null() {
             return Self::Here(&[]); // a file that is not there is an empty one
         }
-        let Some(uri) = file["content"]["uri"].as_str() else {
-            return Self::NotSent;
-        };
+        let Some(uri) = file["content"]["uri"].as_str() else { return Self::NotSent };
         match references.find(uri) {
             Lookup::Here(bytes) => Self::Here(bytes),
             Lookup::Coming => Self::Coming,
@@ -175,9 +173,7 @@ pub(super) fn is_input_in_edit(
     references: &References,
 ) -> bool {
     let mut edits = edits_of(call);
-    let (Some(edit), None) = (edits.next(), edits.next()) else {
-        return false;
-    };
+    let (Some(edit), None) = (edits.next(), edits.next()) else { return false };
     let path = fields.get("path").and_then(Value::as_str).unwrap_or("");
     let path = path.strip_prefix("./").unwrap_or(path);
     let is_named = |side: &str| {

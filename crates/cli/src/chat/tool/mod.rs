@@ -155,9 +155,7 @@ fn title(call: &Object, status: &str) -> String {
 
 /// Text that is a string, `{"markdown": ...}`, or a message.
 pub(crate) fn text_of(value: Option<&Value>) -> String {
-    let Some(value) = value else {
-        return String::new();
-    };
+    let Some(value) = value else { return String::new() };
     let text =
         value.as_str().or_else(|| value["markdown"].as_str()).or_else(|| value["text"].as_str());
     escape(text.unwrap_or(""))

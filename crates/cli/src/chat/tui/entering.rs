@@ -88,9 +88,7 @@ impl TerminalChat {
 
     /// Whether somebody must be chosen first to go on with the chat: its model is gone. Then the list is opened.
     pub(super) fn needs_model(&mut self, text: &str) -> bool {
-        let CurrentModel::Gone { id } = self.chat.current_model() else {
-            return false;
-        };
+        let CurrentModel::Gone { id } = self.chat.current_model() else { return false };
         self.give_back_text(text);
         self.open_models("");
         self.note_error(&format!("{id} is gone: choose another model, then send"));

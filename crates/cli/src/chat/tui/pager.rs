@@ -53,9 +53,7 @@ impl TerminalChat {
     /// Draws the pager; `false` if it is not open.
     pub(super) fn draw_pager(&mut self) -> anyhow::Result<bool> {
         let notice = self.asked.is_some().then_some("the agent asks you something");
-        let Some(Overlay::Pager(open)) = &mut self.overlay else {
-            return Ok(false);
-        };
+        let Some(Overlay::Pager(open)) = &mut self.overlay else { return Ok(false) };
         if let Some(chat) = self.chat.confirmed() {
             open.pager.update(&chat, &self.reading.view(self.painter.page()));
         }

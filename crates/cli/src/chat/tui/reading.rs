@@ -196,9 +196,7 @@ impl TerminalChat {
 
     /// Shows lines in the user's pager; `false` if there is none.
     async fn page(&mut self, lines: &[Line]) -> anyhow::Result<bool> {
-        let Some(command) = external_pager::find_pager() else {
-            return Ok(false);
-        };
+        let Some(command) = external_pager::find_pager() else { return Ok(false) };
         let colors = self.painter.page().colors;
         let text: String = lines.iter().map(|line| line.encode(colors) + "\n").collect();
         debug_assert!(colors == Colors::Off || !text.is_empty(), "there is something to show");

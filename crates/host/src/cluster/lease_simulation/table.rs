@@ -132,9 +132,7 @@ impl TableModel {
             // Every space has work, which is the hardest case.
             LeaseAsk::ListWork { limit } => {
                 let work = self.leases.iter().filter_map(|(space, lease)| {
-                    let Some(holder) = lease.node else {
-                        return Some((*space, None));
-                    };
+                    let Some(holder) = lease.node else { return Some((*space, None)) };
                     let node = self.nodes.get(&holder).filter(|_| holder != me)?;
                     (node.expires < now).then_some((*space, Some(holder)))
                 });
@@ -208,9 +206,7 @@ impl TableModel {
 
     /// Whether it was written; an error if that broke a rule.
     pub(super) fn append(&mut self, space: SpaceId, sent: SentBatch) -> Result<bool, String> {
-        let Some(lease) = self.leases.get_mut(&space) else {
-            return Ok(false);
-        };
+        let Some(lease) = self.leases.get_mut(&space) else { return Ok(false) };
         let is_owner = lease.epoch == sent.epoch && lease.batch == sent.number;
         if !is_owner && self.bug != PlantedBug::AppendUnchecked {
             return Ok(false);

@@ -99,9 +99,7 @@ impl Blobs for PgBlobs {
         let found = self.work(async |connection| {
             let size = "SELECT size, place FROM greenroom.blob WHERE space = $1 AND digest = $2";
             let rows = connection.query(size, &[&self.space, &name]).await?;
-            let Some(row) = rows.first() else {
-                return Ok(Found::Missing);
-            };
+            let Some(row) = rows.first() else { return Ok(Found::Missing) };
             let size: i64 = row.try_get(0)?;
             let bytes = u64::try_from(size).unwrap_or(0);
             if bytes > bytes_max {

@@ -56,9 +56,7 @@ impl SharedJournal {
         let mut connection = self.node.read_connection().await?;
         let mut lease = self.lease.lock().await;
         self.check_usable(&mut lease).await?;
-        let LeaseStep::Write { epoch, .. } = lease.next() else {
-            return Err(lost_error());
-        };
+        let LeaseStep::Write { epoch, .. } = lease.next() else { return Err(lost_error()) };
         connection.begin();
         connection.run(BEGIN).await.map_err(unwritten)?;
         // Locked, so that nobody writes in this space, wherever it is.

@@ -378,9 +378,7 @@ fn found_lease(row: &Row) -> Result<FoundLease, tokio_postgres::Error> {
 /// The node whose columns begin at a place, if there is one.
 fn peer_node(row: &Row, first: usize) -> Result<Option<PeerNode>, tokio_postgres::Error> {
     let id: Option<i64> = row.try_get(first)?;
-    let Some(id) = id else {
-        return Ok(None);
-    };
+    let Some(id) = id else { return Ok(None) };
     Ok(Some(PeerNode {
         id,
         name: row.try_get(first + 1)?,

@@ -416,9 +416,7 @@ async fn migrate(connection: &mut PooledConnection) -> Result<(), JournalError> 
     let rows = connection.query(sql, &[]).await.map_err(unusable)?;
     let min_format: i32 = match rows.first() {
         Some(row) => row.try_get(1).map_err(|error| JournalError::Unreadable(error.to_string()))?,
-        None => {
-            return Err(JournalError::Format("the database has no format".to_owned()));
-        }
+        None => return Err(JournalError::Format("the database has no format".to_owned())),
     };
     if min_format <= FORMAT {
         Ok(())

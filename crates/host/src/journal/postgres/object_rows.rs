@@ -178,9 +178,7 @@ impl PgBlobs {
 
     /// Deletes objects that were buried long enough ago. What cannot be deleted now is tried again with the next sweep.
     pub(super) fn delete_buried(&self) {
-        let Some(objects) = self.objects() else {
-            return;
-        };
+        let Some(objects) = self.objects() else { return };
         for _ in 0..DELETED_AT_ONCE {
             let deleted = self.work(async |connection| delete_one(connection, objects).await);
             match deleted {

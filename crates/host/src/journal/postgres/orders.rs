@@ -162,9 +162,7 @@ impl PostgresNode {
     pub(crate) async fn order_move(&self, space: &str, node: &str) -> Result<bool, JournalError> {
         let mut connection = self.lease_connection().await?;
         let ordered = connection.query(ORDER, &[&space, &node]).await.map_err(unwritten)?;
-        let Some(row) = ordered.first() else {
-            return Ok(false);
-        };
+        let Some(row) = ordered.first() else { return Ok(false) };
         let space: SpaceId = row.try_get(0).map_err(damaged)?;
         let (nobody, no_epoch): (Option<NodeId>, Option<i64>) = (None, None);
         connection.query(HAND_OVER, &[&space, &nobody, &no_epoch]).await.map_err(unwritten)?;

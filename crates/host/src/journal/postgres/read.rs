@@ -126,9 +126,7 @@ impl SpaceReader<'_> {
              JOIN greenroom.head ON head.space = channel.space AND head.channel = channel.id
              WHERE channel.space = $1 AND uri = $2 AND disposed_at IS NULL";
         let rows = self.conn.query(sql, &[&self.space, &uri.as_str()]).await?;
-        let Some(row) = rows.first() else {
-            return Ok(None);
-        };
+        let Some(row) = rows.first() else { return Ok(None) };
         let mut channel = self.channel_at(row).await?;
         if channel.kind == StoredKind::Chat {
             channel.turns = self.turns_before(channel.id, u64::MAX, page).await?;

@@ -371,9 +371,7 @@ impl<'b> ActionRows<'b> {
 
     /// Returns whether it is an action.
     fn add_record(&mut self, space: i64, record: &'b Record) -> bool {
-        let Record::Action { seq, channel, envelope } = record else {
-            return false;
-        };
+        let Record::Action { seq, channel, envelope } = record else { return false };
         self.spaces.push(space);
         self.channels.push(int(channel.0));
         self.seqs.push(int(seq.0));

@@ -57,9 +57,7 @@ impl Archive {
 
     /// The session that a URI names: with all its chats, or with the one chat that was named.
     pub fn session(&self, uri: &ChannelUri) -> Result<Option<ArchivedSession>, JournalError> {
-        let Some(found) = self.channel(uri)? else {
-            return Ok(None);
-        };
+        let Some(found) = self.channel(uri)? else { return Ok(None) };
         let (session, chats) = match (found.kind, found.parent.clone()) {
             (StoredKind::Session, _) => {
                 let state = session_of(&found)?;
@@ -236,9 +234,7 @@ impl Archive {
     }
 
     fn chat(&self, uri: &str) -> Result<Option<ArchivedChat>, JournalError> {
-        let Ok(uri) = ChannelUri::parse(uri) else {
-            return Ok(None);
-        };
+        let Ok(uri) = ChannelUri::parse(uri) else { return Ok(None) };
         self.channel(&uri)?.as_ref().map(chat_of).transpose()
     }
 }

@@ -62,9 +62,7 @@ fn of_turn(
         let mut rows = statement.query(params![of_chat, turn_id])?;
         while let Some(row) = rows.next()? {
             let (round, json): (i64, Vec<u8>) = (row.get(0)?, row.get(1)?);
-            let Some(rest) = left.checked_sub(json.len() as u64) else {
-                return Ok(None);
-            };
+            let Some(rest) = left.checked_sub(json.len() as u64) else { return Ok(None) };
             *left = rest;
             outputs.push(ModelOutputRecord {
                 chat,

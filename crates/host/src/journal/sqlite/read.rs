@@ -119,9 +119,7 @@ fn open_channel(
 ) -> ReadResult<Option<StoredChannel>> {
     let mut statement = conn.prepare_cached(CHANNEL_BY_URI)?;
     let mut rows = statement.query([uri.as_str()])?;
-    let Some(row) = rows.next()? else {
-        return Ok(None);
-    };
+    let Some(row) = rows.next()? else { return Ok(None) };
     let mut channel = channel_at(conn, row)?;
     if channel.kind == StoredKind::Chat {
         channel.turns = turns::before(conn, channel.id, u64::MAX, page)?;

@@ -119,16 +119,12 @@ pub(super) async fn find_space(
     let signature = one_value(query, "sig").unwrap_or_default();
     let device = signature.split_once('.').map(|(device, _)| device);
     let id = device.and_then(Accounts::signed_token_id);
-    let Some((id, accounts)) = id.zip(http_socket.handles.accounts()) else {
-        return Ok(None);
-    };
+    let Some((id, accounts)) = id.zip(http_socket.handles.accounts()) else { return Ok(None) };
     let space = accounts.space_of(id).await.map_err(|error| {
         tracing::warn!(%error, "the space of a device could not be looked up");
         token::refuse_unread_accounts()
     })?;
-    let Some(space) = space else {
-        return Err(signed_out());
-    };
+    let Some(space) = space else { return Err(signed_out()) };
     let first = http_socket.handles.first();
     let now = find_page(&first.admission)?.bodies.now();
     let addresses = accounts.addresses_of(&space);

@@ -55,9 +55,7 @@ pub(super) async fn pass_on(
     http_socket: &HttpSocket,
     goes_on: bool,
 ) -> Result<Response<AnswerBody>, HttpResponse> {
-    let Some(relays) = http_socket.handles.relays() else {
-        return Err(HttpResponse::elsewhere());
-    };
+    let Some(relays) = http_socket.handles.relays() else { return Err(HttpResponse::elsewhere()) };
     let answered = relays.forward(owner, parts, body, http_socket.address).await;
     let mut answer = answered.map_err(token::refuse_relay)?.map(Either::Right);
     let connection = if goes_on { "keep-alive" } else { "close" };

@@ -117,9 +117,7 @@ fn is_allowed(text: &str, host: Authority<'_>, admission: &Admission) -> bool {
 /// Whether a page at this address, such as `https://laptop.example/`, would be served: what browsers send from there is let in.
 pub(super) fn answers_to(address: &str, admission: &Admission) -> bool {
     let text = address.trim_end_matches('/');
-    let Some((_, authority)) = text.split_once("://") else {
-        return false;
-    };
+    let Some((_, authority)) = text.split_once("://") else { return false };
     page_address(text).is_some_and(|(host, _)| is_allowed(authority, host, admission))
 }
 

@@ -133,9 +133,7 @@ async fn route_with_token(
     }
     let handle = match way {
         UpgradedWay::Here(handle) => handle,
-        way @ UpgradedWay::There(_) => {
-            return open_websocket(request, body, access, way).await;
-        }
+        way @ UpgradedWay::There(_) => return open_websocket(request, body, access, way).await,
     };
     match request.path {
         "/status" => {

@@ -54,9 +54,7 @@ pub(super) fn check(headers: &Headers<'_>, version: Version) -> Result<String, H
         return Err(HttpResponse::new(426, "only WebSocket version 13 is supported here\n"));
     }
     let bad_key = HttpResponse::new(400, "Sec-WebSocket-Key must be 16 bytes in base64\n");
-    let Ok(Some(key)) = headers.one(SEC_WEBSOCKET_KEY) else {
-        return Err(bad_key);
-    };
+    let Ok(Some(key)) = headers.one(SEC_WEBSOCKET_KEY) else { return Err(bad_key) };
     match STANDARD.decode(key) {
         Ok(nonce) if nonce.len() == 16 => Ok(accept_of(key)),
         _ => Err(bad_key),

@@ -139,9 +139,7 @@ impl Shapes {
                 .and_then(|number| variants.get(number)),
             _ => None,
         };
-        let Some((_, position)) = variant else {
-            return false;
-        };
+        let Some((_, position)) = variant else { return false };
         match items {
             Some(items) => self.has_items(&self.structs[*position], items),
             None => self.is_struct(*position, value),

@@ -260,9 +260,7 @@ impl<'de> MapAccess<'de> for &mut TracedFields<'_> {
         &mut self,
         seed: S,
     ) -> Result<Option<S::Value>, Error> {
-        let Some(name) = self.names.next() else {
-            return Ok(None);
-        };
+        let Some(name) = self.names.next() else { return Ok(None) };
         self.name = name;
         let name: StrDeserializer<'_, Error> = (*name).into_deserializer();
         seed.deserialize(name).map(Some)

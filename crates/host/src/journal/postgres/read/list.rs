@@ -69,9 +69,7 @@ impl SpaceReader<'_> {
             "SELECT version, capabilities, locale, last_seen_ms, transform FROM greenroom.client
              WHERE space = $1 AND client_id = $2";
         let rows = self.conn.query(sql, &[&self.space, &client_id]).await?;
-        let Some(row) = rows.first() else {
-            return Ok(None);
-        };
+        let Some(row) = rows.first() else { return Ok(None) };
         let record = ClientRecord {
             client_id: client_id.to_owned(),
             version: row.try_get(0)?,

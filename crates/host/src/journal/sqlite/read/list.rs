@@ -90,9 +90,7 @@ pub(super) fn client(
          WHERE client_id = ?1",
     )?;
     let mut rows = statement.query([client_id])?;
-    let Some(row) = rows.next()? else {
-        return Ok(None);
-    };
+    let Some(row) = rows.next()? else { return Ok(None) };
     let capabilities = match row.get::<_, Option<String>>(1)? {
         Some(text) => Some(serde_json::from_str(&text).map_err(|error| {
             ReadError(format!("the capabilities of client `{client_id}`: {error}"))

@@ -117,9 +117,7 @@ fn find_marks(
             })
             .filter(|mark| mark.end <= part.end)
             .min_by_key(|mark| (mark.start, std::cmp::Reverse(mark.end)));
-        let Some(next) = next else {
-            break;
-        };
+        let Some(next) = next else { break };
         at = next.end.max(at + 1);
         marks.push(next);
     }
