@@ -13,10 +13,10 @@ use super::Fitted;
 const CACHE_BYTES_MAX: usize = 32 * 1_024 * 1_024;
 const CACHE_ENTRIES_MAX: usize = 256;
 
-pub(super) type Key = [u8; 32];
+pub(super) type PictureKey = [u8; 32];
 
 /// Name of a picture under these limits: the same always becomes the same.
-pub(super) fn key(mime: &str, bytes: &[u8], limits: &ImageLimits) -> Key {
+pub(super) fn key(mime: &str, bytes: &[u8], limits: &ImageLimits) -> PictureKey {
     let mut digest = Sha256::new();
     digest.update(format!("{mime} {limits:?}\n"));
     digest.update(bytes);
@@ -25,7 +25,7 @@ pub(super) fn key(mime: &str, bytes: &[u8], limits: &ImageLimits) -> Key {
 
 /// Fitted pictures, the most recently used last.
 pub(super) struct FittedCache {
-    entries: VecDeque<(Key, Fitted)>,
+    entries: VecDeque<(PictureKey, Fitted)>,
     bytes: usize,
 }
 
@@ -34,7 +34,7 @@ impl FittedCache {
         Self { entries: VecDeque::new(), bytes: 0 }
     }
 
-    pub(super) fn get(&mut self, key: &Key) -> Option<Fitted> {
+    pub(super) fn get(&mut self, key: &PictureKey) -> Option<Fitted> {
         let at = self.entries.iter().position(|(cached, _)| cached == key)?;
         let entry = self.entries.remove(at)?;
         let fitted = entry.1.clone();
@@ -42,7 +42,7 @@ impl FittedCache {
         Some(fitted)
     }
 
-    pub(super) fn insert(&mut self, key: Key, fitted: Fitted) {
+    pub(super) fn insert(&mut self, key: PictureKey, fitted: Fitted) {
         let size = size_of(&fitted);
         if size > CACHE_BYTES_MAX {
             // It would push everything else out and still not fit.

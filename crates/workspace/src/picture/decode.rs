@@ -16,7 +16,7 @@ use zune_jpeg::zune_core::colorspace::ColorSpace;
 use zune_jpeg::zune_core::options::DecoderOptions;
 
 use super::orientation::Orientation;
-use super::pixels::Picture;
+use super::pixels::DecodedPicture;
 use super::{Format, PIXELS_MAX};
 
 /// The longest side, so that a header cannot ask for rows without end.
@@ -24,7 +24,7 @@ const SIDE_PX_MAX: u32 = 32_768;
 const DECODED_BYTES_MAX: u64 = PIXELS_MAX * 4;
 
 /// Decodes the first frame, turns it upright, and drops an alpha channel that hides nothing.
-pub(super) fn decode(format: Format, bytes: &[u8]) -> Option<Picture> {
+pub(super) fn decode(format: Format, bytes: &[u8]) -> Option<DecodedPicture> {
     let (mut picture, orientation) = match format {
         Format::Png => decode_png(bytes)?,
         Format::Jpeg => decode_jpeg(bytes)?,
@@ -39,7 +39,7 @@ pub(super) fn decode(format: Format, bytes: &[u8]) -> Option<Picture> {
     Some(picture)
 }
 
-type Decoded = (Picture, Option<Orientation>);
+type Decoded = (DecodedPicture, Option<Orientation>);
 
 fn is_decodable(width: u32, height: u32) -> bool {
     let pixels = u64::from(width) * u64::from(height);
@@ -68,10 +68,10 @@ fn decode_png(bytes: &[u8]) -> Option<Decoded> {
         return None;
     }
     let picture = match frame.color_type {
-        png::ColorType::Grayscale => Picture::from_grey(width, height, &read)?,
-        png::ColorType::GrayscaleAlpha => Picture::from_grey_alpha(width, height, &read)?,
-        png::ColorType::Rgb => Picture::new(width, height, false, read)?,
-        png::ColorType::Rgba => Picture::new(width, height, true, read)?,
+        png::ColorType::Grayscale => DecodedPicture::from_grey(width, height, &read)?,
+        png::ColorType::GrayscaleAlpha => DecodedPicture::from_grey_alpha(width, height, &read)?,
+        png::ColorType::Rgb => DecodedPicture::new(width, height, false, read)?,
+        png::ColorType::Rgba => DecodedPicture::new(width, height, true, read)?,
         // Palettes are resolved by the decoder.
         png::ColorType::Indexed => return None,
     };
@@ -98,9 +98,9 @@ fn decode_jpeg(bytes: &[u8]) -> Option<Decoded> {
     let mut read = vec![0; decoder.output_buffer_size()?];
     decoder.decode_into(&mut read).ok()?;
     let picture = if is_grey {
-        Picture::from_grey(width, height, &read)?
+        DecodedPicture::from_grey(width, height, &read)?
     } else {
-        Picture::new(width, height, false, read)?
+        DecodedPicture::new(width, height, false, read)?
     };
     Some((picture, orientation))
 }
@@ -120,7 +120,7 @@ fn decode_webp(bytes: &[u8]) -> Option<Decoded> {
     let orientation = exif.as_deref().and_then(Orientation::from_exif);
     let mut read = vec![0; decoder.output_buffer_size()?];
     decoder.read_image(&mut read).ok()?;
-    Some((Picture::new(width, height, decoder.has_alpha(), read)?, orientation))
+    Some((DecodedPicture::new(width, height, decoder.has_alpha(), read)?, orientation))
 }
 
 /// Finds frames that say a size of their own above the bounds: the decoder allocates for them
@@ -138,7 +138,7 @@ fn has_undecodable_vp8_frame(bytes: &[u8]) -> bool {
     })
 }
 
-fn decode_gif(bytes: &[u8]) -> Option<Picture> {
+fn decode_gif(bytes: &[u8]) -> Option<DecodedPicture> {
     let mut options = DecodeOptions::new();
     options.set_color_output(ColorOutput::RGBA);
     options.set_memory_limit(MemoryLimit::Bytes(NonZeroU64::new(DECODED_BYTES_MAX)?));
@@ -163,7 +163,7 @@ fn decode_gif(bytes: &[u8]) -> Option<Picture> {
     {
         // Its rows are those of the screen, so no second picture is needed.
         decoder.read_into_buffer(covered).ok()?;
-        return Picture::new(width, height, true, screen);
+        return DecodedPicture::new(width, height, true, screen);
     }
     let mut read = vec![0; frame_bytes];
     decoder.read_into_buffer(&mut read).ok()?;
@@ -175,5 +175,5 @@ fn decode_gif(bytes: &[u8]) -> Option<Picture> {
         screen_row[left_bytes..left_bytes + copied_bytes]
             .copy_from_slice(&frame_row[..copied_bytes]);
     }
-    Picture::new(width, height, true, screen)
+    DecodedPicture::new(width, height, true, screen)
 }

@@ -6,12 +6,12 @@
 use jpeg_encoder::{ColorType, Encoder, SamplingFactor};
 
 use super::Format;
-use super::pixels::Picture;
+use super::pixels::DecodedPicture;
 
 const JPEG_QUALITY: u8 = 85;
 
 /// Encodes the picture; `None` for formats that are only read, and for alpha in a JPEG.
-pub(super) fn encode(picture: &Picture, format: Format) -> Option<Vec<u8>> {
+pub(super) fn encode(picture: &DecodedPicture, format: Format) -> Option<Vec<u8>> {
     match format {
         Format::Png => encode_png(picture),
         Format::Jpeg if !picture.has_alpha() => encode_jpeg(picture),
@@ -19,7 +19,7 @@ pub(super) fn encode(picture: &Picture, format: Format) -> Option<Vec<u8>> {
     }
 }
 
-fn encode_png(picture: &Picture) -> Option<Vec<u8>> {
+fn encode_png(picture: &DecodedPicture) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     let mut encoder = png::Encoder::new(&mut out, picture.width(), picture.height());
     encoder.set_color(if picture.has_alpha() { png::ColorType::Rgba } else { png::ColorType::Rgb });
@@ -32,7 +32,7 @@ fn encode_png(picture: &Picture) -> Option<Vec<u8>> {
     Some(out)
 }
 
-fn encode_jpeg(picture: &Picture) -> Option<Vec<u8>> {
+fn encode_jpeg(picture: &DecodedPicture) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     let mut encoder = Encoder::new(&mut out, JPEG_QUALITY);
     encoder.set_sampling_factor(SamplingFactor::F_1_1);

@@ -20,7 +20,7 @@ use compositor::resolve::ImageLimits;
 use self::cache::FittedCache;
 use self::decode::decode;
 use self::encode::encode;
-use self::pixels::Picture;
+use self::pixels::DecodedPicture;
 use self::resize::shrink_to;
 
 /// The largest picture that is decoded: four bytes a pixel in memory, and as many again while it is
@@ -83,7 +83,11 @@ pub fn fit(mime: &str, bytes: &[u8], limits: &ImageLimits) -> Fitted {
 }
 
 /// Encodes it smaller and smaller until it fits.
-fn shrink(mut picture: Picture, format: Format, limits: &ImageLimits) -> Option<(String, Vec<u8>)> {
+fn shrink(
+    mut picture: DecodedPicture,
+    format: Format,
+    limits: &ImageLimits,
+) -> Option<(String, Vec<u8>)> {
     let bytes_max = limits.bytes_max.unwrap_or(u64::MAX);
     let mut side = picture.longer_side().min(limits.side_px_max.unwrap_or(u32::MAX));
     for _ in 0..ATTEMPTS_MAX {
@@ -119,7 +123,7 @@ fn next_side(side: u32, size: u64, bytes_max: u64) -> u32 {
 
 /// Formats to encode it in, the preferred first: photographs stay JPEG, drawings keep their edges,
 /// and only what is opaque becomes JPEG.
-fn formats(picture: &Picture, format: Format, limits: &ImageLimits) -> Vec<Format> {
+fn formats(picture: &DecodedPicture, format: Format, limits: &ImageLimits) -> Vec<Format> {
     let is_accepted = |format_to_try: &Format| {
         let mime = format_to_try.mime();
         limits.mimes.iter().any(|accepted| match accepted.strip_suffix('*') {
@@ -147,7 +151,7 @@ mod tests {
             side_px_max: Some(side),
             animation: compositor::resolve::Animation::Allowed,
         };
-        let picture = Picture::new(64, 32, false, vec![0; 64 * 32 * 3]).unwrap();
+        let picture = DecodedPicture::new(64, 32, false, vec![0; 64 * 32 * 3]).unwrap();
         let png = encode(&picture, Format::Png).unwrap();
         let sides = |side| {
             let (_, bytes) = fit("image/png", &png, &limits(side)).unwrap();

@@ -4,7 +4,7 @@
 //! while it is turned, and no more.
 //! Must not know: formats, limits.
 
-use super::pixels::Picture;
+use super::pixels::DecodedPicture;
 
 /// Steps that turn a picture upright: it is read along these axes of the decoded one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,7 +67,7 @@ impl Orientation {
         Some(Self { is_transposed, is_mirrored, is_upside_down })
     }
 
-    pub(super) fn apply(self, picture: &Picture) -> Option<Picture> {
+    pub(super) fn apply(self, picture: &DecodedPicture) -> Option<DecodedPicture> {
         let (width, height) = if self.is_transposed {
             (picture.height(), picture.width())
         } else {
@@ -86,7 +86,7 @@ impl Orientation {
                 turned.extend_from_slice(picture.pixel(from_x, from_y));
             }
         }
-        Picture::new(width, height, picture.has_alpha(), turned)
+        DecodedPicture::new(width, height, picture.has_alpha(), turned)
     }
 }
 

@@ -5,14 +5,14 @@
 
 /// Rows from the top, without gaps: red, green and blue of each pixel, and perhaps its alpha.
 #[derive(Debug, PartialEq)]
-pub(super) struct Picture {
+pub(super) struct DecodedPicture {
     width: u32,
     height: u32,
     has_alpha: bool,
     bytes: Vec<u8>,
 }
 
-impl Picture {
+impl DecodedPicture {
     /// Takes the bytes of a picture; `None` if there are more or fewer than its size says.
     pub(super) fn new(width: u32, height: u32, has_alpha: bool, bytes: Vec<u8>) -> Option<Self> {
         let picture = Self { width, height, has_alpha, bytes };

@@ -4,10 +4,10 @@
 //! pixel that is seen through gives no colour. Besides the result, memory is that of a row.
 //! Must not know: formats, limits.
 
-use super::pixels::Picture;
+use super::pixels::DecodedPicture;
 
 /// Makes the picture so small that no side is longer than this, in the same proportion.
-pub(super) fn shrink_to(picture: &Picture, side: u32) -> Option<Picture> {
+pub(super) fn shrink_to(picture: &DecodedPicture, side: u32) -> Option<DecodedPicture> {
     let (width, height) = (picture.width(), picture.height());
     let ratio = f64::from(side) / f64::from(picture.longer_side());
     let scaled = |length: u32| ((f64::from(length) * ratio).round() as u32).clamp(1, length);
@@ -32,7 +32,7 @@ pub(super) fn shrink_to(picture: &Picture, side: u32) -> Option<Picture> {
             }
         }
     }
-    Picture::new(new_width, new_height, picture.has_alpha(), averages.bytes)
+    DecodedPicture::new(new_width, new_height, picture.has_alpha(), averages.bytes)
 }
 
 /// Sums of the channels of an area, each pixel weighed by its share in it and by its alpha.
@@ -124,12 +124,12 @@ impl Averages {
 mod tests {
     use super::*;
 
-    fn shrunk(picture: &Picture, side: u32) -> Vec<u8> {
+    fn shrunk(picture: &DecodedPicture, side: u32) -> Vec<u8> {
         shrink_to(picture, side).unwrap().bytes().to_vec()
     }
 
-    fn row(pixels: &[[u8; 3]]) -> Picture {
-        Picture::new(pixels.len() as u32, 1, false, pixels.concat()).unwrap()
+    fn row(pixels: &[[u8; 3]]) -> DecodedPicture {
+        DecodedPicture::new(pixels.len() as u32, 1, false, pixels.concat()).unwrap()
     }
 
     #[test]
@@ -138,7 +138,7 @@ mod tests {
         assert_eq!(shrunk(&three, 2), [[30; 3], [200; 3]].concat());
         assert_eq!(shrunk(&three, 1), [115; 3]);
         assert_eq!(shrunk(&three, 3), three.bytes());
-        let column = Picture::new(1, 3, false, three.bytes().to_vec()).unwrap();
+        let column = DecodedPicture::new(1, 3, false, three.bytes().to_vec()).unwrap();
         assert_eq!(shrunk(&column, 2), [[30; 3], [200; 3]].concat());
     }
 
@@ -146,7 +146,7 @@ mod tests {
     fn one_colour_stays_that_colour_at_every_size() {
         for (width, height) in [(7, 5), (1, 9), (640, 3), (13, 13)] {
             let pixels = [9, 99, 255].repeat(width as usize * height as usize);
-            let picture = Picture::new(width, height, false, pixels).unwrap();
+            let picture = DecodedPicture::new(width, height, false, pixels).unwrap();
             for side in 1..picture.longer_side().min(40) {
                 let small = shrink_to(&picture, side).unwrap();
                 assert_eq!(small.longer_side(), side);
@@ -158,9 +158,9 @@ mod tests {
     #[test]
     fn what_is_seen_through_gives_no_colour() {
         let edge = [[200, 100, 50, 255], [0, 0, 0, 0]].concat();
-        let edge = Picture::new(2, 1, true, edge).unwrap();
+        let edge = DecodedPicture::new(2, 1, true, edge).unwrap();
         assert_eq!(shrunk(&edge, 1), [200, 100, 50, 128]);
-        let nothing = Picture::new(2, 1, true, vec![7, 7, 7, 0, 9, 9, 9, 0]).unwrap();
+        let nothing = DecodedPicture::new(2, 1, true, vec![7, 7, 7, 0, 9, 9, 9, 0]).unwrap();
         assert_eq!(shrunk(&nothing, 1), [0; 4]);
     }
 }
