@@ -27,8 +27,7 @@ fn notices(client: &ScenarioClient) -> Vec<String> {
 
 #[test]
 fn notes_belong_to_a_chat_and_its_forks_and_survive_restarts_and_truncation() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.model().plays(|script| script.notes_chat("session 1")).repeats();
     let first = ann.sends_message("one");
     assert_eq!(ann.reads(), "noted");
@@ -58,8 +57,7 @@ fn notes_belong_to_a_chat_and_its_forks_and_survive_restarts_and_truncation() {
 
 #[test]
 fn notes_that_are_too_long_or_no_text_are_not_stored_and_the_user_hears_it() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let longest = "n".repeat(CHAT_NOTES_BYTES_MAX);
     let too_long = format!("{longest}n");
     s.model().plays(|script| {
@@ -89,8 +87,7 @@ fn an_agent_hears_that_something_is_noted_when_it_is_on_the_disk() {
         (Kill::BeforeSend, some("kept")),
         (Kill::BeforeAct, some("kept")),
     ] {
-        let mut s = Scenario::new();
-        let ann = s.client("ann").opens_chat();
+        let (mut s, ann) = Scenario::with_chat();
         s.model()
             .asks_for_text("go on?")
             .plays(|script| script.waits_ms(50).notes_chat("kept"))
@@ -117,8 +114,7 @@ fn an_agent_hears_that_something_is_noted_when_it_is_on_the_disk() {
         assert_eq!(given(&s).0, stored, "{point:?}");
         s.all_agree();
     }
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.model().plays(|script| script.waits_ms(50).notes_chat("lost"));
     ann.starts("one");
     {

@@ -127,8 +127,7 @@ fn a_review_goes_with_the_content_it_was_of() {
 
 #[test]
 fn a_client_may_watch_a_thousand_changesets_of_turns() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let session = ChannelUri::parse(&ann.session()).unwrap();
     let mut changesets = Vec::new();
     for n in 0..1_000 {
@@ -167,8 +166,7 @@ fn a_client_may_watch_a_thousand_changesets_of_turns() {
 
 #[test]
 fn a_turn_of_which_nothing_is_known_says_why() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let session = ChannelUri::parse(&ann.session()).unwrap();
     let uri = ChannelUri::changeset_of(&session, "turn/t").unwrap();
     let mut changed = TurnChangesReport {
@@ -226,8 +224,7 @@ fn what_is_watched_is_computed_again_when_the_repository_may_be_another() {
 // G-54
 #[test]
 fn whoever_ends_a_session_is_told_that_its_worktree_is_kept() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let bob = s.client("bob").opens_chat();
     let session = ann.session();
     let made = ChangesInput::WorktreeMade {

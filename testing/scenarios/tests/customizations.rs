@@ -65,8 +65,7 @@ fn what_the_host_finds_is_published_and_followed() {
 
 #[test]
 fn a_session_without_any_has_none() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     ann.sends_message("hi");
     assert!(s.state(&ann.session()).get("customizations").is_none());
 }

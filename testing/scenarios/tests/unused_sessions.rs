@@ -81,8 +81,7 @@ fn what_was_announced_stays_in_the_list() {
 
 #[test]
 fn a_restart_changes_nothing() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").arrives();
+    let (mut s, ann) = Scenario::with_client();
     for name in ["used", "unused"] {
         let params = json!({"channel": format!("ahp-session:/{name}")});
         ann.asks("createSession", params).unwrap();
@@ -175,8 +174,7 @@ fn an_unused_session_is_swept_an_hour_after_its_creator_left() {
 
 #[test]
 fn a_session_with_a_turn_a_draft_or_a_watcher_is_not_swept() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").arrives();
+    let (mut s, ann) = Scenario::with_client();
     let names = ["turn", "draft", "queued", "watched", "undrafted", "unused"];
     for name in names {
         let params = json!({"channel": format!("ahp-session:/{name}")});
