@@ -150,8 +150,7 @@ fn a_title_that_a_client_has_set_is_not_replaced_by_an_agent() {
     assert_eq!(title_of(&ann), "second");
     renames(&ann, "mine");
     s.host_is_killed();
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     says(&mut s, &session, title("third"));
     s.model().emits(agent_api::AgentEvent::Title("fourth".to_owned()));
     ann.sends_message("go");
@@ -299,8 +298,7 @@ fn an_agent_that_needs_a_token_begins_nothing_without_one() {
     s.host_is_killed();
     let resource = json!({"resource": "https://api.example"});
     s.world().facts.agents[0].info["protectedResources"] = json!([resource]);
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     let create = |id: &str| {
         let params = json!({"channel": format!("ahp-session:/{id}"), "provider": "scripted"});
         ann.asks("createSession", params)

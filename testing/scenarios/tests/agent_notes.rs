@@ -42,8 +42,7 @@ fn notes_belong_to_a_chat_and_its_forks_and_survive_restarts_and_truncation() {
     ann.steps_aside("ahp-chat:/s", &first).sends_message("aside");
     assert_eq!(given(&s), (None, None), "what it was made from is no turn of its own");
     s.host_is_killed();
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     let third = ann.sends_message("three");
     assert_eq!(given(&s).0, some("session 1"));
     ann.truncates(&first).unwrap();
@@ -108,8 +107,7 @@ fn an_agent_hears_that_something_is_noted_when_it_is_on_the_disk() {
         s.host_dies_at(point);
         s.advances_ms(50);
         assert_eq!(noted(&s), 0, "{point:?}");
-        s.host_restarts();
-        ann.reconnects();
+        s.host_restarts_for([&ann]);
         ann.sends_message("two");
         assert_eq!(given(&s).0, stored, "{point:?}");
         s.all_agree();

@@ -148,8 +148,7 @@ fn a_message_that_was_told_and_not_taken_survives_the_host() {
             json!({"type": "chat/inputCompleted", "requestId": id, "response": "decline"}),
         );
         s.settles();
-        s.host_restarts();
-        ann.reconnects();
+        s.host_restarts_for([&ann]);
         s.settles();
         assert_eq!(waits(&ann), None);
         assert_eq!(ann.queue(), ["s1"], "{point:?}: at the head of the held queue");

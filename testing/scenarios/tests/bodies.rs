@@ -77,9 +77,7 @@ fn a_large_attachment_is_a_resource_in_the_echo_the_state_and_the_journal() {
     let read = bob.reads_resource(&digest.uri()).unwrap();
     assert_eq!(read["contentType"], "application/x-own");
     assert_eq!(STANDARD.decode(read["data"].as_str().unwrap()).unwrap(), body);
-    s.host_restarts();
-    ann.reconnects();
-    bob.reconnects();
+    s.host_restarts_for([&ann, &bob]);
     assert_eq!(bob.reads_resource(&digest.uri()).unwrap()["encoding"], "base64");
     s.all_agree();
 }
@@ -100,8 +98,7 @@ fn bodies_stay_embedded_up_to_their_bounds_and_the_one_that_overflows_goes() {
     ann.tries(&ann.chat(), turn_with(&ann, "t1", &[of(300), of(301), of(299)])).unwrap();
     assert_eq!(attachments(&ann), [is("embedded", 300), is("resource", 301), is("embedded", 299)]);
     // 301 are left for the session, over restarts too.
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     ann.tries(&ann.chat(), turn_with(&ann, "t2", &[of(300), of(2), of(1)])).unwrap();
     assert_eq!(attachments(&ann), [is("embedded", 300), is("resource", 2), is("embedded", 1)]);
     let bob = s.client("bob").opens_chat();
@@ -246,8 +243,7 @@ fn a_host_that_dies_between_keeping_and_recording_leaves_only_an_orphan() {
     s.settles();
     let uri = host::blobs::digest_of(&body).uri();
     assert!(!s.look().is_up() && s.has_body(&uri));
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     assert_eq!(ann.sees(&ann.chat())["turns"], json!([]));
     s.collects_bodies(&ann);
     assert!(!s.has_body(&uri));
@@ -256,8 +252,7 @@ fn a_host_that_dies_between_keeping_and_recording_leaves_only_an_orphan() {
         s.host_dies_at(point);
         ann.dispatches(&ann.chat(), turn_with(&ann, turn, &[embedded(&body)]));
         s.settles();
-        s.host_restarts();
-        ann.reconnects();
+        s.host_restarts_for([&ann]);
         s.collects_bodies(&ann);
         assert!(s.has_body(&uri), "{point:?}");
     }
@@ -331,8 +326,7 @@ fn a_large_result_of_an_agent_is_stored_outside_of_state_and_is_readable() {
         .reports(1, result);
     ann.sends_message("go");
     s.collects_bodies(&ann);
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     s.collects_bodies(&ann);
     let turn = ann.latest_turn();
     assert!(turn.to_string().len() < 10_000);

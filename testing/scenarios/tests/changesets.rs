@@ -96,8 +96,7 @@ fn the_first_look_is_told_whole_and_what_little_changes_file_by_file() {
     let gone = vec!["changeset/fileRemoved"; 10];
     assert_eq!(ann.received_actions(), gone);
     s.host_is_killed();
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     assert!(ids(&ann.sees(&changeset)).is_empty());
     leaves(&mut s, &ann, &[changeset]);
 }
@@ -158,8 +157,7 @@ fn a_client_may_watch_a_thousand_changesets_of_turns() {
     // None of them is in the way of a turn.
     ann.sends_message("hello");
     s.host_is_killed();
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     assert_eq!(ids(&ann.sees(&changesets[999])).len(), 1);
     leaves(&mut s, &ann, &changesets);
 }

@@ -40,8 +40,7 @@ fn a_new_chat_is_empty_and_idle_and_survives_a_restart() {
     let chat = there.sees(B);
     assert_eq!((&chat["turns"], &chat["status"]), (&json!([]), &json!(1)));
     assert_eq!(chat["resource"], B);
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     assert_eq!(ann.chats().len(), 2);
     there.sends_message("after");
     s.all_agree();
@@ -220,8 +219,7 @@ fn a_disposed_chat_is_gone_for_everyone() {
     assert_eq!(bob.is_denied("subscribe", json!({"channel": B})), -32008);
     assert_eq!(ann.is_denied("disposeChat", json!({"channel": B})), -32008);
     assert_eq!(ann.is_denied("fetchTurns", json!({"channel": B})), -32008);
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     assert_eq!(ann.is_denied("subscribe", json!({"channel": B})), -32008);
     s.all_agree();
 }
@@ -252,8 +250,7 @@ fn disposing_of_the_default_chat_makes_the_first_other_one_the_default() {
     ann.disposes_of(B).unwrap();
     assert_eq!(default_of(&bob), C);
     assert_eq!(ann.is_denied("disposeChat", json!({"channel": C})), -32602);
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     assert_eq!((default_of(&ann), ann.chats()), (json!(C), vec![C.to_owned()]));
     s.all_agree();
 }
@@ -274,8 +271,7 @@ fn the_first_uri_still_names_the_first_chat() {
     assert!(again.sent_messages().is_empty(), "it is another chat");
     assert_eq!(default_of(&ann), B);
     again.sends_message("anew");
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     assert_eq!(again.sent_messages(), ["anew"]);
     s.all_agree();
 }
@@ -318,8 +314,7 @@ fn a_client_that_was_away_does_not_mix_up_two_chats_of_one_name() {
         let there = ann.creates_chat(B);
         there.sends_message("the new one");
         if restart {
-            s.host_restarts();
-            ann.reconnects();
+            s.host_restarts_for([&ann]);
         }
         assert_eq!(bob.reconnects()["type"], "snapshot");
         assert_eq!(bob.in_chat(B).sent_messages(), ["the new one"]);
@@ -356,9 +351,7 @@ fn a_disposed_session_takes_every_chat_with_it() {
     assert_eq!(bob.is_denied("subscribe", json!({"channel": B})), -32008);
     // The name is free.
     bob.creates_chat(B);
-    s.host_restarts();
-    ann.reconnects();
-    bob.reconnects();
+    s.host_restarts_for([&ann, &bob]);
     assert_eq!(bob.chats().len(), 2);
     s.all_agree();
 }
@@ -407,8 +400,7 @@ fn a_host_that_dies_while_chats_come_and_go_has_done_it_or_not() {
         ann.requests("disposeChat", json!({"channel": B}));
         s.settles();
         assert!(!s.look().is_up());
-        s.host_restarts();
-        ann.reconnects();
+        s.host_restarts_for([&ann]);
         let left = 1 + usize::from(point == Kill::BeforeWrite);
         assert_eq!(ann.chats().len(), left, "{point:?}");
         s.host_dies_at(point);
@@ -416,8 +408,7 @@ fn a_host_that_dies_while_chats_come_and_go_has_done_it_or_not() {
         ann.requests("createChat", params);
         s.settles();
         assert!(!s.look().is_up());
-        s.host_restarts();
-        ann.reconnects();
+        s.host_restarts_for([&ann]);
         let made = left + usize::from(point != Kill::BeforeWrite);
         assert_eq!(ann.chats().len(), made, "{point:?}");
         s.all_agree();

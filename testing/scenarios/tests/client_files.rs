@@ -124,8 +124,7 @@ fn pending_messages_are_read_while_their_client_is_there() {
     queues(&ann, "steering", "s");
     answers(&ann, "for steering");
     ann.loses_connection();
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     ann.resumes(&turn).unwrap();
     s.settles();
     assert!(ann.is_asked().is_empty(), "nothing is asked again");
@@ -141,14 +140,12 @@ fn pending_messages_are_read_while_their_client_is_there() {
 fn a_host_that_dies_meanwhile_records_nothing_and_asks_again() {
     let (mut s, ann) = Scenario::with_chat();
     starts(&ann, "t", &[OPEN_FILE]);
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     assert_eq!(s.asked(), Vec::<String>::new());
     starts(&ann, "t", &[OPEN_FILE]);
     s.host_dies_at(Kill::AfterCompose);
     answers(&ann, "first");
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     assert_eq!(s.asked(), Vec::<String>::new(), "it was never recorded");
     starts(&ann, "t", &[OPEN_FILE]);
     answers(&ann, "second");

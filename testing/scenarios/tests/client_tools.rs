@@ -341,8 +341,7 @@ fn a_restart_ends_the_call_with_its_turn() {
     ann.offers(&["open"]).unwrap();
     s.model().calls_client("open");
     let turn = ann.sends_message("open it");
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     assert_eq!(ann.call_that_is("cancelled")["reason"], "skipped");
     assert!(ann.needs().is_empty());
     s.model().calls_client("open").repeats();

@@ -147,9 +147,7 @@ fn rewind_takes_turns_back_and_stays_as_the_record_of_it() {
     assert_eq!(turn_texts(&bob, &ann.chat()), ["one", "/rewind 2", "four"]);
     ann.sends_message("/rewind 99");
     assert_eq!(turn_texts(&bob, &ann.chat()), ["/rewind 99"]);
-    s.host_restarts();
-    bob.reconnects();
-    ann.reconnects();
+    s.host_restarts_for([&bob, &ann]);
     s.all_agree();
 }
 
@@ -185,8 +183,7 @@ fn compact_is_the_agents_work_and_a_truncate_below_takes_it_back() {
     let asked = s.look().models.asked.last().cloned().unwrap();
     assert_eq!(asked.compact.as_deref(), Some("keep the names"));
     assert!(!asked.reaches_model);
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     s.model().streams(["ok"]);
     ann.sends_message("four");
     let compacted = |s: &Scenario| {
@@ -239,8 +236,7 @@ fn a_pending_message_is_composed_when_set_and_deleted_when_removed() {
         ann.tries(&ann.chat(), ann.pending_set("queued", id, text)).unwrap();
     }
     s.host_is_killed();
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     s.model().streams(["ok"]);
     // The queue is held after a crash; setting a message again starts it (G-08).
     ann.tries(&ann.chat(), ann.pending_set("queued", "q3", "last")).unwrap();

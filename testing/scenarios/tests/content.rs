@@ -142,8 +142,7 @@ fn unreferenced_content_is_removed_after_its_grace() {
 fn content_that_a_killed_host_had_not_recorded_is_removed() {
     let (mut s, ann) = Scenario::that_collects_soon().and_chat();
     let orphan = find_stored(&s, b"orphan");
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     s.collects_bodies(&ann);
     assert!(!s.has_body(&orphan));
     s.all_agree();
@@ -167,8 +166,7 @@ fn turns_drafts_and_pending_messages_hold_their_content() {
         ann.tries(&ann.chat(), set).unwrap();
     }
     s.collects_bodies(&ann);
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     s.collects_bodies(&ann);
     assert!(!s.has_body(&unused));
     for uri in &uris {
@@ -243,8 +241,7 @@ fn a_fork_holds_an_attachment_that_was_sent_with_it_and_goes_on() {
     fork.sends_message("go on");
     assert_eq!(fork.turns().len(), 2);
     assert_eq!(fork.reads_resource(uri).unwrap(), original);
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     assert_eq!(ann.reads_resource(uri).unwrap(), original);
 }
 

@@ -30,9 +30,7 @@ fn a_fork_has_the_history_through_its_turn_and_is_separate_after_it() {
     ann.sends_message("straight on");
     assert_eq!(fork.sent_messages(), ["m0", "m1", "another way"]);
     assert_eq!(bob.sent_messages(), ["m0", "m1", "m2", "m3", "straight on"]);
-    s.host_restarts();
-    ann.reconnects();
-    bob.reconnects();
+    s.host_restarts_for([&ann, &bob]);
     bob.watches(F);
     assert_eq!(bob.in_chat(F).sent_messages(), ["m0", "m1", "another way"]);
     s.all_agree();
@@ -118,8 +116,7 @@ fn neither_side_of_a_fork_changes_the_other() {
     let second = fork.forks(G, &turns[1]);
     ann.disposes_of(F).unwrap();
     assert_eq!(second.sent_messages(), ["m0", "m1"]);
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     assert_eq!(ann.sent_messages(), ["m0", "goes on too"]);
     assert_eq!(second.sent_messages(), ["m0", "m1"]);
     second.sends_message("the last of its line");
@@ -149,8 +146,7 @@ fn resuming_in_a_fork_leaves_the_source_as_it_is() {
     assert_eq!(ann.reads(), "x");
     assert_eq!(ann.latest_turn()["state"], "error");
     s.all_agree();
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     s.model().streams(["own"]);
     ann.resumes(&failed).unwrap();
     assert_eq!(ann.reads(), "xown");
@@ -208,8 +204,7 @@ fn a_fork_knows_which_ids_were_used_in_it() {
     let (mut s, ann) = Scenario::with(|limits| limits.open_turns = 1).and_chat();
     let turns = ann.sends_messages(4);
     let fork = ann.forks(F, &turns[1]);
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     for used in &turns[..2] {
         let again = ann.turn_started(used, "again");
         assert!(ann.tries(F, again).is_err(), "{used}");
@@ -227,8 +222,7 @@ fn pages_of_a_fork_reach_through_to_the_beginning() {
     })
     .and_chat();
     let turns = ann.sends_messages(9);
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     let fork = ann.forks(F, &turns[6]);
     for n in 0..3 {
         fork.sends_message(&format!("f{n}"));
@@ -264,8 +258,7 @@ fn a_side_chat_begins_empty_and_knows_where_it_comes_from() {
     assert_eq!(aside.sees(F)["origin"], origin);
     aside.sends_message("by the way");
     assert_eq!(ann.sent_messages().len(), 2);
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     assert_eq!(aside.sent_messages(), ["by the way"]);
     s.all_agree();
 }
@@ -305,8 +298,7 @@ fn a_model_selection_is_stored_unchanged() {
     let selection = json!({"text": "  o\u{301}k\n\t", "responsePartId": "never was"});
     let aside = ann.creates_chat_with(F, with(selection.clone()));
     assert_eq!(aside.sees(F)["origin"]["selection"], selection);
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     assert_eq!(ann.listed(F)["origin"]["selection"], selection);
     ann.watches(F);
     assert_eq!(ann.sees(F)["origin"]["selection"], selection);
@@ -326,8 +318,7 @@ fn a_host_that_dies_while_it_forks_has_done_it_or_not() {
         ann.requests("createChat", params);
         s.settles();
         assert!(!s.look().is_up());
-        s.host_restarts();
-        ann.reconnects();
+        s.host_restarts_for([&ann]);
         assert_eq!(ann.chats().len(), 1 + usize::from(point != Kill::BeforeWrite));
         s.all_agree();
     }

@@ -215,9 +215,7 @@ fn a_subscription_taken_while_the_disk_was_full_survives() {
     ann.sends_message("hello");
     bob.loses_connection();
     ann.sends_message("again");
-    s.host_restarts();
-    ann.reconnects();
-    bob.reconnects();
+    s.host_restarts_for([&ann, &bob]);
     s.all_agree();
 }
 
@@ -331,7 +329,6 @@ fn a_chat_outlives_a_failed_write_to_its_session() {
     let archived = json!({"type": "chat/isArchivedChanged", "isArchived": true});
     ann.tries(&ann.chat(), archived).unwrap();
     ann.sends_message("hello");
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     s.all_agree();
 }

@@ -210,9 +210,7 @@ fn every_end_of_a_turn_clears_input_needed() {
             "truncate all" => there.truncates_all().unwrap(),
             "dispose" => ann.disposes_of(B).unwrap(),
             "restart" => {
-                s.host_restarts();
-                ann.reconnects();
-                bob.reconnects();
+                s.host_restarts_for([&ann, &bob]);
             }
             "stop" => s.world().input(kernel::Input::Stopping),
             _ => {}
@@ -237,8 +235,7 @@ fn a_reconnecting_client_gets_the_removal_of_input_needed() {
         assert_eq!(bob.sees(&session)["inputNeeded"].as_array().unwrap().len(), 1);
         bob.loses_connection();
         if restart {
-            s.host_restarts();
-            ann.reconnects();
+            s.host_restarts_for([&ann]);
         } else {
             ann.denies().unwrap();
         }

@@ -278,8 +278,7 @@ fn a_turn_that_ends_leaves_its_question_unanswered() {
             if end == "cancel" {
                 ann.cancels(&turn).unwrap();
             } else {
-                s.host_restarts();
-                ann.reconnects();
+                s.host_restarts_for([&ann]);
             }
             let late =
                 json!({"type": "chat/inputCompleted", "requestId": id, "response": "decline"});
@@ -348,8 +347,7 @@ fn an_answer_is_recorded_before_the_agent_gets_it() {
         ann.dispatches(&ann.chat(), answer);
         s.settles();
         assert!(!s.look().is_up());
-        s.host_restarts();
-        ann.reconnects();
+        s.host_restarts_for([&ann]);
         assert!(answered(&s).is_empty());
         let replies = part(&ann).get("response").is_some();
         assert_eq!(replies, point != Kill::BeforeWrite, "{point:?}");
@@ -364,8 +362,7 @@ fn a_resumed_turn_asks_anew() {
     s.model().asks_for_text("one?");
     let turn = ann.sends_message("go");
     let old = ann.question()["id"].clone();
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     s.model().asks_for_text("two?").streams(["end"]);
     ann.resumes(&turn).unwrap();
     let parts = ann.running_parts();

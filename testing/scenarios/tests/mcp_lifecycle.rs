@@ -57,8 +57,7 @@ fn states_are_published_one_by_one_and_servers_that_are_gone_are_removed() {
     assert_eq!(bob.received_actions(), [""; 0], "it is no news");
     says(&mut s, &session, vec![server("a", json!({"kind": "ready"}))]);
     assert_eq!(bob.received_actions(), ["session/customizationRemoved"]);
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     assert_eq!(state_of(&ann, &session, "a"), "ready");
     s.all_agree();
 }

@@ -68,8 +68,7 @@ fn a_message_is_stored_unchanged() {
     assert_eq!(echo["action"], action);
     assert_eq!(bob.latest_turn()["message"], sent);
     assert_eq!(*s.look().models.asked[0].message, sent);
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     assert_eq!(s.state(&ann.chat())["turns"][0]["message"], sent);
     s.all_agree();
 }
@@ -86,8 +85,7 @@ fn a_pending_message_is_stored_unchanged() {
     ann.tries(&ann.chat(), set("steering", "s")).unwrap();
     let draft = json!({"type": "chat/draftChanged", "draft": rich("d")});
     ann.tries(&ann.chat(), draft).unwrap();
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     let state = s.state(&ann.chat());
     // The interrupted turn left its steering to the queue (G-08).
     let waiting = json!([{"id": "s", "message": rich("s")}, {"id": "q", "message": rich("q")}]);
@@ -266,9 +264,7 @@ fn a_draft_survives_and_moves_nothing() {
     let after =
         (ann.sees(&ann.chat())["modifiedAt"].clone(), cem.with(|client| client.frames.len()));
     assert_eq!(before, after);
-    s.host_restarts();
-    ann.reconnects();
-    bob.reconnects();
+    s.host_restarts_for([&ann, &bob]);
     ann.sends_message("sent"); // H-236: clearing it is the client's business
     assert_eq!(s.state(&ann.chat())["draft"], rich("dra"));
     ann.tries(&ann.chat(), json!({"type": "chat/draftChanged"})).unwrap();

@@ -63,8 +63,7 @@ fn a_host_without_a_token_changes_no_models() {
     let (mut s, ann) = Scenario::with_client();
     s.host_is_killed();
     s.world().facts.clients_have_token = false;
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     let model = json!({"model": {"id": "new"}});
     assert_eq!(ann.is_denied("x-addModel", model), -32009);
     assert_eq!(ann.is_denied("x-reloadModels", json!({})), -32009);
@@ -97,8 +96,7 @@ fn an_agent_that_is_hidden_is_in_no_list_and_begins_no_session() {
     ann.sends_message("hi");
     s.host_is_killed();
     s.world().facts.agents[0].hidden = true;
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     assert_ne!(ann.sees(ROOT)["agents"][0]["provider"], "scripted");
     let new = json!({"channel": "ahp-session:/two", "provider": "scripted"});
     assert_eq!(ann.is_denied("createSession", new), -32002);

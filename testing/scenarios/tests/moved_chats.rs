@@ -55,8 +55,7 @@ fn a_chat_is_put_elsewhere_in_its_session() {
     }
     assert_eq!(ann.chats(), [&first, B, C]);
     s.host_is_killed();
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     assert_eq!(ann.chats(), [&first, B, C]);
     s.all_agree();
 }
@@ -87,9 +86,7 @@ fn a_chat_goes_to_another_session_with_all_that_was_said() {
     in_bobs.sends_message("and here?");
     s.all_agree();
     s.host_is_killed();
-    s.host_restarts();
-    ann.reconnects();
-    bob.reconnects();
+    s.host_restarts_for([&ann, &bob]);
     in_bobs.sends_message("after the restart?");
     assert_eq!(bob.sees(B)["turns"].as_array().unwrap().len(), 3);
     s.all_agree();
@@ -148,8 +145,7 @@ fn a_chat_gets_a_session_of_its_own_and_is_its_default() {
     assert_eq!(refused(&ann, B, into(&ann.session(), None)), -32602);
     there.sends_message("here, too?");
     s.host_is_killed();
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     there.sends_message("and after a restart?");
     s.all_agree();
 }

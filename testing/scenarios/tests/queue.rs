@@ -289,8 +289,7 @@ fn a_held_queue_is_held_after_a_restart_until_someone_sets_it() {
     let (mut s, ann) = Scenario::with_chat();
     let turn = busy_with_queue(&mut s, &ann, &["q1"]);
     ann.cancels(&turn).unwrap();
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     let bob = s.client("bob").joins(&ann);
     assert_eq!((bob.queue(), s.asked().len()), (vec!["q1".to_owned()], 1));
     bob.queues("q1", "text of q1").unwrap();
@@ -309,8 +308,7 @@ fn a_host_that_stops_does_not_start_the_queue() {
     let late = ann.dispatches(&ann.chat(), ann.pending_set("queued", "q2", "too late"));
     s.settles();
     assert_eq!(s.asked().len(), 1);
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     let expected = 1 + usize::from(ann.refusal(late).is_none());
     assert_eq!(ann.queue().len(), expected);
     s.all_agree();
@@ -327,8 +325,7 @@ fn a_host_that_dies_while_it_takes_a_message_neither_loses_nor_repeats_it() {
         ann.dispatches(&ann.chat(), ann.pending_set("queued", "q1", "text of q1"));
         s.settles();
         assert!(!s.look().is_up(), "{point:?}");
-        s.host_restarts();
-        ann.reconnects();
+        s.host_restarts_for([&ann]);
         let all = ann.sent_messages().len() + ann.queue().len();
         assert_eq!(all, 3, "{point:?}: {:?} {:?}", ann.sent_messages(), ann.queue());
         s.all_agree();
@@ -487,8 +484,7 @@ fn a_turn_from_the_queue_never_takes_an_id_that_was_used() {
         ann.dispatches(&ann.chat(), ann.turn_started(&guess, "taken"));
     }
     s.settles();
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     ann.queues("q1", "one").unwrap();
     let mut ids = ann.turns();
     let all = ids.len();

@@ -74,9 +74,7 @@ fn a_host_that_dies_at_any_point_loses_nothing_that_was_seen() {
         ann.starts("hello");
         s.settles();
         assert!(!s.look().is_up());
-        s.host_restarts();
-        ann.reconnects();
-        bob.reconnects();
+        s.host_restarts_for([&ann, &bob]);
         let turns = ann.sees(&ann.chat())["turns"].as_array().unwrap().len();
         assert_eq!(turns, usize::from(point != Kill::BeforeWrite), "{point:?}");
         s.all_agree();

@@ -70,8 +70,7 @@ fn a_watch_that_nobody_subscribes_to_ends() {
     changes(&mut s, &used, "a");
     assert_eq!(heard(&ann), 1);
     s.host_is_killed();
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     assert_eq!(ann.is_denied("subscribe", json!({"channel": used})), -32008);
     s.all_agree();
 }

@@ -80,9 +80,7 @@ fn what_a_call_is_about_to_change_stays_with_it_also_if_the_host_dies() {
     edits_next(&mut s, false);
     ann.sends_message("change again");
     s.host_is_killed();
-    s.host_restarts();
-    ann.reconnects();
-    bob.reconnects();
+    s.host_restarts_for([&ann, &bob]);
     s.settles();
     let turn = bob.latest_turn();
     assert_eq!(turn["state"], "error");
@@ -120,8 +118,7 @@ fn an_undo_that_was_cut_off_goes_on_when_it_is_resumed() {
         if kill.is_none() {
             s.host_is_killed();
         }
-        s.host_restarts();
-        ann.reconnects();
+        s.host_restarts_for([&ann]);
         s.settles();
         let turn = ann.latest_turn();
         assert_eq!(turn["state"], "error", "{turn}");
@@ -178,9 +175,7 @@ fn a_chosen_rewind_takes_its_own_turn_with_it_and_begins_anew() {
     s.model().streams(["nothing"]);
     ann.sends_message("/rewind");
     assert_eq!(turn_texts(&bob), ["one", "/rewind 2", "/rewind", "/rewind"]);
-    s.host_restarts();
-    ann.reconnects();
-    bob.reconnects();
+    s.host_restarts_for([&ann, &bob]);
     s.all_agree();
 }
 

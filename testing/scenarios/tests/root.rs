@@ -143,8 +143,7 @@ fn other_agents_after_a_restart_are_announced_by_an_action() {
     let (mut s, ann) = Scenario::with_client();
     s.host_is_killed();
     s.world().facts.agents[0].info["displayName"] = json!("Renamed");
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     assert_eq!(ann.sees(ROOT)["agents"][0]["displayName"], "Renamed");
     s.all_agree();
 }

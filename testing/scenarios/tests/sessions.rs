@@ -182,8 +182,7 @@ fn a_disposed_uri_may_be_used_again_and_knows_nothing_of_before() {
     ann.watches(&ann.chat());
     assert_eq!(ann.sees(&ann.chat())["turns"], json!([]));
     ann.sends_message("a new life");
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     s.all_agree();
 }
 
@@ -237,8 +236,7 @@ fn a_session_created_as_the_host_dies_is_there_or_it_is_not() {
         s.host_dies_at(point);
         ann.requests("createSession", json!({"channel": "ahp-session:/one"}));
         s.settles();
-        s.host_restarts();
-        ann.reconnects();
+        s.host_restarts_for([&ann]);
         let expected = if point == Kill::BeforeWrite { Value::Null } else { json!("ready") };
         assert_eq!(s.state("ahp-session:/one")["lifecycle"], expected, "{point:?}");
         s.all_agree();

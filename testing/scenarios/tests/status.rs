@@ -89,8 +89,7 @@ fn flags_survive_turns_but_for_the_read_flag() {
     for channel in [&session, &chat] {
         assert_eq!(status(&ann, channel) & (READ | ARCHIVED), READ | ARCHIVED, "an end is no news");
     }
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     assert_eq!(summary_status(&ann) & (READ | ARCHIVED), READ | ARCHIVED);
     s.all_agree();
 }

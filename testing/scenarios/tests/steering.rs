@@ -266,8 +266,7 @@ fn steering_survives_a_restart_at_the_head_of_the_held_queue() {
             s.settles();
             assert!(ann.steers("s2", "nothing starts any more").is_err());
         }
-        s.host_restarts();
-        ann.reconnects();
+        s.host_restarts_for([&ann]);
         assert_heads_the_held_queue(&s, &ann, &["s1", "q1"]);
         s.all_agree();
         ann.sends_message("go on");
@@ -319,8 +318,7 @@ fn a_host_that_dies_at_a_steer_point_does_not_lose_the_message_before_it_was_tak
         s.host_dies_at(point);
         s.settles();
         assert!(!s.look().is_up());
-        s.host_restarts();
-        ann.reconnects();
+        s.host_restarts_for([&ann]);
         let waits = ann.queue() == ["s1"]; // its turn was interrupted
         assert_eq!(waits, point == Kill::BeforeWrite, "{point:?}");
         s.all_agree();

@@ -428,8 +428,7 @@ mod carriers {
         s.settles();
         ann.reconnects();
         assert_eq!(asked_by(&mut s, &ann).as_deref(), OTHER);
-        s.host_restarts();
-        ann.reconnects();
+        s.host_restarts_for([&ann]);
         assert_eq!(asked_by(&mut s, &ann).as_deref(), OTHER);
         s.all_agree();
     }
@@ -528,8 +527,7 @@ fn the_catalogue_lists_sections_and_which_are_restricted() {
 fn an_opt_in_survives_a_restart_with_its_entry() {
     let (mut s, ann) = Scenario::with_chat();
     ann.opts_in(&["tone"]).unwrap();
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     renders(&mut s);
     ann.sends_message("go");
     ann.rewrites([("tone", "x")]);

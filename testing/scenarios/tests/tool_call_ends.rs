@@ -93,9 +93,7 @@ fn the_end_of_a_turn_closes_open_calls() {
         match end {
             "cancel" => ann.cancels(&turn).unwrap(),
             "restart" => {
-                s.host_restarts();
-                ann.reconnects();
-                bob.reconnects();
+                s.host_restarts_for([&ann, &bob]);
             }
             _ => {}
         }
@@ -230,8 +228,7 @@ fn a_resumed_turn_does_not_mix_its_calls_up() {
     s.model().asks_tool("one", "a").fails_resumably();
     let turn = ann.sends_message("go");
     let stale = ann.confirmation(json!({}));
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     assert!(ann.tries(&ann.chat(), stale.clone()).is_err(), "G-10: its turn is over");
     s.model().asks_tool("two", "b").streams(["end"]);
     ann.resumes(&turn).unwrap();
@@ -273,8 +270,7 @@ fn a_host_that_dies_at_a_confirmation_never_runs_the_tool_twice() {
         ann.dispatches(&ann.chat(), ann.confirmation(json!({})));
         s.settles();
         assert!(!s.look().is_up());
-        s.host_restarts();
-        ann.reconnects();
+        s.host_restarts_for([&ann]);
         assert!(s.executed().is_empty(), "{point:?}: the agent has no reply yet");
         assert_eq!(ann.latest_turn()["state"], "error");
         assert_eq!(ann.calls()[0]["status"], "cancelled");

@@ -33,9 +33,7 @@ fn a_truncate_removes_the_turns_after_the_named_one() {
     assert_eq!(bob.turns(), turns[..2]);
     ann.sends_message("edited");
     assert_eq!(bob.sent_messages(), ["m0", "m1", "edited"]);
-    s.host_restarts();
-    ann.reconnects();
-    bob.reconnects();
+    s.host_restarts_for([&ann, &bob]);
     assert_eq!(s.state(&ann.chat())["turns"].as_array().unwrap().len(), 3);
     s.all_agree();
 }
@@ -98,9 +96,7 @@ fn a_truncate_drops_the_running_turn_and_stops_its_agent() {
     assert_eq!(s.look().models.stopped.len(), 1);
     assert_eq!(bob.sees(&ann.chat())["status"].as_u64().unwrap() & 31, 1);
     assert_eq!(bob.listed(&ann.chat())["status"].as_u64().unwrap() & 31, 1);
-    s.host_restarts();
-    ann.reconnects();
-    bob.reconnects();
+    s.host_restarts_for([&ann, &bob]);
     assert_eq!(bob.sent_messages(), ["m0", "m1"]);
     s.all_agree();
 }
@@ -127,8 +123,7 @@ fn an_id_that_was_cut_off_is_not_used_again() {
     ann.truncates(&turns[0]).unwrap();
     for restart in [false, true] {
         if restart {
-            s.host_restarts();
-            ann.reconnects();
+            s.host_restarts_for([&ann]);
         }
         for used in [&turns[1], &turns[2]] {
             let again = ann.turn_started(used, "again");
@@ -351,8 +346,7 @@ fn a_gap_that_cuts_within_the_window_is_replayed() {
             }
             ann.sends_message("after");
             if restart {
-                s.host_restarts();
-                ann.reconnects();
+                s.host_restarts_for([&ann]);
             }
             assert_eq!(bob.reconnects()["type"], "replay", "{restart} {all}");
             assert_eq!(bob.sent_messages().last().unwrap(), "after");
@@ -400,8 +394,7 @@ fn only_a_remaining_turn_can_be_resumed() {
         "a checkpoint belongs to its turn"
     );
     assert_eq!(ann.reads(), "xz");
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     assert_eq!(ann.sent_messages(), ["one"]);
     s.all_agree();
 }
@@ -418,9 +411,7 @@ fn a_resumed_turn_is_dropped_like_any_that_runs_and_does_not_come_back() {
     assert!(ann.truncates(&turn).is_err(), "it is not completed");
     ann.truncates(&first).unwrap();
     assert_eq!(bob.turns(), std::slice::from_ref(&first));
-    s.host_restarts();
-    ann.reconnects();
-    bob.reconnects();
+    s.host_restarts_for([&ann, &bob]);
     assert_eq!(bob.turns(), [first]);
     assert!(ann.resumes(&turn).is_err());
     s.all_agree();
@@ -451,8 +442,7 @@ fn a_truncate_far_back_in_a_chat_at_rest_finds_its_turn() {
 fn two_truncates_at_once_are_taken_one_after_the_other() {
     let (mut s, ann) = Scenario::with(|limits| limits.open_turns = 1).and_chat();
     let turns = ann.sends_messages(8);
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     let bob = s.client("bob").joins(&ann);
     s.reads_take_ms(40);
     let cut = |turn: &str| json!({"type": "chat/truncated", "turnId": turn});
@@ -497,9 +487,7 @@ fn a_host_that_dies_while_it_truncates_has_done_it_or_not() {
         ann.dispatches(&ann.chat(), cut);
         s.settles();
         assert!(!s.look().is_up(), "{point:?}");
-        s.host_restarts();
-        ann.reconnects();
-        bob.reconnects();
+        s.host_restarts_for([&ann, &bob]);
         let left = ann.turns().len();
         assert_eq!(left, if point == Kill::BeforeWrite { 7 } else { 3 }, "{point:?}");
         s.all_agree();

@@ -44,8 +44,7 @@ fn a_turn_id_is_never_used_twice() {
         ann.tries(&ann.chat(), ann.turn_started(&format!("t{n}"), "hi")).unwrap();
     }
     assert!(ann.tries(&ann.chat(), ann.turn_started("t0", "again")).is_err());
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     for n in 0..4 {
         assert!(
             ann.tries(&ann.chat(), ann.turn_started(&format!("t{n}"), "again")).is_err(),
@@ -62,9 +61,7 @@ fn an_id_used_while_it_is_looked_up_is_used() {
     let (mut s, ann) = Scenario::with(|limits| limits.open_turns = 1).and_chat();
     ann.repeats_message(3, "hi");
     let bob = s.client("bob").joins(&ann);
-    s.host_restarts();
-    ann.reconnects();
-    bob.reconnects();
+    s.host_restarts_for([&ann, &bob]);
     s.world().read_ms_max = 0;
     let first = ann.dispatches(&ann.chat(), ann.turn_started("same", "one"));
     let peer = ann.with(|client| client.link).unwrap();
@@ -226,8 +223,7 @@ fn a_turn_may_be_resumed_over_and_over() {
     s.model().streams(["1"]).hangs();
     let turn = ann.sends_message("count");
     for n in 2..5 {
-        s.host_restarts();
-        ann.reconnects();
+        s.host_restarts_for([&ann]);
         let text = n.to_string();
         s.model().streams([text.as_str()]).hangs();
         ann.resumes(&turn).unwrap();
@@ -268,8 +264,7 @@ fn a_host_that_stops_ends_its_turns_resumably() {
     s.world().input(kernel::Input::Stopping);
     s.settles();
     assert_eq!(last_turn(&ann)["state"], "error");
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     ann.resumes(&turn).unwrap();
     s.all_agree();
 }

@@ -73,8 +73,7 @@ fn what_was_announced_stays_in_the_list() {
     ann.tries(&chat_of(SESSION), draft("")).unwrap();
     assert_eq!(listed(&bob), [SESSION]);
     assert!(bob.notifications("root/sessionRemoved").is_empty());
-    s.host_restarts();
-    bob.reconnects();
+    s.host_restarts_for([&bob]);
     assert_eq!(listed(&bob), [SESSION]);
     s.all_agree();
 }
@@ -89,8 +88,7 @@ fn a_restart_changes_nothing() {
     let turn = ann.turn_started("t1", "hi");
     ann.tries(&chat_of("ahp-session:/used"), turn).unwrap();
     s.settles();
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     assert_eq!(listed(&ann), ["ahp-session:/used"]);
     assert_eq!(ann.sees(ROOT)["activeSessions"], 1);
     assert_eq!(s.state("ahp-session:/unused")["lifecycle"], "ready");
@@ -111,8 +109,7 @@ fn a_host_that_dies_at_the_first_turn_has_announced_it_or_has_not() {
         s.host_dies_at(point);
         ann.dispatches(&chat_of(SESSION), ann.turn_started("t1", "hi"));
         s.settles();
-        s.host_restarts();
-        ann.reconnects();
+        s.host_restarts_for([&ann]);
         let expected: &[&str] = match point {
             Kill::BeforeWrite => &[],
             _ => &[SESSION],

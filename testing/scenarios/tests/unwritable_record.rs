@@ -106,9 +106,7 @@ fn an_agent_s_turn_ends_in_an_error_that_says_why_and_other_turns_go_on() {
     s.model().streams(["short again"]);
     ann.resumes(&turn).unwrap();
     s.all_agree();
-    s.host_restarts();
-    ann.reconnects();
-    bob.reconnects();
+    s.host_restarts_for([&ann, &bob]);
     s.all_agree();
 }
 

@@ -75,8 +75,7 @@ fn a_worker_and_the_call_that_spawned_it_name_each_other() {
     assert_eq!((&call["success"], worker_of(&ann)), (&json!(true), uri.clone()));
     assert_eq!(s.tool_results()[0]["success"], true);
     assert_eq!(ann.reads(), "done");
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     assert_eq!(ann.listed(&uri)["interactivity"], "read-only");
     s.all_agree();
 }
@@ -226,8 +225,7 @@ fn a_restart_ends_worker_and_caller() {
     s.model().spawns("W", Script::new().streams(["x"]).hangs());
     let turn = ann.sends_message("delegate");
     let old = worker_of(&ann);
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     assert!(s.look().kernel().running().is_empty());
     assert_eq!(ann.latest_turn()["state"], "error");
     assert_eq!(ann.listed(&old)["status"].as_u64().unwrap() & 8, 0);
@@ -345,8 +343,7 @@ fn a_host_that_dies_while_it_spawns_leaves_no_worker_that_spins() {
         s.host_dies_at(point);
         s.settles();
         assert!(!s.look().is_up());
-        s.host_restarts();
-        ann.reconnects();
+        s.host_restarts_for([&ann]);
         assert!(s.look().kernel().running().is_empty());
         s.all_agree();
     }
@@ -401,8 +398,7 @@ fn a_brief_survives_to_the_byte() {
     ann.sends_message("delegate");
     let uri = worker_of(&ann);
     assert_eq!(s.look().models.asked.last().unwrap().brief, Some(brief.clone()));
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     ann.watches(&uri);
     ann.in_chat(&uri).sends_message("again");
     assert_eq!(s.look().models.asked.last().unwrap().brief, Some(brief));

@@ -133,6 +133,14 @@ impl Scenario {
         self.settles();
     }
 
+    /// Restarts the host; these clients reconnect, one after the other.
+    pub fn host_restarts_for<const N: usize>(&mut self, clients: [&ScenarioClient; N]) {
+        self.host_restarts();
+        for client in clients {
+            client.reconnects();
+        }
+    }
+
     /// Inputs of the tools that really ran, in order.
     pub fn executed(&self) -> Vec<String> {
         let world = self.look();
