@@ -60,9 +60,7 @@ async fn open_spaces(node: &Arc<PostgresNode>, count: usize) -> Vec<PostgresJour
 /// A kernel that was ended left a batch behind, and the one after it wrote under the next epoch: both wait for the same writer.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_batch_of_a_lost_lease_is_not_written_along_with_one_of_its_space() {
-    let Some(server) = TestServer::start() else {
-        return; // the line that says so is written
-    };
+    let Some(server) = TestServer::start() else { return };
     let settings = server.make_database();
     let node = PostgresNode::connect(&settings).await.unwrap();
     let (journal, _) = node.open_space("team").await.unwrap();
@@ -142,9 +140,7 @@ async fn watch_connections(settings: PostgresSettings, mut stop: oneshot::Receiv
 
 #[tokio::test(flavor = "multi_thread")]
 async fn however_much_is_asked_a_node_has_eight_connections() {
-    let Some(server) = TestServer::start() else {
-        return; // the line that says so is written
-    };
+    let Some(server) = TestServer::start() else { return };
     let settings = server.make_database();
     let node = PostgresNode::connect(&settings).await.unwrap();
     let registration = NodeRegistration {
@@ -203,9 +199,7 @@ const SLOW: &str = "CREATE FUNCTION greenroom.slow() RETURNS trigger LANGUAGE pl
 
 #[tokio::test(flavor = "multi_thread")]
 async fn while_the_database_is_slow_batches_share_statements() {
-    let Some(server) = TestServer::start() else {
-        return; // the line that says so is written
-    };
+    let Some(server) = TestServer::start() else { return };
     let settings = server.make_database();
     let node = PostgresNode::connect(&settings).await.unwrap();
     let spaces = open_spaces(&node, 60).await;
@@ -237,9 +231,7 @@ const SLOW_SWEEP: &str = "CREATE FUNCTION greenroom.slow() RETURNS trigger LANGU
 
 #[tokio::test(flavor = "multi_thread")]
 async fn housekeeping_may_take_long_and_keeps_no_other_space_waiting() {
-    let Some(server) = TestServer::start() else {
-        return; // the line that says so is written
-    };
+    let Some(server) = TestServer::start() else { return };
     let settings = PostgresSettings { journal_patience_ms: 2_000, ..server.make_database() };
     let node = PostgresNode::connect(&settings).await.unwrap();
     let spaces = open_spaces(&node, 3).await;
@@ -270,9 +262,7 @@ async fn housekeeping_may_take_long_and_keeps_no_other_space_waiting() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_space_that_recorded_too_much_is_closed_at_once() {
-    let Some(server) = TestServer::start() else {
-        return; // the line that says so is written
-    };
+    let Some(server) = TestServer::start() else { return };
     let settings = server.make_database();
     let node = PostgresNode::connect(&settings).await.unwrap();
     let (journal, _) = node.open_space("team").await.unwrap();
@@ -296,9 +286,7 @@ async fn a_space_that_recorded_too_much_is_closed_at_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_nothing_refers_to_is_removed_in_one_transaction() {
-    let Some(server) = TestServer::start() else {
-        return; // the line that says so is written
-    };
+    let Some(server) = TestServer::start() else { return };
     let settings = server.make_database();
     let node = PostgresNode::connect(&settings).await.unwrap();
     let (journal, _) = node.open_space("team").await.unwrap();
