@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::future::join_all;
-use kernel::{Answer, Batch, ChannelId, Query, Record, Seq};
+use kernel::{Batch, ChannelId, Record, Seq};
 use tokio::sync::oneshot;
 use wire::{Digest, Timestamp};
 
-use super::leases::NodeRegistration;
 use super::test_server::{TestServer, query_sql, run_sql};
+use super::tests::{actions, register};
 use super::writer::WriteOutcome;
 use super::*;
 use crate::blobs::{Blobs, Found};
@@ -31,21 +31,6 @@ fn batch(seq: u64, text: &str) -> Batch {
     };
     let (seq, records) = (Seq(seq), vec![action]);
     Batch { seq, records }
-}
-
-async fn actions(journal: &PostgresJournal) -> Vec<(u64, Bytes)> {
-    let query = Query::Log {
-        floors: vec![(ChannelId(1), Seq(0))],
-        through: Seq(u64::MAX),
-        bytes_max: u64::MAX,
-    };
-    match journal.read(query).await.unwrap() {
-        Answer::Log(slice) => {
-            let actions = slice.actions.into_iter();
-            actions.map(|(seq, _, bytes)| (seq.0, bytes)).collect()
-        }
-        other => panic!("{other:?}"),
-    }
 }
 
 async fn open_spaces(node: &Arc<PostgresNode>, count: usize) -> Vec<PostgresJournal> {
@@ -143,14 +128,7 @@ async fn however_much_is_asked_a_node_has_eight_connections() {
     let Some(server) = TestServer::start() else { return };
     let settings = server.make_database();
     let node = PostgresNode::connect(&settings).await.unwrap();
-    let registration = NodeRegistration {
-        name: "a".to_owned(),
-        home: "home".to_owned(),
-        address: String::new(),
-        fingerprint: Vec::new(),
-        mounts: Vec::new(),
-    };
-    let id = node.register(&registration).await.unwrap();
+    let id = register(&node).await;
     let spaces = open_spaces(&node, 40).await;
     let (stop, stopped) = oneshot::channel();
     let watching = tokio::spawn(watch_connections(settings, stopped));

@@ -12,11 +12,11 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 
-use super::leases::NodeRegistration;
 use super::test_server::{TestServer, run_sql};
+use super::tests::{register, seqs};
 use super::writer::WriteOutcome;
 use super::*;
-use crate::cluster::{LeaseAnswer, LeaseAsk, NodeId};
+use crate::cluster::{LeaseAnswer, LeaseAsk};
 use crate::journal::{Commit, SpaceJournal};
 
 const SOCKET: &str = ".s.PGSQL.5432";
@@ -97,29 +97,6 @@ fn batch(seq: u64) -> Batch {
     let action = Record::Action { seq, channel: ChannelId(1), envelope: Bytes::from_static(b"{}") };
     let records = vec![action];
     Batch { seq, records }
-}
-
-async fn seqs(journal: &PostgresJournal) -> Vec<u64> {
-    let query = Query::Log {
-        floors: vec![(ChannelId(1), Seq(0))],
-        through: Seq(u64::MAX),
-        bytes_max: u64::MAX,
-    };
-    match journal.read(query).await.unwrap() {
-        Answer::Log(slice) => slice.actions.iter().map(|(seq, ..)| seq.0).collect(),
-        other => panic!("{other:?}"),
-    }
-}
-
-async fn register(node: &PostgresNode) -> NodeId {
-    let registration = NodeRegistration {
-        name: "a".to_owned(),
-        home: "home".to_owned(),
-        address: String::new(),
-        fingerprint: Vec::new(),
-        mounts: Vec::new(),
-    };
-    node.register(&registration).await.unwrap()
 }
 
 async fn within<T>(limit: Duration, what: &str, work: impl Future<Output = T>) -> T {

@@ -10,9 +10,11 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
 use wire::Digest;
 
+use super::leases::NodeRegistration;
 use super::test_server::{TestServer, query_sql};
 use super::*;
 use crate::blobs::{Blobs, Found};
+use crate::cluster::NodeId;
 use crate::journal::contract::{chat, session};
 use crate::journal::{Commit, SpaceJournal};
 
@@ -35,16 +37,34 @@ fn mixed(seq: u64) -> Batch {
     Batch { seq, records }
 }
 
-async fn seqs(journal: &PostgresJournal) -> Vec<u64> {
-    let query = Query::Log {
-        floors: vec![(ChannelId(1), Seq(0))],
-        through: Seq(u64::MAX),
-        bytes_max: u64::MAX,
+/// Registers a node that is called `a` and serves no address.
+pub(super) async fn register(node: &PostgresNode) -> NodeId {
+    let registration = NodeRegistration {
+        name: "a".to_owned(),
+        home: "home".to_owned(),
+        address: String::new(),
+        fingerprint: Vec::new(),
+        mounts: Vec::new(),
     };
+    node.register(&registration).await.unwrap()
+}
+
+/// Reads all actions of the first channel.
+pub(super) async fn actions(journal: &PostgresJournal) -> Vec<(u64, Bytes)> {
+    let floors = vec![(ChannelId(1), Seq(0))];
+    let query = Query::Log { floors, through: Seq(u64::MAX), bytes_max: u64::MAX };
     match journal.read(query).await.unwrap() {
-        Answer::Log(slice) => slice.actions.iter().map(|(seq, ..)| seq.0).collect(),
+        Answer::Log(slice) => {
+            let actions = slice.actions.into_iter();
+            actions.map(|(seq, _, bytes)| (seq.0, bytes)).collect()
+        }
         other => panic!("{other:?}"),
     }
+}
+
+/// Reads the numbers of all actions of the first channel.
+pub(super) async fn seqs(journal: &PostgresJournal) -> Vec<u64> {
+    actions(journal).await.into_iter().map(|(seq, _)| seq).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
