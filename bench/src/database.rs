@@ -33,16 +33,14 @@ pub(crate) fn make_runtime() -> Result<Runtime> {
 }
 
 impl Database {
-    /// `None`, with words, where PostgreSQL is not installed.
+    /// Starts a server; prints why and returns `None` where PostgreSQL is not installed.
     pub(crate) fn start() -> Result<Option<Self>> {
         PostgresServer::start()?.map(Self::over).transpose()
     }
 
     /// One that counts statements; see [`Database::statements`].
     pub(crate) fn start_counting() -> Result<Option<Self>> {
-        let Some(mut server) = PostgresServer::start()? else {
-            return Ok(None); // the line that says so is written
-        };
+        let Some(mut server) = PostgresServer::start()? else { return Ok(None) };
         server.count_statements()?;
         let database = Self::over(server)?;
         database.sql("CREATE EXTENSION pg_stat_statements")?;
@@ -147,9 +145,7 @@ mod tests {
 
     #[test]
     fn the_server_counts_statements_and_its_own_time() {
-        let Some(mut database) = Database::start_counting().unwrap() else {
-            return; // the line that says so is written
-        };
+        let Some(mut database) = Database::start_counting().unwrap() else { return };
         let before = database.statements().unwrap();
         for _ in 0..3 {
             database.sql("SELECT count(*) FROM generate_series(1, 7)").unwrap();

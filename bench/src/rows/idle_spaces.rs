@@ -42,9 +42,7 @@ pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
     let (spaces, rounds) = if harness.quick { (300, 1) } else { (1_000, 3) };
     let mut uses = Vec::new();
     for _ in 0..rounds {
-        let Some(mut database) = Database::start_counting()? else {
-            return Ok(Vec::new()); // the line that says so is written
-        };
+        let Some(mut database) = Database::start_counting()? else { return Ok(Vec::new()) };
         uses.push(measure(harness, &mut database, spaces)?);
     }
     let column = |value: fn(&NodeUse) -> f64| uses.iter().map(value).collect::<Vec<f64>>();

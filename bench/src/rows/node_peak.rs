@@ -32,9 +32,7 @@ struct Peak {
 }
 
 pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
-    let Some(mut database) = Database::start()? else {
-        return Ok(Vec::new()); // the line that says so is written
-    };
+    let Some(mut database) = Database::start()? else { return Ok(Vec::new()) };
     let node = NodePlace::make(harness, &database, "a", LIMITS)?.start(harness)?;
     let results = harness
         .shuffled(&[1, MANY], |harness, spaces| measure(harness, &mut database, &node, spaces))?;

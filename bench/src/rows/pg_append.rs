@@ -33,9 +33,7 @@ enum Writer {
 }
 
 pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
-    let Some(mut database) = Database::start()? else {
-        return Ok(Vec::new()); // the line that says so is written
-    };
+    let Some(mut database) = Database::start()? else { return Ok(Vec::new()) };
     let runtime = make_runtime()?;
     let writers = [Writer::Postgres, Writer::Sqlite];
     let results = harness.shuffled(&writers, |harness, writer| {

@@ -40,9 +40,7 @@ enum Writer {
 }
 
 pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
-    let Some(mut database) = Database::start()? else {
-        return Ok(Vec::new()); // the line that says so is written
-    };
+    let Some(mut database) = Database::start()? else { return Ok(Vec::new()) };
     let runtime = make_runtime()?;
     let seen = full_load::on_postgres(&mut database, &runtime, harness.seconds(3.0))?;
     let merged = (seen.merged.round().max(1.0) as usize).min(SPACES / CONNECTIONS);

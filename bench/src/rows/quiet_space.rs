@@ -36,9 +36,7 @@ enum Neighbour {
 }
 
 pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
-    let Some(mut database) = Database::start()? else {
-        return Ok(Vec::new()); // the line that says so is written
-    };
+    let Some(mut database) = Database::start()? else { return Ok(Vec::new()) };
     let node = NodePlace::make(harness, &database, "a", "")?.start(harness)?;
     let neighbours = [Neighbour::Nobody, Neighbour::Flood];
     let results = harness.shuffled(&neighbours, |harness, neighbour| {

@@ -61,9 +61,7 @@ impl Nodes {
 }
 
 pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
-    let Some(mut database) = Database::start()? else {
-        return Ok(Vec::new()); // the line that says so is written
-    };
+    let Some(mut database) = Database::start()? else { return Ok(Vec::new()) };
     let nodes = Nodes {
         owner: NodePlace::make(harness, &database, "a", "")?.start(harness)?,
         other: NodePlace::make(harness, &database, "b", "")?.start(harness)?,

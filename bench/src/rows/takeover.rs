@@ -40,9 +40,7 @@ const OPENING: usize = 8;
 const BEATS: Duration = Duration::from_secs(3);
 
 pub(super) fn run(harness: &mut Harness) -> Result<Vec<Figure>> {
-    let Some(mut database) = Database::start()? else {
-        return Ok(Vec::new()); // the line that says so is written
-    };
+    let Some(mut database) = Database::start()? else { return Ok(Vec::new()) };
     let count = if harness.quick { 300 } else { 1_000 };
     let runtime = make_runtime()?;
     let places = [

@@ -4,7 +4,6 @@ use crate::running;
 
 use std::process::{Command, Output};
 
-use client::HostTarget;
 use conformance::native::ChatClient;
 use serde_json::json;
 use tempfile::TempDir;
@@ -34,12 +33,7 @@ fn with_settings(toml: &str) -> TempDir {
 }
 
 async fn arrives(host: &Host) -> ChatClient {
-    let ready = &host.ready;
-    let target = HostTarget {
-        url: ready["url"].as_str().unwrap().to_owned(),
-        token: ready["token"].as_str().map(str::to_owned),
-    };
-    ChatClient::arrives_at(&target, "ann").await
+    ChatClient::arrives_at(&host.target(), "ann").await
 }
 
 #[tokio::test]

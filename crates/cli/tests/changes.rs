@@ -4,7 +4,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use client::HostTarget;
 use conformance::native::{ChatClient, bash};
 use serde_json::json;
 use testkit::{Answer, Call, ModelServer};
@@ -47,11 +46,7 @@ async fn host_with(
     make_repository(&work);
     prepare(&work);
     server.answers(answers);
-    let target = HostTarget {
-        url: host.ready["url"].as_str().unwrap().to_owned(),
-        token: host.ready["token"].as_str().map(str::to_owned),
-    };
-    let mut ann = ChatClient::arrives_at(&target, "ann").await;
+    let mut ann = ChatClient::arrives_at(&host.target(), "ann").await;
     let config = json!({"approvals": "full-access"});
     ann.creates_session(SESSION, &work, config).await;
     (host, work, server)

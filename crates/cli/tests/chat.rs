@@ -35,13 +35,6 @@ fn session_of(terminal: &Terminal) -> String {
     uri.unwrap().to_owned()
 }
 
-fn scripted(scenes: &Value) -> Host {
-    let data = tempfile::tempdir().unwrap();
-    let script = json!({"scenes": scenes});
-    std::fs::write(data.path().join("script.json"), script.to_string()).unwrap();
-    Host::start_with(data, &["--script", "script.json"])
-}
-
 /// The chat's text, without the lines above and below it.
 fn conversation(screen: &str) -> String {
     let start = screen.find("› ").expect("there is a message");
@@ -172,7 +165,7 @@ fn messages_wait_in_the_queue_while_the_agent_works() {
 
 #[test]
 fn the_agent_is_steered_while_it_works() {
-    let host = scripted(&json!([{"steps": [
+    let host = Host::scripted(&json!([{"steps": [
         {"tool": {"name": "wait", "display": "Wait", "confirm": "ask"}},
         {"steer": true},
         {"say": ["steered by {{steering}}"]},
@@ -285,7 +278,7 @@ fn the_chat_reconnects_after_the_host_restarts() {
 
 #[test]
 fn a_question_of_a_worker_is_answered_here_or_in_its_own_chat() {
-    let host = scripted(&json!([{"steps": [
+    let host = Host::scripted(&json!([{"steps": [
         {"spawn": {"title": "Helper", "steps": [
             {"tool": {"name": "x", "display": "Dig", "confirm": "ask"}},
             {"say": ["dug"]},
@@ -320,7 +313,7 @@ fn a_question_of_a_worker_is_answered_here_or_in_its_own_chat() {
 
 #[test]
 fn agent_text_cannot_control_the_terminal() {
-    let host = scripted(&json!([{"steps": [
+    let host = Host::scripted(&json!([{"steps": [
         {"say": ["\u{1b}]0;own", "ed\u{7}", "\u{1b}[2J\u{1b}[31m", "harmless"]},
         {"tool": {"name": "x", "display": "a\u{1b}[41mb", "input": {"c": "\u{9b}2J\u{202e}d"}, "confirm": "ask"}},
     ]}]));

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::running::{Host, text};
-use crate::terminal::{DOWN, ENTER, ESCAPE, TAB, Terminal};
+use crate::terminal::{DOWN, ENTER, ESCAPE, TAB, chat};
 
 fn write(root: &Path, path: &str, text: &str) {
     let path = root.join(path);
@@ -19,14 +19,6 @@ fn host() -> Host {
     write(host.data.path(), ".greenroom/commands/review.md", command);
     write(host.data.path(), "notes/alpha.md", "# Alpha\n");
     host
-}
-
-fn chat(host: &Host) -> Terminal {
-    let mut command = host.greenroom();
-    command.arg("chat");
-    let terminal = Terminal::start("ann", command);
-    terminal.sees("\n›");
-    terminal
 }
 
 /// The first message of the newest session.

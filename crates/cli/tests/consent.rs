@@ -7,20 +7,13 @@ use serde_json::{Value, json};
 use testkit::{Answer, Call, ModelServer};
 
 use crate::running::{Host, lines, text};
-use crate::terminal::{ScreenSize, Terminal};
+use crate::terminal::{ScreenSize, Terminal, chat};
 
 /// A terminal that obeys it shows `echo hi` and nothing else.
 const COMMAND: &str = "echo hi \u{1b}] x; touch PWNED";
 const SHOWN: &str = "echo hi \\x1b] x; touch PWNED";
 /// Clears the screen, reorders, and is a command of one byte in some terminals.
 const TITLE: &str = "T\u{1b}[2Jt \u{202e}exe\u{9b}31m";
-
-fn scripted(scenes: &Value) -> Host {
-    let data = tempfile::tempdir().unwrap();
-    let script = json!({"scenes": scenes});
-    std::fs::write(data.path().join("script.json"), script.to_string()).unwrap();
-    Host::start_with(data, &["--script", "script.json"])
-}
 
 /// An agent whose call, question and words all try to control the terminal.
 fn hostile_agent() -> Host {
@@ -42,7 +35,7 @@ fn hostile_agent() -> Host {
             {"id": "o", "label": "One\u{1b}[8m", "description": "it\u{202e}"},
         ]},
     ]});
-    scripted(&json!([
+    Host::scripted(&json!([
         {"when": "^tool", "steps": [{"title": TITLE}, {"tool": tool}, {"say": ["said\u{1b}", "]0;x\u{7}."]}]},
         {"when": "^long", "steps": [{"tool": long}, {"say": ["done"]}]},
         {"when": "^ask", "steps": [{"ask": ask}, {"say": ["done"]}]},
@@ -55,14 +48,6 @@ fn assert_obeyed_nothing(terminal: &Terminal) {
     {
         assert!(!terminal.wrote_besides_titles(sequence.as_bytes()), "{sequence:?} was written");
     }
-}
-
-fn chat(host: &Host) -> Terminal {
-    let mut command = host.greenroom();
-    command.arg("chat");
-    let terminal = Terminal::start("ann", command);
-    terminal.sees("\n›");
-    terminal
 }
 
 #[test]
@@ -117,7 +102,7 @@ fn agent_with(contents: &[&str], tool: &Value) -> Host {
         .collect();
     steps.push(json!({"tool": tool}));
     steps.push(json!({"say": ["done"]}));
-    scripted(&json!([{"steps": steps}]))
+    Host::scripted(&json!([{"steps": steps}]))
 }
 
 /// The side of an edit that has a content.
@@ -155,7 +140,7 @@ fn what_is_decided_on_stands_above_the_choices_whatever_else_waits() {
     let fake = "? Run ls\n  command: ls\n".repeat(30);
     let script = json!([{"steps": [{"say": [fake]}, tool("rm -rf precious"), {"say": ["done"]}]}]);
     for size in SCREENS {
-        let host = scripted(&script);
+        let host = Host::scripted(&script);
         let ann = chat_sized(&host, size);
         let mut ann = ann;
         ann.type_line("go");
@@ -316,7 +301,7 @@ fn the_edit_of_a_worker_is_a_diff_before_it_is_approved() {
     let tool = json!({"name": "patch", "display": "Patch", "confirm": "ask", "input": {"n": 1}, "edits": edits});
     let worker = json!({"title": "Mender", "steps": [{"tool": tool}]});
     let stored = |text: &str| json!({"content_ref": {"text": text, "type": "text/plain"}});
-    let host = scripted(&json!([
+    let host = Host::scripted(&json!([
         {"steps": [stored(before), stored(after), {"spawn": worker}, {"say": ["done"]}]},
     ]));
     for size in [ScreenSize::new(80, 24), ScreenSize::new(40, 16)] {
@@ -374,7 +359,7 @@ fn a_long_question_and_long_choices_can_be_read_whole() {
             {"id": "p", "label": "Two"},
         ]},
     ]});
-    let host = scripted(&json!([{"steps": [{"ask": ask}, {"say": ["done"]}]}]));
+    let host = Host::scripted(&json!([{"steps": [{"ask": ask}, {"say": ["done"]}]}]));
     for size in SCREENS {
         let mut ann = chat_sized(&host, size);
         ann.type_line("go");

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use client::{Connection, HostTarget};
+use client::Connection;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -134,11 +134,7 @@ fn content_uri(rows: &[Value], bytes: usize) -> Option<Value> {
 #[tokio::test]
 async fn bodies_that_an_earlier_release_stored_are_read() {
     let host = Host::start_with(copied(), &[]);
-    let target = HostTarget {
-        url: host.ready["url"].as_str().unwrap().to_owned(),
-        token: host.ready["token"].as_str().map(str::to_owned),
-    };
-    let (connection, _events) = Connection::connect(&target).await.unwrap();
+    let (connection, _events) = Connection::connect(&host.target()).await.unwrap();
     connection.initialize("ann", &[]).await.unwrap();
     let tool_result = "0123456789abcdef".repeat(2_100);
     let attachment = "A line of a large file.\n".repeat(200);

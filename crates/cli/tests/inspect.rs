@@ -3,7 +3,6 @@
 
 use std::process::{Command, Output};
 
-use client::HostTarget;
 use conformance::native::ChatClient;
 use serde_json::{Value, json};
 use testkit::{Answer, Gate, ModelServer};
@@ -31,11 +30,7 @@ async fn start(server: &ModelServer) -> Host {
 }
 
 async fn arrives(host: &Host) -> ChatClient {
-    let target = HostTarget {
-        url: host.ready["url"].as_str().unwrap().to_owned(),
-        token: host.ready["token"].as_str().map(str::to_owned),
-    };
-    let mut ann = ChatClient::arrives_at(&target, "ann").await;
+    let mut ann = ChatClient::arrives_at(&host.target(), "ann").await;
     let work = host.data.path().canonicalize().unwrap();
     ann.creates_session(SESSION, &work, json!({})).await;
     ann

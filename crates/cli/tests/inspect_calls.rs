@@ -10,7 +10,6 @@ use std::sync::Arc;
 use crate::spoken::{Said, WIRES, Wire};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use client::HostTarget;
 use conformance::native::ChatClient;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -62,11 +61,7 @@ async fn serve(data: TempDir) -> Host {
 }
 
 async fn connect(host: &Host) -> ChatClient {
-    let target = HostTarget {
-        url: host.ready["url"].as_str().unwrap().to_owned(),
-        token: host.ready["token"].as_str().map(str::to_owned),
-    };
-    ChatClient::arrives_at(&target, "ann").await
+    ChatClient::arrives_at(&host.target(), "ann").await
 }
 
 async fn begin(host: &Host) -> ChatClient {

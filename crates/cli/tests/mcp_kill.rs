@@ -4,7 +4,6 @@
 use std::path::Path;
 use std::time::Duration;
 
-use client::HostTarget;
 use conformance::acp::{is_alive, until};
 use conformance::native::{ChatClient, calls_of, messages};
 use mcp_server::Switches;
@@ -46,11 +45,7 @@ async fn start(data: TempDir, model: &ModelServer) -> (Host, ChatClient) {
     let model = format!("{}#echo", model.url());
     let started = tokio::task::spawn_blocking(move || Host::start_with(data, &["--model", &model]));
     let host = started.await.unwrap();
-    let target = HostTarget {
-        url: host.ready["url"].as_str().unwrap().to_owned(),
-        token: host.ready["token"].as_str().map(str::to_owned),
-    };
-    let ann = ChatClient::arrives_at(&target, "ann").await;
+    let ann = ChatClient::arrives_at(&host.target(), "ann").await;
     (host, ann)
 }
 

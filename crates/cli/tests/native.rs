@@ -44,12 +44,7 @@ fn verb(host: &Host, arguments: &[&str]) -> Command {
 }
 
 async fn arrives(host: &Host) -> ChatClient {
-    let ready = &host.ready;
-    let target = HostTarget {
-        url: ready["url"].as_str().unwrap().to_owned(),
-        token: ready["token"].as_str().map(str::to_owned),
-    };
-    ChatClient::arrives_at(&target, "ann").await
+    ChatClient::arrives_at(&host.target(), "ann").await
 }
 
 const SESSION: &str = "native:/binary";

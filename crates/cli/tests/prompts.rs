@@ -89,13 +89,6 @@ fn kinds() -> BTreeMap<&'static str, (Value, &'static str, char)> {
     ])
 }
 
-fn scripted(scenes: &Value) -> Host {
-    let data = tempfile::tempdir().unwrap();
-    let script = json!({"scenes": scenes});
-    std::fs::write(data.path().join("script.json"), script.to_string()).unwrap();
-    Host::start_with(data, &["--script", "script.json"])
-}
-
 fn host_of_kinds() -> Host {
     let mut scenes: Vec<Value> = kinds()
         .into_iter()
@@ -104,7 +97,7 @@ fn host_of_kinds() -> Host {
         })
         .collect();
     scenes.push(json!({"steps": [{"say": ["noted"]}]}));
-    scripted(&json!(scenes))
+    Host::scripted(&json!(scenes))
 }
 
 fn chat(host: &Host, size: ScreenSize) -> Terminal {
@@ -275,7 +268,7 @@ fn a_key_for_one_question_of_a_form_does_not_answer_the_next() {
     let text = json!({"id": "c", "kind": "text", "message": "Name?", "required": true});
     let questions = json!([text, yes_no("a", "Look?"), yes_no("b", "Delete?")]);
     let ask = json!({"ask": {"message": "Tell me", "questions": questions}});
-    let host = scripted(&json!([{"steps": [ask, {"say": ["told {{last}}"]}]}]));
+    let host = Host::scripted(&json!([{"steps": [ask, {"say": ["told {{last}}"]}]}]));
     let mut ann = chat(&host, ScreenSize::new(80, 24));
     ann.type_line("go");
     ann.sees("1 of 3");
@@ -421,7 +414,7 @@ fn words_of_ones_own_choose_no_option() {
     let many = json!({"id": "q", "kind": "multi-select", "message": "Which ones?", "required": true,
         "options": options, "allowFreeformInput": true});
     let ask = |question: Value| json!({"ask": {"message": "Tell me", "questions": [question]}});
-    let host = scripted(&json!([
+    let host = Host::scripted(&json!([
         {"when": "^one", "steps": [ask(question), {"say": ["told {{last}}"]}]},
         {"when": "^many", "steps": [ask(many), {"say": ["told {{last}}"]}]},
     ]));

@@ -2,7 +2,7 @@
 
 use crate::running;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use testkit::{Answer, Call, Gate, ModelServer};
 
 use crate::running::Host;
@@ -26,13 +26,6 @@ The end.\n";
 fn long_line() -> String {
     let words: Vec<String> = (0..60).map(|number| format!("word{number:03}")).collect();
     format!("let long = \"{}\";", words.join(" "))
-}
-
-fn scripted(scenes: &Value) -> Host {
-    let data = tempfile::tempdir().unwrap();
-    let script = json!({"scenes": scenes});
-    std::fs::write(data.path().join("script.json"), script.to_string()).unwrap();
-    Host::start_with(data, &["--script", "script.json"])
 }
 
 fn chat_with(host: &Host, size: ScreenSize, variables: &[(&str, &str)]) -> Terminal {
@@ -68,7 +61,7 @@ fn chat(host: &Host, size: ScreenSize) -> Terminal {
 #[test]
 fn markdown_is_rendered_at_every_size() {
     let chunks: Vec<String> = ANSWER.split_inclusive(' ').map(str::to_owned).collect();
-    let host = scripted(&json!([{"steps": [{"say": chunks}]}]));
+    let host = Host::scripted(&json!([{"steps": [{"say": chunks}]}]));
     for size in SIZES {
         let mut ann = chat(&host, size);
         ann.type_line("go");
@@ -116,7 +109,7 @@ fn markdown_is_rendered_at_every_size() {
 
 #[test]
 fn without_colours_the_marks_say_what_colours_would() {
-    let host = scripted(&json!([{"steps": [{"say": [ANSWER]}]}]));
+    let host = Host::scripted(&json!([{"steps": [{"say": [ANSWER]}]}]));
     let mut ann = chat_with(&host, ScreenSize::new(100, 40), &[("NO_COLOR", "1")]);
     ann.type_line("go");
     let screen = ann.sees("The end.");
@@ -134,7 +127,7 @@ fn a_long_line_of_code_is_one_line_to_whoever_copies_it() {
     let say = format!(
         "See:\n\n- in a list\n  ```rust\n  {long}\n  ```\n\nand\n\n```rust\n{long}\n\tindented\n```\n\nThat was it.\n"
     );
-    let host = scripted(&json!([{"steps": [{"say": [say]}]}]));
+    let host = Host::scripted(&json!([{"steps": [{"say": [say]}]}]));
     for size in SIZES {
         let mut ann = chat(&host, size);
         ann.type_line("go");
@@ -311,7 +304,7 @@ fn a_long_diff_is_folded_and_the_pager_has_all_of_it() {
     let content: String = (1..=150).map(|line| format!("line {line}\n")).collect();
     let tool = json!({"name": "write", "display": "Write", "title": "Write it", "confirm": "ask",
         "input": {"path": "a\u{1b}[2J.txt", "content": content}});
-    let host = scripted(&json!([{"steps": [{"tool": tool}, {"say": ["done"]}]}]));
+    let host = Host::scripted(&json!([{"steps": [{"tool": tool}, {"say": ["done"]}]}]));
     let pager = host.data.path().join("paged.txt");
     let command = format!("cat > {}", pager.display());
     let mut ann = chat_with(&host, ScreenSize::new(80, 24), &[("PAGER", &command)]);
@@ -335,7 +328,7 @@ fn the_end_of_long_output_is_shown_and_failures_are_red() {
         "result": {"success": false, "message": "Ran make (exit code 2)",
             "content": [{"type": "text", "text": output.clone() + "\u{1b}[31mbad\u{1b}[0m\n[exit code 2]"}],
             "error": {"message": "Ran make (exit code 2)"}}});
-    let host = scripted(&json!([{"steps": [{"tool": tool}, {"say": ["done"]}]}]));
+    let host = Host::scripted(&json!([{"steps": [{"tool": tool}, {"say": ["done"]}]}]));
     let mut ann = chat_with(&host, ScreenSize::new(80, 24), &[("PAGER", "cat")]);
     ann.type_line("go");
     let screen = ann.sees("done");
@@ -355,7 +348,7 @@ fn the_end_of_long_output_is_shown_and_failures_are_red() {
 
 #[test]
 fn reasoning_is_folded_and_can_be_opened() {
-    let host = scripted(&json!([
+    let host = Host::scripted(&json!([
         {"steps": [{"think": ["First I look,\n", "then I leap.\u{1b}[2J"]}, {"say": ["Leapt."]}]},
     ]));
     let mut ann = chat(&host, ScreenSize::new(80, 24));
@@ -379,7 +372,7 @@ fn nothing_in_an_answer_controls_the_terminal() {
     let say = format!(
         "# T{evil}\n\n`{evil}` [l{evil}](https://e.x/{evil}) <https://e.x/\u{1b}[2J>\n\n```rust\nlet a = \"{evil}\";\n```\n\n| {evil} | b |\n|---|---|\n| c | {evil} |\n\n- {evil}\n\nThe end.\n"
     );
-    let host = scripted(&json!([{"steps": [{"say": [say]}]}]));
+    let host = Host::scripted(&json!([{"steps": [{"say": [say]}]}]));
     let mut ann = chat(&host, ScreenSize::new(80, 24));
     ann.type_line("go");
     ann.sees("The end.");
@@ -395,7 +388,7 @@ fn a_worker_is_one_live_line_and_a_turn_ends_with_what_it_used() {
     let worker =
         json!({"title": "Digger", "steps": [{"activity": "digging deep"}, {"wait_ms": 60_000}]});
     let usage = json!({"inputTokens": 12_400, "cacheReadTokens": 9_000, "outputTokens": 1_100});
-    let host = scripted(&json!([
+    let host = Host::scripted(&json!([
         {"when": "^dig", "steps": [{"spawn": worker}]},
         {"steps": [{"say": ["Said."]}, {"usage": usage}]},
     ]));
@@ -441,7 +434,7 @@ fn a_plan_is_a_list_that_is_drawn_while_it_is_worked_on() {
             "content": [{"type": "text", "text": "- [ ] Read it\n- [ ] Write it\n"}]}}})
     };
     let ask = json!({"ask": {"message": "Go on?"}});
-    let host = scripted(&json!([{"steps": [
+    let host = Host::scripted(&json!([{"steps": [
         todo("in_progress", "pending", 0), ask,
         todo("completed", "in_progress", 1), ask,
         todo("completed", "completed", 2), {"say": ["All done."]},

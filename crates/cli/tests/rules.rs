@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use testkit::{Answer, Call, ModelServer};
 
 use crate::running::{Host, data_directory, greenroom, text};
-use crate::terminal::{ENTER, ScreenSize, TAB, Terminal};
+use crate::terminal::{ENTER, ScreenSize, TAB, Terminal, chat};
 
 fn bash(command: &str) -> Answer {
     Answer::calls([Call::new("c", "bash", &json!({"command": command}))])
@@ -19,14 +19,6 @@ fn bash(command: &str) -> Answer {
 fn start(data: tempfile::TempDir, server: &ModelServer) -> Host {
     let model = format!("{}#echo", server.url());
     Host::start_with(data, &["--model", &model])
-}
-
-fn chat(host: &Host) -> Terminal {
-    let mut command = host.greenroom();
-    command.arg("chat");
-    let terminal = Terminal::start("ann", command);
-    terminal.sees("\n›");
-    terminal
 }
 
 fn rules_of(data: &Path) -> String {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::running::Host;
-use client::{Connection, Envelope, Events, HostTarget, Mirror};
+use client::{Connection, Envelope, Events, Mirror};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 use wire::ChannelUri;
@@ -21,11 +21,7 @@ struct Ann {
 
 impl Ann {
     async fn connect(host: &Host, client_id: &str) -> (Connection, Events) {
-        let target = HostTarget {
-            url: host.ready["url"].as_str().unwrap().to_owned(),
-            token: host.ready["token"].as_str().map(str::to_owned),
-        };
-        let (connection, events) = Connection::connect(&target).await.unwrap();
+        let (connection, events) = Connection::connect(&host.target()).await.unwrap();
         connection.initialize(client_id, &[]).await.unwrap();
         (connection, events)
     }

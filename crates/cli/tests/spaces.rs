@@ -67,9 +67,7 @@ fn spaces_need_a_database() {
 
 #[test]
 fn spaces_are_made_listed_and_removed_and_tokens_are_shown_once() {
-    let Some(server) = TestServer::start() else {
-        return; // the line that says so is written
-    };
+    let Some(server) = TestServer::start() else { return };
     let home = tempfile::tempdir().unwrap();
     let home = home.path();
     let url = server.make_database().url;
@@ -144,9 +142,7 @@ fn spaces_are_made_listed_and_removed_and_tokens_are_shown_once() {
 
 #[test]
 fn the_busiest_spaces_come_first_in_a_table_or_the_largest() {
-    let Some(server) = TestServer::start() else {
-        return; // the line that says so is written
-    };
+    let Some(server) = TestServer::start() else { return };
     let home = tempfile::tempdir().unwrap();
     let home = home.path();
     let url = server.make_database().url;
@@ -201,9 +197,7 @@ fn the_busiest_spaces_come_first_in_a_table_or_the_largest() {
 
 #[test]
 fn sessions_of_an_earlier_release_go_to_a_database_and_back() {
-    let Some(server) = TestServer::start() else {
-        return; // the line that says so is written
-    };
+    let Some(server) = TestServer::start() else { return };
     let url = server.make_database().url;
     let home = copied();
     let data = data_directory(home.path());
@@ -251,9 +245,7 @@ fn sessions_of_an_earlier_release_go_to_a_database_and_back() {
 
 #[test]
 fn a_space_names_a_mount_and_the_doctor_looks_at_the_database() {
-    let Some(server) = TestServer::start() else {
-        return; // the line that says so is written
-    };
+    let Some(server) = TestServer::start() else { return };
     let home = tempfile::tempdir().unwrap();
     let home = home.path();
     let url = server.make_database().url;

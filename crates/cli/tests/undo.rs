@@ -4,7 +4,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use client::HostTarget;
 use conformance::native::{ChatClient, ends, texts_in};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -25,11 +24,7 @@ async fn start(data: TempDir, server: &ModelServer) -> Host {
 }
 
 async fn arrives(host: &Host) -> ChatClient {
-    let target = HostTarget {
-        url: host.ready["url"].as_str().unwrap().to_owned(),
-        token: host.ready["token"].as_str().map(str::to_owned),
-    };
-    ChatClient::arrives_at(&target, "ann").await
+    ChatClient::arrives_at(&host.target(), "ann").await
 }
 
 fn edit(path: &str, old: &str, new: &str) -> Call {

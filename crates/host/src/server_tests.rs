@@ -171,9 +171,7 @@ async fn a_journal_that_panics_ends_the_host_with_its_reason() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_host_on_postgresql_goes_on_over_a_restart_of_the_server_and_its_own() {
-    let Some(server) = TestServer::start() else {
-        return; // the line that says so is written
-    };
+    let Some(server) = TestServer::start() else { return };
     let directory = tempfile::tempdir().unwrap();
     let settings = server.make_database();
     let mut config = config(&directory);

@@ -30,7 +30,7 @@ pub struct Browser {
 }
 
 impl Browser {
-    /// `None`: there is no Chromium here, and none is required.
+    /// Starts Chromium; prints why and returns `None` where it is neither found nor required.
     pub async fn start() -> Result<Option<Self>> {
         let Some(program) = find_program() else {
             if std::env::var("GREENROOM_BROWSER").as_deref() == Ok("require") {

@@ -97,7 +97,7 @@ async fn check_secrets(host: &Host, page: &Page) -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn mc_14_the_page_signs_in_and_the_call_goes_on() -> Result<()> {
     let (Some(own), Some(strange)) = (Browser::start().await?, Browser::start().await?) else {
-        return Ok(()); // it was said
+        return Ok(());
     };
     let directory = tempfile::tempdir()?;
     let url = serve_tracker(directory.path()).await?;

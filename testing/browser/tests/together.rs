@@ -133,7 +133,7 @@ async fn write_at_once(phone: &Page, laptop: &Page, chat: &mut Chat) -> Result<(
 #[tokio::test(flavor = "multi_thread")]
 async fn two_browsers_and_a_terminal_see_and_decide_the_same() -> Result<()> {
     let (Some(first), Some(second)) = (Browser::start().await?, Browser::start().await?) else {
-        return Ok(()); // it was said
+        return Ok(());
     };
     let directory = tempfile::tempdir()?;
     let script = directory.path().join("script.json");

@@ -100,9 +100,7 @@ impl ManySpacesReport {
 
 /// Runs a plan; `None` where PostgreSQL is not installed and not required.
 pub async fn many_spaces(plan: ManySpacesPlan) -> Result<Option<ManySpacesReport>> {
-    let Some(mut server) = PostgresServer::start()? else {
-        return Ok(None); // the line that says so is written
-    };
+    let Some(mut server) = PostgresServer::start()? else { return Ok(None) };
     if !plan.quiet.is_zero() {
         server.count_statements()?;
     }

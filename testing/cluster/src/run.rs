@@ -106,9 +106,7 @@ pub(crate) struct BusySpace {
 
 /// Runs a plan; `None` where PostgreSQL is not installed and not required.
 pub async fn run(plan: ChaosPlan) -> Result<Option<ChaosReport>> {
-    let Some(server) = PostgresServer::start()? else {
-        return Ok(None); // the line that says so is written
-    };
+    let Some(server) = PostgresServer::start()? else { return Ok(None) };
     let root = tempfile::tempdir()?;
     let report = run_over(plan, server, root.path()).await;
     let is_long = |report: &ChaosReport| report.longest_absence() > ABSENCE_LONG;

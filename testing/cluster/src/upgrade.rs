@@ -20,9 +20,7 @@ const NEW: usize = 1;
 
 /// Moves spaces between a node of an older version and one of this; `None` where PostgreSQL is not installed and not required.
 pub async fn upgrade(older: &Path, spaces_max: usize) -> Result<Option<ChaosReport>> {
-    let Some(server) = PostgresServer::start()? else {
-        return Ok(None); // the line that says so is written
-    };
+    let Some(server) = PostgresServer::start()? else { return Ok(None) };
     let root = tempfile::tempdir()?;
     let mut rng = SeededRng::new(1);
     let newer = find_binary()?;

@@ -197,8 +197,7 @@ async fn what_a_call_changed_that_is_told_of_when_it_is_over_is_its_turns() {
     harness.touch("works");
     reaches(&harness, "written").await;
     harness.touch("goes-on");
-    let turn = harness.ann.turn_over().await;
-    assert_eq!(turn["state"], "complete", "{turn:#}");
+    let turn = harness.ann.completed_turn().await;
     let client = ready(harness.host(), "bob").await;
     let name = format!("turn/{}", turn["id"].as_str().unwrap());
     let changes = Followed::subscribe_in(&client, SESSION, &name).await;

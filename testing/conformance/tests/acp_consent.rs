@@ -72,8 +72,7 @@ async fn a_yes_to_an_older_question_is_none_to_a_newer_one_of_the_same_call() {
     let asked = until_waiting(&mut harness, 2).await;
     assert!(!harness.work().join("ran").exists());
     harness.ann.decides_about(&asked[1], denied()).await;
-    let turn = harness.ann.turn_over().await;
-    assert_eq!(turn["state"], "complete", "{turn:#}");
+    harness.ann.completed_turn().await;
     assert_eq!(harness.read("ran"), "old\n", "the older one was allowed");
 }
 
@@ -116,8 +115,7 @@ async fn a_call_that_changes_while_it_is_asked_about_is_asked_about_again() {
     let before = until_waiting(&mut harness, 1).await.remove(0);
     assert_eq!(before["toolName"], "terminal", "{before:#}");
     harness.ann.decides_about(&before, denied()).await;
-    let turn = harness.ann.turn_over().await;
-    assert_eq!(turn["state"], "complete", "{turn:#}");
+    harness.ann.completed_turn().await;
     assert_eq!(harness.read("ran"), "new\n");
 }
 

@@ -92,8 +92,7 @@ async fn steering_goes_into_the_turn_where_the_agent_takes_it() {
     harness.ann.sends_message("go").await;
     harness.ann.until("it works", says("one")).await;
     harness.ann.leaves_word("steering", "s1", "left").await;
-    let turn = harness.ann.turn_over().await;
-    assert_eq!(turn["state"], "complete", "{turn:#}");
+    let turn = harness.ann.completed_turn().await;
     assert!(texts_in(&turn, "markdown").concat().ends_with("then left"), "{turn:#}");
     let chat = harness.ann.sees();
     assert!(chat["steeringMessage"].is_null(), "{chat:#}");

@@ -58,8 +58,7 @@ async fn nothing_is_written_without_a_yes_or_outside() {
     harness.ann.sends_message("go").await;
     let denied = json!({"approved": false, "reason": "denied"});
     harness.ann.decides(denied).await;
-    let turn = harness.ann.turn_over().await;
-    assert_eq!(turn["state"], "complete", "{turn:#}");
+    let turn = harness.ann.completed_turn().await;
     assert_eq!(calls_of(&turn).len(), 1, "what lies outside is not asked about");
     let answers = harness.answers();
     assert_eq!(answers.len(), 3);

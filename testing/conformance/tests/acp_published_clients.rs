@@ -27,8 +27,7 @@ fn everything() -> Value {
 async fn works(harness: &mut AcpHarness) {
     harness.ann.sends_message("everything").await;
     harness.ann.decides(json!({})).await;
-    let turn = harness.ann.turn_over().await;
-    assert_eq!(turn["state"], "complete", "{turn:#}");
+    harness.ann.completed_turn().await;
     let turn = harness.talk("fail").await;
     assert_eq!(turn["state"], "error", "{turn:#}");
 }

@@ -117,8 +117,7 @@ async fn a_permission_that_is_taken_back_waits_for_nobody() {
     harness.ann.sends_message("go").await;
     harness.ann.asked().await;
     harness.touch("now");
-    let turn = harness.ann.turn_over().await;
-    assert_eq!(turn["state"], "complete", "{turn:#}");
+    let turn = harness.ann.completed_turn().await;
     let call = calls_of(&turn).remove(0);
     assert_eq!(call["status"], "cancelled", "{call:#}");
     assert_eq!(call["reason"], "skipped");

@@ -32,9 +32,7 @@ async fn killed(harness: &mut AcpHarness, before: &[u32]) -> Value {
 }
 
 async fn runs(agent: RealAgent) {
-    let Some(place) = installed(agent.name) else {
-        return; // said by `installed`
-    };
+    let Some(place) = installed(agent.name) else { return };
     let server = ModelServer::start().await;
     let gate = Gate::new();
     let waiting = gate.clone();
@@ -117,9 +115,7 @@ async fn real_qwen() {
 /// The example of the protocol's own SDK: no model, always the same turn.
 #[tokio::test]
 async fn real_sdk_example() {
-    let Some(place) = installed("sdk-example") else {
-        return; // said by `installed`
-    };
+    let Some(place) = installed("sdk-example") else { return };
     let script = place.join("node_modules/@agentclientprotocol/sdk/dist/examples/agent.js");
     let node = std::env::var("GREENROOM_NODE").unwrap_or_else(|_| "node".to_owned());
     let table = format!(

@@ -72,8 +72,7 @@ async fn nothing_runs_without_a_yes_or_outside() {
     harness.ann.sends_message("go").await;
     let denied = json!({"approved": false, "reason": "denied"});
     harness.ann.decides(denied).await;
-    let turn = harness.ann.turn_over().await;
-    assert_eq!(turn["state"], "complete", "{turn:#}");
+    let turn = harness.ann.completed_turn().await;
     assert_eq!(calls_of(&turn).len(), 1, "what is wrong is not asked about");
     let answers = harness.answers();
     assert_eq!(answers.len(), 7);
@@ -153,8 +152,7 @@ async fn what_runs_at_the_end_of_the_turn_ends_with_it() {
     let process: u32 = harness.read("pid").trim().parse().unwrap();
     assert!(is_alive(process));
     harness.touch("started");
-    let turn = harness.ann.turn_over().await;
-    assert_eq!(turn["state"], "complete", "{turn:#}");
+    let turn = harness.ann.completed_turn().await;
     assert_eq!(calls_of(&turn)[0]["status"], "completed", "{turn:#}");
     harness.until("its end", |_| !is_alive(process)).await;
 }
@@ -184,8 +182,7 @@ async fn a_released_terminal_ends_and_another_may_take_its_place() {
     // While the turn goes on.
     harness.until("its end", |_| !is_alive(process)).await;
     harness.touch("ended");
-    let turn = harness.ann.turn_over().await;
-    assert_eq!(turn["state"], "complete", "{turn:#}");
+    let turn = harness.ann.completed_turn().await;
     let answers = harness.answers();
     assert_eq!(answers.len(), 2 * (TERMINALS_MAX + 5));
     let failed = answers.iter().find(|answer| answer["error"].is_object());
@@ -245,8 +242,7 @@ async fn a_released_terminal_that_a_person_holds_is_left_to_that_person() {
         claimed = answer.await.unwrap()["snapshot"]["state"]["claim"].clone();
     }
     harness.touch("held");
-    let turn = harness.ann.turn_over().await;
-    assert_eq!(turn["state"], "complete", "{turn:#}");
+    let turn = harness.ann.completed_turn().await;
     assert_eq!(calls_of(&turn)[0]["status"], "completed", "{turn:#}");
     let typed = json!({"type": "terminal/input", "data": "hello\r"});
     harness.ann.does_in(&uri, typed).await;

@@ -90,8 +90,7 @@ async fn a_denied_call_is_denied_whether_the_agent_says_more_or_not() {
         harness.ann.sends_message(way).await;
         let denial = json!({"approved": false, "reason": "denied"});
         harness.ann.decides(denial).await;
-        let turn = harness.ann.turn_over().await;
-        assert_eq!(turn["state"], "complete", "{turn:#}");
+        let turn = harness.ann.completed_turn().await;
         let call = only_call(&turn);
         assert_eq!(call["status"], "cancelled", "{way}: {call:#}");
         assert_eq!(call["reason"], "denied", "{way}: {call:#}");

@@ -31,8 +31,7 @@ async fn a_turn_goes_on_without_a_server_that_never_answers() {
     let id = state_of(&session, "silent")["id"].clone();
     let goes_on = json!({"type": "session/mcpServerBackgroundRequested", "id": id});
     harness.ann.does_in(SESSION, goes_on).await;
-    let turn = harness.ann.turn_over().await;
-    assert_eq!(turn["state"], "complete", "{turn:#}");
+    let turn = harness.ann.completed_turn().await;
     let said = notices(&turn);
     assert!(
         said.contains("The MCP server `silent` still starts; its tools are there when it is ready"),

@@ -15,8 +15,7 @@ async fn start(harness: &mut NativeHarness, command: &str) -> (String, ProcessRe
     let asked = harness.ann.decides(json!({})).await;
     let message = asked["invocationMessage"].as_str().unwrap();
     assert!(message.starts_with("Run in the background: "), "{message}");
-    let turn = harness.ann.turn_over().await;
-    assert_eq!(turn["state"], "complete", "{turn:#}");
+    let turn = harness.ann.completed_turn().await;
     let told = calls_of(&turn)[0]["structuredContent"].clone();
     let process = serde_json::from_value(told["process"].clone()).unwrap();
     (told["id"].as_str().unwrap().to_owned(), process)

@@ -77,8 +77,7 @@ async fn at_a_limit_the_turn_waits_and_more_is_the_same_again() {
     // The next call uses the new allowance up, and the turn asks again.
     let again = answers(&mut harness, "more").await;
     assert_ne!(again["id"], request["id"]);
-    let turn = harness.ann.turn_over().await;
-    assert_eq!(turn["state"], "complete", "{turn:#}");
+    harness.ann.completed_turn().await;
     assert_eq!(harness.model.requests().len(), 3);
     // Another turn begins with an allowance of its own.
     let turn = harness.talk("and now?", [ends()]).await;
@@ -91,8 +90,7 @@ async fn finish_is_one_more_answer_without_tools() {
     harness.model.answers([lists("a"), Answer::streams(["All is said."])]);
     harness.ann.sends_message("go").await;
     harness.ann.chooses("finish").await;
-    let turn = harness.ann.turn_over().await;
-    assert_eq!(turn["state"], "complete", "{turn:#}");
+    let turn = harness.ann.completed_turn().await;
     assert_eq!(texts_in(&turn, "markdown"), ["All is said."]);
     let requests = harness.model.requests();
     assert_eq!(requests.len(), 2);
@@ -109,8 +107,7 @@ async fn a_model_that_calls_a_tool_in_its_last_answer_ends_there() {
     harness.model.answers([lists("a"), lists("b")]);
     harness.ann.sends_message("go").await;
     harness.ann.chooses("finish").await;
-    let turn = harness.ann.turn_over().await;
-    assert_eq!(turn["state"], "complete", "{turn:#}");
+    harness.ann.completed_turn().await;
     assert_eq!(harness.model.requests().len(), 2);
 }
 
@@ -130,8 +127,7 @@ async fn stop_and_no_answer_end_the_turn_with_words() {
                 harness.ann.does(action).await;
             }
         }
-        let turn = harness.ann.turn_over().await;
-        assert_eq!(turn["state"], "complete", "{turn:#}");
+        let turn = harness.ann.completed_turn().await;
         let told = texts_in(&turn, "systemNotification").join("\n");
         assert!(told.contains("Stopped at a limit: this turn used"), "{told}");
     }
@@ -214,8 +210,7 @@ async fn compaction_is_a_call_of_a_model_too() {
     harness.talk("one", [ends()]).await;
     harness.ann.sends_message("/compact").await;
     harness.ann.chooses("stop").await;
-    let turn = harness.ann.turn_over().await;
-    assert_eq!(turn["state"], "complete", "{turn:#}");
+    harness.ann.completed_turn().await;
     assert_eq!(harness.model.requests().len(), 1);
     harness.model.answers([Answer::streams(["in short"])]);
     harness.ann.sends_message("/compact").await;
@@ -268,8 +263,7 @@ async fn finish_makes_no_summary_of_the_conversation_first() {
     harness.model.answers([Answer::streams(["All is said."])]);
     harness.ann.sends_message("three").await;
     harness.ann.chooses("finish").await;
-    let turn = harness.ann.turn_over().await;
-    assert_eq!(turn["state"], "complete", "{turn:#}");
+    let turn = harness.ann.completed_turn().await;
     assert_eq!(texts_in(&turn, "markdown"), ["All is said."]);
     let requests = harness.model.requests();
     assert_eq!(requests.len(), 3);
@@ -301,8 +295,7 @@ async fn after_a_pause_the_conversation_is_summarised_and_goes_on() {
     harness.ann.questioned().await;
     assert_eq!(harness.model.requests().len(), 4, "it waits first");
     harness.ann.chooses("more").await;
-    let turn = harness.ann.turn_over().await;
-    assert_eq!(turn["state"], "complete", "{turn:#}");
+    let turn = harness.ann.completed_turn().await;
     assert_eq!(texts_in(&turn, "markdown"), ["Five."]);
     let requests = harness.model.requests();
     assert_eq!(requests.len(), 6);

@@ -52,8 +52,7 @@ async fn text_reasoning_and_parallel_calls_reach_clients_and_the_next_request() 
     assert_eq!(texts_in(turn, "markdown"), ["Let me look."]);
     assert!(calls_of(turn).iter().all(|call| call["status"] == "streaming"));
     gate.open();
-    let turn = harness.ann.turn_over().await;
-    assert_eq!(turn["state"], "complete");
+    let turn = harness.ann.completed_turn().await;
     assert_eq!(texts_in(&turn, "markdown"), ["Let me look.", "One and two."]);
     let kinds: Vec<&Value> =
         turn["responseParts"].as_array().unwrap().iter().map(|part| &part["kind"]).collect();

@@ -95,8 +95,7 @@ async fn thoughts_that_are_not_shown_end_no_chat() {
         }
     });
     harness.ann.sends_message("hi").await;
-    let turn = harness.ann.turn_over().await;
-    assert_eq!(turn["state"], "complete", "{turn:#}");
+    let turn = harness.ann.completed_turn().await;
     assert!(notices(&turn).contains("does not show what the model thinks"), "{turn:#}");
     let effort = json!({"id": "echo", "config": {"reasoningEffort": "high"}});
     harness.ann.sends_to_model("and now?", effort).await;

@@ -21,8 +21,7 @@ async fn waits_aloud(stall_s: u64, answer: Answer, gate: Gate) {
         })
         .await;
     gate.open();
-    let turn = harness.ann.turn_over().await;
-    assert_eq!(turn["state"], "complete", "{turn:#}");
+    let turn = harness.ann.completed_turn().await;
     assert_eq!(texts_in(&turn, "markdown"), ["Here."]);
     assert!(harness.ann.sees()["activity"].is_null());
 }

@@ -112,8 +112,7 @@ async fn a_worker_asks_for_consent_in_its_own_chat() {
     assert!(!harness.work().join("made").exists());
     harness.model.answers([ends()]);
     bob.decides_about(&asked, json!({})).await;
-    let turn = harness.ann.turn_over().await;
-    assert_eq!(turn["state"], "complete", "{turn:#}");
+    harness.ann.completed_turn().await;
     assert_eq!(harness.last_results(), ["Made."]);
     assert_eq!(harness.read("made"), "x");
 }

@@ -100,8 +100,7 @@ async fn a_command_that_is_let_go_goes_on_in_the_background() {
 async fn a_command_of_the_user_runs_without_a_model_and_a_later_one_knows_of_it() {
     let mut harness = NativeHarness::start().await;
     harness.ann.sends_message("!echo of the user; exit 2").await;
-    let turn = harness.ann.turn_over().await;
-    assert_eq!(turn["state"], "complete", "{turn:#}");
+    let turn = harness.ann.completed_turn().await;
     let call = calls_of(&turn)[0].clone();
     assert_eq!(call["confirmed"], "user-action");
     assert_eq!(call["content"][0]["text"], "of the user\n[exit code 2]");

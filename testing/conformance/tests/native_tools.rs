@@ -98,8 +98,7 @@ async fn the_user_is_asked_and_the_model_hears_the_answer() {
     let question = &request["questions"][0];
     assert_eq!(question["message"], "Which database?");
     assert_eq!(question["options"][1]["label"], "PostgreSQL");
-    let turn = harness.ann.turn_over().await;
-    assert_eq!(turn["state"], "complete", "{turn:#}");
+    harness.ann.completed_turn().await;
     assert_eq!(harness.last_results(), ["Which database?\nThe user: PostgreSQL\n"]);
 
     harness.model.answers([ask(), ends()]);
@@ -110,8 +109,7 @@ async fn the_user_is_asked_and_the_model_hears_the_answer() {
         .ann
         .does(json!({"type": "chat/inputCompleted", "requestId": id, "response": "cancel"}))
         .await;
-    let turn = harness.ann.turn_over().await;
-    assert_eq!(turn["state"], "complete", "{turn:#}");
+    let turn = harness.ann.completed_turn().await;
     let heard = harness.last_results().pop().expect("a result");
     assert!(heard.contains("closed the question without an answer"), "{heard}");
     assert_eq!(calls_of(&turn)[0]["success"], false);

@@ -43,8 +43,7 @@ async fn commands(harness: &mut NativeHarness, text: &str, option: &str) -> (Val
 /// A command that finds nothing to ask about; what it says.
 async fn says(harness: &mut NativeHarness, text: &str) -> Vec<String> {
     harness.ann.sends_message(text).await;
-    let turn = harness.ann.turn_over().await;
-    assert_eq!(turn["state"], "complete", "{turn:#}");
+    let turn = harness.ann.completed_turn().await;
     assert!(calls_of(&turn).is_empty(), "{turn:#}");
     texts_in(&turn, "systemNotification")
 }

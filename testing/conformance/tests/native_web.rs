@@ -96,8 +96,7 @@ async fn a_page_is_asked_about_for_its_host_and_read_as_markdown() {
     assert_eq!(message, format!("Fetch {}", web.url("/hop")));
     let session = json!({"selectedOptionId": "approve-session"});
     harness.ann.decides_about(&asked, session).await;
-    let turn = harness.ann.turn_over().await;
-    assert_eq!(turn["state"], "complete", "{turn:#}");
+    harness.ann.completed_turn().await;
     let expected =
         format!("[{}: A page]\n# Hello\n\nSee [more]({}).", web.url("/page"), web.url("/other"));
     assert_eq!(harness.last_results(), [expected]);

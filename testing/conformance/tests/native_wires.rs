@@ -345,8 +345,7 @@ async fn what_came_last_is_blamed_for_a_refusal_in_a_later_round() {
     ]);
     let result = json!({"success": true, "pastTenseMessage": "Took a picture", "content": content});
     harness.ann.completes_tool(result).await;
-    let turn = harness.ann.turn_over().await;
-    assert_eq!(turn["state"], "complete", "{turn:#}");
+    let turn = harness.ann.completed_turn().await;
     let told = texts_in(&turn, "systemNotification");
     assert!(told.len() == 1 && !told[0].contains("mine.png"), "{told:?}");
     let sent = bodies(&harness).pop().unwrap().to_string();

@@ -84,18 +84,14 @@ async fn calls(
 
 #[tokio::test]
 async fn real_everything() {
-    let Some(place) = installed("everything") else {
-        return; // said by `installed`
-    };
+    let Some(place) = installed("everything") else { return };
     let mut harness = start(of_npm(&place, "everything", &[])).await;
     calls(&mut harness, "everything", "echo", json!({"message": "hello"}), "hello").await;
 }
 
 #[tokio::test]
 async fn real_filesystem() {
-    let Some(place) = installed("filesystem") else {
-        return; // said by `installed`
-    };
+    let Some(place) = installed("filesystem") else { return };
     let shared = tempfile::tempdir().unwrap();
     let shared = shared.path().canonicalize().unwrap();
     // It serves the session's own directories where the host names them, and those of its arguments before.
@@ -108,9 +104,7 @@ async fn real_filesystem() {
 
 #[tokio::test]
 async fn real_memory() {
-    let Some(place) = installed("memory") else {
-        return; // said by `installed`
-    };
+    let Some(place) = installed("memory") else { return };
     let kept = tempfile::tempdir().unwrap();
     let file = kept.path().join("memory.jsonl");
     let mut entry = of_npm(&place, "memory", &[]);
@@ -126,9 +120,7 @@ async fn real_memory() {
 
 #[tokio::test]
 async fn real_git() {
-    let Some(place) = installed("git") else {
-        return; // said by `installed`
-    };
+    let Some(place) = installed("git") else { return };
     let mut harness = start(of_pip(&place, "git", &[])).await;
     let made = std::process::Command::new("git")
         .args(["init", "--quiet", "-b", "trunk"])
@@ -142,9 +134,7 @@ async fn real_git() {
 
 #[tokio::test]
 async fn real_time() {
-    let Some(place) = installed("time") else {
-        return; // said by `installed`
-    };
+    let Some(place) = installed("time") else { return };
     let mut harness = start(of_pip(&place, "time", &["--local-timezone", "UTC"])).await;
     let input = json!({"timezone": "UTC"});
     calls(&mut harness, "time", "get_current_time", input, "datetime").await;
@@ -152,9 +142,7 @@ async fn real_time() {
 
 #[tokio::test]
 async fn real_fetch() {
-    let Some(place) = installed("fetch") else {
-        return; // said by `installed`
-    };
+    let Some(place) = installed("fetch") else { return };
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/page", listener.local_addr().unwrap());
     let page = tokio::spawn(serve_page(listener));

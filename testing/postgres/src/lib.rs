@@ -39,7 +39,8 @@ fn find_programs() -> Option<PathBuf> {
 }
 
 impl PostgresServer {
-    /// Starts one; `None`, with words, where PostgreSQL is neither installed nor required by `GREENROOM_REQUIRE_POSTGRES`.
+    /// Starts a server; prints why and returns `None` where PostgreSQL is neither installed nor
+    /// required by `GREENROOM_REQUIRE_POSTGRES`.
     pub fn start() -> Result<Option<Self>> {
         let Some(programs) = find_programs() else {
             let is_required = std::env::var_os("GREENROOM_REQUIRE_POSTGRES").is_some();

@@ -10,8 +10,7 @@ fn active(s: &mut Scenario, ann: &ScenarioClient) -> usize {
 // G-07, H-126
 #[test]
 fn one_that_comes_back_in_time_stays_active() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     ann.becomes_active().unwrap();
     ann.loses_connection();
     s.settles();
@@ -25,9 +24,7 @@ fn one_that_comes_back_in_time_stays_active() {
 // G-07, H-126
 #[test]
 fn one_that_stays_away_is_removed_after_the_grace_period() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     ann.becomes_active().unwrap();
     ann.loses_connection();
     s.settles();
@@ -41,8 +38,7 @@ fn one_that_stays_away_is_removed_after_the_grace_period() {
 // G-07: grace starts anew with each absence
 #[test]
 fn a_second_absence_has_its_own_grace() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     ann.becomes_active().unwrap();
     ann.loses_connection();
     s.settles();
@@ -61,8 +57,7 @@ fn a_second_absence_has_its_own_grace() {
 // H-126
 #[test]
 fn one_that_reconnects_without_the_session_is_removed() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     ann.becomes_active().unwrap();
     ann.loses_connection();
     ann.with(|client| client.mirrors.retain(|channel, _| channel == ROOT));
@@ -74,8 +69,7 @@ fn one_that_reconnects_without_the_session_is_removed() {
 // G-07
 #[test]
 fn unsubscribing_removes_at_once() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     ann.becomes_active().unwrap();
     ann.unwatches(&ann.session());
     s.settles();
@@ -98,9 +92,7 @@ fn one_that_never_watched_the_session_stays_active() {
 // G-07: grace timers start afresh at boot
 #[test]
 fn a_restart_starts_the_grace_afresh() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     ann.becomes_active().unwrap();
     bob.becomes_active().unwrap();
     s.host_restarts();
@@ -116,9 +108,7 @@ fn a_restart_starts_the_grace_afresh() {
 // H-125
 #[test]
 fn an_entry_is_replaced_at_its_position_and_removed_by_its_owner() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     ann.becomes_active().unwrap();
     bob.becomes_active().unwrap();
     let entry = json!({"clientId": "ann", "tools": [], "displayName": "Ann"});
@@ -137,11 +127,11 @@ fn an_entry_is_replaced_at_its_position_and_removed_by_its_owner() {
 // G-07, loading: the session may have left memory meanwhile
 #[test]
 fn the_grace_ends_for_a_session_at_rest_too() {
-    let mut s = Scenario::with(|limits| {
+    let (mut s, ann) = Scenario::with(|limits| {
         limits.channel_idle_ms = 1_000;
         limits.active_client_grace_ms = 20_000;
-    });
-    let ann = s.client("ann").opens_chat();
+    })
+    .and_chat();
     ann.becomes_active().unwrap();
     ann.loses_connection();
     s.settles();
@@ -154,8 +144,7 @@ fn the_grace_ends_for_a_session_at_rest_too() {
 #[test]
 fn one_that_became_active_after_it_left_does_not_haunt_the_session() {
     for comes_back in [false, true] {
-        let mut s = Scenario::with(|limits| limits.channel_idle_ms = 1_000);
-        let ann = s.client("ann").opens_chat();
+        let (mut s, ann) = Scenario::with(|limits| limits.channel_idle_ms = 1_000).and_chat();
         let (session, chat) = (ann.session(), ann.chat());
         ann.sends_message("so that it stays");
         ann.unwatches(&chat);

@@ -58,8 +58,7 @@ fn with_dynamic_setting(s: &mut Scenario) {
 // H-105
 #[test]
 fn an_agent_that_changes_while_chats_run_is_announced_and_nothing_stops() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let bob = s.client("bob").arrives();
     s.model().streams(["a"]).asks_for_text("go on?").streams(["b"]);
     ann.sends_message("go");
@@ -88,8 +87,7 @@ fn an_agent_that_changes_while_chats_run_is_announced_and_nothing_stops() {
 // G-15
 #[test]
 fn an_agent_that_changes_while_the_disk_is_full_is_announced_when_it_is_not() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.faults().break_disk();
     ann.dispatches(&ann.session(), json!({"type": "session/titleChanged", "title": "lost"}));
     s.settles();
@@ -114,9 +112,8 @@ fn an_agent_that_changes_while_the_disk_is_full_is_announced_when_it_is_not() {
 
 #[test]
 fn a_setting_that_an_agent_changes_is_checked_and_announced() {
-    let mut s = Scenario::with(|limits| limits.channel_idle_ms = 1_000);
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) =
+        Scenario::with(|limits| limits.channel_idle_ms = 1_000).and_shared_chat();
     let session = ann.session();
     says(&mut s, &session, setting("pace", json!("typing")));
     assert_eq!(pace_of(&bob), "typing");
@@ -145,8 +142,7 @@ fn a_setting_that_an_agent_changes_is_checked_and_announced() {
 
 #[test]
 fn a_title_that_a_client_has_set_is_not_replaced_by_an_agent() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let session = ann.session();
     says(&mut s, &session, title("first"));
     assert_eq!(title_of(&ann), "first");
@@ -154,8 +150,7 @@ fn a_title_that_a_client_has_set_is_not_replaced_by_an_agent() {
     assert_eq!(title_of(&ann), "second");
     renames(&ann, "mine");
     s.host_is_killed();
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     says(&mut s, &session, title("third"));
     s.model().emits(agent_api::AgentEvent::Title("fourth".to_owned()));
     ann.sends_message("go");
@@ -165,8 +160,7 @@ fn a_title_that_a_client_has_set_is_not_replaced_by_an_agent() {
 
 #[test]
 fn an_agent_hears_of_settings_that_a_client_changes_in_the_middle_of_a_turn() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.model().asks_for_text("go on?");
     ann.sends_message("go");
     let change = |pace: &str| json!({"type": "session/configChanged", "config": {"pace": pace}});
@@ -188,8 +182,7 @@ fn an_agent_hears_of_settings_that_a_client_changes_in_the_middle_of_a_turn() {
 // ADR 0004
 #[test]
 fn an_agent_hears_of_chats_that_leave_memory_and_of_those_that_are_gone() {
-    let mut s = Scenario::with(|limits| limits.channel_idle_ms = 1_000);
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with(|limits| limits.channel_idle_ms = 1_000).and_chat();
     ann.sends_message("hi");
     let second = ann.creates_chat("ahp-chat:/b");
     second.sends_message("hi");
@@ -207,8 +200,7 @@ fn an_agent_hears_of_chats_that_leave_memory_and_of_those_that_are_gone() {
 // G-15: what is still there has not ended
 #[test]
 fn a_chat_whose_end_could_not_be_written_has_not_ended_for_its_agent() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     ann.creates_chat("ahp-chat:/b").sends_message("hi");
     s.faults().break_disk();
     assert!(ann.disposes_of("ahp-chat:/b").is_err());
@@ -224,8 +216,7 @@ fn a_chat_whose_end_could_not_be_written_has_not_ended_for_its_agent() {
 // H-121
 #[test]
 fn values_of_a_dynamic_setting_come_from_its_agent() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     with_dynamic_setting(&mut s);
     ann.reconnects();
     let ask = |params: Value| ann.asks("sessionConfigCompletions", params);
@@ -254,8 +245,7 @@ fn values_of_a_dynamic_setting_come_from_its_agent() {
 // H-316, H-318
 #[test]
 fn a_token_for_an_advertised_resource_reaches_its_agent_and_nothing_else() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     with_dynamic_setting(&mut s);
     ann.reconnects();
     let bring = |token: &str, more: Value| {
@@ -303,14 +293,12 @@ fn a_token_for_an_advertised_resource_reaches_its_agent_and_nothing_else() {
 // H-315
 #[test]
 fn an_agent_that_needs_a_token_begins_nothing_without_one() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     with_dynamic_setting(&mut s);
     s.host_is_killed();
     let resource = json!({"resource": "https://api.example"});
     s.world().facts.agents[0].info["protectedResources"] = json!([resource]);
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     let create = |id: &str| {
         let params = json!({"channel": format!("ahp-session:/{id}"), "provider": "scripted"});
         ann.asks("createSession", params)
@@ -349,8 +337,7 @@ fn an_agent_that_needs_a_token_begins_nothing_without_one() {
 // H-317
 #[test]
 fn who_watches_the_root_hears_that_a_token_ran_out() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     with_dynamic_setting(&mut s);
     ann.reconnects();
     // Up to 0.7 a resource was named, since then it is described.

@@ -27,8 +27,7 @@ fn notices(client: &ScenarioClient) -> Vec<String> {
 
 #[test]
 fn notes_belong_to_a_chat_and_its_forks_and_survive_restarts_and_truncation() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.model().plays(|script| script.notes_chat("session 1")).repeats();
     let first = ann.sends_message("one");
     assert_eq!(ann.reads(), "noted");
@@ -43,8 +42,7 @@ fn notes_belong_to_a_chat_and_its_forks_and_survive_restarts_and_truncation() {
     ann.steps_aside("ahp-chat:/s", &first).sends_message("aside");
     assert_eq!(given(&s), (None, None), "what it was made from is no turn of its own");
     s.host_is_killed();
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     let third = ann.sends_message("three");
     assert_eq!(given(&s).0, some("session 1"));
     ann.truncates(&first).unwrap();
@@ -58,8 +56,7 @@ fn notes_belong_to_a_chat_and_its_forks_and_survive_restarts_and_truncation() {
 
 #[test]
 fn notes_that_are_too_long_or_no_text_are_not_stored_and_the_user_hears_it() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let longest = "n".repeat(CHAT_NOTES_BYTES_MAX);
     let too_long = format!("{longest}n");
     s.model().plays(|script| {
@@ -89,8 +86,7 @@ fn an_agent_hears_that_something_is_noted_when_it_is_on_the_disk() {
         (Kill::BeforeSend, some("kept")),
         (Kill::BeforeAct, some("kept")),
     ] {
-        let mut s = Scenario::new();
-        let ann = s.client("ann").opens_chat();
+        let (mut s, ann) = Scenario::with_chat();
         s.model()
             .asks_for_text("go on?")
             .plays(|script| script.waits_ms(50).notes_chat("kept"))
@@ -111,14 +107,12 @@ fn an_agent_hears_that_something_is_noted_when_it_is_on_the_disk() {
         s.host_dies_at(point);
         s.advances_ms(50);
         assert_eq!(noted(&s), 0, "{point:?}");
-        s.host_restarts();
-        ann.reconnects();
+        s.host_restarts_for([&ann]);
         ann.sends_message("two");
         assert_eq!(given(&s).0, stored, "{point:?}");
         s.all_agree();
     }
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.model().plays(|script| script.waits_ms(50).notes_chat("lost"));
     ann.starts("one");
     {

@@ -38,9 +38,7 @@ fn listed(client: &ScenarioClient) -> Value {
 // H-290, H-291
 #[test]
 fn every_action_reaches_everyone_is_counted_and_survives_the_host() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     let channel = annotations(&ann);
     for client in [&ann, &bob] {
         assert_eq!(client.watches(&channel)["snapshot"]["state"], json!({"annotations": []}));
@@ -83,11 +81,11 @@ fn every_action_reaches_everyone_is_counted_and_survives_the_host() {
 // H-290
 #[test]
 fn a_thread_without_entries_or_of_another_session_is_refused() {
-    let mut s = Scenario::with(|limits| {
+    let (mut s, ann) = Scenario::with(|limits| {
         limits.annotations_max = 2;
         limits.annotation_entries_max = 3;
-    });
-    let ann = s.client("ann").opens_chat();
+    })
+    .and_chat();
     let channel = annotations(&ann);
     ann.watches(&channel);
     ann.tries(&channel, set(&ann, "a1", json!([entry("e1", "x")]))).unwrap();
@@ -140,8 +138,7 @@ fn a_thread_without_entries_or_of_another_session_is_refused() {
 // G-72, H-054
 #[test]
 fn annotations_are_there_with_their_session_and_end_with_it() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let channel = annotations(&ann);
     let unknown = format!("{}/changeset/nothing", ann.session());
     assert_eq!(ann.is_denied("subscribe", json!({"channel": unknown})), -32008);
@@ -163,8 +160,7 @@ fn annotations_are_there_with_their_session_and_end_with_it() {
 // G-28
 #[test]
 fn a_session_that_was_only_annotated_is_kept() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let channel = annotations(&ann);
     ann.tries(&channel, set(&ann, "a1", json!([entry("e1", "x")]))).unwrap();
     let session = ann.session();
@@ -177,8 +173,7 @@ fn a_session_that_was_only_annotated_is_kept() {
 // G-15
 #[test]
 fn what_cannot_be_recorded_is_refused_and_taken_back() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     ann.sends_message("hello");
     let channel = annotations(&ann);
     ann.watches(&channel);
@@ -202,9 +197,7 @@ fn what_cannot_be_recorded_is_refused_and_taken_back() {
 // G-19
 #[test]
 fn what_was_missed_is_replayed() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     let channel = annotations(&ann);
     ann.watches(&channel);
     bob.watches(&channel);
@@ -218,8 +211,7 @@ fn what_was_missed_is_replayed() {
 // Clients of older versions name a turn where an annotation has an origin now.
 #[test]
 fn a_client_of_0_8_annotates() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let old = s.client_of("old", "0.8.0").arrives();
     let channel = annotations(&ann);
     ann.watches(&channel);
@@ -235,8 +227,7 @@ fn a_client_of_0_8_annotates() {
 // H-290: with a message
 #[test]
 fn an_attached_annotation_reaches_the_agent_with_file_lines_and_text() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let channel = annotations(&ann);
     ann.tries(&channel, set(&ann, "a1", json!([entry("e1", "why?"), entry("e2", "please fix")])))
         .unwrap();

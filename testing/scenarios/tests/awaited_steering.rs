@@ -44,9 +44,7 @@ fn told_and_not_taken(s: &mut Scenario, ann: &ScenarioClient) {
 // H-232
 #[test]
 fn an_agent_that_waits_is_told_at_once_and_the_message_leaves_the_queue_when_it_is_taken() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     told_and_not_taken(&mut s, &ann);
     bob.answers_text("yes").unwrap();
     assert_eq!(waits(&bob), None);
@@ -60,8 +58,7 @@ fn an_agent_that_waits_is_told_at_once_and_the_message_leaves_the_queue_when_it_
 
 #[test]
 fn a_message_that_waited_before_the_agent_did_is_told_too() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.model().asks_for_text("go on?").plays(|script| script.awaits_steering().takes_steering());
     ann.sends_message("go");
     ann.steers("s1", "left").unwrap();
@@ -75,9 +72,7 @@ fn a_message_that_waited_before_the_agent_did_is_told_too() {
 // The agent acts on what it has, whatever became of it meanwhile
 #[test]
 fn a_message_that_is_removed_while_the_agent_has_it_is_shown_with_a_notice() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     told_and_not_taken(&mut s, &ann);
     bob.unsteers("s1").unwrap();
     assert_eq!(waits(&ann), None);
@@ -92,8 +87,7 @@ fn a_message_that_is_removed_while_the_agent_has_it_is_shown_with_a_notice() {
 
 #[test]
 fn a_message_that_is_changed_while_the_agent_has_it_waits_on_as_it_is_now() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     told_and_not_taken(&mut s, &ann);
     ann.steers("s1", "right").unwrap();
     ann.answers_text("yes").unwrap();
@@ -111,8 +105,7 @@ fn a_message_that_is_changed_while_the_agent_has_it_waits_on_as_it_is_now() {
 
 #[test]
 fn a_second_wait_is_not_told_of_the_same_message_but_of_a_changed_one() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.model()
         .plays(|script| script.awaits_steering().awaits_steering().takes_steering())
         .asks_for_text("go on?");
@@ -131,8 +124,7 @@ fn a_second_wait_is_not_told_of_the_same_message_but_of_a_changed_one() {
 // G-08
 #[test]
 fn a_turn_that_ends_while_its_agent_waits_leaves_the_message_to_the_next_turn() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.model().plays(|script| script.awaits_steering().unattended().asks_for_text("go on?"));
     ann.sends_message("go");
     ann.answers_text("yes").unwrap();
@@ -147,8 +139,7 @@ fn a_turn_that_ends_while_its_agent_waits_leaves_the_message_to_the_next_turn() 
 #[test]
 fn a_message_that_was_told_and_not_taken_survives_the_host() {
     for point in [Kill::BeforeWrite, Kill::BeforeSend, Kill::BeforeAct] {
-        let mut s = Scenario::new();
-        let ann = s.client("ann").opens_chat();
+        let (mut s, ann) = Scenario::with_chat();
         told_and_not_taken(&mut s, &ann);
         let id = ann.question()["id"].clone();
         s.host_dies_at(point);
@@ -157,8 +148,7 @@ fn a_message_that_was_told_and_not_taken_survives_the_host() {
             json!({"type": "chat/inputCompleted", "requestId": id, "response": "decline"}),
         );
         s.settles();
-        s.host_restarts();
-        ann.reconnects();
+        s.host_restarts_for([&ann]);
         s.settles();
         assert_eq!(waits(&ann), None);
         assert_eq!(ann.queue(), ["s1"], "{point:?}: at the head of the held queue");

@@ -59,9 +59,7 @@ fn is(kind: &str, bytes: usize) -> (String, usize) {
 // G-32
 #[test]
 fn a_large_attachment_is_a_resource_in_the_echo_the_state_and_the_journal() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     let body: Vec<u8> = (0..MIB + 1).map(|n| (n % 251) as u8).collect();
     let start = turn_with(&ann, "t1", &[embedded(&body)]);
     ann.tries(&ann.chat(), start).unwrap();
@@ -79,9 +77,7 @@ fn a_large_attachment_is_a_resource_in_the_echo_the_state_and_the_journal() {
     let read = bob.reads_resource(&digest.uri()).unwrap();
     assert_eq!(read["contentType"], "application/x-own");
     assert_eq!(STANDARD.decode(read["data"].as_str().unwrap()).unwrap(), body);
-    s.host_restarts();
-    ann.reconnects();
-    bob.reconnects();
+    s.host_restarts_for([&ann, &bob]);
     assert_eq!(bob.reads_resource(&digest.uri()).unwrap()["encoding"], "base64");
     s.all_agree();
 }
@@ -89,11 +85,11 @@ fn a_large_attachment_is_a_resource_in_the_echo_the_state_and_the_journal() {
 // C-033
 #[test]
 fn bodies_stay_embedded_up_to_their_bounds_and_the_one_that_overflows_goes() {
-    let mut s = Scenario::with(|limits| {
+    let (mut s, ann) = Scenario::with(|limits| {
         limits.inline_body_bytes = 300;
         limits.inline_session_bytes = 900;
-    });
-    let ann = s.client("ann").opens_chat();
+    })
+    .and_chat();
     let of = |bytes: usize| {
         let mut text = embedded(&vec![b'7'; bytes]);
         text["contentType"] = json!("text/plain");
@@ -102,8 +98,7 @@ fn bodies_stay_embedded_up_to_their_bounds_and_the_one_that_overflows_goes() {
     ann.tries(&ann.chat(), turn_with(&ann, "t1", &[of(300), of(301), of(299)])).unwrap();
     assert_eq!(attachments(&ann), [is("embedded", 300), is("resource", 301), is("embedded", 299)]);
     // 301 are left for the session, over restarts too.
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     ann.tries(&ann.chat(), turn_with(&ann, "t2", &[of(300), of(2), of(1)])).unwrap();
     assert_eq!(attachments(&ann), [is("embedded", 300), is("resource", 2), is("embedded", 1)]);
     let bob = s.client("bob").opens_chat();
@@ -143,8 +138,7 @@ fn drafts_and_waiting_messages_are_moved_out_likewise() {
 // H-147, G-32
 #[test]
 fn the_first_message_of_a_chat_is_moved_out_likewise() {
-    let mut s = Scenario::with(|limits| limits.inline_body_bytes = 10);
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with(|limits| limits.inline_body_bytes = 10).and_chat();
     let create = json!({
         "channel": ann.session(), "chat": "ahp-chat:/other",
         "initialMessage": message_with(&[embedded(b"more than ten")]),
@@ -158,9 +152,8 @@ fn the_first_message_of_a_chat_is_moved_out_likewise() {
 
 #[test]
 fn while_bodies_are_stored_only_their_sender_waits_and_in_order() {
-    let mut s = Scenario::with(|limits| limits.inline_body_bytes = 10);
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) =
+        Scenario::with(|limits| limits.inline_body_bytes = 10).and_shared_chat();
     s.reads_take_ms(1_000);
     let body = embedded(b"more than ten");
     let draft = json!({"type": "chat/draftChanged", "draft": message_with(&[body])});
@@ -213,8 +206,7 @@ fn an_action_is_checked_again_when_its_bodies_are_stored() {
 // C-035
 #[test]
 fn invalid_base64_is_refused_with_a_message() {
-    let mut s = Scenario::with(|limits| limits.inline_body_bytes = 10);
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with(|limits| limits.inline_body_bytes = 10).and_chat();
     for data in ["AAAAAAAAAAAAAAAAAAA", "AAAA AAAAAAAAAAAAAAA=", "AAAAAAAAAAAAAAA%"] {
         let mut attachment = embedded(b"");
         attachment["data"] = json!(data);
@@ -228,8 +220,7 @@ fn invalid_base64_is_refused_with_a_message() {
 // G-15
 #[test]
 fn a_body_that_cannot_be_stored_is_refused_and_accepted_later() {
-    let mut s = Scenario::with(|limits| limits.inline_body_bytes = 10);
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with(|limits| limits.inline_body_bytes = 10).and_chat();
     s.look().blobs.break_disk();
     let start = turn_with(&ann, "t1", &[embedded(b"more than ten")]);
     let reason = ann.tries(&ann.chat(), start.clone()).unwrap_err();
@@ -245,16 +236,14 @@ fn a_body_that_cannot_be_stored_is_refused_and_accepted_later() {
 // ADR 0009: bodies are stored before the record
 #[test]
 fn a_host_that_dies_between_keeping_and_recording_leaves_only_an_orphan() {
-    let mut s = Scenario::that_collects_soon();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::that_collects_soon().and_chat();
     let body = vec![7; MIB + 1];
     s.host_dies_at(Kill::AfterCompose);
     ann.dispatches(&ann.chat(), turn_with(&ann, "t1", &[embedded(&body)]));
     s.settles();
     let uri = host::blobs::digest_of(&body).uri();
     assert!(!s.look().is_up() && s.has_body(&uri));
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     assert_eq!(ann.sees(&ann.chat())["turns"], json!([]));
     s.collects_bodies(&ann);
     assert!(!s.has_body(&uri));
@@ -263,8 +252,7 @@ fn a_host_that_dies_between_keeping_and_recording_leaves_only_an_orphan() {
         s.host_dies_at(point);
         ann.dispatches(&ann.chat(), turn_with(&ann, turn, &[embedded(&body)]));
         s.settles();
-        s.host_restarts();
-        ann.reconnects();
+        s.host_restarts_for([&ann]);
         s.collects_bodies(&ann);
         assert!(s.has_body(&uri), "{point:?}");
     }
@@ -274,8 +262,7 @@ fn a_host_that_dies_between_keeping_and_recording_leaves_only_an_orphan() {
 // G-15
 #[test]
 fn a_batch_that_fails_after_bodies_were_stored_returns_the_action_without_them() {
-    let mut s = Scenario::with(|limits| limits.inline_body_bytes = 10);
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with(|limits| limits.inline_body_bytes = 10).and_chat();
     s.faults().then(host::journal::Fault::Refuse);
     let start = turn_with(&ann, "t1", &[embedded(b"more than ten")]);
     ann.tries(&ann.chat(), start.clone()).unwrap_err();
@@ -289,8 +276,7 @@ fn a_batch_that_fails_after_bodies_were_stored_returns_the_action_without_them()
 // G-32, H-197
 #[test]
 fn a_client_s_large_result_becomes_a_preview_and_a_resource() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let tool = json!({"name": "look", "inputSchema": {"type": "object"}});
     let entry = json!({"clientId": "ann", "tools": [tool]});
     let active = json!({"type": "session/activeClientSet", "activeClient": entry});
@@ -330,8 +316,7 @@ fn a_client_s_large_result_becomes_a_preview_and_a_resource() {
 // G-32
 #[test]
 fn a_large_result_of_an_agent_is_stored_outside_of_state_and_is_readable() {
-    let mut s = Scenario::that_collects_soon();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::that_collects_soon().and_chat();
     let long = "line\n".repeat(40_000);
     let result = json!({"success": true, "pastTenseMessage": "Ran",
         "content": [{"type": "text", "text": long}]});
@@ -341,8 +326,7 @@ fn a_large_result_of_an_agent_is_stored_outside_of_state_and_is_readable() {
         .reports(1, result);
     ann.sends_message("go");
     s.collects_bodies(&ann);
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     s.collects_bodies(&ann);
     let turn = ann.latest_turn();
     assert!(turn.to_string().len() < 10_000);

@@ -21,8 +21,7 @@ fn active_client(id: &str, description: Value) -> Value {
 
 #[test]
 fn an_action_with_a_field_over_its_bound_is_refused_by_name_and_changes_nothing() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let (chat, session) = (ann.chat(), ann.session());
     let before = state_bytes(&mut s, &ann);
     let with = |field: &str, value: Value| {
@@ -72,8 +71,7 @@ fn an_action_with_a_field_over_its_bound_is_refused_by_name_and_changes_nothing(
 
 #[test]
 fn a_request_with_a_field_over_its_bound_is_an_error_by_name() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let session = ann.session();
     let config = json!({"pace": long(64 * KIB)});
     let directories = vec!["file:///x"; 65];
@@ -148,13 +146,12 @@ fn who_introduces_itself_is_bounded_too() {
 
 #[test]
 fn a_session_has_room_for_so_many_active_clients_and_so_much_of_them() {
-    let mut s = Scenario::with(|limits| {
+    let (mut s, ann, bob) = Scenario::with(|limits| {
         limits.active_clients_max = 2;
         limits.active_clients_bytes_max = 300;
         limits.active_client_bytes_max = 200;
-    });
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    })
+    .and_shared_chat();
     let eve = s.client("eve").joins(&ann);
     let session = ann.session();
     ann.tries(&session, active_client("ann", long(100))).unwrap();

@@ -9,8 +9,7 @@ fn worker(task: &str) -> Worker {
 
 #[test]
 fn workers_of_workers_spend_what_the_turn_of_the_user_has() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let inner = Script::new().streams(["deep"]);
     let outer = Script::new().spawns_worker(worker("inner"), inner);
     s.model().plays(|own| own.spawns_worker(worker("outer"), outer)).streams(["done"]);

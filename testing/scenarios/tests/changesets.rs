@@ -96,8 +96,7 @@ fn the_first_look_is_told_whole_and_what_little_changes_file_by_file() {
     let gone = vec!["changeset/fileRemoved"; 10];
     assert_eq!(ann.received_actions(), gone);
     s.host_is_killed();
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     assert!(ids(&ann.sees(&changeset)).is_empty());
     leaves(&mut s, &ann, &[changeset]);
 }
@@ -127,8 +126,7 @@ fn a_review_goes_with_the_content_it_was_of() {
 
 #[test]
 fn a_client_may_watch_a_thousand_changesets_of_turns() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let session = ChannelUri::parse(&ann.session()).unwrap();
     let mut changesets = Vec::new();
     for n in 0..1_000 {
@@ -159,16 +157,14 @@ fn a_client_may_watch_a_thousand_changesets_of_turns() {
     // None of them is in the way of a turn.
     ann.sends_message("hello");
     s.host_is_killed();
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     assert_eq!(ids(&ann.sees(&changesets[999])).len(), 1);
     leaves(&mut s, &ann, &changesets);
 }
 
 #[test]
 fn a_turn_of_which_nothing_is_known_says_why() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let session = ChannelUri::parse(&ann.session()).unwrap();
     let uri = ChannelUri::changeset_of(&session, "turn/t").unwrap();
     let mut changed = TurnChangesReport {
@@ -226,8 +222,7 @@ fn what_is_watched_is_computed_again_when_the_repository_may_be_another() {
 // G-54
 #[test]
 fn whoever_ends_a_session_is_told_that_its_worktree_is_kept() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let bob = s.client("bob").opens_chat();
     let session = ann.session();
     let made = ChangesInput::WorktreeMade {

@@ -15,9 +15,7 @@ fn default_of(client: &ScenarioClient) -> Value {
 // H-140: in the catalogue before the answer
 #[test]
 fn a_new_chat_is_announced_before_its_creator_is_answered() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     ann.asks_for_chat(B, json!({})).unwrap();
     let frames = ann.received_frames();
     let position = |name: &str| frames.iter().rposition(|frame| frame == name).unwrap();
@@ -37,14 +35,12 @@ fn a_new_chat_is_announced_before_its_creator_is_answered() {
 // H-140: subscribing at once works, before anything happened in it
 #[test]
 fn a_new_chat_is_empty_and_idle_and_survives_a_restart() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let there = ann.creates_chat(B);
     let chat = there.sees(B);
     assert_eq!((&chat["turns"], &chat["status"]), (&json!([]), &json!(1)));
     assert_eq!(chat["resource"], B);
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     assert_eq!(ann.chats().len(), 2);
     there.sends_message("after");
     s.all_agree();
@@ -53,8 +49,7 @@ fn a_new_chat_is_empty_and_idle_and_survives_a_restart() {
 // H-140: a URI that is taken
 #[test]
 fn a_chat_that_exists_cannot_be_created_again() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let bob = s.client("bob").opens_chat();
     ann.creates_chat(B);
     assert_eq!(ann.is_denied_chat(B, json!({})), -32010);
@@ -72,8 +67,7 @@ fn a_chat_that_exists_cannot_be_created_again() {
 // G-23, G-26: a name that means another kind of channel
 #[test]
 fn a_chat_is_not_named_like_another_kind_of_channel() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let other_default = testkit::default_chat("ahp-session:/other");
     for taken in [
         "ahp-session:/other",
@@ -107,9 +101,7 @@ fn a_chat_is_not_named_like_another_kind_of_channel() {
 // H-140: two at once, one of them while the journal is asked
 #[test]
 fn of_two_who_create_the_same_chat_one_succeeds() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     s.reads_take_ms(40);
     let params = json!({"channel": ann.session(), "chat": B});
     let one = ann.requests("createChat", params.clone());
@@ -124,8 +116,7 @@ fn of_two_who_create_the_same_chat_one_succeeds() {
 // H-008, G-23: the wrong channel
 #[test]
 fn a_chat_is_created_in_a_session_that_is_there() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let ask = |channel: &str| ann.is_denied("createChat", json!({"channel": channel, "chat": B}));
     assert_eq!(ask("ahp-session:/none"), -32001);
     for wrong in [ann.chat().as_str(), "ahp-root://"] {
@@ -151,9 +142,7 @@ fn an_agent_with_one_chat_has_one_chat() {
 // H-147, H-071, G-12
 #[test]
 fn an_initial_message_is_the_first_turn() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     bob.received_actions();
     s.model().streams(["hello"]);
     let there = ann.creates_chat_with(B, json!({"initialMessage": message("first")}));
@@ -193,8 +182,7 @@ fn an_initial_message_waits_for_its_session() {
 // H-146
 #[test]
 fn a_chat_works_in_directories_of_its_session() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let session = ann.sees(&ann.session())["workingDirectories"].clone();
     assert_eq!(session.as_array().unwrap().len(), 1);
     let elsewhere = json!(["file:///home/space/other"]);
@@ -216,9 +204,7 @@ fn a_chat_works_in_directories_of_its_session() {
 // H-154, H-054
 #[test]
 fn a_disposed_chat_is_gone_for_everyone() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     let there = ann.creates_chat(B);
     bob.watches(B);
     s.model().streams(["x"]).hangs();
@@ -233,8 +219,7 @@ fn a_disposed_chat_is_gone_for_everyone() {
     assert_eq!(bob.is_denied("subscribe", json!({"channel": B})), -32008);
     assert_eq!(ann.is_denied("disposeChat", json!({"channel": B})), -32008);
     assert_eq!(ann.is_denied("fetchTurns", json!({"channel": B})), -32008);
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     assert_eq!(ann.is_denied("subscribe", json!({"channel": B})), -32008);
     s.all_agree();
 }
@@ -242,8 +227,7 @@ fn a_disposed_chat_is_gone_for_everyone() {
 // H-008: the wrong channel
 #[test]
 fn only_chats_are_disposed_of_as_chats() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     for wrong in [ann.session().as_str(), "ahp-root://", "ahp-chat:/none"] {
         assert!(ann.disposes_of(wrong).is_err(), "{wrong}");
     }
@@ -254,9 +238,7 @@ fn only_chats_are_disposed_of_as_chats() {
 // G-13: the default chat
 #[test]
 fn disposing_of_the_default_chat_makes_the_first_other_one_the_default() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     assert_eq!(ann.is_denied("disposeChat", json!({"channel": ann.chat()})), -32602);
     ann.creates_chat(B);
     ann.creates_chat(C);
@@ -268,8 +250,7 @@ fn disposing_of_the_default_chat_makes_the_first_other_one_the_default() {
     ann.disposes_of(B).unwrap();
     assert_eq!(default_of(&bob), C);
     assert_eq!(ann.is_denied("disposeChat", json!({"channel": C})), -32602);
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     assert_eq!((default_of(&ann), ann.chats()), (json!(C), vec![C.to_owned()]));
     s.all_agree();
 }
@@ -277,8 +258,7 @@ fn disposing_of_the_default_chat_makes_the_first_other_one_the_default() {
 // G-26: the first name keeps meaning the first chat, and can be used again when it is gone
 #[test]
 fn the_first_uri_still_names_the_first_chat() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let first = ann.chat();
     ann.sends_message("in the first");
     ann.creates_chat(B);
@@ -291,8 +271,7 @@ fn the_first_uri_still_names_the_first_chat() {
     assert!(again.sent_messages().is_empty(), "it is another chat");
     assert_eq!(default_of(&ann), B);
     again.sends_message("anew");
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     assert_eq!(again.sent_messages(), ["anew"]);
     s.all_agree();
 }
@@ -300,8 +279,7 @@ fn the_first_uri_still_names_the_first_chat() {
 // G-13: the default chat's title follows the session's, the others keep theirs
 #[test]
 fn a_rename_reaches_the_default_chat_alone() {
-    let mut s = Scenario::with(|limits| limits.channel_idle_ms = 1_000);
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with(|limits| limits.channel_idle_ms = 1_000).and_chat();
     let there = ann.creates_chat(B);
     let title = there.sees(B)["title"].clone();
     let rename = json!({"type": "session/titleChanged", "title": "ours"});
@@ -327,8 +305,7 @@ fn a_rename_reaches_the_default_chat_alone() {
 #[test]
 fn a_client_that_was_away_does_not_mix_up_two_chats_of_one_name() {
     for restart in [false, true] {
-        let mut s = Scenario::new();
-        let ann = s.client("ann").opens_chat();
+        let (mut s, ann) = Scenario::with_chat();
         let there = ann.creates_chat(B);
         there.sends_message("the old one");
         let bob = s.client("bob").arrives_watching(&[B]);
@@ -337,8 +314,7 @@ fn a_client_that_was_away_does_not_mix_up_two_chats_of_one_name() {
         let there = ann.creates_chat(B);
         there.sends_message("the new one");
         if restart {
-            s.host_restarts();
-            ann.reconnects();
+            s.host_restarts_for([&ann]);
         }
         assert_eq!(bob.reconnects()["type"], "snapshot");
         assert_eq!(bob.in_chat(B).sent_messages(), ["the new one"]);
@@ -349,9 +325,7 @@ fn a_client_that_was_away_does_not_mix_up_two_chats_of_one_name() {
 // H-081
 #[test]
 fn a_chat_that_went_while_a_client_was_away_is_missing() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     ann.creates_chat(B);
     bob.watches(B);
     bob.loses_connection();
@@ -365,8 +339,7 @@ fn a_chat_that_went_while_a_client_was_away_is_missing() {
 // H-118: a session takes all its chats with it
 #[test]
 fn a_disposed_session_takes_every_chat_with_it() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let bob = s.client("bob").opens_chat();
     let there = ann.creates_chat(B);
     for client in [&ann, &there] {
@@ -378,9 +351,7 @@ fn a_disposed_session_takes_every_chat_with_it() {
     assert_eq!(bob.is_denied("subscribe", json!({"channel": B})), -32008);
     // The name is free.
     bob.creates_chat(B);
-    s.host_restarts();
-    ann.reconnects();
-    bob.reconnects();
+    s.host_restarts_for([&ann, &bob]);
     assert_eq!(bob.chats().len(), 2);
     s.all_agree();
 }
@@ -388,8 +359,7 @@ fn a_disposed_session_takes_every_chat_with_it() {
 // ADR 0008: turns of two chats of one session are independent
 #[test]
 fn chats_of_one_session_work_side_by_side() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let there = ann.creates_chat(B);
     s.model().streams(["a1"]).waits_ms(50).streams(["a2"]);
     s.model().streams(["b1"]).waits_ms(20).streams(["b2"]);
@@ -405,8 +375,7 @@ fn chats_of_one_session_work_side_by_side() {
 // ADR 0004: unloaded chats
 #[test]
 fn a_chat_at_rest_can_be_disposed_of_and_joined_by_another() {
-    let mut s = Scenario::with(|limits| limits.channel_idle_ms = 1_000);
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with(|limits| limits.channel_idle_ms = 1_000).and_chat();
     let there = ann.creates_chat(B);
     there.sends_message("before");
     for channel in [B.to_owned(), ann.chat(), ann.session()] {
@@ -425,15 +394,13 @@ fn a_chat_at_rest_can_be_disposed_of_and_joined_by_another() {
 #[test]
 fn a_host_that_dies_while_chats_come_and_go_has_done_it_or_not() {
     for point in [Kill::BeforeWrite, Kill::BeforeSend, Kill::BeforeAct] {
-        let mut s = Scenario::new();
-        let ann = s.client("ann").opens_chat();
+        let (mut s, ann) = Scenario::with_chat();
         ann.creates_chat(B);
         s.host_dies_at(point);
         ann.requests("disposeChat", json!({"channel": B}));
         s.settles();
         assert!(!s.look().is_up());
-        s.host_restarts();
-        ann.reconnects();
+        s.host_restarts_for([&ann]);
         let left = 1 + usize::from(point == Kill::BeforeWrite);
         assert_eq!(ann.chats().len(), left, "{point:?}");
         s.host_dies_at(point);
@@ -441,8 +408,7 @@ fn a_host_that_dies_while_chats_come_and_go_has_done_it_or_not() {
         ann.requests("createChat", params);
         s.settles();
         assert!(!s.look().is_up());
-        s.host_restarts();
-        ann.reconnects();
+        s.host_restarts_for([&ann]);
         let made = left + usize::from(point != Kill::BeforeWrite);
         assert_eq!(ann.chats().len(), made, "{point:?}");
         s.all_agree();
@@ -452,8 +418,7 @@ fn a_host_that_dies_while_chats_come_and_go_has_done_it_or_not() {
 // G-15
 #[test]
 fn chats_neither_come_nor_go_while_nothing_can_be_written() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let there = ann.creates_chat(B);
     s.faults().break_disk();
     assert_eq!(ann.is_denied_chat(C, json!({})), -32603);
@@ -469,8 +434,7 @@ fn chats_neither_come_nor_go_while_nothing_can_be_written() {
 // G-28: a session is empty only if all its chats are
 #[test]
 fn a_session_with_a_turn_in_a_second_chat_is_not_swept() {
-    let mut s = Scenario::with(|limits| limits.empty_session_ttl_s = 60);
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with(|limits| limits.empty_session_ttl_s = 60).and_chat();
     let there = ann.creates_chat(B);
     there.sends_message("something");
     let bob = s.client("bob").opens_chat();
@@ -491,8 +455,7 @@ fn a_session_with_a_turn_in_a_second_chat_is_not_swept() {
 // H-146: empty means none, also for the agent
 #[test]
 fn a_chat_without_directories_works_in_none() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (s, ann) = Scenario::with_chat();
     let none = ann.creates_chat_with("ahp-chat:/c", json!({"workingDirectories": []}));
     none.sends_message("where?");
     let run = s.look().models.asked.last().cloned().unwrap();
@@ -502,8 +465,7 @@ fn a_chat_without_directories_works_in_none() {
 // H-146, H-128: without the capability directories cannot change
 #[test]
 fn directories_of_a_chat_are_not_changed_without_the_capability() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let directory = ann.sees(&ann.session())["workingDirectories"][0].clone();
     for kind in ["chat/workingDirectoryRemoved", "chat/workingDirectorySet"] {
         let action = json!({"type": kind, "directory": directory});

@@ -56,9 +56,7 @@ fn body_of(s: &Scenario, frozen: &Value) -> String {
 
 #[test]
 fn the_open_file_is_read_from_its_client_before_the_message_is_recorded() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     starts(&ann, "t", &[OPEN_FILE]);
     assert_eq!(s.asked(), Vec::<String>::new(), "nothing is recorded before it is read");
     let asked = ann.is_asked();
@@ -98,9 +96,7 @@ fn whatever_goes_wrong_costs_the_file_and_not_the_message() {
         ("4194304 bytes", |_, ann| answers(ann, "large")),
     ];
     for (why, fails) in cases {
-        let mut s = Scenario::new();
-        let ann = s.client("ann").opens_chat();
-        let bob = s.client("bob").joins(&ann);
+        let (mut s, ann, bob) = Scenario::with_shared_chat();
         starts(&ann, "t", &[OPEN_FILE]);
         assert_eq!(ann.is_asked().len(), 1, "{why}");
         match why {
@@ -120,8 +116,7 @@ fn whatever_goes_wrong_costs_the_file_and_not_the_message() {
 
 #[test]
 fn pending_messages_are_read_while_their_client_is_there() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.model().hangs();
     let turn = ann.sends_message("busy");
     queues(&ann, "queued", "q");
@@ -129,8 +124,7 @@ fn pending_messages_are_read_while_their_client_is_there() {
     queues(&ann, "steering", "s");
     answers(&ann, "for steering");
     ann.loses_connection();
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     ann.resumes(&turn).unwrap();
     s.settles();
     assert!(ann.is_asked().is_empty(), "nothing is asked again");
@@ -144,17 +138,14 @@ fn pending_messages_are_read_while_their_client_is_there() {
 
 #[test]
 fn a_host_that_dies_meanwhile_records_nothing_and_asks_again() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     starts(&ann, "t", &[OPEN_FILE]);
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     assert_eq!(s.asked(), Vec::<String>::new());
     starts(&ann, "t", &[OPEN_FILE]);
     s.host_dies_at(Kill::AfterCompose);
     answers(&ann, "first");
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     assert_eq!(s.asked(), Vec::<String>::new(), "it was never recorded");
     starts(&ann, "t", &[OPEN_FILE]);
     answers(&ann, "second");
@@ -165,8 +156,7 @@ fn a_host_that_dies_meanwhile_records_nothing_and_asks_again() {
 
 #[test]
 fn only_what_nobody_else_resolves_is_asked_for_and_only_so_much() {
-    let mut s = Scenario::with(|limits| limits.client_files_max = 2);
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with(|limits| limits.client_files_max = 2).and_chat();
     starts(
         &ann,
         "t",
@@ -196,8 +186,7 @@ fn only_what_nobody_else_resolves_is_asked_for_and_only_so_much() {
 
 #[test]
 fn what_waits_behind_the_message_stays_in_order_and_is_not_lost() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     starts(&ann, "t", &[OPEN_FILE]);
     let cancel = json!({"type": "chat/turnCancelled", "turnId": "t", "duration": 1});
     let cancelled = ann.dispatches(&ann.chat(), cancel);
@@ -210,8 +199,7 @@ fn what_waits_behind_the_message_stays_in_order_and_is_not_lost() {
 
 #[test]
 fn the_first_message_of_a_new_chat_is_read_too() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (s, ann) = Scenario::with_chat();
     let params = json!({"channel": ann.session(), "chat": "ahp-chat:/b",
         "initialMessage": message("look", &[OPEN_FILE])});
     let sent = ann.requests("createChat", params);
@@ -227,9 +215,7 @@ fn the_first_message_of_a_new_chat_is_read_too() {
 // G-15: what waits for its file when the disk is full is refused when it goes on
 #[test]
 fn a_full_disk_refuses_the_message_when_its_file_is_there() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     let mut action = ann.turn_started("t", "");
     action["message"] = message("look", &[OPEN_FILE]);
     let sent = ann.dispatches(&ann.chat(), action);

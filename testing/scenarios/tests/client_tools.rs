@@ -26,9 +26,7 @@ fn calls_open_for_long(s: &mut Scenario) {
 // H-196, H-221
 #[test]
 fn a_client_is_asked_to_run_its_tool_and_its_result_reaches_the_agent() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     bob.offers(&["edit", "open"]).unwrap();
     s.model().calls_client("open").repeats();
     let turn = ann.sends_message("open it");
@@ -56,9 +54,7 @@ fn a_client_is_asked_to_run_its_tool_and_its_result_reaches_the_agent() {
 // H-197, H-191
 #[test]
 fn only_the_executing_client_may_complete_its_tool_call() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     ann.offers(&["open"]).unwrap();
     bob.offers(&["other"]).unwrap();
     s.model().calls_client("open");
@@ -97,8 +93,7 @@ fn only_the_executing_client_may_complete_its_tool_call() {
 // H-073: once
 #[test]
 fn a_tool_is_completed_once() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     ann.offers(&["open"]).unwrap();
     s.model().calls_client("open").hangs();
     ann.sends_message("open it");
@@ -120,9 +115,7 @@ fn a_tool_is_completed_once() {
 // G-07: no client offers it
 #[test]
 fn a_tool_that_no_client_offers_fails_at_once_and_the_turn_goes_on() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     bob.offers(&["edit"]).unwrap();
     s.model().calls_client("open").repeats();
     ann.sends_message("open it");
@@ -138,8 +131,7 @@ fn a_tool_that_no_client_offers_fails_at_once_and_the_turn_goes_on() {
 // H-199, H-207: a failed completion is how a client says no
 #[test]
 fn a_client_may_fail_its_tool_call() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     ann.offers(&["open"]).unwrap();
     s.model().calls_client("open").streams(["then not"]);
     ann.sends_message("open it");
@@ -152,9 +144,7 @@ fn a_client_may_fail_its_tool_call() {
 // H-127: who started the turn goes first
 #[test]
 fn the_client_that_started_the_turn_is_preferred() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     let cem = s.client("cem").joins(&ann);
     ann.offers(&["open"]).unwrap();
     bob.offers(&["open"]).unwrap();
@@ -186,8 +176,7 @@ fn the_client_that_started_the_turn_is_preferred() {
 // G-07: `timeout_ms`
 #[test]
 fn a_silent_owner_is_given_up() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     ann.offers(&["open"]).unwrap();
     s.model()
         .plays(|script| script.calls_client("open", json!({}), 5_000))
@@ -211,8 +200,7 @@ fn a_silent_owner_is_given_up() {
 // G-07: a timer that is not needed any more does nothing, to this call or the next
 #[test]
 fn a_deadline_of_a_completed_call_has_no_effect() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     ann.offers(&["open"]).unwrap();
     s.model().plays(|script| {
         script.calls_client("open", json!({}), 5_000).calls_client("open", json!({}), 60_000)
@@ -293,8 +281,7 @@ fn an_owner_that_ceases_to_be_active_fails_its_calls_at_once() {
 // An owner that offers something else now was asked all the same
 #[test]
 fn a_tool_that_is_withdrawn_while_it_runs_can_be_completed() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     ann.offers(&["open"]).unwrap();
     s.model().calls_client("open").repeats();
     ann.sends_message("open it");
@@ -309,8 +296,7 @@ fn a_tool_that_is_withdrawn_while_it_runs_can_be_completed() {
 // H-072: the owner need not watch the chat
 #[test]
 fn an_owner_that_watches_only_the_session_is_enough() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let session = ann.session();
     let bob = s.client("bob").arrives_watching(&[&session]);
     let entry = json!({"clientId": "bob", "tools": [{"name": "open"}]});
@@ -332,8 +318,7 @@ fn an_owner_that_watches_only_the_session_is_enough() {
 // H-174: the turn is over
 #[test]
 fn a_turn_that_ends_takes_the_work_from_its_owner() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     ann.offers(&["open"]).unwrap();
     s.model().calls_client("open");
     let turn = ann.sends_message("open it");
@@ -352,13 +337,11 @@ fn a_turn_that_ends_takes_the_work_from_its_owner() {
 // H-090: the host dies
 #[test]
 fn a_restart_ends_the_call_with_its_turn() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     ann.offers(&["open"]).unwrap();
     s.model().calls_client("open");
     let turn = ann.sends_message("open it");
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     assert_eq!(ann.call_that_is("cancelled")["reason"], "skipped");
     assert!(ann.needs().is_empty());
     s.model().calls_client("open").repeats();
@@ -372,8 +355,7 @@ fn a_restart_ends_the_call_with_its_turn() {
 #[test]
 fn a_result_that_its_owner_wants_reviewed_waits_for_the_review() {
     for approved in [true, false] {
-        let mut s = Scenario::new();
-        let ann = s.client("ann").opens_chat();
+        let (mut s, ann) = Scenario::with_chat();
         ann.offers(&["open"]).unwrap();
         s.model().plays(|script| script.calls_client("open", json!({}), 5_000)).repeats();
         ann.sends_message("open it");
@@ -401,8 +383,7 @@ fn a_result_that_its_owner_wants_reviewed_waits_for_the_review() {
 // G-23: clients of 0.9 have tools as well
 #[test]
 fn an_older_client_runs_its_tools() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let bob = s.client_of("bob", "0.9.0").joins(&ann);
     bob.offers(&["open"]).unwrap();
     s.model().calls_client("open").repeats();
@@ -429,8 +410,7 @@ fn a_call_to_an_owner_that_is_away_does_not_wait_for_ever() {
 // G-15: a report that could not be written can be sent again
 #[test]
 fn a_report_that_cannot_be_written_is_refused() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     ann.offers(&["open"]).unwrap();
     s.model().calls_client("open");
     ann.sends_message("open it");
@@ -516,8 +496,7 @@ fn a_call_whose_client_left_before_the_agent_waited_fails() {
 // G-07: a silent client, and one that denies
 #[test]
 fn an_approved_call_has_a_deadline_and_a_denied_one_is_over() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     ann.offers(&["open"]).unwrap();
     s.model().plays(|_| native_like().awaits_client_tool(1, 5_000).repeats());
     ann.sends_message("open it");
@@ -540,8 +519,7 @@ fn an_approved_call_has_a_deadline_and_a_denied_one_is_over() {
 
 #[test]
 fn a_refused_call_is_over_before_anybody_could_carry_it_out() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     ann.offers(&["open"]).unwrap();
     let start = Box::new(ToolStart {
         name: "open".to_owned(),
@@ -571,9 +549,7 @@ fn a_refused_call_is_over_before_anybody_could_carry_it_out() {
 // H-127
 #[test]
 fn an_agent_hears_of_each_tool_once() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     ann.offers(&["open", "edit"]).unwrap();
     bob.offers(&["open", "close"]).unwrap();
     s.model().plays(|script| {

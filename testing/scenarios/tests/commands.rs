@@ -48,9 +48,7 @@ pub fn parts_of(message: &StoredMessage) -> Vec<Value> {
 // C-053, V23: persisted, carried out, complete, and no agent runs
 #[test]
 fn archive_archives_the_session_and_asks_no_agent() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     let turn = ann.sends_message("/archive");
     assert_eq!(bob.latest_turn()["state"], "complete");
     assert_eq!(notices(&bob), ["This session is archived."]);
@@ -66,8 +64,7 @@ fn archive_archives_the_session_and_asks_no_agent() {
 // C-080: the rows are there before any agent is, also when the host dies right after
 #[test]
 fn a_message_has_its_rows_before_its_agent_runs() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.host_dies_at(Kill::BeforeAct);
     let turn = ann.starts("see @file:a.txt and @skill:nope");
     s.settles();
@@ -84,8 +81,7 @@ fn a_message_has_its_rows_before_its_agent_runs() {
 // C-064: reported to the user, and the turn goes on
 #[test]
 fn an_unknown_skill_is_reported_and_the_turn_continues() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.model().streams(["ok"]);
     ann.sends_message("use @skill:nope");
     assert_eq!(notices(&ann), ["mention: unknown skill 'nope' (dropped from model view)"]);
@@ -95,8 +91,7 @@ fn an_unknown_skill_is_reported_and_the_turn_continues() {
 
 #[test]
 fn branch_forks_the_chat_where_it_stands() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.model().streams(["one"]);
     ann.sends_message("first");
     s.model().streams(["two"]);
@@ -121,8 +116,7 @@ fn branch_forks_the_chat_where_it_stands() {
 // C-054, G-08: the turn ends in an error, no agent is asked, the queue is held
 #[test]
 fn a_command_that_fails_ends_its_turn_and_holds_the_queue() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.model().streams(["..."]).waits_ms(100);
     ann.starts("busy");
     s.world().advance_ms(0);
@@ -140,9 +134,7 @@ fn a_command_that_fails_ends_its_turn_and_holds_the_queue() {
 
 #[test]
 fn rewind_takes_turns_back_and_stays_as_the_record_of_it() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     for text in ["one", "two", "three"] {
         s.model().streams(["ok"]);
         ann.sends_message(text);
@@ -155,16 +147,13 @@ fn rewind_takes_turns_back_and_stays_as_the_record_of_it() {
     assert_eq!(turn_texts(&bob, &ann.chat()), ["one", "/rewind 2", "four"]);
     ann.sends_message("/rewind 99");
     assert_eq!(turn_texts(&bob, &ann.chat()), ["/rewind 99"]);
-    s.host_restarts();
-    bob.reconnects();
-    ann.reconnects();
+    s.host_restarts_for([&bob, &ann]);
     s.all_agree();
 }
 
 #[test]
 fn a_rewind_below_a_small_window_reaches_all_clients() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     for n in 0..6 {
         s.model().streams(["ok"]);
         ann.sends_message(&n.to_string());
@@ -180,8 +169,7 @@ fn a_rewind_below_a_small_window_reaches_all_clients() {
 // The agent shortens its own view; what it forgot comes back when the cut goes below it
 #[test]
 fn compact_is_the_agents_work_and_a_truncate_below_takes_it_back() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     for text in ["one", "two", "three"] {
         s.model().streams(["ok"]);
         ann.sends_message(text);
@@ -195,8 +183,7 @@ fn compact_is_the_agents_work_and_a_truncate_below_takes_it_back() {
     let asked = s.look().models.asked.last().cloned().unwrap();
     assert_eq!(asked.compact.as_deref(), Some("keep the names"));
     assert!(!asked.reaches_model);
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     s.model().streams(["ok"]);
     ann.sends_message("four");
     let compacted = |s: &Scenario| {
@@ -215,8 +202,7 @@ fn compact_is_the_agents_work_and_a_truncate_below_takes_it_back() {
 // C-007
 #[test]
 fn a_message_without_anything_in_it_is_refused() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let refused = ann.tries(&ann.chat(), ann.turn_started("t1", ""));
     assert!(refused.unwrap_err().starts_with("empty_message"));
     let mut action = ann.turn_started("t2", "");
@@ -232,8 +218,7 @@ fn a_message_without_anything_in_it_is_refused() {
 // compositor 3.5
 #[test]
 fn a_command_cannot_steer() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.model().streams(["..."]).hangs();
     ann.sends_message("busy");
     let refused = ann.tries(&ann.chat(), ann.pending_set("steering", "s1", "/compact"));
@@ -244,16 +229,14 @@ fn a_command_cannot_steer() {
 // compositor 3.5: understood when it is set, carried out when its turn comes; rows move with it
 #[test]
 fn a_pending_message_is_composed_when_set_and_deleted_when_removed() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.model().streams(["..."]).hangs();
     ann.sends_message("busy");
     for (id, text) in [("q1", "@file:a"), ("q2", "/archive"), ("q1", "see @file:b")] {
         ann.tries(&ann.chat(), ann.pending_set("queued", id, text)).unwrap();
     }
     s.host_is_killed();
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     s.model().streams(["ok"]);
     // The queue is held after a crash; setting a message again starts it (G-08).
     ann.tries(&ann.chat(), ann.pending_set("queued", "q3", "last")).unwrap();
@@ -278,8 +261,7 @@ fn a_pending_message_is_composed_when_set_and_deleted_when_removed() {
 
 #[test]
 fn help_lists_the_commands() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (s, ann) = Scenario::with_chat();
     ann.sends_message("/help");
     let texts = notices(&ann).join("\n");
     for name in [

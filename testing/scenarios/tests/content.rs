@@ -16,8 +16,7 @@ fn find_stored(s: &Scenario, body: &[u8]) -> String {
 // H-252
 #[test]
 fn content_is_read_as_text_if_it_is_text_and_as_asked_if_possible() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").arrives();
+    let (s, ann) = Scenario::with_client();
     let (text, bytes) = (find_stored(&s, b"some \"text\""), find_stored(&s, b"\xff\x00"));
     let read = ann.reads_resource(&text).unwrap();
     assert_eq!(read, json!({"encoding": "utf-8", "data": "some \"text\""}));
@@ -37,8 +36,7 @@ fn content_is_read_as_text_if_it_is_text_and_as_asked_if_possible() {
 // H-250, H-252
 #[test]
 fn missing_content_and_foreign_schemes_have_different_errors() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").arrives();
+    let (s, ann) = Scenario::with_client();
     let unknown = wire::Digest::new([7; 32]).uri();
     for (uri, code) in [
         (unknown.as_str(), -32008),
@@ -72,8 +70,7 @@ fn missing_content_and_foreign_schemes_have_different_errors() {
 
 #[test]
 fn content_over_one_message_is_refused_with_a_message() {
-    let mut s = Scenario::with(|limits| limits.message_out_bytes = 66_560);
-    let ann = s.client("ann").arrives();
+    let (s, ann) = Scenario::with(|limits| limits.message_out_bytes = 66_560).and_client();
     let fits = find_stored(&s, &vec![b'x'; 65_000]);
     let large = find_stored(&s, &vec![b'x'; 66_000]);
     let escaped = find_stored(&s, &vec![b'"'; 40_000]);
@@ -87,9 +84,7 @@ fn content_over_one_message_is_refused_with_a_message() {
 
 #[test]
 fn a_slow_read_makes_only_its_own_sender_wait_and_answers_in_order() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     let uri = find_stored(&s, b"body");
     s.reads_take_ms(100);
     ann.received_frames();
@@ -112,8 +107,7 @@ fn a_slow_read_makes_only_its_own_sender_wait_and_answers_in_order() {
 
 #[test]
 fn content_can_be_read_while_nothing_can_be_written() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (s, ann) = Scenario::with_chat();
     let uri = find_stored(&s, b"body");
     s.look().faults.break_disk();
     ann.tries(&ann.session(), json!({"type": "session/titleChanged", "title": "no"})).unwrap_err();
@@ -135,8 +129,7 @@ fn turn_about(client: &ScenarioClient, turn: &str, uri: &str) -> Value {
 // G-32
 #[test]
 fn unreferenced_content_is_removed_after_its_grace() {
-    let mut s = Scenario::that_collects_soon();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::that_collects_soon().and_chat();
     let orphan = find_stored(&s, b"orphan");
     s.advances_in_steps(50_000, 1_000);
     assert!(s.has_body(&orphan), "it may be on its way into a message");
@@ -147,11 +140,9 @@ fn unreferenced_content_is_removed_after_its_grace() {
 
 #[test]
 fn content_that_a_killed_host_had_not_recorded_is_removed() {
-    let mut s = Scenario::that_collects_soon();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::that_collects_soon().and_chat();
     let orphan = find_stored(&s, b"orphan");
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     s.collects_bodies(&ann);
     assert!(!s.has_body(&orphan));
     s.all_agree();
@@ -175,8 +166,7 @@ fn turns_drafts_and_pending_messages_hold_their_content() {
         ann.tries(&ann.chat(), set).unwrap();
     }
     s.collects_bodies(&ann);
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     s.collects_bodies(&ann);
     assert!(!s.has_body(&unused));
     for uri in &uris {
@@ -190,8 +180,7 @@ fn turns_drafts_and_pending_messages_hold_their_content() {
 // G-28, G-32
 #[test]
 fn content_of_a_disposed_session_lives_as_long_as_its_turns() {
-    let mut s = Scenario::that_collects_soon();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::that_collects_soon().and_chat();
     let bob = s.client("bob").opens_chat();
     let (own, shared) = (find_stored(&s, b"own"), find_stored(&s, b"shared"));
     ann.tries(&ann.chat(), turn_about(&ann, "t1", &own)).unwrap();
@@ -209,8 +198,7 @@ fn content_of_a_disposed_session_lives_as_long_as_its_turns() {
 // G-32
 #[test]
 fn a_fork_holds_the_content_of_its_turns() {
-    let mut s = Scenario::that_collects_soon();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::that_collects_soon().and_chat();
     let (seen, unseen) = (find_stored(&s, b"seen"), find_stored(&s, b"unseen"));
     ann.tries(&ann.chat(), turn_about(&ann, "t1", &seen)).unwrap();
     ann.tries(&ann.chat(), turn_about(&ann, "t2", &unseen)).unwrap();
@@ -232,8 +220,7 @@ fn a_fork_holds_the_content_of_its_turns() {
 // G-52
 #[test]
 fn a_fork_holds_an_attachment_that_was_sent_with_it_and_goes_on() {
-    let mut s = Scenario::that_collects_soon();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::that_collects_soon().and_chat();
     let data = STANDARD.encode(vec![7_u8; 2 * 1_024 * 1_024]);
     let attachment = json!({
         "type": "embeddedResource", "label": "a.bin", "data": data,
@@ -254,15 +241,13 @@ fn a_fork_holds_an_attachment_that_was_sent_with_it_and_goes_on() {
     fork.sends_message("go on");
     assert_eq!(fork.turns().len(), 2);
     assert_eq!(fork.reads_resource(uri).unwrap(), original);
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     assert_eq!(ann.reads_resource(uri).unwrap(), original);
 }
 
 #[test]
 fn a_failed_batch_holds_no_content() {
-    let mut s = Scenario::that_collects_soon();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::that_collects_soon().and_chat();
     let uri = find_stored(&s, b"body");
     s.faults().then(host::journal::Fault::Refuse);
     let draft = json!({"type": "chat/draftChanged", "draft": message(&uri)});

@@ -65,8 +65,7 @@ fn what_the_host_finds_is_published_and_followed() {
 
 #[test]
 fn a_session_without_any_has_none() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     ann.sends_message("hi");
     assert!(s.state(&ann.session()).get("customizations").is_none());
 }
@@ -97,8 +96,7 @@ fn a_decision_holds_where_it_was_made_and_after_a_restart() {
     };
     expect(&mut s, &ann);
     assert_eq!(entry(&bob.sees("ahp-session:/two"), "p")["enablement"][0]["kind"], "global");
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     expect(&mut s, &ann);
 
     // A session that begins later hears of what was decided for all.
@@ -292,8 +290,7 @@ fn a_decision_counts_in_sessions_that_did_not_hear_of_it() {
     let ann = s.client("ann").opens_chat();
     let bob = s.client("bob").opens_chat();
     bob.sends_message("hi");
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     let off = json!([{"kind": "global", "enabled": false}]);
     for id in ["planner", "reviewer"] {
         ann.tries(&ann.session(), toggle(id, off.clone())).unwrap();

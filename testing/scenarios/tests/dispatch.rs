@@ -7,9 +7,7 @@ use testkit::{ROOT, Scenario, ScenarioClient, Script};
 // H-063, H-064
 #[test]
 fn an_accepted_action_reaches_everyone_with_its_origin() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     let action = json!({"type": "session/titleChanged", "title": "ours", "x-more": {"a": [1]}});
     let sent = ann.dispatches(&ann.session(), action.clone());
     s.settles();
@@ -26,9 +24,7 @@ fn an_accepted_action_reaches_everyone_with_its_origin() {
 // H-066, H-067, G-17
 #[test]
 fn a_refused_action_goes_back_to_its_sender_alone_and_uses_no_seq() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     let seq = s.look().kernel().seq();
     let before = bob.with(|client| client.frames.len());
     let action = json!({"type": "session/ready"});
@@ -44,9 +40,7 @@ fn a_refused_action_goes_back_to_its_sender_alone_and_uses_no_seq() {
 // G-17
 #[test]
 fn an_action_that_changes_nothing_is_answered_to_its_sender_alone() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     let seq = s.look().kernel().seq();
     let before = bob.with(|client| client.frames.len());
     ann.received_actions();
@@ -66,9 +60,7 @@ fn an_action_that_changes_nothing_is_answered_to_its_sender_alone() {
 // H-068, G-23a
 #[test]
 fn an_action_for_a_channel_that_is_not_there_is_refused_to_its_sender_alone() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     let (session, chat) = (ann.session(), ann.chat());
     ann.asks("disposeSession", json!({"channel": session})).unwrap();
     s.settles();
@@ -97,8 +89,7 @@ fn an_action_for_a_channel_that_is_not_there_is_refused_to_its_sender_alone() {
 // H-069, H-070, H-078
 #[test]
 fn actions_that_clients_may_not_dispatch_are_refused() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let (session, chat) = (ann.session(), ann.chat());
     for (channel, action) in [
         (&chat, json!({"type": "chat/delta", "turnId": "t", "partId": "p", "content": "x"})),
@@ -123,8 +114,7 @@ fn actions_that_clients_may_not_dispatch_are_refused() {
 // H-071
 #[test]
 fn only_messages_of_the_user_are_taken() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let mut action = ann.turn_started("t1", "I am the agent");
     action["message"]["origin"]["kind"] = json!("agent");
     assert!(ann.tries(&ann.chat(), action).is_err());
@@ -137,8 +127,7 @@ fn only_messages_of_the_user_are_taken() {
 // H-072
 #[test]
 fn one_need_not_watch_a_chat_to_act_in_it() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let bob = s.client("bob").arrives();
     bob.tries(&ann.chat(), bob.turn_started("t1", "from afar")).unwrap();
     assert_eq!(ann.reads(), "ok");
@@ -148,9 +137,7 @@ fn one_need_not_watch_a_chat_to_act_in_it() {
 // H-065, H-073
 #[test]
 fn actions_of_one_client_are_taken_in_order_and_the_first_decides() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     for n in 0..5 {
         ann.dispatches(
             &ann.session(),
@@ -170,8 +157,7 @@ fn actions_of_one_client_are_taken_in_order_and_the_first_decides() {
 // G-13
 #[test]
 fn a_rename_sent_to_a_chat_acts_on_its_session() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     ann.tries(&ann.chat(), json!({"type": "session/titleChanged", "title": "renamed"})).unwrap();
     let session = ann.sees(&ann.session());
     assert_eq!(session["title"], "renamed");
@@ -186,8 +172,7 @@ fn a_rename_sent_to_a_chat_acts_on_its_session() {
 // G-22, H-097
 #[test]
 fn host_settings_lose_unknown_keys_and_refuse_bad_values() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").arrives();
+    let (mut s, ann) = Scenario::with_client();
     let action =
         json!({"type": "root/configChanged", "config": {"logLevel": "debug", "isolation": 1}});
     ann.tries(ROOT, action).unwrap();
@@ -209,8 +194,7 @@ fn host_settings_lose_unknown_keys_and_refuse_bad_values() {
 // H-117, H-131, H-125
 #[test]
 fn a_session_accepts_what_its_schema_and_catalogue_allow() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let session = ann.session();
     let config =
         |values: serde_json::Value| json!({"type": "session/configChanged", "config": values});
@@ -237,8 +221,7 @@ fn a_session_accepts_what_its_schema_and_catalogue_allow() {
 // H-009: nothing can be answered to a malformed notification
 #[test]
 fn a_malformed_dispatch_is_ignored() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let before = ann.with(|client| client.frames.len());
     for params in [json!([]), json!({}), json!({"channel": "no uri", "clientSeq": 1, "action": {}})]
     {
@@ -279,8 +262,7 @@ fn forges(client: &ScenarioClient, status: &str, kind: &str, mut fields: Value) 
 #[test]
 fn a_client_cannot_write_the_hosts_own_notes_about_a_call() {
     let ready = json!({"invocationMessage": "open", "toolInput": "{}"});
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.model()
         .plays(|script| starts_noted(script, ToolExecutor::Agent))
         .readies(7, ready.clone())
@@ -291,8 +273,7 @@ fn a_client_cannot_write_the_hosts_own_notes_about_a_call() {
     ann.answers_text("yes").unwrap();
     s.all_agree();
 
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let mut confirmed = ready.clone();
     confirmed["confirmed"] = json!("not-needed");
     let result = json!({"success": true, "pastTenseMessage": "opened"});
@@ -313,8 +294,7 @@ fn a_client_cannot_write_the_hosts_own_notes_about_a_call() {
     ann.answers_text("yes").unwrap();
     s.all_agree();
 
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     ann.offers(&["open"]).unwrap();
     s.model()
         .plays(|script| starts_noted(script, ToolExecutor::Client))

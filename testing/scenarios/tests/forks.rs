@@ -19,9 +19,7 @@ fn aside_of(chat: &str, turn: &str) -> Value {
 // H-143, G-13
 #[test]
 fn a_fork_has_the_history_through_its_turn_and_is_separate_after_it() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     let turns = ann.sends_messages(4);
     let fork = ann.forks(F, &turns[1]);
     assert_eq!(fork.turns(), turns[..2], "turn ids stay the same");
@@ -32,9 +30,7 @@ fn a_fork_has_the_history_through_its_turn_and_is_separate_after_it() {
     ann.sends_message("straight on");
     assert_eq!(fork.sent_messages(), ["m0", "m1", "another way"]);
     assert_eq!(bob.sent_messages(), ["m0", "m1", "m2", "m3", "straight on"]);
-    s.host_restarts();
-    ann.reconnects();
-    bob.reconnects();
+    s.host_restarts_for([&ann, &bob]);
     bob.watches(F);
     assert_eq!(bob.in_chat(F).sent_messages(), ["m0", "m1", "another way"]);
     s.all_agree();
@@ -43,8 +39,7 @@ fn a_fork_has_the_history_through_its_turn_and_is_separate_after_it() {
 // H-142, G-13: completed turns only
 #[test]
 fn a_fork_of_a_busy_chat_has_its_completed_turns() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let turns = ann.sends_messages(2);
     s.model().streams(["half"]).hangs();
     let active = ann.sends_message("busy");
@@ -59,8 +54,7 @@ fn a_fork_of_a_busy_chat_has_its_completed_turns() {
 // H-142
 #[test]
 fn a_source_must_be_a_completed_turn_of_another_chat_of_the_session() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let bob = s.client("bob").opens_chat();
     let turns = ann.sends_messages(3);
     let other = bob.sends_message("elsewhere");
@@ -108,8 +102,7 @@ fn an_agent_without_forks_makes_none() {
 // ADR 0003: truncating or disposing of the source never changes a fork, nor the other way round
 #[test]
 fn neither_side_of_a_fork_changes_the_other() {
-    let mut s = Scenario::with(|limits| limits.open_turns = 1);
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with(|limits| limits.open_turns = 1).and_chat();
     let turns = ann.sends_messages(4);
     let fork = ann.forks(F, &turns[2]);
     ann.truncates(&turns[0]).unwrap();
@@ -123,8 +116,7 @@ fn neither_side_of_a_fork_changes_the_other() {
     let second = fork.forks(G, &turns[1]);
     ann.disposes_of(F).unwrap();
     assert_eq!(second.sent_messages(), ["m0", "m1"]);
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     assert_eq!(ann.sent_messages(), ["m0", "goes on too"]);
     assert_eq!(second.sent_messages(), ["m0", "m1"]);
     second.sends_message("the last of its line");
@@ -142,8 +134,7 @@ fn neither_side_of_a_fork_changes_the_other() {
 // H-176 in a fork: its last turn is its own to resume, and the source keeps what it has
 #[test]
 fn resuming_in_a_fork_leaves_the_source_as_it_is() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     ann.sends_message("first");
     s.model().streams(["x"]).stores_checkpoint("mark").fails_resumably();
     let failed = ann.sends_message("second");
@@ -155,8 +146,7 @@ fn resuming_in_a_fork_leaves_the_source_as_it_is() {
     assert_eq!(ann.reads(), "x");
     assert_eq!(ann.latest_turn()["state"], "error");
     s.all_agree();
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     s.model().streams(["own"]);
     ann.resumes(&failed).unwrap();
     assert_eq!(ann.reads(), "xown");
@@ -166,8 +156,7 @@ fn resuming_in_a_fork_leaves_the_source_as_it_is() {
 // H-143: what waits is not history
 #[test]
 fn a_fork_begins_without_drafts_and_queues() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let turns = ann.sends_messages(1);
     s.model().hangs();
     ann.sends_message("busy");
@@ -187,8 +176,7 @@ fn a_fork_begins_without_drafts_and_queues() {
 // H-143: the source's directories, whatever was asked for
 #[test]
 fn a_fork_works_where_its_source_does() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let turns = ann.sends_messages(1);
     let mut params = fork_of(&ann.chat(), &turns[0]);
     params["workingDirectories"] = json!([]);
@@ -201,8 +189,7 @@ fn a_fork_works_where_its_source_does() {
 // H-147 with a source
 #[test]
 fn a_fork_can_begin_with_a_message() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let turns = ann.sends_messages(2);
     let mut params = fork_of(&ann.chat(), &turns[0]);
     params["initialMessage"] = message("instead");
@@ -214,12 +201,10 @@ fn a_fork_can_begin_with_a_message() {
 // H-170: ids of the shared history are taken in the fork; those of the source's future are not its
 #[test]
 fn a_fork_knows_which_ids_were_used_in_it() {
-    let mut s = Scenario::with(|limits| limits.open_turns = 1);
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with(|limits| limits.open_turns = 1).and_chat();
     let turns = ann.sends_messages(4);
     let fork = ann.forks(F, &turns[1]);
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     for used in &turns[..2] {
         let again = ann.turn_started(used, "again");
         assert!(ann.tries(F, again).is_err(), "{used}");
@@ -231,14 +216,13 @@ fn a_fork_knows_which_ids_were_used_in_it() {
 // H-239, G-18: windows and pages reach through the fork point
 #[test]
 fn pages_of_a_fork_reach_through_to_the_beginning() {
-    let mut s = Scenario::with(|limits| {
+    let (mut s, ann) = Scenario::with(|limits| {
         limits.open_turns = 2;
         limits.page_turns = 3;
-    });
-    let ann = s.client("ann").opens_chat();
+    })
+    .and_chat();
     let turns = ann.sends_messages(9);
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     let fork = ann.forks(F, &turns[6]);
     for n in 0..3 {
         fork.sends_message(&format!("f{n}"));
@@ -266,8 +250,7 @@ fn pages_of_a_fork_reach_through_to_the_beginning() {
 // H-144: nothing to see, but something to know
 #[test]
 fn a_side_chat_begins_empty_and_knows_where_it_comes_from() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let turns = ann.sends_messages(2);
     let aside = ann.steps_aside(F, &turns[0]);
     assert!(aside.sent_messages().is_empty());
@@ -275,8 +258,7 @@ fn a_side_chat_begins_empty_and_knows_where_it_comes_from() {
     assert_eq!(aside.sees(F)["origin"], origin);
     aside.sends_message("by the way");
     assert_eq!(ann.sent_messages().len(), 2);
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     assert_eq!(aside.sent_messages(), ["by the way"]);
     s.all_agree();
 }
@@ -284,8 +266,7 @@ fn a_side_chat_begins_empty_and_knows_where_it_comes_from() {
 // H-144: of a turn that runs
 #[test]
 fn a_side_chat_can_be_opened_to_a_running_turn() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.model().streams(["half"]).waits_ms(1_000).streams([" and half"]);
     let active = ann.starts("busy");
     s.world().advance_ms(0);
@@ -304,8 +285,7 @@ fn a_side_chat_can_be_opened_to_a_running_turn() {
 // H-145
 #[test]
 fn a_model_selection_is_stored_unchanged() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let turns = ann.sends_messages(1);
     let with = |selection: Value| {
         let mut params = aside_of(&ann.chat(), &turns[0]);
@@ -318,8 +298,7 @@ fn a_model_selection_is_stored_unchanged() {
     let selection = json!({"text": "  o\u{301}k\n\t", "responsePartId": "never was"});
     let aside = ann.creates_chat_with(F, with(selection.clone()));
     assert_eq!(aside.sees(F)["origin"]["selection"], selection);
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     assert_eq!(ann.listed(F)["origin"]["selection"], selection);
     ann.watches(F);
     assert_eq!(ann.sees(F)["origin"]["selection"], selection);
@@ -330,8 +309,7 @@ fn a_model_selection_is_stored_unchanged() {
 #[test]
 fn a_host_that_dies_while_it_forks_has_done_it_or_not() {
     for point in [Kill::BeforeWrite, Kill::BeforeSend, Kill::BeforeAct] {
-        let mut s = Scenario::with(|limits| limits.open_turns = 1);
-        let ann = s.client("ann").opens_chat();
+        let (mut s, ann) = Scenario::with(|limits| limits.open_turns = 1).and_chat();
         let turns = ann.sends_messages(3);
         s.host_dies_at(point);
         let mut params = fork_of(&ann.chat(), &turns[1]);
@@ -340,8 +318,7 @@ fn a_host_that_dies_while_it_forks_has_done_it_or_not() {
         ann.requests("createChat", params);
         s.settles();
         assert!(!s.look().is_up());
-        s.host_restarts();
-        ann.reconnects();
+        s.host_restarts_for([&ann]);
         assert_eq!(ann.chats().len(), 1 + usize::from(point != Kill::BeforeWrite));
         s.all_agree();
     }
@@ -350,11 +327,11 @@ fn a_host_that_dies_while_it_forks_has_done_it_or_not() {
 // ADR 0004: the source is not loaded, and changes while it is read
 #[test]
 fn a_fork_of_an_unloaded_chat_is_the_chat_at_that_moment() {
-    let mut s = Scenario::with(|limits| {
+    let (mut s, ann) = Scenario::with(|limits| {
         limits.open_turns = 1;
         limits.channel_idle_ms = 1_000;
-    });
-    let ann = s.client("ann").opens_chat();
+    })
+    .and_chat();
     let turns = ann.sends_messages(5);
     ann.unwatches(&ann.chat());
     s.advances_in_steps(10_000, 500);
@@ -381,8 +358,7 @@ fn a_fork_of_an_unloaded_chat_is_the_chat_at_that_moment() {
 // H-146, H-143: only forks inherit; a side chat works where it was asked to
 #[test]
 fn a_side_chat_works_in_the_directories_it_was_given() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (_, ann) = Scenario::with_chat();
     let turn = ann.sends_message("x");
     let source = json!({"kind": "sideChat", "chat": ann.chat(), "turnId": turn});
     let wrong = json!({"source": source, "workingDirectories": ["file:///etc"]});
@@ -395,8 +371,7 @@ fn a_side_chat_works_in_the_directories_it_was_given() {
 // H-145: a selection of the wrong shape
 #[test]
 fn a_selection_that_is_none_is_refused() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (_, ann) = Scenario::with_chat();
     let turn = ann.sends_message("x");
     let source =
         json!({"kind": "sideChat", "chat": ann.chat(), "turnId": turn, "selection": "text"});

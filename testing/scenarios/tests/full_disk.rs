@@ -8,9 +8,7 @@ use testkit::{ROOT, Scenario};
 
 #[test]
 fn actions_are_refused_requests_that_write_fail_and_reads_go_on() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     ann.sends_message("before");
     s.faults().break_disk();
     for _ in 0..2 {
@@ -35,9 +33,7 @@ fn actions_are_refused_requests_that_write_fail_and_reads_go_on() {
 
 #[test]
 fn a_running_turn_is_stopped_and_its_error_recorded_when_writing_works_again() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     s.model().streams(["a"]).waits_ms(50).streams(["b"]).hangs();
     let turn = ann.starts("go");
     s.world().advance_ms(0);
@@ -63,8 +59,7 @@ fn a_running_turn_is_stopped_and_its_error_recorded_when_writing_works_again() {
 
 #[test]
 fn a_host_that_dies_with_a_full_disk_closes_its_turns_at_boot() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.model().streams(["a"]).hangs();
     ann.sends_message("go");
     s.faults().break_disk();
@@ -84,9 +79,7 @@ fn a_host_that_dies_with_a_full_disk_closes_its_turns_at_boot() {
 // H-004, G-15: everything in the batch that failed is answered
 #[test]
 fn everything_in_a_failing_batch_is_answered() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     s.faults().then(Fault::Refuse);
     let lost =
         ann.dispatches(&ann.session(), json!({"type": "session/titleChanged", "title": "lost"}));
@@ -113,9 +106,7 @@ fn everything_in_a_failing_batch_is_answered() {
 
 #[test]
 fn a_dispose_that_failed_leaves_the_session_in_the_list() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     ann.sends_message("before");
     s.faults().then(Fault::Refuse);
     assert_eq!(ann.is_denied("disposeSession", json!({"channel": ann.session()})), -32603);
@@ -129,9 +120,7 @@ fn a_dispose_that_failed_leaves_the_session_in_the_list() {
 
 #[test]
 fn an_unsubscribe_in_a_failing_batch_stands() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     s.faults().then(Fault::Refuse);
     bob.unwatches(&ann.chat());
     s.settles();
@@ -144,8 +133,7 @@ fn an_unsubscribe_in_a_failing_batch_stands() {
 
 #[test]
 fn a_page_that_could_not_be_sent_is_the_next_one() {
-    let mut s = Scenario::with(|limits| limits.page_turns = 2);
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with(|limits| limits.page_turns = 2).and_chat();
     ann.repeats_message(6, "hi");
     let bob = s.client("bob").joins(&ann);
     bob.watches_turns(&ann.chat(), 1);
@@ -180,8 +168,7 @@ fn a_session_whose_start_could_not_be_recorded_becomes_ready_later() {
 // H-126
 #[test]
 fn a_grace_that_ends_while_nothing_can_be_written_ends_later() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     ann.becomes_active().unwrap();
     ann.loses_connection();
     s.settles();
@@ -196,8 +183,7 @@ fn a_grace_that_ends_while_nothing_can_be_written_ends_later() {
 // H-126
 #[test]
 fn a_removal_that_could_not_be_written_does_not_lose_the_grace() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     ann.becomes_active().unwrap();
     s.faults().then(Fault::Refuse);
     let removal = json!({"type": "session/activeClientRemoved", "clientId": "ann"});
@@ -213,8 +199,7 @@ fn a_removal_that_could_not_be_written_does_not_lose_the_grace() {
 // G-20: what a client was served while nothing could be written is true when it comes back
 #[test]
 fn a_subscription_taken_while_the_disk_was_full_survives() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let bob = s.client("bob").arrives();
     s.faults().break_disk();
     assert!(
@@ -230,17 +215,13 @@ fn a_subscription_taken_while_the_disk_was_full_survives() {
     ann.sends_message("hello");
     bob.loses_connection();
     ann.sends_message("again");
-    s.host_restarts();
-    ann.reconnects();
-    bob.reconnects();
+    s.host_restarts_for([&ann, &bob]);
     s.all_agree();
 }
 
 #[test]
 fn a_client_that_came_and_went_while_the_disk_was_full_starts_anew() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     s.faults().break_disk();
     assert!(
         ann.tries(&ann.session(), json!({"type": "session/titleChanged", "title": "lost"}))
@@ -269,9 +250,7 @@ fn a_client_that_came_and_went_while_the_disk_was_full_starts_anew() {
 // G-20: an answer that was read before its rows were removed is not believed
 #[test]
 fn a_client_whose_rows_are_removed_while_they_are_read_starts_anew() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     s.faults().break_disk();
     let lost = json!({"type": "session/titleChanged", "title": "lost"});
     assert!(ann.tries(&ann.session(), lost).is_err());
@@ -299,8 +278,7 @@ fn a_client_whose_rows_are_removed_while_they_are_read_starts_anew() {
 // G-02: no agent waits for it, and it says nothing of what could not be written
 #[test]
 fn a_session_s_opening_prompt_is_still_rewritten() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     ann.opts_in(&["tone"]).unwrap();
     let session = wire::ChannelUri::parse(&ann.session()).unwrap();
     let sections = vec![Section::new("tone", "T")];
@@ -322,9 +300,7 @@ fn a_session_s_opening_prompt_is_still_rewritten() {
 #[test]
 fn a_disk_that_comes_and_goes_loses_nothing() {
     for pattern in 0_u32..64 {
-        let mut s = Scenario::new();
-        let ann = s.client("ann").opens_chat();
-        let bob = s.client("bob").joins(&ann);
+        let (mut s, ann, bob) = Scenario::with_shared_chat();
         for bit in 0..6 {
             s.faults().then(if pattern >> bit & 1 == 1 { Fault::Tear } else { Fault::Pass });
         }
@@ -345,8 +321,7 @@ fn a_disk_that_comes_and_goes_loses_nothing() {
 // A session that goes back to what the journal holds takes its chats along
 #[test]
 fn a_chat_outlives_a_failed_write_to_its_session() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.faults().then(Fault::Refuse);
     let read = json!({"type": "session/isReadChanged", "isRead": true});
     assert!(ann.tries(&ann.session(), read).is_err());
@@ -354,7 +329,6 @@ fn a_chat_outlives_a_failed_write_to_its_session() {
     let archived = json!({"type": "chat/isArchivedChanged", "isArchived": true});
     ann.tries(&ann.chat(), archived).unwrap();
     ann.sends_message("hello");
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     s.all_agree();
 }

@@ -84,8 +84,7 @@ fn before_initialize_only_ping_is_served() {
 // G-21
 #[test]
 fn a_second_initialize_or_reconnect_on_a_connection_is_refused() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").arrives();
+    let (mut s, ann) = Scenario::with_client();
     assert_eq!(ann.is_denied("initialize", offer(&["1.0.0"])), -32600);
     let params = ann.with(|client| client.reconnect_params());
     assert_eq!(ann.is_denied("reconnect", params), -32600);
@@ -95,8 +94,7 @@ fn a_second_initialize_or_reconnect_on_a_connection_is_refused() {
 // H-028, H-029
 #[test]
 fn first_subscriptions_come_with_snapshots_and_unknown_ones_are_left_out() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let bob = s.client("bob").connects();
     let mut params = offer(&["1.0.0"]);
     params["clientId"] = json!("bob");
@@ -126,8 +124,7 @@ fn too_many_first_subscriptions_are_refused() {
 // H-004, H-006, H-009, H-016
 #[test]
 fn invalid_messages_are_answered_and_the_connection_stays_open() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").arrives();
+    let (mut s, ann) = Scenario::with_client();
     for (text, code) in
         [("{", -32700), ("[]", -32600), ("7", -32600), (r#"{"id":true,"method":"ping"}"#, -32600)]
     {
@@ -145,8 +142,7 @@ fn invalid_messages_are_answered_and_the_connection_stays_open() {
 // H-004: ids are answered as they came
 #[test]
 fn string_fraction_and_null_ids_are_answered_as_they_came() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").arrives();
+    let (_, ann) = Scenario::with_client();
     for id in [r#""abc""#, "1.5", "null", "-3"] {
         ann.sends_raw(&format!(
             r#"{{"jsonrpc":"2.0","id":{id},"method":"ping","params":{{"channel":"ahp-root://"}}}}"#
@@ -161,8 +157,7 @@ fn string_fraction_and_null_ids_are_answered_as_they_came() {
 // H-026, G-23: an older client receives nothing newer, except the echo of its own
 #[test]
 fn a_client_of_0_9_receives_only_what_it_knows() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let old = s.client_of("old", "0.9.0").joins(&ann);
     ann.tries(&ann.chat(), json!({"type": "chat/isReadChanged", "isRead": true})).unwrap();
     assert!(!old.received_actions().contains(&"chat/isReadChanged".to_owned()));

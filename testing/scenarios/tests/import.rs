@@ -70,8 +70,7 @@ fn an_imported_session_is_announced_opened_and_continued() {
 
 #[test]
 fn it_is_there_after_a_restart() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").arrives();
+    let (mut s, ann) = Scenario::with_client();
     ann.asks(METHOD, two_turns()).unwrap();
     s.host_restarts();
     let ann = s.client("bea").arrives();
@@ -82,8 +81,7 @@ fn it_is_there_after_a_restart() {
 
 #[test]
 fn names_that_are_taken_and_what_nobody_could_read_are_refused() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").arrives();
+    let (mut s, ann) = Scenario::with_client();
     let chat = testkit::default_chat(SESSION);
     let with = |field: &str, value: Value| {
         let mut changed = session();
@@ -118,8 +116,7 @@ fn names_that_are_taken_and_what_nobody_could_read_are_refused() {
 
 #[test]
 fn a_full_disk_leaves_nothing_of_it() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").arrives();
+    let (mut s, ann) = Scenario::with_client();
     s.faults().break_disk();
     assert_eq!(ann.is_denied(METHOD, two_turns()), -32603);
     s.faults().mend_disk();
@@ -133,8 +130,7 @@ fn a_full_disk_leaves_nothing_of_it() {
 // G-43: the same bounds as for what clients send themselves
 #[test]
 fn what_is_too_large_or_too_many_is_refused_by_name() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").arrives();
+    let (mut s, ann) = Scenario::with_client();
     let chat = testkit::default_chat(SESSION);
     let with = |field: &str, value: Value| {
         let mut changed = session();
@@ -186,8 +182,7 @@ fn what_is_too_large_or_too_many_is_refused_by_name() {
 // G-26
 #[test]
 fn a_name_that_means_another_channel_is_refused() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").arrives();
+    let (mut s, ann) = Scenario::with_client();
     let chat_named = |name: &str| {
         let mut changed = session();
         changed["chats"][0]["resource"] = json!(name);

@@ -31,8 +31,7 @@ fn frames_since(client: &ScenarioClient, start: usize) -> Vec<String> {
 // H-220: each kind of block has its entry
 #[test]
 fn every_kind_of_block_is_mirrored() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let session = ann.session();
     let bob = s.client("bob").arrives_watching(&[&session]);
     ann.offers(&["open"]).unwrap();
@@ -69,8 +68,7 @@ fn every_kind_of_block_is_mirrored() {
 // G-24: the chat's action, the catalogue, the block, the read flag, then the root
 #[test]
 fn changes_of_one_step_are_sent_in_one_order() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.model().waits_ms(500).asks_for_text("name?").waits_ms(500);
     ann.starts("go");
     s.world().advance_ms(0);
@@ -116,8 +114,7 @@ fn changes_of_one_step_are_sent_in_one_order() {
 // H-221: status follows
 #[test]
 fn only_questions_to_people_raise_the_status() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     ann.offers(&["open"]).unwrap();
     s.model().calls_client("open").asks_for_text("name?").hangs();
     ann.sends_message("go");
@@ -132,8 +129,7 @@ fn only_questions_to_people_raise_the_status() {
 // H-220: two chats, several blocks each
 #[test]
 fn blocks_of_several_chats_stand_side_by_side() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let there = ann.creates_chat(B);
     s.model()
         .announces(7, "one")
@@ -183,8 +179,7 @@ fn every_end_of_a_turn_clears_input_needed() {
     for end in
         ["complete", "error", "cancel", "truncate", "truncate all", "dispose", "restart", "stop"]
     {
-        let mut s = Scenario::new();
-        let ann = s.client("ann").opens_chat();
+        let (mut s, ann) = Scenario::with_chat();
         ann.offers(&["open"]).unwrap();
         let there = ann.creates_chat(B);
         let session = ann.session();
@@ -215,9 +210,7 @@ fn every_end_of_a_turn_clears_input_needed() {
             "truncate all" => there.truncates_all().unwrap(),
             "dispose" => ann.disposes_of(B).unwrap(),
             "restart" => {
-                s.host_restarts();
-                ann.reconnects();
-                bob.reconnects();
+                s.host_restarts_for([&ann, &bob]);
             }
             "stop" => s.world().input(kernel::Input::Stopping),
             _ => {}
@@ -234,8 +227,7 @@ fn every_end_of_a_turn_clears_input_needed() {
 #[test]
 fn a_reconnecting_client_gets_the_removal_of_input_needed() {
     for restart in [false, true] {
-        let mut s = Scenario::new();
-        let ann = s.client("ann").opens_chat();
+        let (mut s, ann) = Scenario::with_chat();
         let session = ann.session();
         let bob = s.client("bob").arrives_watching(&[&session]);
         s.model().asks_tool("shell", "ls");
@@ -243,8 +235,7 @@ fn a_reconnecting_client_gets_the_removal_of_input_needed() {
         assert_eq!(bob.sees(&session)["inputNeeded"].as_array().unwrap().len(), 1);
         bob.loses_connection();
         if restart {
-            s.host_restarts();
-            ann.reconnects();
+            s.host_restarts_for([&ann]);
         } else {
             ann.denies().unwrap();
         }
@@ -257,8 +248,7 @@ fn a_reconnecting_client_gets_the_removal_of_input_needed() {
 // H-220: drafts are part of what is asked
 #[test]
 fn drafts_of_answers_are_seen_by_those_who_watch_only_the_session() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let session = ann.session();
     let bob = s.client("bob").arrives_watching(&[&session]);
     s.model().asks_for_text("name?");
@@ -272,8 +262,7 @@ fn drafts_of_answers_are_seen_by_those_who_watch_only_the_session() {
 // H-123, H-101: and the list knows
 #[test]
 fn the_session_list_shows_sessions_waiting_for_input() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let cem = s.client("cem").arrives();
     ann.creates_chat(B);
     s.model().asks_tool("shell", "ls");

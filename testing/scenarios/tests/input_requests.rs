@@ -43,9 +43,7 @@ fn every_kind() -> Value {
 // H-215, H-216, H-218
 #[test]
 fn a_question_waits_in_the_transcript_and_its_answer_reaches_the_agent() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     s.model().asks_for_text("name?").repeats();
     ann.sends_message("go");
     let chat = bob.sees(&ann.chat());
@@ -72,8 +70,7 @@ fn a_question_waits_in_the_transcript_and_its_answer_reaches_the_agent() {
 #[test]
 fn a_question_can_be_declined_or_dismissed() {
     for response in ["decline", "cancel"] {
-        let mut s = Scenario::new();
-        let ann = s.client("ann").opens_chat();
+        let (mut s, ann) = Scenario::with_chat();
         s.model().asks_for_text("name?").streams(["then not"]);
         ann.sends_message("go");
         ann.answers(response, Value::Null).unwrap();
@@ -87,9 +84,7 @@ fn a_question_can_be_declined_or_dismissed() {
 // H-217: the wrong request
 #[test]
 fn only_an_open_question_can_be_answered() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     s.model().asks_for_text("one?").asks_for_text("two?");
     ann.sends_message("go");
     let complete = |id: &Value| {
@@ -123,8 +118,7 @@ fn only_an_open_question_can_be_answered() {
 // H-217: every kind takes its own values, and no other's
 #[test]
 fn answers_must_be_of_the_kind_that_was_asked_for() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.model().asks(every_kind());
     ann.sends_message("go");
     let right = json!({
@@ -169,8 +163,7 @@ fn answers_must_be_of_the_kind_that_was_asked_for() {
 // H-217: what is required must be submitted
 #[test]
 fn a_required_question_is_not_accepted_without_an_answer() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.model().asks(every_kind());
     ann.sends_message("go");
     assert!(ann.answers("accept", Value::Null).is_err());
@@ -192,8 +185,7 @@ fn a_required_question_is_not_accepted_without_an_answer() {
 // A required question may be declined all the same
 #[test]
 fn a_required_question_can_be_declined_without_an_answer() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.model().asks(every_kind());
     ann.sends_message("go");
     ann.drafts_answer("t", text_answer("draft", "na")).unwrap();
@@ -205,9 +197,7 @@ fn a_required_question_can_be_declined_without_an_answer() {
 // H-218: final answers over synced ones
 #[test]
 fn answers_that_come_with_the_end_go_over_those_given_before() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     s.model().asks(every_kind());
     ann.sends_message("go");
     ann.drafts_answer("t", text_answer("submitted", "old")).unwrap();
@@ -228,8 +218,7 @@ fn answers_that_come_with_the_end_go_over_those_given_before() {
 // H-217 for drafts
 #[test]
 fn a_draft_must_belong_to_a_question() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.model().asks(every_kind());
     ann.sends_message("go");
     assert!(ann.drafts_answer("nobody", text_answer("draft", "x")).is_err());
@@ -242,8 +231,7 @@ fn a_draft_must_belong_to_a_question() {
 // G-43: a bound for what can be typed in
 #[test]
 fn limits_of_a_question_hold_when_it_is_accepted() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.model().asks(every_kind());
     ann.sends_message("go");
     // A draft may be on its way to being right.
@@ -263,8 +251,7 @@ fn limits_of_a_question_hold_when_it_is_accepted() {
 fn a_question_may_have_only_a_message_or_a_link() {
     for request in [json!({"message": "go on?"}), json!({"url": "https://example.org/"}), json!({})]
     {
-        let mut s = Scenario::new();
-        let ann = s.client("ann").opens_chat();
+        let (mut s, ann) = Scenario::with_chat();
         s.model().asks(request).streams(["on"]);
         ann.sends_message("go");
         ann.answers("accept", Value::Null).unwrap();
@@ -277,8 +264,7 @@ fn a_question_may_have_only_a_message_or_a_link() {
 #[test]
 fn a_turn_that_ends_leaves_its_question_unanswered() {
     for end in ["cancel", "restart", "error"] {
-        let mut s = Scenario::new();
-        let ann = s.client("ann").opens_chat();
+        let (mut s, ann) = Scenario::with_chat();
         if end == "error" {
             s.model()
                 .plays(|script| script.asks(json!({"message": "?"})).unattended())
@@ -292,8 +278,7 @@ fn a_turn_that_ends_leaves_its_question_unanswered() {
             if end == "cancel" {
                 ann.cancels(&turn).unwrap();
             } else {
-                s.host_restarts();
-                ann.reconnects();
+                s.host_restarts_for([&ann]);
             }
             let late =
                 json!({"type": "chat/inputCompleted", "requestId": id, "response": "decline"});
@@ -309,8 +294,7 @@ fn a_turn_that_ends_leaves_its_question_unanswered() {
 // H-178, G-24
 #[test]
 fn a_question_makes_chat_and_session_unread() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.model().waits_ms(1_000).asks_for_text("name?");
     ann.starts("go");
     s.world().advance_ms(0);
@@ -333,8 +317,7 @@ fn an_unreadable_question_is_not_asked() {
         json!({"questions": [{"kind": "text"}]}),
         json!({"message": "m", "id": "mine"}),
     ] {
-        let mut s = Scenario::new();
-        let ann = s.client("ann").opens_chat();
+        let (mut s, ann) = Scenario::with_chat();
         s.model().plays(|script| script.asks(request.clone()).unattended()).streams(["end"]);
         ann.sends_message("go");
         assert!(ann.sees(&ann.chat()).get("activeTurn").is_none(), "{request}");
@@ -345,8 +328,7 @@ fn an_unreadable_question_is_not_asked() {
 // G-15, and the points of write, send, act
 #[test]
 fn an_answer_is_recorded_before_the_agent_gets_it() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.model().asks_for_text("name?");
     ann.sends_message("go");
     s.faults().break_disk();
@@ -356,8 +338,7 @@ fn an_answer_is_recorded_before_the_agent_gets_it() {
     s.advances_in_steps(5_000, 1_000);
     s.all_agree();
     for point in [Kill::BeforeWrite, Kill::BeforeSend, Kill::BeforeAct] {
-        let mut s = Scenario::new();
-        let ann = s.client("ann").opens_chat();
+        let (mut s, ann) = Scenario::with_chat();
         s.model().asks_for_text("name?");
         ann.sends_message("go");
         let id = ann.question()["id"].clone();
@@ -366,8 +347,7 @@ fn an_answer_is_recorded_before_the_agent_gets_it() {
         ann.dispatches(&ann.chat(), answer);
         s.settles();
         assert!(!s.look().is_up());
-        s.host_restarts();
-        ann.reconnects();
+        s.host_restarts_for([&ann]);
         assert!(answered(&s).is_empty());
         let replies = part(&ann).get("response").is_some();
         assert_eq!(replies, point != Kill::BeforeWrite, "{point:?}");
@@ -378,13 +358,11 @@ fn an_answer_is_recorded_before_the_agent_gets_it() {
 // G-04, G-10: a resumed turn has its old question in the transcript; only the new one is open
 #[test]
 fn a_resumed_turn_asks_anew() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.model().asks_for_text("one?");
     let turn = ann.sends_message("go");
     let old = ann.question()["id"].clone();
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     s.model().asks_for_text("two?").streams(["end"]);
     ann.resumes(&turn).unwrap();
     let parts = ann.running_parts();
@@ -420,9 +398,7 @@ fn a_text_is_taken_for_a_number_or_a_boolean_if_it_is_one() {
         ("b", "maybe", Err("`true` or `false`")),
     ];
     for (question, text, expected) in cases {
-        let mut s = Scenario::new();
-        let ann = s.client("ann").opens_chat();
-        let bob = s.client("bob").joins(&ann);
+        let (mut s, ann, bob) = Scenario::with_shared_chat();
         s.model().asks(every_kind());
         ann.sends_message("go");
         let mut answers = json!({"t": text_answer("submitted", "name")});
@@ -449,9 +425,7 @@ fn a_text_is_taken_for_a_number_or_a_boolean_if_it_is_one() {
 // G-44: drafts likewise, so that another client can go on with them
 #[test]
 fn a_synced_text_is_recorded_as_the_number_it_is() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     s.model().asks(every_kind());
     ann.sends_message("go");
     ann.drafts_answer("i", text_answer("draft", "4")).unwrap();

@@ -50,8 +50,7 @@ fn ping_passes_and_the_rest_of_its_sender_waits_in_order() {
 
 #[test]
 fn while_too_much_is_in_memory_what_nobody_uses_leaves_it_soon() {
-    let mut s = Scenario::with(|limits| limits.loaded_bytes_max = 1);
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with(|limits| limits.loaded_bytes_max = 1).and_chat();
     let bob = s.client("bob").opens_chat();
     for writer in [&ann, &bob] {
         writer.sends_message("hi");
@@ -120,9 +119,8 @@ fn a_failed_load_is_an_error_for_a_request_and_a_refusal_for_an_action() {
 // ADR 0004: idle channels leave memory, watchers stay watchers
 #[test]
 fn an_idle_channel_leaves_memory_and_comes_back_equal() {
-    let mut s = Scenario::with(|limits| limits.channel_idle_ms = 1_000);
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) =
+        Scenario::with(|limits| limits.channel_idle_ms = 1_000).and_shared_chat();
     ann.repeats_message(3, "hi");
     let uri = wire::ChannelUri::parse(&ann.chat()).unwrap();
     s.advances_in_steps(5_000, 500);
@@ -135,8 +133,7 @@ fn an_idle_channel_leaves_memory_and_comes_back_equal() {
 // ADR 0004: a chat with a running turn stays
 #[test]
 fn a_chat_whose_turn_runs_stays_in_memory() {
-    let mut s = Scenario::with(|limits| limits.channel_idle_ms = 1_000);
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with(|limits| limits.channel_idle_ms = 1_000).and_chat();
     s.model().streams(["a"]).waits_ms(20_000).streams(["b"]);
     ann.starts("slow");
     s.settles();
@@ -192,8 +189,7 @@ fn one_who_sends_too_much_while_waiting_is_read_no_more_until_it_is_served() {
 // Trimming: a turn that streams on is whole after its oldest actions were forgotten
 #[test]
 fn trimming_does_not_lose_text_of_a_running_turn() {
-    let mut s = Scenario::with(|limits| limits.retention_actions = 3);
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with(|limits| limits.retention_actions = 3).and_chat();
     let words: Vec<String> = (0..30).map(|n| format!("w{n} ")).collect();
     s.model().streams(words.iter().map(String::as_str)).hangs();
     ann.sends_message("talk");
@@ -209,8 +205,7 @@ fn trimming_does_not_lose_text_of_a_running_turn() {
 // H-062
 #[test]
 fn the_seq_goes_on_over_restarts() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     for _ in 0..3 {
         ann.sends_message("hi");
         let seq = s.look().kernel().seq();

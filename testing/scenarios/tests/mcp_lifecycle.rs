@@ -42,9 +42,7 @@ fn toggle(id: &str, enablement: Value) -> Value {
 // MC-4
 #[test]
 fn states_are_published_one_by_one_and_servers_that_are_gone_are_removed() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     let session = ann.session();
     let starting = json!({"kind": "starting", "blocking": true});
     let both = vec![server("a", starting.clone()), server("b", json!({"kind": "stopped"}))];
@@ -59,8 +57,7 @@ fn states_are_published_one_by_one_and_servers_that_are_gone_are_removed() {
     assert_eq!(bob.received_actions(), [""; 0], "it is no news");
     says(&mut s, &session, vec![server("a", json!({"kind": "ready"}))]);
     assert_eq!(bob.received_actions(), ["session/customizationRemoved"]);
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     assert_eq!(state_of(&ann, &session, "a"), "ready");
     s.all_agree();
 }
@@ -68,8 +65,7 @@ fn states_are_published_one_by_one_and_servers_that_are_gone_are_removed() {
 // MC-5, H-305
 #[test]
 fn a_request_reaches_the_agent_and_one_for_no_server_is_refused() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let session = ann.session();
     says(&mut s, &session, vec![server("a", json!({"kind": "ready"}))]);
     let request = |verb: &str, id: &str| {
@@ -91,8 +87,7 @@ fn a_request_reaches_the_agent_and_one_for_no_server_is_refused() {
 // CU-6
 #[test]
 fn a_switch_ends_and_starts_a_server_in_every_session_where_it_counts() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let two = "ahp-session:/two";
     let bob = s.client("bob").arrives().creates(two);
     bob.watches(two);
@@ -121,8 +116,7 @@ fn a_switch_ends_and_starts_a_server_in_every_session_where_it_counts() {
 // H-316, H-318, MC-14
 #[test]
 fn a_token_for_a_server_that_wants_one_reaches_its_agent() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let session = ann.session();
     let resource = "https://mcp.example/mcp";
     let bring =

@@ -68,8 +68,7 @@ fn a_message_is_stored_unchanged() {
     assert_eq!(echo["action"], action);
     assert_eq!(bob.latest_turn()["message"], sent);
     assert_eq!(*s.look().models.asked[0].message, sent);
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     assert_eq!(s.state(&ann.chat())["turns"][0]["message"], sent);
     s.all_agree();
 }
@@ -86,8 +85,7 @@ fn a_pending_message_is_stored_unchanged() {
     ann.tries(&ann.chat(), set("steering", "s")).unwrap();
     let draft = json!({"type": "chat/draftChanged", "draft": rich("d")});
     ann.tries(&ann.chat(), draft).unwrap();
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     let state = s.state(&ann.chat());
     // The interrupted turn left its steering to the queue (G-08).
     let waiting = json!([{"id": "s", "message": rich("s")}, {"id": "q", "message": rich("q")}]);
@@ -143,8 +141,7 @@ fn the_model_and_the_agent_that_were_used_are_recorded() {
 // H-078: an attachment of a known kind that lacks what it must have
 #[test]
 fn a_message_that_does_not_decode_is_refused() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     for bad in [
         json!({"text": 7, "origin": {"kind": "user"}}),
         json!({"text": "x", "origin": {"kind": "user"}, "attachments": {}}),
@@ -174,8 +171,7 @@ fn attaching(chat: &str, end_turn: Option<&str>) -> Value {
 // H-161: pinned when it is accepted
 #[test]
 fn an_attached_chat_is_pinned_at_its_latest_completed_turn() {
-    let mut s = Scenario::with(|limits| limits.open_turns = 1);
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with(|limits| limits.open_turns = 1).and_chat();
     let bob = s.client("bob").opens_chat(); // another session: that is fine
     let turns: Vec<String> = (0..3).map(|n| bob.sends_message(&format!("m{n}"))).collect();
     s.model().hangs();
@@ -194,8 +190,7 @@ fn an_attached_chat_is_pinned_at_its_latest_completed_turn() {
 // H-161: what cannot be attached
 #[test]
 fn a_chat_is_attached_through_a_completed_turn_that_is_there() {
-    let mut s = Scenario::with(|limits| limits.open_turns = 1);
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with(|limits| limits.open_turns = 1).and_chat();
     let bob = s.client("bob").opens_chat();
     let turns: Vec<String> = (0..3).map(|n| bob.sends_message(&format!("m{n}"))).collect();
     bob.truncates(&turns[1]).unwrap();
@@ -225,8 +220,7 @@ fn a_chat_is_attached_through_a_completed_turn_that_is_there() {
 // H-161: an empty transcript is fine, its own chat too
 #[test]
 fn an_empty_chat_can_be_attached() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     ann.creates_chat(B);
     ann.tries(&ann.chat(), turn_with(&ann, attaching(B, None))).unwrap();
     let sent = &ann.latest_turn()["message"]["attachments"][0];
@@ -241,8 +235,7 @@ fn an_empty_chat_can_be_attached() {
 // H-161, ADR 0004: an unloaded chat, with slow reads
 #[test]
 fn a_chat_at_rest_can_be_attached() {
-    let mut s = Scenario::with(|limits| limits.open_turns = 1);
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with(|limits| limits.open_turns = 1).and_chat();
     let bob = s.client("bob").opens_chat();
     let turns: Vec<String> = (0..4).map(|n| bob.sends_message(&format!("m{n}"))).collect();
     s.host_restarts();
@@ -259,9 +252,7 @@ fn a_chat_at_rest_can_be_attached() {
 // H-235: durable, and only on the chat
 #[test]
 fn a_draft_survives_and_moves_nothing() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     ann.sends_message("before");
     let cem = s.client("cem").arrives();
     s.advances_ms(5_000);
@@ -273,9 +264,7 @@ fn a_draft_survives_and_moves_nothing() {
     let after =
         (ann.sees(&ann.chat())["modifiedAt"].clone(), cem.with(|client| client.frames.len()));
     assert_eq!(before, after);
-    s.host_restarts();
-    ann.reconnects();
-    bob.reconnects();
+    s.host_restarts_for([&ann, &bob]);
     ann.sends_message("sent"); // H-236: clearing it is the client's business
     assert_eq!(s.state(&ann.chat())["draft"], rich("dra"));
     ann.tries(&ann.chat(), json!({"type": "chat/draftChanged"})).unwrap();
@@ -286,8 +275,7 @@ fn a_draft_survives_and_moves_nothing() {
 // A draft need not be sendable yet
 #[test]
 fn a_draft_may_be_unfinished() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let empty = json!({"type": "chat/draftChanged", "draft": message("")});
     ann.tries(&ann.chat(), empty).unwrap();
     let attached = json!({"type": "chat/draftChanged", "draft": attaching("ahp-chat:/none", None)});

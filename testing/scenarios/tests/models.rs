@@ -39,8 +39,7 @@ fn forgets_model(s: &mut Scenario, id: &str) {
 // G-71, H-105
 #[test]
 fn a_model_that_a_client_adds_is_announced_to_everybody() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let bob = s.client("bob").arrives();
     let added = ann.asks("x-addModel", json!({"model": {"id": "new", "base_url": "http://h"}}));
     assert_eq!(added, Ok(json!({"provider": "scripted", "model": "new"})));
@@ -61,12 +60,10 @@ fn a_model_that_a_client_adds_is_announced_to_everybody() {
 // G-71
 #[test]
 fn a_host_without_a_token_changes_no_models() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").arrives();
+    let (mut s, ann) = Scenario::with_client();
     s.host_is_killed();
     s.world().facts.clients_have_token = false;
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     let model = json!({"model": {"id": "new"}});
     assert_eq!(ann.is_denied("x-addModel", model), -32009);
     assert_eq!(ann.is_denied("x-reloadModels", json!({})), -32009);
@@ -77,8 +74,7 @@ fn a_host_without_a_token_changes_no_models() {
 // G-15, G-71: the host has the model, whether it could be recorded or not
 #[test]
 fn a_model_whose_announcement_cannot_be_written_is_announced_later() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").arrives();
+    let (mut s, ann) = Scenario::with_client();
     let bob = s.client("bob").arrives();
     s.faults().break_disk();
     let model = json!({"model": {"id": "new"}});
@@ -96,13 +92,11 @@ fn a_model_whose_announcement_cannot_be_written_is_announced_later() {
 // G-12, G-23
 #[test]
 fn an_agent_that_is_hidden_is_in_no_list_and_begins_no_session() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     ann.sends_message("hi");
     s.host_is_killed();
     s.world().facts.agents[0].hidden = true;
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     assert_ne!(ann.sees(ROOT)["agents"][0]["provider"], "scripted");
     let new = json!({"channel": "ahp-session:/two", "provider": "scripted"});
     assert_eq!(ann.is_denied("createSession", new), -32002);
@@ -112,9 +106,7 @@ fn an_agent_that_is_hidden_is_in_no_list_and_begins_no_session() {
 // G-12, ADR 0049
 #[test]
 fn a_message_for_a_model_that_is_gone_waits_for_somebody_to_choose() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     sends_to(&ann, "t1", "fancy");
     let asked = s.asked().len();
     forgets_model(&mut s, "fancy");
@@ -144,8 +136,7 @@ fn a_message_for_a_model_that_is_gone_waits_for_somebody_to_choose() {
 // G-12, ADR 0049
 #[test]
 fn a_message_that_names_a_model_or_says_nothing_to_one_goes_on_without_the_lost_one() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     sends_to(&ann, "t1", "fancy");
     forgets_model(&mut s, "fancy");
     ann.reconnects();
@@ -166,8 +157,7 @@ fn a_message_that_names_a_model_or_says_nothing_to_one_goes_on_without_the_lost_
     assert!(reason.contains("no model with this id; it has: plain"), "{reason}");
     s.all_agree();
 
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     sends_to(&ann, "t1", "fancy");
     forgets_model(&mut s, "fancy");
     ann.reconnects();
@@ -179,8 +169,7 @@ fn a_message_that_names_a_model_or_says_nothing_to_one_goes_on_without_the_lost_
 // G-08, ADR 0049: what waits is held after the error and goes on when somebody wants it to
 #[test]
 fn a_queued_message_that_named_no_model_is_told_when_it_starts() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     sends_to(&ann, "t1", "fancy");
     forgets_model(&mut s, "fancy");
     ann.reconnects();

@@ -28,8 +28,7 @@ fn into(session: &str, after: Option<&str>) -> Value {
 // H-156: same session
 #[test]
 fn a_chat_is_put_elsewhere_in_its_session() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let first = ann.chat();
     ann.creates_chat(B);
     ann.creates_chat(C);
@@ -56,8 +55,7 @@ fn a_chat_is_put_elsewhere_in_its_session() {
     }
     assert_eq!(ann.chats(), [&first, B, C]);
     s.host_is_killed();
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     assert_eq!(ann.chats(), [&first, B, C]);
     s.all_agree();
 }
@@ -65,8 +63,7 @@ fn a_chat_is_put_elsewhere_in_its_session() {
 // H-156, H-157: another session
 #[test]
 fn a_chat_goes_to_another_session_with_all_that_was_said() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let bob = s.client("bob").opens_chat();
     let there = ann.creates_chat(B);
     s.model().spawns("helper", Script::new().streams(["done"])).streams(["all done"]);
@@ -89,9 +86,7 @@ fn a_chat_goes_to_another_session_with_all_that_was_said() {
     in_bobs.sends_message("and here?");
     s.all_agree();
     s.host_is_killed();
-    s.host_restarts();
-    ann.reconnects();
-    bob.reconnects();
+    s.host_restarts_for([&ann, &bob]);
     in_bobs.sends_message("after the restart?");
     assert_eq!(bob.sees(B)["turns"].as_array().unwrap().len(), 3);
     s.all_agree();
@@ -104,8 +99,7 @@ fn a_chat_goes_to_another_session_with_all_that_was_said() {
 // H-156: rejection changes nothing
 #[test]
 fn what_does_not_fit_stays_where_it_is() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let bob = s.client("bob").opens_chat_with(FORKLESS);
     let carl = s.client("carl").opens_chat();
     let there = ann.creates_chat(B);
@@ -130,8 +124,7 @@ fn what_does_not_fit_stays_where_it_is() {
 // H-156, H-159: a session of its own
 #[test]
 fn a_chat_gets_a_session_of_its_own_and_is_its_default() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let there = ann.creates_chat(B);
     there.sends_message("hello");
     let moved = moves(&ann, B, json!({"kind": "newSession"})).unwrap();
@@ -152,8 +145,7 @@ fn a_chat_gets_a_session_of_its_own_and_is_its_default() {
     assert_eq!(refused(&ann, B, into(&ann.session(), None)), -32602);
     there.sends_message("here, too?");
     s.host_is_killed();
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     there.sends_message("and after a restart?");
     s.all_agree();
 }
@@ -161,8 +153,7 @@ fn a_chat_gets_a_session_of_its_own_and_is_its_default() {
 // G-54: a worktree is of its session alone
 #[test]
 fn a_chat_that_leaves_for_a_session_of_its_own_leaves_the_worktree_behind() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let from = ann.session();
     ann.creates_chat(B);
     ann.watches(B);
@@ -191,8 +182,7 @@ fn a_chat_that_leaves_for_a_session_of_its_own_leaves_the_worktree_behind() {
 // H-159: what becomes a default cannot be moved, what was one can be again
 #[test]
 fn a_default_chat_is_never_movable() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     ann.creates_chat(B);
     let default = |chat: &str| json!({"type": "session/defaultChatChanged", "defaultChat": chat});
     ann.tries(&ann.session(), default(B)).unwrap();

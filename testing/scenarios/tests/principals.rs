@@ -77,8 +77,7 @@ fn h_318_a_message_that_waits_is_its_senders_after_a_restart() {
         json!({"type": "chat/pendingMessageSet", "kind": "queued", "id": "q", "message": message});
     ann.tries(&ann.chat(), set).unwrap();
     s.host_is_killed();
-    s.host_restarts();
-    owner.reconnects();
+    s.host_restarts_for([&owner]);
     // The queue is held after a crash; the owner's next turn ends well, and ann's message follows.
     owner.sends_message("goes on");
     s.settles();

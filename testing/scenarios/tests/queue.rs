@@ -24,9 +24,7 @@ fn busy_with_queue(s: &mut Scenario, ann: &ScenarioClient, queue: &[&str]) -> St
 // G-08, H-231: after a natural end, in the order of the list
 #[test]
 fn queued_messages_start_one_after_the_other_when_turns_end_by_themselves() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     s.model().streams(["one"]).waits_ms(100);
     ann.starts("first");
     s.world().advance_ms(0);
@@ -45,9 +43,7 @@ fn queued_messages_start_one_after_the_other_when_turns_end_by_themselves() {
 // H-231: first out of the queue, then the start that names it; both are the host's own
 #[test]
 fn a_queued_message_leaves_the_queue_before_its_turn_starts() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     s.model().waits_ms(100);
     ann.starts("first");
     s.world().advance_ms(0);
@@ -76,9 +72,7 @@ fn a_queued_message_leaves_the_queue_before_its_turn_starts() {
 // G-08: set while idle
 #[test]
 fn a_message_queued_in_an_idle_chat_starts_at_once() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     bob.received_actions();
     ann.queues("q1", "now").unwrap();
     assert_eq!(
@@ -93,8 +87,7 @@ fn a_message_queued_in_an_idle_chat_starts_at_once() {
 // G-08: cancel holds
 #[test]
 fn a_cancel_holds_the_queue_until_a_turn_ends_by_itself() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let turn = busy_with_queue(&mut s, &ann, &["q1", "q2"]);
     ann.cancels(&turn).unwrap();
     assert_eq!(ann.queue(), ["q1", "q2"]);
@@ -108,8 +101,7 @@ fn a_cancel_holds_the_queue_until_a_turn_ends_by_itself() {
 // G-08: what VS Code does when a message is typed during a turn: cancel, then set
 #[test]
 fn a_cancel_and_a_new_message_start_the_head_of_the_queue() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let turn = busy_with_queue(&mut s, &ann, &["q1"]);
     let cancel = json!({"type": "chat/turnCancelled", "turnId": turn, "duration": 5});
     ann.dispatches(&ann.chat(), cancel);
@@ -123,8 +115,7 @@ fn a_cancel_and_a_new_message_start_the_head_of_the_queue() {
 #[test]
 fn setting_the_same_message_again_starts_a_held_queue() {
     for text in ["text of q2", "other words"] {
-        let mut s = Scenario::new();
-        let ann = s.client("ann").opens_chat();
+        let (mut s, ann) = Scenario::with_chat();
         let turn = busy_with_queue(&mut s, &ann, &["q1", "q2"]);
         ann.cancels(&turn).unwrap();
         let sent = ann.dispatches(&ann.chat(), ann.pending_set("queued", "q2", text));
@@ -138,8 +129,7 @@ fn setting_the_same_message_again_starts_a_held_queue() {
 // G-08: reorder and remove never start
 #[test]
 fn reordering_and_removing_start_nothing() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let turn = busy_with_queue(&mut s, &ann, &["q1", "q2", "q3"]);
     ann.cancels(&turn).unwrap();
     ann.reorders(&["q3", "q1"]).unwrap();
@@ -154,8 +144,7 @@ fn reordering_and_removing_start_nothing() {
 // G-08: neither do drafts and flags
 #[test]
 fn nothing_else_starts_a_held_queue() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let turn = busy_with_queue(&mut s, &ann, &["q1"]);
     ann.cancels(&turn).unwrap();
     let draft = json!({"type": "chat/draftChanged", "draft": message("dra")});
@@ -170,8 +159,7 @@ fn nothing_else_starts_a_held_queue() {
 // G-08: an error holds; a resumed turn that ends by itself lets go
 #[test]
 fn an_error_holds_the_queue_and_a_resumed_turn_lets_it_go() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.model().waits_ms(50).fails_resumably();
     let turn = ann.starts("risky");
     s.world().advance_ms(0);
@@ -190,8 +178,7 @@ fn an_error_holds_the_queue_and_a_resumed_turn_lets_it_go() {
 // G-08: a truncate of an active turn holds it
 #[test]
 fn a_truncate_of_a_running_turn_holds_the_queue() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let first = ann.sends_message("first");
     busy_with_queue(&mut s, &ann, &["q1"]);
     ann.truncates(&first).unwrap();
@@ -205,8 +192,7 @@ fn a_truncate_of_a_running_turn_holds_the_queue() {
 // G-08: a truncate of an idle chat starts nothing either, and takes nothing out of the queue
 #[test]
 fn a_truncate_of_an_idle_chat_leaves_the_queue_alone() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let first = ann.sends_message("first");
     let turn = busy_with_queue(&mut s, &ann, &["q1"]);
     ann.cancels(&turn).unwrap();
@@ -284,8 +270,7 @@ fn a_failed_session_starts_no_queued_message() {
 // G-08: survives a restart, held
 #[test]
 fn a_queue_survives_a_restart_and_is_held() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let turn = busy_with_queue(&mut s, &ann, &["q1", "q2"]);
     s.host_restarts();
     s.advances_in_steps(60_000, 5_000);
@@ -301,12 +286,10 @@ fn a_queue_survives_a_restart_and_is_held() {
 // G-08: a queue that was held before the restart stays so, and a set lets it go
 #[test]
 fn a_held_queue_is_held_after_a_restart_until_someone_sets_it() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let turn = busy_with_queue(&mut s, &ann, &["q1"]);
     ann.cancels(&turn).unwrap();
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     let bob = s.client("bob").joins(&ann);
     assert_eq!((bob.queue(), s.asked().len()), (vec!["q1".to_owned()], 1));
     bob.queues("q1", "text of q1").unwrap();
@@ -317,8 +300,7 @@ fn a_held_queue_is_held_after_a_restart_until_someone_sets_it() {
 // A graceful stop: what ends because the host ends starts nothing
 #[test]
 fn a_host_that_stops_does_not_start_the_queue() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     busy_with_queue(&mut s, &ann, &["q1"]);
     s.world().input(kernel::Input::Stopping);
     s.settles();
@@ -326,8 +308,7 @@ fn a_host_that_stops_does_not_start_the_queue() {
     let late = ann.dispatches(&ann.chat(), ann.pending_set("queued", "q2", "too late"));
     s.settles();
     assert_eq!(s.asked().len(), 1);
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     let expected = 1 + usize::from(ann.refusal(late).is_none());
     assert_eq!(ann.queue().len(), expected);
     s.all_agree();
@@ -337,16 +318,14 @@ fn a_host_that_stops_does_not_start_the_queue() {
 #[test]
 fn a_host_that_dies_while_it_takes_a_message_neither_loses_nor_repeats_it() {
     for point in [Kill::BeforeWrite, Kill::BeforeSend, Kill::BeforeAct] {
-        let mut s = Scenario::new();
-        let ann = s.client("ann").opens_chat();
+        let (mut s, ann) = Scenario::with_chat();
         let turn = busy_with_queue(&mut s, &ann, &["q1", "q2"]);
         ann.cancels(&turn).unwrap();
         s.host_dies_at(point);
         ann.dispatches(&ann.chat(), ann.pending_set("queued", "q1", "text of q1"));
         s.settles();
         assert!(!s.look().is_up(), "{point:?}");
-        s.host_restarts();
-        ann.reconnects();
+        s.host_restarts_for([&ann]);
         let all = ann.sent_messages().len() + ann.queue().len();
         assert_eq!(all, 3, "{point:?}: {:?} {:?}", ann.sent_messages(), ann.queue());
         s.all_agree();
@@ -356,8 +335,7 @@ fn a_host_that_dies_while_it_takes_a_message_neither_loses_nor_repeats_it() {
 // G-15: a turn that cannot be recorded does not start, and its message stays
 #[test]
 fn a_full_disk_holds_the_queue() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.model().waits_ms(1_000);
     ann.starts("busy");
     s.world().advance_ms(0);
@@ -375,9 +353,7 @@ fn a_full_disk_holds_the_queue() {
 // H-230: upsert in place, else at the end
 #[test]
 fn a_queued_message_is_replaced_at_its_position() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     busy_with_queue(&mut s, &ann, &["q1", "q2"]);
     bob.queues("q1", "changed").unwrap();
     assert_eq!(ann.queue(), ["q1", "q2"]);
@@ -389,8 +365,7 @@ fn a_queued_message_is_replaced_at_its_position() {
 // H-233
 #[test]
 fn only_pending_messages_can_be_removed() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     busy_with_queue(&mut s, &ann, &["q1"]);
     assert!(ann.unqueues("q2").is_err());
     assert!(ann.unsteers("q1").is_err());
@@ -405,9 +380,7 @@ fn only_pending_messages_can_be_removed() {
 // H-234, G-13: unknown ids are ignored, and the echo names everyone once
 #[test]
 fn the_echo_of_a_reorder_names_every_message() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     busy_with_queue(&mut s, &ann, &["z", "y", "a", "m"]);
     bob.received_actions();
     ann.reorders(&["nobody", "a", "a"]).unwrap();
@@ -420,9 +393,7 @@ fn the_echo_of_a_reorder_names_every_message() {
 // G-17: an order that changes nothing
 #[test]
 fn a_reorder_that_changes_nothing_is_answered_to_its_sender_alone() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     busy_with_queue(&mut s, &ann, &["q1", "q2"]);
     let seq = s.look().kernel().seq();
     bob.received_actions();
@@ -436,8 +407,7 @@ fn a_reorder_that_changes_nothing_is_answered_to_its_sender_alone() {
 // H-071, G-12
 #[test]
 fn only_messages_that_could_be_sent_are_queued() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     busy_with_queue(&mut s, &ann, &[]);
     let with = |change: fn(&mut Value)| {
         let mut action = ann.pending_set("queued", "q1", "hi");
@@ -466,8 +436,7 @@ fn only_messages_that_could_be_sent_are_queued() {
 // G-12, H-181: the model that is used is recorded with the turn
 #[test]
 fn a_queued_message_has_its_own_model_or_the_default() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let turn = busy_with_queue(&mut s, &ann, &["q1"]);
     let mut fancy = ann.pending_set("queued", "q2", "fancy");
     fancy["message"]["model"] = json!({"id": "fancy", "config": {"heat": 2}});
@@ -486,8 +455,7 @@ fn a_queued_message_has_its_own_model_or_the_default() {
 // H-170: a start by hand while messages wait is a start like any other
 #[test]
 fn a_turn_started_by_hand_goes_before_a_held_queue() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let turn = busy_with_queue(&mut s, &ann, &["q1"]);
     assert!(ann.tries(&ann.chat(), ann.turn_started("now", "no")).is_err(), "a turn runs");
     ann.cancels(&turn).unwrap();
@@ -503,8 +471,7 @@ fn a_turn_started_by_hand_goes_before_a_held_queue() {
 // H-231, G-26: ids that the host makes avoid those that clients took
 #[test]
 fn a_turn_from_the_queue_never_takes_an_id_that_was_used() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     ann.queues("q0", "zero").unwrap();
     let made = ann.turns()[0].clone();
     let number: u64 =
@@ -517,8 +484,7 @@ fn a_turn_from_the_queue_never_takes_an_id_that_was_used() {
         ann.dispatches(&ann.chat(), ann.turn_started(&guess, "taken"));
     }
     s.settles();
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     ann.queues("q1", "one").unwrap();
     let mut ids = ann.turns();
     let all = ids.len();
@@ -532,8 +498,7 @@ fn a_turn_from_the_queue_never_takes_an_id_that_was_used() {
 // G-24: a turn from the queue is news like any other
 #[test]
 fn a_turn_from_the_queue_makes_chat_and_session_unread() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let turn = busy_with_queue(&mut s, &ann, &["q1"]);
     ann.cancels(&turn).unwrap();
     let read = json!({"type": "chat/isReadChanged", "isRead": true});
@@ -552,8 +517,7 @@ fn a_turn_from_the_queue_makes_chat_and_session_unread() {
 // H-072: the sender need not watch
 #[test]
 fn one_who_does_not_watch_may_queue() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let bob = s.client("bob").arrives();
     bob.dispatches(&ann.chat(), bob.pending_set("queued", "q1", "from afar"));
     s.settles();
@@ -564,8 +528,7 @@ fn one_who_does_not_watch_may_queue() {
 // ADR 0004: a queue in an unloaded chat
 #[test]
 fn a_message_queued_in_a_chat_at_rest_wakes_it() {
-    let mut s = Scenario::with(|limits| limits.channel_idle_ms = 1_000);
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with(|limits| limits.channel_idle_ms = 1_000).and_chat();
     let turn = busy_with_queue(&mut s, &ann, &["q1"]);
     ann.cancels(&turn).unwrap();
     let (session, chat) = (ann.session(), ann.chat());

@@ -7,9 +7,7 @@ use testkit::{Kill, ROOT, Scenario};
 // H-080: an example
 #[test]
 fn a_client_that_lost_its_connection_in_mid_stream_catches_up() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     s.model().streams(["Hel"]).waits_ms(50).streams(["lo"]);
     ann.starts("greet me");
     s.world().advance_ms(0);
@@ -24,8 +22,7 @@ fn a_client_that_lost_its_connection_in_mid_stream_catches_up() {
 // H-085: the floor of a subscribe in mid-connection counts
 #[test]
 fn actions_in_a_snapshot_are_not_replayed() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     ann.sends_message("one");
     let bob = s.client("bob").arrives_watching(&[]);
     s.model().streams(["a", "b"]);
@@ -48,8 +45,7 @@ fn actions_in_a_snapshot_are_not_replayed() {
 // Issue: reconnect that survives a restart; H-062, H-090
 #[test]
 fn after_a_kill_the_gap_is_replayed_and_the_turn_ends_in_a_resumable_error() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.model().streams(["half "]).stores_checkpoint("here").hangs();
     let turn = ann.sends_message("work");
     let seq = s.look().kernel().seq();
@@ -73,16 +69,12 @@ fn after_a_kill_the_gap_is_replayed_and_the_turn_ends_in_a_resumable_error() {
 #[test]
 fn a_host_that_dies_at_any_point_loses_nothing_that_was_seen() {
     for point in [Kill::BeforeWrite, Kill::BeforeSend, Kill::BeforeAct] {
-        let mut s = Scenario::new();
-        let ann = s.client("ann").opens_chat();
-        let bob = s.client("bob").joins(&ann);
+        let (mut s, ann, bob) = Scenario::with_shared_chat();
         s.host_dies_at(point);
         ann.starts("hello");
         s.settles();
         assert!(!s.look().is_up());
-        s.host_restarts();
-        ann.reconnects();
-        bob.reconnects();
+        s.host_restarts_for([&ann, &bob]);
         let turns = ann.sees(&ann.chat())["turns"].as_array().unwrap().len();
         assert_eq!(turns, usize::from(point != Kill::BeforeWrite), "{point:?}");
         s.all_agree();
@@ -92,9 +84,7 @@ fn a_host_that_dies_at_any_point_loses_nothing_that_was_seen() {
 // H-083, G-19
 #[test]
 fn a_gap_the_log_does_not_hold_any_more_is_answered_with_snapshots() {
-    let mut s = Scenario::with(|limits| limits.retention_actions = 5);
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with(|limits| limits.retention_actions = 5).and_shared_chat();
     bob.loses_connection();
     ann.repeats_message(4, "more");
     s.advances_ms(31_000);
@@ -107,9 +97,7 @@ fn a_gap_the_log_does_not_hold_any_more_is_answered_with_snapshots() {
 // G-19: the tail in memory and the journal behind it say the same
 #[test]
 fn a_tail_that_does_not_reach_is_filled_from_the_journal() {
-    let mut s = Scenario::with(|limits| limits.tail_bytes = 600);
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with(|limits| limits.tail_bytes = 600).and_shared_chat();
     bob.loses_connection();
     ann.repeats_message(5, "more");
     s.reads_take_ms(50);
@@ -122,9 +110,7 @@ fn a_tail_that_does_not_reach_is_filled_from_the_journal() {
 // G-19: what is recorded while the journal is read is not missed
 #[test]
 fn actions_that_come_while_the_gap_is_read_are_in_the_replay() {
-    let mut s = Scenario::with(|limits| limits.tail_bytes = 600);
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with(|limits| limits.tail_bytes = 600).and_shared_chat();
     bob.loses_connection();
     ann.repeats_message(5, "more");
     s.reads_take_ms(50);
@@ -142,9 +128,8 @@ fn actions_that_come_while_the_gap_is_read_are_in_the_replay() {
 // G-19, G-29
 #[test]
 fn a_replay_larger_than_a_message_becomes_snapshots() {
-    let mut s = Scenario::with(|limits| limits.message_out_bytes = 20_000);
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) =
+        Scenario::with(|limits| limits.message_out_bytes = 20_000).and_shared_chat();
     bob.loses_connection();
     for _ in 0..40 {
         ann.dispatches(
@@ -164,9 +149,7 @@ fn a_replay_larger_than_a_message_becomes_snapshots() {
 // H-081, G-19: gone is missing, a URI used again is another channel
 #[test]
 fn disposed_channels_are_missing_and_reused_uris_come_as_snapshots() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     bob.loses_connection();
     ann.asks("disposeSession", json!({"channel": ann.session()})).unwrap();
     let answer = bob.reconnects();
@@ -185,8 +168,7 @@ fn disposed_channels_are_missing_and_reused_uris_come_as_snapshots() {
 // G-19: never served to this client id
 #[test]
 fn a_channel_never_served_is_answered_with_snapshots() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let bob = s.client("bob").arrives();
     bob.loses_connection();
     let params = json!({"channel": ROOT, "clientId": "bob", "subscriptions": [ROOT, ann.chat()],
@@ -199,9 +181,7 @@ fn a_channel_never_served_is_answered_with_snapshots() {
 // G-19: a snapshot that replaced another counts only once the client has shown that it has it
 #[test]
 fn a_replaced_snapshot_that_may_not_have_arrived_is_sent_again() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     bob.stalls();
     let peer = bob.with(|client| client.link).unwrap();
     ann.sends_message("unheard by bob");
@@ -217,9 +197,7 @@ fn a_replaced_snapshot_that_may_not_have_arrived_is_sent_again() {
 // G-19: the snapshots of an initialize replace what the client had before
 #[test]
 fn an_initialize_whose_answer_was_lost_does_not_hide_the_gap() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     bob.loses_connection();
     ann.sends_message("missed");
     let bob = bob.connects();
@@ -235,8 +213,7 @@ fn an_initialize_whose_answer_was_lost_does_not_hide_the_gap() {
 // H-084
 #[test]
 fn a_client_that_saw_more_than_there_is_gets_snapshots() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     ann.loses_connection();
     ann.with(|client| client.last_seen = 9_999);
     assert_eq!(ann.reconnects()["type"], "snapshot");
@@ -259,9 +236,7 @@ fn an_unknown_client_gets_an_error_and_may_initialize_on_the_same_connection() {
 // G-20
 #[test]
 fn a_client_not_seen_for_long_is_forgotten() {
-    let mut s = Scenario::with(|limits| limits.client_ttl_s = 100);
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with(|limits| limits.client_ttl_s = 100).and_shared_chat();
     bob.loses_connection();
     s.advances_in_steps(150_000, 10_000);
     ann.sends_message("something moves");
@@ -275,8 +250,7 @@ fn a_client_not_seen_for_long_is_forgotten() {
 // G-20: the time to live counts from when a client was last there, and a connected one is there
 #[test]
 fn a_client_that_is_connected_is_not_forgotten() {
-    let mut s = Scenario::with(|limits| limits.client_ttl_s = 100);
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with(|limits| limits.client_ttl_s = 100).and_chat();
     s.advances_in_steps(150_000, 10_000);
     ann.sends_message("still here");
     s.advances_ms(40_000);
@@ -288,9 +262,7 @@ fn a_client_that_is_connected_is_not_forgotten() {
 // H-036, G-20
 #[test]
 fn a_newer_connection_replaces_the_older() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     // Still read from the older connection: processed first.
     let action = json!({"type": "session/titleChanged", "title": "from the old one"});
     let (_, text) = bob.with(|client| client.dispatch(&ann.session(), action));
@@ -305,9 +277,7 @@ fn a_newer_connection_replaces_the_older() {
 // H-086, H-087
 #[test]
 fn notifications_and_refusals_are_not_replayed() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     bob.loses_connection();
     assert!(ann.tries(&ann.session(), json!({"type": "session/ready"})).is_err());
     s.client("cem").opens_chat().sends_message("first");
@@ -326,8 +296,7 @@ fn notifications_and_refusals_are_not_replayed() {
 // H-089
 #[test]
 fn an_older_client_is_replayed_what_it_would_have_received() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let old = s.client_of("old", "0.9.0").joins(&ann);
     old.loses_connection();
     ann.tries(&ann.chat(), json!({"type": "chat/isReadChanged", "isRead": true})).unwrap();
@@ -341,8 +310,7 @@ fn an_older_client_is_replayed_what_it_would_have_received() {
 // G-20: the snapshot form uses the stored view
 #[test]
 fn the_view_survives_in_the_snapshot_form() {
-    let mut s = Scenario::with(|limits| limits.retention_actions = 5);
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with(|limits| limits.retention_actions = 5).and_chat();
     ann.repeats_message(6, "more");
     let bob = s.client("bob").arrives();
     bob.watches_turns(&ann.chat(), 2);
@@ -357,8 +325,7 @@ fn the_view_survives_in_the_snapshot_form() {
 // H-240, G-18: a replay does not make the host forget how far a connection's window reaches
 #[test]
 fn after_a_replay_a_full_window_is_still_full() {
-    let mut s = Scenario::with(|limits| limits.open_turns = 2);
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with(|limits| limits.open_turns = 2).and_chat();
     ann.repeats_message(6, "more");
     s.host_restarts();
     assert_eq!(ann.reconnects()["type"], "replay");
@@ -369,9 +336,7 @@ fn after_a_replay_a_full_window_is_still_full() {
 // G-20: two attempts at once; the floors are read when it is the second one's turn
 #[test]
 fn two_reconnects_in_a_row_leave_one_connection() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     bob.loses_connection();
     ann.sends_message("missed");
     s.reads_take_ms(30);
@@ -387,8 +352,7 @@ fn two_reconnects_in_a_row_leave_one_connection() {
 // H-240, G-18: what was watched from the first turn on has no older turns, also after a replay
 #[test]
 fn a_window_that_began_empty_reaches_the_beginning() {
-    let mut s = Scenario::with(|limits| limits.page_turns = 2);
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with(|limits| limits.page_turns = 2).and_chat();
     ann.repeats_message(4, "more");
     ann.loses_connection();
     assert_eq!(ann.reconnects()["type"], "replay");
@@ -399,9 +363,7 @@ fn a_window_that_began_empty_reaches_the_beginning() {
 // G-19: the first snapshot of a channel that took the URI of another replaces that one's
 #[test]
 fn a_lost_snapshot_of_a_reused_uri_is_sent_again() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     bob.unwatches(&ann.session());
     ann.sends_message("the old life");
     let peer = bob.with(|client| client.link).unwrap();

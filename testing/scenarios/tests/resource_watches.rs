@@ -33,8 +33,7 @@ fn running(s: &Scenario) -> usize {
 
 #[test]
 fn a_watch_tells_its_subscribers_and_ends_with_the_last() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").arrives();
+    let (mut s, ann) = Scenario::with_client();
     let bob = s.client("bob").arrives();
     let watch = begins(&ann);
     let snapshot = ann.watches(&watch);
@@ -61,8 +60,7 @@ fn a_watch_tells_its_subscribers_and_ends_with_the_last() {
 
 #[test]
 fn a_watch_that_nobody_subscribes_to_ends() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").arrives();
+    let (mut s, ann) = Scenario::with_client();
     let (unused, used) = (begins(&ann), begins(&ann));
     assert_ne!(unused, used);
     ann.watches(&used);
@@ -72,8 +70,7 @@ fn a_watch_that_nobody_subscribes_to_ends() {
     changes(&mut s, &used, "a");
     assert_eq!(heard(&ann), 1);
     s.host_is_killed();
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     assert_eq!(ann.is_denied("subscribe", json!({"channel": used})), -32008);
     s.all_agree();
 }
@@ -93,8 +90,7 @@ fn a_watch_whose_client_is_gone_before_it_began_ends() {
 
 #[test]
 fn what_cannot_be_watched_is_refused() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").arrives();
+    let (mut s, ann) = Scenario::with_client();
     for (wrong, code) in [
         (json!({"uri": "virtual://x/y"}), -32008),
         (json!({"uri": "file:///a", "excludes": ["x"]}), -32602),
@@ -122,8 +118,7 @@ fn what_cannot_be_watched_is_refused() {
 
 #[test]
 fn a_watch_says_what_it_missed_and_why_it_ends() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").arrives();
+    let (mut s, ann) = Scenario::with_client();
     let watch = begins(&ann);
     ann.watches(&watch);
     let channel = ChannelUri::parse(&watch).unwrap();

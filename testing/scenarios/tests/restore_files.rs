@@ -70,9 +70,7 @@ fn edits_in(turn: &Value) -> Value {
 
 #[test]
 fn what_a_call_is_about_to_change_stays_with_it_also_if_the_host_dies() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     edits_next(&mut s, true);
     ann.sends_message("change");
     let recorded = edits_in(&bob.latest_turn());
@@ -82,9 +80,7 @@ fn what_a_call_is_about_to_change_stays_with_it_also_if_the_host_dies() {
     edits_next(&mut s, false);
     ann.sends_message("change again");
     s.host_is_killed();
-    s.host_restarts();
-    ann.reconnects();
-    bob.reconnects();
+    s.host_restarts_for([&ann, &bob]);
     s.settles();
     let turn = bob.latest_turn();
     assert_eq!(turn["state"], "error");
@@ -94,9 +90,7 @@ fn what_a_call_is_about_to_change_stays_with_it_also_if_the_host_dies() {
 
 #[test]
 fn an_undo_is_a_run_without_an_agent_and_its_end_ends_the_turn() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     s.model().emits(AgentEvent::Notice { text: "undone".to_owned() });
     ann.sends_message("/undo");
     assert_eq!(tasks(&s), [Some(RestoreTask::Undo)]);
@@ -112,8 +106,7 @@ fn an_undo_is_a_run_without_an_agent_and_its_end_ends_the_turn() {
 #[test]
 fn an_undo_that_was_cut_off_goes_on_when_it_is_resumed() {
     for kill in [None, Some(Kill::BeforeAct)] {
-        let mut s = Scenario::new();
-        let ann = s.client("ann").opens_chat();
+        let (mut s, ann) = Scenario::with_chat();
         match kill {
             Some(kill) => s.host_dies_at(kill),
             None => {
@@ -125,8 +118,7 @@ fn an_undo_that_was_cut_off_goes_on_when_it_is_resumed() {
         if kill.is_none() {
             s.host_is_killed();
         }
-        s.host_restarts();
-        ann.reconnects();
+        s.host_restarts_for([&ann]);
         s.settles();
         let turn = ann.latest_turn();
         assert_eq!(turn["state"], "error", "{turn}");
@@ -141,8 +133,7 @@ fn an_undo_that_was_cut_off_goes_on_when_it_is_resumed() {
 
 #[test]
 fn a_rewind_asks_about_files_only_if_a_turn_changed_some() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     for changes in [false, true, false] {
         if changes {
             edits_next(&mut s, true)
@@ -167,9 +158,7 @@ fn a_rewind_asks_about_files_only_if_a_turn_changed_some() {
 
 #[test]
 fn a_chosen_rewind_takes_its_own_turn_with_it_and_begins_anew() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     for text in ["one", "two", "three"] {
         s.model().streams(["ok"]);
         ann.sends_message(text);
@@ -186,17 +175,14 @@ fn a_chosen_rewind_takes_its_own_turn_with_it_and_begins_anew() {
     s.model().streams(["nothing"]);
     ann.sends_message("/rewind");
     assert_eq!(turn_texts(&bob), ["one", "/rewind 2", "/rewind", "/rewind"]);
-    s.host_restarts();
-    ann.reconnects();
-    bob.reconnects();
+    s.host_restarts_for([&ann, &bob]);
     s.all_agree();
 }
 
 // C-053: what stands beside the command would be lost with its turn
 #[test]
 fn a_rewind_that_asks_how_far_stands_alone() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.model().streams(["ok"]);
     ann.sends_message("one");
     let asked = s.asked().len();

@@ -13,8 +13,7 @@ fn refused_with(client: &ScenarioClient, method: &str, params: Value) -> String 
 
 #[test]
 fn a_viewer_reads_what_others_do() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let vera = s.client("vera").is_a(Role::Viewer).joins(&ann);
     s.model().streams(["hello"]);
     ann.starts("say hello");
@@ -34,8 +33,7 @@ fn a_viewer_reads_what_others_do() {
 
 #[test]
 fn every_action_of_a_viewer_is_refused_with_the_reason_and_nobody_else_hears_of_it() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let vera = s.client("vera").is_a(Role::Viewer).joins(&ann);
     ann.received_actions();
     let (session, chat) = (ann.session(), ann.chat());
@@ -65,8 +63,7 @@ fn every_action_of_a_viewer_is_refused_with_the_reason_and_nobody_else_hears_of_
 
 #[test]
 fn every_request_of_a_viewer_that_changes_something_is_refused() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let vera = s.client("vera").is_a(Role::Viewer).joins(&ann);
     let (session, chat) = (ann.session(), ann.chat());
     let claim = json!({"kind": "client", "clientId": "vera"});
@@ -95,8 +92,7 @@ fn every_request_of_a_viewer_that_changes_something_is_refused() {
 
 #[test]
 fn a_member_takes_part_and_leaves_the_settings_of_the_space_alone() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let mia = s.client("mia").is_a(Role::Member).joins(&ann);
     s.model().streams(["hello"]);
     mia.starts("say hello");
@@ -131,8 +127,7 @@ fn a_client_is_told_its_role_and_offered_only_what_that_allows() {
 /// Else its answers would count for tools and files of the other.
 #[test]
 fn nobody_comes_under_the_id_of_somebody_who_may_do_more() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let posing = s.client("ann").is_a(Role::Viewer).connects();
     let params = posing.with(|client| client.initialize_params(&[]));
     let reason = refused_with(&posing, "initialize", params.clone());

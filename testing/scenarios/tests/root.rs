@@ -89,8 +89,7 @@ fn summaries_put_together_from_notifications_are_the_ones_that_are_listed() {
 // G-24
 #[test]
 fn within_a_step_the_chat_comes_first_and_the_root_last() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     ann.tries(&ann.session(), json!({"type": "session/isReadChanged", "isRead": true})).unwrap();
     ann.sends_message("first");
     ann.tries(&ann.session(), json!({"type": "session/isReadChanged", "isRead": true})).unwrap();
@@ -118,8 +117,7 @@ fn within_a_step_the_chat_comes_first_and_the_root_last() {
 // G-24: not per delta
 #[test]
 fn deltas_do_not_touch_the_list() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.model().streams(["a", "b", "c", "d"]).hangs();
     ann.sends_message("go");
     assert_eq!(ann.notifications("root/sessionAdded").len(), 1);
@@ -131,8 +129,7 @@ fn deltas_do_not_touch_the_list() {
 // H-178, G-24: read flags
 #[test]
 fn a_turn_makes_a_session_unread() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     ann.tries(&ann.session(), json!({"type": "session/isReadChanged", "isRead": true})).unwrap();
     assert_eq!(ann.sees(&ann.session())["status"].as_u64().unwrap() & 32, 32);
     ann.sends_message("go");
@@ -143,12 +140,10 @@ fn a_turn_makes_a_session_unread() {
 // H-105
 #[test]
 fn other_agents_after_a_restart_are_announced_by_an_action() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").arrives();
+    let (mut s, ann) = Scenario::with_client();
     s.host_is_killed();
     s.world().facts.agents[0].info["displayName"] = json!("Renamed");
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     assert_eq!(ann.sees(ROOT)["agents"][0]["displayName"], "Renamed");
     s.all_agree();
 }

@@ -65,8 +65,7 @@ fn invalid_sessions_are_refused_and_change_nothing() {
 // G-22, H-114, H-115
 #[test]
 fn a_session_takes_its_first_directory_its_known_config_and_its_creator() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").arrives();
+    let (mut s, ann) = Scenario::with_client();
     let params = json!({
         "channel": "ahp-session:/one",
         "workingDirectories": ["file:///home/space/a", "file:///home/space/b"],
@@ -84,8 +83,7 @@ fn a_session_takes_its_first_directory_its_known_config_and_its_creator() {
 // H-120
 #[test]
 fn a_config_can_be_resolved_before_there_is_a_session() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").arrives();
+    let (_, ann) = Scenario::with_client();
     let params =
         json!({"channel": ROOT, "provider": "scripted", "config": {"pace": "typing", "x": 1}});
     let resolved = ann.asks("resolveSessionConfig", params).unwrap();
@@ -153,8 +151,7 @@ fn a_turn_cancelled_before_ready_never_runs() {
 // G-09, boot: a session that was being created is started again, and its turn with it
 #[test]
 fn a_session_being_created_when_the_host_dies_is_started_again() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").arrives();
+    let (mut s, ann) = Scenario::with_client();
     let chat = testkit::default_chat("ahp-session:/one");
     s.sessions_take_ms(60_000);
     ann.requests("createSession", json!({"channel": "ahp-session:/one"}));
@@ -174,8 +171,7 @@ fn a_session_being_created_when_the_host_dies_is_started_again() {
 // H-118, G-26
 #[test]
 fn a_disposed_uri_may_be_used_again_and_knows_nothing_of_before() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.model().hangs();
     ann.sends_message("never done");
     assert_eq!(ann.asks("disposeSession", json!({"channel": ann.session()})), Ok(Value::Null));
@@ -186,16 +182,14 @@ fn a_disposed_uri_may_be_used_again_and_knows_nothing_of_before() {
     ann.watches(&ann.chat());
     assert_eq!(ann.sees(&ann.chat())["turns"], json!([]));
     ann.sends_message("a new life");
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     s.all_agree();
 }
 
 // H-119, G-23
 #[test]
 fn the_list_is_paged_newest_first() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").arrives();
+    let (mut s, ann) = Scenario::with_client();
     for n in 0..5 {
         s.advances_ms(10);
         ann.asks("createSession", json!({"channel": format!("ahp-session:/{n}")})).unwrap();
@@ -238,13 +232,11 @@ fn the_list_is_paged_newest_first() {
 #[test]
 fn a_session_created_as_the_host_dies_is_there_or_it_is_not() {
     for point in [Kill::BeforeWrite, Kill::BeforeSend, Kill::BeforeAct] {
-        let mut s = Scenario::new();
-        let ann = s.client("ann").arrives();
+        let (mut s, ann) = Scenario::with_client();
         s.host_dies_at(point);
         ann.requests("createSession", json!({"channel": "ahp-session:/one"}));
         s.settles();
-        s.host_restarts();
-        ann.reconnects();
+        s.host_restarts_for([&ann]);
         let expected = if point == Kill::BeforeWrite { Value::Null } else { json!("ready") };
         assert_eq!(s.state("ahp-session:/one")["lifecycle"], expected, "{point:?}");
         s.all_agree();

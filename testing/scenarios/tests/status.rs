@@ -40,8 +40,7 @@ fn flags(client: &ScenarioClient, channel: &str, read: bool, archived: bool) {
 // H-178: 1, 8, 24, 8, 1, 2
 #[test]
 fn a_chats_status_follows_its_turn() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let chat = ann.chat();
     assert_eq!(status(&ann, &chat), 1);
     s.model().asks_tool("shell", "ls").hangs();
@@ -68,8 +67,7 @@ fn a_chats_status_follows_its_turn() {
 // H-178: flags stay what they are, but for the read flag when something new comes
 #[test]
 fn flags_survive_turns_but_for_the_read_flag() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let (session, chat) = (ann.session(), ann.chat());
     for channel in [&session, &chat] {
         flags(&ann, channel, true, true);
@@ -91,8 +89,7 @@ fn flags_survive_turns_but_for_the_read_flag() {
     for channel in [&session, &chat] {
         assert_eq!(status(&ann, channel) & (READ | ARCHIVED), READ | ARCHIVED, "an end is no news");
     }
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     assert_eq!(summary_status(&ann) & (READ | ARCHIVED), READ | ARCHIVED);
     s.all_agree();
 }
@@ -100,9 +97,7 @@ fn flags_survive_turns_but_for_the_read_flag() {
 // H-160, H-101: a chat's flags are its own
 #[test]
 fn flags_of_a_chat_are_not_those_of_its_session_or_its_siblings() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     ann.sends_message("before");
     ann.creates_chat(B);
     flags(&ann, B, true, true);
@@ -124,8 +119,7 @@ fn flags_of_a_chat_are_not_those_of_its_session_or_its_siblings() {
 // H-123: whose status the session has
 #[test]
 fn a_sessions_status_is_that_of_its_default_chat_unless_another_needs_input() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let there = ann.creates_chat(B);
     let cem = s.client("cem").arrives();
     // Work in another chat does not make the session busy; its default chat decides.
@@ -165,8 +159,7 @@ fn a_sessions_status_is_that_of_its_default_chat_unless_another_needs_input() {
 // H-099: only what changed, and nothing that identifies
 #[test]
 fn the_list_gets_only_what_changed() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let cem = s.client("cem").arrives();
     s.model().asks_tool("shell", "ls");
     ann.sends_message("go");
@@ -186,8 +179,7 @@ fn the_list_gets_only_what_changed() {
 // G-05, H-102, H-149: what a second chat is at
 #[test]
 fn activity_of_a_chat_is_set_and_cleared_in_chat_catalogue_and_session() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let there = ann.creates_chat(B);
     s.model()
         .emits(AgentEvent::Activity(Some("reading".into())))
@@ -206,8 +198,7 @@ fn activity_of_a_chat_is_set_and_cleared_in_chat_catalogue_and_session() {
 // G-23: clients of 0.9 receive nothing of a chat's flags, and see the rest
 #[test]
 fn an_older_client_gets_activity_bits_but_no_flags() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let bob = s.client_of("bob", "0.9.0").joins(&ann);
     flags(&ann, &ann.chat(), true, true);
     let actions = bob.received_actions();
@@ -223,8 +214,7 @@ fn an_older_client_gets_activity_bits_but_no_flags() {
 // G-11: the list is ordered by the host's clock, whatever a client says
 #[test]
 fn the_list_is_ordered_by_the_last_real_change() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let bob = s.client("bob").opens_chat();
     s.advances_ms(1_000);
     let mut action = ann.turn_started("t", "from the past");
@@ -243,8 +233,7 @@ fn the_list_is_ordered_by_the_last_real_change() {
 // What a chat was at when its turn ended, it is not at any more
 #[test]
 fn activity_does_not_outlive_the_chat_that_had_it() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     ann.creates_chat("ahp-chat:/b");
     s.model().emits(AgentEvent::Activity(Some("reading".into()))).hangs();
     ann.in_chat("ahp-chat:/b").sends_message("go");
@@ -258,8 +247,7 @@ fn activity_does_not_outlive_the_chat_that_had_it() {
 // H-123, G-05: what another chat is still at
 #[test]
 fn activity_that_is_cleared_in_one_chat_is_not_cleared_for_the_other() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let there = ann.creates_chat("ahp-chat:/b");
     s.model().emits(AgentEvent::Activity(Some("reading".into()))).hangs();
     ann.sends_message("go");

@@ -20,9 +20,7 @@ fn steering_replies(s: &Scenario) -> Vec<Option<String>> {
 // H-232: consumed at a point of the agent's choice, and announced before
 #[test]
 fn a_steering_message_reaches_the_agent_at_its_next_steer_point() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     s.model().waits_ms(100).steers().repeats().steers().repeats();
     ann.starts("go");
     s.world().advance_ms(0);
@@ -45,9 +43,7 @@ fn a_steering_message_reaches_the_agent_at_its_next_steer_point() {
 // H-230: one slot
 #[test]
 fn a_second_steering_message_replaces_the_first() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     s.model().waits_ms(100).steers();
     ann.starts("go");
     s.world().advance_ms(0);
@@ -105,9 +101,7 @@ fn assert_heads_the_held_queue(s: &Scenario, ann: &ScenarioClient, queue: &[&str
 // G-08: at a natural end it is the next turn, before the queue
 #[test]
 fn steering_that_no_turn_took_starts_the_next_turn_before_the_queue() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     s.model().waits_ms(100);
     ann.starts("first");
     s.world().advance_ms(0);
@@ -128,8 +122,7 @@ fn steering_that_no_turn_took_starts_the_next_turn_before_the_queue() {
 // G-08: cancelled
 #[test]
 fn a_cancel_puts_steering_at_the_head_of_the_held_queue() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let turn = busy_with_steering(&mut s, &ann, &["q1", "q2"]);
     ann.cancels(&turn).unwrap();
     let expected = [
@@ -151,8 +144,7 @@ fn a_cancel_puts_steering_at_the_head_of_the_held_queue() {
 // G-08: alone it needs no order
 #[test]
 fn steering_that_is_queued_alone_is_removed_and_set() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let turn = busy_with_steering(&mut s, &ann, &[]);
     ann.cancels(&turn).unwrap();
     let expected = [
@@ -169,8 +161,7 @@ fn steering_that_is_queued_alone_is_removed_and_set() {
 // G-08: an error
 #[test]
 fn an_error_puts_steering_at_the_head_of_the_held_queue() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.model().waits_ms(100).fails_resumably();
     let turn = ann.starts("busy");
     s.world().advance_ms(0);
@@ -187,8 +178,7 @@ fn an_error_puts_steering_at_the_head_of_the_held_queue() {
 // G-08, H-237: what it was meant for is cut off
 #[test]
 fn a_truncate_of_the_running_turn_puts_steering_at_the_head_of_the_held_queue() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     busy_with_steering(&mut s, &ann, &["q1"]);
     ann.truncates_all().unwrap();
     assert_heads_the_held_queue(&s, &ann, &["s1", "q1"]);
@@ -225,8 +215,7 @@ fn a_session_that_fails_puts_steering_at_the_head_of_the_held_queue() {
 // G-08: nothing runs, so it begins
 #[test]
 fn steering_set_in_an_idle_chat_starts_a_turn_at_once() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     chat_actions(&ann);
     ann.steers("s1", "keep left").unwrap();
     let actions = chat_actions(&ann);
@@ -239,8 +228,7 @@ fn steering_set_in_an_idle_chat_starts_a_turn_at_once() {
 // G-08: before a queue that is held, which goes on after it
 #[test]
 fn steering_set_in_an_idle_chat_goes_before_a_held_queue() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.model().hangs();
     let turn = ann.sends_message("busy");
     ann.queues("q1", "queued").unwrap();
@@ -271,16 +259,14 @@ fn steering_set_while_the_session_is_created_is_its_first_turn() {
 #[test]
 fn steering_survives_a_restart_at_the_head_of_the_held_queue() {
     for stops in [false, true] {
-        let mut s = Scenario::new();
-        let ann = s.client("ann").opens_chat();
+        let (mut s, ann) = Scenario::with_chat();
         busy_with_steering(&mut s, &ann, &["q1"]);
         if stops {
             s.world().input(Input::Stopping);
             s.settles();
             assert!(ann.steers("s2", "nothing starts any more").is_err());
         }
-        s.host_restarts();
-        ann.reconnects();
+        s.host_restarts_for([&ann]);
         assert_heads_the_held_queue(&s, &ann, &["s1", "q1"]);
         s.all_agree();
         ann.sends_message("go on");
@@ -293,8 +279,7 @@ fn steering_survives_a_restart_at_the_head_of_the_held_queue() {
 // C-040: in an idle chat it is a message like any other, for a turn that runs no command is
 #[test]
 fn a_host_command_steers_no_turn_but_begins_one() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.model().hangs();
     let turn = ann.sends_message("busy");
     let refused = ann.steers("s1", "/archive").unwrap_err();
@@ -308,8 +293,7 @@ fn a_host_command_steers_no_turn_but_begins_one() {
 
 #[test]
 fn a_removed_steering_message_is_not_delivered() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.model().waits_ms(100).steers();
     ann.starts("go");
     s.world().advance_ms(0);
@@ -325,8 +309,7 @@ fn a_removed_steering_message_is_not_delivered() {
 #[test]
 fn a_host_that_dies_at_a_steer_point_does_not_lose_the_message_before_it_was_taken() {
     for point in [Kill::BeforeWrite, Kill::BeforeSend, Kill::BeforeAct] {
-        let mut s = Scenario::new();
-        let ann = s.client("ann").opens_chat();
+        let (mut s, ann) = Scenario::with_chat();
         s.model().waits_ms(1_000).steers();
         ann.starts("go");
         s.world().advance_ms(0);
@@ -335,8 +318,7 @@ fn a_host_that_dies_at_a_steer_point_does_not_lose_the_message_before_it_was_tak
         s.host_dies_at(point);
         s.settles();
         assert!(!s.look().is_up());
-        s.host_restarts();
-        ann.reconnects();
+        s.host_restarts_for([&ann]);
         let waits = ann.queue() == ["s1"]; // its turn was interrupted
         assert_eq!(waits, point == Kill::BeforeWrite, "{point:?}");
         s.all_agree();
@@ -346,8 +328,7 @@ fn a_host_that_dies_at_a_steer_point_does_not_lose_the_message_before_it_was_tak
 // H-231: one id cannot wait in both places; the one would be lost when the other starts
 #[test]
 fn a_queued_and_a_steering_message_cannot_share_an_id() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.model().hangs();
     let turn = ann.sends_message("busy");
     ann.queues("same", "queued").unwrap();

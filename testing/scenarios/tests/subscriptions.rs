@@ -16,8 +16,7 @@ fn turn_count(client: &ScenarioClient) -> usize {
 // H-040, H-041
 #[test]
 fn a_snapshot_is_of_the_moment_it_was_taken() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     ann.sends_message("one");
     let bob = s.client("bob").arrives();
     let seq = s.look().kernel().seq().0;
@@ -31,8 +30,7 @@ fn a_snapshot_is_of_the_moment_it_was_taken() {
 // H-042
 #[test]
 fn the_answer_comes_before_any_action_of_the_channel() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let bob = s.client("bob").arrives();
     bob.requests("subscribe", json!({"channel": ann.chat()}));
     ann.starts("hello");
@@ -46,8 +44,7 @@ fn the_answer_comes_before_any_action_of_the_channel() {
 // H-044
 #[test]
 fn resubscribing_gives_a_fresh_snapshot_and_each_action_still_once() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     ann.watches(&ann.chat());
     ann.watches(&ann.chat());
     ann.received_actions();
@@ -60,8 +57,7 @@ fn resubscribing_gives_a_fresh_snapshot_and_each_action_still_once() {
 // H-045, G-23
 #[test]
 fn missing_channels_cannot_be_subscribed_to() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").arrives();
+    let (_, ann) = Scenario::with_client();
     for (channel, code) in [
         ("ahp-session:/none", -32001),
         ("scripted:/none", -32001),
@@ -81,9 +77,7 @@ fn missing_channels_cannot_be_subscribed_to() {
 // H-046
 #[test]
 fn unsubscribing_stops_delivery_without_an_answer() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     bob.unwatches(&ann.chat());
     bob.unwatches("ahp-chat:/never-watched");
     bob.settles();
@@ -96,8 +90,7 @@ fn unsubscribing_stops_delivery_without_an_answer() {
 // H-043
 #[test]
 fn only_subscribers_receive_actions() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let bob = s.client("bob").arrives_watching(&[]);
     ann.sends_message("hello");
     assert_eq!(bob.received_frames(), ["="]);
@@ -106,8 +99,7 @@ fn only_subscribers_receive_actions() {
 // H-049, H-050, G-18
 #[test]
 fn a_view_shows_the_newest_turns_and_pages_bring_the_rest() {
-    let mut s = Scenario::with(|limits| limits.page_turns = 3);
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with(|limits| limits.page_turns = 3).and_chat();
     talks(&ann, 10);
     let bob = s.client("bob").joins(&ann);
     assert_eq!(turn_count(&bob), 10);
@@ -130,8 +122,7 @@ fn a_view_shows_the_newest_turns_and_pages_bring_the_rest() {
 // G-18: without a cursor, the page before the oldest turn this connection was sent
 #[test]
 fn fetching_without_a_cursor_goes_on_where_the_connection_is() {
-    let mut s = Scenario::with(|limits| limits.page_turns = 4);
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with(|limits| limits.page_turns = 4).and_chat();
     talks(&ann, 10);
     let bob = s.client("bob").joins(&ann);
     bob.watches_turns(&ann.chat(), 1);
@@ -145,8 +136,7 @@ fn fetching_without_a_cursor_goes_on_where_the_connection_is() {
 // H-238, H-240, G-18: the page is an action for one connection, before the answer, with a seq of its own
 #[test]
 fn a_page_is_for_its_asker_alone_and_uses_a_seq() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     talks(&ann, 3);
     let bob = s.client("bob").joins(&ann);
     bob.watches_turns(&ann.chat(), 1);
@@ -168,8 +158,7 @@ fn a_page_is_for_its_asker_alone_and_uses_a_seq() {
 // H-238
 #[test]
 fn unknown_cursors_and_unwatched_chats_are_refused() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     talks(&ann, 2);
     for cursor in ["before:nobody", "garbage", ""] {
         assert_eq!(
@@ -186,8 +175,7 @@ fn unknown_cursors_and_unwatched_chats_are_refused() {
 // G-18: a page ends with the turn that crosses the limit
 #[test]
 fn a_page_is_bounded_by_bytes_too() {
-    let mut s = Scenario::with(|limits| limits.page_bytes = 1);
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with(|limits| limits.page_bytes = 1).and_chat();
     talks(&ann, 4);
     let bob = s.client("bob").joins(&ann);
     bob.watches_turns(&ann.chat(), 1);
@@ -199,8 +187,7 @@ fn a_page_is_bounded_by_bytes_too() {
 // H-049: a smaller view of another client must not shrink ours
 #[test]
 fn a_full_snapshot_after_a_small_one_of_a_chat_at_rest_is_full() {
-    let mut s = Scenario::with(|limits| limits.open_turns = 2);
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with(|limits| limits.open_turns = 2).and_chat();
     talks(&ann, 8);
     ann.loses_connection();
     s.host_restarts();
@@ -217,8 +204,7 @@ fn a_full_snapshot_after_a_small_one_of_a_chat_at_rest_is_full() {
 // G-29: all snapshots of one response share the bound; the newest turns that fit
 #[test]
 fn a_snapshot_that_does_not_fit_holds_the_newest_turns_and_a_cursor() {
-    let mut s = Scenario::with(|limits| limits.message_out_bytes = 6_000);
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with(|limits| limits.message_out_bytes = 6_000).and_chat();
     talks(&ann, 20);
     let bob = s.client("bob").arrives();
     let answer = bob.watches(&ann.chat());
@@ -231,8 +217,7 @@ fn a_snapshot_that_does_not_fit_holds_the_newest_turns_and_a_cursor() {
 // H-047, H-048, G-16: the window travels with the frames
 #[test]
 fn a_delivery_window_is_carried_on_the_frames_of_its_channel() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let bob = s.client("bob").arrives_watching(&[]);
     let params = json!({"channel": ann.chat(), "delivery": {"maxLatencyMs": 25}});
     bob.asks("subscribe", params).unwrap();
@@ -248,9 +233,7 @@ fn a_delivery_window_is_carried_on_the_frames_of_its_channel() {
 // H-054
 #[test]
 fn a_disposed_session_ends_its_subscriptions() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     ann.asks("disposeSession", json!({"channel": ann.session()})).unwrap();
     assert_eq!(bob.notifications("root/sessionRemoved").len(), 1);
     assert_eq!(bob.is_denied("subscribe", json!({"channel": ann.chat()})), -32008);

@@ -26,8 +26,7 @@ fn only_request(client: &ScenarioClient) -> Value {
 
 #[test]
 fn returned_sections_replace_the_sent_ones_and_others_pass_unchanged() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     ann.opts_in(&["tone", "environment_context", "nobody-knows"]).unwrap();
     renders(&mut s);
     ann.sends_message("go");
@@ -50,8 +49,7 @@ fn returned_sections_replace_the_sent_ones_and_others_pass_unchanged() {
 
 #[test]
 fn an_empty_text_is_a_text() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     ann.opts_in(&["tone"]).unwrap();
     renders(&mut s);
     ann.sends_message("go");
@@ -64,8 +62,7 @@ fn an_empty_text_is_a_text() {
 
 #[test]
 fn every_render_asks_once() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     ann.opts_in(&["tone", "environment_context"]).unwrap();
     s.model().renders(SECTIONS).renders(SECTIONS);
     ann.sends_message("go");
@@ -78,9 +75,7 @@ fn every_render_asks_once() {
 
 #[test]
 fn clients_that_did_not_opt_in_are_not_asked() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     ann.becomes_active().unwrap();
     bob.opts_in(&[]).unwrap();
     renders(&mut s);
@@ -91,8 +86,7 @@ fn clients_that_did_not_opt_in_are_not_asked() {
 
 #[test]
 fn restricted_and_unlisted_sections_are_never_sent() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     ann.opts_in(&["safety", "unlisted"]).unwrap();
     renders(&mut s);
     ann.sends_message("go");
@@ -109,9 +103,7 @@ fn restricted_and_unlisted_sections_are_never_sent() {
 
 #[test]
 fn the_client_that_started_the_turn_owns_it_and_otherwise_the_first() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     let cat = s.client("cat").joins(&ann);
     ann.opts_in(&["tone"]).unwrap();
     bob.opts_in(&["environment_context"]).unwrap();
@@ -129,9 +121,7 @@ fn the_client_that_started_the_turn_owns_it_and_otherwise_the_first() {
 
 #[test]
 fn an_owner_that_wants_nothing_of_this_render_is_the_owner_all_the_same() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     ann.opts_in(&["tone"]).unwrap();
     bob.opts_in(&["not-rendered"]).unwrap();
     renders(&mut s);
@@ -149,9 +139,7 @@ fn a_turn_from_a_message_that_waited_belongs_to_whoever_set_it() {
 }
 
 fn a_waiting_message_belongs_to_its_author(kind: &str) {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     ann.opts_in(&["tone"]).unwrap();
     bob.opts_in(&["tone"]).unwrap();
     s.model().waits_ms(100);
@@ -169,9 +157,7 @@ fn a_waiting_message_belongs_to_its_author(kind: &str) {
 
 #[test]
 fn in_a_worker_chat_the_owner_is_that_of_the_parent_turn() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     ann.opts_in(&["tone"]).unwrap();
     bob.opts_in(&["tone"]).unwrap();
     s.model().spawns("work", Script::new().renders(SECTIONS));
@@ -184,9 +170,7 @@ fn in_a_worker_chat_the_owner_is_that_of_the_parent_turn() {
 
 #[test]
 fn one_that_is_not_connected_is_passed_over_and_asked_again_when_it_is_back() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     ann.opts_in(&["tone"]).unwrap();
     bob.opts_in(&["tone"]).unwrap();
     ann.loses_connection();
@@ -209,9 +193,7 @@ fn one_that_is_not_connected_is_passed_over_and_asked_again_when_it_is_back() {
 
 #[test]
 fn a_disconnect_during_a_render_passes_sections_unchanged_and_asks_no_other_client() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     ann.opts_in(&["tone"]).unwrap();
     bob.opts_in(&["tone"]).unwrap();
     renders(&mut s);
@@ -226,8 +208,7 @@ fn a_disconnect_during_a_render_passes_sections_unchanged_and_asks_no_other_clie
 
 #[test]
 fn a_reconnect_during_a_render_ends_the_old_question_and_brings_no_new_one() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     ann.opts_in(&["tone"]).unwrap();
     renders(&mut s);
     ann.sends_message("go");
@@ -246,9 +227,7 @@ fn a_reconnect_during_a_render_ends_the_old_question_and_brings_no_new_one() {
 
 #[test]
 fn another_owner_in_mid_flight_changes_the_next_render_only() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     ann.opts_in(&["tone"]).unwrap();
     s.model().renders(SECTIONS).renders(SECTIONS);
     ann.sends_message("go");
@@ -266,8 +245,7 @@ fn another_owner_in_mid_flight_changes_the_next_render_only() {
 
 #[test]
 fn after_the_deadline_everything_passes_through_and_a_late_reply_changes_nothing() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     ann.opts_in(&["tone"]).unwrap();
     renders(&mut s);
     ann.sends_message("go");
@@ -301,8 +279,7 @@ fn an_invalid_result_passes_all_sections_unchanged() {
         ("result", json!({"sections": {"tone": "x"}}), "malformed"),
         ("result", json!({"sections": {"tone": {"content": "x".repeat(256 * 1_024)}}}), "tooLarge"),
     ] {
-        let mut s = Scenario::new();
-        let ann = s.client("ann").opens_chat();
+        let (mut s, ann) = Scenario::with_chat();
         ann.opts_in(&["tone", "environment_context"]).unwrap();
         renders(&mut s);
         ann.sends_message("go");
@@ -315,9 +292,7 @@ fn an_invalid_result_passes_all_sections_unchanged() {
 
 #[test]
 fn another_client_cannot_answer_for_the_owner() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     ann.opts_in(&["tone"]).unwrap();
     renders(&mut s);
     ann.sends_message("go");
@@ -331,8 +306,7 @@ fn another_client_cannot_answer_for_the_owner() {
 
 #[test]
 fn an_answer_passes_while_its_sender_waits_for_something_else() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let bob = s.client("bob").arrives().creates("ahp-session:/other");
     let other = bob.chat();
     s.advances_in_steps(200_000, 30_000);
@@ -358,8 +332,7 @@ fn an_answer_passes_while_its_sender_waits_for_something_else() {
 
 #[test]
 fn a_turn_cancelled_during_a_render_gets_no_reply() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     ann.opts_in(&["tone"]).unwrap();
     renders(&mut s);
     let turn = ann.sends_message("go");
@@ -398,8 +371,7 @@ mod carriers {
 
     #[test]
     fn the_field_at_creation() {
-        let mut s = Scenario::new();
-        let ann = s.client("ann").arrives();
+        let (mut s, ann) = Scenario::with_client();
         let entry = json!({"clientId": "ann", "tools": [], "systemMessageTransform": {"sections": ["tone"]}});
         let params = json!({"channel": "ahp-session:/x", "activeClient": entry});
         ann.asks("createSession", params).unwrap();
@@ -414,9 +386,7 @@ mod carriers {
 
     #[test]
     fn the_field_or_the_meta_of_an_entry_and_both_are_echoed() {
-        let mut s = Scenario::new();
-        let ann = s.client("ann").opens_chat();
-        let bob = s.client("bob").joins(&ann);
+        let (mut s, ann, bob) = Scenario::with_shared_chat();
         let opt_in = json!({"sections": ["tone", "what"]});
         active(&ann, json!({"_meta": {"x-systemMessageTransform": opt_in}})).unwrap();
         assert_eq!(
@@ -458,8 +428,7 @@ mod carriers {
         s.settles();
         ann.reconnects();
         assert_eq!(asked_by(&mut s, &ann).as_deref(), OTHER);
-        s.host_restarts();
-        ann.reconnects();
+        s.host_restarts_for([&ann]);
         assert_eq!(asked_by(&mut s, &ann).as_deref(), OTHER);
         s.all_agree();
     }
@@ -470,9 +439,7 @@ mod carriers {
 
     #[test]
     fn the_action_is_echoed_and_followed_by_the_entry() {
-        let mut s = Scenario::new();
-        let ann = s.client("ann").opens_chat();
-        let bob = s.client("bob").joins(&ann);
+        let (mut s, ann, bob) = Scenario::with_shared_chat();
         active(
             &ann,
             json!({"systemMessageTransform": {"sections": ["tone"]}, "displayName": "Ann"}),
@@ -501,8 +468,7 @@ mod carriers {
 
     #[test]
     fn a_later_entry_withdraws_the_opt_in_of_the_action() {
-        let mut s = Scenario::new();
-        let ann = s.client("ann").opens_chat();
+        let (mut s, ann) = Scenario::with_chat();
         ann.becomes_active().unwrap();
         ann.tries(&ann.session(), set(json!(["tone"]))).unwrap();
         assert_eq!(asked_by(&mut s, &ann).as_deref(), OTHER);
@@ -513,9 +479,7 @@ mod carriers {
 
     #[test]
     fn the_action_is_refused_from_one_that_is_not_active_and_without_a_list() {
-        let mut s = Scenario::new();
-        let ann = s.client("ann").opens_chat();
-        let bob = s.client("bob").joins(&ann);
+        let (mut s, ann, bob) = Scenario::with_shared_chat();
         ann.becomes_active().unwrap();
         assert!(bob.tries(&bob.session(), set(json!(["tone"]))).is_err());
         for bad in [json!(null), json!("tone"), json!([1]), json!({})] {
@@ -542,8 +506,7 @@ mod carriers {
 
 #[test]
 fn the_catalogue_lists_sections_and_which_are_restricted() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").arrives();
+    let (mut s, ann) = Scenario::with_client();
     let root = ann.sees(ROOT);
     let listed = &root["agents"][0]["systemMessageSections"];
     let ids: Vec<&str> =
@@ -562,11 +525,9 @@ fn the_catalogue_lists_sections_and_which_are_restricted() {
 
 #[test]
 fn an_opt_in_survives_a_restart_with_its_entry() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     ann.opts_in(&["tone"]).unwrap();
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     renders(&mut s);
     ann.sends_message("go");
     ann.rewrites([("tone", "x")]);
@@ -576,8 +537,7 @@ fn an_opt_in_survives_a_restart_with_its_entry() {
 
 #[test]
 fn no_section_is_in_any_state_or_record() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     ann.opts_in(&["tone"]).unwrap();
     s.model().plays(|script| {
         script

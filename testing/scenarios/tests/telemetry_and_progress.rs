@@ -36,8 +36,7 @@ fn bodies(client: &ScenarioClient) -> Vec<Value> {
 // H-319
 #[test]
 fn subscribers_hear_what_is_loud_enough_and_nothing_is_repeated() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").arrives();
+    let (mut s, ann) = Scenario::with_client();
     let bob = s.client("bob").arrives();
     assert_eq!(ann.asks("subscribe", json!({"channel": logs("info")})), Ok(json!({})));
     assert_eq!(bob.asks("subscribe", json!({"channel": logs("ERROR")})), Ok(json!({})));

@@ -62,9 +62,7 @@ fn shown(s: &mut Scenario, client: &ScenarioClient) {
 
 #[test]
 fn what_is_typed_reaches_the_process_and_nothing_else() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     created(&ann, "ann");
     bob.watches(TERMINAL);
     bob.received_actions();
@@ -93,9 +91,7 @@ fn what_is_typed_reaches_the_process_and_nothing_else() {
 
 #[test]
 fn a_session_s_terminal_is_taken_over_given_back_and_falls_back() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     shown(&mut s, &ann);
     bob.watches(TERMINAL);
     let claim = ann.sees(TERMINAL)["claim"].clone();
@@ -142,9 +138,7 @@ fn a_session_s_terminal_is_taken_over_given_back_and_falls_back() {
 
 #[test]
 fn a_holder_that_comes_back_in_time_keeps_it() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     shown(&mut s, &ann);
     bob.watches(TERMINAL);
     bob.tries(
@@ -165,9 +159,7 @@ fn a_holder_that_comes_back_in_time_keeps_it() {
 
 #[test]
 fn a_terminal_ends_with_its_session_and_by_disposal() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     created(&ann, "ann");
     let dispose = json!({"channel": TERMINAL});
     let denied = bob.asks("disposeTerminal", dispose.clone()).unwrap_err();
@@ -185,9 +177,7 @@ fn a_terminal_ends_with_its_session_and_by_disposal() {
 
 #[test]
 fn anybody_disposes_of_a_terminal_that_has_ended() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     created(&ann, "ann");
     let dispose = json!({"channel": TERMINAL});
     assert_eq!(bob.is_denied("disposeTerminal", dispose.clone()), -32009);
@@ -199,8 +189,7 @@ fn anybody_disposes_of_a_terminal_that_has_ended() {
 // Clients of older versions name no chat where a terminal is for a session.
 #[test]
 fn a_client_of_0_8_makes_a_terminal_for_a_session() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let old = s.client_of("old", "0.8.0").arrives();
     let claim = json!({"kind": "session", "session": ann.session()});
     let params = json!({"channel": TERMINAL, "claim": claim});
@@ -219,8 +208,7 @@ fn a_client_of_0_8_makes_a_terminal_for_a_session() {
 
 #[test]
 fn what_is_wrong_with_a_new_terminal_is_said() {
-    let mut s = Scenario::with(|limits| limits.terminals_max = 1);
-    let ann = s.client("ann").opens_chat();
+    let (_, ann) = Scenario::with(|limits| limits.terminals_max = 1).and_chat();
     let own = json!({"kind": "client", "clientId": "ann"});
     let wrong = |params: Value| {
         let error = ann.asks("createTerminal", params).unwrap_err();
@@ -247,8 +235,7 @@ fn what_is_wrong_with_a_new_terminal_is_said() {
 
 #[test]
 fn what_happens_while_nothing_can_be_written_is_told_later() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     created(&ann, "ann");
     prints(&mut s, "before ");
     s.faults().break_disk();
@@ -270,8 +257,7 @@ fn what_happens_while_nothing_can_be_written_is_told_later() {
 
 #[test]
 fn an_end_whose_own_write_fails_is_written_later() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     created(&ann, "ann");
     prints(&mut s, "before ");
     s.faults().break_disk();
@@ -292,8 +278,7 @@ fn an_end_whose_own_write_fails_is_written_later() {
 
 #[test]
 fn a_lot_that_cannot_be_written_is_shown_anew_instead() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     created(&ann, "ann");
     prints(&mut s, "before ");
     s.faults().break_disk();
@@ -328,8 +313,7 @@ fn identify(s: &mut Scenario, client: &ScenarioClient, device: &str) {
 
 #[test]
 fn h_035_another_device_does_not_become_the_holder_by_its_name() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     created(&ann, "ann");
     let mallory = s.client("mallory").connects();
     identify(&mut s, &mallory, "phone");

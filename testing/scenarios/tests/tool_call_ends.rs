@@ -8,8 +8,7 @@ use testkit::{Kill, Scenario, Script, Tool};
 #[test]
 fn a_confirmation_after_a_stop_runs_nothing() {
     for one_batch in [true, false] {
-        let mut s = Scenario::new();
-        let ann = s.client("ann").opens_chat();
+        let (mut s, ann) = Scenario::with_chat();
         s.model().asks_tool("shell", "rm -rf").streams(["oops"]);
         let turn = ann.sends_message("clean");
         let confirm = ann.confirmation(json!({}));
@@ -33,8 +32,7 @@ fn a_confirmation_after_a_stop_runs_nothing() {
 // VS Code dialect 12, G-08: and a message typed then is sent
 #[test]
 fn a_message_typed_during_a_confirmation_starts_and_the_tool_does_not() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.model().asks_tool("shell", "rm -rf");
     let turn = ann.sends_message("clean");
     let confirm = ann.confirmation(json!({}));
@@ -52,8 +50,7 @@ fn a_message_typed_during_a_confirmation_starts_and_the_tool_does_not() {
 // The other way round: allowed and stopped in one batch; it must not be running on
 #[test]
 fn a_stop_right_after_a_confirmation_stops_the_tool() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.model().asks_tool("shell", "rm -rf").streams(["oops"]);
     let turn = ann.sends_message("clean");
     let confirm = ann.confirmation(json!({}));
@@ -70,9 +67,7 @@ fn a_stop_right_after_a_confirmation_stops_the_tool() {
 #[test]
 fn the_end_of_a_turn_closes_open_calls() {
     for end in ["complete", "cancel", "error", "restart"] {
-        let mut s = Scenario::new();
-        let ann = s.client("ann").opens_chat();
-        let bob = s.client("bob").joins(&ann);
+        let (mut s, ann, bob) = Scenario::with_shared_chat();
         let ask = |script: Script, call: u64, fields: Value| {
             script.announces(call, "tool").readies(call, fields)
         };
@@ -98,9 +93,7 @@ fn the_end_of_a_turn_closes_open_calls() {
         match end {
             "cancel" => ann.cancels(&turn).unwrap(),
             "restart" => {
-                s.host_restarts();
-                ann.reconnects();
-                bob.reconnects();
+                s.host_restarts_for([&ann, &bob]);
             }
             _ => {}
         }
@@ -121,8 +114,7 @@ fn the_end_of_a_turn_closes_open_calls() {
 // ADR 0005: events of a stopped run are dropped
 #[test]
 fn late_events_of_a_tool_change_nothing() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.model()
         .plays(|script| script.calls(Tool::running("shell", "ls").shows("x")))
         .waits_ms(100)
@@ -143,9 +135,7 @@ fn late_events_of_a_tool_change_nothing() {
 // No event out of order breaks anything, or is sent in a form that clients cannot read (H-078)
 #[test]
 fn nonsense_about_calls_leaves_the_turn_in_order() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     let result = json!({"success": true, "pastTenseMessage": "did"});
     s.model()
         .emits(AgentEvent::ToolInput { call: 50, text: "nobody".into() })
@@ -175,8 +165,7 @@ fn nonsense_about_calls_leaves_the_turn_in_order() {
 // H-208, H-078: what lacks what it must have is not sent as it is
 #[test]
 fn an_unreadable_result_is_not_sent() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     for result in [
         json!({}),
         json!({"success": true}),
@@ -202,8 +191,7 @@ fn an_unreadable_ready_event_is_not_sent() {
         json!({"invocationMessage": 7}),
         json!({"invocationMessage": "m", "options": "none"}),
     ] {
-        let mut s = Scenario::new();
-        let ann = s.client("ann").opens_chat();
+        let (mut s, ann) = Scenario::with_chat();
         s.model().announces(5, "tool").readies(5, fields.clone()).streams(["end"]);
         ann.sends_message("go");
         assert!(ann.sees(&ann.chat()).get("activeTurn").is_none(), "{fields}");
@@ -215,8 +203,7 @@ fn an_unreadable_ready_event_is_not_sent() {
 // docs/rules/protocol.md, Tool calls: complete from pending-confirmation; a late decision finds nothing
 #[test]
 fn an_agent_that_reports_without_waiting_needs_no_decision_any_more() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.model()
         .announces(5, "tool")
         .readies(5, json!({"invocationMessage": "m"}))
@@ -237,13 +224,11 @@ fn an_agent_that_reports_without_waiting_needs_no_decision_any_more() {
 // G-04, G-26: a resumed turn keeps its old calls and numbers its new ones apart
 #[test]
 fn a_resumed_turn_does_not_mix_its_calls_up() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.model().asks_tool("one", "a").fails_resumably();
     let turn = ann.sends_message("go");
     let stale = ann.confirmation(json!({}));
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     assert!(ann.tries(&ann.chat(), stale.clone()).is_err(), "G-10: its turn is over");
     s.model().asks_tool("two", "b").streams(["end"]);
     ann.resumes(&turn).unwrap();
@@ -263,8 +248,7 @@ fn a_resumed_turn_does_not_mix_its_calls_up() {
 // G-15: a decision that could not be written is none
 #[test]
 fn a_confirmation_that_cannot_be_written_runs_nothing() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.model().asks_tool("shell", "ls");
     ann.sends_message("list");
     s.faults().break_disk();
@@ -279,16 +263,14 @@ fn a_confirmation_that_cannot_be_written_runs_nothing() {
 #[test]
 fn a_host_that_dies_at_a_confirmation_never_runs_the_tool_twice() {
     for point in [Kill::BeforeWrite, Kill::BeforeSend, Kill::BeforeAct] {
-        let mut s = Scenario::new();
-        let ann = s.client("ann").opens_chat();
+        let (mut s, ann) = Scenario::with_chat();
         s.model().asks_tool("shell", "ls").streams(["x"]);
         let turn = ann.sends_message("list");
         s.host_dies_at(point);
         ann.dispatches(&ann.chat(), ann.confirmation(json!({})));
         s.settles();
         assert!(!s.look().is_up());
-        s.host_restarts();
-        ann.reconnects();
+        s.host_restarts_for([&ann]);
         assert!(s.executed().is_empty(), "{point:?}: the agent has no reply yet");
         assert_eq!(ann.latest_turn()["state"], "error");
         assert_eq!(ann.calls()[0]["status"], "cancelled");
@@ -302,8 +284,7 @@ fn a_host_that_dies_at_a_confirmation_never_runs_the_tool_twice() {
 // An agent's fields are fields: they do not make another action of it
 #[test]
 fn an_agent_cannot_smuggle_another_action_in() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.model()
         .announces(5, "t")
         .readies(5, json!({"type": "chat/turnComplete", "duration": 1, "invocationMessage": "m"}))

@@ -8,9 +8,7 @@ use testkit::{Scenario, ScenarioClient, Tool};
 // docs/rules/protocol.md, Tool calls: start, delta, ready, confirmed, complete
 #[test]
 fn a_tool_that_is_allowed_runs_and_everyone_sees_each_step() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     s.model().calls(Tool::asking("shell", "ls -l").streamed(&["ls", " -l"])).streams(["done"]);
     ann.sends_message("list");
     let call = bob.call_that_is("pending-confirmation");
@@ -34,8 +32,7 @@ fn a_tool_that_is_allowed_runs_and_everyone_sees_each_step() {
 // docs/rules/protocol.md, Tool calls: ready with `confirmed`
 #[test]
 fn a_tool_that_needs_no_leave_runs_at_once() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.model()
         .plays(|script| script.calls(Tool::running("shell", "ls").shows("half").shows("whole")))
         .hangs();
@@ -53,8 +50,7 @@ fn a_tool_that_needs_no_leave_runs_at_once() {
 // docs/rules/protocol.md, Tool calls: denied
 #[test]
 fn a_tool_that_is_denied_does_not_run_and_the_turn_goes_on() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.model().asks_tool("shell", "rm").streams(["then not"]);
     ann.sends_message("clean up");
     let suggestion = json!({"text": "list instead", "origin": {"kind": "user"}});
@@ -86,8 +82,7 @@ fn a_tool_that_is_denied_does_not_run_and_the_turn_goes_on() {
 // H-190, H-191, G-10: every other state, every other name
 #[test]
 fn only_a_call_that_waits_can_be_confirmed() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.model().asks_tool("old", "x");
     let old_turn = ann.sends_message("before");
     let old = ann.confirmation(json!({}));
@@ -139,9 +134,7 @@ fn only_a_call_that_waits_can_be_confirmed() {
 #[test]
 fn of_two_confirmations_the_first_one_counts() {
     for (first, second) in [(true, false), (false, true), (true, true)] {
-        let mut s = Scenario::new();
-        let ann = s.client("ann").opens_chat();
-        let bob = s.client("bob").joins(&ann);
+        let (mut s, ann, bob) = Scenario::with_shared_chat();
         s.model().asks_tool("shell", "ls");
         ann.sends_message("list");
         let decision = |client: &ScenarioClient, approved: bool| {
@@ -164,8 +157,7 @@ fn of_two_confirmations_the_first_one_counts() {
 // H-194
 #[test]
 fn a_chosen_option_must_be_one_of_those_offered_and_mean_the_same() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let options = [("once", "approve"), ("always", "approve"), ("no", "deny")];
     s.model().calls(Tool::asking("shell", "ls").offers(&options));
     ann.sends_message("list");
@@ -196,9 +188,7 @@ fn a_chosen_option_must_be_one_of_those_offered_and_mean_the_same() {
 // H-195
 #[test]
 fn edited_input_runs_if_it_is_editable() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     s.model().calls(Tool::asking("shell", "rm a").editable());
     ann.sends_message("clean");
     ann.confirms_with(json!({"editedToolInput": "rm b"})).unwrap();
@@ -220,8 +210,7 @@ fn edited_input_runs_if_it_is_editable() {
 #[test]
 fn a_tool_that_asks_again_waits_again() {
     for allowed in [true, false] {
-        let mut s = Scenario::new();
-        let ann = s.client("ann").opens_chat();
+        let (mut s, ann) = Scenario::with_chat();
         s.model()
             .calls(Tool::asking("shell", "ls").asks_again("really?").editable())
             .streams(["end"]);
@@ -247,8 +236,7 @@ fn a_tool_that_asks_again_waits_again() {
 // H-192: a first edit is what is asked about again
 #[test]
 fn edited_input_survives_being_asked_again() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.model().calls(Tool::asking("shell", "rm a").asks_again("really?").editable());
     ann.sends_message("clean");
     ann.confirms_with(json!({"editedToolInput": "rm b"})).unwrap();
@@ -273,8 +261,7 @@ fn a_call_that_is_asked_about_cannot_become_another() {
         (json!({"toolInput": "rm -rf .", "confirmed": "not-needed"}), true),
         (json!({"toolInput": "ls", "intention": "to see"}), false),
     ] {
-        let mut s = Scenario::new();
-        let ann = s.client("ann").opens_chat();
+        let (mut s, ann) = Scenario::with_chat();
         let mut fields = json!({"invocationMessage": "runs"});
         for (field, value) in changed.as_object().unwrap() {
             fields[field] = value.clone();
@@ -305,8 +292,7 @@ fn a_call_that_is_asked_about_cannot_become_another() {
 // H-205: updated while it waits; still one decision
 #[test]
 fn updates_of_a_waiting_call_are_sent_and_it_still_waits() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let judged = json!({"invocationMessage": "runs", "riskAssessment":
         {"kind": "model", "status": "complete", "reason": "harmless", "safety": 0.9}});
     s.model()
@@ -333,8 +319,7 @@ fn updates_of_a_waiting_call_are_sent_and_it_still_waits() {
 // H-193
 #[test]
 fn who_executes_never_changes() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let mcp = json!({"kind": "mcp", "customizationId": "c1"});
     let forged = json!({"kind": "client", "clientId": "ann"});
     let tool = Tool::asking("search", "x").contributed_by(mcp.clone()).with("contributor", forged);
@@ -350,8 +335,7 @@ fn who_executes_never_changes() {
 #[test]
 fn a_result_under_review_is_used_only_if_it_is_allowed() {
     for approved in [true, false] {
-        let mut s = Scenario::new();
-        let ann = s.client("ann").opens_chat();
+        let (mut s, ann) = Scenario::with_chat();
         s.model().calls(Tool::running("shell", "ls").reviewed()).repeats();
         ann.sends_message("list");
         let call = ann.call_that_is("pending-result-confirmation");
@@ -375,8 +359,7 @@ fn a_result_under_review_is_used_only_if_it_is_allowed() {
 // Two at once: each decision finds its own
 #[test]
 fn calls_that_wait_side_by_side_are_decided_one_by_one() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let ready = |input: &str| json!({"invocationMessage": "m", "toolInput": input});
     s.model()
         .announces(5, "t")
@@ -418,8 +401,7 @@ fn calls_that_wait_side_by_side_are_decided_one_by_one() {
 // H-197: only the host completes its own tools
 #[test]
 fn a_client_cannot_report_for_a_tool_of_the_host() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     ann.offers(&["shell"]).unwrap();
     s.model().asks_tool("shell", "ls").hangs();
     ann.sends_message("list");
@@ -435,8 +417,7 @@ fn a_client_cannot_report_for_a_tool_of_the_host() {
 // H-072: one who watches only the session can decide
 #[test]
 fn one_who_watches_only_the_session_can_confirm() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let session = ann.session();
     let bob = s.client("bob").arrives_watching(&[&session]);
     s.model().asks_tool("shell", "ls");
@@ -459,8 +440,7 @@ fn one_who_watches_only_the_session_can_confirm() {
 // Who joins or comes back in the middle sees what waits
 #[test]
 fn a_confirmation_can_be_given_by_one_who_came_later() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.model().asks_tool("shell", "ls");
     ann.sends_message("list");
     ann.loses_connection();
@@ -475,9 +455,7 @@ fn a_confirmation_can_be_given_by_one_who_came_later() {
 // H-077: what a client adds to its decision is stored
 #[test]
 fn metadata_of_a_decision_survives() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     s.model().asks_tool("shell", "ls").hangs();
     ann.sends_message("list");
     bob.received_actions();
@@ -495,8 +473,7 @@ fn metadata_of_a_decision_survives() {
 // H-078: a decision of the wrong shape is refused, not half taken
 #[test]
 fn a_decision_that_does_not_decode_is_refused() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.model().calls(Tool::asking("shell", "ls").editable());
     ann.sends_message("list");
     for bad in

@@ -27,17 +27,13 @@ fn short_window(
 // H-237
 #[test]
 fn a_truncate_removes_the_turns_after_the_named_one() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     let turns = ann.sends_messages(4);
     ann.truncates(&turns[1]).unwrap();
     assert_eq!(bob.turns(), turns[..2]);
     ann.sends_message("edited");
     assert_eq!(bob.sent_messages(), ["m0", "m1", "edited"]);
-    s.host_restarts();
-    ann.reconnects();
-    bob.reconnects();
+    s.host_restarts_for([&ann, &bob]);
     assert_eq!(s.state(&ann.chat())["turns"].as_array().unwrap().len(), 3);
     s.all_agree();
 }
@@ -45,8 +41,7 @@ fn a_truncate_removes_the_turns_after_the_named_one() {
 // H-237: none clears all, and the cursor
 #[test]
 fn a_truncate_without_a_turn_leaves_nothing() {
-    let mut s = Scenario::with(|limits| limits.open_turns = 2);
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with(|limits| limits.open_turns = 2).and_chat();
     ann.sends_messages(5);
     let bob = s.client("bob").joins(&ann);
     bob.watches_turns(&ann.chat(), 2);
@@ -68,8 +63,7 @@ fn a_truncate_without_a_turn_leaves_nothing() {
 // H-237: unknown turns, and the running one, cannot be named
 #[test]
 fn a_truncate_to_a_turn_that_is_not_completed_is_refused() {
-    let mut s = Scenario::with(|limits| limits.open_turns = 1);
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with(|limits| limits.open_turns = 1).and_chat();
     assert!(ann.truncates("none").is_err());
     let turns = ann.sends_messages(3);
     s.model().hangs();
@@ -88,9 +82,7 @@ fn a_truncate_to_a_turn_that_is_not_completed_is_refused() {
 // H-237: what runs is dropped, its agent stopped, what it still says unheard
 #[test]
 fn a_truncate_drops_the_running_turn_and_stops_its_agent() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     let turns = ann.sends_messages(2);
     s.model().streams(["half"]).waits_ms(100).streams(["more"]).talks_on_after_stop();
     ann.starts("busy");
@@ -104,9 +96,7 @@ fn a_truncate_drops_the_running_turn_and_stops_its_agent() {
     assert_eq!(s.look().models.stopped.len(), 1);
     assert_eq!(bob.sees(&ann.chat())["status"].as_u64().unwrap() & 31, 1);
     assert_eq!(bob.listed(&ann.chat())["status"].as_u64().unwrap() & 31, 1);
-    s.host_restarts();
-    ann.reconnects();
-    bob.reconnects();
+    s.host_restarts_for([&ann, &bob]);
     assert_eq!(bob.sent_messages(), ["m0", "m1"]);
     s.all_agree();
 }
@@ -114,9 +104,7 @@ fn a_truncate_drops_the_running_turn_and_stops_its_agent() {
 // G-17: nothing to cut
 #[test]
 fn a_truncate_that_cuts_nothing_is_answered_to_its_sender_alone() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     ann.truncates_all().unwrap();
     let turns = ann.sends_messages(2);
     bob.received_actions();
@@ -130,14 +118,12 @@ fn a_truncate_that_cuts_nothing_is_answered_to_its_sender_alone() {
 // H-170: an id that was cut off was used all the same
 #[test]
 fn an_id_that_was_cut_off_is_not_used_again() {
-    let mut s = Scenario::with(|limits| limits.open_turns = 1);
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with(|limits| limits.open_turns = 1).and_chat();
     let turns = ann.sends_messages(3);
     ann.truncates(&turns[0]).unwrap();
     for restart in [false, true] {
         if restart {
-            s.host_restarts();
-            ann.reconnects();
+            s.host_restarts_for([&ann]);
         }
         for used in [&turns[1], &turns[2]] {
             let again = ann.turn_started(used, "again");
@@ -150,11 +136,11 @@ fn an_id_that_was_cut_off_is_not_used_again() {
 // G-18: up to 0.5.0 no action brings a page; all that such a client has comes after the turn
 #[test]
 fn who_has_no_word_for_a_page_loses_what_comes_after_the_named_turn() {
-    let mut s = Scenario::with(|limits| {
+    let (mut s, ann) = Scenario::with(|limits| {
         limits.open_turns = 2;
         limits.page_turns = 3;
-    });
-    let ann = s.client("ann").opens_chat();
+    })
+    .and_chat();
     let turns = ann.sends_messages(10);
     for version in ["0.4.0", "0.5.0"] {
         let old = s.client_of(&format!("old-{version}"), version).arrives();
@@ -177,11 +163,11 @@ fn who_has_no_word_for_a_page_loses_what_comes_after_the_named_turn() {
 // G-18, H-239: one page that ends at the named turn comes first, to those who lack it
 #[test]
 fn who_does_not_see_the_named_turn_is_sent_one_page_first() {
-    let mut s = Scenario::with(|limits| {
+    let (mut s, ann) = Scenario::with(|limits| {
         limits.open_turns = 2;
         limits.page_turns = 3;
-    });
-    let ann = s.client("ann").opens_chat();
+    })
+    .and_chat();
     let turns = ann.sends_messages(10);
     let bob = s.client("bob").joins(&ann);
     let cem = s.client("cem").joins(&ann);
@@ -264,8 +250,7 @@ fn one_who_truncates_below_its_own_window_is_sent_the_page_before_the_echo() {
 // G-18: the page's seq is used up, for good
 #[test]
 fn a_page_uses_a_seq_of_its_own() {
-    let mut s = Scenario::with(|limits| limits.open_turns = 1);
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with(|limits| limits.open_turns = 1).and_chat();
     let turns = ann.sends_messages(6);
     let bob = s.client("bob").joins(&ann);
     let cem = s.client("cem").joins(&ann);
@@ -349,8 +334,7 @@ fn a_truncate_whose_page_was_lost_on_the_way_is_not_replayed() {
 fn a_gap_that_cuts_within_the_window_is_replayed() {
     for restart in [false, true] {
         for all in [false, true] {
-            let mut s = Scenario::with(|limits| limits.open_turns = 2);
-            let ann = s.client("ann").opens_chat();
+            let (mut s, ann) = Scenario::with(|limits| limits.open_turns = 2).and_chat();
             let turns = ann.sends_messages(8);
             let bob = s.client("bob").joins(&ann);
             bob.watches_turns(&ann.chat(), 4);
@@ -362,8 +346,7 @@ fn a_gap_that_cuts_within_the_window_is_replayed() {
             }
             ann.sends_message("after");
             if restart {
-                s.host_restarts();
-                ann.reconnects();
+                s.host_restarts_for([&ann]);
             }
             assert_eq!(bob.reconnects()["type"], "replay", "{restart} {all}");
             assert_eq!(bob.sent_messages().last().unwrap(), "after");
@@ -394,8 +377,7 @@ fn pages_after_a_replayed_truncate_go_on_where_the_window_begins() {
 // H-176: what was cut cannot be resumed; what is latest now, can
 #[test]
 fn only_a_remaining_turn_can_be_resumed() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.model().streams(["x"]).stores_checkpoint("first").fails_resumably();
     let first = ann.sends_message("one");
     s.model().streams(["y"]).stores_checkpoint("second").fails_resumably();
@@ -412,8 +394,7 @@ fn only_a_remaining_turn_can_be_resumed() {
         "a checkpoint belongs to its turn"
     );
     assert_eq!(ann.reads(), "xz");
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     assert_eq!(ann.sent_messages(), ["one"]);
     s.all_agree();
 }
@@ -421,9 +402,7 @@ fn only_a_remaining_turn_can_be_resumed() {
 // H-237, H-176: a resumed turn is a running one
 #[test]
 fn a_resumed_turn_is_dropped_like_any_that_runs_and_does_not_come_back() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     let first = ann.sends_message("first");
     s.model().streams(["x"]).fails_resumably();
     let turn = ann.sends_message("second");
@@ -432,9 +411,7 @@ fn a_resumed_turn_is_dropped_like_any_that_runs_and_does_not_come_back() {
     assert!(ann.truncates(&turn).is_err(), "it is not completed");
     ann.truncates(&first).unwrap();
     assert_eq!(bob.turns(), std::slice::from_ref(&first));
-    s.host_restarts();
-    ann.reconnects();
-    bob.reconnects();
+    s.host_restarts_for([&ann, &bob]);
     assert_eq!(bob.turns(), [first]);
     assert!(ann.resumes(&turn).is_err());
     s.all_agree();
@@ -443,11 +420,11 @@ fn a_resumed_turn_is_dropped_like_any_that_runs_and_does_not_come_back() {
 // ADR 0004: the named turn is on disk
 #[test]
 fn a_truncate_far_back_in_a_chat_at_rest_finds_its_turn() {
-    let mut s = Scenario::with(|limits| {
+    let (mut s, ann) = Scenario::with(|limits| {
         limits.open_turns = 1;
         limits.page_turns = 2;
-    });
-    let ann = s.client("ann").opens_chat();
+    })
+    .and_chat();
     let turns = ann.sends_messages(9);
     s.host_restarts();
     s.reads_take_ms(30);
@@ -463,11 +440,9 @@ fn a_truncate_far_back_in_a_chat_at_rest_finds_its_turn() {
 // ADR 0004: two truncates while the journal is being read
 #[test]
 fn two_truncates_at_once_are_taken_one_after_the_other() {
-    let mut s = Scenario::with(|limits| limits.open_turns = 1);
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with(|limits| limits.open_turns = 1).and_chat();
     let turns = ann.sends_messages(8);
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     let bob = s.client("bob").joins(&ann);
     s.reads_take_ms(40);
     let cut = |turn: &str| json!({"type": "chat/truncated", "turnId": turn});
@@ -501,8 +476,7 @@ fn a_truncate_that_cannot_be_written_changes_nothing() {
 #[test]
 fn a_host_that_dies_while_it_truncates_has_done_it_or_not() {
     for point in [Kill::BeforeWrite, Kill::BeforeSend, Kill::BeforeAct] {
-        let mut s = Scenario::with(|limits| limits.open_turns = 2);
-        let ann = s.client("ann").opens_chat();
+        let (mut s, ann) = Scenario::with(|limits| limits.open_turns = 2).and_chat();
         let turns = ann.sends_messages(6);
         let bob = s.client("bob").joins(&ann);
         bob.watches_turns(&ann.chat(), 1);
@@ -513,9 +487,7 @@ fn a_host_that_dies_while_it_truncates_has_done_it_or_not() {
         ann.dispatches(&ann.chat(), cut);
         s.settles();
         assert!(!s.look().is_up(), "{point:?}");
-        s.host_restarts();
-        ann.reconnects();
-        bob.reconnects();
+        s.host_restarts_for([&ann, &bob]);
         let left = ann.turns().len();
         assert_eq!(left, if point == Kill::BeforeWrite { 7 } else { 3 }, "{point:?}");
         s.all_agree();
@@ -525,8 +497,7 @@ fn a_host_that_dies_while_it_truncates_has_done_it_or_not() {
 // H-237 and the rest of the chat: draft, queue and flags stay
 #[test]
 fn a_truncate_takes_nothing_but_turns() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     ann.sends_messages(2);
     let draft = json!({"text": "dra", "origin": {"kind": "user"}});
     let action = json!({"type": "chat/draftChanged", "draft": draft});
@@ -543,8 +514,7 @@ fn a_truncate_takes_nothing_but_turns() {
 // An action that names a turn with something else than its id
 #[test]
 fn a_truncate_with_a_bad_turn_is_refused_and_does_not_clear_all() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     ann.sends_messages(2);
     for bad in [json!(7), json!(""), json!([]), json!({"id": "x"})] {
         let action = json!({"type": "chat/truncated", "turnId": bad});
@@ -557,8 +527,7 @@ fn a_truncate_with_a_bad_turn_is_refused_and_does_not_clear_all() {
 // H-170: an id that was dropped with its running turn was used all the same
 #[test]
 fn an_id_that_was_dropped_is_not_used_again() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.model().streams(["seen"]).hangs();
     let active = ann.sends_message("busy");
     ann.tries(&ann.chat(), json!({"type": "chat/truncated"})).unwrap();

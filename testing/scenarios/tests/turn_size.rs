@@ -51,8 +51,7 @@ fn a_turn_ends_at_its_largest_size_and_the_chat_goes_on() {
     ann.sends_message("go on");
     assert_eq!(ann.latest_turn()["state"], "complete");
     s.all_agree();
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     let eve = s.client("eve").joins(&ann);
     assert_eq!(eve.sees(&ann.chat())["turns"].as_array().unwrap().len(), 2);
     s.all_agree();
@@ -124,8 +123,7 @@ fn a_turn_that_is_resumed_goes_on_counting() {
     s.model().streams([text.as_str()]).fails_resumably();
     let turn = ann.sends_message("go");
     assert_eq!(error_of(&ann)["resumable"], true);
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     s.model().streams([text.as_str()]).hangs();
     ann.resumes(&turn).unwrap();
     s.settles();

@@ -12,9 +12,7 @@ fn last_turn(client: &ScenarioClient) -> Value {
 // H-063, H-172, H-174
 #[test]
 fn second_client_sees_deltas_in_order() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     s.model().thinks(["hm", "m"]).streams(["Hel", "lo"]);
     ann.sends_message("greet me");
     assert_eq!(bob.reads(), "Hello");
@@ -27,9 +25,7 @@ fn second_client_sees_deltas_in_order() {
 // H-170: a second start would destroy the running turn on every client
 #[test]
 fn a_second_start_is_refused_and_the_first_goes_on() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     s.model().streams(["a"]).waits_ms(100).streams(["b"]);
     ann.starts("first");
     let second = bob.dispatches(&ann.chat(), bob.turn_started("t-bob", "second"));
@@ -43,14 +39,12 @@ fn a_second_start_is_refused_and_the_first_goes_on() {
 // H-170
 #[test]
 fn a_turn_id_is_never_used_twice() {
-    let mut s = Scenario::with(|limits| limits.open_turns = 1);
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with(|limits| limits.open_turns = 1).and_chat();
     for n in 0..4 {
         ann.tries(&ann.chat(), ann.turn_started(&format!("t{n}"), "hi")).unwrap();
     }
     assert!(ann.tries(&ann.chat(), ann.turn_started("t0", "again")).is_err());
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     for n in 0..4 {
         assert!(
             ann.tries(&ann.chat(), ann.turn_started(&format!("t{n}"), "again")).is_err(),
@@ -64,13 +58,10 @@ fn a_turn_id_is_never_used_twice() {
 // H-170: two submissions of one id while the journal is asked whether it was used
 #[test]
 fn an_id_used_while_it_is_looked_up_is_used() {
-    let mut s = Scenario::with(|limits| limits.open_turns = 1);
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with(|limits| limits.open_turns = 1).and_chat();
     ann.repeats_message(3, "hi");
     let bob = s.client("bob").joins(&ann);
-    s.host_restarts();
-    ann.reconnects();
-    bob.reconnects();
+    s.host_restarts_for([&ann, &bob]);
     s.world().read_ms_max = 0;
     let first = ann.dispatches(&ann.chat(), ann.turn_started("same", "one"));
     let peer = ann.with(|client| client.link).unwrap();
@@ -87,8 +78,7 @@ fn an_id_used_while_it_is_looked_up_is_used() {
 // H-170, H-171, G-11, G-12
 #[test]
 fn bad_starts_are_refused() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let with = |change: fn(&mut Value)| {
         let mut action = ann.turn_started("t1", "hi");
         change(&mut action);
@@ -115,8 +105,7 @@ fn bad_starts_are_refused() {
 // G-12, H-181, H-075
 #[test]
 fn the_default_model_is_filled_in_before_the_record() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     ann.sends_message("hi");
     assert_eq!(last_turn(&ann)["message"]["model"], json!({"id": "plain"}));
     let mut action = ann.turn_started("t2", "hi");
@@ -129,8 +118,7 @@ fn the_default_model_is_filled_in_before_the_record() {
 // H-177, G-11
 #[test]
 fn a_cancel_needs_the_running_turn_and_a_duration() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     assert!(ann.cancels("none").is_err());
     s.model().hangs();
     let turn = ann.sends_message("go");
@@ -151,8 +139,7 @@ fn a_cancel_needs_the_running_turn_and_a_duration() {
 // ADR 0005: events of a stopped run are dropped
 #[test]
 fn late_events_of_a_cancelled_turn_change_nothing() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.model().streams(["a"]).waits_ms(100).streams(["b"]).talks_on_after_stop();
     let turn = ann.starts("go");
     s.world().advance_ms(0);
@@ -170,8 +157,7 @@ fn late_events_of_a_cancelled_turn_change_nothing() {
 // H-179, G-05, H-182, H-149
 #[test]
 fn usage_notices_titles_and_activity_are_recorded() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.model()
         .emits(AgentEvent::Activity(Some("reading".into())))
         .emits(AgentEvent::Usage(UsageInfo { input_tokens: Some(3), ..UsageInfo::default() }))
@@ -196,8 +182,7 @@ fn usage_notices_titles_and_activity_are_recorded() {
 // H-175, H-176
 #[test]
 fn only_the_latest_turn_that_can_be_resumed_is_resumed() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.model().fails();
     let dead = ann.sends_message("one");
     assert!(ann.resumes(&dead).is_err());
@@ -221,8 +206,7 @@ fn only_the_latest_turn_that_can_be_resumed_is_resumed() {
 // G-04: the duration of a resumed turn counts from its original start
 #[test]
 fn a_resumed_turn_counts_from_its_start() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.model().waits_ms(100).fails_resumably();
     let turn = ann.sends_message("go");
     s.advances_ms(1_000);
@@ -235,14 +219,11 @@ fn a_resumed_turn_counts_from_its_start() {
 // G-04, H-062: resumed, failed, resumed again, over restarts
 #[test]
 fn a_turn_may_be_resumed_over_and_over() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     s.model().streams(["1"]).hangs();
     let turn = ann.sends_message("count");
     for n in 2..5 {
-        s.host_restarts();
-        ann.reconnects();
+        s.host_restarts_for([&ann]);
         let text = n.to_string();
         s.model().streams([text.as_str()]).hangs();
         ann.resumes(&turn).unwrap();
@@ -257,8 +238,7 @@ fn a_turn_may_be_resumed_over_and_over() {
 // G-04
 #[test]
 fn a_checkpoint_that_is_too_large_ends_the_turn() {
-    let mut s = Scenario::with(|limits| limits.checkpoint_bytes_max = 3);
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with(|limits| limits.checkpoint_bytes_max = 3).and_chat();
     s.model().stores_checkpoint("four").hangs();
     ann.sends_message("go");
     assert_eq!(last_turn(&ann)["state"], "error");
@@ -268,8 +248,7 @@ fn a_checkpoint_that_is_too_large_ends_the_turn() {
 // H-172: text for an unopened part is dropped
 #[test]
 fn text_without_a_part_is_dropped() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.model().emits(AgentEvent::Text { part: 9, text: "lost".into() }).streams(["kept"]);
     ann.sends_message("go");
     assert_eq!(ann.reads(), "kept");
@@ -279,15 +258,13 @@ fn text_without_a_part_is_dropped() {
 // A graceful stop: nothing spins while the host is down
 #[test]
 fn a_host_that_stops_ends_its_turns_resumably() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.model().streams(["half"]).hangs();
     let turn = ann.sends_message("go");
     s.world().input(kernel::Input::Stopping);
     s.settles();
     assert_eq!(last_turn(&ann)["state"], "error");
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     ann.resumes(&turn).unwrap();
     s.all_agree();
 }
@@ -295,8 +272,7 @@ fn a_host_that_stops_ends_its_turns_resumably() {
 // H-239: a turn that is named must be there
 #[test]
 fn a_resume_reaches_one_who_watches_no_turns() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.model().streams(["x"]).fails_resumably();
     let turn = ann.sends_message("go");
     let bob = s.client("bob").joins(&ann);

@@ -73,16 +73,14 @@ fn what_was_announced_stays_in_the_list() {
     ann.tries(&chat_of(SESSION), draft("")).unwrap();
     assert_eq!(listed(&bob), [SESSION]);
     assert!(bob.notifications("root/sessionRemoved").is_empty());
-    s.host_restarts();
-    bob.reconnects();
+    s.host_restarts_for([&bob]);
     assert_eq!(listed(&bob), [SESSION]);
     s.all_agree();
 }
 
 #[test]
 fn a_restart_changes_nothing() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").arrives();
+    let (mut s, ann) = Scenario::with_client();
     for name in ["used", "unused"] {
         let params = json!({"channel": format!("ahp-session:/{name}")});
         ann.asks("createSession", params).unwrap();
@@ -90,8 +88,7 @@ fn a_restart_changes_nothing() {
     let turn = ann.turn_started("t1", "hi");
     ann.tries(&chat_of("ahp-session:/used"), turn).unwrap();
     s.settles();
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     assert_eq!(listed(&ann), ["ahp-session:/used"]);
     assert_eq!(ann.sees(ROOT)["activeSessions"], 1);
     assert_eq!(s.state("ahp-session:/unused")["lifecycle"], "ready");
@@ -112,8 +109,7 @@ fn a_host_that_dies_at_the_first_turn_has_announced_it_or_has_not() {
         s.host_dies_at(point);
         ann.dispatches(&chat_of(SESSION), ann.turn_started("t1", "hi"));
         s.settles();
-        s.host_restarts();
-        ann.reconnects();
+        s.host_restarts_for([&ann]);
         let expected: &[&str] = match point {
             Kill::BeforeWrite => &[],
             _ => &[SESSION],
@@ -175,8 +171,7 @@ fn an_unused_session_is_swept_an_hour_after_its_creator_left() {
 
 #[test]
 fn a_session_with_a_turn_a_draft_or_a_watcher_is_not_swept() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").arrives();
+    let (mut s, ann) = Scenario::with_client();
     let names = ["turn", "draft", "queued", "watched", "undrafted", "unused"];
     for name in names {
         let params = json!({"channel": format!("ahp-session:/{name}")});

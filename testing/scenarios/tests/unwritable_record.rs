@@ -17,8 +17,7 @@ fn too_long() -> String {
 
 #[test]
 fn its_step_fails_alone_and_the_others_of_the_batch_are_sent() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let bob = s.client("bob").opens_chat();
     let eve = s.client("eve").joins(&ann);
     s.model().streams(["a"]).waits_ms(50).streams(["b"]).hangs();
@@ -48,8 +47,7 @@ fn its_step_fails_alone_and_the_others_of_the_batch_are_sent() {
 
 #[test]
 fn what_rests_on_it_fails_with_it() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let eve = s.client("eve").arrives();
     s.faults().limit_records(BYTES_MAX);
     let lost = ann.dispatches(&ann.session(), title(&too_long()));
@@ -73,8 +71,7 @@ fn what_rests_on_it_fails_with_it() {
 
 #[test]
 fn a_request_that_cannot_be_recorded_is_answered_with_an_error() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let bob = s.client("bob").opens_chat();
     s.model().hangs();
     bob.sends_message("go");
@@ -91,8 +88,7 @@ fn a_request_that_cannot_be_recorded_is_answered_with_an_error() {
 
 #[test]
 fn an_agent_s_turn_ends_in_an_error_that_says_why_and_other_turns_go_on() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let bob = s.client("bob").opens_chat();
     s.faults().limit_records(BYTES_MAX);
     s.model().streams(["a"]).waits_ms(50).streams(["b"]).hangs();
@@ -110,16 +106,13 @@ fn an_agent_s_turn_ends_in_an_error_that_says_why_and_other_turns_go_on() {
     s.model().streams(["short again"]);
     ann.resumes(&turn).unwrap();
     s.all_agree();
-    s.host_restarts();
-    ann.reconnects();
-    bob.reconnects();
+    s.host_restarts_for([&ann, &bob]);
     s.all_agree();
 }
 
 #[test]
 fn a_turn_whose_end_cannot_be_written_is_given_up_and_the_host_goes_on() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let bob = s.client("bob").opens_chat();
     let piece = "0123456789".repeat(50);
     s.model().streams([piece.as_str(); 5]).hangs();
@@ -139,8 +132,7 @@ fn a_turn_whose_end_cannot_be_written_is_given_up_and_the_host_goes_on() {
 
 #[test]
 fn a_client_s_record_that_travels_with_another_step_fails_nobody() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let bob = s.client("bob").arrives();
     bob.loses_connection();
     s.settles();

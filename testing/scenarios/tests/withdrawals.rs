@@ -32,9 +32,7 @@ fn request(client: &ScenarioClient) -> Value {
 // G-10, H-190
 #[test]
 fn a_call_whose_question_is_withdrawn_is_skipped_and_cannot_be_confirmed() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     s.model().plays(|script| script.withdraws_tool("shell", WAIT_MS)).asks_for_text("and now?");
     ann.starts("go");
     delivers(&mut s);
@@ -55,8 +53,7 @@ fn a_call_whose_question_is_withdrawn_is_skipped_and_cannot_be_confirmed() {
 #[test]
 fn a_withdrawal_after_the_decision_changes_nothing() {
     for approved in [true, false] {
-        let mut s = Scenario::new();
-        let ann = s.client("ann").opens_chat();
+        let (mut s, ann) = Scenario::with_chat();
         s.model()
             .announces(7, "shell")
             .readies(7, json!({"invocationMessage": "run", "toolInput": "{}"}))
@@ -82,9 +79,7 @@ fn a_withdrawal_after_the_decision_changes_nothing() {
 // H-217
 #[test]
 fn a_question_that_is_withdrawn_is_cancelled_and_cannot_be_answered() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = Scenario::with_shared_chat();
     s.model()
         .plays(|script| script.withdraws_question("which?", WAIT_MS))
         .runs_tool("shell", "ls")
@@ -116,8 +111,7 @@ fn a_question_that_is_withdrawn_is_cancelled_and_cannot_be_answered() {
 
 #[test]
 fn a_question_that_was_answered_before_it_is_withdrawn_stays_answered() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.model()
         .asks_for_text("which?")
         .plays(|script| {

@@ -30,8 +30,7 @@ fn full_worker() -> Worker {
 // H-152: both ends of the link, while it works and after
 #[test]
 fn a_worker_and_the_call_that_spawned_it_name_each_other() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let worker = Worker {
         title: "Reader".to_owned(),
         agent_name: Some("reader-1".to_owned()),
@@ -76,8 +75,7 @@ fn a_worker_and_the_call_that_spawned_it_name_each_other() {
     assert_eq!((&call["success"], worker_of(&ann)), (&json!(true), uri.clone()));
     assert_eq!(s.tool_results()[0]["success"], true);
     assert_eq!(ann.reads(), "done");
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     assert_eq!(ann.listed(&uri)["interactivity"], "read-only");
     s.all_agree();
 }
@@ -86,8 +84,7 @@ fn a_worker_and_the_call_that_spawned_it_name_each_other() {
 #[test]
 fn messages_to_a_worker_are_refused() {
     for interactivity in [None, Some("read-only"), Some("hidden")] {
-        let mut s = Scenario::new();
-        let ann = s.client("ann").opens_chat();
+        let (mut s, ann) = Scenario::with_chat();
         let worker = Worker {
             title: "W".to_owned(),
             task: "work".to_owned(),
@@ -113,8 +110,7 @@ fn messages_to_a_worker_are_refused() {
 // H-151: full means what it says
 #[test]
 fn a_worker_that_is_full_can_be_talked_to_when_it_is_done() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let worker = full_worker();
     s.model().plays(|own| own.spawns_worker(worker, Script::new().streams(["x"])));
     ann.sends_message("delegate");
@@ -130,8 +126,7 @@ fn a_worker_that_is_full_can_be_talked_to_when_it_is_done() {
 // H-220: a worker's blocks are its session's
 #[test]
 fn a_worker_asks_through_its_session() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let script = Script::new().asks_tool("shell", "ls").streams(["ok"]);
     s.model().spawns("W", script).streams(["done"]);
     ann.sends_message("delegate");
@@ -150,8 +145,7 @@ fn a_worker_asks_through_its_session() {
 #[test]
 fn a_worker_that_fails_fails_its_call_and_no_more() {
     for resumable in [false, true] {
-        let mut s = Scenario::new();
-        let ann = s.client("ann").opens_chat();
+        let (mut s, ann) = Scenario::with_chat();
         s.model().spawns("W", Script::new().streams(["x"]).fails(resumable)).streams(["goes on"]);
         ann.sends_message("delegate");
         assert_eq!(s.tool_results()[0]["success"], false);
@@ -167,8 +161,7 @@ fn a_worker_that_fails_fails_its_call_and_no_more() {
 #[test]
 fn a_worker_that_is_stopped_fails_its_call() {
     for way in ["cancel", "dispose"] {
-        let mut s = Scenario::new();
-        let ann = s.client("ann").opens_chat();
+        let (mut s, ann) = Scenario::with_chat();
         s.model().spawns("W", Script::new().streams(["x"]).hangs()).streams(["goes on"]);
         ann.sends_message("delegate");
         let uri = worker_of(&ann);
@@ -191,8 +184,7 @@ fn a_worker_that_is_stopped_fails_its_call() {
 #[test]
 fn a_worker_does_not_outlive_the_turn_it_works_for() {
     for way in ["cancel", "truncate", "dispose", "fail", "complete", "nested"] {
-        let mut s = Scenario::new();
-        let ann = s.client("ann").opens_chat();
+        let (mut s, ann) = Scenario::with_chat();
         ann.creates_chat("ahp-chat:/other");
         let busy = Script::new().streams(["x"]).hangs();
         let busy = match way {
@@ -229,13 +221,11 @@ fn a_worker_does_not_outlive_the_turn_it_works_for() {
 // H-090: caller and worker die together
 #[test]
 fn a_restart_ends_worker_and_caller() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.model().spawns("W", Script::new().streams(["x"]).hangs());
     let turn = ann.sends_message("delegate");
     let old = worker_of(&ann);
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     assert!(s.look().kernel().running().is_empty());
     assert_eq!(ann.latest_turn()["state"], "error");
     assert_eq!(ann.listed(&old)["status"].as_u64().unwrap() & 8, 0);
@@ -250,8 +240,7 @@ fn a_restart_ends_worker_and_caller() {
 #[test]
 fn workers_side_by_side_end_their_own_calls() {
     for read_ms in [0, 30] {
-        let mut s = Scenario::new();
-        let ann = s.client("ann").opens_chat();
+        let (mut s, ann) = Scenario::with_chat();
         s.reads_take_ms(read_ms);
         let worker = |title: &str| Worker {
             title: title.to_owned(),
@@ -276,8 +265,7 @@ fn workers_side_by_side_end_their_own_calls() {
 // H-153: something stops a worker that spawns workers that spawn workers
 #[test]
 fn workers_do_not_nest_without_end() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let mut script = Script::new().streams(["bottom"]);
     for _ in 0..60 {
         script = Script::new().spawns("deeper", script).repeats();
@@ -293,8 +281,7 @@ fn workers_do_not_nest_without_end() {
 // H-153: nor side by side
 #[test]
 fn workers_do_not_multiply_without_end() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.model().plays(|own| {
         let mut own = own;
         for _ in 0..300 {
@@ -312,8 +299,7 @@ fn workers_do_not_multiply_without_end() {
 // G-26: names that the host makes avoid those that clients took
 #[test]
 fn a_worker_never_takes_a_name_that_is_taken() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.model().spawns("W", Script::new().streams(["x"]));
     ann.sends_message("delegate");
     let made = worker_of(&ann);
@@ -337,8 +323,7 @@ fn a_worker_never_takes_a_name_that_is_taken() {
 // The bound of what a worker carries
 #[test]
 fn a_brief_that_is_too_large_starts_no_worker() {
-    let mut s = Scenario::with(|limits| limits.checkpoint_bytes_max = 3);
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with(|limits| limits.checkpoint_bytes_max = 3).and_chat();
     s.model().spawns("W", Script::new().streams(["x"])).streams(["end"]);
     ann.sends_message("delegate");
     assert_eq!(ann.chats().len(), 1);
@@ -350,8 +335,7 @@ fn a_brief_that_is_too_large_starts_no_worker() {
 #[test]
 fn a_host_that_dies_while_it_spawns_leaves_no_worker_that_spins() {
     for point in [Kill::BeforeWrite, Kill::BeforeSend, Kill::BeforeAct] {
-        let mut s = Scenario::new();
-        let ann = s.client("ann").opens_chat();
+        let (mut s, ann) = Scenario::with_chat();
         s.model().waits_ms(500).spawns("W", Script::new().streams(["x"]));
         ann.starts("delegate");
         s.world().advance_ms(0);
@@ -359,8 +343,7 @@ fn a_host_that_dies_while_it_spawns_leaves_no_worker_that_spins() {
         s.host_dies_at(point);
         s.settles();
         assert!(!s.look().is_up());
-        s.host_restarts();
-        ann.reconnects();
+        s.host_restarts_for([&ann]);
         assert!(s.look().kernel().running().is_empty());
         s.all_agree();
     }
@@ -369,8 +352,7 @@ fn a_host_that_dies_while_it_spawns_leaves_no_worker_that_spins() {
 // H-078: `ChatInteractivity` is closed
 #[test]
 fn an_unknown_interactivity_is_not_sent() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let worker = Worker {
         title: "W".to_owned(),
         interactivity: Some("sometimes".to_owned()),
@@ -392,8 +374,7 @@ fn an_unknown_interactivity_is_not_sent() {
 // A user's own turn in a worker that is done does not belong to the call any more
 #[test]
 fn the_end_of_a_caller_leaves_a_users_turn_in_its_old_worker_alone() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let worker = full_worker();
     s.model().plays(|own| own.spawns_worker(worker, Script::new().streams(["x"]))).hangs();
     let turn = ann.sends_message("delegate");
@@ -410,16 +391,14 @@ fn the_end_of_a_caller_leaves_a_users_turn_in_its_old_worker_alone() {
 // A brief is opaque bytes, also after a restart
 #[test]
 fn a_brief_survives_to_the_byte() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     let brief = Bytes::from_static(b"\xff\x00\xc3");
     let worker = Worker { brief: brief.clone(), ..full_worker() };
     s.model().emits(AgentEvent::Spawned { call: 3, worker: Box::new(worker) }).hangs();
     ann.sends_message("delegate");
     let uri = worker_of(&ann);
     assert_eq!(s.look().models.asked.last().unwrap().brief, Some(brief.clone()));
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     ann.watches(&uri);
     ann.in_chat(&uri).sends_message("again");
     assert_eq!(s.look().models.asked.last().unwrap().brief, Some(brief));
@@ -429,8 +408,7 @@ fn a_brief_survives_to_the_byte() {
 // A worker's turn that a truncate drops is over, and so is the call that waits for it
 #[test]
 fn a_worker_that_is_truncated_fails_its_call() {
-    let mut s = Scenario::new();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = Scenario::with_chat();
     s.model().spawns("W", Script::new().streams(["x"]).hangs()).streams(["goes on"]);
     ann.sends_message("delegate");
     let uri = worker_of(&ann);

@@ -70,8 +70,7 @@ fn directories_come_and_go_and_turns_work_in_them() {
     ann.sends_message("and then?");
     assert_eq!(works_in(&s), json!([B, C]));
     s.host_is_killed();
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     assert_eq!(directories(&ann), json!([B, C]));
     ann.sends_message("after the restart?");
     assert_eq!(works_in(&s), json!([B, C]));
@@ -144,8 +143,7 @@ fn a_chat_works_in_all_of_its_sessions_directories_or_in_its_own() {
     s.all_agree();
     // What the session loses the chat loses, also if it is not in memory.
     s.host_is_killed();
-    s.host_restarts();
-    ann.reconnects();
+    s.host_restarts_for([&ann]);
     ann.tries(&ann.session(), replaced(C, "file:///elsewhere/d")).unwrap();
     s.settles();
     let narrow_state = s.state(CHAT);

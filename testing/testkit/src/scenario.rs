@@ -38,6 +38,40 @@ impl Scenario {
         Self { world: Rc::new(RefCell::new(World::new(1, limits))) }
     }
 
+    /// Starts a host to which `ann` is connected.
+    pub fn with_client() -> (Self, ScenarioClient) {
+        Self::new().and_client()
+    }
+
+    /// Starts a host on which `ann` has opened a chat.
+    pub fn with_chat() -> (Self, ScenarioClient) {
+        Self::new().and_chat()
+    }
+
+    /// Starts a host on which `ann` has opened a chat that `bob` joined.
+    pub fn with_shared_chat() -> (Self, ScenarioClient, ScenarioClient) {
+        Self::new().and_shared_chat()
+    }
+
+    /// Connects `ann`.
+    pub fn and_client(mut self) -> (Self, ScenarioClient) {
+        let ann = self.client("ann").arrives();
+        (self, ann)
+    }
+
+    /// Lets `ann` open a chat.
+    pub fn and_chat(mut self) -> (Self, ScenarioClient) {
+        let ann = self.client("ann").opens_chat();
+        (self, ann)
+    }
+
+    /// Lets `ann` open a chat that `bob` joins.
+    pub fn and_shared_chat(self) -> (Self, ScenarioClient, ScenarioClient) {
+        let (mut scenario, ann) = self.and_chat();
+        let bob = scenario.client("bob").joins(&ann);
+        (scenario, ann, bob)
+    }
+
     pub fn world(&self) -> RefMut<'_, World> {
         self.world.borrow_mut()
     }
@@ -97,6 +131,14 @@ impl Scenario {
         }
         self.world().start();
         self.settles();
+    }
+
+    /// Restarts the host; these clients reconnect, one after the other.
+    pub fn host_restarts_for<const N: usize>(&mut self, clients: [&ScenarioClient; N]) {
+        self.host_restarts();
+        for client in clients {
+            client.reconnects();
+        }
     }
 
     /// Inputs of the tools that really ran, in order.

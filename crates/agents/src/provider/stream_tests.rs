@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use agent_api::Section;
 use expect_test::Expect;
+use proptest::prelude::{Strategy, any};
 use proptest::sample::Index;
 use serde_json::{Value, json};
 
@@ -77,6 +78,39 @@ pub(super) fn decode_damaged<D: Decode>(
     }
     let whole = decode(decoder(), [stream.as_slice()]);
     (whole, decode(decoder(), stream.chunks(size)))
+}
+
+/// Tests the recorded streams of a wire: each is read as expected, and damaged bytes never panic.
+macro_rules! recorded {
+    ($decoder:expr; $($test:ident: $file:literal => $expected:expr;)*) => {
+        $(#[test]
+        fn $test() {
+            let stream = include_str!(concat!("streams/", $file));
+            $crate::provider::stream_tests::check($decoder, stream, &$expected);
+        })*
+
+        const RECORDED: &[&str] = &[$(include_str!(concat!("streams/", $file))),*];
+
+        proptest::proptest! {
+            #[test]
+            fn damaged_bytes_never_panic(
+                recorded in proptest::sample::select(RECORDED),
+                damage in $crate::provider::stream_tests::any_damage(),
+                size in 1_usize..64,
+            ) {
+                let (whole, pieces) = $crate::provider::stream_tests::decode_damaged(
+                    $decoder, recorded, &damage, size,
+                );
+                proptest::prop_assert_eq!(pieces, whole);
+            }
+        }
+    };
+}
+pub(super) use recorded;
+
+/// Up to five bytes, and where in a stream they are put.
+pub(super) fn any_damage() -> impl Strategy<Value = Vec<(Index, u8)>> {
+    proptest::collection::vec((any::<Index>(), any::<u8>()), 1..6)
 }
 
 /// The request for a shorter conversation is a prefix of that for a longer one, up to `end`: servers cache by prefix.

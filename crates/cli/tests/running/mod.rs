@@ -7,7 +7,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
-use serde_json::Value;
+use client::HostTarget;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// A data directory, and the host that serves it; both are gone when the test is.
@@ -25,6 +26,14 @@ impl Host {
 
     pub fn start_with(data: TempDir, more: &[&str]) -> Self {
         Self::start_in(data, more, &[])
+    }
+
+    /// Plays these scenes.
+    pub fn scripted(scenes: &Value) -> Self {
+        let data = tempfile::tempdir().unwrap();
+        let script = json!({"scenes": scenes});
+        std::fs::write(data.path().join("script.json"), script.to_string()).unwrap();
+        Self::start_with(data, &["--script", "script.json"])
     }
 
     /// With variables of its own.
@@ -46,6 +55,14 @@ impl Host {
 
     pub fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// The address and the token that it printed.
+    pub fn target(&self) -> HostTarget {
+        HostTarget {
+            url: self.ready["url"].as_str().unwrap().to_owned(),
+            token: self.ready["token"].as_str().map(str::to_owned),
+        }
     }
 
     pub fn greenroom(&self) -> Command {

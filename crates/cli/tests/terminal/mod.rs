@@ -19,6 +19,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
+use crate::running::Host;
+
 const USUAL_SIZE: ScreenSize = ScreenSize::new(72, 24);
 const HISTORY_ROWS: usize = 2_000;
 /// Longer than anything takes that works, also where every processor is busy with other tests.
@@ -79,6 +81,15 @@ struct Seen {
     /// Everything that was written, for those who look for what is not on the screen.
     bytes: Vec<u8>,
     ended: bool,
+}
+
+/// Starts a chat in a terminal, and waits until it can be typed into.
+pub fn chat(host: &Host) -> Terminal {
+    let mut command = host.greenroom();
+    command.arg("chat");
+    let terminal = Terminal::start("ann", command);
+    terminal.sees("\n›");
+    terminal
 }
 
 impl Terminal {

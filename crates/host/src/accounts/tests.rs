@@ -206,9 +206,7 @@ async fn make_session(client: &mut Client, session: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_names_its_space_and_a_role_and_ends_when_it_is_revoked() {
-    let Some(server) = TestServer::start() else {
-        return; // the line that says so is written
-    };
+    let Some(server) = TestServer::start() else { return };
     let settings = server.make_database();
     let node = start_node(&settings).await;
     let admin = AccountAdmin::connect(&settings).await.unwrap();
@@ -277,9 +275,7 @@ async fn a_token_names_its_space_and_a_role_and_ends_when_it_is_revoked() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_token_opens_nothing_and_one_that_expires_ends_its_connections() {
-    let Some(server) = TestServer::start() else {
-        return; // the line that says so is written
-    };
+    let Some(server) = TestServer::start() else { return };
     let settings = server.make_database();
     let node = start_node(&settings).await;
     let admin = AccountAdmin::connect(&settings).await.unwrap();
@@ -310,9 +306,7 @@ async fn what_is_no_token_opens_nothing_and_one_that_expires_ends_its_connection
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_operator_is_told_what_was_wrong() {
-    let Some(server) = TestServer::start() else {
-        return; // the line that says so is written
-    };
+    let Some(server) = TestServer::start() else { return };
     let settings = server.make_database();
     let admin = AccountAdmin::connect(&settings).await.unwrap();
     admin.create_space("red").await.unwrap();
@@ -349,9 +343,7 @@ async fn an_operator_is_told_what_was_wrong() {
 /// A table that is added and not removed would leave what people said behind.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_table_of_a_space_is_emptied_when_it_is_removed() {
-    let Some(server) = TestServer::start() else {
-        return; // the line that says so is written
-    };
+    let Some(server) = TestServer::start() else { return };
     let settings = server.make_database();
     let node = PostgresNode::connect(&settings).await.unwrap();
     let admin = AccountAdmin::over(node).await.unwrap();

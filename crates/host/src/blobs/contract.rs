@@ -19,9 +19,7 @@ macro_rules! contract {
     (@server $server:ident { $($promise:ident),* }) => {
         #[test]
         fn $server() {
-            let Some(server) = TestServer::start() else {
-                return; // the line that says so is written
-            };
+            let Some(server) = TestServer::start() else { return };
             $(
                 eprintln!("{}", stringify!($promise));
                 $promise(&mut Fixture::$server(&server));

@@ -45,9 +45,7 @@ async fn node_in_a_process_of_its_own() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_space_is_loaded_where_it_is_wanted_and_named_elsewhere() {
-    let Some(cluster) = TestCluster::start(&["team", "other"]).await else {
-        return; // the line that says so is written
-    };
+    let Some(cluster) = TestCluster::start(&["team", "other"]).await else { return };
     let (a, b) = (cluster.node("a").await, cluster.node("b").await);
     let Ok(SpaceLocation::Here(handle)) = a.space("team").await else {
         panic!("nobody else wants it");
@@ -86,9 +84,7 @@ async fn a_space_is_loaded_where_it_is_wanted_and_named_elsewhere() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_idle_space_costs_nothing_and_is_given_back() {
-    let Some(cluster) = TestCluster::start(&["one", "two", "three"]).await else {
-        return; // the line that says so is written
-    };
+    let Some(cluster) = TestCluster::start(&["one", "two", "three"]).await else { return };
     let idle = cluster.node_with("a", |config| config.limits.server.space_idle_s = 1).await;
     let (handle, _) = wait_until_here(&idle, "one").await;
     wait_until_here(&idle, "two").await;
@@ -125,9 +121,7 @@ async fn an_idle_space_costs_nothing_and_is_given_back() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_node_is_followed_by_another_or_by_itself() {
-    let Some(cluster) = TestCluster::start(&["team"]).await else {
-        return; // the line that says so is written
-    };
+    let Some(cluster) = TestCluster::start(&["team"]).await else { return };
     let b = cluster.node("b").await;
     let mut first = cluster.process("a", "team").await;
     let mut socket = connect(&first.address, "ann").await;
@@ -153,9 +147,7 @@ async fn a_killed_node_is_followed_by_another_or_by_itself() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_was_stopped_past_its_lease_writes_nothing_and_says_nothing() {
-    let Some(cluster) = TestCluster::start(&["team"]).await else {
-        return; // the line that says so is written
-    };
+    let Some(cluster) = TestCluster::start(&["team"]).await else { return };
     let b = cluster.node("b").await;
     let zombie = cluster.process("a", "team").await;
     let mut old = connect(&zombie.address, "ann").await;
@@ -186,9 +178,7 @@ async fn a_node_that_was_stopped_past_its_lease_writes_nothing_and_says_nothing(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_database_that_stays_away_silences_a_node_until_it_is_back() {
-    let Some(cluster) = TestCluster::start(&["team"]).await else {
-        return; // the line that says so is written
-    };
+    let Some(cluster) = TestCluster::start(&["team"]).await else { return };
     let (a, b) = (cluster.node("a").await, cluster.node("b").await);
     let (handle, _) = wait_until_here(&a, "team").await;
     let mut socket = connect(&serve_handle(&handle).await, "ann").await;
@@ -220,9 +210,7 @@ async fn a_database_that_stays_away_silences_a_node_until_it_is_back() {
 /// A process that stops between two packets of a transaction keeps the lease locked.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lease_that_a_stopped_process_has_locked_is_taken() {
-    let Some(cluster) = TestCluster::start(&["team"]).await else {
-        return; // the line that says so is written
-    };
+    let Some(cluster) = TestCluster::start(&["team"]).await else { return };
     let (client, connection) = tokio_postgres::Config::connect(
         cluster
             .settings
@@ -246,9 +234,7 @@ async fn a_lease_that_a_stopped_process_has_locked_is_taken() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_space_whose_batch_is_there_though_it_was_refused_is_loaded_anew() {
-    let Some(cluster) = TestCluster::start(&["team"]).await else {
-        return; // the line that says so is written
-    };
+    let Some(cluster) = TestCluster::start(&["team"]).await else { return };
     let proxy = CuttingProxy::start(cluster.server.socket());
     let url = proxy.through(&cluster.settings.url, cluster.server.socket());
     let node = cluster

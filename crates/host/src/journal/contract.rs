@@ -41,9 +41,7 @@ macro_rules! contract {
     (@server $server:ident { $($room:ident: $($promise:ident),*;)* }) => {
         #[test]
         fn $server() {
-            let Some(books) = postgres::ServerBooks::start() else {
-                return; // the line that says so is written
-            };
+            let Some(books) = postgres::ServerBooks::start() else { return };
             $($(
                 eprintln!("{}", stringify!($promise));
                 books.$server(&|book| $room::$promise(book));

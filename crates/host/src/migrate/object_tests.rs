@@ -48,9 +48,7 @@ async fn on_thread<T: Send + 'static>(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_object_outlives_its_row_for_a_while_and_is_then_deleted() {
-    let Some(server) = TestServer::start() else {
-        return; // the line that says so is written
-    };
+    let Some(server) = TestServer::start() else { return };
     let (database, directory) = (server.make_database(), tempfile::tempdir().unwrap());
     let name = database.url.rsplit_once("dbname=").unwrap().1;
     let node = PostgresNode::connect(&database).await.unwrap();
@@ -102,9 +100,7 @@ async fn an_object_outlives_its_row_for_a_while_and_is_then_deleted() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn objects_are_copied_and_carried_with_their_space() {
-    let Some(server) = TestServer::start() else {
-        return; // the line that says so is written
-    };
+    let Some(server) = TestServer::start() else { return };
     let (database, directory) = (server.make_database(), tempfile::tempdir().unwrap());
     let settings = store_at(directory.path());
     let node = PostgresNode::connect(&database).await.unwrap();
@@ -158,9 +154,7 @@ async fn open_team(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_body_that_is_removed_while_it_is_put_again_stays() {
-    let Some(server) = TestServer::start() else {
-        return; // the line that says so is written
-    };
+    let Some(server) = TestServer::start() else { return };
     let (database, directory) = (server.make_database(), tempfile::tempdir().unwrap());
     let name = database.url.rsplit_once("dbname=").unwrap().1;
     let (_node, blobs) = open_team(&database, directory.path()).await;
@@ -193,9 +187,7 @@ async fn a_body_that_is_removed_while_it_is_put_again_stays() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_is_stopped_for_long_deletes_and_names_nothing_wrong() {
-    let Some(server) = TestServer::start() else {
-        return; // the line that says so is written
-    };
+    let Some(server) = TestServer::start() else { return };
     let (database, directory) = (server.make_database(), tempfile::tempdir().unwrap());
     let name = database.url.rsplit_once("dbname=").unwrap().1;
     let (_node, blobs) = open_team(&database, directory.path()).await;
@@ -231,9 +223,7 @@ async fn whoever_is_stopped_for_long_deletes_and_names_nothing_wrong() {
 /// A database from before objects had names of their own.
 #[tokio::test(flavor = "multi_thread")]
 async fn objects_of_earlier_versions_are_read_and_kept() {
-    let Some(server) = TestServer::start() else {
-        return; // the line that says so is written
-    };
+    let Some(server) = TestServer::start() else { return };
     let (database, directory) = (server.make_database(), tempfile::tempdir().unwrap());
     let name = database.url.rsplit_once("dbname=").unwrap().1;
     let (_node, blobs) = open_team(&database, directory.path()).await;

@@ -43,9 +43,7 @@ const INDEXES: &str =
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_tables_are_what_is_documented() {
-    let Some(server) = TestServer::start() else {
-        return; // the line that says so is written
-    };
+    let Some(server) = TestServer::start() else { return };
     let client = make(&server.make_database()).await;
     let mut tables: BTreeMap<String, String> = BTreeMap::new();
     for row in client.query(COLUMNS, &[]).await.unwrap() {
@@ -72,9 +70,7 @@ async fn the_tables_are_what_is_documented() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_column_of_a_space_is_carried_or_stays_for_a_reason() {
-    let Some(server) = TestServer::start() else {
-        return; // the line that says so is written
-    };
+    let Some(server) = TestServer::start() else { return };
     let client = make(&server.make_database()).await;
     let mut there: BTreeMap<String, Vec<(String, String)>> = BTreeMap::new();
     for row in client.query(COLUMNS, &[]).await.unwrap() {

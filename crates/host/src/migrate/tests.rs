@@ -105,9 +105,7 @@ fn silent(_: MigrateStep) {}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn there_and_back_is_equal_to_the_byte_and_only_one_side_is_served() {
-    let Some(server) = TestServer::start() else {
-        return; // the line that says so is written
-    };
+    let Some(server) = TestServer::start() else { return };
     let database = server.make_database();
     let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let there = wish(first.path(), &database);
@@ -165,9 +163,7 @@ async fn there_and_back_is_equal_to_the_byte_and_only_one_side_is_served() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn interrupted_anywhere_nothing_is_half_done_and_it_can_be_run_again() {
-    let Some(server) = TestServer::start() else {
-        return; // the line that says so is written
-    };
+    let Some(server) = TestServer::start() else { return };
     let database = server.make_database();
     let name = database.url.rsplit_once("dbname=").unwrap().1;
     let sql = |sql: &str| run_sql(server.socket(), name, sql);
@@ -258,9 +254,7 @@ fn set_aside(dir: &Path) -> usize {
 /// Marks count for the migration that set them, and no journal is written over whatever marks lie beside it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_journal_is_never_written_over_whatever_an_earlier_migration_left_behind() {
-    let Some(server) = TestServer::start() else {
-        return; // the line that says so is written
-    };
+    let Some(server) = TestServer::start() else { return };
     let database = server.make_database();
     let source = tempfile::tempdir().unwrap();
     fill(source.path());
@@ -310,9 +304,7 @@ async fn a_journal_is_never_written_over_whatever_an_earlier_migration_left_behi
 /// A space that one directory began to fill is not emptied by another, nor is one that was moved to a directory of the same name.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_space_is_filled_by_the_migration_that_began_it() {
-    let Some(server) = TestServer::start() else {
-        return; // the line that says so is written
-    };
+    let Some(server) = TestServer::start() else { return };
     let database = server.make_database();
     let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     fill(first.path());
@@ -340,9 +332,7 @@ async fn a_space_is_filled_by_the_migration_that_began_it() {
 /// Copies leave their source as it is, and are equal to it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_copy_is_equal_to_the_byte_and_the_source_is_left_alone() {
-    let Some(server) = TestServer::start() else {
-        return; // the line that says so is written
-    };
+    let Some(server) = TestServer::start() else { return };
     let database = server.make_database();
     let (source, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     fill(source.path());
@@ -393,9 +383,7 @@ async fn a_copy_is_equal_to_the_byte_and_the_source_is_left_alone() {
 /// What differs is found, whatever made it differ.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_value_that_was_lost_on_the_way_is_noticed() {
-    let Some(server) = TestServer::start() else {
-        return; // the line that says so is written
-    };
+    let Some(server) = TestServer::start() else { return };
     let database = server.make_database();
     let name = database.url.rsplit_once("dbname=").unwrap().1;
     AccountAdmin::connect(&database).await.unwrap();

@@ -35,9 +35,7 @@ fn scenes() -> Value {
 
 #[tokio::test]
 async fn nothing_that_an_agent_says_runs_or_is_fetched() -> Result<()> {
-    let Some(browser) = Browser::start().await? else {
-        return Ok(()); // it was said
-    };
+    let Some(browser) = Browser::start().await? else { return Ok(()) };
     let script = Script::write(&scenes())?;
     let host = Host::start(&["--script", &script.path()])?;
     let page = browser.page(Screen::PHONE).await?;

@@ -23,9 +23,7 @@ fn is_seen(number: usize) -> String {
 
 #[tokio::test]
 async fn ten_thousand_turns_are_scrolled_through() -> Result<()> {
-    let Some(browser) = Browser::start().await? else {
-        return Ok(()); // it was said
-    };
+    let Some(browser) = Browser::start().await? else { return Ok(()) };
     let script = Script::write(&json!([{"steps": [{"say": ["Heard."]}]}]))?;
     let host = Host::start(&["--script", &script.path()])?;
     script.import_turns(&host, TURNS)?;
@@ -80,9 +78,7 @@ fn truncate(host: &Host, turn: &str) -> String {
 
 #[tokio::test]
 async fn a_chat_is_cut_back_to_a_turn_that_left_memory() -> Result<()> {
-    let Some(browser) = Browser::start().await? else {
-        return Ok(()); // it was said
-    };
+    let Some(browser) = Browser::start().await? else { return Ok(()) };
     let script = Script::write(&json!([{"steps": [{"say": ["Heard."]}]}]))?;
     let host = Host::start(&["--script", &script.path()])?;
     script.import_turns(&host, 1_300)?;

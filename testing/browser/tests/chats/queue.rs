@@ -38,7 +38,7 @@ const ATTACH: &str = "(() => { const picked = new DataTransfer(); picked.items.a
 async fn waiting_messages_are_the_same_on_two_pages() -> Result<()> {
     // Two browsers: one page of a browser is behind the other, and slow.
     let (Some(browser), Some(other)) = (Browser::start().await?, Browser::start().await?) else {
-        return Ok(()); // it was said
+        return Ok(());
     };
     let script = Script::write(&json!([
         {"when": "^hang", "steps": [{"say": ["Hanging on."]}, {"hang": true}]},
@@ -113,9 +113,7 @@ async fn waiting_messages_are_the_same_on_two_pages() -> Result<()> {
 
 #[tokio::test]
 async fn enter_is_a_new_line_on_touch_and_a_draft_survives_a_reload() -> Result<()> {
-    let Some(browser) = Browser::start().await? else {
-        return Ok(()); // it was said
-    };
+    let Some(browser) = Browser::start().await? else { return Ok(()) };
     let host = Host::start(&[])?;
     let page = browser.page(Screen::PHONE).await?;
     sign_in(&page, &host).await?;

@@ -109,9 +109,7 @@ async fn use_keyboards(page: &Page, before: f64) -> Result<()> {
 
 #[tokio::test]
 async fn what_is_read_stays_where_it_is() -> Result<()> {
-    let Some(browser) = Browser::start().await? else {
-        return Ok(()); // it was said
-    };
+    let Some(browser) = Browser::start().await? else { return Ok(()) };
     let script = Script::write(&json!([
         {"when": "^stream", "steps": [{"stream": {"chunks": 100_000, "size": 60, "every_ms": 5, "end": "\n\n"}}]},
         {"steps": [{"say": ["Heard."]}]},

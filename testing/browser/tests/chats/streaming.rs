@@ -36,9 +36,7 @@ const FENCE: &str = "async () => {
 
 #[tokio::test]
 async fn what_comes_next_is_read_as_it_will_be() -> Result<()> {
-    let Some(browser) = Browser::start().await? else {
-        return Ok(()); // it was said
-    };
+    let Some(browser) = Browser::start().await? else { return Ok(()) };
     let host = Host::start(&[])?;
     let page = browser.page(Screen::PHONE).await?;
     sign_in(&page, &host).await?;
@@ -98,9 +96,7 @@ const SHRINK: &str = "(async () => {
 
 #[tokio::test]
 async fn the_end_is_followed_also_when_a_text_becomes_shorter() -> Result<()> {
-    let Some(browser) = Browser::start().await? else {
-        return Ok(()); // it was said
-    };
+    let Some(browser) = Browser::start().await? else { return Ok(()) };
     let host = Host::start(&[])?;
     let page = browser.page(Screen::PHONE).await?;
     sign_in(&page, &host).await?;

@@ -9,9 +9,7 @@ use crate::sheet::{in_sheet, open_inbox, sheet_part, wait_for_sheet};
 use crate::signed_in::{go, sign_in, start_session_in};
 
 async fn start(screen: Screen) -> Result<Option<(Browser, Host, Page, Script)>> {
-    let Some(browser) = Browser::start().await? else {
-        return Ok(None); // it was said
-    };
+    let Some(browser) = Browser::start().await? else { return Ok(None) };
     let script = Script::write()?;
     let host = Host::start(&["--script", script.path()])?;
     let page = browser.page(screen).await?;
@@ -147,9 +145,7 @@ async fn requests_are_answered_by_keyboard() -> Result<()> {
 
 #[tokio::test]
 async fn a_result_is_looked_at_before_the_agent_sees_it() -> Result<()> {
-    let Some(browser) = Browser::start().await? else {
-        return Ok(()); // it was said
-    };
+    let Some(browser) = Browser::start().await? else { return Ok(()) };
     let script = Script::write()?;
     let host = Host::start(&["--script", script.path()])?;
     let page = browser.page(Screen::PHONE).await?;

@@ -49,9 +49,7 @@ async fn look(page: &Page, name: &str, width: u32) -> Result<()> {
 }
 
 async fn take(screen: Screen) -> Result<()> {
-    let Some(browser) = Browser::start().await? else {
-        return Ok(()); // it was said
-    };
+    let Some(browser) = Browser::start().await? else { return Ok(()) };
     let directory = tempfile::tempdir()?;
     let script = directory.path().join("script.json");
     std::fs::write(&script, scenes().to_string())?;

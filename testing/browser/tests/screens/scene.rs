@@ -84,9 +84,7 @@ pub(crate) struct Scene {
 impl Scene {
     /// With an approval, questions, work and an answer.
     pub(crate) async fn start(screen: Screen) -> Result<Option<Self>> {
-        let Some(browser) = Browser::start().await? else {
-            return Ok(None); // it was said
-        };
+        let Some(browser) = Browser::start().await? else { return Ok(None) };
         let host = Host::start(&["--script", SCRIPT])?;
         let folder = host.home().join("myapp");
         std::fs::create_dir(&folder)?;

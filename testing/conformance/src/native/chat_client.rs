@@ -280,6 +280,13 @@ impl ChatClient {
         turns.last().expect("a turn").clone()
     }
 
+    /// The last turn, which must be complete once it is over.
+    pub async fn completed_turn(&mut self) -> Value {
+        let turn = self.turn_over().await;
+        assert_eq!(turn["state"], "complete", "{turn:#}");
+        turn
+    }
+
     /// Takes what comes until the chat is as expected.
     pub async fn until(&mut self, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
         loop {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 /// Where `xtask interop` installs everything.
 const PLACE: &str = "GREENROOM_INTEROP";
 
-/// Where it installed something; none where it did not run. That is said where also a test that passes is heard.
+/// Finds what was installed; prints straight to stderr if it is missing, so a passing test shows it.
 pub(crate) fn installed(name: &str) -> Option<PathBuf> {
     let place = std::env::var_os(PLACE).map(|place| PathBuf::from(place).join(name));
     let place = place.filter(|place| place.exists());

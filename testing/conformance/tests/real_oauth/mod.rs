@@ -113,9 +113,7 @@ fn call(greeting: &str) -> [Answer; 2] {
 
 #[tokio::test]
 async fn real_oauth() {
-    let Some(place) = installed("oauth") else {
-        return; // said by `installed`
-    };
+    let Some(place) = installed("oauth") else { return };
     let servers = RealServers::start(&place).await;
     let entry = McpEntry {
         name: "guarded".to_owned(),

@@ -1,11 +1,10 @@
 //! Requests compared whole, and streams as the server sends them.
 
 use expect_test::expect;
-use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::super::stream_tests::{
-    check, check_prefixes, decode, decode_damaged, long_request, shortened, stream_of,
+    check, check_prefixes, decode, long_request, recorded, shortened, stream_of,
 };
 use super::super::{Api, ModelEndpoint, ModelMessage, ModelRequest};
 use super::encode;
@@ -154,18 +153,8 @@ fn bodies_of_results_go_with_them() {
     assert_eq!(last["content"][0]["content"], json!([{"type": "text", "text": "A"}, picture]));
 }
 
-macro_rules! recorded {
-    ($($test:ident: $file:literal => $expected:expr;)*) => {
-        $(#[test]
-        fn $test() {
-            check(super::decoder, include_str!(concat!("streams/", $file)), &$expected);
-        })*
-
-        const RECORDED: &[&str] = &[$(include_str!(concat!("streams/", $file))),*];
-    };
-}
-
 recorded! {
+    super::decoder;
     broken_off: "broken_off.sse" => expect![[r#"
         Text("Hel")
         Usage(Usage { input_tokens: Some(2125), output_tokens: Some(1), cache_read_tokens: Some(2000), cache_write_tokens: Some(100) })
@@ -401,16 +390,4 @@ fn texts_that_say_nothing_do_not_go_back() {
     let content = sent["messages"][3]["content"].as_array().unwrap();
     assert_eq!(content.len(), 1, "{content:?}");
     assert_eq!(content[0]["type"], "tool_use");
-}
-
-proptest! {
-    #[test]
-    fn damaged_bytes_never_panic(
-        recorded in proptest::sample::select(RECORDED),
-        damage in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 1..6),
-        size in 1_usize..64,
-    ) {
-        let (whole, pieces) = decode_damaged(super::decoder, recorded, &damage, size);
-        prop_assert_eq!(pieces, whole);
-    }
 }

@@ -1,11 +1,10 @@
 //! Requests compared whole, and streams as the server sends them.
 
 use expect_test::expect;
-use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::super::answer_stream::AnswerStream;
-use super::super::stream_tests::{check, check_prefixes, decode_damaged, long_request, stream_of};
+use super::super::stream_tests::{check, check_prefixes, long_request, recorded, stream_of};
 use super::super::{Decode, ModelMessage, ModelRequest, RefusalCause};
 use super::decode::GeminiReader;
 use super::{encode, path};
@@ -105,18 +104,8 @@ fn bodies_of_results_go_with_them() {
     assert_eq!(last["parts"][1], picture);
 }
 
-macro_rules! recorded {
-    ($($test:ident: $file:literal => $expected:expr;)*) => {
-        $(#[test]
-        fn $test() {
-            check(made, include_str!(concat!("streams/", $file)), &$expected);
-        })*
-
-        const RECORDED: &[&str] = &[$(include_str!(concat!("streams/", $file))),*];
-    };
-}
-
 recorded! {
+    made;
     blocked: "blocked.sse" => expect![[r#"
         Usage(Usage { input_tokens: Some(4), output_tokens: None, cache_read_tokens: None, cache_write_tokens: None })
         Stopped(Refusal)
@@ -283,16 +272,4 @@ fn tools_of_the_server_go_beside_ours() {
     request.tools.clear();
     request.forbids_calls = false;
     assert_eq!(body(&request)["toolConfig"], Value::Null);
-}
-
-proptest! {
-    #[test]
-    fn damaged_bytes_never_panic(
-        recorded in proptest::sample::select(RECORDED),
-        damage in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 1..6),
-        size in 1_usize..64,
-    ) {
-        let (whole, pieces) = decode_damaged(made, recorded, &damage, size);
-        prop_assert_eq!(pieces, whole);
-    }
 }

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::super::Decode;
 use super::super::answer_stream::AnswerStream;
-use super::super::stream_tests::{self, decode, decode_damaged};
+use super::super::stream_tests::{self, decode, recorded};
 use super::ChatReader;
 
 fn made() -> AnswerStream<ChatReader> {
@@ -16,18 +16,8 @@ fn check(stream: &str, expected: Expect) {
     stream_tests::check(made, stream, &expected);
 }
 
-macro_rules! recorded {
-    ($($test:ident: $file:literal => $expected:expr;)*) => {
-        $(#[test]
-        fn $test() {
-            check(include_str!(concat!("streams/", $file)), $expected);
-        })*
-
-        const RECORDED: &[&str] = &[$(include_str!(concat!("streams/", $file))),*];
-    };
-}
-
 recorded! {
+    made;
     google_signs_calls: "google_signed_calls.sse" => expect![[r#"
         CallStarted { index: 0, id: "function-call-1", name: "read" }
         CallInput { index: 0, text: "{\"path\":\"a.rs\"}" }
@@ -405,15 +395,5 @@ proptest! {
         offsets.sort_unstable();
         let pieces: Vec<&[u8]> = offsets.windows(2).map(|ends| &stream[ends[0]..ends[1]]).collect();
         prop_assert_eq!(decode(made(), pieces), decode(made(), [stream]));
-    }
-
-    #[test]
-    fn damaged_bytes_never_panic(
-        recorded in proptest::sample::select(RECORDED),
-        damage in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 1..6),
-        size in 1_usize..64,
-    ) {
-        let (whole, pieces) = decode_damaged(made, recorded, &damage, size);
-        prop_assert_eq!(pieces, whole);
     }
 }

@@ -1,11 +1,10 @@
 //! Requests compared whole, and streams as the server sends them.
 
 use expect_test::expect;
-use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::super::stream_tests::{
-    check, check_prefixes, decode, decode_damaged, long_request, stream_of,
+    check, check_prefixes, decode, long_request, recorded, stream_of,
 };
 use super::super::{ModelMessage, ModelRequest};
 use super::encode;
@@ -84,18 +83,8 @@ fn bodies_of_results_go_with_them() {
     assert_eq!(last["output"], json!([{"type": "input_text", "text": "A"}, picture]));
 }
 
-macro_rules! recorded {
-    ($($test:ident: $file:literal => $expected:expr;)*) => {
-        $(#[test]
-        fn $test() {
-            check(super::decoder, include_str!(concat!("streams/", $file)), &$expected);
-        })*
-
-        const RECORDED: &[&str] = &[$(include_str!(concat!("streams/", $file))),*];
-    };
-}
-
 recorded! {
+    super::decoder;
     broken_off: "broken_off.sse" => expect![[r#"
         Text("Hel")
         Interrupted: the answer of the model server broke off
@@ -271,16 +260,4 @@ fn what_is_done_twice_counts_once() {
         Stopped(End)
     "#]];
     expected.assert_eq(&decode(super::decoder(), [stream.as_bytes()]));
-}
-
-proptest! {
-    #[test]
-    fn damaged_bytes_never_panic(
-        recorded in proptest::sample::select(RECORDED),
-        damage in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 1..6),
-        size in 1_usize..64,
-    ) {
-        let (whole, pieces) = decode_damaged(super::decoder, recorded, &damage, size);
-        prop_assert_eq!(pieces, whole);
-    }
 }

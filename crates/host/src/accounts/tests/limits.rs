@@ -22,9 +22,7 @@ async fn bounds(settings: &PostgresSettings, space: &str) -> SpaceBounds {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn limits_of_a_space_count_over_those_of_the_settings() {
-    let Some(server) = TestServer::start() else {
-        return; // the line that says so is written
-    };
+    let Some(server) = TestServer::start() else { return };
     let settings = server.make_database();
     let admin = AccountAdmin::connect(&settings).await.unwrap();
     for name in ["red", "blue"] {
@@ -88,9 +86,7 @@ async fn limits_of_a_space_count_over_those_of_the_settings() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_over_a_limit_is_refused_over_the_socket() {
-    let Some(server) = TestServer::start() else {
-        return; // the line that says so is written
-    };
+    let Some(server) = TestServer::start() else { return };
     let settings = server.make_database();
     let admin = AccountAdmin::connect(&settings).await.unwrap();
     admin.create_space("default").await.unwrap();

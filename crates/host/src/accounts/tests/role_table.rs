@@ -231,9 +231,7 @@ async fn check_routes(node: &Served, role: Role, token: &AccountToken) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_request_action_and_route_is_allowed_or_refused_by_role() {
-    let Some(server) = TestServer::start() else {
-        return; // the line that says so is written
-    };
+    let Some(server) = TestServer::start() else { return };
     let settings = server.make_database();
     let node = start_node(&settings).await;
     let admin = AccountAdmin::connect(&settings).await.unwrap();
@@ -280,9 +278,7 @@ async fn every_request_action_and_route_is_allowed_or_refused_by_role() {
 /// Telemetry is not subscribed to by the way either, and a client id belongs to a principal.
 #[tokio::test(flavor = "multi_thread")]
 async fn connections_begin_by_role_and_principal() {
-    let Some(server) = TestServer::start() else {
-        return; // the line that says so is written
-    };
+    let Some(server) = TestServer::start() else { return };
     let settings = server.make_database();
     let node = start_node(&settings).await;
     let admin = AccountAdmin::connect(&settings).await.unwrap();

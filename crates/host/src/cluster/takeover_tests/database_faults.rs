@@ -15,9 +15,7 @@ use crate::cluster::{SpaceLocation, SpaceUnavailable};
 /// The network between one node and the database carries nothing any more, and nobody says so.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_alone_cannot_reach_the_database_falls_silent_and_another_takes_over() {
-    let Some(cluster) = TestCluster::start(&["team"]).await else {
-        return; // the line that says so is written
-    };
+    let Some(cluster) = TestCluster::start(&["team"]).await else { return };
     let proxy = CuttingProxy::start(cluster.server.socket());
     let url = proxy.through(&cluster.settings.url, cluster.server.socket());
     let a = cluster.node_with("a", |config| config.postgres = Some(url)).await;
@@ -62,9 +60,7 @@ const SLOW: &str = "CREATE FUNCTION greenroom.slow() RETURNS trigger LANGUAGE pl
 
 #[tokio::test(flavor = "multi_thread")]
 async fn while_the_database_is_slow_turns_are_refused_and_the_rest_goes_on() {
-    let Some(cluster) = TestCluster::start(&["team"]).await else {
-        return; // the line that says so is written
-    };
+    let Some(cluster) = TestCluster::start(&["team"]).await else { return };
     let node = cluster
         .node_with("a", |config| {
             // Whatever else this machine does, a batch does not take as long by itself.
@@ -93,9 +89,7 @@ async fn while_the_database_is_slow_turns_are_refused_and_the_rest_goes_on() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_space_whose_batches_take_long_keeps_no_other_from_its_turns() {
-    let Some(cluster) = TestCluster::start(&["slow", "quick"]).await else {
-        return; // the line that says so is written
-    };
+    let Some(cluster) = TestCluster::start(&["slow", "quick"]).await else { return };
     let node = cluster.node_with("a", |config| config.limits.server.append_slow_ms = 1_500).await;
     let mut clients = Vec::new();
     for space in ["slow", "quick"] {
@@ -171,15 +165,11 @@ impl Drop for SmallDisk {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn on_a_full_disk_of_the_database_changes_are_refused_and_reading_goes_on() {
-    let Some(cluster) = TestCluster::start(&["team"]).await else {
-        return; // the line that says so is written
-    };
+    let Some(cluster) = TestCluster::start(&["team"]).await else { return };
     let place = tempfile::tempdir().unwrap();
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(place.path(), open).unwrap();
-    let Some(disk) = SmallDisk::mount(&place.path().join("disk")) else {
-        return; // the line that says so is written
-    };
+    let Some(disk) = SmallDisk::mount(&place.path().join("disk")) else { return };
     cluster.run(&format!("CREATE TABLESPACE small LOCATION '{}'", disk.0.display()));
     for table in ["channel", "action", "head", "summary"] {
         cluster.run(&format!("ALTER TABLE greenroom.{table} SET TABLESPACE small"));

@@ -33,9 +33,7 @@ async fn make_orphan(cluster: &TestCluster, node: &ClusterNode, space: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_is_told_to_connect_again_finds_the_space_free() {
-    let Some(cluster) = TestCluster::start(&["team", "orphan"]).await else {
-        return; // the line that says so is written
-    };
+    let Some(cluster) = TestCluster::start(&["team", "orphan"]).await else { return };
     let a = cluster.node("a").await;
     let (handle, _) = wait_until_here(&a, "team").await;
     let mut socket = connect(&serve_handle(&handle).await, "ann").await;
@@ -51,9 +49,7 @@ async fn who_is_told_to_connect_again_finds_the_space_free() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lease_that_nobody_uses_does_not_wait_for_turns_of_other_spaces() {
-    let Some(cluster) = TestCluster::start(&["team", "orphan"]).await else {
-        return; // the line that says so is written
-    };
+    let Some(cluster) = TestCluster::start(&["team", "orphan"]).await else { return };
     let a = cluster.node("a").await;
     let (handle, _) = wait_until_here(&a, "team").await;
     make_orphan(&cluster, &a, "orphan").await;
@@ -71,9 +67,7 @@ async fn a_lease_that_nobody_uses_does_not_wait_for_turns_of_other_spaces() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn work_in_a_space_that_a_draining_node_held_and_did_not_serve_goes_on_elsewhere() {
-    let Some(cluster) = TestCluster::start(&["team"]).await else {
-        return; // the line that says so is written
-    };
+    let Some(cluster) = TestCluster::start(&["team"]).await else { return };
     let _b = ServedNode::start(&cluster, "b", wait_for_successors).await;
     // It has looked for work that nobody has, and does so no more.
     let beats = || cluster.ask("SELECT expires FROM greenroom.node WHERE name = 'b'");
@@ -95,9 +89,7 @@ async fn work_in_a_space_that_a_draining_node_held_and_did_not_serve_goes_on_els
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_comes_to_a_node_that_drains_is_served_by_another() {
-    let Some(cluster) = TestCluster::start(&[]).await else {
-        return; // the line that says so is written
-    };
+    let Some(cluster) = TestCluster::start(&[]).await else { return };
     let a = ServedNode::start(&cluster, "a", wait_for_successors).await;
     let _b = ServedNode::start(&cluster, "b", wait_for_successors).await;
     let accounts = AccountAdmin::connect(&cluster.settings).await.unwrap();
@@ -125,9 +117,7 @@ async fn who_comes_to_a_node_that_drains_is_served_by_another() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_space_that_moves_is_where_it_was_ordered_to_before_its_clients_are_told() {
-    let Some(cluster) = TestCluster::start(&[]).await else {
-        return; // the line that says so is written
-    };
+    let Some(cluster) = TestCluster::start(&[]).await else { return };
     let a = ServedNode::start(&cluster, "a", wait_for_successors).await;
     let mut others = Vec::new();
     for name in ["b", "c"] {
@@ -150,9 +140,7 @@ async fn a_space_that_moves_is_where_it_was_ordered_to_before_its_clients_are_to
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_whose_row_says_that_it_drains_passes_clients_on_before_it_has_read_that() {
-    let Some(cluster) = TestCluster::start(&["team", "other"]).await else {
-        return; // the line that says so is written
-    };
+    let Some(cluster) = TestCluster::start(&["team", "other"]).await else { return };
     // Neither follows orders.
     let (a, b) = (cluster.node("a").await, cluster.node("b").await);
     let admin = ClusterAdmin::connect(&cluster.settings).await.unwrap();
@@ -165,9 +153,7 @@ async fn a_node_whose_row_says_that_it_drains_passes_clients_on_before_it_has_re
 /// Nobody waits for its inputs to end: what comes behind the word to stop comes too late.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_space_whose_queue_is_never_empty_is_given_back_in_order() {
-    let Some(cluster) = TestCluster::start(&["team"]).await else {
-        return; // the line that says so is written
-    };
+    let Some(cluster) = TestCluster::start(&["team"]).await else { return };
     let a = cluster.node("a").await;
     let (handle, _) = wait_until_here(&a, "team").await;
     let mut socket = connect(&serve_handle(&handle).await, "ann").await;
@@ -192,9 +178,7 @@ async fn a_space_whose_queue_is_never_empty_is_given_back_in_order() {
 /// Until the order was void, for a minute, neither its holder could take it nor the node it was ordered to.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_space_that_failed_while_it_was_to_move_goes_where_it_was_ordered_to() {
-    let Some(cluster) = TestCluster::start(&["team"]).await else {
-        return; // the line that says so is written
-    };
+    let Some(cluster) = TestCluster::start(&["team"]).await else { return };
     let (a, b) = (cluster.node("a").await, cluster.node("b").await);
     make_orphan(&cluster, &a, "team").await;
     let admin = ClusterAdmin::connect(&cluster.settings).await.unwrap();
@@ -213,9 +197,7 @@ async fn a_space_that_failed_while_it_was_to_move_goes_where_it_was_ordered_to()
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_space_of_the_settings_of_a_node_is_ordered_away_in_vain() {
-    let Some(cluster) = TestCluster::start(&["own"]).await else {
-        return; // the line that says so is written
-    };
+    let Some(cluster) = TestCluster::start(&["own"]).await else { return };
     let (a, b) = (cluster.node("a").await, cluster.node("b").await);
     let _held = a.hold("own").await.unwrap();
     let admin = ClusterAdmin::connect(&cluster.settings).await.unwrap();
@@ -243,9 +225,7 @@ async fn a_space_of_the_settings_of_a_node_is_ordered_away_in_vain() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_space_is_not_ordered_to_a_node_that_cannot_serve_its_clients() {
-    let Some(cluster) = TestCluster::start(&["team"]).await else {
-        return; // the line that says so is written
-    };
+    let Some(cluster) = TestCluster::start(&["team"]).await else { return };
     let _a = cluster.node("a").await;
     let _alone = cluster
         .node_with("alone", |config| {

@@ -66,9 +66,7 @@ fn fail_over(cluster: &TestCluster, standby: &TestServer, address: &ServerAddres
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_standby_that_has_everything_goes_on_as_after_a_restart() {
-    let Some(cluster) = TestCluster::start(&["team"]).await else {
-        return; // the line that says so is written
-    };
+    let Some(cluster) = TestCluster::start(&["team"]).await else { return };
     let standby = tokio::task::block_in_place(|| cluster.server.start_standby());
     wait_until_streaming(&cluster).await;
     // No commit is answered before the standby has it.
@@ -107,9 +105,7 @@ async fn a_standby_that_has_everything_goes_on_as_after_a_restart() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_standby_that_lacks_commits_gives_no_seq_a_second_time() {
-    let Some(cluster) = TestCluster::start(&["team", "other"]).await else {
-        return; // the line that says so is written
-    };
+    let Some(cluster) = TestCluster::start(&["team", "other"]).await else { return };
     let standby = tokio::task::block_in_place(|| cluster.server.start_standby());
     wait_until_streaming(&cluster).await;
     let address = ServerAddress::of(cluster.server.socket());

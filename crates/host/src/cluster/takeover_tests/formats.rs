@@ -7,9 +7,7 @@ use crate::mounts::MountEntry;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_older_node_gets_no_space_that_a_newer_one_changed() {
-    let Some(cluster) = TestCluster::start(&["team"]).await else {
-        return; // the line that says so is written
-    };
+    let Some(cluster) = TestCluster::start(&["team"]).await else { return };
     let files = tempfile::tempdir().unwrap();
     let mount = MountEntry { label: "src".to_owned(), path: files.path().to_owned() };
     cluster.run("INSERT INTO greenroom.lease (space, epoch, batch, seq, log_floor, format) SELECT id, 0, 0, 0, 0, 2 FROM greenroom.space");
@@ -59,9 +57,7 @@ async fn an_older_node_gets_no_space_that_a_newer_one_changed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn work_in_a_space_of_a_newer_format_is_listed_to_no_older_node() {
-    let Some(cluster) = TestCluster::start(&["team"]).await else {
-        return; // the line that says so is written
-    };
+    let Some(cluster) = TestCluster::start(&["team"]).await else { return };
     let a = cluster.node("a").await;
     let (handle, _) = wait_until_here(&a, "team").await;
     let mut socket = connect(&serve_handle(&handle).await, "ann").await;

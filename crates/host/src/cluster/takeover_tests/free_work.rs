@@ -6,9 +6,7 @@ use super::support::{TestCluster, connect, create_session, poll, serve_handle, w
 
 #[tokio::test(flavor = "multi_thread")]
 async fn work_in_a_space_that_nobody_has_is_taken_up_without_a_client() {
-    let Some(cluster) = TestCluster::start(&["team"]).await else {
-        return; // the line that says so is written
-    };
+    let Some(cluster) = TestCluster::start(&["team"]).await else { return };
     let a = cluster.node("a").await;
     let (handle, _) = wait_until_here(&a, "team").await;
     let mut socket = connect(&serve_handle(&handle).await, "ann").await;
@@ -32,9 +30,7 @@ async fn work_in_a_space_that_nobody_has_is_taken_up_without_a_client() {
 /// Kernels of a database are tasks: one that is busy for long keeps a thread from all others.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_runtime_that_is_busy_delays_no_heartbeat() {
-    let Some(cluster) = TestCluster::start(&[]).await else {
-        return; // the line that says so is written
-    };
+    let Some(cluster) = TestCluster::start(&[]).await else { return };
     let node = cluster.node("a").await;
     let expires =
         format!("SELECT extract(epoch FROM expires) FROM greenroom.node WHERE id = {}", node.id());

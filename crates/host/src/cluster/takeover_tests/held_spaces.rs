@@ -11,9 +11,7 @@ use crate::journal::JournalError;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_gets_a_space_of_its_own_back_and_nobody_takes_it_again() {
-    let Some(cluster) = TestCluster::start(&["own"]).await else {
-        return; // the line that says so is written
-    };
+    let Some(cluster) = TestCluster::start(&["own"]).await else { return };
     let (a, b) = (cluster.node("a").await, cluster.node("b").await);
     // Taken over while its node was away.
     let (handle, _) = wait_until_here(&b, "own").await;
@@ -43,9 +41,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_cannot_find_out_who_has_its_space_does_not_wait_for_ever() {
-    let Some(cluster) = TestCluster::start(&["own"]).await else {
-        return; // the line that says so is written
-    };
+    let Some(cluster) = TestCluster::start(&["own"]).await else { return };
     let proxy = CuttingProxy::start(cluster.server.socket());
     let url = proxy.through(&cluster.settings.url, cluster.server.socket());
     let node = cluster.node_with("a", |config| config.postgres = Some(url)).await;

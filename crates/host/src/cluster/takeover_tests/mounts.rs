@@ -23,9 +23,7 @@ async fn is_at(node: &ClusterNode, space: &str, owner: &ClusterNode) -> bool {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn turns_of_a_space_run_where_its_mount_is_and_nowhere_else() {
-    let Some(cluster) = TestCluster::start(&["team", "free"]).await else {
-        return; // the line that says so is written
-    };
+    let Some(cluster) = TestCluster::start(&["team", "free"]).await else { return };
     let files = tempfile::tempdir().unwrap();
     let admin = ClusterAdmin::connect(&cluster.settings).await.unwrap();
     admin.name_mount("team", Some("src")).await.unwrap();
@@ -68,9 +66,7 @@ async fn turns_of_a_space_run_where_its_mount_is_and_nowhere_else() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_label_that_is_named_later_takes_the_space_from_who_does_not_offer_it() {
-    let Some(cluster) = TestCluster::start(&["team", "own"]).await else {
-        return; // the line that says so is written
-    };
+    let Some(cluster) = TestCluster::start(&["team", "own"]).await else { return };
     let files = tempfile::tempdir().unwrap();
     let a = cluster.node("a").await;
     let b = cluster.node_with("b", offer("src", files.path())).await;
@@ -102,9 +98,7 @@ async fn a_label_that_is_named_later_takes_the_space_from_who_does_not_offer_it(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_label_leads_to_one_path_on_all_nodes() {
-    let Some(cluster) = TestCluster::start(&[]).await else {
-        return; // the line that says so is written
-    };
+    let Some(cluster) = TestCluster::start(&[]).await else { return };
     let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let _a = cluster.node_with("a", offer("src", one.path())).await;
     let mut other = config("b", &cluster.data("b"), &cluster.settings.url);

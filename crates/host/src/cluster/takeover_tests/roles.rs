@@ -26,9 +26,7 @@ async fn roles(cluster: &TestCluster) -> (PostgresSettings, PostgresSettings) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_works_with_rows_alone() {
-    let Some(cluster) = TestCluster::start(&[]).await else {
-        return; // the line that says so is written
-    };
+    let Some(cluster) = TestCluster::start(&[]).await else { return };
     let (admin, node) = roles(&cluster).await;
     let refused = PostgresNode::connect(&node).await.err().unwrap();
     assert!(refused.to_string().contains("greenroom database prepare"), "{refused}");
@@ -69,9 +67,7 @@ async fn a_node_works_with_rows_alone() {
 /// A leap moves the numbers of sequences, and a space is removed with all its rows: both are done with rows alone.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_leap_and_a_removal_need_no_more_than_rows() {
-    let Some(cluster) = TestCluster::start(&[]).await else {
-        return; // the line that says so is written
-    };
+    let Some(cluster) = TestCluster::start(&[]).await else { return };
     let (admin, node) = roles(&cluster).await;
     PostgresNode::prepare(&admin).await.unwrap();
     let accounts = AccountAdmin::connect(&node).await.unwrap();

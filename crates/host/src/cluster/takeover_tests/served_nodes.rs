@@ -110,9 +110,7 @@ impl ServedNode {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_of_accounts_are_answered_whichever_node_they_come_to() {
-    let Some(cluster) = TestCluster::start(&[]).await else {
-        return; // the line that says so is written
-    };
+    let Some(cluster) = TestCluster::start(&[]).await else { return };
     let a = ServedNode::start(&cluster, "a", |_| {}).await;
     let b = ServedNode::start(&cluster, "b", |_| {}).await;
     let admin = AccountAdmin::connect(&cluster.settings).await.unwrap();
@@ -153,9 +151,7 @@ async fn requests_of_accounts_are_answered_whichever_node_they_come_to() {
 /// As long as it takes to find out that nobody can have the space is too long for clients.
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_of_accounts_are_answered_in_time_while_nobody_can_have_their_space() {
-    let Some(cluster) = TestCluster::start(&[]).await else {
-        return; // the line that says so is written
-    };
+    let Some(cluster) = TestCluster::start(&[]).await else { return };
     let a = ServedNode::start(&cluster, "a", |_| {}).await;
     let admin = AccountAdmin::connect(&cluster.settings).await.unwrap();
     admin.create_space("team").await.unwrap();
@@ -173,9 +169,7 @@ async fn requests_of_accounts_are_answered_in_time_while_nobody_can_have_their_s
 
 #[tokio::test(flavor = "multi_thread")]
 async fn metrics_of_a_node_are_for_whoever_has_the_token_of_its_data_directory() {
-    let Some(cluster) = TestCluster::start(&[]).await else {
-        return; // the line that says so is written
-    };
+    let Some(cluster) = TestCluster::start(&[]).await else { return };
     let a = ServedNode::start(&cluster, "a", |_| {}).await;
     let admin = AccountAdmin::connect(&cluster.settings).await.unwrap();
     admin.create_space("team").await.unwrap();
@@ -193,9 +187,7 @@ async fn metrics_of_a_node_are_for_whoever_has_the_token_of_its_data_directory()
 
 #[tokio::test(flavor = "multi_thread")]
 async fn limits_hold_for_a_space_that_is_loaded_when_it_is_wanted() {
-    let Some(cluster) = TestCluster::start(&[]).await else {
-        return; // the line that says so is written
-    };
+    let Some(cluster) = TestCluster::start(&[]).await else { return };
     let a = ServedNode::start(&cluster, "a", |_| {}).await;
     let b = ServedNode::start(&cluster, "b", |_| {}).await;
     let admin = AccountAdmin::connect(&cluster.settings).await.unwrap();
@@ -219,9 +211,7 @@ async fn limits_hold_for_a_space_that_is_loaded_when_it_is_wanted() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_own_space_of_a_node_is_loaded_anew_and_the_node_goes_on() {
-    let Some(cluster) = TestCluster::start(&[]).await else {
-        return; // the line that says so is written
-    };
+    let Some(cluster) = TestCluster::start(&[]).await else { return };
     let proxy = CuttingProxy::start(cluster.server.socket());
     let url = proxy.through(&cluster.settings.url, cluster.server.socket());
     let node = ServedNode::start(&cluster, "a", |config| {
@@ -249,9 +239,7 @@ async fn the_own_space_of_a_node_is_loaded_anew_and_the_node_goes_on() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn while_the_object_store_is_away_large_bodies_are_refused_and_the_rest_goes_on() {
-    let Some(cluster) = TestCluster::start(&[]).await else {
-        return; // the line that says so is written
-    };
+    let Some(cluster) = TestCluster::start(&[]).await else { return };
     let place = tempfile::tempdir().unwrap();
     let (store, away) = (place.path().join("store"), place.path().join("away"));
     std::fs::create_dir(&store).unwrap();
@@ -281,9 +269,7 @@ async fn while_the_object_store_is_away_large_bodies_are_refused_and_the_rest_go
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_others_cannot_reach_keeps_its_spaces_and_who_comes_elsewhere_tries_again() {
-    let Some(cluster) = TestCluster::start(&[]).await else {
-        return; // the line that says so is written
-    };
+    let Some(cluster) = TestCluster::start(&[]).await else { return };
     // Nobody answers where the others look for it.
     let a = ServedNode::start(&cluster, "a", |config| {
         let own = config.cluster.as_mut().unwrap();

@@ -10,9 +10,7 @@ async fn load_of(admin: &AccountAdmin, space: &str) -> SpaceLoad {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_space_does_is_written_down_where_operators_look() {
-    let Some(cluster) = TestCluster::start(&["team", "quiet"]).await else {
-        return; // the line that says so is written
-    };
+    let Some(cluster) = TestCluster::start(&["team", "quiet"]).await else { return };
     let admin = AccountAdmin::connect(&cluster.settings).await.unwrap();
     let node = cluster.node("a").await;
     let (handle, _) = wait_until_here(&node, "team").await;

@@ -326,9 +326,7 @@ fn put_bodies(blobs: &PgBlobs) {
 
 #[test]
 fn what_takes_rows_away_in_one_space_leaves_its_twin_as_it_is() {
-    let Some(books) = ServerBooks::start() else {
-        return; // the line that says so is written
-    };
+    let Some(books) = ServerBooks::start() else { return };
     let (twin, own) = (Twin::fill(&books, one_of_each()), Twin::fill(&books, one_of_each()));
     for space in [&twin, &own] {
         put_bodies(&space.journal.blobs());

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::future::join_all;
-use kernel::{Answer, Batch, ChannelId, Query, Record, Seq};
+use kernel::{Batch, ChannelId, Record, Seq};
 use tokio::sync::oneshot;
 use wire::{Digest, Timestamp};
 
-use super::leases::NodeRegistration;
 use super::test_server::{TestServer, query_sql, run_sql};
+use super::tests::{actions, register};
 use super::writer::WriteOutcome;
 use super::*;
 use crate::blobs::{Blobs, Found};
@@ -33,21 +33,6 @@ fn batch(seq: u64, text: &str) -> Batch {
     Batch { seq, records }
 }
 
-async fn actions(journal: &PostgresJournal) -> Vec<(u64, Bytes)> {
-    let query = Query::Log {
-        floors: vec![(ChannelId(1), Seq(0))],
-        through: Seq(u64::MAX),
-        bytes_max: u64::MAX,
-    };
-    match journal.read(query).await.unwrap() {
-        Answer::Log(slice) => {
-            let actions = slice.actions.into_iter();
-            actions.map(|(seq, _, bytes)| (seq.0, bytes)).collect()
-        }
-        other => panic!("{other:?}"),
-    }
-}
-
 async fn open_spaces(node: &Arc<PostgresNode>, count: usize) -> Vec<PostgresJournal> {
     let mut spaces = Vec::new();
     for number in 0..count {
@@ -60,9 +45,7 @@ async fn open_spaces(node: &Arc<PostgresNode>, count: usize) -> Vec<PostgresJour
 /// A kernel that was ended left a batch behind, and the one after it wrote under the next epoch: both wait for the same writer.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_batch_of_a_lost_lease_is_not_written_along_with_one_of_its_space() {
-    let Some(server) = TestServer::start() else {
-        return; // the line that says so is written
-    };
+    let Some(server) = TestServer::start() else { return };
     let settings = server.make_database();
     let node = PostgresNode::connect(&settings).await.unwrap();
     let (journal, _) = node.open_space("team").await.unwrap();
@@ -142,19 +125,10 @@ async fn watch_connections(settings: PostgresSettings, mut stop: oneshot::Receiv
 
 #[tokio::test(flavor = "multi_thread")]
 async fn however_much_is_asked_a_node_has_eight_connections() {
-    let Some(server) = TestServer::start() else {
-        return; // the line that says so is written
-    };
+    let Some(server) = TestServer::start() else { return };
     let settings = server.make_database();
     let node = PostgresNode::connect(&settings).await.unwrap();
-    let registration = NodeRegistration {
-        name: "a".to_owned(),
-        home: "home".to_owned(),
-        address: String::new(),
-        fingerprint: Vec::new(),
-        mounts: Vec::new(),
-    };
-    let id = node.register(&registration).await.unwrap();
+    let id = register(&node).await;
     let spaces = open_spaces(&node, 40).await;
     let (stop, stopped) = oneshot::channel();
     let watching = tokio::spawn(watch_connections(settings, stopped));
@@ -203,9 +177,7 @@ const SLOW: &str = "CREATE FUNCTION greenroom.slow() RETURNS trigger LANGUAGE pl
 
 #[tokio::test(flavor = "multi_thread")]
 async fn while_the_database_is_slow_batches_share_statements() {
-    let Some(server) = TestServer::start() else {
-        return; // the line that says so is written
-    };
+    let Some(server) = TestServer::start() else { return };
     let settings = server.make_database();
     let node = PostgresNode::connect(&settings).await.unwrap();
     let spaces = open_spaces(&node, 60).await;
@@ -237,9 +209,7 @@ const SLOW_SWEEP: &str = "CREATE FUNCTION greenroom.slow() RETURNS trigger LANGU
 
 #[tokio::test(flavor = "multi_thread")]
 async fn housekeeping_may_take_long_and_keeps_no_other_space_waiting() {
-    let Some(server) = TestServer::start() else {
-        return; // the line that says so is written
-    };
+    let Some(server) = TestServer::start() else { return };
     let settings = PostgresSettings { journal_patience_ms: 2_000, ..server.make_database() };
     let node = PostgresNode::connect(&settings).await.unwrap();
     let spaces = open_spaces(&node, 3).await;
@@ -270,9 +240,7 @@ async fn housekeeping_may_take_long_and_keeps_no_other_space_waiting() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_space_that_recorded_too_much_is_closed_at_once() {
-    let Some(server) = TestServer::start() else {
-        return; // the line that says so is written
-    };
+    let Some(server) = TestServer::start() else { return };
     let settings = server.make_database();
     let node = PostgresNode::connect(&settings).await.unwrap();
     let (journal, _) = node.open_space("team").await.unwrap();
@@ -296,9 +264,7 @@ async fn a_space_that_recorded_too_much_is_closed_at_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_nothing_refers_to_is_removed_in_one_transaction() {
-    let Some(server) = TestServer::start() else {
-        return; // the line that says so is written
-    };
+    let Some(server) = TestServer::start() else { return };
     let settings = server.make_database();
     let node = PostgresNode::connect(&settings).await.unwrap();
     let (journal, _) = node.open_space("team").await.unwrap();

@@ -12,11 +12,11 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 
-use super::leases::NodeRegistration;
 use super::test_server::{TestServer, run_sql};
+use super::tests::{register, seqs};
 use super::writer::WriteOutcome;
 use super::*;
-use crate::cluster::{LeaseAnswer, LeaseAsk, NodeId};
+use crate::cluster::{LeaseAnswer, LeaseAsk};
 use crate::journal::{Commit, SpaceJournal};
 
 const SOCKET: &str = ".s.PGSQL.5432";
@@ -99,29 +99,6 @@ fn batch(seq: u64) -> Batch {
     Batch { seq, records }
 }
 
-async fn seqs(journal: &PostgresJournal) -> Vec<u64> {
-    let query = Query::Log {
-        floors: vec![(ChannelId(1), Seq(0))],
-        through: Seq(u64::MAX),
-        bytes_max: u64::MAX,
-    };
-    match journal.read(query).await.unwrap() {
-        Answer::Log(slice) => slice.actions.iter().map(|(seq, ..)| seq.0).collect(),
-        other => panic!("{other:?}"),
-    }
-}
-
-async fn register(node: &PostgresNode) -> NodeId {
-    let registration = NodeRegistration {
-        name: "a".to_owned(),
-        home: "home".to_owned(),
-        address: String::new(),
-        fingerprint: Vec::new(),
-        mounts: Vec::new(),
-    };
-    node.register(&registration).await.unwrap()
-}
-
 async fn within<T>(limit: Duration, what: &str, work: impl Future<Output = T>) -> T {
     let done = timeout(limit, work).await;
     done.unwrap_or_else(|_| panic!("{what}: not within {limit:?}"))
@@ -129,9 +106,7 @@ async fn within<T>(limit: Duration, what: &str, work: impl Future<Output = T>) -
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_space_whose_connections_fall_silent_writes_and_reads_on_within_seconds() {
-    let Some(server) = TestServer::start() else {
-        return; // the line that says so is written
-    };
+    let Some(server) = TestServer::start() else { return };
     let tunnel = SilentTunnel::start(&server);
     let settings = tunnel.through(&server.make_database(), &server);
     let node = PostgresNode::connect(&settings).await.unwrap();
@@ -156,9 +131,7 @@ async fn a_space_whose_connections_fall_silent_writes_and_reads_on_within_second
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_waits_in_silent_connections_is_given_up_when_a_heartbeat_gets_through() {
-    let Some(server) = TestServer::start() else {
-        return; // the line that says so is written
-    };
+    let Some(server) = TestServer::start() else { return };
     let tunnel = SilentTunnel::start(&server);
     let settings = tunnel.through(&server.make_database(), &server);
     let node = PostgresNode::connect(&settings).await.unwrap();
@@ -185,9 +158,7 @@ async fn what_waits_in_silent_connections_is_given_up_when_a_heartbeat_gets_thro
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_waits_for_others_to_be_served_is_not_told_that_the_database_is_away() {
-    let Some(server) = TestServer::start() else {
-        return; // the line that says so is written
-    };
+    let Some(server) = TestServer::start() else { return };
     let settings = PostgresSettings { journal_patience_ms: 300, ..server.make_database() };
     let node = PostgresNode::connect(&settings).await.unwrap();
     let id = register(&node).await;
@@ -225,9 +196,7 @@ async fn who_waits_for_others_to_be_served_is_not_told_that_the_database_is_away
 
 #[tokio::test(flavor = "multi_thread")]
 async fn batches_behind_one_that_is_not_answered_go_in_another_connection() {
-    let Some(server) = TestServer::start() else {
-        return; // the line that says so is written
-    };
+    let Some(server) = TestServer::start() else { return };
     let tunnel = SilentTunnel::start(&server);
     let settings = server.make_database();
     let node = PostgresNode::connect(&settings).await.unwrap();
@@ -283,9 +252,7 @@ const STUCK_ONCE: &str = "CREATE SEQUENCE greenroom.tries;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_batch_that_the_server_is_stuck_with_is_ended_there_and_sent_once_more() {
-    let Some(server) = TestServer::start() else {
-        return; // the line that says so is written
-    };
+    let Some(server) = TestServer::start() else { return };
     let settings = PostgresSettings { journal_patience_ms: 2_000, ..server.make_database() };
     let node = PostgresNode::connect(&settings).await.unwrap();
     let (journal, _) = node.open_space("team").await.unwrap();
@@ -327,9 +294,7 @@ async fn carry_until(listener: UnixListener, server: PathBuf, text: &[u8]) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_connection_that_falls_silent_before_it_can_be_used_is_closed() {
-    let Some(server) = TestServer::start() else {
-        return; // the line that says so is written
-    };
+    let Some(server) = TestServer::start() else { return };
     let settings = server.make_database();
     let node = PostgresNode::connect(&settings).await.unwrap();
     let watch = Arc::new(TimelineWatch::new(Failover::Lossless));

@@ -12,7 +12,7 @@ use super::PostgresSettings;
 pub(crate) struct TestServer(PostgresServer);
 
 impl TestServer {
-    /// Starts one; `None`, with words, where there is no PostgreSQL.
+    /// Starts a server; prints why and returns `None` where PostgreSQL is not installed.
     pub(crate) fn start() -> Option<Self> {
         PostgresServer::start().unwrap().map(Self)
     }

@@ -10,9 +10,11 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
 use wire::Digest;
 
+use super::leases::NodeRegistration;
 use super::test_server::{TestServer, query_sql};
 use super::*;
 use crate::blobs::{Blobs, Found};
+use crate::cluster::NodeId;
 use crate::journal::contract::{chat, session};
 use crate::journal::{Commit, SpaceJournal};
 
@@ -35,23 +37,39 @@ fn mixed(seq: u64) -> Batch {
     Batch { seq, records }
 }
 
-async fn seqs(journal: &PostgresJournal) -> Vec<u64> {
-    let query = Query::Log {
-        floors: vec![(ChannelId(1), Seq(0))],
-        through: Seq(u64::MAX),
-        bytes_max: u64::MAX,
+/// Registers a node that is called `a` and serves no address.
+pub(super) async fn register(node: &PostgresNode) -> NodeId {
+    let registration = NodeRegistration {
+        name: "a".to_owned(),
+        home: "home".to_owned(),
+        address: String::new(),
+        fingerprint: Vec::new(),
+        mounts: Vec::new(),
     };
+    node.register(&registration).await.unwrap()
+}
+
+/// Reads all actions of the first channel.
+pub(super) async fn actions(journal: &PostgresJournal) -> Vec<(u64, Bytes)> {
+    let floors = vec![(ChannelId(1), Seq(0))];
+    let query = Query::Log { floors, through: Seq(u64::MAX), bytes_max: u64::MAX };
     match journal.read(query).await.unwrap() {
-        Answer::Log(slice) => slice.actions.iter().map(|(seq, ..)| seq.0).collect(),
+        Answer::Log(slice) => {
+            let actions = slice.actions.into_iter();
+            actions.map(|(seq, _, bytes)| (seq.0, bytes)).collect()
+        }
         other => panic!("{other:?}"),
     }
 }
 
+/// Reads the numbers of all actions of the first channel.
+pub(super) async fn seqs(journal: &PostgresJournal) -> Vec<u64> {
+    actions(journal).await.into_iter().map(|(seq, _)| seq).collect()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_space_that_records_too_much_waits_and_loses_nothing() {
-    let Some(server) = TestServer::start() else {
-        return; // the line that says so is written
-    };
+    let Some(server) = TestServer::start() else { return };
     let node = PostgresNode::connect(&server.make_database()).await.unwrap();
     let (red, _) = node.open_space("red").await.unwrap();
     let (blue, _) = node.open_space("blue").await.unwrap();
@@ -72,9 +90,7 @@ async fn a_space_that_records_too_much_waits_and_loses_nothing() {
 /// What was sent is written or not; either way nobody is kept from the space.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_kernel_that_is_ended_while_it_commits_leaves_a_lease_that_is_given_back() {
-    let Some(server) = TestServer::start() else {
-        return; // the line that says so is written
-    };
+    let Some(server) = TestServer::start() else { return };
     let settings = server.make_database();
     let node = PostgresNode::connect(&settings).await.unwrap();
     for round in 0..20 {
@@ -103,9 +119,7 @@ async fn a_kernel_that_is_ended_while_it_commits_leaves_a_lease_that_is_given_ba
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_spaces_with_equal_ids_do_not_see_each_other() {
-    let Some(server) = TestServer::start() else {
-        return; // the line that says so is written
-    };
+    let Some(server) = TestServer::start() else { return };
     let node = PostgresNode::connect(&server.make_database()).await.unwrap();
     let (red, _) = node.open_space("red").await.unwrap();
     let (blue, boot) = node.open_space("blue").await.unwrap();
@@ -150,9 +164,7 @@ async fn two_spaces_with_equal_ids_do_not_see_each_other() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_bad_record_is_refused_and_takes_no_other_space_along() {
-    let Some(server) = TestServer::start() else {
-        return; // the line that says so is written
-    };
+    let Some(server) = TestServer::start() else { return };
     let node = PostgresNode::connect(&server.make_database()).await.unwrap();
     let mut spaces = Vec::new();
     // Every second one has the same writer.
@@ -178,9 +190,7 @@ async fn a_bad_record_is_refused_and_takes_no_other_space_along() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lost_lease_writes_nothing_and_stays_lost() {
-    let Some(server) = TestServer::start() else {
-        return; // the line that says so is written
-    };
+    let Some(server) = TestServer::start() else { return };
     let settings = server.make_database();
     let (first, second) = (
         PostgresNode::connect(&settings).await.unwrap(),
@@ -204,9 +214,7 @@ async fn a_lost_lease_writes_nothing_and_stays_lost() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restart_of_the_server_is_noticed_by_nobody() {
-    let Some(server) = TestServer::start() else {
-        return; // the line that says so is written
-    };
+    let Some(server) = TestServer::start() else { return };
     let node = PostgresNode::connect(&server.make_database()).await.unwrap();
     let mut writers = Vec::new();
     let stop = tokio_util::sync::CancellationToken::new();
@@ -248,9 +256,7 @@ async fn a_restart_of_the_server_is_noticed_by_nobody() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_stays_away_is_a_full_disk_until_it_comes_back() {
-    let Some(server) = TestServer::start() else {
-        return; // the line that says so is written
-    };
+    let Some(server) = TestServer::start() else { return };
     let settings = PostgresSettings { journal_patience_ms: 200, ..server.make_database() };
     let node = PostgresNode::connect(&settings).await.unwrap();
     let (journal, _) = node.open_space("s").await.unwrap();
@@ -317,9 +323,7 @@ fn through(settings: &PostgresSettings, socket: &Path, proxy: &Path) -> Postgres
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_was_lost_is_resolved_both_ways() {
-    let Some(server) = TestServer::start() else {
-        return; // the line that says so is written
-    };
+    let Some(server) = TestServer::start() else { return };
     let proxy = tempfile::tempdir().unwrap();
     let listener = UnixListener::bind(proxy.path().join(".s.PGSQL.5432")).unwrap();
     let cut = Arc::new(AtomicU8::new(Cut::None as u8));
@@ -348,9 +352,7 @@ async fn an_answer_that_was_lost_is_resolved_both_ways() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_body_that_is_referred_to_is_not_removed_whoever_asks() {
-    let Some(server) = TestServer::start() else {
-        return; // the line that says so is written
-    };
+    let Some(server) = TestServer::start() else { return };
     let node = PostgresNode::connect(&server.make_database()).await.unwrap();
     let (journal, _) = node.open_space("s").await.unwrap();
     let blobs = journal.blobs();
@@ -403,9 +405,7 @@ async fn a_server_that_does_not_answer_is_given_up() {
 /// As when all nodes of a cluster are started together on a database that is empty, by a first one that takes long.
 #[tokio::test(flavor = "multi_thread")]
 async fn tables_that_another_is_making_are_waited_for() {
-    let Some(server) = TestServer::start() else {
-        return; // the line that says so is written
-    };
+    let Some(server) = TestServer::start() else { return };
     let settings = server.make_database();
     let config: Config = settings.url.parse().unwrap();
     let (client, connection) = config.connect(tokio_postgres::NoTls).await.unwrap();
