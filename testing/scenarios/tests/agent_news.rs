@@ -81,7 +81,6 @@ fn an_agent_that_changes_while_chats_run_is_announced_and_nothing_stops() {
     assert_eq!(bob.received_actions(), [""; 0], "nothing changed");
     ann.answers_text("yes").unwrap();
     assert_eq!(ann.reads(), "ab");
-    s.all_agree();
 }
 
 // G-15
@@ -107,7 +106,6 @@ fn an_agent_that_changes_while_the_disk_is_full_is_announced_when_it_is_not() {
     s.advances_in_steps(3_000, 500);
     assert_eq!(ann.sees(ROOT)["agents"][0]["description"], "other");
     assert_eq!((pace_of(&ann), title_of(&ann)), (json!("typing"), json!("by the agent")));
-    s.all_agree();
 }
 
 #[test]
@@ -137,7 +135,6 @@ fn a_setting_that_an_agent_changes_is_checked_and_announced() {
     s.advances_in_steps(5_000, 500);
     says(&mut s, &session, setting("pace", json!("instant")));
     assert_eq!(pace_of(&bob), "instant", "a session at rest is loaded for it");
-    s.all_agree();
 }
 
 #[test]
@@ -155,7 +152,6 @@ fn a_title_that_a_client_has_set_is_not_replaced_by_an_agent() {
     s.model().emits(agent_api::AgentEvent::Title("fourth".to_owned()));
     ann.sends_message("go");
     assert_eq!(title_of(&ann), "mine");
-    s.all_agree();
 }
 
 #[test]
@@ -176,7 +172,6 @@ fn an_agent_hears_of_settings_that_a_client_changes_in_the_middle_of_a_turn() {
     assert_eq!(s.look().agents_heard.settings.len(), 1, "what was not recorded is not told");
     s.faults().mend_disk();
     s.advances_in_steps(3_000, 500);
-    s.all_agree();
 }
 
 // ADR 0004
@@ -194,7 +189,6 @@ fn an_agent_hears_of_chats_that_leave_memory_and_of_those_that_are_gone() {
     second.answers_text("yes").unwrap();
     ann.disposes_of("ahp-chat:/b").unwrap();
     assert_eq!(s.look().agents_heard.ended, ["ahp-chat:/b"]);
-    s.all_agree();
 }
 
 // G-15: what is still there has not ended
@@ -210,7 +204,6 @@ fn a_chat_whose_end_could_not_be_written_has_not_ended_for_its_agent() {
     assert_eq!(ann.chats().len(), 2);
     ann.disposes_of("ahp-chat:/b").unwrap();
     assert_eq!(s.look().agents_heard.ended, ["ahp-chat:/b"]);
-    s.all_agree();
 }
 
 // H-121
@@ -239,7 +232,6 @@ fn values_of_a_dynamic_setting_come_from_its_agent() {
     assert_eq!(sessions, [None, None, None, Some(mine.session())]);
     let change = json!({"type": "session/configChanged", "config": {"agent_mode": "code"}});
     mine.tries(&mine.session(), change).unwrap();
-    s.all_agree();
 }
 
 // H-316, H-318
@@ -287,7 +279,6 @@ fn a_token_for_an_advertised_resource_reaches_its_agent_and_nothing_else() {
     s.faults().mend_disk();
     let states = testkit::checker::host_states(&mut s.world());
     assert!(!json!(states).to_string().contains("sk-"));
-    s.all_agree();
 }
 
 // H-315
@@ -331,7 +322,6 @@ fn an_agent_that_needs_a_token_begins_nothing_without_one() {
     });
     s.settles();
     assert_wanted(create("expired").unwrap_err());
-    s.all_agree();
 }
 
 // H-317

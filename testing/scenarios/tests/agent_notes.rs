@@ -51,7 +51,6 @@ fn notes_belong_to_a_chat_and_its_forks_and_survive_restarts_and_truncation() {
     assert_eq!(given(&s), (some("session 1"), Some(first)), "{third} is gone");
     ann.sends_message("five");
     assert_eq!(given(&s).0, None, "empty notes are none");
-    s.all_agree();
 }
 
 #[test]
@@ -70,7 +69,6 @@ fn notes_that_are_too_long_or_no_text_are_not_stored_and_the_user_hears_it() {
     assert!(told[1].contains("are not text"), "{told:?}");
     ann.sends_message("two");
     assert_eq!(given(&s).0, Some(longest), "what was noted before stays");
-    s.all_agree();
 }
 
 // G-15: an agent that hears that it is noted may rely on it
@@ -131,5 +129,4 @@ fn an_agent_hears_that_something_is_noted_when_it_is_on_the_disk() {
     s.advances_in_steps(5_000, 1_000);
     ann.sends_message("two");
     assert_eq!(given(&s).0, None);
-    s.all_agree();
 }

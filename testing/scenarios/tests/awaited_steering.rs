@@ -53,7 +53,6 @@ fn an_agent_that_waits_is_told_at_once_and_the_message_leaves_the_queue_when_it_
     assert_eq!(notices(&turn), ["You added: left"]);
     let part = &turn["responseParts"].as_array().unwrap()[1];
     assert_eq!(part["_meta"][wire::meta::STEERING]["text"], "left");
-    s.all_agree();
 }
 
 #[test]
@@ -66,7 +65,6 @@ fn a_message_that_waited_before_the_agent_did_is_told_too() {
     ann.answers_text("yes").unwrap();
     assert_eq!(told(&s), ["s1 left"]);
     assert_eq!((waits(&ann), ann.sent_messages().len()), (None, 1));
-    s.all_agree();
 }
 
 // The agent acts on what it has, whatever became of it meanwhile
@@ -82,7 +80,6 @@ fn a_message_that_is_removed_while_the_agent_has_it_is_shown_with_a_notice() {
     assert_eq!(told[0], "You added: left");
     assert!(told[1].contains("already received") && told[1].contains("removed"), "{told:?}");
     assert_eq!(ann.sent_messages(), ["go"]);
-    s.all_agree();
 }
 
 #[test]
@@ -100,7 +97,6 @@ fn a_message_that_is_changed_while_the_agent_has_it_waits_on_as_it_is_now() {
         told[1].contains("already received") && told[1].contains("your edit is still waiting"),
         "{told:?}"
     );
-    s.all_agree();
 }
 
 #[test]
@@ -118,7 +114,6 @@ fn a_second_wait_is_not_told_of_the_same_message_but_of_a_changed_one() {
     assert_eq!(waits(&ann), None);
     assert_eq!(notices(&ann.sees(&ann.chat())["activeTurn"]), ["You added: right"]);
     ann.answers_text("yes").unwrap();
-    s.all_agree();
 }
 
 // G-08
@@ -132,7 +127,6 @@ fn a_turn_that_ends_while_its_agent_waits_leaves_the_message_to_the_next_turn() 
     ann.steers("s1", "left").unwrap();
     assert_eq!(told(&s), [""; 0], "nobody waits any more");
     assert_eq!(ann.sent_messages(), ["go", "left"]);
-    s.all_agree();
 }
 
 // G-08: what an agent was told of and did not take is not lost with the host

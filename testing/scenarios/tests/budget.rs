@@ -26,5 +26,4 @@ fn workers_of_workers_spend_what_the_turn_of_the_user_has() {
     }
     assert_eq!(runs[3].budget_turn, (chat, next));
     assert_ne!(runs[1].turn_id, turn, "it is a turn of its own");
-    s.all_agree();
 }

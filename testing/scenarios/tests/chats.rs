@@ -15,7 +15,7 @@ fn default_of(client: &ScenarioClient) -> Value {
 // H-140: in the catalogue before the answer
 #[test]
 fn a_new_chat_is_announced_before_its_creator_is_answered() {
-    let (mut s, ann, bob) = Scenario::with_shared_chat();
+    let (_s, ann, bob) = Scenario::with_shared_chat();
     ann.asks_for_chat(B, json!({})).unwrap();
     let frames = ann.received_frames();
     let position = |name: &str| frames.iter().rposition(|frame| frame == name).unwrap();
@@ -29,7 +29,6 @@ fn a_new_chat_is_announced_before_its_creator_is_answered() {
     bob.watches(B);
     assert_eq!(bob.in_chat(B).reads(), "ok");
     assert!(bob.sent_messages().is_empty(), "the first chat is not affected");
-    s.all_agree();
 }
 
 // H-140: subscribing at once works, before anything happened in it
@@ -43,7 +42,6 @@ fn a_new_chat_is_empty_and_idle_and_survives_a_restart() {
     s.host_restarts_for([&ann]);
     assert_eq!(ann.chats().len(), 2);
     there.sends_message("after");
-    s.all_agree();
 }
 
 // H-140: a URI that is taken
@@ -61,13 +59,12 @@ fn a_chat_that_exists_cannot_be_created_again() {
     assert!(ann.asks_for_chat("ahp-root://", json!({})).is_err());
     assert!(ann.asks_for_chat("no uri", json!({})).is_err());
     assert_eq!(s.look().kernel().seq(), seq);
-    s.all_agree();
 }
 
 // G-23, G-26: a name that means another kind of channel
 #[test]
 fn a_chat_is_not_named_like_another_kind_of_channel() {
-    let (mut s, ann) = Scenario::with_chat();
+    let (_s, ann) = Scenario::with_chat();
     let other_default = testkit::default_chat("ahp-session:/other");
     for taken in [
         "ahp-session:/other",
@@ -95,7 +92,6 @@ fn a_chat_is_not_named_like_another_kind_of_channel() {
     assert!(ann.asks_for_chat("ahp-root://x", json!({})).is_err());
     assert_eq!(ann.chats().len(), 1);
     ann.creates_chat("x-own:/chat").sends_message("other names are free");
-    s.all_agree();
 }
 
 // H-140: two at once, one of them while the journal is asked
@@ -110,13 +106,12 @@ fn of_two_who_create_the_same_chat_one_succeeds() {
     let answers = [ann.answer(one).unwrap(), bob.answer(two).unwrap()];
     assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), 1);
     assert_eq!(ann.chats().len(), 2);
-    s.all_agree();
 }
 
 // H-008, G-23: the wrong channel
 #[test]
 fn a_chat_is_created_in_a_session_that_is_there() {
-    let (mut s, ann) = Scenario::with_chat();
+    let (_s, ann) = Scenario::with_chat();
     let ask = |channel: &str| ann.is_denied("createChat", json!({"channel": channel, "chat": B}));
     assert_eq!(ask("ahp-session:/none"), -32001);
     for wrong in [ann.chat().as_str(), "ahp-root://"] {
@@ -125,7 +120,6 @@ fn a_chat_is_created_in_a_session_that_is_there() {
     assert_eq!(ann.is_denied("createChat", json!({"channel": ann.session()})), -32602);
     assert_eq!(ann.is_denied("createChat", json!({"chat": B})), -32602);
     assert_eq!(ann.chats().len(), 1);
-    s.all_agree();
 }
 
 // H-141
@@ -136,7 +130,6 @@ fn an_agent_with_one_chat_has_one_chat() {
     assert!(ann.asks_for_chat(B, json!({})).is_err());
     assert_eq!(ann.chats().len(), 1);
     ann.sends_message("alone");
-    s.all_agree();
 }
 
 // H-147, H-071, G-12
@@ -160,7 +153,6 @@ fn an_initial_message_is_the_first_turn() {
         assert!(ann.asks_for_chat(C, json!({"initialMessage": bad})).is_err(), "{bad}");
     }
     assert_eq!(ann.chats().len(), 2);
-    s.all_agree();
 }
 
 // G-09: in a session that is still being created
@@ -176,13 +168,12 @@ fn an_initial_message_waits_for_its_session() {
     s.settles();
     ann.watches(B);
     assert_eq!(ann.in_chat(B).reads(), "ok");
-    s.all_agree();
 }
 
 // H-146
 #[test]
 fn a_chat_works_in_directories_of_its_session() {
-    let (mut s, ann) = Scenario::with_chat();
+    let (s, ann) = Scenario::with_chat();
     let session = ann.sees(&ann.session())["workingDirectories"].clone();
     assert_eq!(session.as_array().unwrap().len(), 1);
     let elsewhere = json!(["file:///home/space/other"]);
@@ -198,7 +189,6 @@ fn a_chat_works_in_directories_of_its_session() {
     same.sends_message("where?");
     let run = s.look().models.asked.last().cloned().unwrap();
     assert_eq!(json!(run.working_directories), session);
-    s.all_agree();
 }
 
 // H-154, H-054
@@ -221,18 +211,16 @@ fn a_disposed_chat_is_gone_for_everyone() {
     assert_eq!(ann.is_denied("fetchTurns", json!({"channel": B})), -32008);
     s.host_restarts_for([&ann]);
     assert_eq!(ann.is_denied("subscribe", json!({"channel": B})), -32008);
-    s.all_agree();
 }
 
 // H-008: the wrong channel
 #[test]
 fn only_chats_are_disposed_of_as_chats() {
-    let (mut s, ann) = Scenario::with_chat();
+    let (_s, ann) = Scenario::with_chat();
     for wrong in [ann.session().as_str(), "ahp-root://", "ahp-chat:/none"] {
         assert!(ann.disposes_of(wrong).is_err(), "{wrong}");
     }
     ann.sends_message("still here");
-    s.all_agree();
 }
 
 // G-13: the default chat
@@ -252,7 +240,6 @@ fn disposing_of_the_default_chat_makes_the_first_other_one_the_default() {
     assert_eq!(ann.is_denied("disposeChat", json!({"channel": C})), -32602);
     s.host_restarts_for([&ann]);
     assert_eq!((default_of(&ann), ann.chats()), (json!(C), vec![C.to_owned()]));
-    s.all_agree();
 }
 
 // G-26: the first name keeps meaning the first chat, and can be used again when it is gone
@@ -273,7 +260,6 @@ fn the_first_uri_still_names_the_first_chat() {
     again.sends_message("anew");
     s.host_restarts_for([&ann]);
     assert_eq!(again.sent_messages(), ["anew"]);
-    s.all_agree();
 }
 
 // G-13: the default chat's title follows the session's, the others keep theirs
@@ -298,7 +284,6 @@ fn a_rename_reaches_the_default_chat_alone() {
     let rename = json!({"type": "session/titleChanged", "title": "at rest"});
     ann.tries(&ann.session(), rename).unwrap();
     assert_eq!(s.state(&ann.chat())["title"], "at rest");
-    s.all_agree();
 }
 
 // G-26, G-19: a URI that is used again is another chat
@@ -325,7 +310,7 @@ fn a_client_that_was_away_does_not_mix_up_two_chats_of_one_name() {
 // H-081
 #[test]
 fn a_chat_that_went_while_a_client_was_away_is_missing() {
-    let (mut s, ann, bob) = Scenario::with_shared_chat();
+    let (_s, ann, bob) = Scenario::with_shared_chat();
     ann.creates_chat(B);
     bob.watches(B);
     bob.loses_connection();
@@ -333,7 +318,6 @@ fn a_chat_that_went_while_a_client_was_away_is_missing() {
     let answer = bob.reconnects();
     assert_eq!((&answer["type"], &answer["missing"]), (&json!("replay"), &json!([B])));
     assert_eq!(bob.chats().len(), 1);
-    s.all_agree();
 }
 
 // H-118: a session takes all its chats with it
@@ -353,7 +337,6 @@ fn a_disposed_session_takes_every_chat_with_it() {
     bob.creates_chat(B);
     s.host_restarts_for([&ann, &bob]);
     assert_eq!(bob.chats().len(), 2);
-    s.all_agree();
 }
 
 // ADR 0008: turns of two chats of one session are independent
@@ -369,7 +352,6 @@ fn chats_of_one_session_work_side_by_side() {
     ann.dispatches(B, two);
     s.settles();
     assert_eq!((ann.reads(), there.reads()), ("a1a2".to_owned(), "b1b2".to_owned()));
-    s.all_agree();
 }
 
 // ADR 0004: unloaded chats
@@ -387,7 +369,6 @@ fn a_chat_at_rest_can_be_disposed_of_and_joined_by_another() {
     ann.disposes_of(B).unwrap();
     ann.watches(&ann.session());
     assert_eq!(ann.chats(), [ann.chat(), C.to_owned()]);
-    s.all_agree();
 }
 
 // Prepare, write, send, act
@@ -428,7 +409,6 @@ fn chats_neither_come_nor_go_while_nothing_can_be_written() {
     assert_eq!(ann.chats().len(), 2);
     there.sends_message("still there");
     ann.asks_for_chat(C, json!({})).unwrap();
-    s.all_agree();
 }
 
 // G-28: a session is empty only if all its chats are
@@ -449,7 +429,6 @@ fn a_session_with_a_turn_in_a_second_chat_is_not_swept() {
     let cem = s.client("cem").arrives();
     let list = cem.asks("listSessions", json!({"channel": "ahp-root://"})).unwrap();
     assert_eq!(list["items"].as_array().unwrap().len(), 2);
-    s.all_agree();
 }
 
 // H-146: empty means none, also for the agent
@@ -465,11 +444,10 @@ fn a_chat_without_directories_works_in_none() {
 // H-146, H-128: without the capability directories cannot change
 #[test]
 fn directories_of_a_chat_are_not_changed_without_the_capability() {
-    let (mut s, ann) = Scenario::with_chat();
+    let (_s, ann) = Scenario::with_chat();
     let directory = ann.sees(&ann.session())["workingDirectories"][0].clone();
     for kind in ["chat/workingDirectoryRemoved", "chat/workingDirectorySet"] {
         let action = json!({"type": kind, "directory": directory});
         assert!(ann.tries(&ann.chat(), action).is_err(), "{kind}");
     }
-    s.all_agree();
 }

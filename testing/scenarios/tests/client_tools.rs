@@ -48,7 +48,6 @@ fn a_client_is_asked_to_run_its_tool_and_its_result_reaches_the_agent() {
     assert_eq!(ann.reads(), "ended true opened a");
     assert_eq!(ann.call_that_is("completed")["success"], true);
     assert!(ann.needs().is_empty());
-    s.all_agree();
 }
 
 // H-197, H-191
@@ -87,7 +86,6 @@ fn only_the_executing_client_may_complete_its_tool_call() {
     assert!(s.tool_results().is_empty());
     ann.completes_tool("mine").unwrap();
     assert_eq!(s.tool_results().len(), 1);
-    s.all_agree();
 }
 
 // H-073: once
@@ -109,7 +107,6 @@ fn a_tool_is_completed_once() {
     assert!(ann.refusal(two).is_some());
     assert_eq!(s.tool_results().len(), 1);
     assert_eq!(ann.call_that_is("completed")["pastTenseMessage"], "one");
-    s.all_agree();
 }
 
 // G-07: no client offers it
@@ -125,7 +122,6 @@ fn a_tool_that_no_client_offers_fails_at_once_and_the_turn_goes_on() {
     let call = ann.call_that_is("completed");
     assert_eq!((&call["toolName"], &call["success"]), (&json!("open"), &json!(false)));
     assert!(ann.needs().is_empty());
-    s.all_agree();
 }
 
 // H-199, H-207: a failed completion is how a client says no
@@ -138,7 +134,6 @@ fn a_client_may_fail_its_tool_call() {
     ann.fails_tool("no such file").unwrap();
     assert_eq!(s.tool_results()[0]["error"]["message"], "no such file");
     assert_eq!(ann.reads(), "then not");
-    s.all_agree();
 }
 
 // H-127: who started the turn goes first
@@ -170,7 +165,6 @@ fn the_client_that_started_the_turn_is_preferred() {
         assert_eq!(owner_of(&ann), owner);
         client.completes_tool("done").unwrap();
     }
-    s.all_agree();
 }
 
 // G-07: `timeout_ms`
@@ -194,7 +188,6 @@ fn a_silent_owner_is_given_up() {
     let late = ann.about(&call, "chat/toolCallComplete", json!({"result": result}));
     assert!(ann.tries(&ann.chat(), late).is_err());
     assert_eq!(s.tool_results().len(), 1);
-    s.all_agree();
 }
 
 // G-07: a timer that is not needed any more does nothing, to this call or the next
@@ -214,7 +207,6 @@ fn a_deadline_of_a_completed_call_has_no_effect() {
     assert_eq!(ann.latest_turn()["state"], "complete");
     s.advances_ms(100_000);
     assert_eq!(s.tool_results().len(), 2);
-    s.all_agree();
 }
 
 // G-07: the owner comes back in time
@@ -233,7 +225,6 @@ fn an_owner_that_comes_back_in_time_goes_on() {
     assert_eq!(bob.needed_kinds(), ["toolClientExecution"]);
     bob.completes_tool("at last").unwrap();
     assert_eq!(ann.reads(), "ended true at last");
-    s.all_agree();
 }
 
 // G-07, H-126: it does not
@@ -252,7 +243,6 @@ fn an_owner_that_stays_away_fails_its_calls() {
     assert_eq!(ann.sees(&ann.session())["activeClients"], json!([]));
     assert!(ann.needs().is_empty());
     bob.reconnects();
-    s.all_agree();
 }
 
 // G-07, H-125, H-126: every way of ceasing to be active
@@ -290,7 +280,6 @@ fn a_tool_that_is_withdrawn_while_it_runs_can_be_completed() {
         ann.completes_tool("done").unwrap();
         assert_eq!(ann.reads(), "ended true done");
     }
-    s.all_agree();
 }
 
 // H-072: the owner need not watch the chat
@@ -312,7 +301,6 @@ fn an_owner_that_watches_only_the_session_is_enough() {
     bob.dispatches(needed["chat"].as_str().unwrap(), action);
     s.settles();
     assert_eq!(ann.reads(), "ended true from afar");
-    s.all_agree();
 }
 
 // H-174: the turn is over
@@ -331,7 +319,6 @@ fn a_turn_that_ends_takes_the_work_from_its_owner() {
     assert!(ann.tries(&ann.chat(), late).is_err());
     s.advances_ms(60_000);
     assert!(s.tool_results().is_empty());
-    s.all_agree();
 }
 
 // H-090: the host dies
@@ -348,7 +335,6 @@ fn a_restart_ends_the_call_with_its_turn() {
     ann.resumes(&turn).unwrap();
     ann.completes_tool("again").unwrap();
     assert_eq!(ann.reads(), "ended true again");
-    s.all_agree();
 }
 
 // H-200: an owner may want its result looked at before the model sees it
@@ -390,7 +376,6 @@ fn an_older_client_runs_its_tools() {
     ann.sends_message("open it");
     bob.completes_tool("old school").unwrap();
     assert_eq!(ann.reads(), "ended true old school");
-    s.all_agree();
 }
 
 // G-07 in time: an owner that is away when it is called has what is left of its grace
@@ -404,7 +389,6 @@ fn a_call_to_an_owner_that_is_away_does_not_wait_for_ever() {
     ann.sends_message("open it");
     s.advances_in_steps(11_000, 1_000);
     assert!(ann.reads().starts_with("ended false"), "{}", ann.reads());
-    s.all_agree();
 }
 
 // G-15: a report that could not be written can be sent again
@@ -419,7 +403,6 @@ fn a_report_that_cannot_be_written_is_refused() {
     assert!(s.tool_results().is_empty());
     s.faults().mend_disk();
     s.advances_in_steps(5_000, 1_000);
-    s.all_agree();
 }
 
 // H-126, H-042: what the end of its own activity causes must reach the client that came back
@@ -433,7 +416,6 @@ fn one_that_comes_back_without_its_session_sees_its_calls_fail_in_the_chat() {
     bob.with(|client| client.mirrors.remove(&ann.session()));
     assert_eq!(bob.reconnects()["type"], "replay");
     assert!(ann.reads().starts_with("ended false"), "{}", ann.reads());
-    s.all_agree();
 }
 
 fn native_like() -> Script {
@@ -490,7 +472,6 @@ fn a_call_whose_client_left_before_the_agent_waited_fails() {
     assert!(s.tool_results().is_empty(), "nobody waits for it yet");
     ann.answers_text("yes").unwrap();
     assert_eq!(s.tool_results()[0]["success"], false);
-    s.all_agree();
 }
 
 // G-07: a silent client, and one that denies
@@ -514,7 +495,6 @@ fn an_approved_call_has_a_deadline_and_a_denied_one_is_over() {
     ann.tries(&ann.chat(), denial).unwrap();
     assert_eq!(ann.reads(), "denied");
     assert_eq!(ann.call_that_is("cancelled")["reason"], "denied");
-    s.all_agree();
 }
 
 #[test]
@@ -543,7 +523,6 @@ fn a_refused_call_is_over_before_anybody_could_carry_it_out() {
     assert_eq!(call["success"], false);
     assert_eq!(ann.reads(), "well");
     assert!(ann.needs().is_empty());
-    s.all_agree();
 }
 
 // H-127
@@ -560,5 +539,4 @@ fn an_agent_hears_of_each_tool_once() {
     });
     ann.sends_message("which?");
     assert_eq!(ann.reads(), "tools close edit open");
-    s.all_agree();
 }

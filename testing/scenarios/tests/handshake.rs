@@ -78,17 +78,15 @@ fn before_initialize_only_ping_is_served() {
         s.state(ROOT)["config"]["values"].get("logLevel").cloned().unwrap_or(json!("info")),
         "info"
     );
-    s.all_agree();
 }
 
 // G-21
 #[test]
 fn a_second_initialize_or_reconnect_on_a_connection_is_refused() {
-    let (mut s, ann) = Scenario::with_client();
+    let (_s, ann) = Scenario::with_client();
     assert_eq!(ann.is_denied("initialize", offer(&["1.0.0"])), -32600);
     let params = ann.with(|client| client.reconnect_params());
     assert_eq!(ann.is_denied("reconnect", params), -32600);
-    s.all_agree();
 }
 
 // H-028, H-029
@@ -108,7 +106,6 @@ fn first_subscriptions_come_with_snapshots_and_unknown_ones_are_left_out() {
         .collect();
     assert_eq!(resources, [ROOT, ann.chat().as_str()]);
     ann.sends_message("hello");
-    s.all_agree();
 }
 
 // G-21
@@ -124,7 +121,7 @@ fn too_many_first_subscriptions_are_refused() {
 // H-004, H-006, H-009, H-016
 #[test]
 fn invalid_messages_are_answered_and_the_connection_stays_open() {
-    let (mut s, ann) = Scenario::with_client();
+    let (_s, ann) = Scenario::with_client();
     for (text, code) in
         [("{", -32700), ("[]", -32600), ("7", -32600), (r#"{"id":true,"method":"ping"}"#, -32600)]
     {
@@ -136,7 +133,6 @@ fn invalid_messages_are_answered_and_the_connection_stays_open() {
     ann.sends_raw(r#"{"jsonrpc":"2.0","method":"nobody/knows","params":{}}"#);
     assert_eq!(ann.is_denied("nobody", json!({"channel": ROOT})), -32601);
     assert_eq!(ann.is_denied("runAutomation", json!({"channel": ROOT})), -32601); // G-23
-    s.all_agree();
 }
 
 // H-004: ids are answered as they came
@@ -170,5 +166,4 @@ fn a_client_of_0_9_receives_only_what_it_knows() {
         added.iter().find(|note| note["summary"]["resource"] == third.session().as_str()).unwrap();
     assert!(ours["summary"].get("chats").is_none());
     ann.sends_message("hello");
-    s.all_agree();
 }

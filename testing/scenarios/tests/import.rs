@@ -65,7 +65,6 @@ fn an_imported_session_is_announced_opened_and_continued() {
     ann.tries(&chat, ann.turn_started("three", "and then?")).unwrap();
     s.settles();
     assert_eq!(ann.sees(&chat)["turns"].as_array().map(Vec::len), Some(3));
-    s.all_agree();
 }
 
 #[test]
@@ -81,7 +80,7 @@ fn it_is_there_after_a_restart() {
 
 #[test]
 fn names_that_are_taken_and_what_nobody_could_read_are_refused() {
-    let (mut s, ann) = Scenario::with_client();
+    let (_s, ann) = Scenario::with_client();
     let chat = testkit::default_chat(SESSION);
     let with = |field: &str, value: Value| {
         let mut changed = session();
@@ -111,7 +110,6 @@ fn names_that_are_taken_and_what_nobody_could_read_are_refused() {
     assert_eq!(ann.asks("listSessions", json!({})).unwrap()["items"], json!([]));
     ann.asks(METHOD, two_turns()).unwrap();
     assert_eq!(ann.is_denied(METHOD, two_turns()), -32003);
-    s.all_agree();
 }
 
 #[test]
@@ -124,13 +122,12 @@ fn a_full_disk_leaves_nothing_of_it() {
     assert_eq!(ann.asks("listSessions", json!({})).unwrap()["items"], json!([]));
     ann.asks(METHOD, two_turns()).unwrap();
     assert_eq!(ann.sees(ROOT)["activeSessions"], 1);
-    s.all_agree();
 }
 
 // G-43: the same bounds as for what clients send themselves
 #[test]
 fn what_is_too_large_or_too_many_is_refused_by_name() {
-    let (mut s, ann) = Scenario::with_client();
+    let (_s, ann) = Scenario::with_client();
     let chat = testkit::default_chat(SESSION);
     let with = |field: &str, value: Value| {
         let mut changed = session();
@@ -176,7 +173,6 @@ fn what_is_too_large_or_too_many_is_refused_by_name() {
     let clients =
         json!([{"clientId": "c", "tools": [{"name": "t", "description": "x".repeat(100_000)}]}]);
     ann.asks(METHOD, with("activeClients", clients)).unwrap();
-    s.all_agree();
 }
 
 // G-26
@@ -211,5 +207,4 @@ fn a_name_that_means_another_channel_is_refused() {
     let taken =
         json!({"channel": ann.session(), "chat": testkit::default_chat("ahp-session:/other")});
     assert_eq!(ann.is_denied("createChat", taken), -32602);
-    s.all_agree();
 }

@@ -63,7 +63,6 @@ fn a_question_waits_in_the_transcript_and_its_answer_reaches_the_agent() {
     assert_eq!(part(&ann)["request"]["answers"]["q"]["state"], "submitted");
     assert!(ann.needs().is_empty());
     assert_eq!(ann.latest_turn()["state"], "complete");
-    s.all_agree();
 }
 
 // H-218: declined, dismissed
@@ -112,7 +111,6 @@ fn only_an_open_question_can_be_answered() {
     ann.answers_text("y").unwrap();
     assert!(ann.tries(&ann.chat(), complete(&second)).is_err(), "its turn is over");
     assert_eq!(answered(&s).len(), 2);
-    s.all_agree();
 }
 
 // H-217: every kind takes its own values, and no other's
@@ -157,7 +155,6 @@ fn answers_must_be_of_the_kind_that_was_asked_for() {
     assert!(ann.answers("maybe", right.clone()).is_err());
     ann.answers("accept", right).unwrap();
     assert_eq!(answered(&s)[0].1["m"]["value"]["value"], json!(["r", "g"]));
-    s.all_agree();
 }
 
 // H-217: what is required must be submitted
@@ -179,7 +176,6 @@ fn a_required_question_is_not_accepted_without_an_answer() {
     let (_, answers) = answered(&s)[0].clone();
     assert_eq!(answers["t"]["value"]["value"], "name");
     assert_eq!(answers["n"]["state"], "skipped");
-    s.all_agree();
 }
 
 // A required question may be declined all the same
@@ -191,7 +187,6 @@ fn a_required_question_can_be_declined_without_an_answer() {
     ann.drafts_answer("t", text_answer("draft", "na")).unwrap();
     ann.answers("decline", Value::Null).unwrap();
     assert_eq!(answered(&s)[0].0, "decline");
-    s.all_agree();
 }
 
 // H-218: final answers over synced ones
@@ -212,7 +207,6 @@ fn answers_that_come_with_the_end_go_over_those_given_before() {
     assert_eq!(answers["t"]["value"]["value"], "new");
     assert_eq!(answers["n"]["value"]["value"], 4);
     assert_eq!(part(&ann)["request"]["answers"], answers);
-    s.all_agree();
 }
 
 // H-217 for drafts
@@ -225,7 +219,6 @@ fn a_draft_must_belong_to_a_question() {
     assert!(ann.drafts_answer("n", text_answer("draft", "x")).is_err());
     assert!(ann.drafts_answer("t", json!({"state": "draft"})).is_err());
     assert!(ann.question().get("answers").is_none());
-    s.all_agree();
 }
 
 // G-43: a bound for what can be typed in
@@ -243,7 +236,6 @@ fn limits_of_a_question_hold_when_it_is_accepted() {
         ann.answers("accept", name("fine")).unwrap();
     }
     assert_eq!(answered(&s).len(), 1);
-    s.all_agree();
 }
 
 // A question without questions: a link to look at, or plain yes and no
@@ -305,7 +297,6 @@ fn a_question_makes_chat_and_session_unread() {
         let status = ann.sees(&channel)["status"].as_u64().unwrap();
         assert_eq!(status & (24 | 32), 24, "{channel}");
     }
-    s.all_agree();
 }
 
 // H-078: an unreadable request is not sent
@@ -373,7 +364,6 @@ fn a_resumed_turn_asks_anew() {
     let answer = json!({"type": "chat/inputCompleted", "requestId": new, "response": "accept", "answers": answers});
     ann.tries(&ann.chat(), answer).unwrap();
     assert_eq!(ann.reads(), "end");
-    s.all_agree();
 }
 
 // G-44: a client that has text fields only answers with texts; what is recorded is what was asked for
@@ -434,5 +424,4 @@ fn a_synced_text_is_recorded_as_the_number_it_is() {
     let refused = ann.drafts_answer("i", text_answer("draft", "four"));
     assert!(refused.unwrap_err().contains("`i`"));
     assert_eq!(bob.question()["answers"]["i"], draft);
-    s.all_agree();
 }

@@ -45,7 +45,6 @@ fn ping_passes_and_the_rest_of_its_sender_waits_in_order() {
     s.settles();
     assert!(ann.answer(slow).unwrap().is_ok() && ann.answer(behind).unwrap().is_ok());
     ann.watches(&session);
-    s.all_agree();
 }
 
 #[test]
@@ -80,7 +79,6 @@ fn while_too_much_is_in_memory_what_nobody_uses_leaves_it_soon() {
     let back = s.client("ann").arrives();
     back.watches(&ann.chat());
     assert_eq!(channel_reads(&s, &ann.chat()) - before, 1, "it is read again");
-    s.all_agree();
 }
 
 // ADR 0004
@@ -97,7 +95,6 @@ fn two_who_want_the_same_share_one_question() {
     delivers(&mut s, &bob);
     s.settles();
     assert_eq!(channel_reads(&s, &chat) - before, 1);
-    s.all_agree();
 }
 
 // ADR 0004
@@ -113,7 +110,6 @@ fn a_failed_load_is_an_error_for_a_request_and_a_refusal_for_an_action() {
     assert_eq!(ann.asks("ping", json!({})), Ok(Value::Null));
     s.faults().mend_reads();
     ann.watches(&chat);
-    s.all_agree();
 }
 
 // ADR 0004: idle channels leave memory, watchers stay watchers
@@ -127,7 +123,6 @@ fn an_idle_channel_leaves_memory_and_comes_back_equal() {
     assert!(s.look().kernel().state_of(&uri).is_none());
     ann.sends_message("back");
     assert_eq!(bob.sees(&ann.chat())["turns"].as_array().unwrap().len(), 4);
-    s.all_agree();
 }
 
 // ADR 0004: a chat with a running turn stays
@@ -138,7 +133,6 @@ fn a_chat_whose_turn_runs_stays_in_memory() {
     ann.starts("slow");
     s.settles();
     assert_eq!(ann.reads(), "ab");
-    s.all_agree();
 }
 
 // ADR 0004: what was read before a session was disposed of does not bring it back
@@ -159,7 +153,6 @@ fn a_chat_disposed_of_while_it_is_read_stays_gone() {
     s.settles();
     assert_eq!(ann.answer(slow).unwrap().unwrap_err()["code"], -32008);
     assert_eq!(ann.is_denied("subscribe", json!({"channel": session})), -32001);
-    s.all_agree();
 }
 
 // G-29
@@ -183,7 +176,6 @@ fn one_who_sends_too_much_while_waiting_is_read_no_more_until_it_is_served() {
     s.settles();
     assert!(!s.look().links[&peer].paused);
     assert_eq!(s.state(&session)["title"], "29");
-    s.all_agree();
 }
 
 // Trimming: a turn that streams on is whole after its oldest actions were forgotten
@@ -199,7 +191,6 @@ fn trimming_does_not_lose_text_of_a_running_turn() {
     assert_eq!(ann.reconnects()["type"], "replay");
     assert_eq!(ann.reads(), seen);
     assert_eq!(seen, words.concat());
-    s.all_agree();
 }
 
 // H-062
@@ -213,5 +204,4 @@ fn the_seq_goes_on_over_restarts() {
         assert!(s.look().kernel().seq() >= seq);
         ann.reconnects();
     }
-    s.all_agree();
 }

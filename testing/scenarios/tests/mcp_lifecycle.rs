@@ -59,7 +59,6 @@ fn states_are_published_one_by_one_and_servers_that_are_gone_are_removed() {
     assert_eq!(bob.received_actions(), ["session/customizationRemoved"]);
     s.host_restarts_for([&ann]);
     assert_eq!(state_of(&ann, &session, "a"), "ready");
-    s.all_agree();
 }
 
 // MC-5, H-305
@@ -81,7 +80,6 @@ fn a_request_reaches_the_agent_and_one_for_no_server_is_refused() {
     let refused = request("Start", "b").unwrap_err();
     assert!(refused.contains("no MCP server has this id"), "{refused}");
     assert_eq!(wishes(&mut s), []);
-    s.all_agree();
 }
 
 // CU-6
@@ -110,7 +108,6 @@ fn a_switch_ends_and_starts_a_server_in_every_session_where_it_counts() {
         json!([{"kind": "session", "enabled": true}, {"kind": "global", "enabled": false}]);
     ann.tries(&first, toggle("a", on_here)).unwrap();
     assert_eq!(wishes(&mut s), [of(&first, McpRequest::SwitchOn)]);
-    s.all_agree();
 }
 
 // H-316, H-318, MC-14
@@ -139,7 +136,6 @@ fn a_token_for_a_server_that_wants_one_reaches_its_agent() {
     says(&mut s, &session, vec![ready]);
     assert_eq!(bring(resource), Ok(json!({})));
     assert!(!ann.sees(&session).to_string().contains("t0ken"));
-    s.all_agree();
 }
 
 fn plugin_with(servers: &[&str]) -> Value {
@@ -203,5 +199,4 @@ fn servers_of_plugins_are_parts_of_them_and_end_with_them() {
     assert_eq!(child_state(&ann, &session, "a"), Value::Null);
     let ended = (session.clone(), "a".to_owned(), McpRequest::SwitchOff);
     assert_eq!(wishes(&mut s), [ended]);
-    s.all_agree();
 }

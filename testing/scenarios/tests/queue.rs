@@ -37,7 +37,6 @@ fn queued_messages_start_one_after_the_other_when_turns_end_by_themselves() {
     assert_eq!(bob.sent_messages(), ["first", "q1", "q2", "q3"]);
     assert_eq!(s.asked(), ["first", "q1", "q2", "q3"]);
     assert!(bob.queue().is_empty());
-    s.all_agree();
 }
 
 // H-231: first out of the queue, then the start that names it; both are the host's own
@@ -66,13 +65,12 @@ fn a_queued_message_leaves_the_queue_before_its_turn_starts() {
     }
     let ids = bob.turns();
     assert_ne!(ids[0], ids[1]);
-    s.all_agree();
 }
 
 // G-08: set while idle
 #[test]
 fn a_message_queued_in_an_idle_chat_starts_at_once() {
-    let (mut s, ann, bob) = Scenario::with_shared_chat();
+    let (_s, ann, bob) = Scenario::with_shared_chat();
     bob.received_actions();
     ann.queues("q1", "now").unwrap();
     assert_eq!(
@@ -81,7 +79,6 @@ fn a_message_queued_in_an_idle_chat_starts_at_once() {
     );
     assert_eq!(bob.sent_messages(), ["now"]);
     assert_eq!(bob.reads(), "ok");
-    s.all_agree();
 }
 
 // G-08: cancel holds
@@ -95,7 +92,6 @@ fn a_cancel_holds_the_queue_until_a_turn_ends_by_itself() {
     assert_eq!(s.asked(), ["busy"]);
     ann.sends_message("go on");
     assert_eq!(ann.sent_messages(), ["busy", "go on", "text of q1", "text of q2"]);
-    s.all_agree();
 }
 
 // G-08: what VS Code does when a message is typed during a turn: cancel, then set
@@ -108,7 +104,6 @@ fn a_cancel_and_a_new_message_start_the_head_of_the_queue() {
     ann.dispatches(&ann.chat(), ann.pending_set("queued", "q2", "typed"));
     s.settles();
     assert_eq!(ann.sent_messages(), ["busy", "text of q1", "typed"]);
-    s.all_agree();
 }
 
 // G-08: updating, even to the same value, while idle
@@ -138,7 +133,6 @@ fn reordering_and_removing_start_nothing() {
     assert_eq!(s.asked(), ["busy"]);
     ann.queues("q2", "text of q2").unwrap();
     assert_eq!(ann.sent_messages(), ["busy", "text of q3", "text of q2"]);
-    s.all_agree();
 }
 
 // G-08: neither do drafts and flags
@@ -153,7 +147,6 @@ fn nothing_else_starts_a_held_queue() {
     ann.tries(&ann.chat(), read).unwrap();
     ann.watches(&ann.chat());
     assert_eq!((s.asked().len(), ann.queue().len()), (1, 1));
-    s.all_agree();
 }
 
 // G-08: an error holds; a resumed turn that ends by itself lets go
@@ -172,7 +165,6 @@ fn an_error_holds_the_queue_and_a_resumed_turn_lets_it_go() {
     s.model().streams(["fine"]);
     ann.resumes(&turn).unwrap();
     assert_eq!(ann.sent_messages(), ["risky", "later"]);
-    s.all_agree();
 }
 
 // G-08: a truncate of an active turn holds it
@@ -186,7 +178,6 @@ fn a_truncate_of_a_running_turn_holds_the_queue() {
     assert_eq!((ann.queue().len(), s.look().models.stopped.len()), (1, 1));
     ann.sends_message("again");
     assert_eq!(ann.sent_messages(), ["first", "again", "text of q1"]);
-    s.all_agree();
 }
 
 // G-08: a truncate of an idle chat starts nothing either, and takes nothing out of the queue
@@ -199,7 +190,6 @@ fn a_truncate_of_an_idle_chat_leaves_the_queue_alone() {
     ann.truncates(&first).unwrap();
     ann.truncates_all().unwrap();
     assert_eq!((ann.queue().len(), ann.sent_messages().len()), (1, 0));
-    s.all_agree();
 }
 
 // G-08: set while creating
@@ -215,7 +205,6 @@ fn a_message_queued_while_the_session_is_created_starts_when_it_is_ready() {
     s.settles();
     ann.watches(&chat);
     assert_eq!(ann.in_chat(&chat).sent_messages(), ["one", "two"]);
-    s.all_agree();
 }
 
 // G-08, G-09: behind a turn that waits for the session, and when there never is one
@@ -264,7 +253,6 @@ fn a_failed_session_starts_no_queued_message() {
     let _ = ann.queues("q1", "hello?");
     assert!(s.asked().is_empty());
     assert!(ann.sees(&ann.chat()).get("activeTurn").is_none());
-    s.all_agree();
 }
 
 // G-08: survives a restart, held
@@ -280,7 +268,6 @@ fn a_queue_survives_a_restart_and_is_held() {
     s.model().streams(["done"]);
     ann.resumes(&turn).unwrap();
     assert_eq!(ann.sent_messages(), ["busy", "text of q1", "text of q2"]);
-    s.all_agree();
 }
 
 // G-08: a queue that was held before the restart stays so, and a set lets it go
@@ -294,7 +281,6 @@ fn a_held_queue_is_held_after_a_restart_until_someone_sets_it() {
     assert_eq!((bob.queue(), s.asked().len()), (vec!["q1".to_owned()], 1));
     bob.queues("q1", "text of q1").unwrap();
     assert_eq!(bob.sent_messages(), ["busy", "text of q1"]);
-    s.all_agree();
 }
 
 // A graceful stop: what ends because the host ends starts nothing
@@ -311,7 +297,6 @@ fn a_host_that_stops_does_not_start_the_queue() {
     s.host_restarts_for([&ann]);
     let expected = 1 + usize::from(ann.refusal(late).is_none());
     assert_eq!(ann.queue().len(), expected);
-    s.all_agree();
 }
 
 // Prepare, write, send, act: nothing is lost, nothing is sent twice
@@ -347,7 +332,6 @@ fn a_full_disk_holds_the_queue() {
     s.advances_in_steps(10_000, 1_000);
     assert_eq!(ann.queue(), ["q1"]);
     assert_eq!(s.asked(), ["busy"]);
-    s.all_agree();
 }
 
 // H-230: upsert in place, else at the end
@@ -359,7 +343,6 @@ fn a_queued_message_is_replaced_at_its_position() {
     assert_eq!(ann.queue(), ["q1", "q2"]);
     let first = &ann.sees(&ann.chat())["queuedMessages"][0];
     assert_eq!(first["message"]["text"], "changed");
-    s.all_agree();
 }
 
 // H-233
@@ -374,7 +357,6 @@ fn only_pending_messages_can_be_removed() {
     assert!(ann.unqueues("s1").is_err());
     ann.unqueues("q1").unwrap();
     assert!(ann.unqueues("q1").is_err());
-    s.all_agree();
 }
 
 // H-234, G-13: unknown ids are ignored, and the echo names everyone once
@@ -387,7 +369,6 @@ fn the_echo_of_a_reorder_names_every_message() {
     let echo = bob.with(|client| client.envelopes.last().cloned()).unwrap();
     assert_eq!(echo["action"]["order"], json!(["a", "z", "y", "m"]));
     assert_eq!(bob.queue(), ["a", "z", "y", "m"]);
-    s.all_agree();
 }
 
 // G-17: an order that changes nothing
@@ -401,7 +382,6 @@ fn a_reorder_that_changes_nothing_is_answered_to_its_sender_alone() {
     ann.reorders(&["nobody"]).unwrap();
     assert!(bob.received_actions().is_empty());
     assert_eq!(s.look().kernel().seq(), seq);
-    s.all_agree();
 }
 
 // H-071, G-12
@@ -430,7 +410,6 @@ fn only_messages_that_could_be_sent_are_queued() {
     steering["message"]["origin"]["kind"] = json!("agent");
     assert!(ann.tries(&ann.chat(), steering).is_err());
     assert!(ann.queue().is_empty());
-    s.all_agree();
 }
 
 // G-12, H-181: the model that is used is recorded with the turn
@@ -449,7 +428,6 @@ fn a_queued_message_has_its_own_model_or_the_default() {
     let fancy = &chat["turns"][2]["message"];
     assert_eq!(fancy["model"]["config"]["heat"], 2);
     assert_eq!(fancy["_meta"], json!({"x-mine": [1]}));
-    s.all_agree();
 }
 
 // H-170: a start by hand while messages wait is a start like any other
@@ -465,7 +443,6 @@ fn a_turn_started_by_hand_goes_before_a_held_queue() {
     assert_eq!(ann.queue(), ["q1"]);
     ann.sends_message("by hand");
     assert_eq!(ann.sent_messages(), ["busy", "by hand", "text of q1"]);
-    s.all_agree();
 }
 
 // H-231, G-26: ids that the host makes avoid those that clients took
@@ -492,7 +469,6 @@ fn a_turn_from_the_queue_never_takes_an_id_that_was_used() {
     ids.dedup();
     assert_eq!(ids.len(), all, "an id was used twice");
     assert_eq!(ann.sent_messages().last().unwrap(), "one");
-    s.all_agree();
 }
 
 // G-24: a turn from the queue is news like any other
@@ -511,7 +487,6 @@ fn a_turn_from_the_queue_makes_chat_and_session_unread() {
         let status = ann.sees(&channel)["status"].as_u64().unwrap();
         assert_eq!(status & 32, 0, "{channel}");
     }
-    s.all_agree();
 }
 
 // H-072: the sender need not watch
@@ -522,7 +497,6 @@ fn one_who_does_not_watch_may_queue() {
     bob.dispatches(&ann.chat(), bob.pending_set("queued", "q1", "from afar"));
     s.settles();
     assert_eq!(ann.sent_messages(), ["from afar"]);
-    s.all_agree();
 }
 
 // ADR 0004: a queue in an unloaded chat
@@ -542,7 +516,6 @@ fn a_message_queued_in_a_chat_at_rest_wakes_it() {
     ann.watches(&session);
     ann.watches(&chat);
     assert_eq!(ann.sent_messages(), ["busy", "text of q1", "wake"]);
-    s.all_agree();
 }
 
 // G-08: it starts when the session is ready, also if the chat was not loaded meanwhile
@@ -561,5 +534,4 @@ fn a_queue_set_while_creating_starts_though_its_chat_rests() {
     }
     s.settles();
     assert_eq!(s.asked(), ["one"]);
-    s.all_agree();
 }

@@ -16,7 +16,6 @@ fn a_client_that_lost_its_connection_in_mid_stream_catches_up() {
     let answer = bob.reconnects();
     assert_eq!((&answer["type"], &answer["missing"]), (&json!("replay"), &json!([])));
     assert_eq!(bob.reads(), "Hello");
-    s.all_agree();
 }
 
 // H-085: the floor of a subscribe in mid-connection counts
@@ -39,7 +38,6 @@ fn actions_in_a_snapshot_are_not_replayed() {
             .iter()
             .all(|envelope| envelope["channel"] == ann.chat().as_str())
     );
-    s.all_agree();
 }
 
 // Issue: reconnect that survives a restart; H-062, H-090
@@ -62,7 +60,6 @@ fn after_a_kill_the_gap_is_replayed_and_the_turn_ends_in_a_resumable_error() {
     let run = s.look().models.asked.last().cloned().unwrap();
     assert_eq!(run.resume.flatten().as_deref(), Some(b"here".as_slice()));
     assert_eq!(ann.reads(), "half whole");
-    s.all_agree();
 }
 
 // Prepare, write, send, act: a crash between any two is safe
@@ -91,7 +88,6 @@ fn a_gap_the_log_does_not_hold_any_more_is_answered_with_snapshots() {
     let answer = bob.reconnects();
     assert_eq!(answer["type"], "snapshot");
     assert!(answer.get("missing").is_none());
-    s.all_agree();
 }
 
 // G-19: the tail in memory and the journal behind it say the same
@@ -104,7 +100,6 @@ fn a_tail_that_does_not_reach_is_filled_from_the_journal() {
     let answer = bob.reconnects();
     assert_eq!(answer["type"], "replay");
     assert!(s.look().reads.iter().any(|query| matches!(query, kernel::Query::Log { .. })));
-    s.all_agree();
 }
 
 // G-19: what is recorded while the journal is read is not missed
@@ -122,7 +117,6 @@ fn actions_that_come_while_the_gap_is_read_are_in_the_replay() {
     s.settles();
     assert_eq!(bob.answer(sent).unwrap().unwrap()["type"], "replay");
     assert_eq!(bob.sees(&ann.session())["title"], "meanwhile");
-    s.all_agree();
 }
 
 // G-19, G-29
@@ -143,7 +137,6 @@ fn a_replay_larger_than_a_message_becomes_snapshots() {
     }
     s.settles();
     assert_eq!(bob.reconnects()["type"], "snapshot");
-    s.all_agree();
 }
 
 // H-081, G-19: gone is missing, a URI used again is another channel
@@ -162,7 +155,6 @@ fn disposed_channels_are_missing_and_reused_uris_come_as_snapshots() {
     let cem = cem.creates("ahp-session:/ann");
     cem.sends_message("a new life");
     assert_eq!(bob2.reconnects()["type"], "snapshot");
-    s.all_agree();
 }
 
 // G-19: never served to this client id
@@ -175,13 +167,12 @@ fn a_channel_never_served_is_answered_with_snapshots() {
         "lastSeenServerSeq": bob.with(|client| client.last_seen)});
     let bob = bob.connects();
     assert_eq!(bob.asks("reconnect", params).unwrap()["type"], "snapshot");
-    s.all_agree();
 }
 
 // G-19: a snapshot that replaced another counts only once the client has shown that it has it
 #[test]
 fn a_replaced_snapshot_that_may_not_have_arrived_is_sent_again() {
-    let (mut s, ann, bob) = Scenario::with_shared_chat();
+    let (s, ann, bob) = Scenario::with_shared_chat();
     bob.stalls();
     let peer = bob.with(|client| client.link).unwrap();
     ann.sends_message("unheard by bob");
@@ -191,13 +182,12 @@ fn a_replaced_snapshot_that_may_not_have_arrived_is_sent_again() {
     while s.world().batch(64) {}
     bob.loses_connection();
     assert_eq!(bob.reconnects()["type"], "snapshot");
-    s.all_agree();
 }
 
 // G-19: the snapshots of an initialize replace what the client had before
 #[test]
 fn an_initialize_whose_answer_was_lost_does_not_hide_the_gap() {
-    let (mut s, ann, bob) = Scenario::with_shared_chat();
+    let (_s, ann, bob) = Scenario::with_shared_chat();
     bob.loses_connection();
     ann.sends_message("missed");
     let bob = bob.connects();
@@ -207,17 +197,15 @@ fn an_initialize_whose_answer_was_lost_does_not_hide_the_gap() {
     bob.reaches_host();
     bob.loses_connection();
     bob.reconnects();
-    s.all_agree();
 }
 
 // H-084
 #[test]
 fn a_client_that_saw_more_than_there_is_gets_snapshots() {
-    let (mut s, ann) = Scenario::with_chat();
+    let (_s, ann) = Scenario::with_chat();
     ann.loses_connection();
     ann.with(|client| client.last_seen = 9_999);
     assert_eq!(ann.reconnects()["type"], "snapshot");
-    s.all_agree();
 }
 
 // H-088, G-20
@@ -230,7 +218,6 @@ fn an_unknown_client_gets_an_error_and_may_initialize_on_the_same_connection() {
     let params = ann.with(|client| client.initialize_params(&[ROOT.to_owned()]));
     ann.asks("initialize", params).unwrap();
     assert!(s.look().closed.is_empty());
-    s.all_agree();
 }
 
 // G-20
@@ -244,7 +231,6 @@ fn a_client_not_seen_for_long_is_forgotten() {
     let bob = bob.connects();
     let params = bob.with(|client| client.reconnect_params());
     assert_eq!(bob.is_denied("reconnect", params), -32008);
-    s.all_agree();
 }
 
 // G-20: the time to live counts from when a client was last there, and a connected one is there
@@ -256,13 +242,12 @@ fn a_client_that_is_connected_is_not_forgotten() {
     s.advances_ms(40_000);
     s.host_restarts();
     assert_eq!(ann.reconnects()["type"], "replay");
-    s.all_agree();
 }
 
 // H-036, G-20
 #[test]
 fn a_newer_connection_replaces_the_older() {
-    let (mut s, ann, bob) = Scenario::with_shared_chat();
+    let (s, ann, bob) = Scenario::with_shared_chat();
     // Still read from the older connection: processed first.
     let action = json!({"type": "session/titleChanged", "title": "from the old one"});
     let (_, text) = bob.with(|client| client.dispatch(&ann.session(), action));
@@ -271,7 +256,6 @@ fn a_newer_connection_replaces_the_older() {
     assert_eq!(answer["type"], "replay");
     assert_eq!(s.look().closed, [(bob.index(), CloseReason::Superseded)]);
     ann.sends_message("hello");
-    s.all_agree();
 }
 
 // H-086, H-087
@@ -290,7 +274,6 @@ fn notifications_and_refusals_are_not_replayed() {
         .collect();
     assert_eq!(types, ["root/activeSessionsChanged"]);
     assert_eq!(bob.received_frames(), ["="]);
-    s.all_agree();
 }
 
 // H-089
@@ -304,7 +287,6 @@ fn an_older_client_is_replayed_what_it_would_have_received() {
     let answer = old.reconnects();
     let knows = |e: &serde_json::Value| e["action"]["type"] != "chat/isReadChanged";
     assert!(answer["actions"].as_array().unwrap().iter().all(knows));
-    s.all_agree();
 }
 
 // G-20: the snapshot form uses the stored view
@@ -319,7 +301,6 @@ fn the_view_survives_in_the_snapshot_form() {
     s.advances_ms(31_000);
     assert_eq!(bob.reconnects()["type"], "snapshot");
     assert_eq!(bob.sees(&ann.chat())["turns"].as_array().unwrap().len(), 2);
-    s.all_agree();
 }
 
 // H-240, G-18: a replay does not make the host forget how far a connection's window reaches
@@ -330,7 +311,6 @@ fn after_a_replay_a_full_window_is_still_full() {
     s.host_restarts();
     assert_eq!(ann.reconnects()["type"], "replay");
     ann.asks("fetchTurns", json!({"channel": ann.chat()})).unwrap();
-    s.all_agree();
 }
 
 // G-20: two attempts at once; the floors are read when it is the second one's turn
@@ -346,24 +326,22 @@ fn two_reconnects_in_a_row_leave_one_connection() {
     bob.reaches_host();
     assert_eq!(bob.reconnects()["type"], "replay");
     ann.sends_message("heard");
-    s.all_agree();
 }
 
 // H-240, G-18: what was watched from the first turn on has no older turns, also after a replay
 #[test]
 fn a_window_that_began_empty_reaches_the_beginning() {
-    let (mut s, ann) = Scenario::with(|limits| limits.page_turns = 2).and_chat();
+    let (_s, ann) = Scenario::with(|limits| limits.page_turns = 2).and_chat();
     ann.repeats_message(4, "more");
     ann.loses_connection();
     assert_eq!(ann.reconnects()["type"], "replay");
     ann.asks("fetchTurns", json!({"channel": ann.chat()})).unwrap();
-    s.all_agree();
 }
 
 // G-19: the first snapshot of a channel that took the URI of another replaces that one's
 #[test]
 fn a_lost_snapshot_of_a_reused_uri_is_sent_again() {
-    let (mut s, ann, bob) = Scenario::with_shared_chat();
+    let (s, ann, bob) = Scenario::with_shared_chat();
     bob.unwatches(&ann.session());
     ann.sends_message("the old life");
     let peer = bob.with(|client| client.link).unwrap();
@@ -376,5 +354,4 @@ fn a_lost_snapshot_of_a_reused_uri_is_sent_again() {
     while s.world().batch(64) {}
     bob.loses_connection();
     bob.reconnects();
-    s.all_agree();
 }

@@ -44,7 +44,6 @@ fn returned_sections_replace_the_sent_ones_and_others_pass_unchanged() {
         ann.reads(),
         rendered_as("[tone=polite environment_context=E safety=S unlisted=U]", "rewritten")
     );
-    s.all_agree();
 }
 
 #[test]
@@ -70,7 +69,6 @@ fn every_render_asks_once() {
     ann.rewrites([("tone", "two")]);
     assert!(ann.is_asked().is_empty());
     assert!(ann.reads().contains("tone=one") && ann.reads().contains("tone=two"));
-    s.all_agree();
 }
 
 #[test]
@@ -81,7 +79,6 @@ fn clients_that_did_not_opt_in_are_not_asked() {
     renders(&mut s);
     ann.sends_message("go");
     assert_eq!(ann.reads(), rendered_as(UNTOUCHED, "nobodyOptedIn"));
-    s.all_agree();
 }
 
 #[test]
@@ -98,7 +95,6 @@ fn restricted_and_unlisted_sections_are_never_sent() {
     assert_eq!(only_request(&ann)["params"]["sections"], json!({"tone": {"content": "T"}}));
     ann.rewrites([("safety", "hacked"), ("unlisted", "hacked")]);
     assert_eq!(ann.reads(), rendered_as(UNTOUCHED, "rewritten"));
-    s.all_agree();
 }
 
 #[test]
@@ -116,7 +112,6 @@ fn the_client_that_started_the_turn_owns_it_and_otherwise_the_first() {
     assert!(bob.is_asked().is_empty());
     ann.rewrites([("tone", "ann's")]);
     assert!(cat.reads().contains("tone=ann's environment_context=E"), "{}", cat.reads());
-    s.all_agree();
 }
 
 #[test]
@@ -152,7 +147,6 @@ fn a_waiting_message_belongs_to_its_author(kind: &str) {
     assert!(ann.is_asked().is_empty());
     bob.rewrites([("tone", "bob's")]);
     assert!(ann.reads().contains("tone=bob's"), "{}", ann.reads());
-    s.all_agree();
 }
 
 #[test]
@@ -165,7 +159,6 @@ fn in_a_worker_chat_the_owner_is_that_of_the_parent_turn() {
     assert!(ann.is_asked().is_empty());
     assert_eq!(only_request(&bob)["params"]["channel"], bob.session());
     bob.rewrites([("tone", "x")]);
-    s.all_agree();
 }
 
 #[test]
@@ -188,7 +181,6 @@ fn one_that_is_not_connected_is_passed_over_and_asked_again_when_it_is_back() {
     bob.sends_message("once more");
     ann.rewrites([("tone", "ann's")]);
     assert!(bob.reads().contains("tone=ann's"), "{}", bob.reads());
-    s.all_agree();
 }
 
 #[test]
@@ -203,7 +195,6 @@ fn a_disconnect_during_a_render_passes_sections_unchanged_and_asks_no_other_clie
     s.settles();
     assert!(bob.is_asked().is_empty());
     assert_eq!(bob.reads(), rendered_as(UNTOUCHED, "peerGone"));
-    s.all_agree();
 }
 
 #[test]
@@ -222,7 +213,6 @@ fn a_reconnect_during_a_render_ends_the_old_question_and_brings_no_new_one() {
     ann.sends_raw(&late.to_string());
     s.settles();
     assert_eq!(ann.reads(), rendered_as(UNTOUCHED, "peerGone"));
-    s.all_agree();
 }
 
 #[test]
@@ -240,7 +230,6 @@ fn another_owner_in_mid_flight_changes_the_next_render_only() {
     assert!(ann.reads().contains("tone=ann's last"), "{}", ann.reads());
     bob.rewrites([("environment_context", "bob's")]);
     assert!(ann.reads().contains("environment_context=bob's"), "{}", ann.reads());
-    s.all_agree();
 }
 
 #[test]
@@ -259,7 +248,6 @@ fn after_the_deadline_everything_passes_through_and_a_late_reply_changes_nothing
     ann.sends_message("again");
     ann.rewrites([("tone", "in time")]);
     assert!(ann.reads().contains("tone=in time"));
-    s.all_agree();
 }
 
 #[test]
@@ -340,7 +328,6 @@ fn a_turn_cancelled_during_a_render_gets_no_reply() {
     ann.rewrites([("tone", "x")]);
     s.advances_ms(10_000);
     assert_eq!(ann.reads(), "");
-    s.all_agree();
 }
 
 mod carriers {
@@ -520,7 +507,6 @@ fn the_catalogue_lists_sections_and_which_are_restricted() {
     }
     s.host_restarts();
     assert_eq!(s.state(ROOT)["_meta"], root["_meta"]);
-    s.all_agree();
 }
 
 #[test]
@@ -532,7 +518,6 @@ fn an_opt_in_survives_a_restart_with_its_entry() {
     ann.sends_message("go");
     ann.rewrites([("tone", "x")]);
     assert!(ann.reads().contains("tone=x"));
-    s.all_agree();
 }
 
 #[test]
@@ -554,5 +539,4 @@ fn no_section_is_in_any_state_or_record() {
     for channel in [ROOT.to_owned(), ann.session(), ann.chat()] {
         assert!(!s.state(&channel).to_string().contains("secret"));
     }
-    s.all_agree();
 }

@@ -44,7 +44,6 @@ fn a_message_typed_during_a_confirmation_starts_and_the_tool_does_not() {
     assert!(s.executed().is_empty());
     assert_eq!(ann.sent_messages(), ["clean", "rather this"]);
     assert_eq!(ann.reads(), "ok");
-    s.all_agree();
 }
 
 // The other way round: allowed and stopped in one batch; it must not be running on
@@ -60,7 +59,6 @@ fn a_stop_right_after_a_confirmation_stops_the_tool() {
     s.settles();
     assert!(s.executed().is_empty());
     assert_eq!(ann.call_that_is("cancelled")["reason"], "skipped");
-    s.all_agree();
 }
 
 // H-174: a turn that ends closes its calls, whatever their state
@@ -129,7 +127,6 @@ fn late_events_of_a_tool_change_nothing() {
     s.advances_ms(500);
     assert_eq!(s.look().kernel().seq(), seq);
     assert!(ann.needs().is_empty());
-    s.all_agree();
 }
 
 // No event out of order breaks anything, or is sent in a form that clients cannot read (H-078)
@@ -159,7 +156,6 @@ fn nonsense_about_calls_leaves_the_turn_in_order() {
     assert_eq!(bob.calls().len(), 1);
     assert_eq!(bob.reads(), "still here");
     assert!(bob.needs().is_empty());
-    s.all_agree();
 }
 
 // H-208, H-078: what lacks what it must have is not sent as it is
@@ -218,7 +214,6 @@ fn an_agent_that_reports_without_waiting_needs_no_decision_any_more() {
     assert!(ann.needs().is_empty());
     assert_eq!(ann.chat_status(), 8);
     assert!(s.tool_decisions().is_empty());
-    s.all_agree();
 }
 
 // G-04, G-26: a resumed turn keeps its old calls and numbers its new ones apart
@@ -242,7 +237,6 @@ fn a_resumed_turn_does_not_mix_its_calls_up() {
     );
     ann.confirms().unwrap();
     assert_eq!(s.executed(), ["b"]);
-    s.all_agree();
 }
 
 // G-15: a decision that could not be written is none
@@ -256,7 +250,6 @@ fn a_confirmation_that_cannot_be_written_runs_nothing() {
     assert!(s.executed().is_empty() && s.tool_decisions().is_empty());
     s.faults().mend_disk();
     s.advances_in_steps(5_000, 1_000);
-    s.all_agree();
 }
 
 // Prepare, write, send, act: never twice, never without its record
@@ -294,5 +287,4 @@ fn an_agent_cannot_smuggle_another_action_in() {
     if ann.sees(&ann.chat()).get("activeTurn").is_some() {
         assert_eq!(ann.call_that_is("pending-confirmation")["invocationMessage"], "m");
     }
-    s.all_agree();
 }

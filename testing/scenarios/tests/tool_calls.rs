@@ -26,7 +26,6 @@ fn a_tool_that_is_allowed_runs_and_everyone_sees_each_step() {
     assert_eq!(call["confirmed"], "user-action");
     assert_eq!((&call["success"], &call["content"][0]["text"]), (&json!(true), &json!("ls -l")));
     assert_eq!((ann.reads().as_str(), ann.chat_status()), ("done", 1));
-    s.all_agree();
 }
 
 // docs/rules/protocol.md, Tool calls: ready with `confirmed`
@@ -44,7 +43,6 @@ fn a_tool_that_needs_no_leave_runs_at_once() {
     let updates = changed.iter().filter(|kind| *kind == "chat/toolCallContentChanged");
     assert_eq!(updates.count(), 2); // H-206
     assert!(ann.needs().is_empty());
-    s.all_agree();
 }
 
 // docs/rules/protocol.md, Tool calls: denied
@@ -76,7 +74,6 @@ fn a_tool_that_is_denied_does_not_run_and_the_turn_goes_on() {
     };
     assert_eq!((&suggestion["text"], reason), (&json!("list instead"), &json!("too risky")));
     drop(world);
-    s.all_agree();
 }
 
 // H-190, H-191, G-10: every other state, every other name
@@ -127,7 +124,6 @@ fn only_a_call_that_waits_can_be_confirmed() {
     ann.tries(&ann.chat(), right.clone()).unwrap();
     assert!(ann.tries(&ann.chat(), right).is_err());
     assert_eq!(s.executed(), ["x", "y"]);
-    s.all_agree();
 }
 
 // H-073: the first decides
@@ -182,7 +178,6 @@ fn a_chosen_option_must_be_one_of_those_offered_and_mean_the_same() {
     ann.sends_message("plain");
     assert!(ann.confirms_with(json!({"selectedOptionId": "once"})).is_err(), "none offered");
     ann.confirms().unwrap();
-    s.all_agree();
 }
 
 // H-195
@@ -203,7 +198,6 @@ fn edited_input_runs_if_it_is_editable() {
     assert!(ann.confirms_with(json!({"editedToolInput": "rm f"})).is_err());
     ann.confirms().unwrap();
     assert_eq!(s.executed(), ["rm b", "rm c", "rm e"]);
-    s.all_agree();
 }
 
 // H-192: asked again in mid-run
@@ -245,7 +239,6 @@ fn edited_input_survives_being_asked_again() {
     assert!(ann.confirms_with(json!({"editedToolInput": "rm c"})).is_err());
     ann.confirms().unwrap();
     assert_eq!(s.executed(), ["rm b"]);
-    s.all_agree();
 }
 
 /// What somebody decides about cannot become something else under the same name: a yes may be on its way to what was seen.
@@ -313,7 +306,6 @@ fn updates_of_a_waiting_call_are_sent_and_it_still_waits() {
     ann.confirms().unwrap();
     assert_eq!(s.tool_decisions(), [true]);
     assert_eq!(ann.reads(), "decided true");
-    s.all_agree();
 }
 
 // H-193
@@ -328,7 +320,6 @@ fn who_executes_never_changes() {
     assert_eq!(ann.call_that_is("pending-confirmation")["contributor"], mcp);
     ann.confirms().unwrap();
     assert_eq!(ann.call_that_is("completed")["contributor"], mcp);
-    s.all_agree();
 }
 
 // H-200: the result is looked at first
@@ -395,7 +386,6 @@ fn calls_that_wait_side_by_side_are_decided_one_by_one() {
     assert_eq!((replies[0].0, replies[0].1, replies[0].2.as_deref()), (6, true, Some("six")));
     assert_eq!((replies[1].0, replies[1].1), (5, false));
     drop(world);
-    s.all_agree();
 }
 
 // H-197: only the host completes its own tools
@@ -411,7 +401,6 @@ fn a_client_cannot_report_for_a_tool_of_the_host() {
     assert!(ann.tries(&ann.chat(), complete).is_err());
     let content = ann.about(&call, "chat/toolCallContentChanged", json!({"content": []}));
     assert!(ann.tries(&ann.chat(), content).is_err());
-    s.all_agree();
 }
 
 // H-072: one who watches only the session can decide
@@ -434,7 +423,6 @@ fn one_who_watches_only_the_session_can_confirm() {
     bob.dispatches(entry["chat"].as_str().unwrap(), action);
     s.settles();
     assert_eq!(s.executed(), ["ls"]);
-    s.all_agree();
 }
 
 // Who joins or comes back in the middle sees what waits
@@ -449,7 +437,6 @@ fn a_confirmation_can_be_given_by_one_who_came_later() {
     assert_eq!(s.executed(), ["ls"]);
     ann.reconnects();
     assert_eq!(ann.calls()[0]["status"], "completed");
-    s.all_agree();
 }
 
 // H-077: what a client adds to its decision is stored
@@ -467,7 +454,6 @@ fn metadata_of_a_decision_survives() {
         .unwrap();
     assert_eq!(echo["action"]["x-more"], 1);
     assert_eq!(bob.calls()[0]["_meta"], json!({"x-why": "trust"}));
-    s.all_agree();
 }
 
 // H-078: a decision of the wrong shape is refused, not half taken
@@ -482,5 +468,4 @@ fn a_decision_that_does_not_decode_is_refused() {
         assert!(ann.confirms_with(bad.clone()).is_err(), "{bad}");
     }
     assert!(s.tool_decisions().is_empty());
-    s.all_agree();
 }

@@ -77,7 +77,6 @@ fn a_worker_and_the_call_that_spawned_it_name_each_other() {
     assert_eq!(ann.reads(), "done");
     s.host_restarts_for([&ann]);
     assert_eq!(ann.listed(&uri)["interactivity"], "read-only");
-    s.all_agree();
 }
 
 // H-151
@@ -120,7 +119,6 @@ fn a_worker_that_is_full_can_be_talked_to_when_it_is_done() {
     there.sends_message("and now?");
     assert_eq!(there.sent_messages(), ["work", "and now?"]);
     assert_eq!(s.tool_results().len(), 1, "no tool call waits for its later turns");
-    s.all_agree();
 }
 
 // H-220: a worker's blocks are its session's
@@ -138,7 +136,6 @@ fn a_worker_asks_through_its_session() {
     ann.in_chat(&uri).confirms().unwrap();
     assert_eq!(s.executed(), ["ls"]);
     assert_eq!(ann.reads(), "done");
-    s.all_agree();
 }
 
 // Its caller gets the outcome
@@ -233,7 +230,6 @@ fn a_restart_ends_worker_and_caller() {
     ann.resumes(&turn).unwrap();
     assert_eq!(ann.reads(), "done");
     assert_ne!(worker_of(&ann), old);
-    s.all_agree();
 }
 
 // ADR 0008: two at once, and each end resolves its own call
@@ -275,7 +271,6 @@ fn workers_do_not_nest_without_end() {
     assert!(ann.chats().len() < 40, "{} chats", ann.chats().len());
     assert_eq!(ann.reads(), "up again");
     assert_eq!(ann.latest_turn()["state"], "complete");
-    s.all_agree();
 }
 
 // H-153: nor side by side
@@ -293,7 +288,6 @@ fn workers_do_not_multiply_without_end() {
     assert!(ann.chats().len() < 250, "{} chats", ann.chats().len());
     ann.cancels(&turn).unwrap();
     assert!(s.look().kernel().running().is_empty());
-    s.all_agree();
 }
 
 // G-26: names that the host makes avoid those that clients took
@@ -317,7 +311,6 @@ fn a_worker_never_takes_a_name_that_is_taken() {
     ann.sends_message("delegate");
     assert_eq!(ann.chats().len(), before + 1);
     assert_eq!(ann.reads(), "done");
-    s.all_agree();
 }
 
 // The bound of what a worker carries
@@ -328,7 +321,6 @@ fn a_brief_that_is_too_large_starts_no_worker() {
     ann.sends_message("delegate");
     assert_eq!(ann.chats().len(), 1);
     assert!(ann.sees(&ann.chat()).get("activeTurn").is_none());
-    s.all_agree();
 }
 
 // Prepare, write, send, act
@@ -368,7 +360,6 @@ fn an_unknown_interactivity_is_not_sent() {
                 || listed.is_null()
         );
     }
-    s.all_agree();
 }
 
 // A user's own turn in a worker that is done does not belong to the call any more
@@ -385,7 +376,6 @@ fn the_end_of_a_caller_leaves_a_users_turn_in_its_old_worker_alone() {
     there.sends_message("my own question");
     ann.cancels(&turn).unwrap();
     assert!(there.sees(&uri).get("activeTurn").is_some(), "it is not the caller's");
-    s.all_agree();
 }
 
 // A brief is opaque bytes, also after a restart
@@ -402,7 +392,6 @@ fn a_brief_survives_to_the_byte() {
     ann.watches(&uri);
     ann.in_chat(&uri).sends_message("again");
     assert_eq!(s.look().models.asked.last().unwrap().brief, Some(brief));
-    s.all_agree();
 }
 
 // A worker's turn that a truncate drops is over, and so is the call that waits for it
@@ -415,5 +404,4 @@ fn a_worker_that_is_truncated_fails_its_call() {
     ann.watches(&uri);
     ann.in_chat(&uri).truncates_all().unwrap();
     assert_eq!(ann.reads(), "goes on");
-    s.all_agree();
 }

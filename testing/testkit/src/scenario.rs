@@ -15,9 +15,10 @@ use crate::script::Script;
 use crate::tool::Tool;
 use crate::world::{Kill, World};
 
-/// One test.
+/// One test. It ends in agreement: what [`Scenario::all_agree`] asserts is asserted when it is dropped, too.
 pub struct Scenario {
     world: Rc<RefCell<World>>,
+    ends_unchecked: bool,
 }
 
 impl Default for Scenario {
@@ -35,7 +36,7 @@ impl Scenario {
     pub fn with(change: impl FnOnce(&mut Limits)) -> Self {
         let mut limits = Limits::default();
         change(&mut limits);
-        Self { world: Rc::new(RefCell::new(World::new(1, limits))) }
+        Self { world: Rc::new(RefCell::new(World::new(1, limits))), ends_unchecked: false }
     }
 
     /// Starts a host to which `ann` is connected.
@@ -174,6 +175,11 @@ impl Scenario {
         checker::host_states(&mut world).get(channel).cloned().unwrap_or(Value::Null)
     }
 
+    /// The test ends where not all can agree: a client was refused, or the host is dead.
+    pub fn ends_unchecked(&mut self) {
+        self.ends_unchecked = true;
+    }
+
     /// Every mirror == host == replayed journal, published clients can decode all that was sent, and nothing happened that must
     /// not.
     #[track_caller]
@@ -183,6 +189,14 @@ impl Scenario {
         wrong.extend(world.clients.iter().flat_map(published_types::errors));
         drop(world);
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+}
+
+impl Drop for Scenario {
+    fn drop(&mut self) {
+        if !self.ends_unchecked && !std::thread::panicking() {
+            self.all_agree();
+        }
     }
 }
 
