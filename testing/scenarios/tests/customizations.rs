@@ -44,9 +44,7 @@ fn message_for(ann: &ScenarioClient, turn: &str, agent: &str) -> Result<(), Stri
 // H-300, H-304, CU-2
 #[test]
 fn what_the_host_finds_is_published_and_followed() {
-    let mut s = scenario();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = scenario().and_shared_chat();
     assert_eq!(ann.sees(&ann.session())["customizations"], json!(found()));
 
     let mut next = found();
@@ -72,8 +70,7 @@ fn a_session_without_any_has_none() {
 // H-301, H-302, CU-5
 #[test]
 fn a_decision_holds_where_it_was_made_and_after_a_restart() {
-    let mut s = scenario();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = scenario().and_chat();
     let bob = s.client("bob").arrives().creates("ahp-session:/two");
     bob.watches("ahp-session:/two");
     let decisions = json!([
@@ -113,8 +110,7 @@ fn a_decision_holds_where_it_was_made_and_after_a_restart() {
 // CU-5: what is published anew keeps what was decided of it
 #[test]
 fn a_container_that_changes_keeps_decisions() {
-    let mut s = scenario();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = scenario().and_chat();
     ann.tries(&ann.session(), toggle("maps", json!([{"kind": "global", "enabled": false}])))
         .unwrap();
     let mut next = found();
@@ -128,8 +124,7 @@ fn a_container_that_changes_keeps_decisions() {
 
 #[test]
 fn a_decision_that_makes_no_sense_is_refused_with_the_reason() {
-    let mut s = scenario();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = scenario().and_chat();
     for (id, enablement, reason) in [
         ("nothing", json!([]), "no customization has this id"),
         ("p", json!("all"), "does not have the fields"),
@@ -172,8 +167,7 @@ fn a_hook_cannot_be_switched_on() {
 // G-15
 #[test]
 fn a_decision_that_cannot_be_written_was_not_made() {
-    let mut s = scenario();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = scenario().and_chat();
     s.faults().break_disk();
     let decision = toggle("p", json!([{"kind": "global", "enabled": false}]));
     ann.tries(&ann.session(), decision).unwrap_err();
@@ -187,8 +181,7 @@ fn a_decision_that_cannot_be_written_was_not_made() {
 // CU-9
 #[test]
 fn a_message_names_a_custom_agent_that_is_there_and_switched_on() {
-    let mut s = scenario();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = scenario().and_chat();
     message_for(&ann, "t1", "reviewer").unwrap();
     s.settles();
     assert_eq!(ann.latest_turn()["message"]["agent"]["uri"], "file:///w/reviewer.md");
@@ -232,8 +225,7 @@ fn off_in_last_turn(s: &Scenario) -> Vec<String> {
 // CU-5, CU-6
 #[test]
 fn a_decision_counts_before_anything_is_published() {
-    let mut s = scenario();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = scenario().and_chat();
     for (id, kind, enabled) in
         [("maps", "global", false), ("scout", "global", false), ("reviewer", "session", false)]
     {
@@ -263,8 +255,7 @@ fn a_decision_counts_before_anything_is_published() {
 // CU-5: also that of a session which was not in memory when it was made
 #[test]
 fn a_client_that_knows_one_flag_leaves_wider_decisions_alone() {
-    let mut s = scenario();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = scenario().and_chat();
     let global = json!({"kind": "global", "enabled": false});
     ann.tries(&ann.session(), toggle("planner", json!([global]))).unwrap();
     let old = s.client_of("old", "0.7.0").arrives();
@@ -278,8 +269,7 @@ fn a_client_that_knows_one_flag_leaves_wider_decisions_alone() {
 
 #[test]
 fn a_decision_counts_in_sessions_that_did_not_hear_of_it() {
-    let mut s = scenario();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = scenario().and_chat();
     let bob = s.client("bob").opens_chat();
     bob.sends_message("hi");
     s.host_restarts_for([&ann]);

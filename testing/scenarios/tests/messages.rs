@@ -56,9 +56,7 @@ fn scenario_with_agent() -> Scenario {
 // H-077, H-365: in the echo, in the state, after a restart, for the agent
 #[test]
 fn a_message_is_stored_unchanged() {
-    let mut s = scenario_with_agent();
-    let ann = s.client("ann").opens_chat();
-    let bob = s.client("bob").joins(&ann);
+    let (mut s, ann, bob) = scenario_with_agent().and_shared_chat();
     let sent = rich("líne 0\r\n\u{1F600} \u{0} end\n");
     let mut action = turn_with(&ann, sent.clone());
     action["_meta"] = json!({"x-turn": 1});
@@ -75,8 +73,7 @@ fn a_message_is_stored_unchanged() {
 // The same wherever a message can wait
 #[test]
 fn a_pending_message_is_stored_unchanged() {
-    let mut s = scenario_with_agent();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = scenario_with_agent().and_chat();
     s.model().hangs();
     let turn = ann.sends_message("busy");
     let set = |kind: &str, id: &str| json!({"type": "chat/pendingMessageSet", "kind": kind, "id": id, "message": rich(id)});
@@ -108,8 +105,7 @@ fn a_pending_message_is_stored_unchanged() {
 // H-147 and a denial: two more ways for a message to arrive
 #[test]
 fn initial_messages_and_suggestions_are_stored_unchanged() {
-    let mut s = scenario_with_agent();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = scenario_with_agent().and_chat();
     let there = ann.creates_chat_with(B, json!({"initialMessage": rich("first")}));
     assert_eq!(there.latest_turn()["message"], rich("first"));
     s.model().asks_tool("shell", "rm");
@@ -121,8 +117,7 @@ fn initial_messages_and_suggestions_are_stored_unchanged() {
 // H-181, G-12
 #[test]
 fn the_model_and_the_agent_that_were_used_are_recorded() {
-    let mut s = scenario_with_agent();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = scenario_with_agent().and_chat();
     ann.sends_message("plain");
     assert_eq!(ann.latest_turn()["message"]["model"], json!({"id": DEFAULT_MODEL}));
     assert!(ann.latest_turn()["message"].get("agent").is_none());

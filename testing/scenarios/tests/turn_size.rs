@@ -34,8 +34,7 @@ fn assert_too_large(client: &ScenarioClient) {
 
 #[test]
 fn a_turn_ends_at_its_largest_size_and_the_chat_goes_on() {
-    let mut s = bounded();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = bounded().and_chat();
     let bob = s.client("bob").opens_chat();
     s.model().streams(["a"]).waits_ms(10).streams(["b"]).hangs();
     bob.sends_message("another session");
@@ -58,8 +57,7 @@ fn a_turn_ends_at_its_largest_size_and_the_chat_goes_on() {
 
 #[test]
 fn a_turn_just_below_it_completes() {
-    let mut s = bounded();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = bounded().and_chat();
     // What is escaped counts as it travels.
     let quotes = "\"".repeat(30_000);
     s.model().streams([quotes.as_str()]);
@@ -74,8 +72,7 @@ fn a_turn_just_below_it_completes() {
 
 #[test]
 fn one_piece_that_is_too_large_by_itself_is_never_recorded() {
-    let mut s = bounded();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = bounded().and_chat();
     let huge = piece(10_000_000);
     s.model().streams(["before", huge.as_str(), "after"]).hangs();
     ann.sends_message("go");
@@ -90,8 +87,7 @@ fn one_piece_that_is_too_large_by_itself_is_never_recorded() {
 
 #[test]
 fn reasoning_and_results_count_and_what_is_replaced_does_not() {
-    let mut s = bounded();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = bounded().and_chat();
     let (text, result) = (piece(10_000), piece(20_000));
     let result = json!({
         "success": true, "pastTenseMessage": "Ran",
@@ -113,8 +109,7 @@ fn reasoning_and_results_count_and_what_is_replaced_does_not() {
 
 #[test]
 fn a_turn_that_is_resumed_goes_on_counting() {
-    let mut s = bounded();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = bounded().and_chat();
     let text = piece(40_000);
     s.model().streams([text.as_str()]).fails_resumably();
     let turn = ann.sends_message("go");
@@ -129,8 +124,7 @@ fn a_turn_that_is_resumed_goes_on_counting() {
 
 #[test]
 fn a_worker_s_turn_is_bounded_and_the_call_that_waits_for_it_fails() {
-    let mut s = bounded();
-    let ann = s.client("ann").opens_chat();
+    let (mut s, ann) = bounded().and_chat();
     let text = piece(40_000);
     let worker = Script::new().streams([text.as_str(); 2]).hangs();
     s.model().spawns("Reader", worker).streams(["done"]);
