@@ -205,7 +205,7 @@ impl ModelOffer {
 /// The model that a chat used last, read once for each turn: turns are kept as text. Messages that ask no model, such as a
 /// command of the host, name none.
 #[derive(Debug, Default)]
-pub(super) struct LastModel(std::sync::Mutex<Option<(String, Option<ModelSelection>)>>);
+pub(super) struct LastModel(parking_lot::Mutex<Option<(String, Option<ModelSelection>)>>);
 
 impl LastModel {
     fn of(&self, chat: &ChatState) -> Option<ModelSelection> {
@@ -214,7 +214,7 @@ impl LastModel {
             return Some(active);
         }
         let last = chat.turns.last()?;
-        let mut known = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut known = self.0.lock();
         match &*known {
             Some((turn, model)) if *turn == last.id => model.clone(),
             _ => {

@@ -5,9 +5,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 use tokio::sync::{Notify, oneshot};
 use wire::{ChannelUri, Object};
@@ -80,7 +81,7 @@ impl LiveShared {
 
     pub(super) fn lock(&self) -> MutexGuard<'_, LiveInner> {
         // A reader's closure may panic under this lock; it cannot have changed anything.
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock()
     }
 
     fn current(&self) -> Result<Arc<Connection>, ClientError> {

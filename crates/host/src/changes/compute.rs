@@ -7,9 +7,10 @@
 
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use kernel::{ChangesInput, ChangesetKind, ChangesetTarget, ChannelId, ComputedChangeset, Input};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use wire::ChannelUri;
@@ -77,7 +78,7 @@ impl Computing {
     }
 
     fn begin(&self, place: &ChangesetTarget) -> bool {
-        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut running = self.running.lock();
         match running.get_mut(&place.changeset) {
             Some(again) => {
                 let is_new = again.as_ref().is_some_and(|again| again.look.is_none());
@@ -95,7 +96,7 @@ impl Computing {
 
     /// One is done; what is to be computed next.
     fn end(&self, changeset: &ChannelUri) -> Option<ChangesetTarget> {
-        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut running = self.running.lock();
         match running.get_mut(changeset).and_then(Option::take) {
             Some(again) => Some(again),
             None => {

@@ -3,10 +3,10 @@
 use std::fs;
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
-use std::sync::Mutex;
 
 use futures_util::FutureExt;
 use kernel::{Role, Seq};
+use parking_lot::Mutex;
 use rusqlite::Connection;
 use rusqlite::types::Value;
 use wire::Timestamp;
@@ -114,9 +114,9 @@ async fn there_and_back_is_equal_to_the_byte_and_only_one_side_is_served() {
     fill(first.path());
     let before = dump(first.path());
     let steps = Mutex::new(Vec::new());
-    let carried = to_postgres(&there, &|step| steps.lock().unwrap().push(step)).await.unwrap();
+    let carried = to_postgres(&there, &|step| steps.lock().push(step)).await.unwrap();
     assert_eq!((carried.seq, carried.bodies, carried.was_carried_before), (41, 2, false));
-    let steps = steps.into_inner().unwrap();
+    let steps = steps.into_inner();
     for table in &TABLES {
         let told = |step: &MigrateStep| matches!(step, MigrateStep::Rows { table: name, rows } if *name == table.name && *rows > 0);
         assert!(steps.iter().any(told), "{} is told of", table.name);

@@ -3,10 +3,9 @@
 //! Promises: it runs only if the session's mode, a rule or a person says so, and with exactly the input that was agreed to.
 //! Must not know: how servers are spoken to.
 
-use std::sync::{Mutex, PoisonError};
-
 use agent_api::{AgentEvent, TurnOver};
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::MutexGuard;
 use wire::published::state::ToolCallConfirmationReason;
@@ -199,8 +198,7 @@ struct TurnHost<'a> {
 
 impl TurnHost<'_> {
     fn set_asked(&self, ask: Option<u64>) -> Option<u64> {
-        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::replace(&mut *asked, ask)
+        std::mem::replace(&mut *self.asked.lock(), ask)
     }
 }
 

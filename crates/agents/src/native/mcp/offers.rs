@@ -29,7 +29,7 @@ impl SessionMcp {
         location: TurnLocation<'_>,
     ) {
         {
-            let mut memory = self.lock();
+            let mut memory = self.memory.lock();
             let is_theirs = memory.users.principal.as_deref() == location.principal;
             if !self.pass_locked(&mut memory, location.principal) {
                 return; // a turn of another one uses them

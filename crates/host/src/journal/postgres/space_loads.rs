@@ -5,9 +5,10 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::append_pace::AppendPace;
@@ -123,7 +124,7 @@ impl SpaceLoads {
     /// Counters for a space that is loaded.
     pub(super) fn add(&self, space: i64) -> Arc<SpaceCounters> {
         let counters = Arc::new(SpaceCounters { space, ..SpaceCounters::default() });
-        let mut loaded = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut loaded = self.0.lock();
         loaded.counters.retain(|it| it.strong_count() > 0);
         loaded.counters.push(Arc::downgrade(&counters));
         counters
@@ -131,14 +132,14 @@ impl SpaceLoads {
 
     /// What all of them do.
     pub(super) fn read(&self) -> Vec<SpaceActivity> {
-        let loaded = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let loaded = self.0.lock();
         let spaces = loaded.counters.iter().filter_map(Weak::upgrade);
         spaces.map(|it| it.read()).collect()
     }
 
     /// Those that wrote most lately, at most so many.
     pub(super) fn busiest(&self, count_max: usize) -> Vec<SpaceActivity> {
-        let mut loaded = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut loaded = self.0.lock();
         let mut spaces: Vec<SpaceActivity> =
             loaded.counters.iter().filter_map(Weak::upgrade).map(|it| it.read()).collect();
         let recent = |busy: &SpaceActivity| {
