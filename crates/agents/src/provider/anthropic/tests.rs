@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::super::stream_tests::{
-    check, check_prefixes, decode, decode_damaged, long_request, shortened, stream_of,
+    check, check_prefixes, decode, decode_damaged, long_request, recorded, shortened, stream_of,
 };
 use super::super::{Api, ModelEndpoint, ModelMessage, ModelRequest};
 use super::encode;
@@ -154,18 +154,8 @@ fn bodies_of_results_go_with_them() {
     assert_eq!(last["content"][0]["content"], json!([{"type": "text", "text": "A"}, picture]));
 }
 
-macro_rules! recorded {
-    ($($test:ident: $file:literal => $expected:expr;)*) => {
-        $(#[test]
-        fn $test() {
-            check(super::decoder, include_str!(concat!("streams/", $file)), &$expected);
-        })*
-
-        const RECORDED: &[&str] = &[$(include_str!(concat!("streams/", $file))),*];
-    };
-}
-
 recorded! {
+    super::decoder;
     broken_off: "broken_off.sse" => expect![[r#"
         Text("Hel")
         Usage(Usage { input_tokens: Some(2125), output_tokens: Some(1), cache_read_tokens: Some(2000), cache_write_tokens: Some(100) })

@@ -5,7 +5,9 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::super::answer_stream::AnswerStream;
-use super::super::stream_tests::{check, check_prefixes, decode_damaged, long_request, stream_of};
+use super::super::stream_tests::{
+    check, check_prefixes, decode_damaged, long_request, recorded, stream_of,
+};
 use super::super::{Decode, ModelMessage, ModelRequest, RefusalCause};
 use super::decode::GeminiReader;
 use super::{encode, path};
@@ -105,18 +107,8 @@ fn bodies_of_results_go_with_them() {
     assert_eq!(last["parts"][1], picture);
 }
 
-macro_rules! recorded {
-    ($($test:ident: $file:literal => $expected:expr;)*) => {
-        $(#[test]
-        fn $test() {
-            check(made, include_str!(concat!("streams/", $file)), &$expected);
-        })*
-
-        const RECORDED: &[&str] = &[$(include_str!(concat!("streams/", $file))),*];
-    };
-}
-
 recorded! {
+    made;
     blocked: "blocked.sse" => expect![[r#"
         Usage(Usage { input_tokens: Some(4), output_tokens: None, cache_read_tokens: None, cache_write_tokens: None })
         Stopped(Refusal)

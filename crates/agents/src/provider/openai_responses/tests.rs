@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::super::stream_tests::{
-    check, check_prefixes, decode, decode_damaged, long_request, stream_of,
+    check, check_prefixes, decode, decode_damaged, long_request, recorded, stream_of,
 };
 use super::super::{ModelMessage, ModelRequest};
 use super::encode;
@@ -84,18 +84,8 @@ fn bodies_of_results_go_with_them() {
     assert_eq!(last["output"], json!([{"type": "input_text", "text": "A"}, picture]));
 }
 
-macro_rules! recorded {
-    ($($test:ident: $file:literal => $expected:expr;)*) => {
-        $(#[test]
-        fn $test() {
-            check(super::decoder, include_str!(concat!("streams/", $file)), &$expected);
-        })*
-
-        const RECORDED: &[&str] = &[$(include_str!(concat!("streams/", $file))),*];
-    };
-}
-
 recorded! {
+    super::decoder;
     broken_off: "broken_off.sse" => expect![[r#"
         Text("Hel")
         Interrupted: the answer of the model server broke off
