@@ -249,8 +249,7 @@ mod tests {
             let before = grants.configured();
             std::fs::write(&file, "resource_grants = [{ path = \"/\", write = true }]\n").unwrap();
             let later = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1);
-            let written = std::fs::File::open(&file).unwrap();
-            written.set_modified(later).unwrap();
+            std::fs::File::open(&file).unwrap().set_modified(later).unwrap();
             let is_kept = grants.configured() == before;
             assert_eq!(is_kept, is_in_root || is_granted, "{is_in_root} {is_granted}");
         }
@@ -278,8 +277,7 @@ mod tests {
         let before = grants.configured();
         std::fs::write(&file, "resource_grants = [{ path = \"/\" }]\n").unwrap();
         let later = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1);
-        let written = std::fs::File::open(&file).unwrap();
-        written.set_modified(later).unwrap();
+        std::fs::File::open(&file).unwrap().set_modified(later).unwrap();
         assert_eq!(grants.configured(), before);
         assert_eq!(before, [grant("/srv/a", false)]);
     }

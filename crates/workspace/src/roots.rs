@@ -253,8 +253,7 @@ impl Workspace {
                 .try_clone()
                 .map_err(|error| io_to_file_error(&error, &root.path.display().to_string()))?
         } else {
-            let open = root.open_directory(&path.relative, Links::Followed);
-            open.map_err(failed)?
+            root.open_directory(&path.relative, Links::Followed).map_err(failed)?
         };
         Ok(CommandDirectory { open, name: root.path.join(&path.relative) })
     }

@@ -164,8 +164,7 @@ impl McpShared {
     /// Why the connection ended.
     pub(super) fn end_reason(&self) -> McpError {
         let failure = self.failure.lock();
-        let reason = failure.clone();
-        reason.unwrap_or_else(|| McpError::Ended(self.log.last_line()))
+        failure.clone().unwrap_or_else(|| McpError::Ended(self.log.last_line()))
     }
 
     /// The call that a question belongs to: pipes do not say which, so it is the newest.

@@ -70,8 +70,7 @@ impl NativeAgent {
             may_ask: false,
             switched_off,
         };
-        let session = self.session_servers(facts);
-        session.begin_quietly(settings, place).await;
+        self.session_servers(facts).begin_quietly(settings, place).await;
     }
 
     /// Stores a token that a client brought, or removes it, and notifies the servers.

@@ -110,8 +110,7 @@ pub(super) fn check_prefixes(
 
 /// A stream of these events.
 pub(super) fn stream_of(events: &[Value]) -> String {
-    let events = events.iter();
-    events.map(|event| format!("data: {event}\n\n")).collect()
+    events.iter().map(|event| format!("data: {event}\n\n")).collect()
 }
 
 /// A conversation with everything: sections, attachments as `blocks`, an answer as its server wants it back, an older one

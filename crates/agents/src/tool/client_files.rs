@@ -245,8 +245,7 @@ mod tests {
     #[test]
     fn an_input_is_a_call_or_says_what_is_missing() {
         let of = |input: Value| {
-            let task = ClientFilesTool.host_request(&input).unwrap();
-            task.map_err(|ToolError(text)| text)
+            ClientFilesTool.host_request(&input).unwrap().map_err(|ToolError(text)| text)
         };
         let write = of(json!({"operation": "write", "uri": "x-y:/a", "content": "t", "etag": "1"}));
         let expected = ClientFileCall::Write {

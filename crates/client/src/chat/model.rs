@@ -157,8 +157,7 @@ impl OpenChat {
             return self.model.clone();
         }
         let wanted = self.wanted_model()?;
-        let models = self.models();
-        models.iter().any(|model| model.id == wanted.id).then_some(wanted)
+        self.models().iter().any(|model| model.id == wanted.id).then_some(wanted)
     }
 
     /// The model that was chosen here, else that of the last message.

@@ -206,15 +206,13 @@ impl Live {
     ///
     /// Not for `subscribe`: its answer must be taken in order with the actions ([`Live::subscribe`] does).
     pub async fn request(&self, method: &str, params: Value) -> Result<Value, ClientError> {
-        let connection = self.shared.flush().await?;
-        connection.request(method, params).await
+        self.shared.flush().await?.request(method, params).await
     }
 
     /// Tells the host something, after everything that was dispatched before. Fails at once while there is no
     /// connection.
     pub async fn notify(&self, method: &str, params: Value) -> Result<(), ClientError> {
-        let connection = self.shared.flush().await?;
-        connection.notify(method, params).await
+        self.shared.flush().await?.notify(method, params).await
     }
 
     /// Sets who answers the host's own requests from now on, over losses of the connection too.

@@ -191,8 +191,7 @@ impl LiveInner {
         let chats = state.map_or(&[][..], |state| state.chats.as_slice());
         let channels: Vec<String> =
             chats.iter().map(|chat| chat.resource.clone()).chain([session.to_owned()]).collect();
-        let disposed = channels.iter();
-        disposed.flat_map(|channel| self.forget_channel(channel)).collect()
+        channels.iter().flat_map(|channel| self.forget_channel(channel)).collect()
     }
 
     /// Subscriptions to a channel that are still on their way are not wanted any more: whoever waits for one gets an error.

@@ -232,8 +232,7 @@ impl Accounts {
     /// One asks at a time, and each within bounds.
     async fn wait_for_turn(&self) -> Result<SemaphorePermit<'_>, AccountError> {
         let busy = || AccountError::Database("too many ask for tokens at once".to_owned());
-        let turn = timeout(TURN_WAIT, self.asking.acquire()).await;
-        turn.map_err(|_| busy())?.map_err(|_| busy())
+        timeout(TURN_WAIT, self.asking.acquire()).await.map_err(|_| busy())?.map_err(|_| busy())
     }
 
     fn recall(&self, token: &AccountToken) -> Option<Result<Arc<GrantedToken>, TokenRefusal>> {
@@ -252,8 +251,7 @@ impl Accounts {
 
     async fn find(&self, id: &str) -> Result<Option<(Vec<u8>, GrantedToken)>, AccountError> {
         let mut connection = self.node.lease_connection().await?;
-        let rows = connection.query(FIND, &[&id]).await?;
-        rows.first().map(|row| read_grant(id, row)).transpose()
+        connection.query(FIND, &[&id]).await?.first().map(|row| read_grant(id, row)).transpose()
     }
 
     /// The id of the token that something was signed for, if it was for one.

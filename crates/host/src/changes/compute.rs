@@ -140,8 +140,7 @@ async fn read_recorded(
     channel: ChannelId,
     turn_id: &str,
 ) -> Result<FileChanges, String> {
-    let read = store::read(journal, channel, turn_id).await;
-    read.map_err(|error| error.to_string())
+    store::read(journal, channel, turn_id).await.map_err(|error| error.to_string())
 }
 
 /// What differs from the last commit, or from where a branch began.
@@ -163,8 +162,7 @@ async fn since_commit(
         store::count_lines(&mut changes, &bodies);
         Ok(changes)
     });
-    let done = work.await;
-    done.unwrap_or_else(|died| Err(format!("computing failed because of a defect: {died}")))
+    work.await.unwrap_or_else(|died| Err(format!("computing failed because of a defect: {died}")))
 }
 
 fn from_tree(found: TreeChanges) -> FileChanges {

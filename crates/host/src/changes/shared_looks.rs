@@ -133,6 +133,5 @@ async fn take(directories: Vec<String>, bodies: Bodies) -> Result<Arc<SharedLook
         let look = workspace.look_at_repositories(confinement, &mut keep, &never);
         Ok(Arc::new(SharedLook { workspace, look }))
     });
-    let done = work.await;
-    done.unwrap_or_else(|died| Err(format!("computing failed because of a defect: {died}")))
+    work.await.unwrap_or_else(|died| Err(format!("computing failed because of a defect: {died}")))
 }

@@ -333,8 +333,7 @@ impl TurnChanges {
                 let after;
                 (found, after) = compare(&workspace, &before, &bodies, &hold);
                 if let Some(taken) = after {
-                    let recent = looks.recent();
-                    recent.remember(directories, taken.clone(), bodies.hold());
+                    looks.recent().remember(directories, taken.clone(), bodies.hold());
                     let taken = SharedLook { workspace, look: taken };
                     looks.add(look, taken);
                 }

@@ -325,8 +325,7 @@ fn refuse(kept: &[HeldPlugin], offer: &PluginOffer) -> Option<PluginState> {
 
 /// Where the copy of a plugin lies: a place of its own for each attempt to read it, so that what goes is not what comes.
 pub(crate) fn copy_directory(staging: &Path, session: kernel::ChannelId, number: u64) -> PathBuf {
-    let session = staging.join(session.0.to_string());
-    session.join(DIRECTORY).join(number.to_string())
+    staging.join(session.0.to_string()).join(DIRECTORY).join(number.to_string())
 }
 
 #[cfg(test)]

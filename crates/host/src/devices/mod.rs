@@ -151,8 +151,7 @@ impl Devices {
             CodeRefusal::OtherUser => PairError::OtherUser,
         };
         // First of all whether the code is one of these: that this list is full is no reason against the code of another space.
-        let known = state.codes.check(code, caller.is_other_user);
-        known.map_err(refused)?;
+        state.codes.check(code, caller.is_other_user).map_err(refused)?;
         if state.by_digest.len() >= DEVICES_MAX {
             return Err(PairError::TooManyDevices);
         }

@@ -54,8 +54,7 @@ INSERT INTO model_call VALUES (1, 8, 1, 77, 't-0', 5, NULL, 'turn', 0, 'chat', '
 /// A data directory with a journal and two bodies.
 fn fill(dir: &Path) {
     drop(Sqlite::open(dir).unwrap());
-    let conn = Connection::open(dir.join(JOURNAL_FILE)).unwrap();
-    conn.execute_batch(ROWS).unwrap();
+    Connection::open(dir.join(JOURNAL_FILE)).unwrap().execute_batch(ROWS).unwrap();
     let store = FileBlobs::open(dir).unwrap();
     store.put(b"small", Timestamp(1_700_000_000_123)).unwrap();
     store.put(&vec![7; 700_000], Timestamp(1_700_000_000_456)).unwrap();

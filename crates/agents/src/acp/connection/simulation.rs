@@ -249,8 +249,7 @@ async fn run(seed: u64) {
         })
         .collect();
     for chat in chats {
-        let ended = tokio::time::timeout(LIMIT, chat).await;
-        ended.expect("everything ends").expect("nothing panics");
+        tokio::time::timeout(LIMIT, chat).await.expect("everything ends").expect("nothing panics");
     }
     // What is on its way arrives.
     sleep_until(Instant::now() + Duration::from_secs(10)).await;

@@ -168,8 +168,7 @@ async fn what_went_wrong_is_heard_between_turns_but_not_from_a_replay() {
     let recorded = Arc::new(RecordedUpdates::default());
     let listener = Arc::clone(&recorded) as Arc<dyn SessionListener>;
     let none = json!({});
-    let opened = connection.new_session("session/new", &none, listener, LIMIT);
-    opened.await.unwrap();
+    connection.new_session("session/new", &none, listener, LIMIT).await.unwrap();
     let old = Arc::new(RecordedUpdates::default());
     let inbox = connection.listen("old", Arc::clone(&old) as Arc<dyn SessionListener>);
     let loaded = connection.request::<Value>("session/load", &none, LIMIT);

@@ -42,8 +42,7 @@ async fn mc_14_a_call_that_is_silent_or_stopped_loses_no_token() {
 
     let fake = FakeHttp::start().await;
     let server = fake.connect("old", LONG).await;
-    let connection = server.connection().unwrap();
-    connection.shared.note_challenge(challenge());
+    server.connection().unwrap().shared.note_challenge(challenge());
     let (called, ()) = tokio::join!(server.call("slow", JsonObject::new(), &NobodyAsked), async {
         let mut poll = tokio::time::interval(Duration::from_millis(10));
         while fake.called.lock().is_empty() {

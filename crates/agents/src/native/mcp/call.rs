@@ -159,8 +159,7 @@ async fn run(
     };
     let name = &tool.tool.name;
     let mut called = if tool.without_token {
-        let called = tool.server.call_without_token(name, arguments.clone(), &host);
-        called.await
+        tool.server.call_without_token(name, arguments.clone(), &host).await
     } else {
         tool.server.call(name, arguments.clone(), &host).await
     };

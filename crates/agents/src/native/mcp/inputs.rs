@@ -49,8 +49,7 @@ impl SessionMcp {
                 }
             }
             is_answered |= !answers.is_empty();
-            let known = memory.inputs.entry(declared.file.clone());
-            known.or_default().extend(answers);
+            memory.inputs.entry(declared.file.clone()).or_default().extend(answers);
         }
         Ok(is_answered)
     }

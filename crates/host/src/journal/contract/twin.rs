@@ -142,8 +142,7 @@ impl Twin {
     }
 
     fn count(&self, books: &ServerBooks) -> u64 {
-        let rows = self.rows(books);
-        rows.values().map(|(count, _)| count).sum()
+        self.rows(books).values().map(|(count, _)| count).sum()
     }
 }
 

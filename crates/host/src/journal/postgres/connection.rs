@@ -330,8 +330,7 @@ impl PooledConnection {
         &mut self,
         watch: &TimelineWatch,
     ) -> Result<(), StatementError> {
-        let begun = watch.begin(&mut self.connected()?.client).await;
-        begun.map_err(explain_timeline)
+        watch.begin(&mut self.connected()?.client).await.map_err(explain_timeline)
     }
 
     /// From now on until [`Self::finish`] the connection is not given to anybody else.
@@ -417,8 +416,7 @@ impl PooledConnection {
         statements: &[BoundStatement],
     ) -> Result<(), (usize, StatementError)> {
         for (index, bound) in statements.iter().enumerate() {
-            let prepared = self.prepare(bound.sql).await;
-            prepared.map_err(|error| (index, error))?;
+            self.prepare(bound.sql).await.map_err(|error| (index, error))?;
         }
         let wait = self.wait.clone();
         let connected = self.connected().map_err(|error| (0, error))?;

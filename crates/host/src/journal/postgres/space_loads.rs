@@ -133,8 +133,7 @@ impl SpaceLoads {
     /// What all of them do.
     pub(super) fn read(&self) -> Vec<SpaceActivity> {
         let loaded = self.0.lock();
-        let spaces = loaded.counters.iter().filter_map(Weak::upgrade);
-        spaces.map(|it| it.read()).collect()
+        loaded.counters.iter().filter_map(Weak::upgrade).map(|it| it.read()).collect()
     }
 
     /// Those that wrote most lately, at most so many.
@@ -170,10 +169,8 @@ mod tests {
         let (old, new, idle) = (loads.add(1), loads.add(2), loads.add(3));
         old.batches.fetch_add(100, Ordering::Relaxed);
         new.batches.fetch_add(5, Ordering::Relaxed);
-        let numbers = |count| {
-            let busiest = loads.busiest(count).into_iter();
-            busiest.map(|busy| busy.space).collect::<Vec<_>>()
-        };
+        let numbers =
+            |count| loads.busiest(count).into_iter().map(|busy| busy.space).collect::<Vec<_>>();
         assert_eq!(numbers(20), [1, 2], "one that wrote nothing is not told of");
         new.batches.fetch_add(5, Ordering::Relaxed);
         assert_eq!(numbers(20), [2, 1]);
