@@ -140,8 +140,7 @@ mod tests {
     #[test]
     fn a_limit_says_what_was_used_and_which_setting_it_is() {
         let reached = |scope, unit, spent, allowance| {
-            let reached = ReachedLimit { scope, unit, allowance, spent, is_own: false };
-            reached.to_string()
+            ReachedLimit { scope, unit, allowance, spent, is_own: false }.to_string()
         };
         assert_eq!(
             reached(BudgetScope::Turn, BudgetUnit::Calls, 1.0, 1.0),

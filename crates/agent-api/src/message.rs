@@ -6,11 +6,12 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::ControlFlow;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use compositor::part::View;
 use compositor::resolve::{FileRead, ImageLimits, Resolved, Scanned, Sources, WhyUnavailable};
 use compositor::{Part, part};
+use parking_lot::{Mutex, MutexGuard};
 use wire::Object;
 
 /// A message of a user.
@@ -82,7 +83,7 @@ impl SharedSources {
 
     /// Locks the sources. For callers that may block: reading them waits for disks.
     pub fn lock(&self) -> MutexGuard<'_, dyn Sources + Send + 'static> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -56,8 +56,7 @@ impl RecordedEdit {
     /// Whether it gave the file other permissions, or made something else of it than a file.
     pub fn changes_mode(&self) -> bool {
         let mode = |side: &Option<FileContent>| side.and_then(|content| content.mode);
-        let modes = mode(&self.before).zip(mode(&self.after));
-        modes.is_some_and(|(before, after)| before != after)
+        mode(&self.before).zip(mode(&self.after)).is_some_and(|(before, after)| before != after)
     }
 
     /// Whether there was or is a symbolic link.

@@ -186,8 +186,7 @@ impl ToolResult {
 
     /// The `ToolResultContent` blocks.
     pub fn content(&self) -> &[Value] {
-        let content = self.0.get("content").and_then(Value::as_array);
-        content.map_or(&[], Vec::as_slice)
+        self.0.get("content").and_then(Value::as_array).map_or(&[], Vec::as_slice)
     }
 
     pub fn get(&self, field: &str) -> Option<&Value> {

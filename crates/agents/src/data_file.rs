@@ -8,8 +8,9 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use rustix::fs::OFlags;
 
 /// A larger file is another one.
@@ -54,7 +55,7 @@ impl<T> DataFile<T> {
 
     /// What the file says now; a file that is not there is an empty one. An error says what is wrong with it.
     pub(crate) fn load(&self) -> Result<Arc<T>, String> {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock();
         let fingerprint = self.fingerprint()?;
         if let Some(last) = last.as_ref().filter(|last| last.fingerprint == fingerprint) {
             return last.content.clone();

@@ -49,13 +49,11 @@ impl LocalHost {
 
     /// Its address without anything secret.
     pub(crate) fn address(&self) -> Option<&str> {
-        let endpoint = self.endpoint.as_ref().ok()?;
-        endpoint.url.split('?').next()
+        self.endpoint.as_ref().ok()?.url.split('?').next()
     }
 
     pub(crate) fn port(&self) -> Option<u16> {
-        let address = self.address()?.trim_end_matches('/');
-        address.rsplit_once(':')?.1.parse().ok()
+        self.address()?.trim_end_matches('/').rsplit_once(':')?.1.parse().ok()
     }
 
     /// Asks the host what it is doing.

@@ -5,12 +5,12 @@
 
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
 use host::journal::PostgresSettings;
 use host::migrate::{MigrateRequest, MigrateStep, Migrated, to_directory, to_postgres};
+use parking_lot::Mutex;
 use serde_json::json;
 
 use crate::exit::Exit;
@@ -179,9 +179,7 @@ impl MigrateLine {
     }
 
     pub(crate) fn tell(&self, step: &MigrateStep) {
-        let Ok(mut printed_at) = self.printed_at.lock() else {
-            return; // a line less is no harm
-        };
+        let mut printed_at = self.printed_at.lock();
         if !self.is_shown
             || printed_at.is_some_and(|printed_at| printed_at.elapsed() < PRINT_INTERVAL)
         {

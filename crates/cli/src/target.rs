@@ -168,10 +168,7 @@ mod tests {
     #[test]
     fn without_a_running_host_the_error_says_what_to_do() {
         let data = tempfile::tempdir().unwrap();
-        let message = || {
-            let error = options(data.path()).destination().unwrap_err();
-            error.to_string()
-        };
+        let message = || options(data.path()).destination().unwrap_err().to_string();
         assert!(message().contains("Start one with `greenroom serve`"));
         drop(hold(data.path()));
         assert!(message().contains("left by one that was killed"));

@@ -4,11 +4,12 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc::error::TrySendError;
@@ -83,18 +84,13 @@ impl PendingRequest<'_> {
 
 impl Drop for PendingRequest<'_> {
     fn drop(&mut self) {
-        self.shared.lock().waiting.remove(&self.id);
+        self.shared.inner.lock().waiting.remove(&self.id);
     }
 }
 
 impl ConnectionShared {
-    fn lock(&self) -> MutexGuard<'_, ConnectionInner> {
-        // Nothing is left half done under this lock, so a panic elsewhere does not spoil it.
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(crate) fn set_handler(&self, handler: Handler) {
-        self.lock().handler = Some(handler);
+        self.inner.lock().handler = Some(handler);
     }
 
     pub(crate) fn next_client_seq(&self) -> i64 {
@@ -106,7 +102,7 @@ impl ConnectionShared {
         sender: oneshot::Sender<RpcResult>,
     ) -> Result<PendingRequest<'_>, ClientError> {
         let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         if let Some(why) = &inner.closed {
             return Err(why.clone());
         }
@@ -117,18 +113,18 @@ impl ConnectionShared {
     /// The id of a request whose answer is ordered with the events.
     pub(crate) fn expect_in_event_order(&self) -> u64 {
         let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
-        self.lock().waiting.insert(id, ReplyTo::Events);
+        self.inner.lock().waiting.insert(id, ReplyTo::Events);
         id
     }
 
     pub(crate) fn close_error(&self) -> ClientError {
-        let closed = self.lock().closed.clone();
+        let closed = self.inner.lock().closed.clone();
         closed.unwrap_or_else(|| ClientError::Closed("this client ended it".to_owned()))
     }
 
     /// Records the first reason; waiting requests fail with it.
     pub(crate) fn close(&self, why: ClientError) {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         inner.closed.get_or_insert(why);
         inner.waiting.clear();
     }
@@ -137,7 +133,7 @@ impl ConnectionShared {
     fn route_answer(&self, id: &Id, answer: RpcResult) -> Option<HostMessage> {
         let Id::Number(number) = id else { return None };
         let id = number.as_u64()?;
-        let waiter = self.lock().waiting.remove(&id)?;
+        let waiter = self.inner.lock().waiting.remove(&id)?;
         match waiter {
             ReplyTo::Asker(sender) => {
                 let _ = sender.send(answer);
@@ -196,7 +192,7 @@ pub(crate) async fn read(
                 Some(HostMessage::Notification(Notification { method, params }))
             }
             Ok(Incoming::Request { id, method, params }) => {
-                let handler = shared.lock().handler.clone();
+                let handler = shared.inner.lock().handler.clone();
                 let busy = answers.len() >= HOST_REQUESTS_MAX;
                 let outgoing = outgoing.clone();
                 answers.spawn(async move {

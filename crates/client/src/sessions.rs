@@ -77,8 +77,7 @@ impl SessionSummary {
 
     /// How many directories its agents work in beside that one.
     pub fn further_directories(&self) -> usize {
-        let directories = self.0["workingDirectories"].as_array();
-        directories.map_or(0, |all| all.len().saturating_sub(1))
+        self.0["workingDirectories"].as_array().map_or(0, |all| all.len().saturating_sub(1))
     }
 
     pub fn is_archived(&self) -> bool {

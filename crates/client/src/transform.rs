@@ -150,8 +150,7 @@ mod tests {
     async fn asked(method: &str, params: Value) -> Result<Value, i32> {
         let handler = handler(Arc::new(Shouts));
         let method = method.to_owned();
-        let answer = handler(HostRequest { method, params }).await;
-        answer.map_err(|error| error.code)
+        handler(HostRequest { method, params }).await.map_err(|error| error.code)
     }
 
     #[tokio::test]

@@ -54,8 +54,7 @@ impl Config {
             let mut entries = self.agents.iter();
             !entries.any(|entry| entry.id == preset.id || entry.preset() == Some(*preset))
         };
-        let found = Preset::installed(path).filter(is_unused);
-        found.map(Preset::to_config).collect()
+        Preset::installed(path).filter(is_unused).map(Preset::to_config).collect()
     }
 
     /// What every command of a tool gets, agents get too (G-51).

@@ -65,8 +65,7 @@ fn the_default_model_comes_first_unless_the_command_line_names_one() {
     std::fs::write(&path, format!("default_model = \"b\"\n{models}")).unwrap();
     config.load_toml(&path).unwrap();
     let ids = |config: &Config| {
-        let models = config.ordered_models().into_iter();
-        models.map(|model| model.id).collect::<Vec<_>>()
+        config.ordered_models().into_iter().map(|model| model.id).collect::<Vec<_>>()
     };
     assert_eq!(ids(&config), ["b", "a", "c"]);
     config.put_models_first(vec![Model::parse("http://other/v1#c").unwrap()]);
@@ -157,8 +156,7 @@ fn a_node_of_a_cluster_needs_a_database_and_a_plain_name() {
     let load = |text: &str| {
         std::fs::write(&path, text).unwrap();
         let mut config = Config::default_for(PathBuf::new());
-        let loaded = config.load_toml(&path);
-        loaded.map(|()| config).map_err(|error| error.to_string())
+        config.load_toml(&path).map(|()| config).map_err(|error| error.to_string())
     };
     let database = "journal = \"postgres\"\npostgres = \"host=/run/postgresql\"\n";
     let node = "[cluster]\nname = \"a\"\n";

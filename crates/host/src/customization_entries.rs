@@ -192,8 +192,7 @@ mod tests {
             std::fs::write(path, text).unwrap();
         }
         let uri = wire::file_uri::uri_of(project.path().as_os_str().as_bytes());
-        let found = discover(&[uri], &UserDirectories::default(), &[], &Confinement::none());
-        found.containers
+        discover(&[uri], &UserDirectories::default(), &[], &Confinement::none()).containers
     }
 
     #[test]

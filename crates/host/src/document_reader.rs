@@ -9,10 +9,11 @@ use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use compositor::resolve::DocumentRead;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -119,19 +120,19 @@ impl DocumentReader {
             return None;
         }
         let digest: [u8; 32] = Sha256::digest(bytes).into();
-        if let Some(read) = self.known().find(&digest, Instant::now()) {
+        if let Some(read) = self.known.lock().find(&digest, Instant::now()) {
             return Some(read);
         }
-        let _one = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one = self.reading.lock();
         // Whoever read before may have read the same.
-        if let Some(read) = self.known().find(&digest, Instant::now()) {
+        if let Some(read) = self.known.lock().find(&digest, Instant::now()) {
             return Some(read);
         }
         match self.start().and_then(|child| exchange(child, bytes)) {
             Ok(said) => {
                 let read = parse_output(&said);
                 let is_late = said.end == ProcessEnd::Late;
-                self.known().insert(KnownDocument {
+                self.known.lock().insert(KnownDocument {
                     digest,
                     read: read.clone(),
                     until: is_late.then(|| Instant::now() + LATE_AGAIN_AFTER),
@@ -147,10 +148,6 @@ impl DocumentReader {
                 })
             }
         }
-    }
-
-    fn known(&self) -> MutexGuard<'_, KnownDocuments> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn start(&self) -> std::io::Result<Child> {

@@ -75,8 +75,7 @@ impl FullDiskFixture {
     }
 
     pub(crate) fn keep(&self, bytes: &[u8]) -> Digest {
-        let store = self.bodies.store();
-        store.put(bytes, self.bodies.now()).unwrap()
+        self.bodies.store().put(bytes, self.bodies.now()).unwrap()
     }
 
     /// What each file was before, by name: one was not there, one was large.

@@ -95,8 +95,7 @@ pub struct LimitsTable {
 impl LimitsTable {
     /// Every key of the table that has an effect.
     pub(crate) fn keys() -> impl Iterator<Item = &'static str> {
-        let keys = ServerLimits::KEYS.iter().chain(kernel::Limits::KEYS);
-        keys.copied()
+        ServerLimits::KEYS.iter().chain(kernel::Limits::KEYS).copied()
     }
 
     /// Names the first limit with which a host could not work.

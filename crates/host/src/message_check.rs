@@ -184,8 +184,7 @@ fn used_by(usage: &Value) -> Option<u64> {
     };
     // A request for a summary shows how long the conversation was before it.
     let is_summary = usage["_meta"]["greenroom.summary"] == true;
-    let used = usage["_meta"]["contextUsed"].as_u64().or_else(sum);
-    used.filter(|_| !is_summary)
+    usage["_meta"]["contextUsed"].as_u64().or_else(sum).filter(|_| !is_summary)
 }
 
 fn count(number: u64) -> u32 {

@@ -43,8 +43,7 @@ impl AgentRoster {
         native: Arc<NativeAgent>,
         agents: Vec<Arc<dyn Agent>>,
     ) -> Self {
-        let models = config.models.iter();
-        models.for_each(warn_of_open_key_file);
+        config.models.iter().for_each(warn_of_open_key_file);
         // External agents run commands too.
         if native.has_models() || agents.iter().any(|agent| agent.has_own_commands()) {
             hide_environment();
@@ -176,8 +175,7 @@ impl AgentRoster {
         };
         let is_there = self.file.try_exists();
         if is_there.map_err(|error| format!("{} cannot be read: {error}", self.file.display()))? {
-            let loaded = config.load_toml(&self.file);
-            loaded.map_err(|error| error.to_string())?;
+            config.load_toml(&self.file).map_err(|error| error.to_string())?;
         }
         config.put_models_first(self.first_models.clone());
         let models = config.ordered_models();

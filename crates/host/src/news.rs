@@ -5,10 +5,11 @@
 //! Must not know: what the kernel makes of it.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use agent_api::{AgentInfo, HostNews};
 use kernel::{Input, SessionChange, SessionNews};
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::runtime::Handle;
 use wire::ChannelUri;
@@ -125,12 +126,8 @@ async fn send_word(word: NewsItem, roster: &AgentRoster, arrivals: &KernelQueue)
 }
 
 impl WaitingNews {
-    fn lock(&self) -> MutexGuard<'_, NewsQueue> {
-        self.words.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn put(self: &Arc<Self>, word: NewsItem) {
-        let mut queue = self.lock();
+        let mut queue = self.words.lock();
         let words = &mut queue.items;
         let same = words.iter().position(|other| other.is_about_same(&word));
         match same.and_then(|index| words.get_mut(index)) {
@@ -156,7 +153,7 @@ impl WaitingNews {
 
     /// The next news. Where there is none the task ends: the next sender starts another.
     fn take_or_end(&self) -> Option<NewsItem> {
-        let mut queue = self.lock();
+        let mut queue = self.words.lock();
         let word = queue.items.pop_front();
         if word.is_none() {
             queue.is_served = false;

@@ -291,8 +291,7 @@ struct PeerTasks {
 
 impl PeerTasks {
     fn abort(&self) {
-        let tasks = self.peers.iter().chain(&self.orders);
-        tasks.for_each(JoinHandle::abort);
+        self.peers.iter().chain(&self.orders).for_each(JoinHandle::abort);
     }
 
     /// Lets connections of peers end, for at most so long.

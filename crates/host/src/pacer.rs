@@ -6,10 +6,11 @@
 //! Must not know: what agents send.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use kernel::{OutgoingFrame, PeerId, RunId};
+use parking_lot::Mutex;
 use tokio::time::{Instant, sleep};
 
 use crate::net::{Backlog, Link};
@@ -44,16 +45,12 @@ struct RunWatchers {
 pub(crate) struct SlowReaders(HashMap<PeerId, (u64, Instant)>);
 
 impl Pacer {
-    fn lock(&self) -> MutexGuard<'_, PacerState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(crate) fn add_peer(&self, peer: PeerId, link: Arc<Link>) {
-        self.lock().links.insert(peer, link);
+        self.state.lock().links.insert(peer, link);
     }
 
     pub(crate) fn remove_peer(&self, peer: PeerId) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.links.remove(&peer);
         if state.links.is_empty() {
             // With its room: there may be thousands of kernels at rest.
@@ -62,12 +59,12 @@ impl Pacer {
     }
 
     pub(crate) fn start_run(&self, run: RunId) {
-        self.lock().runs.insert(run, RunWatchers::default());
+        self.state.lock().runs.insert(run, RunWatchers::default());
     }
 
     /// Notes who an event of a run goes to.
     pub(crate) fn record_recipients(&self, run: RunId, frames: &[OutgoingFrame]) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let Some(recipients) = state.runs.get_mut(&run) else {
             return; // the run has ended: what is still sent of it needs no pacing
         };
@@ -81,7 +78,7 @@ impl Pacer {
     }
 
     pub(crate) fn end_run(&self, run: RunId) {
-        self.lock().runs.remove(&run);
+        self.state.lock().runs.remove(&run);
     }
 
     /// Waits while most recipients of the run that still read are behind.
@@ -92,7 +89,7 @@ impl Pacer {
     }
 
     fn must_wait(&self, run: RunId, slow_readers: &mut SlowReaders) -> bool {
-        let state = self.lock();
+        let state = self.state.lock();
         let Some(recipients) = state.runs.get(&run) else { return false };
         let now = Instant::now();
         let mut behind = 0;

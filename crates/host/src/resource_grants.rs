@@ -7,9 +7,10 @@
 //! Must not know: what a client does with it.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::SystemTime;
 
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use workspace::ResourceGrant;
 
@@ -73,14 +74,14 @@ impl ResourceGrants {
 
     /// What the configuration grants now.
     pub(crate) fn configured(&self) -> Vec<ResourceGrant> {
-        let mut granted = self.lock();
+        let mut granted = self.shared.lock();
         granted.refresh();
         granted.configured.clone()
     }
 
     /// Remembers that a client was granted something that the configuration grants.
     pub(crate) fn grant(&self, client_id: &str, grant: ResourceGrant) {
-        let mut granted = self.lock();
+        let mut granted = self.shared.lock();
         let clients = &mut granted.clients;
         if !clients.contains_key(client_id) && clients.len() >= CLIENTS_MAX {
             clients.pop_first();
@@ -95,7 +96,7 @@ impl ResourceGrants {
 
     /// What a client was granted and the configuration still grants.
     pub(crate) fn of_client(&self, client_id: &str) -> Vec<ResourceGrant> {
-        let mut granted = self.lock();
+        let mut granted = self.shared.lock();
         if !granted.clients.contains_key(client_id) {
             return Vec::new();
         }
@@ -107,10 +108,6 @@ impl ResourceGrants {
         };
         let grants = granted.clients.get(client_id).into_iter().flatten();
         grants.filter(is_configured).cloned().collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Granted> {
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -252,8 +249,7 @@ mod tests {
             let before = grants.configured();
             std::fs::write(&file, "resource_grants = [{ path = \"/\", write = true }]\n").unwrap();
             let later = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1);
-            let written = std::fs::File::open(&file).unwrap();
-            written.set_modified(later).unwrap();
+            std::fs::File::open(&file).unwrap().set_modified(later).unwrap();
             let is_kept = grants.configured() == before;
             assert_eq!(is_kept, is_in_root || is_granted, "{is_in_root} {is_granted}");
         }
@@ -281,8 +277,7 @@ mod tests {
         let before = grants.configured();
         std::fs::write(&file, "resource_grants = [{ path = \"/\" }]\n").unwrap();
         let later = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1);
-        let written = std::fs::File::open(&file).unwrap();
-        written.set_modified(later).unwrap();
+        std::fs::File::open(&file).unwrap().set_modified(later).unwrap();
         assert_eq!(grants.configured(), before);
         assert_eq!(before, [grant("/srv/a", false)]);
     }
@@ -297,7 +292,7 @@ mod tests {
         for n in 0..2 * CLIENTS_MAX {
             grants.grant(&n.to_string(), grant("/", false));
         }
-        let granted = grants.lock();
+        let granted = grants.shared.lock();
         assert!(granted.clients.len() <= CLIENTS_MAX);
         assert!(granted.clients.values().all(|grants| grants.len() <= GRANTS_MAX));
     }

@@ -97,8 +97,7 @@ pub async fn serve(
     }
     let cluster = join_cluster(&config).await?;
     let first = SpaceHost::prepare(&config, FIRST_SPACE, cluster.as_ref()).await?;
-    let node = Node::start(&config, first, cluster).await?;
-    node.serve(on_ready, shutdown).await
+    Node::start(&config, first, cluster).await?.serve(on_ready, shutdown).await
 }
 
 #[cfg(test)]

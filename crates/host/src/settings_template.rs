@@ -74,8 +74,7 @@ fn write_table(text: &mut String, table: &str, defaults: &toml::Table) {
 }
 
 fn default_of(defaults: &toml::Table, key: &str) -> String {
-    let default = defaults.get(key).map(ToString::to_string);
-    default.unwrap_or_default()
+    defaults.get(key).map(ToString::to_string).unwrap_or_default()
 }
 
 /// What a setting does, as comments.
@@ -122,8 +121,7 @@ mod tests {
     fn keys_of(text: &str) -> Vec<String> {
         let error = toml::from_str::<Settings>(text).err().unwrap();
         let (_, list) = error.message().split_once("expected").unwrap();
-        let names = list.split('`').skip(1).step_by(2);
-        names.map(str::to_owned).collect()
+        list.split('`').skip(1).step_by(2).map(str::to_owned).collect()
     }
 
     #[test]

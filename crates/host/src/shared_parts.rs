@@ -5,12 +5,13 @@
 //! Must not know: what any of it is used for.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use agents::Script;
 use agents::native::SharedModels;
 use compositor::lower::CapabilityMap;
 use kernel::Kernel;
+use parking_lot::Mutex;
 use wire::state::RootState;
 
 use crate::limits::ServerLimits;
@@ -64,17 +65,12 @@ fn keep_once<T: PartialEq>(known: &mut Vec<Arc<T>>, value: T) -> Arc<T> {
 }
 
 impl SharedParts {
-    fn lock(&self) -> MutexGuard<'_, KnownParts> {
-        // Every change here is complete before the lock is given back.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(crate) fn script<E>(
         &self,
         path: &Path,
         load: impl FnOnce(&Path) -> Result<Script, E>,
     ) -> Result<Arc<Script>, E> {
-        get_or_load(&mut self.lock().script, path, load)
+        get_or_load(&mut self.0.lock().script, path, load)
     }
 
     pub(crate) fn capabilities<E>(
@@ -82,26 +78,26 @@ impl SharedParts {
         path: &Path,
         load: impl FnOnce(&Path) -> Result<CapabilityMap, E>,
     ) -> Result<Arc<CapabilityMap>, E> {
-        get_or_load(&mut self.lock().capabilities, path, load)
+        get_or_load(&mut self.0.lock().capabilities, path, load)
     }
 
     /// One entry of each model, with its connections and its key.
     pub(crate) fn models(&self) -> SharedModels {
-        self.lock().models.clone()
+        self.0.lock().models.clone()
     }
 
     /// Limits that some space has already are kept once.
     pub(crate) fn kernel_limits(&self, limits: kernel::Limits) -> Arc<kernel::Limits> {
-        keep_once(&mut self.lock().limits.0, limits)
+        keep_once(&mut self.0.lock().limits.0, limits)
     }
 
     pub(crate) fn server_limits(&self, limits: ServerLimits) -> Arc<ServerLimits> {
-        keep_once(&mut self.lock().limits.1, limits)
+        keep_once(&mut self.0.lock().limits.1, limits)
     }
 
     /// Kernels whose roots are the same have one of it.
     pub(crate) fn share_root(&self, kernel: &mut Kernel) {
-        kernel.share_root(&mut self.lock().roots);
+        kernel.share_root(&mut self.0.lock().roots);
     }
 }
 
@@ -137,6 +133,6 @@ mod tests {
         assert!(Arc::ptr_eq(&one, &same) && !Arc::ptr_eq(&one, &other));
         drop((one, same, other));
         assert_eq!(parts.server_limits(with(3)).space_turns_max, 3);
-        assert_eq!(parts.lock().limits.1.len(), 1, "what nobody has is forgotten");
+        assert_eq!(parts.0.lock().limits.1.len(), 1, "what nobody has is forgotten");
     }
 }

@@ -5,10 +5,10 @@
 //! device that is signed out. Nothing is stored.
 //! Must not know: HTTP, who gets the token.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use agents::mcp::{PendingSignIn, begin_sign_in_at};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
 pub use agents::mcp::{
@@ -117,7 +117,7 @@ impl PageSignIns {
     /// What waits, without what waited too long.
     fn lock(&self) -> MutexGuard<'_, Vec<WaitingSignIn>> {
         // Every change here is one call on the list.
-        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.0.lock();
         waiting.retain(|it| it.since.elapsed() < PAGE_MAX);
         waiting
     }

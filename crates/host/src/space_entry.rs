@@ -140,8 +140,7 @@ mod tests {
         let path = directory.path().join("greenroom.toml");
         std::fs::write(&path, text).unwrap();
         let mut config = Config::default_for(directory.path().to_owned());
-        let loaded = config.load_toml(&path);
-        loaded.map_err(|error| error.to_string())?;
+        config.load_toml(&path).map_err(|error| error.to_string())?;
         Ok(config)
     }
 

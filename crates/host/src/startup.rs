@@ -179,8 +179,7 @@ fn load_capabilities(config: &Config) -> Result<Arc<CapabilityMap>, ServeError> 
     config.shared.capabilities(path, |path| {
         let text = std::fs::read(path).map_err(|error| bad(error.to_string()))?;
         let over = serde_json::from_slice(&text).map_err(|error| bad(error.to_string()))?;
-        let map = CapabilityMap::built_in().with(&over);
-        map.map_err(|error| bad(error.to_string()))
+        CapabilityMap::built_in().with(&over).map_err(|error| bad(error.to_string()))
     })
 }
 

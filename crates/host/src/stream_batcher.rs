@@ -9,11 +9,11 @@
 //! Must not know: what is committed, who reads it.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use agent_api::AgentEvent;
 use kernel::RunId;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 /// More than this does not wait.
@@ -72,14 +72,9 @@ impl StreamBatcher {
         Self { coalesce, streams: Mutex::default() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<RunId, EventStream>> {
-        // Every change is complete before the lock is released, so a panic elsewhere leaves nothing half done.
-        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// A run begins.
     pub(crate) fn begin(&self, run: RunId) {
-        self.lock().insert(run, EventStream::default());
+        self.streams.lock().insert(run, EventStream::default());
     }
 
     /// Takes an event straight from an agent's task, if it can wait here without anybody being woken for it. Otherwise it
@@ -91,7 +86,7 @@ impl StreamBatcher {
         may_join: bool,
         now: Instant,
     ) -> Option<AgentEvent> {
-        let mut streams = self.lock();
+        let mut streams = self.streams.lock();
         let Some(stream) = streams.get_mut(&run) else {
             return Some(event); // the run is over; the event is dropped when it leaves the queue
         };
@@ -119,7 +114,7 @@ impl StreamBatcher {
         may_join: bool,
         now: Instant,
     ) -> Option<DueEvents> {
-        let mut streams = self.lock();
+        let mut streams = self.streams.lock();
         if state == RunState::Stopped {
             streams.remove(&run);
             return None;
@@ -151,7 +146,7 @@ impl StreamBatcher {
 
     /// When to look for pieces that are due.
     pub(crate) fn next_due(&self) -> Option<Instant> {
-        let streams = self.lock();
+        let streams = self.streams.lock();
         let waiting =
             streams.values().filter(|stream| stream.watched || !stream.pending.is_empty());
         waiting.filter_map(|stream| stream.due_at(self.coalesce)).min()
@@ -169,7 +164,7 @@ impl StreamBatcher {
     }
 
     fn take_where(&self, is_due: impl Fn(&EventStream) -> bool) -> Vec<DueEvents> {
-        let mut streams = self.lock();
+        let mut streams = self.streams.lock();
         let streams = streams.iter_mut();
         let mut due: Vec<DueEvents> = streams
             .filter(|(_, stream)| is_due(stream))
@@ -187,7 +182,7 @@ impl StreamBatcher {
     /// none.
     pub(crate) fn note_commit(&self, run: RunId, window_ms: u32, now: Instant) {
         // A run that ended meanwhile streams no more.
-        if let Some(stream) = self.lock().get_mut(&run) {
+        if let Some(stream) = self.streams.lock().get_mut(&run) {
             stream.committed = Some(now);
             // Most of a window is for waiting here, the rest for the commit and the network.
             stream.window = Duration::from_millis(window_ms.into()).min(WINDOW_MAX) * 4 / 5;
@@ -197,7 +192,7 @@ impl StreamBatcher {
 
     /// A run is over or was stopped: what it still had to say is dropped.
     pub(crate) fn end(&self, run: RunId) {
-        self.lock().remove(&run);
+        self.streams.lock().remove(&run);
     }
 }
 

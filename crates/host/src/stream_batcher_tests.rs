@@ -93,10 +93,10 @@ fn a_run_that_is_over_is_forgotten() {
     let due = batcher.take(RUN, RunState::Working, AgentEvent::Completed, true, start);
     assert_eq!(texts(due).len(), 2, "what was pending goes before the end");
     batcher.note_commit(RUN, 0, start);
-    assert!(batcher.lock().is_empty());
+    assert!(batcher.streams.lock().is_empty());
     batcher.take(RUN, RunState::Working, text("c"), true, start);
     batcher.end(RUN);
-    assert!(batcher.lock().is_empty());
+    assert!(batcher.streams.lock().is_empty());
 }
 
 /// A batcher whose run streams so fast that its last pieces had waited.
@@ -152,7 +152,7 @@ fn a_run_that_was_stopped_holds_nothing() {
     let batcher = fast_stream(start);
     batcher.end(RUN);
     assert!(batcher.hold(RUN, text("c"), true, start + ms(8)).is_some());
-    assert!(batcher.lock().is_empty());
+    assert!(batcher.streams.lock().is_empty());
 }
 
 #[test]
@@ -164,14 +164,14 @@ fn no_stream_of_a_stopped_run_is_remembered() {
     batcher.take(RUN, RunState::Working, text("b"), true, start);
     for late in [text("c"), AgentEvent::Completed, text("d")] {
         assert!(batcher.take(RUN, RunState::Stopped, late, true, start).is_none());
-        assert!(batcher.lock().is_empty());
+        assert!(batcher.streams.lock().is_empty());
     }
     // It was ended before, as its effect does: what is late does not bring the stream back.
     batcher.take(RUN, RunState::Working, text("a"), true, start);
     batcher.end(RUN);
     batcher.note_commit(RUN, 0, start);
     batcher.take(RUN, RunState::Stopped, text("b"), true, start);
-    assert!(batcher.lock().is_empty());
+    assert!(batcher.streams.lock().is_empty());
     assert_eq!(batcher.next_due(), None);
     assert!(batcher.take_all().is_empty());
 }

@@ -47,15 +47,13 @@ impl ActiveClients {
     /// A session came into memory with these clients: nothing that could be undone.
     pub(crate) fn load(&mut self, session: &ChannelUri, client_ids: Vec<String>) {
         for client_id in client_ids {
-            let sessions = self.sessions.entry(client_id).or_default();
-            sessions.insert(session.clone());
+            self.sessions.entry(client_id).or_default().insert(session.clone());
         }
     }
 
     pub(crate) fn add(&mut self, session: &ChannelUri, client_id: &str) {
         self.note(session, client_id);
-        let sessions = self.sessions.entry(client_id.to_owned()).or_default();
-        sessions.insert(session.clone());
+        self.sessions.entry(client_id.to_owned()).or_default().insert(session.clone());
     }
 
     pub(crate) fn remove(&mut self, session: &ChannelUri, client_id: &str) {

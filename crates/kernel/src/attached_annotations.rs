@@ -11,8 +11,7 @@ use crate::state::Kernel;
 
 /// The channels whose annotations a message refers to.
 pub(crate) fn channels_in(message: &Object) -> Vec<ChannelUri> {
-    let references = references_in(message);
-    references.filter_map(|reference| ChannelUri::parse(reference.uri).ok()).collect()
+    references_in(message).filter_map(|reference| ChannelUri::parse(reference.uri).ok()).collect()
 }
 
 fn references_in(message: &Object) -> impl Iterator<Item = AnnotationsReference<'_>> {

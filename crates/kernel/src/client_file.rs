@@ -152,8 +152,7 @@ impl ClientQuestion {
     ) -> Result<ClientAnswer, ClientFileError> {
         match self {
             Self::Read { uri } | Self::Use(ClientFileCall::Read { uri }) => {
-                let file = ClientFile::of_reply(uri, reply, bytes_max);
-                file.read.map(ClientAnswer::Body)
+                ClientFile::of_reply(uri, reply, bytes_max).read.map(ClientAnswer::Body)
             }
             Self::List { .. } | Self::Use(ClientFileCall::List { .. }) => {
                 let value = value_of(reply, bytes_max)?;

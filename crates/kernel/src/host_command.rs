@@ -45,8 +45,7 @@ pub(crate) fn rewind_first(
     let commands = commands.into_iter().flat_map(|command| match command {
         // Without a number the user is asked for one, in the turn.
         CommandStep::Do(action) if action.name == "/rewind" && !action.argv.is_empty() => {
-            let done = rewind(step, uri, &action);
-            done.unwrap_or_else(|why| vec![CommandStep::Failed(why)])
+            rewind(step, uri, &action).unwrap_or_else(|why| vec![CommandStep::Failed(why)])
         }
         command => vec![command],
     });
@@ -247,8 +246,7 @@ fn describe_unknown(name: &str) -> String {
 }
 
 fn first_command(kernel: &Kernel, uri: &ChannelUri) -> Option<CommandStep> {
-    let submitted = kernel.chat(uri).private().current_submission.as_ref()?;
-    submitted.commands.first().cloned()
+    kernel.chat(uri).private().current_submission.as_ref()?.commands.first().cloned()
 }
 
 fn remove_first_command(step: &mut Step, uri: &ChannelUri) {
@@ -277,8 +275,7 @@ fn with_submission<T: Default>(
     uri: &ChannelUri,
     change: impl FnOnce(&mut Submitted) -> T,
 ) -> T {
-    let submission = step.chat_mut(uri).submission_mut();
-    submission.map(change).unwrap_or_default()
+    step.chat_mut(uri).submission_mut().map(change).unwrap_or_default()
 }
 
 /// What the active turn's message means, if it was just composed. Its agent gets it, and nobody else.

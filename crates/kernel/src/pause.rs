@@ -192,8 +192,7 @@ impl HandlerAnswers {
     }
 
     pub(crate) fn count(&self, wanted: impl Fn(&Query) -> bool) -> usize {
-        let reads = self.reads.iter();
-        reads.filter(|(query, _)| wanted(query)).count()
+        self.reads.iter().filter(|(query, _)| wanted(query)).count()
     }
 
     pub(crate) fn fetch_result(&self) -> Option<&Result<FetchedContent, WorkFailed>> {

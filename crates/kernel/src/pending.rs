@@ -80,8 +80,7 @@ pub(crate) fn check_removed(state: &ChatState, action: &Action) -> Result<(), Re
         let mut queue = state.queued_messages.iter();
         queue.any(|waiting| Some(waiting.id.as_str()) == id)
     } else {
-        let steering = state.steering_message.as_ref();
-        steering.map(|waiting| waiting.id.as_str()) == id
+        state.steering_message.as_ref().map(|waiting| waiting.id.as_str()) == id
     };
     if waits { Ok(()) } else { Err(Refusal::because("no message with this id waits")) }
 }

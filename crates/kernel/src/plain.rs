@@ -51,10 +51,10 @@ pub(crate) fn end_channels_of(step: &mut Step, session: &ChannelUri) {
         step.remove_channel(&uri);
     }
     // What is watched but not in memory is known by its name.
-    let watched = step.peers().watched().filter(|uri| {
-        let part = uri.session_part();
-        part.is_some_and(|(owner, _)| owner == *session)
-    });
+    let watched = step
+        .peers()
+        .watched()
+        .filter(|uri| uri.session_part().is_some_and(|(owner, _)| owner == *session));
     for uri in watched.cloned().collect::<Vec<_>>() {
         step.remove_channel(&uri);
     }

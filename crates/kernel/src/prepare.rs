@@ -239,8 +239,7 @@ fn client_files(
 fn inline_bytes_left(kernel: &Kernel, session: &ChannelUri) -> usize {
     let embedded = kernel.session(session).embedded_bytes();
     let limits = kernel.limits();
-    let left = limits.inline_session_bytes.saturating_sub(embedded);
-    left.min(limits.inline_message_bytes)
+    limits.inline_session_bytes.saturating_sub(embedded).min(limits.inline_message_bytes)
 }
 
 /// A message that is not composed: a draft, or what somebody suggests instead of a call.

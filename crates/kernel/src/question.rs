@@ -27,8 +27,7 @@ fn open_request<'a>(state: &'a ChatState, action: &Action) -> Result<&'a Value, 
 }
 
 fn question<'a>(request: &'a Value, id: &str) -> Option<&'a Value> {
-    let questions = request["questions"].as_array()?;
-    questions.iter().find(|question| question["id"] == id)
+    request["questions"].as_array()?.iter().find(|question| question["id"] == id)
 }
 
 pub(crate) fn check_answer_changed(state: &ChatState, action: &mut Action) -> Result<(), Refusal> {

@@ -56,13 +56,11 @@ impl Request {
 impl Requests {
     /// How many requests agents at work wait for, for checkers.
     pub(crate) fn count_for_runs(&self) -> usize {
-        let out = self.out.values();
-        out.filter(|request| request.is_for_run()).count()
+        self.out.values().filter(|request| request.is_for_run()).count()
     }
 
     pub(crate) fn count_of(&self, peer: PeerId) -> usize {
-        let out = self.out.values();
-        out.filter(|request| request.peer == peer).count()
+        self.out.values().filter(|request| request.peer == peer).count()
     }
 
     /// Notes a request; returns its number.

@@ -110,8 +110,7 @@ impl Submission {
     }
 
     pub(crate) fn command_steps(&self) -> Vec<CommandStep> {
-        let actions = self.actions.iter().cloned();
-        actions.map(CommandStep::Do).collect()
+        self.actions.iter().cloned().map(CommandStep::Do).collect()
     }
 }
 

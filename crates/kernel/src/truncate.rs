@@ -64,8 +64,7 @@ fn watchers_above(kernel: &Kernel, uri: &ChannelUri, n: u64) -> Vec<PeerId> {
         let subscription = peers.subscription(*peer, uri);
         subscription.is_some_and(|sent| sent.oldest_n.is_some_and(|oldest| oldest > n))
     };
-    let watchers = peers.watchers(uri).iter();
-    watchers.map(|watcher| watcher.peer).filter(lacks).collect()
+    peers.watchers(uri).iter().map(|watcher| watcher.peer).filter(lacks).collect()
 }
 
 /// Cuts everything off after the turn that is kept, or everything.

@@ -203,10 +203,8 @@ pub(crate) fn report(step: &mut Step, uri: &ChannelUri) {
         Outcome::Cancelled => (false, format!("{title}: cancelled")),
         Outcome::Error { .. } => (false, format!("{title}: failed")),
     };
-    let agent_name = call_of(step, &parent, &id).and_then(|call| {
-        let content = call.get("content")?.get(0)?;
-        content["agentName"].as_str().map(str::to_owned)
-    });
+    let agent_name = call_of(step, &parent, &id)
+        .and_then(|call| call.get("content")?.get(0)?["agentName"].as_str().map(str::to_owned));
     let mut content = vec![subagent(uri, title, agent_name.as_deref())];
     if let Some(text) = last_words(&turn.value()) {
         content.push(json!({"type": "text", "text": text}));

@@ -10,9 +10,10 @@ use std::io::{self, PipeReader, PipeWriter, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{self, Child, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags};
@@ -111,10 +112,6 @@ impl CommandHandle {
     pub(crate) fn mark(&self) -> &Mark {
         &self.mark
     }
-
-    fn lock(&self) -> MutexGuard<'_, ProcessState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// Kills the command when its caller is gone.
@@ -124,7 +121,7 @@ pub struct KillOnDrop(pub CommandHandle);
 impl KillOnDrop {
     /// Kills the command now. What it had started meanwhile is killed by who runs it.
     pub fn kill(&self) {
-        let mut state = self.0.lock();
+        let mut state = self.0.state.lock();
         match *state {
             ProcessState::NotStarted => *state = ProcessState::Ended,
             ProcessState::Running(leader) => session::kill_now(leader, &self.0.mark),
@@ -155,7 +152,7 @@ impl<'a> LeadingProcess<'a> {
         handle: &'a CommandHandle,
         spawn: impl FnOnce() -> io::Result<Child>,
     ) -> io::Result<Self> {
-        let mut state = handle.lock();
+        let mut state = handle.state.lock();
         if *state == ProcessState::Ended {
             return Err(io::ErrorKind::Interrupted.into());
         }
@@ -190,7 +187,7 @@ impl<'a> LeadingProcess<'a> {
     /// Waits for the leader alone.
     pub(crate) fn reap(&mut self) -> io::Result<ExitStatus> {
         poll([Some(self.process.as_fd())], None)?;
-        let mut state = self.handle.lock();
+        let mut state = self.handle.state.lock();
         // Reaping frees the process id: it must not be used for killing any more.
         *state = ProcessState::Ended;
         let status = self.child.wait()?;

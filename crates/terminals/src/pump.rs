@@ -6,8 +6,9 @@
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use rustix::event::{EventfdFlags, eventfd};
 use tokio::sync::{Notify, oneshot};
 
@@ -69,7 +70,7 @@ pub struct InputFull;
 
 impl TerminalShared {
     pub(crate) fn lock(&self) -> MutexGuard<'_, Control> {
-        self.control.lock().unwrap_or_else(PoisonError::into_inner)
+        self.control.lock()
     }
 
     fn wake(&self) {

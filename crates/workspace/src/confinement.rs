@@ -94,8 +94,7 @@ impl Confinement {
     pub(crate) fn hidden_in(&self, real_path: &Path) -> Vec<Arc<HiddenDirectory>> {
         // Where it cannot be told, every open is checked.
         let is_around = |hidden: &&Arc<HiddenDirectory>| {
-            let hidden = hidden.real_path();
-            hidden.map_or(true, |path| path.starts_with(real_path))
+            hidden.real_path().map_or(true, |path| path.starts_with(real_path))
         };
         self.hidden.iter().filter(is_around).cloned().collect()
     }

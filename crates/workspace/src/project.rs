@@ -149,8 +149,7 @@ mod tests {
     use crate::GitHead;
 
     fn instructions(context: &ProjectContext) -> Vec<(&str, &str)> {
-        let files = context.instructions.iter();
-        files.map(|file| (file.path.as_str(), file.text.as_str())).collect()
+        context.instructions.iter().map(|file| (file.path.as_str(), file.text.as_str())).collect()
     }
 
     #[test]

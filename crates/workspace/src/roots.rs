@@ -10,8 +10,9 @@ use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 use wire::file_uri;
@@ -252,8 +253,7 @@ impl Workspace {
                 .try_clone()
                 .map_err(|error| io_to_file_error(&error, &root.path.display().to_string()))?
         } else {
-            let open = root.open_directory(&path.relative, Links::Followed);
-            open.map_err(failed)?
+            root.open_directory(&path.relative, Links::Followed).map_err(failed)?
         };
         Ok(CommandDirectory { open, name: root.path.join(&path.relative) })
     }
@@ -263,8 +263,7 @@ impl Workspace {
     }
 
     pub(crate) fn history(&self) -> MutexGuard<'_, FileHistory> {
-        let history = self.shared.history.lock();
-        history.unwrap_or_else(PoisonError::into_inner)
+        self.shared.history.lock()
     }
 
     /// The files of the working directories that the session has read or written, as they are called in them.
@@ -279,25 +278,21 @@ impl Workspace {
 
     /// Keeps other calls from replacing files until the guard is dropped.
     pub(crate) fn lock_writes(&self) -> MutexGuard<'_, ()> {
-        let writing = self.shared.writing.lock();
-        writing.unwrap_or_else(PoisonError::into_inner)
+        self.shared.writing.lock()
     }
 
     /// Leaves these customizations out from now on, by ids.
     pub fn switch_off(&self, ids: BTreeSet<String>) {
-        let switched_off = self.shared.switched_off.lock();
-        *switched_off.unwrap_or_else(PoisonError::into_inner) = ids;
+        *self.shared.switched_off.lock() = ids;
     }
 
     /// Uses these plugins of clients from now on, and no others.
     pub fn use_plugins(&self, brought: Vec<ClientPluginCopy>) {
-        let plugins = self.shared.plugins.lock();
-        *plugins.unwrap_or_else(PoisonError::into_inner) = brought;
+        *self.shared.plugins.lock() = brought;
     }
 
     pub(crate) fn plugins(&self) -> Vec<ClientPluginCopy> {
-        let plugins = self.shared.plugins.lock();
-        plugins.unwrap_or_else(PoisonError::into_inner).clone()
+        self.shared.plugins.lock().clone()
     }
 
     /// A directory that lies in a root, or is it; `None` if it lies elsewhere.
@@ -311,18 +306,17 @@ impl Workspace {
     }
 
     pub(crate) fn switched_off(&self) -> BTreeSet<String> {
-        let switched_off = self.shared.switched_off.lock();
-        switched_off.unwrap_or_else(PoisonError::into_inner).clone()
+        self.shared.switched_off.lock().clone()
     }
 
     /// A skill as the session read it before.
     pub(crate) fn remembered_skill(&self, uri: &str) -> Option<Arc<SkillBody>> {
-        self.skill_bodies().get(uri).cloned()
+        self.shared.skill_bodies.lock().get(uri).cloned()
     }
 
     /// Remembers a skill, unless another call was faster; returns the one that is remembered.
     pub(crate) fn remember_skill(&self, uri: &str, body: SkillBody) -> Arc<SkillBody> {
-        let mut bodies = self.skill_bodies();
+        let mut bodies = self.shared.skill_bodies.lock();
         if let Some(first) = bodies.get(uri) {
             return Arc::clone(first);
         }
@@ -331,11 +325,6 @@ impl Workspace {
             bodies.insert(uri.to_owned(), Arc::clone(&body));
         }
         body
-    }
-
-    fn skill_bodies(&self) -> MutexGuard<'_, BTreeMap<String, Arc<SkillBody>>> {
-        let bodies = self.shared.skill_bodies.lock();
-        bodies.unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -5,9 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use agent_api::{AgentCommand, AgentInfo, HostNews};
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 
 use super::config::{AcpAgentConfig, AcpAuth};
@@ -120,7 +121,7 @@ impl AgentCore {
     }
 
     pub(super) fn servers(&self) -> MutexGuard<'_, ServerRecords> {
-        self.servers.lock().unwrap_or_else(PoisonError::into_inner)
+        self.servers.lock()
     }
 
     pub(super) fn tell_servers(&self, conversation: &str, servers: Vec<Value>) {
@@ -136,7 +137,7 @@ impl AgentCore {
         text: String,
     ) -> Result<(), TurnStopped> {
         let is_new = {
-            let mut sent_notices = self.sent_notices.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut sent_notices = self.sent_notices.lock();
             if sent_notices.len() >= SENT_NOTICES_MAX {
                 sent_notices.clear();
             }
@@ -154,7 +155,7 @@ impl AgentCore {
 
     /// The token of a principal, and which credentials these are.
     pub(super) fn token_of(&self, principal: Option<&str>) -> (Option<String>, ProcessCredentials) {
-        let tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        let tokens = self.tokens.lock();
         let owner = principal.map(str::to_owned);
         match tokens.get(&owner) {
             Some(held) => (Some(held.value.clone()), Some((owner, held.generation))),
@@ -170,7 +171,7 @@ impl AgentCore {
             return; // it is for an MCP server, which gets none through this agent (MC-9)
         }
         let owner = principal.map(str::to_owned);
-        let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tokens = self.tokens.lock();
         let held = tokens.get(&owner).map(|held| held.value.as_str());
         if held.unwrap_or_default() == token {
             return; // the same one again needs no other process

@@ -4,10 +4,11 @@
 //! Must not know: how a process is found for a chat.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
@@ -53,21 +54,17 @@ impl AgentProcess {
         })
     }
 
-    fn lock_sessions(&self) -> MutexGuard<'_, HashMap<String, Arc<LiveSession>>> {
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(super) fn session(&self, chat: &str) -> Option<Arc<LiveSession>> {
-        self.lock_sessions().get(chat).cloned()
+        self.sessions.lock().get(chat).cloned()
     }
 
     pub(super) fn all_sessions(&self) -> Vec<Arc<LiveSession>> {
-        self.lock_sessions().values().cloned().collect()
+        self.sessions.lock().values().cloned().collect()
     }
 
     pub(super) fn set_session(&self, chat: &str, session: Arc<LiveSession>) {
         let session_id = session.inbox.session.clone();
-        let before = self.lock_sessions().insert(chat.to_owned(), session);
+        let before = self.sessions.lock().insert(chat.to_owned(), session);
         if let Some(before) = before
             && before.inbox.session != session_id
         {
@@ -77,7 +74,7 @@ impl AgentProcess {
 
     /// The chat has no session here any more. One that can be closed is: agents hold memory for it (AG-13).
     pub(super) fn close_session(&self, chat: &str) {
-        let Some(session) = self.lock_sessions().remove(chat) else {
+        let Some(session) = self.sessions.lock().remove(chat) else {
             return; // it has none here
         };
         let id = session.inbox.session.clone();
@@ -107,7 +104,7 @@ impl AgentProcess {
 
     /// Whether a notice of this title is new in this process.
     pub(super) fn is_new_notice(&self, title: &str) -> bool {
-        let mut notices = self.notices.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut notices = self.notices.lock();
         if notices.len() >= NOTICES_MAX {
             return !notices.contains(title);
         }
@@ -126,7 +123,7 @@ impl AgentProcess {
 
     /// When it was last used, if nobody works in it.
     pub(super) fn idle_since(&self) -> Option<Instant> {
-        let last_used = *self.last_used.lock().unwrap_or_else(PoisonError::into_inner);
+        let last_used = *self.last_used.lock();
         (self.workers.load(Ordering::SeqCst) == 0).then_some(last_used)
     }
 
@@ -146,7 +143,7 @@ impl AgentProcess {
 impl Drop for Lease {
     fn drop(&mut self) {
         let process = &self.0;
-        *process.last_used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *process.last_used.lock() = Instant::now();
         let left = process.workers.fetch_sub(1, Ordering::SeqCst) - 1;
         if left == 0 && process.is_retired.load(Ordering::SeqCst) {
             process.connection.stop(EndKind::Hung);

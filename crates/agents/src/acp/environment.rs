@@ -48,8 +48,7 @@ async fn read_secret(path: &std::path::Path, name: &str) -> Result<String, Strin
     let read = task::try_blocking(move || {
         use std::io::Read;
         let mut text = String::new();
-        let file = std::fs::File::open(path)?;
-        file.take(SECRET_BYTES_MAX).read_to_string(&mut text)?;
+        std::fs::File::open(path)?.take(SECRET_BYTES_MAX).read_to_string(&mut text)?;
         Ok::<_, std::io::Error>(text)
     });
     match read.await {

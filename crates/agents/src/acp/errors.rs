@@ -318,10 +318,8 @@ mod tests {
         let mut why = AcpError::new(-32000, "the key hush-hush is wrong");
         why.data = json!({"authMethods": [{"id": "api-key", "name": "API Key", "description": "By a key"}]});
         let tail = StderrTail::new(vec!["hush-hush".to_owned()]);
-        let said = |config: &AcpAgentConfig| {
-            let error = sign_in(config, &Abilities::default(), &tail, &why);
-            error.message
-        };
+        let said =
+            |config: &AcpAgentConfig| sign_in(config, &Abilities::default(), &tail, &why).message;
         let message = said(&config);
         assert!(message.contains("    API Key (`api-key`): By a key"), "{message}");
         let table = "its table in greenroom.toml (`[[agents]]` with `id = \"a\"`): `auth = { method = \"api-key\" }`.";

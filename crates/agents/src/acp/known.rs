@@ -7,9 +7,10 @@ use std::fs;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use agent_api::{AgentCommand, AgentInfo, ModelInfo};
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -64,12 +65,12 @@ impl KnownAgentFile {
     }
 
     pub(super) fn get(&self) -> Known {
-        self.0.lock().clone()
+        self.0.known.lock().clone()
     }
 
     /// Changes it; whether it is something else now. The file follows in its own time.
     pub(super) fn change(&self, change: impl FnOnce(&mut Known)) -> bool {
-        let mut known = self.0.lock();
+        let mut known = self.0.known.lock();
         let before = known.clone();
         change(&mut known);
         if *known == before {
@@ -83,13 +84,9 @@ impl KnownAgentFile {
 }
 
 impl Inner {
-    fn lock(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn write(&self) {
-        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = self.lock().clone();
+        let _writing = self.writing.lock();
+        let known = self.known.lock().clone();
         if let Err(error) = write(&self.path, &known) {
             tracing::warn!(error = %error.kind(), "the description of an agent could not be stored");
         }

@@ -4,10 +4,11 @@
 //! Must not know: turns.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use agent_client_protocol_schema::v1 as acp;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use wire::Object;
 
@@ -85,10 +86,6 @@ pub(super) struct HeldNotice {
 /// Notices that wait.
 const NOTICES_MAX: usize = 16;
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl ReportedSettings {
     pub(super) fn new(core: &Arc<AgentCore>, conversation: &str, usage: UsageTotals) -> Arc<Self> {
         Arc::new(Self {
@@ -102,23 +99,23 @@ impl ReportedSettings {
     }
 
     pub(super) fn view(&self) -> SessionView {
-        lock(&self.view).clone()
+        self.view.lock().clone()
     }
 
     pub(super) fn usage(&self) -> UsageTotals {
-        lock(&self.usage).clone()
+        self.usage.lock().clone()
     }
 
     pub(super) fn set_usage(&self, usage: UsageTotals) {
-        *lock(&self.usage) = usage;
+        *self.usage.lock() = usage;
     }
 
     pub(super) fn take_notices(&self) -> Vec<HeldNotice> {
-        std::mem::take(&mut *lock(&self.notices))
+        std::mem::take(&mut *self.notices.lock())
     }
 
     fn add_notice(&self, title: Option<String>, text: String) {
-        let mut notices = lock(&self.notices);
+        let mut notices = self.notices.lock();
         if notices.len() < NOTICES_MAX {
             notices.push(HeldNotice { title, text });
         }
@@ -127,7 +124,7 @@ impl ReportedSettings {
     /// Reads what opening the session was answered with.
     pub(super) fn apply_response(&self, answer: &Value) {
         let view = {
-            let mut view = lock(&self.view);
+            let mut view = self.view.lock();
             view.apply_response(answer);
             view.clone()
         };
@@ -138,7 +135,7 @@ impl ReportedSettings {
 
     /// Whether a setting is what it is for this turn alone. If the agent left the mode of the turn, what it is now counts.
     fn is_of_turn(&self, setting: &OptionValues) -> bool {
-        let mut held = lock(&self.turn_mode);
+        let mut held = self.turn_mode.lock();
         let mode = held.as_ref().filter(|mode| mode.setting == setting.id);
         let is_it = mode.map(|mode| mode.value == setting.current);
         if is_it == Some(false) {
@@ -149,7 +146,7 @@ impl ReportedSettings {
 
     /// What counts of a setting when no custom agent is chosen.
     fn lasting_value(&self, setting: &OptionValues) -> Value {
-        let held = lock(&self.turn_mode);
+        let held = self.turn_mode.lock();
         let mode = held.as_ref().filter(|mode| mode.setting == setting.id);
         mode.map_or_else(|| setting.current.clone(), |mode| mode.before.clone())
     }
@@ -183,7 +180,7 @@ impl ReportedSettings {
 impl SessionListener for ReportedSettings {
     fn on_update(&self, update: &acp::SessionUpdate, is_in_turn: bool) {
         if let acp::SessionUpdate::UsageUpdate(usage) = update {
-            lock(&self.usage).apply_update(usage);
+            self.usage.lock().apply_update(usage);
         }
         if let acp::SessionUpdate::SessionInfoUpdate(info) = update
             && !is_in_turn
@@ -198,7 +195,7 @@ impl SessionListener for ReportedSettings {
             core.note_failed_server(&self.conversation, failed);
         }
         let (before, change) = {
-            let mut view = lock(&self.view);
+            let mut view = self.view.lock();
             // Most updates are words: nothing is copied for those.
             let before = match update {
                 acp::SessionUpdate::ConfigOptionUpdate(_)
@@ -234,23 +231,23 @@ impl LiveSession {
     }
 
     pub(super) fn through(&self) -> Option<String> {
-        lock(&self.through).clone()
+        self.through.lock().clone()
     }
 
     /// Sets it; what it was.
     pub(super) fn set_through(&self, turn: Option<String>) -> Option<String> {
-        std::mem::replace(&mut *lock(&self.through), turn)
+        std::mem::replace(&mut *self.through.lock(), turn)
     }
 
     /// Notes settings to be set by [`Self::apply_wanted`]. Whether nobody is about to do so: of many changes only the newest counts.
     pub(super) fn want_settings(&self, config: Object) -> bool {
-        lock(&self.wanted).replace(config).is_none()
+        self.wanted.lock().replace(config).is_none()
     }
 
     /// Sets the newest settings that are wanted.
     pub(super) async fn apply_wanted(&self, connection: &AcpConnection) {
         let _changing = self.changing.lock().await;
-        let wanted = lock(&self.wanted).take();
+        let wanted = self.wanted.lock().take();
         if let Some(config) = wanted {
             self.set_all(connection, &config).await;
         }
@@ -276,7 +273,7 @@ impl LiveSession {
                 continue;
             }
             // Whoever changes the mode meanwhile wants that one from now on.
-            lock(&self.reported.turn_mode).take_if(|mode| mode.setting == setting.id);
+            self.reported.turn_mode.lock().take_if(|mode| mode.setting == setting.id);
             let set = if setting.offers(wanted) {
                 self.set(connection, &setting, wanted).await.map_err(|error| error.to_string())
             } else {
@@ -318,14 +315,14 @@ impl LiveSession {
             value: value.clone(),
             before,
         });
-        let earlier = std::mem::replace(&mut *lock(&self.reported.turn_mode), turn_mode);
+        let earlier = std::mem::replace(&mut *self.reported.turn_mode.lock(), turn_mode);
         if is_set {
             return Ok(());
         }
         let set = self.set(connection, &mode, &value).await;
         if set.is_err() {
             // What an earlier turn chose may count still, and is set back by a later one.
-            *lock(&self.reported.turn_mode) = earlier;
+            *self.reported.turn_mode.lock() = earlier;
         }
         set.map_err(TurnModeError::Refused)
     }
@@ -333,7 +330,7 @@ impl LiveSession {
     /// What counted before the last turn that chose a custom agent counts again, unless this one chooses one too.
     pub(super) async fn end_turn_mode(&self, connection: &AcpConnection, next: Option<&str>) {
         let _changing = self.changing.lock().await;
-        let Some(ended) = lock(&self.reported.turn_mode).clone() else {
+        let Some(ended) = self.reported.turn_mode.lock().clone() else {
             return; // most turns choose none
         };
         let mode = self.reported.view().mode().cloned();
@@ -342,7 +339,7 @@ impl LiveSession {
         if next.is_some_and(chooses) {
             return; // what counted before is still known
         }
-        *lock(&self.reported.turn_mode) = None;
+        *self.reported.turn_mode.lock() = None;
         let Some(mode) = mode.filter(|mode| mode.current != ended.before) else {
             return; // there is nothing to be set back
         };
@@ -392,7 +389,7 @@ impl LiveSession {
                 connection.request("session/set_model", &params, SETTING_LIMIT).await?
             }
         };
-        let mut view = lock(&self.reported.view);
+        let mut view = self.reported.view.lock();
         if answer["configOptions"].is_array() {
             view.apply_response(&answer);
         } else if let Some(model) = view.model.as_mut().filter(|model| model.id == choice.id) {
@@ -453,7 +450,7 @@ mod tests {
         assert!(begun.is_ok());
         let begun = session.begin_turn_mode(&connection, "review").await;
         assert!(matches!(begun, Err(TurnModeError::Refused(_))));
-        let held = lock(&session.reported.turn_mode).clone().unwrap();
+        let held = session.reported.turn_mode.lock().clone().unwrap();
         assert_eq!((held.value, held.before), (json!("plan"), json!("build")));
         session.end_turn_mode(&connection, None).await;
         let view = session.reported.view();

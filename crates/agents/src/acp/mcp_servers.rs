@@ -234,8 +234,7 @@ fn mark_failed(entries: &mut [Value], failed: &BTreeMap<String, String>) {
 }
 
 fn pairs(map: &BTreeMap<String, String>) -> Vec<Value> {
-    let pairs = map.iter();
-    pairs.map(|(name, value)| json!({"name": name, "value": value})).collect()
+    map.iter().map(|(name, value)| json!({"name": name, "value": value})).collect()
 }
 
 impl AgentCore {

@@ -6,10 +6,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use agent_api::AgentError;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -60,25 +61,24 @@ struct PoolSlot {
 
 impl PoolSlot {
     fn current(&self) -> Option<Arc<AgentProcess>> {
-        let current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        current.clone().filter(|process| process.is_usable())
+        self.current.lock().clone().filter(|process| process.is_usable())
     }
 
     fn running_old_processes(&self) -> Vec<Arc<AgentProcess>> {
-        let retired = self.retired.lock().unwrap_or_else(PoisonError::into_inner);
+        let retired = self.retired.lock();
         let running = retired.iter().filter(|old| !old.connection.is_over());
         running.cloned().collect()
     }
 
     fn set_current(&self, process: Option<Arc<AgentProcess>>) {
-        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = process;
+        *self.current.lock() = process;
     }
 
     /// Its process takes no new work from now on, if it is one of these; which one that is.
     fn put_aside(&self, is_it: impl Fn(&Arc<AgentProcess>) -> bool) -> Option<Arc<AgentProcess>> {
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.current.lock();
         let process = current.take_if(|process| is_it(process))?;
-        let mut retired = self.retired.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut retired = self.retired.lock();
         retired.retain(|old| !old.connection.is_over());
         retired.push(Arc::clone(&process));
         Some(process)
@@ -97,7 +97,7 @@ impl ProcessPool {
     }
 
     fn slot(&self, key: &PoolKey) -> Arc<PoolSlot> {
-        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slots = self.slots.lock();
         // What is over is forgotten here: nothing else grows with the number of directories.
         slots.retain(|other, slot| {
             let is_used = || slot.current().is_some() || !slot.running_old_processes().is_empty();
@@ -142,7 +142,7 @@ impl ProcessPool {
     }
 
     fn check_early_ends(&self) -> Result<(), AgentError> {
-        let mut ends = self.early_ends.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ends = self.early_ends.lock();
         ends.retain(|end| end.elapsed() < EARLY_ENDS_WITHIN);
         match ends.back() {
             Some(last) if ends.len() >= EARLY_ENDS_MAX && last.elapsed() < PAUSE => {
@@ -175,7 +175,7 @@ impl ProcessPool {
             directory: directory.to_owned(),
         };
         let tail = StderrTail::new(secrets);
-        *self.last_tail.lock().unwrap_or_else(PoisonError::into_inner) = Some(tail.clone());
+        *self.last_tail.lock() = Some(tail.clone());
         let started = Instant::now();
         let connection = AcpConnection::start(&launch, tail, config.line_bytes_max)
             .map_err(|error| errors::start_failed(config, &error.to_string()))?;
@@ -195,7 +195,7 @@ impl ProcessPool {
 
     /// A session of this process hangs: it is used no more, and stopped once nobody else works in it.
     pub(super) fn give_up(&self, process: &Arc<AgentProcess>, session: &str) {
-        let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        let slots = self.slots.lock();
         for slot in slots.values() {
             slot.put_aside(|current| Arc::ptr_eq(current, process));
         }
@@ -210,7 +210,7 @@ impl ProcessPool {
     /// Other credentials of a principal count from now on: processes that were started with older ones end once nobody works in
     /// them. So do those of nobody if the people of the host sign in: others are left theirs.
     pub(super) fn retire_other_credentials(&self, principal: Option<&str>, now: Option<u64>) {
-        let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        let slots = self.slots.lock();
         let is_older = |credentials: &ProcessCredentials| match credentials {
             Some((owner, generation)) => owner.as_deref() == principal && Some(*generation) != now,
             None => principal.is_none(),
@@ -223,7 +223,7 @@ impl ProcessPool {
 
     /// Those whose process is not over.
     fn lock_abandoned(&self) -> MutexGuard<'_, Vec<(String, Weak<AgentProcess>)>> {
-        let mut abandoned = self.abandoned.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut abandoned = self.abandoned.lock();
         let runs = |process: Arc<AgentProcess>| !process.connection.is_over();
         abandoned.retain(|(_, process)| process.upgrade().is_some_and(runs));
         abandoned
@@ -237,7 +237,7 @@ impl ProcessPool {
 
     /// All processes that run; those that take no new work come last.
     pub(super) fn processes(&self) -> Vec<Arc<AgentProcess>> {
-        let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        let slots = self.slots.lock();
         let current = slots.values().filter_map(|slot| slot.current());
         let retired = slots.values().flat_map(|slot| slot.running_old_processes());
         current.chain(retired).collect()
@@ -245,14 +245,13 @@ impl ProcessPool {
 
     /// What the process that was started last has printed.
     pub(super) fn log_tail(&self) -> String {
-        let tail = self.last_tail.lock().unwrap_or_else(PoisonError::into_inner);
-        tail.as_ref().map(StderrTail::text).unwrap_or_default()
+        self.last_tail.lock().as_ref().map(StderrTail::text).unwrap_or_default()
     }
 }
 
 fn note_early_end(ends: &Mutex<VecDeque<Instant>>, started: Instant) {
     if started.elapsed() < EARLY_END {
-        let mut ends = ends.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ends = ends.lock();
         ends.push_back(Instant::now());
         if ends.len() > EARLY_ENDS_MAX {
             ends.pop_front();

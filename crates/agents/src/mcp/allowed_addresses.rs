@@ -33,8 +33,7 @@ impl AllowedAddresses {
         if let (Some(addresses), Some(host)) = (addresses, url.host_str()) {
             builder = builder.no_proxy().resolve_to_addrs(host, &addresses);
         }
-        let built = builder.build();
-        built.map_err(|error| unusable(error.without_url().to_string()))
+        builder.build().map_err(|error| unusable(error.without_url().to_string()))
     }
 
     /// Whether an address may be asked, for those that somebody's browser asks.

@@ -91,8 +91,7 @@ impl TokenRequest {
 
 /// Whether two names are of one authorisation server; a slash at the end is written by some.
 fn is_issuer(issuer: &str, named: &Value) -> bool {
-    let named = named.as_str().unwrap_or_default();
-    named.trim_end_matches('/') == issuer.trim_end_matches('/')
+    named.as_str().unwrap_or_default().trim_end_matches('/') == issuer.trim_end_matches('/')
 }
 
 /// Finds out what a server wants.

@@ -4,9 +4,10 @@
 //! Must not know: when a server is started, and again.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use rmcp::model::{
     CallToolRequestParams, ErrorCode, ErrorData, JsonObject, ProtocolVersion, ServerPeerInfo,
 };
@@ -196,11 +197,11 @@ impl McpConnection {
     /// Ends it: calls that wait fail, the process may go by itself for a while.
     pub fn close(&self) {
         self.shared.fail(McpError::Stopped);
-        let cancel = lock(&self.cancel).take();
+        let cancel = self.cancel.lock().take();
         if let Some(cancel) = cancel {
             cancel.cancel();
         }
-        let process = lock(&self.process).take();
+        let process = self.process.lock().take();
         let runtime = tokio::runtime::Handle::try_current();
         if let (Some(process), Ok(runtime)) = (process, runtime) {
             task::spawn_on(&runtime, Box::pin(process.stop()));
@@ -212,10 +213,6 @@ impl Drop for McpConnection {
     fn drop(&mut self) {
         self.close();
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Values of a declaration that are in no state, error or log (TR-5): what it sends in headers, what it sets as variables, but for

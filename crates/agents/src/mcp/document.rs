@@ -134,8 +134,7 @@ async fn exchange(
         let document: Option<Map<String, Value>> = serde_json::from_slice(&body).ok();
         Ok((status, document.map(Value::Object)))
     };
-    let exchanged = tokio::time::timeout(DOCUMENT_MAX, exchanging).await;
-    exchanged.unwrap_or(Err(DocumentError::TooLate))
+    tokio::time::timeout(DOCUMENT_MAX, exchanging).await.unwrap_or(Err(DocumentError::TooLate))
 }
 
 /// The innermost reason, without the address: the outer ones say only that a request failed.

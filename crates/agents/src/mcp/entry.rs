@@ -108,8 +108,7 @@ impl McpEntry {
                 let message = format!("there are two servers named {:?}", entry.name);
                 return Err(wrong("name", &message));
             }
-            let checked = entry.check();
-            checked.map_err(|(key, message)| wrong(key, &message))?;
+            entry.check().map_err(|(key, message)| wrong(key, &message))?;
         }
         Ok(())
     }

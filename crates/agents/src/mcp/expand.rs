@@ -87,8 +87,7 @@ fn insides(text: &str) -> impl Iterator<Item = &str> {
 
 /// The names of the variables that a text wants.
 pub(super) fn wanted_variables(text: &str) -> Vec<String> {
-    let variables = insides(text).filter_map(variable_of);
-    variables.map(|(name, _)| name.to_owned()).collect()
+    insides(text).filter_map(variable_of).map(|(name, _)| name.to_owned()).collect()
 }
 
 /// The variable that a placeholder means, and what stands for it if it is not set.

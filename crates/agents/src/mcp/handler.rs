@@ -5,9 +5,10 @@
 //! Must not know: who answers questions.
 #![allow(deprecated, reason = "servers of today still ask for roots and log by the protocol")]
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use rmcp::ClientHandler;
 use rmcp::model::{
     ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationAction,
@@ -80,8 +81,7 @@ pub(super) struct Listening<'a> {
 
 impl Drop for Listening<'_> {
     fn drop(&mut self) {
-        let mut calls = self.shared.lock_calls();
-        calls.retain(|call| call.number != self.number);
+        self.shared.calls.lock().retain(|call| call.number != self.number);
     }
 }
 
@@ -103,33 +103,28 @@ impl McpShared {
         }
     }
 
-    fn lock_calls(&self) -> std::sync::MutexGuard<'_, Vec<OpenCall>> {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The working directories are these now; whether they are others than before.
     pub(super) fn set_roots(&self, roots: Vec<String>) -> bool {
-        let mut known = self.roots.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.roots.lock();
         let is_new = *known != roots;
         *known = roots;
         is_new
     }
 
     fn roots(&self) -> Vec<String> {
-        let roots = self.roots.lock().unwrap_or_else(PoisonError::into_inner);
-        roots.clone()
+        self.roots.lock().clone()
     }
 
     pub(super) fn listen(&self, token: ProgressToken) -> Listening<'_> {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
         let (sender, events) = mpsc::channel(EVENTS_MAX);
-        self.lock_calls().push(OpenCall { number, token, events: sender });
+        self.calls.lock().push(OpenCall { number, token, events: sender });
         Listening { shared: self, number, events }
     }
 
     /// Notes that lists changed, to be asked for again.
     fn note_change(&self, note: impl FnOnce(&mut ChangedLists)) {
-        let mut changed = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut changed = self.changed.lock();
         note(&mut changed);
         drop(changed);
         self.lists_changed.notify_one();
@@ -137,13 +132,12 @@ impl McpShared {
 
     /// The lists that changed since this was asked last.
     pub(super) fn take_changed(&self) -> ChangedLists {
-        let mut changed = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(&mut changed)
+        std::mem::take(&mut *self.changed.lock())
     }
 
     /// Ends the connection for a reason; the first one stays.
     pub(super) fn fail(&self, reason: McpError) {
-        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut failure = self.failure.lock();
         failure.get_or_insert(reason);
         drop(failure);
         self.failed.notify_one();
@@ -159,27 +153,23 @@ impl McpShared {
     }
 
     pub(super) fn note_challenge(&self, said: TokenChallenge) {
-        let mut challenge = self.challenge.lock().unwrap_or_else(PoisonError::into_inner);
-        *challenge = Some(said);
+        *self.challenge.lock() = Some(said);
     }
 
     /// That the server wants a token, if it said so since this was asked last.
     pub(super) fn take_challenge(&self) -> Option<McpError> {
-        let mut challenge = self.challenge.lock().unwrap_or_else(PoisonError::into_inner);
-        challenge.take().map(McpError::TokenWanted)
+        self.challenge.lock().take().map(McpError::TokenWanted)
     }
 
     /// Why the connection ended.
     pub(super) fn end_reason(&self) -> McpError {
-        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
-        let reason = failure.clone();
-        reason.unwrap_or_else(|| McpError::Ended(self.log.last_line()))
+        let failure = self.failure.lock();
+        failure.clone().unwrap_or_else(|| McpError::Ended(self.log.last_line()))
     }
 
     /// The call that a question belongs to: pipes do not say which, so it is the newest.
     fn newest_call(&self) -> Option<mpsc::Sender<CallEvent>> {
-        let calls = self.lock_calls();
-        calls.last().map(|call| call.events.clone())
+        self.calls.lock().last().map(|call| call.events.clone())
     }
 }
 
@@ -249,7 +239,7 @@ impl ClientHandler for McpHandler {
         params: ProgressNotificationParam,
         _context: NotificationContext<RoleClient>,
     ) {
-        let calls = self.0.lock_calls();
+        let calls = self.0.calls.lock();
         let call = calls.iter().find(|call| call.token == params.progress_token);
         if let Some(call) = call {
             // A call that is behind has progress to show already.

@@ -2,8 +2,7 @@
 //!
 //! Promises: bounded; the newest is kept. It is read without the values that are secret (TR-5).
 
-use std::sync::{Mutex, PoisonError};
-
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 use super::error::clean;
@@ -28,7 +27,7 @@ impl ServerLog {
     }
 
     pub(super) fn push(&self, bytes: &[u8]) {
-        let mut kept = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.bytes.lock();
         let bytes = &bytes[bytes.len().saturating_sub(LOG_BYTES_MAX)..];
         let too_many = (kept.len() + bytes.len()).saturating_sub(LOG_BYTES_MAX);
         kept.drain(..too_many);
@@ -41,8 +40,7 @@ impl ServerLog {
     }
 
     pub(super) fn text(&self) -> String {
-        let kept = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
-        self.secrets.blank(String::from_utf8_lossy(&kept).into_owned())
+        self.secrets.blank(String::from_utf8_lossy(&self.bytes.lock()).into_owned())
     }
 
     /// The last line that says something, for an error.

@@ -56,10 +56,9 @@ pub(super) fn declarations(
     containers: &[Container],
     brought: &[ClientPlugin],
 ) -> Vec<PluginDeclaration> {
-    let children = containers.iter().flat_map(|container| {
-        let children = container.children.iter();
-        children.map(move |child| (container, child))
-    });
+    let children = containers
+        .iter()
+        .flat_map(|container| container.children.iter().map(move |child| (container, child)));
     let servers = children.filter_map(|(container, child)| {
         let ChildContent::McpServer(server) = &child.content else {
             return None; // something else that the plugin holds

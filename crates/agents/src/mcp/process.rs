@@ -9,9 +9,10 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{self, Stdio};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::OnceLock;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use rustix::process::{Pid, Signal};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
@@ -144,7 +145,7 @@ fn watch() -> io::Result<&'static str> {
     static PREFIX: OnceLock<String> = OnceLock::new();
     static WATCHING: Mutex<Option<process::Child>> = Mutex::new(None);
     let prefix = PREFIX.get_or_init(new_mark);
-    let mut watching = WATCHING.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut watching = WATCHING.lock();
     let is_alive = match watching.as_mut() {
         Some(watcher) => watcher.try_wait()?.is_none(),
         None => false,

@@ -9,9 +9,10 @@ mod run;
 mod tests;
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use rmcp::model::JsonObject;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -104,13 +105,13 @@ impl McpServer {
 
     /// Where it works.
     pub fn directory(&self) -> PathBuf {
-        self.core.lock_directories().directory.clone()
+        self.core.directories.lock().directory.clone()
     }
 
     /// The session works in these directories now, as `file:` URIs; a server that runs is told so.
     pub fn set_roots(&self, roots: &[String]) {
-        roots.clone_into(&mut self.core.lock_directories().roots);
-        let connection = self.core.lock().connection.clone();
+        roots.clone_into(&mut self.core.directories.lock().roots);
+        let connection = self.core.live.lock().connection.clone();
         if let Some(connection) = connection {
             connection.set_roots(roots.to_vec());
         }
@@ -122,7 +123,7 @@ impl McpServer {
 
     /// How long ago it failed for good; none if it never did.
     pub fn failed_for(&self) -> Option<Duration> {
-        let failed_at = self.core.lock().failed_at;
+        let failed_at = self.core.live.lock().failed_at;
         failed_at.map(|failed_at| failed_at.elapsed())
     }
 
@@ -133,7 +134,7 @@ impl McpServer {
 
     /// Starts it unless it runs, or is about to.
     pub fn start(&self) {
-        let mut live = self.core.lock();
+        let mut live = self.core.live.lock();
         match self.state() {
             ServerState::Starting | ServerState::Ready => {}
             ServerState::Stopped | ServerState::TokenWanted(_) | ServerState::Failed(_) => {
@@ -152,13 +153,13 @@ impl McpServer {
 
     /// Used for HTTP from the next start on.
     pub fn set_token(&self, token: Option<ServerToken>) {
-        self.core.lock().token = token;
+        self.core.live.lock().token = token;
     }
 
     /// Somebody else uses it from now on: what was opened with another token is closed.
     pub fn exchange_token(&self, token: Option<ServerToken>) {
         let is_other = {
-            let mut live = self.core.lock();
+            let mut live = self.core.live.lock();
             live.token = token;
             live.used_token != live.token
         };
@@ -170,7 +171,7 @@ impl McpServer {
     /// Closes what was opened with a token that nobody holds any more.
     pub fn end_lost_token(&self) {
         let is_lost = {
-            let live = self.core.lock();
+            let live = self.core.live.lock();
             live.token.is_none() && live.used_token.is_some() && live.connection.is_some()
         };
         if is_lost {
@@ -180,7 +181,7 @@ impl McpServer {
 
     #[cfg(test)]
     pub(crate) fn token(&self) -> Option<ServerToken> {
-        self.core.lock().token.clone()
+        self.core.live.lock().token.clone()
     }
 
     /// Lets it look as if it got there by itself.
@@ -191,20 +192,19 @@ impl McpServer {
 
     /// Whether it has a token, or was opened with one.
     pub fn has_token(&self) -> bool {
-        let live = self.core.lock();
+        let live = self.core.live.lock();
         let is_used = live.connection.is_some() && live.used_token.is_some();
         live.token.is_some() || is_used
     }
 
     /// What the token is for that it has.
     pub fn token_resource(&self) -> Option<String> {
-        let live = self.core.lock();
-        live.token.as_ref().map(|token| token.resource.clone())
+        self.core.live.lock().token.as_ref().map(|token| token.resource.clone())
     }
 
     fn end(&self) {
         let (task, connection) = {
-            let mut live = self.core.lock();
+            let mut live = self.core.live.lock();
             live.run += 1;
             live.tools = Arc::default();
             live.offers = Arc::default();
@@ -221,17 +221,17 @@ impl McpServer {
 
     /// The tools that it has now.
     pub fn tools(&self) -> Vec<McpTool> {
-        self.core.lock().tools.tools.clone()
+        self.core.live.lock().tools.tools.clone()
     }
 
     /// Tools that are not kept, and why.
     pub fn left_out(&self) -> Vec<String> {
-        self.core.lock().tools.left_out.clone()
+        self.core.live.lock().tools.left_out.clone()
     }
 
     /// The server as it can be asked something now; none if it cannot.
     pub fn ready(&self) -> Option<ReadyServer> {
-        let live = self.core.lock();
+        let live = self.core.live.lock();
         let connection = live.connection.clone()?;
         let offers = Arc::clone(&live.offers);
         let name = self.core.declaration.name.clone();
@@ -239,7 +239,7 @@ impl McpServer {
     }
 
     fn connection(&self) -> Result<Arc<McpConnection>, McpError> {
-        let connection = self.core.lock().connection.clone();
+        let connection = self.core.live.lock().connection.clone();
         match (connection, self.state()) {
             (Some(connection), _) => Ok(connection),
             (None, ServerState::Failed(error)) => Err(error),
@@ -257,14 +257,14 @@ impl McpServer {
 
     /// What it says about its use.
     pub fn instructions(&self) -> String {
-        let live = self.core.lock();
+        let live = self.core.live.lock();
         let connection = live.connection.as_ref();
         connection.map_or_else(String::new, |connection| connection.instructions.clone())
     }
 
     /// Its standard error and what it logged, while it runs.
     pub fn log(&self) -> String {
-        let live = self.core.lock();
+        let live = self.core.live.lock();
         let connection = live.connection.as_ref();
         connection.map_or_else(String::new, |connection| connection.log())
     }
@@ -315,7 +315,7 @@ impl McpServer {
     /// The server does not take the token of a connection any more. Whether there is another one to begin anew with; if not, one
     /// is wanted. What came after that connection stays as it is.
     fn lose_token(&self, refused: &Arc<McpConnection>, challenge: TokenChallenge) -> bool {
-        let mut live = self.core.lock();
+        let mut live = self.core.live.lock();
         let connection = live.connection.as_ref();
         if !connection.is_some_and(|connection| Arc::ptr_eq(connection, refused)) {
             return match self.state() {
@@ -368,15 +368,7 @@ impl Drop for McpServer {
     }
 }
 
-impl McpServerCore {
-    fn lock(&self) -> MutexGuard<'_, LiveServer> {
-        self.live.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn lock_directories(&self) -> MutexGuard<'_, ServerDirectories> {
-        self.directories.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+impl McpServerCore {}
 
 impl LiveServer {
     fn disconnect(&mut self) {

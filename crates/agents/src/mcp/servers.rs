@@ -4,10 +4,10 @@
 //! Must not know: which of them may be started.
 
 use std::sync::Arc;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use parking_lot::Mutex;
 use tokio::time::timeout;
 
 use super::names::model_names;
@@ -32,16 +32,12 @@ pub struct SessionTool {
 }
 
 impl SessionServers {
-    fn lock(&self) -> MutexGuard<'_, Vec<Arc<McpServer>>> {
-        self.servers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub fn all(&self) -> Vec<Arc<McpServer>> {
-        self.lock().clone()
+        self.servers.lock().clone()
     }
 
     pub fn find(&self, name: &str) -> Option<Arc<McpServer>> {
-        let servers = self.lock();
+        let servers = self.servers.lock();
         let mut servers = servers.iter();
         let server = servers.find(|server| server.declaration().name == name);
         server.cloned()
@@ -49,7 +45,7 @@ impl SessionServers {
 
     /// Makes these the session's servers: those that are declared as before go on, others are stopped or added.
     pub fn replace(&self, servers: Vec<Arc<McpServer>>) {
-        *self.lock() = servers;
+        *self.servers.lock() = servers;
     }
 
     /// Waits until none of these is about to start, for so long.

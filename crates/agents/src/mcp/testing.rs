@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -136,16 +137,16 @@ async fn answer(mut stream: TcpStream, fake: FakeHttp) {
         "tools/list" => Ok(json!({"tools": []})),
         "prompts/list" => Ok(json!({"prompts": [{"name": "whose"}]})),
         "prompts/get" => {
-            fake.prompted.lock().unwrap().push(bearer.clone());
+            fake.prompted.lock().push(bearer.clone());
             let content = json!({"type": "text", "text": bearer});
             Ok(json!({"messages": [{"role": "user", "content": content}]}))
         }
         "tools/call" if tool == "slow" => {
-            fake.called.lock().unwrap().push(tool.to_owned());
+            fake.called.lock().push(tool.to_owned());
             return std::future::pending().await;
         }
         "tools/call" if bearer == "new" => {
-            fake.called.lock().unwrap().push(tool.to_owned());
+            fake.called.lock().push(tool.to_owned());
             Ok(json!({"content": [{"type": "text", "text": "done"}]}))
         }
         "tools/call" => Err("401 Unauthorized\r\nWWW-Authenticate: Bearer"),

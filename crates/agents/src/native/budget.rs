@@ -96,8 +96,7 @@ impl CallBudget {
             match self.ask_user(&reached, events).await? {
                 LimitDecision::More => events.extend_budget().await.map_err(uncounted)?,
                 LimitDecision::Finish => {
-                    let last = events.begin_call(estimate, CallKind::Last).await;
-                    last.map_err(uncounted)?;
+                    events.begin_call(estimate, CallKind::Last).await.map_err(uncounted)?;
                     self.is_finished = true;
                     return Ok(Admitted::LastCall);
                 }

@@ -287,31 +287,25 @@ mod tests {
     use crate::provider::ToolUse;
     use crate::sink::PendingReplies;
     use crate::sink::testing::channel_sink;
-    use crate::tool::Tool;
+    use crate::tool::{Tool, ToolFacts};
 
     /// A tool that would change files and cannot say how.
     struct Unrecordable;
 
     #[async_trait]
     impl Tool for Unrecordable {
-        fn name(&self) -> &'static str {
-            "blind"
-        }
-
-        fn display_name(&self) -> &'static str {
-            "Blind"
-        }
-
-        fn description(&self) -> &'static str {
-            ""
+        fn facts(&self) -> ToolFacts {
+            ToolFacts {
+                name: "blind",
+                display_name: "Blind",
+                description: "",
+                effect: ToolEffect::Edits,
+                kind: None,
+            }
         }
 
         fn parameters(&self) -> Value {
             json!({})
-        }
-
-        fn effect(&self) -> ToolEffect {
-            ToolEffect::Edits
         }
 
         async fn plan(&self, _: &Value, _: &Workspace) -> Result<Plan, ToolError> {

@@ -81,8 +81,7 @@ pub(super) fn order_calls(
 fn position_of(file: &CallFile, before: &[(Option<CallFile>, CallPosition)]) -> CallPosition {
     let comes_after = |other: &CallFile| other.path == file.path && other.changes != file.changes;
     let earlier = before.iter().filter_map(|(other, position)| {
-        let is_earlier = other.as_ref().is_some_and(comes_after);
-        is_earlier.then_some(position)
+        other.as_ref().is_some_and(comes_after).then_some(position)
     });
     CallPosition::after(earlier, file.changes)
 }

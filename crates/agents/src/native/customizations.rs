@@ -78,8 +78,7 @@ fn read_agent(
         resumable: true,
     };
     let children = discovered.containers.iter().flat_map(|container| {
-        let children = container.enabled_children(&discovered.switched_off);
-        children.map(move |child| (container, child))
+        container.enabled_children(&discovered.switched_off).map(move |child| (container, child))
     });
     let mut agents = children.filter_map(|(container, child)| match &child.content {
         ChildContent::Agent(agent) if container.published_uri(child) == uri => {

@@ -16,7 +16,7 @@ use super::call::parse;
 use super::call_events::{CallOutcome, ToolContext, complete_call, plan_to_ready, send_ready};
 use super::consent::{PermissionMode, SETTING};
 use crate::locale::Locale;
-use crate::tool::{Plan, Tool, ToolEffect, ToolError, ToolOutcome};
+use crate::tool::{Plan, Tool, ToolEffect, ToolError, ToolFacts, ToolOutcome};
 
 pub(super) const NAME: &str = "exit_plan";
 
@@ -29,18 +29,16 @@ pub(super) struct ExitPlanTool;
 
 #[async_trait]
 impl Tool for ExitPlanTool {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn display_name(&self) -> &'static str {
-        "Plan"
-    }
-
-    fn description(&self) -> &'static str {
-        "Shows the user your finished plan and asks whether to carry it out. Call it when you have read enough to say what \
+    fn facts(&self) -> ToolFacts {
+        ToolFacts {
+            name: NAME,
+            display_name: "Plan",
+            description: "Shows the user your finished plan and asks whether to carry it out. Call it when you have read enough to say what \
          you would change, file by file, and how you would check it; not to ask a question. If the user agrees you go on \
-         at once."
+         at once.",
+            effect: ToolEffect::Reads,
+            kind: None,
+        }
     }
 
     fn parameters(&self) -> Value {
@@ -52,10 +50,6 @@ impl Tool for ExitPlanTool {
             "required": ["plan"],
             "additionalProperties": false,
         })
-    }
-
-    fn effect(&self) -> ToolEffect {
-        ToolEffect::Reads
     }
 
     async fn plan(&self, input: &Value, _workspace: &Workspace) -> Result<Plan, ToolError> {

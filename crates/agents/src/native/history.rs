@@ -76,8 +76,7 @@ pub(super) fn recall_turns(
 }
 
 fn parts_of(past: &PastTurn) -> &[Value] {
-    let parts = past.turn["responseParts"].as_array();
-    parts.map_or(&[][..], Vec::as_slice)
+    past.turn["responseParts"].as_array().map_or(&[][..], Vec::as_slice)
 }
 
 /// The entries of a turn; none if it was between the user and the host alone.

@@ -57,7 +57,7 @@ mod vendors;
 mod work_state;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use agent_api::{
     Agent, AgentCommand, AgentError, AgentInfo, AgentResource, AgentSession, ClientPlugin,
@@ -66,6 +66,7 @@ use agent_api::{
 };
 use async_trait::async_trait;
 use compositor::lower::CapabilityMap;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use workspace::{Confinement, UserDirectories, Workspace};
 
@@ -186,7 +187,7 @@ impl NativeAgent {
 
     /// What the tools of a chat share. Forgotten when nothing of it runs and many others are known.
     fn chat_tools(&self, chat: &str) -> Arc<ChatTools> {
-        let mut chats = self.chats.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut chats = self.chats.lock();
         if chats.len() >= CHATS_MAX {
             chats.retain(|_, tools| Arc::strong_count(tools) > 1 || tools.is_in_use());
         }
@@ -208,7 +209,7 @@ impl NativeAgent {
     }
 
     fn workspace(&self, facts: &SessionFacts) -> Result<Arc<Workspace>, AgentError> {
-        let mut open = self.workspaces.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.workspaces.lock();
         let confinement = &self.shared.confinement;
         // The chats of a session share it.
         let facts = &SessionFacts {
@@ -421,7 +422,7 @@ impl Agent for NativeAgent {
 
     fn end_chat(&self, chat: &str) {
         self.leave_servers(chat);
-        let mut chats = self.chats.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut chats = self.chats.lock();
         if let Some(tools) = chats.remove(chat) {
             tools.end();
         }

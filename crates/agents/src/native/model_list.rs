@@ -4,7 +4,9 @@
 //! change keeps its connections and what its key command printed.
 //! Must not know: who changes the list.
 
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::Arc;
+
+use parking_lot::{Mutex, RwLock};
 
 use super::models::{Model, ModelError};
 use crate::model_data::ModelFacts;
@@ -56,7 +58,7 @@ pub struct SharedModels(Arc<Mutex<Vec<Arc<ModelEntry>>>>);
 
 impl SharedModels {
     fn find_or_make(&self, model: Model) -> Result<Arc<ModelEntry>, ModelError> {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         // What nobody offers any more but this list.
         known.retain(|entry| Arc::strong_count(entry) > 1);
         if let Some(same) = known.iter().find(|entry| entry.model == model) {
@@ -96,11 +98,11 @@ impl ModelList {
     }
 
     fn read<T>(&self, read: impl FnOnce(&Models) -> T) -> T {
-        read(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+        read(&self.0.read())
     }
 
     fn change<T>(&self, change: impl FnOnce(&mut Models) -> T) -> T {
-        change(&mut self.0.write().unwrap_or_else(PoisonError::into_inner))
+        change(&mut self.0.write())
     }
 
     pub(crate) fn all(&self) -> Vec<Arc<ModelEntry>> {
@@ -231,7 +233,7 @@ mod tests {
         configure(&one, Vec::new()).unwrap();
         configure(&other, Vec::new()).unwrap();
         shared.find_or_make(same()).unwrap();
-        let known = shared.0.lock().unwrap().len();
+        let known = shared.0.lock().len();
         assert_eq!(known, 1, "what nobody offers is forgotten");
     }
 

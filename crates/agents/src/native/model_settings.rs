@@ -221,8 +221,7 @@ impl Thinking<'_> {
     fn responses(&self) -> Map<String, Value> {
         let effort = self.effort.map(|effort| ("effort", json!(effort)));
         let summary = self.is_shown.then(|| ("summary", json!("auto")));
-        let said = effort.into_iter().chain(summary);
-        said.map(|(name, value)| (name.to_owned(), value)).collect()
+        effort.into_iter().chain(summary).map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
     fn gemini(&self) -> Map<String, Value> {
@@ -234,8 +233,7 @@ impl Thinking<'_> {
         // Of a model that is not to think there is nothing to show.
         let is_shown = self.is_shown && (self.effort.is_some() || self.tokens != Some(0));
         let shown = is_shown.then(|| ("includeThoughts", json!(true)));
-        let said = much.into_iter().chain(shown);
-        said.map(|(name, value)| (name.to_owned(), value)).collect()
+        much.into_iter().chain(shown).map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
     fn anthropic(&self) -> Option<Value> {

@@ -64,8 +64,7 @@ impl NativeBody<'_> {
     /// What people call it.
     pub(super) fn name(&self) -> String {
         let part = self.message.parts.get(self.part);
-        let name = part.and_then(model_call::name_of);
-        name.unwrap_or("an attachment").to_owned()
+        part.and_then(model_call::name_of).unwrap_or("an attachment").to_owned()
     }
 }
 

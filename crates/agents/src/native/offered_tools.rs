@@ -197,7 +197,7 @@ impl<'a> OfferedTools<'a> {
     pub(super) fn specs(&self) -> Vec<ToolSpec> {
         let own = self.own.iter().map(|tool| ToolSpec {
             name: tool.name().to_owned(),
-            description: tool.description().to_owned(),
+            description: tool.facts().description.to_owned(),
             parameters: tool.parameters(),
         });
         let servers = self.servers.iter().map(|tool| ToolSpec {
@@ -216,7 +216,8 @@ impl<'a> OfferedTools<'a> {
                 name: name.to_owned(),
                 display_name: tool.display_name().to_owned(),
                 meta: tool
-                    .kind()
+                    .facts()
+                    .kind
                     .map(|kind| Object::from_iter([(TOOL_KIND.to_owned(), json!(kind))])),
                 ..ToolStart::default()
             },

@@ -281,8 +281,7 @@ mod tests {
 
     fn found_in(error_types: [&str; 2]) -> Vec<String> {
         let parts = parts_of_turn(error_types);
-        let orphans = orphans_in(&parts);
-        orphans.iter().map(|call| id_of(call).to_owned()).collect()
+        orphans_in(&parts).iter().map(|call| id_of(call).to_owned()).collect()
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! Must not know: how servers are run.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use agent_api::{McpRequest, SessionFacts};
 
@@ -15,7 +15,7 @@ use crate::task;
 impl NativeAgent {
     /// The MCP servers of a session, which one more chat uses.
     pub(super) fn session_servers(&self, facts: &SessionFacts) -> Arc<SessionMcp> {
-        let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut servers = self.servers.lock();
         let session = servers.entry(facts.conversation.clone()).or_insert_with(|| {
             let news = self.host.get().map(|host| Arc::clone(&host.news));
             let tokens = Arc::clone(&self.tokens);
@@ -27,13 +27,12 @@ impl NativeAgent {
 
     /// The MCP servers of a session that has used any.
     pub(super) fn running_servers(&self, facts: &SessionFacts) -> Option<Arc<SessionMcp>> {
-        let servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
-        servers.get(&facts.conversation).map(Arc::clone)
+        self.servers.lock().get(&facts.conversation).map(Arc::clone)
     }
 
     /// A chat does not use its session's servers any more; the last one stops them.
     pub(super) fn leave_servers(&self, chat: &str) {
-        let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut servers = self.servers.lock();
         let left: Vec<Arc<SessionMcp>> = servers
             .extract_if(|_, session| session.remove_chat(chat))
             .map(|(_, session)| session)
@@ -71,8 +70,7 @@ impl NativeAgent {
             may_ask: false,
             switched_off,
         };
-        let session = self.session_servers(facts);
-        session.begin_quietly(settings, place).await;
+        self.session_servers(facts).begin_quietly(settings, place).await;
     }
 
     /// Stores a token that a client brought, or removes it, and notifies the servers.
@@ -82,7 +80,7 @@ impl NativeAgent {
         let Some(host) = self.host.get() else {
             return; // no host, no sessions
         };
-        let servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        let servers = self.servers.lock();
         let sessions: Vec<Arc<SessionMcp>> = servers.values().map(Arc::clone).collect();
         let principal = principal.map(str::to_owned);
         let (resource, token) = (resource.to_owned(), token.map(str::to_owned));
@@ -99,7 +97,7 @@ impl NativeAgent {
         let Some(host) = self.host.get() else {
             return; // no host, no clients
         };
-        let servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        let servers = self.servers.lock();
         let session = servers.get(conversation).map(Arc::clone);
         let (Some(session), Some(settings)) = (session, &self.shared.mcp) else {
             // Nothing runs before the session's first turn, which finds out what there is.

@@ -179,8 +179,7 @@ fn clean(title: &str) -> String {
     let around =
         |c: char| matches!(c, '"' | '\'' | '`' | '*' | '#' | '“' | '”' | '.') || c.is_whitespace();
     let title = title.strip_prefix("Title:").unwrap_or(title);
-    let shown = title.trim_matches(around).chars();
-    shown.filter(|c| !c.is_control()).collect()
+    title.trim_matches(around).chars().filter(|c| !c.is_control()).collect()
 }
 
 #[cfg(test)]

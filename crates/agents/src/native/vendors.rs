@@ -164,8 +164,7 @@ mod tests {
             let keys = ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"];
             let mut variables: Vec<(&str, &str)> = keys.iter().map(|key| (*key, "k")).collect();
             variables.push((variable, url));
-            let models = models(&variables);
-            models.into_iter().map(|model| model.base_url).collect::<Vec<_>>()
+            models(&variables).into_iter().map(|model| model.base_url).collect::<Vec<_>>()
         };
         assert_eq!(address("ANTHROPIC_BASE_URL", "http://localhost:1")[0], "http://localhost:1/v1");
         assert_eq!(address("ANTHROPIC_BASE_URL", "https://h/x/")[0], "https://h/x/v1");

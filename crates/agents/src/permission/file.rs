@@ -240,8 +240,7 @@ fn scope_table<'a>(
     };
     let text = |directory: &'_ PathBuf| {
         let reason = "rules can only be stored for a directory whose name is text";
-        let name = directory.to_str().map(str::to_owned);
-        name.ok_or_else(|| RulesError(reason.to_owned()))
+        directory.to_str().map(str::to_owned).ok_or_else(|| RulesError(reason.to_owned()))
     };
     let path = match scope {
         RuleScope::Always => Vec::new(),

@@ -177,8 +177,7 @@ fn names_target_file(words: &[Word]) -> bool {
 
 /// Whether the name of an option may become another one.
 fn is_pattern(option: &str) -> bool {
-    let name = option.split('=').next().unwrap_or_default();
-    name.contains(['*', '?', '['])
+    option.split('=').next().unwrap_or_default().contains(['*', '?', '['])
 }
 
 /// Whether one of several short options in a word is such an option, or may be.

@@ -139,10 +139,7 @@ impl RuleSet {
             let mut rules = rules.iter().copied();
             rules.find(|rule| rule.effect == effect && rule.touches(call))
         };
-        let allowing = || {
-            let rules = rules.iter().copied();
-            rules.filter(|rule| rule.effect == RuleEffect::Allow)
-        };
+        let allowing = || rules.iter().copied().filter(|rule| rule.effect == RuleEffect::Allow);
         let together = || {
             let SubjectDetail::Command(command) = &call.detail else { return None };
             let mut first = None;

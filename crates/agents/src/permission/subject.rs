@@ -102,8 +102,7 @@ impl FileSubject {
         if directory.is_some_and(|directory| self.root != directory) {
             return PathInDirectory::Elsewhere;
         }
-        let text = self.relative.to_str();
-        text.map_or(PathInDirectory::NoText, PathInDirectory::Text)
+        self.relative.to_str().map_or(PathInDirectory::NoText, PathInDirectory::Text)
     }
 }
 

@@ -3,6 +3,8 @@
 //! Promises: what is read does not depend on how the bytes were split; an answer that is not whole is an error.
 //! Must not know: what is in an event or a document.
 
+use serde_json::Value;
+
 use super::ProviderErrorKind::{Interrupted, Unreadable};
 use super::error_body::{self, ErrorBody};
 use super::sse::{self, EventKind, SseEvent};
@@ -202,5 +204,15 @@ pub(super) fn error_from_body(error_body: &ErrorBody) -> ProviderError {
         blame: error_body.refusal_cause(None),
         refuses_key: error_body.status == Some(401),
         ..ProviderError::new(error_body.kind(), message)
+    }
+}
+
+pub(super) fn error_from_json(event: &Value) -> ProviderError {
+    error_from_body(&ErrorBody::from_json(event).unwrap_or_default())
+}
+
+pub(super) fn push(events: &mut Vec<ModelEvent>, event: fn(String) -> ModelEvent, text: &str) {
+    if !text.is_empty() {
+        events.push(event(text.to_owned()));
     }
 }

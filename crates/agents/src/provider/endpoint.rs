@@ -409,8 +409,7 @@ fn may_be_key(name: &str, length: usize) -> bool {
 
 /// `v1`, `v1beta`: what the addresses of an API begin with.
 fn is_version(segment: &str) -> bool {
-    let number = segment.strip_prefix('v').unwrap_or("");
-    number.starts_with(|c: char| c.is_ascii_digit())
+    segment.strip_prefix('v').unwrap_or("").starts_with(|c: char| c.is_ascii_digit())
 }
 
 /// An address with this version at the end of its path, unless it has one there. What is no address stays as it is: it is

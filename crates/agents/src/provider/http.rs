@@ -278,8 +278,7 @@ impl RetriedRequest<'_> {
                 return Err(Failure::Final(no_answer_within(timeouts.first_event)));
             }
             if let Some(elapsed) = silence.take_due() {
-                let sent = sink.accept(ModelEvent::Silent(elapsed)).await;
-                sent.map_err(ProviderError::from)?;
+                sink.accept(ModelEvent::Silent(elapsed)).await.map_err(ProviderError::from)?;
             }
             let pause = silence.next_pause().min(left);
             if let Ok(sent) = timeout(pause, &mut sending).await {
@@ -297,8 +296,7 @@ impl From<AnswerCancelled> for ProviderError {
 
 async fn execute(endpoint: &ModelEndpoint, request: Request) -> Result<Response, Failure> {
     let client = endpoint.client().await?;
-    let sent = client.execute(request).await;
-    sent.map_err(|fault| connection_failure(endpoint, &fault))
+    client.execute(request).await.map_err(|fault| connection_failure(endpoint, &fault))
 }
 
 /// The same for what is answered at once.

@@ -44,8 +44,7 @@ impl SilenceTimer {
 
     /// Until it is to be reported next.
     pub(super) fn next_pause(&self) -> Duration {
-        let next = self.every.saturating_mul(self.reported.saturating_add(1));
-        next.saturating_sub(self.elapsed())
+        self.every.saturating_mul(self.reported.saturating_add(1)).saturating_sub(self.elapsed())
     }
 }
 

@@ -13,6 +13,20 @@ use super::{
     Decode, ModelEvent, ModelMessage, ModelRequest, ProviderError, StreamFlow, ToolSpec, ToolUse,
 };
 
+/// Makes one test of each recorded stream, and `RECORDED` of all of them.
+macro_rules! recorded {
+    ($decoder:expr; $($test:ident: $file:literal => $expected:expr;)*) => {
+        $(#[test]
+        fn $test() {
+            check($decoder, include_str!(concat!("streams/", $file)), &$expected);
+        })*
+
+        const RECORDED: &[&str] = &[$(include_str!(concat!("streams/", $file))),*];
+    };
+}
+
+pub(super) use recorded;
+
 /// All events, one a line, and how it ended.
 pub(super) fn decode<'a, D: Decode>(
     mut decoder: D,
@@ -130,8 +144,7 @@ pub(super) fn check_prefixes(
 
 /// A stream of these events.
 pub(super) fn stream_of(events: &[Value]) -> String {
-    let events = events.iter();
-    events.map(|event| format!("data: {event}\n\n")).collect()
+    events.iter().map(|event| format!("data: {event}\n\n")).collect()
 }
 
 /// A conversation with everything: sections, attachments as `blocks`, an answer as its server wants it back, an older one

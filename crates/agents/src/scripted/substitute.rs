@@ -56,8 +56,7 @@ impl Scope {
     }
 
     pub(super) fn substitute_fields(&self, fields: &Object) -> Object {
-        let fields = fields.iter();
-        fields.map(|(key, value)| (key.clone(), self.substitute_in(value))).collect()
+        fields.iter().map(|(key, value)| (key.clone(), self.substitute_in(value))).collect()
     }
 
     /// The meaning and the length of the placeholder that `from` begins with.

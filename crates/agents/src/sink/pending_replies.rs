@@ -1,9 +1,10 @@
 //! The replies that an agent waits for: each question is registered before it leaves, and forgotten when nobody waits for it.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use agent_api::{AgentReply, AwaitedReply};
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 /// A reply came that no call waits for, or not any more.
@@ -22,14 +23,10 @@ pub(super) struct ReplyWait<'a> {
 }
 
 impl PendingReplies {
-    fn lock(&self) -> MutexGuard<'_, HashMap<AwaitedReply, oneshot::Sender<AgentReply>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// From now on a reply to this is waited for, until it comes.
     pub(super) fn register(&self, awaited: AwaitedReply) -> oneshot::Receiver<AgentReply> {
         let (sender, reply) = oneshot::channel();
-        self.lock().insert(awaited, sender);
+        self.0.lock().insert(awaited, sender);
         reply
     }
 
@@ -44,18 +41,18 @@ impl PendingReplies {
 
     /// Hands a reply to who waits for it.
     pub fn deliver(&self, reply: AgentReply) -> Result<(), UnexpectedReply> {
-        let waiting = self.lock().remove(&reply.answers()).ok_or(UnexpectedReply)?;
+        let waiting = self.0.lock().remove(&reply.answers()).ok_or(UnexpectedReply)?;
         waiting.send(reply).map_err(|_| UnexpectedReply)
     }
 
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
-        self.lock().is_empty()
+        self.0.lock().is_empty()
     }
 }
 
 impl Drop for ReplyWait<'_> {
     fn drop(&mut self) {
-        self.replies.lock().remove(&self.awaited);
+        self.replies.0.lock().remove(&self.awaited);
     }
 }

@@ -14,7 +14,7 @@ use workspace::Workspace;
 
 use super::format::{group_digits, shorten};
 use super::input::{self, ToolInput};
-use super::{HostTask, Plan, Tool, ToolEffect, ToolError, ToolOutcome};
+use super::{HostTask, Plan, Tool, ToolEffect, ToolError, ToolFacts, ToolOutcome};
 
 pub(crate) const NAME: &str = "ask_user";
 
@@ -268,25 +268,19 @@ pub(crate) fn describe_answers(
 
 #[async_trait]
 impl Tool for AskUserTool {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn display_name(&self) -> &'static str {
-        "Ask"
-    }
-
-    fn description(&self) -> &'static str {
-        "Asks the user, and waits for the answer. For decisions that are the user's to make and that you cannot find out \
-         yourself; put questions that belong together into one call."
+    fn facts(&self) -> ToolFacts {
+        ToolFacts {
+            name: NAME,
+            display_name: "Ask",
+            description: "Asks the user, and waits for the answer. For decisions that are the user's to make and that you cannot find out \
+         yourself; put questions that belong together into one call.",
+            effect: ToolEffect::Reads,
+            kind: None,
+        }
     }
 
     fn parameters(&self) -> Value {
         AskInput::schema()
-    }
-
-    fn effect(&self) -> ToolEffect {
-        ToolEffect::Reads
     }
 
     async fn plan(&self, input: &Value, _workspace: &Workspace) -> Result<Plan, ToolError> {

@@ -13,7 +13,7 @@ use workspace::{Cancellation, ChangeRequest, DiffStats, Extent, FileChange, Work
 use super::file_edit;
 use super::format::count;
 use super::input::{ToolInput, parse_and_run};
-use super::{Edits, Plan, PlanSubject, Tool, ToolEffect, ToolError, ToolOutcome};
+use super::{Edits, Plan, PlanSubject, Tool, ToolEffect, ToolError, ToolFacts, ToolOutcome};
 
 /// What a tool makes of a file. Computed from the content of the moment, both for the preview and when it is applied.
 pub(super) trait Change: ToolInput + Sync {
@@ -48,24 +48,18 @@ impl<C> ChangeTool<C> {
 
 #[async_trait]
 impl<C: Change> Tool for ChangeTool<C> {
-    fn name(&self) -> &'static str {
-        C::NAME
-    }
-
-    fn display_name(&self) -> &'static str {
-        C::DISPLAY_NAME
-    }
-
-    fn description(&self) -> &'static str {
-        C::DESCRIPTION
+    fn facts(&self) -> ToolFacts {
+        ToolFacts {
+            name: C::NAME,
+            display_name: C::DISPLAY_NAME,
+            description: C::DESCRIPTION,
+            effect: ToolEffect::Edits,
+            kind: None,
+        }
     }
 
     fn parameters(&self) -> Value {
         C::schema()
-    }
-
-    fn effect(&self) -> ToolEffect {
-        ToolEffect::Edits
     }
 
     async fn plan(&self, input: &Value, workspace: &Workspace) -> Result<Plan, ToolError> {

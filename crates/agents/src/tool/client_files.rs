@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use workspace::Workspace;
 
 use super::input::{self, ToolInput};
-use super::{HostTask, Plan, TEXT_BYTES_MAX, Tool, ToolEffect, ToolError, ToolOutcome};
+use super::{HostTask, Plan, TEXT_BYTES_MAX, Tool, ToolEffect, ToolError, ToolFacts, ToolOutcome};
 
 pub(crate) const NAME: &str = "client_files";
 
@@ -105,27 +105,21 @@ impl ClientFilesInput {
 
 #[async_trait]
 impl Tool for ClientFilesTool {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn display_name(&self) -> &'static str {
-        "Client files"
-    }
-
-    fn description(&self) -> &'static str {
-        "Uses files that only the user's own program has, an unsaved text or a file on another machine, by the address of what the user \
+    fn facts(&self) -> ToolFacts {
+        ToolFacts {
+            name: NAME,
+            display_name: "Client files",
+            description: "Uses files that only the user's own program has, an unsaved text or a file on another machine, by the address of what the user \
          attached, or one beside it. Files of the working directories have other tools. Call `info` for the `etag` before you `write` over \
-         something."
+         something.",
+            // Nobody here can take back what a client changes; what only looks is judged by its address.
+            effect: ToolEffect::Runs,
+            kind: None,
+        }
     }
 
     fn parameters(&self) -> Value {
         ClientFilesInput::schema()
-    }
-
-    /// Nobody here can take back what a client changes; what only looks is judged by its address.
-    fn effect(&self) -> ToolEffect {
-        ToolEffect::Runs
     }
 
     async fn plan(&self, input: &Value, _workspace: &Workspace) -> Result<Plan, ToolError> {
@@ -251,8 +245,7 @@ mod tests {
     #[test]
     fn an_input_is_a_call_or_says_what_is_missing() {
         let of = |input: Value| {
-            let task = ClientFilesTool.host_request(&input).unwrap();
-            task.map_err(|ToolError(text)| text)
+            ClientFilesTool.host_request(&input).unwrap().map_err(|ToolError(text)| text)
         };
         let write = of(json!({"operation": "write", "uri": "x-y:/a", "content": "t", "etag": "1"}));
         let expected = ClientFileCall::Write {

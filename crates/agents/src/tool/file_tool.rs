@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use workspace::{Cancellation, Workspace, WorkspacePath};
 
 use super::input::{self, ToolInput, parse_and_run};
-use super::{Plan, PlanSubject, Tool, ToolEffect, ToolError, ToolOutcome};
+use super::{Plan, PlanSubject, Tool, ToolEffect, ToolError, ToolFacts, ToolOutcome};
 
 /// What is said of a path in the schema of an input that must have one.
 pub(super) const PATH_DESCRIPTION: &str =
@@ -45,28 +45,18 @@ pub(super) trait FileTool: Send + Sync {
 
 #[async_trait]
 impl<T: FileTool> Tool for T {
-    fn name(&self) -> &'static str {
-        T::NAME
-    }
-
-    fn display_name(&self) -> &'static str {
-        T::DISPLAY_NAME
-    }
-
-    fn description(&self) -> &'static str {
-        T::DESCRIPTION
+    fn facts(&self) -> ToolFacts {
+        ToolFacts {
+            name: T::NAME,
+            display_name: T::DISPLAY_NAME,
+            description: T::DESCRIPTION,
+            effect: ToolEffect::Reads,
+            kind: Some(T::KIND),
+        }
     }
 
     fn parameters(&self) -> Value {
         T::Input::schema()
-    }
-
-    fn effect(&self) -> ToolEffect {
-        ToolEffect::Reads
-    }
-
-    fn kind(&self) -> Option<&'static str> {
-        Some(T::KIND)
     }
 
     async fn plan(&self, input: &Value, workspace: &Workspace) -> Result<Plan, ToolError> {

@@ -81,26 +81,38 @@ impl ToolEffect {
     }
 }
 
+/// The fixed facts of a tool.
+#[derive(Debug, Clone, Copy)]
+pub struct ToolFacts {
+    pub name: &'static str,
+    /// The name that people see, e.g. `EditTool`.
+    pub display_name: &'static str,
+    /// The description that the model reads.
+    pub description: &'static str,
+    pub effect: ToolEffect,
+    /// How clients may draw its calls ([`wire::meta::TOOL_KIND`]).
+    pub kind: Option<&'static str>,
+}
+
 /// A tool.
 #[async_trait]
 pub trait Tool: Send + Sync {
-    fn name(&self) -> &'static str;
+    fn facts(&self) -> ToolFacts;
 
-    /// What people see, e.g. `EditTool`.
-    fn display_name(&self) -> &'static str;
+    fn name(&self) -> &'static str {
+        self.facts().name
+    }
 
-    /// What the model reads about it.
-    fn description(&self) -> &'static str;
+    fn display_name(&self) -> &'static str {
+        self.facts().display_name
+    }
+
+    fn effect(&self) -> ToolEffect {
+        self.facts().effect
+    }
 
     /// JSON Schema of the input.
     fn parameters(&self) -> Value;
-
-    fn effect(&self) -> ToolEffect;
-
-    /// How clients may draw its calls ([`wire::meta::TOOL_KIND`]).
-    fn kind(&self) -> Option<&'static str> {
-        None
-    }
 
     /// Checks an input without changing anything: is it possible, and what would it do? A change that is run afterwards with the
     /// same workspace, which is for this call alone ([`Workspace::for_call`]), only applies to what is there now.

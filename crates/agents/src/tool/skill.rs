@@ -8,7 +8,7 @@ use workspace::Workspace;
 use workspace::discovery::is_skill_name;
 
 use super::input::{ToolInput, parse_and_run};
-use super::{Plan, TEXT_BYTES_MAX, Tool, ToolEffect, ToolError, ToolOutcome, input};
+use super::{Plan, TEXT_BYTES_MAX, Tool, ToolEffect, ToolError, ToolFacts, ToolOutcome, input};
 
 pub(crate) const NAME: &str = "skill";
 
@@ -39,28 +39,18 @@ impl ToolInput for SkillInput {
 
 #[async_trait]
 impl Tool for SkillTool {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn display_name(&self) -> &'static str {
-        "Skill"
-    }
-
-    fn description(&self) -> &'static str {
-        "Reads a skill: instructions for one kind of task. Call it before you do something a skill is there for."
+    fn facts(&self) -> ToolFacts {
+        ToolFacts {
+            name: NAME,
+            display_name: "Skill",
+            description: "Reads a skill: instructions for one kind of task. Call it before you do something a skill is there for.",
+            effect: ToolEffect::Reads,
+            kind: Some("read"),
+        }
     }
 
     fn parameters(&self) -> Value {
         SkillInput::schema()
-    }
-
-    fn effect(&self) -> ToolEffect {
-        ToolEffect::Reads
-    }
-
-    fn kind(&self) -> Option<&'static str> {
-        Some("read")
     }
 
     async fn plan(&self, input: &Value, _workspace: &Workspace) -> Result<Plan, ToolError> {

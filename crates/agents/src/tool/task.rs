@@ -13,7 +13,7 @@ use workspace::Workspace;
 
 use super::format::shorten;
 use super::input::{self, Texts, ToolInput};
-use super::{HostTask, Plan, Tool, ToolEffect, ToolError, ToolOutcome};
+use super::{HostTask, Plan, Tool, ToolEffect, ToolError, ToolFacts, ToolOutcome};
 
 pub(crate) const NAME: &str = "task";
 
@@ -138,30 +138,20 @@ impl TaskInput {
 
 #[async_trait]
 impl Tool for TaskTool {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn display_name(&self) -> &'static str {
-        "Delegate"
-    }
-
-    fn description(&self) -> &'static str {
-        "Gives a piece of work to a worker, which does it in a chat of its own with the same tools and returns its last \
-         message. For searches and work that can be described fully and done apart; several calls run at the same time."
+    fn facts(&self) -> ToolFacts {
+        ToolFacts {
+            name: NAME,
+            display_name: "Delegate",
+            description: "Gives a piece of work to a worker, which does it in a chat of its own with the same tools and returns its last \
+         message. For searches and work that can be described fully and done apart; several calls run at the same time.",
+            // The worker asks for what it does itself.
+            effect: ToolEffect::Reads,
+            kind: Some("subagent"),
+        }
     }
 
     fn parameters(&self) -> Value {
         TaskInput::schema()
-    }
-
-    /// The worker asks for what it does itself.
-    fn effect(&self) -> ToolEffect {
-        ToolEffect::Reads
-    }
-
-    fn kind(&self) -> Option<&'static str> {
-        Some("subagent")
     }
 
     async fn plan(&self, input: &Value, _workspace: &Workspace) -> Result<Plan, ToolError> {

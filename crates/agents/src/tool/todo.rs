@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use workspace::Workspace;
 
 use super::input::{self, ToolInput};
-use super::{Plan, Tool, ToolEffect, ToolError, ToolOutcome};
+use super::{Plan, Tool, ToolEffect, ToolError, ToolFacts, ToolOutcome};
 
 pub(crate) const NAME: &str = "todo";
 
@@ -151,29 +151,19 @@ impl ToolInput for TodoList {
 
 #[async_trait]
 impl Tool for TodoTool {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn display_name(&self) -> &'static str {
-        "Plan"
-    }
-
-    fn description(&self) -> &'static str {
-        "Writes down what is to be done, for work of several steps; the user sees it. Send the whole list each time: when \
-         you begin, when you take up a step, and as soon as one is done."
+    fn facts(&self) -> ToolFacts {
+        ToolFacts {
+            name: NAME,
+            display_name: "Plan",
+            description: "Writes down what is to be done, for work of several steps; the user sees it. Send the whole list each time: when \
+         you begin, when you take up a step, and as soon as one is done.",
+            effect: ToolEffect::Reads,
+            kind: Some("plan"),
+        }
     }
 
     fn parameters(&self) -> Value {
         TodoList::schema()
-    }
-
-    fn effect(&self) -> ToolEffect {
-        ToolEffect::Reads
-    }
-
-    fn kind(&self) -> Option<&'static str> {
-        Some("plan")
     }
 
     async fn plan(&self, input: &Value, _workspace: &Workspace) -> Result<Plan, ToolError> {

@@ -128,7 +128,7 @@ fn every_tool_has_an_input_schema() {
             let name = required.as_str().unwrap();
             assert!(parameters["properties"].get(name).is_some(), "{name}");
         }
-        assert!(!tool.description().is_empty() && !tool.display_name().is_empty());
+        assert!(!tool.facts().description.is_empty() && !tool.display_name().is_empty());
     }
 }
 

@@ -84,8 +84,7 @@ pub(super) async fn apply(
         command => Some(listed.change(command)?),
     };
     if let Some(change) = change {
-        let changed = chat.annotate(&change).await;
-        changed.map_err(|error| error.to_string())?;
+        chat.annotate(&change).await.map_err(|error| error.to_string())?;
     }
     let threads = chat.annotations().await;
     listed.0 = threads.map_err(|error| error.to_string())?;

@@ -307,8 +307,7 @@ pub(crate) mod tests {
     fn words_are_those_of_the_host() {
         let list = list(&["a"]);
         let words = |listed| {
-            let words = words(&offers(), listed).into_iter();
-            words.map(|word| word.word).collect::<Vec<String>>()
+            words(&offers(), listed).into_iter().map(|word| word.word).collect::<Vec<String>>()
         };
         assert_eq!(words(None), ["session", "turn"]);
         let all = words(Some(&list)).join(" ");

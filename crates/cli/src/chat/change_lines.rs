@@ -151,8 +151,7 @@ mod tests {
     use crate::chat::change_argument::tests::{list, offers};
 
     fn texts(list: &ChangesList) -> Vec<String> {
-        let lines = list_lines(list, &offers(), "file:///w");
-        lines.iter().map(Line::text).collect()
+        list_lines(list, &offers(), "file:///w").iter().map(Line::text).collect()
     }
 
     #[test]

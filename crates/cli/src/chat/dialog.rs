@@ -177,8 +177,7 @@ pub(crate) fn subject_lines(
     let part = || part_lines_with(asked.part(), page, detail, references);
     lines.extend(match &asked.input {
         PendingInput::Confirmation(confirmation) => {
-            let edited = confirm::edited_lines(confirmation, asked.part(), width, detail);
-            edited.unwrap_or_else(part)
+            confirm::edited_lines(confirmation, asked.part(), width, detail).unwrap_or_else(part)
         }
         PendingInput::Questions(form) => {
             let mut lines = part();

@@ -50,6 +50,5 @@ pub(crate) fn open_pager(command: &str, text: String) -> anyhow::Result<Child> {
 
 /// A text in lines as they are, without anything that would control the terminal.
 pub(crate) fn text_lines(text: &str) -> Vec<Line> {
-    let text = escape(text).replace('\t', TAB);
-    text.lines().map(|line| Line::new(Style::Plain, line)).collect()
+    escape(text).replace('\t', TAB).lines().map(|line| Line::new(Style::Plain, line)).collect()
 }

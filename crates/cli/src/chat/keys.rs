@@ -203,8 +203,7 @@ fn character(rest: &[u8], at: usize) -> Option<Option<(char, usize)>> {
         let plausible = so_far.iter().all(|byte| byte & 0xc0 == 0x80);
         return plausible.then_some(None);
     };
-    let text = std::str::from_utf8(bytes).ok()?;
-    text.chars().next().map(|c| Some((c, len)))
+    std::str::from_utf8(bytes).ok()?.chars().next().map(|c| Some((c, len)))
 }
 
 fn escape(rest: &[u8]) -> EscapeStep {

@@ -176,8 +176,7 @@ fn pending_lines(chat: Option<&ChatState>, width: usize) -> Vec<Line> {
 
 /// A line of one style in as many as it takes.
 fn wrap_line(line: &Line, width: usize) -> Vec<Line> {
-    let lines = wrap(&line.text(), width).into_iter();
-    lines.map(|text| Line::new(line.style(), text)).collect()
+    wrap(&line.text(), width).into_iter().map(|text| Line::new(line.style(), text)).collect()
 }
 
 /// The text that is being typed, broken where the screen ends, and where the cursor is in it.

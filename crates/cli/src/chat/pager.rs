@@ -231,8 +231,7 @@ impl Pager {
             };
             self.turns.push(drawn);
         }
-        let above = self.turns.iter().take(first_known.unwrap_or(0));
-        above.map(|turn| turn.lines.len()).sum()
+        self.turns.iter().take(first_known.unwrap_or(0)).map(|turn| turn.lines.len()).sum()
     }
 
     fn take_tail(&mut self, chat: &ChatState, view: &ChatView<'_>) {
@@ -308,8 +307,7 @@ mod tests {
 
     fn shown(pager: &Pager) -> Vec<String> {
         let lines = pager.lines(None);
-        let lines = lines.iter().map(Line::text);
-        lines.filter(|line| !line.is_empty()).collect()
+        lines.iter().map(Line::text).filter(|line| !line.is_empty()).collect()
     }
 
     #[test]

@@ -100,6 +100,5 @@ fn seconds(took: Duration) -> String {
 }
 
 fn dim(lines: Vec<String>) -> Vec<Line> {
-    let lines = lines.into_iter();
-    lines.map(|line| Line::new(Style::Dim, line)).collect()
+    lines.into_iter().map(|line| Line::new(Style::Dim, line)).collect()
 }

@@ -155,8 +155,7 @@ impl SignIns {
     async fn bring_address(&mut self, address: &str) -> Result<String, String> {
         let nobody = || "no sign-in waits for an address; /sign-in begins one".to_owned();
         let returned = self.returned.as_ref().ok_or_else(nobody)?;
-        let brought = returned.send(address.to_owned()).await;
-        brought.map_err(|_| nobody())?;
+        returned.send(address.to_owned()).await.map_err(|_| nobody())?;
         Ok("Looking at that address …".to_owned())
     }
 

@@ -5,10 +5,11 @@
 
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, Once, PoisonError};
+use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use client::terminals::ScreenSize;
+use parking_lot::{Condvar, Mutex};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::termios::{OptionalActions, OutputModes, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 use tokio::sync::mpsc;
@@ -101,7 +102,7 @@ impl Tty {
         raw.make_raw();
         // A line that others print still begins at the left.
         raw.output_modes |= OutputModes::OPOST;
-        BEFORE.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(before);
+        BEFORE.lock().get_or_insert(before);
         tcsetattr(rustix::stdio::stdin(), OptionalActions::Now, &raw)?;
         self.gate.set(ReadState::On);
         write(self.begin)
@@ -109,7 +110,7 @@ impl Tty {
 
     /// Has the terminal tell Shift-Enter from Enter, in the way it offered.
     pub(crate) fn turn_on(&self, protocol: KeyboardProtocol) -> io::Result<()> {
-        let mut keyboard = KEYBOARD.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut keyboard = KEYBOARD.lock();
         if keyboard.is_some() {
             return Ok(()); // one is enough, and the better one is offered first
         }
@@ -156,27 +157,25 @@ impl Tty {
 
 impl Gate {
     fn set(&self, reading: ReadState) {
-        *self.reading.lock().unwrap_or_else(PoisonError::into_inner) = reading;
+        *self.reading.lock() = reading;
         self.changed.notify_all();
     }
 
     /// Waits, as the reader, until input may be read.
     fn wait_until_on(&self) {
-        let mut reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reading = self.reading.lock();
         while *reading != ReadState::On {
             *reading = ReadState::Off;
             self.changed.notify_all();
-            let woken = self.changed.wait(reading);
-            reading = woken.unwrap_or_else(PoisonError::into_inner);
+            self.changed.wait(&mut reading);
         }
     }
 
     fn wait_until_off(&self) {
-        let reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reading = self.reading.lock();
         // A reader that is stuck has no keys to steal.
-        let _ = self
-            .changed
-            .wait_timeout_while(reading, PAUSE_TIMEOUT, |now| *now == ReadState::Stopping);
+        let is_stopping = |now: &mut ReadState| *now == ReadState::Stopping;
+        let _ = self.changed.wait_while_for(&mut reading, is_stopping, PAUSE_TIMEOUT);
     }
 }
 
@@ -220,10 +219,10 @@ impl Drop for Tty {
 }
 
 fn restore_terminal() {
-    let before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let before = BEFORE.lock().take();
     if let Some(before) = before {
         // A terminal that is gone needs nothing put back. When it is raw again it is asked again what it offers.
-        let keyboard = KEYBOARD.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let keyboard = KEYBOARD.lock().take();
         let _ = match keyboard {
             Some(KeyboardProtocol::Kitty) => write(b"\x1b[<u"),
             Some(KeyboardProtocol::ModifyOtherKeys) => write(b"\x1b[>4m"),

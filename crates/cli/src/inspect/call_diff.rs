@@ -171,8 +171,7 @@ fn changed_sections(old: &Value, new: &Value) -> Vec<String> {
 fn changed_fields(old: &Value, new: &Value) -> Vec<String> {
     let described = ["tools", "system", "instructions", "systemInstruction"];
     let names = |value: &Value| -> Vec<String> {
-        let fields = value.as_object().into_iter().flatten();
-        fields.map(|(name, _)| name.clone()).collect()
+        value.as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect()
     };
     let mut all = names(old);
     all.extend(names(new));

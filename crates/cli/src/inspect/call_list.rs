@@ -13,10 +13,10 @@ use crate::terminal::escape_line;
 const END_CHARS_MAX: usize = 60;
 
 pub(super) fn to_json(calls: &SentCalls<'_>) -> Value {
-    let of_chats = calls.chats.iter().flat_map(|(chat, calls)| {
-        let calls = calls.iter();
-        calls.map(|call| call_json(&chat.state.resource, call))
-    });
+    let of_chats = calls
+        .chats
+        .iter()
+        .flat_map(|(chat, calls)| calls.iter().map(|call| call_json(&chat.state.resource, call)));
     of_chats.collect()
 }
 

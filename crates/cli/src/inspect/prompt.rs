@@ -166,8 +166,7 @@ mod tests {
 
     fn render(outcome: &str, rewritten: &[(&str, &str)]) -> ChatRender {
         let owned = |pairs: &[(&str, &str)]| {
-            let pairs = pairs.iter();
-            pairs.map(|(id, text)| ((*id).to_owned(), (*text).to_owned())).collect()
+            pairs.iter().map(|(id, text)| ((*id).to_owned(), (*text).to_owned())).collect()
         };
         ChatRender {
             chat: "ahp-chat:/c".to_owned(),

@@ -61,10 +61,7 @@ struct LocalServer {
 fn ports(variable: Option<&str>) -> Vec<u16> {
     match variable {
         None => PORTS.to_vec(),
-        Some(ports) => {
-            let ports = ports.split(',');
-            ports.filter_map(|port| port.trim().parse().ok()).collect()
-        }
+        Some(ports) => ports.split(',').filter_map(|port| port.trim().parse().ok()).collect(),
     }
 }
 

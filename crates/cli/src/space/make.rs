@@ -34,8 +34,7 @@ pub(super) struct SpaceRemoveOptions {
 }
 
 pub(super) async fn create(options: &SpaceCreateOptions) -> anyhow::Result<Exit> {
-    let admin = options.database.connect().await?;
-    admin.create_space(&options.name).await?;
+    options.database.connect().await?.create_space(&options.name).await?;
     if options.database.json {
         print_json(&json!({"name": options.name}))?;
     } else {

@@ -192,8 +192,7 @@ fn split_at_rule(text: &str) -> Option<(&str, &str)> {
 fn parse_list(list: &str) -> Vec<String> {
     let list = list.strip_prefix('[').unwrap_or(list);
     let list = list.strip_suffix(']').unwrap_or(list);
-    let items = list.split(',').map(unquote);
-    items.filter(|item| !item.is_empty()).collect()
+    list.split(',').map(unquote).filter(|item| !item.is_empty()).collect()
 }
 
 fn unquote(item: &str) -> String {

@@ -126,8 +126,7 @@ impl OpenChat {
     }
 
     fn annotations_channel(&self) -> Result<ChannelUri, ChatError> {
-        let channel = ChannelUri::annotations_of(&self.session);
-        channel.map_err(ChatError::BadUri)
+        ChannelUri::annotations_of(&self.session).map_err(ChatError::BadUri)
     }
 }
 

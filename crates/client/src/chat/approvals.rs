@@ -39,8 +39,7 @@ impl OpenChat {
     }
 
     pub fn permission_mode(&self) -> Option<OfferedMode> {
-        let modes = self.permission_modes();
-        modes.into_iter().find(|mode| mode.is_current)
+        self.permission_modes().into_iter().find(|mode| mode.is_current)
     }
 
     pub fn set_permission_mode(&self, mode: &OfferedMode) -> Result<(), ClientError> {

@@ -40,8 +40,7 @@ impl OpenChat {
             Ok((active != Some(turn_id.as_str())).then_some(Branch::Failed))
         };
         let waiting = feed.wait_until(live, look);
-        let branched = tokio::time::timeout(BRANCH_TIMEOUT, waiting).await;
-        branched.unwrap_or(Err(ChatError::NoBranch))
+        tokio::time::timeout(BRANCH_TIMEOUT, waiting).await.unwrap_or(Err(ChatError::NoBranch))
     }
 
     fn branches(&self) -> Vec<String> {

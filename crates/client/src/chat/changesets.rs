@@ -102,8 +102,7 @@ fn offers_of<'v>(entries: impl Iterator<Item = &'v Value>) -> Vec<ChangesetOffer
 fn offers_in(live: &Live, session: &ChannelUri, chat: &ChannelUri) -> Vec<ChangesetOffer> {
     let (session, chat) = (live.session(session), live.chat(chat));
     let entries = |extra: &wire::Object| {
-        let entries = extra.get("changesets").and_then(Value::as_array);
-        entries.cloned().unwrap_or_default()
+        extra.get("changesets").and_then(Value::as_array).cloned().unwrap_or_default()
     };
     let mut all = session.map_or(Vec::new(), |session| entries(&session.extra));
     all.extend(chat.map_or(Vec::new(), |chat| entries(&chat.extra)));

@@ -56,8 +56,7 @@ pub fn is_completable(text: &str, cursor: usize) -> bool {
     let line = before.rsplit('\n').next().unwrap_or(before);
     let word = before.rsplit(char::is_whitespace).next().unwrap_or(before);
     let is_quoted = line.rsplit_once('"').is_some_and(|(prose, _)| {
-        let begins = ["@file:", "@skill:", "@", "#file:", "#"];
-        begins.iter().any(|begin| prose.ends_with(begin))
+        ["@file:", "@skill:", "@", "#file:", "#"].iter().any(|begin| prose.ends_with(begin))
     });
     is_command || word.contains(['@', '#']) || is_quoted
 }

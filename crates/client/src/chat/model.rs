@@ -157,8 +157,7 @@ impl OpenChat {
             return self.model.clone();
         }
         let wanted = self.wanted_model()?;
-        let models = self.models();
-        models.iter().any(|model| model.id == wanted.id).then_some(wanted)
+        self.models().iter().any(|model| model.id == wanted.id).then_some(wanted)
     }
 
     /// The model that was chosen here, else that of the last message.
@@ -205,7 +204,7 @@ impl ModelOffer {
 /// The model that a chat used last, read once for each turn: turns are kept as text. Messages that ask no model, such as a
 /// command of the host, name none.
 #[derive(Debug, Default)]
-pub(super) struct LastModel(std::sync::Mutex<Option<(String, Option<ModelSelection>)>>);
+pub(super) struct LastModel(parking_lot::Mutex<Option<(String, Option<ModelSelection>)>>);
 
 impl LastModel {
     fn of(&self, chat: &ChatState) -> Option<ModelSelection> {
@@ -214,7 +213,7 @@ impl LastModel {
             return Some(active);
         }
         let last = chat.turns.last()?;
-        let mut known = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut known = self.0.lock();
         match &*known {
             Some((turn, model)) if *turn == last.id => model.clone(),
             _ => {

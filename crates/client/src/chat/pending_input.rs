@@ -30,8 +30,7 @@ impl PendingInput {
         let is_waiting = chat.status & status::ACTIVITY_MASK == status::INPUT_NEEDED;
         let turn = chat.active_turn.as_ref().filter(|_| is_waiting);
         turn.into_iter().flat_map(|turn| {
-            let parts = turn.parts.iter();
-            parts.filter_map(|part| Some((part, Self::of_part(&turn.id, &part.0)?)))
+            turn.parts.iter().filter_map(|part| Some((part, Self::of_part(&turn.id, &part.0)?)))
         })
     }
 

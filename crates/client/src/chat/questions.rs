@@ -50,8 +50,7 @@ impl QuestionForm {
     }
 
     fn questions(&self) -> &[Value] {
-        let questions = self.request["questions"].as_array();
-        questions.map_or(&[], Vec::as_slice)
+        self.request["questions"].as_array().map_or(&[], Vec::as_slice)
     }
 
     /// How many questions there are; none if nothing is asked but whether to go on.

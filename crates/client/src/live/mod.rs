@@ -35,9 +35,10 @@ mod supervise;
 mod update;
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use wire::state::{ChatState, RootState, SessionState};
@@ -112,7 +113,7 @@ struct Task(Mutex<Option<JoinHandle<()>>>);
 
 impl Drop for Task {
     fn drop(&mut self) {
-        let task = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let task = self.0.get_mut();
         if let Some(task) = task.take() {
             task.abort();
         }
@@ -205,15 +206,13 @@ impl Live {
     ///
     /// Not for `subscribe`: its answer must be taken in order with the actions ([`Live::subscribe`] does).
     pub async fn request(&self, method: &str, params: Value) -> Result<Value, ClientError> {
-        let connection = self.shared.flush().await?;
-        connection.request(method, params).await
+        self.shared.flush().await?.request(method, params).await
     }
 
     /// Tells the host something, after everything that was dispatched before. Fails at once while there is no
     /// connection.
     pub async fn notify(&self, method: &str, params: Value) -> Result<(), ClientError> {
-        let connection = self.shared.flush().await?;
-        connection.notify(method, params).await
+        self.shared.flush().await?.notify(method, params).await
     }
 
     /// Sets who answers the host's own requests from now on, over losses of the connection too.
@@ -261,7 +260,7 @@ impl Live {
     /// Sends what is unsent, closes the connection and ends the client for all its handles.
     pub async fn close(self) {
         let task = {
-            let mut task = self.task.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut task = self.task.0.lock();
             task.take()
         };
         if let Some(task) = task {

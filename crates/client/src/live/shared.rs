@@ -5,9 +5,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 use tokio::sync::{Notify, oneshot};
 use wire::{ChannelUri, Object};
@@ -80,7 +81,7 @@ impl LiveShared {
 
     pub(super) fn lock(&self) -> MutexGuard<'_, LiveInner> {
         // A reader's closure may panic under this lock; it cannot have changed anything.
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock()
     }
 
     fn current(&self) -> Result<Arc<Connection>, ClientError> {
@@ -190,8 +191,7 @@ impl LiveInner {
         let chats = state.map_or(&[][..], |state| state.chats.as_slice());
         let channels: Vec<String> =
             chats.iter().map(|chat| chat.resource.clone()).chain([session.to_owned()]).collect();
-        let disposed = channels.iter();
-        disposed.flat_map(|channel| self.forget_channel(channel)).collect()
+        channels.iter().flat_map(|channel| self.forget_channel(channel)).collect()
     }
 
     /// Subscriptions to a channel that are still on their way are not wanted any more: whoever waits for one gets an error.

@@ -50,14 +50,8 @@ pub fn context_names(message: &Object) -> BTreeSet<String> {
 /// The names in a list of names, or in an object that has them as keys.
 pub fn names_in(value: &Value) -> BTreeSet<String> {
     let names: Vec<&str> = match value {
-        Value::Object(by_name) => {
-            let names = by_name.keys().take(CONTEXTS_MAX);
-            names.map(String::as_str).collect()
-        }
-        Value::Array(names) => {
-            let names = names.iter().take(CONTEXTS_MAX);
-            names.filter_map(Value::as_str).collect()
-        }
+        Value::Object(by_name) => by_name.keys().take(CONTEXTS_MAX).map(String::as_str).collect(),
+        Value::Array(names) => names.iter().take(CONTEXTS_MAX).filter_map(Value::as_str).collect(),
         _ => Vec::new(),
     };
     let names = names.into_iter().filter(|name| is_name(name));
@@ -104,8 +98,7 @@ mod tests {
     use super::*;
 
     fn names(message: Value) -> Vec<String> {
-        let names = context_names(message.as_object().unwrap());
-        names.into_iter().collect()
+        context_names(message.as_object().unwrap()).into_iter().collect()
     }
 
     #[test]

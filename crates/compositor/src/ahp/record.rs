@@ -49,8 +49,7 @@ pub(crate) fn record(mut message: Object, normalized: &Normalized) -> Recorded {
 }
 
 fn attachment_mut(message: &mut Object, index: usize) -> Option<&mut Object> {
-    let attachments = message.get_mut("attachments")?.as_array_mut()?;
-    attachments.get_mut(index)?.as_object_mut()
+    message.get_mut("attachments")?.as_array_mut()?.get_mut(index)?.as_object_mut()
 }
 
 fn set_data(message: &mut Object, index: usize, data: Value) {

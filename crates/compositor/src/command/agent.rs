@@ -92,14 +92,12 @@ impl Catalogue {
             let rest = text.strip_prefix(id);
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace))
         };
-        let phrases = self.phrases().filter(begins);
-        phrases.max_by_key(|id| id.len())
+        self.phrases().filter(begins).max_by_key(|id| id.len())
     }
 
     /// The ids of commands that are several words.
     pub fn phrases(&self) -> impl Iterator<Item = &str> {
-        let ids = self.entries.keys().map(String::as_str);
-        ids.filter(|id| id.contains(' '))
+        self.entries.keys().map(String::as_str).filter(|id| id.contains(' '))
     }
 }
 

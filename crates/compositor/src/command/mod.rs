@@ -215,8 +215,7 @@ pub const ACTIONS_MAX: usize = 16;
 
 /// What the host is to do itself, in the order of the parts; what is beyond [`ACTIONS_MAX`] is not done.
 pub fn host_actions(parts: &[Part]) -> Vec<CommandAction> {
-    let actions = parts.iter().filter_map(action_in);
-    actions.take(ACTIONS_MAX).collect()
+    parts.iter().filter_map(action_in).take(ACTIONS_MAX).collect()
 }
 
 fn action_in(part: &Part) -> Option<CommandAction> {

@@ -81,8 +81,7 @@ impl MessageLowering<'_> {
     fn agent_command_of(&self, parts: &[Part]) -> Option<usize> {
         let is_for_agent =
             |part: &Part| matches!(part.view(), View::Command(of) if of.agent_command.is_some());
-        let found = parts.iter().position(is_for_agent);
-        found.filter(|_| self.target == Target::Acp)
+        parts.iter().position(is_for_agent).filter(|_| self.target == Target::Acp)
     }
 
     fn lower_command(&mut self, at: usize, of: &part::Command<'_>) {

@@ -159,14 +159,12 @@ impl AccountAdmin {
     }
 
     pub async fn list_spaces(&self) -> Result<Vec<ListedSpace>, AccountError> {
-        let rows = self.connection().await?.query(LIST, &[]).await?;
-        rows.iter().map(read_space).collect()
+        self.connection().await?.query(LIST, &[]).await?.iter().map(read_space).collect()
     }
 
     pub async fn list_tokens(&self, space: &str) -> Result<Vec<ListedToken>, AccountError> {
         let space = self.find_space(space).await?;
-        let rows = self.connection().await?.query(TOKENS, &[&space]).await?;
-        rows.iter().map(read_token).collect()
+        self.connection().await?.query(TOKENS, &[&space]).await?.iter().map(read_token).collect()
     }
 
     pub async fn issue_token(&self, new_token: &NewToken) -> Result<IssuedToken, AccountError> {

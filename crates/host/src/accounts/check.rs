@@ -7,10 +7,11 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use kernel::Role;
+use parking_lot::Mutex;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 use tokio_postgres::Row;
@@ -198,11 +199,6 @@ impl Accounts {
         Ok(accounts)
     }
 
-    fn lock(&self) -> MutexGuard<'_, AccountCache> {
-        // Every change here is complete before the lock is given back.
-        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Whom a token stands for.
     pub(crate) async fn check(
         &self,
@@ -225,7 +221,7 @@ impl Accounts {
         if !token.matches(&digest) {
             return Err(TokenRefusal::Wrong);
         }
-        let mut cache = self.lock();
+        let mut cache = self.cache.lock();
         if self.counter.load(Ordering::Acquire) != before {
             // A right was taken away meanwhile, perhaps this one: it is asked again next time.
             return Err(TokenRefusal::Busy);
@@ -236,12 +232,11 @@ impl Accounts {
     /// One asks at a time, and each within bounds.
     async fn wait_for_turn(&self) -> Result<SemaphorePermit<'_>, AccountError> {
         let busy = || AccountError::Database("too many ask for tokens at once".to_owned());
-        let turn = timeout(TURN_WAIT, self.asking.acquire()).await;
-        turn.map_err(|_| busy())?.map_err(|_| busy())
+        timeout(TURN_WAIT, self.asking.acquire()).await.map_err(|_| busy())?.map_err(|_| busy())
     }
 
     fn recall(&self, token: &AccountToken) -> Option<Result<Arc<GrantedToken>, TokenRefusal>> {
-        let cache = self.lock();
+        let cache = self.cache.lock();
         let remembered = cache.tokens.get(token.id())?;
         if remembered.until <= Instant::now() {
             return None;
@@ -256,8 +251,7 @@ impl Accounts {
 
     async fn find(&self, id: &str) -> Result<Option<(Vec<u8>, GrantedToken)>, AccountError> {
         let mut connection = self.node.lease_connection().await?;
-        let rows = connection.query(FIND, &[&id]).await?;
-        rows.first().map(|row| read_grant(id, row)).transpose()
+        connection.query(FIND, &[&id]).await?.first().map(|row| read_grant(id, row)).transpose()
     }
 
     /// The id of the token that something was signed for, if it was for one.
@@ -267,7 +261,7 @@ impl Accounts {
 
     /// Whether the token of this id still counts, for what was signed for it.
     pub(crate) async fn still_counts(&self, id: &str) -> Result<bool, AccountError> {
-        if let Some(remembered) = self.lock().tokens.get(id)
+        if let Some(remembered) = self.cache.lock().tokens.get(id)
             && remembered.until > Instant::now()
         {
             return Ok(!remembered.granted.has_expired());
@@ -284,18 +278,18 @@ impl Accounts {
             let counts = remembered.until > Instant::now() && !remembered.granted.has_expired();
             counts.then(|| remembered.granted.space_name.clone())
         };
-        if let Some(space) = recalled(&self.lock()) {
+        if let Some(space) = recalled(&self.cache.lock()) {
             return Ok(Some(space));
         }
         let _turn = self.wait_for_turn().await?;
         // Somebody before may have asked the same.
-        if let Some(space) = recalled(&self.lock()) {
+        if let Some(space) = recalled(&self.cache.lock()) {
             return Ok(Some(space));
         }
         let before = self.counter.load(Ordering::Acquire);
         let Some((digest, granted)) = self.find(id).await? else { return Ok(None) };
         let space = granted.space_name.clone();
-        let mut cache = self.lock();
+        let mut cache = self.cache.lock();
         if self.counter.load(Ordering::Acquire) == before {
             cache.remember(digest, granted);
         }
@@ -328,7 +322,7 @@ impl Accounts {
     /// The database says how often rights were taken away: if that is more than before, nothing is believed any more.
     pub(crate) async fn note_counter(&self, counter: i64) -> Result<(), AccountError> {
         let live = {
-            let mut cache = self.lock();
+            let mut cache = self.cache.lock();
             if self.counter.load(Ordering::Acquire) == counter {
                 return Ok(());
             }
@@ -349,7 +343,7 @@ impl Accounts {
             }
         }
         // Only now: if the database went away before, it is looked again. What was remembered meanwhile goes too.
-        let mut cache = self.lock();
+        let mut cache = self.cache.lock();
         cache.tokens.clear();
         self.counter.store(counter, Ordering::Release);
         Ok(())
@@ -357,7 +351,7 @@ impl Accounts {
 
     async fn look(&self) -> Result<(), AccountError> {
         let live = {
-            let mut cache = self.lock();
+            let mut cache = self.cache.lock();
             cache.forget_old();
             cache.live()
         };

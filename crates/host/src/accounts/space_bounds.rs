@@ -4,10 +4,11 @@
 //! within half a minute; a database that does not answer lifts no limit and sets none. What is refused is refused with words.
 //! Must not know: HTTP, turns, messages.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::AccountError;
@@ -123,17 +124,12 @@ impl SpaceBounds {
         self
     }
 
-    fn lock(&self) -> MutexGuard<'_, KnownSpace> {
-        // Every change here is complete before the lock is given back.
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The limits that count, read again if that was some time ago.
     async fn limits(&self) -> SpaceLimits {
         let now = Instant::now();
         let is_due = |at: Option<Instant>| at.is_none_or(|at| now >= at + BELIEVED_FOR);
         {
-            let mut known = self.lock();
+            let mut known = self.known.lock();
             if !is_due(known.read_at) {
                 return known.limits;
             }
@@ -143,13 +139,13 @@ impl SpaceBounds {
         match self.read_limits().await {
             Ok(limits) => {
                 set_of_journal(&self.counters, limits);
-                self.lock().limits = limits;
+                self.known.lock().limits = limits;
             }
             Err(error) => {
                 tracing::warn!(%error, "the limits of a space cannot be read; those known before count");
             }
         }
-        self.lock().limits
+        self.known.lock().limits
     }
 
     async fn read_limits(&self) -> Result<SpaceLimits, AccountError> {
@@ -235,7 +231,7 @@ impl SpaceBounds {
     async fn measure_stored(&self) -> u64 {
         let now = Instant::now();
         {
-            let mut known = self.lock();
+            let mut known = self.known.lock();
             let is_fresh = |at: Instant| now < at + MEASURED_EVERY;
             if known.measured_at.is_some_and(is_fresh) {
                 return known.stored_bytes;
@@ -243,12 +239,12 @@ impl SpaceBounds {
             known.measured_at = Some(now);
         }
         match self.read_stored().await {
-            Ok(stored) => self.lock().stored_bytes = stored,
+            Ok(stored) => self.known.lock().stored_bytes = stored,
             Err(error) => {
                 tracing::warn!(%error, "what a space has stored cannot be measured");
             }
         }
-        self.lock().stored_bytes
+        self.known.lock().stored_bytes
     }
 
     async fn read_stored(&self) -> Result<u64, AccountError> {
@@ -260,7 +256,7 @@ impl SpaceBounds {
 
     /// How long the next message of a client has to wait; it is counted.
     pub(crate) fn delay_of_input(&self) -> Duration {
-        let mut known = self.lock();
+        let mut known = self.known.lock();
         if known.limits.inputs_per_s == 0 {
             return Duration::ZERO;
         }

@@ -10,8 +10,7 @@ const SCHEMA: &str = include_str!("schema.sql");
 pub(crate) async fn make_account_tables(
     connection: &mut PooledConnection,
 ) -> Result<(), JournalError> {
-    let made = make_tables(connection).await;
-    made.map_err(|error| JournalError::Unwritable(error.to_string()))
+    make_tables(connection).await.map_err(|error| JournalError::Unwritable(error.to_string()))
 }
 
 /// Makes the tables if there are none. Another process may do so at the same time.

@@ -131,8 +131,7 @@ impl Fixture {
             let mut objects =
                 spaces.flat_map(|space| std::fs::read_dir(space.unwrap().path()).unwrap());
             let is_it = |path: &std::path::PathBuf| {
-                let name = path.file_name().unwrap().to_string_lossy();
-                name.starts_with(&digest.to_hex())
+                path.file_name().unwrap().to_string_lossy().starts_with(&digest.to_hex())
             };
             let path =
                 objects.find_map(|object| Some(object.unwrap().path()).filter(is_it)).unwrap();
@@ -160,8 +159,7 @@ impl Fixture {
 
     fn put_unsynced(&self, body: &str, at_ms: i64) -> wire::Digest {
         let digest = digest_of(body.as_bytes());
-        let put = self.store.put_unsynced(&digest, body.as_bytes(), at(at_ms));
-        put.unwrap();
+        self.store.put_unsynced(&digest, body.as_bytes(), at(at_ms)).unwrap();
         digest
     }
 

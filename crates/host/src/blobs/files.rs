@@ -12,9 +12,9 @@ use std::ops::RangeInclusive;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 use wire::{Digest, Timestamp};
 
@@ -109,10 +109,6 @@ impl FileBlobs {
 
     fn unnamed_path(&self, number: u64) -> PathBuf {
         self.unnamed.join(number.to_string())
-    }
-
-    fn names(&self) -> MutexGuard<'_, Names> {
-        self.naming.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Counts a named body that is there already as put now.
@@ -217,14 +213,14 @@ impl FileBlobs {
     fn store_durably(&self, digest: &Digest, body: &[u8], now: Timestamp) -> io::Result<()> {
         let (first, bytes) = (digest.as_bytes()[0], body.len() as u64);
         {
-            let mut names = self.names();
+            let mut names = self.naming.lock();
             if self.renew(digest, bytes, now)? {
                 return self.sync_bucket(&mut names, first);
             }
         }
         self.write(body, now, |file, number| {
             (self.sync)(&file)?;
-            let mut names = self.names();
+            let mut names = self.naming.lock();
             if self.renew(digest, bytes, now)? {
                 // Stored by another meanwhile, and put later perhaps; what is left of this one goes at the next start.
                 let _ = fs::remove_file(self.unnamed_path(number));
@@ -236,11 +232,11 @@ impl FileBlobs {
 
     fn store_unsynced(&self, digest: &Digest, body: &[u8], now: Timestamp) -> io::Result<()> {
         let bytes = body.len() as u64;
-        if self.renew_any(&mut self.names(), digest, bytes, now)? {
+        if self.renew_any(&mut self.naming.lock(), digest, bytes, now)? {
             return Ok(());
         }
         self.write(body, now, |_, number| {
-            let mut names = self.names();
+            let mut names = self.naming.lock();
             if self.renew_any(&mut names, digest, bytes, now)? {
                 // Stored by another meanwhile; what is left of this one goes at the next start.
                 let _ = fs::remove_file(self.unnamed_path(number));
@@ -254,11 +250,11 @@ impl FileBlobs {
 
     /// Whether the body is there, and durable now.
     fn sync_body(&self, digest: &Digest) -> io::Result<bool> {
-        let unsynced = self.names().unsynced.get(digest).copied();
+        let unsynced = self.naming.lock().unsynced.get(digest).copied();
         if let Some(unsynced) = unsynced {
             self.sync_unnamed(digest, unsynced.number)?;
         }
-        let mut names = self.names();
+        let mut names = self.naming.lock();
         let is_there = open_if_there(&self.path(digest))?.is_some();
         if is_there {
             self.sync_bucket(&mut names, digest.as_bytes()[0])?;
@@ -271,7 +267,7 @@ impl FileBlobs {
         let file = open_if_there(&self.unnamed_path(number))?;
         // Not under the lock: whoever stores, reads or removes something else does not wait for it.
         let synced = file.as_ref().map_or(Ok(()), self.sync);
-        let mut names = self.names();
+        let mut names = self.naming.lock();
         let unsynced = names.unsynced.get(digest);
         if unsynced.is_none_or(|unsynced| unsynced.number != number) {
             return Ok(());
@@ -294,7 +290,7 @@ impl FileBlobs {
             return Ok(Some(file));
         }
         // It gets its name under the lock, and no other way.
-        let names = self.names();
+        let names = self.naming.lock();
         match names.unsynced.get(digest) {
             Some(unsynced) => File::open(self.unnamed_path(unsynced.number)).map(Some),
             None => open_if_there(&path),
@@ -354,7 +350,7 @@ impl Blobs for FileBlobs {
         buckets: RangeInclusive<u8>,
         before: Timestamp,
     ) -> Result<Vec<Digest>, BlobError> {
-        let names = self.names();
+        let names = self.naming.lock();
         let unsynced = names.unsynced.iter().filter(|(digest, unsynced)| {
             unsynced.put_at < before && buckets.contains(&digest.as_bytes()[0])
         });
@@ -384,7 +380,7 @@ impl Blobs for FileBlobs {
 
     fn remove(&self, digest: &Digest, before: Timestamp) -> Result<(), BlobError> {
         let path = self.path(digest);
-        let mut names = self.names();
+        let mut names = self.naming.lock();
         if let Some(unsynced) = names.unsynced.get(digest).copied()
             && unsynced.put_at < before
         {

@@ -3,8 +3,9 @@
 //! Promises: a body that is held is not collected, however old it is. A hold ends when it is dropped.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use wire::Digest;
 
 /// What is held, and how often. A handle: clones share it.
@@ -30,27 +31,23 @@ impl HeldBodies {
     }
 
     pub(crate) fn contains(&self, digest: &Digest) -> bool {
-        self.lock().contains_key(digest)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Digest, usize>> {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+        self.counts.lock().contains_key(digest)
     }
 }
 
 impl BodyHold {
     pub(crate) fn add(&self, digest: Digest) {
-        let mut own = self.0.digests.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut own = self.0.digests.lock();
         if own.insert(digest) {
-            *self.0.held.lock().entry(digest).or_default() += 1;
+            *self.0.held.counts.lock().entry(digest).or_default() += 1;
         }
     }
 }
 
 impl Drop for OneHold {
     fn drop(&mut self) {
-        let own = self.digests.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let mut counts = self.held.lock();
+        let own = self.digests.get_mut();
+        let mut counts = self.held.counts.lock();
         for digest in std::mem::take(own) {
             if let Some(count) = counts.get_mut(&digest) {
                 *count -= 1;

@@ -5,8 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use wire::{Digest, Timestamp};
 
 use super::{BlobError, Blobs, Found};
@@ -32,16 +33,16 @@ impl MemoryBlobs {
 
     /// Nothing can be put until [`MemoryBlobs::mend_disk`]: a full disk (G-15).
     pub fn break_disk(&self) {
-        self.store().disk_broken = true;
+        self.store.lock().disk_broken = true;
     }
 
     pub fn mend_disk(&self) {
-        self.store().disk_broken = false;
+        self.store.lock().disk_broken = false;
     }
 
     /// The host crashed: what was not durable is gone.
     pub fn lose_unsynced(&self) {
-        let mut store = self.store();
+        let mut store = self.store.lock();
         for digest in std::mem::take(&mut store.unsynced) {
             store.bodies.remove(&digest);
         }
@@ -49,17 +50,12 @@ impl MemoryBlobs {
 
     /// All digests, in order.
     pub fn digests(&self) -> Vec<Digest> {
-        self.store().bodies.keys().copied().collect()
-    }
-
-    fn store(&self) -> MutexGuard<'_, Store> {
-        // Every change is one insert or one remove: a panic elsewhere leaves nothing half done here.
-        self.store.lock().unwrap_or_else(PoisonError::into_inner)
+        self.store.lock().bodies.keys().copied().collect()
     }
 
     #[cfg(test)]
     pub(crate) fn damage(&self, digest: &Digest) {
-        if let Some((body, _)) = self.store().bodies.get_mut(digest) {
+        if let Some((body, _)) = self.store.lock().bodies.get_mut(digest) {
             *body = body.iter().map(|byte| byte ^ 1).collect();
         }
     }
@@ -81,14 +77,14 @@ impl Store {
 
 impl Blobs for MemoryBlobs {
     fn put_named(&self, digest: &Digest, body: &[u8], now: Timestamp) -> Result<(), BlobError> {
-        let mut store = self.store();
+        let mut store = self.store.lock();
         store.insert(digest, body, now)?;
         store.unsynced.remove(digest);
         Ok(())
     }
 
     fn put_unsynced(&self, digest: &Digest, body: &[u8], now: Timestamp) -> Result<(), BlobError> {
-        let mut store = self.store();
+        let mut store = self.store.lock();
         if store.insert(digest, body, now)? {
             store.unsynced.insert(*digest);
         }
@@ -96,7 +92,7 @@ impl Blobs for MemoryBlobs {
     }
 
     fn make_durable(&self, digest: &Digest) -> Result<(), BlobError> {
-        let mut store = self.store();
+        let mut store = self.store.lock();
         if store.disk_broken {
             return Err(BlobError::Unwritable("the disk is full".to_owned()));
         }
@@ -105,7 +101,7 @@ impl Blobs for MemoryBlobs {
     }
 
     fn read(&self, digest: &Digest, bytes_max: u64) -> Result<Found, BlobError> {
-        let entry = self.store().bodies.get(digest).map(|(body, _)| body.clone());
+        let entry = self.store.lock().bodies.get(digest).map(|(body, _)| body.clone());
         let Some(body) = entry else { return Ok(Found::Missing) };
         let bytes = body.len() as u64;
         if bytes > bytes_max {
@@ -122,7 +118,7 @@ impl Blobs for MemoryBlobs {
         buckets: RangeInclusive<u8>,
         before: Timestamp,
     ) -> Result<Vec<Digest>, BlobError> {
-        let store = self.store();
+        let store = self.store.lock();
         let aged = store
             .bodies
             .iter()
@@ -131,7 +127,7 @@ impl Blobs for MemoryBlobs {
     }
 
     fn remove(&self, digest: &Digest, before: Timestamp) -> Result<(), BlobError> {
-        let mut store = self.store();
+        let mut store = self.store.lock();
         if store.bodies.get(digest).is_some_and(|(_, put)| *put < before) {
             store.bodies.remove(digest);
             store.unsynced.remove(digest);

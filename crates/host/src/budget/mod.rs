@@ -9,12 +9,13 @@ mod settings;
 mod work_clock;
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use agent_api::{
     CallEstimate, CallKind, CallPermit, CallUsage, ReachedLimit, SESSION_BUDGET, StoreError,
 };
 use kernel::TurnRun;
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time::Instant;
 use wire::published::state::UsageInfo;
@@ -70,7 +71,7 @@ impl Budget {
         &self,
         work: impl FnOnce(&mut Ledger) -> rusqlite::Result<T>,
     ) -> rusqlite::Result<T> {
-        let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ledger = self.ledger.lock();
         let open = match ledger.take() {
             Some(open) => open,
             None => Box::new(match &self.place {
@@ -145,15 +146,11 @@ impl TurnBudget {
 
     /// The session's settings are these now.
     pub(crate) fn read_settings(&self, settings: &Object) {
-        self.meter().session_usd = read_session_limit(settings);
+        self.meter.lock().session_usd = read_session_limit(settings);
     }
 
     fn limits(&self) -> TurnLimits {
-        TurnLimits { host: self.budget.limits, session_usd: self.meter().session_usd }
-    }
-
-    fn meter(&self) -> MutexGuard<'_, Meter> {
-        self.meter.lock().unwrap_or_else(PoisonError::into_inner)
+        TurnLimits { host: self.budget.limits, session_usd: self.meter.lock().session_usd }
     }
 
     fn spent_by(&self, day: String) -> SpendingKeys {
@@ -166,11 +163,11 @@ impl TurnBudget {
 
     /// Nobody works on the turn, or somebody else does who counts it: people are asked, workers work.
     pub(crate) fn pause_work(&self) {
-        self.meter().clock.pause(Instant::now());
+        self.meter.lock().clock.pause(Instant::now());
     }
 
     pub(crate) fn resume_work(&self) {
-        self.meter().clock.resume(Instant::now());
+        self.meter.lock().clock.resume(Instant::now());
     }
 
     /// Whether a model may be asked now. If it may, what that will use is spent.
@@ -181,7 +178,7 @@ impl TurnBudget {
     ) -> Result<CallPermit, StoreError> {
         let limits = self.limits();
         let by = self.spent_today();
-        let worked = self.meter().clock.take(Instant::now());
+        let worked = self.meter.lock().clock.take(Instant::now());
         if limits.is_empty() {
             return Ok(CallPermit::Granted { unpriced: false });
         }
@@ -197,16 +194,16 @@ impl TurnBudget {
             self.write(move |ledger, limits, now| ledger.begin_call(&by, limits, call, now));
         let reached = begun.await?;
         if !reached.is_empty() && kind == CallKind::Usual {
-            self.meter().shown = Some((reached.clone(), asked));
+            self.meter.lock().shown = Some((reached.clone(), asked));
             return Ok(CallPermit::Reached(reached));
         }
-        self.meter().reserved = Some((estimate, asked.day));
+        self.meter.lock().reserved = Some((estimate, asked.day));
         Ok(CallPermit::Granted { unpriced: estimate.usd.is_none() && limits.limits_money() })
     }
 
     /// The call that is under way failed: it counts as a call, and used nothing.
     pub(crate) async fn release_call(&self) -> Result<(), StoreError> {
-        let reserved = self.meter().reserved.take();
+        let reserved = self.meter.lock().reserved.take();
         let Some((estimate, day)) = reserved else {
             return Ok(()); // what it used was reported
         };
@@ -221,7 +218,7 @@ impl TurnBudget {
 
     /// Allows the same once more of what had reached its limit when the user was asked: no other limit, and no other day.
     pub(crate) async fn extend(&self) -> Result<(), StoreError> {
-        let Some((shown, by)) = self.meter().shown.take() else {
+        let Some((shown, by)) = self.meter.lock().shown.take() else {
             return Ok(()); // nobody was asked, so nobody allowed anything
         };
         self.write(move |ledger, limits, _| ledger.extend(&by, limits, &shown)).await
@@ -236,7 +233,7 @@ impl TurnBudget {
     /// The agent says what it used: that takes the place of what was set aside.
     pub(crate) async fn record_usage(&self, usage: &UsageInfo) -> Result<(), StoreError> {
         let used = {
-            let mut meter = self.meter();
+            let mut meter = self.meter.lock();
             let usage = wire::action::to_value(usage);
             match ReportedSums::of_turn(&usage) {
                 Some(sums) => {
@@ -258,7 +255,7 @@ impl TurnBudget {
 
     async fn replace_reserved(&self, used: ReportedSums) -> Result<(), StoreError> {
         let (by, used) = {
-            let mut meter = self.meter();
+            let mut meter = self.meter.lock();
             let reserved = meter.reserved.take();
             let (estimate, day) = reserved.unwrap_or_else(|| {
                 let today = day_of(self.budget.clock.now());
@@ -300,7 +297,7 @@ impl Drop for TurnBudget {
         if self.limits().is_empty() {
             return; // nobody wants to know
         }
-        let worked = self.meter().clock.take(Instant::now());
+        let worked = self.meter.lock().clock.take(Instant::now());
         let (budget, by) = (Arc::clone(&self.budget), self.spent_today());
         let write = move || {
             let amounts = Amounts { seconds: worked.as_secs_f64(), ..Amounts::default() };

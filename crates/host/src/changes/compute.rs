@@ -7,9 +7,10 @@
 
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use kernel::{ChangesInput, ChangesetKind, ChangesetTarget, ChannelId, ComputedChangeset, Input};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use wire::ChannelUri;
@@ -77,7 +78,7 @@ impl Computing {
     }
 
     fn begin(&self, place: &ChangesetTarget) -> bool {
-        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut running = self.running.lock();
         match running.get_mut(&place.changeset) {
             Some(again) => {
                 let is_new = again.as_ref().is_some_and(|again| again.look.is_none());
@@ -95,7 +96,7 @@ impl Computing {
 
     /// One is done; what is to be computed next.
     fn end(&self, changeset: &ChannelUri) -> Option<ChangesetTarget> {
-        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut running = self.running.lock();
         match running.get_mut(changeset).and_then(Option::take) {
             Some(again) => Some(again),
             None => {
@@ -139,8 +140,7 @@ async fn read_recorded(
     channel: ChannelId,
     turn_id: &str,
 ) -> Result<FileChanges, String> {
-    let read = store::read(journal, channel, turn_id).await;
-    read.map_err(|error| error.to_string())
+    store::read(journal, channel, turn_id).await.map_err(|error| error.to_string())
 }
 
 /// What differs from the last commit, or from where a branch began.
@@ -162,8 +162,7 @@ async fn since_commit(
         store::count_lines(&mut changes, &bodies);
         Ok(changes)
     });
-    let done = work.await;
-    done.unwrap_or_else(|died| Err(format!("computing failed because of a defect: {died}")))
+    work.await.unwrap_or_else(|died| Err(format!("computing failed because of a defect: {died}")))
 }
 
 fn from_tree(found: TreeChanges) -> FileChanges {

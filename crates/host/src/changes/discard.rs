@@ -102,13 +102,11 @@ impl<'a> DiscardPlan<'a> {
         let never = Cancellation::default();
         let tracked = self.names(|file| file.is_tracked);
         if !tracked.is_empty() {
-            let taken = self.repository.take_back(&tracked, &never);
-            taken.map_err(of_git)?;
+            self.repository.take_back(&tracked, &never).map_err(of_git)?;
         }
         let staged = self.names(|file| !file.is_tracked && file.is_staged);
         if !staged.is_empty() {
-            let unstaged = self.repository.unstage(&staged, &never);
-            unstaged.map_err(of_git)?;
+            self.repository.unstage(&staged, &never).map_err(of_git)?;
         }
         for file in self.files.iter().filter(|file| !file.is_tracked) {
             let wanted = WantedFile::Absent { directories: 0 };
@@ -179,8 +177,7 @@ impl<'a> DiscardPlan<'a> {
         if now.is_ok_and(|now| now == self.index) {
             return Ok(());
         }
-        let restored = self.repository.restore_index(&self.index, &never);
-        restored.map_err(|error| error.to_string())
+        self.repository.restore_index(&self.index, &never).map_err(|error| error.to_string())
     }
 }
 

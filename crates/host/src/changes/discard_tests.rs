@@ -25,8 +25,7 @@ fn commit_all(room: &FullDiskFixture) {
 
 fn open(room: &FullDiskFixture) -> Repository {
     let never = Cancellation::default();
-    let found = Repository::find(&room.root, room.bodies.confinement(), &never);
-    found.unwrap().unwrap()
+    Repository::find(&room.root, room.bodies.confinement(), &never).unwrap().unwrap()
 }
 
 fn plan<'a>(

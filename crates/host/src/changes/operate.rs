@@ -91,8 +91,7 @@ async fn carry_out(
         (ChangesetKind::Uncommitted | ChangesetKind::Branch, _) => {
             let bodies = services.bodies.clone();
             let work = task::spawn_blocking(move || with_git(&operation, &bodies, is_forced));
-            let done = work.await;
-            done.unwrap_or_else(|died| Err(internal(format!("a defect: {died}"))))
+            work.await.unwrap_or_else(|died| Err(internal(format!("a defect: {died}"))))
         }
         (ChangesetKind::Turn { .. } | ChangesetKind::Session, _) => {
             Err(bad("this changeset has no such operation"))

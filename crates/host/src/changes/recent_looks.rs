@@ -5,9 +5,10 @@
 //! Must not know: why anybody looks, and what two looks differ in.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use workspace::TreeSnapshot;
 
 use crate::blobs::BodyHold;
@@ -42,7 +43,7 @@ pub(crate) struct RecentLooks {
 impl RecentLooks {
     /// The last look at exactly these directories.
     pub(crate) fn find(&self, directories: &[String]) -> Option<Arc<RecentLook>> {
-        let mut looks = self.lock();
+        let mut looks = self.looks.lock();
         looks.retain(|look| look.since.elapsed() < LOOK_TIME);
         let found = looks.iter().find(|look| look.directories == directories);
         found.map(Arc::clone)
@@ -51,7 +52,7 @@ impl RecentLooks {
     /// Remembers a look whose contents are kept. `hold` is a hold on nothing yet.
     pub(crate) fn remember(&self, directories: Vec<String>, look: TreeSnapshot, hold: BodyHold) {
         look.contents().for_each(|digest| hold.add(digest));
-        let mut looks = self.lock();
+        let mut looks = self.looks.lock();
         looks.retain(|known| known.directories != directories && known.since.elapsed() < LOOK_TIME);
         if looks.len() == LOOKS_MAX {
             looks.pop_front();
@@ -62,10 +63,6 @@ impl RecentLooks {
             look,
             _hold: hold,
         }));
-    }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<RecentLook>>> {
-        self.looks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -5,10 +5,11 @@
 //! Must not know: what is computed.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kernel::LookId;
+use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 use workspace::{Cancellation, TreeSnapshot, Workspace};
 
@@ -58,7 +59,7 @@ impl SharedLooks {
 
     /// Names a look that is about to be taken, or will be when it is first needed.
     pub(crate) fn name(&self, directories: &[String]) -> LookId {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock();
         kept.last += 1;
         let id = LookId(kept.last);
         kept.looks.retain(|look| look.since.elapsed() < LOOK_TIME);
@@ -76,7 +77,7 @@ impl SharedLooks {
 
     /// It is taken; whoever took one under this name meanwhile keeps that.
     pub(crate) fn add(&self, id: LookId, taken: SharedLook) {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = self.kept.lock();
         let look = kept.looks.iter().find(|look| look.id == id);
         if let Some(look) = look {
             // Both are as new as they have to be.
@@ -106,7 +107,7 @@ impl SharedLooks {
     }
 
     fn newest(&self, id: LookId, directories: &[String]) -> Option<Arc<OnceCell<Arc<SharedLook>>>> {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = self.kept.lock();
         let mut newer = kept.looks.iter().rev().take_while(|look| look.id >= id);
         let is_usable = |look: &&CachedLook| {
             look.directories == directories && look.since.elapsed() < LOOK_TIME
@@ -117,8 +118,7 @@ impl SharedLooks {
 
     /// Something else than a turn changed the directories, or may have: whatever is computed from now on needs a newer look.
     fn forget(&self, directories: &[String]) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.looks.retain(|look| look.directories != directories);
+        self.kept.lock().looks.retain(|look| look.directories != directories);
     }
 }
 
@@ -133,6 +133,5 @@ async fn take(directories: Vec<String>, bodies: Bodies) -> Result<Arc<SharedLook
         let look = workspace.look_at_repositories(confinement, &mut keep, &never);
         Ok(Arc::new(SharedLook { workspace, look }))
     });
-    let done = work.await;
-    done.unwrap_or_else(|died| Err(format!("computing failed because of a defect: {died}")))
+    work.await.unwrap_or_else(|died| Err(format!("computing failed because of a defect: {died}")))
 }

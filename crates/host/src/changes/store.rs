@@ -54,10 +54,7 @@ pub(crate) fn records_of(channel: ChannelId, turn_id: &str, changes: &FileChange
 /// Keeps contents in the blob store.
 pub(crate) fn keep_in(bodies: &Bodies) -> impl FnMut(&Digest, &[u8]) -> Result<(), String> {
     let (store, time) = (bodies.store(), bodies.now());
-    move |digest, content| {
-        let kept = store.put_named(digest, content, time);
-        kept.map_err(|error| error.to_string())
-    }
+    move |digest, content| store.put_named(digest, content, time).map_err(|error| error.to_string())
 }
 
 /// Keeps contents in the blob store that nothing refers to before a turn is over, however long that takes. Most of them nothing refers to
@@ -69,8 +66,7 @@ pub(crate) fn keep_and_hold(
     let (store, time, hold) = (bodies.store(), bodies.now(), hold.clone());
     move |digest, content| {
         hold.add(*digest);
-        let kept = store.put_unsynced(digest, content, time);
-        kept.map_err(|error| error.to_string())
+        store.put_unsynced(digest, content, time).map_err(|error| error.to_string())
     }
 }
 

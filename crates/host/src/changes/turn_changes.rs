@@ -5,8 +5,8 @@
 //! found is on the disk before the turn is said to be over; of a turn that is cancelled, soon after.
 //! Must not know: what calls do.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use agent_api::{AgentEvent, RecordedEdit, edits_of_call};
@@ -14,6 +14,7 @@ use kernel::{
     Batch, ChangesInput, ChannelId, ComputedChangeset, Input, LookId, Record, Seq,
     TurnChangesReport, TurnRun,
 };
+use parking_lot::Mutex;
 use serde_json::Value;
 use wire::ChannelUri;
 use workspace::{Cancellation, TreeChange, TreeSnapshot, Workspace};
@@ -152,24 +153,20 @@ impl TurnChanges {
             AgentEvent::ToolEdits { call, edits } => {
                 if edits.is_empty() {
                     self.look_once().await;
-                    self.seen().begin(*call, None);
+                    self.seen.lock().begin(*call, None);
                 }
-                self.seen().announce(*call, edits);
+                self.seen.lock().announce(*call, edits);
             }
             AgentEvent::ToolStarted { call, start } if self.is_unseen => {
-                self.seen().begin(*call, start.began);
+                self.seen.lock().begin(*call, start.began);
             }
             AgentEvent::ToolCompleted { call, result, .. } => {
                 let result = Value::Object(result.clone().into_object());
-                self.seen().end(*call, &result);
+                self.seen.lock().end(*call, &result);
             }
-            AgentEvent::ToolRefused { call, .. } => self.seen().forget(*call),
+            AgentEvent::ToolRefused { call, .. } => self.seen.lock().forget(*call),
             _ => {}
         }
-    }
-
-    fn seen(&self) -> std::sync::MutexGuard<'_, SeenCalls> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn look_once(&self) {
@@ -191,7 +188,7 @@ impl TurnChanges {
         });
         // A directory that cannot be opened cannot be changed either: the turn says so itself.
         *look = taken.await.ok().flatten();
-        let mut seen = self.seen();
+        let mut seen = self.seen.lock();
         let before = seen.edits.len();
         seen.edits_before_look.get_or_insert(before);
         self.has_looked.store(true, Ordering::Release);
@@ -298,7 +295,7 @@ impl TurnChanges {
     /// What the turn changed. Its last look is left for others under this name.
     async fn collect(&self, look: LookId) -> CollectedChanges {
         let taken = self.look.lock().await.take();
-        if taken.is_none() && self.turn.said.is_empty() && self.seen().edits.is_empty() {
+        if taken.is_none() && self.turn.said.is_empty() && self.seen.lock().edits.is_empty() {
             return CollectedChanges::default(); // as most turns that only talk
         }
         let recorded = store::read(&self.journal, self.turn.chat, &self.turn.turn_id).await;
@@ -317,7 +314,7 @@ impl TurnChanges {
             }
         }
         let (spans, edits, edits_before_look) = {
-            let mut seen = self.seen();
+            let mut seen = self.seen.lock();
             seen.end_all();
             let edits = std::mem::take(&mut seen.edits);
             let before_look = seen.edits_before_look.unwrap_or(edits.len());
@@ -336,8 +333,7 @@ impl TurnChanges {
                 let after;
                 (found, after) = compare(&workspace, &before, &bodies, &hold);
                 if let Some(taken) = after {
-                    let recent = looks.recent();
-                    recent.remember(directories, taken.clone(), bodies.hold());
+                    looks.recent().remember(directories, taken.clone(), bodies.hold());
                     let taken = SharedLook { workspace, look: taken };
                     looks.add(look, taken);
                 }

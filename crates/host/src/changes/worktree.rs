@@ -172,8 +172,7 @@ pub(crate) async fn branches(directory: Option<String>, confinement: &Confinemen
     let confinement = confinement.clone();
     let work = task::spawn_blocking(move || {
         let never = Cancellation::default();
-        let repository = Repository::find(&path, &confinement, &never).ok()??;
-        repository.branches("", &never).ok()
+        Repository::find(&path, &confinement, &never).ok()??.branches("", &never).ok()
     });
     let names = work.await.ok().flatten().unwrap_or_default().into_iter().take(BRANCHES_MAX);
     names.map(|name| json!({"value": name, "label": name})).collect()

@@ -9,11 +9,12 @@ mod copy;
 mod reader;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use agent_api::ClientPlugin;
 use agents::mcp::client_plugins;
 use kernel::PluginOffer;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use wire::ChannelUri;
@@ -99,10 +100,6 @@ pub(crate) struct PluginCopy {
 }
 
 impl ClientPlugins {
-    fn lock(&self) -> MutexGuard<'_, OfferedPlugins> {
-        self.offered.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Takes over which plugins a session's clients have now. One without a nonce is another one whenever its client says so.
     pub(crate) fn offer(
         &self,
@@ -110,7 +107,7 @@ impl ClientPlugins {
         offers: Vec<PluginOffer>,
         said_by: Option<&str>,
     ) -> OfferedChange {
-        let mut shared = self.lock();
+        let mut shared = self.offered.lock();
         let mut held = shared.sessions.remove(session).unwrap_or_default();
         let mut change = OfferedChange::default();
         let mut kept: Vec<HeldPlugin> = Vec::new();
@@ -178,7 +175,7 @@ impl ClientPlugins {
     ) -> Option<OwnedSemaphorePermit> {
         // Nobody closes it.
         let permit = Arc::clone(&self.reads).acquire_owned().await.ok()?;
-        let shared = self.lock();
+        let shared = self.offered.lock();
         let mut held = shared.sessions.get(session).into_iter().flatten();
         held.any(|held| held.number == number).then_some(permit)
     }
@@ -186,7 +183,7 @@ impl ClientPlugins {
     /// A plugin was not read because its client is away. Returns whether it was offered again since the reading began: then
     /// the client may be back already, and whoever read it must do so once more.
     pub(crate) fn note_away(&self, session: &ChannelUri, number: u64) -> bool {
-        let mut shared = self.lock();
+        let mut shared = self.offered.lock();
         let mut held = shared.sessions.get_mut(session).into_iter().flatten();
         let Some(held) = held.find(|held| held.number == number) else {
             return false; // nobody wants it any more
@@ -206,7 +203,7 @@ impl ClientPlugins {
         number: u64,
         read: Result<PluginCopy, UnreadPlugin>,
     ) -> Option<PathBuf> {
-        let mut shared = self.lock();
+        let mut shared = self.offered.lock();
         let taken = shared.bytes();
         let held = shared.sessions.get_mut(session).into_iter().flatten();
         let Some(held) = held.into_iter().find(|held| held.number == number) else {
@@ -243,7 +240,7 @@ impl ClientPlugins {
 
     /// The plugins of a session that can be used now.
     pub(crate) fn of(&self, session: &ChannelUri) -> Vec<ClientPlugin> {
-        let shared = self.lock();
+        let shared = self.offered.lock();
         let held = shared.sessions.get(session).into_iter().flatten();
         let read = held.filter_map(|held| match &held.state {
             PluginState::Read { plugin, .. } => Some(plugin.clone()),
@@ -259,7 +256,7 @@ impl ClientPlugins {
 
     /// The others as clients see them: those that are being read, and those that cannot be.
     pub(crate) fn unread_entries(&self, session: &ChannelUri) -> Vec<Value> {
-        let shared = self.lock();
+        let shared = self.offered.lock();
         let held = shared.sessions.get(session).into_iter().flatten();
         let entries = held.filter_map(|HeldPlugin { offer, state, .. }| {
             let load = match state {
@@ -282,7 +279,7 @@ impl ClientPlugins {
 
     /// Somebody begins to look what a session has.
     pub(crate) fn begin_look(&self, session: &ChannelUri) -> u64 {
-        let mut shared = self.lock();
+        let mut shared = self.offered.lock();
         shared.last += 1;
         let number = shared.last;
         shared.looks.insert(session.clone(), number);
@@ -291,7 +288,7 @@ impl ClientPlugins {
 
     /// Whether nobody began to look later: what an earlier look saw may be true no more.
     pub(crate) fn end_look(&self, session: &ChannelUri, number: u64) -> bool {
-        let mut shared = self.lock();
+        let mut shared = self.offered.lock();
         let is_newest = shared.looks.get(session) == Some(&number);
         if is_newest {
             shared.looks.remove(session);
@@ -328,8 +325,7 @@ fn refuse(kept: &[HeldPlugin], offer: &PluginOffer) -> Option<PluginState> {
 
 /// Where the copy of a plugin lies: a place of its own for each attempt to read it, so that what goes is not what comes.
 pub(crate) fn copy_directory(staging: &Path, session: kernel::ChannelId, number: u64) -> PathBuf {
-    let session = staging.join(session.0.to_string());
-    session.join(DIRECTORY).join(number.to_string())
+    staging.join(session.0.to_string()).join(DIRECTORY).join(number.to_string())
 }
 
 #[cfg(test)]

@@ -6,8 +6,8 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -17,6 +17,7 @@ use kernel::{
     ClientAnswer, ClientFileBody, ClientFileError, ClientQuestion, HostGuard, Input, ListedEntry,
     PluginOffer,
 };
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use wire::percent::encode_path;
 
@@ -77,18 +78,14 @@ struct PendingClientQuestions {
     waiting: Mutex<HashMap<u64, oneshot::Sender<ClientFileAnswer>>>,
 }
 
-impl PendingClientQuestions {
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<ClientFileAnswer>>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+impl PendingClientQuestions {}
 
 /// Forgets a question when nobody waits for its answer any more.
 struct WaitingQuestion<'a>(&'a PendingClientQuestions, u64);
 
 impl Drop for WaitingQuestion<'_> {
     fn drop(&mut self) {
-        self.0.lock().remove(&self.1);
+        self.0.waiting.lock().remove(&self.1);
     }
 }
 
@@ -111,7 +108,7 @@ impl ClientAsker {
     async fn ask_once(&self, client_id: &str, question: ClientQuestion) -> ClientFileAnswer {
         let ask = self.asked.last.fetch_add(1, Ordering::Relaxed);
         let (sender, answer) = oneshot::channel();
-        self.asked.lock().insert(ask, sender);
+        self.asked.waiting.lock().insert(ask, sender);
         let _asking = WaitingQuestion(&self.asked, ask);
         let input = Input::AskClient { ask, client_id: client_id.to_owned(), question };
         let gone = || (Err(ClientFileError::PeerGone), HostGuard::default());
@@ -129,7 +126,7 @@ impl ClientAsker {
         answer: Result<ClientAnswer, ClientFileError>,
         hold: HostGuard,
     ) {
-        let waiting = self.asked.lock().remove(&ask);
+        let waiting = self.asked.waiting.lock().remove(&ask);
         // One that gave up a moment ago needs no answer.
         let _ = waiting.map(|waiting| waiting.send((answer, hold)));
     }

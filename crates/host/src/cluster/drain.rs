@@ -6,17 +6,17 @@
 //! Must not know: how a space ends, how leases are kept.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::iter;
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
 
 use super::ClusterNode;
 use super::lease_table::SpaceId;
-use super::node::lock;
 use super::node_driver::{DriverInput, LoadedSpace};
 use super::successor::Successor;
 use crate::journal::{MoveOrder, NodeOrders};
@@ -48,7 +48,7 @@ impl ClosePace {
         let connections = u32::try_from(connections).unwrap_or(u32::MAX);
         let time = Duration::from_secs(1).saturating_mul(connections) / CLOSED_PER_SECOND;
         let at = {
-            let mut next = lock(&self.0);
+            let mut next = self.0.lock();
             let at = (*next).max(Instant::now());
             *next = at + time;
             at
@@ -155,11 +155,11 @@ impl ClusterNode {
                 task::spawn(async move { node.drain_spaces().await });
             }
             for order in moves {
-                if lock(&under_way).insert(order.space) {
+                if under_way.lock().insert(order.space) {
                     let (node, under_way) = (Arc::clone(&self), Arc::clone(&under_way));
                     task::spawn(async move {
                         node.follow_move(&order).await;
-                        lock(&under_way).remove(&order.space);
+                        under_way.lock().remove(&order.space);
                     });
                 }
             }

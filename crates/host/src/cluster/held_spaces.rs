@@ -11,7 +11,6 @@ use tokio::time::{Instant, timeout_at};
 
 use super::ClusterNode;
 use super::lease_table::SpaceId;
-use super::node::lock;
 use super::node_driver::DriverInput;
 use super::node_machine::{NodeInput, SpaceFinding};
 use super::node_spaces::HeldJournal;
@@ -109,7 +108,7 @@ impl ClusterNode {
 
     /// A space that the node holds has ended here: it can be held again.
     pub(crate) async fn let_go(&self, name: &str) -> Result<(), JournalError> {
-        lock(&self.shared().handles).remove(name);
+        self.shared().handles.lock().remove(name);
         if let Some(SpaceFacts { id, .. }) = self.shared().database.find_space(name).await? {
             let input = DriverInput::Machine(NodeInput::Ended(id));
             self.shared().tell(input).await;

@@ -124,8 +124,7 @@ mod tests {
         tokio::time::advance(Duration::from_secs(2)).await;
         let rates = meter.look(&[activity(1, 10, 200, 0), activity(2, 20, 4_000, 1)]);
         let sent_rates = |rates: &[SpaceRate]| -> Vec<(i64, f64, f64)> {
-            let rates = rates.iter();
-            rates.map(|it| (it.space, it.records_per_s, it.bytes_per_s)).collect()
+            rates.iter().map(|it| (it.space, it.records_per_s, it.bytes_per_s)).collect()
         };
         assert_eq!(sent_rates(&rates), [(2, 10.0, 2_000.0), (1, 5.0, 100.0)]);
         tokio::time::advance(Duration::from_secs(1)).await;

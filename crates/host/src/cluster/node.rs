@@ -6,10 +6,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use kernel::HostFacts;
+use parking_lot::Mutex;
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, mpsc, oneshot};
@@ -99,15 +100,11 @@ impl ClusterShared {
 
     /// Gives a space what all spaces of the node share.
     pub(super) fn share(&self, space: &mut PreparedSpace) {
-        space.share_facts(&mut lock(&self.facts));
+        space.share_facts(&mut self.facts.lock());
         if let Some(room) = self.room.get() {
             space.admission.share_room(room);
         }
     }
-}
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Drop for ClusterNode {
@@ -193,7 +190,7 @@ impl ClusterNode {
         relays: &Arc<Relays>,
         room: &Arc<ConnectionCapacity>,
     ) -> Option<(TcpListener, Arc<PeerService>)> {
-        let listener = lock(&self.shared.peers).take()?;
+        let listener = self.shared.peers.lock().take()?;
         let directory: Arc<dyn SpaceDirectory> = Arc::clone(self) as _;
         let describe = self.metrics(relays, room);
         let identity = Arc::clone(&self.shared.identity);
@@ -231,7 +228,7 @@ impl ClusterNode {
 
     /// The way into a space that the node holds for as long as it runs.
     pub(crate) fn add_handle(&self, name: &str, handle: SpaceHandle) {
-        lock(&self.shared.handles).insert(name.to_owned(), handle);
+        self.shared.handles.lock().insert(name.to_owned(), handle);
     }
 
     /// Where a space is; it is taken and loaded here if nobody serves it, or where it is to be taken if this node drains. No
@@ -297,7 +294,7 @@ impl ClusterNode {
 
     /// The way into a space that is here; nobody is let in while the node may not speak for it.
     fn handle(&self, name: &str) -> Result<Option<SpaceHandle>, SpaceUnavailable> {
-        let handle = lock(&self.shared.handles).get(name).cloned();
+        let handle = self.shared.handles.lock().get(name).cloned();
         match handle {
             Some(handle) if !handle.admission.may_speak() => Err(SpaceUnavailable::Nobody),
             handle => Ok(handle),
@@ -307,7 +304,7 @@ impl ClusterNode {
     /// The spaces that are here.
     #[cfg(test)]
     pub(crate) fn names(&self) -> Vec<String> {
-        lock(&self.shared.handles).keys().cloned().collect()
+        self.shared.handles.lock().keys().cloned().collect()
     }
 
     pub(crate) fn id(&self) -> NodeId {

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::heartbeat::{ServedSpace, Tenure, boot_now};
 use super::lease_table::{BootInstant, LeaseAnswer, LeaseAsk, SpaceId, TakenLease};
-use super::node::{ClusterShared, lock};
+use super::node::ClusterShared;
 use super::node_machine::{NodeCommand, NodeInput, NodeMachine, SpaceFinding};
 use super::node_spaces::{HeldJournal, SpaceControl, serve_space};
 use super::successor::Successor;
@@ -151,7 +151,7 @@ impl NodeDriver {
                 if let Some(driven) = self.spaces.get_mut(&space) {
                     driven.name = Some(name.clone());
                 }
-                lock(&self.node.handles).insert(name, handle);
+                self.node.handles.lock().insert(name, handle);
                 self.step(NodeInput::Loaded(space));
                 let mut leaving = self.leaving.iter();
                 if leaving.any(|(wanted, _)| wanted.is_none_or(|wanted| wanted == space)) {
@@ -188,7 +188,7 @@ impl NodeDriver {
     }
 
     fn list_loaded(&self) -> Vec<LoadedSpace> {
-        let handles = lock(&self.node.handles);
+        let handles = self.node.handles.lock();
         let loaded = self.spaces.iter().map(|(space, driven)| {
             let name = driven.name.clone();
             let handle = name.as_ref().and_then(|name| handles.get(name));
@@ -277,7 +277,7 @@ impl NodeDriver {
         };
         driven.control.tenure.lose();
         if let Some(name) = &driven.name {
-            lock(&self.node.handles).remove(name);
+            self.node.handles.lock().remove(name);
         }
     }
 
@@ -290,14 +290,14 @@ impl NodeDriver {
 
     fn forget(&mut self, space: SpaceId) {
         if let Some(DrivenSpace { name: Some(name), .. }) = self.spaces.remove(&space) {
-            lock(&self.node.handles).remove(&name);
+            self.node.handles.lock().remove(&name);
         }
         self.tell_left();
     }
 
     fn unload(&mut self, space: SpaceId) {
         if let Some(DrivenSpace { name: Some(name), .. }) = self.spaces.get(&space) {
-            lock(&self.node.handles).remove(name);
+            self.node.handles.lock().remove(name);
         }
         self.step(NodeInput::Unwanted(space));
     }
@@ -327,7 +327,7 @@ impl NodeDriver {
             let Some(name) = driven.name.as_ref().filter(|_| !driven.is_held) else {
                 continue; // it is being started, or stays
             };
-            let mut handles = lock(&self.node.handles);
+            let mut handles = self.node.handles.lock();
             let is_used = handles.get(name).is_some_and(SpaceHandle::is_used);
             if is_used || driven.control.tenure.is_busy() {
                 driven.idle_since = None;

@@ -6,7 +6,6 @@ use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::ClusterNode;
-use super::node::lock;
 use super::relay::Relays;
 use crate::journal::SpaceActivity;
 
@@ -59,7 +58,7 @@ impl ClusterNode {
         let shared = self.shared();
         let (relayed, unreachable) = relays.counts();
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        let loaded = lock(&shared.handles).len() as u64;
+        let loaded = shared.handles.lock().len() as u64;
         [
             ("greenroom_node_connections", "Open connections.", gauge(connections as u64)),
             ("greenroom_node_spaces", "Spaces that are loaded.", gauge(loaded)),

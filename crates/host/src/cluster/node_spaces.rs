@@ -247,8 +247,7 @@ async fn end_space(
     let end = tokio::select! {
         () = control.unload.cancelled() => {
             host.admission.set_ready(false);
-            let stopped = Box::pin(host.stop(limit)).await;
-            stopped.err().map(|error| SpaceEnd::Kernel(error.to_string()))
+            Box::pin(host.stop(limit)).await.err().map(|error| SpaceEnd::Kernel(error.to_string()))
         }
         end = host.supervisor.wait_for_end() => Some(end),
     };

@@ -8,7 +8,7 @@ use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use base64::Engine;
@@ -22,6 +22,7 @@ use hyper::server::conn::http1::{Builder, Parts};
 use hyper::service::Service;
 use hyper::{Request, Response, StatusCode, Uri};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use parking_lot::Mutex;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -163,7 +164,7 @@ impl PeerService {
             return tracing::debug!(%error, "a connection between nodes ended");
         }
         let Parts { io, read_buf, .. } = http.into_parts();
-        let accepted = accepted.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let accepted = accepted.lock().take();
         let Some(accepted) = accepted else {
             return; // it asked for something else, and has its answer
         };
@@ -306,7 +307,7 @@ impl Service<Request<Incoming>> for PeerAnswers {
         let (service, place) = (Arc::clone(&self.service), Arc::clone(&self.accepted));
         Box::pin(async move {
             let (response, accepted) = service.answer_request(request).await;
-            *place.lock().unwrap_or_else(PoisonError::into_inner) = accepted;
+            *place.lock() = accepted;
             Ok(response)
         })
     }

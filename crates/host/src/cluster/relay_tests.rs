@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::future::pending;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -12,6 +12,7 @@ use hyper::service::service_fn;
 use hyper::{Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use kernel::{Frame, Input};
+use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
@@ -47,18 +48,17 @@ struct TestDirectory {
 impl SpaceDirectory for TestDirectory {
     async fn locate(&self, space: &str) -> Result<SpaceLocation, SpaceUnavailable> {
         self.lookups.fetch_add(1, Ordering::SeqCst);
-        let places = self.places.lock().unwrap();
-        places.get(space).cloned().ok_or(SpaceUnavailable::Missing)
+        self.places.lock().get(space).cloned().ok_or(SpaceUnavailable::Missing)
     }
 
     async fn take(&self, space: SpaceId) -> bool {
-        let places = self.places.lock().unwrap();
+        let places = self.places.lock();
         let place = places.get(&space.to_string());
         matches!(place, Some(SpaceLocation::Here(_)))
     }
 
     async fn living_nodes(&self) -> Result<Vec<NodeFingerprint>, SpaceUnavailable> {
-        Ok(self.living.lock().unwrap().clone())
+        Ok(self.living.lock().clone())
     }
 
     fn wait_until_gone(&self, node: NodeId) -> NodeGone {
@@ -104,8 +104,7 @@ impl TestNode {
     }
 
     fn put(&self, space: &str, place: SpaceLocation) {
-        let mut places = self.directory.places.lock().unwrap();
-        places.insert(space.to_owned(), place);
+        self.directory.places.lock().insert(space.to_owned(), place);
     }
 
     /// A space whose kernel is played by the test.
@@ -120,7 +119,7 @@ impl TestNode {
 
     fn trust(&self, nodes: &[&Self]) {
         let fingerprints = nodes.iter().map(|node| node.identity.fingerprint());
-        *self.directory.living.lock().unwrap() = fingerprints.collect();
+        *self.directory.living.lock() = fingerprints.collect();
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use kernel::Input;
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::node::{ClusterShared, lock};
+use super::node::ClusterShared;
 use crate::kernel_queue::{KernelQueue, QueuedInput};
 use crate::net::Admission;
 use crate::telemetry::{TELEMETRY_EVERY, open_collector};
@@ -45,7 +45,7 @@ pub(super) async fn tell_telemetry(node: Arc<ClusterShared>) {
 
 /// Those that may be measured. Not through handles that count as use: looking is not using.
 fn list_spaces(node: &ClusterShared, is_collected: bool) -> Vec<(Arc<Admission>, KernelQueue)> {
-    let handles = lock(&node.handles);
+    let handles = node.handles.lock();
     let measured = handles
         .values()
         .filter(|handle| handle.is_on_demand())

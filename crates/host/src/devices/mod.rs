@@ -10,9 +10,10 @@ mod file;
 
 use std::net::IpAddr;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use wire::Timestamp;
 
@@ -123,19 +124,10 @@ impl Devices {
         Self { clock: Clock::start(), state: Mutex::default(), file: Mutex::default() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, DevicesState> {
-        // Every change here is complete before the lock is given back.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn lock_file(&self) -> MutexGuard<'_, Option<DeviceFile>> {
-        self.file.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Makes a code that pairs one device.
     pub fn issue_code(&self, purpose: CodePurpose, grant: CodeGrant) -> Result<String, PairError> {
         let name = grant.name.as_deref().map(check_name).transpose()?;
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.by_digest.len() >= DEVICES_MAX {
             return Err(PairError::TooManyDevices);
         }
@@ -150,8 +142,8 @@ impl Devices {
         own_name: Option<&str>,
         caller: PairingCaller,
     ) -> Result<(DeviceToken, Device), PairError> {
-        let file = self.lock_file();
-        let mut state = self.lock();
+        let file = self.file.lock();
+        let mut state = self.state.lock();
         state.codes.count_try().map_err(PairError::TooManyTries)?;
         let own_name = own_name.map(check_name).transpose()?;
         let refused = |refusal: CodeRefusal| match refusal {
@@ -159,8 +151,7 @@ impl Devices {
             CodeRefusal::OtherUser => PairError::OtherUser,
         };
         // First of all whether the code is one of these: that this list is full is no reason against the code of another space.
-        let known = state.codes.check(code, caller.is_other_user);
-        known.map_err(refused)?;
+        state.codes.check(code, caller.is_other_user).map_err(refused)?;
         if state.by_digest.len() >= DEVICES_MAX {
             return Err(PairError::TooManyDevices);
         }
@@ -185,13 +176,13 @@ impl Devices {
         if let Some(file) = file.as_ref() {
             file.save(all)?;
         }
-        let device = self.lock().insert(stored).to_device();
+        let device = self.state.lock().insert(stored).to_device();
         Ok((token, device))
     }
 
     /// What the bearer of a token may do; `None` if it is no device's.
     pub fn access(&self, token: &[u8], address: Option<IpAddr>) -> Option<DeviceAccess> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let now = self.clock.now();
         let device = state.by_digest.get_mut(&SecretDigest::of(token))?;
         device.stored.last_used_ms = now.0;
@@ -209,14 +200,14 @@ impl Devices {
 
     /// A device by its id, with what it may do, whether or not it asks; `None` if it is signed out.
     pub fn find(&self, id: &DeviceId) -> Option<Device> {
-        let state = self.lock();
+        let state = self.state.lock();
         let device = state.by_digest.values().find(|it| it.stored.id == *id);
         device.map(PairedDevice::to_device)
     }
 
     /// All devices, the oldest first.
     pub fn list(&self) -> Vec<Device> {
-        let state = self.lock();
+        let state = self.state.lock();
         let mut devices: Vec<Device> =
             state.by_digest.values().map(PairedDevice::to_device).collect();
         devices.sort_by(|a, b| (a.created.0, &a.id).cmp(&(b.created.0, &b.id)));
@@ -225,8 +216,8 @@ impl Devices {
 
     /// Signs a device out: its token counts no more and its connections close. Blocks.
     pub fn revoke(&self, id: &DeviceId) -> Revocation {
-        let file = self.lock_file();
-        let mut state = self.lock();
+        let file = self.file.lock();
+        let mut state = self.state.lock();
         let digest = state
             .by_digest
             .iter()
@@ -243,7 +234,7 @@ impl Devices {
             None | Some(Ok(())) => Revocation::Done,
             Some(Err(error)) => {
                 // Written with the next uses, within a minute: the device must not come back with the host.
-                self.lock().has_unsaved_use = true;
+                self.state.lock().has_unsaved_use = true;
                 Revocation::Unsaved(error)
             }
         }
@@ -251,8 +242,8 @@ impl Devices {
 
     /// Writes when and from where devices were used. Blocks.
     pub fn save_uses(&self) -> Result<(), DevicesError> {
-        let file = self.lock_file();
-        let mut state = self.lock();
+        let file = self.file.lock();
+        let mut state = self.state.lock();
         if !std::mem::take(&mut state.has_unsaved_use) {
             return Ok(());
         }
@@ -260,14 +251,14 @@ impl Devices {
         drop(state);
         let saved = file.as_ref().map_or(Ok(()), |file| file.save(all));
         if saved.is_err() {
-            self.lock().has_unsaved_use = true; // tried again with the next
+            self.state.lock().has_unsaved_use = true; // tried again with the next
         }
         saved
     }
 
     /// Notes a connection of a device for as long as what is returned lives.
     pub fn connect(self: &Arc<Self>, id: &DeviceId) -> DeviceConnection {
-        self.lock().note_connection(id, |device| device.connections += 1);
+        self.state.lock().note_connection(id, |device| device.connections += 1);
         DeviceConnection { devices: Arc::clone(self), id: id.clone() }
     }
 }
@@ -320,7 +311,7 @@ pub struct DeviceConnection {
 impl Drop for DeviceConnection {
     fn drop(&mut self) {
         let now = self.devices.clock.now();
-        self.devices.lock().note_connection(&self.id, |device| {
+        self.devices.state.lock().note_connection(&self.id, |device| {
             device.connections = device.connections.saturating_sub(1);
             device.stored.last_used_ms = now.0;
         });

@@ -1,6 +1,5 @@
 //! What an agent gets of the host outside of the events of its turns: the turns before, on demand, and words between turns.
 
-use std::sync::Mutex;
 use std::time::Duration;
 
 use agent_api::{
@@ -9,6 +8,7 @@ use agent_api::{
 };
 use async_trait::async_trait;
 use kernel::{ClientToken, Input, SettingQuestion, Ticket, TokenText};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use wire::{ChannelUri, Object};
 
@@ -26,11 +26,11 @@ struct Recorder {
 
 impl Recorder {
     fn record(&self, what: String) {
-        self.heard.lock().unwrap().push(what);
+        self.heard.lock().push(what);
     }
 
     fn take_records(&self) -> Vec<String> {
-        std::mem::take(&mut self.heard.lock().unwrap())
+        std::mem::take(&mut self.heard.lock())
     }
 
     fn info_with(model: &str) -> AgentInfo {
@@ -64,7 +64,7 @@ impl Agent for Shared {
     }
 
     fn start(&self, news: Arc<dyn HostNews>) {
-        *self.0.news.lock().unwrap() = Some(news);
+        *self.0.news.lock() = Some(news);
     }
 
     fn setting_values(&self, conversation: &str, property: &str) -> Vec<SettingValue> {
@@ -267,7 +267,7 @@ async fn news_reach_the_kernel_in_order_and_speak_of_the_agents_that_are_there()
     let agents = SpaceAgents::for_test(vec![Arc::new(Shared(Arc::clone(&recorder)))]);
     let (queue, mut arrivals) = tokio::sync::mpsc::channel(64);
     agents.start(queue);
-    let news = recorder.news.lock().unwrap().clone().unwrap();
+    let news = recorder.news.lock().clone().unwrap();
     news.agent_changed(AgentInfo { provider: "other".to_owned(), ..Recorder::info_with("no") });
     news.agent_changed(Recorder::info_with("old"));
     news.setting_changed("x:/s", "mode", json!("code"));

@@ -216,10 +216,8 @@ impl Bodies {
         content_type: &str,
     ) -> Result<ContentRef, WorkFailed> {
         let (digest, bytes, clock) = (body.digest(), body.len(), self.shared.clock);
-        let stored = self.work(move |store| {
-            let put = store.put_named(&digest, &body, clock.now());
-            put.map_err(failed)
-        });
+        let stored =
+            self.work(move |store| store.put_named(&digest, &body, clock.now()).map_err(failed));
         stored.await?;
         Ok(reference(&digest, bytes, content_type))
     }

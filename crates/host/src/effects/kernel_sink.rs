@@ -184,8 +184,7 @@ impl HostServices for KernelSink {
         content_type: &str,
     ) -> Result<ContentRef, StoreError> {
         let bodies = &self.services.bodies;
-        let stored = bodies.store_named_body(body, content_type).await;
-        stored.map_err(|failed| self.not_stored(&failed))
+        bodies.store_named_body(body, content_type).await.map_err(|failed| self.not_stored(&failed))
     }
 
     async fn show_terminal(&self, offer: TerminalOffer) -> Result<String, StoreError> {
@@ -211,8 +210,7 @@ impl HostServices for KernelSink {
 
     async fn read_message(&self, id: String) -> Option<Arc<UserMessage>> {
         let directories = &self.turn.working_directories;
-        let messages = self.services.messages(self.turn.chat, directories);
-        messages.read_one(id).await
+        self.services.messages(self.turn.chat, directories).read_one(id).await
     }
 
     async fn read_history(&self) -> Result<Vec<PastTurn>, StoreError> {

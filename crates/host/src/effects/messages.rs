@@ -6,7 +6,7 @@
 //! Must not know: models.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use agent_api::{AgentError, UserMessage};
 use compositor::chat_reference::ChatReference;
@@ -16,6 +16,7 @@ use kernel::{
     Answer, Batch, ChannelId, ComposedMessage, FrozenRecord, MessagePart, Query, Record, Seq,
     StoredMessage,
 };
+use parking_lot::Mutex;
 use serde_json::Value;
 use wire::Timestamp;
 
@@ -117,7 +118,7 @@ impl TurnMessages {
         let (sources, blobs) = (Arc::clone(&self.sources), Arc::clone(&self.blobs));
         let now = self.now;
         let work = task::spawn_blocking(move || {
-            let mut sources = sources.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut sources = sources.lock();
             let mut resolver = ReferenceResolver {
                 sources: &mut *sources,
                 blobs: &*blobs,

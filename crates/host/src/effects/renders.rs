@@ -47,6 +47,5 @@ fn hashes_of(rendered: &Rendered, id: &str) -> String {
 
 fn hash(text: &str) -> String {
     let digest = Sha256::digest(text);
-    let shown = digest.iter().take(HASH_BYTES);
-    shown.map(|byte| format!("{byte:02x}")).collect()
+    digest.iter().take(HASH_BYTES).map(|byte| format!("{byte:02x}")).collect()
 }

@@ -3,9 +3,10 @@
 //! Must not know: what an agent does with it.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use kernel::{Batch, ChannelId, Record, Seq};
+use parking_lot::Mutex;
 
 use super::Bodies;
 use super::messages::TurnMessages;

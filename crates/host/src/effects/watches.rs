@@ -5,10 +5,11 @@
 //! Must not know: who listens.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use kernel::{FileRefusal, FileRefusalReason, Input, SeenResources, Ticket, WatchTask};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::net::unix::pipe::Receiver;
 use tokio_util::sync::CancellationToken;
@@ -35,14 +36,10 @@ pub(crate) struct Watches {
 }
 
 impl Watches {
-    fn lock(&self) -> MutexGuard<'_, HashMap<ChannelUri, CancellationToken>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// A name for one more watch, if there may be one.
     fn enter(&self) -> Result<(ChannelUri, CancellationToken), FileRefusal> {
         let failed = |message: String| FileRefusal { why: FileRefusalReason::Failed, message };
-        let mut running = self.lock();
+        let mut running = self.running.lock();
         if running.len() >= WATCHES_MAX {
             return Err(failed(format!(
                 "this host has {WATCHES_MAX} watches, and no more at once; unsubscribe from some"
@@ -88,13 +85,13 @@ impl Effects {
                     send(&arrivals, Input::WatchBegun { ticket, begun }).await;
                 }
             }
-            watches.lock().remove(&uri);
+            watches.running.lock().remove(&uri);
         });
     }
 
     pub(crate) fn end_watch(&self, watch: &ChannelUri) {
         // One that ended by itself is not there any more.
-        if let Some(token) = self.tools().watches.lock().get(watch) {
+        if let Some(token) = self.tools().watches.running.lock().get(watch) {
             token.cancel();
         }
     }

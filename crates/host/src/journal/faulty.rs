@@ -4,9 +4,10 @@
 //! Must not know: which journal it wraps.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use kernel::{Answer, Batch, Boot, Query, Record};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use wire::Digest;
 
 use super::{Journal, JournalError, JournalReader};
@@ -95,12 +96,11 @@ impl Faults {
 
     /// Waits until an append is being held.
     pub fn wait_until_stalled(&self) {
-        let waited = self.shared.1.wait_while(self.script(), |script| script.stalled == 0);
-        drop(waited.unwrap_or_else(PoisonError::into_inner));
+        self.shared.1.wait_while(&mut self.script(), |script| script.stalled == 0);
     }
 
     fn script(&self) -> MutexGuard<'_, FaultScript> {
-        self.shared.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.0.lock()
     }
 
     fn take(&self) -> Fault {
@@ -116,8 +116,7 @@ impl Faults {
         let mut script = self.script();
         script.stalled += 1;
         self.shared.1.notify_all();
-        let waited = self.shared.1.wait_while(script, |script| script.releases == 0);
-        let mut script = waited.unwrap_or_else(PoisonError::into_inner);
+        self.shared.1.wait_while(&mut script, |script| script.releases == 0);
         script.releases -= 1;
         script.stalled -= 1;
     }

@@ -11,18 +11,19 @@
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Instant;
 
 use async_trait::async_trait;
 use kernel::{Answer, Batch, Boot, Query, Record};
+use parking_lot::{Condvar, Mutex};
 use tokio::sync::{Semaphore, oneshot, watch};
 use wire::Digest;
 
 use super::handle::{Commit, CommitStats, RefusedBatch, RemoveContent, SpaceJournal};
-use super::queue::{Closed, Queue, lock};
+use super::queue::{Closed, Queue};
 use super::{Journal, JournalError, JournalReader};
 use crate::supervisor::panic_message;
 
@@ -77,7 +78,7 @@ struct CountedWrite(Arc<LocalShared>);
 
 impl Drop for CountedWrite {
     fn drop(&mut self) {
-        lock(&self.0.handed_over).count -= 1;
+        self.0.handed_over.lock().count -= 1;
         self.0.written.notify_all();
     }
 }
@@ -120,7 +121,7 @@ impl LocalJournal {
         let writes = Arc::clone(&self.shared.writes).acquire_owned();
         let permit = writes.await.map_err(|_| unwritable())?;
         {
-            let mut handed_over = lock(&self.shared.handed_over);
+            let mut handed_over = self.shared.handed_over.lock();
             if handed_over.is_closing {
                 return Err(unwritable());
             }
@@ -182,7 +183,7 @@ impl SpaceJournal for LocalJournal {
     }
 
     fn note(&self, record: Record) {
-        let mut notes = lock(&self.shared.notes);
+        let mut notes = self.shared.notes.lock();
         if notes.len() >= NOTES_MAX {
             notes.pop_front();
         }
@@ -200,7 +201,7 @@ impl SpaceJournal for LocalJournal {
     async fn close(&self) {
         self.shared.close_writer();
         self.shared.reads.close();
-        let readers = std::mem::take(&mut *lock(&self.shared.readers));
+        let readers = std::mem::take(&mut *self.shared.readers.lock());
         for reader in readers {
             // A panic was caught and reported: see `failures`.
             let _caught = reader.join();
@@ -215,7 +216,7 @@ impl SpaceJournal for LocalJournal {
 impl LocalShared {
     /// Works with the journal while nobody else writes; an error if it is closed, or if the work panics.
     fn write<T>(&self, work: impl FnOnce(&mut dyn Journal) -> T) -> Result<T, JournalError> {
-        let mut writer = lock(&self.journal);
+        let mut writer = self.journal.lock();
         let journal = writer.as_mut().ok_or_else(unwritable)?;
         catch_unwind(AssertUnwindSafe(|| work(&mut **journal))).map_err(|panic| {
             // What it holds may be half changed: nothing is written any more.
@@ -264,20 +265,20 @@ impl LocalShared {
         let thread = thread.map_err(|error| {
             JournalError::Unwritable(format!("no thread for the journal: {error}"))
         })?;
-        lock(&self.readers).push(thread);
+        self.readers.lock().push(thread);
         Ok(())
     }
 
     /// Lets what was handed over be written, and the notes; then nothing.
     fn close_writer(&self) {
-        let mut handed_over = lock(&self.handed_over);
+        let mut handed_over = self.handed_over.lock();
         handed_over.is_closing = true;
-        let waited = self.written.wait_while(handed_over, |it| it.count > 0);
-        drop(waited.unwrap_or_else(PoisonError::into_inner));
-        let Some(mut journal) = lock(&self.journal).take() else {
+        self.written.wait_while(&mut handed_over, |it| it.count > 0);
+        drop(handed_over);
+        let Some(mut journal) = self.journal.lock().take() else {
             return; // it was closed before, or failed
         };
-        let records: Vec<Record> = lock(&self.notes).drain(..).collect();
+        let records: Vec<Record> = self.notes.lock().drain(..).collect();
         let batch = Batch { records, ..Batch::default() };
         if !batch.records.is_empty()
             && let Err(error) = journal.append(&batch)
@@ -301,7 +302,7 @@ fn append_with_notes(
     notes: &PendingRecords,
 ) -> Result<(), RefusedBatch> {
     let own = batch.records.len();
-    batch.records.extend(lock(notes).drain(..));
+    batch.records.extend(notes.lock().drain(..));
     loop {
         match journal.append(&batch) {
             Ok(()) => return Ok(()),
@@ -313,7 +314,7 @@ fn append_with_notes(
             }
             Err(error) => {
                 // They go with a later batch, as far as there is room.
-                let mut notes = lock(notes);
+                let mut notes = notes.lock();
                 for note in batch.records.split_off(own).into_iter().rev() {
                     if notes.len() < NOTES_MAX {
                         notes.push_front(note);

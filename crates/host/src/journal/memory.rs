@@ -8,13 +8,14 @@ mod read;
 mod write;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use kernel::{
     Answer, Batch, Boot, BootWork, ChannelRecord, ClientRecord, FloorRecord, MessageRecord, Query,
     Seq, StoredKind, SummaryRecord,
 };
+use parking_lot::Mutex;
 use wire::state::Turn;
 use wire::{ChannelUri, Digest, Timestamp};
 
@@ -31,20 +32,15 @@ impl Memory {
     pub fn new() -> Self {
         Self::default()
     }
-
-    fn store(&self) -> MutexGuard<'_, JournalTables> {
-        // A batch is checked before any of it is applied, so a panic elsewhere leaves nothing half done here.
-        self.store.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Journal for Memory {
     fn boot(&mut self) -> Result<Boot, JournalError> {
-        Ok(self.store().boot())
+        Ok(self.store.lock().boot())
     }
 
     fn append(&mut self, batch: &Batch) -> Result<(), JournalError> {
-        let mut store = self.store();
+        let mut store = self.store.lock();
         store.check(batch)?;
         store.apply(batch);
         Ok(())
@@ -55,7 +51,7 @@ impl Journal for Memory {
     }
 
     fn find_unreferenced(&mut self, digests: &[Digest]) -> Result<Vec<Digest>, JournalError> {
-        let store = self.store();
+        let store = self.store.lock();
         let unreferenced = digests.iter().filter(|digest| !store.refers_to(digest));
         Ok(unreferenced.copied().collect())
     }
@@ -71,7 +67,7 @@ impl Journal for Memory {
 
 impl JournalReader for Memory {
     fn read(&mut self, query: &Query) -> Result<Answer, JournalError> {
-        Ok(self.store().answer(query))
+        Ok(self.store.lock().answer(query))
     }
 }
 

@@ -5,8 +5,8 @@
 //! Must not know: what the items are.
 
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Condvar, Mutex};
 use tokio::sync::Semaphore;
 
 /// A bounded queue between tasks that wait without a thread and threads that wait without a task.
@@ -35,7 +35,7 @@ impl<T> Queue<T> {
 
     pub(super) async fn put(&self, item: T) -> Result<(), Closed> {
         let room = self.room.acquire().await.map_err(|_| Closed)?;
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         if state.closed {
             return Err(Closed);
         }
@@ -47,16 +47,16 @@ impl<T> Queue<T> {
 
     /// The next item; `None` once the queue is closed and empty.
     pub(super) fn take(&self) -> Option<T> {
-        let waiting = |state: &mut QueueState<T>| state.items.is_empty() && !state.closed;
-        let waited = self.filled.wait_while(lock(&self.state), waiting);
-        let item = waited.unwrap_or_else(PoisonError::into_inner).items.pop_front()?;
+        let mut state = self.state.lock();
+        self.filled.wait_while(&mut state, |state| state.items.is_empty() && !state.closed);
+        let item = state.items.pop_front()?;
         self.room.add_permits(1);
         Some(item)
     }
 
     /// Takes nothing new; what is in it is still given out.
     pub(super) fn close(&self) {
-        lock(&self.state).closed = true;
+        self.state.lock().closed = true;
         self.room.close();
         self.filled.notify_all();
     }
@@ -64,11 +64,6 @@ impl<T> Queue<T> {
     /// Closes it and drops what is in it: nobody is going to take it.
     pub(super) fn discard(&self) {
         self.close();
-        lock(&self.state).items.clear();
+        self.state.lock().items.clear();
     }
-}
-
-/// A panic of another thread leaves no half-made change behind the locks of the journal.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -118,8 +118,7 @@ async fn copy_bodies(
             continue; // its pieces are rows
         };
         let objects = objects.ok_or(MigrateError::NoObjects)?;
-        let copied = objects.copy(source, copy, &body.digest, object).await;
-        copied.map_err(MigrateError::Object)?;
+        objects.copy(source, copy, &body.digest, object).await.map_err(MigrateError::Object)?;
     }
     let sql = "INSERT INTO greenroom.blob (space, digest, size, put_at, place, object)
          SELECT $2::bigint, digest, size, put_at, place, object FROM greenroom.blob WHERE space = $1";

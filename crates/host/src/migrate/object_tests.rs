@@ -25,10 +25,8 @@ fn find_objects(dir: &Path, digest: &Digest) -> Vec<PathBuf> {
     let objects = spaces
         .flat_map(|space| std::fs::read_dir(space.unwrap().path()).unwrap())
         .map(|object| object.unwrap().path());
-    let is_of_it = |path: &PathBuf| {
-        let name = path.file_name().unwrap().to_string_lossy();
-        name.starts_with(&digest.to_hex())
-    };
+    let is_of_it =
+        |path: &PathBuf| path.file_name().unwrap().to_string_lossy().starts_with(&digest.to_hex());
     objects.filter(is_of_it).collect()
 }
 
@@ -90,8 +88,7 @@ async fn an_object_outlives_its_row_for_a_while_and_is_then_deleted() {
     assert_eq!(count_objects(directory.path(), &digest), 0);
     on_thread(&blobs, move |it| it.put(&LARGE, now).unwrap()).await;
     journal.close().await;
-    let admin = AccountAdmin::over(Arc::clone(&node)).await.unwrap();
-    admin.remove_space("team").await.unwrap();
+    AccountAdmin::over(Arc::clone(&node)).await.unwrap().remove_space("team").await.unwrap();
     assert_eq!(count_objects(directory.path(), &digest), 1);
     run_sql(server.socket(), name, AGE);
     on_thread(&blobs, sweep).await;

@@ -77,8 +77,7 @@ async fn every_column_of_a_space_is_carried_or_stays_for_a_reason() {
         let is_identity: bool = row.get(4);
         let column: String = row.get(1);
         if !is_identity {
-            let columns = there.entry(row.get(0)).or_default();
-            columns.push((column, row.get(2)));
+            there.entry(row.get(0)).or_default().push((column, row.get(2)));
         }
     }
     there.retain(|name, columns| {

@@ -3,10 +3,10 @@
 use std::fs;
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
-use std::sync::Mutex;
 
 use futures_util::FutureExt;
 use kernel::{Role, Seq};
+use parking_lot::Mutex;
 use rusqlite::Connection;
 use rusqlite::types::Value;
 use wire::Timestamp;
@@ -54,8 +54,7 @@ INSERT INTO model_call VALUES (1, 8, 1, 77, 't-0', 5, NULL, 'turn', 0, 'chat', '
 /// A data directory with a journal and two bodies.
 fn fill(dir: &Path) {
     drop(Sqlite::open(dir).unwrap());
-    let conn = Connection::open(dir.join(JOURNAL_FILE)).unwrap();
-    conn.execute_batch(ROWS).unwrap();
+    Connection::open(dir.join(JOURNAL_FILE)).unwrap().execute_batch(ROWS).unwrap();
     let store = FileBlobs::open(dir).unwrap();
     store.put(b"small", Timestamp(1_700_000_000_123)).unwrap();
     store.put(&vec![7; 700_000], Timestamp(1_700_000_000_456)).unwrap();
@@ -112,9 +111,9 @@ async fn there_and_back_is_equal_to_the_byte_and_only_one_side_is_served() {
     fill(first.path());
     let before = dump(first.path());
     let steps = Mutex::new(Vec::new());
-    let carried = to_postgres(&there, &|step| steps.lock().unwrap().push(step)).await.unwrap();
+    let carried = to_postgres(&there, &|step| steps.lock().push(step)).await.unwrap();
     assert_eq!((carried.seq, carried.bodies, carried.was_carried_before), (41, 2, false));
-    let steps = steps.into_inner().unwrap();
+    let steps = steps.into_inner();
     for table in &TABLES {
         let told = |step: &MigrateStep| matches!(step, MigrateStep::Rows { table: name, rows } if *name == table.name && *rows > 0);
         assert!(steps.iter().any(told), "{} is told of", table.name);

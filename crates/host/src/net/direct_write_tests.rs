@@ -3,11 +3,12 @@
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use kernel::Frame;
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::outbox::{CloseUrgency, Outbox, WrittenBy};
@@ -31,7 +32,7 @@ impl NarrowSocket {
     }
 
     fn written(&self) -> Vec<u8> {
-        self.written.lock().unwrap().clone()
+        self.written.lock().clone()
     }
 }
 
@@ -50,9 +51,9 @@ impl SharedStream for NarrowSocket {
 
     fn write_now(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         let bytes: Vec<u8> = slices.iter().flat_map(|slice| slice.to_vec()).collect();
-        let takes = self.takes.lock().unwrap().pop_front();
+        let takes = self.takes.lock().pop_front();
         let count = takes.unwrap_or(Ok(bytes.len()))?.min(bytes.len());
-        self.written.lock().unwrap().extend_from_slice(&bytes[..count]);
+        self.written.lock().extend_from_slice(&bytes[..count]);
         Ok(count)
     }
 }

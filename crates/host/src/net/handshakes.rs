@@ -4,9 +4,10 @@
 //! of them is closed (ADR 0025).
 //! Must not know: HTTP, what a socket is used for afterwards.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -49,11 +50,6 @@ impl Handshakes {
         Self { max, waiting: Arc::default(), freed: Arc::default() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, WaitingHandshakes> {
-        // Every change here is complete before the lock is given back.
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Takes a place. If there is none, waits until one is free, or until the oldest has had its time and is closed.
     pub(crate) async fn begin(&self) -> Handshake {
         loop {
@@ -70,7 +66,7 @@ impl Handshakes {
     /// `Err`: none is free before this moment, unless a handshake ends.
     fn take_place(&self) -> Result<Handshake, Instant> {
         let now = Instant::now();
-        let mut waiting = self.lock();
+        let mut waiting = self.waiting.lock();
         while waiting.begun.len() >= self.max
             && let Some((_, oldest)) = waiting.begun.first_key_value()
         {
@@ -94,7 +90,7 @@ impl Handshakes {
 
     /// For want of something else than a place, such as file descriptors. False: there is none.
     pub(crate) fn evict_oldest(&self) -> bool {
-        self.lock().evict_oldest()
+        self.waiting.lock().evict_oldest()
     }
 }
 
@@ -114,7 +110,7 @@ impl Handshake {
     /// Of a socket that takes no place from others.
     pub(crate) fn alone() -> Self {
         let all = Handshakes::new(1);
-        all.insert(all.lock(), Instant::now())
+        all.insert(all.waiting.lock(), Instant::now())
     }
 
     /// Cancelled when the place is needed for another.
@@ -125,7 +121,7 @@ impl Handshake {
 
 impl Drop for Handshake {
     fn drop(&mut self) {
-        self.all.lock().begun.remove(&self.number);
+        self.all.waiting.lock().begun.remove(&self.number);
         self.all.freed.notify_one();
     }
 }

@@ -8,10 +8,11 @@
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::socket::{SharedStream, write_some};
@@ -67,7 +68,7 @@ pub(crate) struct AttachedSocket<'a>(&'a Outbox);
 
 impl Drop for AttachedSocket<'_> {
     fn drop(&mut self) {
-        self.0.lock().socket = None;
+        self.0.state.lock().socket = None;
     }
 }
 
@@ -161,11 +162,6 @@ impl Outbox {
         Self { frames_max, bytes_max, state: Mutex::new(state) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, OutboxState> {
-        // A panic elsewhere cannot leave half a change behind: every change here is complete before the next call.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Until the guard is dropped a pusher may write to this socket what need not be cut into fragments.
     pub(crate) fn attach(
         &self,
@@ -173,14 +169,14 @@ impl Outbox {
         fragment_bytes: usize,
     ) -> AttachedSocket<'_> {
         if fragment_bytes >= DIRECT_BYTES_MAX {
-            self.lock().socket = Some(socket);
+            self.state.lock().socket = Some(socket);
         }
         AttachedSocket(self)
     }
 
     /// Items in order, under one lock and with at most one wake.
     pub(crate) fn push(&self, items: impl IntoIterator<Item = (LinkItem, u32)>, by: WrittenBy) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.ending.is_some() {
             return; // nothing is sent after the close frame
         }
@@ -223,7 +219,7 @@ impl Outbox {
         reason: impl Into<Cow<'static, str>>,
         urgency: CloseUrgency,
     ) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         match &mut state.ending {
             Some(ending) if ending.urgency == urgency => return, // it ends already
             Some(ending) if urgency == CloseUrgency::AtOnce => ending.urgency = urgency,
@@ -251,7 +247,7 @@ impl Outbox {
 
     /// Whether a quarter of the queue is used, and how far the writer has come.
     pub(crate) fn backlog(&self) -> Option<Backlog> {
-        let state = self.lock();
+        let state = self.state.lock();
         let frames = state.held_frames + state.in_flight_frames;
         let bytes = state.held_bytes + state.in_flight_bytes;
         let is_large = frames > self.frames_max / 4 || bytes > self.bytes_max / 4;
@@ -261,13 +257,13 @@ impl Outbox {
 
     /// The socket took a part of what the writer has, and so many bytes are left of it.
     pub(crate) fn record_progress(&self, left: usize) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.in_flight_bytes = left;
         state.takes += 1;
     }
 
     pub(crate) fn set_paused(&self, paused: bool) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.paused = paused;
         let reader = if paused { None } else { state.reader.take() };
         drop(state);
@@ -276,7 +272,7 @@ impl Outbox {
 
     /// Sends a ping.
     pub(crate) fn ping(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.ping = true;
         let waker = state.writer_to_wake();
         drop(state);
@@ -284,7 +280,7 @@ impl Outbox {
     }
 
     pub(crate) fn pong(&self, payload: Vec<u8>) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.pong = Some(payload.into_boxed_slice());
         let waker = state.writer_to_wake();
         drop(state);
@@ -293,7 +289,7 @@ impl Outbox {
 
     /// May the reader take from the socket? Pending while paused.
     pub(crate) fn poll_may_read(&self, context: &mut Context<'_>) -> Poll<ReadDecision> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.ending.is_some() {
             return Poll::Ready(ReadDecision::Stop);
         }
@@ -303,12 +299,12 @@ impl Outbox {
 
     /// The code the connection ends with, if it was ended from this side.
     pub(crate) fn ending_code(&self) -> Option<u16> {
-        self.lock().ending.as_ref().map(|ending| ending.code)
+        self.state.lock().ending.as_ref().map(|ending| ending.code)
     }
 
     /// For a writer blocked by the socket: ready when the connection is to end.
     pub(crate) fn poll_ending(&self, context: &mut Context<'_>) -> Poll<ConnectionEnding> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if let Some(ending) = &state.ending {
             return Poll::Ready(ending.clone());
         }
@@ -324,7 +320,7 @@ impl Outbox {
         items: &mut Vec<LinkItem>,
         timer: &mut Option<Pin<Box<Sleep>>>,
     ) -> Poll<OutboxContents> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.in_flight_frames = 0;
         state.in_flight_bytes = 0;
         state.takes += 1;

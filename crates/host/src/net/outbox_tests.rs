@@ -100,7 +100,7 @@ async fn over_a_bound_the_link_is_cut_and_the_queue_dropped() {
         for _ in 0..3 {
             link.push(text("x"), 1_000);
         }
-        assert!(outbox.lock().ending.is_none());
+        assert!(outbox.state.lock().ending.is_none());
         link.push(text("x"), 1_000);
         link.push(text("late"), 0);
         let (frames, taken) = take(&outbox).await;
@@ -122,7 +122,7 @@ async fn frames_being_written_count_until_the_writer_asks_again() {
     assert_eq!(take(&outbox).await.0, ["c"]);
     link.push(text("d"), 0);
     link.push(text("e"), 0);
-    assert!(outbox.lock().ending.is_some(), "c may still be in flight");
+    assert!(outbox.state.lock().ending.is_some(), "c may still be in flight");
 }
 
 #[tokio::test(start_paused = true)]
@@ -139,14 +139,14 @@ async fn behind_a_message_larger_than_the_bound_there_is_space_for_half_of_it() 
     link.push(text(&large), 0);
     for in_flight in [false, true] {
         link.push(text("12345"), 0);
-        assert!(outbox.lock().ending.is_none(), "in flight: {in_flight}");
+        assert!(outbox.state.lock().ending.is_none(), "in flight: {in_flight}");
         if !in_flight {
             let (frames, _) = take(&outbox).await;
             assert_eq!(frames, [large.as_str(), "12345"]);
         }
     }
     link.push(text("1"), 0);
-    let cut = outbox.lock().ending.clone().unwrap();
+    let cut = outbox.state.lock().ending.clone().unwrap();
     assert_eq!(cut.code, 1008, "it takes nothing");
 }
 
@@ -161,10 +161,10 @@ async fn what_is_in_flight_counts_by_what_is_left_of_it() {
     outbox.record_progress(100);
     assert_ne!(outbox.backlog().unwrap().takes, backlog.takes, "it reads");
     link.push(text(&"z".repeat(450)), 0);
-    assert!(outbox.lock().ending.is_none());
+    assert!(outbox.state.lock().ending.is_none());
     outbox.record_progress(0);
     link.push(text(&"z".repeat(101)), 0);
-    assert!(outbox.lock().ending.is_some(), "all of these wait");
+    assert!(outbox.state.lock().ending.is_some(), "all of these wait");
 }
 
 #[tokio::test(start_paused = true)]
@@ -207,10 +207,10 @@ async fn a_burst_leaves_no_memory_behind() {
     for _ in 0..5_000 {
         link.push(text("x"), 0);
     }
-    while !outbox.lock().held.is_empty() {
+    while !outbox.state.lock().held.is_empty() {
         take(&outbox).await;
     }
-    assert_eq!(outbox.lock().held.capacity(), 0);
+    assert_eq!(outbox.state.lock().held.capacity(), 0);
 }
 
 struct Counter(AtomicUsize);

@@ -4,7 +4,9 @@
 //! Must not know: who reads.
 
 use std::ops::{Deref, DerefMut};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 /// What is read from a socket at a time.
 pub(crate) const READ_BUFFER_BYTES: usize = 16 * 1_024;
@@ -23,7 +25,7 @@ pub(crate) struct ReadBuffer {
 
 impl ReadBufferPool {
     pub(crate) fn take(self: &Arc<Self>) -> ReadBuffer {
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let idle = self.idle.lock().pop();
         let bytes = idle.unwrap_or_else(|| vec![0; READ_BUFFER_BYTES].into_boxed_slice());
         ReadBuffer { pool: self.clone(), bytes }
     }
@@ -31,7 +33,7 @@ impl ReadBufferPool {
 
 impl Drop for ReadBuffer {
     fn drop(&mut self) {
-        let mut idle = self.pool.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = self.pool.idle.lock();
         if idle.len() < IDLE_BUFFERS_MAX {
             idle.push(std::mem::take(&mut self.bytes));
         }

@@ -4,7 +4,9 @@
 //! is found in its place.
 //! Must not know: HTTP, what a space holds.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
+
+use parking_lot::RwLock;
 
 use super::admission::Admission;
 use crate::accounts::Accounts;
@@ -70,7 +72,7 @@ pub(crate) type DescribeMetrics = Arc<dyn Fn() -> String + Send + Sync>;
 
 /// The handle that is there now.
 fn current(handle: &RwLock<SpaceHandle>) -> SpaceHandle {
-    handle.read().unwrap_or_else(PoisonError::into_inner).clone()
+    handle.read().clone()
 }
 
 impl SpaceHandles {
@@ -131,7 +133,7 @@ impl SpaceHandles {
     /// The space of the same name is behind this handle from now on.
     pub(crate) fn replace(&self, handle: &SpaceHandle) {
         for place in self.places() {
-            let mut place = place.write().unwrap_or_else(PoisonError::into_inner);
+            let mut place = place.write();
             if place.name == handle.name {
                 *place = handle.clone();
             }

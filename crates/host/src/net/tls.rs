@@ -8,9 +8,10 @@ use std::fs;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use parking_lot::Mutex;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -72,15 +73,10 @@ impl TlsIdentity {
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, LoadedIdentity> {
-        // Every change here is complete before the lock is given back.
-        self.current.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// What new connections are given. Looks at the times of two files, and reads them if they changed.
     fn config(&self) -> Arc<ServerConfig> {
         let stamps = stamps_of(&self.cert, &self.key);
-        let mut current = self.lock();
+        let mut current = self.current.lock();
         if current.stamps != stamps {
             // Noted in any case: a file that cannot be used is reported once.
             current.stamps = stamps;

@@ -3,10 +3,11 @@
 //! Promises: a device has a few requests in flight and no more; all of them together take as many threads as are set aside.
 //! Must not know: HTTP.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
 use super::markup_cache::MarkupCache;
@@ -44,7 +45,7 @@ pub(crate) struct InFlight {
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        let mut counts = lock(&self.counts);
+        let mut counts = self.counts.lock();
         if let Some(count) = counts.get_mut(&self.device) {
             *count -= 1;
             if *count == 0 {
@@ -52,11 +53,6 @@ impl Drop for InFlight {
             }
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Every change below is complete before its lock is given back.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl MarkupService {
@@ -71,7 +67,7 @@ impl MarkupService {
 
     /// Counts a request of a device. `None`: it has as many in flight as it may.
     pub(crate) fn begin(&self, device: &str) -> Option<InFlight> {
-        let mut counts = lock(&self.in_flight);
+        let mut counts = self.in_flight.lock();
         let count = counts.get_or_insert_with(device.to_owned(), || 0);
         if *count >= IN_FLIGHT_MAX {
             return None;
@@ -124,14 +120,14 @@ impl MarkupService {
 
     fn find_or_render(&self, item: &MarkupItem, answer: &mut Vec<u8>) {
         let key = item.is_remembered().then(|| item.key());
-        if let Some(known) = key.and_then(|key| lock(&self.cache).find(&key)) {
+        if let Some(known) = key.and_then(|key| self.cache.lock().find(&key)) {
             return answer.extend_from_slice(&known);
         }
         let start = answer.len();
         let is_final = render(item, &*self.blobs, ITEM_TIME, answer);
         if let (Some(key), true) = (key, is_final) {
             let rendered = Bytes::copy_from_slice(answer.get(start..).unwrap_or_default());
-            lock(&self.cache).insert(key, rendered);
+            self.cache.lock().insert(key, rendered);
         }
     }
 }
@@ -150,7 +146,7 @@ mod tests {
         held.pop();
         assert!(service.begin("phone").is_some());
         drop(held);
-        assert!(lock(&service.in_flight).is_empty());
+        assert!(service.in_flight.lock().is_empty());
     }
 
     #[tokio::test]
@@ -165,8 +161,8 @@ mod tests {
             answer.unwrap(),
             r#"{"items":[{"tree":[["p",["em","a"]]],"stable":0,"blocks":0},{"tree":[["pre",{"language":"rust","runs":[["keyword",0,3]]},"let a;"]]}]}"#
         );
-        assert!(lock(&service.in_flight).is_empty());
-        let mut cache = lock(&service.cache);
+        assert!(service.in_flight.lock().is_empty());
+        let mut cache = service.cache.lock();
         let found = keys.iter().map(|key| cache.find(key).is_some());
         assert_eq!(found.collect::<Vec<_>>(), [false, true]);
     }
@@ -185,7 +181,7 @@ mod tests {
             assert_eq!(answer, r#"{"items":[{"tree":[["p","a"]]},{"tree":[["p","b"]]}]}"#);
         }
         let key = items()[0].key();
-        lock(&service.cache).insert(key, Bytes::from_static(b"0"));
+        service.cache.lock().insert(key, Bytes::from_static(b"0"));
         let answer = service
             .render_all(service.begin("phone").unwrap(), items(), |answer| answer)
             .await

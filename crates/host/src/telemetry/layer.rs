@@ -4,10 +4,10 @@
 
 use std::collections::VecDeque;
 use std::fmt::{Debug, Write};
-use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use kernel::TelemetryLog;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id};
@@ -51,7 +51,7 @@ pub(super) fn discard_log() {
 }
 
 fn take_waiting() -> LogRecords {
-    std::mem::take(&mut *WAITING.lock().unwrap_or_else(PoisonError::into_inner))
+    std::mem::take(&mut *WAITING.lock())
 }
 
 impl LogRecord {
@@ -103,7 +103,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for TelemetryLayer {
             target: event.metadata().target(),
             fields,
         };
-        let mut waiting = WAITING.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = WAITING.lock();
         if waiting.records.len() == RECORDS_MAX {
             waiting.records.pop_front();
             waiting.dropped += 1;

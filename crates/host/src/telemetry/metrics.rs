@@ -3,10 +3,9 @@
 //! Promises: counting is one addition to an atomic number.
 
 use std::fmt::Write;
-use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use parking_lot::Mutex;
 use wire::Timestamp;
 
 /// What is counted.
@@ -130,7 +129,7 @@ impl HostMetrics {
             let total = self.counts.get(index);
             total.map_or(0, |total| total.load(Ordering::Relaxed))
         });
-        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = self.taken.lock();
         if *taken == (counts, connections) {
             return None;
         }

@@ -13,10 +13,11 @@ mod sender;
 mod spans;
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use agent_api::AgentEvent;
 use kernel::{RunId, TelemetryBatch, TurnRun};
+use parking_lot::Mutex;
 use serde_json::Value;
 
 pub(crate) use collector::{Collector, check_endpoint};
@@ -62,40 +63,36 @@ impl Telemetry {
     /// A turn begins.
     pub(crate) fn begin_turn(&self, turn: &TurnRun) {
         self.metrics.add(MetricCounter::TurnsStarted, 1);
-        self.open().begin_turn(turn, self.now_ms());
+        self.open.lock().begin_turn(turn, self.now_ms());
     }
 
     /// Takes an agent's event of a turn.
     pub(crate) fn observe_event(&self, run: RunId, event: &AgentEvent) {
-        let span = self.open().observe_event(run, event, self.now_ms());
+        let span = self.open.lock().observe_event(run, event, self.now_ms());
         self.add_spans(span);
     }
 
     /// Clients know a call by this id.
     pub(crate) fn name_call(&self, run: RunId, call: u64, id: String) {
-        let span = self.open().name_call(run, call, id);
+        let span = self.open.lock().name_call(run, call, id);
         self.add_spans(span);
     }
 
     /// A call is over that somebody else than the agent carried out.
     pub(crate) fn end_call(&self, run: RunId, call: u64, outcome: SpanOutcome) {
-        let span = self.open().end_call(run, call, outcome, self.now_ms());
+        let span = self.open.lock().end_call(run, call, outcome, self.now_ms());
         self.add_spans(span);
     }
 
     /// A turn ended: `completed`, `cancelled`, or in a kind of error.
     pub(crate) fn end_turn(&self, run: RunId, counter: MetricCounter, outcome: &str) {
         self.metrics.add(counter, 1);
-        let span = self.open().end_turn(run, outcome, self.now_ms());
+        let span = self.open.lock().end_turn(run, outcome, self.now_ms());
         self.add_spans(span);
     }
 
     fn now_ms(&self) -> i64 {
         self.clock.now().0
-    }
-
-    fn open(&self) -> MutexGuard<'_, OpenSpans> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn add_spans(&self, spans: impl IntoIterator<Item = Value>) {
@@ -105,7 +102,7 @@ impl Telemetry {
     }
 
     fn add_span(&self, span: Value) {
-        let mut spans = self.spans.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut spans = self.spans.lock();
         if spans.len() == SPANS_MAX {
             spans.pop_front();
             self.metrics.add(MetricCounter::TelemetryDropped, 1);
@@ -116,10 +113,10 @@ impl Telemetry {
     /// What happened since this was last called; none if nothing did. `connections` are open now. The log is that of the whole
     /// process: with several spaces it is for none of their clients.
     pub(crate) fn take_batch(&self, connections: usize, with_log: bool) -> Option<TelemetryBatch> {
-        let unnamed = self.open().take_unnamed();
+        let unnamed = self.open.lock().take_unnamed();
         self.add_spans(unnamed);
         let spans: Vec<Value> = {
-            let mut spans = self.spans.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut spans = self.spans.lock();
             spans.drain(..).collect()
         };
         let (logs, dropped) = if with_log { layer::take_records() } else { (Vec::new(), 0) };

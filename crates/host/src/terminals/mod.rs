@@ -9,11 +9,12 @@ mod shell;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use agent_api::{ShownTerminal, TerminalChange, TerminalOffer};
 use kernel::{Input, RunId, ShownTerminalFacts, TerminalStart, TerminalTask, TypedText};
+use parking_lot::Mutex;
 use wire::ChannelUri;
 
 use crate::config::Config;
@@ -71,28 +72,21 @@ impl Terminals {
     }
 
     pub(crate) fn set_settings(&self, settings: ShellSettings) {
-        let current = &self.0.settings;
-        *current.lock().unwrap_or_else(PoisonError::into_inner) = settings;
+        *self.0.settings.lock() = settings;
     }
 
     /// Whether none is there.
     pub(crate) fn is_empty(&self) -> bool {
-        self.slots().is_empty()
+        self.0.slots.lock().is_empty()
     }
 
     fn settings(&self) -> ShellSettings {
-        let current = &self.0.settings;
-        let current = current.lock().unwrap_or_else(PoisonError::into_inner);
-        current.clone()
+        self.0.settings.lock().clone()
     }
 
     /// Variables of the host that no command of a user gets.
     pub(crate) fn secret_variables(&self) -> Vec<String> {
         self.settings().secret_variables
-    }
-
-    fn slots(&self) -> MutexGuard<'_, HashMap<ChannelUri, TerminalSlot>> {
-        self.0.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Shows a terminal of an agent's call; the URI of its channel. None if the host goes down.
@@ -109,7 +103,7 @@ impl Terminals {
         };
         let shown = Input::TerminalShown { run, facts };
         // What the kernel wants done to it may come before it is followed.
-        self.slots().insert(terminal.clone(), TerminalSlot::Starting(Vec::new()));
+        self.0.slots.lock().insert(terminal.clone(), TerminalSlot::Starting(Vec::new()));
         let sent = self.0.arrivals.send(QueuedInput::from(shown)).await;
         self.run(terminal.clone(), offer.terminal);
         sent.ok().map(|()| terminal)
@@ -118,12 +112,12 @@ impl Terminals {
     /// Does what the kernel wants done to a terminal.
     pub(crate) fn act(&self, terminal: ChannelUri, act: TerminalTask) {
         if let TerminalTask::Start(start) = act {
-            self.slots().insert(terminal.clone(), TerminalSlot::Starting(Vec::new()));
+            self.0.slots.lock().insert(terminal.clone(), TerminalSlot::Starting(Vec::new()));
             let terminals = self.clone();
             task::spawn(async move { terminals.start(terminal, start).await });
             return;
         }
-        let mut slots = self.slots();
+        let mut slots = self.0.slots.lock();
         match slots.get_mut(&terminal) {
             Some(TerminalSlot::Running(running)) => {
                 let running = Arc::clone(running);
@@ -148,7 +142,7 @@ impl Terminals {
                 self.run(terminal, shell);
             }
             Err(why) => {
-                self.slots().remove(&terminal);
+                self.0.slots.lock().remove(&terminal);
                 let text = format!("[no shell could be started: {why}]\r\n");
                 let exit_code = None;
                 let changes =
@@ -160,8 +154,11 @@ impl Terminals {
 
     /// Follows a terminal to its end.
     fn run(&self, terminal: ChannelUri, running: Arc<dyn ShownTerminal>) {
-        let before =
-            self.slots().insert(terminal.clone(), TerminalSlot::Running(Arc::clone(&running)));
+        let before = self
+            .0
+            .slots
+            .lock()
+            .insert(terminal.clone(), TerminalSlot::Running(Arc::clone(&running)));
         if let Some(TerminalSlot::Starting(early)) = before {
             early.into_iter().for_each(|act| perform(&*running, act));
         }
@@ -180,7 +177,7 @@ impl Terminals {
                 }
                 tokio::time::sleep(PACE).await;
             }
-            terminals.slots().remove(&terminal);
+            terminals.0.slots.lock().remove(&terminal);
         });
     }
 

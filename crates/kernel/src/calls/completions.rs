@@ -73,8 +73,7 @@ fn session_at<'k>(kernel: &'k Kernel, uri: &ChannelUri) -> Result<&'k SessionSta
     match kernel.find_chat(uri) {
         Some(chat) => Ok(kernel.session(chat.session()).state()),
         None => {
-            let session = kernel.find_session(uri).map(Session::state);
-            session.ok_or_else(|| uri::not_found(kernel, uri))
+            kernel.find_session(uri).map(Session::state).ok_or_else(|| uri::not_found(kernel, uri))
         }
     }
 }

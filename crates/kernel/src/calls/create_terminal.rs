@@ -44,8 +44,7 @@ pub(super) fn gather(
         },
         (None, Some((session, _))) => {
             let state = kernel.session(session).state();
-            let directories = state.working_directories.as_ref();
-            directories.and_then(|all| all.first()).cloned()
+            state.working_directories.as_ref().and_then(|all| all.first()).cloned()
         }
         (None, None) => None,
     };

@@ -81,8 +81,7 @@ pub(super) fn gather(
 fn times_of(kernel: &Kernel, session: &Value) -> (Timestamp, Timestamp) {
     let now = kernel.now();
     let time = |field: &str| {
-        let text = session[field].as_str();
-        text.and_then(Timestamp::parse_rfc3339).map(|at| at.min(now))
+        session[field].as_str().and_then(Timestamp::parse_rfc3339).map(|at| at.min(now))
     };
     let modified = time("modifiedAt").unwrap_or(now);
     (time("createdAt").unwrap_or(modified).min(modified), modified)

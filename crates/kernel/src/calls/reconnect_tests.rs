@@ -18,8 +18,7 @@ fn floor(channel: &ChannelUri, floor: u64, oldest_turn: Option<&str>) -> FloorRe
 }
 
 fn floors(all: &[FloorRecord]) -> Floors {
-    let all = all.iter().cloned();
-    all.map(|floor| (floor.channel.clone(), floor)).collect()
+    all.iter().cloned().map(|floor| (floor.channel.clone(), floor)).collect()
 }
 
 fn params(subscriptions: &[&str]) -> ReconnectParams {

@@ -91,8 +91,7 @@ fn changed_uris(call: &ResourceCall) -> (Option<&str>, Option<&str>) {
 }
 
 fn bytes_max(kernel: &Kernel) -> usize {
-    let bytes_max = kernel.limits().message_out_bytes;
-    bytes_max.saturating_sub(ENVELOPE_BYTES)
+    kernel.limits().message_out_bytes.saturating_sub(ENVELOPE_BYTES)
 }
 
 fn read_content(

@@ -64,8 +64,7 @@ pub(super) fn gather(
 
 /// Whether a value is what somebody may be typing, by its name or as it is.
 fn fits(item: &Value, query: &str) -> bool {
-    ["value", "label"].into_iter().any(|field| {
-        let text = item[field].as_str().unwrap_or("");
-        text.to_lowercase().contains(query)
-    })
+    ["value", "label"]
+        .into_iter()
+        .any(|field| item[field].as_str().unwrap_or("").to_lowercase().contains(query))
 }

@@ -339,8 +339,7 @@ impl Chat {
 
     /// The checkpoint of a turn, if that is the one it belongs to.
     pub(crate) fn checkpoint_of(&self, turn_id: &str) -> Option<&Bytes> {
-        let checkpoint = self.checkpoint.as_ref();
-        checkpoint.filter(|(turn, _)| turn == turn_id).map(|(_, data)| data)
+        self.checkpoint.as_ref().filter(|(turn, _)| turn == turn_id).map(|(_, data)| data)
     }
 
     /// Takes note of a client's turn id that looks like one the host may come to make (G-26).

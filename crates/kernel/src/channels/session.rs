@@ -279,7 +279,6 @@ impl Session {
 
     /// The URIs of its chats, in the order of the catalogue.
     pub(crate) fn chat_uris(&self) -> Vec<ChannelUri> {
-        let chats = self.state.chats.iter();
-        chats.filter_map(|chat| ChannelUri::parse(&chat.resource).ok()).collect()
+        self.state.chats.iter().filter_map(|chat| ChannelUri::parse(&chat.resource).ok()).collect()
     }
 }

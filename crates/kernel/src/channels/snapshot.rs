@@ -27,8 +27,7 @@ impl SnapshotWindow {
         match &self.snapshot.state {
             SnapshotState::Chat { cursor: None, .. } => Some(FROM_THE_BEGINNING.to_owned()),
             SnapshotState::Chat { chat, first_turn, .. } => {
-                let turns = chat.turns.as_slice();
-                turns.get(*first_turn).map(|turn| turn.id.clone())
+                chat.turns.as_slice().get(*first_turn).map(|turn| turn.id.clone())
             }
             SnapshotState::Root(_) | SnapshotState::Session { .. } | SnapshotState::Plain(_) => {
                 None

@@ -61,8 +61,7 @@ impl Channels {
 
     /// The session that a channel in memory belongs to; every other channel stands for itself.
     pub(crate) fn group_of(&self, uri: &ChannelUri) -> ChannelUri {
-        let session = self.in_memory.get(uri).and_then(Channel::owner);
-        session.unwrap_or(uri).clone()
+        self.in_memory.get(uri).and_then(Channel::owner).unwrap_or(uri).clone()
     }
 
     /// The root is what it was before the first of these; what was disposed of may be read again.
@@ -84,10 +83,7 @@ impl Channels {
         let orphans: Vec<ChannelUri> = self
             .in_memory
             .iter()
-            .filter(|(_, channel)| {
-                let owner = channel.owner();
-                owner.is_some_and(|session| evicted.contains(session))
-            })
+            .filter(|(_, channel)| channel.owner().is_some_and(|session| evicted.contains(session)))
             .map(|(uri, _)| uri.clone())
             .collect();
         evicted.extend(orphans);

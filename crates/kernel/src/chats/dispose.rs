@@ -40,10 +40,7 @@ fn next_default(session: &SessionState, gone: &ChannelUri) -> Option<String> {
     if session.default_chat.as_deref() != Some(gone.as_str()) {
         return None;
     }
-    let others = || {
-        let chats = session.chats.iter();
-        chats.filter(|chat| chat.resource != gone.as_str())
-    };
+    let others = || session.chats.iter().filter(|chat| chat.resource != gone.as_str());
     let takes_messages = |chat: &&ChatSummary| {
         let mode = chat.extra.get("interactivity");
         mode.is_none_or(|mode| mode == "full")

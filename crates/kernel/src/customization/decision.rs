@@ -62,8 +62,7 @@ pub(super) fn decisions_of(kernel: &Kernel, session: &ChannelUri, id: &str) -> V
 }
 
 pub(super) fn primary_directory(session: &SessionState) -> Option<&str> {
-    let directories = session.working_directories.as_ref()?;
-    directories.first().map(String::as_str)
+    session.working_directories.as_ref()?.first().map(String::as_str)
 }
 
 /// A client whose version knows one flag decides for its session alone: what was decided for more than that stays.

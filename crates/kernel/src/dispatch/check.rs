@@ -40,8 +40,7 @@ pub(super) fn root(
 }
 
 fn config_of(action: &Action) -> Object {
-    let config = action.get("config").and_then(Value::as_object);
-    config.cloned().unwrap_or_default()
+    action.get("config").and_then(Value::as_object).cloned().unwrap_or_default()
 }
 
 fn bad_value(bad: config::InvalidSetting) -> Refusal {

@@ -83,10 +83,10 @@ impl Peers {
 
     /// A connection is removed: those that waited for it wait no more.
     pub(crate) fn release_successors(&mut self, removed: PeerId) -> Vec<PeerId> {
-        let released = self.peers.iter_mut().filter_map(|(peer, state)| {
-            let waited = state.inbox.release(removed);
-            waited.then_some(*peer)
-        });
+        let released = self
+            .peers
+            .iter_mut()
+            .filter_map(|(peer, state)| state.inbox.release(removed).then_some(*peer));
         released.collect()
     }
 }

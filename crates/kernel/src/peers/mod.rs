@@ -165,8 +165,7 @@ impl Peers {
 
     /// What every connected client negotiated.
     pub(crate) fn all_ready(&self) -> Vec<NegotiatedPeer> {
-        let peers = self.clients.values();
-        peers.filter_map(|peer| self.ready(*peer)).cloned().collect()
+        self.clients.values().filter_map(|peer| self.ready(*peer)).cloned().collect()
     }
 
     /// The connection belongs to this client from now on.

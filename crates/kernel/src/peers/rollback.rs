@@ -60,8 +60,7 @@ impl Peers {
     pub(crate) fn changed_subscriptions(
         &self,
     ) -> impl Iterator<Item = (PeerId, &ChannelUri, usize)> {
-        let notes = self.undo.subscriptions.iter();
-        notes.map(|before| (before.peer, &before.uri, before.step))
+        self.undo.subscriptions.iter().map(|before| (before.peer, &before.uri, before.step))
     }
 
     /// The connections that were admitted since the last commit, and the steps that admitted them.

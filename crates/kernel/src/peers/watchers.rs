@@ -33,8 +33,7 @@ impl Watchers {
 
     /// The channels that somebody watches, and who.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&ChannelUri, &[Watcher])> {
-        let channels = self.by_channel.iter();
-        channels.map(|(uri, watchers)| (uri, watchers.list.as_slice()))
+        self.by_channel.iter().map(|(uri, watchers)| (uri, watchers.list.as_slice()))
     }
 
     /// The watchers of a channel that are meant, as recipients; `None` if there are none. A list of all of them is made once.

@@ -203,8 +203,7 @@ impl Step<'_> {
             // Its turn may be open in the journal; of a session this means nothing and does no harm.
             if !gave_up.contains(&chat) && !closing.contains(&chat) {
                 if run.is_some() {
-                    let recovery = self.recovery_mut();
-                    recovery.add_unrecorded(chat.clone(), why.to_owned());
+                    self.recovery_mut().add_unrecorded(chat.clone(), why.to_owned());
                 }
                 self.start_task(BackgroundTask::CloseInterruptedTurn(chat));
             }

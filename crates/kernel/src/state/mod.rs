@@ -153,8 +153,7 @@ impl Kernel {
 
     /// The last action that is too old to be kept, by what the journal said of days.
     fn too_old(&self) -> u64 {
-        let last = self.upkeep.log_from().0.saturating_sub(1);
-        last.min(self.log.seq().0)
+        self.upkeep.log_from().0.saturating_sub(1).min(self.log.seq().0)
     }
 
     pub(crate) fn oldest_kept(&self) -> u64 {
@@ -249,8 +248,7 @@ impl Kernel {
 
     /// The id of the turn that runs in a chat.
     pub(crate) fn active_turn_id(&self, chat: &ChannelUri) -> Option<String> {
-        let chat = self.channels.find_chat(chat)?;
-        chat.active_turn_id().map(str::to_owned)
+        self.channels.find_chat(chat)?.active_turn_id().map(str::to_owned)
     }
 
     pub(crate) fn role(&self, peer: crate::io::PeerId) -> crate::role::Role {
@@ -292,8 +290,7 @@ impl Kernel {
 
     /// Turns that run, by chat.
     pub fn running(&self) -> Vec<(RunId, ChannelUri)> {
-        let runs = self.runs.iter();
-        runs.map(|(run, chat)| (run, chat.clone())).collect()
+        self.runs.iter().map(|(run, chat)| (run, chat.clone())).collect()
     }
 
     /// How often renders ended in which outcome, by [`crate::Transform::outcome_name`].
@@ -358,8 +355,7 @@ impl Kernel {
             BackgroundTask::CloseInterruptedTurn(chat) => Some(chat),
             _ => None,
         });
-        let chats = self.recovery.chats_to_close().chain(reading);
-        chats.map(ChannelUri::as_str).collect()
+        self.recovery.chats_to_close().chain(reading).map(ChannelUri::as_str).collect()
     }
 
     /// What the journal must hold of every connected client whose rows count as true, for checkers.

@@ -475,6 +475,5 @@ impl Kernel {
 }
 
 fn hidden_seq(channels: &crate::channels::Channels, chat: ChannelId) -> Seq {
-    let chat = channels.find_chat_by_id(chat);
-    chat.map_or(Seq(0), Chat::last_hidden_seq)
+    channels.find_chat_by_id(chat).map_or(Seq(0), Chat::last_hidden_seq)
 }

@@ -174,8 +174,7 @@ fn fit_customization(entry: &mut Object) {
         decisions.iter_mut().for_each(fit_decision);
     }
     if let Some(Value::Object(children)) = entry.get_mut("childEnablement") {
-        let lists = children.values_mut().filter_map(Value::as_array_mut);
-        lists.flatten().for_each(fit_decision);
+        children.values_mut().filter_map(Value::as_array_mut).flatten().for_each(fit_decision);
     }
     if let Some(server) = object_mut(entry, "state") {
         MCP_AUTH_REASON.fit_field(server, "reason");

@@ -6,8 +6,7 @@ use crate::{ActionKind, Object};
 
 /// The kind of an action by its name.
 pub(super) fn kind_of(action: &Object) -> ActionKind {
-    let name = action.get("type").and_then(Value::as_str);
-    name.map_or(ActionKind::Unknown, ActionKind::from_name)
+    action.get("type").and_then(Value::as_str).map_or(ActionKind::Unknown, ActionKind::from_name)
 }
 
 pub(super) fn text<'a>(object: &'a Object, field: &str) -> Option<&'a str> {

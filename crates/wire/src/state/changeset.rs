@@ -49,7 +49,6 @@ impl ChangesetState {
     }
 
     pub fn operation(&self, id: &str) -> Option<&Value> {
-        let operations = self.operations.as_deref().unwrap_or(&[]);
-        operations.iter().find(|operation| operation["id"] == id)
+        self.operations.as_deref().unwrap_or(&[]).iter().find(|operation| operation["id"] == id)
     }
 }

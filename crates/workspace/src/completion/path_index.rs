@@ -4,9 +4,11 @@
 //! first answer, and that briefly.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
 
 use super::paths::{PathKind, Paths};
 use crate::directory::{EntryKind, IgnoreMode, Listing};
@@ -55,7 +57,7 @@ struct IndexState {
 
 impl Drop for PathIndexes {
     fn drop(&mut self) {
-        for index in lock(&self.indexes).values() {
+        for index in self.indexes.lock().values() {
             index.is_dropped.store(true, Ordering::Relaxed);
         }
     }
@@ -70,7 +72,7 @@ impl PathIndexes {
     ) -> Arc<Paths> {
         let now = Instant::now();
         let index = self.index(working_directories, now);
-        let mut state = lock(&index.state);
+        let mut state = index.state.lock();
         state.used = now;
         let is_stale =
             state.built.is_none_or(|built| now.saturating_duration_since(built) >= STALE);
@@ -79,28 +81,25 @@ impl PathIndexes {
             state.is_walking = true;
         }
         if state.built.is_none() {
-            let changed = &index.changed;
-            let wait = changed.wait_timeout_while(state, FIRST_ANSWER_WAIT, |state| {
-                state.built.is_none() && state.is_walking
-            });
-            state = wait.unwrap_or_else(PoisonError::into_inner).0;
+            let is_waiting = |state: &mut IndexState| state.built.is_none() && state.is_walking;
+            index.changed.wait_while_for(&mut state, is_waiting, FIRST_ANSWER_WAIT);
         }
         Arc::clone(&state.paths)
     }
 
     fn index(&self, working_directories: &[String], now: Instant) -> Arc<PathIndex> {
-        let mut indexes = lock(&self.indexes);
+        let mut indexes = self.indexes.lock();
         if let Some(index) = indexes.get(working_directories) {
             return Arc::clone(index);
         }
         indexes.retain(|_, index| {
-            let unused = now.saturating_duration_since(lock(&index.state).used);
+            let unused = now.saturating_duration_since(index.state.lock().used);
             let is_in_use = unused < UNUSED_MAX;
             index.is_dropped.store(!is_in_use, Ordering::Relaxed);
             is_in_use
         });
         if indexes.len() >= INDEXES_MAX {
-            let oldest = indexes.iter().min_by_key(|(_, index)| lock(&index.state).used);
+            let oldest = indexes.iter().min_by_key(|(_, index)| index.state.lock().used);
             let oldest = oldest.map(|(directories, _)| directories.clone());
             if let Some(index) = oldest.and_then(|directories| indexes.remove(&directories)) {
                 index.is_dropped.store(true, Ordering::Relaxed);
@@ -140,7 +139,7 @@ impl PathIndexes {
             // What cannot be opened, or must not be, has no paths to suggest.
             let (workspace, _) = Workspace::open_available(&directories, &confinement);
             let paths = walk(&workspace, Instant::now() + WALK_MAX, &index.is_dropped);
-            let mut state = lock(&index.state);
+            let mut state = index.state.lock();
             state.paths = Arc::new(paths);
             state.built = Some(Instant::now());
         });
@@ -162,13 +161,9 @@ struct FinishOnDrop<'a>(&'a PathIndex);
 
 impl Drop for FinishOnDrop<'_> {
     fn drop(&mut self) {
-        lock(&self.0.state).is_walking = false;
+        self.0.state.lock().is_walking = false;
         self.0.changed.notify_all();
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// All paths that are not ignored, those near the top first.

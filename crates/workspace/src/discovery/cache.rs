@@ -1,8 +1,10 @@
 //! What was discovered recently, so that files are not searched at every key press.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use super::known_texts::KnownTexts;
 use super::{Container, Discovered, Warning, WarningKind, discover_again, places};
@@ -110,7 +112,7 @@ impl DiscoveryCache {
         now: Instant,
     ) -> Arc<Discovered> {
         let places = (working_directories.to_vec(), brought.to_vec());
-        let cached = self.lock().get(&places).cloned();
+        let cached = self.results.lock().get(&places).cloned();
         if let Some(cached) = &cached
             && now.saturating_duration_since(cached.at) < FRESH
         {
@@ -124,7 +126,7 @@ impl DiscoveryCache {
             Some(cached) if *cached.discovered == discovered => cached.discovered,
             _ => Arc::new(discovered),
         };
-        let mut results = self.lock();
+        let mut results = self.results.lock();
         if results.len() >= SETS_MAX && !results.contains_key(&places) {
             let oldest = results
                 .iter()
@@ -146,10 +148,6 @@ impl DiscoveryCache {
         if let Some(report) = self.report {
             counts.into_iter().for_each(|(kind, count)| report(kind, count));
         }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<SearchedPlaces, CachedResult>> {
-        self.results.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -183,7 +181,7 @@ mod tests {
     fn new_warnings_are_reported_once_by_kind_and_count() {
         static REPORTED: Mutex<Vec<(WarningKind, usize)>> = Mutex::new(Vec::new());
         let cache = DiscoveryCache::with_report(|kind, count| {
-            REPORTED.lock().unwrap().push((kind, count));
+            REPORTED.lock().push((kind, count));
         });
         let start = Instant::now();
         let directories = ["file:///not/there", "file:///nor/there"].map(str::to_owned);
@@ -192,7 +190,7 @@ mod tests {
             // Whoever asks gets the details.
             assert!(discovered.warnings[0].to_string().contains("/not/there"));
         }
-        assert_eq!(*REPORTED.lock().unwrap(), [(WarningKind::Unreadable, 2)]);
+        assert_eq!(*REPORTED.lock(), [(WarningKind::Unreadable, 2)]);
     }
 
     #[test]
@@ -202,6 +200,6 @@ mod tests {
             let uri = format!("file:///not/there/{set}");
             cache.get_at(&[uri], &[], start + Duration::from_secs(set as u64));
         }
-        assert_eq!(cache.lock().len(), SETS_MAX);
+        assert_eq!(cache.results.lock().len(), SETS_MAX);
     }
 }

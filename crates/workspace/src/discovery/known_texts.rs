@@ -6,9 +6,11 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
+
+use parking_lot::Mutex;
 
 use crate::confined::{Links, Stat};
 use crate::read::Prefix;
@@ -83,13 +85,13 @@ impl KnownTexts {
     }
 
     fn find(&self, key: &TextKey, stat: &Stat) -> Option<Prefix> {
-        let table = self.lock();
+        let table = self.known.lock();
         let known = table.texts.get(key)?;
         (known.stat == *stat).then(|| Prefix { bytes: known.bytes.to_vec(), is_cut: known.is_cut })
     }
 
     fn keep(&self, key: TextKey, stat: Stat, prefix: &Prefix) {
-        let mut table = self.lock();
+        let mut table = self.known.lock();
         let text = KnownText { stat, bytes: Arc::from(&*prefix.bytes), is_cut: prefix.is_cut };
         table.bytes += ENTRY_BYTES + text.bytes.len();
         if let Some(older) = table.texts.insert(key, text) {
@@ -99,10 +101,6 @@ impl KnownTexts {
             // They are read again, those that are still looked for.
             *table = TextTable::default();
         }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, TextTable> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -188,7 +186,7 @@ mod tests {
         for number in 0..100 {
             let key = TextKey { path: PathBuf::from(format!("/{number}")), bytes_max: 1 };
             texts.keep(key, stat, &prefix);
-            assert!(texts.lock().bytes <= BYTES_MAX);
+            assert!(texts.known.lock().bytes <= BYTES_MAX);
         }
     }
 }

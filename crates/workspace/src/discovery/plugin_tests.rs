@@ -33,10 +33,8 @@ fn cu_004_servers_are_found_wherever_a_plugin_declares_them_and_nowhere_else() {
         let mut containers = found.containers.iter();
         containers.find(|container| container.name == name).unwrap()
     };
-    let names = |name: &str| {
-        let servers = servers(plugin(name)).into_iter();
-        servers.map(|(name, _)| name).collect::<Vec<_>>()
-    };
+    let names =
+        |name: &str| servers(plugin(name)).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
     assert_eq!(names("a"), ["one"]);
     assert_eq!(names("b"), ["bare"]);
     assert_eq!(names("c"), ["inline"]);

@@ -127,8 +127,7 @@ impl Repository {
         if self.settings.converts_lines {
             let text = paths.iter().filter(|path| !never_text.contains(**path));
             for path in text {
-                let entry = conversions.entry(path.to_path_buf());
-                entry.or_insert(Conversion::Built);
+                conversions.entry(path.to_path_buf()).or_insert(Conversion::Built);
             }
         }
         Ok(conversions)

@@ -104,10 +104,9 @@ impl TreeStatus {
             "branch.head" => self.branch = (value != "(detached)").then(|| value.to_owned()),
             "branch.upstream" => self.upstream = Some(value.to_owned()),
             "branch.ab" => {
-                let mut numbers = value.split(' ').map(|number| {
-                    let number = number.trim_start_matches(['+', '-']);
-                    number.parse().unwrap_or(0)
-                });
+                let mut numbers = value
+                    .split(' ')
+                    .map(|number| number.trim_start_matches(['+', '-']).parse().unwrap_or(0));
                 self.ahead = numbers.next().unwrap_or(0);
                 self.behind = numbers.next().unwrap_or(0);
             }

@@ -13,9 +13,9 @@ mod pixels;
 mod resize;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Mutex, PoisonError};
 
 use compositor::resolve::ImageLimits;
+use parking_lot::Mutex;
 
 use self::cache::FittedCache;
 use self::decode::decode;
@@ -67,7 +67,7 @@ impl Format {
 pub fn fit(mime: &str, bytes: &[u8], limits: &ImageLimits) -> Fitted {
     let format = Format::from_mime(mime)?;
     let key = cache::key(mime, bytes, limits);
-    let mut cache = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut cache = CACHE.lock();
     if let Some(fitted) = cache.get(&key) {
         return fitted;
     }

@@ -21,7 +21,9 @@ mod watched_directories;
 mod write;
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 pub use error::ResourceError;
 pub use facts::{ResourceFacts, ResourceKind};
@@ -58,10 +60,6 @@ pub struct ResourceGrant {
 impl ResourceFiles {
     pub fn new(confinement: Confinement) -> Self {
         Self { confinement, writing: Arc::default() }
-    }
-
-    fn lock_writes(&self) -> MutexGuard<'_, ()> {
-        self.writing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -50,8 +50,7 @@ fn what_nobody_touched_is_moved() {
     fs::create_dir(f.root.join("to")).unwrap();
     fs::write(f.root.join("to/old"), "old").unwrap();
     let (from, to) = (f.resource("from"), f.resource("to"));
-    let copy = MovedCopy::put(&from, &to, Existing::Replaced).unwrap();
-    copy.remove_source().unwrap();
+    MovedCopy::put(&from, &to, Existing::Replaced).unwrap().remove_source().unwrap();
     assert_eq!(f.names(), ["to"]);
     assert_eq!(f.text("to/deep/a").as_deref(), Some("one"));
     assert_eq!(f.text("to/old"), None);

@@ -38,7 +38,7 @@ impl ResourceFiles {
         fail_if_exists: bool,
         grants: &[ResourceGrant],
     ) -> Result<(), ResourceError> {
-        let _writing = self.lock_writes();
+        let _writing = self.writing.lock();
         let from = self.locate(source, LastName::Followed, ResourceAccess::Read, grants)?;
         let to = self.locate(destination, LastName::Followed, ResourceAccess::Write, grants)?;
         let (_, stat) = from.existing()?;
@@ -64,7 +64,7 @@ impl ResourceFiles {
         fail_if_exists: bool,
         grants: &[ResourceGrant],
     ) -> Result<(), ResourceError> {
-        let _writing = self.lock_writes();
+        let _writing = self.writing.lock();
         let from = self.locate(source, LastName::Itself, ResourceAccess::Write, grants)?;
         let to = self.locate(destination, LastName::Itself, ResourceAccess::Write, grants)?;
         let (_, stat) = from.existing()?;
@@ -110,7 +110,7 @@ impl ResourceFiles {
         recursive: bool,
         grants: &[ResourceGrant],
     ) -> Result<(), ResourceError> {
-        let _writing = self.lock_writes();
+        let _writing = self.writing.lock();
         let resource = self.locate(uri, LastName::Itself, ResourceAccess::Write, grants)?;
         let (_, stat) = resource.existing()?;
         self.check_removable(&resource)?;

@@ -54,8 +54,7 @@ impl FilesFixture {
     }
 
     fn names(&self, name: &str) -> Vec<String> {
-        let listed = self.files.list(&self.uri(name), &[]).unwrap();
-        listed.into_iter().map(|entry| entry.name).collect()
+        self.files.list(&self.uri(name), &[]).unwrap().into_iter().map(|entry| entry.name).collect()
     }
 }
 

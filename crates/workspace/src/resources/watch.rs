@@ -203,8 +203,7 @@ impl ResourceWatch {
     /// Whether something has this path now, be it a link.
     fn is_there(&self, path: &Path) -> bool {
         let flags = OFlags::PATH | OFlags::NOFOLLOW;
-        let open = self.resource.root.open_path(&self.relative(path), flags, Links::Refused);
-        open.is_ok()
+        self.resource.root.open_path(&self.relative(path), flags, Links::Refused).is_ok()
     }
 
     fn uri(&self, path: &Path) -> String {

@@ -65,8 +65,7 @@ fn compile(patterns: &[String]) -> Result<GlobSet, ResourceError> {
             set.add(glob.map_err(|error| invalid(pattern, error.to_string()))?);
         }
     }
-    let set = set.build();
-    set.map_err(|error| invalid("", error.to_string()))
+    set.build().map_err(|error| invalid("", error.to_string()))
 }
 
 #[cfg(test)]

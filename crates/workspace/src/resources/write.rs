@@ -50,7 +50,7 @@ impl ResourceFiles {
         request: &WriteRequest<'_>,
         grants: &[ResourceGrant],
     ) -> Result<(), ResourceError> {
-        let _writing = self.lock_writes();
+        let _writing = self.writing.lock();
         let mut attempts = 1;
         loop {
             let written = self.try_write(request, grants);

@@ -347,8 +347,7 @@ mod tests {
     }
 
     fn names(directory: &Path) -> Vec<OsString> {
-        let entries = fs::read_dir(directory).unwrap();
-        entries.map(|entry| entry.unwrap().file_name()).collect()
+        fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name()).collect()
     }
 
     #[test]

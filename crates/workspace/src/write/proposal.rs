@@ -4,8 +4,9 @@
 //! forgotten with its call.
 //! Must not know: how files are opened.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use wire::{Digest, NamedBody};
 
 use super::target::WriteTarget;
@@ -47,29 +48,25 @@ impl Workspace {
 
 impl CallProposal {
     pub(super) fn set(&self, proposal: Proposal) {
-        *self.lock() = Some(proposal);
+        *self.0.lock() = Some(proposal);
     }
 
     pub(super) fn get(&self) -> Option<Proposal> {
-        self.lock().clone()
+        self.0.lock().clone()
     }
 
     /// The change is made, or never will be.
     pub(super) fn take(&self) -> Option<Proposal> {
-        self.lock().take()
+        self.0.lock().take()
     }
 
     /// The change is about to be made, and is to be exactly this.
     pub(super) fn pin(&self, contents: PinnedContents) {
-        let mut proposal = self.lock();
+        let mut proposal = self.0.lock();
         let before = contents.before.as_ref().map(NamedBody::digest);
         let proposal =
             proposal.get_or_insert_with(|| Proposal::new(contents.path.clone(), before, None));
         proposal.pin = Some(contents);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Proposal>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -53,8 +53,7 @@ impl Workspace {
     pub fn look_at_any(&self, path: &WorkspacePath) -> Result<Option<FileNow>, FileError> {
         match self.look_at(path) {
             Err(FileError::IsLink { path: named }) => {
-                let link = self.read_link(path);
-                link.map(Some).ok_or(FileError::IsLink { path: named })
+                self.read_link(path).map(Some).ok_or(FileError::IsLink { path: named })
             }
             other => other,
         }

@@ -125,8 +125,7 @@ fn read_abilities(
 
 /// Ways to sign in, as an agent lists them when it is started or when it wants one.
 pub(in super::super) fn read_methods(methods: &Value) -> Vec<SignInMethod> {
-    let methods = methods.as_array().into_iter().flatten();
-    methods.take(16).map(read_method).collect()
+    methods.as_array().into_iter().flatten().take(16).map(read_method).collect()
 }
 
 /// Read by hand: where the command is said differs from agent to agent.

@@ -5,10 +5,11 @@
 //! Must not know: how anything is shown.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use agent_client_protocol_schema::v1 as acp;
+use parking_lot::Mutex;
 use serde_json::value::RawValue;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -106,13 +107,9 @@ impl SessionInbox {
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, InboxState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Whether content and calls are wanted now; if not, one is counted as dropped.
     pub(super) fn wants_content(&self) -> bool {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.phase == InboxPhase::Prompting {
             return true;
         }
@@ -123,19 +120,19 @@ impl SessionInbox {
 
     /// The session is one of before: until it is quiet, what is said of it may be old.
     pub(super) fn expect_replay(&self) {
-        self.lock().is_replayed = true;
+        self.state.lock().is_replayed = true;
     }
 
     /// Whether what is said now is new.
     pub(super) fn is_settled(&self) -> bool {
-        !self.lock().is_replayed
+        !self.state.lock().is_replayed
     }
 
     /// Takes an update that is wanted, or that is of the session itself.
     pub(super) fn deliver(&self, update: acp::SessionUpdate, bytes: usize) {
-        let is_in_turn = self.lock().phase == InboxPhase::Prompting;
+        let is_in_turn = self.state.lock().phase == InboxPhase::Prompting;
         self.listener.on_update(&update, is_in_turn);
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.phase != InboxPhase::Prompting {
             return; // The listener has heard it; nothing else of it is wanted.
         }
@@ -150,7 +147,7 @@ impl SessionInbox {
         question: Box<AgentQuestion>,
         bytes: usize,
     ) -> Result<(), Box<AgentQuestion>> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.phase != InboxPhase::Prompting {
             return Err(question);
         }
@@ -162,7 +159,7 @@ impl SessionInbox {
 
     /// A question was refused, because too many are open.
     pub(super) fn note_refusal(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.phase == InboxPhase::Prompting && !state.has_told_refusal {
             state.has_told_refusal = true;
             state.push(InboxItem::QuestionsRefused, 0);
@@ -171,13 +168,13 @@ impl SessionInbox {
     }
 
     pub(super) fn withdraw(&self, request: RequestId) {
-        self.lock().push(InboxItem::Withdrawn(request), 64);
+        self.state.lock().push(InboxItem::Withdrawn(request), 64);
         self.changed.notify_waiters();
     }
 
     /// From now on a turn listens; the prompt is about to be sent.
     pub(super) fn begin_prompt(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         assert!(!state.is_prompted, "a second prompt of one session");
         state.clear();
         state.phase = InboxPhase::Prompting;
@@ -188,7 +185,7 @@ impl SessionInbox {
 
     /// The prompt could not be sent.
     pub(super) fn take_back_prompt(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.is_prompted = false;
         state.clear();
         state.phase = InboxPhase::Quiet;
@@ -199,7 +196,7 @@ impl SessionInbox {
 
     /// The prompt's answer came.
     pub(super) fn end_prompt(&self, outcome: Result<Box<RawValue>, AcpError>) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.is_prompted = false;
         let was_prompting = state.phase == InboxPhase::Prompting;
         state.phase = InboxPhase::Quiet;
@@ -212,7 +209,7 @@ impl SessionInbox {
 
     /// The turn is over. Whether a prompt is still unanswered.
     pub(super) fn stop_listening(&self) -> bool {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.clear();
         state.phase = if state.is_prompted { InboxPhase::Cancelling } else { InboxPhase::Quiet };
         let is_prompted = state.is_prompted && state.end.is_none();
@@ -222,7 +219,7 @@ impl SessionInbox {
     }
 
     pub(super) fn end(&self, end: Arc<ConnectionEnd>) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.is_prompted = false;
         state.end = Some(end);
         drop(state);
@@ -237,7 +234,7 @@ impl SessionInbox {
             tokio::pin!(changed);
             changed.as_mut().enable();
             {
-                let mut state = self.lock();
+                let mut state = self.state.lock();
                 if let Some(waiting) = state.items.pop_front() {
                     state.bytes = state.bytes.saturating_sub(waiting.bytes);
                     state.last_arrival = waiting.came_at;
@@ -255,7 +252,7 @@ impl SessionInbox {
 
     /// When what was taken last came: that may be a while ago if a turn is behind.
     pub(in super::super) fn last_arrival(&self) -> SystemTime {
-        self.lock().last_arrival
+        self.state.lock().last_arrival
     }
 
     /// Waits until there is room for more.
@@ -274,7 +271,7 @@ impl SessionInbox {
             let changed = news.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
-            if is_reached(&self.lock()) {
+            if is_reached(&self.state.lock()) {
                 return;
             }
             changed.await;
@@ -285,10 +282,10 @@ impl SessionInbox {
     pub(in super::super) async fn wait_for_quiet(&self, quiet: Duration, longest: Duration) {
         let began = Instant::now();
         loop {
-            let last = self.lock().last_dropped.map_or(began, |last| last.max(began));
+            let last = self.state.lock().last_dropped.map_or(began, |last| last.max(began));
             let until = (last + quiet).min(began + longest);
             if Instant::now() >= until {
-                self.lock().is_replayed = false;
+                self.state.lock().is_replayed = false;
                 return;
             }
             tokio::time::sleep_until(until).await;
@@ -391,7 +388,7 @@ mod tests {
 
     async fn texts(inbox: &SessionInbox) -> Vec<String> {
         let mut found = Vec::new();
-        while !inbox.lock().items.is_empty() {
+        while !inbox.state.lock().items.is_empty() {
             match inbox.next().await {
                 InboxItem::Update(update) => match *update {
                     acp::SessionUpdate::AgentMessageChunk(acp::ContentChunk {
@@ -433,7 +430,7 @@ mod tests {
             inbox.deliver(content(1 << 20), 1 << 20);
             inbox.deliver(text("between", None), 100);
         }
-        assert!(inbox.lock().bytes < 2 << 20, "{}", inbox.lock().bytes);
+        assert!(inbox.state.lock().bytes < 2 << 20, "{}", inbox.state.lock().bytes);
         inbox.wait_for_room().await;
     }
 

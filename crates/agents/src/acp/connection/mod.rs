@@ -16,12 +16,13 @@ mod writer;
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use agent_client_protocol_schema::v1 as acp;
 use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -180,26 +181,22 @@ impl SharedConnection {
         })
     }
 
-    fn table(&self) -> MutexGuard<'_, RequestTable> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn want_stop(&self, why: EndKind) {
-        let mut stop = self.stop.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stop = self.stop.lock();
         stop.get_or_insert(why);
         self.stop_wanted.notify_one();
     }
 
     /// Answers a request of the agent, unless it was answered.
     fn answer(&self, id: &RequestId, answer: &Result<Value, AcpError>) {
-        if self.table().questions.remove(id).is_some() {
+        if self.table.lock().questions.remove(id).is_some() {
             self.writer.send(rpc::encode_answer(id, answer));
         }
     }
 
     /// Answers all that a session has asked.
     fn cancel_questions(&self, session: &str) {
-        let mut table = self.table();
+        let mut table = self.table.lock();
         let of_session = table.questions.extract_if(|_, open| open.session == session);
         let open: Vec<(RequestId, OpenQuestion)> = of_session.collect();
         drop(table);
@@ -214,7 +211,7 @@ impl SharedConnection {
         params: &impl Serialize,
         waiter: RequestWaiter,
     ) -> Result<u64, RequestError> {
-        let mut table = self.table();
+        let mut table = self.table.lock();
         if let Some(end) = self.end.borrow().clone() {
             return Err(RequestError::Ended(end));
         }
@@ -301,7 +298,7 @@ impl AcpConnection {
             // Whoever was to answer is gone: the connection's end was missed by a moment.
             Ok(Err(_)) => Err(RequestError::Ended(self.end())),
             Err(_) => {
-                self.shared.table().waiting.remove(&id);
+                self.shared.table.lock().waiting.remove(&id);
                 let method = method.to_owned();
                 Err(RequestError::TimedOut { method, limit })
             }
@@ -316,7 +313,7 @@ impl AcpConnection {
     ) -> Arc<SessionInbox> {
         let inbox = SessionInbox::new(session.to_owned(), listener);
         inbox.expect_replay();
-        let mut table = self.shared.table();
+        let mut table = self.shared.table.lock();
         table.sessions.insert(session.to_owned(), Arc::clone(&inbox));
         if let Some(end) = self.shared.end.borrow().clone() {
             inbox.end(end);
@@ -332,7 +329,7 @@ impl AcpConnection {
     /// Nobody listens to this session any more.
     pub(super) fn forget(&self, session: &str) {
         self.shared.cancel_questions(session);
-        self.shared.table().sessions.remove(session);
+        self.shared.table.lock().sessions.remove(session);
     }
 
     /// Sends a prompt. The answer, and all that is said before it, comes to the inbox.
@@ -415,7 +412,7 @@ impl AcpConnection {
 
     /// Whether somebody is signed in, as the agent last said it; none if it said nothing.
     pub(super) fn sign_in(&self) -> Option<bool> {
-        self.shared.table().sign_in
+        self.shared.table.lock().sign_in
     }
 }
 

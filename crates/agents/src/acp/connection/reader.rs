@@ -96,7 +96,7 @@ async fn receive(shared: &SharedConnection, message: RpcMessage<'_>, bytes: usiz
             "$/cancel_request" => withdraw(shared, params),
             "_auth/status_update" => {
                 if let Some(is_signed_in) = read_sign_in(params) {
-                    shared.table().sign_in = Some(is_signed_in);
+                    shared.table.lock().sign_in = Some(is_signed_in);
                 }
             }
             _ => {} // AG-20: extensions that we do not know
@@ -109,7 +109,7 @@ fn receive_response(
     id: Option<u64>,
     outcome: Result<&RawValue, AcpError>,
 ) {
-    let waiter = id.and_then(|id| shared.table().waiting.remove(&id));
+    let waiter = id.and_then(|id| shared.table.lock().waiting.remove(&id));
     let outcome = outcome.map(ToOwned::to_owned);
     match waiter {
         Some(RequestWaiter::Caller(caller)) => {
@@ -135,7 +135,7 @@ fn open_session(
             why: "it names no session".to_owned(),
         })?;
         let inbox = SessionInbox::new(session.clone().into_owned(), new.listener);
-        let mut table = shared.table();
+        let mut table = shared.table.lock();
         table.sessions.insert(session.clone().into_owned(), Arc::clone(&inbox));
         let (early, others) =
             std::mem::take(&mut table.early).into_iter().partition(|(of, ..)| *of == session);
@@ -156,7 +156,7 @@ async fn receive_update(shared: &SharedConnection, params: Option<&RawValue>, by
     let Some(params) = read_params::<UpdateParams<'_>>(shared, params) else {
         return; // said in the tail
     };
-    let inbox = shared.table().sessions.get(&*params.session_id).cloned();
+    let inbox = shared.table.lock().sessions.get(&*params.session_id).cloned();
     let Some(tag) = read_params::<UpdateTag<'_>>(shared, Some(params.update)) else {
         return; // said in the tail
     };
@@ -177,7 +177,7 @@ async fn receive_update(shared: &SharedConnection, params: Option<&RawValue>, by
             inbox.wait_for_room().await;
         }
         None if is_about_session(&tag.tag) || tells_of_trouble => {
-            let early = &mut shared.table().early;
+            let early = &mut shared.table.lock().early;
             early.push((params.session_id.into_owned(), update, bytes));
             let size = |early: &[(String, acp::SessionUpdate, usize)]| {
                 early.iter().map(|(.., bytes)| bytes).sum::<usize>()
@@ -245,7 +245,7 @@ async fn receive_request(
     };
     let session = parse::<SessionOf<'_>>(params).ok();
     let session = session.and_then(|of| of.session);
-    let inbox = session.and_then(|session| shared.table().sessions.get(&*session).cloned());
+    let inbox = session.and_then(|session| shared.table.lock().sessions.get(&*session).cloned());
     let Some(inbox) = inbox else {
         return refuse(kind.cancelled()); // nobody could answer
     };
@@ -304,7 +304,7 @@ fn register(
     session: &str,
     kind: &AgentQuestionKind,
 ) -> Registered {
-    let questions = &mut shared.table().questions;
+    let questions = &mut shared.table.lock().questions;
     if questions.contains_key(id) {
         return Registered::Twice;
     }
@@ -322,7 +322,7 @@ fn withdraw(shared: &SharedConnection, params: Option<&RawValue>) {
         return; // names nothing
     };
     let inbox = {
-        let table = shared.table();
+        let table = shared.table.lock();
         let question = table.questions.get(&id);
         question.and_then(|question| table.sessions.get(&question.session).cloned())
     };

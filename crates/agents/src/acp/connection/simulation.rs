@@ -83,7 +83,7 @@ impl FakeAgent {
 
     async fn ask(&self, dice: &mut Dice, session: &str) {
         let id = self.last_question.fetch_add(1, Ordering::SeqCst);
-        self.ledger.lock().unwrap().asked.insert(id);
+        self.ledger.lock().asked.insert(id);
         let options = json!([{"optionId": "yes", "name": "Yes", "kind": "allow_once"}]);
         let params = json!({"sessionId": session, "toolCall": {"toolCallId": format!("c{id}")}, "options": options});
         let line = json!({"jsonrpc": "2.0", "id": id, "method": "session/request_permission", "params": params});
@@ -105,9 +105,9 @@ impl FakeAgent {
             }
         }
         dice.pause().await;
-        let is_cancelled = self.cancelled.lock().unwrap().remove(&session);
+        let is_cancelled = self.cancelled.lock().remove(&session);
         let reason = if is_cancelled { "cancelled" } else { "end_turn" };
-        self.ledger.lock().unwrap().prompted.remove(&session);
+        self.ledger.lock().prompted.remove(&session);
         let line = json!({"jsonrpc": "2.0", "id": id, "result": {"stopReason": reason}});
         self.say(&mut dice, line).await;
         // Too late for anybody.
@@ -125,18 +125,18 @@ impl FakeAgent {
                 self.update(dice, &session, "old;").await;
             }
             Some("session/prompt") => {
-                let is_free = self.ledger.lock().unwrap().prompted.insert(session.clone());
+                let is_free = self.ledger.lock().prompted.insert(session.clone());
                 assert!(is_free, "a prompt while one is in flight");
                 let number = params["prompt"][0]["text"].as_str().unwrap().to_owned();
                 let of_play = Dice(dice.roll(u64::MAX));
                 let (agent, id) = (self.clone(), frame["id"].clone());
                 tokio::spawn(agent.play(of_play, id, session, number));
             }
-            Some("session/cancel") => drop(self.cancelled.lock().unwrap().insert(session)),
+            Some("session/cancel") => drop(self.cancelled.lock().insert(session)),
             Some(other) => panic!("{other}"),
             None => {
                 let id = frame["id"].as_u64().unwrap();
-                *self.ledger.lock().unwrap().answered.entry(id).or_default() += 1;
+                *self.ledger.lock().answered.entry(id).or_default() += 1;
             }
         }
     }
@@ -150,7 +150,7 @@ impl FakeAgent {
             self.receive(&mut dice, &frame).await;
             count += 1;
             if cut_after == Some(count) {
-                self.ledger.lock().unwrap().is_cut = true;
+                self.ledger.lock().is_cut = true;
                 let _ = self.output.lock().await.shutdown().await;
                 return;
             }
@@ -249,12 +249,11 @@ async fn run(seed: u64) {
         })
         .collect();
     for chat in chats {
-        let ended = tokio::time::timeout(LIMIT, chat).await;
-        ended.expect("everything ends").expect("nothing panics");
+        tokio::time::timeout(LIMIT, chat).await.expect("everything ends").expect("nothing panics");
     }
     // What is on its way arrives.
     sleep_until(Instant::now() + Duration::from_secs(10)).await;
-    let ledger = ledger.lock().unwrap();
+    let ledger = ledger.lock();
     assert!(ledger.answered.values().all(|times| *times == 1), "{:?}", ledger.answered);
     if !ledger.is_cut {
         let answered: BTreeSet<u64> = ledger.answered.keys().copied().collect();

@@ -5,8 +5,8 @@
 //! Must not know: who waits for what.
 
 use std::process::ExitStatus;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use serde_json::json;
@@ -105,7 +105,7 @@ pub(super) async fn supervise(
 
 /// Answers what is open, and lets the agent close what it can.
 async fn close_sessions(shared: &SharedConnection) {
-    let sessions: Vec<String> = shared.table().sessions.keys().cloned().collect();
+    let sessions: Vec<String> = shared.table.lock().sessions.keys().cloned().collect();
     let mut closing = Vec::new();
     for session in sessions {
         shared.cancel_questions(&session);
@@ -126,14 +126,14 @@ async fn close_sessions(shared: &SharedConnection) {
 }
 
 fn stop_reason(shared: &SharedConnection) -> Option<EndKind> {
-    shared.stop.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    shared.stop.lock().clone()
 }
 
 /// Tells everybody who waits.
 pub(super) fn announce(shared: &SharedConnection, end: ConnectionEnd) {
     let end = Arc::new(end);
     let (waiting, sessions) = {
-        let mut table = shared.table();
+        let mut table = shared.table.lock();
         // Under the lock: who asks from now on finds it.
         shared.end.send_replace(Some(Arc::clone(&end)));
         table.questions.clear();

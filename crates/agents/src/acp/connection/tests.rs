@@ -12,7 +12,7 @@ struct RecordedUpdates(Mutex<Vec<String>>);
 impl SessionListener for RecordedUpdates {
     fn on_update(&self, update: &acp::SessionUpdate, _: bool) {
         let update = serde_json::to_value(update).unwrap();
-        self.0.lock().unwrap().push(update["sessionUpdate"].as_str().unwrap().to_owned());
+        self.0.lock().push(update["sessionUpdate"].as_str().unwrap().to_owned());
     }
 }
 
@@ -124,7 +124,7 @@ async fn a_prompt_is_followed_to_its_answer_and_nothing_comes_after_it() {
     let opened = connection.new_session("session/new", &json!({}), listener, LIMIT).await;
     let (inbox, answer) = opened.unwrap();
     assert_eq!(answer["sessionId"], "s");
-    assert_eq!(*recorded.0.lock().unwrap(), ["available_commands_update"]);
+    assert_eq!(*recorded.0.lock(), ["available_commands_update"]);
     connection.prompt(&inbox, &json!([])).await.unwrap();
     let mut said = String::new();
     loop {
@@ -168,14 +168,13 @@ async fn what_went_wrong_is_heard_between_turns_but_not_from_a_replay() {
     let recorded = Arc::new(RecordedUpdates::default());
     let listener = Arc::clone(&recorded) as Arc<dyn SessionListener>;
     let none = json!({});
-    let opened = connection.new_session("session/new", &none, listener, LIMIT);
-    opened.await.unwrap();
+    connection.new_session("session/new", &none, listener, LIMIT).await.unwrap();
     let old = Arc::new(RecordedUpdates::default());
     let inbox = connection.listen("old", Arc::clone(&old) as Arc<dyn SessionListener>);
     let loaded = connection.request::<Value>("session/load", &none, LIMIT);
     loaded.await.unwrap();
-    assert_eq!(*recorded.0.lock().unwrap(), ["notice", "tool_call", "notice"]);
-    assert_eq!(*old.0.lock().unwrap(), Vec::<String>::new());
+    assert_eq!(*recorded.0.lock(), ["notice", "tool_call", "notice"]);
+    assert_eq!(*old.0.lock(), Vec::<String>::new());
     inbox.wait_for_quiet(Duration::ZERO, Duration::ZERO).await;
     assert!(inbox.is_settled(), "what comes from now on is new");
 }

@@ -68,10 +68,7 @@ impl CallUpdate {
         }
         let content = || call.content().to_vec();
         fields.content.get_or_insert_with(content);
-        let locations = || {
-            let paths = call.locations.iter().cloned();
-            paths.map(acp::ToolCallLocation::new).collect()
-        };
+        let locations = || call.locations.iter().cloned().map(acp::ToolCallLocation::new).collect();
         fields.locations.get_or_insert_with(locations);
     }
 

@@ -88,8 +88,7 @@ impl Mapper {
 
     /// What the host has written for a call that was allowed.
     pub(in super::super) fn made_edits(&mut self, call: u64) -> Vec<RecordedEdit> {
-        let found = self.call_mut(call);
-        found.map_or_else(Vec::new, |call| call.consent.made.clone())
+        self.call_mut(call).map_or_else(Vec::new, |call| call.consent.made.clone())
     }
 
     /// The host has written a file as this call was allowed to. That was good for once: nothing more is allowed of this file.

@@ -4,8 +4,9 @@
 //! Must not know: where it is shown.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 use crate::secret_values::SecretValues;
@@ -28,12 +29,8 @@ impl StderrTail {
         Self { bytes: Arc::default(), secrets: SecretValues::new(secrets) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<u8>> {
-        self.bytes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(in super::super) fn push(&self, printed: &[u8]) {
-        let mut bytes = self.lock();
+        let mut bytes = self.bytes.lock();
         let printed = &printed[printed.len().saturating_sub(TAIL_BYTES_MAX)..];
         let beyond = (bytes.len() + printed.len()).saturating_sub(TAIL_BYTES_MAX);
         bytes.drain(..beyond);
@@ -48,7 +45,7 @@ impl StderrTail {
     /// All that is held, without secrets.
     pub(in super::super) fn text(&self) -> String {
         let text = {
-            let mut bytes = self.lock();
+            let mut bytes = self.bytes.lock();
             String::from_utf8_lossy(bytes.make_contiguous()).into_owned()
         };
         self.blank(text)

@@ -1,8 +1,9 @@
 //! Custom agents that are modes of an agent of others (CU-9).
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use agent_api::{Agent, AgentInfo, HostNews};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::harness::{Input, Place, user};
@@ -46,7 +47,7 @@ impl HostNews for ToldSettings {
     fn agent_changed(&self, _: AgentInfo) {}
 
     fn setting_changed(&self, _: &str, name: &str, value: Value) {
-        self.0.lock().unwrap().push((name.to_owned(), value));
+        self.0.lock().push((name.to_owned(), value));
     }
 
     fn mcp_servers(&self, _: &str, _: Vec<Value>) {}
@@ -63,7 +64,7 @@ fn following(agent: &AcpAgent) -> Arc<ToldSettings> {
 impl ToldSettings {
     /// The modes that the session has by what was told, without repetitions.
     fn modes(&self) -> Vec<Value> {
-        let told = self.0.lock().unwrap();
+        let told = self.0.lock();
         let mut modes: Vec<Value> = told
             .iter()
             .filter(|(name, _)| name == "agent_mode")

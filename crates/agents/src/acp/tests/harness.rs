@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use agent_api::{
@@ -13,6 +13,7 @@ use agent_api::{
 };
 use async_trait::async_trait;
 use bytes::Bytes;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use wire::published::state::{ChatInputResponseKind, ContentRef};
 use wire::{NamedBody, Object};
@@ -318,15 +319,11 @@ impl Recorder {
     }
 
     fn finish(self, result: Result<(), AgentError>) -> Played {
-        Played {
-            result,
-            events: self.events.into_inner().unwrap(),
-            notes: self.notes.into_inner().unwrap(),
-        }
+        Played { result, events: self.events.into_inner(), notes: self.notes.into_inner() }
     }
 
     fn record(&self, event: AgentEvent) {
-        self.events.lock().unwrap().push(event);
+        self.events.lock().push(event);
     }
 }
 
@@ -405,7 +402,7 @@ impl EventSink for Recorder {
             _ => Vec::new(),
         };
         self.record(event);
-        let reply = self.replies.lock().unwrap().pop_front();
+        let reply = self.replies.lock().pop_front();
         let decided = |approved: bool, selected_option: Option<Value>, words: Option<&str>| {
             AgentReply::ToolDecided {
                 call: number,
@@ -455,13 +452,13 @@ impl EventSink for Recorder {
 
     async fn note_chat(&self, notes: Bytes) -> Result<(), TurnOver> {
         self.record(AgentEvent::ChatNotes(notes.clone()));
-        *self.notes.lock().unwrap() = Some(notes);
+        *self.notes.lock() = Some(notes);
         Ok(())
     }
 
     async fn steering(&self) -> Result<WaitingSteering, TurnOver> {
         let text = {
-            let mut replies = self.replies.lock().unwrap();
+            let mut replies = self.replies.lock();
             match replies.front() {
                 Some(Reply::Steer(text)) => {
                     let text = *text;

@@ -1,7 +1,8 @@
 //! What a command of an agent printed, from the end and bounded, and how it ended (AG-52).
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use terminals::{CommandEnd, OutputSink};
 
@@ -24,22 +25,18 @@ impl OutputTail {
         Self(Arc::new(Mutex::new(TailState { bytes: Vec::new(), most, is_cut: false, end: None })))
     }
 
-    fn lock(&self) -> MutexGuard<'_, TailState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The command is over.
     pub(super) fn set_end(&self, end: CommandEnd) {
-        self.lock().end = Some(end);
+        self.0.lock().end = Some(end);
     }
 
     /// As much of its end as is shown with the call; the agent reads all of it.
     pub(super) fn preview(&self) -> String {
-        self.lock().text(PREVIEW_BYTES_MAX).0
+        self.0.lock().text(PREVIEW_BYTES_MAX).0
     }
 
     pub(super) fn to_answer(&self) -> Value {
-        let state = self.lock();
+        let state = self.0.lock();
         let (output, truncated) = state.text(state.most);
         let mut answer = json!({"output": output, "truncated": truncated});
         if let Some(end) = state.end {
@@ -61,7 +58,7 @@ impl TailState {
 
 impl OutputSink for OutputTail {
     fn push(&mut self, bytes: &[u8]) {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         state.bytes.extend_from_slice(bytes);
         // Cut now and then, not with every line.
         if state.bytes.len() > state.most.saturating_mul(2).max(64 * 1_024) {
@@ -95,7 +92,7 @@ mod tests {
             tail.push("äö".as_bytes());
         }
         tail.push(b"end");
-        let state = tail.lock();
+        let state = tail.0.lock();
         assert!(state.bytes.len() <= 128 * 1_024);
         assert_eq!(state.text(10), ("öäöend".to_owned(), true));
         let mut nothing = OutputTail::new(0);

@@ -306,8 +306,7 @@ async fn render(
 }
 
 fn hex_digest(text: &str) -> String {
-    let digest = Sha256::digest(text.as_bytes());
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Sets the model and the settings of the session; the model in use.

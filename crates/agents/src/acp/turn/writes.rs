@@ -119,8 +119,7 @@ impl RunningTurn<'_> {
                     written.edits.into_iter().map(|edit| RecordedEdit { is_made: true, ..edit });
                 let edits: Vec<RecordedEdit> = earlier.into_iter().chain(made).collect();
                 self.mapper.note_made(call, path, edits.clone());
-                let events = self.turn.events;
-                events.send(AgentEvent::ToolEdits { call, edits }).await?;
+                self.turn.events.send(AgentEvent::ToolEdits { call, edits }).await?;
                 Ok(json!({}))
             }
             Err(why) => {
@@ -265,8 +264,7 @@ impl RunningTurn<'_> {
         let applying = write.clone();
         let written = run_blocking(move |cancellation| {
             let (change, after) = (change_request(&applying.path), applying.content);
-            let workspace = applying.workspace;
-            workspace.apply_change::<ToolError>(&change, cancellation, |_, _| Ok(after))
+            applying.workspace.apply_change::<ToolError>(&change, cancellation, |_, _| Ok(after))
         });
         Ok(match written.await {
             Ok(made) => Ok(WrittenFile {

@@ -113,8 +113,7 @@ impl AuthorizationServer {
 
     /// Whether tokens can be renewed only if this is asked for (OpenID Connect Core, 11): such servers give no refresh token otherwise.
     pub(super) fn offers_offline_access(&self) -> bool {
-        let known = self.scopes.as_deref().unwrap_or_default();
-        known.iter().any(|scope| scope == OFFLINE_ACCESS)
+        self.scopes.as_deref().unwrap_or_default().iter().any(|scope| scope == OFFLINE_ACCESS)
     }
 
     /// Whether a client may be registered for these scopes. Those of a resource need not be among those of the server, and some
@@ -226,8 +225,7 @@ mod tests {
     #[test]
     fn metadata_are_looked_for_where_both_standards_put_them() {
         let of = |issuer: &str| -> Vec<String> {
-            let addresses = metadata_addresses(&Url::parse(issuer).unwrap());
-            addresses.into_iter().map(String::from).collect()
+            metadata_addresses(&Url::parse(issuer).unwrap()).into_iter().map(String::from).collect()
         };
         assert_eq!(
             of("https://a.example/t?x=1#y"),

@@ -236,16 +236,14 @@ impl PendingSignIn {
             RedirectAnswer::Refused(why) => return Err(SignInError::Refused(why)),
             RedirectAnswer::Foreign => return Err(SignInError::Refused(FOREIGN.to_owned())),
         };
-        let redeemed = self.endpoint.redeem(&code, &self.verifier, &self.redirect_uri);
-        redeemed.await
+        self.endpoint.redeem(&code, &self.verifier, &self.redirect_uri).await
     }
 }
 
 impl TokenRenewal {
     /// Another token. What it is renewed with is kept until then: a fault on the way says nothing of it.
     pub async fn renew(&self) -> Result<TokenGrant, RenewalError> {
-        let endpoint = self.endpoint.clone();
-        endpoint.renew(&self.refresh_token).await
+        self.endpoint.clone().renew(&self.refresh_token).await
     }
 }
 

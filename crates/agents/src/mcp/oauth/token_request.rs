@@ -111,8 +111,7 @@ impl TokenEndpoint {
     /// Both halves are encoded as in forms first (RFC 6749, 2.3.1).
     fn basic(&self, secret: &str) -> String {
         let encoded = |text: &str| {
-            let form = make_form(&[("x", text)]);
-            form.strip_prefix("x=").unwrap_or_default().to_owned()
+            make_form(&[("x", text)]).strip_prefix("x=").unwrap_or_default().to_owned()
         };
         let both = format!("{}:{}", encoded(&self.client.id), encoded(secret));
         format!("Basic {}", BASE64_STANDARD.encode(both))

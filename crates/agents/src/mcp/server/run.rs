@@ -30,7 +30,7 @@ const QUIET_MAX: Duration = Duration::from_secs(2);
 impl McpServerCore {
     /// Changes what is there, unless it was stopped or started again since; whether it did.
     fn change(&self, run: u64, state: ServerState, change: impl FnOnce(&mut LiveServer)) -> bool {
-        let mut live = self.lock();
+        let mut live = self.live.lock();
         let is_current = live.run == run;
         if is_current {
             change(&mut live);
@@ -70,12 +70,12 @@ impl McpServerCore {
     /// The connection, unless nobody wants it any more.
     async fn connect(&self, run: u64) -> Result<Option<Arc<McpConnection>>, McpError> {
         let token = {
-            let mut live = self.lock();
+            let mut live = self.live.lock();
             let token = live.token.clone();
             live.used_token.clone_from(&token);
             token.map(|token| token.token)
         };
-        let directories = self.lock_directories().clone();
+        let directories = self.directories.lock().clone();
         let opening = McpConnection::open(&self.declaration, &directories, token.as_deref());
         let connection = Arc::new(opening.await?);
         let (tools, offers) = tokio::join!(connection.list(), connection.list_offers());
@@ -86,7 +86,7 @@ impl McpServerCore {
             live.offers = offers;
         });
         // They may have changed while it started.
-        let roots = self.lock_directories().roots.clone();
+        let roots = self.directories.lock().roots.clone();
         connection.set_roots(roots);
         Ok(is_wanted.then_some(connection))
     }
@@ -110,11 +110,11 @@ impl McpServerCore {
             if changed.tools
                 && let Ok(tools) = connection.list().await
             {
-                self.lock().tools = Arc::new(tools);
+                self.live.lock().tools = Arc::new(tools);
             }
             if changed.prompts || changed.resources {
                 let offers = connection.list_offers().await;
-                self.lock().offers = Arc::new(offers);
+                self.live.lock().offers = Arc::new(offers);
             }
         }
     }
@@ -151,7 +151,7 @@ impl McpServerCore {
         // It was stopped on purpose: nothing is reported.
         let is_current = self.change(run, state, LiveServer::disconnect);
         let has_newer = {
-            let live = self.lock();
+            let live = self.live.lock();
             live.token.is_some() && live.token != live.used_token
         };
         wants_token && is_current && has_newer && self.change(run, ServerState::Starting, |_| {})

@@ -42,11 +42,10 @@ async fn mc_14_a_call_that_is_silent_or_stopped_loses_no_token() {
 
     let fake = FakeHttp::start().await;
     let server = fake.connect("old", LONG).await;
-    let connection = server.connection().unwrap();
-    connection.shared.note_challenge(challenge());
+    server.connection().unwrap().shared.note_challenge(challenge());
     let (called, ()) = tokio::join!(server.call("slow", JsonObject::new(), &NobodyAsked), async {
         let mut poll = tokio::time::interval(Duration::from_millis(10));
-        while fake.called.lock().unwrap().is_empty() {
+        while fake.called.lock().is_empty() {
             poll.tick().await;
         }
         server.stop();
@@ -64,7 +63,7 @@ async fn mc_14_a_refusal_of_an_older_connection_changes_nothing() {
     server.set_token(Some(token(&fake.url, "new")));
     let called = server.call("work", JsonObject::new(), &NobodyAsked).await;
     assert!(called.is_ok(), "{:?}", called.err());
-    assert_eq!(*fake.called.lock().unwrap(), ["work"], "it was made once");
+    assert_eq!(*fake.called.lock(), ["work"], "it was made once");
     let newer = server.connection().unwrap();
     assert!(!Arc::ptr_eq(&older, &newer));
 
@@ -86,7 +85,7 @@ async fn mc_14_a_token_that_is_refused_is_wanted_anew() {
     // This one does not say where a token is got.
     let state = server.state();
     assert!(matches!(state, ServerState::Failed(McpError::NoSignIn(_))), "{state:?}");
-    assert!(fake.called.lock().unwrap().is_empty());
+    assert!(fake.called.lock().is_empty());
 }
 
 #[tokio::test]
@@ -99,7 +98,7 @@ async fn h_318_a_call_without_a_token_waits_for_no_sign_in() {
     server.set_state(token_wanted());
     let called = server.call_without_token("work", JsonObject::new(), &NobodyAsked);
     assert_eq!(called.await.err(), Some(McpError::OthersToken));
-    assert!(fake.called.lock().unwrap().is_empty());
+    assert!(fake.called.lock().is_empty());
 }
 
 #[tokio::test]

@@ -6,8 +6,7 @@ use super::*;
 
 fn chosen(blame: &RefusalCause, sent: &SentRequest<'_>) -> Option<Reduction> {
     let known = Refusals::default();
-    let chosen = choose(&known, blame, Reduction::AsMeant, sent);
-    chosen.map(|less| less.reduction)
+    choose(&known, blame, Reduction::AsMeant, sent).map(|less| less.reduction)
 }
 
 static NOTHING: LazyLock<Refusals> = LazyLock::new(Refusals::default);

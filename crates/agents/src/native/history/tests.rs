@@ -122,8 +122,7 @@ fn steering_stands_where_it_was_taken() {
     let parts = [call("a", 0), steered("left"), call("b", 1), notice, steered("right")];
     let users = |entry: &HistoryEntry| match entry {
         HistoryEntry::User(message) => {
-            let text = message.parts[0].object()["text"].as_str();
-            text.unwrap().to_owned()
+            message.parts[0].object()["text"].as_str().unwrap().to_owned()
         }
         HistoryEntry::Model(ModelMessage::ToolResult { id, .. }) => id.clone(),
         _ => "-".to_owned(),

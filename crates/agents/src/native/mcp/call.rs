@@ -3,10 +3,9 @@
 //! Promises: it runs only if the session's mode, a rule or a person says so, and with exactly the input that was agreed to.
 //! Must not know: how servers are spoken to.
 
-use std::sync::{Mutex, PoisonError};
-
 use agent_api::{AgentEvent, TurnOver};
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::MutexGuard;
 use wire::published::state::ToolCallConfirmationReason;
@@ -160,8 +159,7 @@ async fn run(
     };
     let name = &tool.tool.name;
     let mut called = if tool.without_token {
-        let called = tool.server.call_without_token(name, arguments.clone(), &host);
-        called.await
+        tool.server.call_without_token(name, arguments.clone(), &host).await
     } else {
         tool.server.call(name, arguments.clone(), &host).await
     };
@@ -199,8 +197,7 @@ struct TurnHost<'a> {
 
 impl TurnHost<'_> {
     fn set_asked(&self, ask: Option<u64>) -> Option<u64> {
-        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::replace(&mut *asked, ask)
+        std::mem::replace(&mut *self.asked.lock(), ask)
     }
 }
 

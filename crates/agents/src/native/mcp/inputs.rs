@@ -20,7 +20,7 @@ const ASKED_MAX: usize = 16;
 
 impl SessionMcp {
     pub(super) fn inputs(&self) -> McpInputs {
-        self.lock().inputs.clone()
+        self.memory.lock().inputs.clone()
     }
 
     /// Asks for what servers want to know; whether anything was answered.
@@ -31,7 +31,7 @@ impl SessionMcp {
     ) -> Result<bool, TurnOver> {
         let mut is_answered = false;
         for declared in servers {
-            let unasked = self.lock().unanswered_inputs(declared);
+            let unasked = self.memory.lock().unanswered_inputs(declared);
             if unasked.is_empty() {
                 continue;
             }
@@ -42,15 +42,14 @@ impl SessionMcp {
             let request = make_request(declared, &unasked);
             let reply = events.ask(AgentEvent::InputRequested { ask, request });
             let answers = read_answers(&reply.await?, &unasked);
-            let mut memory = self.lock();
+            let mut memory = self.memory.lock();
             for input in unasked {
                 if !answers.contains_key(&input.id) {
                     memory.kept_back.insert((declared.file.clone(), input.id));
                 }
             }
             is_answered |= !answers.is_empty();
-            let known = memory.inputs.entry(declared.file.clone());
-            known.or_default().extend(answers);
+            memory.inputs.entry(declared.file.clone()).or_default().extend(answers);
         }
         Ok(is_answered)
     }

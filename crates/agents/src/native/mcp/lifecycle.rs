@@ -3,7 +3,7 @@
 //! Promises: what is published is what is there; a request is followed by the true state, whatever became of it (H-305).
 //! Must not know: channels, who asks.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use agent_api::McpRequest;
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ impl SessionMcp {
         let Some(news) = &self.news else {
             return; // nobody listens between turns
         };
-        let mut memory = self.lock();
+        let mut memory = self.memory.lock();
         let waits = memory.waiting > 0;
         let servers: Vec<Value> = memory
             .known
@@ -55,7 +55,7 @@ impl SessionMcp {
                 };
                 if !starts {
                     // If it is started again, a turn waits for it again.
-                    session.lock().waited_for.remove(&name);
+                    session.memory.lock().waited_for.remove(&name);
                 }
                 session.publish();
             }
@@ -64,7 +64,7 @@ impl SessionMcp {
 
     /// A turn waits until what this returns is dropped, with the turn if need be.
     pub(super) fn begin_waiting(&self) -> WaitingTurn<'_> {
-        self.lock().waiting += 1;
+        self.memory.lock().waiting += 1;
         self.publish();
         WaitingTurn(self)
     }
@@ -77,31 +77,31 @@ impl SessionMcp {
         request: McpRequest,
     ) {
         let known = {
-            let memory = self.lock();
+            let memory = self.memory.lock();
             let mut known = memory.known.iter();
             known.find(|declared| customization_id(declared) == id).cloned()
         };
         if let Some(declared) = known {
             match request {
                 McpRequest::Start => {
-                    let mut memory = self.lock();
+                    let mut memory = self.memory.lock();
                     memory.stopped.remove(&declared.name);
                     memory.consent(&declared);
                     drop(memory);
                     self.start_again(&declared, &id);
                 }
                 McpRequest::Stop => {
-                    self.lock().stopped.insert(declared.name.clone());
+                    self.memory.lock().stopped.insert(declared.name.clone());
                     self.stop_one(&declared);
                 }
                 McpRequest::Background => self.background.notify_waiters(),
                 McpRequest::Report => {}
                 McpRequest::SwitchOff => {
-                    self.lock().switched_off.insert(id.clone());
+                    self.memory.lock().switched_off.insert(id.clone());
                     self.stop_one(&declared);
                 }
                 McpRequest::SwitchOn => {
-                    self.lock().switched_off.remove(&id);
+                    self.memory.lock().switched_off.remove(&id);
                     if self.may_start(&settings, &declared).await {
                         self.start_again(&declared, &id);
                     }
@@ -109,7 +109,7 @@ impl SessionMcp {
             }
         }
         // What the client sees by now may be what it wished for: the truth follows in any case.
-        self.lock().published.clear();
+        self.memory.lock().published.clear();
         self.publish();
     }
 
@@ -126,7 +126,7 @@ impl SessionMcp {
         declared: &DeclaredServer,
     ) -> bool {
         let (directories, is_stopped, is_started) = {
-            let memory = self.lock();
+            let memory = self.memory.lock();
             let key = (declared.name.clone(), declared.digest.clone());
             let is_stopped = memory.stopped.contains(&declared.name);
             (memory.directories.clone(), is_stopped, memory.started.contains(&key))
@@ -145,13 +145,13 @@ impl SessionMcp {
 
     fn start_again(self: &Arc<Self>, declared: &DeclaredServer, id: &str) {
         let directories = {
-            let memory = self.lock();
+            let memory = self.memory.lock();
             if memory.is_off(&declared.name) { None } else { memory.directories.clone() }
         };
         let (Ok(declaration), Some(directories)) = (&declared.declaration, directories) else {
             return; // it cannot be started, or is switched off: its state says so
         };
-        let _installing = self.installing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _installing = self.installing.lock();
         let server = self.keep_or_make(id, declaration.clone(), &directories);
         let mut servers = self.servers.all();
         servers.retain(|other| other.declaration().name != declared.name);
@@ -167,7 +167,7 @@ pub(super) struct WaitingTurn<'a>(&'a SessionMcp);
 
 impl Drop for WaitingTurn<'_> {
     fn drop(&mut self) {
-        self.0.lock().waiting -= 1;
+        self.0.memory.lock().waiting -= 1;
         self.0.publish();
     }
 }

@@ -16,10 +16,11 @@ mod users;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use agent_api::{AgentEvent, ClientPlugin, EventSink, HostNews, TurnOver};
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::Notify;
 
@@ -213,17 +214,13 @@ impl SessionMcp {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, ServerMemory> {
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(super) fn add_chat(&self, chat: &str) {
-        self.lock().chats.insert(chat.to_owned());
+        self.memory.lock().chats.insert(chat.to_owned());
     }
 
     /// A chat is gone or left memory; whether it was the last one.
     pub(super) fn remove_chat(&self, chat: &str) -> bool {
-        let mut memory = self.lock();
+        let mut memory = self.memory.lock();
         memory.chats.remove(chat) && memory.chats.is_empty()
     }
 
@@ -281,7 +278,7 @@ impl SessionMcp {
         directories: &ServerDirectories,
         switched_off: &BTreeSet<String>,
     ) {
-        let mut memory = self.lock();
+        let mut memory = self.memory.lock();
         memory.know(found);
         memory.directories = Some(directories.clone());
         memory.switched_off.clone_from(switched_off);
@@ -295,7 +292,7 @@ impl SessionMcp {
         allowed: Vec<(String, McpDeclaration)>,
         directories: &ServerDirectories,
     ) -> Vec<Arc<McpServer>> {
-        let _installing = self.installing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _installing = self.installing.lock();
         let servers: Vec<Arc<McpServer>> = allowed
             .into_iter()
             .map(|(id, declaration)| self.keep_or_make(&id, declaration, directories))
@@ -326,7 +323,7 @@ impl SessionMcp {
             }
         };
         let key = (declared.name.clone(), declared.digest.clone());
-        let is_started = self.lock().started.contains(&key);
+        let is_started = self.memory.lock().started.contains(&key);
         let is_allowed = declared.is_users
             || is_started
             || self.is_trusted(settings, location, &declared, events).await?;
@@ -363,7 +360,7 @@ impl SessionMcp {
         let mut background = std::pin::pin!(self.background.notified());
         background.as_mut().enable();
         let _waiting = self.begin_waiting();
-        let waited_for = self.lock().waited_for.clone();
+        let waited_for = self.memory.lock().waited_for.clone();
         let is_awaited = |server: &McpServer| !waited_for.contains(&server.declaration().name);
         tokio::select! {
             () = self.servers.wait_until_settled(WAIT_MAX, is_awaited) => {}
@@ -372,12 +369,12 @@ impl SessionMcp {
         let servers = self.servers.all();
         let start = servers.iter().filter(|server| server.state() == ServerState::Starting);
         let names = start.map(|server| server.declaration().name.clone());
-        self.lock().waited_for.extend(names);
+        self.memory.lock().waited_for.extend(names);
     }
 
     fn is_due(&self, server: &McpServer) -> bool {
         {
-            let memory = self.lock();
+            let memory = self.memory.lock();
             let is_stopped = memory.stopped.contains(&server.declaration().name);
             if is_stopped || memory.is_off(&server.declaration().name) {
                 return false;
@@ -415,7 +412,7 @@ impl SessionMcp {
     /// Says something once in a session.
     async fn notice_once(&self, text: String, events: &dyn EventSink) -> Result<(), TurnOver> {
         {
-            let mut memory = self.lock();
+            let mut memory = self.memory.lock();
             if memory.reported.len() >= REPORTED_MAX {
                 memory.reported.clear();
             }

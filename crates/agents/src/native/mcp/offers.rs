@@ -29,7 +29,7 @@ impl SessionMcp {
         location: TurnLocation<'_>,
     ) {
         {
-            let mut memory = self.lock();
+            let mut memory = self.memory.lock();
             let is_theirs = memory.users.principal.as_deref() == location.principal;
             if !self.pass_locked(&mut memory, location.principal) {
                 return; // a turn of another one uses them
@@ -280,10 +280,8 @@ mod tests {
 
     #[test]
     fn mc_12_words_become_arguments_in_order_and_the_last_takes_the_rest() {
-        let words = |text: &str| -> Vec<String> {
-            let words = text.split_whitespace();
-            words.map(str::to_owned).collect()
-        };
+        let words =
+            |text: &str| -> Vec<String> { text.split_whitespace().map(str::to_owned).collect() };
         let review = prompt(&[("file", true), ("focus", false)]);
         let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let all = vec![pair("file", "a.rs"), pair("focus", "the last part")];

@@ -22,7 +22,7 @@ impl SessionMcp {
         events: &dyn EventSink,
     ) -> Result<bool, TurnOver> {
         let key = (declared.name.clone(), declared.digest.clone());
-        if self.lock().refused.contains(&key) {
+        if self.memory.lock().refused.contains(&key) {
             return Ok(false);
         }
         let directory = location.first_directory(settings);
@@ -47,7 +47,7 @@ impl SessionMcp {
         let why = match answer {
             ServerAnswer::Yes => return Ok(true),
             ServerAnswer::No => {
-                self.lock().refused.insert(key);
+                self.memory.lock().refused.insert(key);
                 "you did not allow it".to_owned()
             }
             ServerAnswer::Unasked(why) => why,

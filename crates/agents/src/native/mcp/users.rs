@@ -5,9 +5,10 @@
 //! Must not know: how tokens are got, who is a principal.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use agent_api::{AgentEvent, EventSink, TurnOver};
+use parking_lot::Mutex;
 
 use super::{ServerMemory, SessionMcp, shown};
 use crate::mcp::{McpServer, ReadyServer, ServerState, ServerToken};
@@ -31,7 +32,7 @@ impl ClientTokens {
         token: Option<&str>,
     ) {
         let of = (principal.map(str::to_owned), resource.to_owned());
-        let mut tokens = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tokens = self.0.lock();
         match token {
             Some(token) => {
                 let mut own = tokens
@@ -57,7 +58,7 @@ impl ClientTokens {
 
     /// The token of a principal for a server; of several the one whose resource is the nearest.
     pub(super) fn find(&self, principal: Option<&str>, server: &McpServer) -> Option<ServerToken> {
-        let tokens = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let tokens = self.0.lock();
         let fitting = tokens.iter().filter(|((owner, resource), _)| {
             owner.as_deref() == principal && server.takes_token_for(resource)
         });
@@ -94,7 +95,7 @@ impl ServerUse<'_> {
 impl Drop for ServerUse<'_> {
     fn drop(&mut self) {
         if self.is_own {
-            let mut memory = self.session.lock();
+            let mut memory = self.session.memory.lock();
             memory.users.turns -= 1;
             self.session.end_lost_tokens(&memory);
         }
@@ -110,7 +111,7 @@ impl SessionMcp {
     /// A turn of a principal begins: the servers are theirs unless a turn of another one uses them.
     pub(super) fn begin_use(&self, principal: Option<&str>) -> ServerUse<'_> {
         // In one piece, so that nobody else's turn begins between the answer and the count.
-        let mut memory = self.lock();
+        let mut memory = self.memory.lock();
         let is_own = self.pass_locked(&mut memory, principal);
         if is_own {
             memory.users.turns += 1;
@@ -149,7 +150,7 @@ impl SessionMcp {
     /// later may be somebody else's.
     pub(super) fn ready(&self, principal: Option<&str>) -> Vec<ReadyServer> {
         // In one piece: nobody else's turn begins between the question whose they are and the connections.
-        let memory = self.lock();
+        let memory = self.memory.lock();
         let is_theirs = memory.users.principal.as_deref() == principal;
         let servers = self.servers.all().into_iter();
         let usable = servers.filter(|server| is_theirs || !is_bound(server));
@@ -158,7 +159,7 @@ impl SessionMcp {
 
     /// Makes these the session's servers. New ones get the tokens of whose the servers are; those that stay have them.
     pub(super) fn replace_servers(&self, servers: Vec<Arc<McpServer>>) {
-        let memory = self.lock();
+        let memory = self.memory.lock();
         let before = self.servers.all();
         for server in &servers {
             let is_new = !before.iter().any(|known| Arc::ptr_eq(known, server));
@@ -181,7 +182,7 @@ impl SessionMcp {
         token: Option<&str>,
     ) {
         let wants = |server: &Arc<McpServer>| matches!(server.state(), ServerState::TokenWanted(_));
-        let mut memory = self.lock();
+        let mut memory = self.memory.lock();
         let servers: Vec<Arc<McpServer>> = self
             .servers
             .all()
@@ -310,7 +311,7 @@ mod tests {
                 });
             }
         });
-        assert_eq!(session.lock().users.turns, 0);
+        assert_eq!(session.memory.lock().users.turns, 0);
     }
 
     #[test]
@@ -328,7 +329,7 @@ mod tests {
     #[tokio::test]
     async fn h_318_who_signs_in_where_it_is_wanted_has_the_server_unless_a_turn_runs() {
         let (session, remote, _) = session();
-        session.lock().known.push(DeclaredServer {
+        session.memory.lock().known.push(DeclaredServer {
             name: "s".to_owned(),
             file: PathBuf::from("/f"),
             span: None,
@@ -382,7 +383,7 @@ mod tests {
         assert!(refused.is_err(), "{refused:?}");
         let asked = session.expand_prompt(Some("bob"), "mcp:s:whose", &[]).await;
         assert_eq!(asked.as_deref(), Ok("bob"));
-        assert_eq!(*fake.prompted.lock().unwrap(), ["ann", "bob"]);
+        assert_eq!(*fake.prompted.lock(), ["ann", "bob"]);
     }
 
     #[tokio::test]
@@ -408,7 +409,7 @@ mod tests {
             let resource = format!("https://{n}.example/");
             session.tokens.set(Some("bob"), &resource, Some("bob"));
         }
-        let held = session.tokens.0.lock().unwrap().clone();
+        let held = session.tokens.0.lock().clone();
         let count = |who: Option<&str>| {
             let owners = held.keys().filter(|(owner, _)| owner.as_deref() == who);
             owners.count()
@@ -426,6 +427,6 @@ mod tests {
         assert!(found(None) && found(Some("member 100")));
         assert!(!found(Some("carl")), "it is refused");
         assert!(!found(Some("ann")), "she gave up one of her own");
-        assert_eq!(session.tokens.0.lock().unwrap().len(), TOKENS_MAX);
+        assert_eq!(session.tokens.0.lock().len(), TOKENS_MAX);
     }
 }

@@ -3,8 +3,9 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::OnceLock;
 
+use parking_lot::Mutex;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
@@ -41,7 +42,7 @@ impl Recorder {
     /// What bash ran, traced by itself and recorded by the programs.
     fn run(&self, text: &str) -> Vec<String> {
         // There is one log for all tests of this process.
-        let _running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let _running = self.running.lock();
         let log = self.programs.path().join("log");
         let _ = fs::remove_file(&log);
         let output = Command::new(&self.bash)

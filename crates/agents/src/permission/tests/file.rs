@@ -125,8 +125,7 @@ directory = "/work"
 allow = ["bash(pwd)"]
 "#;
     let scopes = |text: &str| -> Vec<RuleScope> {
-        let rules = parse(text).unwrap();
-        rules.rules().iter().map(|rule| rule.scope.clone()).collect()
+        parse(text).unwrap().rules().iter().map(|rule| rule.scope.clone()).collect()
     };
     let of_old = session("native:/old", Some("/work"));
     assert_eq!(

@@ -5,9 +5,8 @@
 use serde_json::{Map, Value, json};
 
 use super::super::answer_stream::{
-    END_MARK, ReadAnswer, error_from_body, interrupted_error, invalid,
+    END_MARK, ReadAnswer, error_from_json, interrupted_error, invalid, push,
 };
-use super::super::error_body::ErrorBody;
 use super::super::items::{input_object, is_blank_text, link};
 use super::super::sources::CitedSources;
 use super::super::{ModelEvent, ProviderError, StopReason, Usage};
@@ -71,8 +70,7 @@ impl ReadAnswer for MessageReader {
             }
             "message_stop" => self.conclude(events)?,
             "error" => {
-                let body = ErrorBody::from_json(&event).unwrap_or_default();
-                return Err(error_from_body(&body));
+                return Err(error_from_json(&event));
             }
             // Signs of life, and what later versions may add.
             _ => {}
@@ -278,12 +276,6 @@ fn block_at<'a>(blocks: &'a mut [AnswerBlock], event: &Value) -> Option<&'a mut 
         Some(at) => blocks.iter_mut().rev().find(|block| block.at == at),
         // What has no number belongs to what began last.
         None => blocks.last_mut(),
-    }
-}
-
-fn push(events: &mut Vec<ModelEvent>, event: fn(String) -> ModelEvent, text: &str) {
-    if !text.is_empty() {
-        events.push(event(text.to_owned()));
     }
 }
 

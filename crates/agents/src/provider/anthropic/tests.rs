@@ -80,10 +80,7 @@ fn a_request_with_everything() {
 #[test]
 fn a_request_for_vertex_is_the_same_but_for_model_and_version() {
     let base = "https://europe-west1-aiplatform.googleapis.com/v1/projects/mine/locations/europe-west1/publishers/anthropic";
-    let endpoint = |base: &str| {
-        let endpoint = ModelEndpoint::new(base).unwrap();
-        endpoint.with_api(Api::Anthropic)
-    };
+    let endpoint = |base: &str| ModelEndpoint::new(base).unwrap().with_api(Api::Anthropic);
     let mut wanted = request();
     wanted.model = "claude-sonnet-4-5@20250929".to_owned();
     let settings = &mut wanted.settings;

@@ -3,8 +3,7 @@
 use super::*;
 
 fn url(base: &str) -> String {
-    let endpoint = ModelEndpoint::new(base).unwrap();
-    endpoint.url(&["chat", "completions"]).to_string()
+    ModelEndpoint::new(base).unwrap().url(&["chat", "completions"]).to_string()
 }
 
 #[test]

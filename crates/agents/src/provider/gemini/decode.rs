@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::super::ProviderErrorKind::{Interrupted, Rejected};
 use super::super::answer_stream::{
-    END_MARK, ReadAnswer, error_from_body, interrupted_error, invalid,
+    END_MARK, ReadAnswer, error_from_body, interrupted_error, invalid, push,
 };
 use super::super::error_body::ErrorBody;
 use super::super::sources::CitedSources;
@@ -322,10 +322,4 @@ fn usage(value: &Value) -> Option<Usage> {
         cache_write_tokens: None,
     };
     (usage != Usage::default()).then_some(usage)
-}
-
-fn push(events: &mut Vec<ModelEvent>, event: fn(String) -> ModelEvent, text: &str) {
-    if !text.is_empty() {
-        events.push(event(text.to_owned()));
-    }
 }

@@ -8,9 +8,8 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::super::answer_stream::{
-    END_MARK, ReadAnswer, error_from_body, interrupted_error, invalid,
+    END_MARK, ReadAnswer, error_from_json, interrupted_error, invalid, push,
 };
-use super::super::error_body::ErrorBody;
 use super::super::sources::CitedSources;
 use super::super::{ModelEvent, ProviderError, StopReason, Usage};
 
@@ -78,12 +77,10 @@ impl ReadAnswer for ResponseReader {
                 self.end_with(&event["response"], events)?;
             }
             "response.failed" => {
-                let body = ErrorBody::from_json(&event["response"]).unwrap_or_default();
-                return Err(error_from_body(&body));
+                return Err(error_from_json(&event["response"]));
             }
             "error" => {
-                let body = ErrorBody::from_json(&event).unwrap_or_default();
-                return Err(error_from_body(&body));
+                return Err(error_from_json(&event));
             }
             // Signs of progress, and what later versions may add.
             _ => {}
@@ -221,8 +218,7 @@ impl ResponseReader {
     ) -> Result<(), ProviderError> {
         self.done = true;
         if response["status"] == "failed" {
-            let body = ErrorBody::from_json(response).unwrap_or_default();
-            return Err(error_from_body(&body));
+            return Err(error_from_json(response));
         }
         let items: Vec<Value> =
             std::mem::take(&mut self.items).into_values().filter(can_go_back).collect();
@@ -302,10 +298,4 @@ fn usage(value: &Value) -> Option<Usage> {
         cache_write_tokens: None,
     };
     (usage != Usage::default()).then_some(usage)
-}
-
-fn push(events: &mut Vec<ModelEvent>, event: fn(String) -> ModelEvent, text: &str) {
-    if !text.is_empty() {
-        events.push(event(text.to_owned()));
-    }
 }

@@ -197,8 +197,7 @@ pub(super) fn read_words(words: &str) -> RefusalCause {
 }
 
 pub(super) fn kinds_in(words: &str) -> BTreeSet<MediaKind> {
-    let all = MediaKind::ALL.into_iter();
-    all.filter(|kind| names_any(words, kind.words())).collect()
+    MediaKind::ALL.into_iter().filter(|kind| names_any(words, kind.words())).collect()
 }
 
 pub(super) fn names_any(text: &str, words: &[&str]) -> bool {

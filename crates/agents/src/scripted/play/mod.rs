@@ -108,8 +108,7 @@ impl ScriptedSession {
         let first = match &input.resume {
             None | Some(None) => 0,
             Some(Some(data)) => {
-                let checkpoint = Checkpoint::read(data).map_err(SceneStop::Failed)?;
-                checkpoint.restore(&mut player.scope)
+                Checkpoint::read(data).map_err(SceneStop::Failed)?.restore(&mut player.scope)
             }
         };
         for (index, step) in scene.steps.iter().enumerate().skip(first) {

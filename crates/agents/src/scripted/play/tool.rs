@@ -245,8 +245,7 @@ impl ScenePlayer<'_> {
     ) -> Result<Vec<Value>, SceneStop> {
         let values = shaped.iter().enumerate().map(|(n, shaped)| {
             let location = format!("{field}[{n}]");
-            let value = shaped.value(&self.scope);
-            value.map_err(|what| self.play_error(&location, &what))
+            shaped.value(&self.scope).map_err(|what| self.play_error(&location, &what))
         });
         values.collect()
     }

@@ -6,9 +6,10 @@
 //! Must not know: tools, models.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use terminals::{
     CommandEnd, CommandHandle, KillOnDrop, OutputSink, ProcessRecord, ShellCommand, run_to_end,
 };
@@ -39,7 +40,7 @@ pub(in super::super) struct BackgroundCommands(Mutex<Vec<BackgroundCommand>>);
 
 impl std::fmt::Debug for BackgroundCommands {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let ids: Vec<String> = self.lock().iter().map(|known| known.id.clone()).collect();
+        let ids: Vec<String> = self.0.lock().iter().map(|known| known.id.clone()).collect();
         formatter.debug_tuple("BackgroundCommands").field(&ids).finish()
     }
 }
@@ -115,17 +116,13 @@ pub(super) struct CommandOutput {
     pub(super) was_taken: bool,
 }
 
-impl SharedOutput {
-    fn lock(&self) -> MutexGuard<'_, OutputState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+impl SharedOutput {}
 
 struct BackgroundSink(Arc<SharedOutput>);
 
 impl OutputSink for BackgroundSink {
     fn push(&mut self, bytes: &[u8]) {
-        self.0.lock().push(bytes);
+        self.0.state.lock().push(bytes);
         self.0.changed.notify_waiters();
     }
 }
@@ -164,10 +161,6 @@ impl OutputState {
 }
 
 impl BackgroundCommands {
-    fn lock(&self) -> MutexGuard<'_, Vec<BackgroundCommand>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Starts a command; its id and its process.
     pub(super) async fn start(
         &self,
@@ -185,7 +178,7 @@ impl BackgroundCommands {
         let failed = |why: String| ToolError(format!("the command could not be started: {why}"));
         spawned.map_err(|error| failed(error.to_string()))?;
         let Ok(process) = has_started.await else {
-            let end = shared.lock().end.take();
+            let end = shared.state.lock().end.take();
             let why = end.and_then(Result::err);
             return Err(failed(
                 why.unwrap_or_else(|| "internal error while running it".to_owned()),
@@ -237,7 +230,7 @@ impl BackgroundCommands {
         task::spawn(Box::pin(async move {
             let _end = EndOnDrop(&follower);
             let end = followed.ended().await;
-            follower.lock().end = Some(Ok(end));
+            follower.state.lock().end = Some(Ok(end));
         }));
         self.add(process, text, shared, CommandLife::InTerminal(running))
     }
@@ -250,15 +243,15 @@ impl BackgroundCommands {
         life: CommandLife,
     ) -> String {
         let id = format!("b{}", process.pid);
-        let mut commands = self.lock();
+        let mut commands = self.0.lock();
         commands.retain(|known| known.id != id);
         commands.push(BackgroundCommand { id: id.clone(), text, shared, life });
         id
     }
 
     fn make_space(&self) -> Result<(), ToolError> {
-        let mut commands = self.lock();
-        let is_running = |command: &BackgroundCommand| command.shared.lock().end.is_none();
+        let mut commands = self.0.lock();
+        let is_running = |command: &BackgroundCommand| command.shared.state.lock().end.is_none();
         let running: Vec<&BackgroundCommand> =
             commands.iter().filter(|command| is_running(command)).collect();
         if running.len() >= RUNNING_MAX {
@@ -283,7 +276,7 @@ impl BackgroundCommands {
         tokio::pin!(changed);
         changed.as_mut().enable();
         let is_quiet = {
-            let state = shared.lock();
+            let state = shared.state.lock();
             state.waiting.is_empty() && state.end.is_none()
         };
         if is_quiet && !wait.is_zero() {
@@ -292,7 +285,7 @@ impl BackgroundCommands {
         }
         // Before the output is locked: elsewhere the list is locked first.
         let was_taken = self.was_taken(id);
-        let mut state = shared.lock();
+        let mut state = shared.state.lock();
         let (text, has_more) = state.take();
         Ok(CommandOutput {
             command,
@@ -304,7 +297,7 @@ impl BackgroundCommands {
     }
 
     fn was_taken(&self, id: &str) -> bool {
-        let commands = self.lock();
+        let commands = self.0.lock();
         let command = commands.iter().find(|command| command.id == id);
         command.is_some_and(|command| command.life.was_taken())
     }
@@ -316,10 +309,10 @@ impl BackgroundCommands {
             let changed = shared.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
-            if shared.lock().end.is_some() {
+            if shared.state.lock().end.is_some() {
                 return self.look(id, Duration::ZERO).await;
             }
-            if let Some(command) = self.lock().iter().find(|known| known.id == id) {
+            if let Some(command) = self.0.lock().iter().find(|known| known.id == id) {
                 command.life.kill();
             }
             changed.await;
@@ -327,7 +320,7 @@ impl BackgroundCommands {
     }
 
     fn find(&self, id: &str) -> Result<(Arc<SharedOutput>, String), ToolError> {
-        let commands = self.lock();
+        let commands = self.0.lock();
         let command = commands.iter().find(|command| command.id == id);
         command
             .map(|command| (Arc::clone(&command.shared), command.text.clone()))
@@ -342,13 +335,12 @@ impl BackgroundCommands {
     }
 
     pub(in super::super) fn is_any_running(&self) -> bool {
-        let commands = self.lock();
-        commands.iter().any(|command| command.shared.lock().end.is_none())
+        self.0.lock().iter().any(|command| command.shared.state.lock().end.is_none())
     }
 
     /// Kills all of them.
     pub(in super::super) fn kill_all(&self) {
-        self.lock().clear();
+        self.0.lock().clear();
     }
 }
 
@@ -367,7 +359,7 @@ fn follow(
             let _ = started.send(process);
         }
     });
-    shared.lock().end = Some(end.map_err(|error| error.to_string()));
+    shared.state.lock().end = Some(end.map_err(|error| error.to_string()));
 }
 
 /// Ends the waits for a command when its follower ends, for whatever reason.
@@ -376,7 +368,7 @@ struct EndOnDrop<'a>(&'a SharedOutput);
 impl Drop for EndOnDrop<'_> {
     fn drop(&mut self) {
         let unknown = || Err("internal error while running it".to_owned());
-        self.0.lock().end.get_or_insert_with(unknown);
+        self.0.state.lock().end.get_or_insert_with(unknown);
         self.0.changed.notify_waiters();
     }
 }
@@ -394,12 +386,12 @@ mod tests {
             panic!("a defect");
         });
         assert!(thread.join().is_err());
-        let end = shared.lock().end.clone();
+        let end = shared.state.lock().end.clone();
         assert_eq!(end, Some(Err("internal error while running it".to_owned())));
         // What is known of an end stays.
-        shared.lock().end = Some(Err("its own".to_owned()));
+        shared.state.lock().end = Some(Err("its own".to_owned()));
         drop(EndOnDrop(&shared));
-        assert_eq!(shared.lock().end, Some(Err("its own".to_owned())));
+        assert_eq!(shared.state.lock().end, Some(Err("its own".to_owned())));
     }
 
     #[test]

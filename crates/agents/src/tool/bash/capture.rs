@@ -1,9 +1,10 @@
 //! The output of a command, bounded: its beginning and end for the model, the last of it for clients while it runs, the
 //! whole for the record.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use terminals::OutputSink;
 use tokio::sync::mpsc;
 
@@ -151,27 +152,23 @@ impl SharedCapture {
         Self(Arc::new(Mutex::new(LiveCapture::new(output))))
     }
 
-    fn lock(&self) -> MutexGuard<'_, LiveCapture> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Takes what was captured so far.
     pub(super) fn take(&self) -> Capture {
-        std::mem::take(&mut self.lock().capture)
+        std::mem::take(&mut self.0.lock().capture)
     }
 }
 
 impl OutputSink for SharedCapture {
     fn push(&mut self, bytes: &[u8]) {
-        self.lock().push(bytes);
+        self.0.lock().push(bytes);
     }
 
     fn due(&self) -> Option<Instant> {
-        self.lock().due()
+        self.0.lock().due()
     }
 
     fn flush(&mut self) {
-        self.lock().flush();
+        self.0.lock().flush();
     }
 }
 

@@ -5,12 +5,13 @@
 //! while a person holds its terminal.
 //! Must not know: models, channels.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use agent_api::{ShownTerminal, TerminalChange, TerminalHolder, TerminalOffer};
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use terminals::{
     CommandEnd, OutputSink, Program, RunningTerminal, ShellCommand, StartDirectory, TerminalEvent,
     TerminalLaunch, TerminalSize,
@@ -147,7 +148,7 @@ impl TerminalCommand {
 
     /// From now on another gets what it prints.
     pub(super) fn redirect(&self, sink: Box<dyn OutputSink + Send>) {
-        self.tap.lock().sink = sink;
+        self.tap.0.lock().sink = sink;
     }
 
     pub(super) fn kill(&self) {
@@ -161,7 +162,7 @@ impl TerminalCommand {
 
     /// The agent needs it no longer: it ends, at the latest when no person holds it.
     pub(crate) fn let_go(&self) {
-        let mut hold = self.terminal.hold();
+        let mut hold = self.terminal.hold.lock();
         hold.is_abandoned = hold.holder == TerminalHolder::Client;
         let is_held = hold.is_abandoned;
         drop(hold);
@@ -172,7 +173,7 @@ impl TerminalCommand {
 
     /// Whether it was let go of while a person held it.
     pub(crate) fn is_left_to_person(&self) -> bool {
-        self.terminal.hold().is_abandoned
+        self.terminal.hold.lock().is_abandoned
     }
 }
 
@@ -183,12 +184,8 @@ impl Drop for TerminalCommand {
 }
 
 impl CommandTerminal {
-    fn hold(&self) -> MutexGuard<'_, TerminalHold> {
-        self.hold.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn holder(&self) -> TerminalHolder {
-        self.hold().holder
+        self.hold.lock().holder
     }
 }
 
@@ -222,7 +219,7 @@ impl ShownTerminal for CommandTerminal {
     fn set_holder(&self, holder: TerminalHolder) {
         let by_a_person = holder == TerminalHolder::Client;
         let is_abandoned = {
-            let mut hold = self.hold();
+            let mut hold = self.hold.lock();
             hold.holder = holder;
             hold.is_abandoned
         };
@@ -282,13 +279,9 @@ impl SharedTap {
         })))
     }
 
-    fn lock(&self) -> MutexGuard<'_, TapState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The last line may have no end.
     fn finish(&self) {
-        self.lock().push_rest();
+        self.0.lock().push_rest();
     }
 }
 
@@ -303,7 +296,7 @@ impl TapState {
 
 impl OutputSink for SharedTap {
     fn push(&mut self, bytes: &[u8]) {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         let plain = state.lines.push(bytes);
         state.pushed = Instant::now();
         if !plain.is_empty() {
@@ -312,13 +305,13 @@ impl OutputSink for SharedTap {
     }
 
     fn due(&self) -> Option<Instant> {
-        let state = self.lock();
+        let state = self.0.lock();
         let line = (!state.lines.is_empty()).then(|| state.pushed + LINE_WAIT);
         [line, state.sink.due()].into_iter().flatten().min()
     }
 
     fn flush(&mut self) {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         if !state.lines.is_empty() && state.pushed.elapsed() >= LINE_WAIT {
             state.push_rest();
         }

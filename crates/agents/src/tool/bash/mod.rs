@@ -23,7 +23,8 @@ use workspace::Workspace;
 use super::format::shorten;
 use super::input::ToolInput;
 use super::{
-    ChatTools, Plan, PlanSubject, Tool, ToolEffect, ToolError, ToolOutcome, ToolSettings, input,
+    ChatTools, Plan, PlanSubject, Tool, ToolEffect, ToolError, ToolFacts, ToolOutcome,
+    ToolSettings, input,
 };
 pub(crate) use call_scope::{CallScope, ShowRequest, in_scope};
 use capture::{Capture, SharedCapture};
@@ -88,31 +89,21 @@ impl ToolInput for BashInput {
 
 #[async_trait]
 impl Tool for BashTool {
-    fn name(&self) -> &'static str {
-        "bash"
-    }
-
-    fn display_name(&self) -> &'static str {
-        "Run"
-    }
-
-    fn description(&self) -> &'static str {
-        "Runs a command with `bash -c` in the first working directory and returns what it prints, standard output and \
+    fn facts(&self) -> ToolFacts {
+        ToolFacts {
+            name: "bash",
+            display_name: "Run",
+            description: "Runs a command with `bash -c` in the first working directory and returns what it prints, standard output and \
          standard error together, and its exit code. The user may see it in a terminal and may answer what it asks, but need not: \
          prefer options that ask nothing. What a command leaves running ends with it: for a server or a watcher set `background`, which returns an id for `bash_output` and \
-         `bash_kill`. Of long output the beginning and the end are shown."
+         `bash_kill`. Of long output the beginning and the end are shown.",
+            effect: ToolEffect::Runs,
+            kind: Some("terminal"),
+        }
     }
 
     fn parameters(&self) -> Value {
         BashInput::schema()
-    }
-
-    fn effect(&self) -> ToolEffect {
-        ToolEffect::Runs
-    }
-
-    fn kind(&self) -> Option<&'static str> {
-        Some("terminal")
     }
 
     async fn plan(&self, input: &Value, workspace: &Workspace) -> Result<Plan, ToolError> {

@@ -12,7 +12,7 @@ use workspace::Workspace;
 
 use super::super::format::shorten;
 use super::super::input::{self, ToolInput};
-use super::super::{ChatTools, Plan, Tool, ToolEffect, ToolError, ToolOutcome};
+use super::super::{ChatTools, Plan, Tool, ToolEffect, ToolError, ToolFacts, ToolOutcome};
 use super::background::CommandOutput;
 use super::{SUMMARY_CHARS_MAX, TAKEN_OVER, describe_end};
 
@@ -83,28 +83,18 @@ impl ToolInput for KillInput {
 
 #[async_trait]
 impl Tool for BashOutputTool {
-    fn name(&self) -> &'static str {
-        "bash_output"
-    }
-
-    fn display_name(&self) -> &'static str {
-        "Look at"
-    }
-
-    fn description(&self) -> &'static str {
-        "Returns what a background command of `bash` printed since the last call, and how it ended if it did."
+    fn facts(&self) -> ToolFacts {
+        ToolFacts {
+            name: "bash_output",
+            display_name: "Look at",
+            description: "Returns what a background command of `bash` printed since the last call, and how it ended if it did.",
+            effect: ToolEffect::Reads,
+            kind: Some("terminal"),
+        }
     }
 
     fn parameters(&self) -> Value {
         LookInput::schema()
-    }
-
-    fn effect(&self) -> ToolEffect {
-        ToolEffect::Reads
-    }
-
-    fn kind(&self) -> Option<&'static str> {
-        Some("terminal")
     }
 
     async fn plan(&self, input: &Value, _workspace: &Workspace) -> Result<Plan, ToolError> {
@@ -132,29 +122,19 @@ impl Tool for BashOutputTool {
 
 #[async_trait]
 impl Tool for BashKillTool {
-    fn name(&self) -> &'static str {
-        "bash_kill"
-    }
-
-    fn display_name(&self) -> &'static str {
-        "Stop"
-    }
-
-    fn description(&self) -> &'static str {
-        "Ends a background command of `bash` with all that it started, and returns what it printed since the last look."
+    fn facts(&self) -> ToolFacts {
+        ToolFacts {
+            name: "bash_kill",
+            display_name: "Stop",
+            description: "Ends a background command of `bash` with all that it started, and returns what it printed since the last look.",
+            // It ends only what was consented to, so it needs no consent of its own.
+            effect: ToolEffect::Reads,
+            kind: Some("terminal"),
+        }
     }
 
     fn parameters(&self) -> Value {
         KillInput::schema()
-    }
-
-    /// It ends only what was consented to, so it needs no consent of its own.
-    fn effect(&self) -> ToolEffect {
-        ToolEffect::Reads
-    }
-
-    fn kind(&self) -> Option<&'static str> {
-        Some("terminal")
     }
 
     async fn plan(&self, input: &Value, _workspace: &Workspace) -> Result<Plan, ToolError> {

@@ -144,8 +144,7 @@ async fn ask(url: &Url, allowed: &[String]) -> Result<Response, ToolError> {
         .header(ACCEPT, HeaderValue::from_static(ACCEPTED))
         // What is sent is what is counted: a small answer cannot become a large one.
         .header(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-    let sent = request.send().await;
-    sent.map_err(|error| failed(describe(&error.without_url())))
+    request.send().await.map_err(|error| failed(describe(&error.without_url())))
 }
 
 /// An error with what caused it, which says more.

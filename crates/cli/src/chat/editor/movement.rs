@@ -14,8 +14,7 @@ pub(super) fn before(text: &str, at: usize) -> usize {
 /// The end of the grapheme behind a position.
 pub(super) fn after(text: &str, at: usize) -> usize {
     let mut cursor = GraphemeCursor::new(at, text.len(), true);
-    let next = cursor.next_boundary(text, 0).ok().flatten();
-    next.unwrap_or(text.len())
+    cursor.next_boundary(text, 0).ok().flatten().unwrap_or(text.len())
 }
 
 pub(super) fn word_before(text: &str, at: usize) -> usize {

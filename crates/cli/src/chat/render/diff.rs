@@ -176,10 +176,8 @@ mod tests {
 
     #[test]
     fn it_is_known_whether_all_of_a_change_is_shown() {
-        let is_whole = |after: &str| {
-            let shown = show_diff(b"", after.as_bytes(), LineNumbers::Shown, 20);
-            shown.is_whole
-        };
+        let is_whole =
+            |after: &str| show_diff(b"", after.as_bytes(), LineNumbers::Shown, 20).is_whole;
         assert!(is_whole("a\n") && is_whole(""));
         assert!(!is_whole(&"a\n".repeat(diff::ROWS_MAX + 1)), "rows");
         assert!(!is_whole(&"a".repeat(diff::BYTES_MAX + 1)), "bytes");

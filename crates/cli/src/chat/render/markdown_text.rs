@@ -67,8 +67,7 @@ impl MarkdownText {
                 if self.above != LineAbove::Nothing && !is_continued && !lines.is_empty() {
                     lines.insert(0, Line::default());
                 }
-                let lines = lines.into_iter();
-                lines.flat_map(|line| line.break_into(page.width)).collect()
+                lines.into_iter().flat_map(|line| line.break_into(page.width)).collect()
             }
         };
         lines.drain(..lines.len().saturating_sub(rows_max));
@@ -135,8 +134,7 @@ pub(crate) fn markdown_lines(text: &str, page: Page) -> Vec<Line> {
     let mut markdown = MarkdownText::default();
     let mut lines = markdown.push(text, page);
     lines.extend(markdown.finish(page));
-    let lines = lines.into_iter();
-    lines.flat_map(|line| line.break_into(page.width)).collect()
+    lines.into_iter().flat_map(|line| line.break_into(page.width)).collect()
 }
 
 fn last_bytes(text: &str, bytes: usize) -> &str {

@@ -48,8 +48,7 @@ impl StyledText {
 
     /// Columns of its widest line, if nothing is broken.
     pub(super) fn width(&self) -> usize {
-        let lines = self.text.split('\n').map(UnicodeWidthStr::width);
-        lines.max().unwrap_or(0)
+        self.text.split('\n').map(UnicodeWidthStr::width).max().unwrap_or(0)
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -142,8 +141,7 @@ mod tests {
             let link = link.map(Arc::from);
             text.push(Style::Plain, piece, link.as_ref());
         }
-        let lines = text.wrap(width);
-        lines.iter().map(Line::text).collect()
+        text.wrap(width).iter().map(Line::text).collect()
     }
 
     #[test]

@@ -69,8 +69,7 @@ fn grid(
     let rule: Vec<String> = widths.iter().map(|width| "─".repeat(*width)).collect();
     lines.push(Line::new(Style::Dim, rule.join("─┼─")));
     let is_broken = |row: &&Vec<StyledText>| {
-        let cells = row.iter().zip(widths);
-        cells.into_iter().any(|(cell, width)| cell.width() > *width)
+        row.iter().zip(widths).into_iter().any(|(cell, width)| cell.width() > *width)
     };
     // Where cells take several lines it must be seen where the next row begins.
     let has_broken = rows.iter().any(|row| is_broken(&row));

@@ -19,8 +19,7 @@ fn edits_call(count: usize, input: Value) -> Object {
 }
 
 fn texts(call: &Object, detail: Detail, references: &References) -> Vec<String> {
-    let lines = tool_lines_with(call, Page::of_width(60), detail, references);
-    lines.iter().map(Line::text).collect()
+    tool_lines_with(call, Page::of_width(60), detail, references).iter().map(Line::text).collect()
 }
 
 fn here(bytes: &[u8]) -> ReferencedContent {
@@ -151,8 +150,7 @@ fn a_result_that_is_decided_on_is_never_left_out() {
     let call = |status: &str, text: &str| {
         let call = json!({"status": status, "success": true, "pastTenseMessage": "Read a",
             "_meta": {"toolKind": "read"}, "content": [{"type": "text", "text": text}]});
-        let lines = texts(call.as_object().unwrap(), Detail::Brief, &References::default());
-        lines.len()
+        texts(call.as_object().unwrap(), Detail::Brief, &References::default()).len()
     };
     for text in ["Read a", "Read a and the key is 1234", "x"] {
         assert_eq!(call("pending-result-confirmation", text), 2, "{text}");
@@ -195,8 +193,7 @@ fn an_edit_that_is_not_what_its_input_says_does_not_hide_the_input() {
         let mut references = References::default();
         references.set("c:0", here(before));
         references.set("c:1", here(after));
-        let lines = texts(&call, Detail::Brief, &references);
-        lines.iter().any(|line| line.ends_with("path: 0.txt"))
+        texts(&call, Detail::Brief, &references).iter().any(|line| line.ends_with("path: 0.txt"))
     };
     let replace =
         |old: &str, new: &str, all: bool| json!({"old_text": old, "new_text": new, "all": all});

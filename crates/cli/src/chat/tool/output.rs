@@ -122,10 +122,9 @@ fn last_lines(text: &str, width: usize) -> Vec<Line> {
 
 /// Lines as they were printed, broken where the page ends.
 fn output_lines(text: &str, style: Style, width: usize) -> Vec<Line> {
-    let lines = text.split('\n').flat_map(|line| {
-        let line = Line::new(style, line.replace('\t', TAB));
-        line.break_into(text_width(width))
-    });
+    let lines = text
+        .split('\n')
+        .flat_map(|line| Line::new(style, line.replace('\t', TAB)).break_into(text_width(width)));
     super::indent_lines(lines.collect())
 }
 
@@ -147,8 +146,7 @@ fn last_bytes(text: &str, bytes: usize) -> &str {
 /// The blocks that say something of their own: what was printed in a terminal is there as text too.
 fn own_blocks(blocks: &[Value]) -> impl Iterator<Item = &Value> {
     let has_text = blocks.iter().any(|block| block["type"] == "text");
-    let blocks = blocks.iter();
-    blocks.filter(move |block| !(has_text && block["type"] == "terminal"))
+    blocks.iter().filter(move |block| !(has_text && block["type"] == "terminal"))
 }
 
 fn block_text(block: &Value) -> String {

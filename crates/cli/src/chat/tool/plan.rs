@@ -121,8 +121,7 @@ mod tests {
     }
 
     fn texts(call: &Object, steps_max: usize) -> Vec<String> {
-        let lines = plan_lines(call, 40, steps_max);
-        lines.iter().map(Line::text).collect()
+        plan_lines(call, 40, steps_max).iter().map(Line::text).collect()
     }
 
     #[test]

@@ -431,6 +431,5 @@ fn waiting_text(kind: AnswerTextKind, text: &str, width: usize) -> Vec<Line> {
         AnswerTextKind::Markdown => Style::Plain,
         AnswerTextKind::Reasoning => Style::Dim,
     };
-    let lines = lines.into_iter().skip(above);
-    lines.map(|line| Line::new(style, line)).collect()
+    lines.into_iter().skip(above).map(|line| Line::new(style, line)).collect()
 }

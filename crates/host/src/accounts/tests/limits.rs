@@ -91,8 +91,7 @@ async fn what_is_over_a_limit_is_refused_over_the_socket() {
     let admin = AccountAdmin::connect(&settings).await.unwrap();
     admin.create_space("default").await.unwrap();
     for (key, most) in [(SpaceLimitKey::Connections, 1), (SpaceLimitKey::StoredBytes, 1)] {
-        let set = admin.set_space_limit("default", key, Some(most));
-        set.await.unwrap();
+        admin.set_space_limit("default", key, Some(most)).await.unwrap();
     }
     let database = settings.url.rsplit_once("dbname=").unwrap().1;
     let sql = "INSERT INTO greenroom.blob SELECT id, 'x'::bytea, 2, 0, 0 FROM greenroom.space";

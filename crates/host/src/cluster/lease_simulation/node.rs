@@ -150,8 +150,7 @@ impl SimNode {
 
     /// Whether the space is served here, and has been since this hold of it began.
     pub(super) fn serves_since(&self, hold: SpaceHold) -> bool {
-        let held = self.spaces.get(&hold.space);
-        held.is_some_and(|it| it.is_served() && it.hold == hold)
+        self.spaces.get(&hold.space).is_some_and(|it| it.is_served() && it.hold == hold)
     }
 
     pub(super) fn here(&self) -> Vec<SpaceId> {

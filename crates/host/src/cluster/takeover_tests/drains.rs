@@ -99,8 +99,7 @@ async fn who_comes_to_a_node_that_drains_is_served_by_another() {
     create_session(&mut socket, 1).await;
     let first = cluster.holder("team");
     assert!(first.is_some());
-    let admin = ClusterAdmin::connect(&cluster.settings).await.unwrap();
-    admin.drain("a").await.unwrap();
+    ClusterAdmin::connect(&cluster.settings).await.unwrap().drain("a").await.unwrap();
     assert_eq!(hear(&mut socket, 99).await, Err(1012));
     let second = cluster.holder("team");
     assert!(
@@ -181,8 +180,7 @@ async fn a_space_that_failed_while_it_was_to_move_goes_where_it_was_ordered_to()
     let Some(cluster) = TestCluster::start(&["team"]).await else { return };
     let (a, b) = (cluster.node("a").await, cluster.node("b").await);
     make_orphan(&cluster, &a, "team").await;
-    let admin = ClusterAdmin::connect(&cluster.settings).await.unwrap();
-    admin.move_space("team", "b").await.unwrap();
+    ClusterAdmin::connect(&cluster.settings).await.unwrap().move_space("team", "b").await.unwrap();
     let passed_on = a.space("team").await;
     assert!(matches!(passed_on, Ok(SpaceLocation::At(target)) if target.id == b.id()));
     assert_eq!(cluster.holder("team"), Some(a.id()));

@@ -64,8 +64,7 @@ impl ServedNode {
 
     /// The status with which a WebSocket is refused; `None`: it is let in.
     async fn refusal(&self, token: &str) -> Option<u16> {
-        let refused = self.refusal_with_pause(token).await;
-        refused.map(|(status, _)| status)
+        self.refusal_with_pause(token).await.map(|(status, _)| status)
     }
 
     /// The same, and after how many seconds the client is to come again.
@@ -192,8 +191,7 @@ async fn limits_hold_for_a_space_that_is_loaded_when_it_is_wanted() {
     let b = ServedNode::start(&cluster, "b", |_| {}).await;
     let admin = AccountAdmin::connect(&cluster.settings).await.unwrap();
     admin.create_space("team").await.unwrap();
-    let set = admin.set_space_limit("team", SpaceLimitKey::Connections, Some(1));
-    set.await.unwrap();
+    admin.set_space_limit("team", SpaceLimitKey::Connections, Some(1)).await.unwrap();
     let mut tokens = Vec::new();
     for principal in ["ann", "bob"] {
         tokens.push(issue_token(&admin, "team", principal, kernel::Role::Member).await);

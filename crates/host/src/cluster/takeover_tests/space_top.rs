@@ -4,8 +4,7 @@ use super::support::{TestCluster, connect, create_session, poll, serve_handle, w
 use crate::accounts::{AccountAdmin, SpaceLoad};
 
 async fn load_of(admin: &AccountAdmin, space: &str) -> SpaceLoad {
-    let loads = admin.loads().await.unwrap();
-    loads.into_iter().find(|load| load.name == space).unwrap()
+    admin.loads().await.unwrap().into_iter().find(|load| load.name == space).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]

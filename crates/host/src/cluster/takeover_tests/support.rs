@@ -238,8 +238,7 @@ pub(super) async fn issue_token(
 ) -> String {
     let new_token =
         NewToken { space: space.to_owned(), principal: principal.to_owned(), role, seconds: None };
-    let issued = accounts.issue_token(&new_token).await.unwrap();
-    issued.token.reveal()
+    accounts.issue_token(&new_token).await.unwrap().token.reveal()
 }
 
 pub(super) async fn connect(address: &Value, client: &str) -> NodeSocket {

@@ -84,8 +84,7 @@ impl RestoreCommand {
     }
 
     fn from_name(name: &str) -> Option<Self> {
-        let all = [Self::Undo, Self::Redo, Self::Rewind];
-        all.into_iter().find(|command| command.name() == name)
+        [Self::Undo, Self::Redo, Self::Rewind].into_iter().find(|command| command.name() == name)
     }
 }
 

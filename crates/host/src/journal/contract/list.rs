@@ -27,8 +27,7 @@ fn page(book: &mut JournalUnderTest, after: Option<(i64, u64)>, limit: u32) -> V
 }
 
 fn empty_before(book: &mut JournalUnderTest, created_before: i64, limit: u32) -> Vec<String> {
-    let empty = empty_sessions(book, created_before, limit);
-    empty.due.iter().map(ToString::to_string).collect()
+    empty_sessions(book, created_before, limit).due.iter().map(ToString::to_string).collect()
 }
 
 fn empty_sessions(book: &mut JournalUnderTest, created_before: i64, limit: u32) -> EmptySessions {
@@ -121,8 +120,7 @@ pub(super) fn empty_sessions_wait_for_their_creators(book: &mut JournalUnderTest
         "seen at the bound is seen since"
     );
     let next_since = |book: &mut JournalUnderTest, before| {
-        let next = empty_sessions(book, before, 9).next_since;
-        next.map(|at| at.0)
+        empty_sessions(book, before, 9).next_since.map(|at| at.0)
     };
     assert_eq!(next_since(book, 11), Some(11), "when the next is as old");
     assert_eq!(next_since(book, 14), Some(20), "its creator was seen then");

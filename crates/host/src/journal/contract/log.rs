@@ -80,8 +80,7 @@ pub(super) fn actions_of_all_sizes_are_replayed_and_loaded_in_order(book: &mut J
     assert_eq!(replayed, expected);
     assert!(book.log(&[(1, 0)], 99, 100_000).overflowed);
     let later = |book: &mut JournalUnderTest| -> Vec<(u64, usize)> {
-        let later = book.channel("a").later;
-        later.iter().map(|(seq, envelope)| (seq.0, envelope.len())).collect()
+        book.channel("a").later.iter().map(|(seq, envelope)| (seq.0, envelope.len())).collect()
     };
     assert_eq!(later(book), [(3, 16_384), (4, 16_385), (5, 1)]);
     book.write([Record::Trim { through: Seq(4) }]);

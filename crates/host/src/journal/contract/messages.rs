@@ -44,8 +44,7 @@ fn found(book: &mut JournalUnderTest, chat: u64, turns: &[&str]) -> Vec<StoredMe
 }
 
 fn ids(book: &mut JournalUnderTest, chat: u64, turns: &[&str]) -> Vec<String> {
-    let found = found(book, chat, turns);
-    found.into_iter().map(|message| message.id).collect()
+    found(book, chat, turns).into_iter().map(|message| message.id).collect()
 }
 
 // C-006, C-081

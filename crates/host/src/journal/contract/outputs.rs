@@ -73,8 +73,7 @@ pub(super) fn outputs_of_the_newest_turns_are_read_as_far_as_there_is_room(
     book.write([output(2, "t2", 0, "22"), output(2, "t2", 1, "22")]);
     let turns = ["t0", "t1", "t2", "t3"];
     let read = |book: &mut JournalUnderTest, bytes_max| -> Vec<String> {
-        let outputs = found_within(book, 2, &turns, bytes_max).into_iter();
-        outputs.map(|(turn_id, ..)| turn_id).collect()
+        found_within(book, 2, &turns, bytes_max).into_iter().map(|(turn_id, ..)| turn_id).collect()
     };
     assert_eq!(read(book, 9), ["t0", "t1", "t2", "t2"]);
     assert_eq!(read(book, 8), ["t1", "t2", "t2"]);

@@ -95,8 +95,7 @@ impl Journal for BlockingPostgres {
     }
 
     fn append(&mut self, batch: &Batch) -> Result<(), JournalError> {
-        let written = self.runtime.block_on(self.handle().commit(batch.clone()));
-        written.map_err(|refused| refused.error)
+        self.runtime.block_on(self.handle().commit(batch.clone())).map_err(|refused| refused.error)
     }
 
     fn probe(&mut self) -> Result<(), JournalError> {

@@ -4,7 +4,7 @@
 //! all rows of the twin in all tables are compared.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use kernel::{
@@ -13,6 +13,7 @@ use kernel::{
     ModelOutputRecord, PartRecord, Record, Rendered, Seq, SummaryRecord, Transform,
     TransformSkipped,
 };
+use parking_lot::Mutex;
 use wire::{Digest, Timestamp};
 
 use super::postgres::ServerBooks;
@@ -35,7 +36,7 @@ impl Journal for RecordingJournal {
     }
 
     fn append(&mut self, batch: &Batch) -> Result<(), JournalError> {
-        self.written.lock().unwrap().extend(batch.records.clone());
+        self.written.lock().extend(batch.records.clone());
         self.journal.append(batch)
     }
 
@@ -65,7 +66,7 @@ pub(super) fn record_additions(promise: &dyn Fn(&mut JournalUnderTest)) -> Vec<R
             as Box<dyn Journal>
     };
     promise(&mut JournalUnderTest::opened_by(Box::new(open), None));
-    let mut written = std::mem::take(&mut *written.lock().unwrap());
+    let mut written = std::mem::take(&mut *written.lock());
     written.retain(adds);
     written
 }
@@ -141,8 +142,7 @@ impl Twin {
     }
 
     fn count(&self, books: &ServerBooks) -> u64 {
-        let rows = self.rows(books);
-        rows.values().map(|(count, _)| count).sum()
+        self.rows(books).values().map(|(count, _)| count).sum()
     }
 }
 

@@ -5,9 +5,10 @@
 //! count, since a restart is nobody's business; a database that was slow is believed to be fast again a few seconds later.
 //! Must not know: what follows from it.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 /// For how long a batch that was answered late is remembered.
@@ -34,15 +35,10 @@ pub(super) struct PacedAppend {
 }
 
 impl AppendPace {
-    fn lock(&self) -> MutexGuard<'_, PaceState> {
-        // Every change here is complete before the lock is given back.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// A batch goes to the server, which has waited for others so long.
     pub(super) fn begin(&self, waited: Duration) -> PacedAppend {
         let now = Instant::now();
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         let number = state.begun;
         state.begun += 1;
         let since = now.checked_sub(waited).unwrap_or(now);
@@ -53,7 +49,7 @@ impl AppendPace {
     /// How long a batch takes at the moment.
     pub(super) fn current(&self) -> Duration {
         let now = Instant::now();
-        let state = self.lock();
+        let state = self.0.lock();
         let oldest = state
             .under_way
             .iter()
@@ -69,7 +65,7 @@ impl PacedAppend {
     /// The server has answered. One that was lost, and is dropped, says nothing about the next.
     pub(super) fn note_answer(self) {
         let now = Instant::now();
-        let mut state = self.pace.lock();
+        let mut state = self.pace.0.lock();
         let mut under_way = state.under_way.iter();
         let Some((_, since)) = under_way.find(|(number, _)| *number == self.number) else {
             return; // only this value removes it
@@ -84,8 +80,7 @@ impl PacedAppend {
 
 impl Drop for PacedAppend {
     fn drop(&mut self) {
-        let mut state = self.pace.lock();
-        state.under_way.retain(|(number, _)| *number != self.number);
+        self.pace.0.lock().under_way.retain(|(number, _)| *number != self.number);
     }
 }
 

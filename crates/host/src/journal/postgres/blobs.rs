@@ -88,8 +88,7 @@ impl Blobs for PgBlobs {
             ));
         }
         let stored = self.work(async |connection| {
-            let stored = connection.run_together(&statements).await;
-            stored.map_err(|(_, error)| error)
+            connection.run_together(&statements).await.map_err(|(_, error)| error)
         });
         stored.map_err(BlobError::Unwritable)
     }

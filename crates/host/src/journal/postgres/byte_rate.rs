@@ -3,9 +3,9 @@
 //! Promises: a batch of any size goes sooner or later; what is above the rate is made up for by those that follow.
 //! Must not know: what is recorded, where it goes.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -41,8 +41,7 @@ impl Default for ByteRate {
 
 impl ByteRate {
     pub(crate) fn set(&self, per_s: u64) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.per_s = per_s;
+        self.state.lock().per_s = per_s;
     }
 
     /// From now on nothing waits, nor what does already: somebody else waits for the space.
@@ -65,7 +64,7 @@ impl ByteRate {
     /// How long a batch of so many bytes has to wait; it is counted.
     #[expect(clippy::cast_precision_loss, reason = "sizes of batches are small")]
     pub(crate) fn delay_of(&self, bytes: usize) -> Duration {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         if state.per_s == 0 {
             return Duration::ZERO;
         }

@@ -8,10 +8,11 @@
 use std::collections::HashMap;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -144,7 +145,7 @@ impl ConnectionPool {
     }
 
     fn pop_idle(&self) -> Option<Connected> {
-        lock(&self.idle).pop()
+        self.idle.lock().pop()
     }
 
     async fn connect(&self) -> Result<Connected, String> {
@@ -189,10 +190,6 @@ impl Connected {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// A connection in use; back in its pool when dropped, unless something of it is unfinished.
 pub(crate) struct PooledConnection {
     connected: Option<Connected>,
@@ -212,7 +209,7 @@ impl Drop for PooledConnection {
         };
         let is_left_open = self.is_busy || self.is_waiting;
         if !is_left_open && connected.is_usable(&self.wait.trust) {
-            lock(&self.idle).push(connected)
+            self.idle.lock().push(connected)
         } else {
             // Not by taking leave, which waits for answers: the server rolls back what was begun.
             connected.task.abort()
@@ -333,8 +330,7 @@ impl PooledConnection {
         &mut self,
         watch: &TimelineWatch,
     ) -> Result<(), StatementError> {
-        let begun = watch.begin(&mut self.connected()?.client).await;
-        begun.map_err(explain_timeline)
+        watch.begin(&mut self.connected()?.client).await.map_err(explain_timeline)
     }
 
     /// From now on until [`Self::finish`] the connection is not given to anybody else.
@@ -420,8 +416,7 @@ impl PooledConnection {
         statements: &[BoundStatement],
     ) -> Result<(), (usize, StatementError)> {
         for (index, bound) in statements.iter().enumerate() {
-            let prepared = self.prepare(bound.sql).await;
-            prepared.map_err(|error| (index, error))?;
+            self.prepare(bound.sql).await.map_err(|error| (index, error))?;
         }
         let wait = self.wait.clone();
         let connected = self.connected().map_err(|error| (0, error))?;

@@ -78,8 +78,7 @@ mod tests {
         assert!(trust.is_trusted(old), "nothing was silent");
         trust.note_silence(old);
         let (newer, is_given_up) = (trust.generation(), |generation| {
-            let waited = trust.wait_until_given_up(generation);
-            waited.now_or_never().is_some()
+            trust.wait_until_given_up(generation).now_or_never().is_some()
         });
         assert!(!trust.is_trusted(old) && trust.is_trusted(newer));
         trust.note_silence(old);

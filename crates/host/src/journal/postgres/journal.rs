@@ -25,7 +25,6 @@ use super::space_loads::{SpaceCounters, add_time};
 use super::writer::{QueuedWrite, WriteOutcome};
 use super::{PgBlobs, PostgresNode};
 use crate::cluster::{LeaseStep, RenewedLease, SpaceLease, TakenLease};
-use crate::journal::queue::lock;
 use crate::journal::{
     Commit, CommitStats, JournalError, RefusedBatch, RemoveContent, SpaceJournal,
 };
@@ -45,7 +44,7 @@ pub(super) struct SharedJournal {
     /// Who holds the lease, as its row names it: a node, or this very value.
     pub(super) holder: i64,
     pub(super) lease: Mutex<SpaceLease>,
-    notes: std::sync::Mutex<VecDeque<Record>>,
+    notes: parking_lot::Mutex<VecDeque<Record>>,
     pub(super) counters: Arc<SpaceCounters>,
     failure: watch::Sender<Option<String>>,
     noted_day: LastDayRow,
@@ -96,7 +95,7 @@ impl PostgresJournal {
             space,
             holder,
             lease: Mutex::new(SpaceLease::from_row(lease.epoch, lease.batch)),
-            notes: std::sync::Mutex::default(),
+            notes: parking_lot::Mutex::default(),
             failure: watch::Sender::new(None),
             noted_day: LastDayRow::default(),
         };
@@ -188,7 +187,7 @@ impl SpaceJournal for PostgresJournal {
     }
 
     fn note(&self, record: Record) {
-        let mut notes = lock(&self.shared.notes);
+        let mut notes = self.shared.notes.lock();
         if notes.len() >= NOTES_MAX {
             notes.pop_front();
         }
@@ -224,7 +223,7 @@ impl SharedJournal {
     /// A note that can never be written is dropped: nobody waits for it.
     async fn append_with_notes(&self, mut batch: Batch) -> Result<(), RefusedBatch> {
         let own = batch.records.len();
-        batch.records.extend(lock(&self.notes).drain(..));
+        batch.records.extend(self.notes.lock().drain(..));
         if !batch.records.is_empty() {
             // Whoever writes too much waits here, and nobody else does.
             self.counters.rate.wait_for(recorded_bytes(&batch)).await;
@@ -246,7 +245,7 @@ impl SharedJournal {
                     batch.records.remove(index);
                 }
                 Err(error) => {
-                    let mut notes = lock(&self.notes);
+                    let mut notes = self.notes.lock();
                     for note in batch.records.split_off(own).into_iter().rev() {
                         if notes.len() < NOTES_MAX {
                             notes.push_front(note);
@@ -429,7 +428,7 @@ impl SharedJournal {
                 tracing::debug!(%error, "the outcome of the last batch is not known");
             }
         }
-        let has_notes = !lock(&self.notes).is_empty();
+        let has_notes = !self.notes.lock().is_empty();
         if has_notes && matches!(lease.next(), LeaseStep::Write { .. }) {
             drop(lease);
             if let Err(refused) = self.append_with_notes(Batch::default()).await {

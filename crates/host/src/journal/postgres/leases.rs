@@ -146,15 +146,13 @@ impl PostgresNode {
             let rows = match registered {
                 Ok(rows) => rows,
                 Err(error) if error.code() == LOCK_TIMEOUT && Instant::now() < until => {
-                    let ended = connection.query(END_BLOCKERS, &[home]).await;
-                    ended.map_err(unwritten)?;
+                    connection.query(END_BLOCKERS, &[home]).await.map_err(unwritten)?;
                     continue;
                 }
                 Err(StatementError::Lost(_)) if Instant::now() < until => continue,
                 Err(error) => return Err(unwritten(error)),
             };
-            let forgotten = connection.query(FORGET_NODES, &[]).await;
-            forgotten.map_err(unwritten)?;
+            connection.query(FORGET_NODES, &[]).await.map_err(unwritten)?;
             let row = rows
                 .first()
                 .ok_or_else(|| JournalError::Unwritable("no node was made".to_owned()))?;
@@ -216,8 +214,7 @@ impl PostgresNode {
     ) -> Result<(), JournalError> {
         let sql = "UPDATE greenroom.node SET draining = $2 WHERE id = $1";
         let mut connection = self.lease_connection().await?;
-        let set = connection.query(sql, &[&node, &is_draining]).await;
-        set.map(drop).map_err(unwritten)
+        connection.query(sql, &[&node, &is_draining]).await.map(drop).map_err(unwritten)
     }
 
     /// Asks for a node; whatever goes wrong, nobody knows the outcome.
@@ -225,8 +222,7 @@ impl PostgresNode {
         let asked = match ask {
             LeaseAsk::Heartbeat => {
                 let until = Instant::now() + BEAT_ANSWER_WAIT;
-                let beat = timeout_at(until, self.beat(node, until)).await;
-                beat.unwrap_or_else(|_| Err(too_late()))
+                timeout_at(until, self.beat(node, until)).await.unwrap_or_else(|_| Err(too_late()))
             }
             LeaseAsk::Take { space, seen } => self.take(node, *space, *seen).await,
             LeaseAsk::Find { .. } | LeaseAsk::ListOwned | LeaseAsk::ListWork { .. } => {
@@ -325,8 +321,7 @@ impl PostgresNode {
         let sql =
             "SELECT id, name, mount FROM greenroom.space WHERE id = $1 AND removed_at IS NULL";
         let mut connection = self.lease_connection().await?;
-        let rows = connection.query(sql, &[&id]).await.map_err(unwritten)?;
-        rows.first().map(space_facts).transpose()
+        connection.query(sql, &[&id]).await.map_err(unwritten)?.first().map(space_facts).transpose()
     }
 
     /// Makes a space, unless there is one of that name.

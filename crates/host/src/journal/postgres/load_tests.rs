@@ -288,8 +288,7 @@ async fn what_nothing_refers_to_is_removed_in_one_transaction() {
         let removed = removing.remove_all(digests, Timestamp(2_000));
         assert_eq!(removed, Ok(()));
     };
-    let collected = journal.collect(digests.clone(), Box::new(remove)).await;
-    collected.unwrap();
+    journal.collect(digests.clone(), Box::new(remove)).await.unwrap();
     let count = "SELECT count(*) || ' in ' || count(DISTINCT transaction) FROM public.removal";
     assert_eq!(query_sql(server.socket(), database(&settings), count), "32 in 1");
     let chunks = "SELECT count(*) FROM greenroom.blob_chunk";

@@ -112,8 +112,7 @@ mod tests {
     }
 
     async fn log_from(journal: &PostgresJournal, days: u64) -> Option<u64> {
-        let counters = journal.counters();
-        counters.log_days.store(days, Ordering::Relaxed);
+        journal.counters().log_days.store(days, Ordering::Relaxed);
         let query = Query::EmptySessions { created_before: Timestamp(0), limit: 1 };
         match journal.read(query).await.unwrap() {
             Answer::EmptySessions(found) => found.log_from.map(|seq| seq.0),

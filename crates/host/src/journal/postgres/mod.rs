@@ -199,8 +199,7 @@ impl PostgresNode {
         let node = Self::connect(settings).await?;
         let mut connection = node.table_connection().await?;
         make_account_tables(&mut connection).await?;
-        let granted = roles::grant_rows(&mut connection).await;
-        granted.map_err(|error| roles::explain_refusal(&error))
+        roles::grant_rows(&mut connection).await.map_err(|error| roles::explain_refusal(&error))
     }
 
     /// Takes a space that no node serves, making it if there is none of this name, and reads what its kernel begins with: for
@@ -244,8 +243,7 @@ impl PostgresNode {
     }
 
     pub(crate) async fn lease_connection(&self) -> Result<PooledConnection, JournalError> {
-        let connection = self.leases.get(self.until()).await;
-        connection.map_err(JournalError::Unwritable)
+        self.leases.get(self.until()).await.map_err(JournalError::Unwritable)
     }
 
     /// For what an operator asks for: it may look at all rows of all spaces, or remove many, which takes longer than a session for
@@ -256,14 +254,12 @@ impl PostgresNode {
 
     /// A connection for questions that may take long.
     pub(crate) async fn read_connection(&self) -> Result<PooledConnection, JournalError> {
-        let connection = self.readers.get(self.until()).await;
-        connection.map_err(JournalError::Unreadable)
+        self.readers.get(self.until()).await.map_err(JournalError::Unreadable)
     }
 
     /// For whoever makes tables: another may be doing so, and is waited for as long as that takes.
     pub(crate) async fn table_connection(&self) -> Result<PooledConnection, JournalError> {
-        let connection = self.readers.get(self.until()).await;
-        connection.map_err(JournalError::Unwritable)
+        self.readers.get(self.until()).await.map_err(JournalError::Unwritable)
     }
 
     /// The writer that a batch of so many bytes goes to: small ones of a space always to the same, large ones and housekeeping to one
@@ -364,8 +360,7 @@ async fn add_what_is_new(connection: &mut PooledConnection) -> Result<(), Journa
     for (find, add) in ADDED {
         let found = connection.query(find, &[]).await.map_err(unusable)?;
         if found.is_empty() {
-            let added = connection.run(add).await;
-            added.map_err(|error| roles::explain_refusal(&error))?;
+            connection.run(add).await.map_err(|error| roles::explain_refusal(&error))?;
         }
     }
     Ok(())

@@ -102,8 +102,7 @@ impl PgBlobs {
         body: &[u8],
     ) -> Result<(), BlobError> {
         let put = objects.put(self.space, digest, object, body);
-        let put = self.node.runtime.block_on(put);
-        put.map_err(BlobError::Unwritable)
+        self.node.runtime.block_on(put).map_err(BlobError::Unwritable)
     }
 
     /// A body that is stored counts as put now; where it is.

@@ -122,8 +122,7 @@ impl PostgresNode {
     ) -> Result<(), JournalError> {
         let sql = "UPDATE greenroom.node SET busiest = $2::text::jsonb WHERE id = $1";
         let mut connection = self.lease_connection().await?;
-        let noted = connection.query(sql, &[&node, &busiest]).await;
-        noted.map(drop).map_err(unwritten)
+        connection.query(sql, &[&node, &busiest]).await.map(drop).map_err(unwritten)
     }
 
     /// The node that lives and serves a space because its settings say so, if it is such a space.
@@ -179,8 +178,7 @@ impl PostgresNode {
     /// A space is a node's own from now on: nobody can have it moved.
     pub(crate) async fn note_held(&self, space: SpaceId, node: NodeId) -> Result<(), JournalError> {
         let mut connection = self.lease_connection().await?;
-        let noted = connection.query(HELD, &[&node, &space]).await;
-        noted.map(drop).map_err(unwritten)
+        connection.query(HELD, &[&node, &space]).await.map(drop).map_err(unwritten)
     }
 
     /// Hands a space that a node does not serve any more to the one it is ordered to, whether its lease could be given back or not;
@@ -223,8 +221,7 @@ impl PostgresNode {
         target: NodeId,
     ) -> Result<(), JournalError> {
         let mut connection = self.lease_connection().await?;
-        let ended = connection.query(END_ORDER, &[&space, &target]).await;
-        ended.map(drop).map_err(unwritten)
+        connection.query(END_ORDER, &[&space, &target]).await.map(drop).map_err(unwritten)
     }
 
     /// Which node serves a space: `None`, there is no such space; `Some(None)`, nobody does.

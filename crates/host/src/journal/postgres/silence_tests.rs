@@ -100,8 +100,7 @@ fn batch(seq: u64) -> Batch {
 }
 
 async fn within<T>(limit: Duration, what: &str, work: impl Future<Output = T>) -> T {
-    let done = timeout(limit, work).await;
-    done.unwrap_or_else(|_| panic!("{what}: not within {limit:?}"))
+    timeout(limit, work).await.unwrap_or_else(|_| panic!("{what}: not within {limit:?}"))
 }
 
 #[tokio::test(flavor = "multi_thread")]

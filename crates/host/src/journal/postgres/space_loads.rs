@@ -5,9 +5,10 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::append_pace::AppendPace;
@@ -123,7 +124,7 @@ impl SpaceLoads {
     /// Counters for a space that is loaded.
     pub(super) fn add(&self, space: i64) -> Arc<SpaceCounters> {
         let counters = Arc::new(SpaceCounters { space, ..SpaceCounters::default() });
-        let mut loaded = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut loaded = self.0.lock();
         loaded.counters.retain(|it| it.strong_count() > 0);
         loaded.counters.push(Arc::downgrade(&counters));
         counters
@@ -131,14 +132,13 @@ impl SpaceLoads {
 
     /// What all of them do.
     pub(super) fn read(&self) -> Vec<SpaceActivity> {
-        let loaded = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let spaces = loaded.counters.iter().filter_map(Weak::upgrade);
-        spaces.map(|it| it.read()).collect()
+        let loaded = self.0.lock();
+        loaded.counters.iter().filter_map(Weak::upgrade).map(|it| it.read()).collect()
     }
 
     /// Those that wrote most lately, at most so many.
     pub(super) fn busiest(&self, count_max: usize) -> Vec<SpaceActivity> {
-        let mut loaded = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut loaded = self.0.lock();
         let mut spaces: Vec<SpaceActivity> =
             loaded.counters.iter().filter_map(Weak::upgrade).map(|it| it.read()).collect();
         let recent = |busy: &SpaceActivity| {
@@ -169,10 +169,8 @@ mod tests {
         let (old, new, idle) = (loads.add(1), loads.add(2), loads.add(3));
         old.batches.fetch_add(100, Ordering::Relaxed);
         new.batches.fetch_add(5, Ordering::Relaxed);
-        let numbers = |count| {
-            let busiest = loads.busiest(count).into_iter();
-            busiest.map(|busy| busy.space).collect::<Vec<_>>()
-        };
+        let numbers =
+            |count| loads.busiest(count).into_iter().map(|busy| busy.space).collect::<Vec<_>>();
         assert_eq!(numbers(20), [1, 2], "one that wrote nothing is not told of");
         new.batches.fetch_add(5, Ordering::Relaxed);
         assert_eq!(numbers(20), [2, 1]);

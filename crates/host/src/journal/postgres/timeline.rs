@@ -8,10 +8,11 @@
 //! takes: whoever wants a connection meanwhile is told so, and ends nothing by giving up.
 //! Must not know: spaces, nodes, how long anything else is waited for.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use tokio_postgres::{Client, Error};
 
 use super::leap::leap;
@@ -87,8 +88,7 @@ impl TimelineWatch {
     }
 
     fn known(&self) -> Option<String> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.clone()
+        self.known.lock().clone()
     }
 
     /// Makes sure of the server behind a new connection, which comes back if it can be used.
@@ -165,7 +165,7 @@ impl TimelineWatch {
             let took = whole_ms(began.elapsed());
             tracing::info!(took_ms = took, "the database is recognised again");
         }
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         *known = Some(timeline);
         Ok(())
     }

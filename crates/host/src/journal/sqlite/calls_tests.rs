@@ -50,8 +50,7 @@ fn append(journal: &mut Sqlite, records: Vec<Record>) {
 }
 
 fn numbers(journal: &Sqlite, chat: u64) -> Vec<u64> {
-    let calls = of_chat(&journal.conn, chat).unwrap();
-    calls.iter().map(|call| call.number).collect()
+    of_chat(&journal.conn, chat).unwrap().iter().map(|call| call.number).collect()
 }
 
 fn count(journal: &Sqlite, table: &str) -> i64 {

@@ -167,8 +167,7 @@ fn later(conn: &Connection, channel: ChannelId, head_seq: Seq) -> ReadResult<Vec
         actions.push((seq, envelope));
         true
     })?;
-    let actions = actions.into_iter();
-    actions.map(|(seq, envelope)| Ok((Seq(number(seq)?), envelope))).collect()
+    actions.into_iter().map(|(seq, envelope)| Ok((Seq(number(seq)?), envelope))).collect()
 }
 
 fn checkpoint(conn: &Connection, chat: ChannelId) -> ReadResult<Option<(String, Bytes)>> {

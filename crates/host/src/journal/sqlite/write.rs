@@ -24,8 +24,7 @@ pub(super) const DISPOSE_CHATS: &str =
 pub(super) fn batch(conn: &Connection, batch: &Batch) -> std::result::Result<(), JournalError> {
     let mut actions = ActionWriter::new(conn).map_err(unwritten)?;
     for (index, record) in batch.records.iter().enumerate() {
-        let written = write(conn, record, &mut actions);
-        written.map_err(|error| unwritten_record(index, error))?;
+        write(conn, record, &mut actions).map_err(|error| unwritten_record(index, error))?;
     }
     run(conn, "UPDATE meta SET value = max(value, ?1) WHERE key = 'seq'", &[&int(batch.seq.0)])
         .map_err(unwritten)

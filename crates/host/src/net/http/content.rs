@@ -154,8 +154,7 @@ fn finish(answer: HttpResponse, etag: &str) -> HttpResponse {
 }
 
 fn find_page(admission: &Admission) -> Result<&PageServices, HttpResponse> {
-    let page = admission.page.as_deref();
-    page.ok_or_else(HttpResponse::not_ready)
+    admission.page.as_deref().ok_or_else(HttpResponse::not_ready)
 }
 
 /// What an address names.

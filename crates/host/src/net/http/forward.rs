@@ -37,8 +37,7 @@ pub(super) async fn find_owner(
         let Some(space) = space else {
             return Ok(None); // it is for a space of this node's settings, or for none
         };
-        let owner = relays.find_owner(&space).await;
-        owner.map_err(token::refuse_relay)
+        relays.find_owner(&space).await.map_err(token::refuse_relay)
     };
     let owner = token::find_in_time(request.until, found).await?;
     if owner.is_some() {

@@ -21,8 +21,7 @@ pub(super) struct Headers<'a>(pub(super) &'a HeaderMap);
 
 impl<'a> Headers<'a> {
     pub(super) fn all(&self, name: HeaderName) -> impl Iterator<Item = &'a [u8]> + use<'a> {
-        let values = self.0.get_all(name).into_iter();
-        values.map(|value| value.as_bytes().trim_ascii())
+        self.0.get_all(name).into_iter().map(|value| value.as_bytes().trim_ascii())
     }
 
     /// A list that is text, over however many headers; empty if there is none.

@@ -5,9 +5,10 @@
 //! Must not know: hyper, routes.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -88,11 +89,6 @@ impl HttpSocket {
         self.is_forwarded
     }
 
-    fn lock(&self) -> MutexGuard<'_, HttpSocketState> {
-        // Every change here is complete before the lock is given back.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
@@ -102,17 +98,17 @@ impl HttpSocket {
     }
 
     pub(super) fn note_request(&self) {
-        self.lock().has_asked = true;
+        self.state.lock().has_asked = true;
     }
 
     /// A request came whole, so that it is answered or was.
     pub(super) fn has_asked(&self) -> bool {
-        self.lock().has_asked
+        self.state.lock().has_asked
     }
 
     /// Cancelled when the place of a socket without a secret is needed for another.
     pub(crate) fn eviction(&self) -> CancellationToken {
-        match &self.lock().standing {
+        match &self.state.lock().standing {
             HttpSocketStanding::Unknown(handshake) => handshake.eviction(),
             HttpSocketStanding::Admitted(_) | HttpSocketStanding::Upgrading(_) => {
                 CancellationToken::new()
@@ -122,13 +118,13 @@ impl HttpSocket {
 
     /// It has shown no secret in the time for that.
     pub(super) fn is_late(&self) -> bool {
-        let is_unknown = matches!(self.lock().standing, HttpSocketStanding::Unknown(_));
+        let is_unknown = matches!(self.state.lock().standing, HttpSocketStanding::Unknown(_));
         is_unknown && Instant::now() >= self.deadline
     }
 
     /// A secret was shown: from now on it is one of `connections_max`.
     pub(super) fn admit(&self) -> Result<(), HttpResponse> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if matches!(state.standing, HttpSocketStanding::Unknown(_)) {
             let slot =
                 self.handles.first().admission.try_admit_http().ok_or_else(HttpResponse::full)?;
@@ -144,7 +140,7 @@ impl HttpSocket {
         way: UpgradedWay,
         place: Option<BoundedSlot>,
     ) -> Result<(), HttpResponse> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let admission = match &way {
             UpgradedWay::Here(handle) => Arc::clone(&handle.admission),
             UpgradedWay::There(_) => self.handles.first().admission,
@@ -162,8 +158,7 @@ impl HttpSocket {
 
     /// What the socket became, if it was upgraded.
     pub(super) fn into_upgraded(self) -> Option<UpgradedSocket> {
-        let state = self.state.into_inner();
-        match state.unwrap_or_else(PoisonError::into_inner).standing {
+        match self.state.into_inner().standing {
             HttpSocketStanding::Upgrading(upgraded) => Some(upgraded),
             HttpSocketStanding::Unknown(_) | HttpSocketStanding::Admitted(_) => None,
         }

@@ -143,8 +143,7 @@ async fn route_with_token(
         "/spaces" => {
             http_socket.admit()?;
             let listed = spaces::answer(&handle, &access, http_socket);
-            let listed = token::find_in_time(request.until, listed).await;
-            return listed.map(RouteOutcome::Answer);
+            return token::find_in_time(request.until, listed).await.map(RouteOutcome::Answer);
         }
         "/metrics" => {
             http_socket.admit()?;
@@ -156,8 +155,7 @@ async fn route_with_token(
         }
         "/metrics/node" => {
             http_socket.admit()?;
-            let answer = describe_node(&handle, &access, &http_socket.handles);
-            return answer.map(RouteOutcome::Answer);
+            return describe_node(&handle, &access, &http_socket.handles).map(RouteOutcome::Answer);
         }
         "/" | "/ahp" => {}
         _ if is_upgrade => {}

@@ -82,8 +82,7 @@ pub(super) async fn find_in_time<T>(
     until: Instant,
     finding: impl Future<Output = Result<T, HttpResponse>>,
 ) -> Result<T, HttpResponse> {
-    let found = timeout_at(until, finding).await;
-    found.unwrap_or_else(|_| Err(refuse_relay(RelayRefusal::TryAgain)))
+    timeout_at(until, finding).await.unwrap_or_else(|_| Err(refuse_relay(RelayRefusal::TryAgain)))
 }
 
 /// The way to the space of an account.

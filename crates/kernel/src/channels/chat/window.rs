@@ -14,8 +14,7 @@ impl Chat {
     }
 
     pub(crate) fn turn_bytes(&self) -> u64 {
-        let turns = self.state.turns.as_slice();
-        turns.iter().map(|turn| turn.json.len() as u64).sum()
+        self.state.turns.as_slice().iter().map(|turn| turn.json.len() as u64).sum()
     }
 
     pub(crate) fn has_older(&self) -> bool {

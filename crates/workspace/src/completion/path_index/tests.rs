@@ -109,7 +109,7 @@ fn an_index_is_built_once_and_again_when_it_is_old() {
 
     let index = indexes.index(&directories, Instant::now());
     let old = Instant::now().checked_sub(STALE).unwrap();
-    lock(&index.state).built = Some(old);
+    index.state.lock().built = Some(old);
     eventually(|| {
         Some(indexes.paths(&directories, &Confinement::none())).filter(|paths| paths.len() == 2)
     });
@@ -122,10 +122,10 @@ fn only_so_many_indexes_are_in_memory() {
         let directories = [format!("file:///not/there/{set}")];
         indexes.paths(&directories, &Confinement::none());
     }
-    assert_eq!(lock(&indexes.indexes).len(), INDEXES_MAX);
+    assert_eq!(indexes.indexes.lock().len(), INDEXES_MAX);
     let much_later = Instant::now() + UNUSED_MAX * 2;
     indexes.index(&["file:///new".to_owned()], much_later);
-    assert_eq!(lock(&indexes.indexes).len(), 1);
+    assert_eq!(indexes.indexes.lock().len(), 1);
 }
 
 fn eventually<T>(mut look: impl FnMut() -> Option<T>) -> T {

@@ -176,8 +176,7 @@ fn title_hits(sessions: &HashMap<i64, ListedSession>, words: &[CaseFoldedText]) 
         })
         .collect();
     hits.sort_by(|a, b| {
-        let newest_first = b.session_modified.cmp(&a.session_modified);
-        newest_first.then_with(|| a.session.cmp(&b.session))
+        b.session_modified.cmp(&a.session_modified).then_with(|| a.session.cmp(&b.session))
     });
     hits
 }

@@ -108,10 +108,8 @@ fn index_chat(
         .filter(|(n, (_, turn_id))| !is_shown(**n, turn_id))
         .map(|(_, (id, _))| *id)
         .collect();
-    let is_known = |turn: &ShownTurn| {
-        let document = documents.get(&turn.n);
-        document.is_some_and(|(_, turn_id)| *turn_id == turn.id)
-    };
+    let is_known =
+        |turn: &ShownTurn| documents.get(&turn.n).is_some_and(|(_, turn_id)| *turn_id == turn.id);
     let new: Vec<&ShownTurn> = shown.iter().filter(|turn| !is_known(turn)).collect();
     for some in stale.chunks(STEP_TURNS) {
         forget_documents(index, some)?;

@@ -123,6 +123,5 @@ fn require(access: &Access, scope: DeviceScope) -> Result<(), HttpResponse> {
 }
 
 fn services<'a>(request: &ApiRequest<'a>) -> Result<&'a PageServices, HttpResponse> {
-    let services = request.admission.page.as_deref();
-    services.ok_or_else(HttpResponse::not_ready)
+    request.admission.page.as_deref().ok_or_else(HttpResponse::not_ready)
 }

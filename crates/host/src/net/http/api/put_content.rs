@@ -41,8 +41,7 @@ pub(super) async fn answer(
         return Err(HttpResponse::new(400, "this Content-Type is too long\n"));
     }
     if let Some(bounds) = &request.admission.bounds {
-        let stored = bounds.check_stored().await;
-        stored.map_err(|why| HttpResponse::text(507, format!("{why}\n")))?;
+        bounds.check_stored().await.map_err(|why| HttpResponse::text(507, format!("{why}\n")))?;
     }
     let bytes_max = request.admission.limits.content_in_bytes;
     let body = body::read(request, body, bytes_max).await?;
