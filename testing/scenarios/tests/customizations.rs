@@ -44,7 +44,7 @@ fn message_for(ann: &ScenarioClient, turn: &str, agent: &str) -> Result<(), Stri
 // H-300, H-304, CU-2
 #[test]
 fn what_the_host_finds_is_published_and_followed() {
-    let (mut s, ann, bob) = scenario().and_shared_chat();
+    let (s, ann, bob) = scenario().and_shared_chat();
     assert_eq!(ann.sees(&ann.session())["customizations"], json!(found()));
 
     let mut next = found();
@@ -124,7 +124,7 @@ fn a_container_that_changes_keeps_decisions() {
 
 #[test]
 fn a_decision_that_makes_no_sense_is_refused_with_the_reason() {
-    let (mut s, ann) = scenario().and_chat();
+    let (_s, ann) = scenario().and_chat();
     for (id, enablement, reason) in [
         ("nothing", json!([]), "no customization has this id"),
         ("p", json!("all"), "does not have the fields"),

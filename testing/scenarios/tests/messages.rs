@@ -117,7 +117,7 @@ fn initial_messages_and_suggestions_are_stored_unchanged() {
 // H-181, G-12
 #[test]
 fn the_model_and_the_agent_that_were_used_are_recorded() {
-    let (mut s, ann) = scenario_with_agent().and_chat();
+    let (_s, ann) = scenario_with_agent().and_chat();
     ann.sends_message("plain");
     assert_eq!(ann.latest_turn()["message"]["model"], json!({"id": DEFAULT_MODEL}));
     assert!(ann.latest_turn()["message"].get("agent").is_none());

@@ -13,20 +13,6 @@ use super::{
     Decode, ModelEvent, ModelMessage, ModelRequest, ProviderError, StreamFlow, ToolSpec, ToolUse,
 };
 
-/// Makes one test of each recorded stream, and `RECORDED` of all of them.
-macro_rules! recorded {
-    ($decoder:expr; $($test:ident: $file:literal => $expected:expr;)*) => {
-        $(#[test]
-        fn $test() {
-            check($decoder, include_str!(concat!("streams/", $file)), &$expected);
-        })*
-
-        const RECORDED: &[&str] = &[$(include_str!(concat!("streams/", $file))),*];
-    };
-}
-
-pub(super) use recorded;
-
 /// All events, one a line, and how it ended.
 pub(super) fn decode<'a, D: Decode>(
     mut decoder: D,
