@@ -220,8 +220,7 @@ impl Normalizer<'_, '_> {
         let (raw, words) = args::read(given);
         let typed = command.get("anchor").and_then(Value::as_str).unwrap_or(&id).to_owned();
         let origin = self.parts.len();
-        let environment = self.environment;
-        let entry = environment.catalogue.lookup(&id);
+        let entry = self.environment.catalogue.lookup(&id);
         // Whether it is for the agent is known here, whatever the part says.
         command.shift_remove(AGENT_COMMAND);
         if let Some(CommandEffect::Agent { name }) = entry.map(|entry| &entry.effect)

@@ -66,8 +66,7 @@ impl AgentRoster {
 
     /// What the kernel knows of the agents.
     pub(crate) fn facts(&self) -> Vec<AgentFacts> {
-        let agents = self.agents.iter();
-        let facts = agents.map(|agent| self.describe(&**agent, agent.info()));
+        let facts = self.agents.iter().map(|agent| self.describe(&**agent, agent.info()));
         facts.collect()
     }
 

@@ -72,8 +72,7 @@ impl OpenedJournal {
 /// This process as a node on its database, if it has one.
 pub(crate) async fn join_cluster(config: &Config) -> Result<Option<Arc<ClusterNode>>, ServeError> {
     let Some(url) = &config.postgres else { return Ok(None) };
-    let cluster = config.cluster.as_ref();
-    let failover = cluster.map(|it| it.failover).unwrap_or_default();
+    let failover = config.cluster.as_ref().map(|it| it.failover).unwrap_or_default();
     let settings = PostgresSettings {
         url: url.clone(),
         journal_patience_ms: config.limits.server.journal_patience_ms,

@@ -33,8 +33,7 @@ pub(crate) fn keep_states(session: &SessionState, found: &mut [Value]) {
 
 /// The ids of all servers of plugins.
 pub(crate) fn ids(session: &SessionState) -> BTreeSet<String> {
-    let containers = session.customizations.iter().flatten();
-    let servers = containers.flat_map(servers_in);
+    let servers = session.customizations.iter().flatten().flat_map(servers_in);
     let ids = servers.filter_map(|server| server["id"].as_str());
     ids.map(str::to_owned).collect()
 }

@@ -183,8 +183,7 @@ fn parent_of(kernel: &Kernel, uri: &ChannelUri) -> Option<ChannelUri> {
 /// The running call that waits for a worker: its chat and its id.
 fn call_for(kernel: &Kernel, uri: &ChannelUri) -> Option<(ChannelUri, String)> {
     let parent = parent_of(kernel, uri)?;
-    let run = kernel.find_chat(&parent)?.run()?;
-    let id = run.call_of_worker(uri)?.to_owned();
+    let id = kernel.find_chat(&parent)?.run()?.call_of_worker(uri)?.to_owned();
     Some((parent, id))
 }
 

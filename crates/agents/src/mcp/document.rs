@@ -113,8 +113,7 @@ async fn exchange(
 ) -> Result<(StatusCode, Option<Value>), DocumentError> {
     let exchanging = async {
         let client = allowed.client(address).await?;
-        let request = make(&client).header(ACCEPT, JSON);
-        let sent = request.send().await;
+        let sent = make(&client).header(ACCEPT, JSON).send().await;
         let mut response = sent.map_err(|error| {
             if error.is_builder() {
                 DocumentError::Unusable(describe(error))

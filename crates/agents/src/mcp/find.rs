@@ -389,8 +389,7 @@ fn all_variables(entry: &McpEntry) -> Vec<String> {
 }
 
 fn all_inputs(entry: &McpEntry) -> Vec<String> {
-    let texts = all_texts(entry);
-    let mut ids: Vec<String> = texts.flat_map(|text| wanted_inputs(text)).collect();
+    let mut ids: Vec<String> = all_texts(entry).flat_map(|text| wanted_inputs(text)).collect();
     ids.sort();
     ids.dedup();
     ids

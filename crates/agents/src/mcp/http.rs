@@ -109,8 +109,7 @@ pub(super) fn is_this_machine(url: &Url) -> bool {
 
 /// The IP address that a URL has for a host, if it has one.
 pub(super) fn literal(url: &Url) -> Option<IpAddr> {
-    let host = url.host_str()?.trim_matches(['[', ']']);
-    let address: Option<IpAddr> = host.parse().ok();
+    let address: Option<IpAddr> = url.host_str()?.trim_matches(['[', ']']).parse().ok();
     // One of version 4 that is written as one of version 6 reaches the same.
     address.map(|address| address.to_canonical())
 }

@@ -207,8 +207,7 @@ pub fn remove_rule(text: &str, rule: &PermissionRule) -> Result<Option<String>, 
         return Ok(None);
     }
     let mut document = document_of(text)?;
-    let table = scope_table(&mut document, &rule.scope)?;
-    let list = table.get_mut(rule.effect.name());
+    let list = scope_table(&mut document, &rule.scope)?.get_mut(rule.effect.name());
     if let Some(list) = list.and_then(Item::as_array_mut) {
         let is_other = |value: &Value| {
             let pattern = value.as_str().and_then(|text| Pattern::parse(text).ok());

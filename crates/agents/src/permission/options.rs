@@ -213,8 +213,7 @@ fn is_one_of(program: &str, option: &str, options: &str) -> bool {
     let is_long = option.starts_with('-');
     let option = option.trim_start_matches('-');
     // To Go an option of a test is also one of the program that is tested.
-    let of_test = option.strip_prefix("test.").filter(|_| program == "go");
-    let option = of_test.unwrap_or(option);
+    let option = option.strip_prefix("test.").filter(|_| program == "go").unwrap_or(option);
     if option.starts_with(|c: char| !c.is_alphanumeric()) {
         return true; // such as the registry of a scope: `--@scope:registry=..`
     }

@@ -128,8 +128,7 @@ impl Tool for ClientFilesTool {
     }
 
     fn host_request(&self, input: &Value) -> Option<Result<HostTask, ToolError>> {
-        let input = input::parse::<ClientFilesInput>(input);
-        let call = input.and_then(ClientFilesInput::call);
+        let call = input::parse::<ClientFilesInput>(input).and_then(ClientFilesInput::call);
         Some(call.map(|call| HostTask::ClientFile(Box::new(call))))
     }
 

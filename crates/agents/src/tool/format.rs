@@ -22,8 +22,7 @@ pub(super) fn count(number: usize, one: &str, many: &str) -> String {
 /// The first line of a text, at most so many characters of it; `…` if there is more.
 pub(super) fn shorten(text: &str, chars_max: usize) -> String {
     let text = text.trim();
-    let line = text.lines().next().unwrap_or("");
-    let mut short: String = line.chars().take(chars_max).collect();
+    let mut short: String = text.lines().next().unwrap_or("").chars().take(chars_max).collect();
     if short.len() < text.len() {
         short.push('…');
     }

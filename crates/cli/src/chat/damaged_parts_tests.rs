@@ -81,8 +81,7 @@ fn parts() -> Vec<Value> {
 
 /// The value with each of its parts left out once, and once replaced by something of every other kind.
 fn damaged(value: &Value) -> Vec<Value> {
-    let others = [json!(null), json!("x"), json!({})];
-    let mut all = others.to_vec();
+    let mut all = [json!(null), json!("x"), json!({})].to_vec();
     match value {
         Value::Object(fields) => {
             for (key, field) in fields {

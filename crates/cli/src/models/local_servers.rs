@@ -84,8 +84,7 @@ async fn find(ports: Vec<u16>) -> Option<LocalServer> {
 async fn ask(port: u16) -> Option<LocalServer> {
     let url = format!("http://127.0.0.1:{port}/v1");
     let model = Model::parse(&format!("{url}#model")).ok()?;
-    let listing = tokio::time::timeout(TIME_MAX, model_server::list(&model));
-    let models = listing.await.ok()?.ok()?;
+    let models = tokio::time::timeout(TIME_MAX, model_server::list(&model)).await.ok()?.ok()?;
     Some(LocalServer { url, models })
 }
 

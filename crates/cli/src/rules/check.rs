@@ -38,8 +38,7 @@ pub(super) fn run(options: &CheckOptions) -> anyhow::Result<Exit> {
         session: options.session.clone().unwrap_or_default(),
         directories: vec![directory],
     };
-    let store = options.data.store()?;
-    let rules = store.load()?;
+    let rules = options.data.store()?.load()?;
     let rule = rules.decide(&call, &place);
     let is_protected = match &call.detail {
         SubjectDetail::Path(path) => call.is_edit && is_protected(&path.relative),

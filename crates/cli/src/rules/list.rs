@@ -23,8 +23,7 @@ pub(super) struct RuleListOptions {
 }
 
 pub(super) fn run(options: &RuleListOptions) -> anyhow::Result<Exit> {
-    let store = options.data.store()?;
-    let rules = store.load()?;
+    let rules = options.data.store()?.load()?;
     let listed: Vec<&PermissionRule> = match &options.directory {
         None => rules.rules().iter().collect(),
         Some(directory) => rules.in_force(&RuleContext {

@@ -147,8 +147,7 @@ impl Catalogue {
     fn by_qualified_name(&self, id: &str) -> Option<&Entry> {
         let bare = id.strip_prefix('/')?;
         // Names may have colons themselves; what comes before them has two at the most.
-        let colons = bare.match_indices(':').take(2);
-        let mut names = colons.map(|(at, _)| &bare[at + 1..]);
+        let mut names = bare.match_indices(':').take(2).map(|(at, _)| &bare[at + 1..]);
         names.find_map(|name| {
             let entry = self.entries.get(&format!("/{name}"))?;
             (qualify_name(name, &entry.source).as_deref() == Some(id)).then_some(entry)

@@ -208,8 +208,7 @@ impl Accounts {
             return found;
         }
         let _place = self.waiting.try_acquire().map_err(|_| TokenRefusal::Busy)?;
-        let turn = self.wait_for_turn().await;
-        let _turn = turn.map_err(TokenRefusal::Unavailable)?;
+        let _turn = self.wait_for_turn().await.map_err(TokenRefusal::Unavailable)?;
         // Somebody before may have asked the same.
         if let Some(found) = self.recall(token) {
             return found;

@@ -168,8 +168,7 @@ fn with_git(
         .map(|first| Repository::find(first, bodies.confinement(), &never).map_err(of_git));
     let repository = found.transpose()?.flatten();
     let repository = repository.ok_or_else(|| bad("this session works in no git repository"))?;
-    let resource = operation.resource.as_deref();
-    let path = resource.map(|uri| path_in(&repository, uri)).transpose()?;
+    let path = operation.resource.as_deref().map(|uri| path_in(&repository, uri)).transpose()?;
     match (&place.kind, operation.id.as_str()) {
         (ChangesetKind::Uncommitted, "stage") => {
             let paths = path.map(|path| vec![path]);

@@ -35,8 +35,7 @@ pub(super) struct FailedSpaces(SortedMap<SpaceId, SpaceFailure>);
 
 impl FailedSpaces {
     pub(super) fn note(&mut self, space: SpaceId, now: BootInstant) {
-        let before = self.0.get(&space).map_or(0, |failure| failure.times);
-        let times = before.saturating_add(1);
+        let times = self.0.get(&space).map_or(0, |failure| failure.times).saturating_add(1);
         self.0.insert(space, SpaceFailure { at: now, times });
     }
 

@@ -114,8 +114,7 @@ async fn ask(
     let (mut sender, connection) = http1::handshake(io).await.map_err(unreachable_by)?;
     // It ends with the answer: the socket then belongs to whoever takes what it became, or to nobody.
     let carrying = task::spawn(async move { drop(connection.with_upgrades().await) });
-    let answered = sender.send_request(request).await;
-    let mut response = answered.map_err(unreachable_by)?;
+    let mut response = sender.send_request(request).await.map_err(unreachable_by)?;
     match response.status() {
         StatusCode::SWITCHING_PROTOCOLS => {}
         StatusCode::MISDIRECTED_REQUEST => return Err(DialError::NotOwner),

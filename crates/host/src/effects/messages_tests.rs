@@ -63,8 +63,7 @@ fn services_in(data: &Path, blobs: &MemoryBlobs) -> (TurnServices, Bodies) {
 
 /// The error that a turn ends in whose message cannot be read.
 async fn unreadable(services: &TurnServices) -> AgentError {
-    let messages = services.messages(ChannelId(2), &[]);
-    let read = messages.read_turns(vec!["t0".to_owned()]).await;
+    let read = services.messages(ChannelId(2), &[]).read_turns(vec!["t0".to_owned()]).await;
     let error = read.unwrap_err();
     assert!(error.resumable, "{error:?}");
     error

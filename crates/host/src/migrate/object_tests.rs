@@ -132,8 +132,7 @@ async fn objects_are_copied_and_carried_with_their_space() {
         space: "copy".to_owned(),
     };
     to_directory(&wish, &silent).await.unwrap();
-    let files = FileBlobs::open_to_read(there.path());
-    let found = files.read(&digest, u64::MAX).unwrap();
+    let found = FileBlobs::open_to_read(there.path()).read(&digest, u64::MAX).unwrap();
     assert_eq!(found, Found::Body(LARGE.to_vec()));
 }
 

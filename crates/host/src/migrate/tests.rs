@@ -220,8 +220,7 @@ async fn interrupted_anywhere_nothing_is_half_done_and_it_can_be_run_again() {
     assert_eq!(dump(dir), before);
 
     // Between the closing of the space and the place of the journal; no host makes a journal of its own there.
-    let arrived = MovedDirectory::read_mark(dir, MarkKind::Arrived);
-    let mark = arrived.unwrap().unwrap();
+    let mark = MovedDirectory::read_mark(dir, MarkKind::Arrived).unwrap().unwrap();
     fs::create_dir(dir.join("incoming")).unwrap();
     let incoming = dir.join("incoming").join(JOURNAL_FILE);
     fs::rename(dir.join(JOURNAL_FILE), incoming).unwrap();

@@ -71,8 +71,7 @@ fn user_shell() -> PathBuf {
 #[async_trait]
 impl ShownTerminal for ShellTerminal {
     async fn next(&self) -> Option<Vec<TerminalChange>> {
-        let output = self.0.next().await?;
-        let changes = output.into_iter().map(agents::tool::terminal_change);
+        let changes = self.0.next().await?.into_iter().map(agents::tool::terminal_change);
         Some(changes.collect())
     }
 

@@ -215,8 +215,7 @@ mod tests {
         let root = RootState::from_value(json!({"agents": []})).unwrap();
         let mut channels = Channels::new(root, Enablement::default(), &Limits::default());
         channels.install(stored, std::slice::from_ref(&agent), Timestamp(0)).unwrap();
-        let session = channels.find_session(&uri).unwrap();
-        let config = session.state().config.clone().unwrap();
+        let config = channels.find_session(&uri).unwrap().state().config.clone().unwrap();
         assert_eq!(Value::Object(config.values), json!({"approvals": "plan"}));
         assert_eq!(config.schema, agent.config_schema);
     }

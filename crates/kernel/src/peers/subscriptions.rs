@@ -39,8 +39,7 @@ impl Peers {
 
     /// The versions older than the current one that watch a channel, each once.
     pub(crate) fn older_generations(&self, uri: &ChannelUri) -> BTreeSet<Generation> {
-        let watchers = self.watchers(uri).iter();
-        let older = watchers.map(|watcher| watcher.generation);
+        let older = self.watchers(uri).iter().map(|watcher| watcher.generation);
         older.filter(|of| *of < Generation::V1_0).collect()
     }
 

@@ -59,8 +59,7 @@ pub(crate) fn dispose_session(step: &mut Step, uri: &ChannelUri) {
 /// Who watches the root and a session or one of its chats.
 fn watchers_of(kernel: &Kernel, session: &ChannelUri, chats: &[ChannelUri]) -> BTreeSet<PeerId> {
     let (peers, root) = (kernel.peers(), ChannelUri::root());
-    let watched = chats.iter().chain([session]);
-    let watchers = watched.flat_map(|uri| peers.watchers(uri));
+    let watchers = chats.iter().chain([session]).flat_map(|uri| peers.watchers(uri));
     let peer_ids = watchers.map(|watcher| watcher.peer);
     peer_ids.filter(|peer| peers.subscription(*peer, &root).is_some()).collect()
 }

@@ -265,8 +265,7 @@ impl Step<'_> {
         is_there: bool,
     ) {
         let token = (principal.map(str::to_owned), resource.to_owned());
-        let facts = Arc::make_mut(&mut self.kernel.facts);
-        let agents = facts.agents.iter_mut();
+        let agents = Arc::make_mut(&mut self.kernel.facts).agents.iter_mut();
         for agent in agents.filter(|agent| agent.provider == provider) {
             if is_there {
                 agent.tokens.insert(token.clone())

@@ -59,8 +59,7 @@ fn decode_png(bytes: &[u8]) -> Option<Decoded> {
     }
     let mut reader = decoder.read_info().ok()?;
     let (width, height) = reader.info().size();
-    let exif = reader.info().exif_metadata.as_deref();
-    let orientation = exif.and_then(Orientation::from_exif);
+    let orientation = reader.info().exif_metadata.as_deref().and_then(Orientation::from_exif);
     let mut read = vec![0; reader.output_buffer_size()?];
     let frame = reader.next_frame(&mut read).ok()?;
     if (frame.width, frame.height) != (width, height) {

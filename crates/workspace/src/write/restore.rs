@@ -65,8 +65,7 @@ impl Workspace {
         let parent = self.root(path).open_directory(above, Links::Refused).ok()?;
         let name = path.relative.file_name()?;
         let stat = Stat::of_entry(&parent, name).ok()?;
-        let target = rustix::fs::readlinkat(&parent, name, Vec::new()).ok()?;
-        let bytes = target.into_bytes();
+        let bytes = rustix::fs::readlinkat(&parent, name, Vec::new()).ok()?.into_bytes();
         Some(FileNow { digest: Digest::of(&bytes), bytes, mode: LINK, stat })
     }
 

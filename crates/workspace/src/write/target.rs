@@ -88,8 +88,7 @@ impl Workspace {
     /// What is under a name; of a link itself.
     fn entry_type(&self, path: &WorkspacePath) -> Result<FileType, Errno> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW;
-        let root = self.root(path);
-        let entry = root.open_path(&path.relative, flags, Links::Followed)?;
+        let entry = self.root(path).open_path(&path.relative, flags, Links::Followed)?;
         Ok(Stat::of(&entry)?.kind)
     }
 

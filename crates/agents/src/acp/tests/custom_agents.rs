@@ -122,8 +122,7 @@ async fn cu_9_what_a_client_sets_stays_and_what_the_agent_says_of_the_turn_does_
 async fn cu_9_another_custom_agent_ends_the_turn_before_anything_is_said() {
     let place = Place::new(&script(&says()));
     let agent = place.agent();
-    let turn = place.turn(&agent, of(user("t1", "one"), "painter")).await;
-    let error = turn.result.unwrap_err();
+    let error = place.turn(&agent, of(user("t1", "one"), "painter")).await.result.unwrap_err();
     assert_eq!(error.error_type, "customAgentMissing");
     assert!(error.message.contains("`painter`"), "{}", error.message);
     let mut gone = of(user("t1", "one"), "plan");

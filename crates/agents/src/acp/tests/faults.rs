@@ -8,8 +8,7 @@ use super::harness::{Place, Reply, until, user};
 
 async fn error_of(script: serde_json::Value) -> (String, String) {
     let place = Place::new(&script);
-    let turn = place.turn(&place.agent(), user("t1", "x")).await;
-    let error = turn.result.unwrap_err();
+    let error = place.turn(&place.agent(), user("t1", "x")).await.result.unwrap_err();
     (error.error_type, error.message)
 }
 
@@ -95,8 +94,7 @@ async fn ag_14_a_start_that_hangs_is_given_up() {
 async fn ag_14_a_process_that_opens_no_session_in_time_is_stopped() {
     let place = Place::new(&json!({"answers": [{"method": "session/new", "answer": "silence"}]}));
     let agent = place.agent_with(|config| config.open_timeout = Duration::from_millis(500));
-    let turn = place.turn(&agent, user("t1", "x")).await;
-    let error = turn.result.unwrap_err();
+    let error = place.turn(&agent, user("t1", "x")).await.result.unwrap_err();
     assert_eq!((error.error_type.as_str(), error.resumable), ("agentStartTimeout", true));
     assert!(error.message.contains("session/new"), "{}", error.message);
     until(|| agent.report().processes == 0).await;

@@ -91,8 +91,7 @@ async fn what_an_agent_says_of_itself_is_advertised_from_then_on() {
     assert_eq!(effort.len(), 2);
     assert_eq!(again.info().config_schema["properties"]["agent_effort"]["enumDynamic"], true);
 
-    let unknown = place.turn(&again, user("t2", "x").with_model("z")).await;
-    let error = unknown.result.unwrap_err();
+    let error = place.turn(&again, user("t2", "x").with_model("z")).await.result.unwrap_err();
     assert!(error.message.contains("no model `z`"), "{}", error.message);
     assert_eq!(place.count("session/prompt"), 1);
 }

@@ -146,8 +146,7 @@ async fn ag_29_what_a_sign_in_misses_is_said() {
         let agent = place.agent_with(|config| {
             config.auth = Some(crate::acp::AcpAuth::Method("api-key".to_owned()))
         });
-        let turn = place.turn(&agent, user("t1", "one")).await;
-        let error = turn.result.unwrap_err();
+        let error = place.turn(&agent, user("t1", "one")).await.result.unwrap_err();
         assert_eq!(error.error_type, "agentSignIn", "{method}");
         for words in ["no key is set", "SOME_API_KEY", "`env_from`", "was tried"] {
             assert!(error.message.contains(words), "{method}: {}", error.message);

@@ -320,8 +320,7 @@ impl<'a> MarkdownPage<'a> {
     }
 
     fn ends_in_mark(&self) -> bool {
-        let line = self.out.rsplit('\n').next().unwrap_or("");
-        let mark = line.trim_start();
+        let mark = self.out.rsplit('\n').next().unwrap_or("").trim_start();
         let digits = mark.trim_start_matches(|c: char| c.is_ascii_digit());
         matches!(mark, "- " | "> ") || (digits.len() < mark.len() && digits == ". ")
     }

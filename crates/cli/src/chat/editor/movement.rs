@@ -47,8 +47,7 @@ fn same_column(text: &str, at: usize, other: usize) -> usize {
 
 /// A line up; none on the first.
 pub(super) fn line_up(text: &str, at: usize) -> Option<usize> {
-    let start = line_start(text, at);
-    let above = start.checked_sub(1)?;
+    let above = line_start(text, at).checked_sub(1)?;
     Some(same_column(text, at, line_start(text, above)))
 }
 

@@ -140,8 +140,7 @@ fn freeze(part_id: &str, name: u8) -> Record {
 /// Which of some bodies are kept.
 fn names_kept(book: &mut JournalUnderTest, names: &[u8]) -> Vec<u8> {
     let digests: Vec<Digest> = names.iter().map(|name| Digest::new([*name; 32])).collect();
-    let journal = book.journal.as_mut().unwrap();
-    let unreferenced = journal.find_unreferenced(&digests).unwrap();
+    let unreferenced = book.journal.as_mut().unwrap().find_unreferenced(&digests).unwrap();
     let kept = digests.iter().filter(|digest| !unreferenced.contains(digest));
     kept.map(|digest| digest.as_bytes()[0]).collect()
 }

@@ -122,8 +122,7 @@ async fn examine(client: &Client) -> Result<DatabaseFacts, tokio_postgres::Error
     let there: f64 = server.try_get(3)?;
     let mut session = Vec::new();
     for (name, wanted) in WANTED {
-        let row = client.query_one("SELECT current_setting($1)", &[&name]).await?;
-        let value = row.try_get(0)?;
+        let value = client.query_one("SELECT current_setting($1)", &[&name]).await?.try_get(0)?;
         session.push(SessionSetting { name, value, wanted });
     }
     let mut facts = DatabaseFacts {

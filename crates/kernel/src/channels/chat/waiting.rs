@@ -36,8 +36,7 @@ impl Chat {
 
     /// Whether what is known of waiting messages names some that are gone.
     pub(crate) fn knows_gone_messages(&self) -> bool {
-        let authors = self.private.message_authors.keys();
-        let mut known = authors.chain(self.private.messages.keys());
+        let mut known = self.private.message_authors.keys().chain(self.private.messages.keys());
         known.any(|id| !is_waiting(&self.state, id))
     }
 
