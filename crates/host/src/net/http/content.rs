@@ -16,7 +16,7 @@ use super::answer::HttpResponse;
 use super::http_socket::{HttpSocket, refuse_silent};
 use super::query::one_value;
 use super::range::{RequestedPart, find_part};
-use super::request_head::RequestHead;
+use super::request_head::HttpRequestHead;
 use super::token;
 use crate::accounts::Accounts;
 use crate::net::access::Access;
@@ -32,7 +32,7 @@ const CACHING: &str = "private, max-age=172800, immutable";
 /// Whatever it says, a refusal too, can run nothing.
 pub(super) async fn answer(
     name: &str,
-    request: &RequestHead<'_>,
+    request: &HttpRequestHead<'_>,
 ) -> Result<HttpResponse, HttpResponse> {
     let policy = HeaderValue::from_static(CONTENT_POLICY);
     match give(name, request).await {
@@ -41,8 +41,8 @@ pub(super) async fn answer(
     }
 }
 
-async fn give(name: &str, request: &RequestHead<'_>) -> Result<HttpResponse, HttpResponse> {
-    let RequestHead { method, query, headers, http_socket, .. } = *request;
+async fn give(name: &str, request: &HttpRequestHead<'_>) -> Result<HttpResponse, HttpResponse> {
+    let HttpRequestHead { method, query, headers, http_socket, .. } = *request;
     if !matches!(*method, Method::GET | Method::HEAD) {
         let refusal = HttpResponse::new(405, "content is read with GET or HEAD\n");
         return Err(refusal.with(ALLOW, HeaderValue::from_static("GET, HEAD")));

@@ -12,15 +12,15 @@ use hyper::http::request::Parts;
 use super::answer::{AnswerBody, HttpResponse};
 use super::http_socket::HttpSocket;
 use super::query::values_of;
-use super::request_head::RequestHead;
+use super::request_head::HttpRequestHead;
 use super::{content, token};
 use crate::cluster::PeerNode;
 
 /// The node that serves the space of a request, if it is another.
 pub(super) async fn find_owner(
-    request: &RequestHead<'_>,
+    request: &HttpRequestHead<'_>,
 ) -> Result<Option<PeerNode>, HttpResponse> {
-    let RequestHead { path, query, http_socket, .. } = *request;
+    let HttpRequestHead { path, query, http_socket, .. } = *request;
     let handles = &http_socket.handles;
     let (Some(relays), Some(accounts)) = (handles.relays(), handles.accounts()) else {
         return Ok(None); // there are no others

@@ -13,7 +13,7 @@ use super::token;
 
 /// Everything that is known of a request beside its body.
 #[derive(Clone, Copy)]
-pub(super) struct RequestHead<'a> {
+pub(super) struct HttpRequestHead<'a> {
     pub(super) method: &'a Method,
     pub(super) version: Version,
     pub(super) path: &'a str,
@@ -24,7 +24,7 @@ pub(super) struct RequestHead<'a> {
     pub(super) until: Instant,
 }
 
-impl<'a> RequestHead<'a> {
+impl<'a> HttpRequestHead<'a> {
     pub(super) fn new(
         parts: &'a Parts,
         headers: &'a Headers<'a>,

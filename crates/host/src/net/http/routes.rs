@@ -20,7 +20,7 @@ use super::api::{self, ApiRequest};
 use super::gate::{self, Headers};
 use super::http_socket::{HttpSocket, UpgradedWay, refuse_silent};
 use super::query::one_value;
-use super::request_head::RequestHead;
+use super::request_head::HttpRequestHead;
 use super::{content, forward, page, spaces, token, upgrade};
 use crate::cluster::PeerNode;
 use crate::devices::DeviceScope;
@@ -83,8 +83,8 @@ async fn route(
     if parts.uri.authority().is_some() {
         return Err(HttpResponse::new(400, "the target of a request is a path\n"));
     }
-    let request = RequestHead::new(parts, headers, http_socket);
-    let RequestHead { method, path, query, .. } = request;
+    let request = HttpRequestHead::new(parts, headers, http_socket);
+    let HttpRequestHead { method, path, query, .. } = request;
     let is_upgrade = upgrade::is_asked_for(headers);
     match path {
         "/healthz" | "/readyz" => return answer_probe(method, path, http_socket),
@@ -119,7 +119,7 @@ async fn route(
 
 /// What is served to whoever has a token: the space that it names is here, or elsewhere.
 async fn route_with_token(
-    request: &RequestHead<'_>,
+    request: &HttpRequestHead<'_>,
     body: &Incoming,
 ) -> Result<RouteOutcome, HttpResponse> {
     let http_socket = request.http_socket;
@@ -166,7 +166,7 @@ async fn route_with_token(
 }
 
 async fn open_websocket(
-    request: &RequestHead<'_>,
+    request: &HttpRequestHead<'_>,
     body: &Incoming,
     access: Access,
     way: UpgradedWay,

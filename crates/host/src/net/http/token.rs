@@ -18,7 +18,7 @@ use super::answer::HttpResponse;
 use super::gate::Headers;
 use super::http_socket::{HttpSocket, UpgradedWay};
 use super::query::values_of;
-use super::request_head::RequestHead;
+use super::request_head::HttpRequestHead;
 use crate::accounts::{AccountToken, Accounts, GrantedToken, TokenRefusal};
 use crate::cluster::{ClientRoute, RelayRefusal, RelayedClient};
 use crate::net::access::Access;
@@ -43,7 +43,7 @@ pub(super) fn finding_deadline() -> Instant {
 /// Who asks, and where their space is. A token of an account names its space; any other is tried at each. Only what opens a
 /// WebSocket is passed on to another node.
 pub(super) async fn identify(
-    request: &RequestHead<'_>,
+    request: &HttpRequestHead<'_>,
     opens_websocket: bool,
 ) -> Result<(UpgradedWay, Access), HttpResponse> {
     let http_socket = request.http_socket;
@@ -65,7 +65,7 @@ pub(super) async fn identify(
 
 /// The same for routes where a token must not be in an address: browsers keep those.
 pub(super) async fn identify_by_header(
-    request: &RequestHead<'_>,
+    request: &HttpRequestHead<'_>,
 ) -> Result<(SpaceHandle, Access), HttpResponse> {
     if values_of(request.query, "tkn").next().is_some() {
         let text = "a token is sent here in Authorization: Bearer ..., not in the address\n";

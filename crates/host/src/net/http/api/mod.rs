@@ -18,7 +18,7 @@ use kernel::Role;
 
 use super::answer::HttpResponse;
 use super::http_socket::refuse_silent;
-use super::request_head::RequestHead;
+use super::request_head::HttpRequestHead;
 use super::token;
 use crate::devices::DeviceScope;
 use crate::net::Admission;
@@ -31,7 +31,7 @@ const DEVICES: &str = "/api/devices/";
 /// A request below `/api`, without its body.
 #[derive(Clone, Copy)]
 pub(super) struct ApiRequest<'a> {
-    pub(super) head: &'a RequestHead<'a>,
+    pub(super) head: &'a HttpRequestHead<'a>,
     /// Of the space that it is for, as far as that is known.
     pub(super) admission: &'a Admission,
 }
