@@ -13,7 +13,7 @@ use crate::repository::Repository;
 const FILE: &str = "xtask/sizes.txt";
 const PROGRAM: &str = "target/debug/greenroom";
 /// Smaller changes are ordinary work.
-const TOLERANCE: f64 = 0.02;
+const TOLERANCE_PERCENT: u64 = 2;
 const TEXT: &str = "text bytes";
 const FUNCTIONS: &str = "functions";
 const PACKAGES: &str = "packages";
@@ -70,12 +70,11 @@ fn compare(recorded: &str, size: &Size) -> Result<Option<String>> {
         .find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
         .with_context(|| format!("{FILE} has no line `{name}: NUMBER`"))?;
     let before: u64 = line.parse().with_context(|| format!("{FILE}: `{line}` is not a number"))?;
-    let growth = *value as f64 / before as f64 - 1.0;
-    if growth.abs() <= TOLERANCE {
+    if value.abs_diff(before) * 100 <= before * TOLERANCE_PERCENT {
         return Ok(None);
     }
-    let percent = growth * 100.0;
-    let advice = if growth > 0.0 {
+    let percent = (*value as f64 / before as f64 - 1.0) * 100.0;
+    let advice = if *value > before {
         "find what grew; if it must, write the new figure and say why in the commit"
     } else {
         "write the smaller figure, so that the bound tightens"
