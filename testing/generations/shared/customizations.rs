@@ -115,7 +115,8 @@ pub async fn mcp_servers_and_sign_ins_are_followed() {
     ann.until("a token is wanted", |ann| server(ann)["state"]["kind"] == "authRequired").await;
     let status = if VERSION < "0.6" { "running" } else { "auth-required" };
     ann.until("the call waits", |ann| {
-        let mut parts = ann.at(&chat)["activeTurn"]["responseParts"].clone().as_array().into_iter().flatten();
+        let parts = ann.at(&chat)["activeTurn"]["responseParts"].clone();
+        let mut parts = parts.as_array().into_iter().flatten();
         parts.any(|part| part["toolCall"]["status"] == status)
     })
     .await;
